@@ -1,0 +1,109 @@
+/** What a provider sees of the core: it asks an application for an inbound stream and feeds it. */
+import type { AudioCodec, BitstreamFormat, VideoCodec } from '../media/codec.ts';
+import type { Timebase } from '../media/timebase.ts';
+import type { ProviderKind, SourceType } from './kinds.ts';
+
+interface SourceTrackBase {
+  /** Unique within the stream. */
+  readonly id: number;
+  readonly timebase: Timebase;
+  /** Bits per second as announced; 0 when unknown. */
+  readonly bitrateConf: number;
+  readonly publicName?: string;
+  readonly language?: string;
+  readonly characteristics?: string;
+}
+
+/** A video track as the wire announced it. `config` may be null when parameter sets come in-band. */
+export interface SourceVideoTrack extends SourceTrackBase {
+  readonly type: 'video';
+  readonly codec: VideoCodec;
+  readonly format: BitstreamFormat;
+  /** avcC, hvcC, av1C or vpcC payload; null when parameter sets arrive in-band. */
+  readonly config: Uint8Array | null;
+  /** Announced frames per second; 0 when unknown. */
+  readonly framerateConf: number;
+  /** Announced size; used only when the bitstream does not tell. */
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface SourceAudioTrack extends SourceTrackBase {
+  readonly type: 'audio';
+  readonly codec: AudioCodec;
+  readonly format: BitstreamFormat;
+  /** AudioSpecificConfig or OpusHead; null when frames describe themselves (ADTS, MP3). */
+  readonly config: Uint8Array | null;
+  readonly sampleRate: number;
+  readonly channels: number;
+}
+
+export interface SourceDataTrack extends SourceTrackBase {
+  readonly type: 'data';
+}
+
+export type SourceTrack = SourceVideoTrack | SourceAudioTrack | SourceDataTrack;
+
+/** A packet as it came off the wire. The buffer passes to the core and must not be reused. */
+export interface SourcePacket {
+  readonly trackId: number;
+  /** In the track's timebase. Wire timestamps may wrap, jump or start anywhere. */
+  readonly pts: number;
+  readonly dts: number;
+  /** Null when the wire does not tell: the router looks into the bitstream. */
+  readonly keyframe: boolean | null;
+  readonly data: Uint8Array;
+}
+
+/** Why a stream or session ended: `code` for machines, `detail` for the log. */
+export interface CloseReason {
+  readonly code: 'peer-left' | 'peer-error' | 'timeout' | 'replaced' | 'deleted' | 'application-restart' | 'shutdown' | 'denied';
+  readonly detail: string;
+}
+
+export interface IngestRequest {
+  readonly streamName: string;
+  readonly provider: ProviderKind;
+  readonly sourceType: SourceType;
+  /** Shown as `sourceUrl`, e.g. `TCP://10.0.0.5:50412`. */
+  readonly sourceUrl: string;
+  /** The core wants the connection gone (stream deleted, replaced, application restart, shutdown). Called at most once. */
+  readonly onClose: (reason: CloseReason) => void;
+}
+
+/** An open inbound stream, seen from its provider. */
+export interface IngestStream {
+  readonly name: string;
+  readonly closed: boolean;
+  /**
+   * Announces all tracks. The first call starts the stream; a later call changes it mid-stream
+   * (new parameters for the same ids, or tracks added).
+   */
+  setTracks(tracks: readonly SourceTrack[]): void;
+  /** Hands a packet on. Never throws for bad media: that is counted and dropped. */
+  push(packet: SourcePacket): void;
+  /** Counts bytes received from the peer, protocol overhead included. */
+  countBytes(bytes: number): void;
+  /** Ends the stream. Idempotent; `onClose` is not called. */
+  close(reason: CloseReason): void;
+}
+
+/** Why an ingest was refused; `code` is stable. */
+export class IngestRefused extends Error {
+  override readonly name = 'IngestRefused';
+  readonly code: 'no-virtual-host' | 'no-application' | 'provider-disabled' | 'duplicate-name' | 'invalid-name' | 'shutting-down';
+  constructor(code: IngestRefused['code'], message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** What a push provider needs of the server. */
+export interface IngestGate {
+  /**
+   * Registers a stream name synchronously (no two publishers can race for one name).
+   * `host` is the host name the client asked for; it selects the virtual host.
+   * Throws `IngestRefused`.
+   */
+  openIngest(target: { host: string; app: string }, request: IngestRequest): IngestStream;
+}

@@ -1,0 +1,24 @@
+/** A playlist as output profiles declare it and stream information prints it. */
+export interface PlaylistRendition {
+  readonly name: string;
+  /** Variant name of the video / audio tracks; empty when the rendition has none. */
+  readonly videoVariantName: string;
+  readonly audioVariantName: string;
+  /** Which of the tracks with that variant name; -1 = all / first. */
+  readonly videoIndexHint: number;
+  readonly audioIndexHint: number;
+}
+
+export interface Playlist {
+  readonly name: string;
+  /** URL part without extension. */
+  readonly fileName: string;
+  readonly options: {
+    readonly webrtcAutoAbr: boolean;
+    /** -1 absolute, 0 file only, 1 `../stream/`, 2 `../../app/stream/`. */
+    readonly hlsChunklistPathDepth: number;
+    readonly enableTsPackaging: boolean;
+    readonly enableSubtitles: boolean;
+  };
+  readonly renditions: readonly PlaylistRendition[];
+}

@@ -1,0 +1,65 @@
+/** What a publisher sees of the core: outbound streams to attach to, and packets. */
+import type { Packet } from '../media/packet.ts';
+import type { Track } from '../media/track.ts';
+import type { CloseReason } from './ingest.ts';
+import type { PublisherKind } from './kinds.ts';
+import type { Playlist } from './playlist.ts';
+
+/** Measured figures of a track, updated while packets pass. */
+export interface TrackFigures {
+  /** Bits per second: average since start, and over the last second. */
+  readonly bitrateAvg: number;
+  readonly bitrateLatest: number;
+  readonly framerateAvg: number;
+  readonly framerateLatest: number;
+  /** Frames between keyframes. */
+  readonly keyFrameIntervalAvg: number;
+  readonly keyFrameIntervalLatest: number;
+  readonly deltaFramesSinceLastKeyFrame: number;
+  readonly hasBframes: boolean;
+}
+
+/** Bytes and sessions, counted by publishers, rolled up to application, virtual host and server. */
+export interface EgressMeter {
+  countBytes(bytes: number): void;
+  /** A viewer session began / ended (`count` at once). */
+  connect(kind: PublisherKind, count?: number): void;
+  disconnect(kind: PublisherKind, count?: number): void;
+}
+
+/** The outbound stream as publishers see it. */
+export interface PublishableStream {
+  /** Unique while the server runs. */
+  readonly id: number;
+  readonly vhost: string;
+  readonly app: string;
+  readonly name: string;
+  /** Tracks as they are now; [] until the stream has started. */
+  readonly tracks: readonly Track[];
+  /** Configured playlists and the publishers' defaults. */
+  readonly playlists: readonly Playlist[];
+  /** Wall clock of the first packet, ms since the epoch: media time 0. */
+  readonly startedAt: number;
+  readonly meter: EgressMeter;
+  figures(trackId: number): TrackFigures;
+}
+
+/** One stream inside a publisher. The core owns the bounded queue in front of it and drains it into `onPacket`. */
+export interface PublisherStream {
+  /** Tracks are known, or changed mid-stream; called before the first packet that needs them. */
+  onTracks(tracks: readonly Track[]): void;
+  /** Must not block and must not throw for odd media. */
+  onPacket(packet: Packet): void;
+  /** All packets of this turn have been handed over: a good moment to flush what is complete. */
+  onDrained?(): void;
+  /** The stream ended. Idempotent. */
+  close(reason: CloseReason): void;
+}
+
+/** A module that serves outbound streams. `Settings` is its part of the application's configuration. */
+export interface Publisher<Settings = unknown> {
+  readonly kind: PublisherKind;
+  /** The playlist made without configuration, or null when no track of the stream can be served. */
+  defaultPlaylist(tracks: readonly Track[], settings: Settings): Playlist | null;
+  attach(stream: PublishableStream, settings: Settings): PublisherStream;
+}

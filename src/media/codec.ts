@@ -1,0 +1,35 @@
+/** Codecs by the names the REST API prints. */
+export const VideoCodec = {
+  H264: 'H264',
+  H265: 'H265',
+  VP8: 'VP8',
+  VP9: 'VP9',
+  AV1: 'AV1',
+  JPEG: 'JPEG',
+  PNG: 'PNG',
+  WEBP: 'WEBP',
+} as const;
+export type VideoCodec = (typeof VideoCodec)[keyof typeof VideoCodec];
+
+export const AudioCodec = {
+  AAC: 'AAC',
+  OPUS: 'OPUS',
+  MP3: 'MP3',
+} as const;
+export type AudioCodec = (typeof AudioCodec)[keyof typeof AudioCodec];
+
+/** How the bytes of a packet are laid out. */
+export const BitstreamFormat = {
+  /** H.264/H.265 NAL units, each behind its length (4 bytes after the router; see the avcC/hvcC of the source before it). */
+  LENGTH_PREFIXED: 'length-prefixed',
+  /** H.264/H.265 NAL units behind start codes (MPEG-TS, RTP after depacketising). */
+  ANNEXB: 'annexb',
+  /** AAC without headers; the AudioSpecificConfig is the track's `config`. */
+  AAC_RAW: 'aac-raw',
+  AAC_ADTS: 'aac-adts',
+  /** AV1 low-overhead OBUs without temporal delimiters. */
+  OBU: 'obu',
+  /** One frame per packet, no further structure (VP8, VP9, Opus, MP3, ID3v2 …). */
+  RAW: 'raw',
+} as const;
+export type BitstreamFormat = (typeof BitstreamFormat)[keyof typeof BitstreamFormat];

@@ -1,0 +1,16 @@
+import type { Track } from './track.ts';
+
+/**
+ * One access unit (video) or frame (audio) as the router hands it on. Immutable.
+ * `pts`, `dts` and `duration` are in the timebase of the track; dts never decreases within a track.
+ */
+export interface Packet {
+  readonly track: Track;
+  readonly pts: number;
+  readonly dts: number;
+  readonly duration: number;
+  /** A decoder can start here. Always true for audio. */
+  readonly keyframe: boolean;
+  /** H.264/H.265: NAL units behind 4-byte lengths. AAC: raw. Never copied; never written to. */
+  readonly data: Uint8Array;
+}

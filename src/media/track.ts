@@ -1,0 +1,57 @@
+import type { AudioCodec, VideoCodec } from './codec.ts';
+import type { Timebase } from './timebase.ts';
+
+interface TrackBase {
+  /** Unique within its stream. */
+  readonly id: number;
+  /** Label for people; default `Video_<id>` / `Audio_<id>` / `Data_<id>`. */
+  readonly publicName: string;
+  /** Name of the encode that made the track; empty for tracks of an inbound stream. */
+  readonly variantName: string;
+  readonly timebase: Timebase;
+  /** Bits per second announced by the source or set by the encode; 0 when unknown. */
+  readonly bitrateConf: number;
+  /** RFC 5646 language, empty when unknown. */
+  readonly language: string;
+  /** HLS CHARACTERISTICS value, empty when none. */
+  readonly characteristics: string;
+  /** True on an outbound track that crosses without being transcoded. */
+  readonly bypass: boolean;
+}
+
+export interface VideoTrack extends TrackBase {
+  readonly type: 'video';
+  readonly codec: VideoCodec;
+  /** Coded picture after cropping, pixels; 0 when not known yet. */
+  readonly width: number;
+  readonly height: number;
+  /** Frames per second announced by the source; 0 when unknown. */
+  readonly framerateConf: number;
+  /** Decoder configuration record: avcC, hvcC, av1C or vpcC payload; null for codecs without one. */
+  readonly config: Uint8Array | null;
+  /** RFC 6381 codecs string, e.g. `avc1.64001f`. */
+  readonly codecString: string;
+}
+
+export interface AudioTrack extends TrackBase {
+  readonly type: 'audio';
+  readonly codec: AudioCodec;
+  /** Hz. */
+  readonly sampleRate: number;
+  readonly channels: number;
+  /** AAC: AudioSpecificConfig. Opus: OpusHead packet of RFC 7845 §5.1 (with magic). Null otherwise. */
+  readonly config: Uint8Array | null;
+  /** RFC 6381 codecs string, e.g. `mp4a.40.2`. */
+  readonly codecString: string;
+}
+
+/** Timed metadata: ID3, cues, AMF. Every inbound stream has one so that events can be injected. */
+export interface DataTrack extends TrackBase {
+  readonly type: 'data';
+}
+
+/**
+ * One elementary stream as it is now. Immutable: when parameters change mid-stream, packets carry a
+ * new object with the same `id`, so a consumer sees the change by identity (`packet.track !== last`).
+ */
+export type Track = VideoTrack | AudioTrack | DataTrack;

@@ -1,0 +1,73 @@
+/**
+ * The contract between packagers (main thread) and egress threads. Packagers describe what there is
+ * to serve in small messages; egress threads build their own view and answer HTTP from it. Media
+ * bytes never travel in messages: they lie in shared blocks and messages name spans of them.
+ */
+import type { PublisherKind } from '../../core/kinds.ts';
+
+/** A range of bytes inside a shared block. */
+export interface Span {
+  readonly block: number;
+  readonly offset: number;
+  readonly length: number;
+}
+
+/** CORS rules as configured (`CrossDomains`). */
+export interface CrossDomainRules {
+  readonly urls: readonly string[];
+  readonly headers: readonly { readonly key: string; readonly value: string }[];
+}
+
+/** Identifies what an outlet serves; egress threads route `/<app>/<stream>/…` by it. */
+export interface OutletAddress {
+  readonly vhost: string;
+  readonly app: string;
+  readonly stream: string;
+}
+
+/**
+ * An outlet is one stream of one publisher as egress threads see it. `payload` types belong to the
+ * publisher: its packager writes them and its view (running in the egress thread) reads them.
+ */
+export type EgressMessage =
+  | {
+      readonly type: 'outlet-open';
+      readonly outlet: number;
+      readonly kind: PublisherKind;
+      readonly address: OutletAddress;
+      readonly crossDomains: CrossDomainRules | null;
+      readonly settings: unknown;
+    }
+  | { readonly type: 'outlet-update'; readonly outlet: number; readonly payload: unknown }
+  | { readonly type: 'outlet-close'; readonly outlet: number };
+
+/** Main-thread side of one outlet. */
+export interface Outlet {
+  readonly id: number;
+  /** Sends `payload` to every egress thread, in order. Structured-clonable, small. */
+  update(payload: unknown): void;
+  /** Copies `chunks` back to back into shared memory and returns where they lie (one span unless a block boundary is crossed). */
+  store(chunks: readonly Uint8Array[]): readonly Span[];
+  /** The bytes are not listed any more: their memory is reused once no response in flight needs it. */
+  release(spans: readonly Span[]): void;
+  /** Ends the outlet: open responses end, everything stored is released. Idempotent. */
+  close(): void;
+}
+
+/** What packagers need of the egress pool. */
+export interface EgressPort {
+  openOutlet(request: {
+    readonly kind: PublisherKind;
+    readonly address: OutletAddress;
+    readonly crossDomains: CrossDomainRules | null;
+    /** Handed to the view's constructor in every egress thread. */
+    readonly settings: unknown;
+    /** Expected bytes per second, to choose a block size; 0 when unknown. */
+    readonly bytesPerSecond: number;
+    /** Everything a thread that (re)starts must know, as update payloads in order. */
+    readonly snapshot: () => readonly unknown[];
+    /** Viewer counts and bytes sent, as reported by the threads. */
+    readonly onSessions: (delta: number) => void;
+    readonly onBytesSent: (bytes: number) => void;
+  }): Outlet;
+}

@@ -1,0 +1,52 @@
+/** What runs in an egress thread for one outlet: it keeps a view of the stream and answers requests from it. */
+import type { Span } from './messages.ts';
+
+/** One HTTP request to answer, independent of the HTTP version. */
+export interface DeliveryExchange {
+  readonly method: 'GET' | 'HEAD';
+  /** File part of `/<app>/<stream>/<file>`, percent-decoded. */
+  readonly file: string;
+  /** Raw query string without `?`; '' when there is none. */
+  readonly query: string;
+  /** First value of a query key, percent-decoded; undefined when absent. */
+  queryValue(key: string): string | undefined;
+  /** Request header by lower-case name. */
+  header(name: string): string | undefined;
+  readonly remoteAddress: string;
+  /** The client went away or an answer was sent. */
+  readonly done: boolean;
+  /** Called once when the client goes away before an answer was sent: forget this exchange. */
+  onAbort(callback: () => void): void;
+  /** Answers with bytes. `headers` are complete header lines without CORS, Date, Server and Content-Length, which are added. */
+  respond(status: number, headers: readonly string[], body: readonly Uint8Array[]): void;
+  /** Answers with media bytes out of shared memory; keeps their blocks alive until the last byte is written. */
+  respondSpans(status: number, headers: readonly string[], spans: readonly Span[]): void;
+  /** Answers with text, gzip-encoded when the client accepts it. */
+  respondText(status: number, headers: readonly string[], text: string): void;
+}
+
+/** A valid viewer session, proven by the `session` query. */
+export interface ViewerSession {
+  /** The whole value to put into child URIs. */
+  readonly token: string;
+}
+
+/** Services an egress thread gives its views. */
+export interface ViewContext {
+  /** Makes a session for a client that asked for a multivariant playlist. */
+  createSession(exchange: DeliveryExchange): ViewerSession;
+  /** Checks the `session` query; null when it is missing, forged, expired or revoked. Marks the session as alive. */
+  session(exchange: DeliveryExchange): ViewerSession | null;
+  /** Runs `callback` after `ms`; returns a function that cancels it. */
+  schedule(ms: number, callback: () => void): () => void;
+  /** Wall clock, ms since the epoch. */
+  now(): number;
+}
+
+export interface OutletView {
+  update(payload: unknown): void;
+  /** Answers `exchange`, now or later. Returns false when the file is not one of this view's. */
+  handle(exchange: DeliveryExchange): boolean;
+  /** The outlet is gone: answer everything that still waits. */
+  close(): void;
+}
