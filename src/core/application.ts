@@ -3,8 +3,8 @@ import type { Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Definition } from './definition.ts';
-import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
 import { InboundStream } from './inbound-stream.ts';
+import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
 import { ProviderKind, PublisherKind } from './kinds.ts';
 import { type EnabledPublisher, OutboundStream } from './outbound-stream.ts';
 import { OutboundMap, planOutput } from './output-profile.ts';
@@ -72,9 +72,10 @@ export class Application {
     this.#logger = context.logger.child({ vhost, app: this.name });
     this.meter = new TrafficMeter(context.clock, parentMeter);
     const settings: Partial<Record<string, unknown>> = definition.config.publishers ?? {};
-    this.#publishers = Array.from(context.publishers.values(), (publisher) => ({ publisher, settings: settings[PUBLISHER_KEYS[publisher.kind]] })).filter(
-      (enabled) => enabled.settings !== undefined,
-    );
+    this.#publishers = Array.from(context.publishers.values(), (publisher) => ({
+      publisher,
+      settings: settings[PUBLISHER_KEYS[publisher.kind]],
+    })).filter((enabled) => enabled.settings !== undefined);
   }
 
   /** Inbound streams that have announced their tracks, in order of arrival. */
@@ -95,9 +96,11 @@ export class Application {
   openIngest(request: IngestRequest): InboundStream {
     const { streamName, provider } = request;
     if (this.#closed) throw new IngestRefused('no-application', `application '${this.name}' is being closed`);
-    if (!isAddressableName(streamName)) throw new IngestRefused('invalid-name', `stream name ${JSON.stringify(streamName)} is empty or contains / : ? # or blanks`);
+    if (!isAddressableName(streamName))
+      throw new IngestRefused('invalid-name', `stream name ${JSON.stringify(streamName)} is empty or contains / : ? # or blanks`);
     const settings = this.#providerSettings(provider);
-    if (settings === undefined) throw new IngestRefused('provider-disabled', `provider '${provider}' is not enabled in application '${this.name}'`);
+    if (settings === undefined)
+      throw new IngestRefused('provider-disabled', `provider '${provider}' is not enabled in application '${this.name}'`);
     const existing = this.#streams.get(streamName);
     if (existing !== undefined) {
       if (settings.blockDuplicateStreamName !== false) {
@@ -152,7 +155,10 @@ export class Application {
         map = new OutboundMap(profile.name, stream);
         maps.push(map);
         if (plan.unserved.length > 0) {
-          logger.warn({ profile: profile.name, encodes: plan.unserved }, `output profile '${profile.name}' asks for encoding, which this version cannot do yet: left out ${plan.unserved.join(', ')}`);
+          logger.warn(
+            { profile: profile.name, encodes: plan.unserved },
+            `output profile '${profile.name}' asks for encoding, which this version cannot do yet: left out ${plan.unserved.join(', ')}`,
+          );
         }
       }
       map.follow(plan);

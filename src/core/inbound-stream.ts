@@ -147,7 +147,14 @@ export class InboundStream implements IngestStream {
     this.meter.retire();
     const { discarded, malformed } = this.#router.counters;
     this.#logger.info(
-      { reason: reason.code, bytesIn: this.meter.in.total, seconds: Math.round((this.#clock.now() - this.createdAt) / 1000), discarded, malformed, jumps: this.#router.jumps },
+      {
+        reason: reason.code,
+        bytesIn: this.meter.in.total,
+        seconds: Math.round((this.#clock.now() - this.createdAt) / 1000),
+        discarded,
+        malformed,
+        jumps: this.#router.jumps,
+      },
       `stream closed: ${reason.detail}`,
     );
     this.#onEnd(this, reason);
@@ -181,7 +188,9 @@ export class InboundStream implements IngestStream {
 
   #onTracks(tracks: readonly Track[]): void {
     this.#outputs = this.#mapOutputs(this, tracks);
-    const words = tracks.map((track) => (track.type === 'data' ? 'data' : `${track.codec}${track.type === 'video' ? ` ${track.width}x${track.height}` : ''}`));
+    const words = tracks.map((track) =>
+      track.type === 'data' ? 'data' : `${track.codec}${track.type === 'video' ? ` ${track.width}x${track.height}` : ''}`,
+    );
     this.#logger.info({ tracks: words }, `stream has tracks: ${words.join(', ')}`);
   }
 

@@ -98,7 +98,8 @@ export class MediaRouter {
     const seconds = normalizer.sourceSeconds(packet);
     if (Number.isNaN(this.#firstSeconds)) this.#firstSeconds = seconds;
     const waitsForKeyframe = this.#hasVideo && Math.abs(seconds - this.#firstSeconds) < KEYFRAME_WAIT_S;
-    const opens = normalizer.source.type === 'video' ? normalizer.isKeyframe(packet) : !waitsForKeyframe && normalizer.source.type === 'audio';
+    const opens =
+      normalizer.source.type === 'video' ? normalizer.isKeyframe(packet) : !waitsForKeyframe && normalizer.source.type === 'audio';
     if (!opens) return false;
     this.#started = true;
     const { timebase } = normalizer.position;
