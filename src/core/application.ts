@@ -41,6 +41,26 @@ const PROVIDER_KEYS = {
   [ProviderKind.MULTIPLEX]: 'multiplex',
 } as const;
 
+/** Settings that every kind of provider may have. */
+interface ProviderSettings {
+  readonly blockDuplicateStreamName?: boolean;
+  readonly packetSilenceTimeoutMs?: number;
+  readonly timestampMode?: 'ZeroBased' | 'Original';
+  readonly passthroughOutputProfile?: boolean;
+}
+
+/** The output profile of streams that pass untouched (`PassthroughOutputProfile`). */
+const PASSTHROUGH_PROFILE = {
+  name: '',
+  outputStreamName: '${OriginStreamName}',
+  encodes: {
+    videos: [{ bypass: true, width: 0, height: 0, framerate: 0 }],
+    audios: [{ bypass: true, samplerate: 0, channel: 0 }],
+    images: [],
+  },
+  playlists: [],
+};
+
 /** What applications share with the server they run in. */
 export interface ApplicationContext {
   readonly clock: Clock;
@@ -117,6 +137,8 @@ export class Application {
       logger: this.#logger.child({ stream: streamName }),
       queues: this.#context.queues,
       meter: new TrafficMeter(this.#context.clock, this.meter),
+      silenceTimeoutMs: settings.packetSilenceTimeoutMs ?? 0,
+      keepSourceTime: settings.timestampMode === 'Original',
       mapOutputs: (inbound, tracks) => this.#mapOutputs(inbound, tracks),
       onEnd: (ended) => this.#forget(ended),
     });
@@ -132,15 +154,16 @@ export class Application {
     this.meter.retire();
   }
 
-  #providerSettings(kind: ProviderKind): { blockDuplicateStreamName?: boolean } | undefined {
+  #providerSettings(kind: ProviderKind): ProviderSettings | undefined {
     const providers: Partial<Record<string, unknown>> = this.definition.config.providers ?? {};
-    return providers[PROVIDER_KEYS[kind]] as { blockDuplicateStreamName?: boolean } | undefined;
+    return providers[PROVIDER_KEYS[kind]] as ProviderSettings | undefined;
   }
 
   readonly #maps = new Map<InboundStream, OutboundMap[]>();
 
   #mapOutputs(inbound: InboundStream, tracks: readonly Track[]): readonly OutboundMap[] {
-    const profiles = this.definition.config.outputProfiles?.outputProfile ?? [];
+    const passthrough = this.#providerSettings(inbound.provider)?.passthroughOutputProfile === true;
+    const profiles = passthrough ? [PASSTHROUGH_PROFILE] : (this.definition.config.outputProfiles?.outputProfile ?? []);
     const maps = this.#maps.get(inbound) ?? [];
     const isNew = !this.#maps.has(inbound);
     this.#maps.set(inbound, maps);
