@@ -4,10 +4,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { FakeIngestGate, type FakeIngestStream } from '../../../test/fakes/fake-ingest-gate.ts';
-import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
-import { systemClock } from '../../util/clock.ts';
-import { RtmpProvider } from './rtmp-provider.ts';
+import { RtmpProvider } from '../../src/providers/rtmp/rtmp-provider.ts';
+import { systemClock } from '../../src/util/clock.ts';
+import { FakeIngestGate, type FakeIngestStream } from '../fakes/fake-ingest-gate.ts';
+import { RecordingLogger } from '../fakes/recording-logger.ts';
 
 const SECONDS = 3;
 const VIDEO_SOURCE = ['-f', 'lavfi', '-i', `testsrc=size=320x180:rate=30:duration=${SECONDS}`];
