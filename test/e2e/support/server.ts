@@ -16,6 +16,8 @@ const READY = /\bready\b/i;
 const READY_DEADLINE_MS = 15_000;
 
 export interface StartOptions extends ServerSettings {
+  /** Ports to use instead of free ones. */
+  readonly ports?: Partial<ServerPorts>;
   /** Working folder of the process; default: its temporary folder. */
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
@@ -117,7 +119,7 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
 export async function spawnServer(options: StartOptions = {}): Promise<TestServer> {
   const [rtmp = 0, http = 0, api = 0] = await freePorts(3);
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-e2e-'));
-  return new TestServer(folder, { rtmp, http, api }, options);
+  return new TestServer(folder, { rtmp, http, api, ...options.ports }, options);
 }
 
 /** Runs a short command of the server to its end. */
