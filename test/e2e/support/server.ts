@@ -32,6 +32,7 @@ export class TestServer {
   readonly api: ApiClient;
   readonly #options: StartOptions;
   #child: Child;
+  #startedAt = 0;
 
   constructor(folder: string, ports: ServerPorts, options: StartOptions) {
     this.folder = folder;
@@ -51,6 +52,11 @@ export class TestServer {
 
   get pid(): number {
     return this.#child.pid;
+  }
+
+  /** `performance.now()` just before the process was last started. */
+  get startedAt(): number {
+    return this.#startedAt;
   }
 
   /** Everything printed since the last start. */
@@ -95,6 +101,7 @@ export class TestServer {
   }
 
   #spawn(): Child {
+    this.#startedAt = performance.now();
     return new Child(process.execPath, [MAIN, 'serve', '--config', this.config, '--state', this.state], {
       cwd: this.#options.cwd ?? this.folder,
       env: { ...process.env, NODE_ENV: 'production', ...this.#options.env },
