@@ -6,7 +6,7 @@ import { type FastifyInstance, type FastifyServerFactory, fastify } from 'fastif
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import type { Logger } from '../util/logger.ts';
 import { TokenAuth } from './auth.ts';
-import { ControlError, type ControlPlane } from './control.ts';
+import { ChangeRefused, type ControlPlane } from './control.ts';
 import { CHALLENGE, Dispatcher, PRODUCT } from './dispatcher.ts';
 import { type Answer, failure, reasonPhrase } from './envelope.ts';
 import { ApiError } from './errors.ts';
@@ -151,7 +151,7 @@ export class ApiServer {
       for (const server of this.#secure) server.setSecureContext(certificate);
     } catch (error) {
       this.#options.logger.error({ err: error }, 'API certificate not reloaded');
-      throw new ControlError('failed', 'certificate not reloaded');
+      throw new ChangeRefused('failed', 'certificate not reloaded');
     }
   }
 }

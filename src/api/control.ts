@@ -38,10 +38,10 @@ export interface VirtualHostView {
 }
 
 /** Why the control plane refused; `code` is stable, `message` is for the client when the code is `config`. */
-export class ControlError extends Error {
-  override readonly name = 'ControlError';
+export class ChangeRefused extends Error {
+  override readonly name = 'ChangeRefused';
   readonly code: 'config' | 'exists' | 'failed';
-  constructor(code: ControlError['code'], message: string) {
+  constructor(code: ChangeRefused['code'], message: string) {
     super(message);
     this.code = code;
   }
@@ -49,7 +49,7 @@ export class ControlError extends Error {
 
 /**
  * The server as the API drives it. Changes resolve only when they are durable; they reject with
- * `ControlError` and then nothing has changed, unless said otherwise.
+ * `ChangeRefused` and then nothing has changed, unless said otherwise.
  */
 export interface ControlPlane {
   /** The whole server. */

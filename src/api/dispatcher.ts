@@ -21,7 +21,6 @@ export const PRODUCT = 'Millrace';
 export const CHALLENGE = `Basic realm="${PRODUCT}"`;
 const HEALTHY: Answer = { status: 200, body: '{"status":"ok"}' };
 const NO_CONTENT: Answer = { status: 204, body: '' };
-const UNREADABLE_TARGET: Answer = { status: 400, body: '' };
 
 /** Null: the client has gone, there is nobody to answer. */
 type Settled = Answer | null;
@@ -60,7 +59,7 @@ export class Dispatcher {
 
   #answer(request: IncomingMessage, target: string): Answer | Promise<Answer> {
     const path = rawPath(target);
-    if (path === null) return UNREADABLE_TARGET;
+    if (path === null) return failure(new ApiError('MALFORMED_REQUEST', 'the request target is not a path'));
     if (request.method === 'OPTIONS') return NO_CONTENT;
     const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
     if (path === '/health' && method === 'GET') return HEALTHY;

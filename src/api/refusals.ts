@@ -1,15 +1,15 @@
 /** Turns what the control plane refused, or a handler must refuse, into errors of the catalogue. */
-import { ControlError, type VirtualHostView } from './control.ts';
+import { ChangeRefused, type VirtualHostView } from './control.ts';
 import { ApiError, type ErrorCode } from './errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json/json-value.ts';
 
-/** What the codes of `ControlError` mean for one kind of request. */
-export type Refusals = Readonly<Record<ControlError['code'], (detail: string) => ApiError>>;
+/** What the codes of `ChangeRefused` mean for one kind of request. */
+export type Refusals = Readonly<Record<ChangeRefused['code'], (detail: string) => ApiError>>;
 
 /** The API error behind a rejection of the control plane; anything unknown is thrown on. */
 export function refusal(error: unknown, meanings: Partial<Refusals>): ApiError {
   if (error instanceof ApiError) return error;
-  if (!(error instanceof ControlError)) throw error;
+  if (!(error instanceof ChangeRefused)) throw error;
   const meaning = meanings[error.code];
   if (meaning !== undefined) return meaning(error.message);
   return error.code === 'config' ? new ApiError('CONFIG_INVALID', error.message) : new ApiError('INTERNAL');
