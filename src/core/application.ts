@@ -3,8 +3,8 @@ import type { Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Definition } from './definition.ts';
-import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
 import { InboundStream } from './inbound-stream.ts';
+import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
 import { ProviderKind, PublisherKind } from './kinds.ts';
 import { type EnabledPublisher, OutboundStream } from './outbound-stream.ts';
 import { OutboundMap, planOutput } from './output-profile.ts';
@@ -41,6 +41,26 @@ const PROVIDER_KEYS = {
   [ProviderKind.MULTIPLEX]: 'multiplex',
 } as const;
 
+/** Settings that every kind of provider may have. */
+interface ProviderSettings {
+  readonly blockDuplicateStreamName?: boolean;
+  readonly packetSilenceTimeoutMs?: number;
+  readonly timestampMode?: 'ZeroBased' | 'Original';
+  readonly passthroughOutputProfile?: boolean;
+}
+
+/** The output profile of streams that pass untouched (`PassthroughOutputProfile`). */
+const PASSTHROUGH_PROFILE = {
+  name: '',
+  outputStreamName: '${OriginStreamName}',
+  encodes: {
+    videos: [{ bypass: true, width: 0, height: 0, framerate: 0 }],
+    audios: [{ bypass: true, samplerate: 0, channel: 0 }],
+    images: [],
+  },
+  playlists: [],
+};
+
 /** What applications share with the server they run in. */
 export interface ApplicationContext {
   readonly clock: Clock;
@@ -72,9 +92,10 @@ export class Application {
     this.#logger = context.logger.child({ vhost, app: this.name });
     this.meter = new TrafficMeter(context.clock, parentMeter);
     const settings: Partial<Record<string, unknown>> = definition.config.publishers ?? {};
-    this.#publishers = Array.from(context.publishers.values(), (publisher) => ({ publisher, settings: settings[PUBLISHER_KEYS[publisher.kind]] })).filter(
-      (enabled) => enabled.settings !== undefined,
-    );
+    this.#publishers = Array.from(context.publishers.values(), (publisher) => ({
+      publisher,
+      settings: settings[PUBLISHER_KEYS[publisher.kind]],
+    })).filter((enabled) => enabled.settings !== undefined);
   }
 
   /** Inbound streams that have announced their tracks, in order of arrival. */
@@ -95,9 +116,11 @@ export class Application {
   openIngest(request: IngestRequest): InboundStream {
     const { streamName, provider } = request;
     if (this.#closed) throw new IngestRefused('no-application', `application '${this.name}' is being closed`);
-    if (!isAddressableName(streamName)) throw new IngestRefused('invalid-name', `stream name ${JSON.stringify(streamName)} is empty or contains / : ? # or blanks`);
+    if (!isAddressableName(streamName))
+      throw new IngestRefused('invalid-name', `stream name ${JSON.stringify(streamName)} is empty or contains / : ? # or blanks`);
     const settings = this.#providerSettings(provider);
-    if (settings === undefined) throw new IngestRefused('provider-disabled', `provider '${provider}' is not enabled in application '${this.name}'`);
+    if (settings === undefined)
+      throw new IngestRefused('provider-disabled', `provider '${provider}' is not enabled in application '${this.name}'`);
     const existing = this.#streams.get(streamName);
     if (existing !== undefined) {
       if (settings.blockDuplicateStreamName !== false) {
@@ -114,6 +137,8 @@ export class Application {
       logger: this.#logger.child({ stream: streamName }),
       queues: this.#context.queues,
       meter: new TrafficMeter(this.#context.clock, this.meter),
+      silenceTimeoutMs: settings.packetSilenceTimeoutMs ?? 0,
+      keepSourceTime: settings.timestampMode === 'Original',
       mapOutputs: (inbound, tracks) => this.#mapOutputs(inbound, tracks),
       onEnd: (ended) => this.#forget(ended),
     });
@@ -129,15 +154,16 @@ export class Application {
     this.meter.retire();
   }
 
-  #providerSettings(kind: ProviderKind): { blockDuplicateStreamName?: boolean } | undefined {
+  #providerSettings(kind: ProviderKind): ProviderSettings | undefined {
     const providers: Partial<Record<string, unknown>> = this.definition.config.providers ?? {};
-    return providers[PROVIDER_KEYS[kind]] as { blockDuplicateStreamName?: boolean } | undefined;
+    return providers[PROVIDER_KEYS[kind]] as ProviderSettings | undefined;
   }
 
   readonly #maps = new Map<InboundStream, OutboundMap[]>();
 
   #mapOutputs(inbound: InboundStream, tracks: readonly Track[]): readonly OutboundMap[] {
-    const profiles = this.definition.config.outputProfiles?.outputProfile ?? [];
+    const passthrough = this.#providerSettings(inbound.provider)?.passthroughOutputProfile === true;
+    const profiles = passthrough ? [PASSTHROUGH_PROFILE] : (this.definition.config.outputProfiles?.outputProfile ?? []);
     const maps = this.#maps.get(inbound) ?? [];
     const isNew = !this.#maps.has(inbound);
     this.#maps.set(inbound, maps);
@@ -152,7 +178,10 @@ export class Application {
         map = new OutboundMap(profile.name, stream);
         maps.push(map);
         if (plan.unserved.length > 0) {
-          logger.warn({ profile: profile.name, encodes: plan.unserved }, `output profile '${profile.name}' asks for encoding, which this version cannot do yet: left out ${plan.unserved.join(', ')}`);
+          logger.warn(
+            { profile: profile.name, encodes: plan.unserved },
+            `output profile '${profile.name}' asks for encoding, which this version cannot do yet: left out ${plan.unserved.join(', ')}`,
+          );
         }
       }
       map.follow(plan);

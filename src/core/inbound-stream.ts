@@ -1,4 +1,5 @@
 import type { Packet } from '../media/packet.ts';
+import { toMilliseconds } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
 import type { BoundedQueue } from '../util/bounded-queue.ts';
 import type { Clock } from '../util/clock.ts';
@@ -16,6 +17,7 @@ import type { TrafficMeter } from './traffic-meter.ts';
 const INBOUND_QUEUE_THRESHOLD = 1000;
 /** Packets handed on in one turn of the event loop, so that one stream cannot hold up the others. */
 const PACKETS_PER_TURN = 256;
+const SILENCE_CHECK_MS = 100;
 
 export interface InboundStreamOptions {
   readonly id: number;
@@ -26,6 +28,10 @@ export interface InboundStreamOptions {
   readonly logger: Logger;
   readonly queues: QueueRegistry;
   readonly meter: TrafficMeter;
+  /** Ends the stream after this long without packets, ms; 0 waits forever. */
+  readonly silenceTimeoutMs: number;
+  /** Timestamps stay those of the source instead of starting at 0. */
+  readonly keepSourceTime: boolean;
   /** Makes the outbound streams for `tracks`, or brings the existing ones up to date. */
   readonly mapOutputs: (stream: InboundStream, tracks: readonly Track[]) => readonly OutboundMap[];
   /** The stream has ended; the owner forgets it. */
@@ -58,6 +64,8 @@ export class InboundStream implements IngestStream {
   #started = false;
   #playing = false;
   #closed = false;
+  #lastPacketAt: number;
+  #silenceTimer: NodeJS.Timeout | undefined;
 
   constructor(options: InboundStreamOptions) {
     const { request } = options;
@@ -84,7 +92,9 @@ export class InboundStream implements IngestStream {
     this.#router = new MediaRouter({
       onTracks: (tracks) => this.#onTracks(tracks),
       onPacket: (packet) => this.#onPacket(packet),
-    });
+    }, { keepSourceTime: options.keepSourceTime });
+    this.#lastPacketAt = options.clock.monotonic();
+    if (options.silenceTimeoutMs > 0) this.#watchSilence(options.silenceTimeoutMs);
     this.meter.ingestOpened(this.provider);
   }
 
@@ -123,6 +133,7 @@ export class InboundStream implements IngestStream {
 
   push(packet: SourcePacket): void {
     if (this.#closed) return;
+    this.#lastPacketAt = this.#clock.monotonic();
     if (!this.#queue.push(packet)) {
       this.#queue.countDrop();
       return;
@@ -141,13 +152,21 @@ export class InboundStream implements IngestStream {
     if (this.#closed) return;
     this.#drain(Number.POSITIVE_INFINITY);
     this.#closed = true;
+    clearInterval(this.#silenceTimer);
     this.#queues.remove(this.#queue);
     for (const output of this.#outputs) output.stream.close(reason);
     this.meter.ingestClosed(this.provider);
     this.meter.retire();
     const { discarded, malformed } = this.#router.counters;
     this.#logger.info(
-      { reason: reason.code, bytesIn: this.meter.in.total, seconds: Math.round((this.#clock.now() - this.createdAt) / 1000), discarded, malformed, jumps: this.#router.jumps },
+      {
+        reason: reason.code,
+        bytesIn: this.meter.in.total,
+        seconds: Math.round((this.#clock.now() - this.createdAt) / 1000),
+        discarded,
+        malformed,
+        jumps: this.#router.jumps,
+      },
       `stream closed: ${reason.detail}`,
     );
     this.#onEnd(this, reason);
@@ -158,6 +177,14 @@ export class InboundStream implements IngestStream {
     if (this.#closed) return;
     this.close(reason);
     this.#onClose(reason);
+  }
+
+  #watchSilence(timeoutMs: number): void {
+    this.#silenceTimer = setInterval(() => {
+      if (this.#clock.monotonic() - this.#lastPacketAt >= timeoutMs) {
+        this.terminate({ code: 'timeout', detail: `no packets for ${timeoutMs} ms (PacketSilenceTimeoutMs)` });
+      }
+    }, SILENCE_CHECK_MS);
   }
 
   readonly #turn = (): void => {
@@ -181,7 +208,9 @@ export class InboundStream implements IngestStream {
 
   #onTracks(tracks: readonly Track[]): void {
     this.#outputs = this.#mapOutputs(this, tracks);
-    const words = tracks.map((track) => (track.type === 'data' ? 'data' : `${track.codec}${track.type === 'video' ? ` ${track.width}x${track.height}` : ''}`));
+    const words = tracks.map((track) =>
+      track.type === 'data' ? 'data' : `${track.codec}${track.type === 'video' ? ` ${track.width}x${track.height}` : ''}`,
+    );
     this.#logger.info({ tracks: words }, `stream has tracks: ${words.join(', ')}`);
   }
 
@@ -189,8 +218,8 @@ export class InboundStream implements IngestStream {
     this.figures(packet.track.id).count(packet);
     if (!this.#playing) {
       this.#playing = true;
-      const now = this.#clock.now();
-      for (const output of this.#outputs) output.stream.startedAt = now;
+      const startedAt = this.#clock.now() - toMilliseconds(packet.dts, packet.track.timebase);
+      for (const output of this.#outputs) output.stream.startedAt = startedAt;
     }
     for (const output of this.#outputs) output.route(packet);
   }

@@ -24,8 +24,8 @@ export interface RouterCounters {
 }
 
 /**
- * Normalises what a provider delivers: one layout per codec, a timeline that starts at 0 with the
- * first keyframe and never jumps, durations, keyframe flags, parameter sets followed mid-stream.
+ * Normalises what a provider delivers: one layout per codec, a timeline that starts with the first
+ * keyframe (at 0, or at the source's time when that is to be kept) and never jumps, durations, keyframe flags, parameter sets followed mid-stream.
  */
 export class MediaRouter {
   readonly counters: RouterCounters = { discarded: 0, malformed: 0 };
@@ -37,8 +37,11 @@ export class MediaRouter {
   /** Source time of the first packet seen, seconds. */
   #firstSeconds = Number.NaN;
 
-  constructor(output: RouterOutput) {
+  readonly #keepSourceTime: boolean;
+
+  constructor(output: RouterOutput, options: { keepSourceTime?: boolean } = {}) {
     this.#output = output;
+    this.#keepSourceTime = options.keepSourceTime ?? false;
   }
 
   get tracks(): readonly Track[] {
@@ -98,11 +101,12 @@ export class MediaRouter {
     const seconds = normalizer.sourceSeconds(packet);
     if (Number.isNaN(this.#firstSeconds)) this.#firstSeconds = seconds;
     const waitsForKeyframe = this.#hasVideo && Math.abs(seconds - this.#firstSeconds) < KEYFRAME_WAIT_S;
-    const opens = normalizer.source.type === 'video' ? normalizer.isKeyframe(packet) : !waitsForKeyframe && normalizer.source.type === 'audio';
+    const opens =
+      normalizer.source.type === 'video' ? normalizer.isKeyframe(packet) : !waitsForKeyframe && normalizer.source.type === 'audio';
     if (!opens) return false;
     this.#started = true;
     const { timebase } = normalizer.position;
-    this.#timeline.start(normalizer.position, (seconds * timebase.den) / timebase.num, 0);
+    this.#timeline.start(normalizer.position, (seconds * timebase.den) / timebase.num, this.#keepSourceTime ? seconds : 0);
     return true;
   }
 

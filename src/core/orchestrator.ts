@@ -84,7 +84,10 @@ export class Orchestrator implements IngestGate {
     this.#register(definition, applications, origin.readOnly, order);
   }
 
-  createVirtualHost(definition: Definition<VirtualHostConfig>, applications: readonly Definition<ApplicationConfig>[]): Promise<VirtualHost> {
+  createVirtualHost(
+    definition: Definition<VirtualHostConfig>,
+    applications: readonly Definition<ApplicationConfig>[],
+  ): Promise<VirtualHost> {
     return this.#exclusively(async () => {
       const vhost = this.#register(definition, applications, false, this.#nextOrder);
       this.#nextOrder += 1;
@@ -138,7 +141,9 @@ export class Orchestrator implements IngestGate {
       const vhost = this.#writable(vhostName);
       const current = this.#existing(vhost, appName);
       const definition = change(current.definition);
-      const others = [...vhost.applications.values()].filter((application) => application !== current).map((application) => application.definition.echo);
+      const others = [...vhost.applications.values()]
+        .filter((application) => application !== current)
+        .map((application) => application.definition.echo);
       await this.#save(vhost, [...others, definition.echo]);
       vhost.applications.delete(appName);
       current.close({ code: 'application-restart', detail: `application '${vhostName}/${appName}' restarts with new settings` });
@@ -165,7 +170,8 @@ export class Orchestrator implements IngestGate {
     const vhost = vhostName === undefined ? undefined : this.#virtualHosts.get(vhostName);
     if (vhost === undefined) throw new IngestRefused('no-virtual-host', `no virtual host serves the host name '${target.host}'`);
     const application = vhost.applications.get(target.app);
-    if (application === undefined) throw new IngestRefused('no-application', `virtual host '${vhost.name}' has no application '${target.app}'`);
+    if (application === undefined)
+      throw new IngestRefused('no-application', `virtual host '${vhost.name}' has no application '${target.app}'`);
     return application.openIngest(request);
   }
 
@@ -178,11 +184,17 @@ export class Orchestrator implements IngestGate {
     }
   }
 
-  #register(definition: Definition<VirtualHostConfig>, applications: readonly Definition<ApplicationConfig>[], readOnly: boolean, order: number): VirtualHost {
+  #register(
+    definition: Definition<VirtualHostConfig>,
+    applications: readonly Definition<ApplicationConfig>[],
+    readOnly: boolean,
+    order: number,
+  ): VirtualHost {
     if (this.#virtualHosts.has(definition.name)) throw new ControlError('vhost-exists', `virtual host '${definition.name}' exists already`);
     const vhost = new VirtualHost(definition, { readOnly, order, clock: this.#options.clock, parentMeter: this.meter });
     for (const application of applications) {
-      if (vhost.applications.has(application.name)) throw new ControlError('app-exists', `application '${vhost.name}/${application.name}' is declared twice`);
+      if (vhost.applications.has(application.name))
+        throw new ControlError('app-exists', `application '${vhost.name}/${application.name}' is declared twice`);
       vhost.applications.set(application.name, new Application(vhost.name, application, vhost.meter, this.#context));
     }
     this.#virtualHosts.set(vhost.name, vhost);
@@ -218,7 +230,10 @@ export class Orchestrator implements IngestGate {
   #save(vhost: VirtualHost, applications?: readonly JsonObject[]): Promise<void> {
     const { name, order, definition } = vhost;
     const echoes = applications ?? Array.from(vhost.applications.values(), (application) => application.definition.echo);
-    return this.#durably(this.#options.store.save({ name, order, definition: definition.echo, applications: echoes }), `virtual host '${name}'`);
+    return this.#durably(
+      this.#options.store.save({ name, order, definition: definition.echo, applications: echoes }),
+      `virtual host '${name}'`,
+    );
   }
 
   async #durably(write: Promise<void>, what: string): Promise<void> {

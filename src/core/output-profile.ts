@@ -17,14 +17,21 @@ export interface VideoEncodeRule extends EncodeRule {
   readonly height: number;
   readonly framerate: number;
   readonly bypassIfMatch?:
-    | { readonly codec?: string | undefined; readonly width?: string | undefined; readonly height?: string | undefined; readonly framerate?: string | undefined }
+    | {
+        readonly codec?: string | undefined;
+        readonly width?: string | undefined;
+        readonly height?: string | undefined;
+        readonly framerate?: string | undefined;
+      }
     | undefined;
 }
 
 export interface AudioEncodeRule extends EncodeRule {
   readonly samplerate: number;
   readonly channel: number;
-  readonly bypassIfMatch?: { readonly codec?: string | undefined; readonly samplerate?: string | undefined; readonly channel?: string | undefined } | undefined;
+  readonly bypassIfMatch?:
+    | { readonly codec?: string | undefined; readonly samplerate?: string | undefined; readonly channel?: string | undefined }
+    | undefined;
 }
 
 /** An output profile as far as bypassing is concerned. */
@@ -159,7 +166,14 @@ export class OutboundMap {
     const routes = this.#routes.get(packet.track.id);
     if (routes === undefined) return;
     for (const track of routes) {
-      this.stream.push({ track, pts: packet.pts, dts: packet.dts, duration: packet.duration, keyframe: packet.keyframe, data: packet.data });
+      this.stream.push({
+        track,
+        pts: packet.pts,
+        dts: packet.dts,
+        duration: packet.duration,
+        keyframe: packet.keyframe,
+        data: packet.data,
+      });
     }
   }
 }

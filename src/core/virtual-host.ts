@@ -17,7 +17,10 @@ export class VirtualHost implements NamedHosts {
   /** Position among the durable virtual hosts. */
   readonly order: number;
 
-  constructor(definition: Definition<VirtualHostConfig>, options: { readOnly: boolean; order: number; clock: Clock; parentMeter: TrafficMeter }) {
+  constructor(
+    definition: Definition<VirtualHostConfig>,
+    options: { readOnly: boolean; order: number; clock: Clock; parentMeter: TrafficMeter },
+  ) {
     this.name = definition.name;
     this.definition = definition;
     this.readOnly = options.readOnly;

@@ -15,7 +15,11 @@ export async function createLogger(options: { format: LogFormat; level: LogLevel
     formatters: { level: (label: string) => ({ level: label }) },
     serializers: { err: pino.stdSerializers.err },
   };
-  return pino(settings, options.format === 'json' ? pino.destination({ dest: 2, sync: true }) : (await prettyDestination()).stream);
+  const logger: Logger = pino(
+    settings,
+    options.format === 'json' ? pino.destination({ dest: 2, sync: true }) : (await prettyDestination()).stream,
+  );
+  return logger;
 }
 
 /** Boxed, because a stream that happened to have a `then` member would be awaited away. */
