@@ -6,7 +6,7 @@ import { type FastifyInstance, type FastifyServerFactory, fastify } from 'fastif
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import type { Logger } from '../util/logger.ts';
 import { TokenAuth } from './auth.ts';
-import { ChangeRefused, type ControlPlane } from './control.ts';
+import type { ControlPlane } from './control.ts';
 import { CHALLENGE, Dispatcher, PRODUCT } from './dispatcher.ts';
 import { type Answer, failure, reasonPhrase } from './envelope.ts';
 import { ApiError } from './errors.ts';
@@ -146,13 +146,8 @@ export class ApiServer {
   }
 
   async #reloadCertificate(load: () => Promise<Certificate>): Promise<void> {
-    try {
-      const certificate = await load();
-      for (const server of this.#secure) server.setSecureContext(certificate);
-    } catch (error) {
-      this.#options.logger.error({ err: error }, 'API certificate not reloaded');
-      throw new ChangeRefused('failed', 'certificate not reloaded');
-    }
+    const certificate = await load();
+    for (const server of this.#secure) server.setSecureContext(certificate);
   }
 }
 

@@ -1,73 +1,100 @@
-/** What the API needs of the server behind it. */
-import type { StreamFigures } from '../monitoring/stream-info.ts';
-import type { TrafficFigures } from '../monitoring/traffic-figures.ts';
+/** Changes of the server's resources as the API makes them: JSON bodies become definitions, definitions go to the core. */
+import {
+  type ApplicationConfig,
+  type ReadOptions,
+  type Resource,
+  readApplication,
+  readVirtualHost,
+  type VirtualHostConfig,
+} from '../config/index.ts';
+import type { Application } from '../core/application.ts';
+import type { Definition, JsonObject } from '../core/definition.ts';
+import type { Orchestrator } from '../core/orchestrator.ts';
+import type { TrafficMeter } from '../core/traffic-meter.ts';
+import type { VirtualHost } from '../core/virtual-host.ts';
 import type { QueueStatus } from '../util/bounded-queue.ts';
-import type { JsonObject } from './json/json-value.ts';
 
-/** An inbound stream as the API sees it. */
-export interface StreamView extends StreamFigures {
-  readonly meter: TrafficFigures;
-}
-
-/** An application as the API sees it. */
-export interface ApplicationView {
-  readonly name: string;
-  /** `#<vhost>#<app>`. */
-  readonly internalName: string;
-  /** Made from a template, not declared. */
-  readonly dynamic: boolean;
-  /** What was configured, member by member, as it is printed. */
-  readonly definition: JsonObject;
-  readonly meter: TrafficFigures;
-  /** Inbound streams in the order they came. */
-  readonly streams: Iterable<StreamView>;
-  findStream(name: string): StreamView | undefined;
-}
-
-/** A virtual host as the API sees it. */
-export interface VirtualHostView {
-  readonly name: string;
-  /** Declared in the server configuration file. */
-  readonly readOnly: boolean;
-  /** What was configured, without `applications`. */
-  readonly definition: JsonObject;
-  readonly meter: TrafficFigures;
-  /** In the order they were created. */
-  readonly applications: Iterable<ApplicationView>;
-  findApplication(name: string): ApplicationView | undefined;
-}
-
-/** Why the control plane refused; `code` is stable, `message` is for the client when the code is `config`. */
-export class ChangeRefused extends Error {
-  override readonly name = 'ChangeRefused';
-  readonly code: 'config' | 'exists' | 'failed';
-  constructor(code: ChangeRefused['code'], message: string) {
-    super(message);
-    this.code = code;
-  }
+export interface ControlPlaneOptions {
+  readonly orchestrator: Orchestrator;
+  /** How definitions are read: macros, and where relative paths start. */
+  readonly reading?: ReadOptions;
+  /** Loads the certificate files of these virtual hosts again; rejects and keeps the old ones when that fails. */
+  readonly reloadCertificates: (virtualHosts: readonly VirtualHost[]) => Promise<void>;
 }
 
 /**
- * The server as the API drives it. Changes resolve only when they are durable; they reject with
- * `ChangeRefused` and then nothing has changed, unless said otherwise.
+ * The server as the API drives it. Changes resolve when they are durable; they reject with `ConfigError`
+ * or `ControlError`, and then nothing has changed.
  */
-export interface ControlPlane {
-  /** The whole server. */
-  readonly meter: TrafficFigures;
-  /** In the order they were created. */
-  readonly virtualHosts: Iterable<VirtualHostView>;
-  findVirtualHost(name: string): VirtualHostView | undefined;
-  queueStatuses(): Iterable<QueueStatus>;
-  /** Creates a virtual host and the `applications` inside the definition; `failed` when one of these cannot be created. */
-  createVirtualHost(definition: JsonObject): Promise<VirtualHostView>;
+export class ControlPlane {
+  readonly #orchestrator: Orchestrator;
+  readonly #reading: ReadOptions;
+  readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
+
+  constructor({ orchestrator, reading = {}, reloadCertificates }: ControlPlaneOptions) {
+    this.#orchestrator = orchestrator;
+    this.#reading = reading;
+    this.#reloadCertificates = reloadCertificates;
+  }
+
+  /** Counters of the whole server. */
+  get meter(): TrafficMeter {
+    return this.#orchestrator.meter;
+  }
+
+  /** In order of creation. */
+  get virtualHosts(): readonly VirtualHost[] {
+    return this.#orchestrator.virtualHosts;
+  }
+
+  virtualHost(name: string): VirtualHost | undefined {
+    return this.#orchestrator.virtualHost(name);
+  }
+
+  queueStatuses(): QueueStatus[] {
+    return this.#orchestrator.queues.statuses();
+  }
+
+  /** Creates a virtual host with the applications in its definition. */
+  async createVirtualHost(json: unknown): Promise<VirtualHost> {
+    const host = readVirtualHost(json, this.#reading);
+    return this.#orchestrator.createVirtualHost(
+      definitionOf<VirtualHostConfig>(host),
+      host.applications.map(definitionOf<ApplicationConfig>),
+    );
+  }
+
   /** Ends everything inside. */
-  deleteVirtualHost(vhost: string): Promise<void>;
-  createApplication(vhost: string, definition: JsonObject): Promise<ApplicationView>;
-  /** Restarts an application with another definition: validated first, then all its sessions are closed. */
-  replaceApplication(vhost: string, app: string, definition: JsonObject): Promise<ApplicationView>;
-  deleteApplication(vhost: string, app: string): Promise<void>;
-  /** Terminates an inbound stream: its connection is closed. */
-  deleteStream(vhost: string, app: string, stream: string): Promise<void>;
-  /** Loads the certificate files of one virtual host again, or of all; keeps the old ones and rejects when that fails. */
-  reloadCertificates(vhost?: string): Promise<void>;
+  deleteVirtualHost(name: string): Promise<void> {
+    return this.#orchestrator.deleteVirtualHost(name);
+  }
+
+  async createApplication(vhost: string, json: unknown): Promise<Application> {
+    return this.#orchestrator.createApplication(vhost, this.#application(json));
+  }
+
+  /**
+   * Restarts an application with what `change` makes of its present definition. The new one is read before
+   * anything ends; then all sessions of the application are closed.
+   */
+  changeApplication(vhost: string, app: string, change: (echo: JsonObject) => unknown): Promise<Application> {
+    return this.#orchestrator.replaceApplication(vhost, app, (current) => this.#application(change(current.echo)));
+  }
+
+  deleteApplication(vhost: string, app: string): Promise<void> {
+    return this.#orchestrator.deleteApplication(vhost, app);
+  }
+
+  /** Loads certificate files again; rejects and keeps the old ones when that fails. */
+  reloadCertificates(virtualHosts: readonly VirtualHost[]): Promise<void> {
+    return this.#reloadCertificates(virtualHosts);
+  }
+
+  #application(json: unknown): Definition<ApplicationConfig> {
+    return definitionOf<ApplicationConfig>(readApplication(json, this.#reading));
+  }
+}
+
+function definitionOf<Config extends { readonly name: string }>({ typed, echo }: Resource<Config>): Definition<Config> {
+  return { name: typed.name, config: typed, echo };
 }

@@ -1,19 +1,18 @@
 /** Takes a request from its socket to its answer: CORS, host rule, authentication, route, body, lookup, handler. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
+import { internalAppName } from '../core/stream-address.ts';
 import type { Logger } from '../util/logger.ts';
 import type { TokenAuth } from './auth.ts';
 import type { ControlPlane } from './control.ts';
 import { type Answer, failure, reasonPhrase } from './envelope.ts';
-import { ApiError } from './errors.ts';
+import { ApiError, causedBy } from './errors.ts';
 import type { HostRule } from './host-rule.ts';
-import type { JsonValue } from './json/json-value.ts';
 import { JsonSyntaxError, readJson } from './json/lenient-json.ts';
 import { BodyAborted, readBody } from './request-body.ts';
 import { rawPath } from './request-path.ts';
 import { type RouteMatch, RouteTable, type ServerFacts } from './route.ts';
 import { routes } from './routes.ts';
-import { SerialLock } from './serial-lock.ts';
 
 /** Name of this product in headers. */
 export const PRODUCT = 'Millrace';
@@ -38,8 +37,6 @@ export interface DispatcherOptions {
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #routes = new RouteTable(routes);
-  /** Changes run one after the other, so that none is made from a definition that another is replacing. */
-  readonly #changes = new SerialLock();
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -67,34 +64,30 @@ export class Dispatcher {
     if (refused !== null) return failure(refused);
     const match = this.#routes.find(method, path);
     if (match === null) return failure(new ApiError('CONTROLLER_NOT_FOUND'));
-    return match.route.body === undefined ? this.#run(match, null) : this.#runWithBody(request, match);
+    return match.route.body === undefined ? this.#call(match, null) : this.#callWithBody(request, match);
   }
 
-  async #runWithBody(request: IncomingMessage, match: RouteMatch): Promise<Answer> {
-    return this.#run(match, parseBody(await readBody(request)));
-  }
-
-  #run(match: RouteMatch, body: JsonValue): Answer | Promise<Answer> {
-    if (match.route.changes !== true) return this.#call(match, body);
-    return this.#changes.run(() => this.#call(match, body));
+  async #callWithBody(request: IncomingMessage, match: RouteMatch): Promise<Answer> {
+    return this.#call(match, parseBody(await readBody(request)));
   }
 
   /** Looks up what the path names, from the outside in, and calls the handler. */
-  #call({ route, parameters }: RouteMatch, body: JsonValue): Answer | Promise<Answer> {
+  #call({ route, parameters }: RouteMatch, body: unknown): Answer | Promise<Answer> {
     const { control, server } = this.#options;
     const request = { control, server, body, parameter: (name: string) => parameters[name] ?? '' };
     if (route.level === 'server') return route.handle(request);
 
-    const vhost = control.findVirtualHost(request.parameter('vhost'));
+    const vhost = control.virtualHost(request.parameter('vhost'));
     if (vhost === undefined) throw new ApiError('VHOST_NOT_FOUND', request.parameter('vhost'));
     if (route.level === 'vhost') return route.handle({ ...request, vhost });
 
-    const app = vhost.findApplication(request.parameter('app'));
+    const app = vhost.applications.get(request.parameter('app'));
     if (app === undefined) throw new ApiError('APP_NOT_FOUND', vhost.name, request.parameter('app'));
     if (route.level === 'app') return route.handle({ ...request, vhost, app });
 
-    const stream = app.findStream(request.parameter('stream'));
-    if (stream === undefined) throw new ApiError('STREAM_NOT_FOUND', vhost.name, app.internalName, request.parameter('stream'));
+    const stream = app.stream(request.parameter('stream'));
+    if (stream === undefined)
+      throw new ApiError('STREAM_NOT_FOUND', vhost.name, internalAppName(vhost.name, app.name), request.parameter('stream'));
     return route.handle({ ...request, vhost, app, stream });
   }
 
@@ -109,10 +102,15 @@ export class Dispatcher {
   }
 
   #failed(request: IncomingMessage, target: string, error: unknown): Settled {
-    if (error instanceof ApiError) return failure(error);
     if (error instanceof BodyAborted) return null;
-    this.#options.logger.error({ err: error, method: request.method, target, peer: request.socket.remoteAddress }, 'API request failed');
-    return failure(new ApiError('INTERNAL'));
+    const refused = error instanceof ApiError ? error : causedBy(new ApiError('INTERNAL'), error);
+    if (refused.cause !== undefined) {
+      this.#options.logger.error(
+        { err: refused.cause, method: request.method, target, peer: request.socket.remoteAddress },
+        'API request failed',
+      );
+    }
+    return failure(refused);
   }
 
   #send(request: IncomingMessage, response: ServerResponse, answer: Settled): void {
@@ -139,7 +137,7 @@ export class Dispatcher {
   }
 }
 
-function parseBody(text: string): JsonValue {
+function parseBody(text: string): unknown {
   if (text === '') return null;
   try {
     return readJson(text);

@@ -59,7 +59,6 @@ export const CATALOGUE = {
   STREAM_URLS_EMPTY: http(400, 'Urls must be at least one'),
   STREAM_URL_WRONG: http(400, 'Url must be a string'),
   STREAM_EXISTS: http(409, 'Stream already exists'),
-  STREAM_DELETE_FAILED: http(500, 'Could not terminate the stream'),
 
   CERTIFICATE_RELOAD_FAILED: http(500, 'Failed to reload certificate. Check server log for more information.'),
   API_TLS_DISABLED: http(400, 'TLS is not enabled for the API Server'),
@@ -90,6 +89,12 @@ export class ApiError extends Error {
     this.status = entry.status;
     this.frame = entry.frame;
   }
+}
+
+/** `error` with its reason, which goes to the log and not to the client. */
+export function causedBy(error: ApiError, cause: unknown): ApiError {
+  error.cause = cause;
+  return error;
 }
 
 function http(status: number, text: string): CatalogueEntry {

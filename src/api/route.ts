@@ -1,8 +1,10 @@
 /** What a route is, and how a path finds it. */
 import type { TSchema } from '@sinclair/typebox';
-import type { ApplicationView, ControlPlane, StreamView, VirtualHostView } from './control.ts';
+import type { Application } from '../core/application.ts';
+import type { InboundStream } from '../core/inbound-stream.ts';
+import type { VirtualHost } from '../core/virtual-host.ts';
+import type { ControlPlane } from './control.ts';
 import type { Answer } from './envelope.ts';
-import type { JsonValue } from './json/json-value.ts';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
@@ -19,20 +21,20 @@ export interface Request {
   readonly control: ControlPlane;
   readonly server: ServerFacts;
   /** Null for a request without a body. */
-  readonly body: JsonValue;
+  readonly body: unknown;
   /** A parameter of the pattern that is not one of the three levels below. */
   parameter(name: string): string;
 }
 
 /** Given to handlers below `{vhost}`, `{app}` and `{stream}`: what these names stand for. */
 export interface VhostRequest extends Request {
-  readonly vhost: VirtualHostView;
+  readonly vhost: VirtualHost;
 }
 export interface AppRequest extends VhostRequest {
-  readonly app: ApplicationView;
+  readonly app: Application;
 }
 export interface StreamRequest extends AppRequest {
-  readonly stream: StreamView;
+  readonly stream: InboundStream;
 }
 
 type Handler<R> = (request: R) => Answer | Promise<Answer>;
@@ -48,8 +50,6 @@ interface RouteBase {
   readonly response?: TSchema;
   /** Answers with an array of envelopes. */
   readonly batch?: boolean;
-  /** Changes what exists: runs alone, after all earlier such requests. */
-  readonly changes?: boolean;
 }
 
 /** A route by the level of its path. */

@@ -1,6 +1,6 @@
 import { Value } from '@sinclair/typebox/value';
 import { expect, test } from 'vitest';
-import { fakeStream, fakeTraffic } from '../../test/fakes/fake-control-plane.ts';
+import { fakeStream, fakeTraffic } from '../../test/fakes/stream-figures.ts';
 import { queueStatuses } from './queues.ts';
 import { statisticsV1 } from './stats-v1.ts';
 import { statisticsV2 } from './stats-v2.ts';

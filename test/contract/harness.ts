@@ -1,15 +1,21 @@
-/** An API server on a free port with a control plane in memory behind it, and a client that sends raw requests. */
+/** An API server on a free port with a real core and no disk behind it, and a client that sends raw requests. */
 import { connect } from 'node:net';
-import { CrossDomainPolicy } from '../../src/access/cross-domains.ts';
+import { fileURLToPath } from 'node:url';
+import { ALL_METHODS, CrossDomainPolicy } from '../../src/access/cross-domains.ts';
 import { ApiServer, type ApiServerOptions } from '../../src/api/api-server.ts';
-import type { JsonObject } from '../../src/api/json/json-value.ts';
-import type { Logger } from '../../src/util/logger.ts';
-import { FakeControlPlane } from '../fakes/fake-control-plane.ts';
+import { ControlPlane } from '../../src/api/control.ts';
+import { loadServerConfig } from '../../src/config/index.ts';
+import type { CloseReason } from '../../src/core/ingest.ts';
+import { ProviderKind, SourceType } from '../../src/core/kinds.ts';
+import { Orchestrator, type VirtualHostStore } from '../../src/core/orchestrator.ts';
+import { QueueRegistry } from '../../src/core/queue-registry.ts';
+import { MILLISECONDS } from '../../src/media/timebase.ts';
+import { ManualClock } from '../fakes/manual-clock.ts';
+import { RecordingLogger } from '../fakes/nil-logger.ts';
+import { audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
 
 export const TOKEN = 'millrace-access-token';
 export const AUTHORIZATION = `Basic ${Buffer.from(TOKEN).toString('base64')}`;
-
-const silent: Logger = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };
 
 /** What came back, header names in lower case. */
 export interface RawAnswer {
@@ -30,50 +36,104 @@ export interface RawRequest {
 
 export const anyOrigin = { urls: ['*'], headers: [] };
 
-/** Default application of the file-declared virtual host `default`. */
-export const FILE_APPLICATION: JsonObject = {
-  name: 'app',
-  type: 'live',
-  outputProfiles: {
-    outputProfile: [
-      {
-        name: 'bypass_stream',
-        outputStreamName: '${OriginStreamName}',
-        encodes: { videos: [{ name: 'bypass_video', bypass: 'true' }] },
-      },
-    ],
-  },
-  providers: { rtmp: {} },
-  publishers: { llhls: {} },
-};
+const SERVER_XML = new URL('../fixtures/config/server.xml', import.meta.url);
 
-/** Starts a server with one file-declared virtual host, `default`. */
+/** Starts a server on what the fixture `server.xml` declares; what is created later is kept in memory. */
 export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promise<ApiHarness> {
-  const control = new FakeControlPlane();
-  control.declare({ name: 'default', distribution: 'ovenmediaengine.com', host: { names: ['*'] } }, [FILE_APPLICATION]);
+  const clock = new ManualClock();
+  const store = new MemoryStore();
+  const logger = new RecordingLogger();
+  const orchestrator = new Orchestrator({
+    clock,
+    logger,
+    queues: new QueueRegistry(clock),
+    store,
+    publishers: new Map(),
+    onHostsChanged: () => undefined,
+  });
+  for (const host of loadServerConfig(fileURLToPath(SERVER_XML)).virtualHosts) {
+    const applications = host.applications.map(({ typed, echo }) => ({ name: typed.name, config: typed, echo }));
+    orchestrator.restore({ name: host.typed.name, config: host.typed, echo: host.echo }, applications, { readOnly: true });
+  }
+  const certificates = new RecordingCertificates();
+  const control = new ControlPlane({ orchestrator, reloadCertificates: (hosts) => certificates.reload(hosts) });
   const server = new ApiServer({
     control,
     version: '0.1.0',
     accessToken: TOKEN,
     hostNames: ['*'],
-    crossDomains: new CrossDomainPolicy({ defaults: anyOrigin, own: anyOrigin, methods: 'OPTIONS, HEAD, GET, POST, PUT, PATCH, DELETE' }),
-    logger: silent,
+    crossDomains: new CrossDomainPolicy({ defaults: anyOrigin, own: anyOrigin, methods: ALL_METHODS }),
+    logger,
     addresses: ['127.0.0.1'],
     port: 0,
     tls: null,
     ...overrides,
   });
   await server.listen();
-  return new ApiHarness(server, control);
+  return new ApiHarness({ server, orchestrator, store, certificates, clock, logger });
+}
+
+/** Keeps what would go to disk; refuses when told to. */
+export class MemoryStore implements VirtualHostStore {
+  readonly documents = new Map<string, Parameters<VirtualHostStore['save']>[0]>();
+  full = false;
+
+  async save(document: Parameters<VirtualHostStore['save']>[0]): Promise<void> {
+    if (this.full) throw new Error('no space left on device');
+    this.documents.set(document.name, document);
+  }
+
+  async remove(name: string): Promise<void> {
+    if (this.full) throw new Error('no space left on device');
+    this.documents.delete(name);
+  }
+}
+
+/** Remembers whose certificates were loaded again; fails when told to. */
+export class RecordingCertificates {
+  readonly reloaded: string[][] = [];
+  broken = false;
+
+  async reload(hosts: readonly { readonly name: string }[]): Promise<void> {
+    if (this.broken) throw new Error('certificate file cannot be read');
+    this.reloaded.push(hosts.map(({ name }) => name));
+  }
 }
 
 export class ApiHarness {
   readonly server: ApiServer;
-  readonly control: FakeControlPlane;
+  readonly orchestrator: Orchestrator;
+  readonly store: MemoryStore;
+  readonly certificates: RecordingCertificates;
+  readonly clock: ManualClock;
+  readonly logger: RecordingLogger;
 
-  constructor(server: ApiServer, control: FakeControlPlane) {
-    this.server = server;
-    this.control = control;
+  constructor(parts: Pick<ApiHarness, 'server' | 'orchestrator' | 'store' | 'certificates' | 'clock' | 'logger'>) {
+    this.server = parts.server;
+    this.orchestrator = parts.orchestrator;
+    this.store = parts.store;
+    this.certificates = parts.certificates;
+    this.clock = parts.clock;
+    this.logger = parts.logger;
+  }
+
+  /** Lets an RTMP publisher come in; resolves when its stream can be seen. Gives the reasons it was closed for. */
+  async publish(vhost: string, app: string, stream: string): Promise<CloseReason[]> {
+    const closed: CloseReason[] = [];
+    const application = this.orchestrator.application(vhost, app);
+    if (application === undefined) throw new Error(`there is no application ${vhost}/${app}`);
+    const ingest = application.openIngest({
+      streamName: stream,
+      provider: ProviderKind.RTMP,
+      sourceType: SourceType.RTMP,
+      sourceUrl: 'TCP://198.51.100.7:50412',
+      onClose: (reason) => closed.push(reason),
+    });
+    ingest.setTracks([videoTrack(), audioTrack(), { type: 'data', id: 2, timebase: MILLISECONDS, bitrateConf: 0 }]);
+    for (let index = 0; index < 90; index += 1) ingest.push(videoPacket(index));
+    ingest.countBytes(1000);
+    while (application.stream(stream) === undefined) await new Promise((resolve) => setImmediate(resolve));
+    return closed;
   }
 
   get port(): number {

@@ -1,23 +1,20 @@
-/** Any JSON value. */
-export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject;
+import type { JsonObject } from '../../core/definition.ts';
 
-/** A JSON object. */
-export interface JsonObject {
-  [key: string]: JsonValue;
-}
+/** Any JSON value as the reader gives it. */
+export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
 
 /** Narrows to a JSON object (not an array, not null). */
-export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
+export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Sets a member; one named `__proto__` becomes a member, not the prototype. */
-export function setMember(object: JsonObject, name: string, value: JsonValue): void {
-  if (name === '__proto__') Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
-  else object[name] = value;
+/** The own member `name` of an object; undefined when there is none, or no object. */
+export function memberOf(value: unknown, name: string): unknown {
+  return isJsonObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** The own member `name`, or undefined. */
-export function memberOf(object: JsonObject, name: string): JsonValue | undefined {
-  return Object.hasOwn(object, name) ? object[name] : undefined;
+/** The `name` of a definition as text; empty when it has none. */
+export function nameIn(definition: unknown): string {
+  const name = memberOf(definition, 'name');
+  return typeof name === 'string' || typeof name === 'number' || typeof name === 'boolean' ? String(name) : '';
 }

@@ -2,7 +2,7 @@
  * Reads JSON as leniently as the clients of this API have come to expect: comments, trailing commas, a byte
  * order mark and text behind the first value are accepted. Depth is bounded; the caller bounds the size.
  */
-import { type JsonObject, type JsonValue, setMember } from './json-value.ts';
+import type { JsonValue } from './json-value.ts';
 
 /** Deepest nesting accepted. */
 export const MAX_JSON_DEPTH = 1000;
@@ -52,6 +52,8 @@ export function readJson(text: string): JsonValue {
   return new Reader(text).document();
 }
 
+type Members = { [key: string]: JsonValue };
+
 class Reader {
   readonly #text: string;
   #at = 0;
@@ -82,8 +84,8 @@ class Reader {
     throw this.#fault(this.#at, VALUE_EXPECTED);
   }
 
-  #object(depth: number): JsonObject {
-    const object: JsonObject = {};
+  #object(depth: number): JsonValue {
+    const object: Members = {};
     this.#at += 1;
     const missingName = "Missing '}' or object member name";
     while (true) {
@@ -219,4 +221,10 @@ class Reader {
     const lines = before.split(/\r\n|\r|\n/);
     return `Line ${lines.length}, Column ${(lines.at(-1)?.length ?? 0) + 1}`;
   }
+}
+
+/** A member named `__proto__` becomes a member, not the prototype. */
+function setMember(object: Members, name: string, value: JsonValue): void {
+  if (name === '__proto__') Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
+  else object[name] = value;
 }

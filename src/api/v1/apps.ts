@@ -1,15 +1,13 @@
 import { Type } from '@sinclair/typebox';
-import type { ApplicationView, ControlPlane } from '../control.ts';
+import { applicationDefaults, mergePatch } from '../../config/index.ts';
+import type { Application as RunningApplication } from '../../core/application.ts';
+import type { ControlPlane } from '../control.ts';
 import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
-import { isJsonObject, type JsonObject, type JsonValue, memberOf } from '../json/json-value.ts';
-import { mergeJson } from '../json/merge-json.ts';
+import { isJsonObject, memberOf, nameIn } from '../json/json-value.ts';
 import { changed, refusal, requireArray, requireObject, requireWritable } from '../refusals.ts';
 import type { Route } from '../route.ts';
 import { Application } from '../schemas.ts';
-import { withApplicationDefaults } from './application-defaults.ts';
-import { nameIn, namesOf } from './names.ts';
-import { printedProfile } from './output-profiles.ts';
 
 /** Members that PATCH refuses, in the order they are looked for. */
 const FIXED_MEMBERS = ['name', 'dynamic', 'outputProfiles'] as const;
@@ -21,7 +19,7 @@ export const appRoutes: readonly Route[] = [
     level: 'vhost',
     summary: 'Names of all applications',
     response: Type.Array(Type.String()),
-    handle: ({ vhost }) => ok(namesOf(vhost.applications)),
+    handle: ({ vhost }) => ok([...vhost.applications.keys()]),
   },
   {
     method: 'POST',
@@ -31,7 +29,6 @@ export const appRoutes: readonly Route[] = [
     body: Type.Array(Application),
     response: Application,
     batch: true,
-    changes: true,
     handle: async ({ control, vhost, body }) => {
       requireWritable(vhost);
       const items: BatchItem[] = [];
@@ -45,7 +42,7 @@ export const appRoutes: readonly Route[] = [
     level: 'app',
     summary: 'An application',
     response: Application,
-    handle: ({ app }) => ok(printedApplication(app)),
+    handle: ({ app }) => ok(printed(app)),
   },
   {
     method: 'PATCH',
@@ -54,17 +51,14 @@ export const appRoutes: readonly Route[] = [
     summary: 'Change an application; it restarts and all its sessions are closed',
     body: Type.Partial(Application),
     response: Application,
-    changes: true,
     handle: async ({ control, vhost, app, body }) => {
       requireWritable(vhost);
       const patch = requireObject(body);
       for (const member of FIXED_MEMBERS) {
         if (memberOf(patch, member) !== undefined) throw new ApiError('APP_MEMBER_FIXED', member);
       }
-      const restarted = await changed(control.replaceApplication(vhost.name, app.name, mergeJson(app.definition, patch)), {
-        failed: () => new ApiError('APP_CREATE_FAILED', vhost.name, app.name),
-      });
-      return ok(printedApplication(restarted));
+      const restarted = control.changeApplication(vhost.name, app.name, (echo) => mergePatch(echo as Echo, patch));
+      return ok(printed(await changed(restarted, { vhost: vhost.name, app: app.name, failed: 'APP_CREATE_FAILED' })));
     },
   },
   {
@@ -72,39 +66,32 @@ export const appRoutes: readonly Route[] = [
     path: '/v1/vhosts/{vhost}/apps/{app}',
     level: 'app',
     summary: 'Delete an application',
-    changes: true,
     handle: async ({ control, vhost, app }) => {
       requireWritable(vhost);
-      await changed(control.deleteApplication(vhost.name, app.name), {
-        failed: () => new ApiError('APP_DELETE_FAILED', vhost.name, app.name),
-      });
+      await changed(control.deleteApplication(vhost.name, app.name), { vhost: vhost.name, app: app.name, failed: 'APP_DELETE_FAILED' });
       return acknowledge();
     },
   },
 ];
 
-async function createOne(control: ControlPlane, vhost: string, definition: JsonValue): Promise<BatchItem> {
-  const name = nameIn(definition);
+type Echo = Parameters<typeof mergePatch>[0];
+
+async function createOne(control: ControlPlane, vhost: string, given: unknown): Promise<BatchItem> {
   try {
-    const app = await control.createApplication(vhost, withApplicationDefaults(isJsonObject(definition) ? definition : {}));
-    return batchSuccess(printedApplication(app));
+    const app = await control.createApplication(vhost, withDefaults(given));
+    return batchSuccess(printed(app));
   } catch (error) {
-    return batchFailure(
-      refusal(error, {
-        exists: () => new ApiError('APP_EXISTS', vhost, name),
-        failed: () => new ApiError('APP_CREATE_FAILED', vhost, name),
-      }),
-    );
+    return batchFailure(refusal(error, { vhost, app: nameIn(given), failed: 'APP_CREATE_FAILED' }));
   }
 }
 
-/** An application as every answer prints it: what was configured, and whether it came from a template. */
-function printedApplication(app: ApplicationView): JsonObject {
-  const printed: JsonObject = { ...app.definition, dynamic: app.dynamic };
-  const container = memberOf(app.definition, 'outputProfiles');
-  const profiles = isJsonObject(container) ? memberOf(container, 'outputProfile') : undefined;
-  if (isJsonObject(container) && Array.isArray(profiles)) {
-    printed['outputProfiles'] = { ...container, outputProfile: profiles.map(printedProfile) };
-  }
-  return printed;
+/** A member given as null stays without its default. */
+function withDefaults(given: unknown): unknown {
+  const nulls = isJsonObject(given) ? Object.entries(given).filter(([, value]) => value === null) : [];
+  return { ...(applicationDefaults(given) as object), ...Object.fromEntries(nulls) };
+}
+
+/** What was configured; no application is made from a template yet. */
+function printed(app: RunningApplication): object {
+  return { ...app.definition.echo, dynamic: false };
 }

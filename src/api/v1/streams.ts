@@ -2,11 +2,10 @@ import { Type } from '@sinclair/typebox';
 import { streamInformation } from '../../monitoring/stream-info.ts';
 import { acknowledge, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
-import { type JsonObject, memberOf } from '../json/json-value.ts';
-import { changed, requireObject } from '../refusals.ts';
+import { memberOf } from '../json/json-value.ts';
+import { requireObject } from '../refusals.ts';
 import type { AppRequest, Route } from '../route.ts';
 import { PullRequest, StreamInformation } from '../schemas.ts';
-import { namesOf } from './names.ts';
 
 const COLLECTION = '/v1/vhosts/{vhost}/apps/{app}/streams';
 const ITEM = `${COLLECTION}/{stream}`;
@@ -18,7 +17,7 @@ export const streamRoutes: readonly Route[] = [
     level: 'app',
     summary: 'Names of all inbound streams',
     response: Type.Array(Type.String()),
-    handle: ({ app }) => ok(namesOf(app.streams)),
+    handle: ({ app }) => ok(app.streams.map(({ name }) => name)),
   },
   {
     method: 'POST',
@@ -41,9 +40,8 @@ export const streamRoutes: readonly Route[] = [
     path: ITEM,
     level: 'stream',
     summary: 'Terminate a stream',
-    changes: true,
-    handle: async ({ control, vhost, app, stream }) => {
-      await changed(control.deleteStream(vhost.name, app.name, stream.name), { failed: () => new ApiError('STREAM_DELETE_FAILED') });
+    handle: ({ stream }) => {
+      stream.terminate({ code: 'deleted', detail: 'deleted through the API' });
       return acknowledge();
     },
   },
@@ -51,11 +49,11 @@ export const streamRoutes: readonly Route[] = [
 
 function pull({ app, body }: AppRequest): never {
   const { name } = pullRequest(requireObject(body));
-  if (app.findStream(name) !== undefined) throw new ApiError('STREAM_EXISTS');
+  if (app.stream(name) !== undefined) throw new ApiError('STREAM_EXISTS');
   throw new ApiError('NOT_IMPLEMENTED', 'pulling a stream');
 }
 
-function pullRequest(body: JsonObject): { readonly name: string; readonly urls: readonly string[] } {
+function pullRequest(body: unknown): { readonly name: string; readonly urls: readonly string[] } {
   const name = memberOf(body, 'name');
   const urls = memberOf(body, 'urls');
   if (typeof name !== 'string' || !Array.isArray(urls)) throw new ApiError('STREAM_REQUEST_INCOMPLETE');

@@ -1,12 +1,10 @@
 import { Type } from '@sinclair/typebox';
 import type { ControlPlane } from '../control.ts';
 import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
-import { ApiError } from '../errors.ts';
-import { isJsonObject, type JsonValue } from '../json/json-value.ts';
+import { nameIn } from '../json/json-value.ts';
 import { changed, refusal, requireArray, requireWritable } from '../refusals.ts';
 import type { Route } from '../route.ts';
 import { VirtualHost } from '../schemas.ts';
-import { nameIn, namesOf } from './names.ts';
 
 export const vhostRoutes: readonly Route[] = [
   {
@@ -15,7 +13,7 @@ export const vhostRoutes: readonly Route[] = [
     level: 'server',
     summary: 'Names of all virtual hosts',
     response: Type.Array(Type.String()),
-    handle: ({ control }) => ok(namesOf(control.virtualHosts)),
+    handle: ({ control }) => ok(control.virtualHosts.map(({ name }) => name)),
   },
   {
     method: 'POST',
@@ -25,7 +23,6 @@ export const vhostRoutes: readonly Route[] = [
     body: Type.Array(VirtualHost),
     response: VirtualHost,
     batch: true,
-    changes: true,
     handle: async ({ control, body }) => {
       const items: BatchItem[] = [];
       for (const definition of requireArray(body)) items.push(await createOne(control, definition));
@@ -38,33 +35,26 @@ export const vhostRoutes: readonly Route[] = [
     level: 'vhost',
     summary: 'A virtual host',
     response: VirtualHost,
-    handle: ({ vhost }) => ok(vhost.definition),
+    handle: ({ vhost }) => ok(vhost.definition.echo),
   },
   {
     method: 'DELETE',
     path: '/v1/vhosts/{vhost}',
     level: 'vhost',
     summary: 'Delete a virtual host and everything in it',
-    changes: true,
     handle: async ({ control, vhost }) => {
       requireWritable(vhost);
-      await changed(control.deleteVirtualHost(vhost.name), { failed: () => new ApiError('VHOST_DELETE_FAILED', vhost.name) });
+      await changed(control.deleteVirtualHost(vhost.name), { vhost: vhost.name, app: '', failed: 'VHOST_DELETE_FAILED' });
       return acknowledge();
     },
   },
 ];
 
-async function createOne(control: ControlPlane, definition: JsonValue): Promise<BatchItem> {
-  const name = nameIn(definition);
+async function createOne(control: ControlPlane, definition: unknown): Promise<BatchItem> {
   try {
-    const vhost = await control.createVirtualHost(isJsonObject(definition) ? definition : {});
-    return batchSuccess(vhost.definition);
+    const vhost = await control.createVirtualHost(definition);
+    return batchSuccess(vhost.definition.echo);
   } catch (error) {
-    return batchFailure(
-      refusal(error, {
-        exists: () => new ApiError('VHOST_EXISTS', name),
-        failed: () => new ApiError('VHOST_CREATE_FAILED', name),
-      }),
-    );
+    return batchFailure(refusal(error, { vhost: nameIn(definition), app: '', failed: 'INTERNAL' }));
   }
 }
