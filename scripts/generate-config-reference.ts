@@ -29,6 +29,21 @@ key or an unusable value is answered with 400.
 
 Relative paths of files and directories start at the directory of the configuration file. A JSON key in parentheses is
 accepted as well.
+
+## Differences from OvenMediaEngine
+
+| Here | There | Because |
+|---|---|---|
+| An unknown element is a warning | stops the start | a file with elements of another version still loads |
+| A value of the wrong kind (\`abc\` for a number, \`12abc\`, a number out of range, an unknown codec) is refused | is read as 0 or cut short, or fails later | nothing should run with other settings than were written |
+| What an optional element requires is required once the element is there | is not checked | half a certificate or signed policy protects nothing |
+| Names that are empty or contain \`/\`, \`?\`, \`#\`, \`:\` or white space are refused in API requests | are accepted | no URL can address them. In the file they are a warning |
+| A text where the API expects an object or a list is refused | counts as empty | see above |
+| Irregular JSON keys are accepted in both spellings | only in one | clients use both |
+| \`encodes\` is shown with both \`videos\` and \`audios\` | with those given | the API promises both |
+| An HTTP listener without any port opens its two usual ports; with one of \`Port\` and \`TLSPort\` only that | | who names a TLS port only does not want a plain one |
+| \`Bind/Managers/API/IP\` limits the addresses of the API | | the API should not be open to the world because media is |
+| An empty \`Managers/API/AccessToken\` has one made at the first start | | no well-known credential |
 `;
 
 interface Section {
