@@ -37,7 +37,8 @@ accepted as well.
 | An unknown element is a warning | stops the start | a file with elements of another version still loads |
 | A value of the wrong kind (\`abc\` for a number, \`12abc\`, a number out of range, an unknown codec) is refused | is read as 0 or cut short, or fails later | nothing should run with other settings than were written |
 | What an optional element requires is required once the element is there | is not checked | half a certificate or signed policy protects nothing |
-| Names that are empty or contain \`/\`, \`?\`, \`#\`, \`:\` or white space are refused in API requests | are accepted | no URL can address them. In the file they are a warning |
+| Names that are empty or contain \`/\`, \`?\`, \`#\`, \`:\` or white space are refused in API requests | are accepted | no URL can address them. In the file only an empty one is refused, the others are a warning |
+| An application named \`*\` is refused in API requests | becomes an ordinary one | \`*\` is the template of the file |
 | A text where the API expects an object or a list is refused | counts as empty | see above |
 | Irregular JSON keys are accepted in both spellings | only in one | clients use both |
 | \`encodes\` is shown with both \`videos\` and \`audios\` | with those given | the API promises both |
