@@ -1,7 +1,7 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { CrossDomainPolicy } from './access/cross-domains.ts';
+import { ALL_METHODS, CrossDomainPolicy, type CrossDomainRules } from './access/cross-domains.ts';
 import { ApiServer } from './api/api-server.ts';
 import { ControlPlane } from './api/control.ts';
 import {
@@ -43,6 +43,8 @@ export interface ServerOptions {
   readonly stateFolder: string;
   readonly logger: Logger;
 }
+
+const NO_RULES: CrossDomainRules = { urls: [], headers: [] };
 
 /** Something that was started and must be stopped. */
 interface Running {
@@ -130,7 +132,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     },
   });
   running.push({ stop: () => store.settle() }, pool);
-  pool.setDefaultCrossDomains(config.defaults.crossDomains ?? { urls: [], headers: [] });
+  pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   await pool.start();
   running.push({ stop: () => orchestrator.close({ code: 'shutdown', detail: 'the server stops' }) });
   for (const { typed, echo, applications } of loaded.virtualHosts) {
@@ -222,7 +224,7 @@ async function startApi(config: ServerConfig, parts: Parts & { readonly accessTo
     version: packageVersion(),
     accessToken: parts.accessToken,
     hostNames: host.names,
-    crossDomains: new CrossDomainPolicy(config.defaults.crossDomains ?? { urls: [], headers: [] }, manager.crossDomains ?? null),
+    crossDomains: new CrossDomainPolicy({ defaults: config.defaults.crossDomains ?? NO_RULES, own: manager.crossDomains ?? null, methods: ALL_METHODS }),
     logger: parts.logger.child({ part: 'api' }),
     addresses: (api.ip.length > 0 ? api.ip : config.ip).map(bindAddress),
     port: api.port ?? null,
