@@ -131,15 +131,17 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   });
   running.push({ stop: () => store.settle() }, pool);
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
-  await pool.start();
+  // Threads take a while to start; nothing before the listeners needs them.
+  const poolStarted = pool.start();
   running.push({ stop: () => orchestrator.close({ code: 'shutdown', detail: 'the server stops' }) });
   for (const { typed, echo, applications } of loaded.virtualHosts) {
     orchestrator.restore({ name: typed.name, config: typed, echo }, applications.map(definitionOf), { readOnly: true });
   }
   await restoreState(store, orchestrator, logger);
-  await certificates.settled();
-  await startListeners(config, { logger, orchestrator, pool, certificates }, running);
   await startApi(config, { logger, orchestrator, certificates, accessToken: access.token }, running);
+  await certificates.settled();
+  await poolStarted;
+  await startListeners(config, { logger, orchestrator, pool, certificates }, running);
   return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
 }
 
