@@ -1,0 +1,44 @@
+/** nginx with one worker that serves a folder on loopback. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { Child } from '../../test/e2e/support/child.ts';
+import { until } from '../../test/e2e/support/poll.ts';
+import { freePorts } from '../../test/e2e/support/ports.ts';
+
+export interface StaticServer {
+  readonly child: Child;
+  /** Without a slash at the end. */
+  readonly base: string;
+}
+
+/** Serves the files of `root`; configuration and temporary files go to `folder`. The caller stops `child`. */
+export async function startNginx(folder: string, root: string, sendfile: 'on' | 'off'): Promise<StaticServer> {
+  const [port = 0] = await freePorts(1);
+  const prefix = path.join(folder, `nginx-sendfile-${sendfile}`);
+  mkdirSync(prefix, { recursive: true });
+  const config = path.join(prefix, 'nginx.conf');
+  writeFileSync(config, configuration(port, root, prefix, sendfile));
+  const child = new Child(requireProgram('nginx'), ['-p', prefix, '-c', config, '-e', path.join(prefix, 'error.log')]);
+  const base = `http://127.0.0.1:${port}`;
+  await until('nginx answers', async () => (await fetch(`${base}/`)).status > 0);
+  return { child, base };
+}
+
+function configuration(port: number, root: string, prefix: string, sendfile: string): string {
+  const user = process.getuid?.() === 0 ? 'user root;' : '';
+  const scratch = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${prefix};`).join(' ');
+  return `daemon off; ${user} worker_processes 1; pid ${prefix}/pid; error_log ${prefix}/error.log;
+events { worker_connections 1024; }
+http {
+  ${scratch}
+  access_log off;
+  sendfile ${sendfile};
+  tcp_nopush on;
+  keepalive_requests 1000000000;
+  open_file_cache max=100 inactive=60s;
+  types { application/vnd.apple.mpegurl m3u8; video/mp4 m4s; }
+  server { listen 127.0.0.1:${port}; root ${root}; add_header Access-Control-Allow-Origin *; }
+}
+`;
+}

@@ -1,0 +1,70 @@
+/** What a bench found: printed as a table, kept as JSON. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+
+/** One measured figure, with what it is compared to. */
+export interface Figure {
+  readonly name: string;
+  readonly value: number;
+  readonly unit: string;
+  /** What the same work cost the program compared with, in the same run. */
+  readonly baseline?: number;
+  /** Largest value (or ratio, when there is a baseline) that is good enough. */
+  readonly target?: number;
+}
+
+export interface Report {
+  readonly bench: string;
+  readonly figures: readonly Figure[];
+  /** Facts a reader needs to judge the figures. */
+  readonly notes: readonly string[];
+}
+
+export interface BenchOptions {
+  /** Seconds of each measurement. */
+  readonly seconds: number;
+  /** Repetitions; the median counts. */
+  readonly rounds: number;
+}
+
+/** Where benches keep generated sources and results; git ignores it. */
+export const RESULTS_FOLDER = path.resolve(import.meta.dirname, '../results');
+
+/** Value over baseline, or the value itself when it has none: what `target` judges. */
+function judged(figure: Figure): number {
+  return figure.baseline === undefined ? figure.value : figure.value / figure.baseline;
+}
+
+/** Whether a figure is good enough; true when it has no target. */
+export function meetsTarget(figure: Figure): boolean {
+  return figure.target === undefined || judged(figure) <= figure.target;
+}
+
+function row(figure: Figure): string[] {
+  const ratio = figure.baseline === undefined ? '' : `${judged(figure).toFixed(2)} x`;
+  const verdict = figure.target === undefined ? '' : meetsTarget(figure) ? 'ok' : 'MISSED';
+  const limit = figure.target === undefined ? '' : `<= ${figure.target}${figure.baseline === undefined ? '' : ' x'}`;
+  return [figure.name, figure.value.toFixed(2), figure.unit, figure.baseline?.toFixed(2) ?? '', ratio, limit, verdict];
+}
+
+export function printReport(report: Report): void {
+  const rows = [['', 'value', 'unit', 'baseline', 'ratio', 'target', ''], ...report.figures.map(row)];
+  const widths = (rows[0] ?? []).map((_cell, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
+  console.log(`\n${report.bench}`);
+  for (const cells of rows) {
+    const line = cells.map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)));
+    console.log(`  ${line.join('  ').trimEnd()}`);
+  }
+  for (const note of report.notes) console.log(`  ${note}`);
+}
+
+/** Writes the report beside earlier ones and returns the path. */
+export function saveReport(report: Report, options: BenchOptions): string {
+  mkdirSync(RESULTS_FOLDER, { recursive: true });
+  const takenAt = new Date().toISOString();
+  const file = path.join(RESULTS_FOLDER, `${report.bench}-${takenAt.replaceAll(':', '-')}.json`);
+  const machine = { cpu: os.cpus()[0]?.model ?? '', cores: os.cpus().length, node: process.version, load: os.loadavg() };
+  writeFileSync(file, `${JSON.stringify({ takenAt, machine, options, ...report }, null, 2)}\n`);
+  return file;
+}

@@ -1,0 +1,72 @@
+/** The media that benches publish: made once by ffmpeg, then only read. */
+import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
+import path from 'node:path';
+import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { Child } from '../../test/e2e/support/child.ts';
+import { RESULTS_FOLDER } from './report.ts';
+
+export const SOURCE_FPS = 30;
+export const SOURCE_GOP_SECONDS = 2;
+export const SOURCE_SECONDS = 20;
+const VIDEO_KBPS = 2500;
+const AUDIO_KBPS = 128;
+
+/** 720p30 H.264 at 2.5 Mbit/s with AAC, as a file of 20 s; noise keeps the encoder at its bitrate. */
+export async function sourceFile(): Promise<string> {
+  const file = path.join(RESULTS_FOLDER, `source-720p30-${VIDEO_KBPS}k.flv`);
+  if (existsSync(file)) return file;
+  mkdirSync(RESULTS_FOLDER, { recursive: true });
+  const unfinished = `${file}.${process.pid}.part`;
+  const picture = `testsrc2=size=1280x720:rate=${SOURCE_FPS}:duration=${SOURCE_SECONDS},noise=alls=12:allf=t`;
+  const rate = ['-b:v', `${VIDEO_KBPS}k`, '-minrate', `${VIDEO_KBPS}k`, '-maxrate', `${VIDEO_KBPS}k`, '-bufsize', `${VIDEO_KBPS}k`];
+  const gop = `${SOURCE_FPS * SOURCE_GOP_SECONDS}`;
+  const child = new Child(requireProgram('ffmpeg'), [
+    ...['-v', 'error', '-nostdin', '-y'],
+    ...['-f', 'lavfi', '-i', picture, '-f', 'lavfi', '-i', `sine=frequency=440:sample_rate=48000:duration=${SOURCE_SECONDS}`],
+    ...['-c:v', 'libx264', '-preset', 'ultrafast', '-bf', '0', '-pix_fmt', 'yuv420p', '-g', gop, '-keyint_min', gop, '-sc_threshold', '0'],
+    ...rate,
+    ...['-c:a', 'aac', '-b:a', `${AUDIO_KBPS}k`, '-ac', '2', '-f', 'flv', unfinished],
+  ]);
+  const { code } = await child.exited;
+  if (code !== 0) throw new Error(`ffmpeg could not make the source: ${child.stderr}`);
+  renameSync(unfinished, file);
+  return file;
+}
+
+/** Sends the source over and over in real time without encoding. ffmpeg's CPU is not the server's. */
+export function publishSource(source: string, url: string): Child {
+  const args = ['-v', 'error', '-nostdin', '-re', '-stream_loop', '-1', '-i', source, '-c', 'copy', '-f', 'flv', url];
+  return new Child(requireProgram('ffmpeg'), args, { name: `ffmpeg ${url}` });
+}
+
+/** One tag of an FLV file. */
+export interface FlvTag {
+  /** 8 audio, 9 video, 18 script data: the RTMP message type too. */
+  readonly type: number;
+  /** Milliseconds. */
+  readonly timestamp: number;
+  readonly data: Buffer;
+}
+
+export const FLV_VIDEO = 9;
+const FLV_HEADER = 9;
+const FLV_TAG_HEADER = 11;
+const FLV_PREVIOUS_SIZE = 4;
+
+export function readFlv(file: string): readonly FlvTag[] {
+  const bytes = readFileSync(file);
+  const tags: FlvTag[] = [];
+  let at = FLV_HEADER + FLV_PREVIOUS_SIZE;
+  while (at + FLV_TAG_HEADER <= bytes.length) {
+    const size = bytes.readUIntBE(at + 1, 3);
+    const timestamp = bytes.readUIntBE(at + 4, 3) + bytes.readUInt8(at + 7) * 2 ** 24;
+    tags.push({ type: bytes.readUInt8(at), timestamp, data: bytes.subarray(at + FLV_TAG_HEADER, at + FLV_TAG_HEADER + size) });
+    at += FLV_TAG_HEADER + size + FLV_PREVIOUS_SIZE;
+  }
+  return tags;
+}
+
+/** Sequence headers and AAC configurations come before the first frame and are not frames themselves. */
+export function isVideoFrame(tag: FlvTag): boolean {
+  return tag.type === FLV_VIDEO && tag.data[1] === 1;
+}

@@ -1,0 +1,110 @@
+/** CPU per request of playlist, part and segment, against nginx serving the same bytes as files in the same run. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { until } from '../test/e2e/support/poll.ts';
+import { startServer, type TestServer } from '../test/e2e/support/server.ts';
+import { fetchText, openSession, readMediaPlaylist } from '../test/e2e/support/viewer.ts';
+import { cpuDuring, cpuRate, median } from './lib/measure.ts';
+import { type StaticServer, startNginx } from './lib/nginx.ts';
+import type { BenchOptions, Report } from './lib/report.ts';
+import { publishSource, sourceFile } from './lib/source.ts';
+import { load } from './lib/wrk.ts';
+
+const TARGETS = { playlist: 2.5, part: 1.5, segment: 1.0 } as const;
+type Resource = keyof typeof TARGETS;
+const RESOURCES = Object.keys(TARGETS) as Resource[];
+const FILES: Record<Resource, string> = { playlist: 'playlist.m3u8', part: 'part.m4s', segment: 'segment.m4s' };
+const IDLE_SECONDS = 3;
+
+/** URLs of the newest complete segment, its neighbour part and the playlist; their bytes are put into `root`. */
+async function discover(server: TestServer, root: string): Promise<Record<Resource, string>> {
+  const { video } = await openSession(server.http('live', 'llhls.m3u8'));
+  const { parts, segments } = await until(
+    'a playlist with segments and parts',
+    async () => {
+      const files = readMediaPlaylist(await fetchText(video), video);
+      return files.segments.length >= 2 && files.parts.length >= 2 ? files : null;
+    },
+    { deadlineMs: 30_000, everyMs: 250 },
+  );
+  const urls = { playlist: video, part: parts.at(-2) ?? '', segment: segments.at(-1) ?? '' };
+  for (const resource of RESOURCES) {
+    const answer = await fetch(urls[resource], { headers: { 'accept-encoding': 'identity' } });
+    if (answer.status !== 200) throw new Error(`${urls[resource]} answered ${answer.status}`);
+    writeFileSync(path.join(root, FILES[resource]), Buffer.from(await answer.arrayBuffer()));
+  }
+  return urls;
+}
+
+/** CPU microseconds per request of `url` on the process tree of `pid`. */
+async function cost(pid: number, idleRate: number, url: string, seconds: number): Promise<{ micros: number; perSecond: number }> {
+  const { cpuMs, result } = await cpuDuring(pid, idleRate, () => load({ url, seconds }));
+  return { micros: (cpuMs * 1000) / result.requests, perSecond: result.perSecond };
+}
+
+interface Samples {
+  readonly millrace: number[];
+  readonly sendfileOn: number[];
+  readonly sendfileOff: number[];
+  readonly perSecond: number[];
+}
+
+async function measure(options: BenchOptions, server: TestServer, root: string, on: StaticServer, off: StaticServer) {
+  const samples = Object.fromEntries(
+    RESOURCES.map((resource) => [resource, { millrace: [], sendfileOn: [], sendfileOff: [], perSecond: [] }]),
+  ) as unknown as Record<Resource, Samples>;
+  await discover(server, root);
+  const idleRate = await cpuRate(server.pid, IDLE_SECONDS);
+  for (let round = 0; round < options.rounds; round += 1) {
+    for (const resource of RESOURCES) {
+      const urls = await discover(server, root);
+      const ours = await cost(server.pid, idleRate, urls[resource], options.seconds);
+      samples[resource].millrace.push(ours.micros);
+      samples[resource].perSecond.push(ours.perSecond);
+      samples[resource].sendfileOn.push((await cost(on.child.pid, 0, `${on.base}/${FILES[resource]}`, options.seconds)).micros);
+      samples[resource].sendfileOff.push((await cost(off.child.pid, 0, `${off.base}/${FILES[resource]}`, options.seconds)).micros);
+    }
+  }
+  return samples;
+}
+
+export async function run(options: BenchOptions): Promise<Report> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-bench-'));
+  const root = path.join(folder, 'root');
+  mkdirSync(root);
+  const source = await sourceFile();
+  const server = await startServer({ segmentDuration: 4, segmentCount: 10, withoutHls: true, egressThreads: 1 });
+  const encoder = publishSource(source, server.rtmp('live'));
+  const servers: StaticServer[] = [];
+  try {
+    const on = await startNginx(folder, root, 'on');
+    servers.push(on);
+    const off = await startNginx(folder, root, 'off');
+    servers.push(off);
+    const samples = await measure(options, server, root, on, off);
+    return {
+      bench: 'llhls-origin',
+      figures: RESOURCES.map((resource) => ({
+        name: resource,
+        value: median(samples[resource].millrace),
+        unit: 'us CPU/request',
+        baseline: Math.min(median(samples[resource].sendfileOn), median(samples[resource].sendfileOff)),
+        target: TARGETS[resource],
+      })),
+      notes: [
+        'baseline: nginx with one worker and the same bytes as static files, the better of sendfile on and off; ours: one egress thread',
+        ...RESOURCES.map(
+          (resource) =>
+            `${resource}: nginx sendfile on ${median(samples[resource].sendfileOn).toFixed(1)}, off ${median(samples[resource].sendfileOff).toFixed(1)} us; ` +
+            `ours ${median(samples[resource].perSecond).toFixed(0)} requests/s beside the load generator`,
+        ),
+      ],
+    };
+  } finally {
+    await Promise.all(servers.map(({ child }) => child.stop()));
+    await encoder.kill();
+    await server.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,48 @@
+/** `npm run bench -- NAME… [--seconds N] [--rounds N]`: measures on loopback only, prints ratios, keeps JSON. */
+import { parseArgs } from 'node:util';
+import { ensureTools } from '../scripts/ensure-tools.ts';
+import { type BenchOptions, meetsTarget, printReport, type Report, saveReport } from './lib/report.ts';
+
+const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promise<Report> }>> = {
+  ingest: () => import('./ingest.ts'),
+  'llhls-origin': () => import('./llhls-origin.ts'),
+  api: () => import('./api.ts'),
+  latency: () => import('./latency.ts'),
+};
+const DEFAULTS = { seconds: '5', rounds: '3' };
+/** More would be a soak test. */
+const MOST_SECONDS = 120;
+const MOST_ROUNDS = 20;
+
+function usage(): never {
+  console.error(`usage: npm run bench -- ${Object.keys(BENCHES).join(' | ')} | all [--seconds N] [--rounds N]`);
+  process.exit(2);
+}
+
+function positive(text: string, most: number): number {
+  const value = Number(text);
+  if (!(value > 0 && value <= most)) usage();
+  return value;
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { seconds: { type: 'string', default: DEFAULTS.seconds }, rounds: { type: 'string', default: DEFAULTS.rounds } },
+  });
+  const options = { seconds: positive(values.seconds, MOST_SECONDS), rounds: Math.ceil(positive(values.rounds, MOST_ROUNDS)) };
+  const names = positionals.includes('all') ? Object.keys(BENCHES) : positionals;
+  if (names.length === 0 || names.some((name) => BENCHES[name] === undefined)) usage();
+  const missing = ensureTools('bench');
+  if (missing.length > 0) throw new Error(`benches need ${missing.join(', ')}`);
+  for (const name of names) {
+    const bench = await BENCHES[name]?.();
+    const report = await bench?.run(options);
+    if (report === undefined) continue;
+    printReport(report);
+    console.log(`  kept in ${saveReport(report, options)}`);
+    if (!report.figures.every(meetsTarget)) process.exitCode = 1;
+  }
+}
+
+await main();

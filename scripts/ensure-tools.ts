@@ -1,0 +1,92 @@
+/** Finds the outside programs that tests and benches use, and installs missing ones from Debian's packages when it may. */
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import path from 'node:path';
+
+/** What a program is needed for. */
+export type Purpose = 'test' | 'bench';
+
+interface Tool {
+  readonly command: string;
+  /** Debian package that holds it. */
+  readonly package: string;
+  readonly purposes: readonly Purpose[];
+}
+
+const TOOLS: readonly Tool[] = [
+  { command: 'ffmpeg', package: 'ffmpeg', purposes: ['test', 'bench'] },
+  { command: 'ffprobe', package: 'ffmpeg', purposes: ['test', 'bench'] },
+  { command: 'chromium', package: 'chromium', purposes: ['test', 'bench'] },
+  { command: 'nginx', package: 'nginx-light', purposes: ['bench'] },
+  { command: 'wrk', package: 'wrk', purposes: ['bench'] },
+];
+
+/** Daemons live here, and the PATH of an ordinary user often lacks it. */
+const SYSTEM_FOLDERS = ['/usr/sbin', '/sbin', '/usr/local/sbin'];
+
+/** Absolute path of a program on PATH (or in the system's sbin folders), or null. */
+export function findProgram(command: string): string | null {
+  const folders = (process.env['PATH'] ?? '').split(path.delimiter).filter((folder) => folder !== '');
+  for (const folder of [...folders, ...SYSTEM_FOLDERS]) {
+    const candidate = path.join(folder, command);
+    try {
+      accessSync(candidate, constants.X_OK);
+      return candidate;
+    } catch {
+      // Not in this folder: look in the next one.
+    }
+  }
+  return null;
+}
+
+/** Like `findProgram`, but throws a sentence that says how to get the program. */
+export function requireProgram(command: string): string {
+  const found = findProgram(command);
+  if (found !== null) return found;
+  const tool = TOOLS.find((candidate) => candidate.command === command);
+  throw new Error(`${command} is not on PATH; install it with: apt-get install ${tool?.package ?? command}`);
+}
+
+/**
+ * Makes the programs for `purpose` available. Installs what is missing when run as root or with a
+ * password-less sudo; otherwise prints the command that would. Returns the commands still missing.
+ */
+export function ensureTools(purpose: Purpose): readonly string[] {
+  const wanted = TOOLS.filter((tool) => tool.purposes.includes(purpose));
+  const missing = wanted.filter((tool) => findProgram(tool.command) === null);
+  if (missing.length === 0) return [];
+  const packages = [...new Set(missing.map((tool) => tool.package))];
+  const install = ['install', '-y', '--no-install-recommends', ...packages];
+  const prefix = aptPrefix();
+  console.log(`missing programs: ${missing.map((tool) => tool.command).join(', ')}`);
+  if (prefix === null) {
+    console.log(`install them with: sudo apt-get ${install.join(' ')}`);
+    return missing.map((tool) => tool.command);
+  }
+  apt(prefix, ['update']);
+  apt(prefix, install);
+  return wanted.filter((tool) => findProgram(tool.command) === null).map((tool) => tool.command);
+}
+
+/** What to put before `apt-get`: nothing as root, sudo when it asks no password, null when installing is not ours to do. */
+function aptPrefix(): readonly string[] | null {
+  if (findProgram('apt-get') === null) return null;
+  if (process.getuid?.() === 0) return [];
+  if (findProgram('sudo') === null) return null;
+  return spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status === 0 ? ['sudo', '-n'] : null;
+}
+
+function apt(prefix: readonly string[], args: readonly string[]): void {
+  const line = [...prefix, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-q', '-o', 'Acquire::Retries=3', ...args];
+  console.log(`> ${line.join(' ')}`);
+  const [command = '', ...rest] = line;
+  const result = spawnSync(command, rest, { stdio: ['ignore', 'inherit', 'inherit'] });
+  if (result.status !== 0) console.log(`apt-get ${args[0] ?? ''} failed with ${result.status ?? result.signal ?? 'no status'}`);
+}
+
+if (import.meta.main) {
+  const purpose: Purpose = process.argv.includes('bench') ? 'bench' : 'test';
+  const missing = ensureTools(purpose);
+  if (missing.length > 0) process.exitCode = 1;
+  else console.log(`all programs for ${purpose} are there`);
+}

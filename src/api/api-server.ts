@@ -1,0 +1,183 @@
+/** The sockets of the REST API: one HTTP server per address and port, all with one dispatcher behind them. */
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, METHODS, type Server } from 'node:http';
+import { createSecureServer, type Http2SecureServer } from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
+import { type FastifyInstance, type FastifyServerFactory, fastify } from 'fastify';
+import type { CrossDomainPolicy } from '../access/cross-domains.ts';
+import type { Logger } from '../util/logger.ts';
+import { TokenAuth } from './auth.ts';
+import type { ControlPlane } from './control.ts';
+import { Dispatcher } from './dispatcher.ts';
+import { type Answer, failure, reasonPhrase } from './envelope.ts';
+import { ApiError } from './errors.ts';
+import { HostRule } from './host-rule.ts';
+
+/** PEM texts of a certificate. */
+export interface Certificate {
+  /** The certificate and, behind it, its chain. */
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface ApiServerOptions {
+  readonly control: ControlPlane;
+  /** Of the product, without leading `v`. */
+  readonly version: string;
+  readonly accessToken: string;
+  /** Host names that may be used to reach the API; `*` for any. */
+  readonly hostNames: readonly string[];
+  readonly crossDomains: CrossDomainPolicy;
+  readonly logger: Logger;
+  /** Addresses to listen on. */
+  readonly addresses: readonly string[];
+  /** Null for no plain port; 0 for any free one. */
+  readonly port: number | null;
+  /** Null for no TLS port. */
+  readonly tls: { readonly port: number; readonly load: () => Promise<Certificate> } | null;
+}
+
+/** Limits in ms; a request without `Host` is served, as HTTP/1.0 clients send it. */
+const HTTP1_OPTIONS = { requireHostHeader: false, headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 60_000 };
+/** The one path that fastify sees: routes match raw paths, which its router would decode. */
+const ONLY_PATH = '/';
+
+/** Listens for API requests between `listen()` and `close()`. */
+export class ApiServer {
+  readonly #options: ApiServerOptions;
+  readonly #dispatcher: Dispatcher;
+  readonly #instances: FastifyInstance[] = [];
+  readonly #secure: Http2SecureServer[] = [];
+  /** Connections to the TLS ports: fastify cannot end those of HTTP/2. */
+  readonly #sockets = new Set<Socket>();
+
+  /** @throws TypeError when the access token is empty */
+  constructor(options: ApiServerOptions) {
+    this.#options = options;
+    const { control, crossDomains, logger, version, tls } = options;
+    const reloadCertificate = tls === null ? null : () => this.#reloadCertificate(tls.load);
+    this.#dispatcher = new Dispatcher({
+      control,
+      crossDomains,
+      logger,
+      server: { version, gitVersion: `v${version}`, reloadCertificate },
+      auth: new TokenAuth(options.accessToken),
+      hosts: new HostRule(options.hostNames),
+    });
+  }
+
+  /** Opens all ports. When one fails the others are closed again. */
+  async listen(): Promise<void> {
+    const { addresses, port, tls } = this.#options;
+    try {
+      for (const host of addresses) {
+        if (port !== null) await this.#open(host, port, this.#plainServer);
+        if (tls !== null) await this.#open(host, tls.port, this.#secureServer(await tls.load()));
+      }
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  /** Where the server listens: for each address the plain port, then the TLS port. */
+  get addresses(): AddressInfo[] {
+    return this.#instances.flatMap((instance) => addressesOf(instance));
+  }
+
+  /** Stops listening and ends all connections. Idempotent. */
+  async close(): Promise<void> {
+    const closing = this.#instances.splice(0);
+    this.#secure.length = 0;
+    const closed = Promise.all(closing.map((instance) => instance.close()));
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
+  }
+
+  async #open(host: string, port: number, serverFactory: FastifyServerFactory): Promise<void> {
+    const instance = fastify({
+      serverFactory,
+      clientErrorHandler: this.#answerBroken,
+      forceCloseConnections: true,
+      return503OnClosing: false,
+      rewriteUrl: () => ONLY_PATH,
+    });
+    // Bodies are read by the dispatcher, after authentication.
+    for (const method of METHODS) instance.addHttpMethod(method, { hasBody: false, overrideExisting: true });
+    instance.route({
+      method: METHODS,
+      url: ONLY_PATH,
+      exposeHeadRoute: false,
+      handler: (request, reply) => {
+        reply.hijack();
+        this.#dispatcher.handle(request.raw, reply.raw, request.originalUrl);
+      },
+    });
+    this.#instances.push(instance);
+    await instance.listen({ host, port });
+    for (const address of addressesOf(instance)) {
+      this.#options.logger.info({ address: address.address, port: address.port }, 'API listening');
+    }
+  }
+
+  readonly #plainServer: FastifyServerFactory = (handler) => {
+    const server = createServer(HTTP1_OPTIONS, handler);
+    return this.#watched(server);
+  };
+
+  #secureServer(certificate: Certificate): FastifyServerFactory {
+    return (handler) => {
+      const secure = createSecureServer({ ...certificate, ...HTTP1_OPTIONS, allowHTTP1: true });
+      // The compatibility layer of http2 gives requests and responses the shape that http has.
+      const server = secure as unknown as Server;
+      server.on('request', handler);
+      server.on('connection', (socket: Socket) => {
+        this.#sockets.add(socket);
+        socket.once('close', () => this.#sockets.delete(socket));
+      });
+      this.#secure.push(secure);
+      return this.#watched(server);
+    };
+  }
+
+  #watched(server: Server): Server {
+    server.on('connect', (request: IncomingMessage, socket: Socket) => {
+      this.#writeAndClose(socket, request.headers, this.#dispatcher.refuse(request));
+    });
+    return server;
+  }
+
+  /** Answers a connection whose request could not be read. */
+  readonly #answerBroken = (error: NodeJS.ErrnoException, socket: Socket): void => {
+    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+    else this.#writeAndClose(socket, {}, failure(brokenRequest(error)));
+  };
+
+  #writeAndClose(socket: Socket, asked: IncomingHttpHeaders, answer: Answer): void {
+    const headers = this.#dispatcher.headers(asked, answer);
+    let head = `HTTP/1.1 ${answer.status} ${reasonPhrase(answer.status)}\r\nConnection: close\r\nDate: ${new Date().toUTCString()}\r\n`;
+    for (let index = 0; index < headers.length; index += 2) head += `${headers[index]}: ${headers[index + 1]}\r\n`;
+    socket.end(`${head}\r\n${answer.body}`);
+  }
+
+  async #reloadCertificate(load: () => Promise<Certificate>): Promise<void> {
+    const certificate = await load();
+    for (const server of this.#secure) server.setSecureContext(certificate);
+  }
+}
+
+function addressesOf(instance: FastifyInstance): AddressInfo[] {
+  return instance.addresses().filter((address) => typeof address !== 'string');
+}
+
+function brokenRequest(error: NodeJS.ErrnoException): ApiError {
+  switch (error.code) {
+    case 'HPE_INVALID_METHOD':
+      return new ApiError('METHOD_UNKNOWN');
+    case 'HPE_HEADER_OVERFLOW':
+      return new ApiError('HEADERS_TOO_LARGE');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new ApiError('REQUEST_TIMEOUT');
+    default:
+      return new ApiError('MALFORMED_REQUEST', error.code ?? 'unknown');
+  }
+}

@@ -1,0 +1,72 @@
+/** Configuration: from `Server.xml` or the API's JSON to one typed tree. */
+
+export { type JsonSchema, jsonSchemaOf } from './json-schema.ts';
+export type { MacroSource } from './macros.ts';
+export { mergePatch } from './merge-patch.ts';
+export { ConfigError, ConfigErrors, type ConfigWarning, formatConfigProblem } from './problem.ts';
+export type { Echo, EchoObject } from './reader.ts';
+export {
+  applicationDefaults,
+  type ReadOptions,
+  type Resource,
+  readApplication,
+  readOutputProfile,
+  readVirtualHost,
+  type VirtualHostResource,
+} from './resources.ts';
+export type { AlertConfig } from './schema/alert.ts';
+export { type ApplicationConfig, ApplicationSchema, type TranscodeWebhookConfig } from './schema/application.ts';
+export type { BindApiConfig, BindConfig } from './schema/bind.ts';
+export type { CrossDomainsConfig } from './schema/cross-domains.ts';
+export type {
+  BypassIfMatchConfig,
+  EncodeAudioConfig,
+  EncodeImageConfig,
+  EncodesConfig,
+  EncodeVideoConfig,
+} from './schema/encodes.ts';
+export type { PortRanges } from './schema/field.ts';
+export type { CacheControlConfig, DvrConfig, HlsDumpConfig } from './schema/hls.ts';
+export type { ManagersConfig } from './schema/managers.ts';
+export type { MediaOptionsConfig, SubtitlesConfig } from './schema/media-options.ts';
+export type { ModulesConfig } from './schema/modules.ts';
+export { type OutputProfileConfig, OutputProfileSchema, type OutputProfilesConfig } from './schema/output-profile.ts';
+export {
+  type AudioTemplateConfig,
+  type PlaylistConfig,
+  type PlaylistOptionsConfig,
+  PlaylistSchema,
+  type RenditionConfig,
+  type RenditionTemplateConfig,
+  type VideoTemplateConfig,
+} from './schema/playlist.ts';
+export type {
+  AudioMapConfig,
+  FileProviderConfig,
+  MpegtsProviderConfig,
+  ProvidersConfig,
+  RtmpProviderConfig,
+  SrtProviderConfig,
+  WebrtcProviderConfig,
+} from './schema/providers.ts';
+export type {
+  FilePublisherConfig,
+  HlsConfig,
+  LlhlsConfig,
+  PublishersConfig,
+  PushPublisherConfig,
+  WebrtcPublisherConfig,
+} from './schema/publishers.ts';
+export { type ServerConfig, ServerSchema } from './schema/server.ts';
+export type { TlsConfig } from './schema/tls.ts';
+export {
+  type AdmissionWebhooksConfig,
+  type HostConfig,
+  type OriginConfig,
+  type OriginMapStoreConfig,
+  type OriginsConfig,
+  type SignedPolicyConfig,
+  type VirtualHostConfig,
+  VirtualHostSchema,
+} from './schema/virtual-host.ts';
+export { defaultServerFile, defaultServerXml, type LoadedServer, loadServerConfig, parseServerConfig } from './server-file.ts';

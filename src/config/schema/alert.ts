@@ -1,0 +1,46 @@
+/** Messages to a control server when something is wrong. */
+import type { Static } from '@sinclair/typebox';
+import { bitrate, integer, object, optional, path, real, text } from './field.ts';
+
+const presence = (description: string, xml?: string) => optional(object(description, {}, xml === undefined ? {} : { xml }));
+const pixels = (what: string) => optional(integer(`${what}, pixels`, { minimum: 0 }));
+const hertz = (what: string) => optional(integer(`${what}, Hz`, { minimum: 0 }));
+const rate = (what: string, alias: string) => optional(real(`${what}, per second`, { minimum: 0, aliases: [alias] }));
+
+const IngressSchema = object('Rules for streams coming in', {
+  streamStatus: presence('A stream comes or goes'),
+  minBitrate: optional(bitrate('Least bit rate, bit/s')),
+  maxBitrate: optional(bitrate('Most bit rate, bit/s')),
+  minFramerate: rate('Least frames', 'minFPS'),
+  maxFramerate: rate('Most frames', 'maxFPS'),
+  minWidth: pixels('Least width'),
+  maxWidth: pixels('Most width'),
+  minHeight: pixels('Least height'),
+  maxHeight: pixels('Most height'),
+  minSamplerate: hertz('Least sample rate'),
+  maxSamplerate: hertz('Most sample rate'),
+  longKeyFrameInterval: presence('Keyframes are more than 4 s apart'),
+  hasBFrames: presence('The video has B-frames'),
+});
+
+const EgressSchema = object('Rules for streams going out', {
+  streamStatus: presence('A stream comes or goes'),
+  llhlsReady: presence('LL-HLS can be played', 'LLHLSReady'),
+  hlsReady: presence('HLS can be played', 'HLSReady'),
+  transcodeStatus: presence('A codec fails'),
+});
+
+export const AlertSchema = object('Messages to a control server', {
+  url: text('URL of the control server'),
+  secretKey: text('Key that signs the requests'),
+  timeout: integer('Gives up after this long, ms', { default: 3000, minimum: 1 }),
+  rulesFile: optional(path('File with the rules')),
+  rules: optional(
+    object('What is reported', {
+      ingress: optional(IngressSchema),
+      egress: optional(EgressSchema),
+      internalQueueCongestion: presence('A queue stays full'),
+    }),
+  ),
+});
+export type AlertConfig = Static<typeof AlertSchema>;

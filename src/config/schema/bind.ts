@@ -1,0 +1,144 @@
+/** Which ports the server listens on. A listener exists only if its element is present. */
+import type { Static } from '@sinclair/typebox';
+import { boolean, finishing, integer, list, object, optional, port, ports, text } from './field.ts';
+
+const workerCount = integer('Workers; read for compatibility', { default: 1, minimum: 0 });
+const threadPerSocket = boolean('A thread for each socket; read for compatibility', { default: false });
+
+const plainPort = (description: string, protocol: string, number: number) => port(description, { protocols: [protocol], default: number });
+
+interface HttpFinish {
+  port?: number;
+  tlsPort?: number;
+}
+
+const httpPorts = {
+  port: optional(port('Port for HTTP', { protocols: ['tcp'] })),
+  tlsPort: optional(port('Port for HTTPS', { protocols: ['tcp'], xml: 'TLSPort' })),
+};
+
+const egressThreads = optional(
+  integer('Threads that serve HTTP; absent: one per core, 0: none of its own. The largest of all HTTP publishers counts', {
+    minimum: 0,
+    maximum: 256,
+  }),
+);
+
+/** An HTTP server that opens both usual ports when neither is named. */
+function httpListener(description: string, plain: number, secure: number, xml?: string) {
+  const finish = finishing<HttpFinish>((value) => {
+    if (value.port !== undefined || value.tlsPort !== undefined) return;
+    value.port = plain;
+    value.tlsPort = secure;
+  });
+  const text = `${description}; without any port ${plain} and ${secure} (TLS)`;
+  return object(text, { ...httpPorts, workerCount: egressThreads, threadPerSocket }, xml === undefined ? { finish } : { xml, finish });
+}
+
+const signalling = () => optional(httpListener('Signalling over WebSocket and HTTP', 3333, 3334));
+
+const IceCandidatesSchema = object('Where media is exchanged', {
+  iceCandidate: list('Addresses as `<ip>:<ports>/udp`; `*` stands for all of the machine', text('Address'), { default: ['*:10000/udp'] }),
+  tcpRelay: list('Addresses of the TURN relay over TCP, as `<ip>:<port>`', text('Address'), { default: [] }),
+  tcpForce: boolean('Viewers are always told to use the relay', { default: false }),
+  tcpRelayWorkerCount: integer('Workers of the relay; read for compatibility', { default: 1, minimum: 0 }),
+  iceWorkerCount: integer('Workers; read for compatibility', { default: 1, minimum: 0 }),
+  enableLinkLocalAddress: boolean('Also offers link-local addresses', { default: false }),
+});
+
+const webrtcMembers = {
+  signalling: signalling(),
+  iceCandidates: optional(IceCandidatesSchema),
+  tcpRelayBind: optional(text('Address the relay listens on')),
+  iceServers: optional(
+    object('Further STUN and TURN servers told to viewers', {
+      iceServer: list(
+        'Servers',
+        object('One server', {
+          urls: object('Its addresses', { url: list('Addresses', text('URL, `stun:` or `turn:`')) }),
+          userName: optional(text('User')),
+          credential: optional(text('Password')),
+        }),
+        { default: [] },
+      ),
+    }),
+  ),
+};
+
+const KeyValueSchema = object('One option', { key: text('Name'), value: text('Value') });
+
+const srtMembers = (number: number) => ({
+  port: plainPort('Port', 'srt', number),
+  workerCount,
+  threadPerSocket,
+  options: list('Socket options', KeyValueSchema, { flatten: 'option', default: [] }),
+  streamMap: list(
+    'Streams chosen by port, for callers that send no stream id',
+    object('One port', { port: port('Port', { protocols: ['srt'] }), streamPath: text('`vhost/app/stream`') }),
+    { flatten: 'stream', default: [] },
+  ),
+});
+
+export const BindApiSchema = object(
+  'The management API. It stays off unless a port is given',
+  {
+    port: optional(port('Port for HTTP', { protocols: ['tcp'] })),
+    tlsPort: optional(port('Port for HTTPS; needs Managers/Host/TLS', { protocols: ['tcp'], xml: 'TLSPort' })),
+    ip: list('Addresses to listen on; without any, those of the server. An extension of Millrace', text('Address, or `*`'), {
+      xml: 'IP',
+      default: [],
+    }),
+    workerCount,
+  },
+  { xml: 'API' },
+);
+export type BindApiConfig = Static<typeof BindApiSchema>;
+
+const client = (description: string, xml: string) => optional(object(description, { workerCount, threadPerSocket }, { xml }));
+const mpegtsMembers = { port: ports('Ports', { protocols: ['udp', 'tcp'], default: '4000/udp' }), workerCount, threadPerSocket };
+
+export const BindSchema = object('Listeners', {
+  managers: object('Management', { api: optional(BindApiSchema) }, { default: {} }),
+  providers: object(
+    'Ingest',
+    {
+      rtspc: client('RTSP pull (a client, without port)', 'RTSPC'),
+      ovt: client('OVT pull (a client, without port)', 'OVT'),
+      rtmp: optional(
+        object(
+          'RTMP',
+          {
+            port: plainPort('Port', 'tcp', 1935),
+            tlsPort: optional(
+              port('Port for RTMPS; takes the certificates of the virtual hosts. An extension of Millrace', {
+                protocols: ['tcp'],
+                xml: 'TLSPort',
+              }),
+            ),
+            workerCount,
+            threadPerSocket,
+          },
+          { xml: 'RTMP' },
+        ),
+      ),
+      rtsp: optional(object('RTSP', { port: plainPort('Port', 'tcp', 554), workerCount, threadPerSocket }, { xml: 'RTSP' })),
+      srt: optional(object('SRT', srtMembers(9999), { xml: 'SRT' })),
+      mpegts: optional(object('MPEG-TS', mpegtsMembers, { xml: 'MPEGTS' })),
+      webrtc: optional(object('WebRTC', webrtcMembers, { xml: 'WebRTC' })),
+    },
+    { default: {} },
+  ),
+  publishers: object(
+    'Egress',
+    {
+      ovt: optional(object('OVT', { port: plainPort('Port', 'tcp', 9000), workerCount, threadPerSocket }, { xml: 'OVT' })),
+      llhls: optional(httpListener('LL-HLS', 80, 443, 'LLHLS')),
+      hls: optional(httpListener('HLS', 80, 443, 'HLS')),
+      thumbnail: optional(httpListener('Still pictures', 80, 443)),
+      webrtc: optional(object('WebRTC', webrtcMembers, { xml: 'WebRTC' })),
+      srt: optional(object('SRT', srtMembers(9998), { xml: 'SRT' })),
+    },
+    { default: {} },
+  ),
+});
+export type BindConfig = Static<typeof BindSchema>;

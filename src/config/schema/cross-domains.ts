@@ -1,0 +1,16 @@
+/** Who may call from a web page of another origin. */
+import type { Static } from '@sinclair/typebox';
+import { list, object, text } from './field.ts';
+
+export const CrossDomainsSchema = object('Origins whose web pages may read the answers (CORS)', {
+  urls: list(
+    'Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme both http and https match',
+    text('Origin pattern'),
+    { xml: 'Url', default: [] },
+  ),
+  headers: list('Headers added to every answer', object('One header', { key: text('Header name'), value: text('Header value') }), {
+    xml: 'Header',
+    default: [],
+  }),
+});
+export type CrossDomainsConfig = Static<typeof CrossDomainsSchema>;

@@ -1,0 +1,206 @@
+/** What to make of a stream: the encoders of an output profile. */
+import type { Static } from '@sinclair/typebox';
+import { bitrate, boolean, choice, type Fail, finishing, integer, list, object, optional, real, text } from './field.ts';
+
+const compare = (key: string, what: string) =>
+  optional(
+    choice(
+      `Bypass when the source's ${what} is equal (\`eq\`), at most (\`lte\`) or at least (\`gte\`) the encode's`,
+      ['eq', 'lte', 'gte'],
+      {
+        refusal: () => `BypassIfMatch.${key} must specified only one of eq, lte, gte`,
+      },
+    ),
+  );
+
+const BypassIfMatchSchema = object(
+  'Passes the track through untouched when all conditions hold',
+  {
+    codec: optional(
+      choice('Bypass when the codec is the same', ['eq'], { refusal: () => 'BypassIfMatch.Codec must be specified only eq' }),
+    ),
+    width: compare('Width', 'width'),
+    height: compare('Height', 'height'),
+    sAR: optional(
+      choice('Bypass when the sample aspect ratio is the same', ['eq'], {
+        xml: 'SAR',
+        aliases: ['sar'],
+        refusal: () => 'BypassIfMatch.SAR must specified only one of eq',
+      }),
+    ),
+    framerate: compare('Framerate', 'frame rate'),
+    samplerate: compare('Samplerate', 'sample rate'),
+    channel: compare('Channel', 'channel count'),
+    bitrate: optional(text('Not available')),
+  },
+  {
+    finish: finishing<{ bitrate?: string }>((value, fail) => {
+      if (value.bitrate !== undefined) fail('BypassIfMatch.Bitrate is not yet supported', 'bitrate');
+    }),
+  },
+);
+export type BypassIfMatchConfig = Static<typeof BypassIfMatchSchema>;
+
+interface CodedEncode {
+  bypass: boolean;
+  codec?: string;
+  bitrate?: number;
+}
+
+/** The rules of an encode that is not bypassed; the codec is left as one of `codecs`. */
+function codedRules(value: CodedEncode, codecs: readonly string[], fail: Fail): void {
+  if (value.codec !== undefined) value.codec = baseCodec(value.codec);
+  if (value.bypass) return;
+  if (value.codec === undefined) fail('Codec must be specified when bypass is false', 'codec');
+  else if (value.bitrate === undefined) fail('Bitrate must be specified when bypass is false', 'bitrate');
+  else if (value.bitrate <= 0) fail('Bitrate must be greater than 0', 'bitrate');
+  else knownCodec(value.codec, codecs, fail);
+}
+
+function knownCodec(codec: string, codecs: readonly string[], fail: Fail): void {
+  if (!codecs.includes(codec)) fail(`Unknown codec: ${codec} (expected: ${codecs.join(', ')})`, 'codec');
+}
+
+/** `h264_nvenc`, an older way to name an encoder, means `h264`. */
+function baseCodec(codec: string): string {
+  const base = codec.trim().toLowerCase().split('_', 1)[0] ?? '';
+  return base === 'hevc' ? 'h265' : base;
+}
+
+const within = (key: string, minimum: number, maximum: number) => (value: number, fail: Fail, member: string) => {
+  if (value < minimum || value > maximum) fail(`${key} must be between ${minimum} and ${maximum}`, member);
+};
+const skipFramesRange = within('SkipFrames', 0, 120);
+
+const named = (prefix: string) => text(`Name that renditions refer to; \`${prefix}_<n>\` when absent`, { default: '' });
+const bypass = boolean('Passes the track through untouched', { default: false });
+const modules = optional(text('Encoder modules to try, in order, separated by commas; absent chooses'));
+const width = integer('Width, pixels; 0 follows the source or the height', { default: 0, minimum: 0 });
+const height = integer('Height, pixels; 0 follows the source or the width', { default: 0, minimum: 0 });
+const framerate = real('Frames per second; 0 follows the source', { default: 0, minimum: 0 });
+const rate = optional(bitrate('Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used'));
+
+interface VideoFinish extends CodedEncode {
+  skipFrames: number;
+  keyFrameInterval: number;
+  keyFrameIntervalType: string;
+  bFrames: number;
+}
+
+export const EncodeVideoSchema = object(
+  'One video encoder',
+  {
+    name: named('video'),
+    bypass,
+    codec: optional(text('`h264`, `h265` or `vp8`; required unless bypassed')),
+    bitrate: rate,
+    width,
+    height,
+    framerate,
+    skipFrames: integer('Drops this many frames after each one kept, 0 to 120; -1 turns it off. Wins over the frame rate', { default: -1 }),
+    keyFrameInterval: integer('Distance of keyframes in the unit of keyFrameIntervalType; 0 means one second', { default: 0 }),
+    keyFrameIntervalType: choice('Unit of keyFrameInterval: `frame` (0 to 600) or `time` (ms, 1 to 10000)', ['frame', 'time'], {
+      default: 'frame',
+      refusal: () => 'KeyFrameIntervalType must be frame or time',
+    }),
+    bFrames: integer('B-frames in a row, 0 to 16', { default: 0 }),
+    preset: optional(
+      choice('Speed against quality; absent leaves it to the encoder', ['slower', 'slow', 'medium', 'fast', 'faster'], {
+        refusal: () => 'Preset must be slower, slow, medium, fast, or faster',
+      }),
+    ),
+    profile: optional(
+      choice('H.264 profile; absent leaves it to the encoder', ['baseline', 'main', 'high'], {
+        refusal: () => 'Profile must be baseline, main or high',
+      }),
+    ),
+    threadCount: integer('Encoder threads; -1 chooses', { default: -1, minimum: -1 }),
+    lookahead: integer('Frames the encoder looks ahead; -1 turns it off', { default: -1, minimum: -1, maximum: 250 }),
+    modules,
+    bypassIfMatch: optional(BypassIfMatchSchema),
+  },
+  {
+    finish: finishing<VideoFinish>((value, fail) => {
+      codedRules(value, ['h264', 'h265', 'vp8'], fail);
+      if (value.skipFrames !== -1) skipFramesRange(value.skipFrames, fail, 'skipFrames');
+      if (value.keyFrameIntervalType === 'frame') within('KeyFrameInterval', 0, 600)(value.keyFrameInterval, fail, 'keyFrameInterval');
+      else within('KeyFrameInterval', 0, 10_000)(value.keyFrameInterval, fail, 'keyFrameInterval');
+      within('BFrames', 0, 16)(value.bFrames, fail, 'bFrames');
+    }),
+  },
+);
+export type EncodeVideoConfig = Static<typeof EncodeVideoSchema>;
+
+export const EncodeAudioSchema = object(
+  'One audio encoder',
+  {
+    name: named('audio'),
+    bypass,
+    codec: optional(text('`aac` or `opus`; required unless bypassed')),
+    bitrate: rate,
+    samplerate: integer('Sample rate, Hz; 0 follows the source', { default: 0, minimum: 0 }),
+    channel: integer('Channels; 0 follows the source', { default: 0, minimum: 0 }),
+    modules,
+    bypassIfMatch: optional(BypassIfMatchSchema),
+  },
+  { finish: finishing<CodedEncode>((value, fail) => codedRules(value, ['aac', 'opus'], fail)) },
+);
+export type EncodeAudioConfig = Static<typeof EncodeAudioSchema>;
+
+export const EncodeImageSchema = object(
+  'One still picture encoder',
+  {
+    name: named('image'),
+    codec: optional(text('`jpeg`, `png` or `webp`')),
+    width,
+    height,
+    framerate,
+    skipFrames: integer('Drops this many frames after each one kept, 0 to 120', { default: 0 }),
+    modules,
+    bypassIfMatch: optional(BypassIfMatchSchema),
+  },
+  {
+    finish: finishing<{ codec?: string; skipFrames: number }>((value, fail) => {
+      if (value.codec !== undefined) {
+        value.codec = baseCodec(value.codec);
+        knownCodec(value.codec, ['jpeg', 'png', 'webp'], fail);
+      }
+      skipFramesRange(value.skipFrames, fail, 'skipFrames');
+    }),
+  },
+);
+export type EncodeImageConfig = Static<typeof EncodeImageSchema>;
+
+interface EncodesFinish {
+  videos: { name: string }[];
+  audios: { name: string }[];
+  images: { name: string }[];
+}
+
+function nameUnnamed(encodes: readonly { name: string }[], prefix: string): void {
+  let unnamed = 0;
+  for (const encode of encodes) {
+    if (encode.name !== '') continue;
+    encode.name = `${prefix}_${unnamed}`;
+    unnamed += 1;
+  }
+}
+
+export const EncodesSchema = object(
+  'The encoders of the profile; together at least one',
+  {
+    videos: list('Video', EncodeVideoSchema, { xml: 'Video', default: [] }),
+    audios: list('Audio', EncodeAudioSchema, { xml: 'Audio', default: [] }),
+    images: list('Still pictures, for thumbnails', EncodeImageSchema, { xml: 'Image', default: [] }),
+  },
+  {
+    default: {},
+    alwaysEchoed: ['audios', 'videos'],
+    finish: finishing<EncodesFinish>((value) => {
+      nameUnnamed(value.videos, 'video');
+      nameUnnamed(value.audios, 'audio');
+      nameUnnamed(value.images, 'image');
+    }),
+  },
+);
+export type EncodesConfig = Static<typeof EncodesSchema>;

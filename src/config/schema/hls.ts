@@ -1,0 +1,62 @@
+/** What LL-HLS and HLS have in common. */
+import type { Static } from '@sinclair/typebox';
+import { CrossDomainsSchema } from './cross-domains.ts';
+import { boolean, integer, list, object, optional, path, real, text } from './field.ts';
+
+export const maxConnection = integer('Most viewers at a time; 0 means no limit. Read for compatibility, not enforced', { default: 0 });
+export const createDefaultPlaylist = boolean('Makes a playlist even when the output profile declares none', { default: true });
+
+export const DvrSchema = object(
+  'Lets viewers rewind',
+  {
+    enable: boolean('Turns it on', { default: false }),
+    tempStoragePath: path('Directory for the segments kept', { default: '/tmp/ll_hls_dvr' }),
+    maxDuration: integer('How far back, s', { default: 3600, minimum: 1 }),
+    eventPlaylistType: boolean('Marks the playlist as EVENT', { default: false }),
+  },
+  { xml: 'DVR', aliases: ['dvr'] },
+);
+export type DvrConfig = Static<typeof DvrSchema>;
+
+const DumpSchema = object('Keeps the HLS output of matching streams as files', {
+  enable: boolean('Turns it on'),
+  targetStreamName: text('Output streams to keep; `*` and `?` match'),
+  outputPath: text('Directory; macros are replaced'),
+  id: optional(text('Id of the dump; made up when absent')),
+  playlists: optional(object('Multivariant playlists to keep', { playlist: list('File names', text('File name'), { default: [] }) })),
+});
+export type HlsDumpConfig = Static<typeof DumpSchema>;
+
+const maxAge = (what: string, seconds: number) =>
+  integer(`Cache-Control of ${what}, s; 0 forbids caching, -1 sends no header`, { default: seconds, minimum: -1 });
+
+const CacheControlSchema = object(
+  'How long caches may keep answers',
+  {
+    masterPlaylistMaxAge: maxAge('multivariant playlists', 0),
+    chunklistMaxAge: maxAge('media playlists', 0),
+    chunklistWithDirectivesMaxAge: maxAge('media playlists asked for with delivery directives', 60),
+    segmentMaxAge: maxAge('segments', -1),
+    partialSegmentMaxAge: maxAge('parts', -1),
+  },
+  { default: {} },
+);
+export type CacheControlConfig = Static<typeof CacheControlSchema>;
+
+export const hlsCommon = {
+  maxConnection,
+  segmentDuration: real('Length of a segment, s', { default: 10, exclusiveMinimum: 0, maximum: 3600 }),
+  segmentCount: integer('Segments in the playlist; 3 or more is advisable', { default: 5, minimum: 1 }),
+  originMode: boolean('Serves without viewer sessions, for use behind a CDN', { default: false }),
+  serverTimeBasedSegmentNumbering: boolean('Derives segment numbers from the clock, so that several servers agree', { default: false }),
+  createDefaultPlaylist,
+  crossDomains: optional(CrossDomainsSchema),
+  dVR: optional(DvrSchema),
+  dumps: optional(object('Dumps started with the stream', { dump: list('Dumps', DumpSchema, { default: [] }) })),
+  cacheControl: CacheControlSchema,
+  defaultQueryString: optional(
+    object('Query values assumed when the player sends none', {
+      queries: list('Values', object('One value', { key: text('Name'), value: text('Value') }), { xml: 'Query', default: [] }),
+    }),
+  ),
+};

@@ -1,0 +1,59 @@
+/** Subtitles and picture overlays of all output profiles of an application. */
+import type { Static } from '@sinclair/typebox';
+import { boolean, choice, finishing, integer, list, object, optional, path, text } from './field.ts';
+
+const TranscriptionSchema = object('Makes the subtitles from speech', {
+  engine: choice('Recogniser', ['whisper']),
+  model: path('Model file'),
+  audioIndexHint: integer('Which audio track, counted from 0', { default: 0, minimum: 0 }),
+  sourceLanguage: text('Language spoken, or `auto`', { default: 'auto' }),
+  translation: boolean('Translates to English', { default: false }),
+});
+export type TranscriptionConfig = Static<typeof TranscriptionSchema>;
+
+interface SubtitlesFinish {
+  enable: boolean;
+  defaultLabel?: string;
+  rendition: { label: string; autoSelect: boolean }[];
+}
+
+export const SubtitlesSchema = object(
+  'Subtitles',
+  {
+    enable: boolean('Turns them on', { default: false }),
+    defaultLabel: optional(text('Label of the rendition shown at first')),
+    rendition: list(
+      'Languages',
+      object('One language', {
+        label: text('Label shown to viewers'),
+        language: text('Language tag, e.g. `en`'),
+        autoSelect: boolean('Players may choose it on their own', { default: false }),
+        forced: boolean('Meant to be shown always', { default: false }),
+        transcription: optional(TranscriptionSchema),
+      }),
+      { default: [] },
+    ),
+  },
+  {
+    finish: finishing<SubtitlesFinish>((value, fail) => {
+      if (!value.enable) return;
+      if (value.rendition.length === 0) return fail('Subtitle is enabled but no renditions are defined', 'rendition');
+      if (value.defaultLabel === undefined || value.defaultLabel === '') return;
+      const first = value.rendition.find((rendition) => rendition.label === value.defaultLabel);
+      if (first === undefined) return fail(`Default label '${value.defaultLabel}' not found in subtitle renditions`, 'defaultLabel');
+      first.autoSelect = true;
+    }),
+  },
+);
+export type SubtitlesConfig = Static<typeof SubtitlesSchema>;
+
+export const MediaOptionsSchema = object('Subtitles and overlays', {
+  subtitles: optional(SubtitlesSchema),
+  overlays: optional(
+    object('Pictures laid over the video', {
+      enable: boolean('Turns them on', { default: false }),
+      path: optional(path('The map file')),
+    }),
+  ),
+});
+export type MediaOptionsConfig = Static<typeof MediaOptionsSchema>;

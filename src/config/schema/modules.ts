@@ -1,0 +1,33 @@
+/** Parts of the server that can be turned on and off. */
+import type { Static } from '@sinclair/typebox';
+import { boolean, integer, object } from './field.ts';
+
+const enable = (on: boolean) => boolean('Turns it on', { default: on });
+const module = (description: string, on: boolean, xml?: string) =>
+  object(description, { enable: enable(on) }, xml === undefined ? { default: {} } : { xml, default: {} });
+
+export const ModulesSchema = object(
+  'Parts that can be turned on and off',
+  {
+    http2: module('HTTP/2 on TLS ports', true, 'HTTP2'),
+    llhls: module('LL-HLS', true, 'LLHLS'),
+    p2p: object(
+      'Viewers serve each other',
+      { enable: enable(false), maxClientPeersPerHostPeer: integer('Viewers served by one viewer', { default: 2, minimum: 0 }) },
+      { xml: 'P2P', default: {} },
+    ),
+    recovery: object(
+      'Removes streams that cannot keep up',
+      {
+        enable: enable(false),
+        deleteLazyStreamTimeout: integer('After this long with queues over their limit, ms; 0 means never', { default: 0, minimum: 0 }),
+      },
+      { default: {} },
+    ),
+    dynamicAppRemoval: module('Removes applications made from a template once they have no streams', false),
+    etag: module('ETag headers', false, 'ETag'),
+    ertmp: module('Enhanced RTMP', false, 'ERTMP'),
+  },
+  { default: {} },
+);
+export type ModulesConfig = Static<typeof ModulesSchema>;

@@ -1,0 +1,90 @@
+/** What is made of every stream of an application. */
+import type { Static } from '@sinclair/typebox';
+import { EncodesSchema } from './encodes.ts';
+import { boolean, type Fail, finishing, firstDuplicate, integer, list, name, object, optional, text } from './field.ts';
+import { MediaOptionsSchema } from './media-options.ts';
+import { PlaylistSchema } from './playlist.ts';
+
+interface ProfileFinish {
+  outputStreamName: string;
+  encodes: { videos: { name: string }[]; audios: { name: string }[] };
+  playlists: { fileName: string; renditions: { name: string; video?: string; audio?: string }[] }[];
+}
+
+function playlistRules(profile: ProfileFinish, fail: Fail): void {
+  const files = new Set<string>();
+  for (const playlist of profile.playlists) {
+    if (files.has(playlist.fileName)) {
+      fail(`Duplicate playlist file name: ${playlist.fileName}`, 'playlists');
+      return;
+    }
+    files.add(playlist.fileName);
+    for (const rendition of playlist.renditions) {
+      const missing =
+        missingEncode('video', rendition.video, profile.encodes.videos) ?? missingEncode('audio', rendition.audio, profile.encodes.audios);
+      if (missing === undefined) continue;
+      fail(`Playlist Error: rendition ${rendition.name} refers to ${missing}`, 'playlists');
+      return;
+    }
+  }
+}
+
+function missingEncode(type: string, wanted: string | undefined, encodes: readonly { name: string }[]): string | undefined {
+  if (wanted === undefined || wanted === '' || encodes.some((encode) => encode.name === wanted)) return undefined;
+  return `the ${type} encode ${wanted}, which the profile does not have`;
+}
+
+export const OutputProfileSchema = object(
+  'Makes one output stream of every input stream',
+  {
+    name: name('Name of the profile, unique in the application'),
+    outputStreamName: text('Name of the output stream; `${OriginStreamName}` stands for the name of the input'),
+    encodes: EncodesSchema,
+    playlists: list('Playlists offered to players', PlaylistSchema, { xml: 'Playlist', default: [] }),
+  },
+  {
+    finish: finishing<ProfileFinish>((value, fail) => {
+      if (value.outputStreamName === '') fail('outputProfile.outputStreamName must not be empty', 'outputStreamName');
+      playlistRules(value, fail);
+    }),
+  },
+);
+export type OutputProfileConfig = Static<typeof OutputProfileSchema>;
+
+const hwAccel = (what: string) =>
+  optional(
+    object(`Hardware ${what}`, {
+      enable: boolean('Turns it on', { default: false }),
+      modules: text('Modules to try, in order, separated by commas: `xma`, `qsv`, `nv`, `nilogan`, each with an optional `:<device>`', {
+        default: '',
+      }),
+    }),
+  );
+
+export const OutputProfilesSchema = object(
+  'Output profiles and what they share',
+  {
+    hardwareAcceleration: boolean('Uses hardware where there is any', { default: false, deprecated: 'hwaccels' }),
+    hwaccels: optional(
+      object('Hardware codecs', { decoder: hwAccel('decoding'), encoder: hwAccel('encoding') }, { xml: 'HWAccels', aliases: ['hwAccels'] }),
+    ),
+    decodes: object(
+      'Decoders',
+      {
+        threadCount: integer('Threads of each decoder', { default: 2, minimum: 0 }),
+        onlyKeyframes: boolean('Decodes keyframes only, when nothing but still pictures is made', { default: false }),
+      },
+      { default: {} },
+    ),
+    mediaOptions: optional(MediaOptionsSchema),
+    outputProfile: list('The profiles; one output stream each', OutputProfileSchema, { default: [] }),
+  },
+  {
+    default: {},
+    finish: finishing<{ outputProfile: { name: string }[] }>((value, fail) => {
+      const name = firstDuplicate(value.outputProfile);
+      if (name !== undefined) fail(`Duplicate output profile name: ${name}`, 'outputProfile');
+    }),
+  },
+);
+export type OutputProfilesConfig = Static<typeof OutputProfilesSchema>;

@@ -1,0 +1,115 @@
+/** How the tracks of an output stream are offered to players. */
+import type { Static } from '@sinclair/typebox';
+import { boolean, choice, finishing, firstDuplicate, integer, list, object, optional, text } from './field.ts';
+
+const limit = (xml: string, most: boolean, what: string) =>
+  integer(`Only tracks with at ${most ? 'most' : 'least'} this ${what}; -1 sets no limit`, {
+    default: -1,
+    minimum: -1,
+    xml,
+    aliases: [xml.charAt(0).toLowerCase() + xml.slice(1)],
+  });
+
+const filters = {
+  variant_name: optional(
+    text('Only tracks of encodes with this name; `*` and `?` match', { xml: 'VariantName', aliases: ['variantName'] }),
+  ),
+  encoding_type: choice('Only encoded tracks, only bypassed ones, or all', ['all', 'encoded', 'bypassed'], {
+    xml: 'EncodingType',
+    aliases: ['encodingType'],
+    default: 'all',
+    refusal: (value) => `Invalid EncodingType: ${value} (all, encoded, bypassed)`,
+  }),
+  max_bitrate: limit('MaxBitrate', true, 'bit rate, bit/s'),
+  min_bitrate: limit('MinBitrate', false, 'bit rate, bit/s'),
+};
+
+const VideoTemplateSchema = object(
+  'Video tracks that get a rendition',
+  {
+    ...filters,
+    max_width: limit('MaxWidth', true, 'width, pixels'),
+    min_width: limit('MinWidth', false, 'width, pixels'),
+    max_height: limit('MaxHeight', true, 'height, pixels'),
+    min_height: limit('MinHeight', false, 'height, pixels'),
+    max_framerate: limit('MaxFramerate', true, 'frame rate'),
+    min_framerate: limit('MinFramerate', false, 'frame rate'),
+  },
+  { xml: 'VideoTemplate', aliases: ['videoTemplate'] },
+);
+export type VideoTemplateConfig = Static<typeof VideoTemplateSchema>;
+
+const AudioTemplateSchema = object(
+  'Audio tracks that get a rendition',
+  {
+    ...filters,
+    max_samplerate: limit('MaxSamplerate', true, 'sample rate, Hz'),
+    min_samplerate: limit('MinSamplerate', false, 'sample rate, Hz'),
+    max_channel: limit('MaxChannel', true, 'channel count'),
+    min_channel: limit('MinChannel', false, 'channel count'),
+  },
+  { xml: 'AudioTemplate', aliases: ['audioTemplate'] },
+);
+export type AudioTemplateConfig = Static<typeof AudioTemplateSchema>;
+
+const indexHint = (xml: string, alias: string) =>
+  integer('Which of the tracks with that name, counted from 0; -1 means the first', { default: -1, minimum: -1, xml, aliases: [alias] });
+
+const RenditionSchema = object('One quality the player may choose', {
+  name: text('Name shown to players'),
+  video: optional(text('Name of a video encode')),
+  audio: optional(text('Name of an audio encode')),
+  video_index_hint: indexHint('VideoIndexHint', 'videoIndexHint'),
+  audio_index_hint: indexHint('AudioIndexHint', 'audioIndexHint'),
+});
+export type RenditionConfig = Static<typeof RenditionSchema>;
+
+const RenditionTemplateSchema = object('Makes a rendition of every matching pair of tracks', {
+  name: text('Name shown to players; `${Height}`, `${Width}`, `${Bitrate}` and `${Framerate}` stand for those of the track'),
+  video_template: optional(VideoTemplateSchema),
+  audio_template: optional(AudioTemplateSchema),
+});
+export type RenditionTemplateConfig = Static<typeof RenditionTemplateSchema>;
+
+const PlaylistOptionsSchema = object(
+  'How the playlist is served',
+  {
+    webRtcAutoAbr: boolean('WebRTC viewers are switched between renditions as their bandwidth changes', {
+      default: true,
+      aliases: ['webrtcAutoAbr', 'webRTCAutoAbr'],
+    }),
+    hLSChunklistPathDepth: integer(
+      'How media playlists are referred to: -1 absolute, 0 by file name, 1 from the stream, 2 from the application',
+      { default: -1, minimum: -1, maximum: 2, xml: 'HLSChunklistPathDepth', aliases: ['hlsChunklistPathDepth'] },
+    ),
+    enableTsPackaging: boolean('Also served as HLS with MPEG-TS segments', { default: false }),
+    enableSubtitles: boolean('Offers the subtitles of the stream', { default: true }),
+  },
+  { default: {} },
+);
+export type PlaylistOptionsConfig = Static<typeof PlaylistOptionsSchema>;
+
+export const PlaylistSchema = object(
+  'One multivariant playlist',
+  {
+    name: text('Name shown to players and in stream information', { default: '' }),
+    fileName: text('Last part of the URL, without extension; unique in the profile'),
+    options: PlaylistOptionsSchema,
+    renditions: list('Qualities, in the order they are offered', RenditionSchema, { xml: 'Rendition', default: [] }),
+    rendition_templates: list('Qualities made of whatever tracks there are', RenditionTemplateSchema, {
+      xml: 'RenditionTemplate',
+      aliases: ['renditionTemplates'],
+      default: [],
+    }),
+  },
+  {
+    finish: finishing<{ fileName: string; renditions: { name: string }[] }>((value, fail) => {
+      const word = ['playlist', 'chunklist'].find((reserved) => value.fileName.toLowerCase().includes(reserved));
+      if (value.fileName === '') fail('Playlist file name must not be empty', 'fileName');
+      else if (word !== undefined) fail(`Playlist file name must not contain ${word}: ${value.fileName}`, 'fileName');
+      const twice = firstDuplicate(value.renditions);
+      if (twice !== undefined) fail(`Duplicate rendition name: ${twice}`, 'renditions');
+    }),
+  },
+);
+export type PlaylistConfig = Static<typeof PlaylistSchema>;

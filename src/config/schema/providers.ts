@@ -1,0 +1,189 @@
+/** What brings streams into an application. A provider whose object is present, even empty, is enabled. */
+import type { Static } from '@sinclair/typebox';
+import { CrossDomainsSchema } from './cross-domains.ts';
+import { as, boolean, choice, type Fail, finishing, integer, list, object, optional, path, ports, text } from './field.ts';
+
+interface Common {
+  timestampMode?: 'ZeroBased' | 'Original';
+  useIncomingTimestamp?: boolean;
+}
+
+function commonRules(value: Common): void {
+  if (value.timestampMode === undefined && value.useIncomingTimestamp === true) value.timestampMode = 'Original';
+}
+
+const common = {
+  maxConnection: integer('Most connections at a time; 0 means no limit. Read for compatibility, not enforced', { default: 0 }),
+  timestampMode: optional(
+    choice(
+      '`ZeroBased` starts every stream at 0, `Original` keeps the timestamps of the source; absent lets the provider choose',
+      ['ZeroBased', 'Original'],
+      { refusal: (value) => `Invalid TimestampMode value: ${value} (expected: ZeroBased, Original)` },
+    ),
+  ),
+  useIncomingTimestamp: optional(boolean('Keeps the timestamps of the source', { deprecated: 'timestampMode' })),
+};
+
+const silence = (milliseconds: number) =>
+  integer('Ends the stream after this long without packets, ms; 0 waits forever', { default: milliseconds, minimum: 0 });
+
+const pushed = { ...common, packetSilenceTimeoutMs: silence(0) };
+const pushRules = { finish: finishing<Common>(commonRules) };
+
+const noSilence = { ...common, packetSilenceTimeoutMs: optional(integer('Not available for this provider')) };
+
+function noSilenceRules(type: string) {
+  return {
+    finish: finishing<Common & { packetSilenceTimeoutMs?: number }>((value, fail: Fail) => {
+      commonRules(value);
+      if (value.packetSilenceTimeoutMs !== undefined) {
+        fail(`PacketSilenceTimeoutMs is not supported for this provider type: ${type}`, 'packetSilenceTimeoutMs');
+      }
+    }),
+  };
+}
+
+const AudioMapSchema = object('Names for the audio tracks of the source, in their order', {
+  item: list(
+    'One entry for each audio track',
+    object('Name of an audio track', {
+      name: text('Label shown to viewers'),
+      language: optional(text('Language tag, e.g. `en`')),
+      characteristics: optional(text('HLS CHARACTERISTICS value, e.g. `public.accessibility.describes-video`')),
+    }),
+    { default: [] },
+  ),
+});
+export type AudioMapConfig = Static<typeof AudioMapSchema>;
+
+const blockDuplicate = boolean('A second publisher of a name is refused; false throws the first one out', { default: true });
+const passthroughProfile = boolean('Adds an output stream that passes the input on untouched', { default: false });
+
+export const RtmpProviderSchema = object(
+  'Takes streams published over RTMP',
+  {
+    ...pushed,
+    blockDuplicateStreamName: blockDuplicate,
+    passthroughOutputProfile: passthroughProfile,
+    eventGenerator: optional(
+      object('Turns AMF data messages into ID3 events', {
+        event: list(
+          'Rules, tried in order',
+          object('One rule', {
+            trigger: text('Name of the AMF message and member that fires the rule'),
+            hLSID3v2: optional(
+              object(
+                'The ID3v2 event to make',
+                {
+                  eventType: choice('Tracks that carry the event', ['video', 'audio', 'both']),
+                  frameType: text('ID3 frame, e.g. `TXXX`'),
+                  info: optional(text('Description inside the frame')),
+                  data: text('Content of the frame'),
+                },
+                { aliases: ['hlsID3v2', 'hlsId3v2'] },
+              ),
+            ),
+          }),
+          { default: [] },
+        ),
+      }),
+    ),
+  },
+  { xml: 'RTMP', ...pushRules },
+);
+export type RtmpProviderConfig = Static<typeof RtmpProviderSchema>;
+
+export const SrtProviderSchema = object(
+  'Takes streams published over SRT',
+  { ...pushed, blockDuplicateStreamName: blockDuplicate, audioMap: optional(AudioMapSchema) },
+  { xml: 'SRT', ...pushRules },
+);
+export type SrtProviderConfig = Static<typeof SrtProviderSchema>;
+
+export const WebrtcProviderSchema = object(
+  'Takes streams published over WebRTC (WHIP)',
+  {
+    ...pushed,
+    timeout: integer('Gives up a connection whose ICE is silent for this long, ms', { default: 30_000, minimum: 0 }),
+    crossDomains: optional(CrossDomainsSchema),
+  },
+  { xml: 'WebRTC', ...pushRules },
+);
+export type WebrtcProviderConfig = Static<typeof WebrtcProviderSchema>;
+
+export const MpegtsProviderSchema = object(
+  'Takes MPEG-TS over UDP',
+  {
+    ...common,
+    packetSilenceTimeoutMs: silence(1500),
+    streams: list(
+      'Which port feeds which stream',
+      object('Streams of some ports', {
+        name: text('Stream name; `${Port}` stands for the port'),
+        port: ports('Ports that feed it', { protocols: ['udp', 'tcp'], default: '4000/udp' }),
+      }),
+      { xml: 'StreamMap', flatten: 'stream', aliases: ['streamMap'], default: [] },
+    ),
+    audioMap: optional(AudioMapSchema),
+  },
+  { xml: 'MPEGTS', ...pushRules },
+);
+export type MpegtsProviderConfig = Static<typeof MpegtsProviderSchema>;
+
+export const FileProviderSchema = object(
+  'Plays files as streams',
+  {
+    ...noSilence,
+    rootPath: optional(path('Directory the paths start at')),
+    streamMap: optional(
+      object('Which file feeds which stream', {
+        stream: list('Entries', object('One entry', { name: text('Stream name'), path: text('File, below the root path') }), {
+          default: [],
+        }),
+      }),
+    ),
+    passthroughOutputProfile: passthroughProfile,
+  },
+  { xml: 'FILE', ...noSilenceRules('File') },
+);
+export type FileProviderConfig = Static<typeof FileProviderSchema>;
+
+const pulled = (description: string, type: string, xml: string) => object(description, noSilence, { xml, ...noSilenceRules(type) });
+
+/** Everything that may bring a stream in. */
+export const ProvidersSchema = object('What brings streams in; a provider that is listed is enabled', {
+  ovt: optional(pulled('Pulls streams from another origin over OVT', 'Ovt', 'OVT')),
+  rtmp: optional(RtmpProviderSchema),
+  srt: optional(SrtProviderSchema),
+  webrtc: optional(WebrtcProviderSchema),
+  rtspPull: optional(
+    object(
+      'Pulls streams over RTSP',
+      { ...noSilence, blockDuplicateStreamName: blockDuplicate },
+      { xml: 'RTSPPull', ...noSilenceRules('RtspPull') },
+    ),
+  ),
+  rtsp: optional(pulled('Takes streams published over RTSP', 'Rtsp', 'RTSP')),
+  mpegts: optional(MpegtsProviderSchema),
+  file: optional(FileProviderSchema),
+  schedule: optional(
+    object(
+      'Plays scheduled channels',
+      {
+        ...noSilence,
+        mediaRootDir: path('Directory of the media files'),
+        scheduleFilesDir: path('Directory of the schedule files'),
+      },
+      { ...noSilenceRules('Scheduled') },
+    ),
+  ),
+  multiplex: optional(
+    object('Combines streams into one', { ...pushed, muxFilesDir: path('Directory of the mux files') }, { ...pushRules }),
+  ),
+});
+export type ProvidersConfig = Static<typeof ProvidersSchema>;
+
+/** The providers of an application; absent means none. */
+export const ApplicationProvidersSchema = as(ProvidersSchema, 'What brings streams in; a provider that is listed is enabled', {
+  default: {},
+});

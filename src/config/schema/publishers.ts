@@ -1,0 +1,140 @@
+/** What serves the streams of an application. A publisher whose object is present, even empty, is enabled. */
+import type { Static } from '@sinclair/typebox';
+import { CrossDomainsSchema } from './cross-domains.ts';
+import { boolean, choice, finishing, integer, object, optional, path, real, text } from './field.ts';
+import { createDefaultPlaylist, hlsCommon, maxConnection } from './hls.ts';
+
+export const LlhlsSchema = object(
+  'Serves LL-HLS (fMP4)',
+  {
+    ...hlsCommon,
+    chunkDuration: real('Length of a part, s', { default: 0.5, exclusiveMinimum: 0, maximum: 60 }),
+    partHoldBack: real('Distance a player keeps from the live edge, s; 0 means three parts', { default: 0, minimum: 0 }),
+    enablePreloadHint: boolean('Announces the next part in the playlist', { default: true }),
+    dRM: optional(
+      object(
+        'Encrypts segments',
+        {
+          enable: boolean('Turns it on', { default: false }),
+          infoFile: optional(path('File with the keys')),
+        },
+        { xml: 'DRM', aliases: ['drm'] },
+      ),
+    ),
+  },
+  { xml: 'LLHLS' },
+);
+export type LlhlsConfig = Static<typeof LlhlsSchema>;
+
+export const HlsSchema = object('Serves HLS (MPEG-TS)', { ...hlsCommon }, { xml: 'HLS' });
+export type HlsConfig = Static<typeof HlsSchema>;
+
+export const WebrtcPublisherSchema = object(
+  'Serves WebRTC',
+  {
+    maxConnection,
+    timeout: integer('Gives up a viewer whose ICE is silent for this long, ms', { default: 30_000, minimum: 0 }),
+    rtx: boolean('Sends lost packets again', { default: false }),
+    ulpfec: boolean('Adds forward error correction', { default: false }),
+    jitterBuffer: boolean('Interleaves audio and video evenly', { default: false }),
+    playoutDelay: optional(
+      object('Asks players for a delay', {
+        min: integer('Least delay, ms', { minimum: 0 }),
+        max: integer('Most delay, ms', { minimum: 0 }),
+      }),
+    ),
+    bandwidthEstimation: choice('How the bandwidth of a viewer is estimated', ['REMB', 'TransportCC'], {
+      default: 'REMB',
+      refusal: () => "Invalid value for BWE. Valid values are 'TransportCC' or 'REMB'",
+    }),
+    createDefaultPlaylist,
+  },
+  { xml: 'WebRTC' },
+);
+export type WebrtcPublisherConfig = Static<typeof WebrtcPublisherSchema>;
+
+const StreamMapSchema = object('Starts tasks by a file that maps streams', {
+  enable: boolean('Turns it on', { default: false }),
+  path: optional(path('The map file')),
+});
+
+interface FileFinish {
+  streamMap?: { enable: boolean; path?: string };
+  record?: { enable: boolean; recordInfo?: string };
+}
+
+export const FilePublisherSchema = object(
+  'Records streams to files',
+  {
+    maxConnection,
+    rootPath: optional(text('Directory that all recordings stay below')),
+    filePath: optional(text('Path of a recording; macros are replaced')),
+    infoPath: optional(text('Path of the information file; macros are replaced')),
+    streamMap: optional(StreamMapSchema),
+    record: optional(
+      object(
+        'Starts recordings by a file that maps streams',
+        {
+          enable: boolean('Turns it on', { default: false }),
+          recordInfo: optional(path('The map file')),
+        },
+        { deprecated: 'streamMap' },
+      ),
+    ),
+  },
+  {
+    xml: 'FILE',
+    finish: finishing<FileFinish>((value) => {
+      if (value.streamMap !== undefined || value.record === undefined) return;
+      const { enable, recordInfo } = value.record;
+      value.streamMap = recordInfo === undefined ? { enable } : { enable, path: recordInfo };
+    }),
+  },
+);
+export type FilePublisherConfig = Static<typeof FilePublisherSchema>;
+
+export const PushPublisherSchema = object('Sends streams on to other servers', {
+  streamMap: optional(StreamMapSchema),
+  connectionTimeout: integer('Gives up connecting after this long, ms; -1 means 5000', { default: -1, minimum: -1 }),
+  sendTimeout: integer('Gives up a send after this long, ms; -1 means 2000', { default: -1, minimum: -1 }),
+});
+export type PushPublisherConfig = Static<typeof PushPublisherSchema>;
+
+const plain = (description: string, xml: string) => object(description, { maxConnection }, { xml });
+const formerPush = (xml: string) => optional(object('Enables push', { maxConnection }, { xml, deprecated: 'push' }));
+
+interface PublishersFinish {
+  push?: PushPublisherConfig;
+  rtmpPush?: unknown;
+  srtPush?: unknown;
+  mPEGTSPush?: unknown;
+}
+
+/** Everything that may serve a stream. */
+export const PublishersSchema = object(
+  'What serves streams; a publisher that is listed is enabled',
+  {
+    appWorkerCount: integer('Workers of the application; read for compatibility', { default: 1, minimum: 0 }),
+    streamWorkerCount: integer('Workers of each stream; read for compatibility', { default: 8, minimum: 0 }),
+    delayBufferTimeMs: integer('Delays all output by this much, ms', { default: 0, minimum: 0 }),
+    ovt: optional(plain('Serves edges over OVT', 'OVT')),
+    srt: optional(plain('Serves viewers over SRT', 'SRT')),
+    webrtc: optional(WebrtcPublisherSchema),
+    llhls: optional(LlhlsSchema),
+    hls: optional(HlsSchema),
+    file: optional(FilePublisherSchema),
+    push: optional(PushPublisherSchema),
+    thumbnail: optional(object('Serves still pictures', { maxConnection, crossDomains: optional(CrossDomainsSchema) })),
+    rtmpPush: formerPush('RTMPPush'),
+    srtPush: formerPush('SRTPush'),
+    mPEGTSPush: formerPush('MPEGTSPush'),
+  },
+  {
+    default: {},
+    finish: finishing<PublishersFinish>((value) => {
+      if (value.push !== undefined) return;
+      if ((value.rtmpPush ?? value.srtPush ?? value.mPEGTSPush) !== undefined) value.push = { connectionTimeout: -1, sendTimeout: -1 };
+    }),
+  },
+);
+export type PublishersConfig = Static<typeof PublishersSchema>;

@@ -1,0 +1,123 @@
+/** A virtual host: applications reached under a set of host names. */
+import type { Static } from '@sinclair/typebox';
+import { ApplicationSchema } from './application.ts';
+import { CrossDomainsSchema } from './cross-domains.ts';
+import { as, boolean, finishing, firstDuplicate, integer, list, name, object, optional, text, words } from './field.ts';
+import { TlsSchema } from './tls.ts';
+
+export const hostNames = list('Host names or addresses; `*` and `?` match', text('Host name'), { flatten: 'name' });
+
+const HostSchema = object('Under which names it is reached', {
+  names: hostNames,
+  tls: optional(as(TlsSchema, 'Certificate for TLS ports', { xml: 'TLS' })),
+});
+export type HostConfig = Static<typeof HostSchema>;
+
+const EnablesSchema = object(
+  'Where it applies',
+  {
+    providers: words('Providers, separated by commas', { default: [] }),
+    publishers: words('Publishers, separated by commas', { default: [] }),
+  },
+  { default: {} },
+);
+
+const SignedPolicySchema = object('Only signed URLs are let in', {
+  policyQueryKeyName: text('Query key of the policy'),
+  signatureQueryKeyName: text('Query key of the signature'),
+  secretKey: text('Key of the signatures'),
+  enables: EnablesSchema,
+});
+export type SignedPolicyConfig = Static<typeof SignedPolicySchema>;
+
+const AdmissionWebhooksSchema = object('Asks a control server whom to let in', {
+  controlServerUrl: text('URL of the control server'),
+  secretKey: text('Key that signs the requests; may be empty', { default: '' }),
+  timeout: integer('Refuses when there is no answer for this long, ms', { default: 3000, minimum: 1 }),
+  enables: EnablesSchema,
+});
+export type AdmissionWebhooksConfig = Static<typeof AdmissionWebhooksSchema>;
+
+interface OriginFinish {
+  pass: { scheme: string };
+  relay?: boolean;
+}
+
+const OriginSchema = object(
+  'Where streams below a location come from',
+  {
+    location: text('Prefix of `/<application>/<stream>`; the first origin that matches is taken'),
+    pass: object('The source', {
+      scheme: text('`ovt` or `rtsp`'),
+      urls: object('Where to pull from', {
+        url: list('Sources as `host[:port]/path`; the next is tried when one fails', text('Source, without scheme')),
+      }),
+      forwardQueryParams: boolean("Passes the viewer's query on", { default: true }),
+    }),
+    persistent: boolean('Kept without viewers', { default: false }),
+    failback: boolean('Returns to the first source when it works again', { default: false }),
+    strictLocation: boolean('The location must be equal instead of a prefix', { default: false }),
+    relay: optional(boolean('Passes the tracks on untouched; true for `ovt` when absent')),
+    ignoreRtcpSRTimestamp: boolean('Starts without waiting for an RTCP sender report', { default: false }),
+  },
+  {
+    finish: finishing<OriginFinish>((value, fail) => {
+      const scheme = value.pass.scheme.toLowerCase();
+      if (scheme !== 'ovt' && scheme !== 'rtsp') fail(`Unknown scheme: ${value.pass.scheme} (expected: ovt, rtsp)`, 'pass');
+      value.pass.scheme = scheme;
+      value.relay ??= scheme === 'ovt';
+    }),
+  },
+);
+export type OriginConfig = Static<typeof OriginSchema>;
+
+const OriginsSchema = object('Streams pulled when a viewer asks for them', {
+  properties: object(
+    'Settings of all origins',
+    {
+      noInputFailoverTimeout: integer('Tries the next source after this long without input, ms', { default: 3000, minimum: 0 }),
+      unusedStreamDeletionTimeout: integer('Ends a stream after this long without viewers, ms', { default: 60_000, minimum: 0 }),
+      streamFailbackTimeout: integer('How often the first source is probed, ms', { default: 3000, minimum: 0 }),
+      retryCount: integer('Rounds through the sources before giving up', { default: 1, minimum: 0 }),
+    },
+    { default: {} },
+  ),
+  origin: list('Origins, in the order they are tried', OriginSchema, { default: [] }),
+});
+export type OriginsConfig = Static<typeof OriginsSchema>;
+
+const OriginMapStoreSchema = object('Shares the addresses of streams between origins and edges', {
+  originHostName: optional(text('Name under which this origin registers itself; origins only')),
+  redisServer: object(
+    'The Redis server',
+    { host: text('`host:port`'), auth: optional(text('Password')) },
+    {
+      finish: finishing<{ host: string }>((value, fail) => {
+        if (!/^.+:\d{1,5}$/.test(value.host)) fail(`Invalid host format ${value.host} > it must be host:port`, 'host');
+      }),
+    },
+  ),
+});
+export type OriginMapStoreConfig = Static<typeof OriginMapStoreSchema>;
+
+export const VirtualHostSchema = object(
+  'A virtual host',
+  {
+    name: name('Name of the virtual host, unique'),
+    distribution: text('Label that groups the same virtual host over several servers', { default: 'ovenmediaengine.com' }),
+    host: optional(HostSchema),
+    signedPolicy: optional(SignedPolicySchema),
+    admissionWebhooks: optional(AdmissionWebhooksSchema),
+    origins: optional(OriginsSchema),
+    originMapStore: optional(OriginMapStoreSchema),
+    crossDomains: optional(as(CrossDomainsSchema, 'Has no effect', { deprecated: 'Defaults/CrossDomains or those of a publisher' })),
+    applications: list('Applications', ApplicationSchema, { flatten: 'application', default: [] }),
+  },
+  {
+    finish: finishing<{ applications: { name: string }[] }>((value, fail) => {
+      const name = firstDuplicate(value.applications);
+      if (name !== undefined) fail(`Duplicate application name: ${name}`, 'applications');
+    }),
+  },
+);
+export type VirtualHostConfig = Static<typeof VirtualHostSchema>;

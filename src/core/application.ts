@@ -1,0 +1,232 @@
+import type { ApplicationConfig } from '../config/index.ts';
+import type { Track } from '../media/track.ts';
+import type { Clock } from '../util/clock.ts';
+import type { Logger } from '../util/logger.ts';
+import type { Definition } from './definition.ts';
+import { InboundStream } from './inbound-stream.ts';
+import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
+import { ProviderKind, PublisherKind } from './kinds.ts';
+import { type EnabledPublisher, OutboundStream } from './outbound-stream.ts';
+import { OutboundMap, planOutput } from './output-profile.ts';
+import type { Playlist } from './playlist.ts';
+import { buildPlaylist } from './playlist-builder.ts';
+import type { Publisher } from './publishing.ts';
+import type { QueueRegistry } from './queue-registry.ts';
+import { isAddressableName } from './stream-address.ts';
+import { TrafficMeter } from './traffic-meter.ts';
+
+/** Which member of `publishers` switches a publisher on. */
+const PUBLISHER_KEYS = {
+  [PublisherKind.LLHLS]: 'llhls',
+  [PublisherKind.HLS]: 'hls',
+  [PublisherKind.WEBRTC]: 'webrtc',
+  [PublisherKind.OVT]: 'ovt',
+  [PublisherKind.SRT]: 'srt',
+  [PublisherKind.THUMBNAIL]: 'thumbnail',
+  [PublisherKind.FILE]: 'file',
+  [PublisherKind.PUSH]: 'push',
+} as const;
+
+/** Which member of `providers` switches a provider on. */
+const PROVIDER_KEYS = {
+  [ProviderKind.RTMP]: 'rtmp',
+  [ProviderKind.SRT]: 'srt',
+  [ProviderKind.WEBRTC]: 'webrtc',
+  [ProviderKind.OVT]: 'ovt',
+  [ProviderKind.RTSP]: 'rtsp',
+  [ProviderKind.RTSP_PULL]: 'rtspPull',
+  [ProviderKind.MPEGTS]: 'mpegts',
+  [ProviderKind.FILE]: 'file',
+  [ProviderKind.SCHEDULED]: 'schedule',
+  [ProviderKind.MULTIPLEX]: 'multiplex',
+} as const;
+
+/** Settings that every kind of provider may have. */
+interface ProviderSettings {
+  readonly blockDuplicateStreamName?: boolean;
+  readonly packetSilenceTimeoutMs?: number;
+  readonly timestampMode?: 'ZeroBased' | 'Original';
+  readonly passthroughOutputProfile?: boolean;
+}
+
+/** The output profile of streams that pass untouched (`PassthroughOutputProfile`). */
+const PASSTHROUGH_PROFILE = {
+  name: '',
+  outputStreamName: '${OriginStreamName}',
+  encodes: {
+    videos: [{ bypass: true, width: 0, height: 0, framerate: 0 }],
+    audios: [{ bypass: true, samplerate: 0, channel: 0 }],
+    images: [],
+  },
+  playlists: [],
+};
+
+/** What applications share with the server they run in. */
+export interface ApplicationContext {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues: QueueRegistry;
+  readonly publishers: ReadonlyMap<PublisherKind, Publisher>;
+  /** Numbers for streams, unique while the server runs. */
+  readonly nextStreamId: () => number;
+}
+
+/** A named set of providers, output profiles and publishers, with the streams that run in it. */
+export class Application {
+  readonly name: string;
+  readonly vhost: string;
+  readonly definition: Definition<ApplicationConfig>;
+  readonly meter: TrafficMeter;
+  readonly #context: ApplicationContext;
+  readonly #logger: Logger;
+  readonly #streams = new Map<string, InboundStream>();
+  readonly #outputs = new Map<string, OutboundStream>();
+  readonly #publishers: readonly EnabledPublisher[];
+  #closed = false;
+
+  constructor(vhost: string, definition: Definition<ApplicationConfig>, parentMeter: TrafficMeter, context: ApplicationContext) {
+    this.vhost = vhost;
+    this.name = definition.name;
+    this.definition = definition;
+    this.#context = context;
+    this.#logger = context.logger.child({ vhost, app: this.name });
+    this.meter = new TrafficMeter(context.clock, parentMeter);
+    const settings: Partial<Record<string, unknown>> = definition.config.publishers ?? {};
+    this.#publishers = Array.from(context.publishers.values(), (publisher) => ({
+      publisher,
+      settings: settings[PUBLISHER_KEYS[publisher.kind]],
+    })).filter((enabled) => enabled.settings !== undefined);
+  }
+
+  /** Inbound streams that have announced their tracks, in order of arrival. */
+  get streams(): InboundStream[] {
+    return [...this.#streams.values()].filter((stream) => stream.started);
+  }
+
+  stream(name: string): InboundStream | undefined {
+    const stream = this.#streams.get(name);
+    return stream?.started ? stream : undefined;
+  }
+
+  outbound(name: string): OutboundStream | undefined {
+    return this.#outputs.get(name);
+  }
+
+  /** Registers an inbound stream; throws IngestRefused. Check and registration are one synchronous step. */
+  openIngest(request: IngestRequest): InboundStream {
+    const { streamName, provider } = request;
+    if (this.#closed) throw new IngestRefused('no-application', `application '${this.name}' is being closed`);
+    if (!isAddressableName(streamName))
+      throw new IngestRefused('invalid-name', `stream name ${JSON.stringify(streamName)} is empty or contains / : ? # or blanks`);
+    const settings = this.#providerSettings(provider);
+    if (settings === undefined)
+      throw new IngestRefused('provider-disabled', `provider '${provider}' is not enabled in application '${this.name}'`);
+    const existing = this.#streams.get(streamName);
+    if (existing !== undefined) {
+      if (settings.blockDuplicateStreamName !== false) {
+        throw new IngestRefused('duplicate-name', `stream '${streamName}' is already being published by ${existing.sourceUrl}`);
+      }
+      existing.terminate({ code: 'replaced', detail: `replaced by ${request.sourceUrl}` });
+    }
+    const stream = new InboundStream({
+      id: this.#context.nextStreamId(),
+      vhost: this.vhost,
+      app: this.name,
+      request,
+      clock: this.#context.clock,
+      logger: this.#logger.child({ stream: streamName }),
+      queues: this.#context.queues,
+      meter: new TrafficMeter(this.#context.clock, this.meter),
+      silenceTimeoutMs: settings.packetSilenceTimeoutMs ?? 0,
+      keepSourceTime: settings.timestampMode === 'Original',
+      mapOutputs: (inbound, tracks) => this.#mapOutputs(inbound, tracks),
+      onEnd: (ended) => this.#forget(ended),
+    });
+    this.#streams.set(streamName, stream);
+    return stream;
+  }
+
+  /** Ends every stream. Idempotent. */
+  close(reason: CloseReason): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const stream of [...this.#streams.values()]) stream.terminate(reason);
+    this.meter.retire();
+  }
+
+  #providerSettings(kind: ProviderKind): ProviderSettings | undefined {
+    const providers: Partial<Record<string, unknown>> = this.definition.config.providers ?? {};
+    return providers[PROVIDER_KEYS[kind]] as ProviderSettings | undefined;
+  }
+
+  readonly #maps = new Map<InboundStream, OutboundMap[]>();
+
+  #mapOutputs(inbound: InboundStream, tracks: readonly Track[]): readonly OutboundMap[] {
+    const passthrough = this.#providerSettings(inbound.provider)?.passthroughOutputProfile === true;
+    const profiles = passthrough ? [PASSTHROUGH_PROFILE] : (this.definition.config.outputProfiles?.outputProfile ?? []);
+    const maps = this.#maps.get(inbound) ?? [];
+    const isNew = !this.#maps.has(inbound);
+    this.#maps.set(inbound, maps);
+    const logger = this.#logger.child({ stream: inbound.name });
+    if (isNew && profiles.length === 0) logger.warn({}, 'application has no output profile: the stream cannot be watched');
+    for (const profile of profiles) {
+      const plan = planOutput(profile, tracks);
+      let map = maps.find((candidate) => candidate.profileName === profile.name);
+      if (map === undefined) {
+        const stream = this.#createOutput(inbound, profile.outputStreamName.replaceAll('${OriginStreamName}', inbound.name), logger);
+        if (stream === null) continue;
+        map = new OutboundMap(profile.name, stream);
+        maps.push(map);
+        if (plan.unserved.length > 0) {
+          logger.warn(
+            { profile: profile.name, encodes: plan.unserved },
+            `output profile '${profile.name}' asks for encoding, which this version cannot do yet: left out ${plan.unserved.join(', ')}`,
+          );
+        }
+      }
+      map.follow(plan);
+      const outputs = plan.tracks.map(({ track }) => track);
+      map.stream.setTracks(outputs, this.#playlists(map.stream, profile.playlists ?? [], outputs));
+    }
+    return maps;
+  }
+
+  #createOutput(inbound: InboundStream, name: string, logger: Logger): OutboundStream | null {
+    if (this.#outputs.has(name)) {
+      logger.error({ output: name }, `output stream '${name}' exists already: the second output profile with that name is left out`);
+      return null;
+    }
+    const stream = new OutboundStream({
+      id: this.#context.nextStreamId(),
+      vhost: this.vhost,
+      app: this.name,
+      name,
+      meter: inbound.meter,
+      queues: this.#context.queues,
+      logger: logger.child({ output: name }),
+    });
+    this.#outputs.set(name, stream);
+    for (const enabled of this.#publishers) stream.attach(enabled);
+    return stream;
+  }
+
+  /** Configured playlists, then the default ones of the publishers whose file name is still free; sorted by file name. */
+  #playlists(stream: OutboundStream, rules: Parameters<typeof buildPlaylist>[0][], tracks: readonly Track[]): Playlist[] {
+    const playlists: Playlist[] = [];
+    for (const rule of rules) {
+      const playlist = buildPlaylist(rule, tracks, (id) => stream.figures(id));
+      if (playlist !== null) playlists.push(playlist);
+    }
+    for (const { publisher, settings } of this.#publishers) {
+      const playlist = publisher.defaultPlaylist(tracks, settings);
+      if (playlist !== null && !playlists.some((other) => other.fileName === playlist.fileName)) playlists.push(playlist);
+    }
+    return playlists.sort((a, b) => (a.fileName < b.fileName ? -1 : 1));
+  }
+
+  #forget(stream: InboundStream): void {
+    for (const map of this.#maps.get(stream) ?? []) this.#outputs.delete(map.stream.name);
+    this.#maps.delete(stream);
+    if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
+  }
+}

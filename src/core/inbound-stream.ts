@@ -1,0 +1,229 @@
+import type { Packet } from '../media/packet.ts';
+import { toMilliseconds } from '../media/timebase.ts';
+import type { Track } from '../media/track.ts';
+import type { BoundedQueue } from '../util/bounded-queue.ts';
+import type { Clock } from '../util/clock.ts';
+import type { Logger } from '../util/logger.ts';
+import type { CloseReason, IngestRequest, IngestStream, SourcePacket, SourceTrack } from './ingest.ts';
+import type { ProviderKind, SourceType } from './kinds.ts';
+import { MediaRouter } from './media-router.ts';
+import type { OutboundStream } from './outbound-stream.ts';
+import type { OutboundMap } from './output-profile.ts';
+import type { QueueRegistry } from './queue-registry.ts';
+import { TrackMeter } from './track-meter.ts';
+import type { TrafficMeter } from './traffic-meter.ts';
+
+/** Packets that may wait between a provider and the router. */
+const INBOUND_QUEUE_THRESHOLD = 1000;
+/** Packets handed on in one turn of the event loop, so that one stream cannot hold up the others. */
+const PACKETS_PER_TURN = 256;
+const SILENCE_CHECK_MS = 100;
+
+export interface InboundStreamOptions {
+  readonly id: number;
+  readonly vhost: string;
+  readonly app: string;
+  readonly request: IngestRequest;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues: QueueRegistry;
+  readonly meter: TrafficMeter;
+  /** Ends the stream after this long without packets, ms; 0 waits forever. */
+  readonly silenceTimeoutMs: number;
+  /** Timestamps stay those of the source instead of starting at 0. */
+  readonly keepSourceTime: boolean;
+  /** Makes the outbound streams for `tracks`, or brings the existing ones up to date. */
+  readonly mapOutputs: (stream: InboundStream, tracks: readonly Track[]) => readonly OutboundMap[];
+  /** The stream has ended; the owner forgets it. */
+  readonly onEnd: (stream: InboundStream, reason: CloseReason) => void;
+}
+
+/** A stream as it comes in, before output profiles. */
+export class InboundStream implements IngestStream {
+  readonly id: number;
+  readonly vhost: string;
+  readonly app: string;
+  readonly name: string;
+  readonly provider: ProviderKind;
+  readonly sourceType: SourceType;
+  readonly sourceUrl: string;
+  /** Wall clock, ms. */
+  readonly createdAt: number;
+  readonly meter: TrafficMeter;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #queues: QueueRegistry;
+  readonly #queue: BoundedQueue<SourcePacket>;
+  readonly #router: MediaRouter;
+  readonly #mapOutputs: InboundStreamOptions['mapOutputs'];
+  readonly #onEnd: InboundStreamOptions['onEnd'];
+  readonly #onClose: (reason: CloseReason) => void;
+  readonly #meters = new Map<number, TrackMeter>();
+  #outputs: readonly OutboundMap[] = [];
+  #scheduled = false;
+  #started = false;
+  #playing = false;
+  #closed = false;
+  #lastPacketAt: number;
+  #silenceTimer: NodeJS.Timeout | undefined;
+
+  constructor(options: InboundStreamOptions) {
+    const { request } = options;
+    this.id = options.id;
+    this.vhost = options.vhost;
+    this.app = options.app;
+    this.name = request.streamName;
+    this.provider = request.provider;
+    this.sourceType = request.sourceType;
+    this.sourceUrl = request.sourceUrl;
+    this.createdAt = options.clock.now();
+    this.meter = options.meter;
+    this.#clock = options.clock;
+    this.#logger = options.logger;
+    this.#queues = options.queues;
+    this.#mapOutputs = options.mapOutputs;
+    this.#onEnd = options.onEnd;
+    this.#onClose = request.onClose;
+    this.#queue = options.queues.create<SourcePacket>({
+      urn: `mngq:v=${this.vhost}#${this.app}:s=/${this.name}:p=imr:r=indicator`,
+      type: 'SourcePacket',
+      threshold: INBOUND_QUEUE_THRESHOLD,
+    });
+    this.#router = new MediaRouter(
+      {
+        onTracks: (tracks) => this.#onTracks(tracks),
+        onPacket: (packet) => this.#onPacket(packet),
+      },
+      { keepSourceTime: options.keepSourceTime },
+    );
+    this.#lastPacketAt = options.clock.monotonic();
+    if (options.silenceTimeoutMs > 0) this.#watchSilence(options.silenceTimeoutMs);
+    this.meter.ingestOpened(this.provider);
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** The source has announced its tracks. */
+  get started(): boolean {
+    return this.#started;
+  }
+
+  get tracks(): readonly Track[] {
+    return this.#router.tracks;
+  }
+
+  get outputs(): readonly OutboundStream[] {
+    return this.#outputs.map((output) => output.stream);
+  }
+
+  figures(trackId: number): TrackMeter {
+    let meter = this.#meters.get(trackId);
+    if (meter === undefined) {
+      meter = new TrackMeter();
+      this.#meters.set(trackId, meter);
+    }
+    return meter;
+  }
+
+  setTracks(tracks: readonly SourceTrack[]): void {
+    if (this.#closed) return;
+    this.#drain(Number.POSITIVE_INFINITY);
+    this.#started = true;
+    this.#router.setTracks(tracks);
+  }
+
+  push(packet: SourcePacket): void {
+    if (this.#closed) return;
+    this.#lastPacketAt = this.#clock.monotonic();
+    if (!this.#queue.push(packet)) {
+      this.#queue.countDrop();
+      return;
+    }
+    if (!this.#scheduled) {
+      this.#scheduled = true;
+      setImmediate(this.#turn);
+    }
+  }
+
+  countBytes(bytes: number): void {
+    if (!this.#closed) this.meter.countBytesIn(bytes);
+  }
+
+  close(reason: CloseReason): void {
+    if (this.#closed) return;
+    this.#drain(Number.POSITIVE_INFINITY);
+    this.#closed = true;
+    clearInterval(this.#silenceTimer);
+    this.#queues.remove(this.#queue);
+    for (const output of this.#outputs) output.stream.close(reason);
+    this.meter.ingestClosed(this.provider);
+    this.meter.retire();
+    const { discarded, malformed } = this.#router.counters;
+    this.#logger.info(
+      {
+        reason: reason.code,
+        bytesIn: this.meter.in.total,
+        seconds: Math.round((this.#clock.now() - this.createdAt) / 1000),
+        discarded,
+        malformed,
+        jumps: this.#router.jumps,
+      },
+      `stream closed: ${reason.detail}`,
+    );
+    this.#onEnd(this, reason);
+  }
+
+  /** Ends the stream from the server's side: its connection goes too. Idempotent. */
+  terminate(reason: CloseReason): void {
+    if (this.#closed) return;
+    this.close(reason);
+    this.#onClose(reason);
+  }
+
+  #watchSilence(timeoutMs: number): void {
+    this.#silenceTimer = setInterval(() => {
+      if (this.#clock.monotonic() - this.#lastPacketAt >= timeoutMs) {
+        this.terminate({ code: 'timeout', detail: `no packets for ${timeoutMs} ms (PacketSilenceTimeoutMs)` });
+      }
+    }, SILENCE_CHECK_MS);
+  }
+
+  readonly #turn = (): void => {
+    this.#scheduled = false;
+    if (this.#closed) return;
+    this.#drain(PACKETS_PER_TURN);
+    if (this.#queue.size > 0) {
+      this.#scheduled = true;
+      setImmediate(this.#turn);
+    }
+  };
+
+  #drain(limit: number): void {
+    for (let count = 0; count < limit; count += 1) {
+      const packet = this.#queue.shift();
+      if (packet === undefined) break;
+      this.#router.push(packet);
+    }
+    for (const output of this.#outputs) output.stream.drain();
+  }
+
+  #onTracks(tracks: readonly Track[]): void {
+    this.#outputs = this.#mapOutputs(this, tracks);
+    const words = tracks.map((track) =>
+      track.type === 'data' ? 'data' : `${track.codec}${track.type === 'video' ? ` ${track.width}x${track.height}` : ''}`,
+    );
+    this.#logger.info({ tracks: words }, `stream has tracks: ${words.join(', ')}`);
+  }
+
+  #onPacket(packet: Packet): void {
+    this.figures(packet.track.id).count(packet);
+    if (!this.#playing) {
+      this.#playing = true;
+      const startedAt = this.#clock.now() - toMilliseconds(packet.dts, packet.track.timebase);
+      for (const output of this.#outputs) output.stream.startedAt = startedAt;
+    }
+    for (const output of this.#outputs) output.route(packet);
+  }
+}

@@ -1,0 +1,142 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { AVCC_320X180, AVCC_640X360, accessUnit, audioPacket, audioTrack, videoPacket, videoTrack } from '../../test/fakes/source.ts';
+import type { Packet } from '../media/packet.ts';
+import type { Track } from '../media/track.ts';
+import { MediaRouter } from './media-router.ts';
+
+function routerWithOutput() {
+  const packets: Packet[] = [];
+  const announcements: (readonly Track[])[] = [];
+  const router = new MediaRouter({ onTracks: (tracks) => announcements.push(tracks), onPacket: (packet) => packets.push(packet) });
+  return { router, packets, announcements };
+}
+
+describe('MediaRouter', () => {
+  it('describes the tracks by their configuration and adds a data track', () => {
+    const { router, announcements } = routerWithOutput();
+    router.setTracks([videoTrack(), audioTrack()]);
+    expect(announcements.at(-1)).toMatchObject([
+      { id: 0, type: 'video', codec: 'H264', width: 320, height: 180, codecString: 'avc1.42c00d', publicName: 'Video_0' },
+      { id: 1, type: 'audio', codec: 'AAC', sampleRate: 48_000, channels: 2, codecString: 'mp4a.40.2', publicName: 'Audio_1' },
+      { id: 2, type: 'data', publicName: 'Data_2' },
+    ]);
+  });
+
+  it('starts at 0 with the first keyframe and leaves out what precedes it', () => {
+    const { router, packets } = routerWithOutput();
+    router.setTracks([videoTrack(), audioTrack()]);
+    for (let index = 10; index < 40; index += 1) router.push(videoPacket(index, { startMs: 5000 }));
+    expect(packets[0]).toMatchObject({ dts: 0, keyframe: true });
+    expect(packets.length).toBe(10);
+    expect(router.counters.discarded).toBe(20);
+  });
+
+  it('keeps audio in step with the video that started the timeline', () => {
+    const { router, packets } = routerWithOutput();
+    router.setTracks([videoTrack(), audioTrack()]);
+    router.push(audioPacket(0, { startMs: 1000 }));
+    router.push(videoPacket(0, { startMs: 1040 }));
+    for (let index = 1; index < 10; index += 1) router.push(audioPacket(index, { startMs: 1000 }));
+    const audio = packets.filter(({ track }) => track.type === 'audio');
+    expect(audio[0]?.dts).toBe(3 * 48);
+    expect(audio.map(({ dts }, index) => dts - index * 1024)).toEqual(audio.map(() => 3 * 48));
+  });
+
+  it('lets audio go on when no keyframe comes for five seconds', () => {
+    const { router, packets } = routerWithOutput();
+    router.setTracks([videoTrack(), audioTrack()]);
+    for (let index = 0; index < 300; index += 1) router.push(audioPacket(index));
+    expect(packets.length).toBeGreaterThan(50);
+    expect(packets[0]?.dts).toBe(0);
+  });
+
+  it('starts at once without video', () => {
+    const { router, packets } = routerWithOutput();
+    router.setTracks([audioTrack()]);
+    for (let index = 0; index < 5; index += 1) router.push(audioPacket(index, { startMs: 77 }));
+    expect(packets.map(({ dts }) => dts)).toEqual([0, 1024, 2048, 3072, 4096]);
+  });
+
+  it('gives video durations that follow its real frame rate', () => {
+    const { router, packets } = routerWithOutput();
+    router.setTracks([videoTrack({ framerateConf: 0 })]);
+    for (let index = 0; index < 120; index += 1) {
+      const dts = index * 40;
+      router.push({ trackId: 0, pts: dts, dts, keyframe: index === 0, data: accessUnit(index === 0) });
+    }
+    expect(packets.at(-1)?.duration).toBe(3600);
+  });
+
+  it('keeps presentation order of B-frames relative to decoding order', () => {
+    const { router, packets } = routerWithOutput();
+    router.setTracks([videoTrack()]);
+    const composition = [80, 160, 80, 0, 40];
+    composition.forEach((offset, index) => {
+      router.push({
+        trackId: 0,
+        pts: 1000 + index * 40 + offset,
+        dts: 1000 + index * 40,
+        keyframe: index === 0,
+        data: accessUnit(index === 0),
+      });
+    });
+    expect(packets.map(({ pts, dts }) => (pts - dts) / 90)).toEqual(composition);
+  });
+
+  it('follows new parameters announced by the source without leaving the timeline', () => {
+    const { router, packets, announcements } = routerWithOutput();
+    router.setTracks([videoTrack()]);
+    for (let index = 0; index < 30; index += 1) router.push(videoPacket(index));
+    router.setTracks([videoTrack({ config: AVCC_640X360 })]);
+    for (let index = 30; index < 60; index += 1) router.push(videoPacket(index));
+    expect(announcements.at(-1)?.[0]).toMatchObject({ width: 640, height: 360 });
+    expect(packets[29]?.track).not.toBe(packets[30]?.track);
+    expect(packets[30]?.dts).toBe(90_000);
+  });
+
+  it('follows parameter sets inside a keyframe', () => {
+    const { router, packets } = routerWithOutput();
+    router.setTracks([videoTrack({ config: AVCC_320X180 })]);
+    router.push(videoPacket(0));
+    const sps = AVCC_640X360.subarray(8, 8 + 25);
+    const prefix = Buffer.alloc(4);
+    prefix.writeUInt32BE(sps.length);
+    router.push({ trackId: 0, pts: 33, dts: 33, keyframe: true, data: Buffer.concat([prefix, sps, accessUnit(true)]) });
+    expect(packets[1]?.track).toMatchObject({ width: 640, height: 360 });
+  });
+
+  it('converts shorter NAL lengths and writes them into the configuration', () => {
+    const config = Buffer.from(AVCC_320X180);
+    config[4] = 0xfd;
+    const { router, packets, announcements } = routerWithOutput();
+    router.setTracks([videoTrack({ config })]);
+    router.push({ trackId: 0, pts: 0, dts: 0, keyframe: true, data: Buffer.from([0, 3, 0x65, 1, 2]) });
+    expect(Buffer.from(packets[0]?.data ?? [])).toEqual(Buffer.from([0, 0, 0, 3, 0x65, 1, 2]));
+    const track = announcements.at(-1)?.[0];
+    expect(track?.type === 'video' && track.config?.[4]).toBe(0xff);
+  });
+
+  it('never throws and never goes back, whatever is pushed', () => {
+    const packet = fc.record({
+      trackId: fc.integer({ min: 0, max: 3 }),
+      pts: fc.integer(),
+      dts: fc.integer(),
+      keyframe: fc.option(fc.boolean()),
+      data: fc.uint8Array({ maxLength: 64 }),
+    });
+    fc.assert(
+      fc.property(fc.array(packet, { maxLength: 100 }), (sources) => {
+        const { router, packets } = routerWithOutput();
+        router.setTracks([videoTrack(), audioTrack()]);
+        for (const source of sources) router.push(source);
+        const last = new Map<number, number>();
+        for (const { track, dts } of packets) {
+          if (track.type === 'data') expect(dts).toBeGreaterThanOrEqual(last.get(track.id) ?? 0);
+          else expect(dts).toBeGreaterThan(last.get(track.id) ?? -1);
+          last.set(track.id, dts);
+        }
+      }),
+    );
+  });
+});

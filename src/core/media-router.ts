@@ -1,0 +1,156 @@
+import type { Packet } from '../media/packet.ts';
+import { MILLISECONDS } from '../media/timebase.ts';
+import type { Track } from '../media/track.ts';
+import type { SourcePacket, SourceTrack } from './ingest.ts';
+import { Timeline } from './timeline.ts';
+import { createNormalizer, type TrackNormalizer } from './track-normalizer.ts';
+
+/** Audio does not wait longer than this, seconds, for the first keyframe of a video track. */
+const KEYFRAME_WAIT_S = 5;
+
+/** Where the router hands things on. */
+export interface RouterOutput {
+  /** All tracks, whenever one was added, removed or changed its parameters. */
+  onTracks(tracks: readonly Track[]): void;
+  onPacket(packet: Packet): void;
+}
+
+/** What the router had to mend or refuse. */
+export interface RouterCounters {
+  /** Packets before the first keyframe, of unknown tracks or without parameters. */
+  discarded: number;
+  /** Packets whose bitstream could not be understood. */
+  malformed: number;
+}
+
+/**
+ * Normalises what a provider delivers: one layout per codec, a timeline that starts with the first
+ * keyframe (at 0, or at the source's time when that is to be kept) and never jumps, durations, keyframe flags, parameter sets followed mid-stream.
+ */
+export class MediaRouter {
+  readonly counters: RouterCounters = { discarded: 0, malformed: 0 };
+  readonly #output: RouterOutput;
+  readonly #timeline = new Timeline();
+  readonly #normalizers = new Map<number, TrackNormalizer>();
+  #announced: readonly Track[] = [];
+  #started = false;
+  /** Source time of the first packet seen, seconds. */
+  #firstSeconds = Number.NaN;
+
+  readonly #keepSourceTime: boolean;
+
+  constructor(output: RouterOutput, options: { keepSourceTime?: boolean } = {}) {
+    this.#output = output;
+    this.#keepSourceTime = options.keepSourceTime ?? false;
+  }
+
+  get tracks(): readonly Track[] {
+    return this.#announced;
+  }
+
+  /** Jumps of the source clock bridged so far. */
+  get jumps(): number {
+    return this.#timeline.jumps;
+  }
+
+  /** Announces the tracks of the source; throws ProtocolError when a decoder configuration cannot be read. */
+  setTracks(sources: readonly SourceTrack[]): void {
+    const wanted = withDataTrack(sources);
+    const fresh = new Map<number, TrackNormalizer>();
+    for (const source of wanted) {
+      const existing = this.#normalizers.get(source.id);
+      if (existing !== undefined && sameSource(existing.source, source)) {
+        fresh.set(source.id, existing);
+        continue;
+      }
+      const normalizer = createNormalizer(source, this.#timeline);
+      if (existing !== undefined) inheritPosition(existing, normalizer);
+      fresh.set(source.id, normalizer);
+    }
+    for (const [id, normalizer] of this.#normalizers) {
+      if (fresh.get(id) !== normalizer) this.#timeline.removeTrack(normalizer.position);
+    }
+    this.#normalizers.clear();
+    for (const [id, normalizer] of fresh) this.#normalizers.set(id, normalizer);
+    this.#announce();
+  }
+
+  push(source: SourcePacket): void {
+    const normalizer = this.#normalizers.get(source.trackId);
+    if (normalizer === undefined) {
+      this.counters.discarded += 1;
+      return;
+    }
+    const before = normalizer.track;
+    let packet: Packet | null;
+    try {
+      packet = this.#started || this.#tryStart(normalizer, source) ? normalizer.normalize(source) : null;
+    } catch {
+      this.counters.malformed += 1;
+      return;
+    }
+    if (packet === null) {
+      this.counters.discarded += 1;
+      return;
+    }
+    if (normalizer.track !== before) this.#announce();
+    this.#output.onPacket(packet);
+  }
+
+  #tryStart(normalizer: TrackNormalizer, packet: SourcePacket): boolean {
+    const seconds = normalizer.sourceSeconds(packet);
+    if (Number.isNaN(this.#firstSeconds)) this.#firstSeconds = seconds;
+    const waitsForKeyframe = this.#hasVideo && Math.abs(seconds - this.#firstSeconds) < KEYFRAME_WAIT_S;
+    const opens =
+      normalizer.source.type === 'video' ? normalizer.isKeyframe(packet) : !waitsForKeyframe && normalizer.source.type === 'audio';
+    if (!opens) return false;
+    this.#started = true;
+    const { timebase } = normalizer.position;
+    this.#timeline.start(normalizer.position, (seconds * timebase.den) / timebase.num, this.#keepSourceTime ? seconds : 0);
+    return true;
+  }
+
+  get #hasVideo(): boolean {
+    for (const normalizer of this.#normalizers.values()) {
+      if (normalizer.source.type === 'video') return true;
+    }
+    return false;
+  }
+
+  #announce(): void {
+    const tracks: Track[] = [];
+    for (const { track } of this.#normalizers.values()) {
+      if (track !== null) tracks.push(track);
+    }
+    tracks.sort((a, b) => a.id - b.id);
+    this.#announced = tracks;
+    this.#output.onTracks(tracks);
+  }
+}
+
+/** Every stream has a data track, so that events can be injected. */
+function withDataTrack(sources: readonly SourceTrack[]): readonly SourceTrack[] {
+  if (sources.some((source) => source.type === 'data')) return sources;
+  const id = Math.max(-1, ...sources.map((source) => source.id)) + 1;
+  return [...sources, { type: 'data', id, timebase: MILLISECONDS, bitrateConf: 0 }];
+}
+
+function sameSource(a: SourceTrack, b: SourceTrack): boolean {
+  if (a.type !== b.type) return false;
+  if (a.type === 'data' || b.type === 'data') return true;
+  return a.codec === b.codec && a.format === b.format && sameBytes(a.config, b.config);
+}
+
+function sameBytes(a: Uint8Array | null, b: Uint8Array | null): boolean {
+  if (a === null || b === null) return a === b;
+  return Buffer.compare(a, b) === 0;
+}
+
+/** A track with new parameters goes on where the old one was. */
+function inheritPosition(from: TrackNormalizer, to: TrackNormalizer): void {
+  const scale = (ticks: number): number =>
+    Math.round((ticks * from.position.timebase.num * to.position.timebase.den) / (from.position.timebase.den * to.position.timebase.num));
+  to.position.offset = from.position.offset === null ? null : scale(from.position.offset);
+  to.position.lastDts = from.position.lastDts === null ? null : scale(from.position.lastDts);
+  to.position.nextDts = scale(from.position.nextDts);
+}

@@ -1,0 +1,217 @@
+import { describe, expect, it } from 'vitest';
+import { ManualClock } from '../../test/fakes/manual-clock.ts';
+import { RecordingLogger } from '../../test/fakes/nil-logger.ts';
+import { audioTrack, videoPacket, videoTrack } from '../../test/fakes/source.ts';
+import type { ApplicationConfig, VirtualHostConfig } from '../config/index.ts';
+import type { Packet } from '../media/packet.ts';
+import type { Definition } from './definition.ts';
+import type { CloseReason, IngestRequest } from './ingest.ts';
+import { PublisherKind } from './kinds.ts';
+import { Orchestrator, type VirtualHostStore } from './orchestrator.ts';
+import type { Publisher } from './publishing.ts';
+import { QueueRegistry } from './queue-registry.ts';
+
+class FakePublisher implements Publisher {
+  readonly kind = PublisherKind.LLHLS;
+  readonly packets: Packet[] = [];
+  readonly closed: CloseReason[] = [];
+  throws = false;
+
+  defaultPlaylist() {
+    return null;
+  }
+
+  attach() {
+    return {
+      onTracks: () => undefined,
+      onPacket: (packet: Packet) => {
+        if (this.throws) throw new Error('boom');
+        this.packets.push(packet);
+      },
+      close: (reason: CloseReason) => {
+        this.closed.push(reason);
+      },
+    };
+  }
+}
+
+function vhostDefinition(name: string, hostNames: string[]): Definition<VirtualHostConfig> {
+  return { name, config: { name, host: { names: hostNames } } as unknown as VirtualHostConfig, echo: { name } };
+}
+
+function appDefinition(name: string, overrides: object = {}): Definition<ApplicationConfig> {
+  const config = {
+    name,
+    type: 'live',
+    providers: { rtmp: {} },
+    publishers: { llhls: {} },
+    outputProfiles: {
+      outputProfile: [
+        {
+          name: 'p',
+          outputStreamName: '${OriginStreamName}_out',
+          playlists: [],
+          encodes: {
+            videos: [{ name: 'v', bypass: true }],
+            audios: [
+              { name: 'a', bypass: true },
+              { name: 'opus', codec: 'opus', bypass: false, bypassIfMatch: { codec: 'eq' } },
+            ],
+            images: [],
+          },
+        },
+      ],
+    },
+    ...overrides,
+  };
+  return { name, config: config as unknown as ApplicationConfig, echo: { name } };
+}
+
+function setUp(options: { store?: Partial<VirtualHostStore> } = {}) {
+  const clock = new ManualClock();
+  const saved: { name: string; applications: readonly unknown[] }[] = [];
+  const publisher = new FakePublisher();
+  const logger = new RecordingLogger();
+  const orchestrator = new Orchestrator({
+    clock,
+    logger,
+    queues: new QueueRegistry(clock),
+    store: {
+      save: async (document) => {
+        saved.push(document);
+      },
+      remove: async () => undefined,
+      ...options.store,
+    },
+    publishers: new Map([[publisher.kind, publisher]]),
+    onHostsChanged: () => undefined,
+  });
+  return { orchestrator, publisher, saved, logger, clock };
+}
+
+function request(streamName: string, closes: CloseReason[] = []): IngestRequest {
+  return { streamName, provider: 'rtmp', sourceType: 'Rtmp', sourceUrl: 'TCP://127.0.0.1:1', onClose: (reason) => closes.push(reason) };
+}
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+describe('Orchestrator', () => {
+  it('carries packets from an ingest to the publishers of its outbound stream', async () => {
+    const { orchestrator, publisher } = setUp();
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
+    const ingest = orchestrator.openIngest({ host: 'x', app: 'app' }, request('s'));
+    ingest.setTracks([videoTrack(), audioTrack()]);
+    for (let index = 0; index < 10; index += 1) ingest.push(videoPacket(index));
+    await turn();
+    expect(publisher.packets.length).toBe(10);
+    expect(publisher.packets[0]?.track).toMatchObject({ variantName: 'v', bypass: true });
+    const stream = orchestrator.application('v', 'app')?.stream('s');
+    expect(stream?.outputs[0]?.name).toBe('s_out');
+    expect(stream?.outputs[0]?.tracks.map((track) => track.variantName)).toEqual(['v', 'a', '']);
+    ingest.close({ code: 'peer-left', detail: 'bye' });
+    expect(publisher.closed.length).toBe(1);
+    expect(orchestrator.application('v', 'app')?.streams).toEqual([]);
+    expect(orchestrator.queues.statuses()).toEqual([]);
+  });
+
+  it('names encodes that it cannot serve', async () => {
+    const { orchestrator, logger } = setUp();
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
+    orchestrator.openIngest({ host: 'x', app: 'app' }, request('s')).setTracks([audioTrack()]);
+    expect(logger.lines.some(({ level, fields }) => level === 'warn' && JSON.stringify(fields['encodes']) === '["opus"]')).toBe(true);
+  });
+
+  it.each([
+    ['no-virtual-host', { host: 'other', app: 'app' }, 's'],
+    ['no-application', { host: 'v.local', app: 'nope' }, 's'],
+    ['provider-disabled', { host: 'v.local', app: 'closed' }, 's'],
+    ['invalid-name', { host: 'v.local', app: 'app' }, 'a/b'],
+    ['duplicate-name', { host: 'v.local', app: 'app' }, 'taken'],
+  ])('refuses an ingest: %s', async (code, target, streamName) => {
+    const { orchestrator } = setUp();
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['v.local']), [
+      appDefinition('app'),
+      appDefinition('closed', { providers: {} }),
+    ]);
+    orchestrator.openIngest({ host: 'v.local', app: 'app' }, request('taken'));
+    expect(() => orchestrator.openIngest(target, request(streamName))).toThrowError(
+      expect.objectContaining({ name: 'IngestRefused', code }),
+    );
+  });
+
+  it('lets a newcomer take over when duplicates are not blocked', async () => {
+    const { orchestrator } = setUp();
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [
+      appDefinition('app', { providers: { rtmp: { blockDuplicateStreamName: false } } }),
+    ]);
+    const closes: CloseReason[] = [];
+    orchestrator.openIngest({ host: 'x', app: 'app' }, request('s', closes));
+    const second = orchestrator.openIngest({ host: 'x', app: 'app' }, request('s'));
+    expect(closes).toMatchObject([{ code: 'replaced' }]);
+    expect(second.closed).toBe(false);
+  });
+
+  it('restarts an application on replacement: streams end and the connection is told', async () => {
+    const { orchestrator, saved } = setUp();
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('a'), appDefinition('b')]);
+    const closes: CloseReason[] = [];
+    orchestrator.openIngest({ host: 'x', app: 'a' }, request('s', closes)).setTracks([videoTrack()]);
+    await orchestrator.replaceApplication('v', 'a', (current) => ({ ...current, echo: { name: 'a', changed: true } }));
+    expect(closes).toMatchObject([{ code: 'application-restart' }]);
+    expect([...(orchestrator.virtualHost('v')?.applications.keys() ?? [])]).toEqual(['b', 'a']);
+    expect(saved.at(-1)?.applications).toEqual([{ name: 'b' }, { name: 'a', changed: true }]);
+  });
+
+  it('changes nothing when the disk refuses', async () => {
+    let broken = false;
+    const fail = async (): Promise<void> => {
+      if (broken) throw Object.assign(new Error('disk full'), { code: 'ENOSPC' });
+    };
+    const { orchestrator } = setUp({ store: { save: fail, remove: fail } });
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('a')]);
+    broken = true;
+    const refusal = expect.objectContaining({ name: 'ControlError', code: 'not-durable' });
+    await expect(orchestrator.createVirtualHost(vhostDefinition('w', ['w']), [])).rejects.toThrowError(refusal);
+    await expect(orchestrator.deleteVirtualHost('v')).rejects.toThrowError(refusal);
+    await expect(orchestrator.createApplication('v', appDefinition('b'))).rejects.toThrowError(refusal);
+    await expect(orchestrator.deleteApplication('v', 'a')).rejects.toThrowError(refusal);
+    expect(orchestrator.virtualHosts.map(({ name }) => name)).toEqual(['v']);
+    expect([...(orchestrator.virtualHost('v')?.applications.keys() ?? [])]).toEqual(['a']);
+  });
+
+  it('lets one of two simultaneous creates win', async () => {
+    const { orchestrator } = setUp();
+    const results = await Promise.allSettled([1, 2].map(() => orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [])));
+    expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+  });
+
+  it('takes a failing publisher off its stream and keeps the others and the ingest', async () => {
+    const { orchestrator, publisher, logger } = setUp();
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
+    const ingest = orchestrator.openIngest({ host: 'x', app: 'app' }, request('s'));
+    ingest.setTracks([videoTrack()]);
+    publisher.throws = true;
+    ingest.push(videoPacket(0));
+    await turn();
+    publisher.throws = false;
+    ingest.push(videoPacket(1));
+    await turn();
+    expect(ingest.closed).toBe(false);
+    expect(publisher.packets).toEqual([]);
+    expect(logger.lines.some(({ level, message }) => level === 'error' && message.includes('publisher failed'))).toBe(true);
+  });
+
+  it('counts ingests and sessions up to the server and takes them back', async () => {
+    const { orchestrator } = setUp();
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
+    const ingest = orchestrator.openIngest({ host: 'x', app: 'app' }, request('s'));
+    ingest.setTracks([videoTrack()]);
+    ingest.countBytes(1000);
+    const stream = orchestrator.application('v', 'app')?.stream('s');
+    stream?.meter.connect('llhls', 2);
+    expect(orchestrator.meter).toMatchObject({ ingests: { rtmp: 1 }, sessions: { llhls: 2 }, totalSessions: 2, in: { total: 1000 } });
+    await orchestrator.deleteApplication('v', 'app');
+    stream?.meter.disconnect('llhls', 2);
+    expect(orchestrator.meter).toMatchObject({ ingests: { rtmp: 0 }, sessions: { llhls: 0 }, totalSessions: 0, maxTotalSessions: 2 });
+  });
+});

@@ -1,0 +1,253 @@
+import type { ApplicationConfig, VirtualHostConfig } from '../config/index.ts';
+import type { Clock } from '../util/clock.ts';
+import type { Logger } from '../util/logger.ts';
+import { Application, type ApplicationContext } from './application.ts';
+import { ControlError } from './control-error.ts';
+import type { Definition, JsonObject } from './definition.ts';
+import { HostTable } from './host-table.ts';
+import { type CloseReason, type IngestGate, IngestRefused, type IngestRequest, type IngestStream } from './ingest.ts';
+import type { PublisherKind } from './kinds.ts';
+import type { Publisher } from './publishing.ts';
+import type { QueueRegistry } from './queue-registry.ts';
+import { TrafficMeter } from './traffic-meter.ts';
+import { VirtualHost } from './virtual-host.ts';
+
+/** Where virtual hosts made through the API are kept. */
+export interface VirtualHostStore {
+  save(document: { name: string; order: number; definition: JsonObject; applications: readonly JsonObject[] }): Promise<void>;
+  remove(name: string): Promise<void>;
+}
+
+export interface OrchestratorOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues: QueueRegistry;
+  readonly store: VirtualHostStore;
+  readonly publishers: ReadonlyMap<PublisherKind, Publisher>;
+  /** Host names or virtual hosts have changed. */
+  readonly onHostsChanged: (virtualHosts: readonly VirtualHost[]) => void;
+}
+
+/**
+ * Owns the virtual hosts and their applications. Changes run one after the other, and a change that
+ * must survive a restart resolves only when it is on disk; when the disk refuses, nothing has changed.
+ */
+export class Orchestrator implements IngestGate {
+  readonly meter: TrafficMeter;
+  readonly queues: QueueRegistry;
+  readonly #options: OrchestratorOptions;
+  readonly #context: ApplicationContext;
+  readonly #virtualHosts = new Map<string, VirtualHost>();
+  #hosts = new HostTable([]);
+  #nextStreamId = 1;
+  #nextOrder = 1;
+  #tail: Promise<unknown> = Promise.resolve();
+  #shuttingDown = false;
+
+  constructor(options: OrchestratorOptions) {
+    this.#options = options;
+    this.queues = options.queues;
+    this.meter = new TrafficMeter(options.clock, null);
+    this.#context = {
+      clock: options.clock,
+      logger: options.logger,
+      queues: options.queues,
+      publishers: options.publishers,
+      nextStreamId: () => {
+        this.#nextStreamId += 1;
+        return this.#nextStreamId - 1;
+      },
+    };
+  }
+
+  /** In order of creation; file-declared ones first. */
+  get virtualHosts(): readonly VirtualHost[] {
+    return [...this.#virtualHosts.values()];
+  }
+
+  virtualHost(name: string): VirtualHost | undefined {
+    return this.#virtualHosts.get(name);
+  }
+
+  application(vhost: string, app: string): Application | undefined {
+    return this.#virtualHosts.get(vhost)?.applications.get(app);
+  }
+
+  /** Adds what the configuration file or the state folder holds. Throws ControlError `vhost-exists`. */
+  restore(
+    definition: Definition<VirtualHostConfig>,
+    applications: readonly Definition<ApplicationConfig>[],
+    origin: { readOnly: true } | { readOnly: false; order: number },
+  ): void {
+    const order = origin.readOnly ? 0 : origin.order;
+    this.#nextOrder = Math.max(this.#nextOrder, order + 1);
+    this.#register(definition, applications, origin.readOnly, order);
+  }
+
+  createVirtualHost(
+    definition: Definition<VirtualHostConfig>,
+    applications: readonly Definition<ApplicationConfig>[],
+  ): Promise<VirtualHost> {
+    return this.#exclusively(async () => {
+      const vhost = this.#register(definition, applications, false, this.#nextOrder);
+      this.#nextOrder += 1;
+      try {
+        await this.#save(vhost);
+      } catch (error) {
+        this.#unregister(vhost, { code: 'deleted', detail: 'virtual host could not be saved' });
+        throw error;
+      }
+      return vhost;
+    });
+  }
+
+  deleteVirtualHost(name: string): Promise<void> {
+    return this.#exclusively(async () => {
+      const vhost = this.#writable(name);
+      await this.#durably(this.#options.store.remove(name), `virtual host '${name}'`);
+      this.#unregister(vhost, { code: 'deleted', detail: `virtual host '${name}' was deleted` });
+    });
+  }
+
+  createApplication(vhostName: string, definition: Definition<ApplicationConfig>): Promise<Application> {
+    return this.#exclusively(async () => {
+      const vhost = this.#writable(vhostName);
+      if (vhost.applications.has(definition.name)) {
+        throw new ControlError('app-exists', `application '${vhostName}/${definition.name}' exists already`);
+      }
+      const application = new Application(vhostName, definition, vhost.meter, this.#context);
+      vhost.applications.set(definition.name, application);
+      try {
+        await this.#save(vhost);
+      } catch (error) {
+        vhost.applications.delete(definition.name);
+        application.close({ code: 'deleted', detail: 'application could not be saved' });
+        throw error;
+      }
+      return application;
+    });
+  }
+
+  /**
+   * Restarts an application with a new definition (same name): its streams and sessions end, it moves
+   * to the end of the list. `change` gets the current definition inside the exclusive section.
+   */
+  replaceApplication(
+    vhostName: string,
+    appName: string,
+    change: (current: Definition<ApplicationConfig>) => Definition<ApplicationConfig>,
+  ): Promise<Application> {
+    return this.#exclusively(async () => {
+      const vhost = this.#writable(vhostName);
+      const current = this.#existing(vhost, appName);
+      const definition = change(current.definition);
+      const others = [...vhost.applications.values()]
+        .filter((application) => application !== current)
+        .map((application) => application.definition.echo);
+      await this.#save(vhost, [...others, definition.echo]);
+      vhost.applications.delete(appName);
+      current.close({ code: 'application-restart', detail: `application '${vhostName}/${appName}' restarts with new settings` });
+      const application = new Application(vhostName, definition, vhost.meter, this.#context);
+      vhost.applications.set(appName, application);
+      return application;
+    });
+  }
+
+  deleteApplication(vhostName: string, appName: string): Promise<void> {
+    return this.#exclusively(async () => {
+      const vhost = this.#writable(vhostName);
+      const application = this.#existing(vhost, appName);
+      const others = [...vhost.applications.values()].filter((other) => other !== application).map((other) => other.definition.echo);
+      await this.#save(vhost, others);
+      vhost.applications.delete(appName);
+      application.close({ code: 'deleted', detail: `application '${vhostName}/${appName}' was deleted` });
+    });
+  }
+
+  openIngest(target: { host: string; app: string }, request: IngestRequest): IngestStream {
+    if (this.#shuttingDown) throw new IngestRefused('shutting-down', 'the server is shutting down');
+    const vhostName = this.#hosts.find(target.host);
+    const vhost = vhostName === undefined ? undefined : this.#virtualHosts.get(vhostName);
+    if (vhost === undefined) throw new IngestRefused('no-virtual-host', `no virtual host serves the host name '${target.host}'`);
+    const application = vhost.applications.get(target.app);
+    if (application === undefined)
+      throw new IngestRefused('no-application', `virtual host '${vhost.name}' has no application '${target.app}'`);
+    return application.openIngest(request);
+  }
+
+  /** Ends all streams; nothing new is let in. */
+  async close(reason: CloseReason): Promise<void> {
+    this.#shuttingDown = true;
+    await this.#tail.catch(() => undefined);
+    for (const vhost of this.#virtualHosts.values()) {
+      for (const application of vhost.applications.values()) application.close(reason);
+    }
+  }
+
+  #register(
+    definition: Definition<VirtualHostConfig>,
+    applications: readonly Definition<ApplicationConfig>[],
+    readOnly: boolean,
+    order: number,
+  ): VirtualHost {
+    if (this.#virtualHosts.has(definition.name)) throw new ControlError('vhost-exists', `virtual host '${definition.name}' exists already`);
+    const vhost = new VirtualHost(definition, { readOnly, order, clock: this.#options.clock, parentMeter: this.meter });
+    for (const application of applications) {
+      if (vhost.applications.has(application.name))
+        throw new ControlError('app-exists', `application '${vhost.name}/${application.name}' is declared twice`);
+      vhost.applications.set(application.name, new Application(vhost.name, application, vhost.meter, this.#context));
+    }
+    this.#virtualHosts.set(vhost.name, vhost);
+    this.#hostsChanged();
+    return vhost;
+  }
+
+  #unregister(vhost: VirtualHost, reason: CloseReason): void {
+    this.#virtualHosts.delete(vhost.name);
+    for (const application of vhost.applications.values()) application.close(reason);
+    vhost.meter.retire();
+    this.#hostsChanged();
+  }
+
+  #hostsChanged(): void {
+    this.#hosts = new HostTable(this.#virtualHosts.values());
+    this.#options.onHostsChanged(this.virtualHosts);
+  }
+
+  #writable(name: string): VirtualHost {
+    const vhost = this.#virtualHosts.get(name);
+    if (vhost === undefined) throw new ControlError('vhost-missing', `there is no virtual host '${name}'`);
+    if (vhost.readOnly) throw new ControlError('vhost-read-only', `virtual host '${name}' is declared in the configuration file`);
+    return vhost;
+  }
+
+  #existing(vhost: VirtualHost, app: string): Application {
+    const application = vhost.applications.get(app);
+    if (application === undefined) throw new ControlError('app-missing', `there is no application '${vhost.name}/${app}'`);
+    return application;
+  }
+
+  #save(vhost: VirtualHost, applications?: readonly JsonObject[]): Promise<void> {
+    const { name, order, definition } = vhost;
+    const echoes = applications ?? Array.from(vhost.applications.values(), (application) => application.definition.echo);
+    return this.#durably(
+      this.#options.store.save({ name, order, definition: definition.echo, applications: echoes }),
+      `virtual host '${name}'`,
+    );
+  }
+
+  async #durably(write: Promise<void>, what: string): Promise<void> {
+    try {
+      await write;
+    } catch (error) {
+      this.#options.logger.error({ err: error }, `${what} could not be saved, nothing was changed`);
+      throw new ControlError('not-durable', `${what} could not be saved`, { cause: error });
+    }
+  }
+
+  #exclusively<T>(change: () => Promise<T>): Promise<T> {
+    const result = this.#tail.then(change, change);
+    this.#tail = result.catch(() => undefined);
+    return result;
+  }
+}

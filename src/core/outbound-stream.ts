@@ -1,0 +1,178 @@
+import type { Packet } from '../media/packet.ts';
+import type { Track } from '../media/track.ts';
+import type { BoundedQueue } from '../util/bounded-queue.ts';
+import type { Logger } from '../util/logger.ts';
+import type { CloseReason } from './ingest.ts';
+import type { PublisherKind } from './kinds.ts';
+import type { Playlist } from './playlist.ts';
+import type { PublishableStream, Publisher, PublisherStream, TrackFigures } from './publishing.ts';
+import type { QueueRegistry } from './queue-registry.ts';
+import { TrackMeter } from './track-meter.ts';
+import type { TrafficMeter } from './traffic-meter.ts';
+
+/** Packets a publisher may lag behind before its stream drops to the next keyframe. */
+const PUBLISHER_QUEUE_THRESHOLD = 500;
+
+/** A publisher with its part of the application's configuration. */
+export interface EnabledPublisher {
+  readonly publisher: Publisher;
+  readonly settings: unknown;
+}
+
+interface Consumer {
+  readonly kind: PublisherKind;
+  readonly stream: PublisherStream;
+  readonly queue: BoundedQueue<Packet>;
+  /** After a drop nothing passes until the next video keyframe (or any packet of a stream without video). */
+  skipping: boolean;
+}
+
+/** What an output profile makes of an inbound stream: the tracks that publishers serve. */
+export class OutboundStream implements PublishableStream {
+  readonly id: number;
+  readonly vhost: string;
+  readonly app: string;
+  readonly name: string;
+  readonly meter: TrafficMeter;
+  tracks: readonly Track[] = [];
+  playlists: readonly Playlist[] = [];
+  startedAt = 0;
+  readonly #queues: QueueRegistry;
+  readonly #logger: Logger;
+  readonly #meters = new Map<number, TrackMeter>();
+  readonly #consumers: Consumer[] = [];
+  #hasVideo = false;
+  #closed = false;
+
+  constructor(options: {
+    id: number;
+    vhost: string;
+    app: string;
+    name: string;
+    meter: TrafficMeter;
+    queues: QueueRegistry;
+    logger: Logger;
+  }) {
+    this.id = options.id;
+    this.vhost = options.vhost;
+    this.app = options.app;
+    this.name = options.name;
+    this.meter = options.meter;
+    this.#queues = options.queues;
+    this.#logger = options.logger;
+  }
+
+  figures(trackId: number): TrackMeter {
+    let meter = this.#meters.get(trackId);
+    if (meter === undefined) {
+      meter = new TrackMeter();
+      this.#meters.set(trackId, meter);
+    }
+    return meter;
+  }
+
+  /** The publishers that serve this stream now. */
+  get publisherKinds(): readonly PublisherKind[] {
+    return this.#consumers.map((consumer) => consumer.kind);
+  }
+
+  /** A publisher that cannot take the stream is left out; the others serve it. */
+  attach({ publisher, settings }: EnabledPublisher): void {
+    let stream: PublisherStream;
+    try {
+      stream = publisher.attach(this, settings);
+    } catch (error) {
+      this.#logger.error({ publisher: publisher.kind, err: error }, `publisher '${publisher.kind}' failed to take the stream`);
+      return;
+    }
+    const queue = this.#queues.create<Packet>({
+      urn: `mngq:v=${this.vhost}#${this.app}:s=/${this.name}:p=pub:r=streamworker_[${publisher.kind}]_0`,
+      type: 'Packet',
+      threshold: PUBLISHER_QUEUE_THRESHOLD,
+    });
+    this.#consumers.push({ kind: publisher.kind, stream, queue, skipping: false });
+  }
+
+  setTracks(tracks: readonly Track[], playlists: readonly Playlist[]): void {
+    this.tracks = tracks;
+    this.playlists = playlists;
+    this.#hasVideo = tracks.some((track) => track.type === 'video');
+    for (const consumer of [...this.#consumers]) this.#guard(consumer, () => consumer.stream.onTracks(tracks));
+  }
+
+  /** Queues `packet` for every publisher; a full queue drops up to the next keyframe. */
+  push(packet: Packet): void {
+    this.figures(packet.track.id).count(packet);
+    for (const consumer of this.#consumers) {
+      if (consumer.skipping) {
+        if (this.#hasVideo && !(packet.track.type === 'video' && packet.keyframe)) {
+          consumer.queue.countDrop();
+          continue;
+        }
+        consumer.skipping = false;
+      }
+      if (!consumer.queue.push(packet)) {
+        consumer.queue.dropAll();
+        consumer.queue.countDrop();
+        consumer.skipping = true;
+      }
+    }
+  }
+
+  /** Hands every queued packet to the publishers. */
+  drain(): void {
+    for (let index = 0; index < this.#consumers.length; index += 1) {
+      const consumer = this.#consumers[index];
+      if (consumer === undefined || consumer.queue.size === 0) continue;
+      try {
+        for (let packet = consumer.queue.shift(); packet !== undefined; packet = consumer.queue.shift()) {
+          consumer.stream.onPacket(packet);
+        }
+        consumer.stream.onDrained?.();
+      } catch (error) {
+        this.#fail(consumer, error);
+        index -= 1;
+      }
+    }
+  }
+
+  close(reason: CloseReason): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const consumer of this.#consumers) {
+      this.#queues.remove(consumer.queue);
+      try {
+        consumer.stream.close(reason);
+      } catch (error) {
+        this.#logger.error({ publisher: consumer.kind, err: error }, 'publisher failed while closing a stream');
+      }
+    }
+    this.#consumers.length = 0;
+  }
+
+  #guard(consumer: Consumer, action: () => void): void {
+    try {
+      action();
+    } catch (error) {
+      this.#fail(consumer, error);
+    }
+  }
+
+  /** A publisher that throws loses this stream; the others go on. */
+  #fail(consumer: Consumer, error: unknown): void {
+    this.#logger.error({ publisher: consumer.kind, err: error }, 'publisher failed, it no longer serves this stream');
+    const index = this.#consumers.indexOf(consumer);
+    if (index >= 0) this.#consumers.splice(index, 1);
+    this.#queues.remove(consumer.queue);
+    try {
+      consumer.stream.close({ code: 'peer-error', detail: 'publisher failed' });
+    } catch {
+      // The failure above is the one to report.
+    }
+  }
+
+  /** Figures of every track that has passed packets. */
+  get measured(): ReadonlyMap<number, TrackFigures> {
+    return this.#meters;
+  }
+}

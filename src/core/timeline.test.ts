@@ -1,0 +1,73 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { MPEG_90K } from '../media/timebase.ts';
+import { Timeline } from './timeline.ts';
+
+const AUDIO = { num: 1, den: 48_000 };
+
+describe('Timeline', () => {
+  it('starts at 0 whatever the source starts with', () => {
+    const timeline = new Timeline();
+    const video = timeline.addTrack(MPEG_90K);
+    expect(timeline.place(video, 900_000, 3000)).toBe(0);
+    expect(timeline.place(video, 903_000, 3000)).toBe(3000);
+  });
+
+  it('gives all tracks one offset', () => {
+    const timeline = new Timeline();
+    const video = timeline.addTrack(MPEG_90K);
+    const audio = timeline.addTrack(AUDIO);
+    timeline.place(video, 90_000, 3000);
+    expect(timeline.place(audio, 48_000 + 480, 1024)).toBe(480);
+  });
+
+  it('leaves out what lies before the start', () => {
+    const timeline = new Timeline();
+    const video = timeline.addTrack(MPEG_90K);
+    const audio = timeline.addTrack(AUDIO);
+    timeline.place(video, 90_000, 3000);
+    expect(timeline.place(audio, 47_000, 1024)).toBeNull();
+    expect(timeline.place(audio, 48_024, 1024)).toBe(24);
+  });
+
+  it('bridges a jump of the source clock and takes the other tracks along', () => {
+    const timeline = new Timeline();
+    const video = timeline.addTrack(MPEG_90K);
+    const audio = timeline.addTrack(AUDIO);
+    for (let frame = 0; frame < 30; frame += 1) timeline.place(video, frame * 3000, 3000);
+    for (let frame = 0; frame < 47; frame += 1) timeline.place(audio, frame * 1024, 1024);
+    const back = -90_000 * 3600;
+    expect(timeline.place(video, back, 3000)).toBe(Math.round((47 * 1024 * 90_000) / 48_000));
+    expect(timeline.place(audio, (back * 48_000) / 90_000 + 1024, 1024)).toBe(48 * 1024);
+    expect(timeline.jumps).toBe(1);
+  });
+
+  it('puts audio within the tolerance exactly where it is expected', () => {
+    const timeline = new Timeline();
+    const audio = timeline.addTrack(AUDIO);
+    const placed = [];
+    for (let frame = 0; frame < 100; frame += 1) {
+      const milliseconds = Math.round((frame * 1024) / 48);
+      placed.push(timeline.place(audio, milliseconds * 48, 1024, 144));
+    }
+    expect(placed).toEqual(placed.map((_, frame) => frame * 1024));
+  });
+
+  it('never goes back and never stands still, whatever the source sends', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.boolean(), fc.integer({ min: -(2 ** 40), max: 2 ** 40 })), { maxLength: 200 }), (packets) => {
+        const timeline = new Timeline();
+        const tracks = { video: timeline.addTrack(MPEG_90K), audio: timeline.addTrack(AUDIO) };
+        const last = { video: -1, audio: -1 };
+        for (const [isVideo, dts] of packets) {
+          const key = isVideo ? 'video' : 'audio';
+          const placed = timeline.place(tracks[key], dts, 1000);
+          if (placed === null) continue;
+          expect(Number.isSafeInteger(placed)).toBe(true);
+          expect(placed).toBeGreaterThan(last[key]);
+          last[key] = placed;
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,94 @@
+import type { Packet } from '../media/packet.ts';
+import { toSeconds } from '../media/timebase.ts';
+import type { TrackFigures } from './publishing.ts';
+
+const INTERVAL_S = 1;
+
+/** Measures bitrate, frame rate and GOP of one track from its media timestamps; nothing is allocated per packet. */
+export class TrackMeter implements TrackFigures {
+  bitrateLatest = 0;
+  framerateLatest = 0;
+  keyFrameIntervalLatest = 0;
+  deltaFramesSinceLastKeyFrame = 0;
+  hasBframes = false;
+  maxWidth = 0;
+  maxHeight = 0;
+  #bytes = 0;
+  #frames = 0;
+  #seconds = 0;
+  #windowBytes = 0;
+  #windowFrames = 0;
+  #windowStart = Number.NaN;
+  #keyframes = 0;
+  #framesAtFirstKeyframe = 0;
+  #framesAtLastKeyframe = 0;
+
+  count(packet: Packet): void {
+    const at = toSeconds(packet.dts, packet.track.timebase);
+    if (Number.isNaN(this.#windowStart)) this.#windowStart = at;
+    const elapsed = at - this.#windowStart;
+    if (elapsed >= INTERVAL_S) {
+      this.bitrateLatest = Math.round((this.#windowBytes * 8) / elapsed);
+      this.framerateLatest = this.#windowFrames / elapsed;
+      this.#bytes += this.#windowBytes;
+      this.#frames += this.#windowFrames;
+      this.#seconds += elapsed;
+      this.#windowBytes = 0;
+      this.#windowFrames = 0;
+      this.#windowStart = at;
+    } else if (elapsed < 0) {
+      this.#windowBytes = 0;
+      this.#windowFrames = 0;
+      this.#windowStart = at;
+    }
+    this.#windowBytes += packet.data.length;
+    this.#windowFrames += 1;
+    if (packet.track.type === 'video') this.#countPicture(packet);
+  }
+
+  /** Bits per second since the start. */
+  get bitrateAvg(): number {
+    return this.#seconds > 0 ? Math.round((this.#bytes * 8) / this.#seconds) : 0;
+  }
+
+  /** Frames per second since the start; snaps to the usual rates that timestamps of 1 ms blur. */
+  get framerateAvg(): number {
+    return this.#seconds > 0 ? snapFramerate(this.#frames / this.#seconds) : 0;
+  }
+
+  /** Frames between keyframes since the start. */
+  get keyFrameIntervalAvg(): number {
+    return this.#keyframes > 1 ? (this.#framesAtLastKeyframe - this.#framesAtFirstKeyframe) / (this.#keyframes - 1) : 0;
+  }
+
+  #pictures = 0;
+
+  #countPicture(packet: Packet): void {
+    if (packet.keyframe) {
+      this.#keyframes += 1;
+      if (this.#keyframes === 1) this.#framesAtFirstKeyframe = this.#pictures;
+      else this.keyFrameIntervalLatest = this.#pictures - this.#framesAtLastKeyframe;
+      this.#framesAtLastKeyframe = this.#pictures;
+      this.deltaFramesSinceLastKeyFrame = 0;
+    } else {
+      this.deltaFramesSinceLastKeyFrame += 1;
+    }
+    this.#pictures += 1;
+    if (packet.pts !== packet.dts) this.hasBframes = true;
+    const track = packet.track;
+    if (track.type === 'video') {
+      if (track.width > this.maxWidth) this.maxWidth = track.width;
+      if (track.height > this.maxHeight) this.maxHeight = track.height;
+    }
+  }
+}
+
+const COMMON_RATES = [15, 20, 24000 / 1001, 24, 25, 30000 / 1001, 30, 48, 50, 60000 / 1001, 60, 100, 120];
+
+/** The usual frame rate nearest to `rate` if it is within 0.05 %, else `rate` itself. */
+function snapFramerate(rate: number): number {
+  for (const common of COMMON_RATES) {
+    if (Math.abs(rate - common) / common < 0.0005) return common;
+  }
+  return rate;
+}

@@ -1,0 +1,219 @@
+import { describeAudio, describeKeyframe, describeVideo, type VideoDescription } from '../codecs/describe.ts';
+import { AudioCodec, BitstreamFormat } from '../media/codec.ts';
+import type { Packet } from '../media/packet.ts';
+import { MILLISECONDS, MPEG_90K, rescale, type Timebase, toSeconds } from '../media/timebase.ts';
+import type { AudioTrack, DataTrack, Track, VideoTrack } from '../media/track.ts';
+import { ProtocolError } from '../util/protocol-error.ts';
+import { type AccessUnitReader, accessUnitReader, routedConfig } from './access-unit.ts';
+import type { SourceAudioTrack, SourceDataTrack, SourcePacket, SourceTrack, SourceVideoTrack } from './ingest.ts';
+import type { Timeline, TimelineTrack } from './timeline.ts';
+
+/** Audio whose timestamps are off by less than this, seconds, is taken as gapless. */
+const AUDIO_TOLERANCE_S = 0.003;
+const DEFAULT_FRAMERATE = 30;
+const DEFAULT_AUDIO_FRAME = 1024;
+
+/** Turns the packets of one source track into router packets: one layout per codec, clean timestamps, durations. */
+export interface TrackNormalizer {
+  /** The track as of the last packet; a new object after a parameter change. Null until its parameters are known. */
+  readonly track: Track | null;
+  readonly source: SourceTrack;
+  readonly position: TimelineTrack;
+  /** Null when the packet is dropped (nothing decodable yet, or before the start of the timeline). Throws ProtocolError for bad media. */
+  normalize(packet: SourcePacket): Packet | null;
+  /** Source timestamp in seconds, before the timeline. */
+  sourceSeconds(packet: SourcePacket): number;
+  /** The packet starts a decodable picture sequence. */
+  isKeyframe(packet: SourcePacket): boolean;
+}
+
+export function createNormalizer(source: SourceTrack, timeline: Timeline): TrackNormalizer {
+  switch (source.type) {
+    case 'video':
+      return new VideoNormalizer(source, timeline);
+    case 'audio':
+      return new AudioNormalizer(source, timeline);
+    case 'data':
+      return new DataNormalizer(source, timeline);
+  }
+}
+
+/** The part of a track that comes straight from its source. */
+function commonOf(source: SourceTrack, word: string, timebase: Timebase) {
+  return {
+    id: source.id,
+    publicName: source.publicName ?? `${word}_${source.id}`,
+    variantName: '',
+    timebase,
+    bitrateConf: Math.round(source.bitrateConf),
+    language: source.language ?? '',
+    characteristics: source.characteristics ?? '',
+    bypass: false,
+  };
+}
+
+class VideoNormalizer implements TrackNormalizer {
+  track: VideoTrack | null = null;
+  readonly source: SourceVideoTrack;
+  readonly position: TimelineTrack;
+  readonly #timeline: Timeline;
+  readonly #reader: AccessUnitReader;
+  #config: Uint8Array | null;
+  /** Expected ticks between pictures, smoothed. */
+  #frameTicks: number;
+  #lastSourceDts = Number.NaN;
+
+  constructor(source: SourceVideoTrack, timeline: Timeline) {
+    this.source = source;
+    this.#timeline = timeline;
+    this.position = timeline.addTrack(MPEG_90K);
+    this.#reader = accessUnitReader(source);
+    this.#config = routedConfig(source);
+    this.#frameTicks = MPEG_90K.den / (source.framerateConf || DEFAULT_FRAMERATE);
+    if (this.#config !== null) this.track = this.#trackOf(describeVideo(source.codec, this.#config), this.#config);
+  }
+
+  sourceSeconds(packet: SourcePacket): number {
+    return toSeconds(packet.dts, this.source.timebase);
+  }
+
+  isKeyframe(packet: SourcePacket): boolean {
+    return packet.keyframe ?? this.#reader.isKeyframe(this.#reader.read(packet.data));
+  }
+
+  normalize(packet: SourcePacket): Packet | null {
+    const data = this.#reader.read(packet.data);
+    if (data.length === 0) return null;
+    const keyframe = packet.keyframe ?? this.#reader.isKeyframe(data);
+    if (keyframe) this.#followParameters(data);
+    if (this.track === null) return null;
+    const dts = rescale(packet.dts, this.source.timebase, MPEG_90K);
+    const composition = rescale(packet.pts, this.source.timebase, MPEG_90K) - dts;
+    this.#learnFrameTicks(dts);
+    const duration = Math.max(1, Math.round(this.#frameTicks));
+    const placed = this.#timeline.place(this.position, dts, duration);
+    if (placed === null) return null;
+    return { track: this.track, pts: placed + composition, dts: placed, duration, keyframe, data };
+  }
+
+  #learnFrameTicks(dts: number): void {
+    const delta = dts - this.#lastSourceDts;
+    this.#lastSourceDts = dts;
+    if (delta > 0 && delta < MPEG_90K.den * 2) this.#frameTicks += (delta - this.#frameTicks) / 8;
+  }
+
+  /** Takes over what a keyframe says about itself: in-band parameter sets, or the picture size of VP8 and VP9. */
+  #followParameters(data: Uint8Array): void {
+    const described = describeKeyframe(this.source.codec, data);
+    if (described !== null) {
+      if (this.track === null || this.track.width !== described.width || this.track.height !== described.height) {
+        this.track = this.#trackOf(described, this.#config);
+      }
+      return;
+    }
+    const config = this.#reader.configOf(data, this.#config);
+    if (config === null || config === this.#config) return;
+    this.track = this.#trackOf(describeVideo(this.source.codec, config), config);
+    this.#config = config;
+  }
+
+  #trackOf(described: VideoDescription, config: Uint8Array | null): VideoTrack {
+    return {
+      ...commonOf(this.source, 'Video', MPEG_90K),
+      type: 'video',
+      codec: this.source.codec,
+      width: described.width || this.source.width,
+      height: described.height || this.source.height,
+      framerateConf: this.source.framerateConf || described.framerate,
+      config,
+      codecString: described.codecString,
+    };
+  }
+}
+
+class AudioNormalizer implements TrackNormalizer {
+  track: AudioTrack | null = null;
+  readonly source: SourceAudioTrack;
+  readonly position: TimelineTrack;
+  readonly #timeline: Timeline;
+  readonly #timebase: Timebase;
+  readonly #tolerance: number;
+  #frameTicks = DEFAULT_AUDIO_FRAME;
+
+  constructor(source: SourceAudioTrack, timeline: Timeline) {
+    if (source.format === BitstreamFormat.AAC_ADTS)
+      throw new ProtocolError('AUDIO_FORMAT', 'ADTS audio is not supported by any provider yet');
+    this.source = source;
+    this.#timeline = timeline;
+    let sampleRate = source.sampleRate || 48_000;
+    if (source.config !== null) {
+      const described = describeAudio(source.codec, source.config);
+      sampleRate = described.sampleRate || sampleRate;
+      this.#frameTicks = described.samplesPerFrame || DEFAULT_AUDIO_FRAME;
+      this.#timebase = { num: 1, den: sampleRate };
+      this.track = this.#make(sampleRate, described.channels || source.channels, described.codecString);
+    } else {
+      this.#timebase = { num: 1, den: sampleRate };
+      this.track = this.#make(sampleRate, source.channels, source.codec === AudioCodec.OPUS ? 'opus' : 'mp4a.40.34');
+    }
+    this.#tolerance = Math.round(sampleRate * AUDIO_TOLERANCE_S);
+    this.position = timeline.addTrack(this.#timebase);
+  }
+
+  sourceSeconds(packet: SourcePacket): number {
+    return toSeconds(packet.dts, this.source.timebase);
+  }
+
+  isKeyframe(): boolean {
+    return true;
+  }
+
+  normalize(packet: SourcePacket): Packet | null {
+    if (this.track === null || packet.data.length === 0) return null;
+    const dts = rescale(packet.dts, this.source.timebase, this.#timebase);
+    const placed = this.#timeline.place(this.position, dts, this.#frameTicks, this.#tolerance);
+    if (placed === null) return null;
+    return { track: this.track, pts: placed, dts: placed, duration: this.#frameTicks, keyframe: true, data: packet.data };
+  }
+
+  #make(sampleRate: number, channels: number, codecString: string): AudioTrack {
+    const { source } = this;
+    return {
+      ...commonOf(source, 'Audio', this.#timebase),
+      type: 'audio',
+      codec: source.codec,
+      sampleRate,
+      channels,
+      config: source.config,
+      codecString,
+    };
+  }
+}
+
+class DataNormalizer implements TrackNormalizer {
+  readonly track: DataTrack;
+  readonly source: SourceDataTrack;
+  readonly position: TimelineTrack;
+  readonly #timeline: Timeline;
+
+  constructor(source: SourceDataTrack, timeline: Timeline) {
+    this.source = source;
+    this.#timeline = timeline;
+    this.position = timeline.addTrack(MILLISECONDS);
+    this.track = { ...commonOf(source, 'Data', MILLISECONDS), type: 'data' };
+  }
+
+  sourceSeconds(packet: SourcePacket): number {
+    return toSeconds(packet.dts, this.source.timebase);
+  }
+
+  isKeyframe(): boolean {
+    return true;
+  }
+
+  normalize(packet: SourcePacket): Packet | null {
+    const dts = rescale(packet.dts, this.source.timebase, MILLISECONDS);
+    const placed = this.#timeline.place(this.position, dts, 0);
+    return placed === null ? null : { track: this.track, pts: placed, dts: placed, duration: 0, keyframe: true, data: packet.data };
+  }
+}

@@ -1,0 +1,156 @@
+/** Arguments, exit codes, signals, and where the server writes. */
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { freePorts } from './support/ports.ts';
+import { publish } from './support/publisher.ts';
+import { ROOT, runCommand, spawnServer, startServer, type TestServer } from './support/server.ts';
+import { serverXml } from './support/server-xml.ts';
+
+const GOOD = serverXml({ rtmp: 1935, http: 3333, api: 8081 });
+const STOP_DEADLINE_MS = 5000;
+
+let folder: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(path.join(tmpdir(), 'millrace-cli-'));
+});
+
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function configFile(text: string): string {
+  const file = path.join(mkdtempSync(path.join(folder, 'config-')), 'Server.xml');
+  writeFileSync(file, text);
+  return file;
+}
+
+async function start(): Promise<TestServer> {
+  const server = await startServer();
+  onTestFinished(async () => {
+    await server.close();
+  });
+  return server;
+}
+
+test('check accepts a good configuration with exit code 0', async () => {
+  const { code, stderr } = await runCommand(['check', '--config', configFile(GOOD)]);
+  expect(stderr).toBe('');
+  expect(code).toBe(0);
+});
+
+test('check accepts the configuration that comes with the project', async () => {
+  expect((await runCommand(['check', '--config', path.join(ROOT, 'conf/Server.xml')])).code).toBe(0);
+});
+
+test('check warns about an element it does not know, by path, and still exits with 0', async () => {
+  const file = configFile(GOOD.replace('<Type>live</Type>', '<Type>live</Type><Bogus>1</Bogus>'));
+  const { code, stdout, stderr } = await runCommand(['check', '--config', file]);
+  expect(code).toBe(0);
+  expect(stdout + stderr).toMatch(/Application.*Bogus/);
+});
+
+test.for([
+  ['a port that is no number', GOOD.replace('<Port>1935</Port>', '<Port>nineteen</Port>'), /RTMP.*Port[\s\S]*nineteen/],
+  ['a duration that is no number', GOOD.replace('<ChunkDuration>0.5<', '<ChunkDuration>soon<'), /ChunkDuration[\s\S]*soon/],
+  ['an element without its end', GOOD.replace('</VirtualHosts>', ''), /Server\.xml/],
+  ['an empty file', '', /Server\.xml/],
+] as const)('check refuses %s with exit code 2 and says where', async ([, text, complaint]) => {
+  const { code, stdout, stderr } = await runCommand(['check', '--config', configFile(text)]);
+  expect(stdout + stderr).toMatch(complaint);
+  expect(code).toBe(2);
+});
+
+test.for([
+  ['an unknown command', ['conquer']],
+  ['an unknown option', ['serve', '--colour', 'blue']],
+  ['an option without its value', ['serve', '--config']],
+  ['a configuration file that is not there', ['check', '--config', '/nonexistent/Server.xml']],
+  ['serving with a configuration file that is not there', ['serve', '--config', '/nonexistent/Server.xml']],
+] as const)('%s exits with 2 and a message', async ([, args]) => {
+  const { code, stderr } = await runCommand(args);
+  expect(code).toBe(2);
+  expect(stderr).not.toBe('');
+  expect(stderr, 'a message for people, not a stack trace').not.toMatch(/\n\s+at /);
+});
+
+test('--version prints the version of the package', async () => {
+  const { code, stdout } = await runCommand(['--version']);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/\d+\.\d+\.\d+/);
+});
+
+test('--help names the commands and options', async () => {
+  const { code, stdout } = await runCommand(['--help']);
+  expect(code).toBe(0);
+  for (const word of ['serve', 'check', '--config', '--state', '--version']) expect(stdout).toContain(word);
+});
+
+test('SIGTERM ends the server with code 0 within five seconds, also while an encoder is sending', async () => {
+  const server = await start();
+  const encoder = publish({ url: server.rtmp('live'), width: 320, height: 180, videoKbps: 300 });
+  onTestFinished(async () => {
+    await encoder.kill();
+  });
+  await encoder.sent(60);
+  server.child.signal('SIGTERM');
+  expect(await server.child.ended(STOP_DEADLINE_MS)).toEqual({ code: 0, signal: null });
+});
+
+test('a second signal ends the server at once', async () => {
+  const server = await start();
+  server.child.signal('SIGINT');
+  server.child.signal('SIGTERM');
+  await server.child.ended(1000);
+});
+
+test.for(['rtmp', 'http', 'api'] as const)('a %s port that is taken ends the server with code 1 and is named', async (kind) => {
+  const [port = 0] = await freePorts(1);
+  const holder = createServer().listen(port, '127.0.0.1');
+  await once(holder, 'listening');
+  const server = await spawnServer({ ports: { [kind]: port } });
+  onTestFinished(async () => {
+    holder.close();
+    await server.close();
+  });
+  expect((await server.child.ended(15_000)).code).toBe(1);
+  expect(server.log).toContain(`${port}`);
+});
+
+test('the server writes nothing outside its state folder', async () => {
+  const place = mkdtempSync(path.join(folder, 'read-only-'));
+  const [cwd, home, temporary] = ['cwd', 'home', 'tmp'].map((name) => path.join(place, name)) as [string, string, string];
+  for (const one of [cwd, home, temporary]) mkdirSync(one, { mode: 0o555 });
+  const before = projectFiles();
+  const server = await startServer({ cwd, env: { HOME: home, TMPDIR: temporary } });
+  onTestFinished(async () => {
+    await server.close();
+    for (const one of [cwd, home, temporary]) chmodSync(one, 0o755);
+  });
+  await server.api.create('/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);
+  const encoder = publish({ url: server.rtmp('live'), width: 320, height: 180, videoKbps: 300 });
+  await encoder.sent(60);
+  await encoder.stop();
+  await server.stop();
+  for (const one of [cwd, home, temporary]) expect(readdirSync(one)).toEqual([]);
+  expect(readdirSync(server.folder).sort()).toEqual(['Server.xml', 'state']);
+  expect(projectFiles()).toEqual(before);
+});
+
+/** Every file of the project with the time of its last change; folders that tools write to apart. */
+function projectFiles(): Record<string, number> {
+  const entries = ['src', 'conf', 'docs', 'native', 'examples'].flatMap((name) => {
+    try {
+      return readdirSync(path.join(ROOT, name), { recursive: true, withFileTypes: true });
+    } catch {
+      return []; // The project has no such folder.
+    }
+  });
+  const top = readdirSync(ROOT, { withFileTypes: true });
+  const files = [...entries, ...top].filter((entry) => entry.isFile()).map((entry) => path.join(entry.parentPath, entry.name));
+  return Object.fromEntries(files.sort().map((file) => [file, statSync(file).mtimeMs]));
+}

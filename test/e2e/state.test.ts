@@ -1,0 +1,89 @@
+/** What the API made is still there after `kill -9`, and a damaged file costs only itself. */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { apiPath } from './support/api-client.ts';
+import { probe } from './support/probe.ts';
+import { publish } from './support/publisher.ts';
+import { startServer, type TestServer } from './support/server.ts';
+
+const BYPASS = { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'audio', bypass: true }] };
+/** The macro that stands for the name of the inbound stream. */
+const ORIGIN_NAME = `\${OriginStreamName}`;
+/** Short segments, so that the first playlist is there soon. */
+const PUBLISHERS = { llhls: { chunkDuration: 0.5, segmentDuration: 1, segmentCount: 5 } };
+
+async function start(): Promise<TestServer> {
+  const server = await startServer({ hostNames: ['127.0.0.1'] });
+  onTestFinished(async () => {
+    await server.close();
+  });
+  return server;
+}
+
+async function createVirtualHost(server: TestServer, name: string, hostName: string): Promise<void> {
+  await server.api.create('/v1/vhosts', [{ name, host: { names: [hostName] } }]);
+  const profile = { name: 'bypass', outputStreamName: ORIGIN_NAME, encodes: BYPASS };
+  const application = { name: 'made', type: 'live', providers: { rtmp: {} }, publishers: PUBLISHERS };
+  await server.api.create(`${apiPath.vhost(name)}/apps`, [{ ...application, outputProfiles: { outputProfile: [profile] } }]);
+}
+
+function filesBelow(folder: string): string[] {
+  const entries = readdirSync(folder, { withFileTypes: true, recursive: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => path.join(entry.parentPath, entry.name));
+}
+
+test('virtual host, application and profile survive kill -9, and the application takes streams', async () => {
+  const server = await start();
+  await createVirtualHost(server, 'second', 'localhost');
+  const copy = { name: 'copy', outputStreamName: `${ORIGIN_NAME}_copy`, encodes: BYPASS };
+  await server.api.create(`${apiPath.app('second', 'made')}/outputProfiles`, [copy]);
+  const paths = [apiPath.vhost('second'), apiPath.app('second', 'made'), `${apiPath.app('second', 'made')}/outputProfiles/copy`];
+  const before = await Promise.all(paths.map((one) => server.api.get(one)));
+
+  await server.kill();
+  await server.restart();
+
+  expect(await Promise.all(paths.map((one) => server.api.get(one)))).toEqual(before);
+  const encoder = publish({ url: server.rtmp('live', 'made', 'localhost'), width: 320, height: 180, videoKbps: 300 });
+  onTestFinished(async () => {
+    await encoder.stop();
+  });
+  await encoder.sent(90);
+  for (const name of ['live', 'live_copy']) {
+    const { video } = await probe(server.http(name, 'llhls.m3u8', 'made', 'localhost'));
+    expect(video, name).toMatchObject({ codec_name: 'h264', width: 320 });
+  }
+});
+
+test('what was deleted stays deleted after kill -9', async () => {
+  const server = await start();
+  await createVirtualHost(server, 'brief', 'brief.test');
+  await createVirtualHost(server, 'lasting', 'lasting.test');
+  expect((await server.api.call('DELETE', apiPath.vhost('brief'))).status).toBe(200);
+  await server.kill();
+  await server.restart();
+  expect([...(await server.api.get<string[]>('/v1/vhosts'))].sort()).toEqual(['default', 'lasting']);
+});
+
+test('a torn state file is set aside with a log line and everything else loads', async () => {
+  const server = await start();
+  await createVirtualHost(server, 'kept', 'kept.test');
+  await createVirtualHost(server, 'torn', 'torn.test');
+  await server.kill();
+
+  const victims = filesBelow(server.state).filter((file) => readFileSync(file, 'utf8').includes('torn.test'));
+  expect(victims).toHaveLength(1);
+  const [victim = ''] = victims;
+  expect(readFileSync(victim, 'utf8')).not.toContain('kept.test');
+  const whole = readFileSync(victim);
+  const half = whole.subarray(0, Math.floor(whole.length / 2));
+  writeFileSync(victim, half);
+
+  await server.restart();
+  expect([...(await server.api.get<string[]>('/v1/vhosts'))].sort()).toEqual(['default', 'kept']);
+  expect(await server.api.get(apiPath.app('kept', 'made'))).toMatchObject({ name: 'made' });
+  expect(server.log).toContain(path.basename(victim));
+  expect(existsSync(victim)).toBe(false);
+  expect(filesBelow(server.state).some((file) => readFileSync(file).equals(half))).toBe(true);
+});

@@ -1,0 +1,115 @@
+/** A child process whose output is kept and whose end can be awaited. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { until, within } from './poll.ts';
+
+export interface ChildExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** Output kept per stream, characters; older text goes. */
+const OUTPUT_LIMIT = 4_000_000;
+const STOP_DEADLINE_MS = 10_000;
+
+/** One running program. Whoever started it ends it with `stop` or `kill`. */
+export class Child {
+  readonly name: string;
+  readonly exited: Promise<ChildExit>;
+  readonly #process: ChildProcess;
+  #stdout = '';
+  #stderr = '';
+  #exit: ChildExit | null = null;
+
+  constructor(command: string, args: readonly string[], options: { cwd?: string; env?: NodeJS.ProcessEnv; name?: string } = {}) {
+    this.name = options.name ?? command;
+    this.#process = spawn(command, args, { cwd: options.cwd, env: options.env, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#process.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.#stdout = (this.#stdout + text).slice(-OUTPUT_LIMIT);
+    });
+    this.#process.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.#stderr = (this.#stderr + text).slice(-OUTPUT_LIMIT);
+    });
+    this.exited = new Promise((resolve) => {
+      this.#process.once('error', (error) => {
+        this.#stderr += `${this.name} did not start: ${error.message}\n`;
+        this.#exit = { code: null, signal: null };
+        resolve(this.#exit);
+      });
+      this.#process.once('close', (code, signal) => {
+        this.#exit = { code, signal };
+        resolve(this.#exit);
+      });
+    });
+  }
+
+  get pid(): number {
+    const { pid } = this.#process;
+    if (pid === undefined) throw new Error(`${this.name} did not start`);
+    return pid;
+  }
+
+  get stdout(): string {
+    return this.#stdout;
+  }
+
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  /** Both outputs, for messages of failed tests. */
+  get output(): string {
+    return `${this.#stdout}\n${this.#stderr}`;
+  }
+
+  /** How it ended, or null while it runs. */
+  get exit(): ChildExit | null {
+    return this.#exit;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    if (this.#exit === null) this.#process.kill(name);
+  }
+
+  /** Waits for `pattern` in the output; throws at once when the program ends without having printed it. */
+  async printed(pattern: RegExp, deadlineMs: number): Promise<RegExpMatchArray> {
+    return await until(
+      `${this.name} prints ${pattern}`,
+      () => {
+        const match = pattern.exec(this.output);
+        if (match !== null) return match;
+        if (this.#exit !== null) throw new ChildEnded(this);
+        return null;
+      },
+      { deadlineMs, giveUp: (error) => error instanceof ChildEnded },
+    );
+  }
+
+  /** Waits for the end by itself. */
+  async ended(deadlineMs: number): Promise<ChildExit> {
+    return await within(`${this.name} ends\n${this.output.slice(-2000)}`, deadlineMs, this.exited);
+  }
+
+  /** Asks it to end, then makes it end. Idempotent. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<ChildExit> {
+    this.signal(signal);
+    const hard = setTimeout(() => this.signal('SIGKILL'), STOP_DEADLINE_MS);
+    try {
+      return await this.exited;
+    } finally {
+      clearTimeout(hard);
+    }
+  }
+
+  /** `kill -9`. */
+  async kill(): Promise<ChildExit> {
+    return await this.stop('SIGKILL');
+  }
+}
+
+/** A program ended before it did what was waited for. */
+class ChildEnded extends Error {
+  override readonly name = 'ChildEnded';
+  constructor(child: Child) {
+    super(`${child.name} ended with ${JSON.stringify(child.exit)}:\n${child.output.slice(-4000)}`);
+  }
+}

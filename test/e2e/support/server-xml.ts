@@ -1,0 +1,91 @@
+/** Writes the Server.xml of one test. */
+
+export interface ServerPorts {
+  readonly rtmp: number;
+  /** LL-HLS and HLS. */
+  readonly http: number;
+  readonly api: number;
+}
+
+/** What a test may want different; durations in seconds. */
+export interface ServerSettings {
+  /** Host names of the virtual host `default`. */
+  readonly hostNames?: readonly string[];
+  readonly accessToken?: string;
+  readonly chunkDuration?: number;
+  readonly segmentDuration?: number;
+  readonly segmentCount?: number;
+  /** Segments of plain HLS. */
+  readonly hlsSegmentDuration?: number;
+  readonly hlsSegmentCount?: number;
+  /** Leave plain HLS out of the application. */
+  readonly withoutHls?: boolean;
+  /** Egress threads; default: the server's own choice. */
+  readonly egressThreads?: number;
+}
+
+export const ACCESS_TOKEN = 'test:token';
+
+/** One virtual host `default` with one application `app` that passes everything through. */
+export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): string {
+  const chunk = settings.chunkDuration ?? 0.5;
+  const names = (settings.hostNames ?? ['*']).map((name) => `<Name>${name}</Name>`).join('');
+  const workers = settings.egressThreads === undefined ? '' : `<WorkerCount>${settings.egressThreads}</WorkerCount>`;
+  const hls = `<HLS>
+              <SegmentDuration>${settings.hlsSegmentDuration ?? 2}</SegmentDuration>
+              <SegmentCount>${settings.hlsSegmentCount ?? 4}</SegmentCount>
+              <CrossDomains><Url>*</Url></CrossDomains>
+            </HLS>`;
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<Server version="8">
+  <Name>Millrace</Name>
+  <Type>origin</Type>
+  <IP>127.0.0.1</IP>
+  <Bind>
+    <Managers><API><Port>${ports.api}</Port></API></Managers>
+    <Providers><RTMP><Port>${ports.rtmp}</Port></RTMP></Providers>
+    <Publishers>
+      <LLHLS><Port>${ports.http}</Port>${workers}</LLHLS>
+      <HLS><Port>${ports.http}</Port>${workers}</HLS>
+    </Publishers>
+  </Bind>
+  <Managers>
+    <Host><Names><Name>*</Name></Names></Host>
+    <API><AccessToken>${settings.accessToken ?? ACCESS_TOKEN}</AccessToken></API>
+  </Managers>
+  <VirtualHosts>
+    <VirtualHost>
+      <Name>default</Name>
+      <Host><Names>${names}</Names></Host>
+      <Applications>
+        <Application>
+          <Name>app</Name>
+          <Type>live</Type>
+          <OutputProfiles>
+            <OutputProfile>
+              <Name>bypass</Name>
+              <OutputStreamName>\${OriginStreamName}</OutputStreamName>
+              <Encodes>
+                <Video><Name>bypass_video</Name><Bypass>true</Bypass></Video>
+                <Audio><Name>bypass_audio</Name><Bypass>true</Bypass></Audio>
+              </Encodes>
+            </OutputProfile>
+          </OutputProfiles>
+          <Providers><RTMP /></Providers>
+          <Publishers>
+            <LLHLS>
+              <ChunkDuration>${chunk}</ChunkDuration>
+              <PartHoldBack>${chunk * 3}</PartHoldBack>
+              <SegmentDuration>${settings.segmentDuration ?? 2}</SegmentDuration>
+              <SegmentCount>${settings.segmentCount ?? 5}</SegmentCount>
+              <CrossDomains><Url>*</Url></CrossDomains>
+            </LLHLS>
+            ${settings.withoutHls === true ? '' : hls}
+          </Publishers>
+        </Application>
+      </Applications>
+    </VirtualHost>
+  </VirtualHosts>
+</Server>
+`;
+}

@@ -1,0 +1,141 @@
+/** Starts the real server as a child process, on free ports, with a state folder of its own. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ApiClient } from './api-client.ts';
+import { Child, type ChildExit } from './child.ts';
+import { freePorts } from './ports.ts';
+import { ACCESS_TOKEN, type ServerPorts, type ServerSettings, serverXml } from './server-xml.ts';
+
+export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../..');
+export const MAIN = path.join(ROOT, 'src/main.ts');
+
+/** The server prints this when every port listens. */
+const READY = /\bready\b/i;
+const READY_DEADLINE_MS = 15_000;
+
+export interface StartOptions extends ServerSettings {
+  /** Ports to use instead of free ones. */
+  readonly ports?: Partial<ServerPorts>;
+  /** Working folder of the process; default: its temporary folder. */
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** One server with its folders. `close` ends it and removes them. */
+export class TestServer {
+  readonly folder: string;
+  readonly config: string;
+  readonly state: string;
+  readonly ports: ServerPorts;
+  readonly api: ApiClient;
+  readonly #options: StartOptions;
+  #child: Child;
+  #startedAt = 0;
+
+  constructor(folder: string, ports: ServerPorts, options: StartOptions) {
+    this.folder = folder;
+    this.config = path.join(folder, 'Server.xml');
+    this.state = path.join(folder, 'state');
+    this.ports = ports;
+    this.#options = options;
+    this.api = new ApiClient(`http://127.0.0.1:${ports.api}`, options.accessToken ?? ACCESS_TOKEN);
+    mkdirSync(this.state, { recursive: true });
+    writeFileSync(this.config, serverXml(ports, options));
+    this.#child = this.#spawn();
+  }
+
+  get child(): Child {
+    return this.#child;
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  /** `performance.now()` just before the process was last started. */
+  get startedAt(): number {
+    return this.#startedAt;
+  }
+
+  /** Everything printed since the last start. */
+  get log(): string {
+    return this.#child.output;
+  }
+
+  /** `rtmp://…/app/stream`. */
+  rtmp(stream: string, app = 'app', host = '127.0.0.1'): string {
+    return `rtmp://${host}:${this.ports.rtmp}/${app}/${stream}`;
+  }
+
+  /** `http://…/app/stream/file`. */
+  http(stream: string, file: string, app = 'app', host = '127.0.0.1'): string {
+    return `http://${host}:${this.ports.http}/${app}/${stream}/${file}`;
+  }
+
+  /** Waits until the server says that it is ready. */
+  async ready(): Promise<void> {
+    await this.#child.printed(READY, READY_DEADLINE_MS);
+  }
+
+  /** Starts the same configuration and state again, after the process has ended. */
+  async restart(): Promise<void> {
+    await this.#child.stop();
+    this.#child = this.#spawn();
+    await this.ready();
+  }
+
+  /** `kill -9`. */
+  async kill(): Promise<ChildExit> {
+    return await this.#child.kill();
+  }
+
+  async stop(): Promise<ChildExit> {
+    return await this.#child.stop();
+  }
+
+  async close(): Promise<void> {
+    await this.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  #spawn(): Child {
+    this.#startedAt = performance.now();
+    return new Child(process.execPath, [MAIN, 'serve', '--config', this.config, '--state', this.state], {
+      cwd: this.#options.cwd ?? this.folder,
+      env: { ...process.env, NODE_ENV: 'production', ...this.#options.env },
+      name: 'millrace',
+    });
+  }
+}
+
+/** A server that answers on all its ports. */
+export async function startServer(options: StartOptions = {}): Promise<TestServer> {
+  const server = await spawnServer(options);
+  try {
+    await server.ready();
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
+  return server;
+}
+
+/** Starts a server without waiting for it. */
+export async function spawnServer(options: StartOptions = {}): Promise<TestServer> {
+  const [rtmp = 0, http = 0, api = 0] = await freePorts(3);
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-e2e-'));
+  return new TestServer(folder, { rtmp, http, api, ...options.ports }, options);
+}
+
+/** Runs a short command of the server to its end. */
+export async function runCommand(args: readonly string[], deadlineMs = 15_000): Promise<ChildExit & { stdout: string; stderr: string }> {
+  const child = new Child(process.execPath, [MAIN, ...args], { cwd: tmpdir(), name: `millrace ${args.join(' ')}` });
+  try {
+    const exit = await child.ended(deadlineMs);
+    return { ...exit, stdout: child.stdout, stderr: child.stderr };
+  } finally {
+    await child.kill();
+  }
+}
