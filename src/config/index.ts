@@ -1,4 +1,18 @@
 /** Configuration: from `Server.xml` or the API's JSON to one typed tree. */
+
+export type { MacroSource } from './macros.ts';
+export { mergePatch } from './merge-patch.ts';
+export { ConfigError, ConfigErrors, type ConfigWarning, formatConfigProblem } from './problem.ts';
+export type { Echo, EchoObject } from './reader.ts';
+export {
+  applicationDefaults,
+  type ReadOptions,
+  type Resource,
+  readApplication,
+  readOutputProfile,
+  readVirtualHost,
+  type VirtualHostResource,
+} from './resources.ts';
 export type { AlertConfig } from './schema/alert.ts';
 export { type ApplicationConfig, ApplicationSchema, type TranscodeWebhookConfig } from './schema/application.ts';
 export type { BindApiConfig, BindConfig } from './schema/bind.ts';
@@ -54,3 +68,4 @@ export {
   type VirtualHostConfig,
   VirtualHostSchema,
 } from './schema/virtual-host.ts';
+export { defaultServerFile, defaultServerXml, type LoadedServer, loadServerConfig, parseServerConfig } from './server-file.ts';

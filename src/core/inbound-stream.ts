@@ -89,10 +89,13 @@ export class InboundStream implements IngestStream {
       type: 'SourcePacket',
       threshold: INBOUND_QUEUE_THRESHOLD,
     });
-    this.#router = new MediaRouter({
-      onTracks: (tracks) => this.#onTracks(tracks),
-      onPacket: (packet) => this.#onPacket(packet),
-    }, { keepSourceTime: options.keepSourceTime });
+    this.#router = new MediaRouter(
+      {
+        onTracks: (tracks) => this.#onTracks(tracks),
+        onPacket: (packet) => this.#onPacket(packet),
+      },
+      { keepSourceTime: options.keepSourceTime },
+    );
     this.#lastPacketAt = options.clock.monotonic();
     if (options.silenceTimeoutMs > 0) this.#watchSilence(options.silenceTimeoutMs);
     this.meter.ingestOpened(this.provider);

@@ -5,14 +5,14 @@ import { bitrate, integer, object, optional, path, real, text } from './field.ts
 const presence = (description: string, xml?: string) => optional(object(description, {}, xml === undefined ? {} : { xml }));
 const pixels = (what: string) => optional(integer(`${what}, pixels`, { minimum: 0 }));
 const hertz = (what: string) => optional(integer(`${what}, Hz`, { minimum: 0 }));
-const rate = (what: string) => optional(real(`${what}, per second`, { minimum: 0 }));
+const rate = (what: string, alias: string) => optional(real(`${what}, per second`, { minimum: 0, aliases: [alias] }));
 
 const IngressSchema = object('Rules for streams coming in', {
   streamStatus: presence('A stream comes or goes'),
   minBitrate: optional(bitrate('Least bit rate, bit/s')),
   maxBitrate: optional(bitrate('Most bit rate, bit/s')),
-  minFramerate: rate('Least frames'),
-  maxFramerate: rate('Most frames'),
+  minFramerate: rate('Least frames', 'minFPS'),
+  maxFramerate: rate('Most frames', 'maxFPS'),
   minWidth: pixels('Least width'),
   maxWidth: pixels('Most width'),
   minHeight: pixels('Least height'),

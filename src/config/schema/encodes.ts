@@ -195,6 +195,7 @@ export const EncodesSchema = object(
   },
   {
     default: {},
+    alwaysEchoed: ['audios', 'videos'],
     finish: finishing<EncodesFinish>((value) => {
       nameUnnamed(value.videos, 'video');
       nameUnnamed(value.audios, 'audio');

@@ -24,6 +24,8 @@ export interface FieldNotes {
   readonly protocols?: readonly string[];
   /** Still read, but no longer recommended: the text says what to use instead. */
   readonly deprecated?: string;
+  /** Lists that an object shows even when they were not given. */
+  readonly alwaysEchoed?: readonly string[];
   /** Rules between members, and completion of the typed value; runs after all members were read. */
   readonly finish?: (value: never, fail: Fail) => void;
 }
@@ -44,8 +46,8 @@ interface NumberOptions extends FieldOptions<number> {
 }
 
 function split<T>(description: string, options: FieldOptions<T> & Record<string, unknown>): Record<string, unknown> {
-  const { xml, attribute, aliases, flatten, kind, refusal, protocols, deprecated, finish, ...schema } = options;
-  const notes: Record<string, unknown> = { xml, attribute, aliases, flatten, kind, refusal, protocols, deprecated, finish };
+  const { xml, attribute, aliases, flatten, kind, refusal, protocols, deprecated, alwaysEchoed, finish, ...schema } = options;
+  const notes: Record<string, unknown> = { xml, attribute, aliases, flatten, kind, refusal, protocols, deprecated, alwaysEchoed, finish };
   for (const key of Object.keys(notes)) if (notes[key] === undefined) delete notes[key];
   const result: Record<string, unknown> = { description, ...schema };
   if (deprecated !== undefined) result['deprecated'] = true;
@@ -144,3 +146,9 @@ export function finishing<T>(rule: (value: T, fail: Fail) => void): (value: neve
 
 /** May be absent, and is then undefined. */
 export const optional = Type.Optional;
+
+/** The first name that occurs twice. */
+export function firstDuplicate(items: readonly { readonly name: string }[]): string | undefined {
+  const names = new Set<string>();
+  return items.find(({ name }) => names.size === names.add(name).size)?.name;
+}

@@ -1,7 +1,7 @@
 /** What is made of every stream of an application. */
 import type { Static } from '@sinclair/typebox';
 import { EncodesSchema } from './encodes.ts';
-import { boolean, type Fail, finishing, integer, list, name, object, optional, text } from './field.ts';
+import { boolean, type Fail, finishing, firstDuplicate, integer, list, name, object, optional, text } from './field.ts';
 import { MediaOptionsSchema } from './media-options.ts';
 import { PlaylistSchema } from './playlist.ts';
 
@@ -74,6 +74,12 @@ export const OutputProfilesSchema = object(
     mediaOptions: optional(MediaOptionsSchema),
     outputProfile: list('The profiles; one output stream each', OutputProfileSchema, { default: [] }),
   },
-  { default: {} },
+  {
+    default: {},
+    finish: finishing<{ outputProfile: { name: string }[] }>((value, fail) => {
+      const name = firstDuplicate(value.outputProfile);
+      if (name !== undefined) fail(`Duplicate output profile name: ${name}`, 'outputProfile');
+    }),
+  },
 );
 export type OutputProfilesConfig = Static<typeof OutputProfilesSchema>;

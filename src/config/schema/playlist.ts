@@ -1,9 +1,14 @@
 /** How the tracks of an output stream are offered to players. */
 import type { Static } from '@sinclair/typebox';
-import { boolean, choice, finishing, integer, list, object, optional, text } from './field.ts';
+import { boolean, choice, finishing, firstDuplicate, integer, list, object, optional, text } from './field.ts';
 
 const limit = (xml: string, most: boolean, what: string) =>
-  integer(`Only tracks with at ${most ? 'most' : 'least'} this ${what}; -1 sets no limit`, { default: -1, minimum: -1, xml });
+  integer(`Only tracks with at ${most ? 'most' : 'least'} this ${what}; -1 sets no limit`, {
+    default: -1,
+    minimum: -1,
+    xml,
+    aliases: [xml.charAt(0).toLowerCase() + xml.slice(1)],
+  });
 
 const filters = {
   variant_name: optional(
@@ -102,11 +107,8 @@ export const PlaylistSchema = object(
       const word = ['playlist', 'chunklist'].find((reserved) => value.fileName.toLowerCase().includes(reserved));
       if (value.fileName === '') fail('Playlist file name must not be empty', 'fileName');
       else if (word !== undefined) fail(`Playlist file name must not contain ${word}: ${value.fileName}`, 'fileName');
-      const names = new Set<string>();
-      for (const { name } of value.renditions) {
-        if (names.has(name)) return fail(`Duplicate rendition name: ${name}`, 'renditions');
-        names.add(name);
-      }
+      const twice = firstDuplicate(value.renditions);
+      if (twice !== undefined) fail(`Duplicate rendition name: ${twice}`, 'renditions');
     }),
   },
 );

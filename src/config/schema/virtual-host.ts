@@ -2,7 +2,7 @@
 import type { Static } from '@sinclair/typebox';
 import { ApplicationSchema } from './application.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { as, boolean, finishing, integer, list, name, object, optional, text, words } from './field.ts';
+import { as, boolean, finishing, firstDuplicate, integer, list, name, object, optional, text, words } from './field.ts';
 import { TlsSchema } from './tls.ts';
 
 export const hostNames = list('Host names or addresses; `*` and `?` match', text('Host name'), { flatten: 'name' });
@@ -100,15 +100,24 @@ const OriginMapStoreSchema = object('Shares the addresses of streams between ori
 });
 export type OriginMapStoreConfig = Static<typeof OriginMapStoreSchema>;
 
-export const VirtualHostSchema = object('A virtual host', {
-  name: name('Name of the virtual host, unique'),
-  distribution: text('Label that groups the same virtual host over several servers', { default: 'ovenmediaengine.com' }),
-  host: optional(HostSchema),
-  signedPolicy: optional(SignedPolicySchema),
-  admissionWebhooks: optional(AdmissionWebhooksSchema),
-  origins: optional(OriginsSchema),
-  originMapStore: optional(OriginMapStoreSchema),
-  crossDomains: optional(as(CrossDomainsSchema, 'Has no effect', { deprecated: 'Defaults/CrossDomains or those of a publisher' })),
-  applications: list('Applications', ApplicationSchema, { flatten: 'application', default: [] }),
-});
+export const VirtualHostSchema = object(
+  'A virtual host',
+  {
+    name: name('Name of the virtual host, unique'),
+    distribution: text('Label that groups the same virtual host over several servers', { default: 'ovenmediaengine.com' }),
+    host: optional(HostSchema),
+    signedPolicy: optional(SignedPolicySchema),
+    admissionWebhooks: optional(AdmissionWebhooksSchema),
+    origins: optional(OriginsSchema),
+    originMapStore: optional(OriginMapStoreSchema),
+    crossDomains: optional(as(CrossDomainsSchema, 'Has no effect', { deprecated: 'Defaults/CrossDomains or those of a publisher' })),
+    applications: list('Applications', ApplicationSchema, { flatten: 'application', default: [] }),
+  },
+  {
+    finish: finishing<{ applications: { name: string }[] }>((value, fail) => {
+      const name = firstDuplicate(value.applications);
+      if (name !== undefined) fail(`Duplicate application name: ${name}`, 'applications');
+    }),
+  },
+);
 export type VirtualHostConfig = Static<typeof VirtualHostSchema>;

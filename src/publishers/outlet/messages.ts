@@ -3,19 +3,16 @@
  * to serve in small messages; egress threads build their own view and answer HTTP from it. Media
  * bytes never travel in messages: they lie in shared blocks and messages name spans of them.
  */
+import type { CrossDomainRules } from '../../access/cross-domains.ts';
 import type { PublisherKind } from '../../core/kinds.ts';
+
+export type { CrossDomainRules } from '../../access/cross-domains.ts';
 
 /** A range of bytes inside a shared block. */
 export interface Span {
   readonly block: number;
   readonly offset: number;
   readonly length: number;
-}
-
-/** CORS rules as configured (`CrossDomains`). */
-export interface CrossDomainRules {
-  readonly urls: readonly string[];
-  readonly headers: readonly { readonly key: string; readonly value: string }[];
 }
 
 /** Identifies what an outlet serves; egress threads route `/<app>/<stream>/…` by it. */

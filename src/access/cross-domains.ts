@@ -1,0 +1,119 @@
+/**
+ * Cross-origin answers (CORS) as `CrossDomains` configures them. Pure: settings and two request
+ * headers in, response headers out. The rules are those of the reference server: a first pass with
+ * the server-wide default, a second one with the element of the publisher or of the API, which wins.
+ */
+import { compileWildcard } from '../util/wildcard.ts';
+
+/** CORS rules as configured (`CrossDomains`). */
+export interface CrossDomainRules {
+  readonly urls: readonly string[];
+  readonly headers: readonly { readonly key: string; readonly value: string }[];
+}
+
+/** Response headers, once as pairs and once as complete lines (`Name: value\r\n`…) to be written as they are. */
+export interface CrossDomainHeaders {
+  readonly pairs: readonly (readonly [name: string, value: string])[];
+  readonly block: string;
+}
+
+/** The methods named by the default pass, and by the API. */
+export const ALL_METHODS = 'OPTIONS, HEAD, GET, POST, PUT, PATCH, DELETE';
+
+const ALLOW_ORIGIN = 'Access-Control-Allow-Origin';
+const ALLOW_CREDENTIALS = 'Access-Control-Allow-Credentials';
+const ALLOW_METHODS = 'Access-Control-Allow-Methods';
+const ALLOW_HEADERS = 'Access-Control-Allow-Headers';
+const CORS_NAMES = [ALLOW_ORIGIN, ALLOW_CREDENTIALS, ALLOW_METHODS, ALLOW_HEADERS];
+
+/** Different origins remembered per policy; the oldest is forgotten first. */
+const CACHE_LIMIT = 256;
+
+/** One `CrossDomains` element, compiled. */
+class Pass {
+  /** `Access-Control-Allow-Origin` for every request, or undefined when it depends on the origin. */
+  readonly #always: string | undefined;
+  readonly #patterns: readonly ((origin: string) => boolean)[];
+  readonly #overrides = new Map<string, string>();
+  readonly #extra: (readonly [string, string])[] = [];
+  readonly #methods: string;
+
+  constructor(rules: CrossDomainRules, methods: string) {
+    this.#methods = methods;
+    this.#always = rules.urls.includes('*') ? '*' : rules.urls.length === 1 && rules.urls[0] === 'null' ? 'null' : undefined;
+    this.#patterns =
+      this.#always === undefined ? rules.urls.filter((url) => url !== 'null').map((url) => compileWildcard(withScheme(url))) : [];
+    for (const { key, value } of rules.headers) {
+      const known = CORS_NAMES.find((name) => name.toLowerCase() === key.toLowerCase());
+      if (known === undefined) this.#extra.push([key, value]);
+      // The reference server cannot use a value with a colon here.
+      else if (!value.includes(':')) this.#overrides.set(known, value);
+    }
+  }
+
+  apply(headers: Map<string, string>, origin: string, requestHeaders: string | undefined): void {
+    const allowed = this.#always ?? (this.#patterns.some((matches) => matches(origin)) ? origin : undefined);
+    for (const name of CORS_NAMES) headers.delete(name);
+    if (allowed !== undefined) {
+      this.#set(headers, ALLOW_ORIGIN, allowed);
+      this.#set(headers, ALLOW_CREDENTIALS, 'true');
+      this.#set(headers, ALLOW_METHODS, this.#methods);
+      this.#set(headers, ALLOW_HEADERS, requestHeaders);
+    }
+    for (const [name, value] of this.#extra) headers.set(name, value);
+  }
+
+  #set(headers: Map<string, string>, name: string, value: string | undefined): void {
+    const chosen = this.#overrides.get(name) ?? value;
+    if (chosen !== undefined && chosen !== '') headers.set(name, chosen);
+  }
+}
+
+/** A pattern without scheme means `http` and `https`. */
+function withScheme(pattern: string): string {
+  return pattern.includes('://') ? pattern : `http?://${pattern}`;
+}
+
+/** What one handler (a publisher, the API) answers about other origins. Answers are remembered, bounded. */
+export class CrossDomainPolicy {
+  readonly #defaults: Pass;
+  readonly #own: Pass | null;
+  readonly #methods: string;
+  readonly #cache = new Map<string, CrossDomainHeaders>();
+
+  /**
+   * `defaults`: `Server/Defaults/CrossDomains` (no element: no url); `own`: the element of the publisher
+   * or of the API, null when it has none; `methods`: what the handler can do, for `Access-Control-Allow-Methods`.
+   */
+  constructor(options: { readonly defaults: CrossDomainRules; readonly own: CrossDomainRules | null; readonly methods: string }) {
+    this.#defaults = new Pass(options.defaults, ALL_METHODS);
+    this.#own = options.own === null ? null : new Pass(options.own, options.methods);
+    this.#methods = options.methods;
+  }
+
+  /** Headers for a request with this `Origin` and `Access-Control-Request-Headers` (undefined: not sent). */
+  headers(origin: string | undefined, requestHeaders: string | undefined): CrossDomainHeaders {
+    if (requestHeaders !== undefined) return this.#make(origin ?? '', requestHeaders);
+    const key = origin ?? '';
+    const known = this.#cache.get(key);
+    if (known !== undefined) return known;
+    const made = this.#make(key, undefined);
+    if (this.#cache.size >= CACHE_LIMIT) {
+      const oldest = this.#cache.keys().next();
+      if (!oldest.done) this.#cache.delete(oldest.value);
+    }
+    this.#cache.set(key, made);
+    return made;
+  }
+
+  #make(origin: string, requestHeaders: string | undefined): CrossDomainHeaders {
+    const headers = new Map<string, string>();
+    this.#defaults.apply(headers, origin, requestHeaders);
+    // Without an own element the handler's methods are told even to an origin that matched nothing.
+    if (this.#own === null) headers.set(ALLOW_METHODS, this.#methods);
+    else this.#own.apply(headers, origin, requestHeaders);
+    let block = '';
+    for (const [name, value] of headers) block += `${name}: ${value}\r\n`;
+    return { pairs: [...headers], block };
+  }
+}

@@ -1,0 +1,154 @@
+/** Takes a request from its socket to its answer: CORS, host rule, authentication, route, body, lookup, handler. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { CrossDomainPolicy } from '../access/cross-domains.ts';
+import { internalAppName } from '../core/stream-address.ts';
+import type { Logger } from '../util/logger.ts';
+import type { TokenAuth } from './auth.ts';
+import type { ControlPlane } from './control.ts';
+import { type Answer, failure, reasonPhrase } from './envelope.ts';
+import { ApiError, causedBy } from './errors.ts';
+import type { HostRule } from './host-rule.ts';
+import { JsonSyntaxError, readJson } from './json/lenient-json.ts';
+import { BodyAborted, readBody } from './request-body.ts';
+import { rawPath } from './request-path.ts';
+import { type RouteMatch, RouteTable, type ServerFacts } from './route.ts';
+import { routes } from './routes.ts';
+
+/** Name of this product in headers. */
+export const PRODUCT = 'Millrace';
+/** Value of `WWW-Authenticate`. */
+export const CHALLENGE = `Basic realm="${PRODUCT}"`;
+const HEALTHY: Answer = { status: 200, body: '{"status":"ok"}' };
+const NO_CONTENT: Answer = { status: 204, body: '' };
+
+/** Null: the client has gone, there is nobody to answer. */
+type Settled = Answer | null;
+
+export interface DispatcherOptions {
+  readonly control: ControlPlane;
+  readonly server: ServerFacts;
+  readonly auth: TokenAuth;
+  readonly hosts: HostRule;
+  readonly crossDomains: CrossDomainPolicy;
+  readonly logger: Logger;
+}
+
+/** Answers requests of all API ports. Has no sockets of its own. */
+export class Dispatcher {
+  readonly #options: DispatcherOptions;
+  readonly #routes = new RouteTable(routes);
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+  }
+
+  /** Answers `request`; `target` is the request target as it came over the wire. Never rejects. */
+  handle(request: IncomingMessage, response: ServerResponse, target: string): void {
+    const answer = this.#guarded(request, target, () => this.#answer(request, target));
+    if (answer instanceof Promise) void answer.then((late) => this.#send(request, response, late));
+    else this.#send(request, response, answer);
+  }
+
+  /** The answer to a request that cannot have a body or a route (CONNECT). */
+  refuse(request: IncomingMessage): Answer {
+    return failure(this.#options.auth.check(request.headers.authorization) ?? new ApiError('CONTROLLER_NOT_FOUND'));
+  }
+
+  #answer(request: IncomingMessage, target: string): Answer | Promise<Answer> {
+    const path = rawPath(target);
+    if (path === null) return failure(new ApiError('MALFORMED_REQUEST', 'the request target is not a path'));
+    if (request.method === 'OPTIONS') return NO_CONTENT;
+    const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
+    if (path === '/health' && method === 'GET') return HEALTHY;
+    const refused = this.#options.hosts.check(hostOf(request)) ?? this.#options.auth.check(request.headers.authorization);
+    if (refused !== null) return failure(refused);
+    const match = this.#routes.find(method, path);
+    if (match === null) return failure(new ApiError('CONTROLLER_NOT_FOUND'));
+    return match.route.body === undefined ? this.#call(match, null) : this.#callWithBody(request, match);
+  }
+
+  async #callWithBody(request: IncomingMessage, match: RouteMatch): Promise<Answer> {
+    return this.#call(match, parseBody(await readBody(request)));
+  }
+
+  /** Looks up what the path names, from the outside in, and calls the handler. */
+  #call({ route, parameters }: RouteMatch, body: unknown): Answer | Promise<Answer> {
+    const { control, server } = this.#options;
+    const request = { control, server, body, parameter: (name: string) => parameters[name] ?? '' };
+    if (route.level === 'server') return route.handle(request);
+
+    const vhost = control.virtualHost(request.parameter('vhost'));
+    if (vhost === undefined) throw new ApiError('VHOST_NOT_FOUND', request.parameter('vhost'));
+    if (route.level === 'vhost') return route.handle({ ...request, vhost });
+
+    const app = vhost.applications.get(request.parameter('app'));
+    if (app === undefined) throw new ApiError('APP_NOT_FOUND', vhost.name, request.parameter('app'));
+    if (route.level === 'app') return route.handle({ ...request, vhost, app });
+
+    const stream = app.stream(request.parameter('stream'));
+    if (stream === undefined)
+      throw new ApiError('STREAM_NOT_FOUND', vhost.name, internalAppName(vhost.name, app.name), request.parameter('stream'));
+    return route.handle({ ...request, vhost, app, stream });
+  }
+
+  /** Runs `work` and makes an answer of what it throws or rejects with. */
+  #guarded(request: IncomingMessage, target: string, work: () => Answer | Promise<Answer>): Settled | Promise<Settled> {
+    try {
+      const answer = work();
+      return answer instanceof Promise ? answer.catch((error: unknown) => this.#failed(request, target, error)) : answer;
+    } catch (error) {
+      return this.#failed(request, target, error);
+    }
+  }
+
+  #failed(request: IncomingMessage, target: string, error: unknown): Settled {
+    if (error instanceof BodyAborted) return null;
+    const refused = error instanceof ApiError ? error : causedBy(new ApiError('INTERNAL'), error);
+    if (refused.cause !== undefined) {
+      this.#options.logger.error(
+        { err: refused.cause, method: request.method, target, peer: request.socket.remoteAddress },
+        'API request failed',
+      );
+    }
+    return failure(refused);
+  }
+
+  #send(request: IncomingMessage, response: ServerResponse, answer: Settled): void {
+    if (answer === null) return;
+    const headers = ['Server', PRODUCT, 'Vary', 'Origin'];
+    const { headers: asked } = request;
+    for (const [name, value] of this.#options.crossDomains.headers(asked.origin, asked['access-control-request-headers']).pairs) {
+      headers.push(name, value);
+    }
+    headers.push('Content-Type', answer.status === 204 ? 'text/html' : 'application/json;charset=UTF-8');
+    if (answer.status !== 204) headers.push('Content-Length', String(Buffer.byteLength(answer.body)));
+    if (answer.status === 401) headers.push('WWW-Authenticate', CHALLENGE);
+    response.writeHead(answer.status, reasonPhrase(answer.status), headers);
+    response.end(request.method === 'HEAD' ? undefined : answer.body);
+    this.#log(request, answer.status);
+  }
+
+  /** Changes are told at `info`, everything else is for debugging. */
+  #log(request: IncomingMessage, status: number): void {
+    const { method } = request;
+    const isRead = method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
+    if (isRead) return;
+    this.#options.logger.info({ method, status, peer: request.socket.remoteAddress }, 'API request answered');
+  }
+}
+
+function parseBody(text: string): unknown {
+  if (text === '') return null;
+  try {
+    return readJson(text);
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) throw new ApiError('JSON_SYNTAX', error.message);
+    throw error;
+  }
+}
+
+/** HTTP/2 has a pseudo header instead of `Host`. */
+function hostOf(request: IncomingMessage): string | undefined {
+  const authority = request.headers[':authority'];
+  return typeof authority === 'string' ? authority : request.headers.host;
+}

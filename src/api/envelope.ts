@@ -1,0 +1,92 @@
+/** The envelope around every answer: `{"message":…,"response":…,"statusCode":…}`. */
+import type { ApiError } from './errors.ts';
+import { writeJson } from './json/json-writer.ts';
+
+/** What a route answers. `body` is the JSON text; empty when there is none. */
+export interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** One item of a batch answer. */
+export interface BatchItem {
+  readonly status: number;
+  readonly json: string;
+}
+
+const REASONS: Readonly<Record<number, string>> = {
+  200: 'OK',
+  201: 'Created',
+  204: 'No Content',
+  207: 'Multi Status',
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  408: 'Request Timeout',
+  409: 'Conflict',
+  413: 'Content Too Large',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  501: 'Not Implemented',
+  502: 'Bad Gateway',
+};
+
+const OK_TEXT = '{"message":"OK","statusCode":200}';
+
+/** The reason phrase of a status, which is also the message of answers without words of their own. */
+export function reasonPhrase(status: number): string {
+  return REASONS[status] ?? 'Unknown';
+}
+
+/** 200 with data. */
+export function ok(response: unknown): Answer {
+  return { status: 200, body: okEnvelope(response) };
+}
+
+/** A status without data: `{"message":"<reason phrase>","statusCode":N}`. */
+export function acknowledge(status = 200): Answer {
+  return { status, body: status === 200 ? OK_TEXT : envelope(status, reasonPhrase(status)) };
+}
+
+/** The answer to a batch: a bare array; the HTTP status is the common one of all items, else 207. */
+export function batch(items: readonly BatchItem[]): Answer {
+  const first = items[0]?.status ?? 200;
+  const status = items.every((item) => item.status === first) ? first : 207;
+  return { status, body: `[${items.map((item) => item.json).join(',')}]` };
+}
+
+/** A batch item that succeeded. */
+export function batchSuccess(response: unknown): BatchItem {
+  return { status: 200, json: okEnvelope(response) };
+}
+
+/** A batch item that failed: errors of this frame come without prefix and suffix. */
+export function batchFailure(error: ApiError): BatchItem {
+  const message = error.frame === 'config' ? `[Config] ${error.message}` : error.message;
+  return { status: error.status, json: envelope(error.status, message) };
+}
+
+/** The answer to a request that failed as a whole. */
+export function failure(error: ApiError): Answer {
+  return { status: error.status, body: envelope(error.status, framedMessage(error)) };
+}
+
+function framedMessage(error: ApiError): string {
+  switch (error.frame) {
+    case 'http':
+      return `[HTTP] ${error.message} (${error.status})`;
+    case 'config':
+      return `[Config] ${error.message}`;
+    case 'bare':
+      return error.message;
+  }
+}
+
+function okEnvelope(response: unknown): string {
+  return `{"message":"OK","response":${writeJson(response)},"statusCode":200}`;
+}
+
+function envelope(status: number, message: string): string {
+  return `{"message":${writeJson(message)},"statusCode":${status}}`;
+}

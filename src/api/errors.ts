@@ -1,0 +1,102 @@
+/** The error catalogue of the API: what may go wrong, with which status and which words. */
+
+/** How the text of an error is framed: see `envelope.ts`. */
+export type ErrorFrame = 'http' | 'config' | 'bare';
+
+interface CatalogueEntry {
+  readonly status: number;
+  readonly frame: ErrorFrame;
+  /** `{0}`, `{1}` … are replaced by the arguments. */
+  readonly text: string;
+}
+
+/** Every error by its stable code. */
+export const CATALOGUE = {
+  CONTROLLER_NOT_FOUND: http(404, 'Controller not found'),
+  VHOST_NOT_FOUND: http(404, 'Could not find the virtual host: [{0}]'),
+  APP_NOT_FOUND: http(404, 'Could not find the application: [{0}/{1}]'),
+  STREAM_NOT_FOUND: http(404, 'Could not find the stream: [{0}/{1}/{2}]'),
+  PROFILE_NOT_FOUND: http(404, 'Could not find the output profile: [{0}/{1}/{2}]'),
+
+  AUTH_HEADER_REQUIRED: http(401, 'Authorization header is required to call API'),
+  AUTH_HEADER_INVALID: http(401, 'Invalid authorization header'),
+  AUTH_SCHEME_UNSUPPORTED: http(401, 'Not supported credential type: {0}'),
+  AUTH_CREDENTIAL_FORMAT: http(401, 'Invalid credential format'),
+  AUTH_CREDENTIAL_WRONG: http(401, 'Invalid credential'),
+  HOST_NOT_ALLOWED: http(403, 'The host name is not allowed: [{0}]'),
+  VHOST_READ_ONLY: http(403, 'The VirtualHost is read-only: [{0}]'),
+
+  JSON_SYNTAX: http(400, '[JSON] {0}'),
+  BODY_NOT_ARRAY: http(400, 'Request body must be an array'),
+  BODY_NOT_OBJECT: http(400, 'Request body must be an object'),
+  BODY_TOO_LARGE: http(413, 'Request body must not exceed {0} bytes'),
+  CONFIG_INVALID: { status: 400, frame: 'config', text: '{0}' },
+  /** A configuration error found while an existing application is being changed through one of its profiles. */
+  PROFILE_CONFIG_INVALID: http(400, '[Config] {0}'),
+
+  VHOST_EXISTS: http(409, 'The virtual host already exists: [{0}]'),
+  VHOST_CREATE_FAILED: http(400, 'Failed to create the virtual host: [{0}]'),
+  VHOST_DELETE_FAILED: http(500, 'Failed to delete the virtual host: [{0}]'),
+
+  APP_EXISTS: http(409, 'Could not create the application: [{0}/{1}] already exists'),
+  APP_CREATE_FAILED: http(500, 'Failed to create the application: [{0}/{1}]'),
+  APP_DELETE_FAILED: http(500, 'Failed to delete the application: [{0}/{1}]'),
+  APP_MEMBER_FIXED: http(400, 'Cannot change [{0}] using this API'),
+
+  PROFILE_EXISTS: http(409, 'The output profile "{0}" already exists'),
+  PROFILE_MEMBERS_MISSING: http(400, 'Invalid request body: "name", "outputStreamName", "encodes" are required'),
+  PROFILE_MEMBERS_WRONG: http(400, 'Invalid request body: "name" must be a string and "encodes" must be an object'),
+  PROFILE_ENCODES_MISSING: http(400, 'Invalid request body: "encodes" must have at least one item (videos array or audios array)'),
+  PROFILE_VIDEOS_WRONG: http(400, 'Invalid request body: "encodes.videos" must be an array'),
+  PROFILE_AUDIOS_WRONG: http(400, 'Invalid request body: "encodes.audios" must be an array'),
+  PROFILE_ENCODES_EMPTY: http(
+    400,
+    'Invalid request body: "encodes" must have at least one item (videos array or audios array) and each item must have at least one item',
+  ),
+  PROFILE_NAME_FIXED: http(400, 'The {0} entry cannot be specified in the modification'),
+
+  STREAM_REQUEST_INCOMPLETE: http(400, 'Stream name or urls is required'),
+  STREAM_URLS_EMPTY: http(400, 'Urls must be at least one'),
+  STREAM_URL_WRONG: http(400, 'Url must be a string'),
+  STREAM_EXISTS: http(409, 'Stream already exists'),
+
+  CERTIFICATE_RELOAD_FAILED: http(500, 'Failed to reload certificate. Check server log for more information.'),
+  API_TLS_DISABLED: http(400, 'TLS is not enabled for the API Server'),
+  API_CERTIFICATE_FAILED: http(500, 'Failed to create a certificate for API Server'),
+
+  MALFORMED_REQUEST: http(400, 'Malformed request: {0}'),
+  REQUEST_TIMEOUT: http(408, 'The request did not arrive in time'),
+  HEADERS_TOO_LARGE: http(431, 'Request headers are too large'),
+  METHOD_UNKNOWN: http(501, 'Not implemented: unknown method'),
+  NOT_IMPLEMENTED: http(501, 'Not implemented yet: {0}'),
+  INTERNAL: http(500, 'Internal Server Error'),
+} as const satisfies Record<string, CatalogueEntry>;
+
+export type ErrorCode = keyof typeof CATALOGUE;
+
+/** A request that cannot be answered with success. Callers branch on `code`; clients see `status` and the framed text. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly frame: ErrorFrame;
+
+  /** `args` fill the places of the catalogue's text. */
+  constructor(code: ErrorCode, ...args: readonly string[]) {
+    const entry: CatalogueEntry = CATALOGUE[code];
+    super(entry.text.replace(/\{(\d)\}/g, (_place, index: string) => args[Number(index)] ?? ''));
+    this.code = code;
+    this.status = entry.status;
+    this.frame = entry.frame;
+  }
+}
+
+/** `error` with its reason, which goes to the log and not to the client. */
+export function causedBy(error: ApiError, cause: unknown): ApiError {
+  error.cause = cause;
+  return error;
+}
+
+function http(status: number, text: string): CatalogueEntry {
+  return { status, frame: 'http', text };
+}

@@ -1,0 +1,27 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { Real } from '../../monitoring/real.ts';
+import { writeJson } from './json-writer.ts';
+
+test.each([
+  [{ b: 1, a: [true, null], B: 'x', aa: {} }, '{"B":"x","a":[true,null],"aa":{},"b":1}'],
+  [{ gone: undefined, kept: 0 }, '{"kept":0}'],
+  ['호😀/"\\\n\u0001', '"\\ud638\\ud83d\\ude00/\\"\\\\\\n\\u0001"'],
+  [{ é: 1 }, '{"\\u00e9":1}'],
+  [[new Real(30), new Real(29.97), new Real(0), new Real(Number.NaN)], '[30.0,29.97,0.0,0.0]'],
+  [9_007_199_254_740_991, '9007199254740991'],
+  [-0.5, '-0.5'],
+])('writes %j', (value, text) => {
+  expect(writeJson(value)).toBe(text);
+});
+
+test('whatever it writes is ASCII and reads back as the same value', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ stringUnit: 'grapheme' }), (value) => {
+      const text = writeJson(value);
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of printable ASCII is meant
+      expect(text).toMatch(/^[\u0020-\u007f]*$/);
+      expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)));
+    }),
+  );
+});

@@ -1,0 +1,70 @@
+/** Writes JSON the way this API prints it: compact, members sorted by byte order of their keys, ASCII only. */
+import { Real } from '../../monitoring/real.ts';
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII is meant
+const NON_ASCII = /[^\u0000-\u007f]/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII is meant
+const NON_ASCII_ALL = /[^\u0000-\u007f]/g;
+
+/** Serialises `value`; members that are undefined are left out, reals keep their `.0`. */
+export function writeJson(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return writeString(value);
+    case 'number':
+      return Number.isFinite(value) ? String(value) : '0';
+    case 'boolean':
+      return value ? 'true' : 'false';
+    case 'object':
+      if (value === null) return 'null';
+      if (Array.isArray(value)) return writeArray(value);
+      if (value instanceof Real) return value.toString();
+      return writeObject(value as Record<string, unknown>);
+    default:
+      return 'null';
+  }
+}
+
+function writeString(text: string): string {
+  const quoted = JSON.stringify(text);
+  return NON_ASCII.test(quoted) ? quoted.replace(NON_ASCII_ALL, escapeUnit) : quoted;
+}
+
+/** Works on UTF-16 units, so that a character beyond the BMP becomes its surrogate pair. */
+function escapeUnit(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+function writeArray(items: readonly unknown[]): string {
+  let text = '[';
+  for (let index = 0; index < items.length; index += 1) {
+    if (index > 0) text += ',';
+    text += writeJson(items[index]);
+  }
+  return `${text}]`;
+}
+
+function writeObject(object: Readonly<Record<string, unknown>>): string {
+  let text = '';
+  for (const key of sortedKeys(object)) {
+    const value = object[key];
+    if (value === undefined) continue;
+    text += `${text === '' ? '{' : ','}${writeString(key)}:${writeJson(value)}`;
+  }
+  return text === '' ? '{}' : `${text}}`;
+}
+
+/** Most objects are built in order already: looking is cheaper than sorting. */
+function sortedKeys(object: Readonly<Record<string, unknown>>): string[] {
+  const keys = Object.keys(object);
+  for (let index = 1; index < keys.length; index += 1) {
+    if ((keys[index - 1] ?? '') > (keys[index] ?? '')) return keys.sort(byteOrder);
+  }
+  return keys;
+}
+
+/** UTF-16 order equals byte order except for characters beyond the BMP, which keys of this API never hold. */
+function byteOrder(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}

@@ -1,0 +1,29 @@
+/** The path of a request as this API matches it: as it was sent, with ASCII escapes untouched. */
+
+const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII is meant
+const ASCII = /^[\u0000-\u007f]*$/;
+const NON_ASCII_ESCAPES = /(?:%[89a-f][0-9a-f])+/gi;
+
+/**
+ * Takes the path out of a request target (origin or absolute form), without the query; null when there is none.
+ * Only escapes of characters beyond ASCII are decoded: names that hold such characters have no other spelling in a URL.
+ */
+export function rawPath(target: string): string | null {
+  const relative = target.startsWith('/') ? target : target.replace(ABSOLUTE_FORM, '');
+  if (relative === '' && target !== '') return '/';
+  if (!relative.startsWith('/') || !ASCII.test(relative)) return null;
+  const query = relative.indexOf('?');
+  const path = query < 0 ? relative : relative.slice(0, query);
+  return path.includes('%') ? path.replace(NON_ASCII_ESCAPES, decodeEscapes) : path;
+}
+
+/** Escapes that are not UTF-8 stay as they are. */
+function decodeEscapes(escapes: string): string {
+  try {
+    return decodeURIComponent(escapes);
+  } catch (error) {
+    if (error instanceof URIError) return escapes;
+    throw error;
+  }
+}

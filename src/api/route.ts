@@ -1,0 +1,107 @@
+/** What a route is, and how a path finds it. */
+import type { TSchema } from '@sinclair/typebox';
+import type { Application } from '../core/application.ts';
+import type { InboundStream } from '../core/inbound-stream.ts';
+import type { VirtualHost } from '../core/virtual-host.ts';
+import type { ControlPlane } from './control.ts';
+import type { Answer } from './envelope.ts';
+
+export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+
+/** Facts about the API server itself. */
+export interface ServerFacts {
+  readonly version: string;
+  readonly gitVersion: string;
+  /** Loads the certificate of the API server again. Null when it has no TLS port. */
+  readonly reloadCertificate: (() => Promise<void>) | null;
+}
+
+/** What every handler is given. */
+export interface Request {
+  readonly control: ControlPlane;
+  readonly server: ServerFacts;
+  /** Null for a request without a body. */
+  readonly body: unknown;
+  /** A parameter of the pattern that is not one of the three levels below. */
+  parameter(name: string): string;
+}
+
+/** Given to handlers below `{vhost}`, `{app}` and `{stream}`: what these names stand for. */
+export interface VhostRequest extends Request {
+  readonly vhost: VirtualHost;
+}
+export interface AppRequest extends VhostRequest {
+  readonly app: Application;
+}
+export interface StreamRequest extends AppRequest {
+  readonly stream: InboundStream;
+}
+
+type Handler<R> = (request: R) => Answer | Promise<Answer>;
+
+interface RouteBase {
+  readonly method: Method;
+  /** `/v1/vhosts/{vhost}/apps/{app}:action`; `{vhost}`, `{app}`, `{stream}` are looked up before the handler runs. */
+  readonly path: string;
+  readonly summary: string;
+  /** What the request body is, when there is one. */
+  readonly body?: TSchema;
+  /** What `response` of the envelope holds. */
+  readonly response?: TSchema;
+  /** Answers with an array of envelopes. */
+  readonly batch?: boolean;
+}
+
+/** A route by the level of its path. */
+export type Route =
+  | (RouteBase & { readonly level: 'server'; readonly handle: Handler<Request> })
+  | (RouteBase & { readonly level: 'vhost'; readonly handle: Handler<VhostRequest> })
+  | (RouteBase & { readonly level: 'app'; readonly handle: Handler<AppRequest> })
+  | (RouteBase & { readonly level: 'stream'; readonly handle: Handler<StreamRequest> });
+
+/** A route that fits a path, with the raw text of its parameters. */
+export interface RouteMatch {
+  readonly route: Route;
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+interface CompiledRoute {
+  readonly route: Route;
+  readonly pattern: RegExp;
+}
+
+/** Finds routes by method and raw path. Earlier routes win. */
+export class RouteTable {
+  readonly #byShape = new Map<string, CompiledRoute[]>();
+
+  constructor(routes: readonly Route[]) {
+    for (const route of routes) {
+      const shape = shapeOf(route.method, route.path);
+      const compiled = { route, pattern: compilePattern(route.path) };
+      const list = this.#byShape.get(shape);
+      if (list === undefined) this.#byShape.set(shape, [compiled]);
+      else list.push(compiled);
+    }
+  }
+
+  find(method: string, path: string): RouteMatch | null {
+    for (const { route, pattern } of this.#byShape.get(shapeOf(method, path)) ?? []) {
+      const match = pattern.exec(path);
+      if (match !== null) return { route, parameters: match.groups ?? {} };
+    }
+    return null;
+  }
+}
+
+/** Parameters never hold a slash, so the number of slashes already tells most routes apart. */
+function shapeOf(method: string, path: string): string {
+  let slashes = 0;
+  for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) slashes += 1;
+  return `${method} ${slashes}`;
+}
+
+/** A colon in an application segment starts an action; in every other segment it is part of the name. */
+function compilePattern(path: string): RegExp {
+  const source = path.replace(/\{(\w+)\}/g, (_parameter, name: string) => `(?<${name}>${name === 'app' ? '[^/:]*' : '[^/]*'})`);
+  return new RegExp(`^${source}$`);
+}

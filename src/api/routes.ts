@@ -1,0 +1,27 @@
+import type { Route } from './route.ts';
+import { appRoutes } from './v1/apps.ts';
+import { certificateRoutes } from './v1/certificates.ts';
+import { internalsV1Routes } from './v1/internals.ts';
+import { laterRoutes } from './v1/later-issues.ts';
+import { outputProfileRoutes } from './v1/output-profiles.ts';
+import { statsV1Routes } from './v1/stats.ts';
+import { streamRoutes } from './v1/streams.ts';
+import { versionRoutes } from './v1/version.ts';
+import { vhostRoutes } from './v1/vhosts.ts';
+import { internalsV2Routes } from './v2/internals.ts';
+import { statsV2Routes } from './v2/stats.ts';
+
+/** Every route of the API; where two fit a path, the earlier wins. */
+export const routes: readonly Route[] = [
+  ...versionRoutes,
+  ...vhostRoutes,
+  ...certificateRoutes,
+  ...appRoutes,
+  ...outputProfileRoutes,
+  ...streamRoutes,
+  ...statsV1Routes,
+  ...internalsV1Routes,
+  ...statsV2Routes,
+  ...internalsV2Routes,
+  ...laterRoutes,
+];

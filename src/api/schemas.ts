@@ -1,0 +1,195 @@
+/** What answers hold, as schemas: the contract tests check every answer against them, OpenAPI is made of them. */
+import { Type } from '@sinclair/typebox';
+import { ProviderKind, PublisherKind, SourceType } from '../core/kinds.ts';
+
+const Timestamp = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}[+-]\\d\\d:\\d\\d$' });
+const Count = Type.Integer({ minimum: 0 });
+const closed = { additionalProperties: false };
+
+/** A virtual host; its members are described by the configuration reference. */
+export const VirtualHost = Type.Object({ name: Type.String(), host: Type.Object({}) });
+
+/** An output profile; its members are described by the configuration reference. */
+export const OutputProfile = Type.Object({
+  name: Type.String(),
+  outputStreamName: Type.String(),
+  encodes: Type.Optional(Type.Object({ audios: Type.Array(Type.Object({})), videos: Type.Array(Type.Object({})) })),
+});
+
+/** An application; its members are described by the configuration reference. */
+export const Application = Type.Object({
+  name: Type.String(),
+  type: Type.String(),
+  dynamic: Type.Optional(Type.Boolean()),
+  outputProfiles: Type.Optional(Type.Object({ outputProfile: Type.Optional(Type.Array(OutputProfile)) })),
+  providers: Type.Optional(Type.Object({})),
+  publishers: Type.Optional(Type.Object({})),
+});
+
+/** The request to pull a stream. */
+export const PullRequest = Type.Object({
+  name: Type.String(),
+  urls: Type.Array(Type.String(), { minItems: 1 }),
+  properties: Type.Optional(
+    Type.Object({
+      persistent: Type.Optional(Type.Boolean()),
+      noInputFailoverTimeoutMs: Type.Optional(Type.Integer()),
+      unusedStreamDeletionTimeoutMs: Type.Optional(Type.Integer()),
+      ignoreRtcpSRTimestamp: Type.Optional(Type.Boolean()),
+      relay: Type.Optional(Type.Boolean()),
+      retryCount: Type.Optional(Type.Integer()),
+    }),
+  ),
+});
+
+const Bitrates = { bitrate: Type.String(), bitrateAvg: Type.String(), bitrateConf: Type.String(), bitrateLatest: Type.String() };
+
+const VideoTrack = Type.Object(
+  {
+    ...Bitrates,
+    bypass: Type.Boolean(),
+    codec: Type.String(),
+    deltaFramesSinceLastKeyFrame: Count,
+    framerate: Type.Number(),
+    framerateAvg: Type.Number(),
+    framerateConf: Type.Number(),
+    framerateLatest: Type.Number(),
+    hasBframes: Type.Boolean(),
+    height: Count,
+    keyFrameInterval: Type.Number(),
+    keyFrameIntervalAvg: Type.Number(),
+    keyFrameIntervalConf: Type.Number(),
+    keyFrameIntervalLatest: Type.Number(),
+    maxHeight: Count,
+    maxWidth: Count,
+    width: Count,
+  },
+  closed,
+);
+
+const AudioTrack = Type.Object({ ...Bitrates, bypass: Type.Boolean(), channel: Count, codec: Type.String(), samplerate: Count }, closed);
+
+const TrackSchema = Type.Union([
+  Type.Object({ id: Type.Integer(), name: Type.String(), type: Type.Literal('Video'), video: VideoTrack }, closed),
+  Type.Object({ audio: AudioTrack, id: Type.Integer(), name: Type.String(), type: Type.Literal('Audio') }, closed),
+  Type.Object({ id: Type.Integer(), name: Type.String(), type: Type.Literal('Data') }, closed),
+]);
+
+const PlaylistSchema = Type.Object(
+  {
+    fileName: Type.String(),
+    name: Type.String(),
+    options: Type.Object(
+      { enableTsPackaging: Type.Boolean(), hlsChunklistPathDepth: Type.Integer(), webrtcAutoAbr: Type.Boolean() },
+      closed,
+    ),
+    renditions: Type.Array(
+      Type.Object(
+        { audioVariantName: Type.Optional(Type.String()), name: Type.String(), videoVariantName: Type.Optional(Type.String()) },
+        closed,
+      ),
+    ),
+  },
+  closed,
+);
+
+/** Information about a stream. */
+export const StreamInformation = Type.Object(
+  {
+    input: Type.Object(
+      {
+        createdTime: Timestamp,
+        sourceType: Type.Union(Object.values(SourceType).map((type) => Type.Literal(type))),
+        sourceUrl: Type.Optional(Type.String()),
+        tracks: Type.Array(TrackSchema),
+      },
+      closed,
+    ),
+    name: Type.String(),
+    outputs: Type.Array(
+      Type.Object({ name: Type.String(), playlists: Type.Array(PlaylistSchema), tracks: Type.Array(TrackSchema) }, closed),
+    ),
+  },
+  closed,
+);
+
+const PublisherConnections = Type.Object(countsOf(Object.values(PublisherKind)), closed);
+const ProviderConnections = Type.Object(countsOf(Object.values(ProviderKind)), closed);
+
+/** Version 1 statistics. */
+export const StatisticsV1Schema = Type.Object(
+  {
+    avgThroughputIn: Count,
+    avgThroughputOut: Count,
+    connections: PublisherConnections,
+    createdTime: Timestamp,
+    lastRecvTime: Timestamp,
+    lastSentTime: Timestamp,
+    lastThroughputIn: Count,
+    lastThroughputOut: Count,
+    lastUpdatedTime: Timestamp,
+    maxThroughputIn: Count,
+    maxThroughputOut: Count,
+    maxTotalConnectionTime: Timestamp,
+    maxTotalConnections: Count,
+    totalBytesIn: Count,
+    totalBytesOut: Count,
+    totalConnections: Count,
+  },
+  closed,
+);
+
+/** Version 2 statistics. */
+export const StatisticsV2Schema = Type.Object(
+  {
+    createdTime: Timestamp,
+    lastUpdatedTime: Timestamp,
+    providers: Type.Object(
+      {
+        avgThroughputIn: Count,
+        connections: ProviderConnections,
+        lastRecvTime: Timestamp,
+        lastThroughputIn: Count,
+        maxThroughputIn: Count,
+        totalBytesIn: Count,
+      },
+      closed,
+    ),
+    publishers: Type.Object(
+      {
+        avgThroughputOut: Count,
+        connections: PublisherConnections,
+        lastSentTime: Timestamp,
+        lastThroughputOut: Count,
+        maxThroughputOut: Count,
+        maxTotalConnectionTime: Timestamp,
+        maxTotalConnections: Count,
+        totalBytesOut: Count,
+        totalConnections: Count,
+      },
+      closed,
+    ),
+  },
+  closed,
+);
+
+/** State of one queue. */
+export const QueueStatusSchema = Type.Object(
+  {
+    avgWaitingTime: Count,
+    drop: Count,
+    id: Type.Integer(),
+    inputPerSecond: Count,
+    outputPerSecond: Count,
+    peak: Count,
+    size: Count,
+    threshold: Count,
+    type: Type.String(),
+    urn: Type.String(),
+  },
+  closed,
+);
+
+function countsOf<K extends string>(kinds: readonly K[]): Record<K, typeof Count> {
+  return Object.fromEntries(kinds.map((kind) => [kind, Count])) as Record<K, typeof Count>;
+}

@@ -1,0 +1,97 @@
+import { Type } from '@sinclair/typebox';
+import { applicationDefaults, mergePatch } from '../../config/index.ts';
+import type { Application as RunningApplication } from '../../core/application.ts';
+import type { ControlPlane } from '../control.ts';
+import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
+import { ApiError } from '../errors.ts';
+import { isJsonObject, memberOf, nameIn } from '../json/json-value.ts';
+import { changed, refusal, requireArray, requireObject, requireWritable } from '../refusals.ts';
+import type { Route } from '../route.ts';
+import { Application } from '../schemas.ts';
+
+/** Members that PATCH refuses, in the order they are looked for. */
+const FIXED_MEMBERS = ['name', 'dynamic', 'outputProfiles'] as const;
+
+export const appRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v1/vhosts/{vhost}/apps',
+    level: 'vhost',
+    summary: 'Names of all applications',
+    response: Type.Array(Type.String()),
+    handle: ({ vhost }) => ok([...vhost.applications.keys()]),
+  },
+  {
+    method: 'POST',
+    path: '/v1/vhosts/{vhost}/apps',
+    level: 'vhost',
+    summary: 'Create applications',
+    body: Type.Array(Application),
+    response: Application,
+    batch: true,
+    handle: async ({ control, vhost, body }) => {
+      requireWritable(vhost);
+      const items: BatchItem[] = [];
+      for (const definition of requireArray(body)) items.push(await createOne(control, vhost.name, definition));
+      return batch(items);
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/vhosts/{vhost}/apps/{app}',
+    level: 'app',
+    summary: 'An application',
+    response: Application,
+    handle: ({ app }) => ok(printed(app)),
+  },
+  {
+    method: 'PATCH',
+    path: '/v1/vhosts/{vhost}/apps/{app}',
+    level: 'app',
+    summary: 'Change an application; it restarts and all its sessions are closed',
+    body: Type.Partial(Application),
+    response: Application,
+    handle: async ({ control, vhost, app, body }) => {
+      requireWritable(vhost);
+      const patch = requireObject(body);
+      for (const member of FIXED_MEMBERS) {
+        if (memberOf(patch, member) !== undefined) throw new ApiError('APP_MEMBER_FIXED', member);
+      }
+      const restarted = control.changeApplication(vhost.name, app.name, (echo) => mergePatch(echo as Echo, patch));
+      return ok(printed(await changed(restarted, { vhost: vhost.name, app: app.name, failed: 'APP_CREATE_FAILED' })));
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/vhosts/{vhost}/apps/{app}',
+    level: 'app',
+    summary: 'Delete an application',
+    handle: async ({ control, vhost, app }) => {
+      requireWritable(vhost);
+      await changed(control.deleteApplication(vhost.name, app.name), { vhost: vhost.name, app: app.name, failed: 'APP_DELETE_FAILED' });
+      return acknowledge();
+    },
+  },
+];
+
+type Echo = Parameters<typeof mergePatch>[0];
+
+async function createOne(control: ControlPlane, vhost: string, given: unknown): Promise<BatchItem> {
+  try {
+    const app = await control.createApplication(vhost, withDefaults(given));
+    return batchSuccess(printed(app));
+  } catch (error) {
+    return batchFailure(refusal(error, { vhost, app: nameIn(given), failed: 'APP_CREATE_FAILED' }));
+  }
+}
+
+/** A member given as null stays without its default. */
+function withDefaults(given: unknown): unknown {
+  const nulls = isJsonObject(given) ? Object.entries(given).filter(([, value]) => value === null) : [];
+  return { ...(applicationDefaults(given) as object), ...Object.fromEntries(nulls) };
+}
+
+/** What was configured; no application is made from a template yet. */
+function printed(app: RunningApplication): object {
+  return { ...app.definition.echo, dynamic: false };
+}

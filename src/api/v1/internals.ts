@@ -1,0 +1,28 @@
+import { Type } from '@sinclair/typebox';
+import { queueStatuses } from '../../monitoring/queues.ts';
+import { ok } from '../envelope.ts';
+import type { Route } from '../route.ts';
+import { QueueStatusSchema } from '../schemas.ts';
+
+const ROOT = '/v1/stats/current/internals';
+const QUEUES = `${ROOT}/queues`;
+
+/** Aliases under which clients of version 1 find the internals. */
+export const internalsV1Routes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: ROOT,
+    level: 'server',
+    summary: 'Paths of the internals',
+    response: Type.Array(Type.String()),
+    handle: () => ok([QUEUES]),
+  },
+  {
+    method: 'GET',
+    path: QUEUES,
+    level: 'server',
+    summary: 'State of all internal queues',
+    response: Type.Array(QueueStatusSchema),
+    handle: ({ control }) => ok(queueStatuses(control.queueStatuses())),
+  },
+];

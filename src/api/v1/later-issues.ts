@@ -1,0 +1,54 @@
+/** Endpoints of the contract that a later issue builds: found, authorised and looked up like the others, then 501. */
+import { Type } from '@sinclair/typebox';
+import { ApiError } from '../errors.ts';
+import type { Method, Route } from '../route.ts';
+
+const APP = '/v1/vhosts/{vhost}/apps/{app}';
+const STREAM = `${APP}/streams/{stream}`;
+const STREAM_STATS = '/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}';
+
+const APP_ENDPOINTS: readonly (readonly [Method, string, string])[] = [
+  ['POST', `${APP}:startRecord`, 'recording'],
+  ['POST', `${APP}:stopRecord`, 'recording'],
+  ['POST', `${APP}:records`, 'recording'],
+  ['GET', `${APP}:records`, 'recording'],
+  ['POST', `${APP}:startPush`, 'push publishing'],
+  ['POST', `${APP}:stopPush`, 'push publishing'],
+  ['POST', `${APP}:pushes`, 'push publishing'],
+  ['GET', `${APP}:pushes`, 'push publishing'],
+  ['GET', `${APP}/scheduledChannels`, 'scheduled channels'],
+  ['POST', `${APP}/scheduledChannels`, 'scheduled channels'],
+  ['GET', `${APP}/scheduledChannels/{channel}`, 'scheduled channels'],
+  ['PATCH', `${APP}/scheduledChannels/{channel}`, 'scheduled channels'],
+  ['DELETE', `${APP}/scheduledChannels/{channel}`, 'scheduled channels'],
+  ['GET', `${APP}/multiplexChannels`, 'multiplex channels'],
+  ['POST', `${APP}/multiplexChannels`, 'multiplex channels'],
+  ['GET', `${APP}/multiplexChannels/{channel}`, 'multiplex channels'],
+  ['DELETE', `${APP}/multiplexChannels/{channel}`, 'multiplex channels'],
+];
+
+const STREAM_ENDPOINTS: readonly (readonly [Method, string, string])[] = [
+  ['POST', `${STREAM}:hlsDumps`, 'HLS dump'],
+  ['POST', `${STREAM}:startHlsDump`, 'HLS dump'],
+  ['POST', `${STREAM}:stopHlsDump`, 'HLS dump'],
+  ['POST', `${STREAM}:sendEvent`, 'events'],
+  ['POST', `${STREAM}:sendEvents`, 'events'],
+  ['POST', `${STREAM}:concludeHlsLive`, 'conclusion of a live playlist'],
+  ['POST', `${STREAM}:sendSubtitles`, 'subtitles'],
+  ['GET', `${STREAM}/sessions`, 'sessions'],
+  ['DELETE', `${STREAM}/sessions/{session}`, 'sessions'],
+  ['GET', `${STREAM_STATS}/sessions/{session}`, 'session statistics'],
+];
+
+export const laterRoutes: readonly Route[] = [
+  ...APP_ENDPOINTS.map((endpoint): Route => ({ ...describe(endpoint), level: 'app' })),
+  ...STREAM_ENDPOINTS.map((endpoint): Route => ({ ...describe(endpoint), level: 'stream' })),
+];
+
+function describe([method, path, what]: readonly [Method, string, string]) {
+  const handle = (): never => {
+    throw new ApiError('NOT_IMPLEMENTED', what);
+  };
+  const hasBody = method === 'POST' || method === 'PATCH';
+  return { method, path, summary: `Not implemented: ${what}`, handle, ...(hasBody && { body: Type.Unknown() }) };
+}

@@ -1,0 +1,138 @@
+import { Type } from '@sinclair/typebox';
+import type { Application } from '../../core/application.ts';
+import type { JsonObject } from '../../core/definition.ts';
+import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
+import { ApiError } from '../errors.ts';
+import { isJsonObject, memberOf, nameIn } from '../json/json-value.ts';
+import { changed, requireArray, requireObject, requireWritable } from '../refusals.ts';
+import type { AppRequest, Route } from '../route.ts';
+import { OutputProfile } from '../schemas.ts';
+
+const COLLECTION = '/v1/vhosts/{vhost}/apps/{app}/outputProfiles';
+const ITEM = `${COLLECTION}/{profile}`;
+
+export const outputProfileRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: COLLECTION,
+    level: 'app',
+    summary: 'Names of all output profiles',
+    response: Type.Array(Type.String()),
+    handle: ({ app }) => ok(profilesIn(app.definition.echo).map(nameIn)),
+  },
+  {
+    method: 'POST',
+    path: COLLECTION,
+    level: 'app',
+    summary: 'Create output profiles; the application restarts',
+    body: Type.Array(OutputProfile),
+    response: OutputProfile,
+    batch: true,
+    handle: createProfiles,
+  },
+  {
+    method: 'GET',
+    path: ITEM,
+    level: 'app',
+    summary: 'An output profile',
+    response: OutputProfile,
+    handle: (request) => {
+      const profiles = profilesIn(request.app.definition.echo);
+      return ok(profiles[indexOfNamed(profiles, request)]);
+    },
+  },
+  {
+    method: 'PATCH',
+    path: ITEM,
+    level: 'app',
+    summary: 'Replace an output profile, except for its name; the application restarts',
+    body: Type.Partial(OutputProfile),
+    response: OutputProfile,
+    handle: replaceProfile,
+  },
+  {
+    method: 'DELETE',
+    path: ITEM,
+    level: 'app',
+    summary: 'Delete an output profile; the application restarts',
+    handle: async (request) => {
+      requireWritable(request.vhost);
+      await restart(request, (profiles) => profiles.toSpliced(indexOfNamed(profiles, request), 1));
+      return acknowledge();
+    },
+  },
+];
+
+async function createProfiles(request: AppRequest) {
+  requireWritable(request.vhost);
+  const candidates = requireArray(request.body).map(requireProfile);
+  const results: (string | ApiError)[] = [];
+  const app = await restart(request, (present) => {
+    const profiles = [...present];
+    for (const candidate of candidates) {
+      const name = nameIn(candidate);
+      const taken = profiles.some((profile) => nameIn(profile) === name);
+      results.push(taken ? new ApiError('PROFILE_EXISTS', name) : name);
+      if (!taken) profiles.push(candidate);
+    }
+    return profiles;
+  });
+  const stored = profilesIn(app.definition.echo);
+  return batch(results.map((result) => (result instanceof ApiError ? batchFailure(result) : created(stored, result))));
+}
+
+function created(stored: readonly unknown[], name: string): BatchItem {
+  return batchSuccess(stored.find((profile) => nameIn(profile) === name));
+}
+
+async function replaceProfile(request: AppRequest) {
+  requireWritable(request.vhost);
+  const profiles = profilesIn(request.app.definition.echo);
+  const index = indexOfNamed(profiles, request);
+  const replacement = requireObject(request.body);
+  const named = Object.keys(replacement).find((key) => key.toLowerCase() === 'name');
+  if (named !== undefined) throw new ApiError('PROFILE_NAME_FIXED', named);
+  const name = request.parameter('profile');
+  const app = await restart(request, (present) => present.with(indexOfNamed(present, request), { ...replacement, name }));
+  return ok(profilesIn(app.definition.echo)[index]);
+}
+
+/** Restarts the application with what `change` makes of its profiles. */
+function restart({ control, vhost, app }: AppRequest, change: (profiles: readonly unknown[]) => unknown[]): Promise<Application> {
+  const restarted = control.changeApplication(vhost.name, app.name, (echo) => {
+    const container = memberOf(echo, 'outputProfiles');
+    return { ...echo, outputProfiles: { ...(isJsonObject(container) ? container : {}), outputProfile: change(profilesIn(echo)) } };
+  });
+  return changed(restarted, { vhost: vhost.name, app: app.name, failed: 'APP_CREATE_FAILED', invalid: 'PROFILE_CONFIG_INVALID' });
+}
+
+function profilesIn(application: JsonObject): readonly unknown[] {
+  const profiles = memberOf(memberOf(application, 'outputProfiles'), 'outputProfile');
+  return Array.isArray(profiles) ? profiles : [];
+}
+
+/** Place of the profile that the path names. */
+function indexOfNamed(profiles: readonly unknown[], { vhost, app, parameter }: AppRequest): number {
+  const name = parameter('profile');
+  const index = profiles.findIndex((profile) => nameIn(profile) === name);
+  if (index < 0) throw new ApiError('PROFILE_NOT_FOUND', vhost.name, app.name, name);
+  return index;
+}
+
+/** Checks the members this endpoint insists on; any fault refuses the whole request. */
+function requireProfile(candidate: unknown): unknown {
+  const name = memberOf(candidate, 'name');
+  const outputStreamName = memberOf(candidate, 'outputStreamName');
+  const encodes = memberOf(candidate, 'encodes');
+  if (name === undefined || outputStreamName === undefined || encodes === undefined) throw new ApiError('PROFILE_MEMBERS_MISSING');
+  if (typeof name !== 'string' || typeof outputStreamName !== 'string' || !isJsonObject(encodes)) {
+    throw new ApiError('PROFILE_MEMBERS_WRONG');
+  }
+  const videos = memberOf(encodes, 'videos');
+  const audios = memberOf(encodes, 'audios');
+  if (videos === undefined && audios === undefined) throw new ApiError('PROFILE_ENCODES_MISSING');
+  if (videos !== undefined && !Array.isArray(videos)) throw new ApiError('PROFILE_VIDEOS_WRONG');
+  if (audios !== undefined && !Array.isArray(audios)) throw new ApiError('PROFILE_AUDIOS_WRONG');
+  if ((videos?.length ?? 0) + (audios?.length ?? 0) === 0) throw new ApiError('PROFILE_ENCODES_EMPTY');
+  return candidate;
+}

@@ -1,0 +1,16 @@
+import { Type } from '@sinclair/typebox';
+import { ok } from '../envelope.ts';
+import type { Route } from '../route.ts';
+
+const Version = Type.Object({ gitVersion: Type.String(), version: Type.String() });
+
+export const versionRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v1/version',
+    level: 'server',
+    summary: 'Version of the server',
+    response: Version,
+    handle: ({ server }) => ok({ gitVersion: server.gitVersion, version: server.version }),
+  },
+];

@@ -1,0 +1,60 @@
+import { Type } from '@sinclair/typebox';
+import type { ControlPlane } from '../control.ts';
+import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
+import { nameIn } from '../json/json-value.ts';
+import { changed, refusal, requireArray, requireWritable } from '../refusals.ts';
+import type { Route } from '../route.ts';
+import { VirtualHost } from '../schemas.ts';
+
+export const vhostRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v1/vhosts',
+    level: 'server',
+    summary: 'Names of all virtual hosts',
+    response: Type.Array(Type.String()),
+    handle: ({ control }) => ok(control.virtualHosts.map(({ name }) => name)),
+  },
+  {
+    method: 'POST',
+    path: '/v1/vhosts',
+    level: 'server',
+    summary: 'Create virtual hosts',
+    body: Type.Array(VirtualHost),
+    response: VirtualHost,
+    batch: true,
+    handle: async ({ control, body }) => {
+      const items: BatchItem[] = [];
+      for (const definition of requireArray(body)) items.push(await createOne(control, definition));
+      return batch(items);
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/vhosts/{vhost}',
+    level: 'vhost',
+    summary: 'A virtual host',
+    response: VirtualHost,
+    handle: ({ vhost }) => ok(vhost.definition.echo),
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/vhosts/{vhost}',
+    level: 'vhost',
+    summary: 'Delete a virtual host and everything in it',
+    handle: async ({ control, vhost }) => {
+      requireWritable(vhost);
+      await changed(control.deleteVirtualHost(vhost.name), { vhost: vhost.name, app: '', failed: 'VHOST_DELETE_FAILED' });
+      return acknowledge();
+    },
+  },
+];
+
+async function createOne(control: ControlPlane, definition: unknown): Promise<BatchItem> {
+  try {
+    const vhost = await control.createVirtualHost(definition);
+    return batchSuccess(vhost.definition.echo);
+  } catch (error) {
+    return batchFailure(refusal(error, { vhost: nameIn(definition), app: '', failed: 'INTERNAL' }));
+  }
+}

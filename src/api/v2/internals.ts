@@ -1,0 +1,26 @@
+import { Type } from '@sinclair/typebox';
+import { queueStatuses } from '../../monitoring/queues.ts';
+import { ok } from '../envelope.ts';
+import { ApiError } from '../errors.ts';
+import type { Route } from '../route.ts';
+import { QueueStatusSchema } from '../schemas.ts';
+
+export const internalsV2Routes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v2/internals/queues',
+    level: 'server',
+    summary: 'State of all internal queues',
+    response: Type.Array(QueueStatusSchema),
+    handle: ({ control }) => ok(queueStatuses(control.queueStatuses())),
+  },
+  {
+    method: 'GET',
+    path: '/v2/internals/codecs',
+    level: 'server',
+    summary: 'Codecs and hardware modules',
+    handle: () => {
+      throw new ApiError('NOT_IMPLEMENTED', 'codec status');
+    },
+  },
+];

@@ -1,0 +1,58 @@
+/** Schemas compiled for reading: every member with its names in JSON and XML. */
+import { OptionalKind, type TObject, type TSchema } from '@sinclair/typebox';
+import { type FieldNotes, notesOf } from './schema/field.ts';
+
+export interface Field {
+  readonly key: string;
+  readonly schema: TSchema;
+  readonly notes: FieldNotes;
+  /** Accepted keys; the first is the usual one. */
+  readonly jsonKeys: readonly string[];
+  readonly xmlNames: readonly string[];
+  readonly shape: 'leaf' | 'object' | 'list';
+  /** Lists only: what an item is. */
+  readonly items?: { readonly schema: TSchema; readonly shape: 'leaf' | 'object' };
+  /** Lists with a container of their own: names of an item inside it. */
+  readonly flatten?: { readonly jsonKey: string; readonly xmlName: string };
+  readonly required: boolean;
+}
+
+const plans = new WeakMap<TSchema, readonly Field[]>();
+
+/** The members of an object schema in the order they are read. */
+export function fieldsOf(schema: TSchema): readonly Field[] {
+  let fields = plans.get(schema);
+  if (fields === undefined) {
+    fields = Object.entries((schema as TObject).properties).map(([key, member]) => compile(key, member));
+    plans.set(schema, fields);
+  }
+  return fields;
+}
+
+/** `outputStreamName` → `OutputStreamName`. */
+export function elementName(key: string): string {
+  return key.charAt(0).toUpperCase() + key.slice(1);
+}
+
+function compile(key: string, schema: TSchema): Field {
+  const notes = notesOf(schema);
+  const aliases = notes.aliases ?? [];
+  const items = shapeOf(schema) === 'list' ? (schema['items'] as TSchema) : undefined;
+  const itemNotes = items === undefined ? {} : notesOf(items);
+  return {
+    key,
+    schema,
+    notes,
+    jsonKeys: [key, ...aliases],
+    xmlNames: [notes.xml ?? elementName(key), ...aliases.map(elementName)],
+    shape: shapeOf(schema),
+    ...(items === undefined ? {} : { items: { schema: items, shape: shapeOf(items) === 'object' ? 'object' : 'leaf' } }),
+    ...(notes.flatten === undefined ? {} : { flatten: { jsonKey: notes.flatten, xmlName: itemNotes.xml ?? elementName(notes.flatten) } }),
+    required: schema.default === undefined && !(OptionalKind in schema),
+  };
+}
+
+function shapeOf(schema: TSchema): Field['shape'] {
+  if (schema['type'] === 'object') return 'object';
+  return schema['type'] === 'array' ? 'list' : 'leaf';
+}

@@ -1,0 +1,96 @@
+/** Resources as the API gives them: JSON bodies to typed trees and echoes. */
+import type { TSchema } from '@sinclair/typebox';
+import { JsonSource } from './json-source.ts';
+import { type MacroSource, processMacros } from './macros.ts';
+import { ConfigError } from './problem.ts';
+import { type Echo, type EchoObject, readObject } from './reader.ts';
+import { type ApplicationConfig, ApplicationSchema } from './schema/application.ts';
+import { type OutputProfileConfig, OutputProfileSchema } from './schema/output-profile.ts';
+import { type VirtualHostConfig, VirtualHostSchema } from './schema/virtual-host.ts';
+import type { Reading } from './source.ts';
+
+/** A resource: `typed` is what the server works with, `echo` what GET answers show. */
+export interface Resource<T> {
+  readonly typed: T;
+  readonly echo: EchoObject;
+}
+
+/** A virtual host and its applications; `echo` shows none of them. */
+export interface VirtualHostResource extends Resource<VirtualHostConfig> {
+  readonly applications: readonly Resource<ApplicationConfig>[];
+}
+
+export interface ReadOptions {
+  /** Default: those of the running process. */
+  readonly macros?: MacroSource;
+  /** Where relative paths start; default: they stay as written. */
+  readonly directory?: string;
+}
+
+/** Reads a virtual host. Throws `ConfigError`. */
+export function readVirtualHost(json: unknown, options: ReadOptions = {}): VirtualHostResource {
+  return withApplications(read<VirtualHostConfig>(VirtualHostSchema, json, 'virtualHost', options));
+}
+
+/** Reads an application, without filling in what `applicationDefaults` does. Throws `ConfigError`. */
+export function readApplication(json: unknown, options: ReadOptions = {}): Resource<ApplicationConfig> {
+  const application = read<ApplicationConfig>(ApplicationSchema, json, 'application', options);
+  if (application.typed.name === '*') {
+    throw new ConfigError('application.name must not be "*": templates can only be declared in the configuration file', {
+      path: 'application.name',
+    });
+  }
+  return application;
+}
+
+/** Reads an output profile. Throws `ConfigError`. */
+export function readOutputProfile(json: unknown, options: ReadOptions = {}): Resource<OutputProfileConfig> {
+  return read<OutputProfileConfig>(OutputProfileSchema, json, 'outputProfile', options);
+}
+
+/** Separates the echoes of the applications from that of their virtual host. */
+export function withApplications(host: Resource<VirtualHostConfig>): VirtualHostResource {
+  const { applications: echoes = [], ...echo } = host.echo;
+  const applications = host.typed.applications.map((typed, index) => ({ typed, echo: ((echoes as Echo[])[index] ?? {}) as EchoObject }));
+  return { typed: host.typed, echo, applications };
+}
+
+function read<T>(schema: TSchema, json: unknown, label: string, options: ReadOptions): Resource<T> {
+  const reading: Reading = { errors: [], warnings: [], ...readingOptions(options) };
+  const root = typeof json === 'object' && json !== null && !Array.isArray(json) ? json : {};
+  const { typed, echo } = readObject(schema, new JsonSource(root, label, label, reading), reading);
+  const [first] = reading.errors;
+  if (first !== undefined) throw first;
+  return { typed: typed as T, echo };
+}
+
+/** The part of a `Reading` that options decide. */
+export function readingOptions(options: ReadOptions): Pick<Reading, 'macros' | 'directory'> {
+  const macros = options.macros ?? processMacros();
+  return options.directory === undefined ? { macros } : { macros, directory: options.directory };
+}
+
+const DEFAULT_PROVIDERS = { ovt: {}, rtmp: {}, rtspPull: {}, srt: {}, webrtc: {} };
+const DEFAULT_PUBLISHERS = { llhls: {}, ovt: {}, webrtc: {} };
+
+function defaultAudio(codec: string) {
+  return { name: codec, codec, bitrate: 128_000, samplerate: 48_000, channel: 2, bypassIfMatch: { codec: 'eq' } };
+}
+
+function defaultOutputProfiles() {
+  const encodes = { videos: [{ name: 'bypass_video', bypass: true }], audios: [defaultAudio('opus'), defaultAudio('aac')] };
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a macro of the configuration
+  return { outputProfile: [{ name: 'default', outputStreamName: '${OriginStreamName}', encodes }] };
+}
+
+/** Fills in what an application created through the API gets when its body says nothing about it. */
+export function applicationDefaults(json: unknown): unknown {
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) return json;
+  const given = Object.fromEntries(Object.entries(json).filter(([, value]) => value !== null));
+  return {
+    providers: structuredClone(DEFAULT_PROVIDERS),
+    publishers: structuredClone(DEFAULT_PUBLISHERS),
+    outputProfiles: defaultOutputProfiles(),
+    ...given,
+  };
+}

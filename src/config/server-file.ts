@@ -1,0 +1,85 @@
+/** `Server.xml` and the files it includes to the typed tree of the server. */
+import { globSync, readFileSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ConfigError, ConfigErrors, type ConfigWarning } from './problem.ts';
+import { type Echo, type EchoObject, readObject } from './reader.ts';
+import { type ReadOptions, readingOptions, type VirtualHostResource, withApplications } from './resources.ts';
+import { type ServerConfig, ServerSchema } from './schema/server.ts';
+import type { Reading } from './source.ts';
+import { parseXml, type XmlElement } from './xml.ts';
+import { XmlSource } from './xml-source.ts';
+
+export interface LoadedServer {
+  readonly config: ServerConfig;
+  /** In the order of the file. */
+  readonly virtualHosts: readonly VirtualHostResource[];
+  readonly warnings: readonly ConfigWarning[];
+}
+
+const MAX_FILE_BYTES = 16 * 1024 * 1024;
+
+/** The configuration file that comes with the package. */
+export const defaultServerFile: string = fileURLToPath(new URL('../../conf/Server.xml', import.meta.url));
+
+/** Text of the configuration that is used when there is no file. */
+export function defaultServerXml(): string {
+  return readFileSync(defaultServerFile, 'utf8');
+}
+
+/**
+ * Loads a configuration file. Relative paths in it start at its directory unless `options` says otherwise.
+ * Throws `ConfigErrors` with everything that is wrong.
+ */
+export function loadServerConfig(file: string, options: ReadOptions = {}): LoadedServer {
+  return parseServerConfig(readText(file), file, { directory: dirname(resolve(file)), ...options });
+}
+
+/** Like `loadServerConfig`, for a text; `file` is its name in messages and where includes start. */
+export function parseServerConfig(xml: string, file: string, options: ReadOptions = {}): LoadedServer {
+  const reading: Reading = { errors: [], warnings: [], ...readingOptions(options) };
+  const root = orThrow(() => parseXml(xml, file));
+  if (root.name !== 'Server') {
+    throw new ConfigErrors([
+      new ConfigError(`The root element must be <Server>, but is <${root.name}>`, { path: root.name, file, line: root.line }),
+    ]);
+  }
+  const { typed, echo } = readObject(ServerSchema, new XmlSource(root, 'Server', { reading, include: includeFiles }), reading);
+  if (reading.errors.length > 0) throw new ConfigErrors(reading.errors, reading.warnings);
+  const config = typed as ServerConfig;
+  const echoes = echo['virtualHosts'] as Echo[] | undefined;
+  const virtualHosts = config.virtualHosts.map((host, index) =>
+    withApplications({ typed: host, echo: (echoes?.[index] ?? {}) as EchoObject }),
+  );
+  return { config, virtualHosts, warnings: reading.warnings };
+}
+
+function orThrow<T>(action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    throw error instanceof ConfigError ? new ConfigErrors([error]) : error;
+  }
+}
+
+function readText(file: string): string {
+  try {
+    if (statSync(file).size > MAX_FILE_BYTES) throw new Error(`it is larger than ${MAX_FILE_BYTES} bytes`);
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ConfigErrors([new ConfigError(`The file cannot be read: ${reason}`, { path: '', file })]);
+  }
+}
+
+function includeFiles(pattern: string, from: XmlElement): readonly XmlElement[] {
+  const files = globSync(pattern, { cwd: dirname(resolve(from.file)) }).sort();
+  return files.map((name) => {
+    const file = resolve(dirname(resolve(from.file)), name);
+    try {
+      return parseXml(readText(file), file);
+    } catch (error) {
+      throw error instanceof ConfigErrors ? (error.errors[0] ?? error) : error;
+    }
+  });
+}

@@ -1,0 +1,48 @@
+/** What the reader sees of its input, be it XML or JSON. */
+import type { Field } from './field-plan.ts';
+import type { MacroSource } from './macros.ts';
+import type { ConfigError, ConfigWarning, Place } from './problem.ts';
+
+export type Scalar = string | number | boolean;
+
+/** Collects what is wrong while reading goes on. */
+export interface Reading {
+  readonly errors: ConfigError[];
+  readonly warnings: ConfigWarning[];
+  readonly macros: MacroSource;
+  /** Start of relative paths; absent leaves them as written. */
+  readonly directory?: string;
+}
+
+/** A member that was found: the key under which it is echoed, and its value. */
+export interface Found {
+  readonly key: string;
+  readonly source: Source;
+}
+
+/** A list that was found; `container` is an element or object around the items that has none. */
+export interface FoundList {
+  readonly key: string;
+  readonly items: readonly Source[];
+  /** The echo is `{}`: there was a container, but no list in it. */
+  readonly bare: boolean;
+}
+
+/** One value of the input. */
+export interface Source {
+  readonly place: Place;
+  /** Start of the reference's error texts for members of this value. */
+  readonly label: string;
+  /** True where a text is asked for strictly (JSON); false where an existing file must still load (XML). */
+  readonly strict: boolean;
+  /** The value of a leaf, or undefined when this is none. */
+  scalar(): Scalar | undefined;
+  /** Checks that this can be read as an object with `fields`; reports and returns false when not. */
+  open(fields: readonly Field[]): boolean;
+  member(field: Field): Found | undefined;
+  list(field: Field): FoundList | undefined;
+  /** Reports the members that are not among `fields`. */
+  reportUnknown(fields: readonly Field[]): void;
+  /** Where a member is, for errors about one that is absent. */
+  placeOf(field: Field): { readonly place: Place; readonly label: string };
+}

@@ -1,0 +1,21 @@
+import type { QueueStatus } from '../util/bounded-queue.ts';
+
+/** Serialises queue states for `/v2/internals/queues`, by id. */
+export function queueStatuses(statuses: Iterable<QueueStatus>): QueueStatus[] {
+  return Array.from(statuses, queueStatus).sort((a, b) => a.id - b.id);
+}
+
+function queueStatus(status: QueueStatus): QueueStatus {
+  return {
+    avgWaitingTime: status.avgWaitingTime,
+    drop: status.drop,
+    id: status.id,
+    inputPerSecond: status.inputPerSecond,
+    outputPerSecond: status.outputPerSecond,
+    peak: status.peak,
+    size: status.size,
+    threshold: status.threshold,
+    type: status.type,
+    urn: status.urn,
+  };
+}

@@ -1,0 +1,136 @@
+import type { SourceType } from '../core/kinds.ts';
+import type { Playlist, PlaylistRendition } from '../core/playlist.ts';
+import type { TrackFigures } from '../core/publishing.ts';
+import type { AudioTrack, Track, VideoTrack } from '../media/track.ts';
+import { Real } from './real.ts';
+import { formatTimestamp } from './timestamp.ts';
+
+/** Measured figures of a track, with the largest picture seen (0 for audio). */
+export interface MeasuredTrack extends TrackFigures {
+  readonly maxWidth: number;
+  readonly maxHeight: number;
+}
+
+/** What an output of a stream tells about itself. */
+export interface OutputFigures {
+  readonly name: string;
+  readonly tracks: readonly Track[];
+  readonly playlists: readonly Playlist[];
+  figures(trackId: number): MeasuredTrack;
+}
+
+/** What an inbound stream tells about itself. */
+export interface StreamFigures {
+  readonly name: string;
+  /** Wall clock, ms since the epoch. */
+  readonly createdAt: number;
+  readonly sourceType: SourceType;
+  /** Empty when the source has no address. */
+  readonly sourceUrl: string;
+  readonly tracks: readonly Track[];
+  readonly outputs: Iterable<OutputFigures>;
+  figures(trackId: number): MeasuredTrack;
+}
+
+const TYPE_WORDS = { video: 'Video', audio: 'Audio', data: 'Data' } as const satisfies Record<Track['type'], string>;
+
+/** Serialises a stream as `GET …/streams/{stream}` prints it. */
+export function streamInformation(stream: StreamFigures) {
+  return {
+    input: {
+      createdTime: formatTimestamp(stream.createdAt),
+      sourceType: stream.sourceType,
+      ...(stream.sourceUrl !== '' && { sourceUrl: stream.sourceUrl }),
+      tracks: tracksInformation(stream),
+    },
+    name: stream.name,
+    outputs: Array.from(stream.outputs, (output) => ({
+      name: output.name,
+      playlists: playlistsInformation(output.playlists),
+      tracks: tracksInformation(output),
+    })),
+  };
+}
+
+function tracksInformation(owner: { readonly tracks: readonly Track[]; figures(trackId: number): MeasuredTrack }) {
+  return [...owner.tracks].sort((a, b) => a.id - b.id).map((track) => trackInformation(track, owner.figures(track.id)));
+}
+
+function trackInformation(track: Track, figures: MeasuredTrack) {
+  const common = {
+    id: track.id,
+    name: track.variantName === '' ? TYPE_WORDS[track.type] : track.variantName,
+    type: TYPE_WORDS[track.type],
+  };
+  switch (track.type) {
+    case 'video':
+      return { ...common, video: videoInformation(track, figures) };
+    case 'audio':
+      return { audio: audioInformation(track, figures), ...common };
+    case 'data':
+      return common;
+  }
+}
+
+/** Bit rates are strings in this API. */
+function bitrates(track: Track, figures: TrackFigures) {
+  return {
+    bitrate: String(track.bitrateConf > 0 ? track.bitrateConf : figures.bitrateAvg),
+    bitrateAvg: String(figures.bitrateAvg),
+    bitrateConf: String(track.bitrateConf),
+    bitrateLatest: String(figures.bitrateLatest),
+    bypass: track.bypass,
+  };
+}
+
+function videoInformation(track: VideoTrack, figures: MeasuredTrack) {
+  return {
+    ...bitrates(track, figures),
+    codec: track.codec,
+    deltaFramesSinceLastKeyFrame: figures.deltaFramesSinceLastKeyFrame,
+    framerate: new Real(track.framerateConf > 0 ? track.framerateConf : figures.framerateAvg),
+    framerateAvg: new Real(figures.framerateAvg),
+    framerateConf: new Real(track.framerateConf),
+    framerateLatest: new Real(figures.framerateLatest),
+    hasBframes: figures.hasBframes,
+    height: track.height,
+    keyFrameInterval: new Real(figures.keyFrameIntervalAvg),
+    keyFrameIntervalAvg: new Real(figures.keyFrameIntervalAvg),
+    keyFrameIntervalConf: new Real(0),
+    keyFrameIntervalLatest: new Real(figures.keyFrameIntervalLatest),
+    maxHeight: Math.max(figures.maxHeight, track.height),
+    maxWidth: Math.max(figures.maxWidth, track.width),
+    width: track.width,
+  };
+}
+
+function audioInformation(track: AudioTrack, figures: MeasuredTrack) {
+  return { ...bitrates(track, figures), channel: track.channels, codec: track.codec, samplerate: track.sampleRate };
+}
+
+function playlistsInformation(playlists: readonly Playlist[]) {
+  return [...playlists].sort(byFileName).map((playlist) => ({
+    fileName: playlist.fileName,
+    name: playlist.name,
+    options: {
+      enableTsPackaging: playlist.options.enableTsPackaging,
+      hlsChunklistPathDepth: playlist.options.hlsChunklistPathDepth,
+      webrtcAutoAbr: playlist.options.webrtcAutoAbr,
+    },
+    renditions: playlist.renditions.map(renditionInformation),
+  }));
+}
+
+function byFileName(a: Playlist, b: Playlist): number {
+  if (a.fileName === b.fileName) return 0;
+  return a.fileName < b.fileName ? -1 : 1;
+}
+
+/** A rendition without video (or audio) has no variant name for it. */
+function renditionInformation(rendition: PlaylistRendition) {
+  return {
+    ...(rendition.audioVariantName !== '' && { audioVariantName: rendition.audioVariantName }),
+    name: rendition.name,
+    ...(rendition.videoVariantName !== '' && { videoVariantName: rendition.videoVariantName }),
+  };
+}

@@ -1,0 +1,276 @@
+/** Reassembles messages from a chunk stream (RTMP 1.0 §5.3). */
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { DEFAULT_CHUNK_SIZE, MAX_MESSAGE_LENGTH, MessageType, type RtmpMessage } from './message.ts';
+
+/*
+ * Basic header                Message header, by fmt
+ *  0 1 2 3 4 5 6 7            0: timestamp(3) length(3) type(1) stream(4, little-endian)
+ * +-+-+-+-+-+-+-+-+           1: delta(3)     length(3) type(1)
+ * |fmt|  cs id    | (1..3)    2: delta(3)
+ * +-+-+-+-+-+-+-+-+           3: nothing
+ * then 4 bytes extended timestamp when the 3-byte field was 0xffffff
+ */
+const MESSAGE_HEADER_LENGTH = [11, 7, 3, 0] as const;
+const LONGEST_HEADER = 3 + 11 + 4;
+const EXTENDED_TIMESTAMP = 0xff_ffff;
+const EXTENDED_TIMESTAMP_LENGTH = 4;
+
+/** What a peer may make a reader hold. */
+export interface ChunkReaderLimits {
+  /** Largest audio, video or aggregate message, bytes. */
+  readonly mediaBytes: number;
+  /** Largest message of any other type, bytes. */
+  readonly controlBytes: number;
+  /** Bytes of all unfinished messages together, as their headers announce them. */
+  readonly pendingBytes: number;
+  /** Distinct chunk streams. */
+  readonly chunkStreams: number;
+}
+
+export const DEFAULT_CHUNK_READER_LIMITS: ChunkReaderLimits = {
+  mediaBytes: MAX_MESSAGE_LENGTH,
+  controlBytes: 262_144,
+  pendingBytes: 2 * MAX_MESSAGE_LENGTH,
+  chunkStreams: 64,
+};
+
+interface ChunkStream {
+  readonly id: number;
+  timestamp: number;
+  /** The last timestamp field (absolute or delta): what a type 3 header repeats. */
+  timestampField: number;
+  extended: boolean;
+  length: number;
+  typeId: number;
+  streamId: number;
+  /** Null between messages. */
+  payload: Buffer | null;
+  received: number;
+}
+
+/**
+ * Turns bytes, cut anywhere, into messages. Each message is copied once, into a buffer of exactly its
+ * size that nobody else holds. Throws `ProtocolError`; after that the reader must not be used again.
+ */
+export class ChunkReader {
+  /** Unfinished messages given up: aborted by the peer or cut off by a new header. */
+  discarded = 0;
+  readonly #onMessage: (message: RtmpMessage) => void;
+  readonly #streams = new Map<number, ChunkStream>();
+  readonly #header = Buffer.alloc(LONGEST_HEADER);
+  #limits: ChunkReaderLimits;
+  #headerLength = 0;
+  #chunkSize = DEFAULT_CHUNK_SIZE;
+  #current: ChunkStream | null = null;
+  #chunkRemaining = 0;
+  #pendingBytes = 0;
+
+  constructor(options: { onMessage: (message: RtmpMessage) => void; limits?: ChunkReaderLimits }) {
+    this.#onMessage = options.onMessage;
+    this.#limits = options.limits ?? DEFAULT_CHUNK_READER_LIMITS;
+  }
+
+  /** Chunk size the peer writes with. */
+  get chunkSize(): number {
+    return this.#chunkSize;
+  }
+
+  /** Announced bytes of messages that are not complete yet. */
+  get pendingBytes(): number {
+    return this.#pendingBytes;
+  }
+
+  /** Applies the peer's SetChunkSize. Sizes above the longest message are the same as that. */
+  setChunkSize(size: number): void {
+    if (size < 1 || size > 0x7fff_ffff) throw new ProtocolError('RTMP_CHUNK_SIZE', `chunk size must be 1..2147483647, got ${size}`);
+    this.#chunkSize = Math.min(size, MAX_MESSAGE_LENGTH);
+  }
+
+  /** Replaces the limits, for messages that start from now on. */
+  setLimits(limits: ChunkReaderLimits): void {
+    this.#limits = limits;
+  }
+
+  /** Forgets what came so far of the unfinished message on a chunk stream (Abort Message). */
+  abort(chunkStreamId: number): void {
+    const stream = this.#streams.get(chunkStreamId);
+    if (stream !== undefined) this.#discard(stream);
+  }
+
+  /** Takes received bytes; calls `onMessage` for every message they complete. `data` is not kept. */
+  push(data: Buffer): void {
+    let offset = 0;
+    while (offset < data.length) {
+      offset = this.#current === null ? this.#readHeader(data, offset) : this.#readPayload(this.#current, data, offset);
+    }
+  }
+
+  #readPayload(stream: ChunkStream, data: Buffer, offset: number): number {
+    const payload = stream.payload;
+    if (payload === null) throw new Error('a chunk without a message');
+    const end = Math.min(data.length, offset + this.#chunkRemaining);
+    data.copy(payload, stream.received, offset, end);
+    stream.received += end - offset;
+    this.#chunkRemaining -= end - offset;
+    if (this.#chunkRemaining === 0) {
+      this.#current = null;
+      if (stream.received === stream.length) this.#finish(stream, payload);
+    }
+    return end;
+  }
+
+  #finish(stream: ChunkStream, payload: Buffer): void {
+    stream.payload = null;
+    stream.received = 0;
+    this.#pendingBytes -= stream.length;
+    this.#onMessage({
+      chunkStreamId: stream.id,
+      typeId: stream.typeId,
+      streamId: stream.streamId,
+      timestamp: stream.timestamp,
+      payload,
+    });
+  }
+
+  /** Collects header bytes until they are complete; returns the new offset. */
+  #readHeader(data: Buffer, start: number): number {
+    let offset = start;
+    for (;;) {
+      const needed = this.#headerBytesNeeded();
+      if (this.#headerLength >= needed) {
+        this.#applyHeader();
+        return offset;
+      }
+      const end = Math.min(data.length, offset + needed - this.#headerLength);
+      data.copy(this.#header, this.#headerLength, offset, end);
+      this.#headerLength += end - offset;
+      offset = end;
+      if (this.#headerLength < needed) return offset;
+    }
+  }
+
+  /** Length of the header as far as its collected bytes tell. */
+  #headerBytesNeeded(): number {
+    if (this.#headerLength === 0) return 1;
+    const first = this.#header[0] ?? 0;
+    const basic = basicHeaderLength(first);
+    if (this.#headerLength < basic) return basic;
+    const fmt = first >> 6;
+    const needed = basic + (MESSAGE_HEADER_LENGTH[fmt] ?? 0);
+    if (this.#headerLength < needed) return needed;
+    const extended =
+      fmt === 3 ? (this.#streams.get(this.#chunkStreamId())?.extended ?? false) : this.#header.readUIntBE(basic, 3) === EXTENDED_TIMESTAMP;
+    return extended ? needed + EXTENDED_TIMESTAMP_LENGTH : needed;
+  }
+
+  #chunkStreamId(): number {
+    const id = (this.#header[0] ?? 0) & 0x3f;
+    if (id === 0) return 64 + (this.#header[1] ?? 0);
+    if (id === 1) return 64 + (this.#header[1] ?? 0) + (this.#header[2] ?? 0) * 256;
+    return id;
+  }
+
+  #applyHeader(): void {
+    const fmt = (this.#header[0] ?? 0) >> 6;
+    const basic = basicHeaderLength(this.#header[0] ?? 0);
+    const stream = this.#streamFor(this.#chunkStreamId(), fmt);
+    const headerLength = this.#headerLength;
+    this.#headerLength = 0;
+    if (fmt === 3 && stream.payload !== null) {
+      this.#startChunk(stream);
+      if (stream.extended) this.#checkRepeatedTimestamp(stream, headerLength);
+      return;
+    }
+    if (stream.payload !== null) this.#discard(stream);
+    this.#readFields(stream, fmt, basic);
+    this.#startMessage(stream);
+  }
+
+  #streamFor(id: number, fmt: number): ChunkStream {
+    const known = this.#streams.get(id);
+    if (known !== undefined) return known;
+    // A type 1 header tells all but the message stream id, and some clients open a chunk stream with it.
+    if (fmt > 1) throw new ProtocolError('RTMP_CHUNK_HEADER', `chunk stream ${id} starts with a type ${fmt} header`);
+    if (this.#streams.size >= this.#limits.chunkStreams) {
+      throw new ProtocolError('RTMP_CHUNK_STREAMS', `more than ${this.#limits.chunkStreams} chunk streams`);
+    }
+    const stream: ChunkStream = {
+      id,
+      timestamp: 0,
+      timestampField: 0,
+      extended: false,
+      length: 0,
+      typeId: 0,
+      streamId: 0,
+      payload: null,
+      received: 0,
+    };
+    this.#streams.set(id, stream);
+    return stream;
+  }
+
+  #readFields(stream: ChunkStream, fmt: number, basic: number): void {
+    const header = this.#header;
+    if (fmt <= 1) {
+      stream.length = header.readUIntBE(basic + 3, 3);
+      stream.typeId = header.readUInt8(basic + 6);
+    }
+    if (fmt === 0) stream.streamId = header.readUInt32LE(basic + 7);
+    if (fmt <= 2) {
+      stream.timestampField = header.readUIntBE(basic, 3);
+      stream.extended = stream.timestampField === EXTENDED_TIMESTAMP;
+    }
+    if (stream.extended) stream.timestampField = header.readUInt32BE(basic + (MESSAGE_HEADER_LENGTH[fmt] ?? 0));
+    stream.timestamp = fmt === 0 ? stream.timestampField : (stream.timestamp + stream.timestampField) >>> 0;
+  }
+
+  #startMessage(stream: ChunkStream): void {
+    const limit = isMedia(stream.typeId) ? this.#limits.mediaBytes : this.#limits.controlBytes;
+    if (stream.length > limit) {
+      throw new ProtocolError('RTMP_MESSAGE_SIZE', `message of type ${stream.typeId} announces ${stream.length} bytes, limit ${limit}`);
+    }
+    if (this.#pendingBytes + stream.length > this.#limits.pendingBytes) {
+      throw new ProtocolError('RTMP_PENDING_BYTES', `unfinished messages announce more than ${this.#limits.pendingBytes} bytes`);
+    }
+    this.#pendingBytes += stream.length;
+    const payload = Buffer.allocUnsafeSlow(stream.length);
+    stream.payload = payload;
+    stream.received = 0;
+    if (stream.length === 0) this.#finish(stream, payload);
+    else this.#startChunk(stream);
+  }
+
+  #startChunk(stream: ChunkStream): void {
+    this.#current = stream;
+    this.#chunkRemaining = Math.min(this.#chunkSize, stream.length - stream.received);
+  }
+
+  /**
+   * A continuation chunk repeats the extended timestamp, but some encoders leave it out: then the
+   * four bytes taken for it are payload already.
+   */
+  #checkRepeatedTimestamp(stream: ChunkStream, headerLength: number): void {
+    const at = headerLength - EXTENDED_TIMESTAMP_LENGTH;
+    if (this.#header.readUInt32BE(at) === stream.timestampField) return;
+    this.push(Buffer.from(this.#header.subarray(at, headerLength)));
+  }
+
+  #discard(stream: ChunkStream): void {
+    if (stream.payload === null) return;
+    stream.payload = null;
+    stream.received = 0;
+    this.#pendingBytes -= stream.length;
+    this.discarded += 1;
+    if (this.#current === stream) this.#current = null;
+  }
+}
+
+function basicHeaderLength(first: number): number {
+  const id = first & 0x3f;
+  if (id === 0) return 2;
+  return id === 1 ? 3 : 1;
+}
+
+function isMedia(typeId: number): boolean {
+  return typeId === MessageType.AUDIO || typeId === MessageType.VIDEO || typeId === MessageType.AGGREGATE;
+}

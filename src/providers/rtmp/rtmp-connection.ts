@@ -1,0 +1,292 @@
+/** One accepted socket: handshake, chunk streams, acknowledgements, deadlines, and the log of its life. */
+import type { Socket } from 'node:net';
+import type { CloseReason, IngestGate, SourceTrack } from '../../core/ingest.ts';
+import { ChunkReader, type ChunkReaderLimits } from '../../protocols/rtmp/chunk-reader.ts';
+import { ChunkWriter } from '../../protocols/rtmp/chunk-writer.ts';
+import { controlMessage, parseControlValue, parseUserControl, userControlMessage } from '../../protocols/rtmp/control.ts';
+import { ServerHandshake } from '../../protocols/rtmp/handshake.ts';
+import { MessageType, type RtmpMessage, UserControlEvent } from '../../protocols/rtmp/message.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { formatEndpoint, plainAddress } from './endpoint.ts';
+import type { FeedCounters } from './publish-feed.ts';
+import type { PublishTarget } from './publish-target.ts';
+import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
+import { ACKNOWLEDGEMENT_WINDOW, RtmpSession, type SessionLink } from './rtmp-session.ts';
+
+export interface RtmpConnectionOptions {
+  readonly id: number;
+  readonly socket: Socket;
+  readonly scheme: 'rtmp' | 'rtmps';
+  readonly gate: IngestGate;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly limits: RtmpLimits;
+  readonly timeouts: RtmpTimeouts;
+  /** The socket is gone. Called once. */
+  readonly onClosed: (connection: RtmpConnection) => void;
+}
+
+/** Owns its socket. Whatever the peer does ends in `close` with a reason, never in an exception. */
+export class RtmpConnection {
+  readonly #socket: Socket;
+  readonly #clock: Clock;
+  readonly #limits: RtmpLimits;
+  readonly #timeouts: RtmpTimeouts;
+  readonly #handshake = new ServerHandshake();
+  readonly #reader: ChunkReader;
+  readonly #writer = new ChunkWriter();
+  readonly #session: RtmpSession;
+  readonly #openedAt: number;
+  #logger: Logger;
+  #closeReason: CloseReason | null = null;
+  #lingerUntil: number | null = null;
+  #bytesIn = 0;
+  #acknowledgedBytes = 0;
+  #acknowledgeEvery = ACKNOWLEDGEMENT_WINDOW / 2;
+  #publishedAt: number | null = null;
+  #unpublishedSince: number;
+  #seenBytes = 0;
+  #bytesSeenAt: number;
+  #seenMessages = 0;
+  #messagesSeenAt = 0;
+
+  constructor(options: RtmpConnectionOptions) {
+    const { socket, limits } = options;
+    this.#socket = socket;
+    this.#clock = options.clock;
+    this.#limits = limits;
+    this.#timeouts = options.timeouts;
+    this.#openedAt = this.#clock.monotonic();
+    this.#unpublishedSince = this.#openedAt;
+    this.#bytesSeenAt = this.#openedAt;
+    const peer = formatEndpoint(socket.remoteAddress, socket.remotePort);
+    this.#logger = options.logger.child({ session: options.id, peer });
+    this.#reader = new ChunkReader({ onMessage: (message) => this.#receive(message), limits: readerLimits(limits, limits.controlBytes) });
+    this.#session = new RtmpSession({
+      gate: options.gate,
+      limits,
+      timeouts: options.timeouts,
+      clientId: options.id,
+      link: this.#link({ scheme: options.scheme, peer }),
+    });
+    this.#listen(options.onClosed);
+    this.#logger.info({ scheme: options.scheme }, 'RTMP connection opened');
+  }
+
+  get closed(): boolean {
+    return this.#closeReason !== null;
+  }
+
+  /** Bytes received, handshake included. */
+  get bytesIn(): number {
+    return this.#bytesIn;
+  }
+
+  get publishing(): boolean {
+    return this.#session.feed !== null;
+  }
+
+  /** Cuts the connection and ends its stream. Idempotent. */
+  close(reason: CloseReason): void {
+    if (this.#finish(reason)) this.#socket.destroy();
+  }
+
+  /** Applies every deadline; called regularly by the provider. */
+  checkDeadlines(): void {
+    const now = this.#clock.monotonic();
+    if (this.#closeReason !== null) {
+      if (this.#lingerUntil !== null && now >= this.#lingerUntil) this.#socket.destroy();
+      return;
+    }
+    if (this.#bytesIn !== this.#seenBytes) {
+      this.#seenBytes = this.#bytesIn;
+      this.#bytesSeenAt = now;
+    }
+    const overdue = this.#publishedAt === null ? this.#overdueUnpublished(now) : this.#overduePublished(now, this.#publishedAt);
+    if (overdue !== null) this.close({ code: 'timeout', detail: overdue });
+  }
+
+  #overdueUnpublished(now: number): string | null {
+    const { handshake, unpublishedSilence, publish } = this.#timeouts;
+    if (!this.#handshake.done && now - this.#openedAt >= handshake) return `handshake not finished after ${handshake} ms`;
+    if (now - this.#bytesSeenAt >= unpublishedSilence) return `silent for ${unpublishedSilence} ms without publishing`;
+    return now - this.#unpublishedSince >= publish ? `no publish within ${publish} ms` : null;
+  }
+
+  #overduePublished(now: number, publishedAt: number): string | null {
+    const feed = this.#session.feed;
+    if (feed === null) return null;
+    feed.checkStart(now);
+    const { firstTrack, packetSilence } = this.#timeouts;
+    if (!feed.started && now - publishedAt >= firstTrack) return `no usable track within ${firstTrack} ms`;
+    if (feed.messages !== this.#seenMessages) {
+      this.#seenMessages = feed.messages;
+      this.#messagesSeenAt = now;
+    }
+    return packetSilence > 0 && now - this.#messagesSeenAt >= packetSilence ? `no media for ${packetSilence} ms` : null;
+  }
+
+  #listen(onClosed: (connection: RtmpConnection) => void): void {
+    const socket = this.#socket;
+    socket.setNoDelay(true);
+    socket.on('data', (data: Buffer) => this.#onData(data));
+    socket.on('end', () => this.close({ code: 'peer-left', detail: 'connection ended by the peer' }));
+    socket.on('error', (error: NodeJS.ErrnoException) => this.close({ code: 'peer-left', detail: error.code ?? error.message }));
+    socket.on('close', () => {
+      this.close({ code: 'peer-left', detail: 'connection closed' });
+      onClosed(this);
+    });
+  }
+
+  #link(end: { scheme: 'rtmp' | 'rtmps'; peer: string }): SessionLink {
+    const socket = this.#socket;
+    return {
+      local: { host: plainAddress(socket.localAddress), port: socket.localPort ?? 0, scheme: end.scheme },
+      sourceUrl: `TCP://${end.peer}`,
+      send: (message) => this.#send(message),
+      onPublishing: (target) => this.#onPublishing(target),
+      onStarted: (tracks) => this.#logger.info({ tracks: tracks.map(trackLabel) }, 'RTMP stream started'),
+      onUnpublished: (counters) => this.#onUnpublished(counters),
+      close: (reason) => this.close(reason),
+      closeAfterFlush: (reason) => this.#closeAfterFlush(reason),
+    };
+  }
+
+  #onData(data: Buffer): void {
+    if (this.#closeReason !== null) return;
+    this.#bytesIn += data.length;
+    this.#session.countBytes(data.length);
+    try {
+      const rest = this.#handshake.done ? data : this.#shakeHands(data);
+      if (rest.length > 0) this.#reader.push(rest);
+      this.#acknowledge();
+    } catch (error) {
+      this.#closeOnError(error);
+    }
+  }
+
+  #closeOnError(error: unknown): void {
+    if (error instanceof ProtocolError) {
+      this.close({ code: 'peer-error', detail: `${error.code}: ${error.message}` });
+      return;
+    }
+    this.#logger.error({ err: error }, 'RTMP connection failed inside the server');
+    this.close({ code: 'peer-error', detail: 'internal error' });
+  }
+
+  #shakeHands(data: Buffer): Buffer {
+    const { consumed, reply } = this.#handshake.push(data);
+    if (reply !== null) this.#write(reply);
+    return data.subarray(consumed);
+  }
+
+  #receive(message: RtmpMessage): void {
+    if (this.#closeReason !== null) return;
+    switch (message.typeId) {
+      case MessageType.SET_CHUNK_SIZE:
+        this.#reader.setChunkSize(parseControlValue(message));
+        break;
+      case MessageType.ABORT:
+        this.#reader.abort(parseControlValue(message));
+        break;
+      case MessageType.WINDOW_ACK_SIZE:
+        this.#acknowledgeEvery = parseControlValue(message) / 2;
+        break;
+      case MessageType.USER_CONTROL:
+        this.#receiveUserControl(message);
+        break;
+      case MessageType.ACKNOWLEDGEMENT:
+      case MessageType.SET_PEER_BANDWIDTH:
+        break;
+      default:
+        this.#session.receive(message);
+    }
+  }
+
+  #receiveUserControl(message: RtmpMessage): void {
+    const { event, value } = parseUserControl(message);
+    if (event === UserControlEvent.PING_REQUEST) this.#send(userControlMessage(UserControlEvent.PING_RESPONSE, value));
+  }
+
+  /** At most once per read of the socket, whatever window the peer asked for. */
+  #acknowledge(): void {
+    if (!this.#handshake.done || this.#bytesIn - this.#acknowledgedBytes <= this.#acknowledgeEvery) return;
+    this.#acknowledgedBytes = this.#bytesIn;
+    this.#send(controlMessage(MessageType.ACKNOWLEDGEMENT, this.#bytesIn % 2 ** 32));
+  }
+
+  #send(message: RtmpMessage): void {
+    if (this.#closeReason === null) this.#write(this.#writer.write(message));
+  }
+
+  #write(bytes: Buffer): void {
+    this.#socket.write(bytes);
+    const backlog = this.#socket.writableLength;
+    if (backlog > this.#limits.writeBacklogBytes) {
+      this.close({ code: 'peer-error', detail: `peer does not read: ${backlog} bytes wait to be sent` });
+    }
+  }
+
+  #onPublishing(target: PublishTarget): void {
+    this.#publishedAt = this.#clock.monotonic();
+    this.#seenMessages = 0;
+    this.#messagesSeenAt = this.#publishedAt;
+    this.#reader.setLimits(readerLimits(this.#limits, this.#limits.mediaBytes));
+    // A peer that vanished without a word is found by the system's probes, also when silence is allowed.
+    this.#socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
+    this.#logger = this.#logger.child({ host: target.host, app: target.app, stream: target.stream });
+    this.#logger.info({}, 'RTMP stream published');
+  }
+
+  #onUnpublished(counters: FeedCounters): void {
+    this.#publishedAt = null;
+    this.#unpublishedSince = this.#clock.monotonic();
+    this.#bytesSeenAt = this.#unpublishedSince;
+    this.#logger.info(summary(counters), 'RTMP stream unpublished');
+  }
+
+  #closeAfterFlush(reason: CloseReason): void {
+    if (!this.#finish(reason)) return;
+    this.#lingerUntil = this.#clock.monotonic() + this.#timeouts.linger;
+    this.#socket.end();
+  }
+
+  /** Ends the session and tells the log why; false when that was done before. */
+  #finish(reason: CloseReason): boolean {
+    if (this.#closeReason !== null) return false;
+    this.#closeReason = reason;
+    const counters = this.#session.end(reason);
+    const duration = Math.round(this.#clock.monotonic() - this.#openedAt);
+    this.#logger.info(
+      {
+        code: reason.code,
+        detail: reason.detail,
+        bytesIn: this.#bytesIn,
+        durationMs: duration,
+        ...(counters === null ? {} : summary(counters)),
+        ignored: this.#session.ignored,
+        malformedData: this.#session.malformedData,
+        discardedMessages: this.#reader.discarded,
+      },
+      'RTMP connection closed',
+    );
+    return true;
+  }
+}
+
+const KEEP_ALIVE_DELAY_MS = 10_000;
+
+function readerLimits(limits: RtmpLimits, mediaBytes: number): ChunkReaderLimits {
+  return { mediaBytes, controlBytes: limits.controlBytes, pendingBytes: limits.pendingBytes, chunkStreams: limits.chunkStreams };
+}
+
+function summary(counters: FeedCounters): object {
+  const { messages, malformed, unsupported, undecodable, firstFault } = counters;
+  return { messages, malformed, unsupported, undecodable, ...(firstFault === null ? {} : { firstFault }) };
+}
+
+function trackLabel(track: SourceTrack): string {
+  return track.type === 'data' ? `${track.id}:data` : `${track.id}:${track.codec}`;
+}

@@ -1,0 +1,147 @@
+/** The RTMP listener: accepts publishers, bounds their number and keeps their deadlines. */
+import { once } from 'node:events';
+import net from 'node:net';
+import tls from 'node:tls';
+import type { Logger } from '../../util/logger.ts';
+import { formatEndpoint } from './endpoint.ts';
+import { RtmpConnection } from './rtmp-connection.ts';
+import {
+  DEFAULT_RTMP_LIMITS,
+  DEFAULT_RTMP_TIMEOUTS,
+  type RtmpLimits,
+  type RtmpProviderOptions,
+  type RtmpTimeouts,
+} from './rtmp-options.ts';
+
+/** How often deadlines are looked at. */
+const SWEEP_INTERVAL_MS = 100;
+const REPORT_INTERVAL_MS = 1000;
+
+/** One listener, plain or TLS. A server with both has two providers on one gate. */
+export class RtmpProvider {
+  /** Connections accepted since the start. */
+  accepted = 0;
+  /** Connections closed at once because too many were open. */
+  dropped = 0;
+  readonly #options: RtmpProviderOptions;
+  readonly #logger: Logger;
+  readonly #limits: RtmpLimits;
+  readonly #timeouts: RtmpTimeouts;
+  readonly #connections = new Set<RtmpConnection>();
+  /** Every accepted socket, those still in the TLS handshake included. */
+  readonly #sockets = new Set<net.Socket>();
+  #lastSession = 0;
+  #server: net.Server | null = null;
+  #sweep: NodeJS.Timeout | null = null;
+  #reportedDrops = 0;
+  #dropsReportedAt = 0;
+
+  constructor(options: RtmpProviderOptions) {
+    this.#options = options;
+    this.#logger = options.logger;
+    this.#limits = { ...DEFAULT_RTMP_LIMITS, ...options.limits };
+    this.#timeouts = { ...DEFAULT_RTMP_TIMEOUTS, ...options.timeouts };
+  }
+
+  /** Port listened on; 0 when not started. */
+  get port(): number {
+    const address = this.#server?.address();
+    return typeof address === 'object' && address !== null ? address.port : 0;
+  }
+
+  /** Connections open now. */
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
+  /** Listens. Rejects when the address cannot be bound. */
+  async start(): Promise<void> {
+    if (this.#server !== null) throw new Error('the RTMP provider is already started');
+    const server = this.#createServer();
+    this.#server = server;
+    try {
+      server.listen({ host: this.#options.host, port: this.#options.port });
+      await once(server, 'listening');
+    } catch (error) {
+      this.#server = null;
+      throw error;
+    }
+    server.on('error', (error) => this.#logger.error({ err: error }, 'RTMP listener failed'));
+    this.#sweep = setInterval(() => this.#checkDeadlines(), SWEEP_INTERVAL_MS);
+    this.#logger.info({ host: this.#options.host, port: this.port, scheme: this.#scheme }, 'RTMP provider listening');
+  }
+
+  /** Stops listening and closes every connection. Idempotent. */
+  async stop(): Promise<void> {
+    const server = this.#server;
+    if (server === null) return;
+    this.#server = null;
+    if (this.#sweep !== null) clearInterval(this.#sweep);
+    this.#sweep = null;
+    const closed = once(server, 'close');
+    server.close();
+    for (const connection of this.#connections) connection.close({ code: 'shutdown', detail: 'the RTMP provider stops' });
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
+    this.#logger.info({}, 'RTMP provider stopped');
+  }
+
+  get #scheme(): 'rtmp' | 'rtmps' {
+    return this.#options.tls === undefined ? 'rtmp' : 'rtmps';
+  }
+
+  #createServer(): net.Server {
+    const server =
+      this.#options.tls === undefined ? net.createServer((socket) => this.#open(socket)) : this.#createTlsServer(this.#options.tls);
+    server.maxConnections = this.#limits.connections;
+    server.on('connection', (socket: net.Socket) => {
+      this.accepted += 1;
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
+    server.on('drop', () => {
+      this.dropped += 1;
+    });
+    return server;
+  }
+
+  #createTlsServer(credentials: { key: string | Buffer; cert: string | Buffer }): tls.Server {
+    const server = tls.createServer({ ...credentials, handshakeTimeout: this.#timeouts.handshake }, (socket) => this.#open(socket));
+    server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
+      const peer = formatEndpoint(socket.remoteAddress, socket.remotePort);
+      this.#logger.info({ peer, code: 'peer-error', detail: error.code ?? error.message }, 'RTMPS connection closed in the TLS handshake');
+      socket.destroy();
+    });
+    return server;
+  }
+
+  #open(socket: net.Socket): void {
+    this.#lastSession += 1;
+    const connection = new RtmpConnection({
+      id: this.#lastSession,
+      socket,
+      scheme: this.#scheme,
+      gate: this.#options.gate,
+      logger: this.#logger,
+      clock: this.#options.clock,
+      limits: this.#limits,
+      timeouts: this.#timeouts,
+      onClosed: (closed) => this.#connections.delete(closed),
+    });
+    this.#connections.add(connection);
+  }
+
+  #checkDeadlines(): void {
+    for (const connection of this.#connections) connection.checkDeadlines();
+    this.#reportDrops();
+  }
+
+  #reportDrops(): void {
+    const now = this.#options.clock.monotonic();
+    if (this.dropped === this.#reportedDrops || now - this.#dropsReportedAt < REPORT_INTERVAL_MS) return;
+    const count = this.dropped - this.#reportedDrops;
+    this.#reportedDrops = this.dropped;
+    this.#dropsReportedAt = now;
+    this.#logger.warn({ count, limit: this.#limits.connections }, 'RTMP connections refused: too many are open');
+  }
+}

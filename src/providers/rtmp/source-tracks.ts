@@ -1,0 +1,170 @@
+/** The tracks of one publication: what the metadata announced and what the sequence headers told. */
+import { audioSpecificConfigShape, buildOpusHead, opusHeadShape } from '../../containers/flv/audio-config.ts';
+import type { FlvMetadata } from '../../containers/flv/metadata.ts';
+import type { SourceTrack } from '../../core/ingest.ts';
+import { AudioCodec, BitstreamFormat, VideoCodec } from '../../media/codec.ts';
+import { MILLISECONDS } from '../../media/timebase.ts';
+
+/** Ids of the tracks every classic publisher has; further ones of a multitrack publisher count from the bases. */
+const VIDEO_TRACK_ID = 0;
+const AUDIO_TRACK_ID = 1;
+const FURTHER_VIDEO_BASE = 100;
+const FURTHER_AUDIO_BASE = 200;
+const LARGEST_WIRE_ID = 99;
+const DEFAULT_CHANNELS = 2;
+
+interface VideoState {
+  readonly type: 'video';
+  readonly id: number;
+  readonly wireId: number;
+  codec: VideoCodec;
+  config: Uint8Array | null;
+  ready: boolean;
+}
+
+interface AudioState {
+  readonly type: 'audio';
+  readonly id: number;
+  readonly wireId: number;
+  codec: AudioCodec;
+  config: Uint8Array | null;
+  ready: boolean;
+  /** Told by a multichannel message; 0 when none came. */
+  channels: number;
+}
+
+/** A track under its source id. `ready` once packets of it can be used. */
+export type TrackState = VideoState | AudioState;
+
+export class SourceTracks {
+  readonly #limit: number;
+  readonly #video = new Map<number, VideoState>();
+  readonly #audio = new Map<number, AudioState>();
+  #metadata: FlvMetadata | null = null;
+
+  constructor(options: { limit: number }) {
+    this.#limit = options.limit;
+  }
+
+  /** Takes the latest description. */
+  describe(metadata: FlvMetadata): void {
+    this.#metadata = metadata;
+  }
+
+  get anyReady(): boolean {
+    return this.#readyStates().length > 0;
+  }
+
+  /** True when nothing announced is missing. Without an announcement one video and one audio track are expected. */
+  get complete(): boolean {
+    const video = [...(this.#metadata?.video.keys() ?? [])].filter(isUsableWireId);
+    const audio = [...(this.#metadata?.audio.keys() ?? [])].filter(isUsableWireId);
+    if (video.length + audio.length === 0) return this.#isReady(this.#video, 0) && this.#isReady(this.#audio, 0);
+    return video.every((id) => this.#isReady(this.#video, id)) && audio.every((id) => this.#isReady(this.#audio, id));
+  }
+
+  /** The track a video unit belongs to, or null when there is no room for it. */
+  video(wireId: number, codec: VideoCodec): VideoState | null {
+    const known = this.#video.get(wireId);
+    if (known !== undefined) return withCodec(known, codec);
+    if (!this.#hasRoom(wireId)) return null;
+    const id = wireId === 0 ? VIDEO_TRACK_ID : FURTHER_VIDEO_BASE + wireId;
+    const state: VideoState = { type: 'video', id, wireId, codec, config: null, ready: false };
+    this.#video.set(wireId, state);
+    return state;
+  }
+
+  /** The track an audio unit belongs to, or null when there is no room for it. */
+  audio(wireId: number, codec: AudioCodec): AudioState | null {
+    const known = this.#audio.get(wireId);
+    if (known !== undefined) return withCodec(known, codec);
+    if (!this.#hasRoom(wireId)) return null;
+    const id = wireId === 0 ? AUDIO_TRACK_ID : FURTHER_AUDIO_BASE + wireId;
+    const state: AudioState = { type: 'audio', id, wireId, codec, config: null, ready: false, channels: 0 };
+    this.#audio.set(wireId, state);
+    return state;
+  }
+
+  /** All usable tracks as the core wants them, by id. */
+  list(): SourceTrack[] {
+    return this.#readyStates()
+      .map((state) => (state.type === 'video' ? this.#videoTrack(state) : this.#audioTrack(state)))
+      .sort((a, b) => a.id - b.id);
+  }
+
+  #readyStates(): TrackState[] {
+    return [...this.#video.values(), ...this.#audio.values()].filter((state) => state.ready);
+  }
+
+  #isReady(states: ReadonlyMap<number, TrackState>, wireId: number): boolean {
+    return states.get(wireId)?.ready ?? false;
+  }
+
+  #hasRoom(wireId: number): boolean {
+    return isUsableWireId(wireId) && this.#video.size + this.#audio.size < this.#limit;
+  }
+
+  #videoTrack(state: VideoState): SourceTrack {
+    const told = this.#metadata?.video.get(state.wireId);
+    return {
+      type: 'video',
+      id: state.id,
+      timebase: MILLISECONDS,
+      codec: state.codec,
+      format: videoFormat(state.codec),
+      config: state.config,
+      bitrateConf: told?.bitrate ?? 0,
+      framerateConf: told?.framerate ?? 0,
+      width: told?.width ?? 0,
+      height: told?.height ?? 0,
+    };
+  }
+
+  #audioTrack(state: AudioState): SourceTrack {
+    const told = this.#metadata?.audio.get(state.wireId);
+    const config =
+      state.codec === AudioCodec.OPUS
+        ? (state.config ?? buildOpusHead(state.channels || told?.channels || DEFAULT_CHANNELS))
+        : state.config;
+    const shape = config === null ? null : audioShape(state.codec, config);
+    return {
+      type: 'audio',
+      id: state.id,
+      timebase: MILLISECONDS,
+      codec: state.codec,
+      format: state.codec === AudioCodec.AAC ? BitstreamFormat.AAC_RAW : BitstreamFormat.RAW,
+      config,
+      bitrateConf: told?.bitrate ?? 0,
+      sampleRate: shape?.sampleRate || told?.sampleRate || 0,
+      channels: shape?.channels || state.channels || told?.channels || 0,
+    };
+  }
+}
+
+/** Codecs whose packets mean nothing before a sequence header came. */
+export function needsConfig(codec: VideoCodec | AudioCodec): boolean {
+  return codec === VideoCodec.H264 || codec === VideoCodec.H265 || codec === AudioCodec.AAC;
+}
+
+function withCodec<State extends TrackState>(state: State, codec: State['codec']): State {
+  if (state.codec !== codec) {
+    state.codec = codec;
+    state.config = null;
+    state.ready = false;
+  }
+  return state;
+}
+
+function isUsableWireId(wireId: number): boolean {
+  return wireId <= LARGEST_WIRE_ID;
+}
+
+function videoFormat(codec: VideoCodec): BitstreamFormat {
+  if (codec === VideoCodec.H264 || codec === VideoCodec.H265) return BitstreamFormat.LENGTH_PREFIXED;
+  return codec === VideoCodec.AV1 ? BitstreamFormat.OBU : BitstreamFormat.RAW;
+}
+
+function audioShape(codec: AudioCodec, config: Uint8Array): { sampleRate: number; channels: number } | null {
+  if (codec === AudioCodec.AAC) return audioSpecificConfigShape(config);
+  return codec === AudioCodec.OPUS ? opusHeadShape(config) : null;
+}

@@ -1,0 +1,193 @@
+/** An API server on a free port with a real core and no disk behind it, and a client that sends raw requests. */
+import { connect } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { ALL_METHODS, CrossDomainPolicy } from '../../src/access/cross-domains.ts';
+import { ApiServer, type ApiServerOptions } from '../../src/api/api-server.ts';
+import { ControlPlane } from '../../src/api/control.ts';
+import { loadServerConfig } from '../../src/config/index.ts';
+import type { CloseReason } from '../../src/core/ingest.ts';
+import { ProviderKind, SourceType } from '../../src/core/kinds.ts';
+import { Orchestrator, type VirtualHostStore } from '../../src/core/orchestrator.ts';
+import { QueueRegistry } from '../../src/core/queue-registry.ts';
+import { MILLISECONDS } from '../../src/media/timebase.ts';
+import { ManualClock } from '../fakes/manual-clock.ts';
+import { RecordingLogger } from '../fakes/nil-logger.ts';
+import { audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
+
+export const TOKEN = 'millrace-access-token';
+export const AUTHORIZATION = `Basic ${Buffer.from(TOKEN).toString('base64')}`;
+
+/** What came back, header names in lower case. */
+export interface RawAnswer {
+  readonly status: number;
+  readonly reason: string;
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: string;
+}
+
+export interface RawRequest {
+  readonly method?: string;
+  readonly path: string;
+  /** Added to `Host` and `Authorization`; null leaves one of these out. */
+  readonly headers?: Readonly<Record<string, string | null>>;
+  readonly body?: string | Buffer;
+  readonly version?: string;
+}
+
+export const anyOrigin = { urls: ['*'], headers: [] };
+
+const SERVER_XML = new URL('../fixtures/config/server.xml', import.meta.url);
+
+/** Starts a server on what the fixture `server.xml` declares; what is created later is kept in memory. */
+export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promise<ApiHarness> {
+  const clock = new ManualClock();
+  const store = new MemoryStore();
+  const logger = new RecordingLogger();
+  const orchestrator = new Orchestrator({
+    clock,
+    logger,
+    queues: new QueueRegistry(clock),
+    store,
+    publishers: new Map(),
+    onHostsChanged: () => undefined,
+  });
+  for (const host of loadServerConfig(fileURLToPath(SERVER_XML)).virtualHosts) {
+    const applications = host.applications.map(({ typed, echo }) => ({ name: typed.name, config: typed, echo }));
+    orchestrator.restore({ name: host.typed.name, config: host.typed, echo: host.echo }, applications, { readOnly: true });
+  }
+  const certificates = new RecordingCertificates();
+  const control = new ControlPlane({ orchestrator, reloadCertificates: (hosts) => certificates.reload(hosts) });
+  const server = new ApiServer({
+    control,
+    version: '0.1.0',
+    accessToken: TOKEN,
+    hostNames: ['*'],
+    crossDomains: new CrossDomainPolicy({ defaults: anyOrigin, own: anyOrigin, methods: ALL_METHODS }),
+    logger,
+    addresses: ['127.0.0.1'],
+    port: 0,
+    tls: null,
+    ...overrides,
+  });
+  await server.listen();
+  return new ApiHarness({ server, orchestrator, store, certificates, clock, logger });
+}
+
+/** Keeps what would go to disk; refuses when told to. */
+export class MemoryStore implements VirtualHostStore {
+  readonly documents = new Map<string, Parameters<VirtualHostStore['save']>[0]>();
+  full = false;
+
+  async save(document: Parameters<VirtualHostStore['save']>[0]): Promise<void> {
+    if (this.full) throw new Error('no space left on device');
+    this.documents.set(document.name, document);
+  }
+
+  async remove(name: string): Promise<void> {
+    if (this.full) throw new Error('no space left on device');
+    this.documents.delete(name);
+  }
+}
+
+/** Remembers whose certificates were loaded again; fails when told to. */
+export class RecordingCertificates {
+  readonly reloaded: string[][] = [];
+  broken = false;
+
+  async reload(hosts: readonly { readonly name: string }[]): Promise<void> {
+    if (this.broken) throw new Error('certificate file cannot be read');
+    this.reloaded.push(hosts.map(({ name }) => name));
+  }
+}
+
+export class ApiHarness {
+  readonly server: ApiServer;
+  readonly orchestrator: Orchestrator;
+  readonly store: MemoryStore;
+  readonly certificates: RecordingCertificates;
+  readonly clock: ManualClock;
+  readonly logger: RecordingLogger;
+
+  constructor(parts: Pick<ApiHarness, 'server' | 'orchestrator' | 'store' | 'certificates' | 'clock' | 'logger'>) {
+    this.server = parts.server;
+    this.orchestrator = parts.orchestrator;
+    this.store = parts.store;
+    this.certificates = parts.certificates;
+    this.clock = parts.clock;
+    this.logger = parts.logger;
+  }
+
+  /** Lets an RTMP publisher come in; resolves when its stream can be seen. Gives the reasons it was closed for. */
+  async publish(vhost: string, app: string, stream: string): Promise<CloseReason[]> {
+    const closed: CloseReason[] = [];
+    const application = this.orchestrator.application(vhost, app);
+    if (application === undefined) throw new Error(`there is no application ${vhost}/${app}`);
+    const ingest = application.openIngest({
+      streamName: stream,
+      provider: ProviderKind.RTMP,
+      sourceType: SourceType.RTMP,
+      sourceUrl: 'TCP://198.51.100.7:50412',
+      onClose: (reason) => closed.push(reason),
+    });
+    ingest.setTracks([videoTrack(), audioTrack(), { type: 'data', id: 2, timebase: MILLISECONDS, bitrateConf: 0 }]);
+    for (let index = 0; index < 90; index += 1) ingest.push(videoPacket(index));
+    ingest.countBytes(1000);
+    while (application.stream(stream) === undefined) await new Promise((resolve) => setImmediate(resolve));
+    return closed;
+  }
+
+  get port(): number {
+    return this.server.addresses[0]?.port ?? 0;
+  }
+
+  /** Sends one request on a connection of its own. */
+  send(request: RawRequest): Promise<RawAnswer> {
+    return exchange(this.port, serialize(request)).then((bytes) => parseAnswer(bytes, request.method === 'HEAD'));
+  }
+
+  /** Sends a request with a JSON body, or without one, and gives the status and the parsed answer. */
+  async call(method: string, path: string, body?: unknown): Promise<{ status: number; json: unknown }> {
+    const answer = await this.send({ method, path, ...(body !== undefined && { body: JSON.stringify(body) }) });
+    return { status: answer.status, json: JSON.parse(answer.body) };
+  }
+
+  /** Sends bytes as they are; gives everything that came until the server closed the connection or `until` holds. */
+  raw(bytes: string | Buffer): Promise<string> {
+    return exchange(this.port, bytes);
+  }
+
+  close(): Promise<void> {
+    return this.server.close();
+  }
+}
+
+function serialize({ method = 'GET', path, headers = {}, body, version = '1.1' }: RawRequest): Buffer {
+  const all: Record<string, string | null> = { Host: '127.0.0.1', Authorization: AUTHORIZATION, Connection: 'close', ...headers };
+  if (body !== undefined) all['Content-Length'] ??= String(Buffer.byteLength(body));
+  const lines = Object.entries(all).flatMap(([name, value]) => (value === null ? [] : [`${name}: ${value}`]));
+  const head = Buffer.from(`${method} ${path} HTTP/${version}\r\n${lines.join('\r\n')}\r\n\r\n`, 'utf8');
+  return body === undefined ? head : Buffer.concat([head, typeof body === 'string' ? Buffer.from(body, 'utf8') : body]);
+}
+
+/** Sends and collects until the server closes. */
+function exchange(port: number, bytes: string | Buffer): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: '127.0.0.1' });
+    const chunks: Buffer[] = [];
+    socket.on('data', (chunk) => chunks.push(chunk));
+    socket.once('close', () => resolve(Buffer.concat(chunks).toString('utf8')));
+    socket.once('error', (error) => (chunks.length > 0 ? undefined : reject(error)));
+    socket.write(bytes);
+  });
+}
+
+function parseAnswer(text: string, isHead: boolean): RawAnswer {
+  const end = text.indexOf('\r\n\r\n');
+  const [statusLine = '', ...lines] = text.slice(0, end).split('\r\n');
+  const match = /^HTTP\/1\.1 (\d{3}) (.*)$/.exec(statusLine);
+  if (match === null) throw new Error(`not an answer: ${JSON.stringify(text.slice(0, 200))}`);
+  const headers = new Map(lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]));
+  const body = text.slice(end + 4);
+  if (isHead && body !== '') throw new Error('the answer to HEAD has a body');
+  return { status: Number(match[1]), reason: match[2] ?? '', headers, body };
+}

@@ -1,0 +1,105 @@
+/** An ingest gate that remembers everything a provider hands it, for tests without a server. */
+import {
+  type CloseReason,
+  type IngestGate,
+  IngestRefused,
+  type IngestRequest,
+  type IngestStream,
+  type SourcePacket,
+  type SourceTrack,
+} from '../../src/core/ingest.ts';
+
+/** Runs its waiters again after every change. */
+class Changes {
+  readonly #waiters = new Set<() => void>();
+
+  notify(): void {
+    for (const waiter of [...this.#waiters]) waiter();
+  }
+
+  /** Resolves when `predicate` holds; the test's own timeout is the deadline. */
+  until(predicate: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const check = () => {
+        if (!predicate()) return;
+        this.#waiters.delete(check);
+        resolve();
+      };
+      this.#waiters.add(check);
+      check();
+    });
+  }
+}
+
+export class FakeIngestStream implements IngestStream {
+  readonly target: { host: string; app: string };
+  readonly request: IngestRequest;
+  /** Every `setTracks` call. */
+  readonly trackSets: (readonly SourceTrack[])[] = [];
+  readonly packets: SourcePacket[] = [];
+  bytes = 0;
+  closeReason: CloseReason | null = null;
+  readonly #changes = new Changes();
+
+  constructor(target: { host: string; app: string }, request: IngestRequest) {
+    this.target = target;
+    this.request = request;
+  }
+
+  get name(): string {
+    return this.request.streamName;
+  }
+
+  get closed(): boolean {
+    return this.closeReason !== null;
+  }
+
+  /** Tracks as announced last. */
+  get tracks(): readonly SourceTrack[] {
+    return this.trackSets.at(-1) ?? [];
+  }
+
+  setTracks(tracks: readonly SourceTrack[]): void {
+    this.trackSets.push(tracks);
+    this.#changes.notify();
+  }
+
+  push(packet: SourcePacket): void {
+    this.packets.push(packet);
+    this.#changes.notify();
+  }
+
+  countBytes(bytes: number): void {
+    this.bytes += bytes;
+  }
+
+  close(reason: CloseReason): void {
+    this.closeReason ??= reason;
+    this.#changes.notify();
+  }
+
+  until(predicate: (stream: this) => boolean): Promise<void> {
+    return this.#changes.until(() => predicate(this));
+  }
+}
+
+export class FakeIngestGate implements IngestGate {
+  readonly streams: FakeIngestStream[] = [];
+  /** When set, every ingest is refused with this code. */
+  refusal: IngestRefused['code'] | null = null;
+  readonly #changes = new Changes();
+
+  openIngest(target: { host: string; app: string }, request: IngestRequest): IngestStream {
+    if (this.refusal !== null) throw new IngestRefused(this.refusal, `refused by the test: ${this.refusal}`);
+    const stream = new FakeIngestStream(target, request);
+    this.streams.push(stream);
+    this.#changes.notify();
+    return stream;
+  }
+
+  /** The `index`-th ingest, once it is open. */
+  async stream(index = 0): Promise<FakeIngestStream> {
+    await this.#changes.until(() => this.streams.length > index);
+    return this.streams[index]!;
+  }
+}

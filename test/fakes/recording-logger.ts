@@ -1,0 +1,65 @@
+/** A logger that keeps its lines, for tests that read them. */
+import type { Logger } from '../../src/util/logger.ts';
+
+export interface LogLine {
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+export class RecordingLogger implements Logger {
+  /** Lines of this logger and all its children, in order. */
+  readonly lines: LogLine[];
+  readonly #bindings: object;
+  readonly #waiters: Set<() => void>;
+
+  constructor(shared?: { lines: LogLine[]; waiters: Set<() => void>; bindings: object }) {
+    this.lines = shared?.lines ?? [];
+    this.#waiters = shared?.waiters ?? new Set();
+    this.#bindings = shared?.bindings ?? {};
+  }
+
+  debug(fields: object, message: string): void {
+    this.#add('debug', fields, message);
+  }
+
+  info(fields: object, message: string): void {
+    this.#add('info', fields, message);
+  }
+
+  warn(fields: object, message: string): void {
+    this.#add('warn', fields, message);
+  }
+
+  error(fields: object, message: string): void {
+    this.#add('error', fields, message);
+  }
+
+  child(fields: object): Logger {
+    return new RecordingLogger({ lines: this.lines, waiters: this.#waiters, bindings: { ...this.#bindings, ...fields } });
+  }
+
+  /** All lines with this message. */
+  matching(message: string): LogLine[] {
+    return this.lines.filter((line) => line.message === message);
+  }
+
+  /** Resolves with the `index`-th line of this message; the test's own timeout is the deadline. */
+  line(message: string, index = 0): Promise<LogLine> {
+    return new Promise((resolve) => {
+      const check = () => {
+        const line = this.matching(message)[index];
+        if (line === undefined) return;
+        this.#waiters.delete(check);
+        resolve(line);
+      };
+      this.#waiters.add(check);
+      check();
+    });
+  }
+
+  #add(level: LogLine['level'], fields: object, message: string): void {
+    this.lines.push({ level, message, fields: { ...this.#bindings, ...fields } });
+    for (const waiter of [...this.#waiters]) waiter();
+  }
+}
