@@ -1,13 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { ExitCode } from './exit-code.ts';
+import { packageVersion } from './package-version.ts';
 import { LOG_LEVELS, type LogFormat, type LogLevel } from './util/create-logger.ts';
-
-export const ExitCode = {
-  CLEAN: 0,
-  FAILURE: 1,
-  /** Bad configuration or arguments. */
-  USAGE: 2,
-} as const;
 
 const HELP = `Millrace, a live media streaming server.
 
@@ -40,7 +34,7 @@ export interface CommandLine {
 }
 
 /** Runs `millrace` with `args`; resolves with the exit code when it is over. */
-export async function runCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+export async function runCommand(args: readonly string[]): Promise<number> {
   if (args.includes('--help') || args.includes('-h')) {
     process.stdout.write(HELP);
     return ExitCode.CLEAN;
@@ -58,10 +52,10 @@ export async function runCommand(args: readonly string[], env: NodeJS.ProcessEnv
   }
   if (line.command === 'check') {
     const { check } = await import('./check.ts');
-    return check(line, env);
+    return check(line);
   }
   const { serve } = await import('./serve.ts');
-  return serve(line, env);
+  return serve(line);
 }
 
 /** Throws an Error with a sentence about the first argument that is wrong. */
@@ -84,10 +78,4 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
   const logLevel = LOG_LEVELS.find((level) => level === values['log-level']);
   if (logLevel === undefined) throw new Error(`--log-level is one of ${LOG_LEVELS.join(', ')}, not '${values['log-level']}'`);
   return { command, config: values.config, state: values.state, logFormat, logLevel };
-}
-
-/** Version of the package this file belongs to. */
-export function packageVersion(): string {
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
-  return version;
 }

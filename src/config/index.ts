@@ -1,5 +1,6 @@
 /** Configuration: from `Server.xml` or the API's JSON to one typed tree. */
 
+export { type JsonSchema, jsonSchemaOf } from './json-schema.ts';
 export type { MacroSource } from './macros.ts';
 export { mergePatch } from './merge-patch.ts';
 export { ConfigError, ConfigErrors, type ConfigWarning, formatConfigProblem } from './problem.ts';

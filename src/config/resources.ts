@@ -83,14 +83,13 @@ function defaultOutputProfiles() {
   return { outputProfile: [{ name: 'default', outputStreamName: '${OriginStreamName}', encodes }] };
 }
 
-/** Fills in what an application created through the API gets when its body says nothing about it. */
+/** Fills in what an application created through the API gets when its body says nothing about it; `null` asks for none. */
 export function applicationDefaults(json: unknown): unknown {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return json;
-  const given = Object.fromEntries(Object.entries(json).filter(([, value]) => value !== null));
   return {
     providers: structuredClone(DEFAULT_PROVIDERS),
     publishers: structuredClone(DEFAULT_PUBLISHERS),
     outputProfiles: defaultOutputProfiles(),
-    ...given,
+    ...json,
   };
 }

@@ -2,7 +2,7 @@
 import { globSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ConfigError, ConfigErrors, type ConfigWarning } from './problem.ts';
+import { ConfigError, ConfigErrors, type ConfigWarning, type Place } from './problem.ts';
 import { type Echo, type EchoObject, readObject } from './reader.ts';
 import { type ReadOptions, readingOptions, type VirtualHostResource, withApplications } from './resources.ts';
 import { type ServerConfig, ServerSchema } from './schema/server.ts';
@@ -45,6 +45,7 @@ export function parseServerConfig(xml: string, file: string, options: ReadOption
     ]);
   }
   const { typed, echo } = readObject(ServerSchema, new XmlSource(root, 'Server', { reading, include: includeFiles }), reading);
+  for (const problems of [reading.errors, reading.warnings]) problems.sort(byPlace(file));
   if (reading.errors.length > 0) throw new ConfigErrors(reading.errors, reading.warnings);
   const config = typed as ServerConfig;
   const echoes = echo['virtualHosts'] as Echo[] | undefined;
@@ -52,6 +53,12 @@ export function parseServerConfig(xml: string, file: string, options: ReadOption
     withApplications({ typed: host, echo: (echoes?.[index] ?? {}) as EchoObject }),
   );
   return { config, virtualHosts, warnings: reading.warnings };
+}
+
+/** Problems of the main file first, each file from top to bottom. */
+function byPlace(main: string): (a: Place, b: Place) => number {
+  const rank = ({ file }: Place) => (file === main ? '' : (file ?? ''));
+  return (a, b) => rank(a).localeCompare(rank(b)) || (a.line ?? 0) - (b.line ?? 0);
 }
 
 function orThrow<T>(action: () => T): T {

@@ -17,6 +17,13 @@ const httpPorts = {
   tlsPort: optional(port('Port for HTTPS', { protocols: ['tcp'], xml: 'TLSPort' })),
 };
 
+const egressThreads = optional(
+  integer('Threads that serve HTTP; absent: one per core, 0: none of its own. The largest of all HTTP publishers counts', {
+    minimum: 0,
+    maximum: 256,
+  }),
+);
+
 /** An HTTP server that opens both usual ports when neither is named. */
 function httpListener(description: string, plain: number, secure: number, xml?: string) {
   const finish = finishing<HttpFinish>((value) => {
@@ -25,7 +32,7 @@ function httpListener(description: string, plain: number, secure: number, xml?: 
     value.tlsPort = secure;
   });
   const text = `${description}; without any port ${plain} and ${secure} (TLS)`;
-  return object(text, { ...httpPorts, workerCount, threadPerSocket }, xml === undefined ? { finish } : { xml, finish });
+  return object(text, { ...httpPorts, workerCount: egressThreads, threadPerSocket }, xml === undefined ? { finish } : { xml, finish });
 }
 
 const signalling = () => optional(httpListener('Signalling over WebSocket and HTTP', 3333, 3334));
@@ -97,7 +104,20 @@ export const BindSchema = object('Listeners', {
     {
       rtspc: client('RTSP pull (a client, without port)', 'RTSPC'),
       ovt: client('OVT pull (a client, without port)', 'OVT'),
-      rtmp: optional(object('RTMP', { port: plainPort('Port', 'tcp', 1935), workerCount, threadPerSocket }, { xml: 'RTMP' })),
+      rtmp: optional(
+        object(
+          'RTMP',
+          {
+            port: plainPort('Port', 'tcp', 1935),
+            tlsPort: optional(
+              port('Port for RTMPS; takes the certificates of the virtual hosts. An extension of Millrace', { protocols: ['tcp'], xml: 'TLSPort' }),
+            ),
+            workerCount,
+            threadPerSocket,
+          },
+          { xml: 'RTMP' },
+        ),
+      ),
       rtsp: optional(object('RTSP', { port: plainPort('Port', 'tcp', 554), workerCount, threadPerSocket }, { xml: 'RTSP' })),
       srt: optional(object('SRT', srtMembers(9999), { xml: 'SRT' })),
       mpegts: optional(object('MPEG-TS', mpegtsMembers, { xml: 'MPEGTS' })),

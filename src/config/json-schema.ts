@@ -1,0 +1,22 @@
+/** Schemas for others to read: plain JSON schema for OpenAPI and clients. */
+import type { TSchema } from '@sinclair/typebox';
+
+export interface JsonSchema {
+  [keyword: string]: unknown;
+}
+
+/**
+ * What a request body looks like: the notes for the reader are gone, and members with a default are not required.
+ * The result is data only and may be changed.
+ */
+export function jsonSchemaOf(schema: TSchema): JsonSchema {
+  const { 'x-config': _, properties, required, items, ...rest } = schema as JsonSchema;
+  const result = structuredClone(Object.fromEntries(Object.entries(rest))) as JsonSchema;
+  if (items !== undefined) result['items'] = jsonSchemaOf(items as TSchema);
+  if (properties === undefined) return result;
+  const members = properties as Readonly<Record<string, TSchema>>;
+  result['properties'] = Object.fromEntries(Object.entries(members).map(([key, member]) => [key, jsonSchemaOf(member)]));
+  const needed = ((required as readonly string[] | undefined) ?? []).filter((key) => members[key]?.default === undefined);
+  if (needed.length > 0) result['required'] = needed;
+  return result;
+}

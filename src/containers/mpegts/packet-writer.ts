@@ -1,0 +1,97 @@
+/**
+ * Cuts payloads into transport stream packets, ISO/IEC 13818-1 §2.4.3.2.
+ *
+ *  47 | error 1, unit start 1, priority 1, PID 13 | scrambling 2, adaptation 1, payload 1, continuity 4 | adaptation | payload
+ */
+import type { Gather } from './gather.ts';
+import { putPcr } from './timestamp.ts';
+import { TS_PACKET_LENGTH, type TsBuffer } from './ts-buffer.ts';
+
+const SYNC_BYTE = 0x47;
+const HEADER_LENGTH = 4;
+const ROOM = TS_PACKET_LENGTH - HEADER_LENGTH;
+const STUFFING = 0xff;
+const FLAG_DISCONTINUITY = 0x80;
+const FLAG_RANDOM_ACCESS = 0x40;
+const FLAG_PCR = 0x10;
+/** Length and flags, and the clock behind them. */
+const FLAGS_LENGTH = 2;
+const PCR_LENGTH = 6;
+
+/** A PID and its continuity counter. */
+export interface PidState {
+  readonly pid: number;
+  /** Of the next packet, 0 to 15. */
+  continuity: number;
+}
+
+/** What the adaptation field of the first packet of a payload says. */
+export interface UnitFlags {
+  /** 90 kHz, wrapped; null without a clock. */
+  pcr: number | null;
+  randomAccess: boolean;
+  /** The clock jumps here. */
+  discontinuity: boolean;
+}
+
+/** Writes a table section behind its pointer field; it must fit one packet. */
+export function writeSection(output: TsBuffer, state: PidState, section: Uint8Array): void {
+  if (section.length > ROOM - 1) throw new RangeError(`section of ${section.length} bytes does not fit one packet`);
+  output.reserve(1);
+  const at = output.claim();
+  const bytes = output.bytes;
+  putHeader(bytes, at, state, true, false);
+  bytes[at + HEADER_LENGTH] = 0;
+  bytes.set(section, at + HEADER_LENGTH + 1);
+  bytes.fill(STUFFING, at + HEADER_LENGTH + 1 + section.length, at + TS_PACKET_LENGTH);
+}
+
+/** Writes the whole of `payload` (a PES packet); the last packet is filled by its adaptation field. */
+export function writePayload(output: TsBuffer, state: PidState, payload: Gather, flags: UnitFlags): void {
+  let left = payload.length;
+  output.reserve(Math.ceil((left + FLAGS_LENGTH + PCR_LENGTH) / ROOM));
+  const bytes = output.bytes;
+  let first = true;
+  while (left > 0) {
+    const at = output.claim();
+    const wanted = first ? adaptationLength(flags) : 0;
+    const adaptation = Math.max(wanted, ROOM - left);
+    putHeader(bytes, at, state, first, adaptation > 0);
+    if (adaptation > 0) putAdaptation(bytes, at + HEADER_LENGTH, adaptation, first ? flags : null);
+    const count = ROOM - adaptation;
+    payload.copyTo(bytes, at + HEADER_LENGTH + adaptation, count);
+    left -= count;
+    first = false;
+  }
+}
+
+function adaptationLength(flags: UnitFlags): number {
+  if (flags.pcr !== null) return FLAGS_LENGTH + PCR_LENGTH;
+  return flags.randomAccess || flags.discontinuity ? FLAGS_LENGTH : 0;
+}
+
+function putHeader(bytes: Uint8Array, at: number, state: PidState, unitStart: boolean, adaptation: boolean): void {
+  bytes[at] = SYNC_BYTE;
+  bytes[at + 1] = (unitStart ? 0x40 : 0) | (state.pid >> 8);
+  bytes[at + 2] = state.pid;
+  bytes[at + 3] = (adaptation ? 0x30 : 0x10) | state.continuity;
+  state.continuity = (state.continuity + 1) & 0xf;
+}
+
+/** `length` counts the whole field; of a field of one byte that byte says 0. */
+function putAdaptation(bytes: Uint8Array, at: number, length: number, flags: UnitFlags | null): void {
+  bytes[at] = length - 1;
+  if (length === 1) return;
+  let used = FLAGS_LENGTH;
+  let bits = 0;
+  if (flags !== null) {
+    bits = (flags.discontinuity ? FLAG_DISCONTINUITY : 0) | (flags.randomAccess ? FLAG_RANDOM_ACCESS : 0);
+    if (flags.pcr !== null) {
+      bits |= FLAG_PCR;
+      putPcr(bytes, at + used, flags.pcr);
+      used += PCR_LENGTH;
+    }
+  }
+  bytes[at + 1] = bits;
+  bytes.fill(STUFFING, at + used, at + length);
+}

@@ -1,0 +1,31 @@
+/** The 33-bit clocks of MPEG-2 systems, ISO/IEC 13818-1 §2.4.2.2 and §2.4.3.7. */
+
+const WRAP = 2 ** 33;
+const LOW_30 = 2 ** 30;
+
+/** Brings a 90 kHz time, negative ones too, into 33 bits. */
+export function wrap33(ticks: number): number {
+  return ((ticks % WRAP) + WRAP) % WRAP;
+}
+
+/** Writes a PTS or DTS of 5 bytes; `prefix` is the 4-bit code before it. */
+export function putTimestamp(target: Uint8Array, at: number, prefix: number, ticks: number): void {
+  const high = Math.floor(ticks / LOW_30);
+  const low = ticks % LOW_30;
+  target[at] = (prefix << 4) | (high << 1) | 1;
+  target[at + 1] = low >>> 22;
+  target[at + 2] = ((low >>> 14) & 0xfe) | 1;
+  target[at + 3] = low >>> 7;
+  target[at + 4] = ((low << 1) & 0xfe) | 1;
+}
+
+/** Writes a PCR of 6 bytes with extension 0. */
+export function putPcr(target: Uint8Array, at: number, ticks: number): void {
+  const base = Math.floor(ticks / 2);
+  target[at] = base >>> 24;
+  target[at + 1] = base >>> 16;
+  target[at + 2] = base >>> 8;
+  target[at + 3] = base;
+  target[at + 4] = ((ticks % 2) << 7) | 0x7e;
+  target[at + 5] = 0;
+}

@@ -1,0 +1,51 @@
+/** Where transport stream packets are written: one buffer that is filled, read and used again. */
+
+export const TS_PACKET_LENGTH = 188;
+
+const INITIAL_PACKETS = 256;
+
+/** A growing run of whole transport stream packets. */
+export class TsBuffer {
+  #bytes: Uint8Array;
+  #length = 0;
+
+  constructor(packets = INITIAL_PACKETS) {
+    this.#bytes = new Uint8Array(packets * TS_PACKET_LENGTH);
+  }
+
+  /** The buffer itself; changes identity in `reserve`. */
+  get bytes(): Uint8Array {
+    return this.#bytes;
+  }
+
+  /** Bytes written: a multiple of 188. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Makes room for `packets` further packets. */
+  reserve(packets: number): void {
+    const needed = this.#length + packets * TS_PACKET_LENGTH;
+    if (needed <= this.#bytes.length) return;
+    const larger = new Uint8Array(Math.max(needed, this.#bytes.length * 2));
+    larger.set(this.#bytes.subarray(0, this.#length));
+    this.#bytes = larger;
+  }
+
+  /** Takes the next packet and returns where it begins; `reserve` must have made room. */
+  claim(): number {
+    const at = this.#length;
+    this.#length += TS_PACKET_LENGTH;
+    return at;
+  }
+
+  /** What was written; valid until the next `reserve` or `reset`. */
+  view(): Uint8Array {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  /** Forgets what was written and keeps the memory. */
+  reset(): void {
+    this.#length = 0;
+  }
+}

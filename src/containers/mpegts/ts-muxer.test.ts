@@ -1,0 +1,241 @@
+import { describe, expect, it } from 'vitest';
+import { decodeComplaints, ffprobe, type ProbedPacket } from '../../../test/ffprobe.ts';
+import { dataTrack, type Sample, samplePackets } from '../../../test/sample-packets.ts';
+import { demuxTs } from '../../../test/ts-demuxer.ts';
+import { AnnexbCursor } from '../../codecs/nal/nal-cursor.ts';
+import { buildOpusHead } from '../../codecs/opus/opus-head.ts';
+import { AudioCodec, VideoCodec } from '../../media/codec.ts';
+import type { Packet } from '../../media/packet.ts';
+import { MILLISECONDS } from '../../media/timebase.ts';
+import type { AudioTrack, Track, VideoTrack } from '../../media/track.ts';
+import { buildId3Tag } from '../id3/id3-tag.ts';
+import { canCarry } from './stream-type.ts';
+import { TsBuffer } from './ts-buffer.ts';
+import { TIME_OFFSET, TsMuxer } from './ts-muxer.ts';
+
+const H264_AAC = samplePackets({
+  seconds: 3,
+  video: { codec: 'H264', size: '640x360', rate: 30, gop: 30, bframes: 2 },
+  audio: { channels: 2 },
+});
+const H265 = samplePackets({ seconds: 1, video: { codec: 'H265', size: '320x180', rate: 25, gop: 25, bframes: 1 }, audio: null });
+
+const videoOf = ({ tracks }: Sample): VideoTrack => tracks.find((track) => track.type === 'video')!;
+const audioOf = ({ tracks }: Sample): AudioTrack => tracks.find((track) => track.type === 'audio')!;
+
+function mux(tracks: readonly Track[], packets: readonly Packet[]): Uint8Array {
+  const muxer = new TsMuxer(tracks);
+  const output = new TsBuffer(1);
+  muxer.writeTables(output);
+  for (const packet of packets) muxer.writePacket(packet, output);
+  return output.view().slice();
+}
+
+function isRising(times: readonly number[]): boolean {
+  return times.every((time, index) => index === 0 || time > times[index - 1]!);
+}
+
+describe('TsMuxer with H.264 and AAC', () => {
+  const ts = mux(H264_AAC.tracks, H264_AAC.packets);
+  const content = demuxTs(ts);
+
+  it('writes a stream without faults', () => {
+    expect(content.faults).toEqual([]);
+    expect(content.streams.map(({ streamType }) => streamType)).toEqual([0x1b, 0x0f]);
+  });
+
+  it('satisfies ffprobe and a decoder', () => {
+    const { streams, packets, complaints } = ffprobe(ts);
+    expect(complaints).toEqual([]);
+    expect(decodeComplaints(ts)).toEqual([]);
+    expect(streams[0]).toMatchObject({ codec_name: 'h264', width: 640, height: 360 });
+    expect(streams[1]).toMatchObject({ codec_name: 'aac', sample_rate: '48000', channels: 2 });
+    const dtsOf = (type: string): number[] =>
+      packets.filter(({ codec_type }) => codec_type === type).map(({ dts_time }: ProbedPacket) => Number(dts_time));
+    expect(dtsOf('video')).toHaveLength(90);
+    expect(isRising(dtsOf('video'))).toBe(true);
+    expect(isRising(dtsOf('audio'))).toBe(true);
+    expect(packets.filter((packet) => packet.codec_type === 'video' && packet.flags.startsWith('K'))).toHaveLength(3);
+  });
+
+  it('keeps the times of every packet', () => {
+    const expected = H264_AAC.packets
+      .filter(({ track }) => track.type === 'video')
+      .map(({ pts, dts }) => [pts + TIME_OFFSET, dts + TIME_OFFSET]);
+    expect(content.streams[0]!.pes.map(({ pts, dts }) => [pts, dts])).toEqual(expected);
+  });
+
+  it('puts a delimiter before every picture and parameter sets before keyframes, once', () => {
+    const [first, second] = content.streams[0]!.pes;
+    const types = (data: Uint8Array): number[] => {
+      const found: number[] = [];
+      const nals = new AnnexbCursor(data);
+      while (nals.next()) found.push((data[nals.start] ?? 0) & 0x1f);
+      return found;
+    };
+    expect(types(first!.data).filter((type) => type !== 6)).toEqual([9, 7, 8, 5]);
+    expect(types(second!.data).filter((type) => type !== 6)).toEqual([9, 1]);
+  });
+
+  it('has a clock that rises and runs ahead of no decoding time', () => {
+    expect(content.pcrPid).toBe(content.streams[0]!.pid);
+    expect(isRising(content.pcrs)).toBe(true);
+    expect(content.pcrs).toHaveLength(90);
+    expect(content.pcrs[0]).toBeLessThan(content.streams[0]!.pes[0]!.dts);
+  });
+
+  it('marks random access points', () => {
+    const marked = content.adaptationFlags.filter(({ pid, flags }) => pid === content.pcrPid && (flags & 0x40) !== 0);
+    expect(marked).toHaveLength(3);
+  });
+
+  it('says the length of audio packets and leaves that of video open', () => {
+    expect(content.streams[0]!.pes.every(({ declaredLength }) => declaredLength === 0)).toBe(true);
+    expect(content.streams[1]!.pes.every(({ declaredLength }) => declaredLength > 0)).toBe(true);
+  });
+});
+
+describe('TsMuxer with other tracks', () => {
+  it('carries H.265', () => {
+    const ts = mux(H265.tracks, H265.packets);
+    expect(demuxTs(ts).faults).toEqual([]);
+    const { streams, packets, complaints } = ffprobe(ts);
+    expect(complaints).toEqual([]);
+    expect(decodeComplaints(ts)).toEqual([]);
+    expect(streams).toEqual([expect.objectContaining({ codec_name: 'hevc', width: 320, height: 180 })]);
+    expect(packets).toHaveLength(25);
+  });
+
+  it('takes the clock of the first track when there is no video', () => {
+    const audio = H264_AAC.packets.filter(({ track }) => track.type === 'audio');
+    const content = demuxTs(mux([audioOf(H264_AAC)], audio));
+    expect(content.faults).toEqual([]);
+    expect(content.pcrs).toHaveLength(audio.length);
+  });
+
+  it('carries ID3 with the descriptors players look for', () => {
+    const data = dataTrack(9);
+    const tag = buildId3Tag([{ type: 'TXXX', description: 'info', text: 'value' }]);
+    const event: Packet = { track: data, pts: 45_000, dts: 45_000, duration: 0, keyframe: true, data: tag };
+    const ts = mux([...H264_AAC.tracks, data], [...H264_AAC.packets.slice(0, 40), event]);
+    const content = demuxTs(ts);
+    expect(content.faults).toEqual([]);
+    expect(Buffer.from(content.programDescriptors).toString('latin1')).toContain('ID3 ');
+    const stream = content.streams.find(({ streamType }) => streamType === 0x15)!;
+    expect(stream.descriptors[0]).toBe(0x26);
+    expect(stream.pes).toEqual([expect.objectContaining({ pts: 45_000 + TIME_OFFSET, streamId: 0xbd, data: tag })]);
+    expect(ffprobe(ts).streams.map(({ codec_name }) => codec_name)).toContain('timed_id3');
+  });
+
+  it('carries Opus behind a control header', () => {
+    const track: AudioTrack = {
+      ...audioOf(H264_AAC),
+      id: 5,
+      codec: AudioCodec.OPUS,
+      timebase: MILLISECONDS,
+      config: buildOpusHead({ channels: 2 }),
+      language: 'kor',
+    };
+    // CELT 20 ms, stereo, code 0: any payload is a valid frame.
+    const packets = Array.from({ length: 50 }, (_, index): Packet => {
+      const data = new Uint8Array(300).fill(index).fill(0xfc, 0, 1);
+      return { track, pts: index * 20, dts: index * 20, duration: 20, keyframe: true, data };
+    });
+    const ts = mux([track], packets);
+    const content = demuxTs(ts);
+    expect(content.faults).toEqual([]);
+    expect([...content.streams[0]!.pes[0]!.data.subarray(0, 4)]).toEqual([0x7f, 0xe0, 255, 45]);
+    const { streams, packets: probed } = ffprobe(ts);
+    expect(streams[0]).toMatchObject({ codec_name: 'opus', channels: 2, tags: { language: 'kor' } });
+    expect(probed).toHaveLength(50);
+  });
+
+  it('leaves out what a transport stream cannot carry', () => {
+    const vp8: VideoTrack = { ...videoOf(H264_AAC), id: 77, codec: VideoCodec.VP8, config: null };
+    const mp3: AudioTrack = { ...audioOf(H264_AAC), id: 78, codec: AudioCodec.MP3, config: null };
+    expect(canCarry(vp8)).toBe(false);
+    expect(canCarry({ ...videoOf(H264_AAC), config: null })).toBe(false);
+    const muxer = new TsMuxer([vp8, mp3, { ...mp3, id: 79, sampleRate: 22_050 }]);
+    expect([77, 78, 79].map((id) => muxer.carries(id))).toEqual([false, true, true]);
+    const output = new TsBuffer();
+    muxer.writeTables(output);
+    muxer.writePacket({ ...H264_AAC.packets[0]!, track: vp8 }, output);
+    expect(demuxTs(output.view()).streams.map(({ streamType }) => streamType)).toEqual([0x03, 0x04]);
+  });
+});
+
+describe('TsMuxer over time', () => {
+  it('keeps the continuity counters over buffers, tables and changes of tracks', () => {
+    const muxer = new TsMuxer(H264_AAC.tracks);
+    const output = new TsBuffer();
+    const pieces: Uint8Array[] = [];
+    for (const [index, packet] of H264_AAC.packets.entries()) {
+      if (index % 20 === 0) {
+        pieces.push(output.view().slice());
+        output.reset();
+        if (index === 40) muxer.setTracks([...H264_AAC.tracks, dataTrack(9)]);
+        muxer.writeTables(output);
+      }
+      muxer.writePacket(packet, output);
+    }
+    const content = demuxTs(new Uint8Array(Buffer.concat(pieces)));
+    expect(content.faults).toEqual([]);
+    expect(new Set(content.pmtVersions)).toEqual(new Set([0, 1]));
+  });
+
+  it('follows a new decoder configuration of the same track', () => {
+    const video = videoOf(H264_AAC);
+    const other = samplePackets({ seconds: 1, video: { codec: 'H264', size: '320x240', rate: 10, gop: 10, bframes: 0 }, audio: null });
+    const changed: VideoTrack = { ...videoOf(other), id: video.id };
+    const ts = mux([video], [H264_AAC.packets.find(({ track }) => track === video)!, { ...other.packets[0]!, track: changed }]);
+    const { pes } = demuxTs(ts).streams[0]!;
+    expect(Buffer.from(pes[1]!.data).indexOf(Buffer.from(changed.config!.subarray(8, 20)))).toBeGreaterThan(0);
+  });
+
+  it('marks a jump of the clock once', () => {
+    const muxer = new TsMuxer(H264_AAC.tracks);
+    const output = new TsBuffer();
+    muxer.writeTables(output);
+    muxer.markDiscontinuity();
+    for (const packet of H264_AAC.packets.slice(0, 10)) muxer.writePacket(packet, output);
+    const content = demuxTs(output.view());
+    expect(content.adaptationFlags.filter(({ flags }) => (flags & 0x80) !== 0)).toEqual([{ pid: content.pcrPid, flags: 0xd0 }]);
+  });
+
+  it('wraps times at 33 bits', () => {
+    const packet = {
+      ...H264_AAC.packets.find(({ track }) => track.type === 'video')!,
+      dts: 2 ** 33 - TIME_OFFSET + 5,
+      pts: 2 ** 33 - TIME_OFFSET + 10,
+    };
+    const content = demuxTs(mux([packet.track], [packet]));
+    expect(content.streams[0]!.pes[0]).toMatchObject({ dts: 5, pts: 10 });
+    expect(content.pcrs[0]).toBeGreaterThan(2 ** 32);
+  });
+
+  it('writes every length of payload without a fault', () => {
+    const audio = audioOf(H264_AAC);
+    const packets = Array.from(
+      { length: 600 },
+      (_, length): Packet => ({
+        track: audio,
+        pts: length * 1920,
+        dts: length * 1920,
+        duration: 1920,
+        keyframe: true,
+        data: new Uint8Array(length + 1),
+      }),
+    );
+    const content = demuxTs(mux([audio], packets));
+    expect(content.faults).toEqual([]);
+    expect(content.streams[0]!.pes.map(({ data }) => data.length)).toEqual(packets.map(({ data }) => data.length + 7));
+  });
+
+  it('writes nothing of a broken packet', () => {
+    const muxer = new TsMuxer(H264_AAC.tracks);
+    const output = new TsBuffer();
+    const broken = { ...H264_AAC.packets[0]!, track: videoOf(H264_AAC), data: Uint8Array.of(0, 0, 1, 0, 5) };
+    expect(() => muxer.writePacket(broken, output)).toThrow(expect.objectContaining({ code: 'NAL_LENGTH' }));
+    expect(output.length).toBe(0);
+  });
+});

@@ -1,0 +1,131 @@
+/** Packets of several tracks → one MPEG-2 transport stream with a single program, ISO/IEC 13818-1. */
+import type { Packet } from '../../media/packet.ts';
+import { MPEG_90K, rescale } from '../../media/timebase.ts';
+import type { Track } from '../../media/track.ts';
+import { type ElementaryStream, elementaryStream, sameElementary } from './elementary.ts';
+import { Gather } from './gather.ts';
+import { type PidState, type UnitFlags, writePayload, writeSection } from './packet-writer.ts';
+import { PES_HEADER_MAX, putPesHeader } from './pes.ts';
+import { buildPat, buildPmt, PROGRAM_NUMBER } from './psi.ts';
+import { canCarry, programDescriptors, StreamId, streamDescriptors, streamTypeOf } from './stream-type.ts';
+import { wrap33 } from './timestamp.ts';
+import type { TsBuffer } from './ts-buffer.ts';
+
+const PAT_PID = 0;
+const PMT_PID = 0x10_00;
+const FIRST_STREAM_PID = 0x1_00;
+const VERSIONS = 32;
+
+/** Media time 0 is written as this (90 kHz), so that the clock before it and slightly negative times stay positive. */
+export const TIME_OFFSET = 90_000;
+/** The clock runs this far behind decoding, 90 kHz: room for a decoder's buffer and for late audio. */
+const PCR_LEAD = 63_000;
+
+interface MuxedStream extends PidState {
+  track: Track;
+  elementary: ElementaryStream;
+  readonly streamId: number;
+}
+
+/**
+ * Writes tables and packets into buffers of the caller. Continuity counters run on over buffers and track changes, so
+ * that segments can be cut anywhere between two calls.
+ */
+export class TsMuxer {
+  readonly #pat: PidState = { pid: PAT_PID, continuity: 0 };
+  readonly #pmt: PidState = { pid: PMT_PID, continuity: 0 };
+  /** By track id; PIDs of tracks that left are used again, counters included. */
+  #streams = new Map<number, MuxedStream>();
+  readonly #counters = new Map<number, number>();
+  readonly #payload = new Gather();
+  readonly #header = new Uint8Array(PES_HEADER_MAX);
+  readonly #flags: UnitFlags = { pcr: null, randomAccess: false, discontinuity: false };
+  #patSection: Uint8Array = new Uint8Array(0);
+  #pmtSection: Uint8Array = new Uint8Array(0);
+  #clock: MuxedStream | null = null;
+  #version = VERSIONS - 1;
+  #clockJumps = false;
+
+  /** Tracks a transport stream cannot carry (see `canCarry`) are left out. */
+  constructor(tracks: readonly Track[]) {
+    this.setTracks(tracks);
+  }
+
+  /** Replaces the tracks; call `writeTables` before the next packet. Throws `ProtocolError` for a broken configuration. */
+  setTracks(tracks: readonly Track[]): void {
+    for (const { pid, continuity } of this.#streams.values()) this.#counters.set(pid, continuity);
+    const carried = tracks.filter(canCarry);
+    const streams = carried.map((track, index) => this.#open(track, FIRST_STREAM_PID + index, index));
+    this.#streams = new Map(streams.map((stream) => [stream.track.id, stream]));
+    this.#clock = streams.find(({ track }) => track.type === 'video') ?? streams[0] ?? null;
+    this.#version = (this.#version + 1) % VERSIONS;
+    this.#patSection = buildPat(PMT_PID, this.#version);
+    this.#pmtSection = buildPmt({
+      pcrPid: this.#clock?.pid ?? FIRST_STREAM_PID,
+      version: this.#version,
+      descriptors: programDescriptors(carried, PROGRAM_NUMBER),
+      entries: streams.map(({ track, pid }) => ({ pid, streamType: streamTypeOf(track) ?? 0, descriptors: streamDescriptors(track) })),
+    });
+  }
+
+  /** True when packets of the track are written. */
+  carries(trackId: number): boolean {
+    return this.#streams.has(trackId);
+  }
+
+  /** Says with the next clock that time jumps there. */
+  markDiscontinuity(): void {
+    this.#clockJumps = true;
+  }
+
+  /** Writes PAT and PMT, two packets. */
+  writeTables(output: TsBuffer): void {
+    writeSection(output, this.#pat, this.#patSection);
+    writeSection(output, this.#pmt, this.#pmtSection);
+  }
+
+  /**
+   * Writes one packet; those of unknown tracks are ignored. A packet whose track object is new brings its new decoder
+   * configuration. Throws `ProtocolError` for a broken packet and has then written nothing.
+   */
+  writePacket(packet: Packet, output: TsBuffer): void {
+    const stream = this.#streams.get(packet.track.id);
+    if (stream === undefined) return;
+    if (stream.track !== packet.track) this.#follow(stream, packet.track);
+    const dts = rescale(packet.dts, packet.track.timebase, MPEG_90K) + TIME_OFFSET;
+    const pts = rescale(packet.pts, packet.track.timebase, MPEG_90K) + TIME_OFFSET;
+    const payload = this.#payload;
+    payload.reset();
+    const headerLength = putPesHeader(this.#header, stream.streamId, wrap33(pts), wrap33(dts));
+    payload.add(this.#header, 0, headerLength);
+    stream.elementary.add(packet, payload);
+    const afterLength = payload.length - 6;
+    // Only video may leave its length open (§2.4.3.7), and pictures are often too long for 16 bits.
+    this.#putLength(packet.track.type === 'video' ? 0 : afterLength);
+    const clock = stream === this.#clock;
+    this.#flags.pcr = clock ? wrap33(dts - PCR_LEAD) : null;
+    this.#flags.randomAccess = packet.keyframe && packet.track.type === 'video';
+    this.#flags.discontinuity = clock && this.#clockJumps;
+    if (clock) this.#clockJumps = false;
+    writePayload(output, stream, payload, this.#flags);
+  }
+
+  #putLength(length: number): void {
+    const value = length > 0xff_ff ? 0 : length;
+    this.#header[4] = value >> 8;
+    this.#header[5] = value;
+  }
+
+  #open(track: Track, pid: number, index: number): MuxedStream {
+    const streamId =
+      track.type === 'video' ? StreamId.VIDEO : track.type === 'audio' && track.codec !== 'OPUS' ? StreamId.AUDIO : StreamId.PRIVATE_1;
+    // Audio and video ids are numbered so that demuxers that go by them can tell streams apart.
+    const numbered = streamId === StreamId.PRIVATE_1 ? streamId : streamId + (index & 0xf);
+    return { track, pid, continuity: this.#counters.get(pid) ?? 0, elementary: elementaryStream(track), streamId: numbered };
+  }
+
+  #follow(stream: MuxedStream, track: Track): void {
+    if (!sameElementary(stream.track, track)) stream.elementary = elementaryStream(track);
+    stream.track = track;
+  }
+}

@@ -1,0 +1,195 @@
+/** One request to a stream, as its views see it. */
+import type { CrossDomainPolicy } from '../access/cross-domains.ts';
+import { acceptsGzip } from '../protocols/http/accept-encoding.ts';
+import type { AbortListener, AnswerSink, IncomingRequest, SentListener } from '../protocols/http/answer-sink.ts';
+import { readRange } from '../protocols/http/byte-range.ts';
+import { queryValue } from '../protocols/http/request-target.ts';
+import type { Span } from '../publishers/outlet/messages.ts';
+import type { DeliveryExchange } from '../publishers/outlet/view.ts';
+import { type BlockTable, sliceSpans, spansLength } from './block-table.ts';
+import type { TextCoder } from './text-coder.ts';
+
+/** Headers of every answer, complete lines. */
+export const COMMON_HEADERS = 'Server: Millrace\r\nVary: Origin\r\n';
+const NO_TYPE = 'Content-Type: text/html\r\n';
+
+/** The outlet whose view looks at the request: its rules, and its meter. */
+export interface DeliveryOutlet {
+  readonly policy: CrossDomainPolicy;
+  /** Bytes of answers since the last report. */
+  bytesSent: number;
+}
+
+/** What all deliveries of a thread share. */
+export interface DeliveryServices {
+  readonly blocks: BlockTable;
+  readonly coder: TextCoder;
+  /** Deliveries that were handed out and are neither answered nor aborted. */
+  readonly waiting: Set<Delivery>;
+}
+
+export class Delivery implements DeliveryExchange, AbortListener, SentListener {
+  readonly method: 'GET' | 'HEAD';
+  readonly file: string;
+  readonly query: string;
+  readonly #services: DeliveryServices;
+  readonly #request: IncomingRequest;
+  readonly #sink: AnswerSink;
+  #outlet: DeliveryOutlet;
+  #done = false;
+  #onAbort: (() => void) | null = null;
+  #spans: readonly Span[] | null = null;
+
+  constructor(
+    services: DeliveryServices,
+    request: IncomingRequest,
+    sink: AnswerSink,
+    target: { file: string; query: string; outlet: DeliveryOutlet },
+  ) {
+    this.#services = services;
+    this.#request = request;
+    this.#sink = sink;
+    this.#outlet = target.outlet;
+    this.method = request.method === 'HEAD' ? 'HEAD' : 'GET';
+    this.file = target.file;
+    this.query = target.query;
+  }
+
+  get done(): boolean {
+    return this.#done;
+  }
+
+  get remoteAddress(): string {
+    return this.#sink.remoteAddress;
+  }
+
+  /** The outlet whose view is asked next. */
+  offerTo(outlet: DeliveryOutlet): void {
+    this.#outlet = outlet;
+  }
+
+  queryValue(key: string): string | undefined {
+    return this.query === '' ? undefined : queryValue(this.query, key);
+  }
+
+  header(name: string): string | undefined {
+    return this.#request.header(name);
+  }
+
+  onAbort(callback: () => void): void {
+    if (!this.#done) this.#onAbort = callback;
+  }
+
+  respond(status: number, headers: readonly string[], body: readonly Uint8Array[]): void {
+    if (this.#done) return;
+    this.#answer(status, this.#block(headers), body, bodyLength(body));
+  }
+
+  respondText(status: number, headers: readonly string[], text: string): void {
+    if (this.#done) return;
+    const block = this.#block(headers);
+    if (acceptsGzip(this.#request.header('accept-encoding'))) {
+      const body = this.#services.coder.gzip(text, this.query.includes('session=') ? 'personal' : 'shared');
+      this.#answer(status, `${block}Content-Encoding: gzip\r\n`, [body], body.length);
+      return;
+    }
+    const length = Buffer.byteLength(text);
+    const body = length === text.length ? text : [Buffer.from(text)];
+    this.#answer(status, `${block}Content-Encoding: identity\r\n`, body, length);
+  }
+
+  respondSpans(status: number, headers: readonly string[], spans: readonly Span[]): void {
+    if (this.#done) return;
+    const size = spansLength(spans);
+    const range = status === 200 && this.method === 'GET' ? this.#range(size) : null;
+    if (range === 'unsatisfiable') {
+      this.#answer(416, `${this.#block(headers)}Content-Range: bytes */${size}\r\n`, '', 0);
+      return;
+    }
+    const wanted = range === null ? spans : sliceSpans(spans, range.offset, range.length);
+    const body = this.#services.blocks.acquire(wanted);
+    if (body === null) {
+      // The view lists bytes that were released: better no answer than somebody else's bytes.
+      this.#answer(503, this.#block([]), '', 0);
+      return;
+    }
+    this.#spans = wanted;
+    if (range === null) this.#answer(status, this.#block(headers), body, size);
+    else {
+      const line = `Content-Range: bytes ${range.offset}-${range.offset + range.length - 1}/${size}\r\n`;
+      this.#answer(206, `${this.#block(headers)}${line}`, body, range.length);
+    }
+  }
+
+  /** Answers without a body; `lines` are complete and end with CRLF each. */
+  respondEmpty(status: number, lines: string): void {
+    if (this.#done) return;
+    this.#answer(status, `${COMMON_HEADERS}${this.#crossDomains()}${lines}${NO_TYPE}`, '', 0);
+  }
+
+  /** The view will answer later. */
+  hold(): void {
+    this.#services.waiting.add(this);
+    this.#sink.wait(this);
+  }
+
+  aborted(): void {
+    if (this.#done) return;
+    this.#done = true;
+    this.#services.waiting.delete(this);
+    const callback = this.#onAbort;
+    this.#onAbort = null;
+    callback?.();
+  }
+
+  /** Takes the request back from the view that holds it and answers without a body. */
+  withdraw(status: number, lines: string): void {
+    if (this.#done) return;
+    const callback = this.#onAbort;
+    this.#onAbort = null;
+    this.respondEmpty(status, lines);
+    callback?.();
+  }
+
+  sent(): void {
+    const spans = this.#spans;
+    this.#spans = null;
+    if (spans !== null) this.#services.blocks.release(spans);
+  }
+
+  #answer(status: number, block: string, body: string | readonly Uint8Array[], length: number): void {
+    this.#done = true;
+    this.#onAbort = null;
+    this.#services.waiting.delete(this);
+    this.#outlet.bytesSent += block.length + (this.method === 'HEAD' ? 0 : length);
+    this.#sink.answer(status, block, body, this.#spans === null ? null : this);
+  }
+
+  #block(headers: readonly string[]): string {
+    let block = COMMON_HEADERS + this.#crossDomains();
+    for (let n = 0; n < headers.length; n += 1) block += `${headers[n]}\r\n`;
+    return block;
+  }
+
+  #crossDomains(): string {
+    return crossDomainBlock(this.#outlet.policy, this.#request);
+  }
+
+  #range(size: number): ReturnType<typeof readRange> {
+    const header = this.#request.header('range');
+    // There are no validators, so a conditional range can never be proven fresh.
+    if (header === undefined || this.#request.header('if-range') !== undefined) return null;
+    return readRange(header, size);
+  }
+}
+
+/** The CORS lines for a request. */
+export function crossDomainBlock(policy: CrossDomainPolicy, request: IncomingRequest): string {
+  return policy.headers(request.header('origin'), request.header('access-control-request-headers')).block;
+}
+
+function bodyLength(body: readonly Uint8Array[]): number {
+  let length = 0;
+  for (const chunk of body) length += chunk.length;
+  return length;
+}

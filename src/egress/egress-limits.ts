@@ -1,0 +1,13 @@
+import { DEFAULT_HTTP_LIMITS } from '../protocols/http/limits.ts';
+import type { EgressLimits } from './thread-protocol.ts';
+
+/** What an egress thread puts up with unless told otherwise. */
+export const DEFAULT_EGRESS_LIMITS: EgressLimits = {
+  http: DEFAULT_HTTP_LIMITS,
+  waiting: 20_000,
+  sessions: 100_000,
+  sessionIdle: 30_000,
+  sessionLifetime: 30 * 24 * 3600 * 1000,
+  reportInterval: 500,
+  stopGrace: 2_000,
+};

@@ -1,0 +1,195 @@
+/** Everything that happens in one egress thread. It knows nothing of workers: messages come in and go out. */
+import { type HttpCounters, newHttpCounters } from '../protocols/http/answer-sink.ts';
+import { HttpListener } from '../protocols/http/http-listener.ts';
+import { type Certificate, SecureListener } from '../protocols/http/secure-listener.ts';
+import { DateLine } from '../protocols/http/status-line.ts';
+import type { Clock } from '../util/clock.ts';
+import { BlockTable } from './block-table.ts';
+import { COMMON_HEADERS, type Delivery, type DeliveryServices } from './delivery.ts';
+import { HostTable } from './host-table.ts';
+import { OutletRegistry, type ViewFactories } from './outlet-registry.ts';
+import { RequestRouter } from './request-router.ts';
+import { SessionTokens } from './session-token.ts';
+import { TextCoder } from './text-coder.ts';
+import type { FromThread, ListenRequest, ThreadReport, ThreadSettings, ToThread } from './thread-protocol.ts';
+import { ThreadSessions } from './thread-sessions.ts';
+
+export interface EgressThreadOptions {
+  readonly settings: ThreadSettings;
+  readonly views: ViewFactories;
+  readonly clock: Clock;
+  readonly post: (message: FromThread) => void;
+}
+
+export class EgressThread {
+  readonly #options: EgressThreadOptions;
+  readonly #blocks: BlockTable;
+  readonly #hosts = new HostTable();
+  readonly #outlets: OutletRegistry;
+  readonly #sessions: ThreadSessions;
+  readonly #services: DeliveryServices;
+  readonly #router: RequestRouter;
+  readonly #date: DateLine;
+  readonly #counters: HttpCounters = newHttpCounters();
+  readonly #listeners = new Map<number, HttpListener | SecureListener>();
+  readonly #reporter: NodeJS.Timeout;
+  #certificates: readonly Certificate[] = [];
+  #stopping = false;
+
+  constructor(options: EgressThreadOptions) {
+    const { settings, clock, views, post } = options;
+    const { limits } = settings;
+    this.#options = options;
+    this.#blocks = new BlockTable((block) => post({ type: 'block-idle', block }));
+    this.#sessions = new ThreadSessions({
+      tokens: new SessionTokens(settings.secret, settings.incarnation),
+      clock,
+      limit: limits.sessions,
+      idle: limits.sessionIdle,
+      lifetime: limits.sessionLifetime,
+    });
+    this.#outlets = new OutletRegistry({ sessions: this.#sessions, clock, views });
+    this.#services = { blocks: this.#blocks, coder: new TextCoder(), waiting: new Set<Delivery>() };
+    this.#router = new RequestRouter({
+      hosts: this.#hosts,
+      outlets: this.#outlets,
+      services: this.#services,
+      maxWaiting: limits.waiting,
+      foreign: null,
+    });
+    this.#date = new DateLine(clock);
+    this.#reporter = setInterval(() => this.#report(), limits.reportInterval);
+    post({ type: 'ready' });
+  }
+
+  /** Applies messages of the main thread in order. One that fails is logged; the others still count. */
+  receive(messages: readonly ToThread[]): void {
+    for (const message of messages) {
+      try {
+        this.#apply(message);
+      } catch (error) {
+        this.#log('error', { message: message.type, error: String(error) }, 'an egress thread could not apply a message');
+      }
+    }
+  }
+
+  #apply(message: ToThread): void {
+    switch (message.type) {
+      case 'hosts':
+        this.#hosts.set(message.hosts);
+        break;
+      case 'default-cross-domains':
+        this.#outlets.setDefaults(message.rules);
+        break;
+      case 'certificates':
+        this.#certificates = message.certificates;
+        for (const listener of this.#listeners.values())
+          if (listener instanceof SecureListener) listener.setCertificates(message.certificates);
+        break;
+      case 'listen':
+        void this.#listen(message.listener, message.request);
+        break;
+      case 'unlisten':
+        void this.#unlisten(message.listener);
+        break;
+      case 'block-add':
+        this.#blocks.add(message.block, message.buffer);
+        break;
+      case 'block-retire':
+        this.#blocks.retire(message.block);
+        break;
+      case 'revoke':
+        this.#sessions.revoke(message.sessions);
+        break;
+      case 'stop':
+        void this.#stop();
+        break;
+      default:
+        this.#outlets.apply(message);
+    }
+  }
+
+  async #listen(id: number, request: ListenRequest): Promise<void> {
+    const listener = request.tls ? this.#secureListener() : this.#plainListener();
+    this.#listeners.set(id, listener);
+    try {
+      const port = await listener.listen({ host: request.host === '*' ? '0.0.0.0' : request.host, port: request.port });
+      this.#options.post({ type: 'listening', listener: id, port });
+    } catch (error) {
+      this.#listeners.delete(id);
+      this.#options.post({ type: 'listen-failed', listener: id, message: error instanceof Error ? error.message : String(error) });
+    }
+  }
+
+  #plainListener(): HttpListener {
+    const { limits, logConnections } = this.#options.settings;
+    return new HttpListener({
+      handler: this.#router,
+      limits: limits.http,
+      date: this.#date,
+      commonHeaders: COMMON_HEADERS,
+      counters: this.#counters,
+      ...(logConnections && {
+        onClosed: (connection, reason) => {
+          const fields = { peer: connection.remoteAddress, requests: connection.requests };
+          this.#log('debug', fields, `HTTP connection closed: ${reason}`);
+        },
+      }),
+    });
+  }
+
+  #secureListener(): SecureListener {
+    const { limits, http2 } = this.#options.settings;
+    const listener = new SecureListener({
+      handler: this.#router,
+      limits: limits.http,
+      commonHeaders: COMMON_HEADERS,
+      counters: this.#counters,
+      http2,
+    });
+    listener.setCertificates(this.#certificates);
+    return listener;
+  }
+
+  async #unlisten(id: number): Promise<void> {
+    const listener = this.#listeners.get(id);
+    this.#listeners.delete(id);
+    await listener?.close(this.#options.settings.limits.stopGrace);
+  }
+
+  #report(): void {
+    this.#sessions.sweep();
+    const bytes: number[] = [];
+    this.#outlets.takeBytes((outlet, count) => bytes.push(outlet, count));
+    let connections = 0;
+    for (const listener of this.#listeners.values()) connections += listener.connections;
+    const report: ThreadReport = {
+      type: 'report',
+      http: { ...this.#counters, statuses: [...this.#counters.statuses] },
+      connections,
+      waiting: this.#services.waiting.size,
+      sessions: this.#sessions.size,
+      blocksInFlight: this.#blocks.inFlight,
+      bytes,
+      sessionEvents: this.#sessions.takeEvents(),
+    };
+    this.#options.post(report);
+  }
+
+  /** Ports first, then streams (whoever waits is answered), then what is left of the connections. */
+  async #stop(): Promise<void> {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    const closing = [...this.#listeners.keys()].map((id) => this.#unlisten(id));
+    this.#outlets.closeAll();
+    for (const delivery of [...this.#services.waiting]) delivery.withdraw(503, '');
+    await Promise.all(closing);
+    clearInterval(this.#reporter);
+    this.#report();
+    this.#options.post({ type: 'stopped' });
+  }
+
+  #log(level: 'debug' | 'info' | 'warn' | 'error', fields: object, message: string): void {
+    this.#options.post({ type: 'log', level, fields, message });
+  }
+}

@@ -1,0 +1,107 @@
+/** Finds the views for a request: Host → virtual host, path → stream, file → view (streaming facts 1.1, 1.2, 3.1). */
+import type { AnswerSink, IncomingRequest, RequestHandler } from '../protocols/http/answer-sink.ts';
+import { decodePath, splitTarget } from '../protocols/http/request-target.ts';
+import { COMMON_HEADERS, crossDomainBlock, Delivery, type DeliveryServices } from './delivery.ts';
+import type { HostTable } from './host-table.ts';
+import type { OutletRegistry, ThreadOutlet } from './outlet-registry.ts';
+
+const PREFLIGHT = 'Access-Control-Allow-Private-Network: true\r\n';
+const ALLOW = 'Allow: OPTIONS, GET, HEAD\r\n';
+const TEXT = 'Content-Type: text/plain\r\n';
+const EMPTY = 'Content-Type: text/html\r\n';
+const KNOWN_METHODS = new Set(['POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'CONNECT']);
+
+/** Takes the requests that are not delivery: WebSocket upgrades and methods other than GET, HEAD and OPTIONS. */
+export interface ForeignRequests {
+  /** Returns false when it does not want the request; then a refusal is answered. */
+  take(request: IncomingRequest, sink: AnswerSink): boolean;
+}
+
+export interface RouterOptions {
+  readonly hosts: HostTable;
+  readonly outlets: OutletRegistry;
+  readonly services: DeliveryServices;
+  /** Requests that may wait for media at once. */
+  readonly maxWaiting: number;
+  readonly foreign: ForeignRequests | null;
+}
+
+interface Place {
+  readonly outlets: readonly ThreadOutlet[] | undefined;
+  readonly file: string;
+  readonly query: string;
+}
+
+export class RequestRouter implements RequestHandler {
+  readonly #options: RouterOptions;
+
+  constructor(options: RouterOptions) {
+    this.#options = options;
+  }
+
+  handle(request: IncomingRequest, sink: AnswerSink): void {
+    const { method } = request;
+    if (method === 'GET' || method === 'HEAD') {
+      if (request.header('upgrade')?.toLowerCase() === 'websocket') this.#foreign(request, sink);
+      else this.#deliver(request, sink);
+    } else if (method === 'OPTIONS' && request.target === '*') this.#preflight(request, sink, undefined);
+    else if (method === 'OPTIONS') this.#preflight(request, sink, this.#find(request));
+    else this.#foreign(request, sink);
+  }
+
+  #deliver(request: IncomingRequest, sink: AnswerSink): void {
+    const { services, outlets: registry, maxWaiting } = this.#options;
+    const place = this.#find(request);
+    const first = place.outlets?.[0];
+    if (place.outlets === undefined || first === undefined || place.file === '') {
+      sink.answer(404, COMMON_HEADERS + crossDomainBlock(registry.fallback, request) + EMPTY, '', null);
+      return;
+    }
+    const delivery = new Delivery(services, request, sink, { file: place.file, query: place.query, outlet: first });
+    for (const outlet of place.outlets) {
+      delivery.offerTo(outlet);
+      if (!outlet.view.handle(delivery)) continue;
+      if (delivery.done) return;
+      delivery.hold();
+      if (services.waiting.size > maxWaiting) delivery.withdraw(503, 'Retry-After: 1\r\n');
+      return;
+    }
+    delivery.offerTo(speaker(place.outlets, place.file) ?? first);
+    delivery.respondEmpty(404, '');
+  }
+
+  #preflight(request: IncomingRequest, sink: AnswerSink, place: Place | undefined): void {
+    const outlet = place?.outlets === undefined ? undefined : speaker(place.outlets, place.file);
+    const policy = outlet?.preflight ?? this.#options.outlets.fallback;
+    sink.answer(200, COMMON_HEADERS + crossDomainBlock(policy, request) + PREFLIGHT + EMPTY, '', null);
+  }
+
+  #foreign(request: IncomingRequest, sink: AnswerSink): void {
+    const { foreign, outlets } = this.#options;
+    if (foreign?.take(request, sink) === true) return;
+    const block = COMMON_HEADERS + crossDomainBlock(outlets.fallback, request) + TEXT;
+    if (request.method === 'GET' || request.method === 'HEAD') {
+      sink.answer(501, block, 'WebSocket is not served here\n', null);
+    } else if (KNOWN_METHODS.has(request.method)) {
+      sink.answer(405, block + ALLOW, `${request.method} is not allowed here\n`, null);
+    } else sink.answer(501, block, 'unknown method\n', null);
+  }
+
+  #find(request: IncomingRequest): Place {
+    const target = splitTarget(request.target);
+    const path = decodePath(target.path);
+    const vhost = this.#options.hosts.find(target.authority ?? request.header('host') ?? '');
+    const streamStart = path.indexOf('/', 1) + 1;
+    const streamEnd = streamStart === 0 ? -1 : path.indexOf('/', streamStart);
+    const key = streamEnd < 0 ? path.slice(1) : path.slice(1, streamEnd);
+    const fileEnd = streamEnd < 0 ? -1 : path.indexOf('/', streamEnd + 1);
+    const file = streamEnd < 0 ? '' : path.slice(streamEnd + 1, fileEnd < 0 ? undefined : fileEnd);
+    return { outlets: vhost === null ? undefined : this.#options.outlets.find(vhost, key), file, query: target.query };
+  }
+}
+
+/** Whose CORS rules count for a file that no view claimed: by its name, as the reference server routes. */
+function speaker(outlets: readonly ThreadOutlet[], file: string): ThreadOutlet | undefined {
+  const thumbnail = file.startsWith('thumb.');
+  return outlets.find((outlet) => (outlet.kind === 'thumbnail') === thumbnail) ?? outlets[0];
+}

@@ -1,0 +1,56 @@
+/**
+ * Tokens of viewer sessions: `<id>_<key>`. The id carries the time of expiry, the key is an HMAC over the
+ * id and the stream, so that any egress thread can judge a token without asking anybody.
+ *
+ *     id  = expiry (seconds, base 36, 7 digits) incarnation (base 36, 4 digits) counter (base 36)
+ *     key = 96 bits of HMAC-SHA256, base64url
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+
+const EXPIRY_DIGITS = 7;
+const INCARNATION_DIGITS = 4;
+const KEY_BYTES = 12;
+const SHAPE = /^([0-9a-z]{12,32})_([\w-]{16})$/;
+
+/** A token taken apart; it is genuine and for the stream asked about, but may have expired. */
+export interface VerifiedToken {
+  readonly id: string;
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number;
+}
+
+export class SessionTokens {
+  readonly #secret: Uint8Array;
+  readonly #prefix: string;
+  #count = 0;
+
+  /** `incarnation` makes ids of different threads different. */
+  constructor(secret: Uint8Array, incarnation: number) {
+    this.#secret = secret;
+    this.#prefix = incarnation.toString(36).padStart(INCARNATION_DIGITS, '0');
+  }
+
+  /** Makes a token for the stream `address` (any unique text), good until `expiresAt` (rounded up to seconds). */
+  mint(address: string, expiresAt: number): { readonly id: string; readonly token: string } {
+    this.#count += 1;
+    const expiry = Math.ceil(expiresAt / 1000)
+      .toString(36)
+      .padStart(EXPIRY_DIGITS, '0');
+    const id = `${expiry}${this.#prefix}${this.#count.toString(36)}`;
+    return { id, token: `${id}_${this.#sign(id, address).toString('base64url')}` };
+  }
+
+  /** Null for a token that we did not make for this stream. */
+  verify(token: string, address: string): VerifiedToken | null {
+    const match = SHAPE.exec(token);
+    if (match === null) return null;
+    const [, id = '', key = ''] = match;
+    const given = Buffer.from(key, 'base64url');
+    if (given.length !== KEY_BYTES || !timingSafeEqual(given, this.#sign(id, address))) return null;
+    return { id, expiresAt: Number.parseInt(id.slice(0, EXPIRY_DIGITS), 36) * 1000 };
+  }
+
+  #sign(id: string, address: string): Buffer {
+    return createHmac('sha256', this.#secret).update(`${id}\n${address}`).digest().subarray(0, KEY_BYTES);
+  }
+}

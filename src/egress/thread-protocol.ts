@@ -1,0 +1,102 @@
+/** Messages between the egress pool (main thread) and its threads. Main sends them in batches, in order. */
+import type { CrossDomainRules } from '../access/cross-domains.ts';
+import type { HttpCounters } from '../protocols/http/answer-sink.ts';
+import type { HttpLimits } from '../protocols/http/limits.ts';
+import type { Certificate } from '../protocols/http/secure-listener.ts';
+import type { EgressMessage } from '../publishers/outlet/messages.ts';
+
+/** A virtual host as requests find it: the first one with a matching name, in order. */
+export interface VirtualHostNames {
+  readonly name: string;
+  /** Patterns with `*` and `?`. */
+  readonly hostNames: readonly string[];
+}
+
+/** A port of the delivery side. */
+export interface ListenRequest {
+  /** IP address; `*` is all of IPv4, `::` all of IPv6. */
+  readonly host: string;
+  /** 0: any free port, the same one in all threads. */
+  readonly port: number;
+  readonly tls: boolean;
+}
+
+/** Limits of one thread, besides those of HTTP. Times are milliseconds. */
+export interface EgressLimits {
+  readonly http: HttpLimits;
+  /** Requests that wait for media; more are answered 503. */
+  readonly waiting: number;
+  /** Sessions alive; the oldest is forgotten first. */
+  readonly sessions: number;
+  /** A session without request for so long has ended. */
+  readonly sessionIdle: number;
+  /** How long a session token is good for. */
+  readonly sessionLifetime: number;
+  /** How often counters and sessions are reported to the main thread. */
+  readonly reportInterval: number;
+  /** Time for answers in progress when the server stops. */
+  readonly stopGrace: number;
+}
+
+/** What a thread is born with. */
+export interface ThreadSettings {
+  /** Unique for every start of a thread while the server runs. */
+  readonly incarnation: number;
+  /** Signs session tokens; the same in all threads. */
+  readonly secret: Uint8Array;
+  readonly limits: EgressLimits;
+  /** HTTP/2 on TLS ports. */
+  readonly http2: boolean;
+  /** Log each HTTP connection that ends. */
+  readonly logConnections: boolean;
+}
+
+/** A viewer session as one thread sees it. */
+export interface SessionSighting {
+  readonly outlet: number;
+  /** Public part of the token. */
+  readonly session: string;
+  readonly remoteAddress: string;
+}
+
+/** A session began (`ended` null) or ended (why). */
+export interface SessionEvent {
+  readonly sighting: SessionSighting;
+  readonly ended: string | null;
+}
+
+export type ToThread =
+  | EgressMessage
+  | { readonly type: 'hosts'; readonly hosts: readonly VirtualHostNames[] }
+  | { readonly type: 'default-cross-domains'; readonly rules: CrossDomainRules }
+  | { readonly type: 'certificates'; readonly certificates: readonly Certificate[] }
+  | { readonly type: 'listen'; readonly listener: number; readonly request: ListenRequest }
+  | { readonly type: 'unlisten'; readonly listener: number }
+  | { readonly type: 'block-add'; readonly block: number; readonly buffer: SharedArrayBuffer }
+  | { readonly type: 'block-retire'; readonly block: number }
+  | { readonly type: 'revoke'; readonly sessions: readonly string[] }
+  | { readonly type: 'stop' };
+
+/** Counters of a thread since it started, plus what changed since the last report. */
+export interface ThreadReport {
+  readonly type: 'report';
+  readonly http: HttpCounters;
+  readonly connections: number;
+  readonly waiting: number;
+  readonly sessions: number;
+  /** Spans of shared blocks in answers that are not written completely. */
+  readonly blocksInFlight: number;
+  /** Bytes of answers sent since the last report: outlet, bytes, outlet, bytes, … */
+  readonly bytes: readonly number[];
+  /** In the order they happened. */
+  readonly sessionEvents: readonly SessionEvent[];
+}
+
+export type FromThread =
+  | ThreadReport
+  | { readonly type: 'ready' }
+  | { readonly type: 'listening'; readonly listener: number; readonly port: number }
+  | { readonly type: 'listen-failed'; readonly listener: number; readonly message: string }
+  | { readonly type: 'block-idle'; readonly block: number }
+  | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly fields: object; readonly message: string }
+  | { readonly type: 'stopped' };

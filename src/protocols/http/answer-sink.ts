@@ -1,0 +1,63 @@
+/** What a request handler and the HTTP version under it know of each other. */
+
+/** A request as a handler sees it. Valid until it has been answered. */
+export interface IncomingRequest {
+  readonly method: string;
+  readonly target: string;
+  /** Value of a header by lower-case name; several lines are joined with `, `. */
+  header(name: string): string | undefined;
+}
+
+/** Told how sending an answer ended: the bytes of the body are not needed any more. */
+export interface SentListener {
+  /** `complete` is false when the connection died first. */
+  sent(complete: boolean): void;
+}
+
+/** Told that the client went away while its request was unanswered. */
+export interface AbortListener {
+  aborted(): void;
+}
+
+/** Where the answer to one request goes. */
+export interface AnswerSink {
+  /** IP address of the client. */
+  readonly remoteAddress: string;
+  /** The request came over TLS. */
+  readonly secure: boolean;
+  /**
+   * Answers, once. `block`: complete header lines, each with CRLF; Date, Content-Length and Connection are added.
+   * With HEAD the body is not sent, but its length told. `listener` hears when the body's bytes are free again;
+   * it is called later than this call returns.
+   */
+  answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null): void;
+  /** The answer comes later; until then `listener` hears when the client goes away. */
+  wait(listener: AbortListener): void;
+}
+
+/** Takes requests, one at a time per connection. It answers at once, or calls `wait` and answers later. */
+export interface RequestHandler {
+  handle(request: IncomingRequest, sink: AnswerSink): void;
+}
+
+/** Counts what happens on connections; plain fields for monitoring to read. */
+export interface HttpCounters {
+  opened: number;
+  closed: number;
+  requests: number;
+  /** Requests refused because they break HTTP or a limit. */
+  faults: number;
+  /** Connections closed because the client took too long. */
+  timeouts: number;
+  /** Connections closed before the answer was sent completely. */
+  aborts: number;
+  /** Connections refused because there are too many. */
+  refused: number;
+  bytesSent: number;
+  /** Answers by first digit of the status: index 1 to 5. */
+  readonly statuses: number[];
+}
+
+export function newHttpCounters(): HttpCounters {
+  return { opened: 0, closed: 0, requests: 0, faults: 0, timeouts: 0, aborts: 0, refused: 0, bytesSent: 0, statuses: [0, 0, 0, 0, 0, 0] };
+}

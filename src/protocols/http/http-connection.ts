@@ -1,0 +1,270 @@
+/** One HTTP/1.x connection: requests come out one after the other, answers go in. */
+import type { Socket } from 'node:net';
+import type { AbortListener, AnswerSink, HttpCounters, RequestHandler, SentListener } from './answer-sink.ts';
+import { type Framing, readFraming } from './framing.ts';
+import { HttpFault } from './http-fault.ts';
+import type { HttpLimits } from './limits.ts';
+import { RequestReader } from './request-reader.ts';
+import { type DateLine, statusLine } from './status-line.ts';
+
+/** What all connections of a listener share. */
+export interface HttpConnectionContext {
+  readonly handler: RequestHandler;
+  readonly limits: HttpLimits;
+  readonly date: DateLine;
+  readonly counters: HttpCounters;
+  /** Headers of answers that the connection makes itself, complete lines. */
+  readonly commonHeaders: string;
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number;
+  /** The connection is gone. */
+  readonly closed: (connection: HttpConnection, reason: string) => void;
+}
+
+/**
+ * Parses requests and writes answers in order. The next request is parsed when the one before is answered
+ * and the socket has room, so a client that pipelines or does not read holds back only itself.
+ */
+export class HttpConnection implements AnswerSink {
+  readonly remoteAddress: string;
+  readonly secure = false;
+  readonly openedAt: number;
+  readonly #socket: Socket;
+  readonly #context: HttpConnectionContext;
+  readonly #reader: RequestReader;
+  /** Listeners of answers in the socket's queue, oldest first. */
+  readonly #sending: (SentListener | null)[] = [];
+  readonly #written = (error?: Error | null): void => this.#onWritten(error);
+  #waiting: AbortListener | null = null;
+  /** A request was handed out and not answered yet. */
+  #busy = false;
+  #headOnly = false;
+  #pumping = false;
+  /** No further request will be read: an answer said `Connection: close`, or the peer broke the protocol. */
+  #closing = false;
+  #framing: Framing = { persistent: true, body: false };
+  #legacy = false;
+  #peerEnded = false;
+  #headSince = 0;
+  #sendingSince = 0;
+  #closingSince = 0;
+  #requests = 0;
+  #reason = '';
+
+  constructor(socket: Socket, context: HttpConnectionContext) {
+    this.#socket = socket;
+    this.#context = context;
+    this.#reader = new RequestReader(context.limits);
+    this.remoteAddress = socket.remoteAddress ?? '';
+    this.openedAt = context.now();
+    context.counters.opened += 1;
+    socket.setTimeout(context.limits.idleTime);
+    socket.on('data', (chunk: Buffer) => this.#onData(chunk));
+    socket.on('drain', () => this.#pump());
+    socket.on('end', () => this.#onEnd());
+    socket.on('timeout', () => this.#onTimeout());
+    socket.on('error', (error: NodeJS.ErrnoException) => this.#because(error.code ?? error.message));
+    socket.on('close', () => this.#onClose());
+  }
+
+  /** Requests read so far. */
+  get requests(): number {
+    return this.#requests;
+  }
+
+  answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null): void {
+    if (!this.#busy) throw new TypeError('this request has been answered already');
+    this.#busy = false;
+    this.#waiting = null;
+    if (!this.#framing.persistent) this.#closing = true;
+    this.#write(status, block, body, this.#headOnly, listener);
+    if (this.#closing) this.#finish();
+    else if (!this.#pumping) this.#pump();
+  }
+
+  wait(listener: AbortListener): void {
+    if (this.#busy) this.#waiting = listener;
+  }
+
+  /** Looks at the clocks of this connection. */
+  sweep(now: number): void {
+    const { limits, counters } = this.#context;
+    if (this.#closingSince !== 0 && this.#sending.length === 0 && now - this.#closingSince > limits.lingerTime) {
+      this.#because('linger time over');
+      this.#socket.destroy();
+    } else if (this.#sendingSince !== 0 && now - this.#sendingSince > limits.sendTime) {
+      counters.timeouts += 1;
+      this.#because('the client took an answer too slowly');
+      this.#socket.destroy();
+    } else if (this.#headSince !== 0 && !this.#busy && now - this.#headSince > limits.headerTime) {
+      counters.timeouts += 1;
+      this.#refuse(new HttpFault(408, 'HTTP_HEADER_TIME', `the request header did not arrive within ${limits.headerTime} ms`));
+    }
+  }
+
+  /** Closes after the answer in progress; at once when there is none. Idempotent. */
+  close(reason: string): void {
+    this.#because(reason);
+    if (this.#busy) this.#framing = { persistent: false, body: false };
+    else if (!this.#closing) {
+      this.#closing = true;
+      this.#finish();
+    }
+  }
+
+  /** Drops the connection now. */
+  destroy(reason: string): void {
+    this.#because(reason);
+    this.#socket.destroy();
+  }
+
+  #onData(chunk: Buffer): void {
+    if (this.#closing) return;
+    this.#reader.push(chunk);
+    this.#pump();
+    if (this.#reader.buffered > this.#context.limits.pipelinedBytes) this.#socket.pause();
+  }
+
+  #pump(): void {
+    if (this.#pumping) return;
+    this.#pumping = true;
+    try {
+      while (!this.#busy && !this.#closing && !this.#socket.writableNeedDrain && !this.#socket.destroyed) {
+        this.#headOnly = false;
+        const head = this.#reader.next();
+        if (head === null) break;
+        this.#headSince = 0;
+        this.#requests += 1;
+        this.#context.counters.requests += 1;
+        this.#headOnly = head.method === 'HEAD';
+        this.#legacy = head.minorVersion === 0;
+        this.#framing = readFraming(head);
+        if (this.#framing.body && (this.#headOnly || head.method === 'GET')) {
+          throw new HttpFault(400, 'HTTP_BODY', `a body is not allowed with ${head.method}`);
+        }
+        this.#busy = true;
+        this.#context.handler.handle(head, this);
+      }
+    } catch (error) {
+      this.#fail(error);
+    } finally {
+      this.#pumping = false;
+    }
+    this.#afterPump();
+  }
+
+  #afterPump(): void {
+    if (this.#closing || this.#socket.destroyed) return;
+    const { limits, now } = this.#context;
+    const buffered = this.#reader.buffered;
+    if (this.#busy || buffered === 0) this.#headSince = 0;
+    else if (this.#headSince === 0) this.#headSince = now();
+    if (this.#socket.isPaused() && buffered <= limits.pipelinedBytes) this.#socket.resume();
+    if (this.#peerEnded && !this.#busy && !this.#socket.writableNeedDrain) {
+      this.#closing = true;
+      this.#finish();
+    }
+  }
+
+  #write(status: number, block: string, body: string | readonly Uint8Array[], headOnly: boolean, listener: SentListener | null): void {
+    const { counters, date, now } = this.#context;
+    const length = typeof body === 'string' ? body.length : totalLength(body);
+    let head = `${statusLine(status)}${date.line}${block}Content-Length: ${length}\r\n`;
+    if (this.#closing) head += 'Connection: close\r\n\r\n';
+    else head += this.#legacy ? 'Connection: keep-alive\r\n\r\n' : '\r\n';
+    const group = Math.floor(status / 100);
+    counters.statuses[group] = (counters.statuses[group] ?? 0) + 1;
+    counters.bytesSent += head.length + (headOnly ? 0 : length);
+    if (this.#sending.length === 0) this.#sendingSince = now();
+    this.#sending.push(listener);
+    const socket = this.#socket;
+    if (headOnly || length === 0) socket.write(head, 'latin1', this.#written);
+    else if (typeof body === 'string') socket.write(head + body, 'latin1', this.#written);
+    else {
+      socket.cork();
+      socket.write(head, 'latin1');
+      const last = body.length - 1;
+      for (let n = 0; n < last; n += 1) socket.write(body[n] ?? '');
+      socket.write(body[last] ?? '', this.#written);
+      socket.uncork();
+    }
+  }
+
+  #onWritten(error: Error | null | undefined): void {
+    const listener = this.#sending.shift();
+    if (this.#sending.length === 0) this.#sendingSince = 0;
+    else this.#sendingSince = this.#context.now();
+    listener?.sent(!error);
+  }
+
+  /** The peer broke the protocol, or the handler threw: then the answer may be half written already. */
+  #fail(error: unknown): void {
+    if (error instanceof HttpFault) this.#refuse(error);
+    else {
+      this.#because(`the server failed on a request: ${String(error)}`);
+      if (this.#busy) this.#refuse(new HttpFault(500, 'HTTP_HANDLER', 'the server failed on this request'));
+      else this.#socket.destroy();
+    }
+  }
+
+  /** Answers a request that cannot be served, in words, and closes. */
+  #refuse(fault: HttpFault): void {
+    this.#context.counters.faults += 1;
+    this.#because(fault.message);
+    this.#busy = false;
+    this.#waiting = null;
+    this.#closing = true;
+    const block = `${this.#context.commonHeaders}Content-Type: text/plain\r\n`;
+    this.#write(fault.status, block, `${fault.message}\n`, this.#headOnly, null);
+    this.#finish();
+  }
+
+  /** Ends our side once everything is written; then the peer has a moment to close its own. */
+  #finish(): void {
+    this.#closingSince = this.#context.now();
+    this.#socket.end();
+    // What still arrives is thrown away: closing with unread bytes would reset the connection and lose the answer.
+    this.#socket.resume();
+  }
+
+  #onEnd(): void {
+    this.#peerEnded = true;
+    this.#because('the client closed');
+    if (this.#busy) {
+      // Nobody who half-closes waits for an answer that takes long; leaving is the usual reason.
+      this.#socket.destroy();
+    } else if (this.#closing) this.#socket.end();
+    else this.#pump();
+  }
+
+  #onTimeout(): void {
+    // A request that waits for media is the server's business; its view has a deadline of its own.
+    if (this.#busy) return;
+    this.#context.counters.timeouts += 1;
+    this.destroy(this.#sending.length > 0 ? 'the client does not take its answer' : 'idle');
+  }
+
+  #onClose(): void {
+    const { counters } = this.#context;
+    counters.closed += 1;
+    this.#closing = true;
+    this.#busy = false;
+    const waiting = this.#waiting;
+    this.#waiting = null;
+    if (waiting !== null || this.#sending.length > 0) counters.aborts += 1;
+    waiting?.aborted();
+    for (const listener of this.#sending.splice(0)) listener?.sent(false);
+    this.#context.closed(this, this.#reason === '' ? 'closed' : this.#reason);
+  }
+
+  /** Keeps the first reason: what follows is its consequence. */
+  #because(reason: string): void {
+    if (this.#reason === '') this.#reason = reason;
+  }
+}
+
+function totalLength(body: readonly Uint8Array[]): number {
+  let length = 0;
+  for (let n = 0; n < body.length; n += 1) length += body[n]?.length ?? 0;
+  return length;
+}

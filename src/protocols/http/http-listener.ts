@@ -1,0 +1,94 @@
+/** A port that speaks HTTP/1.x in the clear. */
+import { createServer, type Server, type Socket } from 'node:net';
+import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
+import { HttpConnection, type HttpConnectionContext } from './http-connection.ts';
+import type { HttpLimits } from './limits.ts';
+import type { DateLine } from './status-line.ts';
+
+export interface HttpListenerOptions {
+  readonly handler: RequestHandler;
+  readonly limits: HttpLimits;
+  readonly date: DateLine;
+  /** Complete header lines of answers made below the handler, e.g. `Server: …`. */
+  readonly commonHeaders: string;
+  readonly counters?: HttpCounters;
+  /** Told once for every connection that ends. */
+  readonly onClosed?: (connection: HttpConnection, reason: string) => void;
+}
+
+/** Where to listen. */
+export interface ListenAddress {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+}
+
+export class HttpListener {
+  readonly counters: HttpCounters;
+  readonly #server: Server;
+  readonly #connections = new Set<HttpConnection>();
+  readonly #context: HttpConnectionContext;
+  #sweeper: NodeJS.Timeout | null = null;
+
+  constructor(options: HttpListenerOptions) {
+    const { limits } = options;
+    this.counters = options.counters ?? newHttpCounters();
+    this.#context = {
+      handler: options.handler,
+      limits,
+      date: options.date,
+      counters: this.counters,
+      commonHeaders: options.commonHeaders,
+      now: () => performance.now(),
+      closed: (connection, reason) => {
+        this.#connections.delete(connection);
+        options.onClosed?.(connection, reason);
+      },
+    };
+    // Our side stays open after the peer's FIN: the answer to a request sent before it is still wanted.
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket: Socket) => {
+      this.#connections.add(new HttpConnection(socket, this.#context));
+    });
+    this.#server.maxConnections = limits.connections;
+    this.#server.on('drop', () => {
+      this.counters.refused += 1;
+    });
+  }
+
+  get connections(): number {
+    return this.#connections.size;
+  }
+
+  /** Opens the port and returns its number. Several threads may open the same one: the kernel spreads connections. */
+  async listen(address: ListenAddress): Promise<number> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen({ host: address.host, port: address.port, reusePort: true, exclusive: true, backlog: 4096 }, () => {
+        this.#server.off('error', reject);
+        resolve();
+      });
+    });
+    this.#sweeper = setInterval(() => this.#sweep(), this.#context.limits.sweepInterval);
+    const bound = this.#server.address();
+    return typeof bound === 'object' && bound !== null ? bound.port : address.port;
+  }
+
+  /** Stops listening, lets answers in progress end for `grace` ms, then drops what is left. Idempotent. */
+  async close(grace: number): Promise<void> {
+    if (!this.#server.listening) return;
+    const stopped = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    for (const connection of this.#connections) connection.close('the server stops');
+    const deadline = setTimeout(() => {
+      for (const connection of this.#connections) connection.destroy('the server stopped');
+    }, grace);
+    await stopped;
+    clearTimeout(deadline);
+    if (this.#sweeper !== null) clearInterval(this.#sweeper);
+    this.#sweeper = null;
+  }
+
+  #sweep(): void {
+    const now = this.#context.now();
+    for (const connection of this.#connections) connection.sweep(now);
+  }
+}

@@ -1,0 +1,36 @@
+/** How much of a peer's time and bytes an HTTP server puts up with. All times are milliseconds. */
+export interface HttpLimits {
+  /** Bytes of `GET … HTTP/1.1` without the line end; more is 414. */
+  readonly requestLine: number;
+  /** Bytes of all header lines together; more is 431. */
+  readonly headerBytes: number;
+  /** Header lines; more is 431. */
+  readonly headerLines: number;
+  /** From the first byte of a request to the end of its header; then 408. */
+  readonly headerTime: number;
+  /** Without any byte in either direction; then the connection is closed. */
+  readonly idleTime: number;
+  /** For one answer to be taken by the client; then the connection is closed. */
+  readonly sendTime: number;
+  /** For the client to close after we said that we do; unread bytes are thrown away meanwhile. */
+  readonly lingerTime: number;
+  /** Pipelined bytes that wait behind an unanswered request before we stop reading. */
+  readonly pipelinedBytes: number;
+  /** Open connections per listener; more are refused by closing them. */
+  readonly connections: number;
+  /** How often the times above are looked at. */
+  readonly sweepInterval: number;
+}
+
+export const DEFAULT_HTTP_LIMITS: HttpLimits = {
+  requestLine: 8 * 1024,
+  headerBytes: 32 * 1024,
+  headerLines: 100,
+  headerTime: 10_000,
+  idleTime: 60_000,
+  sendTime: 180_000,
+  lingerTime: 2_000,
+  pipelinedBytes: 64 * 1024,
+  connections: 50_000,
+  sweepInterval: 1_000,
+};

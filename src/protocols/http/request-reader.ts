@@ -1,0 +1,121 @@
+/** Cuts the byte stream of a connection into request heads. */
+import { HttpFault } from './http-fault.ts';
+import type { HttpLimits } from './limits.ts';
+import { RequestHead } from './request-head.ts';
+
+const LF = 0x0a;
+const CR = 0x0d;
+const HEAD_END = Buffer.from('\r\n\r\n');
+/** Empty lines allowed before a request (RFC 9112 section 2.2). */
+const EMPTY_LINES = 2;
+const FIRST_CAPACITY = 2048;
+
+export class RequestReader {
+  readonly #limits: HttpLimits;
+  readonly #head: RequestHead;
+  #bytes: Buffer = Buffer.alloc(0);
+  #start = 0;
+  #end = 0;
+  /** Everything before this place was searched for the end of the head. */
+  #searched = 0;
+  /** `#bytes` was allocated here, so that appending may write behind `#end`. */
+  #owned = false;
+
+  constructor(limits: HttpLimits) {
+    this.#limits = limits;
+    this.#head = new RequestHead(limits);
+  }
+
+  /** Bytes received and not yet part of a request. */
+  get buffered(): number {
+    return this.#end - this.#start;
+  }
+
+  /** Adds received bytes. Without a remainder they are used in place: the caller must not change them. */
+  push(chunk: Buffer): void {
+    if (this.#start === this.#end) {
+      this.#bytes = chunk;
+      this.#start = 0;
+      this.#end = chunk.length;
+      this.#searched = 0;
+      this.#owned = false;
+      return;
+    }
+    const needed = this.buffered + chunk.length;
+    // A head that was handed out may still point into the bytes, so they are never moved in place.
+    if (!this.#owned || this.#end + chunk.length > this.#bytes.length) this.#grow(needed);
+    chunk.copy(this.#bytes, this.#end);
+    this.#end += chunk.length;
+  }
+
+  /**
+   * The next complete head, or null when bytes are missing. The head is valid until the next call.
+   * Throws `HttpFault`; the reader cannot go on after that.
+   */
+  next(): RequestHead | null {
+    this.#skipEmptyLines();
+    if (this.#start === this.#end) return null;
+    const found = this.#bytes.indexOf(HEAD_END, this.#searched);
+    if (found < 0 || found + HEAD_END.length > this.#end) {
+      this.#checkPartial();
+      this.#searched = Math.max(this.#start, this.#end - HEAD_END.length + 1);
+      return null;
+    }
+    const end = found + HEAD_END.length;
+    this.#head.parse(this.#bytes, this.#start, end);
+    this.#start = end;
+    this.#searched = end;
+    return this.#head;
+  }
+
+  /** Takes out what has not become a request, for whoever takes the connection over. */
+  takeRemainder(): Buffer {
+    const rest = this.#bytes.subarray(this.#start, this.#end);
+    this.#start = this.#end;
+    return rest;
+  }
+
+  #grow(needed: number): void {
+    const grown = Buffer.alloc(Math.max(FIRST_CAPACITY, needed * 2));
+    this.#bytes.copy(grown, 0, this.#start, this.#end);
+    this.#searched -= this.#start;
+    this.#end -= this.#start;
+    this.#start = 0;
+    this.#bytes = grown;
+    this.#owned = true;
+  }
+
+  #skipEmptyLines(): void {
+    for (let line = 0; line < EMPTY_LINES; line += 1) {
+      if (this.#end - this.#start < 2 || this.#bytes[this.#start] !== CR || this.#bytes[this.#start + 1] !== LF) break;
+      this.#start += 2;
+    }
+    if (this.#searched < this.#start) this.#searched = this.#start;
+  }
+
+  /** Refuses what cannot become a request any more, without waiting for its end. */
+  #checkPartial(): void {
+    const size = this.buffered;
+    const first = this.#bytes[this.#start] ?? 0;
+    // Lower-case methods are legal tokens but nobody's: most likely this is not HTTP.
+    if ((first < 0x41 || first > 0x5a) && !(first === CR && size === 1)) {
+      throw new HttpFault(400, 'HTTP_METHOD', 'the request does not begin with a method', 0);
+    }
+    const line = this.#bytes.indexOf(LF, this.#start);
+    if (line < 0 || line >= this.#end) {
+      // `HTTP/1.1` and CR may be there already.
+      if (size > this.#limits.requestLine + 16) {
+        throw new HttpFault(414, 'HTTP_REQUEST_LINE', `the request line is longer than ${this.#limits.requestLine} bytes`);
+      }
+      return;
+    }
+    if (this.#end - line > this.#limits.headerBytes + HEAD_END.length) {
+      throw new HttpFault(431, 'HTTP_HEADER_BYTES', `more than ${this.#limits.headerBytes} bytes of headers`);
+    }
+    let at = Math.max(line, this.#bytes.indexOf(LF, this.#searched));
+    while (at >= 0 && at < this.#end) {
+      if (this.#bytes[at - 1] !== CR) throw new HttpFault(400, 'HTTP_BARE_LF', 'a line ends with a bare LF', at - this.#start);
+      at = this.#bytes.indexOf(LF, at + 1);
+    }
+  }
+}

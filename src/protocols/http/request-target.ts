@@ -1,0 +1,77 @@
+/** The request target, taken apart: RFC 9112 section 3.2 and the URL rules of the reference server. */
+import { HttpFault } from './http-fault.ts';
+
+export interface RequestTarget {
+  /** Raw path, beginning with `/`. */
+  readonly path: string;
+  /** Raw query without `?`; '' when there is none. A second `?` ends it. */
+  readonly query: string;
+  /** Host (and port) of an absolute-form target, which wins over the Host header; undefined otherwise. */
+  readonly authority: string | undefined;
+}
+
+/** Splits `target`. Throws `HttpFault` for one that is neither origin-form nor absolute-form. */
+export function splitTarget(target: string): RequestTarget {
+  if (target.charCodeAt(0) === 0x2f) return splitPath(target, undefined);
+  const absolute = /^https?:\/\/([^/?#@]+)(.*)$/i.exec(target);
+  if (absolute === null) throw new HttpFault(400, 'HTTP_TARGET', 'the request target is neither a path nor an http URL');
+  const rest = absolute[2] ?? '';
+  return splitPath(rest.startsWith('/') ? rest : `/${rest}`, absolute[1]);
+}
+
+function splitPath(target: string, authority: string | undefined): RequestTarget {
+  const hash = target.indexOf('#');
+  const whole = hash < 0 ? target : target.slice(0, hash);
+  const mark = whole.indexOf('?');
+  if (mark < 0) return { path: whole, query: '', authority };
+  const second = whole.indexOf('?', mark + 1);
+  return { path: whole.slice(0, mark), query: second < 0 ? whole.slice(mark + 1) : whole.slice(mark + 1, second), authority };
+}
+
+/** Decodes percent escapes once. Throws `HttpFault` for a broken escape, bad UTF-8 or a NUL. */
+export function decodePath(path: string): string {
+  if (!path.includes('%')) return path;
+  let decoded: string;
+  try {
+    decoded = decodeURIComponent(path);
+  } catch {
+    throw new HttpFault(400, 'HTTP_ESCAPE', 'the path holds a percent escape that is broken or not UTF-8');
+  }
+  if (decoded.includes('\0')) throw new HttpFault(400, 'HTTP_ESCAPE', 'the path holds an escaped NUL');
+  return decoded;
+}
+
+/**
+ * Value of `key` in a raw query, percent-decoded ('' for a key without `=`); undefined when absent.
+ * A value with broken escapes is returned as it is. `+` stays `+`.
+ */
+export function queryValue(query: string, key: string): string | undefined {
+  let from = 0;
+  while (from < query.length) {
+    let end = query.indexOf('&', from);
+    if (end < 0) end = query.length;
+    if (query.startsWith(key, from)) {
+      const after = from + key.length;
+      if (after === end) return '';
+      if (query.charCodeAt(after) === 0x3d) return decodeValue(query.slice(after + 1, end));
+    }
+    from = end + 1;
+  }
+  return undefined;
+}
+
+function decodeValue(value: string): string {
+  if (!value.includes('%')) return value;
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
+  }
+}
+
+/** Host name of a `Host` header or authority, without the port and the brackets of an IPv6 address. */
+export function hostName(host: string): string {
+  if (host.charCodeAt(0) === 0x5b) return host.slice(1, host.indexOf(']'));
+  const colon = host.indexOf(':');
+  return colon < 0 ? host : host.slice(0, colon);
+}

@@ -1,0 +1,131 @@
+/** A port that speaks HTTP/2 and HTTP/1.1 over TLS, with certificates chosen by server name (SNI) and replaceable while it runs. */
+import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
+import type { Socket } from 'node:net';
+import { createSecureContext, type SecureContext } from 'node:tls';
+import { compileWildcard } from '../../util/wildcard.ts';
+import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
+import type { ListenAddress } from './http-listener.ts';
+import type { HttpLimits } from './limits.ts';
+import { NodeSink } from './node-sink.ts';
+
+/** A certificate with the host names (wildcards allowed) it is for. Texts are PEM. */
+export interface Certificate {
+  readonly hostNames: readonly string[];
+  /** Leaf first, chain behind it. */
+  readonly cert: string;
+  readonly key: string;
+}
+
+interface LoadedCertificate {
+  readonly matches: (host: string) => boolean;
+  readonly context: SecureContext;
+}
+
+export interface SecureListenerOptions {
+  readonly handler: RequestHandler;
+  readonly limits: HttpLimits;
+  readonly commonHeaders: string;
+  readonly counters?: HttpCounters;
+  /** False: HTTP/1.1 only. */
+  readonly http2: boolean;
+}
+
+export class SecureListener {
+  readonly counters: HttpCounters;
+  readonly #server: Http2SecureServer;
+  readonly #sockets = new Set<Socket>();
+  #certificates: readonly LoadedCertificate[] = [];
+
+  constructor(options: SecureListenerOptions) {
+    const { limits, handler } = options;
+    const counters = options.counters ?? newHttpCounters();
+    this.counters = counters;
+    this.#server = createSecureServer({
+      allowHTTP1: true,
+      ALPNProtocols: options.http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
+      SNICallback: (name, done) => {
+        const context = this.#choose(name);
+        if (context === undefined) done(new Error('there is no certificate'));
+        else done(null, context);
+      },
+      maxHeaderListPairs: limits.headerLines,
+      settings: { maxConcurrentStreams: 128, maxHeaderListSize: limits.headerBytes },
+    });
+    this.#server.on('request', (request: Http2ServerRequest, response: Http2ServerResponse) => {
+      counters.requests += 1;
+      const sink = new NodeSink(request, response, counters, options.commonHeaders);
+      sink.serve(handler);
+    });
+    this.#server.on('connection', (socket: Socket) => this.#track(socket));
+    this.#server.on('tlsClientError', (_error, socket: Socket) => {
+      counters.faults += 1;
+      socket.destroy();
+    });
+    this.#server.on('clientError', (_error, socket: Socket) => {
+      counters.faults += 1;
+      socket.destroy();
+    });
+    this.#server.on('sessionError', () => {
+      counters.faults += 1;
+    });
+    this.#server.maxConnections = limits.connections;
+    this.#server.on('drop', () => {
+      counters.refused += 1;
+    });
+    this.#server.setTimeout(limits.idleTime);
+    // Only HTTP/1.1 connections have these; without a listener for `timeout` the server closes them itself.
+    Object.assign(this.#server, { headersTimeout: limits.headerTime, keepAliveTimeout: limits.idleTime });
+  }
+
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
+  /** Replaces all certificates. Open connections keep theirs; the first is for clients without SNI. Throws for bad PEM. */
+  setCertificates(certificates: readonly Certificate[]): void {
+    const loaded = certificates.map(({ hostNames, cert, key }) => {
+      const tests = hostNames.map((name) => compileWildcard(name.toLowerCase()));
+      return { matches: (host: string) => tests.some((test) => test(host)), context: createSecureContext({ cert, key }) };
+    });
+    const [first] = certificates;
+    if (first !== undefined) this.#server.setSecureContext({ cert: first.cert, key: first.key });
+    this.#certificates = loaded;
+  }
+
+  async listen(address: ListenAddress): Promise<number> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen({ host: address.host, port: address.port, reusePort: true, exclusive: true, backlog: 4096 }, () => {
+        this.#server.off('error', reject);
+        resolve();
+      });
+    });
+    const bound = this.#server.address();
+    return typeof bound === 'object' && bound !== null ? bound.port : address.port;
+  }
+
+  /** Stops listening, lets answers in progress end for `grace` ms, then drops what is left. Idempotent. */
+  async close(grace: number): Promise<void> {
+    if (!this.#server.listening) return;
+    const stopped = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const deadline = setTimeout(() => {
+      for (const socket of this.#sockets) socket.destroy();
+    }, grace);
+    await stopped;
+    clearTimeout(deadline);
+  }
+
+  #choose(name: string): SecureContext | undefined {
+    const host = name.toLowerCase();
+    return (this.#certificates.find((certificate) => certificate.matches(host)) ?? this.#certificates[0])?.context;
+  }
+
+  #track(socket: Socket): void {
+    this.counters.opened += 1;
+    this.#sockets.add(socket);
+    socket.once('close', () => {
+      this.counters.closed += 1;
+      this.#sockets.delete(socket);
+    });
+  }
+}

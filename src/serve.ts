@@ -1,0 +1,53 @@
+import type { CommandLine } from './cli.ts';
+import { ExitCode } from './exit-code.ts';
+import { ConfigProblem, MillraceServer } from './server.ts';
+import { createLogger } from './util/create-logger.ts';
+
+/** A stop that takes longer than this, ms, is cut short. */
+const STOP_DEADLINE_MS = 5000;
+
+/** Starts the server and resolves with the exit code when it has stopped. */
+export async function serve(line: CommandLine): Promise<number> {
+  const logger = await createLogger({ format: line.logFormat, level: line.logLevel });
+  const over = Promise.withResolvers<number>();
+  let server: MillraceServer | null = null;
+  let stopping = false;
+
+  const stop = async (code: number, why: string): Promise<void> => {
+    stopping = true;
+    logger.info({}, `stopping: ${why}`);
+    const deadline = setTimeout(() => {
+      logger.warn({ seconds: STOP_DEADLINE_MS / 1000 }, 'stop took too long and was cut short');
+      process.exit(ExitCode.FAILURE);
+    }, STOP_DEADLINE_MS);
+    await server?.stop();
+    clearTimeout(deadline);
+    logger.info({}, 'stopped');
+    over.resolve(code);
+  };
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (stopping) process.exit(ExitCode.FAILURE);
+    void stop(ExitCode.CLEAN, signal);
+  };
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+  process.on('uncaughtException', (error) => {
+    logger.error({ err: error }, `internal error, the server stops: ${error.message}`);
+    if (stopping) process.exit(ExitCode.FAILURE);
+    void stop(ExitCode.FAILURE, 'internal error');
+  });
+
+  try {
+    server = await MillraceServer.start({ configFile: line.config, stateFolder: line.state, logger });
+  } catch (error) {
+    if (error instanceof ConfigProblem) {
+      process.stderr.write(`${error.message}\n`);
+      return ExitCode.USAGE;
+    }
+    logger.error({ err: error }, `could not start: ${error instanceof Error ? error.message : String(error)}`);
+    return ExitCode.FAILURE;
+  }
+  if (stopping) await server.stop();
+  else process.stdout.write(server.banner);
+  return over.promise;
+}

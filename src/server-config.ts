@@ -1,0 +1,44 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { defaultServerFile, type ServerConfig } from './config/index.ts';
+
+/** The file to read: the given one, else `conf/Server.xml` of the working directory, else the one inside the package. */
+export function findConfigFile(given: string | undefined): string {
+  if (given !== undefined) return given;
+  const local = join('conf', 'Server.xml');
+  return existsSync(local) ? local : defaultServerFile;
+}
+
+/** An address to bind: `*` is all of IPv4. */
+export function bindAddress(ip: string): string {
+  return ip === '*' ? '0.0.0.0' : ip;
+}
+
+/** A port to open on every address of the server. */
+export interface HttpPort {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: boolean;
+}
+
+/** The ports of all HTTP publishers, each once: several publishers may share one. */
+export function egressPorts(config: ServerConfig): HttpPort[] {
+  const { llhls, hls, thumbnail } = config.bind.publishers;
+  const ports = new Map<string, HttpPort>();
+  const add = (port: number | undefined, tls: boolean): void => {
+    if (port === undefined) return;
+    for (const host of config.ip) ports.set(`${host} ${port}`, { host, port, tls });
+  };
+  for (const listener of [llhls, hls, thumbnail]) {
+    add(listener?.port, false);
+    add(listener?.tlsPort, true);
+  }
+  return [...ports.values()];
+}
+
+/** Egress threads: the largest `WorkerCount` of the HTTP publishers, by default one per core; 0 serves from the main thread. */
+export function egressThreads(config: ServerConfig, cores: number): number {
+  const { llhls, hls, thumbnail } = config.bind.publishers;
+  const asked = [llhls, hls, thumbnail].flatMap((listener) => (listener?.workerCount === undefined ? [] : [listener.workerCount]));
+  return asked.length > 0 ? Math.max(...asked) : cores;
+}

@@ -1,0 +1,242 @@
+import { mkdir, readFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { CrossDomainPolicy } from './access/cross-domains.ts';
+import { ApiServer } from './api/api-server.ts';
+import { ControlPlane } from './api/control.ts';
+import {
+  type ApplicationConfig,
+  ConfigErrors,
+  formatConfigProblem,
+  type LoadedServer,
+  loadServerConfig,
+  type Resource,
+  readApplication,
+  readVirtualHost,
+  type ServerConfig,
+} from './config/index.ts';
+import type { Definition } from './core/definition.ts';
+import { Orchestrator } from './core/orchestrator.ts';
+import { QueueRegistry } from './core/queue-registry.ts';
+import { EgressPool } from './egress/egress-pool.ts';
+import { VIEWS } from './egress/views.ts';
+import { packageVersion } from './package-version.ts';
+import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
+import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
+import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
+import { bannerOf } from './banner.ts';
+import { CertificateStore } from './certificate-store.ts';
+import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
+import { loadOrCreateAccessToken } from './state/access-token.ts';
+import { StateStore } from './state/state-store.ts';
+import { systemClock } from './util/clock.ts';
+import type { Logger } from './util/logger.ts';
+
+/** The configuration cannot be used; `message` lists what is wrong, one line each. */
+export class ConfigProblem extends Error {
+  override readonly name = 'ConfigProblem';
+}
+
+export interface ServerOptions {
+  /** Undefined: `conf/Server.xml`, else the configuration inside the package. */
+  readonly configFile?: string | undefined;
+  readonly stateFolder: string;
+  readonly logger: Logger;
+}
+
+/** Something that was started and must be stopped. */
+interface Running {
+  stop(): Promise<void>;
+}
+
+/** A whole running server. */
+export class MillraceServer {
+  /** What to tell the person who started it: where to publish, to watch, and where the API is. */
+  readonly banner: string;
+  readonly #running: Running[];
+  #stopping: Promise<void> | null = null;
+
+  private constructor(banner: string, running: Running[]) {
+    this.banner = banner;
+    this.#running = running;
+  }
+
+  /** Starts everything the configuration asks for; what was started is stopped again when a part fails. Throws ConfigProblem. */
+  static async start(options: ServerOptions): Promise<MillraceServer> {
+    const running: Running[] = [];
+    try {
+      return new MillraceServer(await startAll(options, running), running);
+    } catch (error) {
+      await stopAll(running);
+      throw error;
+    }
+  }
+
+  /** Stops everything, last started first. Idempotent. */
+  stop(): Promise<void> {
+    this.#stopping ??= stopAll(this.#running);
+    return this.#stopping;
+  }
+}
+
+async function stopAll(running: Running[]): Promise<void> {
+  for (const part of running.splice(0).reverse()) await part.stop();
+}
+
+function loadConfig(file: string, logger: Logger): LoadedServer {
+  try {
+    const loaded = loadServerConfig(file);
+    for (const warning of loaded.warnings) logger.warn({ path: warning.path, line: warning.line }, formatConfigProblem(warning));
+    return loaded;
+  } catch (error) {
+    if (error instanceof ConfigErrors) throw new ConfigProblem(`${error.message}\n${file} cannot be used.`, { cause: error });
+    throw error;
+  }
+}
+
+async function startAll(options: ServerOptions, running: Running[]): Promise<string> {
+  const { logger, stateFolder } = options;
+  const configFile = findConfigFile(options.configFile);
+  const loaded = loadConfig(configFile, logger);
+  const { config } = loaded;
+  logger.info({ config: configFile, state: stateFolder, version: packageVersion() }, `millrace ${packageVersion()} starts with ${configFile}`);
+  await mkdir(stateFolder, { recursive: true });
+  const store = new StateStore(join(stateFolder, 'vhosts'), logger);
+  const token = config.managers.api.accessToken;
+  const access = token === '' ? await loadOrCreateAccessToken(stateFolder) : { token, file: null };
+
+  const pool = new EgressPool({
+    threads: egressThreads(config, availableParallelism()),
+    views: VIEWS,
+    http2: config.modules.http2.enable,
+    clock: systemClock,
+    logger: logger.child({ part: 'egress' }),
+  });
+  const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
+  const llhls = new LlhlsPublisher(pool);
+  const hls = new HlsPublisher(pool);
+  const orchestrator = new Orchestrator({
+    clock: systemClock,
+    logger,
+    queues: new QueueRegistry(systemClock),
+    store,
+    publishers: new Map([
+      [llhls.kind, llhls],
+      [hls.kind, hls],
+    ]),
+    onHostsChanged: (virtualHosts) => {
+      pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
+      certificates.follow(virtualHosts);
+    },
+  });
+  running.push({ stop: () => store.settle() }, pool);
+  pool.setDefaultCrossDomains(config.defaults.crossDomains ?? { urls: [], headers: [] });
+  await pool.start();
+  running.push({ stop: () => orchestrator.close({ code: 'shutdown', detail: 'the server stops' }) });
+  for (const { typed, echo, applications } of loaded.virtualHosts) {
+    orchestrator.restore({ name: typed.name, config: typed, echo }, applications.map(definitionOf), { readOnly: true });
+  }
+  await restoreState(store, orchestrator, logger);
+  await certificates.settled();
+  await startListeners(config, { logger, orchestrator, pool, certificates }, running);
+  await startApi(config, { logger, orchestrator, certificates, accessToken: access.token }, running);
+  return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
+}
+
+function definitionOf<Config extends { readonly name: string }>({ typed, echo }: Resource<Config>): Definition<Config> {
+  return { name: typed.name, config: typed, echo };
+}
+
+/** Brings back what the API created; a document that can no longer be used is set aside. */
+async function restoreState(store: StateStore, orchestrator: Orchestrator, logger: Logger): Promise<void> {
+  for (const { name, order, definition, applications } of await store.load()) {
+    try {
+      const vhost = readVirtualHost(definition);
+      const apps = applications.map((application) => definitionOf<ApplicationConfig>(readApplication(application)));
+      orchestrator.restore(definitionOf(vhost), apps, { readOnly: false, order });
+      logger.info({ vhost: name }, `virtual host '${name}' restored with ${apps.length} application(s)`);
+    } catch (error) {
+      await store.setAsideDocument(name, error instanceof Error ? error.message : String(error));
+    }
+  }
+}
+
+interface Parts {
+  readonly logger: Logger;
+  readonly orchestrator: Orchestrator;
+  readonly certificates: CertificateStore;
+}
+
+async function startListeners(config: ServerConfig, parts: Parts & { readonly pool: EgressPool }, running: Running[]): Promise<void> {
+  const { logger, orchestrator, pool, certificates } = parts;
+  for (const port of egressPorts(config)) {
+    if (port.tls && !certificates.available) {
+      logger.warn({ port: port.port }, `TLS port ${port.port} stays closed: no virtual host has a certificate (Host/TLS)`);
+      continue;
+    }
+    await named(`HTTP port ${port.port}`, pool.listen(port));
+  }
+  const { rtmp } = config.bind.providers;
+  if (rtmp === undefined) return;
+  for (const ip of config.ip) {
+    const common = { gate: orchestrator, logger: logger.child({ provider: 'rtmp' }), clock: systemClock, host: bindAddress(ip) };
+    const plain = new RtmpProvider({ ...common, port: rtmp.port });
+    await named(`RTMP port ${rtmp.port}`, plain.start());
+    running.push(plain);
+    const [certificate] = certificates.loaded;
+    if (rtmp.tlsPort === undefined) continue;
+    if (certificate === undefined) {
+      logger.warn({ port: rtmp.tlsPort }, `RTMPS port ${rtmp.tlsPort} stays closed: no virtual host has a certificate (Host/TLS)`);
+      continue;
+    }
+    const secure = new RtmpProvider({ ...common, port: rtmp.tlsPort, tls: { cert: certificate.cert, key: certificate.key } });
+    await named(`RTMPS port ${rtmp.tlsPort}`, secure.start());
+    running.push(secure);
+  }
+}
+
+/** Says which listener failed. */
+async function named<T>(what: string, start: Promise<T>): Promise<T> {
+  try {
+    return await start;
+  } catch (error) {
+    throw new Error(`${what} cannot be opened: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+async function startApi(config: ServerConfig, parts: Parts & { readonly accessToken: string }, running: Running[]): Promise<void> {
+  const { api } = config.bind.managers;
+  if (api === undefined || (api.port === undefined && api.tlsPort === undefined)) {
+    parts.logger.warn({}, 'the API is off: Bind/Managers/API names no Port');
+    return;
+  }
+  const { host, api: manager } = config.managers;
+  const { tls } = host;
+  if (api.tlsPort !== undefined && tls === undefined) throw new ConfigProblem('Bind/Managers/API/TLSPort needs a certificate in Managers/Host/TLS');
+  const control = new ControlPlane({
+    orchestrator: parts.orchestrator,
+    reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
+  });
+  const server = new ApiServer({
+    control,
+    version: packageVersion(),
+    accessToken: parts.accessToken,
+    hostNames: host.names,
+    crossDomains: new CrossDomainPolicy(config.defaults.crossDomains ?? { urls: [], headers: [] }, manager.crossDomains ?? null),
+    logger: parts.logger.child({ part: 'api' }),
+    addresses: (api.ip.length > 0 ? api.ip : config.ip).map(bindAddress),
+    port: api.port ?? null,
+    tls:
+      api.tlsPort === undefined || tls === undefined
+        ? null
+        : {
+            port: api.tlsPort,
+            load: async () => {
+              const chain = tls.chainCertPath === undefined ? '' : await readFile(tls.chainCertPath, 'utf8');
+              return { cert: `${await readFile(tls.certPath, 'utf8')}\n${chain}`, key: await readFile(tls.keyPath, 'utf8') };
+            },
+          },
+  });
+  await named(`API port ${api.port ?? api.tlsPort}`, server.listen());
+  running.push({ stop: () => server.close() });
+}

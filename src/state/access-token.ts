@@ -1,0 +1,26 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { writeFileAtomic } from './atomic-file.ts';
+
+const FILE_NAME = 'access-token';
+
+/**
+ * The API token of an installation without a configured one: made at random at first start and kept in
+ * the state folder with mode 0600.
+ */
+export async function loadOrCreateAccessToken(stateFolder: string): Promise<{ token: string; file: string; created: boolean }> {
+  const file = join(stateFolder, FILE_NAME);
+  try {
+    const token = (await readFile(file, 'utf8')).trim();
+    if (token !== '') {
+      await chmod(file, 0o600);
+      return { token, file, created: false };
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+  const token = randomBytes(24).toString('base64url');
+  await writeFileAtomic(file, `${token}\n`, 0o600);
+  return { token, file, created: true };
+}

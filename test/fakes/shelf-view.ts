@@ -1,0 +1,86 @@
+/** A view for tests: a shelf of files that its packager fills, with sessions and blocking requests. */
+import type { Span } from '../../src/publishers/outlet/messages.ts';
+import type { DeliveryExchange, OutletView, ViewContext } from '../../src/publishers/outlet/view.ts';
+
+export type ShelfUpdate =
+  | { readonly put: string; readonly spans: readonly Span[] }
+  | { readonly put: string; readonly text: string }
+  | { readonly drop: string }
+  | { readonly crash: true };
+
+type Item = { readonly spans: readonly Span[] } | { readonly text: string };
+
+export class ShelfView implements OutletView {
+  readonly #context: ViewContext;
+  readonly #items = new Map<string, Item>();
+  readonly #waiting = new Map<DeliveryExchange, () => void>();
+
+  constructor(_settings: unknown, context: ViewContext) {
+    this.#context = context;
+  }
+
+  update(payload: unknown): void {
+    const update = payload as ShelfUpdate;
+    if ('crash' in update) {
+      setImmediate(() => {
+        throw new Error('crash on demand');
+      });
+    } else if ('drop' in update) this.#items.delete(update.drop);
+    else {
+      this.#items.set(update.put, update);
+      for (const [exchange, cancel] of this.#waiting) {
+        if (exchange.file !== `wait-${update.put}`) continue;
+        cancel();
+        this.#waiting.delete(exchange);
+        this.#send(exchange, update);
+      }
+    }
+  }
+
+  handle(exchange: DeliveryExchange): boolean {
+    const { file } = exchange;
+    if (file === 'throw') throw new Error('this view is broken');
+    if (file === 'new-session') exchange.respondText(200, [], this.#context.createSession(exchange).token);
+    else if (file === 'need-session') {
+      const session = this.#context.session(exchange);
+      exchange.respond(session === null ? 401 : 200, [], [Buffer.from(session?.token ?? '')]);
+    } else if (file.startsWith('wait-')) this.#wait(exchange);
+    else {
+      const item = this.#items.get(file);
+      if (item === undefined) return false;
+      this.#send(exchange, item);
+    }
+    return true;
+  }
+
+  close(): void {
+    for (const [exchange, cancel] of this.#waiting) {
+      cancel();
+      exchange.respond(404, [], []);
+    }
+    this.#waiting.clear();
+  }
+
+  #wait(exchange: DeliveryExchange): void {
+    const item = this.#items.get(exchange.file.slice('wait-'.length));
+    if (item !== undefined) {
+      this.#send(exchange, item);
+      return;
+    }
+    const cancel = this.#context.schedule(10_000, () => {
+      this.#waiting.delete(exchange);
+      exchange.respond(504, [], []);
+    });
+    this.#waiting.set(exchange, cancel);
+    exchange.onAbort(() => {
+      cancel();
+      this.#waiting.delete(exchange);
+    });
+  }
+
+  #send(exchange: DeliveryExchange, item: Item): void {
+    if ('text' in item)
+      exchange.respondText(200, ['Content-Type: application/vnd.apple.mpegurl', 'Cache-Control: no-cache, no-store'], item.text);
+    else exchange.respondSpans(200, ['Content-Type: video/mp4'], item.spans);
+  }
+}

@@ -1,0 +1,6 @@
+import type { ViewFactories, ViewFactory } from '../../src/egress/outlet-registry.ts';
+import { ShelfView } from './shelf-view.ts';
+
+const shelf: ViewFactory = (settings, context) => new ShelfView(settings, context);
+
+export const SHELF_VIEWS: ViewFactories = { llhls: shelf, hlsv3: shelf, thumbnail: shelf };
