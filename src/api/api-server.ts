@@ -1,13 +1,13 @@
 /** The sockets of the REST API: one HTTP server per address and port, all with one dispatcher behind them. */
-import { createServer, type IncomingMessage, METHODS, type Server } from 'node:http';
-import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, METHODS, type Server } from 'node:http';
+import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { type FastifyInstance, type FastifyServerFactory, fastify } from 'fastify';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import type { Logger } from '../util/logger.ts';
 import { TokenAuth } from './auth.ts';
 import type { ControlPlane } from './control.ts';
-import { CHALLENGE, Dispatcher, PRODUCT } from './dispatcher.ts';
+import { Dispatcher } from './dispatcher.ts';
 import { type Answer, failure, reasonPhrase } from './envelope.ts';
 import { ApiError } from './errors.ts';
 import { HostRule } from './host-rule.ts';
@@ -36,9 +36,8 @@ export interface ApiServerOptions {
   readonly tls: { readonly port: number; readonly load: () => Promise<Certificate> } | null;
 }
 
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 30_000;
-const KEEP_ALIVE_TIMEOUT_MS = 60_000;
+/** Limits in ms; a request without `Host` is served, as HTTP/1.0 clients send it. */
+const HTTP1_OPTIONS = { requireHostHeader: false, headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 60_000 };
 /** The one path that fastify sees: routes match raw paths, which its router would decode. */
 const ONLY_PATH = '/';
 
@@ -48,7 +47,8 @@ export class ApiServer {
   readonly #dispatcher: Dispatcher;
   readonly #instances: FastifyInstance[] = [];
   readonly #secure: Http2SecureServer[] = [];
-  readonly #sessions = new Set<ServerHttp2Session>();
+  /** Connections to the TLS ports: fastify cannot end those of HTTP/2. */
+  readonly #sockets = new Set<Socket>();
 
   /** @throws TypeError when the access token is empty */
   constructor(options: ApiServerOptions) {
@@ -79,7 +79,7 @@ export class ApiServer {
     }
   }
 
-  /** Where the server listens: plain ports first come first, in the order of the addresses. */
+  /** Where the server listens: for each address the plain port, then the TLS port. */
   get addresses(): AddressInfo[] {
     return this.#instances.flatMap((instance) => addressesOf(instance));
   }
@@ -87,16 +87,16 @@ export class ApiServer {
   /** Stops listening and ends all connections. Idempotent. */
   async close(): Promise<void> {
     const closing = this.#instances.splice(0);
-    for (const session of this.#sessions) session.destroy();
-    this.#sessions.clear();
     this.#secure.length = 0;
-    await Promise.all(closing.map((instance) => instance.close()));
+    const closed = Promise.all(closing.map((instance) => instance.close()));
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
   }
 
   async #open(host: string, port: number, serverFactory: FastifyServerFactory): Promise<void> {
     const instance = fastify({
       serverFactory,
-      clientErrorHandler: answerBrokenRequest,
+      clientErrorHandler: this.#answerBroken,
       forceCloseConnections: true,
       return503OnClosing: false,
       rewriteUrl: () => ONLY_PATH,
@@ -120,29 +120,43 @@ export class ApiServer {
   }
 
   readonly #plainServer: FastifyServerFactory = (handler) => {
-    const server = createServer({ requireHostHeader: false, keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS, ...timeouts() }, handler);
+    const server = createServer(HTTP1_OPTIONS, handler);
     return this.#watched(server);
   };
 
   #secureServer(certificate: Certificate): FastifyServerFactory {
     return (handler) => {
-      const secure = createSecureServer({ ...certificate, ...http1Options(), allowHTTP1: true });
+      const secure = createSecureServer({ ...certificate, ...HTTP1_OPTIONS, allowHTTP1: true });
       // The compatibility layer of http2 gives requests and responses the shape that http has.
       const server = secure as unknown as Server;
       server.on('request', handler);
-      secure.on('session', (session) => {
-        this.#sessions.add(session);
-        session.once('close', () => this.#sessions.delete(session));
+      server.on('connection', (socket: Socket) => {
+        this.#sockets.add(socket);
+        socket.once('close', () => this.#sockets.delete(socket));
       });
       this.#secure.push(secure);
       return this.#watched(server);
     };
   }
 
-  /** Answers what never becomes a request: broken ones, late ones and CONNECT. */
   #watched(server: Server): Server {
-    server.on('connect', (request: IncomingMessage, socket: Socket) => writeAndClose(socket, this.#dispatcher.refuse(request)));
+    server.on('connect', (request: IncomingMessage, socket: Socket) => {
+      this.#writeAndClose(socket, request.headers, this.#dispatcher.refuse(request));
+    });
     return server;
+  }
+
+  /** Answers a connection whose request could not be read. */
+  readonly #answerBroken = (error: NodeJS.ErrnoException, socket: Socket): void => {
+    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+    else this.#writeAndClose(socket, {}, failure(brokenRequest(error)));
+  };
+
+  #writeAndClose(socket: Socket, asked: IncomingHttpHeaders, answer: Answer): void {
+    const headers = this.#dispatcher.headers(asked, answer);
+    let head = `HTTP/1.1 ${answer.status} ${reasonPhrase(answer.status)}\r\nConnection: close\r\nDate: ${new Date().toUTCString()}\r\n`;
+    for (let index = 0; index < headers.length; index += 2) head += `${headers[index]}: ${headers[index + 1]}\r\n`;
+    socket.end(`${head}\r\n${answer.body}`);
   }
 
   async #reloadCertificate(load: () => Promise<Certificate>): Promise<void> {
@@ -153,23 +167,6 @@ export class ApiServer {
 
 function addressesOf(instance: FastifyInstance): AddressInfo[] {
   return instance.addresses().filter((address) => typeof address !== 'string');
-}
-
-function timeouts() {
-  return { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS };
-}
-
-function http1Options() {
-  return { requireHostHeader: false, ...timeouts() };
-}
-
-/** Answers a connection whose request could not be read. */
-function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  writeAndClose(socket, failure(brokenRequest(error)));
 }
 
 function brokenRequest(error: NodeJS.ErrnoException): ApiError {
@@ -183,16 +180,4 @@ function brokenRequest(error: NodeJS.ErrnoException): ApiError {
     default:
       return new ApiError('MALFORMED_REQUEST', error.code ?? 'unknown');
   }
-}
-
-function writeAndClose(socket: Socket, answer: Answer): void {
-  const head = [
-    `HTTP/1.1 ${answer.status} ${reasonPhrase(answer.status)}`,
-    `Server: ${PRODUCT}`,
-    ...(answer.status === 401 ? [`WWW-Authenticate: ${CHALLENGE}`] : []),
-    'Connection: close',
-    'Content-Type: application/json;charset=UTF-8',
-    `Content-Length: ${Buffer.byteLength(answer.body)}`,
-  ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${answer.body}`);
 }

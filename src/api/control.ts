@@ -1,6 +1,7 @@
 /** Changes of the server's resources as the API makes them: JSON bodies become definitions, definitions go to the core. */
 import {
   type ApplicationConfig,
+  ConfigError,
   type ReadOptions,
   type Resource,
   readApplication,
@@ -55,9 +56,10 @@ export class ControlPlane {
     return this.#orchestrator.queues.statuses();
   }
 
-  /** Creates a virtual host with the applications in its definition. */
+  /** Creates a virtual host with the applications in its definition. `host` is required here, though a file may leave it out. */
   async createVirtualHost(json: unknown): Promise<VirtualHost> {
     const host = readVirtualHost(json, this.#reading);
+    if (host.typed.host === undefined) throw new ConfigError('virtualHost.host is not optional', { path: 'virtualHost.host' });
     return this.#orchestrator.createVirtualHost(
       definitionOf<VirtualHostConfig>(host),
       host.applications.map(definitionOf<ApplicationConfig>),

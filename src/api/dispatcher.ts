@@ -1,5 +1,5 @@
 /** Takes a request from its socket to its answer: CORS, host rule, authentication, route, body, lookup, handler. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import { internalAppName } from '../core/stream-address.ts';
 import type { Logger } from '../util/logger.ts';
@@ -15,9 +15,9 @@ import { type RouteMatch, RouteTable, type ServerFacts } from './route.ts';
 import { routes } from './routes.ts';
 
 /** Name of this product in headers. */
-export const PRODUCT = 'Millrace';
+const PRODUCT = 'Millrace';
 /** Value of `WWW-Authenticate`. */
-export const CHALLENGE = `Basic realm="${PRODUCT}"`;
+const CHALLENGE = `Basic realm="${PRODUCT}"`;
 const HEALTHY: Answer = { status: 200, body: '{"status":"ok"}' };
 const NO_CONTENT: Answer = { status: 204, body: '' };
 
@@ -49,7 +49,7 @@ export class Dispatcher {
     else this.#send(request, response, answer);
   }
 
-  /** The answer to a request that cannot have a body or a route (CONNECT). */
+  /** The answer to a request that never has a route (CONNECT). */
   refuse(request: IncomingMessage): Answer {
     return failure(this.#options.auth.check(request.headers.authorization) ?? new ApiError('CONTROLLER_NOT_FOUND'));
   }
@@ -113,17 +113,24 @@ export class Dispatcher {
     return failure(refused);
   }
 
-  #send(request: IncomingMessage, response: ServerResponse, answer: Settled): void {
-    if (answer === null) return;
+  /** The headers of `answer` to a request with the headers `asked`, as names and values in turn. */
+  headers(asked: IncomingHttpHeaders, answer: Answer): string[] {
     const headers = ['Server', PRODUCT, 'Vary', 'Origin'];
-    const { headers: asked } = request;
     for (const [name, value] of this.#options.crossDomains.headers(asked.origin, asked['access-control-request-headers']).pairs) {
       headers.push(name, value);
     }
     headers.push('Content-Type', answer.status === 204 ? 'text/html' : 'application/json;charset=UTF-8');
     if (answer.status !== 204) headers.push('Content-Length', String(Buffer.byteLength(answer.body)));
     if (answer.status === 401) headers.push('WWW-Authenticate', CHALLENGE);
-    response.writeHead(answer.status, reasonPhrase(answer.status), headers);
+    return headers;
+  }
+
+  #send(request: IncomingMessage, response: ServerResponse, answer: Settled): void {
+    if (answer === null) return;
+    const headers = this.headers(request.headers, answer);
+    // HTTP/2 has no reason phrases.
+    if (request.httpVersionMajor >= 2) response.writeHead(answer.status, headers);
+    else response.writeHead(answer.status, reasonPhrase(answer.status), headers);
     response.end(request.method === 'HEAD' ? undefined : answer.body);
     this.#log(request, answer.status);
   }

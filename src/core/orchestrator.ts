@@ -4,7 +4,7 @@ import type { Logger } from '../util/logger.ts';
 import { Application, type ApplicationContext } from './application.ts';
 import { ControlError } from './control-error.ts';
 import type { Definition, JsonObject } from './definition.ts';
-import { HostTable } from './host-pattern.ts';
+import { HostTable } from './host-table.ts';
 import { type CloseReason, type IngestGate, IngestRefused, type IngestRequest, type IngestStream } from './ingest.ts';
 import type { PublisherKind } from './kinds.ts';
 import type { Publisher } from './publishing.ts';

@@ -76,13 +76,21 @@ export class OutboundStream implements PublishableStream {
     return this.#consumers.map((consumer) => consumer.kind);
   }
 
+  /** A publisher that cannot take the stream is left out; the others serve it. */
   attach({ publisher, settings }: EnabledPublisher): void {
+    let stream: PublisherStream;
+    try {
+      stream = publisher.attach(this, settings);
+    } catch (error) {
+      this.#logger.error({ publisher: publisher.kind, err: error }, `publisher '${publisher.kind}' failed to take the stream`);
+      return;
+    }
     const queue = this.#queues.create<Packet>({
       urn: `mngq:v=${this.vhost}#${this.app}:s=/${this.name}:p=pub:r=streamworker_[${publisher.kind}]_0`,
       type: 'Packet',
       threshold: PUBLISHER_QUEUE_THRESHOLD,
     });
-    this.#consumers.push({ kind: publisher.kind, stream: publisher.attach(this, settings), queue, skipping: false });
+    this.#consumers.push({ kind: publisher.kind, stream, queue, skipping: false });
   }
 
   setTracks(tracks: readonly Track[], playlists: readonly Playlist[]): void {

@@ -1,18 +1,17 @@
-/** Which virtual host a request is for, by its host name. */
+/** Which virtual host a request is for, by its `Host` header. */
+import { type NamedHosts, HostTable as NameTable } from '../core/host-table.ts';
 import { hostName } from '../protocols/http/request-target.ts';
-import { compileWildcard } from '../util/wildcard.ts';
-import type { VirtualHostNames } from './thread-protocol.ts';
 
 /** Host headers remembered; peers choose them, so the memory is emptied when it is full. */
 const CACHE_LIMIT = 1024;
 
 export class HostTable {
-  #hosts: readonly { readonly name: string; readonly tests: readonly ((host: string) => boolean)[] }[] = [];
+  #names = new NameTable([]);
   readonly #cache = new Map<string, string | null>();
 
-  /** Virtual hosts in order of declaration; the first match wins. */
-  set(hosts: readonly VirtualHostNames[]): void {
-    this.#hosts = hosts.map(({ name, hostNames }) => ({ name, tests: hostNames.map(compileWildcard) }));
+  /** Virtual hosts in order of declaration. */
+  set(hosts: readonly NamedHosts[]): void {
+    this.#names = new NameTable(hosts);
     this.#cache.clear();
   }
 
@@ -20,8 +19,7 @@ export class HostTable {
   find(host: string): string | null {
     const known = this.#cache.get(host);
     if (known !== undefined) return known;
-    const wanted = hostName(host);
-    const found = this.#hosts.find(({ tests }) => tests.some((test) => test(wanted)))?.name ?? null;
+    const found = this.#names.find(hostName(host)) ?? null;
     if (this.#cache.size >= CACHE_LIMIT) this.#cache.clear();
     this.#cache.set(host, found);
     return found;

@@ -1,4 +1,5 @@
 /** An API server on a free port with a real core and no disk behind it, and a client that sends raw requests. */
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { ALL_METHODS, CrossDomainPolicy } from '../../src/access/cross-domains.ts';
@@ -16,6 +17,8 @@ import { audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
 
 export const TOKEN = 'millrace-access-token';
 export const AUTHORIZATION = `Basic ${Buffer.from(TOKEN).toString('base64')}`;
+
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 
 /** What came back, header names in lower case. */
 export interface RawAnswer {
@@ -35,6 +38,9 @@ export interface RawRequest {
 }
 
 export const anyOrigin = { urls: ['*'], headers: [] };
+
+/** A certificate for localhost. */
+export const TLS_FILES = { cert: fixture('tls/cert.pem'), key: fixture('tls/key.pem') };
 
 const SERVER_XML = new URL('../fixtures/config/server.xml', import.meta.url);
 
@@ -163,14 +169,14 @@ export class ApiHarness {
 
 function serialize({ method = 'GET', path, headers = {}, body, version = '1.1' }: RawRequest): Buffer {
   const all: Record<string, string | null> = { Host: '127.0.0.1', Authorization: AUTHORIZATION, Connection: 'close', ...headers };
-  if (body !== undefined) all['Content-Length'] ??= String(Buffer.byteLength(body));
+  if (body !== undefined && !('Content-Length' in all)) all['Content-Length'] = String(Buffer.byteLength(body));
   const lines = Object.entries(all).flatMap(([name, value]) => (value === null ? [] : [`${name}: ${value}`]));
   const head = Buffer.from(`${method} ${path} HTTP/${version}\r\n${lines.join('\r\n')}\r\n\r\n`, 'utf8');
   return body === undefined ? head : Buffer.concat([head, typeof body === 'string' ? Buffer.from(body, 'utf8') : body]);
 }
 
 /** Sends and collects until the server closes. */
-function exchange(port: number, bytes: string | Buffer): Promise<string> {
+export function exchange(port: number, bytes: string | Buffer): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1' });
     const chunks: Buffer[] = [];
@@ -181,7 +187,9 @@ function exchange(port: number, bytes: string | Buffer): Promise<string> {
   });
 }
 
-function parseAnswer(text: string, isHead: boolean): RawAnswer {
+/** Parses one answer; an interim answer (100) before it is skipped. */
+export function parseAnswer(received: string, isHead: boolean): RawAnswer {
+  const text = received.startsWith(CONTINUE) ? received.slice(CONTINUE.length) : received;
   const end = text.indexOf('\r\n\r\n');
   const [statusLine = '', ...lines] = text.slice(0, end).split('\r\n');
   const match = /^HTTP\/1\.1 (\d{3}) (.*)$/.exec(statusLine);
@@ -190,4 +198,8 @@ function parseAnswer(text: string, isHead: boolean): RawAnswer {
   const body = text.slice(end + 4);
   if (isHead && body !== '') throw new Error('the answer to HEAD has a body');
   return { status: Number(match[1]), reason: match[2] ?? '', headers, body };
+}
+
+function fixture(path: string): string {
+  return readFileSync(new URL(`../fixtures/${path}`, import.meta.url), 'utf8');
 }

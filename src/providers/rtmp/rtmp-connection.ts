@@ -158,6 +158,8 @@ export class RtmpConnection {
     if (this.#closeReason !== null) return;
     this.#bytesIn += data.length;
     this.#session.countBytes(data.length);
+    // All answers to what came in one read leave in one write.
+    this.#socket.cork();
     try {
       const rest = this.#handshake.done ? data : this.#shakeHands(data);
       if (rest.length > 0) this.#reader.push(rest);
@@ -165,6 +167,7 @@ export class RtmpConnection {
     } catch (error) {
       this.#closeOnError(error);
     }
+    this.#socket.uncork();
   }
 
   #closeOnError(error: unknown): void {

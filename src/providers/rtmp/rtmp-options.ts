@@ -60,7 +60,7 @@ export const DEFAULT_RTMP_LIMITS: RtmpLimits = {
   controlBytes: 65_536,
   pendingBytes: 2 * MAX_MESSAGE_LENGTH,
   chunkStreams: 64,
-  writeBacklogBytes: 65_536,
+  writeBacklogBytes: 262_144,
   heldPackets: 500,
   heldBytes: 33_554_432,
   tracks: 16,

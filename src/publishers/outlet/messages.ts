@@ -45,6 +45,8 @@ export interface Outlet {
   update(payload: unknown): void;
   /** Copies `chunks` back to back into shared memory and returns where they lie (one span unless a block boundary is crossed). */
   store(chunks: readonly Uint8Array[]): readonly Span[];
+  /** Views of stored bytes, in order; valid until they are released. */
+  read(spans: readonly Span[]): readonly Uint8Array[];
   /** The bytes are not listed any more: their memory is reused once no response in flight needs it. */
   release(spans: readonly Span[]): void;
   /** Ends the outlet: open responses end, everything stored is released. Idempotent. */

@@ -21,6 +21,8 @@ export interface DeliveryExchange {
   respond(status: number, headers: readonly string[], body: readonly Uint8Array[]): void;
   /** Answers with media bytes out of shared memory; keeps their blocks alive until the last byte is written. */
   respondSpans(status: number, headers: readonly string[], spans: readonly Span[]): void;
+  /** Answers with the bytes of a file (DVR); 404 when it cannot be opened any more. */
+  respondFile(status: number, headers: readonly string[], path: string): void;
   /** Answers with text, gzip-encoded when the client accepts it. */
   respondText(status: number, headers: readonly string[], text: string): void;
 }

@@ -1,11 +1,4 @@
-/**
- * Compiles a host name pattern: `*` is any text, `?` is zero or one character, everything else is literal;
- * the whole name must match, case-sensitively.
- */
-export function compileHostPattern(pattern: string): RegExp {
-  const escaped = pattern.replace(/[.+^${}()|[\]\\]/g, '\\$&');
-  return new RegExp(`^${escaped.replaceAll('*', '.*').replaceAll('?', '.?')}$`);
-}
+import { compileWildcard } from '../util/wildcard.ts';
 
 /** A virtual host as host matching sees it. */
 export interface NamedHosts {
@@ -20,12 +13,12 @@ export interface NamedHosts {
  */
 export class HostTable {
   readonly #literal = new Map<string, string>();
-  readonly #patterns: { readonly pattern: RegExp; readonly vhost: string }[] = [];
+  readonly #patterns: { readonly matches: (host: string) => boolean; readonly vhost: string }[] = [];
 
   constructor(virtualHosts: Iterable<NamedHosts>) {
     for (const { name, hostNames } of virtualHosts) {
       for (const hostName of hostNames) {
-        if (/[*?]/.test(hostName)) this.#patterns.push({ pattern: compileHostPattern(hostName), vhost: name });
+        if (/[*?]/.test(hostName)) this.#patterns.push({ matches: compileWildcard(hostName), vhost: name });
         else if (!this.#literal.has(hostName)) this.#literal.set(hostName, name);
       }
     }
@@ -33,6 +26,6 @@ export class HostTable {
 
   /** Name of the virtual host that serves `host` (without port), or undefined. */
   find(host: string): string | undefined {
-    return this.#literal.get(host) ?? this.#patterns.find(({ pattern }) => pattern.test(host))?.vhost;
+    return this.#literal.get(host) ?? this.#patterns.find(({ matches }) => matches(host))?.vhost;
   }
 }

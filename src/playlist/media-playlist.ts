@@ -1,0 +1,149 @@
+/** Reads media playlists (rfc8216bis §4.4.3–4.4.5): tests and pulls judge with it what a server wrote. */
+import { ProtocolError } from '../util/protocol-error.ts';
+import { parseAttributeList, parseDecimal, requireAttribute } from './attribute-list.ts';
+import { type PartTag, parsePart } from './part.ts';
+import { parsePartInf } from './part-inf.ts';
+import { type PreloadHint, parsePreloadHint } from './preload-hint.ts';
+import { parseProgramDateTime } from './program-date-time.ts';
+import { parseRenditionReport, type RenditionReport } from './rendition-report.ts';
+import { parseServerControl, type ServerControl } from './server-control.ts';
+import { parseSkip } from './skip.ts';
+
+/** One segment as listed; the last one may have parts but no URI yet. */
+export interface ListedSegment {
+  readonly msn: number;
+  /** EXTINF seconds and URI; null while the segment is still growing. */
+  duration: number | null;
+  uri: string | null;
+  parts: PartTag[];
+  discontinuity: boolean;
+  programDateTime: number | null;
+  /** URI of the EXT-X-MAP in effect. */
+  map: string | null;
+}
+
+export interface MediaPlaylist {
+  version: number;
+  targetDuration: number | null;
+  mediaSequence: number;
+  discontinuitySequence: number;
+  serverControl: ServerControl | null;
+  partTarget: number | null;
+  skippedSegments: number;
+  segments: ListedSegment[];
+  preloadHint: PreloadHint | null;
+  renditionReports: RenditionReport[];
+  ended: boolean;
+}
+
+interface Reader {
+  readonly playlist: MediaPlaylist;
+  /** The segment that collects tags until its URI. */
+  open: ListedSegment | null;
+  map: string | null;
+}
+
+type TagReader = (reader: Reader, value: string) => void;
+
+const TAG_READERS: Readonly<Record<string, TagReader>> = {
+  '#EXT-X-VERSION': (reader, value) => {
+    reader.playlist.version = parseDecimal(value, 'EXT-X-VERSION');
+  },
+  '#EXT-X-TARGETDURATION': (reader, value) => {
+    reader.playlist.targetDuration = parseDecimal(value, 'EXT-X-TARGETDURATION');
+  },
+  '#EXT-X-MEDIA-SEQUENCE': (reader, value) => {
+    reader.playlist.mediaSequence = parseDecimal(value, 'EXT-X-MEDIA-SEQUENCE');
+  },
+  '#EXT-X-DISCONTINUITY-SEQUENCE': (reader, value) => {
+    reader.playlist.discontinuitySequence = parseDecimal(value, 'EXT-X-DISCONTINUITY-SEQUENCE');
+  },
+  '#EXT-X-SERVER-CONTROL': (reader, value) => {
+    reader.playlist.serverControl = parseServerControl(value);
+  },
+  '#EXT-X-PART-INF': (reader, value) => {
+    reader.playlist.partTarget = parsePartInf(value);
+  },
+  '#EXT-X-SKIP': (reader, value) => {
+    reader.playlist.skippedSegments = parseSkip(value);
+  },
+  '#EXT-X-PRELOAD-HINT': (reader, value) => {
+    reader.playlist.preloadHint = parsePreloadHint(value);
+  },
+  '#EXT-X-RENDITION-REPORT': (reader, value) => {
+    reader.playlist.renditionReports.push(parseRenditionReport(value));
+  },
+  '#EXT-X-ENDLIST': (reader) => {
+    reader.playlist.ended = true;
+  },
+  '#EXT-X-MAP': (reader, value) => {
+    reader.map = requireAttribute(parseAttributeList(value), '#EXT-X-MAP', 'URI');
+    if (reader.open !== null) reader.open.map = reader.map;
+  },
+  '#EXT-X-DISCONTINUITY': (reader) => {
+    openSegment(reader).discontinuity = true;
+  },
+  '#EXT-X-PROGRAM-DATE-TIME': (reader, value) => {
+    openSegment(reader).programDateTime = parseProgramDateTime(value);
+  },
+  '#EXT-X-PART': (reader, value) => {
+    openSegment(reader).parts.push(parsePart(value));
+  },
+  '#EXTINF': (reader, value) => {
+    openSegment(reader).duration = parseDecimal(value.split(',', 1)[0] ?? '', 'EXTINF');
+  },
+};
+
+/** Reads `text`. Throws `ProtocolError` when it is not a media playlist; unknown tags are ignored as §6.3.1 demands. */
+export function parseMediaPlaylist(text: string): MediaPlaylist {
+  const lines = text.split(/\r?\n/);
+  if (lines[0] !== '#EXTM3U') throw new ProtocolError('M3U8_HEADER', 'a playlist begins with #EXTM3U', 0);
+  const reader: Reader = { playlist: emptyPlaylist(), open: null, map: null };
+  for (const line of lines) {
+    if (line === '') continue;
+    if (!line.startsWith('#')) {
+      const segment = openSegment(reader);
+      if (segment.duration === null) throw new ProtocolError('M3U8_SEGMENT', `${line} has no EXTINF`);
+      segment.uri = line;
+      reader.open = null;
+      continue;
+    }
+    const colon = line.indexOf(':');
+    const tag = colon < 0 ? line : line.slice(0, colon);
+    TAG_READERS[tag]?.(reader, colon < 0 ? '' : line.slice(colon + 1));
+  }
+  return reader.playlist;
+}
+
+function openSegment(reader: Reader): ListedSegment {
+  if (reader.open !== null) return reader.open;
+  const { playlist } = reader;
+  const segment: ListedSegment = {
+    msn: playlist.mediaSequence + playlist.skippedSegments + playlist.segments.length,
+    duration: null,
+    uri: null,
+    parts: [],
+    discontinuity: false,
+    programDateTime: null,
+    map: reader.map,
+  };
+  playlist.segments.push(segment);
+  reader.open = segment;
+  return segment;
+}
+
+function emptyPlaylist(): MediaPlaylist {
+  return {
+    version: 1,
+    targetDuration: null,
+    mediaSequence: 0,
+    discontinuitySequence: 0,
+    serverControl: null,
+    partTarget: null,
+    skippedSegments: 0,
+    segments: [],
+    preloadHint: null,
+    renditionReports: [],
+    ended: false,
+  };
+}

@@ -1,0 +1,27 @@
+/** EXT-X-PART (rfc8216bis §4.4.4.9). */
+import { parseAttributeList, quoted, requireAttribute, requireDecimal, seconds } from './attribute-list.ts';
+
+const TAG = '#EXT-X-PART';
+
+/** One partial segment. */
+export interface PartTag {
+  /** Seconds. */
+  readonly duration: number;
+  readonly uri: string;
+  /** Holds a frame that can be decoded without others. */
+  readonly independent: boolean;
+}
+
+export function serializePart(part: PartTag): string {
+  return `${TAG}:DURATION=${seconds(part.duration)},URI=${quoted(part.uri)}${part.independent ? ',INDEPENDENT=YES' : ''}\n`;
+}
+
+/** Reads the text after the colon. */
+export function parsePart(text: string): PartTag {
+  const attributes = parseAttributeList(text);
+  return {
+    duration: requireDecimal(attributes, TAG, 'DURATION'),
+    uri: requireAttribute(attributes, TAG, 'URI'),
+    independent: attributes.get('INDEPENDENT') === 'YES',
+  };
+}

@@ -1,0 +1,21 @@
+/** EXT-X-PRELOAD-HINT (rfc8216bis §4.4.5.3). */
+import { parseAttributeList, quoted, requireAttribute } from './attribute-list.ts';
+
+const TAG = '#EXT-X-PRELOAD-HINT';
+
+/** A resource the server expects to list next. */
+export interface PreloadHint {
+  readonly type: 'PART' | 'MAP';
+  readonly uri: string;
+}
+
+export function serializePreloadHint(hint: PreloadHint): string {
+  return `${TAG}:TYPE=${hint.type},URI=${quoted(hint.uri)}\n`;
+}
+
+/** Reads the text after the colon. */
+export function parsePreloadHint(text: string): PreloadHint {
+  const attributes = parseAttributeList(text);
+  const type = requireAttribute(attributes, TAG, 'TYPE');
+  return { type: type === 'MAP' ? 'MAP' : 'PART', uri: requireAttribute(attributes, TAG, 'URI') };
+}

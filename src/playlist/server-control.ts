@@ -1,0 +1,36 @@
+/** EXT-X-SERVER-CONTROL (rfc8216bis §4.4.3.8). */
+import { parseAttributeList, parseDecimal, seconds } from './attribute-list.ts';
+
+const TAG = '#EXT-X-SERVER-CONTROL';
+
+/** Delivery directives a server supports; times in seconds, null when not announced. */
+export interface ServerControl {
+  readonly canBlockReload: boolean;
+  readonly canSkipUntil: number | null;
+  readonly holdBack: number | null;
+  readonly partHoldBack: number | null;
+}
+
+export function serializeServerControl(control: ServerControl): string {
+  const attributes: string[] = [];
+  if (control.canBlockReload) attributes.push('CAN-BLOCK-RELOAD=YES');
+  if (control.canSkipUntil !== null) attributes.push(`CAN-SKIP-UNTIL=${seconds(control.canSkipUntil)}`);
+  if (control.holdBack !== null) attributes.push(`HOLD-BACK=${seconds(control.holdBack)}`);
+  if (control.partHoldBack !== null) attributes.push(`PART-HOLD-BACK=${seconds(control.partHoldBack)}`);
+  return `${TAG}:${attributes.join(',')}\n`;
+}
+
+/** Reads the text after the colon. */
+export function parseServerControl(text: string): ServerControl {
+  const attributes = parseAttributeList(text);
+  const decimal = (name: string): number | null => {
+    const value = attributes.get(name);
+    return value === undefined ? null : parseDecimal(value, `${TAG} ${name}`);
+  };
+  return {
+    canBlockReload: attributes.get('CAN-BLOCK-RELOAD') === 'YES',
+    canSkipUntil: decimal('CAN-SKIP-UNTIL'),
+    holdBack: decimal('HOLD-BACK'),
+    partHoldBack: decimal('PART-HOLD-BACK'),
+  };
+}

@@ -1,0 +1,34 @@
+/** EXT-X-STREAM-INF (rfc8216bis §4.4.6.2). */
+import { type AttributeList, parseAttributeList, quoted, requireDecimal } from './attribute-list.ts';
+
+const TAG = '#EXT-X-STREAM-INF';
+
+/** A variant stream and the URI of its media playlist. */
+export interface Variant {
+  /** Bits per second. */
+  readonly bandwidth: number;
+  /** Null for audio only. */
+  readonly video: { readonly width: number; readonly height: number; readonly frameRate: number } | null;
+  readonly codecs: readonly string[];
+  /** GROUP-ID of the audio renditions; null when there are none. */
+  readonly audioGroup: string | null;
+  readonly uri: string;
+}
+
+export function serializeVariant(variant: Variant): string {
+  const attributes = [`BANDWIDTH=${variant.bandwidth}`];
+  if (variant.video !== null) {
+    if (variant.video.width > 0) attributes.push(`RESOLUTION=${variant.video.width}x${variant.video.height}`);
+    attributes.push(`FRAME-RATE=${variant.video.frameRate.toFixed(3)}`);
+  }
+  attributes.push(`CODECS=${quoted(variant.codecs.join(','))}`);
+  if (variant.audioGroup !== null) attributes.push(`AUDIO=${quoted(variant.audioGroup)}`);
+  return `${TAG}:${attributes.join(',')}\n${variant.uri}\n`;
+}
+
+/** Reads the text after the colon; BANDWIDTH is there afterwards. */
+export function parseStreamInf(text: string): AttributeList {
+  const attributes = parseAttributeList(text);
+  requireDecimal(attributes, TAG, 'BANDWIDTH');
+  return attributes;
+}

@@ -1,0 +1,393 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { informationOf, RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
+import type { IngestRefused } from '../../core/ingest.ts';
+import { AmfObject } from '../../protocols/rtmp/amf.ts';
+import { serializeAmf0 } from '../../protocols/rtmp/amf0.ts';
+import { controlMessage, userControlMessage } from '../../protocols/rtmp/control.ts';
+import { MessageType, UserControlEvent } from '../../protocols/rtmp/message.ts';
+import { systemClock } from '../../util/clock.ts';
+import type { RtmpProviderOptions } from './rtmp-options.ts';
+import { RtmpProvider } from './rtmp-provider.ts';
+
+const AVC_CONFIG = '1700000000 0142001f'.replaceAll(' ', '');
+const AVC_KEY = '1701000000 00000001 65'.replaceAll(' ', '');
+const AVC_INTER = '2701000028 00000001 41'.replaceAll(' ', '');
+const AAC_CONFIG = 'af001190';
+const AAC_FRAME = 'af0121aa';
+const BOTH = { videocodecid: 7, audiocodecid: 10, width: 640, height: 360, framerate: 25 };
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function start(options: Partial<RtmpProviderOptions> = {}) {
+  const gate = new FakeIngestGate();
+  const logger = new RecordingLogger();
+  const provider = new RtmpProvider({ gate, logger, clock: systemClock, host: '127.0.0.1', port: 0, ...options });
+  await provider.start();
+  cleanups.push(() => provider.stop());
+  return { gate, logger, provider, port: provider.port };
+}
+
+async function publishing(options: Partial<RtmpProviderOptions> = {}, target: { tcUrl?: string; key?: string } = {}) {
+  const started = await start(options);
+  const publisher = await RtmpPublisher.publish(started.port, target);
+  cleanups.push(() => publisher.close());
+  return { ...started, publisher, stream: await started.gate.stream() };
+}
+
+describe('the conversation', () => {
+  test('answers connect, createStream, FCPublish and publish as encoders know it', async () => {
+    const { port } = await start();
+    const publisher = await RtmpPublisher.open(port);
+    cleanups.push(() => publisher.close());
+    publisher.connect({ tcUrl: 'rtmp://media.example/app', objectEncoding: 0 });
+    publisher.call('releaseStream', 2, null, 'stream');
+    publisher.call('FCPublish', 3, null, 'stream');
+    publisher.call('createStream', 4, null);
+    publisher.call('publish', 5, null, 'stream', 'live');
+    await publisher.command('onStatus');
+    const wire = publisher.messages.map((m) => [
+      m.typeId,
+      m.streamId,
+      m.typeId === MessageType.COMMAND_AMF0 ? '' : Buffer.from(m.payload).toString('hex'),
+    ]);
+    expect(wire).toEqual([
+      [MessageType.WINDOW_ACK_SIZE, 0, '002625a0'],
+      [MessageType.SET_PEER_BANDWIDTH, 0, '002625a002'],
+      [MessageType.USER_CONTROL, 0, '000000000000'],
+      [MessageType.COMMAND_AMF0, 0, ''],
+      [MessageType.COMMAND_AMF0, 0, ''],
+      [MessageType.COMMAND_AMF0, 0, ''],
+      [MessageType.USER_CONTROL, 0, '000000000001'],
+      [MessageType.COMMAND_AMF0, 1, ''],
+    ]);
+    const [connected, fcPublish, created, status] = publisher.commands();
+    expect(connected).toEqual({
+      name: '_result',
+      transactionId: 1,
+      args: [
+        AmfObject.of({ fmsVer: 'FMS/3,5,2,654', capabilities: 31, mode: 1 }),
+        AmfObject.of({
+          level: 'status',
+          code: 'NetConnection.Connect.Success',
+          description: 'Connection succeeded.',
+          clientid: expect.any(Number) as number,
+          objectEncoding: 0,
+          data: new AmfObject([['version', '3,5,2,654']], 'ecma-array'),
+        }),
+      ],
+    });
+    expect(fcPublish).toMatchObject({ name: 'onFCPublish', transactionId: 0 });
+    expect(informationOf(fcPublish!)).toMatchObject({ level: 'status', code: 'NetStream.Publish.Start', description: 'FCPublish' });
+    expect(created).toEqual({ name: '_result', transactionId: 4, args: [null, 1] });
+    expect(informationOf(status!)).toMatchObject({ level: 'status', code: 'NetStream.Publish.Start', description: 'Publishing' });
+  });
+
+  test('tells an Enhanced RTMP client what it may send', async () => {
+    const { port } = await start();
+    const publisher = await RtmpPublisher.open(port);
+    cleanups.push(() => publisher.close());
+    publisher.connect({ tcUrl: 'rtmp://media.example/app', objectEncoding: 3, fourCcList: ['*'] });
+    const result = await publisher.command('_result');
+    const properties = result.args[0] as AmfObject;
+    expect(properties.get('fourCcList')).toEqual(['avc1', 'hvc1', 'vp08', 'vp09', 'av01', 'mp4a', 'Opus', '.mp3']);
+    expect(properties.get('capsEx')).toBe(6);
+    expect(informationOf(result)).toMatchObject({ objectEncoding: 3 });
+  });
+
+  test('understands AMF3 commands', async () => {
+    const { gate, port } = await start();
+    const publisher = await RtmpPublisher.open(port);
+    cleanups.push(() => publisher.close());
+    publisher.connect({ tcUrl: 'rtmp://media.example/app', objectEncoding: 3 });
+    const payload = Buffer.concat([Buffer.from([0]), serializeAmf0(['publish', 5, null, 'amf3'])]);
+    publisher.send({ chunkStreamId: 3, typeId: MessageType.COMMAND_AMF3, streamId: 1, timestamp: 0, payload });
+    expect((await gate.stream()).name).toBe('amf3');
+  });
+
+  test('answers a ping and acknowledges half a window', async () => {
+    const { publisher } = await publishing();
+    publisher.send(userControlMessage(UserControlEvent.PING_REQUEST, 4711));
+    publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 20_000));
+    publisher.setChunkSize(65_536);
+    publisher.video(0, '00'.repeat(12_000));
+    await publisher.until(() => publisher.messages.some((m) => m.typeId === MessageType.ACKNOWLEDGEMENT));
+    const pong = publisher.messages.find((m) => m.typeId === MessageType.USER_CONTROL && m.payload[1] === UserControlEvent.PING_RESPONSE);
+    expect(Buffer.from(pong!.payload).toString('hex')).toBe('000700001267');
+  });
+});
+
+describe('addressing', () => {
+  test.each([
+    { tcUrl: 'rtmp://media.example/app', key: 'stream', target: 'media.example app stream' },
+    { tcUrl: 'rtmp://media.example:1935/app', key: 'stream?policy=p&signature=s', target: 'media.example app stream' },
+    { tcUrl: 'rtmp://media.example/app/first', key: 'second', target: 'media.example app first' },
+    { tcUrl: 'rtmp://media.example/app?a=1', key: 'stream?b=2', target: 'media.example app stream' },
+    { tcUrl: 'rtmp://[2001:db8::1]/app', key: 'stream', target: '2001:db8::1 app stream' },
+    { tcUrl: 'rtmp:///app', key: 'stream', target: '127.0.0.1 app stream' },
+    { tcUrl: 'nonsense', key: 'stream', target: '127.0.0.1 app stream' },
+  ])('$tcUrl and key $key', async ({ tcUrl, key, target }) => {
+    const { stream } = await publishing({}, { tcUrl, key });
+    expect(`${stream.target.host} ${stream.target.app} ${stream.name}`).toBe(target);
+    expect(stream.request).toMatchObject({
+      provider: 'rtmp',
+      sourceType: 'Rtmp',
+      sourceUrl: expect.stringMatching(/^TCP:\/\/127\.0\.0\.1:\d+$/) as string,
+    });
+  });
+
+  test('the name of FCPublish serves when publish has none', async () => {
+    const { gate, port } = await start();
+    const publisher = await RtmpPublisher.open(port);
+    cleanups.push(() => publisher.close());
+    publisher.connect({ tcUrl: 'rtmp://media.example/app' });
+    publisher.call('FCPublish', 2, null, 'announced?x=1');
+    publisher.call('publish', 3, null);
+    expect((await gate.stream()).name).toBe('announced');
+  });
+
+  test('no name at all is rejected with a status', async () => {
+    const { port, logger } = await start();
+    const publisher = await RtmpPublisher.open(port);
+    publisher.connect({ tcUrl: 'rtmp://media.example/app' });
+    publisher.call('publish', 3, null, '');
+    await publisher.closed;
+    const status = informationOf(await publisher.command('onStatus'));
+    expect(status).toEqual({ level: 'error', code: 'NetStream.Publish.Rejected', description: 'Authentication Failed.' });
+    expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ code: 'denied' });
+  });
+
+  test.each(['no-virtual-host', 'no-application', 'duplicate-name', 'invalid-name'] satisfies IngestRefused['code'][])(
+    'an ingest refused for %s closes without a status',
+    async (code) => {
+      const { gate, port, logger } = await start();
+      gate.refusal = code;
+      const publisher = await RtmpPublisher.open(port);
+      publisher.connect({ tcUrl: 'rtmp://media.example/app' });
+      publisher.call('publish', 3, null, 'stream');
+      await publisher.closed;
+      expect(publisher.commands().map((command) => command.name)).not.toContain('onStatus');
+      const line = await logger.line('RTMP connection closed');
+      expect(line.fields).toMatchObject({ code: 'denied', detail: expect.stringContaining(code) as string });
+    },
+  );
+});
+
+describe('media', () => {
+  test('starts when every announced track has its sequence header, and keeps the order', async () => {
+    const { publisher, stream, logger } = await publishing();
+    publisher.metadata(BOTH);
+    publisher.video(0, AVC_CONFIG);
+    publisher.video(0, AVC_KEY);
+    publisher.video(40, AVC_INTER);
+    publisher.audio(5, AAC_CONFIG);
+    publisher.audio(21, AAC_FRAME);
+    await stream.until((it) => it.packets.length === 3);
+    expect(stream.trackSets).toHaveLength(1);
+    expect(stream.tracks).toEqual([
+      {
+        type: 'video',
+        id: 0,
+        timebase: { num: 1, den: 1000 },
+        codec: 'H264',
+        format: 'length-prefixed',
+        config: Buffer.from('0142001f', 'hex'),
+        bitrateConf: 0,
+        framerateConf: 25,
+        width: 640,
+        height: 360,
+      },
+      {
+        type: 'audio',
+        id: 1,
+        timebase: { num: 1, den: 1000 },
+        codec: 'AAC',
+        format: 'aac-raw',
+        config: Buffer.from('1190', 'hex'),
+        bitrateConf: 0,
+        sampleRate: 48_000,
+        channels: 2,
+      },
+    ]);
+    expect(stream.packets.map((p) => [p.trackId, p.dts, p.pts, p.keyframe, Buffer.from(p.data).toString('hex')])).toEqual([
+      [0, 0, 0, true, '0000000165'],
+      [0, 40, 80, false, '0000000141'],
+      [1, 21, 21, true, '21aa'],
+    ]);
+    expect((await logger.line('RTMP stream started')).fields).toMatchObject({ app: 'app', stream: 'stream', tracks: ['0:H264', '1:AAC'] });
+  });
+
+  test('starts without the tracks that let wait too long, and adds them when they come', async () => {
+    const { publisher, stream } = await publishing({ timeouts: { trackWait: 50 } });
+    publisher.metadata(BOTH);
+    publisher.video(0, AVC_CONFIG);
+    publisher.video(0, AVC_KEY);
+    await stream.until((it) => it.packets.length === 1);
+    expect(stream.tracks.map((track) => track.id)).toEqual([0]);
+    publisher.audio(100, AAC_CONFIG);
+    publisher.audio(100, AAC_FRAME);
+    await stream.until((it) => it.packets.length === 2);
+    expect(stream.tracks.map((track) => track.id)).toEqual([0, 1]);
+  });
+
+  test('starts when one track has filled its buffer', async () => {
+    const { publisher, stream } = await publishing({ timeouts: { trackWait: 3_600_000 }, limits: { heldPackets: 10 } });
+    publisher.metadata(BOTH);
+    publisher.video(0, AVC_CONFIG);
+    for (let i = 0; i < 10; i += 1) publisher.video(i * 40, i === 0 ? AVC_KEY : AVC_INTER);
+    await stream.until((it) => it.packets.length === 10);
+    expect(stream.packets.map((packet) => packet.dts)).toEqual([0, 40, 80, 120, 160, 200, 240, 280, 320, 360]);
+  });
+
+  test('a changed sequence header sets the tracks again, a repeated one does not', async () => {
+    const { publisher, stream } = await publishing();
+    publisher.metadata({ videocodecid: 7 });
+    publisher.video(0, AVC_CONFIG);
+    publisher.video(0, AVC_KEY);
+    publisher.video(40, AVC_CONFIG);
+    publisher.video(40, AVC_INTER);
+    publisher.video(80, '17000000000164002a');
+    publisher.video(80, AVC_KEY);
+    await stream.until((it) => it.packets.length === 3);
+    expect(stream.trackSets.map((tracks) => tracks.map((t) => (t.type === 'video' ? Buffer.from(t.config!).toString('hex') : '')))).toEqual(
+      [['0142001f'], ['0164002a']],
+    );
+  });
+
+  test('timestamps run on past the 32-bit wrap, on one clock for all tracks', async () => {
+    const { publisher, stream } = await publishing();
+    publisher.metadata(BOTH);
+    publisher.video(0xffff_ffe0, AVC_CONFIG);
+    publisher.audio(0xffff_ffe0, AAC_CONFIG);
+    publisher.video(0xffff_fff0, AVC_KEY);
+    publisher.audio(5, AAC_FRAME);
+    publisher.video(0x18, AVC_INTER);
+    publisher.audio(0xffff_fffb, AAC_FRAME);
+    await stream.until((it) => it.packets.length === 4);
+    expect(stream.packets.map((packet) => packet.dts - 2 ** 32)).toEqual([-16, 5, 24, -5]);
+  });
+
+  test('Enhanced RTMP: HEVC, AV1 and Opus tracks of a multitrack publisher', async () => {
+    const { publisher, stream } = await publishing();
+    const fourCc = (text: string) => Buffer.from(text, 'latin1').toString('hex');
+    const track = (body: string) => (body.length / 2).toString(16).padStart(6, '0') + body;
+    const [hvcC, av1C, opusHead] = ['0101', '81000c00', `${fourCc('OpusHead')}0102380180bb0000000000`];
+    publisher.metadata({ videocodecid: 0x6876_6331, audiocodecid: 0x4f70_7573 });
+    publisher.video(0, `9620${fourCc('hvc1')}00${track(hvcC)}${fourCc('av01')}03${track(av1C)}`);
+    publisher.audio(0, `90${fourCc('Opus')}${opusHead}`);
+    publisher.audio(0, `9501${fourCc('Opus')}01fc`);
+    publisher.video(0, `9621${fourCc('hvc1')}00${track('000021aabb')}${fourCc('av01')}03${track('12000a01cc')}`);
+    publisher.audio(1, `91${fourCc('Opus')}fcfd`);
+    await stream.until((it) => it.packets.length === 4);
+    expect(stream.tracks.map((t) => [t.id, t.type === 'data' ? '' : t.codec, t.type === 'data' ? '' : t.format])).toEqual([
+      [0, 'H265', 'length-prefixed'],
+      [1, 'OPUS', 'raw'],
+      [103, 'AV1', 'obu'],
+      [201, 'OPUS', 'raw'],
+    ]);
+    expect(stream.tracks[1]).toMatchObject({ sampleRate: 48_000, channels: 2, config: Buffer.from(opusHead, 'hex') });
+    expect(stream.tracks[3]).toMatchObject({ sampleRate: 48_000, channels: 2 });
+    expect(stream.packets.map((p) => [p.trackId, p.pts - p.dts, Buffer.from(p.data).toString('hex')])).toEqual([
+      [201, 0, 'fc'],
+      [0, 33, 'aabb'],
+      [103, 0, '0a01cc'],
+      [1, 0, 'fcfd'],
+    ]);
+  });
+
+  test('aggregate messages', async () => {
+    const { publisher, stream } = await publishing();
+    publisher.metadata({ videocodecid: 7 });
+    const inner = (timestamp: number, tag: string) => {
+      const size = (tag.length / 2).toString(16).padStart(6, '0');
+      return `09${size}${timestamp.toString(16).padStart(6, '0')}00000000${tag}00000000`;
+    };
+    const payload = Buffer.from(inner(500, AVC_CONFIG) + inner(500, AVC_KEY) + inner(540, AVC_INTER), 'hex');
+    publisher.send({ chunkStreamId: 6, typeId: MessageType.AGGREGATE, streamId: 1, timestamp: 1000, payload });
+    await stream.until((it) => it.packets.length === 2);
+    expect(stream.packets.map((packet) => packet.dts)).toEqual([1000, 1040]);
+  });
+
+  test('what cannot be used is counted and told at the end', async () => {
+    const { publisher, stream, logger } = await publishing();
+    publisher.metadata({ videocodecid: 7 });
+    publisher.video(0, AVC_KEY);
+    publisher.video(0, AVC_CONFIG);
+    publisher.video(0, '1709000000');
+    publisher.audio(0, 'b200');
+    publisher.audio(0, '');
+    publisher.send({ chunkStreamId: 4, typeId: MessageType.DATA_AMF0, streamId: 1, timestamp: 0, payload: Buffer.from('ff', 'hex') });
+    publisher.video(0, AVC_KEY);
+    await stream.until((it) => it.packets.length === 1);
+    publisher.close();
+    expect((await logger.line('RTMP connection closed')).fields).toMatchObject({
+      code: 'peer-left',
+      messages: 6,
+      undecodable: 1,
+      malformed: 1,
+      unsupported: 1,
+      malformedData: 1,
+      firstFault: expect.stringContaining('FLV_PACKET_TYPE') as string,
+    });
+  });
+});
+
+describe('the end', () => {
+  test.each([
+    { name: 'FCUnpublish', args: [null, 'stream'] },
+    { name: 'deleteStream', args: [null, 1] },
+    { name: 'closeStream', args: [null] },
+  ])('$name ends the stream, and another may follow', async ({ name, args }) => {
+    const { publisher, stream, gate, logger } = await publishing();
+    publisher.call(name, 6, ...args);
+    await stream.until((it) => it.closed);
+    expect(stream.closeReason).toEqual({ code: 'peer-left', detail: name });
+    publisher.call('publish', 7, null, 'again');
+    expect((await gate.stream(1)).name).toBe('again');
+    expect(logger.matching('RTMP connection closed')).toHaveLength(0);
+  });
+
+  test('FCUnpublish of another name and deleteStream of another stream do nothing', async () => {
+    const { publisher, stream } = await publishing();
+    publisher.call('FCUnpublish', 6, null, 'other');
+    publisher.call('deleteStream', 7, null, 2);
+    publisher.metadata({ audiocodecid: 10 });
+    publisher.audio(0, AAC_CONFIG);
+    publisher.audio(0, AAC_FRAME);
+    await stream.until((it) => it.packets.length === 1);
+    expect(stream.closed).toBe(false);
+  });
+
+  test('the core can have the connection closed', async () => {
+    const { publisher, stream, logger } = await publishing();
+    stream.request.onClose({ code: 'replaced', detail: 'another publisher took over' });
+    await publisher.closed;
+    expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ code: 'replaced' });
+  });
+
+  test('stopping the provider ends every stream, also when done twice', async () => {
+    const { publisher, stream, provider } = await publishing();
+    await Promise.all([provider.stop(), provider.stop()]);
+    await publisher.closed;
+    expect(stream.closeReason?.code).toBe('shutdown');
+    expect(provider.connections).toBe(0);
+    expect(provider.port).toBe(0);
+  });
+
+  test('an address in use rejects the start', async () => {
+    const { port } = await start();
+    const second = new RtmpProvider({
+      gate: new FakeIngestGate(),
+      logger: new RecordingLogger(),
+      clock: systemClock,
+      host: '127.0.0.1',
+      port,
+    });
+    await expect(second.start()).rejects.toThrow(/EADDRINUSE/);
+    expect(second.port).toBe(0);
+  });
+});

@@ -1,0 +1,57 @@
+/**
+ * Where segments begin, for all tracks of a stream: the track that leads proposes cuts, the others follow,
+ * so that one media sequence number means the same media time in every playlist.
+ */
+
+/** The beginning of a segment. */
+export interface Cut {
+  readonly msn: number;
+  /** Presentation time, ms. */
+  readonly time: number;
+}
+
+/** Cuts older than this many segments are of no use to any track. */
+const MAX_CUTS = 512;
+
+export class CutSchedule {
+  readonly #cuts: Cut[] = [];
+  readonly #firstMsn: number;
+  #discontinuities = 0;
+
+  constructor(firstMsn: number) {
+    this.#firstMsn = firstMsn;
+  }
+
+  /** How many discontinuities every track must have shown, sooner or later. */
+  get discontinuities(): number {
+    return this.#discontinuities;
+  }
+
+  /** Announces a discontinuity: the other tracks follow at their next segment. */
+  addDiscontinuity(): void {
+    this.#discontinuities += 1;
+  }
+
+  /** Number of the segment that is current at `time`: where a track that begins then starts to count. */
+  msnAt(time: number): number {
+    for (let i = this.#cuts.length - 1; i >= 0; i--) {
+      const cut = this.#cuts[i];
+      if (cut !== undefined && cut.time <= time) return cut.msn;
+    }
+    return this.#firstMsn;
+  }
+
+  /** The beginning of segment `msn`, or null when nobody cut there yet. */
+  cut(msn: number): Cut | null {
+    const first = this.#cuts[0];
+    return first === undefined ? null : (this.#cuts[msn - first.msn] ?? null);
+  }
+
+  /** Segment `msn` begins at `time`. Ignored when it has a beginning already. */
+  add(msn: number, time: number): void {
+    const last = this.#cuts.at(-1);
+    if (last !== undefined && msn !== last.msn + 1) return;
+    this.#cuts.push({ msn, time });
+    if (this.#cuts.length > MAX_CUTS) this.#cuts.shift();
+  }
+}

@@ -1,0 +1,57 @@
+/** Delivery directives of playlist requests (rfc8216bis §6.2.5). */
+import type { TrackModel } from './stream-model.ts';
+
+/** What a client asked for; null when it did not. */
+export interface Directives {
+  readonly msn: number | null;
+  readonly part: number | null;
+  readonly skip: boolean;
+}
+
+/** Beyond these nothing can be meant seriously. */
+const NUMBER = /^\d{1,15}$/;
+/** A client may ask for two segments that do not exist yet. */
+const ADVANCE_SEGMENT_LIMIT = 2;
+/** … and for three seconds of parts. */
+const ADVANCE_PART_SECONDS = 3;
+
+/** Reads the directives; null when they break the rules (answer 400). */
+export function parseDirectives(query: (key: string) => string | undefined): Directives | null {
+  const msn = query('_HLS_msn');
+  const part = query('_HLS_part');
+  if (msn !== undefined && !NUMBER.test(msn)) return null;
+  if (part !== undefined && (msn === undefined || !NUMBER.test(part))) return null;
+  const skip = query('_HLS_skip');
+  return {
+    msn: msn === undefined ? null : Number(msn),
+    part: part === undefined ? null : Number(part),
+    skip: skip === 'YES' || skip === 'v2',
+  };
+}
+
+/** True when the playlist of `track` already has what `directives` ask for. */
+export function isAvailable(track: TrackModel, directives: Directives): boolean {
+  const { msn, part } = directives;
+  if (msn === null) return true;
+  const next = track.next;
+  if (part === null) return msn < next.msn;
+  const segment = track.segment(msn);
+  if (segment === null) return msn < next.msn;
+  // A part behind the end of a finished segment means the first one of the next.
+  if (segment.duration !== null && part >= segment.parts.length && segment.path === null) {
+    return next.msn > msn + 1 || (next.msn === msn + 1 && next.part > 0);
+  }
+  return segment.duration !== null || part < segment.parts.length;
+}
+
+/** True when the wait would be for something too far ahead (answer 400). */
+export function isTooFar(track: TrackModel, directives: Directives): boolean {
+  const { msn, part } = directives;
+  const last = track.last;
+  if (msn === null || last === null) return false;
+  if (msn > last.msn + ADVANCE_SEGMENT_LIMIT) return true;
+  if (part === null || msn < last.msn) return false;
+  const limit = track.partTarget < 1 ? Math.ceil(ADVANCE_PART_SECONDS / track.partTarget) : ADVANCE_PART_SECONDS;
+  const lastPart = msn === last.msn ? last.parts.length - 1 : -1;
+  return part > lastPart + limit;
+}

@@ -1,0 +1,133 @@
+/** DVR: segments that leave memory go to files and stay listed until `maxDuration` is reached. */
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Span } from '../outlet/messages.ts';
+import { type SegmentWindow, segmentSpans, type WindowContext } from './segment-window.ts';
+import { type DvrSettings, EXTRA_SEGMENTS } from './settings.ts';
+import type { SegmentModel, TrackModel } from './stream-model.ts';
+
+/** Segments waiting for the disk; more means it cannot keep up. */
+const MAX_WRITES = 16;
+
+export interface DvrOptions extends DvrSettings {
+  readonly segmentCount: number;
+  /** `#vhost#app`. */
+  readonly app: string;
+  readonly stream: string;
+  /** Keeps the files of one run apart from those of the next. */
+  readonly streamKey: string;
+}
+
+export interface DvrContext extends WindowContext {
+  read(spans: readonly Span[]): readonly Uint8Array[];
+  /** Sends what was emitted outside of a packet's turn. */
+  flush(): void;
+}
+
+export class DvrWindow implements SegmentWindow {
+  readonly #options: DvrOptions;
+  readonly #context: DvrContext;
+  readonly #directory: string;
+  readonly #writing = new Set<SegmentModel>();
+  #chain: Promise<void> = Promise.resolve();
+  #closed = false;
+  /** Segments lost to DVR because the disk failed or could not keep up. */
+  failures = 0;
+
+  constructor(options: DvrOptions, context: DvrContext) {
+    this.#options = options;
+    this.#context = context;
+    this.#directory = join(options.tempStoragePath, pathName(options.app), pathName(options.stream), options.streamKey);
+  }
+
+  /** Settles when everything handed over so far has been written or removed. */
+  get settled(): Promise<void> {
+    return this.#chain;
+  }
+
+  segmentClosed(track: TrackModel): void {
+    const inMemory = track.segments.filter((segment) => segment.duration !== null && segment.path === null);
+    for (const segment of inMemory.slice(0, Math.max(0, inMemory.length - this.#options.segmentCount - EXTRA_SEGMENTS + 1))) {
+      if (!this.#writing.has(segment)) this.#archive(track, segment);
+    }
+    this.#trim(track);
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#enqueue(() => rm(this.#directory, { recursive: true, force: true }));
+  }
+
+  #archive(track: TrackModel, segment: SegmentModel): void {
+    if (this.#writing.size >= MAX_WRITES) {
+      this.#abandon(track, segment);
+      return;
+    }
+    this.#writing.add(segment);
+    this.#enqueue(async () => {
+      const written = await this.#write(track, segment);
+      this.#writing.delete(segment);
+      if (this.#closed) return;
+      if (!track.segments.includes(segment)) await rm(written ?? '', { force: true });
+      else if (written === null) this.#abandon(track, segment);
+      else this.#archived(track, segment, written);
+      this.#context.flush();
+    });
+  }
+
+  /** Path of the written file, or null when that failed. */
+  async #write(track: TrackModel, segment: SegmentModel): Promise<string | null> {
+    if (this.#closed) return null;
+    const path = join(this.#directory, String(track.id), `${segment.msn}.m4s`);
+    try {
+      await mkdir(dirname(path), { recursive: true });
+      await writeFile(path, this.#context.read(segmentSpans(segment)));
+      return path;
+    } catch {
+      return null;
+    }
+  }
+
+  #archived(track: TrackModel, segment: SegmentModel, path: string): void {
+    const spans = segmentSpans(segment);
+    this.#context.emit({ type: 'archive', trackId: track.id, msn: segment.msn, path });
+    this.#context.release(spans);
+  }
+
+  /** Playlists cannot have holes: everything up to the segment that could not be written goes. */
+  #abandon(track: TrackModel, segment: SegmentModel): void {
+    this.failures += 1;
+    while ((track.segments[0]?.msn ?? Number.POSITIVE_INFINITY) <= segment.msn) this.#retire(track);
+  }
+
+  #trim(track: TrackModel): void {
+    let total = track.segments.reduce((sum, segment) => sum + (segment.duration ?? 0), 0);
+    for (let oldest = track.segments[0]; oldest !== undefined && oldest.path !== null; oldest = track.segments[0]) {
+      if (total <= this.#options.maxDuration) return;
+      total -= oldest.duration ?? 0;
+      this.#retire(track);
+    }
+  }
+
+  #retire(track: TrackModel): void {
+    const gone = track.retired;
+    const path = gone?.path ?? null;
+    if (path !== null) this.#enqueue(() => rm(path, { force: true }));
+    else if (gone !== null) this.#context.release(segmentSpans(gone));
+    this.#context.emit({ type: 'retire', trackId: track.id });
+  }
+
+  /** One file operation after the other; failures are the operation's own business. */
+  #enqueue(operation: () => Promise<void>): void {
+    this.#chain = this.#chain.then(operation).catch(() => {
+      this.failures += 1;
+    });
+  }
+}
+
+/** A stream name as one path component that cannot leave its directory. */
+function pathName(name: string): string {
+  const safe = name.replace(/[/\\\0]/g, '_');
+  return /^\.+$/.test(safe) ? `_${safe}` : safe;
+}

@@ -1,0 +1,49 @@
+/** The LL-HLS publisher: packages outbound streams into CMAF and serves them through the egress threads. */
+import { PublisherKind } from '../../core/kinds.ts';
+import type { Playlist } from '../../core/playlist.ts';
+import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import type { Track } from '../../media/track.ts';
+import type { EgressPort } from '../outlet/messages.ts';
+import { isServable } from './codec-support.ts';
+import { LlhlsStream } from './llhls-stream.ts';
+import type { LlhlsSettings } from './settings.ts';
+
+const DEFAULT_FILE_NAME = 'llhls';
+const DEFAULT_NAME = 'llhls_default';
+const DEFAULT_RENDITION = 'default';
+const ABSOLUTE_PATHS = -1;
+
+export class LlhlsPublisher implements Publisher<LlhlsSettings> {
+  readonly kind = PublisherKind.LLHLS;
+  readonly #egress: EgressPort;
+
+  constructor(egress: EgressPort) {
+    this.#egress = egress;
+  }
+
+  /** First servable video and audio as `llhls.m3u8`. */
+  defaultPlaylist(tracks: readonly Track[], settings: LlhlsSettings): Playlist | null {
+    if (!settings.createDefaultPlaylist) return null;
+    const video = tracks.find((track) => track.type === 'video' && isServable(track));
+    const audio = tracks.find((track) => track.type === 'audio' && isServable(track));
+    if (video === undefined && audio === undefined) return null;
+    return {
+      name: DEFAULT_NAME,
+      fileName: DEFAULT_FILE_NAME,
+      options: { webrtcAutoAbr: false, hlsChunklistPathDepth: ABSOLUTE_PATHS, enableTsPackaging: false, enableSubtitles: true },
+      renditions: [
+        {
+          name: DEFAULT_RENDITION,
+          videoVariantName: video?.variantName ?? '',
+          audioVariantName: audio?.variantName ?? '',
+          videoIndexHint: -1,
+          audioIndexHint: -1,
+        },
+      ],
+    };
+  }
+
+  attach(stream: PublishableStream, settings: LlhlsSettings): LlhlsStream {
+    return new LlhlsStream({ stream, settings, egress: this.#egress });
+  }
+}

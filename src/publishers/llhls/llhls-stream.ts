@@ -1,0 +1,228 @@
+/** One stream inside the LL-HLS publisher: packages its tracks and keeps the egress threads informed. */
+import { BoxWriter } from '../../containers/isobmff/box-writer.ts';
+import type { CloseReason } from '../../core/ingest.ts';
+import { PublisherKind } from '../../core/kinds.ts';
+import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
+import type { Packet } from '../../media/packet.ts';
+import { toMilliseconds } from '../../media/timebase.ts';
+import type { Track } from '../../media/track.ts';
+import type { EgressPort, Outlet } from '../outlet/messages.ts';
+import { isServable } from './codec-support.ts';
+import { CutSchedule } from './cut-schedule.ts';
+import { DvrWindow } from './dvr-window.ts';
+import { renderMultivariant } from './multivariant-text.ts';
+import { HOLD_BACK_PARTS, isPlayable } from './readiness.ts';
+import { SegmentLimits } from './segment-limits.ts';
+import { MemoryWindow, type SegmentWindow } from './segment-window.ts';
+import { type LlhlsSettings, viewSettings } from './settings.ts';
+import { fixedStreamKey, randomStreamKey } from './stream-key.ts';
+import { StreamModel } from './stream-model.ts';
+import { TimedMetadata } from './timed-metadata.ts';
+import { TrackAligner } from './track-aligner.ts';
+import { type PackagingContext, TrackPackager } from './track-packager.ts';
+import type { LlhlsUpdate, MultivariantText } from './update.ts';
+
+export interface LlhlsStreamOptions {
+  readonly stream: PublishableStream;
+  readonly settings: LlhlsSettings;
+  readonly egress: EgressPort;
+}
+
+export class LlhlsStream implements PublisherStream {
+  readonly #stream: PublishableStream;
+  readonly #settings: LlhlsSettings;
+  readonly #streamKey: string;
+  readonly #model = new StreamModel();
+  readonly #limits: SegmentLimits;
+  readonly #metadata = new TimedMetadata();
+  readonly #aligner = new TrackAligner();
+  readonly #outlet: Outlet;
+  readonly #window: SegmentWindow;
+  #context: PackagingContext | null = null;
+  #tracks: readonly Track[] = [];
+  #pending: LlhlsUpdate[] = [];
+  #independentSegments = true;
+  #multivariantStale = false;
+  #closed = false;
+
+  constructor(options: LlhlsStreamOptions) {
+    const { stream, settings } = options;
+    this.#stream = stream;
+    this.#settings = settings;
+    this.#streamKey = settings.originMode ? fixedStreamKey(stream.name) : randomStreamKey();
+    this.#limits = new SegmentLimits(settings.segmentDuration);
+    const view = viewSettings(settings, this.#streamKey);
+    this.#outlet = options.egress.openOutlet({
+      kind: PublisherKind.LLHLS,
+      address: { vhost: stream.vhost, app: stream.app, stream: stream.name },
+      crossDomains: settings.crossDomains ?? null,
+      settings: view,
+      bytesPerSecond: stream.tracks.reduce((sum, track) => sum + track.bitrateConf, 0) / 8,
+      snapshot: () => [this.#model.snapshot()],
+      onSessions: (delta) => this.#countSessions(delta),
+      onBytesSent: (bytes) => stream.meter.countBytes(bytes),
+    });
+    this.#window = this.#createWindow(view.segmentCount);
+  }
+
+  /** What is being served: for statistics and tests. */
+  get model(): StreamModel {
+    return this.#model;
+  }
+
+  onTracks(tracks: readonly Track[]): void {
+    if (this.#closed) return;
+    this.#tracks = tracks;
+    this.#addMissingPackagers();
+    this.#refreshMultivariants();
+    this.#send();
+  }
+
+  onPacket(packet: Packet): void {
+    if (this.#closed || this.#model.concluded) return;
+    if (packet.track.type === 'data') {
+      this.#metadata.push(toMilliseconds(packet.pts, packet.track.timebase), packet.data);
+      return;
+    }
+    if (!isServable(packet.track)) return;
+    this.#context ??= this.#createContext(packet);
+    if (this.#aligner.get(packet.track.id) === null) this.#addMissingPackagers();
+    this.#aligner.push(packet);
+    this.#afterPackets();
+  }
+
+  /** Ends the live playlists (EXT-X-ENDLIST): later packets are dropped. A second call has no effect. */
+  concludeHlsLive(): void {
+    if (this.#closed || this.#model.concluded) return;
+    this.#aligner.flush();
+    this.#startPlayback();
+    this.#emit({ type: 'conclude' });
+    this.#send();
+  }
+
+  close(_reason: CloseReason): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#window.close();
+    this.#outlet.close();
+  }
+
+  #createWindow(segmentCount: number): SegmentWindow {
+    const context = {
+      emit: (update: LlhlsUpdate) => this.#emit(update),
+      release: this.#outlet.release.bind(this.#outlet),
+      read: this.#outlet.read.bind(this.#outlet),
+      flush: () => this.#send(),
+    };
+    const dvr = this.#settings.dVR;
+    if (dvr?.enable !== true) return new MemoryWindow(segmentCount, context);
+    const { vhost, app, name } = this.#stream;
+    return new DvrWindow({ ...dvr, segmentCount, app: `#${vhost}#${app}`, stream: name, streamKey: this.#streamKey }, context);
+  }
+
+  #createContext(first: Packet): PackagingContext {
+    const { segmentDuration, serverTimeBasedSegmentNumbering, chunkDuration } = this.#settings;
+    const { startedAt } = this.#stream;
+    const firstMsn = serverTimeBasedSegmentNumbering ? Math.floor(startedAt / 1000 / segmentDuration) : 0;
+    // B-frames may begin below zero, which tfdt cannot say: everything moves up by whole seconds.
+    const earliest = Math.min(0, toMilliseconds(first.dts, first.track.timebase));
+    return {
+      chunkDuration,
+      schedule: new CutSchedule(firstMsn),
+      limits: this.#limits,
+      metadata: this.#metadata,
+      offset: Math.ceil(-earliest / 1000) * 1000,
+      startedAt,
+      writer: new BoxWriter(),
+      store: (chunks) => this.#outlet.store(chunks),
+      emit: (update) => this.#emit(update),
+      dependentSegment: () => {
+        if (this.#independentSegments) this.#multivariantStale = true;
+        this.#independentSegments = false;
+      },
+    };
+  }
+
+  /** Packagers begin with the first packet of any track: only then is the time base of the stream known. */
+  #addMissingPackagers(): void {
+    const context = this.#context;
+    if (context === null) return;
+    for (const track of this.#tracks) {
+      if (isServable(track) && this.#aligner.get(track.id) === null) this.#aligner.add(new TrackPackager(track, context));
+    }
+  }
+
+  #afterPackets(): void {
+    if (!this.#model.playable && isPlayable(this.#aligner.packagers().map((packager) => packager.progress))) this.#startPlayback();
+    if (this.#pending.length === 0) return;
+    if (this.#multivariantStale && this.#model.playable) this.#refreshMultivariants();
+    this.#send();
+  }
+
+  #startPlayback(): void {
+    if (this.#model.playable) return;
+    const packagers = this.#aligner.packagers();
+    const longest = Math.max(0, ...packagers.map((packager) => packager.longestSegment));
+    const leader = this.#aligner.leader;
+    const gop = leader?.track.type === 'video' ? leader.progress.gop : 0;
+    const targetDuration = this.#limits.decide(gop, longest);
+    const partTarget = Math.max(0, ...[...this.#model.tracks.values()].map((track) => track.partTarget));
+    const partHoldBack = Math.max(this.#settings.partHoldBack, HOLD_BACK_PARTS * partTarget);
+    this.#emit({ type: 'playable', targetDuration, partHoldBack });
+    this.#refreshMultivariants();
+  }
+
+  /** Renders the multivariant playlists anew and sends them when they differ. */
+  #refreshMultivariants(): void {
+    this.#multivariantStale = false;
+    if (this.#tracks.length === 0) return;
+    const known = this.#model.multivariants;
+    const playlists = this.#stream.playlists.map((playlist) => renderMultivariant(playlist, this.#multivariantSource()));
+    const served = playlists.filter((playlist): playlist is MultivariantText => playlist !== null);
+    const same =
+      this.#model.started &&
+      known.size === served.length &&
+      served.every((playlist) => known.get(playlist.fileName)?.text === playlist.text);
+    if (!same) this.#emit({ type: 'multivariant', playlists: served });
+  }
+
+  #multivariantSource() {
+    const { app, name } = this.#stream;
+    return {
+      app,
+      stream: name,
+      streamKey: this.#streamKey,
+      // A track without media yet would make players wait for it.
+      tracks: this.#tracks.filter((track) => !this.#model.playable || (this.#model.tracks.get(track.id)?.partTarget ?? 0) > 0),
+      independentSegments: this.#independentSegments,
+      bandwidth: (track: Track) => {
+        const peak = this.#aligner.get(track.id)?.peakBitrate ?? 0;
+        return Math.max(track.bitrateConf, this.#stream.figures(track.id).bitrateAvg, peak);
+      },
+      frameRate: (track: Track) => Math.round(this.#stream.figures(track.id).framerateAvg),
+    };
+  }
+
+  #emit(update: LlhlsUpdate): void {
+    this.#model.apply(update);
+    this.#pending.push(update);
+    // A track that began late may be offered now; bit rates of whole segments have become known.
+    if (update.type === 'part-target' || update.type === 'segment-close') this.#multivariantStale = true;
+    if (update.type !== 'segment-close') return;
+    const track = this.#model.tracks.get(update.trackId);
+    if (track !== undefined) this.#window.segmentClosed(track);
+  }
+
+  #send(): void {
+    if (this.#pending.length === 0 || this.#closed) return;
+    const updates = this.#pending;
+    this.#pending = [];
+    this.#outlet.update(updates);
+  }
+
+  #countSessions(delta: number): void {
+    const { meter } = this.#stream;
+    if (delta > 0) meter.connect(PublisherKind.LLHLS, delta);
+    else if (delta < 0) meter.disconnect(PublisherKind.LLHLS, -delta);
+  }
+}

@@ -1,0 +1,227 @@
+/** Answers the requests for one LL-HLS stream inside an egress thread. */
+import type { DeliveryExchange, OutletView, ViewContext } from '../outlet/view.ts';
+import { type Directives, isAvailable, isTooFar, parseDirectives } from './delivery-directives.ts';
+import { PlaylistCache } from './playlist-cache.ts';
+import { clientOptions, mediaTail, playlistTail } from './query-tail.ts';
+import { parseResourceName, type Resource } from './resource-name.ts';
+import { type ResponseHeaders, responseHeaders } from './response-headers.ts';
+import type { LlhlsViewSettings } from './settings.ts';
+import { type PartModel, StreamModel, type TrackModel } from './stream-model.ts';
+import type { LlhlsUpdate } from './update.ts';
+import { WaitingRoom } from './waiting-room.ts';
+
+/** How long the first playlists of a stream are waited for, ms. */
+const START_WAIT = 10_000;
+/** Blocking requests wait three target durations (rfc8216bis §6.2.5.2). */
+const WAIT_TARGET_DURATIONS = 3;
+/** Held requests of one track; a viewer has at most two or three. */
+const MAX_WAITERS = 100_000;
+
+const EXTENSION = '.m3u8';
+
+export class LlhlsView implements OutletView {
+  readonly #settings: LlhlsViewSettings;
+  readonly #context: ViewContext;
+  readonly #headers: ResponseHeaders;
+  readonly #model = new StreamModel();
+  readonly #playlists: PlaylistCache;
+  /** Requests that came before the stream was playable. */
+  readonly #lobby: WaitingRoom;
+  readonly #rooms = new Map<number, WaitingRoom>();
+  #closed = false;
+
+  constructor(settings: LlhlsViewSettings, context: ViewContext) {
+    this.#settings = settings;
+    this.#context = context;
+    this.#headers = responseHeaders(settings.cacheControl);
+    this.#playlists = new PlaylistCache(this.#model, settings);
+    this.#lobby = new WaitingRoom(context, MAX_WAITERS);
+  }
+
+  update(payload: unknown): void {
+    for (const update of payload as readonly LlhlsUpdate[]) this.#model.apply(update);
+    this.#lobby.retry();
+    for (const room of this.#rooms.values()) room.retry();
+  }
+
+  handle(exchange: DeliveryExchange): boolean {
+    const resource = parseResourceName(exchange.file);
+    if (resource !== null) {
+      this.#handleChild(exchange, resource);
+      return true;
+    }
+    return this.#handleMultivariant(exchange);
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#lobby.close();
+    for (const room of this.#rooms.values()) room.close();
+  }
+
+  #handleMultivariant(exchange: DeliveryExchange): boolean {
+    const { file } = exchange;
+    if (!file.endsWith(EXTENSION) || file.endsWith('_hls.m3u8') || file.startsWith('ts:')) return false;
+    if (exchange.queryValue('format') === 'ts') return false;
+    if (!this.#model.started) {
+      // The stream exists but has not begun: players of the reference server know 201 as "come again".
+      this.#respondEmpty(exchange, 201);
+      return true;
+    }
+    const fileName = file.slice(0, -EXTENSION.length);
+    if (!this.#model.multivariants.has(fileName)) return false;
+    this.#whenPlayable(
+      exchange,
+      () => this.#model.playable,
+      () => this.#respondMultivariant(exchange, fileName),
+    );
+    return true;
+  }
+
+  #respondMultivariant(exchange: DeliveryExchange, fileName: string): void {
+    const token = this.#settings.originMode ? null : this.#context.createSession(exchange).token;
+    const tail = playlistTail(mediaTail(exchange, token), clientOptions(exchange, this.#settings), this.#settings);
+    const text = this.#playlists.multivariant(fileName, tail);
+    if (text === null) this.#respondEmpty(exchange, 404);
+    else exchange.respondText(200, this.#headers.multivariant, text);
+  }
+
+  #handleChild(exchange: DeliveryExchange, resource: Resource): void {
+    let token: string | null = null;
+    if (!this.#settings.originMode) {
+      const session = this.#context.session(exchange);
+      if (session === null) {
+        this.#respondEmpty(exchange, 401);
+        return;
+      }
+      token = session.token;
+    }
+    const track = this.#model.tracks.get(resource.trackId);
+    if (track === undefined || track.type !== resource.type || resource.streamKey !== this.#settings.streamKey) {
+      this.#respondEmpty(exchange, 404);
+      return;
+    }
+    if (resource.kind === 'chunklist') this.#handleChunklist(exchange, track, token);
+    else if (resource.kind === 'part') this.#handlePart(exchange, track, resource.msn, resource.part);
+    else if (resource.kind === 'segment') this.#respondSegment(exchange, track, resource.msn);
+    else this.#respondInit(exchange, track, resource.generation);
+  }
+
+  #handleChunklist(exchange: DeliveryExchange, track: TrackModel, token: string | null): void {
+    const directives = parseDirectives((key) => exchange.queryValue(key));
+    if (directives === null) {
+      this.#respondEmpty(exchange, 400);
+      return;
+    }
+    const ready = (): boolean => this.#model.playable && track.last !== null && track.partTarget > 0;
+    this.#whenPlayable(exchange, ready, () => this.#whenAvailable(exchange, track, directives, token));
+  }
+
+  #whenAvailable(exchange: DeliveryExchange, track: TrackModel, directives: Directives, token: string | null): void {
+    if (this.#respondIfAvailable(exchange, track, directives, token)) return;
+    if (isTooFar(track, directives)) {
+      this.#respondEmpty(exchange, 400);
+      return;
+    }
+    this.#wait(exchange, track, () => this.#respondIfAvailable(exchange, track, directives, token));
+  }
+
+  #respondIfAvailable(exchange: DeliveryExchange, track: TrackModel, directives: Directives, token: string | null): boolean {
+    if (!this.#model.concluded && !isAvailable(track, directives)) return false;
+    const options = clientOptions(exchange, this.#settings);
+    const media = mediaTail(exchange, token);
+    const text = this.#playlists.media(track, { ...options, skip: directives.skip }, media, playlistTail(media, options, this.#settings));
+    const headers = directives.msn === null ? this.#headers.chunklist : this.#headers.chunklistWithDirectives;
+    exchange.respondText(200, headers, text);
+    return true;
+  }
+
+  #handlePart(exchange: DeliveryExchange, track: TrackModel, msn: number, part: number): void {
+    const found = findPart(track, msn, part);
+    if (found !== null) this.#respondPart(exchange, track, found);
+    else if (this.#model.concluded || !this.#isHinted(track, msn, part)) this.#respondEmpty(exchange, 404);
+    else
+      this.#wait(exchange, track, () => {
+        const arrived = findPart(track, msn, part);
+        if (arrived !== null) this.#respondPart(exchange, track, arrived);
+        else if (this.#model.concluded) this.#respondEmpty(exchange, 404);
+        else return false;
+        return true;
+      });
+  }
+
+  /** The part is the next one, by its own name or because the segment may end before it. */
+  #isHinted(track: TrackModel, msn: number, part: number): boolean {
+    const { next } = track;
+    if (msn === next.msn && part === next.part) return true;
+    return part === 0 ? msn === next.msn + 1 : msn + 1 === next.msn && part === track.segment(msn)?.parts.length;
+  }
+
+  #respondPart(exchange: DeliveryExchange, track: TrackModel, part: PartModel): void {
+    exchange.respondSpans(200, this.#headers.part[track.type], part.spans);
+  }
+
+  #respondSegment(exchange: DeliveryExchange, track: TrackModel, msn: number): void {
+    const segment = track.segment(msn);
+    const headers = this.#headers.segment[track.type];
+    if (segment === null || segment.duration === null) this.#respondEmpty(exchange, 404);
+    else if (segment.path !== null) exchange.respondFile(200, headers, segment.path);
+    else
+      exchange.respondSpans(
+        200,
+        headers,
+        segment.parts.flatMap((part) => part.spans),
+      );
+  }
+
+  #respondInit(exchange: DeliveryExchange, track: TrackModel, generation: number): void {
+    const bytes = track.inits.get(generation);
+    if (bytes === undefined) this.#respondEmpty(exchange, 404);
+    else exchange.respond(200, this.#headers.segment[track.type], [bytes]);
+  }
+
+  /** Runs `answer` now, or as soon as `ready` says so; 503 when that takes too long. */
+  #whenPlayable(exchange: DeliveryExchange, ready: () => boolean, answer: () => void): void {
+    if (ready()) {
+      answer();
+      return;
+    }
+    const attempt = (): boolean => {
+      if (!ready()) return false;
+      answer();
+      return true;
+    };
+    const waiter = { exchange, attempt, giveUp: () => this.#respondRetry(exchange) };
+    if (!this.#lobby.add(waiter, START_WAIT)) this.#respondRetry(exchange);
+  }
+
+  #wait(exchange: DeliveryExchange, track: TrackModel, attempt: () => boolean): void {
+    let room = this.#rooms.get(track.id);
+    if (room === undefined) {
+      room = new WaitingRoom(this.#context, MAX_WAITERS);
+      this.#rooms.set(track.id, room);
+    }
+    const waiter = { exchange, attempt, giveUp: () => this.#respondRetry(exchange) };
+    const ms = WAIT_TARGET_DURATIONS * Math.max(1, this.#model.targetDuration) * 1000;
+    if (!room.add(waiter, ms)) this.#respondRetry(exchange);
+  }
+
+  #respondEmpty(exchange: DeliveryExchange, status: number): void {
+    exchange.respond(status, this.#headers.empty, []);
+  }
+
+  #respondRetry(exchange: DeliveryExchange): void {
+    if (this.#closed) this.#respondEmpty(exchange, 404);
+    else exchange.respond(503, this.#headers.retry, []);
+  }
+}
+
+/** A part number right behind the end of a finished segment means the first part of the next one. */
+function findPart(track: TrackModel, msn: number, part: number): PartModel | null {
+  const segment = track.segment(msn);
+  if (segment === null || segment.path !== null) return null;
+  const found = segment.parts[part];
+  if (found !== undefined) return found;
+  if (segment.duration === null || part !== segment.parts.length) return null;
+  return track.segment(msn + 1)?.parts[0] ?? null;
+}

@@ -1,0 +1,50 @@
+/** Chooses PART-TARGET of a track from its first part (rfc8216bis §4.4.3.7). */
+
+/** 29.97 and friends: 15 frames may take 500.5 ms of a chunk duration of 500. */
+const CHUNK_TOLERANCE = 1.01;
+/** Frame durations that differ by less than this share are called constant. */
+const CONSTANT_RATE_SPREAD = 0.1;
+
+/** Decides when a part is full; times in ticks of the track. */
+export class PartTarget {
+  readonly #chunk: number;
+  readonly #jitter: number;
+  readonly #timescale: number;
+  #ticks = 0;
+
+  constructor(options: { chunkDuration: number; timescale: number; jitter: number }) {
+    this.#timescale = options.timescale;
+    this.#chunk = options.chunkDuration * options.timescale;
+    this.#jitter = options.jitter;
+  }
+
+  /** Seconds, in whole milliseconds; 0 before the first full part. */
+  get seconds(): number {
+    return Math.ceil((this.#ticks / this.#timescale) * 1000 - 1e-6) / 1000;
+  }
+
+  get known(): boolean {
+    return this.#ticks > 0;
+  }
+
+  /** The longest a part may be. */
+  get limit(): number {
+    return this.known ? this.#ticks : this.#chunk * CHUNK_TOLERANCE + this.#jitter;
+  }
+
+  /** Learns from the first full part: a whole number of frames when their rate is constant. */
+  learn(partTicks: number, frameDurations: readonly number[]): void {
+    if (this.known) return;
+    const spread = Math.max(...frameDurations) - Math.min(...frameDurations);
+    const average = partTicks / frameDurations.length;
+    const constant = spread <= 2 * this.#jitter + average * CONSTANT_RATE_SPREAD;
+    this.#ticks = (constant ? partTicks : Math.max(partTicks, Math.ceil(this.#chunk))) + 2 * this.#jitter;
+  }
+
+  /** Keeps the announced target when the timescale of the track changes. */
+  rescale(timescale: number, jitter: number): PartTarget {
+    const next = new PartTarget({ chunkDuration: this.#chunk / this.#timescale, timescale, jitter });
+    next.#ticks = Math.floor(this.seconds * timescale);
+    return next;
+  }
+}

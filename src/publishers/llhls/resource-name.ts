@@ -1,0 +1,61 @@
+/** Names of LL-HLS resources: written into playlists, read from requests. */
+
+export type MediaType = 'video' | 'audio';
+
+/** What a file name asks for. Numbers are as written: whether they exist is another question. */
+export type Resource =
+  | { readonly kind: 'chunklist'; readonly trackId: number; readonly type: MediaType; readonly streamKey: string }
+  | { readonly kind: 'init'; readonly trackId: number; readonly generation: number; readonly type: MediaType; readonly streamKey: string }
+  | { readonly kind: 'segment'; readonly trackId: number; readonly msn: number; readonly type: MediaType; readonly streamKey: string }
+  | {
+      readonly kind: 'part';
+      readonly trackId: number;
+      readonly msn: number;
+      readonly part: number;
+      readonly type: MediaType;
+      readonly streamKey: string;
+    };
+
+const SUFFIX = '_llhls.m4s';
+const NAME = /^(chunklist|init|seg|part)_(\d{1,9})(?:_(\d{1,15}))?(?:_(\d{1,9}))?_(video|audio)_([A-Za-z0-9]+)_llhls\.(m4s|m3u8)$/;
+
+/** Writes the names of one track. */
+export class ResourceNames {
+  readonly chunklist: string;
+  readonly #trackId: number;
+  readonly #suffix: string;
+
+  constructor(track: { id: number; type: MediaType }, streamKey: string) {
+    this.#trackId = track.id;
+    this.#suffix = `_${track.type}_${streamKey}${SUFFIX}`;
+    this.chunklist = `chunklist_${track.id}_${track.type}_${streamKey}_llhls.m3u8`;
+  }
+
+  /** Init segment; every change of the track's configuration makes a new generation, the first has no number. */
+  init(generation: number): string {
+    return generation === 0 ? `init_${this.#trackId}${this.#suffix}` : `init_${this.#trackId}_${generation}${this.#suffix}`;
+  }
+
+  segment(msn: number): string {
+    return `seg_${this.#trackId}_${msn}${this.#suffix}`;
+  }
+
+  part(msn: number, part: number): string {
+    return `part_${this.#trackId}_${msn}_${part}${this.#suffix}`;
+  }
+}
+
+/** Reads a file name; null when it is not one of ours. */
+export function parseResourceName(file: string): Resource | null {
+  const match = NAME.exec(file);
+  if (match === null) return null;
+  const [, prefix, track, first, second, type, streamKey, extension] = match;
+  if (track === undefined || streamKey === undefined || (type !== 'video' && type !== 'audio')) return null;
+  if ((prefix === 'chunklist') !== (extension === 'm3u8')) return null;
+  const base = { trackId: Number(track), type, streamKey } as const;
+  if (prefix === 'part') return second === undefined ? null : { kind: 'part', ...base, msn: Number(first), part: Number(second) };
+  if (second !== undefined) return null;
+  if (prefix === 'seg') return first === undefined ? null : { kind: 'segment', ...base, msn: Number(first) };
+  if (prefix === 'init') return { kind: 'init', ...base, generation: Number(first ?? 0) };
+  return first === undefined ? { kind: 'chunklist', ...base } : null;
+}

@@ -1,0 +1,43 @@
+/** Which segments stay: keeps the window of every track at its configured size and gives memory back. */
+import type { Span } from '../outlet/messages.ts';
+import { EXTRA_SEGMENTS } from './settings.ts';
+import type { SegmentModel, TrackModel } from './stream-model.ts';
+import type { LlhlsUpdate } from './update.ts';
+
+/** What a window does with the segments that leave it. */
+export interface SegmentWindow {
+  /** A segment of `track` is complete. */
+  segmentClosed(track: TrackModel): void;
+  /** The stream is gone. Idempotent. */
+  close(): void;
+}
+
+export interface WindowContext {
+  emit(update: LlhlsUpdate): void;
+  release(spans: readonly Span[]): void;
+}
+
+/** All spans of a segment, in order. */
+export function segmentSpans(segment: SegmentModel): Span[] {
+  return segment.parts.flatMap((part) => part.spans);
+}
+
+/** Without DVR: segments beyond the count are forgotten, one later than they leave the playlists. */
+export class MemoryWindow implements SegmentWindow {
+  readonly #listed: number;
+  readonly #context: WindowContext;
+
+  constructor(segmentCount: number, context: WindowContext) {
+    this.#listed = segmentCount + EXTRA_SEGMENTS - 1;
+    this.#context = context;
+  }
+
+  segmentClosed(track: TrackModel): void {
+    while (track.completeCount > this.#listed) {
+      if (track.retired !== null) this.#context.release(segmentSpans(track.retired));
+      this.#context.emit({ type: 'retire', trackId: track.id });
+    }
+  }
+
+  close(): void {}
+}

@@ -1,0 +1,221 @@
+/** Cuts one track into segments and parts. Knows nothing of bytes: what it cuts goes to a sink. */
+import type { CutSchedule } from './cut-schedule.ts';
+import { PartTarget } from './part-target.ts';
+import type { TimedSample } from './sample-timeline.ts';
+import type { SegmentLimits } from './segment-limits.ts';
+
+/** A finished part; its samples still hold their packets' bytes. */
+export interface CutPart {
+  readonly msn: number;
+  readonly part: number;
+  /** Seconds, as listed. */
+  readonly duration: number;
+  readonly independent: boolean;
+  readonly likelyLast: boolean;
+  readonly samples: readonly TimedSample[];
+  /** Ticks behind the last sample. */
+  readonly end: number;
+}
+
+export interface SegmentSink {
+  /** `time` is the presentation time of the first frame, ms; `independent` tells whether it is a keyframe. */
+  segmentOpened(segment: { msn: number; time: number; discontinuity: boolean; independent: boolean }): void;
+  partTargetChosen(seconds: number): void;
+  partClosed(part: CutPart): void;
+  segmentClosed(duration: number): void;
+}
+
+export interface SegmenterOptions {
+  readonly video: boolean;
+  readonly chunkDuration: number;
+  readonly timescale: number;
+  readonly jitter: number;
+  readonly schedule: CutSchedule;
+  readonly limits: SegmentLimits;
+  readonly sink: SegmentSink;
+}
+
+export class Segmenter {
+  readonly #video: boolean;
+  readonly #schedule: CutSchedule;
+  readonly #limits: SegmentLimits;
+  readonly #sink: SegmentSink;
+  #timescale: number;
+  #target: PartTarget;
+  #msn = -1;
+  #open = false;
+  #segmentStart = 0;
+  #segmentTime = 0;
+  #part = 0;
+  #partStart = 0;
+  #samples: TimedSample[] = [];
+  /** End of what is listed, ticks; null before the first part and after a change of timescale. */
+  #listedEnd: number | null = null;
+  #lastKey: number | null = null;
+  #gop: number | null = null;
+  #frame = 0;
+  #discontinuities = 0;
+  /** This track proposes cuts. */
+  leads = false;
+
+  constructor(options: SegmenterOptions) {
+    this.#video = options.video;
+    this.#schedule = options.schedule;
+    this.#limits = options.limits;
+    this.#sink = options.sink;
+    this.#timescale = options.timescale;
+    this.#target = new PartTarget(options);
+    this.#discontinuities = options.schedule.discontinuities;
+  }
+
+  /** Number of the current segment, -1 before the first. */
+  get msn(): number {
+    return this.#msn;
+  }
+
+  /** Last keyframe interval in seconds; null when unknown. Audio has none. */
+  get gop(): number | null {
+    return this.#gop;
+  }
+
+  /** The earliest presentation time (ms) at which this track may begin its next segment. */
+  get earliestCut(): number {
+    const { segmentDuration } = this.#limits;
+    const max = this.#gop === null ? 0 : this.#limits.leaderMaxFor(this.#gop);
+    const reach = this.#gop !== null && this.#gop <= max ? Math.min(segmentDuration, max - this.#gop) : segmentDuration;
+    return this.#segmentTime + (reach - this.#frame / this.#timescale) * 1000;
+  }
+
+  /** Takes the next sample in decoding order. */
+  push(sample: TimedSample): void {
+    if (this.#video && sample.keyframe) this.#measureGop(sample.dts);
+    this.#frame = sample.duration;
+    if (!this.#open) this.#openSegment(sample);
+    else if (this.#cutsBefore(sample)) {
+      this.#closeSegment(sample.dts);
+      this.#openSegment(sample);
+    } else if (this.#samples.length > 0 && sample.dts + sample.duration - this.#partStart > this.#target.limit) {
+      this.#closeFullPart(sample.dts);
+    }
+    this.#append(sample);
+    const end = sample.dts + sample.duration;
+    if (end - this.#partStart + sample.duration > this.#target.limit) this.#closeFullPart(null);
+  }
+
+  /** The configuration of the track changed: what follows begins a new segment behind a discontinuity. */
+  changeTimeline(timescale: number, jitter: number): void {
+    this.flush();
+    this.#schedule.addDiscontinuity();
+    this.#target = this.#target.rescale(timescale, jitter);
+    this.#timescale = timescale;
+    this.#listedEnd = null;
+    this.#lastKey = null;
+  }
+
+  /** Closes the part and the segment that are open. */
+  flush(): void {
+    if (this.#open) this.#closeSegment(null);
+  }
+
+  #measureGop(dts: number): void {
+    if (this.#lastKey !== null) this.#gop = (dts - this.#lastKey) / this.#timescale;
+    this.#lastKey = dts;
+  }
+
+  #cutsBefore(sample: TimedSample): boolean {
+    const seconds = (sample.dts - this.#segmentStart) / this.#timescale;
+    const max = this.leads ? this.#limits.leaderMax : this.#limits.followerMax;
+    if (seconds + sample.duration / this.#timescale > max) return true;
+    if (!sample.keyframe) return false;
+    const cut = this.#schedule.cut(this.#msn + 1);
+    if (cut !== null) return sample.time >= cut.time - this.#halfFrame * 1000;
+    return this.leads && this.#wantsCut(seconds);
+  }
+
+  /** A cut `seconds` into the segment is due: it is long enough, or the next keyframe would come too late. */
+  #wantsCut(seconds: number): boolean {
+    if (seconds + this.#halfFrame >= this.#limits.segmentDuration) return true;
+    if (this.#gop === null || seconds <= 0) return false;
+    const max = this.#limits.leaderMaxFor(this.#gop);
+    return this.#gop <= max && seconds + this.#gop > max;
+  }
+
+  get #halfFrame(): number {
+    return this.#frame / 2 / this.#timescale;
+  }
+
+  #openSegment(sample: TimedSample): void {
+    this.#msn = this.#msn < 0 ? this.#schedule.msnAt(sample.time) : this.#msn + 1;
+    this.#schedule.add(this.#msn, sample.time);
+    this.#open = true;
+    this.#segmentStart = sample.dts;
+    this.#segmentTime = sample.time;
+    this.#part = 0;
+    const discontinuity = this.#discontinuities < this.#schedule.discontinuities;
+    if (discontinuity) this.#discontinuities += 1;
+    this.#sink.segmentOpened({ msn: this.#msn, time: sample.time, discontinuity, independent: sample.keyframe });
+  }
+
+  #append(sample: TimedSample): void {
+    if (this.#samples.length === 0) {
+      const gap = this.#listedEnd === null || sample.dts - this.#listedEnd > sample.duration / 2;
+      this.#partStart = gap ? sample.dts : (this.#listedEnd ?? sample.dts);
+    }
+    this.#samples.push(sample);
+  }
+
+  /** Closes a part because no further frame fits: the first such part decides PART-TARGET. */
+  #closeFullPart(next: number | null): void {
+    const last = this.#samples.at(-1);
+    if (last !== undefined && !this.#target.known) {
+      this.#target.learn(last.dts + last.duration - this.#partStart, frameDurations(this.#samples));
+      this.#sink.partTargetChosen(this.#target.seconds);
+    }
+    this.#closePart(next);
+  }
+
+  /** `next` is the dts behind the part when it is known; otherwise the last frame's own duration tells the end. */
+  #closePart(next: number | null): void {
+    const last = this.#samples.at(-1);
+    if (last === undefined) return;
+    const expected = last.dts + last.duration;
+    const end = next !== null && next > last.dts && next - this.#partStart <= this.#target.limit ? next : expected;
+    const ticks = Math.max(1, end - this.#partStart);
+    const samples = this.#samples;
+    this.#samples = [];
+    this.#listedEnd = end;
+    this.#sink.partClosed({
+      msn: this.#msn,
+      part: this.#part,
+      duration: ticks / this.#timescale,
+      independent: samples.some((sample) => sample.keyframe),
+      likelyLast: this.#likelyEndsAt(end),
+      samples,
+      end,
+    });
+    this.#part += 1;
+  }
+
+  #closeSegment(next: number | null): void {
+    this.#closePart(next);
+    this.#open = false;
+    const listed = ((this.#listedEnd ?? this.#segmentStart) - this.#segmentStart) / this.#timescale;
+    const real = next === null ? listed : (next - this.#segmentStart) / this.#timescale;
+    this.#sink.segmentClosed(real > 0 && real <= this.#limits.followerMax ? real : listed);
+  }
+
+  /** Keyframes come at a steady pace and the next one, due at `end`, would begin a segment. */
+  #likelyEndsAt(end: number): boolean {
+    const seconds = (end - this.#segmentStart) / this.#timescale;
+    if (!this.#video) return this.leads && this.#wantsCut(seconds);
+    if (this.#gop === null || this.#lastKey === null) return false;
+    return Math.abs((end - this.#lastKey) / this.#timescale - this.#gop) < this.#halfFrame && this.#wantsCut(seconds);
+  }
+}
+
+function frameDurations(samples: readonly TimedSample[]): number[] {
+  return samples.map((sample, index) => {
+    const next = samples[index + 1];
+    return next === undefined ? sample.duration : next.dts - sample.dts;
+  });
+}

@@ -1,0 +1,238 @@
+import { describe, expect, it } from 'vitest';
+import {
+  audioPackets,
+  audioTrack,
+  constantFrames,
+  type FrameTime,
+  interleave,
+  videoPackets,
+  videoTrack,
+} from '../../../test/fakes/synthetic-media.ts';
+import { LlhlsSimulation, type WatchedTrack } from '../../../test/validator/llhls-simulation.ts';
+import { MILLISECONDS } from '../../media/timebase.ts';
+
+function watched(simulation: LlhlsSimulation, id: number): WatchedTrack {
+  const track = simulation.watched.find((candidate) => candidate.id === id);
+  if (track === undefined) throw new Error(`track ${id} is not served`);
+  return track;
+}
+
+function segmentDurations(track: WatchedTrack): (number | null)[] {
+  return track.playlist?.segments.map((segment) => segment.duration) ?? [];
+}
+
+describe('an LL-HLS stream over time', () => {
+  it('obeys rfc8216bis for 30 fps with AAC', () => {
+    const video = videoTrack();
+    const audio = audioTrack();
+    const simulation = new LlhlsSimulation([video, audio]);
+    simulation.run(interleave(videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 120 })), audioPackets(audio, 120)));
+    expect(simulation.problems).toEqual([]);
+    const v = watched(simulation, 0);
+    const a = watched(simulation, 1);
+    expect(v.playlist?.partTarget).toBe(0.5);
+    expect(a.playlist?.partTarget).toBe(0.491);
+    expect(v.playlist?.targetDuration).toBe(6);
+    expect(
+      segmentDurations(v)
+        .slice(0, -1)
+        .every((duration) => duration === 6),
+    ).toBe(true);
+    expect(v.jumps).toEqual([]);
+    expect(a.jumps).toEqual([]);
+    // 10 + 3 complete segments are held, one of which is not listed any more.
+    expect(v.playlist?.segments.length).toBe(13);
+  });
+
+  it('cuts audio where video is cut', () => {
+    const video = videoTrack();
+    const audio = audioTrack();
+    const simulation = new LlhlsSimulation([video, audio]);
+    simulation.run(interleave(videoPackets(video, constantFrames({ rate: 30, gop: 45, seconds: 60 })), audioPackets(audio, 60)));
+    expect(simulation.problems).toEqual([]);
+    const audioStarts = new Map(watched(simulation, 1).playlist?.segments.map((segment) => [segment.msn, segment.programDateTime ?? 0]));
+    for (const segment of watched(simulation, 0).playlist?.segments ?? []) {
+      const other = audioStarts.get(segment.msn);
+      if (other !== undefined) expect(Math.abs(other - (segment.programDateTime ?? 0))).toBeLessThanOrEqual(22);
+    }
+    expect(audioStarts.size).toBeGreaterThan(8);
+  });
+
+  it('cuts audio in step although it arrives half a second before video', () => {
+    const video = videoTrack();
+    const audio = audioTrack();
+    const simulation = new LlhlsSimulation([video, audio]);
+    const frames = videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 60 }));
+    const sound = audioPackets(audio, 60);
+    const arrival = (time: number, early: number): number => time - early;
+    const order = [
+      ...frames.map((packet) => ({ packet, at: arrival(packet.dts / 90_000, 0) })),
+      ...sound.map((packet) => ({ packet, at: arrival(packet.dts / 48_000, 0.5) })),
+    ].sort((a, b) => a.at - b.at);
+    simulation.run(order.map(({ packet }) => packet));
+    expect(simulation.problems).toEqual([]);
+    const durations = segmentDurations(watched(simulation, 1)).slice(0, -1);
+    for (const duration of durations) expect(Math.abs((duration ?? 0) - 6)).toBeLessThan(0.022);
+  });
+
+  it('obeys the rules with millisecond timestamps and B-frames', () => {
+    const video = videoTrack({ timebase: MILLISECONDS });
+    const audio = audioTrack({ timebase: MILLISECONDS });
+    const simulation = new LlhlsSimulation([video, audio]);
+    simulation.run(
+      interleave(videoPackets(video, constantFrames({ rate: 30, gop: 61, seconds: 60, bFrames: true })), audioPackets(audio, 60)),
+    );
+    expect(simulation.problems).toEqual([]);
+    expect(watched(simulation, 0).playlist?.partTarget).toBeLessThanOrEqual(0.503);
+    expect(Math.max(0, ...watched(simulation, 0).jumps.map(Math.abs))).toBeLessThanOrEqual(0.0011);
+    // Sound is counted in samples: not one is doubled or missing although milliseconds cannot say 21.33.
+    expect(watched(simulation, 1).jumps).toEqual([]);
+  });
+
+  it.each([
+    { rate: 29.97, gop: 60 },
+    { rate: 25, gop: 50 },
+    { rate: 59.94, gop: 120 },
+    { rate: 23.976, gop: 48 },
+    { rate: 15, gop: 30 },
+    { rate: 5, gop: 10 },
+    { rate: 1, gop: 4 },
+  ])('obeys the rules at $rate fps', ({ rate, gop }) => {
+    for (const timebase of [{ num: 1, den: 90_000 }, MILLISECONDS]) {
+      const video = videoTrack({ timebase, framerateConf: 0 });
+      const simulation = new LlhlsSimulation([video]);
+      simulation.run(videoPackets(video, constantFrames({ rate, gop, seconds: 60 })));
+      expect(simulation.problems).toEqual([]);
+      expect(simulation.watched).toHaveLength(1);
+    }
+  });
+
+  it.each([1, 2, 2.5, 3.3, 4, 5, 7, 8.3, 10])('keeps segments below TARGETDURATION and on keyframes with a GOP of %d s', (gop) => {
+    const video = videoTrack();
+    const audio = audioTrack();
+    const simulation = new LlhlsSimulation([video, audio]);
+    simulation.run(
+      interleave(videoPackets(video, constantFrames({ rate: 30, gop: Math.round(gop * 30), seconds: 90 })), audioPackets(audio, 90)),
+    );
+    expect(simulation.problems).toEqual([]);
+    expect(simulation.egress.get('llhls.m3u8').text).toContain('#EXT-X-INDEPENDENT-SEGMENTS');
+    expect(simulation.playableAt).toBeLessThan(Math.min(Math.max(1.6, gop + 0.1), 8.6));
+    for (const segment of watched(simulation, 0).playlist?.segments ?? []) {
+      if (segment.parts.length > 0) expect(segment.parts[0]?.independent).toBe(true);
+    }
+  });
+
+  it('cuts without a keyframe rather than break TARGETDURATION, and takes the promise back', () => {
+    const video = videoTrack();
+    const frames = constantFrames({ rate: 30, gop: 100_000, seconds: 60 }).map((frame, index) => ({
+      ...frame,
+      keyframe: index === 0 || index === 60 || index === 120 || index === 1200,
+    }));
+    const simulation = new LlhlsSimulation([video]);
+    simulation.run(videoPackets(video, frames));
+    expect(simulation.problems).toEqual([]);
+    expect(simulation.egress.get('llhls.m3u8').text).not.toContain('#EXT-X-INDEPENDENT-SEGMENTS');
+  });
+
+  it('obeys the rules with a variable frame rate', () => {
+    const video = videoTrack({ timebase: MILLISECONDS });
+    const frames: FrameTime[] = [];
+    let seconds = 0;
+    for (let i = 0; seconds < 60; i++) {
+      frames.push({ seconds, keyframe: i % 50 === 0 });
+      seconds += [0.02, 0.033, 0.041, 0.05, 0.033, 0.06][(i * 7) % 6] ?? 0.033;
+    }
+    const simulation = new LlhlsSimulation([video]);
+    simulation.run(videoPackets(video, frames));
+    expect(simulation.problems).toEqual([]);
+  });
+
+  it('serves audio alone', () => {
+    const audio = audioTrack();
+    const simulation = new LlhlsSimulation([audio]);
+    simulation.run(audioPackets(audio, 90));
+    expect(simulation.problems).toEqual([]);
+    expect(
+      segmentDurations(watched(simulation, 1))
+        .slice(0, -1)
+        .every((duration) => Math.abs((duration ?? 0) - 6) < 0.022),
+    ).toBe(true);
+    expect(simulation.playableAt).toBeLessThan(1.6);
+  });
+
+  it('answers a change of configuration with a new init segment behind a discontinuity in every track', () => {
+    const before = videoTrack();
+    const after = videoTrack({ width: 640, height: 360, codecString: 'avc1.64001e' });
+    const audio = audioTrack();
+    const simulation = new LlhlsSimulation([before, audio]);
+    simulation.run(
+      interleave(
+        videoPackets(before, constantFrames({ rate: 30, gop: 60, seconds: 20 })),
+        videoPackets(after, constantFrames({ rate: 30, gop: 60, seconds: 40, from: 20 })),
+        audioPackets(audio, 60),
+      ),
+    );
+    expect(simulation.problems).toEqual([]);
+    const segments = watched(simulation, 0).playlist?.segments ?? [];
+    const changed = segments.filter((segment) => segment.discontinuity);
+    expect(changed).toHaveLength(1);
+    expect(new Set(segments.map((segment) => segment.map)).size).toBe(2);
+    const init = simulation.egress.get(changed[0]?.map ?? '');
+    expect(init.status).toBe(200);
+    const audioChange = watched(simulation, 1).playlist?.segments.find((segment) => segment.discontinuity);
+    expect(audioChange?.msn).toBe(changed[0]?.msn);
+  });
+
+  it('goes on with audio when video pauses', () => {
+    const video = videoTrack();
+    const audio = audioTrack();
+    const frames = constantFrames({ rate: 30, gop: 60, seconds: 80 }).filter(({ seconds }) => seconds < 20 || seconds >= 50);
+    const simulation = new LlhlsSimulation([video, audio]);
+    simulation.run(interleave(videoPackets(video, frames), audioPackets(audio, 80)));
+    const audioProblems = simulation.problems.filter((problem) => problem.startsWith('track 1'));
+    expect(audioProblems).toEqual([]);
+    expect(watched(simulation, 1).end).toBeGreaterThan(78);
+    expect(watched(simulation, 0).end).toBeGreaterThan(78);
+  });
+
+  it('leaves out a track that never sends anything', () => {
+    const video = videoTrack();
+    const simulation = new LlhlsSimulation([video, audioTrack()]);
+    simulation.run(videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 30 })));
+    expect(simulation.problems).toEqual([]);
+    expect(simulation.egress.get('llhls.m3u8').text).not.toContain('audio');
+    expect(simulation.playableAt).toBeLessThan(10.6);
+  });
+
+  it('gives segments that are the concatenation of their parts', () => {
+    const video = videoTrack();
+    const simulation = new LlhlsSimulation([video]);
+    simulation.run(videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 20 })));
+    const { segment, parts } = simulation.segmentAndParts(watched(simulation, 0), 1);
+    expect(segment.length).toBeGreaterThan(10_000);
+    expect(Buffer.compare(segment, parts)).toBe(0);
+  });
+
+  it('stores the media of the window and no more', () => {
+    const video = videoTrack();
+    const simulation = new LlhlsSimulation([video], { segmentCount: 4 });
+    simulation.run(videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 200 })));
+    const perSecond = 33 * 500;
+    expect(simulation.egress.outlet.storedBytes).toBeLessThan(8.1 * 6 * perSecond * 1.1);
+  });
+
+  it('ends playlists when it is concluded', () => {
+    const video = videoTrack();
+    const simulation = new LlhlsSimulation([video]);
+    const packets = videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 20 }));
+    simulation.run(packets.slice(0, 500));
+    simulation.stream.concludeHlsLive();
+    simulation.stream.concludeHlsLive();
+    simulation.run(packets.slice(500));
+    const playlist = simulation.fetch(watched(simulation, 0));
+    expect(playlist.ended).toBe(true);
+    expect(playlist.preloadHint).toBeNull();
+    expect(playlist.segments.reduce((sum, segment) => sum + (segment.duration ?? 0), 0)).toBeCloseTo(500 / 30, 1);
+    expect(simulation.problems).toEqual([]);
+  });
+});

@@ -1,0 +1,110 @@
+/**
+ * Feeds the tracks of a stream so that followers do not run past a cut the leading track has not made yet.
+ * A follower waits only near the end of a segment, and never long: a silent leader must not silence the rest.
+ */
+import type { Packet } from '../../media/packet.ts';
+import { toMilliseconds } from '../../media/timebase.ts';
+import type { TrackPackager } from './track-packager.ts';
+
+/** How much media (ms) a follower may be ahead while it waits for a cut, and for the leader's first packet. */
+const CUT_WAIT = 1000;
+const START_WAIT = 3000;
+const MAX_WAITING = 512;
+
+interface Lane {
+  readonly packager: TrackPackager;
+  readonly waiting: Packet[];
+}
+
+export class TrackAligner {
+  readonly #lanes = new Map<number, Lane>();
+  #leader: Lane | null = null;
+  /** Packets of followers that lay before the leader's first frame. */
+  discarded = 0;
+
+  get leader(): TrackPackager | null {
+    return this.#leader?.packager ?? null;
+  }
+
+  /** Adds a track. The first video track leads; without one the first track does. */
+  add(packager: TrackPackager): void {
+    const lane = { packager, waiting: [] };
+    this.#lanes.set(packager.track.id, lane);
+    const leader = this.#leader;
+    const outranks = leader?.packager.track.type === 'audio' && !leader.packager.started && packager.track.type === 'video';
+    if (leader === null || outranks) this.#lead(lane);
+  }
+
+  get(trackId: number): TrackPackager | null {
+    return this.#lanes.get(trackId)?.packager ?? null;
+  }
+
+  packagers(): TrackPackager[] {
+    return [...this.#lanes.values()].map((lane) => lane.packager);
+  }
+
+  /** Hands `packet` to its track now, or when the leader has come as far. */
+  push(packet: Packet): void {
+    const lane = this.#lanes.get(packet.track.id);
+    if (lane === undefined) return;
+    if (lane === this.#leader) {
+      lane.packager.push(packet);
+      for (const follower of this.#lanes.values()) if (follower !== lane) this.#drain(follower);
+      return;
+    }
+    lane.waiting.push(packet);
+    this.#drain(lane);
+  }
+
+  /** Hands over what waits and closes what is open. */
+  flush(): void {
+    for (const lane of this.#lanes.values()) {
+      for (const packet of lane.waiting.splice(0)) lane.packager.push(packet);
+      lane.packager.flush();
+    }
+  }
+
+  #lead(lane: Lane): void {
+    if (this.#leader !== null) this.#leader.packager.leads = false;
+    this.#leader = lane;
+    lane.packager.leads = true;
+  }
+
+  #drain(lane: Lane): void {
+    const { waiting, packager } = lane;
+    let taken = 0;
+    for (const packet of waiting) {
+      const time = presentationTime(packet);
+      if (!this.#mayPass(lane, time, waiting.length - taken)) break;
+      taken += 1;
+      if (!packager.started && this.#endsBeforeLeader(packet, time)) this.discarded += 1;
+      else packager.push(packet);
+    }
+    if (taken > 0) waiting.splice(0, taken);
+  }
+
+  #mayPass(lane: Lane, time: number, waiting: number): boolean {
+    const leader = this.#leader;
+    if (leader === null || leader === lane) return true;
+    const last = lane.waiting.at(-1);
+    const ahead = last === undefined ? 0 : presentationTime(last) - time;
+    if (!leader.packager.started) {
+      if (ahead < START_WAIT && waiting < MAX_WAITING) return false;
+      this.#lead(lane);
+      return true;
+    }
+    if (time < leader.packager.decodedUntil || time < leader.packager.earliestCut || lane.packager.nextCutKnown) return true;
+    return ahead >= CUT_WAIT || waiting >= MAX_WAITING;
+  }
+
+  #endsBeforeLeader(packet: Packet, time: number): boolean {
+    const leader = this.#leader;
+    if (leader === null || leader.packager === this.#lanes.get(packet.track.id)?.packager) return false;
+    const middle = time + toMilliseconds(packet.duration, packet.track.timebase) / 2;
+    return middle < leader.packager.startTime;
+  }
+}
+
+function presentationTime(packet: Packet): number {
+  return toMilliseconds(packet.pts, packet.track.timebase);
+}

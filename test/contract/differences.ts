@@ -1,0 +1,59 @@
+/** Where this server answers otherwise than the reference server on purpose; `docs/reference/api-differences.md` gives the reasons. */
+
+/** How the answer to a recorded request differs. */
+export interface Deviation {
+  readonly status: number;
+  /** Message of the answer, when there is one message. */
+  readonly message?: RegExp;
+}
+
+/** Deviations of recorded exchanges by their number; empty where no recording shows the difference. */
+export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviation>>>> = {
+  'product-name': {},
+  'connection-headers': {},
+  'unknown-method': each([50, 51, 71, 72], { status: 501, message: /^\[HTTP\] Not implemented: unknown method \(501\)$/ }),
+  'malformed-request': {},
+  'chunked-bodies': each([64], { status: 200 }),
+  'body-limit': {},
+  'json-depth': {},
+  'host-names': {},
+  health: {},
+  'non-ascii-paths': { 190: { status: 200, message: /^OK$/ }, 191: { status: 400, message: /^\[HTTP\] Malformed request/ } },
+  'collection-actions': each([145, 154], { status: 404, message: /Controller not found/ }),
+  'host-required': {
+    ...each([94, 103, 114, 131], { status: 400 }),
+    ...each([142, 160, 173, 176], { status: 404, message: /Could not find the virtual host/ }),
+  },
+  'addressable-names': {
+    ...each([124, 125, 126, 127, 222, 223, 224, 225, 226], { status: 400 }),
+    ...each([178, 179, 180, 187, 188], { status: 404, message: /Could not find the virtual host/ }),
+  },
+  'wrong-types': {
+    129: { status: 400 },
+    171: { status: 404 },
+    261: { status: 400, message: /^\[Config\] application\.publishers\.llhls\.segmentDuration must be a number/ },
+    ...each([262, 307], { status: 200 }),
+  },
+  'batch-items': each([211, 220, 227, 233], { status: 400 }),
+  'client-faults': each([232], { status: 400 }),
+  'two-spellings': { ...each([236, 238, 239], { status: 200 }), 237: { status: 409 }, 248: { status: 200 } },
+  'both-encodes': each([243, 247], { status: 200 }),
+  'bitrate-text': {},
+  'real-numbers': {},
+  'virtual-host-order': {},
+  'virtual-host-deletion': {},
+  'version-2': {},
+  'stale-throughput': {},
+  durable: {},
+  'later-issues': {
+    ...each([325, 326, 328, 329, 331, 332, 334, 335, 338, 391, 394, 710], { status: 501, message: /pulling a stream/ }),
+    712: { status: 404, message: /Could not find the stream/ },
+    ...each([349, 350, 351, 355, 356, 361, 362, 363, 364, 734], { status: 501, message: /recording/ }),
+    ...each([352, 353, 354, 357, 358, 359, 365, 366, 367], { status: 501, message: /push publishing/ }),
+    ...each([714, 715, 716], { status: 501, message: /live playlist/ }),
+  },
+};
+
+function each(numbers: readonly number[], deviation: Deviation): Record<number, Deviation> {
+  return Object.fromEntries(numbers.map((n) => [n, deviation]));
+}

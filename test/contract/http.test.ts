@@ -1,0 +1,338 @@
+/** The API as HTTP: heads, methods, bodies, connections, other origins, host names, TLS. */
+import { connect as connectHttp2 } from 'node:http2';
+import { request as requestHttps } from 'node:https';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ALL_METHODS, CrossDomainPolicy } from '../../src/access/cross-domains.ts';
+import { type ApiHarness, AUTHORIZATION, anyOrigin, parseAnswer, startApi, TLS_FILES } from './harness.ts';
+
+const VERSION = '{"message":"OK","response":{"gitVersion":"v0.1.0","version":"0.1.0"},"statusCode":200}';
+const UNAUTHORIZED = '{"message":"[HTTP] Authorization header is required to call API (401)","statusCode":401}';
+const NO_CONTROLLER = '{"message":"[HTTP] Controller not found (404)","statusCode":404}';
+const MIB = 1_048_576;
+
+let api: ApiHarness;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.close());
+
+describe('heads', () => {
+  test('an answer carries the headers of this API and no others', async () => {
+    const { status, reason, headers, body } = await api.send({ path: '/v1/version' });
+    expect([status, reason, body]).toEqual([200, 'OK', VERSION]);
+    expect(Object.fromEntries([...headers].filter(([name]) => name !== 'date'))).toEqual({
+      'access-control-allow-credentials': 'true',
+      'access-control-allow-methods': ALL_METHODS,
+      'access-control-allow-origin': '*',
+      connection: 'close',
+      'content-length': '86',
+      'content-type': 'application/json;charset=UTF-8',
+      server: 'Millrace',
+      vary: 'Origin',
+    });
+  });
+
+  test('reason phrases are those of the envelope', async () => {
+    const body = JSON.stringify([{ name: 'r', host: { names: ['r'] } }, {}]);
+    const { status, reason } = await api.send({ method: 'POST', path: '/v1/vhosts', body });
+    expect([status, reason]).toEqual([207, 'Multi Status']);
+  });
+
+  test('HEAD answers as GET does, without the body', async () => {
+    const head = await api.send({ method: 'HEAD', path: '/v1/version' });
+    expect([head.status, head.headers.get('content-length'), head.body]).toEqual([200, '86', '']);
+    expect((await api.send({ method: 'HEAD', path: '/v1/nope' })).status).toBe(404);
+  });
+
+  test('OPTIONS needs neither authentication nor an existing path', async () => {
+    const answer = await api.send({ method: 'OPTIONS', path: '/nowhere', headers: { Authorization: null } });
+    expect([answer.status, answer.headers.get('content-type'), answer.headers.has('content-length'), answer.body]).toEqual([
+      204,
+      'text/html',
+      false,
+      '',
+    ]);
+  });
+
+  test('a path that is not one is answered in the envelope', async () => {
+    const { status, body } = await api.send({ path: '*' });
+    expect([status, body]).toEqual([
+      400,
+      '{"message":"[HTTP] Malformed request: the request target is not a path (400)","statusCode":400}',
+    ]);
+  });
+});
+
+describe('authentication', () => {
+  test.each(['/v1/version', '/v1/nope', '/', '/v2/internals/codecs', '/v1/vhosts/default/apps/app:startRecord'])(
+    '%s needs it',
+    async (path) => {
+      for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH']) {
+        const answer = await api.send({ method, path, headers: { Authorization: null } });
+        expect([answer.status, answer.body, answer.headers.get('www-authenticate')]).toEqual([401, UNAUTHORIZED, 'Basic realm="Millrace"']);
+      }
+    },
+  );
+
+  test('comes before the body is looked at', async () => {
+    const answer = await api.send({ method: 'POST', path: '/v1/vhosts', body: '{bad', headers: { Authorization: 'Basic eA==' } });
+    expect([answer.status, answer.body]).toEqual([401, '{"message":"[HTTP] Invalid credential (401)","statusCode":401}']);
+  });
+
+  test('a request without it does not make the server read its body', async () => {
+    const answer = await api.raw(`POST /v1/vhosts HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${MIB}\r\n\r\n`);
+    expect(parseAnswer(answer, false).status).toBe(401);
+  });
+});
+
+describe('health', () => {
+  test('is told without authentication', async () => {
+    const { status, body } = await api.send({ path: '/health', headers: { Authorization: null } });
+    expect([status, body]).toEqual([200, '{"status":"ok"}']);
+    expect((await api.send({ method: 'HEAD', path: '/health', headers: { Authorization: null } })).status).toBe(200);
+  });
+
+  test('is only read', async () => {
+    expect((await api.send({ method: 'POST', path: '/health', headers: { Authorization: null } })).status).toBe(401);
+    expect((await api.send({ method: 'POST', path: '/health' })).body).toBe(NO_CONTROLLER);
+  });
+});
+
+describe('methods', () => {
+  test.each(['PUT', 'TRACE', 'PROPFIND', 'CONNECT'])('%s is no method of any path', async (method) => {
+    const { status, body } = await api.send({ method, path: '/v1/vhosts' });
+    expect([status, body]).toEqual([404, NO_CONTROLLER]);
+  });
+
+  test('CONNECT needs authentication like the others', async () => {
+    expect((await api.send({ method: 'CONNECT', path: '/v1/vhosts', headers: { Authorization: null } })).status).toBe(401);
+  });
+
+  test.each(['FOO /v1/version HTTP/1.1\r\n\r\n', 'get /v1/version HTTP/1.1\r\n\r\n', 'hello world\r\n\r\n'])(
+    '%j gets an envelope',
+    async (bytes) => {
+      const answer = parseAnswer(await api.raw(bytes), false);
+      expect([answer.status, JSON.parse(answer.body)]).toEqual([
+        501,
+        { message: '[HTTP] Not implemented: unknown method (501)', statusCode: 501 },
+      ]);
+    },
+  );
+
+  test.each([
+    ['GET /v1/version HTTP/1.1\r\nContent-Length: x\r\n\r\n', 400],
+    [`GET /v1/version HTTP/1.1\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
+    ['GET /v1/vhosts/\u00ed HTTP/1.1\r\n\r\n', 400],
+  ])('a broken head gets an envelope', async (bytes, status) => {
+    const answer = parseAnswer(await api.raw(bytes), false);
+    expect([answer.status, JSON.parse(answer.body).statusCode]).toEqual([status, status]);
+  });
+});
+
+describe('connections', () => {
+  test('stay open, and requests may be sent at once', async () => {
+    const get = `GET /v1/version HTTP/1.1\r\nHost: x\r\nAuthorization: ${AUTHORIZATION}\r\n`;
+    const received = await api.raw(`${get}\r\n${get}Connection: close\r\n\r\n`);
+    expect(received.split(VERSION)).toHaveLength(3);
+  });
+
+  test('HTTP/1.0 without a host is served and closed', async () => {
+    expect((await api.send({ path: '/v1/version', version: '1.0', headers: { Host: null, Connection: null } })).body).toBe(VERSION);
+  });
+
+  test('an upgrade that is not offered is ignored', async () => {
+    const headers = { Connection: 'Upgrade, HTTP2-Settings, close', Upgrade: 'h2c', 'HTTP2-Settings': 'AAMAAABkAAQAAP__' };
+    expect((await api.send({ path: '/v1/version', headers })).body).toBe(VERSION);
+  });
+});
+
+describe('bodies', () => {
+  const post = (body: string | Buffer, headers: Record<string, string | null> = {}) =>
+    api.send({ method: 'POST', path: '/v1/vhosts', body, headers });
+
+  test('may be chunked', async () => {
+    const chunked = '2\r\n[]\r\n0\r\n\r\n';
+    expect((await post(chunked, { 'Transfer-Encoding': 'chunked', 'Content-Length': null })).body).toBe('[]');
+  });
+
+  test('may wait for a go-ahead', async () => {
+    expect((await post('[]', { Expect: '100-continue' })).body).toBe('[]');
+  });
+
+  test('may say they are something else', async () => {
+    expect((await post('[]', { 'Content-Type': 'image/png; =' })).body).toBe('[]');
+  });
+
+  test('may be as long as 1 MiB', async () => {
+    expect((await post(`[]${' '.repeat(MIB - 2)}`)).body).toBe('[]');
+  });
+
+  const tooLarge = '{"message":"[HTTP] Request body must not exceed 1048576 bytes (413)","statusCode":413}';
+
+  test('must not be longer, whether announced or not', async () => {
+    const body = `[]${' '.repeat(MIB - 1)}`;
+    const announced = await post(body);
+    expect([announced.status, announced.reason, announced.body]).toEqual([413, 'Content Too Large', tooLarge]);
+    const chunked = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+    expect((await post(chunked, { 'Transfer-Encoding': 'chunked', 'Content-Length': null })).body).toBe(tooLarge);
+  });
+
+  test('nested too deeply are refused with the place', async () => {
+    const { status, body } = await post('['.repeat(MIB));
+    expect(status).toBe(400);
+    expect(JSON.parse(body).message).toMatch(/^\[HTTP\] \[JSON\] \* Line 1, Column 1002\n/);
+  });
+
+  test('that are not UTF-8 are read with replacement characters', async () => {
+    const body = Buffer.concat([Buffer.from('[{"name":"'), Buffer.from([0xff, 0xfe]), Buffer.from('","host":{"names":[]}}]')]);
+    expect(JSON.parse((await post(body)).body)[0].response.name).toBe('\ufffd\ufffd');
+  });
+
+  test('that break off leave the server as it was', async () => {
+    await new Promise<void>((resolve) => {
+      const socket = connect({ port: api.port, host: '127.0.0.1' }, () => {
+        const head = `POST /v1/vhosts HTTP/1.1\r\nHost: x\r\nAuthorization: ${AUTHORIZATION}\r\nContent-Length: 100\r\n\r\n[`;
+        socket.write(head, () => socket.resetAndDestroy());
+      });
+      socket.once('close', () => resolve());
+    });
+    expect((await api.send({ path: '/v1/version' })).body).toBe(VERSION);
+    expect(api.logger.lines.filter(({ level }) => level === 'error')).toEqual([]);
+  });
+
+  test('of any bytes get an envelope', async () => {
+    const tokens = fc.constantFrom('[', ']', '{', '}', '"name"', ':', ',', '1', '"', '\\', 'null', '//', '/*', '\u0000', '\ud7ff');
+    const bodies = fc.oneof(
+      fc.uint8Array({ maxLength: 64 }).map((bytes) => Buffer.from(bytes)),
+      fc.array(tokens, { maxLength: 20 }).map((parts) => Buffer.from(parts.join(''))),
+    );
+    const paths = fc.constantFrom(
+      '/v1/vhosts',
+      '/v1/vhosts/default/apps',
+      '/v1/vhosts/default/apps/app/streams',
+      '/v1/vhosts/default/apps/app:startPush',
+    );
+    await fc.assert(
+      fc.asyncProperty(paths, bodies, async (path, body) => {
+        const answer = await api.send({ method: 'POST', path, body });
+        const json = JSON.parse(answer.body);
+        if (!Array.isArray(json)) expect(json).toEqual({ message: expect.any(String), statusCode: answer.status });
+        expect(answer.status).not.toBe(500);
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
+
+describe('other origins', () => {
+  test('a preflight request is told which headers it may send', async () => {
+    const headers = { Origin: 'http://ui.example', 'Access-Control-Request-Headers': 'authorization,content-type', Authorization: null };
+    const answer = await api.send({ method: 'OPTIONS', path: '/v1/vhosts', headers });
+    expect(answer.headers.get('access-control-allow-headers')).toBe('authorization,content-type');
+  });
+
+  test('only those of the list are allowed', async () => {
+    const own = { urls: ['https://*.example.org'], headers: [] };
+    const guarded = await startApi({ crossDomains: new CrossDomainPolicy({ defaults: anyOrigin, own, methods: ALL_METHODS }) });
+    try {
+      const allowed = await guarded.send({ path: '/v1/version', headers: { Origin: 'https://ui.example.org' } });
+      expect(allowed.headers.get('access-control-allow-origin')).toBe('https://ui.example.org');
+      const refused = await guarded.send({ path: '/v1/version', headers: { Origin: 'https://example.com' } });
+      expect([refused.status, refused.headers.has('access-control-allow-origin'), refused.headers.get('vary')]).toEqual([
+        200,
+        false,
+        'Origin',
+      ]);
+    } finally {
+      await guarded.close();
+    }
+  });
+});
+
+test('only host names of the list reach the API, but the health check', async () => {
+  const guarded = await startApi({ hostNames: ['api.example.org'] });
+  try {
+    expect((await guarded.send({ path: '/v1/version', headers: { Host: 'api.example.org:8081' } })).status).toBe(200);
+    const refused = await guarded.send({ path: '/v1/version', headers: { Host: 'evil.example', Authorization: null } });
+    expect([refused.status, refused.body]).toEqual([
+      403,
+      '{"message":"[HTTP] The host name is not allowed: [evil.example] (403)","statusCode":403}',
+    ]);
+    expect((await guarded.send({ path: '/health', headers: { Host: 'evil.example' } })).status).toBe(200);
+    expect((await guarded.send({ method: 'OPTIONS', path: '/v1/version', headers: { Host: 'evil.example' } })).status).toBe(204);
+  } finally {
+    await guarded.close();
+  }
+});
+
+describe('TLS', () => {
+  let loads = 0;
+  let broken = false;
+  const load = async () => {
+    loads += 1;
+    if (broken) throw new Error('no such file');
+    return TLS_FILES;
+  };
+  let secure: ApiHarness;
+  beforeAll(async () => {
+    secure = await startApi({ port: null, tls: { port: 0, load } });
+  });
+  afterAll(() => secure.close());
+
+  test('is served over HTTP/1.1', async () => {
+    const body = await new Promise<string>((resolve, reject) => {
+      const headers = { Authorization: AUTHORIZATION };
+      const sent = requestHttps({ port: secure.port, path: '/v1/version', ca: TLS_FILES.cert, headers, agent: false }, (answer) =>
+        resolve(text(answer)),
+      );
+      sent.on('error', reject).end();
+    });
+    expect(body).toBe(VERSION);
+  });
+
+  test('is served over HTTP/2, bodies and batches too', async () => {
+    const session = connectHttp2(`https://localhost:${secure.port}`, { ca: TLS_FILES.cert });
+    try {
+      const stream = session.request({ ':method': 'POST', ':path': '/v1/vhosts', authorization: AUTHORIZATION });
+      const head = new Promise<{ ':status'?: number }>((resolve) => stream.once('response', resolve));
+      stream.end('[{"name":"h2","host":{"names":["h2"]}},{}]');
+      expect((await head)[':status']).toBe(207);
+      expect(JSON.parse(await text(stream))).toHaveLength(2);
+    } finally {
+      session.close();
+    }
+  });
+
+  test('its certificate can be loaded again, and stays when that fails', async () => {
+    const session = connectHttp2(`https://localhost:${secure.port}`, { ca: TLS_FILES.cert });
+    const reload = async (): Promise<string> => {
+      const stream = session.request({ ':method': 'POST', ':path': '/v1/managers/api:reloadCertificate', authorization: AUTHORIZATION });
+      stream.end();
+      return text(stream);
+    };
+    try {
+      const before = loads;
+      expect(await reload()).toBe('{"message":"OK","statusCode":200}');
+      expect(loads).toBe(before + 1);
+      broken = true;
+      expect(await reload()).toBe('{"message":"[HTTP] Failed to create a certificate for API Server (500)","statusCode":500}');
+    } finally {
+      broken = false;
+      session.close();
+    }
+  });
+
+  test('is ended with the server', async () => {
+    const other = await startApi({ port: null, tls: { port: 0, load } });
+    const session = connectHttp2(`https://localhost:${other.port}`, { ca: TLS_FILES.cert });
+    session.on('error', () => undefined);
+    await new Promise((resolve) => session.once('connect', resolve));
+    const ended = new Promise((resolve) => session.once('close', resolve));
+    await other.close();
+    await other.close();
+    await ended;
+  });
+});

@@ -1,0 +1,92 @@
+/** Plays the recorded requests in their order and compares what this server answers with what the reference server did. */
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Deviation, DIFFERENCES } from './differences.ts';
+import { type ApiHarness, parseAnswer, type RawAnswer, startApi, TLS_FILES } from './harness.ts';
+import { answerText, type Exchange, recordedExchanges, requestBytes } from './recorded.ts';
+import { shapeDifference } from './shape.ts';
+
+/** Played over TLS, or as two requests at once: `http.test.ts` does that. */
+const ELSEWHERE = new Set([70, 73, 74]);
+/** Headers that depend on the moment or on the connection. */
+const VARYING_HEADERS = new Set(['date', 'content-length']);
+
+const deviations = new Map<number, Deviation>(
+  Object.values(DIFFERENCES).flatMap((exchanges) => Object.entries(exchanges).map(([n, deviation]) => [Number(n), deviation] as const)),
+);
+
+describe('recorded exchanges', () => {
+  let api: ApiHarness;
+  beforeAll(async () => {
+    api = await startApi({ accessToken: 'ome-access-token', tls: { port: 0, load: async () => TLS_FILES } });
+  });
+  afterAll(() => api.close());
+
+  /** What publishers did between the recorded requests. */
+  const meanwhile: Readonly<Record<number, () => unknown>> = {
+    386: () => api.publish('default', 'app', 'stream'),
+    602: () => Promise.all(['w1', 'stream2', 'srtin'].map((name) => api.publish('default', 'app', name))),
+    721: () => api.orchestrator.application('default', 'app')?.stream('w1')?.terminate({ code: 'peer-left', detail: 'stopped' }),
+    722: () =>
+      api.orchestrator.application('default', 'app')?.streams.map((stream) => stream.terminate({ code: 'peer-left', detail: 'stopped' })),
+    730: () => api.publish('dyn', 'live', 's1'),
+    741: () => api.publish('dyn', 'live', 's1'),
+  };
+
+  for (const exchange of recordedExchanges().filter(({ n }) => !ELSEWHERE.has(n))) {
+    test(`${exchange.n} ${exchange.name}`, async () => {
+      await meanwhile[exchange.n]?.();
+      const answer = parseAnswer(await api.raw(requestBytes(exchange)), exchange.request.line.startsWith('HEAD '));
+      const deviation = deviations.get(exchange.n);
+      if (deviation === undefined) expectSame(exchange, answer);
+      else expectDeviation(exchange, answer, deviation);
+    });
+  }
+});
+
+function expectSame(exchange: Exchange, answer: RawAnswer): void {
+  expect(answer.status, answer.body).toBe(exchange.response.status);
+  for (const line of exchange.response.headers ?? []) {
+    const [name = '', value = ''] = line.replaceAll('OvenMediaEngine', 'Millrace').split(/: (.*)/s);
+    if (!VARYING_HEADERS.has(name.toLowerCase())) expect(answer.headers.get(name.toLowerCase()), name).toBe(value);
+  }
+  const recorded = answerText(exchange);
+  if (recorded === '' || answer.body === '') expect(answer.body).toBe(recorded);
+  else expect(shapeDifference(comparable(recorded), comparable(answer.body))).toBeNull();
+}
+
+/** A deviation that is none any more must leave the table. */
+function expectDeviation(exchange: Exchange, answer: RawAnswer, deviation: Deviation): void {
+  expect(answer.status, answer.body).toBe(deviation.status);
+  const json = JSON.parse(answer.body);
+  if (deviation.message !== undefined) expect(json.message).toMatch(deviation.message);
+  const isSame = answer.status === exchange.response.status && shapeDifference(comparable(answerText(exchange)), json) === null;
+  expect(isSame, 'the answer is as recorded').toBe(false);
+}
+
+/**
+ * The JSON of an answer for comparison. Of stream information only the input is compared: outputs depend on
+ * codecs and publishers. Bit rates are text here (difference `bitrate-text`); tracks are taken by their type.
+ */
+function comparable(text: string): unknown {
+  const json = JSON.parse(text);
+  const tracks = json?.response?.input?.tracks;
+  if (!Array.isArray(tracks)) return json;
+  const byType = Object.fromEntries(tracks.map((track) => [track.type, JSON.parse(JSON.stringify(track, bitratesAsText))]));
+  return { ...json, response: { ...json.response, input: { ...json.response.input, tracks: byType }, outputs: [] } };
+}
+
+function bitratesAsText(key: string, value: unknown): unknown {
+  return key.startsWith('bitrate') ? String(value) : value;
+}
+
+test('the documentation names every difference, and only these', () => {
+  const page = readFileSync(new URL('../../docs/reference/api-differences.md', import.meta.url), 'utf8');
+  const documented = [...page.matchAll(/^\| `([a-z0-9-]+)` \|/gm)].map(([, id]) => id);
+  expect(documented).toEqual(Object.keys(DIFFERENCES));
+});
+
+test('every deviation is about a recorded exchange', () => {
+  const recorded = new Set(recordedExchanges().map(({ n }) => n));
+  expect([...deviations.keys()].filter((n) => !recorded.has(n))).toEqual([]);
+});

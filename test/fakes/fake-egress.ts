@@ -1,0 +1,226 @@
+/** An egress pool of one pretended thread: outlets, shared memory, sessions, exchanges and a clock turned by hand. */
+import type { EgressPort, Outlet, Span } from '../../src/publishers/outlet/messages.ts';
+import type { DeliveryExchange, OutletView, ViewContext } from '../../src/publishers/outlet/view.ts';
+
+type OpenRequest = Parameters<EgressPort['openOutlet']>[0];
+
+/** Everything a view answered. */
+export interface FakeResponse {
+  readonly status: number;
+  readonly headers: readonly string[];
+  readonly body: Uint8Array;
+  readonly text: string;
+  /** Set when a file was named instead of bytes. */
+  readonly path: string | null;
+}
+
+/** Time and sessions of the pretended thread. */
+export class FakeViewContext implements ViewContext {
+  #now = 0;
+  #sessions = 0;
+  readonly #timers = new Set<{ at: number; callback: () => void }>();
+
+  createSession(): { token: string } {
+    this.#sessions += 1;
+    return { token: `${this.#sessions}_FakeKey1` };
+  }
+
+  session(exchange: DeliveryExchange): { token: string } | null {
+    const token = exchange.queryValue('session');
+    return token !== undefined && /^\d+_FakeKey1$/.test(token) ? { token } : null;
+  }
+
+  schedule(ms: number, callback: () => void): () => void {
+    const timer = { at: this.#now + ms, callback };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  get sessions(): number {
+    return this.#sessions;
+  }
+
+  get timers(): number {
+    return this.#timers.size;
+  }
+
+  /** Turns the clock and runs what falls due, in order. */
+  advance(ms: number): void {
+    const end = this.#now + ms;
+    while (true) {
+      const due = [...this.#timers].filter((timer) => timer.at <= end).sort((a, b) => a.at - b.at)[0];
+      if (due === undefined) break;
+      this.#timers.delete(due);
+      this.#now = Math.max(this.#now, due.at);
+      due.callback();
+    }
+    this.#now = end;
+  }
+}
+
+/** One request; `response` is null while it is held. */
+export class FakeExchange implements DeliveryExchange {
+  readonly method = 'GET';
+  readonly file: string;
+  readonly query: string;
+  readonly remoteAddress = '192.0.2.1';
+  response: FakeResponse | null = null;
+  #gone = false;
+  #onAbort: (() => void) | null = null;
+  readonly #read: (spans: readonly Span[]) => readonly Uint8Array[];
+
+  constructor(target: string, read: (spans: readonly Span[]) => readonly Uint8Array[]) {
+    const mark = target.indexOf('?');
+    this.file = mark < 0 ? target : target.slice(0, mark);
+    this.query = mark < 0 ? '' : target.slice(mark + 1);
+    this.#read = read;
+  }
+
+  get done(): boolean {
+    return this.#gone || this.response !== null;
+  }
+
+  queryValue(key: string): string | undefined {
+    return new URLSearchParams(this.query).get(key) ?? undefined;
+  }
+
+  header(): undefined {
+    return undefined;
+  }
+
+  onAbort(callback: () => void): void {
+    this.#onAbort = callback;
+  }
+
+  /** The client goes away. */
+  abort(): void {
+    this.#gone = true;
+    this.#onAbort?.();
+  }
+
+  respond(status: number, headers: readonly string[], body: readonly Uint8Array[]): void {
+    this.#answer(status, headers, Buffer.concat(body), null);
+  }
+
+  respondSpans(status: number, headers: readonly string[], spans: readonly Span[]): void {
+    this.#answer(status, headers, Buffer.concat(this.#read(spans)), null);
+  }
+
+  respondFile(status: number, headers: readonly string[], path: string): void {
+    this.#answer(status, headers, new Uint8Array(), path);
+  }
+
+  respondText(status: number, headers: readonly string[], text: string): void {
+    this.#answer(status, headers, Buffer.from(text), null);
+  }
+
+  #answer(status: number, headers: readonly string[], body: Uint8Array, path: string | null): void {
+    if (this.done) throw new Error(`${this.file} was answered twice`);
+    this.response = { status, headers, body, text: Buffer.from(body).toString(), path };
+  }
+}
+
+/** An outlet whose updates reach its view at once, through structured clone as between threads. */
+export class FakeOutlet implements Outlet {
+  readonly id: number;
+  readonly request: OpenRequest;
+  readonly view: OutletView;
+  readonly updates: unknown[] = [];
+  closed = false;
+  readonly #blocks = new Map<number, Uint8Array>();
+  #nextBlock = 1;
+
+  constructor(id: number, request: OpenRequest, view: OutletView) {
+    this.id = id;
+    this.request = request;
+    this.view = view;
+  }
+
+  /** Bytes stored and not released. */
+  get storedBytes(): number {
+    let sum = 0;
+    for (const block of this.#blocks.values()) sum += block.length;
+    return sum;
+  }
+
+  update(payload: unknown): void {
+    if (this.closed) throw new Error('update after close');
+    const copy = structuredClone(payload);
+    this.updates.push(copy);
+    this.view.update(copy);
+  }
+
+  store(chunks: readonly Uint8Array[]): readonly Span[] {
+    const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+    const block = new Uint8Array(new SharedArrayBuffer(length));
+    let offset = 0;
+    for (const chunk of chunks) {
+      block.set(chunk, offset);
+      offset += chunk.length;
+    }
+    const id = this.#nextBlock;
+    this.#nextBlock += 1;
+    this.#blocks.set(id, block);
+    return [{ block: id, offset: 0, length }];
+  }
+
+  read = (spans: readonly Span[]): readonly Uint8Array[] =>
+    spans.map((span) => {
+      const block = this.#blocks.get(span.block);
+      if (block === undefined) throw new Error(`block ${span.block} was released`);
+      return block.subarray(span.offset, span.offset + span.length);
+    });
+
+  release(spans: readonly Span[]): void {
+    for (const span of spans) if (!this.#blocks.delete(span.block)) throw new Error(`block ${span.block} was released twice`);
+  }
+
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.#blocks.clear();
+    this.view.close();
+  }
+}
+
+/** The port packagers open outlets at; `createView` is what an egress thread would do for the outlet's kind. */
+export class FakeEgress implements EgressPort {
+  readonly context = new FakeViewContext();
+  readonly outlets: FakeOutlet[] = [];
+  readonly #createView: (settings: unknown, context: ViewContext) => OutletView;
+
+  constructor(createView: (settings: unknown, context: ViewContext) => OutletView) {
+    this.#createView = createView;
+  }
+
+  openOutlet(request: OpenRequest): FakeOutlet {
+    const view = this.#createView(structuredClone(request.settings), this.context);
+    const outlet = new FakeOutlet(this.outlets.length + 1, request, view);
+    this.outlets.push(outlet);
+    return outlet;
+  }
+
+  /** The outlet opened last. */
+  get outlet(): FakeOutlet {
+    const outlet = this.outlets.at(-1);
+    if (outlet === undefined) throw new Error('no outlet was opened');
+    return outlet;
+  }
+
+  /** Sends a request for `target` (`file?query`) to the last outlet; null when the view does not know the file. */
+  request(target: string): FakeExchange | null {
+    const exchange = new FakeExchange(target, this.outlet.read);
+    return this.outlet.view.handle(exchange) ? exchange : null;
+  }
+
+  /** As `request`, for answers that must be there at once. */
+  get(target: string): FakeResponse {
+    const response = this.request(target)?.response ?? null;
+    if (response === null) throw new Error(`${target} was not answered`);
+    return response;
+  }
+}

@@ -1,0 +1,43 @@
+/** A stream as publishers see it, with figures that stand still. */
+import type { Playlist } from '../../src/core/playlist.ts';
+import type { PublishableStream, TrackFigures } from '../../src/core/publishing.ts';
+import type { Track } from '../../src/media/track.ts';
+
+const FIGURES: TrackFigures = {
+  bitrateAvg: 0,
+  bitrateLatest: 0,
+  framerateAvg: 0,
+  framerateLatest: 0,
+  keyFrameIntervalAvg: 0,
+  keyFrameIntervalLatest: 0,
+  deltaFramesSinceLastKeyFrame: 0,
+  hasBframes: false,
+};
+
+export class FakeStream implements PublishableStream {
+  readonly id = 1;
+  readonly vhost = 'default';
+  readonly app: string = 'app';
+  readonly name: string = 'stream';
+  tracks: readonly Track[] = [];
+  playlists: readonly Playlist[] = [];
+  startedAt = Date.UTC(2026, 0, 2, 3, 4, 5);
+  bytes = 0;
+  viewers = 0;
+  readonly figuresById = new Map<number, Partial<TrackFigures>>();
+  readonly meter = {
+    countBytes: (bytes: number): void => {
+      this.bytes += bytes;
+    },
+    connect: (_kind: string, count = 1): void => {
+      this.viewers += count;
+    },
+    disconnect: (_kind: string, count = 1): void => {
+      this.viewers -= count;
+    },
+  };
+
+  figures(trackId: number): TrackFigures {
+    return { ...FIGURES, ...this.figuresById.get(trackId) };
+  }
+}

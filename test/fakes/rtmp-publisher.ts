@@ -1,0 +1,134 @@
+/** An RTMP publisher for tests: says exactly what it is told to, and keeps what it hears. */
+import net from 'node:net';
+import { type AmfObject, AmfObject as AmfObjectClass, type AmfValue } from '../../src/protocols/rtmp/amf.ts';
+import { serializeAmf0 } from '../../src/protocols/rtmp/amf0.ts';
+import { ChunkReader } from '../../src/protocols/rtmp/chunk-reader.ts';
+import { ChunkWriter } from '../../src/protocols/rtmp/chunk-writer.ts';
+import { parseCommand, type RtmpCommand } from '../../src/protocols/rtmp/command.ts';
+import { controlMessage } from '../../src/protocols/rtmp/control.ts';
+import { ClientHandshake } from '../../src/protocols/rtmp/handshake.ts';
+import { MessageType, type RtmpMessage } from '../../src/protocols/rtmp/message.ts';
+
+export class RtmpPublisher {
+  readonly socket: net.Socket;
+  /** Everything the server said, in order. */
+  readonly messages: RtmpMessage[] = [];
+  /** The connection is over. */
+  readonly closed: Promise<void>;
+  readonly #handshake = new ClientHandshake({ variant: 'simple' });
+  readonly #writer = new ChunkWriter();
+  readonly #reader = new ChunkReader({ onMessage: (message) => this.messages.push(message) });
+  readonly #waiters = new Set<() => void>();
+
+  private constructor(port: number) {
+    this.socket = net.connect({ port, host: '127.0.0.1' });
+    this.closed = new Promise((resolve) => {
+      this.socket.once('close', () => resolve());
+    });
+    this.socket.on('error', () => undefined);
+    this.socket.on('data', (data: Buffer) => this.#onData(data));
+    this.socket.write(this.#handshake.hello);
+  }
+
+  /** Connects and shakes hands. */
+  static async open(port: number): Promise<RtmpPublisher> {
+    const publisher = new RtmpPublisher(port);
+    await publisher.until(() => publisher.#handshake.done);
+    return publisher;
+  }
+
+  /** Connects and publishes `key`; resolves when the server has answered. */
+  static async publish(port: number, options: { tcUrl?: string; key?: string } = {}): Promise<RtmpPublisher> {
+    const publisher = await RtmpPublisher.open(port);
+    publisher.connect({ tcUrl: options.tcUrl ?? `rtmp://media.example:${port}/app` });
+    publisher.call('createStream', 2, null);
+    publisher.call('publish', 3, null, options.key ?? 'stream', 'live');
+    await publisher.command('onStatus');
+    return publisher;
+  }
+
+  connect(fields: Readonly<Record<string, AmfValue>>): void {
+    this.call('connect', 1, AmfObjectClass.of({ app: 'app', type: 'nonprivate', ...fields }));
+  }
+
+  call(name: string, transactionId: number, ...args: readonly AmfValue[]): void {
+    this.send({
+      chunkStreamId: 3,
+      typeId: MessageType.COMMAND_AMF0,
+      streamId: 0,
+      timestamp: 0,
+      payload: serializeAmf0([name, transactionId, ...args]),
+    });
+  }
+
+  metadata(fields: Readonly<Record<string, AmfValue>>): void {
+    const payload = serializeAmf0(['@setDataFrame', 'onMetaData', new AmfObjectClass(Object.entries(fields), 'ecma-array')]);
+    this.send({ chunkStreamId: 4, typeId: MessageType.DATA_AMF0, streamId: 1, timestamp: 0, payload });
+  }
+
+  /** `tag` as hex. */
+  video(timestamp: number, tag: string): void {
+    this.send({ chunkStreamId: 6, typeId: MessageType.VIDEO, streamId: 1, timestamp, payload: Buffer.from(tag, 'hex') });
+  }
+
+  /** `tag` as hex. */
+  audio(timestamp: number, tag: string): void {
+    this.send({ chunkStreamId: 5, typeId: MessageType.AUDIO, streamId: 1, timestamp, payload: Buffer.from(tag, 'hex') });
+  }
+
+  setChunkSize(size: number): void {
+    this.send(controlMessage(MessageType.SET_CHUNK_SIZE, size));
+    this.#writer.setChunkSize(size);
+  }
+
+  send(message: RtmpMessage): void {
+    this.socket.write(this.#writer.write(message));
+  }
+
+  /** The first command of this name, once it came. */
+  async command(name: string): Promise<RtmpCommand> {
+    let found: RtmpCommand | undefined;
+    await this.until(() => {
+      found = this.commands().find((command) => command.name === name);
+      return found !== undefined;
+    });
+    return found!;
+  }
+
+  commands(): RtmpCommand[] {
+    return this.messages.filter((message) => message.typeId === MessageType.COMMAND_AMF0).map((message) => parseCommand(message));
+  }
+
+  /** Resolves when `predicate` holds after something was received; the test's own timeout is the deadline. */
+  until(predicate: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const check = () => {
+        if (!predicate()) return;
+        this.#waiters.delete(check);
+        resolve();
+      };
+      this.#waiters.add(check);
+      check();
+    });
+  }
+
+  close(): void {
+    this.socket.destroy();
+  }
+
+  #onData(data: Buffer): void {
+    let rest = data;
+    if (!this.#handshake.done) {
+      const { consumed, reply } = this.#handshake.push(data);
+      if (reply !== null) this.socket.write(reply);
+      rest = data.subarray(consumed);
+    }
+    this.#reader.push(rest);
+    for (const waiter of [...this.#waiters]) waiter();
+  }
+}
+
+/** The information object of a status command. */
+export function informationOf(command: RtmpCommand): Record<string, AmfValue> {
+  return Object.fromEntries((command.args[1] as AmfObject).fields);
+}
