@@ -27,6 +27,8 @@ export interface ApiServerOptions {
   /** Host names that may be used to reach the API; `*` for any. */
   readonly hostNames: readonly string[];
   readonly crossDomains: CrossDomainPolicy;
+  /** Addresses of peers are not shown. */
+  readonly privacyProtection?: boolean;
   readonly logger: Logger;
   /** Addresses to listen on. */
   readonly addresses: readonly string[];
@@ -36,8 +38,16 @@ export interface ApiServerOptions {
   readonly tls: { readonly port: number; readonly load: () => Promise<Certificate> } | null;
 }
 
-/** Limits in ms; a request without `Host` is served, as HTTP/1.0 clients send it. */
-const HTTP1_OPTIONS = { requireHostHeader: false, headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 60_000 };
+const IDLE_TIMEOUT_MS = 60_000;
+/** A request without `Host` is served, as HTTP/1.0 clients send it. */
+const HTTP1_OPTIONS = {
+  requireHostHeader: false,
+  maxHeaderSize: 65_536,
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  keepAliveTimeout: IDLE_TIMEOUT_MS,
+};
+const HTTP2_SETTINGS = { maxConcurrentStreams: 100 };
 /** The one path that fastify sees: routes match raw paths, which its router would decode. */
 const ONLY_PATH = '/';
 
@@ -53,13 +63,13 @@ export class ApiServer {
   /** @throws TypeError when the access token is empty */
   constructor(options: ApiServerOptions) {
     this.#options = options;
-    const { control, crossDomains, logger, version, tls } = options;
+    const { control, crossDomains, logger, version, tls, privacyProtection = false } = options;
     const reloadCertificate = tls === null ? null : () => this.#reloadCertificate(tls.load);
     this.#dispatcher = new Dispatcher({
       control,
       crossDomains,
       logger,
-      server: { version, gitVersion: `v${version}`, reloadCertificate },
+      server: { version, gitVersion: `v${version}`, privacyProtection, reloadCertificate },
       auth: new TokenAuth(options.accessToken),
       hosts: new HostRule(options.hostNames),
     });
@@ -126,7 +136,8 @@ export class ApiServer {
 
   #secureServer(certificate: Certificate): FastifyServerFactory {
     return (handler) => {
-      const secure = createSecureServer({ ...certificate, ...HTTP1_OPTIONS, allowHTTP1: true });
+      const secure = createSecureServer({ ...certificate, ...HTTP1_OPTIONS, allowHTTP1: true, settings: HTTP2_SETTINGS });
+      secure.setTimeout(IDLE_TIMEOUT_MS);
       // The compatibility layer of http2 gives requests and responses the shape that http has.
       const server = secure as unknown as Server;
       server.on('request', handler);

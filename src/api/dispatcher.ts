@@ -45,8 +45,8 @@ export class Dispatcher {
   /** Answers `request`; `target` is the request target as it came over the wire. Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse, target: string): void {
     const answer = this.#guarded(request, target, () => this.#answer(request, target));
-    if (answer instanceof Promise) void answer.then((late) => this.#send(request, response, late));
-    else this.#send(request, response, answer);
+    if (answer instanceof Promise) void answer.then((late) => this.#send(request, response, target, late));
+    else this.#send(request, response, target, answer);
   }
 
   /** The answer to a request that never has a route (CONNECT). */
@@ -125,22 +125,20 @@ export class Dispatcher {
     return headers;
   }
 
-  #send(request: IncomingMessage, response: ServerResponse, answer: Settled): void {
+  #send(request: IncomingMessage, response: ServerResponse, target: string, answer: Settled): void {
     if (answer === null) return;
     const headers = this.headers(request.headers, answer);
     // HTTP/2 has no reason phrases.
     if (request.httpVersionMajor >= 2) response.writeHead(answer.status, headers);
     else response.writeHead(answer.status, reasonPhrase(answer.status), headers);
     response.end(request.method === 'HEAD' ? undefined : answer.body);
-    this.#log(request, answer.status);
+    this.#log(request, target, answer.status);
   }
 
-  /** Changes are told at `info`, everything else is for debugging. */
-  #log(request: IncomingMessage, status: number): void {
-    const { method } = request;
-    const isRead = method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
-    if (isRead) return;
-    this.#options.logger.info({ method, status, peer: request.socket.remoteAddress }, 'API request answered');
+  /** Tells what might have changed something; reads come too often. */
+  #log({ method, socket }: IncomingMessage, target: string, status: number): void {
+    if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;
+    this.#options.logger.info({ method, target, status, peer: socket.remoteAddress }, 'API request answered');
   }
 }
 

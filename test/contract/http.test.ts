@@ -102,6 +102,38 @@ describe('health', () => {
 });
 
 describe('methods', () => {
+  test('any path gets an envelope', async () => {
+    const part = fc.constantFrom(
+      'v1',
+      'v2',
+      'vhosts',
+      'default',
+      'apps',
+      'app',
+      'streams',
+      'stats',
+      'current',
+      '',
+      ':',
+      '%',
+      '%ff',
+      '%ED%98%B8',
+      '..',
+      '?',
+      '#',
+      'a:b',
+    );
+    const path = fc.array(part, { maxLength: 10 }).map((parts) => `/${parts.join('/')}`);
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom('GET', 'POST', 'PATCH', 'DELETE'), path, async (method, target) => {
+        const answer = await api.send({ method, path: target });
+        expect(JSON.parse(answer.body).statusCode).toBe(answer.status);
+        expect(answer.status).not.toBe(500);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
   test.each(['PUT', 'TRACE', 'PROPFIND', 'CONNECT'])('%s is no method of any path', async (method) => {
     const { status, body } = await api.send({ method, path: '/v1/vhosts' });
     expect([status, body]).toEqual([404, NO_CONTROLLER]);
@@ -124,7 +156,7 @@ describe('methods', () => {
 
   test.each([
     ['GET /v1/version HTTP/1.1\r\nContent-Length: x\r\n\r\n', 400],
-    [`GET /v1/version HTTP/1.1\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
+    [`GET /v1/version HTTP/1.1\r\nA: ${'a'.repeat(70_000)}\r\n\r\n`, 431],
     ['GET /v1/vhosts/\u00ed HTTP/1.1\r\n\r\n', 400],
   ])('a broken head gets an envelope', async (bytes, status) => {
     const answer = parseAnswer(await api.raw(bytes), false);
