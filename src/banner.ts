@@ -10,14 +10,23 @@ export function bannerOf(config: ServerConfig, facts: { version: string; accessT
   const host = config.ip.some((ip) => ip === '*' || ip === '::') ? 'localhost' : (config.ip[0] ?? 'localhost');
   const { rtmp } = config.bind.providers;
   const { llhls, hls } = config.bind.publishers;
-  if (rtmp !== undefined) lines.push(row('Publish', url('rtmp', host, rtmp.port, 1935, `/${app}/<stream>`), 'RTMP: server .../app, stream key <stream>'));
+  if (rtmp !== undefined)
+    lines.push(row('Publish', url('rtmp', host, rtmp.port, 1935, `/${app}/<stream>`), 'RTMP: server .../app, stream key <stream>'));
   if (llhls?.port !== undefined) lines.push(row('Watch', url('http', host, llhls.port, 80, `/${app}/<stream>/llhls.m3u8`), 'LL-HLS'));
   if (hls?.port !== undefined) lines.push(row('', url('http', host, hls.port, 80, `/${app}/<stream>/ts:playlist.m3u8`), 'HLS'));
   const { api } = config.bind.managers;
   if (api?.port !== undefined) {
     const address = api.ip[0] ?? host;
-    lines.push(row('API', url('http', address === '*' || address === '::' ? 'localhost' : address, api.port, 80, '/v1'), 'Authorization: Basic <base64 of the token>'));
-    lines.push(facts.tokenFile === null ? row('', 'token: as configured', '') : row('', `token: ${facts.accessToken}`, `kept in ${facts.tokenFile}`));
+    lines.push(
+      row(
+        'API',
+        url('http', address === '*' || address === '::' ? 'localhost' : address, api.port, 80, '/v1'),
+        'Authorization: Basic <base64 of the token>',
+      ),
+    );
+    lines.push(
+      facts.tokenFile === null ? row('', 'token: as configured', '') : row('', `token: ${facts.accessToken}`, `kept in ${facts.tokenFile}`),
+    );
   } else {
     lines.push(row('API', 'off', 'Bind/Managers/API names no port'));
   }

@@ -49,7 +49,10 @@ export class CertificateStore {
         try {
           await this.#load(vhost);
         } catch (error) {
-          this.#logger.error({ vhost: vhost.name, err: error }, `certificate of virtual host '${vhost.name}' cannot be used: ${String(error)}`);
+          this.#logger.error(
+            { vhost: vhost.name, err: error },
+            `certificate of virtual host '${vhost.name}' cannot be used: ${String(error)}`,
+          );
         }
       }
       this.#onChange(this.loaded);
@@ -83,7 +86,8 @@ export class CertificateStore {
     const key = await readFile(tls.keyPath, 'utf8');
     createSecureContext({ cert, key });
     const { validTo } = new X509Certificate(cert);
-    if (Date.parse(validTo) < Date.now()) this.#logger.warn({ vhost: vhost.name, validTo }, `certificate of virtual host '${vhost.name}' has expired`);
+    if (Date.parse(validTo) < Date.now())
+      this.#logger.warn({ vhost: vhost.name, validTo }, `certificate of virtual host '${vhost.name}' has expired`);
     this.#loaded.set(vhost.name, { hostNames: vhost.hostNames, cert, key });
   }
 }

@@ -10,7 +10,9 @@ export function check(line: CommandLine): number {
     const { warnings, virtualHosts } = loadServerConfig(file);
     for (const warning of warnings) process.stdout.write(`warning: ${formatConfigProblem(warning)}\n`);
     const applications = virtualHosts.reduce((sum, vhost) => sum + vhost.applications.length, 0);
-    process.stdout.write(`${file}: good, ${virtualHosts.length} virtual host(s), ${applications} application(s), ${warnings.length} warning(s)\n`);
+    process.stdout.write(
+      `${file}: good, ${virtualHosts.length} virtual host(s), ${applications} application(s), ${warnings.length} warning(s)\n`,
+    );
     return ExitCode.CLEAN;
   } catch (error) {
     if (!(error instanceof ConfigErrors)) throw error;

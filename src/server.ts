@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { ALL_METHODS, CrossDomainPolicy, type CrossDomainRules } from './access/cross-domains.ts';
 import { ApiServer } from './api/api-server.ts';
 import { ControlPlane } from './api/control.ts';
+import { bannerOf } from './banner.ts';
+import { CertificateStore } from './certificate-store.ts';
 import {
   type ApplicationConfig,
   ConfigErrors,
@@ -22,10 +24,7 @@ import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
 import { packageVersion } from './package-version.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
-import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
-import { bannerOf } from './banner.ts';
-import { CertificateStore } from './certificate-store.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
 import { StateStore } from './state/state-store.ts';
@@ -101,7 +100,10 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const configFile = findConfigFile(options.configFile);
   const loaded = loadConfig(configFile, logger);
   const { config } = loaded;
-  logger.info({ config: configFile, state: stateFolder, version: packageVersion() }, `millrace ${packageVersion()} starts with ${configFile}`);
+  logger.info(
+    { config: configFile, state: stateFolder, version: packageVersion() },
+    `millrace ${packageVersion()} starts with ${configFile}`,
+  );
   await mkdir(stateFolder, { recursive: true });
   const store = new StateStore(join(stateFolder, 'vhosts'), logger);
   const token = config.managers.api.accessToken;
@@ -116,16 +118,12 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   });
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
   const llhls = new LlhlsPublisher(pool);
-  const hls = new HlsPublisher(pool);
   const orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
     queues: new QueueRegistry(systemClock),
     store,
-    publishers: new Map([
-      [llhls.kind, llhls],
-      [hls.kind, hls],
-    ]),
+    publishers: new Map([[llhls.kind, llhls]]),
     onHostsChanged: (virtualHosts) => {
       pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
       certificates.follow(virtualHosts);
@@ -133,15 +131,17 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   });
   running.push({ stop: () => store.settle() }, pool);
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
-  await pool.start();
+  // Threads take a while to start; nothing before the listeners needs them.
+  const poolStarted = pool.start();
   running.push({ stop: () => orchestrator.close({ code: 'shutdown', detail: 'the server stops' }) });
   for (const { typed, echo, applications } of loaded.virtualHosts) {
     orchestrator.restore({ name: typed.name, config: typed, echo }, applications.map(definitionOf), { readOnly: true });
   }
   await restoreState(store, orchestrator, logger);
-  await certificates.settled();
-  await startListeners(config, { logger, orchestrator, pool, certificates }, running);
   await startApi(config, { logger, orchestrator, certificates, accessToken: access.token }, running);
+  await certificates.settled();
+  await poolStarted;
+  await startListeners(config, { logger, orchestrator, pool, certificates }, running);
   return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
 }
 
@@ -214,7 +214,8 @@ async function startApi(config: ServerConfig, parts: Parts & { readonly accessTo
   }
   const { host, api: manager } = config.managers;
   const { tls } = host;
-  if (api.tlsPort !== undefined && tls === undefined) throw new ConfigProblem('Bind/Managers/API/TLSPort needs a certificate in Managers/Host/TLS');
+  if (api.tlsPort !== undefined && tls === undefined)
+    throw new ConfigProblem('Bind/Managers/API/TLSPort needs a certificate in Managers/Host/TLS');
   const control = new ControlPlane({
     orchestrator: parts.orchestrator,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
@@ -224,7 +225,11 @@ async function startApi(config: ServerConfig, parts: Parts & { readonly accessTo
     version: packageVersion(),
     accessToken: parts.accessToken,
     hostNames: host.names,
-    crossDomains: new CrossDomainPolicy({ defaults: config.defaults.crossDomains ?? NO_RULES, own: manager.crossDomains ?? null, methods: ALL_METHODS }),
+    crossDomains: new CrossDomainPolicy({
+      defaults: config.defaults.crossDomains ?? NO_RULES,
+      own: manager.crossDomains ?? null,
+      methods: ALL_METHODS,
+    }),
     logger: parts.logger.child({ part: 'api' }),
     addresses: (api.ip.length > 0 ? api.ip : config.ip).map(bindAddress),
     port: api.port ?? null,

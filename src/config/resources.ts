@@ -79,7 +79,6 @@ function defaultAudio(codec: string) {
 
 function defaultOutputProfiles() {
   const encodes = { videos: [{ name: 'bypass_video', bypass: true }], audios: [defaultAudio('opus'), defaultAudio('aac')] };
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: a macro of the configuration
   return { outputProfile: [{ name: 'default', outputStreamName: '${OriginStreamName}', encodes }] };
 }
 

@@ -231,8 +231,8 @@ describe('defaults', () => {
     expect(providers.webrtc?.iceCandidates?.iceCandidate).toEqual(['*:10000/udp']);
     expect([publishers.ovt?.port, publishers.srt?.port]).toEqual([9000, 9998]);
     expect(publishers.llhls).toMatchObject({ port: 80, tlsPort: 443 });
-    expect(publishers.hls).toEqual({ tlsPort: 3334, workerCount: 1, threadPerSocket: false });
-    expect(publishers.thumbnail).toEqual({ port: 3333, workerCount: 1, threadPerSocket: false });
+    expect(publishers.hls).toEqual({ tlsPort: 3334, threadPerSocket: false });
+    expect(publishers.thumbnail).toEqual({ port: 3333, threadPerSocket: false });
   });
 });
 

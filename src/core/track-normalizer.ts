@@ -45,7 +45,7 @@ function commonOf(source: SourceTrack, word: string, timebase: Timebase) {
     publicName: source.publicName ?? `${word}_${source.id}`,
     variantName: '',
     timebase,
-    bitrateConf: source.bitrateConf,
+    bitrateConf: Math.round(source.bitrateConf),
     language: source.language ?? '',
     characteristics: source.characteristics ?? '',
     bypass: false,

@@ -1,4 +1,5 @@
 /** One request to a stream, as its views see it. */
+import { readFile } from 'node:fs/promises';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import { acceptsGzip } from '../protocols/http/accept-encoding.ts';
 import type { AbortListener, AnswerSink, IncomingRequest, SentListener } from '../protocols/http/answer-sink.ts';
@@ -121,6 +122,14 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     }
   }
 
+  respondFile(status: number, headers: readonly string[], path: string): void {
+    if (this.#done) return;
+    readFile(path).then(
+      (bytes) => this.#respondBytes(status, headers, bytes),
+      () => this.respondEmpty(404, ''),
+    );
+  }
+
   /** Answers without a body; `lines` are complete and end with CRLF each. */
   respondEmpty(status: number, lines: string): void {
     if (this.#done) return;
@@ -155,6 +164,19 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     const spans = this.#spans;
     this.#spans = null;
     if (spans !== null) this.#services.blocks.release(spans);
+  }
+
+  #respondBytes(status: number, headers: readonly string[], bytes: Uint8Array): void {
+    if (this.#done) return;
+    const range = status === 200 && this.method === 'GET' ? this.#range(bytes.length) : null;
+    if (range === 'unsatisfiable') {
+      this.#answer(416, `${this.#block(headers)}Content-Range: bytes */${bytes.length}\r\n`, '', 0);
+    } else if (range === null) {
+      this.#answer(status, this.#block(headers), [bytes], bytes.length);
+    } else {
+      const line = `Content-Range: bytes ${range.offset}-${range.offset + range.length - 1}/${bytes.length}\r\n`;
+      this.#answer(206, `${this.#block(headers)}${line}`, [bytes.subarray(range.offset, range.offset + range.length)], range.length);
+    }
   }
 
   #answer(status: number, block: string, body: string | readonly Uint8Array[], length: number): void {

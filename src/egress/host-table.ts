@@ -1,5 +1,5 @@
 /** Which virtual host a request is for, by its `Host` header. */
-import { HostTable as NameTable, type NamedHosts } from '../core/host-table.ts';
+import { type NamedHosts, HostTable as NameTable } from '../core/host-table.ts';
 import { hostName } from '../protocols/http/request-target.ts';
 
 /** Host headers remembered; peers choose them, so the memory is emptied when it is full. */

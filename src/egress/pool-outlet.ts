@@ -40,6 +40,10 @@ export class PoolOutlet implements Outlet {
     return this.#writer.store(chunks);
   }
 
+  read(spans: readonly Span[]): readonly Uint8Array[] {
+    return this.#writer.read(spans);
+  }
+
   release(spans: readonly Span[]): void {
     this.#writer.release(spans);
   }

@@ -89,13 +89,14 @@ export class RequestRouter implements RequestHandler {
 
   #find(request: IncomingRequest): Place {
     const target = splitTarget(request.target);
-    const path = decodePath(target.path);
+    const { path } = target;
     const vhost = this.#options.hosts.find(target.authority ?? request.header('host') ?? '');
+    // Cut first, decoded then: an escaped slash never separates.
     const streamStart = path.indexOf('/', 1) + 1;
     const streamEnd = streamStart === 0 ? -1 : path.indexOf('/', streamStart);
-    const key = streamEnd < 0 ? path.slice(1) : path.slice(1, streamEnd);
+    const key = decodePath(streamEnd < 0 ? path.slice(1) : path.slice(1, streamEnd));
     const fileEnd = streamEnd < 0 ? -1 : path.indexOf('/', streamEnd + 1);
-    const file = streamEnd < 0 ? '' : path.slice(streamEnd + 1, fileEnd < 0 ? undefined : fileEnd);
+    const file = streamEnd < 0 ? '' : decodePath(path.slice(streamEnd + 1, fileEnd < 0 ? undefined : fileEnd));
     return { outlets: vhost === null ? undefined : this.#options.outlets.find(vhost, key), file, query: target.query };
   }
 }

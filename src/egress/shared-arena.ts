@@ -89,6 +89,15 @@ export class SharedArena {
     return block;
   }
 
+  /** Views of stored bytes; valid until they are released. */
+  read(spans: readonly Span[]): Uint8Array[] {
+    return spans.map((span) => {
+      const block = this.#blocks.get(span.block);
+      if (block === undefined) throw new Error(`block ${span.block} is gone`);
+      return block.bytes.subarray(span.offset, span.offset + span.length);
+    });
+  }
+
   release(spans: readonly Span[]): void {
     for (const span of spans) {
       const block = this.#blocks.get(span.block);
@@ -126,6 +135,11 @@ export class ArenaWriter {
   constructor(arena: SharedArena, size: number) {
     this.#arena = arena;
     this.#blockSize = size;
+  }
+
+  /** Views of stored bytes, in order. */
+  read(spans: readonly Span[]): readonly Uint8Array[] {
+    return this.#arena.read(spans);
   }
 
   /** Copies `chunks` back to back; one span unless a block ends in between. */

@@ -1,4 +1,8 @@
 /** Which view serves which kind of outlet. */
+import { LlhlsView } from '../publishers/llhls/llhls-view.ts';
+import type { LlhlsViewSettings } from '../publishers/llhls/settings.ts';
 import type { ViewFactories } from './outlet-registry.ts';
 
-export const VIEWS: ViewFactories = {};
+export const VIEWS: ViewFactories = {
+  llhls: (settings, context) => new LlhlsView(settings as LlhlsViewSettings, context),
+};

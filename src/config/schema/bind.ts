@@ -110,7 +110,10 @@ export const BindSchema = object('Listeners', {
           {
             port: plainPort('Port', 'tcp', 1935),
             tlsPort: optional(
-              port('Port for RTMPS; takes the certificates of the virtual hosts. An extension of Millrace', { protocols: ['tcp'], xml: 'TLSPort' }),
+              port('Port for RTMPS; takes the certificates of the virtual hosts. An extension of Millrace', {
+                protocols: ['tcp'],
+                xml: 'TLSPort',
+              }),
             ),
             workerCount,
             threadPerSocket,

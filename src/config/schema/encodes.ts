@@ -51,10 +51,10 @@ interface CodedEncode {
 function codedRules(value: CodedEncode, codecs: readonly string[], fail: Fail): void {
   if (value.codec !== undefined) value.codec = baseCodec(value.codec);
   if (value.bypass) return;
-  if (value.codec === undefined) return fail('Codec must be specified when bypass is false', 'codec');
-  if (value.bitrate === undefined) return fail('Bitrate must be specified when bypass is false', 'bitrate');
-  if (value.bitrate <= 0) return fail('Bitrate must be greater than 0', 'bitrate');
-  knownCodec(value.codec, codecs, fail);
+  if (value.codec === undefined) fail('Codec must be specified when bypass is false', 'codec');
+  else if (value.bitrate === undefined) fail('Bitrate must be specified when bypass is false', 'bitrate');
+  else if (value.bitrate <= 0) fail('Bitrate must be greater than 0', 'bitrate');
+  else knownCodec(value.codec, codecs, fail);
 }
 
 function knownCodec(codec: string, codecs: readonly string[], fail: Fail): void {

@@ -14,12 +14,17 @@ interface ProfileFinish {
 function playlistRules(profile: ProfileFinish, fail: Fail): void {
   const files = new Set<string>();
   for (const playlist of profile.playlists) {
-    if (files.has(playlist.fileName)) return fail(`Duplicate playlist file name: ${playlist.fileName}`, 'playlists');
+    if (files.has(playlist.fileName)) {
+      fail(`Duplicate playlist file name: ${playlist.fileName}`, 'playlists');
+      return;
+    }
     files.add(playlist.fileName);
     for (const rendition of playlist.renditions) {
       const missing =
         missingEncode('video', rendition.video, profile.encodes.videos) ?? missingEncode('audio', rendition.audio, profile.encodes.audios);
-      if (missing !== undefined) return fail(`Playlist Error: rendition ${rendition.name} refers to ${missing}`, 'playlists');
+      if (missing === undefined) continue;
+      fail(`Playlist Error: rendition ${rendition.name} refers to ${missing}`, 'playlists');
+      return;
     }
   }
 }

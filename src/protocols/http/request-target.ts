@@ -13,7 +13,7 @@ export interface RequestTarget {
 /** Splits `target`. Throws `HttpFault` for one that is neither origin-form nor absolute-form. */
 export function splitTarget(target: string): RequestTarget {
   if (target.charCodeAt(0) === 0x2f) return splitPath(target, undefined);
-  const absolute = /^https?:\/\/([^/?#@]+)(.*)$/i.exec(target);
+  const absolute = /^https?:\/\/([^/?#@]+)([/?#].*)?$/i.exec(target);
   if (absolute === null) throw new HttpFault(400, 'HTTP_TARGET', 'the request target is neither a path nor an http URL');
   const rest = absolute[2] ?? '';
   return splitPath(rest.startsWith('/') ? rest : `/${rest}`, absolute[1]);

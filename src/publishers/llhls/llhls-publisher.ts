@@ -30,7 +30,7 @@ export class LlhlsPublisher implements Publisher<LlhlsSettings> {
     return {
       name: DEFAULT_NAME,
       fileName: DEFAULT_FILE_NAME,
-      options: { webrtcAutoAbr: true, hlsChunklistPathDepth: ABSOLUTE_PATHS, enableTsPackaging: false, enableSubtitles: true },
+      options: { webrtcAutoAbr: false, hlsChunklistPathDepth: ABSOLUTE_PATHS, enableTsPackaging: false, enableSubtitles: true },
       renditions: [
         {
           name: DEFAULT_RENDITION,

@@ -1,0 +1,306 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { createServer } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import { RawClient } from '../../test/fakes/raw-client.ts';
+import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
+import type { EgressLimits } from './thread-protocol.ts';
+
+describe.each([
+  ['in the main thread', 0],
+  ['in two workers', 2],
+])('egress %s', (_name, threads) => {
+  let started: ShelfPool | null = null;
+  let port = 0;
+
+  async function start(limits: Partial<EgressLimits> = {}): Promise<ShelfPool> {
+    started = await startShelfPool(threads, limits);
+    ({ port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false }));
+    return started;
+  }
+
+  const get = (path: string, init: RequestInit = {}): Promise<Response> => fetch(`http://127.0.0.1:${port}${path}`, init);
+
+  afterEach(async () => {
+    await started?.pool.stop();
+    await started?.pool.stop();
+    started = null;
+  });
+
+  test('serves text and shared bytes, with the headers of the reference server', async () => {
+    const { pool } = await start();
+    pool.setDefaultCrossDomains({ urls: ['*'], headers: [] });
+    const shelf = new Shelf(pool, 'stream');
+    const media = randomBytes(300_000);
+    shelf.putText('list.m3u8', '#EXTM3U\n');
+    shelf.putBytes('seg.m4s', media);
+    const list = await get('/app/stream/list.m3u8', { headers: { 'accept-encoding': 'identity' } });
+    expect(await list.text()).toBe('#EXTM3U\n');
+    const { date, connection, 'keep-alive': _keepAlive, ...headers } = Object.fromEntries(list.headers);
+    expect(headers).toEqual({
+      server: 'Millrace',
+      vary: 'Origin',
+      'access-control-allow-origin': '*',
+      'access-control-allow-credentials': 'true',
+      'access-control-allow-methods': 'OPTIONS, GET, HEAD',
+      'cache-control': 'no-cache, no-store',
+      'content-encoding': 'identity',
+      'content-length': '8',
+      'content-type': 'application/vnd.apple.mpegurl',
+    });
+    expect(date).toMatch(/GMT$/);
+    const segment = await get('/app/stream/seg.m4s');
+    expect(Buffer.from(await segment.arrayBuffer()).equals(media)).toBe(true);
+    await expect.poll(() => shelf.bytes).toBeGreaterThan(300_000);
+  });
+
+  test('gzip when the client takes it; text outside ASCII keeps its bytes', async () => {
+    const { pool } = await start();
+    const shelf = new Shelf(pool, 'stream');
+    shelf.putText('list.m3u8', '#EXTM3U\nNAME="방송"\n'.repeat(50));
+    const zipped = await get('/app/stream/list.m3u8', { headers: { 'accept-encoding': 'gzip' } });
+    expect(zipped.headers.get('content-encoding')).toBe('gzip');
+    expect(Number(zipped.headers.get('content-length'))).toBeLessThan(200);
+    const plain = await get('/app/stream/list.m3u8', { headers: { 'accept-encoding': 'gzip;q=0' } });
+    expect(plain.headers.get('content-encoding')).toBe('identity');
+    expect(await zipped.text()).toBe(await plain.text());
+  });
+
+  test.each([
+    ['bytes=0-9', 206, 'bytes 0-9/100000', 10],
+    ['bytes=65530-65545', 206, 'bytes 65530-65545/100000', 16],
+    ['bytes=-5', 206, 'bytes 99995-99999/100000', 5],
+    ['bytes=100000-', 416, 'bytes */100000', 0],
+    ['bytes=0-1,4-5', 200, null, 100_000],
+  ])('range %s is %i', async (range, status, contentRange, length) => {
+    const { pool } = await start();
+    const media = randomBytes(100_000);
+    new Shelf(pool, 'stream').putBytes('seg.m4s', media);
+    const answer = await get('/app/stream/seg.m4s', { headers: { range } });
+    expect([answer.status, answer.headers.get('content-range')]).toEqual([status, contentRange]);
+    const from = Number(/bytes (\d+)/.exec(contentRange ?? 'bytes 0')?.[1] ?? 0);
+    expect(Buffer.from(await answer.arrayBuffer()).equals(media.subarray(from, from + length))).toBe(true);
+  });
+
+  test('HEAD tells the length and sends nothing', async () => {
+    const { pool } = await start();
+    const shelf = new Shelf(pool, 'stream');
+    shelf.putBytes('seg.m4s', Buffer.alloc(5000));
+    const answer = await get('/app/stream/seg.m4s', { method: 'HEAD' });
+    expect([answer.status, answer.headers.get('content-length'), await answer.text()]).toEqual([200, '5000', '']);
+  });
+
+  test.each([
+    ['GET', '/', 404],
+    ['GET', '/app', 404],
+    ['GET', '/app/stream', 404],
+    ['GET', '/app/stream/', 404],
+    ['GET', '/app/stream/nothing.m4s', 404],
+    ['GET', '/app/other/list.m3u8', 404],
+    ['GET', '/app/stream/list.m3u8/deeper/ignored', 200],
+    ['GET', '/app/str%65am/list%2Em3u8', 200],
+    ['GET', '/app%2Fstream/list.m3u8', 404],
+    ['GET', '/app/stream/%zz', 400],
+    ['OPTIONS', '/app/stream/list.m3u8', 200],
+    ['OPTIONS', '/nowhere', 200],
+    ['POST', '/app/stream/list.m3u8', 405],
+    ['DELETE', '/app/stream', 405],
+    ['PROPFIND', '/app/stream', 501],
+  ])('%s %s: %i', async (method, path, status) => {
+    const { pool } = await start();
+    new Shelf(pool, 'stream').putText('list.m3u8', 'x');
+    const answer = await get(path, { method });
+    expect(answer.status).toBe(status);
+    if (status === 404) expect(await answer.text()).toBe('');
+    if (method === 'OPTIONS') {
+      expect(answer.headers.get('access-control-allow-private-network')).toBe('true');
+      expect(answer.headers.get('access-control-allow-methods')).toBe('OPTIONS, GET, HEAD');
+    }
+  });
+
+  test('WebSocket upgrades are refused in words', async () => {
+    await start();
+    const client = await RawClient.open(port);
+    client.send('GET /app/stream HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+    expect(await client.until((text) => text.endsWith('\n'))).toMatch(/^HTTP\/1\.1 501 .+WebSocket is not served here\n$/s);
+    client.destroy();
+  });
+
+  test('the Host header chooses the virtual host, an absolute target wins over it', async () => {
+    const { pool } = await start();
+    new Shelf(pool, 'stream').putText('who', 'default');
+    new Shelf(pool, 'stream', { vhost: 'example' }).putText('who', 'example');
+    const ask = async (target: string, host: string): Promise<string | undefined> => {
+      const client = await RawClient.open(port);
+      client.send(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+      return (await client.end()).split('\r\n\r\n')[1];
+    };
+    expect(await ask('/app/stream/who', '127.0.0.1:3333')).toBe('default');
+    expect(await ask('/app/stream/who', 'live.example:80')).toBe('example');
+    expect(await ask('/app/stream/who', 'elsewhere')).toBe('');
+    expect(await ask('http://a.example/app/stream/who', 'localhost')).toBe('example');
+  });
+
+  test('several outlets of a stream share its path, each with its own rules', async () => {
+    const { pool } = await start();
+    const rules = (origin: string) => ({ urls: [origin], headers: [] });
+    new Shelf(pool, 'stream', { kind: 'llhls', crossDomains: rules('a.test') }).putText('a', 'from llhls');
+    new Shelf(pool, 'stream', { kind: 'hlsv3', crossDomains: rules('b.test') }).putText('b', 'from hls');
+    new Shelf(pool, 'stream', { kind: 'thumbnail', crossDomains: rules('*') }).putText('thumb.jpg', 'picture');
+    const ask = async (file: string, origin: string): Promise<(string | null)[]> => {
+      const answer = await get(`/app/stream/${file}`, { headers: { origin } });
+      return [await answer.text(), answer.headers.get('access-control-allow-origin'), answer.headers.get('access-control-allow-methods')];
+    };
+    expect(await ask('a', 'http://a.test')).toEqual(['from llhls', 'http://a.test', 'OPTIONS, GET, HEAD']);
+    expect(await ask('a', 'http://b.test')).toEqual(['from llhls', null, null]);
+    expect(await ask('b', 'http://b.test')).toEqual(['from hls', 'http://b.test', 'OPTIONS, GET, HEAD']);
+    expect(await ask('thumb.jpg', 'http://c.test')).toEqual(['picture', '*', 'GET']);
+  });
+
+  test('a blocking request is answered when its media comes, by every thread', async () => {
+    const { pool } = await start();
+    const shelf = new Shelf(pool, 'stream');
+    const waiting = Array.from({ length: 20 }, () => get('/app/stream/wait-part').then((answer) => answer.text()));
+    await expect.poll(() => waitingNow(pool)).toBe(20);
+    shelf.putBytes('part', Buffer.from('here it is'));
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set(['here it is']));
+    await expect.poll(() => waitingNow(pool)).toBe(0);
+  });
+
+  test('a client that leaves is forgotten', async () => {
+    const { pool } = await start();
+    new Shelf(pool, 'stream');
+    const abort = new AbortController();
+    const asked = get('/app/stream/wait-part', { signal: abort.signal });
+    await expect.poll(() => waitingNow(pool)).toBe(1);
+    abort.abort();
+    await expect(asked).rejects.toThrow();
+    await expect.poll(() => waitingNow(pool)).toBe(0);
+  });
+
+  test('requests that wait are limited', async () => {
+    const { pool } = await start({ waiting: 2 });
+    new Shelf(pool, 'stream');
+    const asked = Array.from({ length: 8 }, () => get('/app/stream/wait-part').then(({ status }) => status));
+    await expect.poll(() => pool.status().threads.reduce((sum, { report }) => sum + (report?.http.requests ?? 0), 0)).toBe(8);
+    expect(await Promise.race(asked)).toBe(503);
+    expect(waitingNow(pool)).toBeLessThanOrEqual(2 * Math.max(1, threads));
+    await pool.stop();
+    expect(new Set(await Promise.all(asked))).toEqual(new Set([503, 404]));
+  });
+
+  test('a session counts once whichever thread sees it, and ends when nobody asks any more', async () => {
+    const { pool, logger } = await start({ sessionIdle: 300 });
+    const shelf = new Shelf(pool, 'stream');
+    new Shelf(pool, 'other');
+    const token = await (await get('/app/stream/new-session')).text();
+    const ask = async (path: string): Promise<number> => (await get(path, { headers: { connection: 'close' } })).status;
+    for (let n = 0; n < 10; n += 1) expect(await ask(`/app/stream/need-session?session=${token}`)).toBe(200);
+    expect(await ask('/app/stream/need-session')).toBe(401);
+    expect(await ask(`/app/stream/need-session?session=${token}x`)).toBe(401);
+    expect(await ask(`/app/other/need-session?session=${token}`)).toBe(401);
+    await expect.poll(() => shelf.sessions).toBe(1);
+    await expect.poll(() => shelf.sessions).toBe(0);
+    const lines = logger.lines.filter(({ level }) => level === 'info');
+    expect(lines.map(({ message }) => message)).toEqual(['viewer session opened', 'viewer session closed: idle']);
+    expect(lines[0]?.fields).toMatchObject({ vhost: 'default', app: 'app', stream: 'stream', peer: '127.0.0.1' });
+    pool.revokeSessions([token]);
+    await expect.poll(() => ask(`/app/stream/need-session?session=${token}`)).toBe(401);
+  });
+
+  test('closing an outlet answers who waits, ends its sessions and gives its memory back', async () => {
+    const { pool } = await start();
+    const shelf = new Shelf(pool, 'stream');
+    shelf.putBytes('seg', Buffer.alloc(1_000_000));
+    await get('/app/stream/new-session');
+    await expect.poll(() => shelf.sessions).toBe(1);
+    const asked = get('/app/stream/wait-part');
+    await expect.poll(() => waitingNow(pool)).toBe(1);
+    shelf.outlet.close();
+    shelf.outlet.close();
+    expect((await asked).status).toBe(404);
+    expect(shelf.sessions).toBe(0);
+    await expect.poll(() => pool.status().memory).toMatchObject({ used: 0, retiring: 0 });
+    expect((await get('/app/stream/seg')).status).toBe(404);
+  });
+
+  test('a reader that stalls gets the right bytes although they were released and written over elsewhere', async () => {
+    const { pool } = await start();
+    const shelf = new Shelf(pool, 'stream');
+    const media = randomBytes(30_000_000);
+    shelf.putBytes('seg', media);
+    const client = await RawClient.open(port);
+    client.socket.pause();
+    client.send('GET /app/stream/seg HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
+    await expect.poll(() => inFlight(pool)).toBeGreaterThan(0);
+    shelf.drop('seg');
+    for (let n = 0; n < 100; n += 1) {
+      shelf.putBytes(`other${n}`, Buffer.alloc(500_000, n));
+      if (n >= 10) shelf.drop(`other${n - 10}`);
+    }
+    await expect.poll(() => pool.status().memory.retiring).toBeGreaterThan(20_000_000);
+    client.socket.resume();
+    const answer = Buffer.from(await client.end(15_000), 'latin1');
+    const body = answer.subarray(answer.indexOf('\r\n\r\n') + 4);
+    expect(createHash('sha1').update(body).digest('hex')).toBe(createHash('sha1').update(media).digest('hex'));
+    await expect.poll(() => inFlight(pool)).toBe(0);
+    await expect.poll(() => pool.status().memory.retiring).toBe(0);
+  });
+
+  test('a view that throws costs its own request only', async () => {
+    const { pool } = await start();
+    new Shelf(pool, 'stream').putText('list', 'x');
+    expect((await get('/app/stream/throw')).status).toBe(500);
+    expect((await get('/app/stream/list')).status).toBe(200);
+  });
+
+  test('a port that is taken is told', async () => {
+    const { pool } = await start();
+    const blocker = createServer();
+    await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
+    const { port: taken } = blocker.address() as { port: number };
+    await expect(pool.listen({ host: '127.0.0.1', port: taken, tls: false })).rejects.toThrow('EADDRINUSE');
+    blocker.close();
+  });
+
+  test('a port that is closed refuses connections', async () => {
+    const { pool } = await start();
+    const second = await pool.listen({ host: '127.0.0.1', port: 0, tls: false });
+    pool.unlisten(second.id);
+    await expect.poll(async () => (await RawClient.open(second.port).catch(() => null))?.destroy() ?? 'refused').toBe('refused');
+  });
+});
+
+describe('a worker that crashes', () => {
+  test('is started again and knows everything', async () => {
+    const { pool, logger } = await startShelfPool(1);
+    pool.setDefaultCrossDomains({ urls: ['*'], headers: [] });
+    const shelf = new Shelf(pool, 'stream');
+    shelf.putBytes('seg', Buffer.alloc(200_000, 's'));
+    shelf.putText('list', 'the list');
+    const { port } = await pool.listen({ host: '127.0.0.1', port: 0, tls: false });
+    const get = (file: string): Promise<Response> => fetch(`http://127.0.0.1:${port}/app/stream/${file}`);
+    const token = await (await get('new-session')).text();
+    await expect.poll(() => shelf.sessions).toBe(1);
+    shelf.outlet.update({ crash: true });
+    await expect.poll(() => pool.status().restarts).toBe(1);
+    expect(shelf.sessions).toBe(0);
+    shelf.putText('later', 'said while it was away');
+    await expect.poll(async () => (await get('list').catch(() => null))?.status, { timeout: 5000 }).toBe(200);
+    expect(await (await get('seg')).text()).toBe('s'.repeat(200_000));
+    expect(await (await get('later')).text()).toBe('said while it was away');
+    expect(await (await get(`need-session?session=${token}`)).text()).toBe(token);
+    await expect.poll(() => shelf.sessions).toBe(1);
+    expect(logger.lines.find(({ level }) => level === 'error')?.fields).toMatchObject({
+      reason: expect.stringContaining('crash on demand'),
+    });
+    await pool.stop();
+  });
+});
+
+function waitingNow(pool: ShelfPool['pool']): number {
+  return pool.status().threads.reduce((sum, { report }) => sum + (report?.waiting ?? 0), 0);
+}
+
+function inFlight(pool: ShelfPool['pool']): number {
+  return pool.status().threads.reduce((sum, { report }) => sum + (report?.blocksInFlight ?? 0), 0);
+}

@@ -1,0 +1,159 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { SessionLedger } from './session-ledger.ts';
+import { SessionTokens } from './session-token.ts';
+import type { SessionSighting } from './thread-protocol.ts';
+import { ThreadSessions } from './thread-sessions.ts';
+
+const SECRET = Buffer.alloc(32, 7);
+const HERE = { outlet: 1, address: 'v\napp\nstream' };
+const THERE = { outlet: 2, address: 'v\napp\nother' };
+
+describe('session tokens', () => {
+  const tokens = new SessionTokens(SECRET, 5);
+
+  test('a token is good for its stream in every thread with the secret', () => {
+    const { id, token } = tokens.mint(HERE.address, 1_800_000_000_500);
+    expect(token).toMatch(/^[0-9a-z]{12,}_[\w-]{16}$/);
+    expect(new SessionTokens(SECRET, 9).verify(token, HERE.address)).toEqual({ id, expiresAt: 1_800_000_001_000 });
+  });
+
+  test('no two are alike', () => {
+    const made = new Set([1, 2, 3].flatMap((n) => [tokens, new SessionTokens(SECRET, n)].map((from) => from.mint(HERE.address, 0).token)));
+    expect(made.size).toBe(6);
+  });
+
+  test('forged, cut, changed and foreign tokens are refused', () => {
+    const { token } = tokens.mint(HERE.address, 1_800_000_000_000);
+    const [id = '', key = ''] = [token.slice(0, token.indexOf('_')), token.slice(token.indexOf('_') + 1)];
+    expect(tokens.verify(token, THERE.address)).toBeNull();
+    expect(new SessionTokens(Buffer.alloc(32, 8), 5).verify(token, HERE.address)).toBeNull();
+    expect(tokens.verify(`z${id.slice(1)}_${key}`, HERE.address)).toBeNull();
+    for (let at = 0; at < token.length; at += 1) expect(tokens.verify(token.slice(0, at), HERE.address)).toBeNull();
+    for (const bad of ['', '_', `${id}_`, `_${key}`, `${id}_${key}x`, `${token}\n`, `${id}_${'A'.repeat(16)}`, 'x'.repeat(5000)]) {
+      expect(tokens.verify(bad, HERE.address)).toBeNull();
+    }
+  });
+});
+
+describe('sessions of a thread', () => {
+  let now: number;
+  let sessions: ThreadSessions;
+
+  const make = (incarnation: number, limit = 100): ThreadSessions =>
+    new ThreadSessions({
+      tokens: new SessionTokens(SECRET, incarnation),
+      clock: { now: () => 1_700_000_000_000 + now, monotonic: () => now },
+      limit,
+      idle: 30_000,
+      lifetime: 100_000,
+    });
+  const events = (): (string | null)[] => sessions.takeEvents().map(({ ended }) => ended);
+
+  beforeEach(() => {
+    now = 0;
+    sessions = make(1);
+  });
+
+  test('a session lives while requests come, and ends when they stop', () => {
+    const { token } = sessions.create(HERE, '10.0.0.1');
+    for (now = 0; now < 80_000; now += 20_000) {
+      expect(sessions.check(HERE, token, '10.0.0.1')?.token).toBe(token);
+      sessions.sweep();
+    }
+    expect(events()).toEqual([null]);
+    now += 30_000;
+    sessions.sweep();
+    expect(events()).toEqual(['idle']);
+    expect(sessions.size).toBe(0);
+  });
+
+  test('a token that another thread made, or that was idle, comes back to life', () => {
+    const { token } = make(2).create(HERE, '10.0.0.1');
+    expect(sessions.check(HERE, token, '10.0.0.2')?.token).toBe(token);
+    now = 40_000;
+    sessions.sweep();
+    expect(sessions.check(HERE, token, '10.0.0.2')?.token).toBe(token);
+    expect(events()).toEqual([null, 'idle', null]);
+  });
+
+  test('an expired token is refused, cached or not', () => {
+    const { token } = sessions.create(HERE, '10.0.0.1');
+    now = 100_000;
+    expect(sessions.check(HERE, token, '10.0.0.1')).toBeNull();
+    expect(make(3).check(HERE, token, '10.0.0.1')).toBeNull();
+    expect(events()).toEqual([null, 'expired']);
+  });
+
+  test('a token for another stream is refused, cached or not', () => {
+    const { token } = sessions.create(HERE, '10.0.0.1');
+    expect(sessions.check(THERE, token, '10.0.0.1')).toBeNull();
+    expect(make(3).check(THERE, token, '10.0.0.1')).toBeNull();
+  });
+
+  test('a revoked token is refused at once and later', () => {
+    const { token } = sessions.create(HERE, '10.0.0.1');
+    sessions.revoke([token]);
+    expect(events()).toEqual([null, 'revoked']);
+    expect(sessions.check(HERE, token, '10.0.0.1')).toBeNull();
+    const other = make(3);
+    other.revoke([token.slice(0, token.indexOf('_'))]);
+    expect(other.check(HERE, token, '10.0.0.1')).toBeNull();
+  });
+
+  test('the number of sessions is bounded, the oldest goes first', () => {
+    sessions = make(1, 2);
+    for (let n = 0; n < 4; n += 1) sessions.create(HERE, `10.0.0.${n}`);
+    expect(sessions.size).toBe(2);
+    expect(events()).toEqual([null, null, null, 'too many sessions', null, 'too many sessions']);
+  });
+
+  test('closing an outlet ends its sessions only', () => {
+    sessions.create(HERE, '10.0.0.1');
+    sessions.create(THERE, '10.0.0.1');
+    sessions.closeOutlet(HERE.outlet);
+    expect(sessions.size).toBe(1);
+    expect(events()).toEqual([null, null, 'the stream ended']);
+  });
+});
+
+describe('session ledger', () => {
+  const viewer: SessionSighting = { outlet: 1, session: 's1', remoteAddress: '10.0.0.1' };
+  let told: string[];
+  let ledger: SessionLedger;
+
+  beforeEach(() => {
+    told = [];
+    ledger = new SessionLedger({
+      sessionOpened: ({ session }) => told.push(`+${session}`),
+      sessionClosed: ({ session }, reason) => told.push(`-${session} ${reason}`),
+    });
+  });
+
+  test('a viewer seen by two threads counts once, until the last one misses it', () => {
+    ledger.opened(1, viewer);
+    ledger.opened(2, viewer);
+    ledger.closed(1, viewer, 'idle');
+    expect(told).toEqual(['+s1']);
+    ledger.closed(2, viewer, 'idle');
+    expect(told).toEqual(['+s1', '-s1 idle']);
+    ledger.closed(2, viewer, 'idle');
+    expect(ledger.size).toBe(0);
+  });
+
+  test('a thread that is gone takes only its own viewers along', () => {
+    ledger.opened(1, viewer);
+    ledger.opened(2, viewer);
+    ledger.opened(2, { ...viewer, session: 's2' });
+    ledger.threadGone(2);
+    expect(told).toEqual(['+s1', '+s2', '-s2 the egress thread ended']);
+  });
+
+  test('an outlet that is gone ends its viewers, and late words about it do nothing', () => {
+    ledger.opened(1, viewer);
+    ledger.opened(1, { ...viewer, outlet: 2 });
+    ledger.outletGone(1);
+    ledger.closed(1, viewer, 'the stream ended');
+    expect(told).toEqual(['+s1', '+s1', '-s1 the stream ended']);
+    expect(ledger.size).toBe(1);
+  });
+});

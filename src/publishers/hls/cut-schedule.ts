@@ -1,0 +1,64 @@
+/** Where segments end, shared by all variants of a stream so that players can switch between them. */
+
+/** A keyframe this much before the target duration is taken for exact: timebases round. */
+const ROUNDING_MS = 10;
+/** Part of the target duration by which keyframes of several renditions may miss each other and still belong together. */
+const FOLLOW_TOLERANCE = 0.05;
+/** A variant without video waits so many target durations for the cut of the video variants. */
+const PATIENCE = 2;
+/** Without any keyframe a segment is cut after so many target durations: memory has a limit. */
+const LONGEST = 10;
+/** Cuts remembered for variants that lag behind. */
+const REMEMBERED = 64;
+
+/**
+ * Cut `n` ends slot `n`. The first variant to reach a keyframe at or after the target duration sets the cut, the others
+ * follow at their first keyframe around it. Times are milliseconds of media time.
+ */
+export class CutSchedule {
+  readonly #targetMs: number;
+  readonly #toleranceMs: number;
+  readonly #cuts = new Map<number, number>();
+  #next = 0;
+
+  constructor(targetMs: number) {
+    this.#targetMs = targetMs;
+    this.#toleranceMs = Math.max(ROUNDING_MS, targetMs * FOLLOW_TOLERANCE);
+  }
+
+  /** The slot that a variant beginning at `time` joins. */
+  slotAt(time: number): number {
+    let slot = this.#next;
+    for (let cut = this.#cuts.get(slot - 1); cut !== undefined && time < cut - this.#toleranceMs; cut = this.#cuts.get(slot - 1)) slot -= 1;
+    return slot;
+  }
+
+  /**
+   * Whether a segment of `slot` that began at `start` ends before the packet at `time`. `leads` is false for variants
+   * without video when others have it.
+   */
+  cutsAt(packet: {
+    readonly slot: number;
+    readonly start: number;
+    readonly time: number;
+    readonly keyframe: boolean;
+    readonly leads: boolean;
+  }): boolean {
+    const { slot, start, time, keyframe, leads } = packet;
+    const length = time - start;
+    if (length >= LONGEST * this.#targetMs) return true;
+    if (!keyframe) return false;
+    const cut = this.#cuts.get(slot);
+    if (cut !== undefined) return time >= cut - this.#toleranceMs;
+    if (slot < this.#next) return true; // so far behind that the cut is forgotten
+    if (length < (leads ? 1 : PATIENCE) * this.#targetMs - ROUNDING_MS) return false;
+    this.#record(slot, time);
+    return true;
+  }
+
+  #record(slot: number, time: number): void {
+    this.#cuts.set(slot, time);
+    this.#cuts.delete(slot - REMEMBERED);
+    this.#next = slot + 1;
+  }
+}

@@ -1,0 +1,160 @@
+/** One outbound stream packaged as HLS over MPEG-TS: makes segments and keeps the egress threads informed. */
+import type { CloseReason } from '../../core/ingest.ts';
+import { PublisherKind } from '../../core/kinds.ts';
+import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
+import type { Packet } from '../../media/packet.ts';
+import type { Track } from '../../media/track.ts';
+import type { EgressPort, Outlet } from '../outlet/messages.ts';
+import { CutSchedule } from './cut-schedule.ts';
+import { type FinishedSegment, Segmenter, type SegmentSink } from './segmenter.ts';
+import { type HlsSettings, type HlsViewSettings, NO_CACHE_CONTROL } from './settings.ts';
+import { streamInfAttributes } from './stream-inf.ts';
+import type { HlsSegment, HlsUpdate } from './updates.ts';
+import { type HlsPlaylistVariants, type HlsVariant, selectVariants } from './variants.ts';
+
+/** Segments kept behind those in the playlist, for players that hold an older one. */
+const KEPT_BEHIND = 3;
+
+interface PackagedVariant {
+  readonly segmenter: Segmenter;
+  readonly segments: HlsSegment[];
+}
+
+export class HlsStream implements PublisherStream {
+  readonly #stream: PublishableStream;
+  readonly #segmentCount: number;
+  readonly #outlet: Outlet;
+  readonly #schedule: CutSchedule;
+  readonly #sink: SegmentSink;
+  readonly #variants = new Map<string, PackagedVariant>();
+  #playlists: readonly HlsPlaylistVariants[] = [];
+  #started = false;
+  #concluded = false;
+  #closed = false;
+
+  constructor(stream: PublishableStream, settings: HlsSettings, egress: EgressPort) {
+    const { segmentDuration, segmentCount, crossDomains, cacheControl = NO_CACHE_CONTROL } = settings;
+    const viewSettings: HlsViewSettings = { segmentDuration, segmentCount, cacheControl };
+    this.#stream = stream;
+    this.#segmentCount = segmentCount;
+    this.#schedule = new CutSchedule(segmentDuration * 1000);
+    this.#sink = {
+      store: (chunks) => this.#outlet.store(chunks),
+      finished: (variantId, segment) => this.#keep(variantId, segment),
+    };
+    this.#outlet = egress.openOutlet({
+      kind: PublisherKind.HLS,
+      address: { vhost: stream.vhost, app: stream.app, stream: stream.name },
+      crossDomains: crossDomains ?? null,
+      settings: viewSettings,
+      bytesPerSecond: Math.round(stream.tracks.reduce((sum, { bitrateConf }) => sum + bitrateConf, 0) / 8),
+      snapshot: () => this.#snapshot(),
+      onSessions: (delta) => this.#countSessions(delta),
+      onBytesSent: (bytes) => stream.meter.countBytes(bytes),
+    });
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** True once `conclude` was called. */
+  get concluded(): boolean {
+    return this.#concluded;
+  }
+
+  /** Packets of any variant that could not be muxed because they break their format. */
+  get brokenPackets(): number {
+    let count = 0;
+    for (const { segmenter } of this.#variants.values()) count += segmenter.brokenPackets;
+    return count;
+  }
+
+  onTracks(tracks: readonly Track[]): void {
+    if (this.#closed || this.#concluded) return;
+    this.#playlists = selectVariants(this.#stream.playlists, tracks);
+    const wanted = new Map(this.#playlists.flatMap(({ variants }) => variants).map((variant) => [variant.id, variant]));
+    for (const [id, { segmenter, segments }] of this.#variants) {
+      if (wanted.has(id)) continue;
+      segmenter.finish(); // what it has stored so far is released with the rest
+      this.#outlet.release(segments.flatMap(({ spans }) => spans));
+      this.#variants.delete(id);
+    }
+    const anyVideo = [...wanted.values()].some(({ video }) => video !== null);
+    for (const variant of wanted.values()) this.#package(variant, variant.video !== null || !anyVideo);
+    this.#started = true;
+    this.#outlet.update(this.#playlistsUpdate());
+  }
+
+  onPacket(packet: Packet): void {
+    if (this.#closed || this.#concluded) return;
+    for (const { segmenter } of this.#variants.values()) segmenter.push(packet);
+  }
+
+  /** Ends the playlists: what is open becomes the last segment, later packets are dropped. Idempotent. */
+  conclude(): void {
+    if (this.#closed || this.#concluded) return;
+    for (const { segmenter } of this.#variants.values()) segmenter.finish();
+    this.#concluded = true;
+    this.#outlet.update({ type: 'conclude' } satisfies HlsUpdate);
+  }
+
+  close(_reason: CloseReason): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#variants.clear();
+    this.#outlet.close();
+  }
+
+  #keep(variantId: string, made: FinishedSegment): void {
+    const variant = this.#variants.get(variantId);
+    if (variant === undefined) return;
+    const { start, ...rest } = made;
+    const segment: HlsSegment = { ...rest, wallClock: Math.round(this.#stream.startedAt + start) };
+    variant.segments.push(segment);
+    const gone = variant.segments.splice(0, Math.max(0, variant.segments.length - this.#segmentCount - KEPT_BEHIND));
+    this.#outlet.update(segmentUpdate(variantId, segment, variant.segments));
+    for (const { spans } of gone) this.#outlet.release(spans);
+    // Measured bandwidths change all the time: once per segment of the first variant is often enough.
+    if (variant === this.#variants.values().next().value) this.#outlet.update(this.#playlistsUpdate());
+  }
+
+  #package(variant: HlsVariant, leads: boolean): void {
+    const known = this.#variants.get(variant.id);
+    if (known !== undefined) known.segmenter.change(variant, leads);
+    else
+      this.#variants.set(variant.id, {
+        segmenter: new Segmenter({ variant, leads, schedule: this.#schedule, sink: this.#sink }),
+        segments: [],
+      });
+  }
+
+  #playlistsUpdate(): HlsUpdate {
+    const figures = this.#stream.figures.bind(this.#stream);
+    const playlists = this.#playlists.map(({ fileName, variants }) => ({
+      fileName,
+      renditions: variants.map((variant) => ({ variant: variant.id, attributes: streamInfAttributes(variant, figures) })),
+    }));
+    return { type: 'playlists', playlists, variants: [...this.#variants.keys()] };
+  }
+
+  /** What a thread that starts late must know. */
+  #snapshot(): HlsUpdate[] {
+    if (!this.#started) return [];
+    const updates = [this.#playlistsUpdate()];
+    for (const [id, { segments }] of this.#variants) {
+      for (const segment of segments) updates.push(segmentUpdate(id, segment, segments));
+    }
+    if (this.#concluded) updates.push({ type: 'conclude' });
+    return updates;
+  }
+
+  #countSessions(delta: number): void {
+    if (delta > 0) this.#stream.meter.connect(PublisherKind.HLS, delta);
+    else if (delta < 0) this.#stream.meter.disconnect(PublisherKind.HLS, -delta);
+  }
+}
+
+function segmentUpdate(variant: string, segment: HlsSegment, kept: readonly HlsSegment[]): HlsUpdate {
+  return { type: 'segment', variant, segment, firstNumber: kept[0]?.number ?? segment.number };
+}

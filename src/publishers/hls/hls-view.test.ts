@@ -1,0 +1,170 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { FakeEgress } from '../../../test/fakes/egress.ts';
+import { isoLocalTime } from '../../util/local-time.ts';
+import type { OutletView } from '../outlet/view.ts';
+import { HlsView } from './hls-view.ts';
+import { type HlsViewSettings, NO_CACHE_CONTROL } from './settings.ts';
+import type { HlsSegment, HlsUpdate } from './updates.ts';
+
+const SETTINGS: HlsViewSettings = { segmentDuration: 4, segmentCount: 2, cacheControl: NO_CACHE_CONTROL };
+const WALL = Date.UTC(2026, 0, 1);
+const PLAYLISTS: HlsUpdate = {
+  type: 'playlists',
+  playlists: [{ fileName: 'playlist', renditions: [{ attributes: 'BANDWIDTH=1', variant: '7' }] }],
+  variants: ['7'],
+};
+
+let egress: FakeEgress;
+let view: OutletView;
+
+function open(settings: HlsViewSettings = SETTINGS): void {
+  egress = new FakeEgress((given, context) => new HlsView(given as HlsViewSettings, context));
+  egress.openOutlet({
+    kind: 'hlsv3',
+    address: { vhost: 'v', app: 'a', stream: 's' },
+    crossDomains: null,
+    settings,
+    bytesPerSecond: 0,
+    snapshot: () => [],
+    onSessions: () => undefined,
+    onBytesSent: () => undefined,
+  });
+  view = egress.view!;
+}
+
+function append(number: number, more: Partial<HlsSegment> = {}): void {
+  const segment: HlsSegment = {
+    number,
+    duration: 4,
+    wallClock: WALL + number * 4000,
+    discontinuity: false,
+    discontinuities: 0,
+    spans: [],
+    ...more,
+  };
+  view.update({ type: 'segment', variant: '7', segment, firstNumber: Math.max(0, number - 4) } satisfies HlsUpdate);
+}
+
+beforeEach(() => open());
+
+describe('HlsView', () => {
+  it('answers 201 without a body until the stream has started', () => {
+    for (const file of ['ts:playlist.m3u8', 'playlist.m3u8?format=ts', 'medialist_7_hls.m3u8', 'seg_7_0_hls.ts']) {
+      expect(egress.get(file)).toMatchObject({ status: 201, text: '' });
+    }
+  });
+
+  it.each([
+    'llhls.m3u8',
+    'playlist.m3u8',
+    'playlist.m3u8?format=fmp4',
+    'chunklist_0_video_k_llhls.m3u8',
+    'seg_0_1_video_k_llhls.m4s',
+    'thumb.jpg',
+    'a.ts',
+  ])('leaves %s to others', (file) => {
+    expect(egress.get(file)).toBeNull();
+    view.update(PLAYLISTS);
+    expect(egress.get(file)).toBeNull();
+  });
+
+  it('writes the multivariant playlist under both of its names', () => {
+    view.update(PLAYLISTS);
+    const text = '#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH=1\nmedialist_7_hls.m3u8\n';
+    expect(egress.get('ts:playlist.m3u8')).toMatchObject({ status: 200, headers: ['Content-Type: application/vnd.apple.mpegurl'], text });
+    expect(egress.get('playlist.m3u8?format=ts')).toMatchObject({ status: 200, text });
+  });
+
+  it.each([
+    ['?_HLS_rewind=NO', 'medialist_7_hls.m3u8?_HLS_rewind=NO'],
+    ['?_HLS_rewind=YES', 'medialist_7_hls.m3u8'],
+    ['?_HLS_rewind=no', 'medialist_7_hls.m3u8'],
+  ])('hands on a rewind other than the default: %s', (query, uri) => {
+    view.update(PLAYLISTS);
+    expect(egress.get(`ts:playlist.m3u8${query}`)!.text.trimEnd().split('\n').at(-1)).toBe(uri);
+  });
+
+  it('writes the media playlist, before and after the first segments', () => {
+    view.update(PLAYLISTS);
+    const head = '#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:4\n';
+    expect(egress.get('medialist_7_hls.m3u8')).toMatchObject({ status: 200, text: `${head}#EXT-X-MEDIA-SEQUENCE:0\n` });
+    append(0);
+    append(1, { duration: 4.0004 });
+    append(2, { discontinuity: true, discontinuities: 1 });
+    expect(egress.get('medialist_7_hls.m3u8')!.text).toBe(
+      `${head}#EXT-X-MEDIA-SEQUENCE:1\n` +
+        `#EXT-X-PROGRAM-DATE-TIME:${isoLocalTime(WALL + 4000)}\n#EXTINF:4.000,\nseg_7_1_hls.ts\n` +
+        `#EXT-X-DISCONTINUITY\n#EXT-X-PROGRAM-DATE-TIME:${isoLocalTime(WALL + 8000)}\n#EXTINF:4.000,\nseg_7_2_hls.ts\n`,
+    );
+  });
+
+  it('ends the playlists when the stream is concluded', () => {
+    view.update(PLAYLISTS);
+    append(0);
+    expect(egress.get('medialist_7_hls.m3u8')!.text).not.toContain('ENDLIST');
+    view.update({ type: 'conclude' } satisfies HlsUpdate);
+    expect(egress.get('medialist_7_hls.m3u8')!.text.endsWith('#EXT-X-ENDLIST\n')).toBe(true);
+  });
+
+  it.each([
+    ['ts:none.m3u8', 404],
+    ['none.m3u8?format=ts', 404],
+    ['medialist_8_hls.m3u8', 404],
+    ['medialist_x_hls.m3u8', 400],
+    ['chunklist_hls.m3u8', 400],
+    ['seg_8_0_hls.ts', 404],
+    ['seg_7_99_hls.ts', 404],
+    ['seg_7_hls.ts', 400],
+    ['seg_7_-1_hls.ts', 400],
+    ['seg_7_99999999999999999999_hls.ts', 400],
+  ])('answers %s with %i', (file, status) => {
+    view.update(PLAYLISTS);
+    append(0);
+    expect(egress.get(file)!.status).toBe(status);
+  });
+
+  it('serves segments until they are gone', () => {
+    view.update(PLAYLISTS);
+    for (let number = 0; number < 8; number++) append(number);
+    expect(egress.get('seg_7_2_hls.ts')!.status).toBe(404);
+    expect(egress.get('seg_7_3_hls.ts')).toMatchObject({ status: 200, headers: ['Content-Type: video/mp2t'] });
+  });
+
+  it('adds the Cache-Control that is configured', () => {
+    open({ ...SETTINGS, cacheControl: { masterPlaylistMaxAge: 0, chunklistMaxAge: 1, segmentMaxAge: 60 } });
+    view.update(PLAYLISTS);
+    append(0);
+    expect(egress.get('ts:playlist.m3u8')!.headers).toContain('Cache-Control: no-cache, no-store');
+    expect(egress.get('medialist_7_hls.m3u8')!.headers).toContain('Cache-Control: max-age=1');
+    expect(egress.get('seg_7_0_hls.ts')!.headers).toContain('Cache-Control: max-age=60');
+  });
+
+  it('counts an address with one player as one viewer for a while', () => {
+    view.update(PLAYLISTS);
+    append(0);
+    egress.get('ts:playlist.m3u8', { agent: 'vlc' });
+    egress.get('medialist_7_hls.m3u8', { agent: 'vlc' });
+    egress.get('seg_7_0_hls.ts', { address: '192.0.2.9' });
+    egress.get('seg_7_5_hls.ts', { agent: 'lost' });
+    expect(egress.context.viewers).toEqual([
+      { key: '192.0.2.1 vlc', ttlMs: 10_000 },
+      { key: '192.0.2.9 ', ttlMs: 10_000 },
+    ]);
+  });
+
+  it('forgets variants that are gone and ignores segments of unknown ones', () => {
+    view.update(PLAYLISTS);
+    append(0);
+    view.update({ type: 'playlists', playlists: [], variants: [] } satisfies HlsUpdate);
+    append(1);
+    expect(egress.get('medialist_7_hls.m3u8')!.status).toBe(404);
+    expect(egress.get('seg_7_0_hls.ts')!.status).toBe(404);
+  });
+
+  it('answers 404 once it is closed', () => {
+    view.update(PLAYLISTS);
+    view.close();
+    expect(egress.get('ts:playlist.m3u8')!.status).toBe(404);
+    expect(egress.get('medialist_7_hls.m3u8')!.status).toBe(404);
+  });
+});

@@ -1,0 +1,38 @@
+/** What the packager of a stream tells its views in the egress threads. */
+import type { Span } from '../outlet/messages.ts';
+
+/** One line of a multivariant playlist. */
+export interface HlsRenditionLine {
+  /** Attribute list of EXT-X-STREAM-INF. */
+  readonly attributes: string;
+  readonly variant: string;
+}
+
+/** A multivariant playlist as it is now. */
+export interface HlsMultivariant {
+  /** Without extension. */
+  readonly fileName: string;
+  readonly renditions: readonly HlsRenditionLine[];
+}
+
+/** A finished segment. */
+export interface HlsSegment {
+  readonly number: number;
+  /** Seconds. */
+  readonly duration: number;
+  /** Wall clock of its first picture, ms since the epoch. */
+  readonly wallClock: number;
+  /** Its parameters differ from those of the segment before. */
+  readonly discontinuity: boolean;
+  /** Discontinuities of the variant so far, its own included. */
+  readonly discontinuities: number;
+  readonly spans: readonly Span[];
+}
+
+export type HlsUpdate =
+  /** The stream has started: everything there is to list; variants not named are gone. */
+  | { readonly type: 'playlists'; readonly playlists: readonly HlsMultivariant[]; readonly variants: readonly string[] }
+  /** `firstNumber`: segments before it are gone. */
+  | { readonly type: 'segment'; readonly variant: string; readonly segment: HlsSegment; readonly firstNumber: number }
+  /** Nothing more is appended. */
+  | { readonly type: 'conclude' };

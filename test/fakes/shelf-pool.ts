@@ -1,0 +1,83 @@
+/** An egress pool with shelf views, short limits, and whatever tests ask of it. */
+import { DEFAULT_EGRESS_LIMITS } from '../../src/egress/egress-limits.ts';
+import { EgressPool } from '../../src/egress/egress-pool.ts';
+import type { EgressLimits } from '../../src/egress/thread-protocol.ts';
+import type { CrossDomainRules, Outlet, Span } from '../../src/publishers/outlet/messages.ts';
+import { systemClock } from '../../src/util/clock.ts';
+import { MemoryLogger } from './memory-logger.ts';
+import type { ShelfUpdate } from './shelf-view.ts';
+import { SHELF_VIEWS } from './shelf-views.ts';
+
+/** The packager's end of a shelf: keeps what it listed, so that a thread that starts can be told. */
+export class Shelf {
+  readonly outlet: Outlet;
+  sessions = 0;
+  bytes = 0;
+  readonly #items = new Map<string, ShelfUpdate & { put: string }>();
+
+  constructor(
+    pool: EgressPool,
+    stream: string,
+    options: { vhost?: string; kind?: 'llhls' | 'hlsv3' | 'thumbnail'; crossDomains?: CrossDomainRules | null } = {},
+  ) {
+    this.outlet = pool.openOutlet({
+      kind: options.kind ?? 'llhls',
+      address: { vhost: options.vhost ?? 'default', app: 'app', stream },
+      crossDomains: options.crossDomains ?? null,
+      settings: {},
+      bytesPerSecond: 0,
+      snapshot: () => [...this.#items.values()],
+      onSessions: (delta) => {
+        this.sessions += delta;
+      },
+      onBytesSent: (bytes) => {
+        this.bytes += bytes;
+      },
+    });
+  }
+
+  putText(name: string, text: string): void {
+    this.#put({ put: name, text });
+  }
+
+  putBytes(name: string, bytes: Uint8Array): readonly Span[] {
+    const spans = this.outlet.store([bytes]);
+    this.#put({ put: name, spans });
+    return spans;
+  }
+
+  drop(name: string): void {
+    const item = this.#items.get(name);
+    this.#items.delete(name);
+    this.outlet.update({ drop: name });
+    if (item !== undefined && 'spans' in item) this.outlet.release(item.spans);
+  }
+
+  #put(update: ShelfUpdate & { put: string }): void {
+    this.#items.set(update.put, update);
+    this.outlet.update(update);
+  }
+}
+
+export interface ShelfPool {
+  readonly pool: EgressPool;
+  readonly logger: MemoryLogger;
+}
+
+export async function startShelfPool(threads: number, limits: Partial<EgressLimits> = {}): Promise<ShelfPool> {
+  const logger = new MemoryLogger();
+  const pool = new EgressPool({
+    threads,
+    views: SHELF_VIEWS,
+    workerEntry: new URL('./shelf-worker.ts', import.meta.url),
+    limits: { ...DEFAULT_EGRESS_LIMITS, reportInterval: 20, stopGrace: 200, ...limits },
+    clock: systemClock,
+    logger,
+  });
+  await pool.start();
+  pool.setHosts([
+    { name: 'example', hostNames: ['*.example'] },
+    { name: 'default', hostNames: ['127.0.0.1', 'localhost'] },
+  ]);
+  return { pool, logger };
+}
