@@ -45,7 +45,7 @@ export class Dispatcher {
   /** Answers `request`; `target` is the request target as it came over the wire. Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse, target: string): void {
     const answer = this.#guarded(request, target, () => this.#answer(request, target));
-    if (answer instanceof Promise) void answer.then((late) => this.#send(request, response, target, late));
+    if (answer instanceof Promise) void this.#sendLater(request, response, target, answer);
     else this.#send(request, response, target, answer);
   }
 
@@ -111,6 +111,15 @@ export class Dispatcher {
       );
     }
     return failure(refused);
+  }
+
+  async #sendLater(request: IncomingMessage, response: ServerResponse, target: string, answer: Promise<Settled>): Promise<void> {
+    try {
+      this.#send(request, response, target, await answer);
+    } catch (error) {
+      this.#options.logger.error({ err: error, target }, 'API answer could not be sent');
+      request.destroy();
+    }
   }
 
   /** The headers of `answer` to a request with the headers `asked`, as names and values in turn. */
