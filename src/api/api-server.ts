@@ -1,5 +1,13 @@
 /** The sockets of the REST API: one HTTP server per address and port, all with one dispatcher behind them. */
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, METHODS, type Server } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  METHODS,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { type FastifyInstance, type FastifyServerFactory, fastify } from 'fastify';
@@ -131,7 +139,7 @@ export class ApiServer {
 
   readonly #plainServer: FastifyServerFactory = (handler) => {
     const server = createServer(HTTP1_OPTIONS, handler);
-    return this.#watched(server);
+    return this.#watched(server, handler);
   };
 
   #secureServer(certificate: Certificate): FastifyServerFactory {
@@ -146,14 +154,17 @@ export class ApiServer {
         socket.once('close', () => this.#sockets.delete(socket));
       });
       this.#secure.push(secure);
-      return this.#watched(server);
+      return this.#watched(server, handler);
     };
   }
 
-  #watched(server: Server): Server {
-    server.on('connect', (request: IncomingMessage, socket: Socket) => {
-      this.#writeAndClose(socket, request.headers, this.#dispatcher.refuse(request));
+  /** Answers what node keeps from the handler: CONNECT, which has a response only in HTTP/2, and expectations. */
+  #watched(server: Server, handler: RequestListener): Server {
+    server.on('connect', (request: IncomingMessage, peer: Socket | ServerResponse) => {
+      if ('writeHead' in peer) this.#dispatcher.handle(request, peer, request.url ?? ONLY_PATH);
+      else this.#writeAndClose(peer, request.headers, this.#dispatcher.refuse(request));
     });
+    server.on('checkExpectation', handler);
     return server;
   }
 

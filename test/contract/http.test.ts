@@ -194,6 +194,10 @@ describe('bodies', () => {
     expect((await post('[]', { Expect: '100-continue' })).body).toBe('[]');
   });
 
+  test('may expect what nobody knows', async () => {
+    expect((await post('[]', { Expect: 'a miracle' })).body).toBe('[]');
+  });
+
   test('may say they are something else', async () => {
     expect((await post('[]', { 'Content-Type': 'image/png; =' })).body).toBe('[]');
   });
@@ -333,6 +337,16 @@ describe('TLS', () => {
       stream.end('[{"name":"h2","host":{"names":["h2"]}},{}]');
       expect((await head)[':status']).toBe(207);
       expect(JSON.parse(await text(stream))).toHaveLength(2);
+    } finally {
+      session.close();
+    }
+  });
+
+  test('CONNECT of HTTP/2 is no method of any path either', async () => {
+    const session = connectHttp2(`https://localhost:${secure.port}`, { ca: TLS_FILES.cert });
+    try {
+      const stream = session.request({ ':method': 'CONNECT', ':authority': 'x', authorization: AUTHORIZATION });
+      expect(await text(stream)).toBe(NO_CONTROLLER);
     } finally {
       session.close();
     }
