@@ -86,8 +86,8 @@ export class Dispatcher {
     if (route.level === 'app') return route.handle({ ...request, vhost, app });
 
     const stream = app.stream(request.parameter('stream'));
-    if (stream === undefined)
-      throw new ApiError('STREAM_NOT_FOUND', vhost.name, internalAppName(vhost.name, app.name), request.parameter('stream'));
+    const internal = internalAppName(vhost.name, app.name);
+    if (stream === undefined) throw new ApiError('STREAM_NOT_FOUND', vhost.name, internal, request.parameter('stream'));
     return route.handle({ ...request, vhost, app, stream });
   }
 
@@ -105,10 +105,8 @@ export class Dispatcher {
     if (error instanceof BodyAborted) return null;
     const refused = error instanceof ApiError ? error : causedBy(new ApiError('INTERNAL'), error);
     if (refused.cause !== undefined) {
-      this.#options.logger.error(
-        { err: refused.cause, method: request.method, target, peer: request.socket.remoteAddress },
-        'API request failed',
-      );
+      const { method } = request;
+      this.#options.logger.error({ err: refused.cause, method, target, peer: this.#peerOf(request) }, 'API request failed');
     }
     return failure(refused);
   }
@@ -145,9 +143,14 @@ export class Dispatcher {
   }
 
   /** Tells what might have changed something; reads come too often. */
-  #log({ method, socket }: IncomingMessage, target: string, status: number): void {
+  #log(request: IncomingMessage, target: string, status: number): void {
+    const { method } = request;
     if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;
-    this.#options.logger.info({ method, target, status, peer: socket.remoteAddress }, 'API request answered');
+    this.#options.logger.info({ method, target, status, peer: this.#peerOf(request) }, 'API request answered');
+  }
+
+  #peerOf({ socket }: IncomingMessage): string | undefined {
+    return this.#options.server.privacyProtection ? 'xxx.xxx.xxx.xxx' : socket.remoteAddress;
   }
 }
 

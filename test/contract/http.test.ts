@@ -288,6 +288,21 @@ describe('other origins', () => {
   });
 });
 
+test('addresses of peers are hidden on request, in answers and in the log', async () => {
+  const discreet = await startApi({ privacyProtection: true });
+  try {
+    await discreet.publish('default', 'app', 's');
+    const path = '/v1/vhosts/default/apps/app/streams/s';
+    const { body } = await discreet.send({ path });
+    expect(JSON.parse(body).response.input.sourceUrl).toBe('TCP://xxx.xxx.xxx.xxx:xxx');
+    await discreet.send({ method: 'DELETE', path });
+    const line = discreet.logger.lines.find(({ message }) => message === 'API request answered');
+    expect(line?.fields).toEqual({ method: 'DELETE', target: path, status: 200, peer: 'xxx.xxx.xxx.xxx' });
+  } finally {
+    await discreet.close();
+  }
+});
+
 test('only host names of the list reach the API, but the health check', async () => {
   const guarded = await startApi({ hostNames: ['api.example.org'] });
   try {
