@@ -1,7 +1,7 @@
 /** Cuts the byte stream of a connection into request heads. */
 import { HttpFault } from './http-fault.ts';
 import type { HttpLimits } from './limits.ts';
-import { RequestHead } from './request-head.ts';
+import { isUpperCase, RequestHead } from './request-head.ts';
 
 const LF = 0x0a;
 const CR = 0x0d;
@@ -96,9 +96,8 @@ export class RequestReader {
   /** Refuses what cannot become a request any more, without waiting for its end. */
   #checkPartial(): void {
     const size = this.buffered;
-    const first = this.#bytes[this.#start] ?? 0;
-    // Lower-case methods are legal tokens but nobody's: most likely this is not HTTP.
-    if ((first < 0x41 || first > 0x5a) && !(first === CR && size === 1)) {
+    const first = this.#bytes[this.#start];
+    if (!isUpperCase(first) && !(first === CR && size === 1)) {
       throw new HttpFault(400, 'HTTP_METHOD', 'the request does not begin with a method', 0);
     }
     const line = this.#bytes.indexOf(LF, this.#start);
