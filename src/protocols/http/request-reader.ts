@@ -16,6 +16,8 @@ export class RequestReader {
   #bytes: Buffer = Buffer.alloc(0);
   #start = 0;
   #end = 0;
+  /** Where the head handed out last begins. */
+  #headStart = 0;
   /** Everything before this place was searched for the end of the head. */
   #searched = 0;
   /** `#bytes` was allocated here, so that appending may write behind `#end`. */
@@ -63,16 +65,17 @@ export class RequestReader {
     }
     const end = found + HEAD_END.length;
     this.#head.parse(this.#bytes, this.#start, end);
+    this.#headStart = this.#start;
     this.#start = end;
     this.#searched = end;
     return this.#head;
   }
 
-  /** Takes out what has not become a request, for whoever takes the connection over. */
-  takeRemainder(): Buffer {
-    const rest = this.#bytes.subarray(this.#start, this.#end);
+  /** Takes out the head handed out last and all bytes behind it, for whoever takes the connection over. */
+  takeBack(): Buffer {
+    const bytes = this.#bytes.subarray(this.#headStart, this.#end);
     this.#start = this.#end;
-    return rest;
+    return bytes;
   }
 
   #grow(needed: number): void {
@@ -81,6 +84,7 @@ export class RequestReader {
     this.#searched -= this.#start;
     this.#end -= this.#start;
     this.#start = 0;
+    this.#headStart = 0;
     this.#bytes = grown;
     this.#owned = true;
   }
