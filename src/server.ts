@@ -19,11 +19,13 @@ import {
 } from './config/index.ts';
 import type { Definition } from './core/definition.ts';
 import { Orchestrator } from './core/orchestrator.ts';
+import type { Publisher } from './core/publishing.ts';
 import { QueueRegistry } from './core/queue-registry.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
 import { packageVersion } from './package-version.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
+import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
@@ -117,13 +119,13 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     logger: logger.child({ part: 'egress' }),
   });
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
-  const llhls = new LlhlsPublisher(pool);
+  const publishers: readonly Publisher[] = [new LlhlsPublisher(pool), new HlsPublisher(pool)];
   const orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
     queues: new QueueRegistry(systemClock),
     store,
-    publishers: new Map([[llhls.kind, llhls]]),
+    publishers: new Map(publishers.map((publisher) => [publisher.kind, publisher])),
     onHostsChanged: (virtualHosts) => {
       pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
       certificates.follow(virtualHosts);

@@ -13,6 +13,7 @@ import { SessionTokens } from './session-token.ts';
 import { TextCoder } from './text-coder.ts';
 import type { FromThread, ListenRequest, ThreadReport, ThreadSettings, ToThread } from './thread-protocol.ts';
 import { ThreadSessions } from './thread-sessions.ts';
+import { ThreadVisitors } from './thread-visitors.ts';
 
 export interface EgressThreadOptions {
   readonly settings: ThreadSettings;
@@ -27,6 +28,7 @@ export class EgressThread {
   readonly #hosts = new HostTable();
   readonly #outlets: OutletRegistry;
   readonly #sessions: ThreadSessions;
+  readonly #visitors: ThreadVisitors;
   readonly #services: DeliveryServices;
   readonly #router: RequestRouter;
   readonly #date: DateLine;
@@ -48,7 +50,8 @@ export class EgressThread {
       idle: limits.sessionIdle,
       lifetime: limits.sessionLifetime,
     });
-    this.#outlets = new OutletRegistry({ sessions: this.#sessions, clock, views });
+    this.#visitors = new ThreadVisitors({ clock, limit: limits.sessions });
+    this.#outlets = new OutletRegistry({ sessions: this.#sessions, visitors: this.#visitors, clock, views });
     this.#services = { blocks: this.#blocks, coder: new TextCoder(), waiting: new Set<Delivery>() };
     this.#router = new RequestRouter({
       hosts: this.#hosts,
@@ -159,6 +162,7 @@ export class EgressThread {
 
   #report(): void {
     this.#sessions.sweep();
+    this.#visitors.sweep();
     const bytes: number[] = [];
     this.#outlets.takeBytes((outlet, count) => bytes.push(outlet, count));
     let connections = 0;
@@ -168,10 +172,10 @@ export class EgressThread {
       http: { ...this.#counters, statuses: [...this.#counters.statuses] },
       connections,
       waiting: this.#services.waiting.size,
-      sessions: this.#sessions.size,
+      sessions: this.#sessions.size + this.#visitors.size,
       blocksInFlight: this.#blocks.inFlight,
       bytes,
-      sessionEvents: this.#sessions.takeEvents(),
+      sessionEvents: [...this.#sessions.takeEvents(), ...this.#visitors.takeEvents()],
     };
     this.#options.post(report);
   }

@@ -12,6 +12,8 @@ interface ViewedVariant {
 }
 
 const PLAYLIST_TYPE = 'Content-Type: application/vnd.apple.mpegurl';
+const EMPTY = ['Content-Type: text/html'];
+const RETRY = [...EMPTY, 'Cache-Control: no-cache, no-store', 'Retry-After: 1'];
 const SEGMENT_TYPE = 'Content-Type: video/mp2t';
 const TS_PREFIX = 'ts:';
 const PLAYLIST_EXTENSION = '.m3u8';
@@ -52,7 +54,7 @@ export class HlsView implements OutletView {
     const multivariant = multivariantName(exchange);
     if (multivariant === null && !file.endsWith(MEDIA_SUFFIX) && !file.endsWith(SEGMENT_SUFFIX)) return false;
     // Players take 201 as "come again": the stream is there, its tracks are not known yet.
-    if (this.#playlists === null) exchange.respond(201, [], []);
+    if (this.#playlists === null) exchange.respond(201, RETRY, []);
     else if (multivariant !== null) this.#answerMultivariant(exchange, this.#playlists.get(multivariant));
     else if (file.endsWith(MEDIA_SUFFIX)) this.#answerMedia(exchange, MEDIA_NAME.exec(file));
     else this.#answerSegment(exchange, SEGMENT_NAME.exec(file));
@@ -85,7 +87,7 @@ export class HlsView implements OutletView {
 
   #answerMultivariant(exchange: DeliveryExchange, playlist: HlsMultivariant | undefined): void {
     if (playlist === undefined) {
-      exchange.respond(404, [], []);
+      exchange.respond(404, EMPTY, []);
       return;
     }
     const rewind = exchange.queryValue(REWIND_KEY);
@@ -98,7 +100,7 @@ export class HlsView implements OutletView {
     const variantId = name?.[1];
     const variant = this.#variants.get(variantId ?? '');
     if (variantId === undefined || variant === undefined) {
-      exchange.respond(variantId === undefined ? 400 : 404, [], []);
+      exchange.respond(variantId === undefined ? 400 : 404, EMPTY, []);
       return;
     }
     this.#countViewer(exchange);
@@ -115,12 +117,12 @@ export class HlsView implements OutletView {
 
   #answerSegment(exchange: DeliveryExchange, name: RegExpExecArray | null): void {
     if (name === null) {
-      exchange.respond(400, [], []);
+      exchange.respond(400, EMPTY, []);
       return;
     }
     const segment = this.#findSegment(name[1] ?? '', Number(name[2]));
     if (segment === undefined) {
-      exchange.respond(404, [], []);
+      exchange.respond(404, EMPTY, []);
       return;
     }
     this.#countViewer(exchange);
@@ -132,10 +134,9 @@ export class HlsView implements OutletView {
     return segments?.[number - (segments[0]?.number ?? 0)];
   }
 
-  /** Version 3 URLs carry no session: a viewer is an address and a player. */
+  /** Version 3 URLs carry no session. */
   #countViewer(exchange: DeliveryExchange): void {
-    const key = `${exchange.remoteAddress} ${exchange.header('user-agent') ?? ''}`;
-    this.#context.countViewer(key, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000);
+    this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000);
   }
 }
 
