@@ -58,7 +58,7 @@ export class HlsStream implements PublisherStream {
     return this.#closed;
   }
 
-  /** True once `conclude` was called. */
+  /** True once `concludeHlsLive` was called. */
   get concluded(): boolean {
     return this.#concluded;
   }
@@ -92,7 +92,7 @@ export class HlsStream implements PublisherStream {
   }
 
   /** Ends the playlists: what is open becomes the last segment, later packets are dropped. Idempotent. */
-  conclude(): void {
+  concludeHlsLive(): void {
     if (this.#closed || this.#concluded) return;
     for (const { segmenter } of this.#variants.values()) segmenter.finish();
     this.#concluded = true;
@@ -110,7 +110,7 @@ export class HlsStream implements PublisherStream {
     const variant = this.#variants.get(variantId);
     if (variant === undefined) return;
     const { start, ...rest } = made;
-    const segment: HlsSegment = { ...rest, wallClock: Math.round(this.#stream.startedAt + start) };
+    const segment: HlsSegment = { ...rest, wallClock: this.#stream.startedAt + start };
     variant.segments.push(segment);
     const gone = variant.segments.splice(0, Math.max(0, variant.segments.length - this.#segmentCount - KEPT_BEHIND));
     this.#outlet.update(segmentUpdate(variantId, segment, variant.segments));

@@ -1,5 +1,5 @@
 /** Texts of version 3 playlists, RFC 8216. */
-import { isoLocalTime } from '../../util/local-time.ts';
+import { serializeProgramDateTime } from '../../playlist/program-date-time.ts';
 import type { HlsMultivariant, HlsSegment } from './updates.ts';
 
 const HEAD = '#EXTM3U\n#EXT-X-VERSION:3\n';
@@ -30,7 +30,7 @@ export function mediaText(list: {
   if (goneDiscontinuities > 0) text += `#EXT-X-DISCONTINUITY-SEQUENCE:${goneDiscontinuities}\n`;
   for (const segment of list.segments) {
     if (segment.discontinuity) text += '#EXT-X-DISCONTINUITY\n';
-    text += `#EXT-X-PROGRAM-DATE-TIME:${isoLocalTime(segment.wallClock)}\n`;
+    text += serializeProgramDateTime(segment.wallClock);
     text += `#EXTINF:${segment.duration.toFixed(3)},\n${segmentName(list.variant, segment.number)}\n`;
   }
   return list.concluded ? `${text}#EXT-X-ENDLIST\n` : text;

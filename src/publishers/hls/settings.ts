@@ -15,7 +15,7 @@ export interface HlsSettings {
   /** Segments a playlist lists. */
   readonly segmentCount: number;
   readonly createDefaultPlaylist: boolean;
-  readonly crossDomains: CrossDomainRules | undefined;
+  readonly crossDomains?: CrossDomainRules | undefined;
   readonly cacheControl?: HlsCacheControl;
 }
 
