@@ -8,6 +8,8 @@ import type { LlhlsUpdate } from './update.ts';
 export interface SegmentWindow {
   /** A segment of `track` is complete. */
   segmentClosed(track: TrackModel): void;
+  /** `track` left the stream: gives back all it holds. */
+  forget(track: TrackModel): void;
   /** The stream is gone. Idempotent. */
   close(): void;
 }
@@ -20,6 +22,12 @@ export interface WindowContext {
 /** All spans of a segment, in order. */
 export function segmentSpans(segment: SegmentModel): Span[] {
   return segment.parts.flatMap((part) => part.spans);
+}
+
+/** All spans of `track` that are in memory. */
+export function heldSpans(track: TrackModel): Span[] {
+  const retired = track.retired === null ? [] : [track.retired];
+  return [...retired, ...track.segments].flatMap(segmentSpans);
 }
 
 /** Without DVR: segments beyond the count are forgotten, one later than they leave the playlists. */
@@ -37,6 +45,10 @@ export class MemoryWindow implements SegmentWindow {
       if (track.retired !== null) this.#context.release(segmentSpans(track.retired));
       this.#context.emit({ type: 'retire', trackId: track.id });
     }
+  }
+
+  forget(track: TrackModel): void {
+    this.#context.release(heldSpans(track));
   }
 
   close(): void {}

@@ -35,6 +35,18 @@ export class TrackAligner {
     if (leader === null || outranks) this.#lead(lane);
   }
 
+  /** Takes a track away; another one leads when it led. */
+  remove(trackId: number): void {
+    const lane = this.#lanes.get(trackId);
+    if (lane === undefined) return;
+    this.#lanes.delete(trackId);
+    if (lane !== this.#leader) return;
+    this.#leader = null;
+    const rest = [...this.#lanes.values()];
+    const next = rest.find((candidate) => candidate.packager.track.type === 'video') ?? rest[0];
+    if (next !== undefined) this.#lead(next);
+  }
+
   get(trackId: number): TrackPackager | null {
     return this.#lanes.get(trackId)?.packager ?? null;
   }
