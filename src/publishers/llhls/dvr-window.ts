@@ -40,7 +40,6 @@ export class DvrWindow implements SegmentWindow {
     this.#directory = join(options.tempStoragePath, pathName(options.app), pathName(options.stream), options.streamKey);
   }
 
-  /** Settles when everything handed over so far has been written or removed. */
   get settled(): Promise<void> {
     return this.#chain;
   }

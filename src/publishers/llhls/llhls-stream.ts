@@ -70,6 +70,11 @@ export class LlhlsStream implements PublisherStream {
     return this.#model;
   }
 
+  /** Settles when DVR files handed over so far are written or removed. */
+  get settled(): Promise<void> {
+    return this.#window.settled;
+  }
+
   onTracks(tracks: readonly Track[]): void {
     if (this.#closed) return;
     this.#tracks = tracks;

@@ -6,6 +6,8 @@ import type { LlhlsUpdate } from './update.ts';
 
 /** What a window does with the segments that leave it. */
 export interface SegmentWindow {
+  /** Settles when the disk work handed over so far is done. */
+  readonly settled: Promise<void>;
   /** A segment of `track` is complete. */
   segmentClosed(track: TrackModel): void;
   /** `track` left the stream: gives back all it holds. */
@@ -32,6 +34,7 @@ export function heldSpans(track: TrackModel): Span[] {
 
 /** Without DVR: segments beyond the count are forgotten, one later than they leave the playlists. */
 export class MemoryWindow implements SegmentWindow {
+  readonly settled = Promise.resolve();
   readonly #listed: number;
   readonly #context: WindowContext;
 
