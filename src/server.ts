@@ -18,12 +18,15 @@ import {
   type ServerConfig,
 } from './config/index.ts';
 import type { Definition } from './core/definition.ts';
+import type { PublisherKind } from './core/kinds.ts';
 import { Orchestrator } from './core/orchestrator.ts';
+import type { Publisher } from './core/publishing.ts';
 import { QueueRegistry } from './core/queue-registry.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
 import { packageVersion } from './package-version.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
+import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
@@ -118,12 +121,16 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   });
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
   const llhls = new LlhlsPublisher(pool);
+  const hls = new HlsPublisher(pool);
   const orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
     queues: new QueueRegistry(systemClock),
     store,
-    publishers: new Map([[llhls.kind, llhls]]),
+    publishers: new Map<PublisherKind, Publisher>([
+      [llhls.kind, llhls],
+      [hls.kind, hls],
+    ]),
     onHostsChanged: (virtualHosts) => {
       pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
       certificates.follow(virtualHosts);

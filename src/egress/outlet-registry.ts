@@ -60,6 +60,11 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
     return token === undefined ? null : this.#services.sessions.check(this, token, exchange.remoteAddress);
   }
 
+  countViewer(exchange: DeliveryExchange, ttlMs: number): void {
+    const { remoteAddress } = exchange;
+    this.#services.sessions.count(this, `${remoteAddress} ${exchange.header('user-agent') ?? ''}`, ttlMs, remoteAddress);
+  }
+
   schedule(ms: number, callback: () => void): () => void {
     const timer = setTimeout(() => {
       this.#timers.delete(timer);

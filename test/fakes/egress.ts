@@ -39,6 +39,7 @@ export class FakeEgress implements EgressPort {
         this.view?.update(structuredClone(payload));
       },
       store: (chunks) => chunks.flatMap((chunk) => this.#store(chunk)),
+      read: (spans) => spans.map((span) => this.bytesOf(span)),
       release: (spans) => void this.released.push(...spans),
       close: () => {
         this.closed += 1;
@@ -100,8 +101,8 @@ export class FakeViewContext implements ViewContext {
     return { token: 'token' };
   }
 
-  countViewer(key: string, ttlMs: number): void {
-    this.viewers.push({ key, ttlMs });
+  countViewer(exchange: DeliveryExchange, ttlMs: number): void {
+    this.viewers.push({ key: `${exchange.remoteAddress} ${exchange.header('user-agent') ?? ''}`, ttlMs });
   }
 
   schedule(): () => void {
@@ -159,6 +160,10 @@ class FakeExchange implements DeliveryExchange {
       headers,
       spans.map((span) => this.#egress.bytesOf(span)),
     );
+  }
+
+  respondFile(): void {
+    throw new Error('no view that uses this fake serves files');
   }
 
   respondText(status: number, headers: readonly string[], text: string): void {

@@ -30,6 +30,10 @@ export class FakeViewContext implements ViewContext {
     return token !== undefined && /^\d+_FakeKey1$/.test(token) ? { token } : null;
   }
 
+  countViewer(): void {
+    throw new Error('LL-HLS viewers have sessions');
+  }
+
   schedule(ms: number, callback: () => void): () => void {
     const timer = { at: this.#now + ms, callback };
     this.#timers.add(timer);

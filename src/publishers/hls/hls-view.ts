@@ -101,7 +101,7 @@ export class HlsView implements OutletView {
       exchange.respond(variantId === undefined ? 400 : 404, [], []);
       return;
     }
-    this.#countViewer(exchange);
+    this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000);
     variant.text ??= encoder.encode(
       mediaText({
         variant: variantId,
@@ -123,19 +123,13 @@ export class HlsView implements OutletView {
       exchange.respond(404, [], []);
       return;
     }
-    this.#countViewer(exchange);
+    this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000);
     exchange.respondSpans(200, [SEGMENT_TYPE, ...cacheControl(this.#settings.cacheControl.segmentMaxAge)], segment.spans);
   }
 
   #findSegment(variantId: string, number: number): HlsSegment | undefined {
     const segments = this.#variants.get(variantId)?.segments;
     return segments?.[number - (segments[0]?.number ?? 0)];
-  }
-
-  /** Version 3 URLs carry no session: a viewer is an address and a player. */
-  #countViewer(exchange: DeliveryExchange): void {
-    const key = `${exchange.remoteAddress} ${exchange.header('user-agent') ?? ''}`;
-    this.#context.countViewer(key, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000);
   }
 }
 

@@ -40,10 +40,10 @@ export interface ViewContext {
   /** Checks the `session` query; null when it is missing, forged, expired or revoked. Marks the session as alive. */
   session(exchange: DeliveryExchange): ViewerSession | null;
   /**
-   * Counts a viewer whose URLs carry no session: one per `key` (unique within this view), gone when the key was not
-   * seen for `ttlMs`. Reported like sessions.
+   * Counts a viewer whose URLs carry no session: one per address and player, gone when it made no request
+   * for `ttlMs`. Reported like sessions.
    */
-  countViewer(key: string, ttlMs: number): void;
+  countViewer(exchange: DeliveryExchange, ttlMs: number): void;
   /** Runs `callback` after `ms`; returns a function that cancels it. */
   schedule(ms: number, callback: () => void): () => void;
   /** Wall clock, ms since the epoch. */
