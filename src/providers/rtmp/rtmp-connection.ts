@@ -146,7 +146,7 @@ export class RtmpConnection {
       local: { host: plainAddress(socket.localAddress), port: socket.localPort ?? 0, scheme: end.scheme },
       sourceUrl: `TCP://${end.peer}`,
       send: (message) => this.#send(message),
-      onPublishing: (target) => this.#onPublishing(target),
+      onPublishing: (vhost, target) => this.#onPublishing(vhost, target),
       onStarted: (tracks) => this.#logger.info({ tracks: tracks.map(trackLabel) }, 'RTMP stream started'),
       onUnpublished: (counters) => this.#onUnpublished(counters),
       close: (reason) => this.close(reason),
@@ -232,14 +232,14 @@ export class RtmpConnection {
     }
   }
 
-  #onPublishing(target: PublishTarget): void {
+  #onPublishing(vhost: string, target: PublishTarget): void {
     this.#publishedAt = this.#clock.monotonic();
     this.#seenMessages = 0;
     this.#messagesSeenAt = this.#publishedAt;
     this.#reader.setLimits(readerLimits(this.#limits, this.#limits.mediaBytes));
     // A peer that vanished without a word is found by the system's probes, also when silence is allowed.
     this.#socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
-    this.#logger = this.#logger.child({ host: target.host, app: target.app, stream: target.stream });
+    this.#logger = this.#logger.child({ vhost, app: target.app, stream: target.stream });
     this.#logger.info({}, 'RTMP stream published');
   }
 
