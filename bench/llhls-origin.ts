@@ -74,7 +74,7 @@ export async function run(options: BenchOptions): Promise<Report> {
   const root = path.join(folder, 'root');
   mkdirSync(root);
   const source = await sourceFile();
-  const server = await startServer({ segmentDuration: 4, segmentCount: 10, withoutHls: true, egressThreads: 1 });
+  const server = await startServer({ segmentDuration: 4, segmentCount: 10, withoutHls: true, cpu: 0 });
   const encoder = publishSource(source, server.rtmp('live'));
   const servers: StaticServer[] = [];
   try {
@@ -93,7 +93,7 @@ export async function run(options: BenchOptions): Promise<Report> {
         target: TARGETS[resource],
       })),
       notes: [
-        'baseline: nginx with one worker and the same bytes as static files, the better of sendfile on and off; ours: one egress thread',
+        'baseline: nginx with one worker and the same bytes as static files, the better of sendfile on and off; ours: on one CPU, hence with one egress thread',
         ...RESOURCES.map(
           (resource) =>
             `${resource}: nginx sendfile on ${median(samples[resource].sendfileOn).toFixed(1)}, off ${median(samples[resource].sendfileOff).toFixed(1)} us; ` +

@@ -7,6 +7,7 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   ingest: () => import('./ingest.ts'),
   'llhls-origin': () => import('./llhls-origin.ts'),
   api: () => import('./api.ts'),
+  'api-micro': () => import('./api-micro.ts'),
   latency: () => import('./latency.ts'),
 };
 const DEFAULTS = { seconds: '5', rounds: '3' };

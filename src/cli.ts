@@ -1,3 +1,5 @@
+import { enableCompileCache } from 'node:module';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ExitCode } from './exit-code.ts';
 import { packageVersion } from './package-version.ts';
@@ -54,6 +56,8 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     const { check } = await import('./check.ts');
     return check(line);
   }
+  // Compiled code is kept beside the settings, so that every start but the first is quick and nothing is written elsewhere.
+  enableCompileCache(join(line.state, 'code-cache'));
   const { serve } = await import('./serve.ts');
   return serve(line);
 }

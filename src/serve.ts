@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module';
 import type { CommandLine } from './cli.ts';
 import { ExitCode } from './exit-code.ts';
 import { ConfigProblem, MillraceServer } from './server.ts';
@@ -49,5 +50,6 @@ export async function serve(line: CommandLine): Promise<number> {
   }
   if (stopping) await server.stop();
   else process.stdout.write(server.banner);
+  flushCompileCache();
   return over.promise;
 }

@@ -18,6 +18,7 @@ import {
   type ServerConfig,
 } from './config/index.ts';
 import type { Definition } from './core/definition.ts';
+import type { PublisherKind } from './core/kinds.ts';
 import { Orchestrator } from './core/orchestrator.ts';
 import type { Publisher } from './core/publishing.ts';
 import { QueueRegistry } from './core/queue-registry.ts';
@@ -119,13 +120,17 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     logger: logger.child({ part: 'egress' }),
   });
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
-  const publishers: readonly Publisher[] = [new LlhlsPublisher(pool), new HlsPublisher(pool)];
+  const llhls = new LlhlsPublisher(pool);
+  const hls = new HlsPublisher(pool);
   const orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
     queues: new QueueRegistry(systemClock),
     store,
-    publishers: new Map(publishers.map((publisher) => [publisher.kind, publisher])),
+    publishers: new Map<PublisherKind, Publisher>([
+      [llhls.kind, llhls],
+      [hls.kind, hls],
+    ]),
     onHostsChanged: (virtualHosts) => {
       pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
       certificates.follow(virtualHosts);
@@ -133,15 +138,17 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   });
   running.push({ stop: () => store.settle() }, pool);
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
-  await pool.start();
+  // Threads take a while to start; nothing before the listeners needs them.
+  const poolStarted = pool.start();
   running.push({ stop: () => orchestrator.close({ code: 'shutdown', detail: 'the server stops' }) });
   for (const { typed, echo, applications } of loaded.virtualHosts) {
     orchestrator.restore({ name: typed.name, config: typed, echo }, applications.map(definitionOf), { readOnly: true });
   }
   await restoreState(store, orchestrator, logger);
-  await certificates.settled();
-  await startListeners(config, { logger, orchestrator, pool, certificates }, running);
   await startApi(config, { logger, orchestrator, certificates, accessToken: access.token }, running);
+  await certificates.settled();
+  await poolStarted;
+  await startListeners(config, { logger, orchestrator, pool, certificates }, running);
   return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
 }
 
@@ -230,6 +237,7 @@ async function startApi(config: ServerConfig, parts: Parts & { readonly accessTo
       own: manager.crossDomains ?? null,
       methods: ALL_METHODS,
     }),
+    privacyProtection: config.privacyProtection,
     logger: parts.logger.child({ part: 'api' }),
     addresses: (api.ip.length > 0 ? api.ip : config.ip).map(bindAddress),
     port: api.port ?? null,

@@ -20,7 +20,7 @@ const DEFAULT_CONNECTIONS = 16;
 /** Sends GET requests for `seconds`; throws when an answer was not a success or a connection failed. */
 export async function load(options: LoadOptions): Promise<Load> {
   const headers = (options.headers ?? []).flatMap((line) => ['-H', line]);
-  const size = ['-t1', `-c${options.connections ?? DEFAULT_CONNECTIONS}`, `-d${options.seconds}s`];
+  const size = ['-t1', `-c${options.connections ?? DEFAULT_CONNECTIONS}`, `-d${Math.ceil(options.seconds)}s`];
   const child = new Child(requireProgram('wrk'), [...size, ...headers, options.url]);
   const { code } = await child.exited;
   const output = child.stdout;

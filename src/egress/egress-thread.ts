@@ -13,7 +13,6 @@ import { SessionTokens } from './session-token.ts';
 import { TextCoder } from './text-coder.ts';
 import type { FromThread, ListenRequest, ThreadReport, ThreadSettings, ToThread } from './thread-protocol.ts';
 import { ThreadSessions } from './thread-sessions.ts';
-import { ThreadVisitors } from './thread-visitors.ts';
 
 export interface EgressThreadOptions {
   readonly settings: ThreadSettings;
@@ -28,7 +27,6 @@ export class EgressThread {
   readonly #hosts = new HostTable();
   readonly #outlets: OutletRegistry;
   readonly #sessions: ThreadSessions;
-  readonly #visitors: ThreadVisitors;
   readonly #services: DeliveryServices;
   readonly #router: RequestRouter;
   readonly #date: DateLine;
@@ -50,8 +48,7 @@ export class EgressThread {
       idle: limits.sessionIdle,
       lifetime: limits.sessionLifetime,
     });
-    this.#visitors = new ThreadVisitors({ clock, limit: limits.sessions });
-    this.#outlets = new OutletRegistry({ sessions: this.#sessions, visitors: this.#visitors, clock, views });
+    this.#outlets = new OutletRegistry({ sessions: this.#sessions, clock, views });
     this.#services = { blocks: this.#blocks, coder: new TextCoder(), waiting: new Set<Delivery>() };
     this.#router = new RequestRouter({
       hosts: this.#hosts,
@@ -133,6 +130,7 @@ export class EgressThread {
       commonHeaders: COMMON_HEADERS,
       counters: this.#counters,
       ...(logConnections && {
+        onOpened: ({ remoteAddress }) => this.#log('debug', { peer: remoteAddress }, 'HTTP connection opened'),
         onClosed: (connection, reason) => {
           const fields = { peer: connection.remoteAddress, requests: connection.requests };
           this.#log('debug', fields, `HTTP connection closed: ${reason}`);
@@ -162,7 +160,6 @@ export class EgressThread {
 
   #report(): void {
     this.#sessions.sweep();
-    this.#visitors.sweep();
     const bytes: number[] = [];
     this.#outlets.takeBytes((outlet, count) => bytes.push(outlet, count));
     let connections = 0;
@@ -172,10 +169,10 @@ export class EgressThread {
       http: { ...this.#counters, statuses: [...this.#counters.statuses] },
       connections,
       waiting: this.#services.waiting.size,
-      sessions: this.#sessions.size + this.#visitors.size,
+      sessions: this.#sessions.size,
       blocksInFlight: this.#blocks.inFlight,
       bytes,
-      sessionEvents: [...this.#sessions.takeEvents(), ...this.#visitors.takeEvents()],
+      sessionEvents: this.#sessions.takeEvents(),
     };
     this.#options.post(report);
   }

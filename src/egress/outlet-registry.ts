@@ -6,7 +6,6 @@ import type { DeliveryExchange, OutletView, ViewContext, ViewerSession } from '.
 import type { Clock } from '../util/clock.ts';
 import type { DeliveryOutlet } from './delivery.ts';
 import type { SessionPlace, ThreadSessions } from './thread-sessions.ts';
-import type { ThreadVisitors } from './thread-visitors.ts';
 
 /** Makes the view of an outlet. `settings` is what its packager handed to `openOutlet`. */
 export type ViewFactory = (settings: unknown, context: ViewContext) => OutletView;
@@ -63,7 +62,7 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
 
   countViewer(exchange: DeliveryExchange, ttlMs: number): void {
     const { remoteAddress } = exchange;
-    this.#services.visitors.seen({ outlet: this.outlet, remoteAddress, agent: exchange.header('user-agent') ?? '', ttl: ttlMs });
+    this.#services.sessions.count(this, `${remoteAddress} ${exchange.header('user-agent') ?? ''}`, ttlMs, remoteAddress);
   }
 
   schedule(ms: number, callback: () => void): () => void {
@@ -87,7 +86,6 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
     for (const timer of this.#timers) clearTimeout(timer);
     this.#timers.clear();
     this.#services.sessions.closeOutlet(this.outlet);
-    this.#services.visitors.closeOutlet(this.outlet);
   }
 
   #policyFor(defaults: CrossDomainRules): CrossDomainPolicy {
@@ -97,7 +95,6 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
 
 export interface RegistryServices {
   readonly sessions: ThreadSessions;
-  readonly visitors: ThreadVisitors;
   readonly clock: Clock;
   readonly views: ViewFactories;
 }

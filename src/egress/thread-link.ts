@@ -1,4 +1,5 @@
 /** The main thread's end of an egress thread: in a worker, or (for small machines and tests) in the main thread itself. */
+import { getCompileCacheDir } from 'node:module';
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../util/clock.ts';
 import { EgressThread } from './egress-thread.ts';
@@ -22,7 +23,10 @@ export interface ThreadLinkOwner {
 export const WORKER_ENTRY = new URL(import.meta.url.endsWith('.ts') ? './egress-worker.ts' : './egress-worker.js', import.meta.url);
 
 export function startWorker(entry: URL, settings: ThreadSettings, owner: ThreadLinkOwner): ThreadLink {
-  const worker = new Worker(entry, { workerData: settings, name: `egress-${settings.incarnation}` });
+  const worker = new Worker(entry, {
+    workerData: { ...settings, codeCache: getCompileCacheDir() },
+    name: `egress-${settings.incarnation}`,
+  });
   let reason = '';
   worker.on('message', (message: FromThread) => owner.message(message));
   worker.on('error', (error) => {

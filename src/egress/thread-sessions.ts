@@ -1,4 +1,5 @@
 /** Viewer sessions as one thread sees them: who asked lately. Doubles as the cache of verified tokens. */
+import { createHash } from 'node:crypto';
 import type { ViewerSession } from '../publishers/outlet/view.ts';
 import type { Clock } from '../util/clock.ts';
 import type { SessionTokens } from './session-token.ts';
@@ -6,6 +7,7 @@ import type { SessionEvent } from './thread-protocol.ts';
 
 /** Revocations remembered; the oldest is forgotten first. */
 const REVOKED_LIMIT = 100_000;
+const MAX_KEY_LENGTH = 256;
 
 class LiveSession implements ViewerSession {
   readonly token: string;
@@ -14,12 +16,16 @@ class LiveSession implements ViewerSession {
   readonly outlet: number;
   readonly remoteAddress: string;
   readonly expiresAt: number;
+  /** Without request for so long it has ended, ms. */
+  readonly idle: number;
   seenAt: number;
 
   constructor(
     fields: { token: string; id: string; address: string; outlet: number; remoteAddress: string; expiresAt: number },
+    idle: number,
     now: number,
   ) {
+    this.idle = idle;
     this.token = fields.token;
     this.id = fields.id;
     this.address = fields.address;
@@ -84,6 +90,21 @@ export class ThreadSessions {
     return this.#open({ token, ...verified, address: place.address, outlet: place.outlet, remoteAddress });
   }
 
+  /** Marks a viewer without token as alive: one per outlet and `key`, gone `idle` ms after it was last seen. */
+  count(place: SessionPlace, key: string, idle: number, remoteAddress: string): void {
+    const { clock } = this.#options;
+    // Peers choose parts of the key.
+    const token = `${place.outlet} ${key.slice(0, MAX_KEY_LENGTH)}`;
+    const live = this.#live.get(token);
+    if (live !== undefined) {
+      live.seenAt = clock.monotonic();
+      return;
+    }
+    const id = createHash('sha256').update(token).digest('base64url').slice(0, 12);
+    const { address, outlet } = place;
+    this.#open({ token, id, address, outlet, remoteAddress, expiresAt: Number.POSITIVE_INFINITY }, idle);
+  }
+
   /** Refuses these sessions (by id or whole token) from now on. */
   revoke(sessions: readonly string[]): void {
     for (const session of sessions) {
@@ -98,8 +119,8 @@ export class ThreadSessions {
 
   /** Ends sessions without request for too long. */
   sweep(): void {
-    const limit = this.#options.clock.monotonic() - this.#options.idle;
-    for (const live of this.#live.values()) if (live.seenAt <= limit) this.#close(live, 'idle');
+    const now = this.#options.clock.monotonic();
+    for (const live of this.#live.values()) if (now - live.seenAt >= live.idle) this.#close(live, 'idle');
   }
 
   closeOutlet(outlet: number): void {
@@ -113,8 +134,8 @@ export class ThreadSessions {
     return events;
   }
 
-  #open(fields: ConstructorParameters<typeof LiveSession>[0]): LiveSession {
-    const live = new LiveSession(fields, this.#options.clock.monotonic());
+  #open(fields: ConstructorParameters<typeof LiveSession>[0], idle = this.#options.idle): LiveSession {
+    const live = new LiveSession(fields, idle, this.#options.clock.monotonic());
     this.#live.set(live.token, live);
     this.#note(live, null);
     if (this.#live.size > this.#options.limit) {

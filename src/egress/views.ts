@@ -6,6 +6,6 @@ import type { LlhlsViewSettings } from '../publishers/llhls/settings.ts';
 import type { ViewFactories } from './outlet-registry.ts';
 
 export const VIEWS: ViewFactories = {
-  hlsv3: (settings, context) => new HlsView(settings as HlsViewSettings, context),
   llhls: (settings, context) => new LlhlsView(settings as LlhlsViewSettings, context),
+  hlsv3: (settings, context) => new HlsView(settings as HlsViewSettings, context),
 };

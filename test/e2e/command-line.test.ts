@@ -72,10 +72,10 @@ test.for([
   ['a configuration file that is not there', ['check', '--config', '/nonexistent/Server.xml']],
   ['serving with a configuration file that is not there', ['serve', '--config', '/nonexistent/Server.xml']],
 ] as const)('%s exits with 2 and a message', async ([, args]) => {
-  const { code, stderr } = await runCommand(args);
+  const { code, stdout, stderr } = await runCommand(args);
   expect(code).toBe(2);
-  expect(stderr).not.toBe('');
-  expect(stderr, 'a message for people, not a stack trace').not.toMatch(/\n\s+at /);
+  expect(stdout + stderr).not.toBe('');
+  expect(stdout + stderr, 'a message for people, not a stack trace').not.toMatch(/\n\s+at /);
 });
 
 test('--version prints the version of the package', async () => {

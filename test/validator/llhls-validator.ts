@@ -113,9 +113,10 @@ export class LlhlsValidator {
     }
     let fromEnd = 0;
     for (const segment of [...playlist.segments].reverse()) {
-      const near = fromEnd < PARTS_WITHIN * targetDuration;
+      const near = fromEnd < (playlist.serverControl?.partHoldBack ?? 0);
       if (near && segment.parts.length === 0) this.#report(`segment ${segment.msn} near the live edge lists no parts`);
-      if (!near && segment.parts.length > 0) this.#report(`segment ${segment.msn} far from the live edge lists parts`);
+      const far = fromEnd >= PARTS_WITHIN * targetDuration;
+      if (far && segment.parts.length > 0) this.#report(`segment ${segment.msn} far from the live edge lists parts`);
       fromEnd += segmentDuration(segment);
     }
   }

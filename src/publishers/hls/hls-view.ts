@@ -12,8 +12,6 @@ interface ViewedVariant {
 }
 
 const PLAYLIST_TYPE = 'Content-Type: application/vnd.apple.mpegurl';
-const EMPTY = ['Content-Type: text/html'];
-const RETRY = [...EMPTY, 'Cache-Control: no-cache, no-store', 'Retry-After: 1'];
 const SEGMENT_TYPE = 'Content-Type: video/mp2t';
 const TS_PREFIX = 'ts:';
 const PLAYLIST_EXTENSION = '.m3u8';
@@ -52,7 +50,7 @@ export class HlsView implements OutletView {
     const multivariant = multivariantName(exchange);
     if (multivariant === null && !file.endsWith(MEDIA_SUFFIX) && !file.endsWith(SEGMENT_SUFFIX)) return false;
     // Players take 201 as "come again": the stream is there, its tracks are not known yet.
-    if (this.#playlists === null) exchange.respond(201, RETRY, []);
+    if (this.#playlists === null) exchange.respond(201, [], []);
     else if (multivariant !== null) this.#answerMultivariant(exchange, this.#playlists.get(multivariant));
     else if (file.endsWith(MEDIA_SUFFIX)) this.#answerMedia(exchange, MEDIA_NAME.exec(file));
     else this.#answerSegment(exchange, SEGMENT_NAME.exec(file));
@@ -90,7 +88,7 @@ export class HlsView implements OutletView {
 
   #answerMultivariant(exchange: DeliveryExchange, playlist: HlsMultivariant | undefined): void {
     if (playlist === undefined) {
-      exchange.respond(404, EMPTY, []);
+      exchange.respond(404, [], []);
       return;
     }
     const rewind = this.#rewind(exchange);
@@ -103,10 +101,10 @@ export class HlsView implements OutletView {
     const variantId = name?.[1];
     const variant = this.#variants.get(variantId ?? '');
     if (variantId === undefined || variant === undefined) {
-      exchange.respond(variantId === undefined ? 400 : 404, EMPTY, []);
+      exchange.respond(variantId === undefined ? 400 : 404, [], []);
       return;
     }
-    this.#countViewer(exchange);
+    this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000);
     const text = this.#mediaText(variantId, variant, this.#rewind(exchange));
     exchange.respond(200, [PLAYLIST_TYPE, ...cacheControl(this.#settings.cacheControl.chunklistMaxAge)], [text]);
   }
@@ -135,15 +133,15 @@ export class HlsView implements OutletView {
 
   #answerSegment(exchange: DeliveryExchange, name: RegExpExecArray | null): void {
     if (name === null) {
-      exchange.respond(400, EMPTY, []);
+      exchange.respond(400, [], []);
       return;
     }
     const segment = this.#findSegment(name[1] ?? '', Number(name[2]));
     if (segment === undefined) {
-      exchange.respond(404, EMPTY, []);
+      exchange.respond(404, [], []);
       return;
     }
-    this.#countViewer(exchange);
+    this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000);
     const headers = [SEGMENT_TYPE, ...cacheControl(this.#settings.cacheControl.segmentMaxAge)];
     if (segment.path === null) exchange.respondSpans(200, headers, segment.spans);
     else exchange.respondFile(200, headers, segment.path);
@@ -152,11 +150,6 @@ export class HlsView implements OutletView {
   #findSegment(variantId: string, number: number): HlsSegment | undefined {
     const segments = this.#variants.get(variantId)?.segments;
     return segments?.[number - (segments[0]?.number ?? 0)];
-  }
-
-  /** Version 3 URLs carry no session. */
-  #countViewer(exchange: DeliveryExchange): void {
-    this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000);
   }
 }
 

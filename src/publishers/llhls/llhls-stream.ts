@@ -70,9 +70,15 @@ export class LlhlsStream implements PublisherStream {
     return this.#model;
   }
 
+  /** Settles when DVR files handed over so far are written or removed. */
+  get settled(): Promise<void> {
+    return this.#window.settled;
+  }
+
   onTracks(tracks: readonly Track[]): void {
     if (this.#closed) return;
     this.#tracks = tracks;
+    this.#removeLostPackagers();
     this.#addMissingPackagers();
     this.#refreshMultivariants();
     this.#send();
@@ -141,6 +147,16 @@ export class LlhlsStream implements PublisherStream {
         this.#independentSegments = false;
       },
     };
+  }
+
+  #removeLostPackagers(): void {
+    for (const { track } of this.#aligner.packagers()) {
+      if (this.#tracks.some((candidate) => candidate.id === track.id)) continue;
+      this.#aligner.remove(track.id);
+      const model = this.#model.tracks.get(track.id);
+      this.#emit({ type: 'track-gone', trackId: track.id });
+      if (model !== undefined) this.#window.forget(model);
+    }
   }
 
   /** Packagers begin with the first packet of any track: only then is the time base of the stream known. */

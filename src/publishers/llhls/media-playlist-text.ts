@@ -15,8 +15,9 @@ import { TAIL_MARK } from './update.ts';
 /** EXT-X-MAP outside of I-frame playlists needs 6 (§8), EXT-X-SKIP 9. */
 const VERSION = 6;
 const VERSION_WITH_SKIP = 9;
-/** Parts of segments that end further from the live edge are not listed (§6.2.2). */
-const PARTS_WITHIN_TARGET_DURATIONS = 3;
+/** Segments that list their parts, the growing one included; more only when these are too short to hold back from. */
+const SEGMENTS_WITH_PARTS = 3;
+const HOLD_BACK_REACH = 2;
 /** The smallest skip boundary allowed (§4.4.3.8). */
 const SKIP_BOUNDARY_TARGET_DURATIONS = 6;
 
@@ -114,12 +115,14 @@ export class MediaPlaylistText {
   }
 
   #firstWithParts(listed: readonly SegmentModel[]): number {
-    const reach = PARTS_WITHIN_TARGET_DURATIONS * this.#model.targetDuration;
-    let distance = 0;
+    const reach = HOLD_BACK_REACH * this.#model.partHoldBack;
     let index = listed.length;
-    while (index > 0 && distance < reach) {
-      index -= 1;
-      distance += durationSoFar(listed[index]);
+    let distance = 0;
+    for (let count = 0; index > 0 && (count < SEGMENTS_WITH_PARTS || distance < reach); index--) {
+      const segment = listed[index - 1];
+      if (segment === undefined || isEmpty(segment)) continue;
+      count += 1;
+      distance += durationSoFar(segment);
     }
     return index;
   }

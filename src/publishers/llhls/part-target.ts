@@ -5,6 +5,9 @@ const CHUNK_TOLERANCE = 1.01;
 /** Frame durations that differ by less than this share are called constant. */
 const CONSTANT_RATE_SPREAD = 0.1;
 
+/** All parts but the last of a segment must have 85 % of PART-TARGET (rfc8216bis §4.4.4.9); PART-TARGET is rounded up. */
+const SHORTEST_PART = 0.86;
+
 /** Decides when a part is full; times in ticks of the track. */
 export class PartTarget {
   readonly #chunk: number;
@@ -30,6 +33,12 @@ export class PartTarget {
   /** The longest a part may be. */
   get limit(): number {
     return this.known ? this.#ticks : this.#chunk * CHUNK_TOLERANCE + this.#jitter;
+  }
+
+  /** A part of `ticks` takes no further frame of `next` ticks. Parts shorter than the rules allow take it all the same. */
+  isFull(ticks: number, next: number): boolean {
+    if (ticks + next <= this.limit) return false;
+    return !this.known || ticks >= SHORTEST_PART * this.limit;
   }
 
   /** Learns from the first full part: a whole number of frames when their rate is constant. */

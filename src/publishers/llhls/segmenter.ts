@@ -13,7 +13,7 @@ export interface CutPart {
   readonly independent: boolean;
   readonly likelyLast: boolean;
   readonly samples: readonly TimedSample[];
-  /** Ticks behind the last sample. */
+  /** Where the media of the last sample ends, ticks. */
   readonly end: number;
 }
 
@@ -94,12 +94,12 @@ export class Segmenter {
     else if (this.#cutsBefore(sample)) {
       this.#closeSegment(sample.dts);
       this.#openSegment(sample);
-    } else if (this.#samples.length > 0 && sample.dts + sample.duration - this.#partStart > this.#target.limit) {
+    } else if (this.#samples.length > 0 && this.#target.isFull(sample.dts - this.#partStart, sample.duration)) {
       this.#closeFullPart(sample.dts);
     }
     this.#append(sample);
-    const end = sample.dts + sample.duration;
-    if (end - this.#partStart + sample.duration > this.#target.limit) this.#closeFullPart(null);
+    // The next frame is expected to last as long as this one: the part need not wait for it.
+    if (this.#target.isFull(sample.dts + sample.duration - this.#partStart, sample.duration)) this.#closeFullPart(null);
   }
 
   /** The configuration of the track changed: what follows begins a new segment behind a discontinuity. */
@@ -180,10 +180,11 @@ export class Segmenter {
     if (last === undefined) return;
     const expected = last.dts + last.duration;
     const end = next !== null && next > last.dts && next - this.#partStart <= this.#target.limit ? next : expected;
-    const ticks = Math.max(1, end - this.#partStart);
+    // A frame that lasts longer than a part may is listed as if it did not: what is listed must obey PART-TARGET.
+    const ticks = Math.max(1, Math.min(end - this.#partStart, this.#target.known ? this.#target.limit : end));
     const samples = this.#samples;
     this.#samples = [];
-    this.#listedEnd = end;
+    this.#listedEnd = this.#partStart + ticks;
     this.#sink.partClosed({
       msn: this.#msn,
       part: this.#part,

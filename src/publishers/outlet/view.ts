@@ -40,8 +40,8 @@ export interface ViewContext {
   /** Checks the `session` query; null when it is missing, forged, expired or revoked. Marks the session as alive. */
   session(exchange: DeliveryExchange): ViewerSession | null;
   /**
-   * Counts the client as a viewer although its URLs carry no session: one per address and User-Agent, gone when it has
-   * not been counted again for `ttlMs`. Reported like sessions.
+   * Counts a viewer whose URLs carry no session: one per address and player, gone when it made no request
+   * for `ttlMs`. Reported like sessions.
    */
   countViewer(exchange: DeliveryExchange, ttlMs: number): void;
   /** Runs `callback` after `ms`; returns a function that cancels it. */

@@ -97,11 +97,14 @@ export class PlayerBrowser {
     this.#server = server;
   }
 
-  /** Opens a page that plays `url` with hls.js in low-latency mode. */
-  async play(url: string): Promise<HlsPlayer> {
+  /**
+   * Opens a page that plays `url` with hls.js in low-latency mode. `catchUpRate` is how fast it may play while it is
+   * too far behind live; 1, hls.js's own setting, never catches up.
+   */
+  async play(url: string, catchUpRate = 1.5): Promise<HlsPlayer> {
     const page = await this.#browser.newPage({ viewport: { width: 640, height: 360 } });
     const { port } = this.#server.address() as AddressInfo;
-    const query = new URLSearchParams({ src: url, cells: `${CLOCK_BITS}`, cell: `${CLOCK_CELL}` });
+    const query = new URLSearchParams({ src: url, cells: `${CLOCK_BITS}`, cell: `${CLOCK_CELL}`, rate: `${catchUpRate}` });
     await page.goto(`http://127.0.0.1:${port}/?${query}`);
     return new HlsPlayer(page);
   }

@@ -20,8 +20,6 @@ export interface ServerSettings {
   readonly hlsSegmentCount?: number;
   /** Leave plain HLS out of the application. */
   readonly withoutHls?: boolean;
-  /** Egress threads; default: the server's own choice. */
-  readonly egressThreads?: number;
 }
 
 export const ACCESS_TOKEN = 'test:token';
@@ -30,7 +28,6 @@ export const ACCESS_TOKEN = 'test:token';
 export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): string {
   const chunk = settings.chunkDuration ?? 0.5;
   const names = (settings.hostNames ?? ['*']).map((name) => `<Name>${name}</Name>`).join('');
-  const workers = settings.egressThreads === undefined ? '' : `<WorkerCount>${settings.egressThreads}</WorkerCount>`;
   const hls = `<HLS>
               <SegmentDuration>${settings.hlsSegmentDuration ?? 2}</SegmentDuration>
               <SegmentCount>${settings.hlsSegmentCount ?? 4}</SegmentCount>
@@ -45,8 +42,8 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
     <Managers><API><Port>${ports.api}</Port></API></Managers>
     <Providers><RTMP><Port>${ports.rtmp}</Port></RTMP></Providers>
     <Publishers>
-      <LLHLS><Port>${ports.http}</Port>${workers}</LLHLS>
-      <HLS><Port>${ports.http}</Port>${workers}</HLS>
+      <LLHLS><Port>${ports.http}</Port></LLHLS>
+      <HLS><Port>${ports.http}</Port></HLS>
     </Publishers>
   </Bind>
   <Managers>

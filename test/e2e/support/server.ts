@@ -21,6 +21,8 @@ export interface StartOptions extends ServerSettings {
   /** Working folder of the process; default: its temporary folder. */
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
+  /** Runs the server on this CPU only; it then has one egress thread. */
+  readonly cpu?: number;
 }
 
 /** One server with its folders. `close` ends it and removes them. */
@@ -102,7 +104,10 @@ export class TestServer {
 
   #spawn(): Child {
     this.#startedAt = performance.now();
-    return new Child(process.execPath, [MAIN, 'serve', '--config', this.config, '--state', this.state], {
+    const { cpu } = this.#options;
+    const command = [process.execPath, MAIN, 'serve', '--config', this.config, '--state', this.state];
+    const [program = '', ...args] = cpu === undefined ? command : ['taskset', '-c', `${cpu}`, ...command];
+    return new Child(program, args, {
       cwd: this.#options.cwd ?? this.folder,
       env: { ...process.env, NODE_ENV: 'production', ...this.#options.env },
       name: 'millrace',
