@@ -1,3 +1,6 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import HlsParser from 'hls-parser';
 import { describe, expect, it } from 'vitest';
 import { FakeEgress, FakeExchange } from '../../../test/fakes/fake-egress.ts';
@@ -338,6 +341,32 @@ describe('HLS over time', () => {
       address: { vhost: 'default', app: 'app', stream: 'stream' },
       crossDomains: { urls: ['*'] },
     });
+  });
+});
+
+describe('HLS with DVR', () => {
+  it('plays from files what has left memory, until the stream ends', async () => {
+    const tempStoragePath = await mkdtemp(join(tmpdir(), 'hls-'));
+    const dVR = { enable: true, tempStoragePath, maxDuration: 60, eventPlaylistType: false };
+    const { egress, hls } = setUp([AV], { ...SETTINGS, segmentDuration: 1, segmentCount: 2, dVR });
+    hls.onTracks(MAIN.tracks);
+    for (const packet of MAIN.packets) hls.onPacket(packet);
+    hls.concludeHlsLive();
+    await hls.settled;
+    const [name] = mediaNames(egress);
+    expect(mediaPlaylist(egress, `${name}?_HLS_rewind=NO`).segments).toHaveLength(2);
+    const { segments } = mediaPlaylist(egress, name!);
+    expect(segments).toHaveLength(13);
+    const answers = segments.map(({ uri }) => egress.get(uri));
+    expect(answers.map(({ path }) => path !== null)).toEqual(segments.map((_segment, index) => index < 8));
+    const parts = await Promise.all(answers.map(({ path, body }) => (path === null ? body : readFile(path))));
+    const ts = new Uint8Array(Buffer.concat(parts));
+    expect(demuxTs(ts).faults).toEqual([]);
+    expect(decodeComplaints(ts)).toEqual([]);
+    hls.close(CLOSED);
+    await hls.settled;
+    expect((await readdir(tempStoragePath, { recursive: true })).filter((file) => file.endsWith('.ts'))).toEqual([]);
+    await rm(tempStoragePath, { recursive: true });
   });
 });
 

@@ -3,10 +3,10 @@ import { FakeEgress } from '../../../test/fakes/fake-egress.ts';
 import { formatLocalTime } from '../../playlist/program-date-time.ts';
 import type { OutletView } from '../outlet/view.ts';
 import { HlsView } from './hls-view.ts';
-import { type HlsViewSettings, NO_CACHE_CONTROL } from './settings.ts';
+import { type HlsViewSettings, viewSettings } from './settings.ts';
 import type { HlsSegment, HlsUpdate } from './updates.ts';
 
-const SETTINGS: HlsViewSettings = { segmentDuration: 4, segmentCount: 2, cacheControl: NO_CACHE_CONTROL };
+const SETTINGS = viewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true });
 const WALL = Date.UTC(2026, 0, 1);
 const PLAYLISTS: HlsUpdate = {
   type: 'playlists',
@@ -40,6 +40,7 @@ function append(number: number, more: Partial<HlsSegment> = {}): void {
     discontinuity: false,
     discontinuities: 0,
     spans: [],
+    path: null,
     ...more,
   };
   view.update({ type: 'segment', variant: '7', segment, firstNumber: Math.max(0, number - 4) } satisfies HlsUpdate);
@@ -137,6 +138,31 @@ describe('HlsView', () => {
     expect(egress.get('ts:playlist.m3u8').headers).toContain('Cache-Control: no-cache, no-store');
     expect(egress.get('medialist_7_hls.m3u8').headers).toContain('Cache-Control: max-age=1');
     expect(egress.get('seg_7_0_hls.ts').headers).toContain('Cache-Control: max-age=60');
+  });
+
+  it('lists everything there is when rewinding is on, and serves files of the DVR', () => {
+    const dVR = { enable: true, tempStoragePath: '', maxDuration: 60, eventPlaylistType: true };
+    open(viewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true, dVR }));
+    view.update(PLAYLISTS);
+    for (let number = 0; number < 5; number++) append(number);
+    view.update({ type: 'archive', variant: '7', number: 1, path: 'one.ts' } satisfies HlsUpdate);
+    view.update({ type: 'retire', variant: '7', firstNumber: 1 } satisfies HlsUpdate);
+    const numbers = (query: string): string[] =>
+      [...egress.get(`medialist_7_hls.m3u8${query}`).text.matchAll(/seg_7_(\d+)_/g)].map((match) => match[1]!);
+    expect(numbers('')).toEqual(['1', '2', '3', '4']);
+    expect(numbers('?_HLS_rewind=NO')).toEqual(['3', '4']);
+    expect(egress.get('medialist_7_hls.m3u8').text).toContain('#EXT-X-VERSION:3\n#EXT-X-PLAYLIST-TYPE:EVENT\n#EXT-X-TARGETDURATION:4\n');
+    expect(egress.get('medialist_7_hls.m3u8?_HLS_rewind=NO').text).not.toContain('EVENT');
+    expect(egress.get('seg_7_1_hls.ts')).toMatchObject({ status: 200, path: 'one.ts', headers: ['Content-Type: video/mp2t'] });
+    expect(egress.get('seg_7_0_hls.ts').status).toBe(404);
+  });
+
+  it('takes the default for rewinding from the configuration', () => {
+    const defaultQueryString = { queries: [{ key: '_HLS_rewind', value: 'NO' }] };
+    open(viewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true, defaultQueryString }));
+    view.update(PLAYLISTS);
+    expect(egress.get('ts:playlist.m3u8?_HLS_rewind=NO').text).not.toContain('?');
+    expect(egress.get('ts:playlist.m3u8?_HLS_rewind=YES').text).toContain('medialist_7_hls.m3u8?_HLS_rewind=YES\n');
   });
 
   it('counts clients that got a media playlist or a segment', () => {

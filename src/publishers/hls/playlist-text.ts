@@ -21,11 +21,13 @@ export function mediaText(list: {
   readonly variant: string;
   readonly segments: readonly HlsSegment[];
   readonly segmentDuration: number;
+  readonly event: boolean;
   readonly concluded: boolean;
 }): string {
   const [first] = list.segments;
   const target = list.segments.reduce((longest, { duration }) => Math.max(longest, Math.round(duration)), Math.round(list.segmentDuration));
-  let text = `${HEAD}#EXT-X-TARGETDURATION:${target}\n#EXT-X-MEDIA-SEQUENCE:${first?.number ?? 0}\n`;
+  const type = list.event ? '#EXT-X-PLAYLIST-TYPE:EVENT\n' : '';
+  let text = `${HEAD}${type}#EXT-X-TARGETDURATION:${target}\n#EXT-X-MEDIA-SEQUENCE:${first?.number ?? 0}\n`;
   const goneDiscontinuities = first === undefined ? 0 : first.discontinuities - Number(first.discontinuity);
   if (goneDiscontinuities > 0) text += `#EXT-X-DISCONTINUITY-SEQUENCE:${goneDiscontinuities}\n`;
   for (const segment of list.segments) {
