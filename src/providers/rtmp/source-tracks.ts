@@ -36,6 +36,7 @@ interface AudioState {
 /** A track under its source id. `ready` once packets of it can be used. */
 export type TrackState = VideoState | AudioState;
 
+/** Keeps one state per wire track and tells when none is missing. */
 export class SourceTracks {
   readonly #limit: number;
   readonly #video = new Map<number, VideoState>();
