@@ -13,6 +13,8 @@ import { load } from './lib/wrk.ts';
 
 const STREAMS = 3;
 const TARGET = 2;
+/** The compiler of the JavaScript engine does its work in this time. */
+const WARM_UP_SECONDS = 1;
 const LIST = '/v1/vhosts/default/apps/app/streams';
 const ENDPOINTS = [
   { name: 'stream list', path: LIST },
@@ -41,6 +43,7 @@ async function compare(
   const ours: number[] = [];
   const theirs: number[] = [];
   try {
+    for (const url of [server.api.base + endpoint.path, bare.url]) await load({ url, seconds: WARM_UP_SECONDS, headers });
     const idleRate = await cpuRate(server.pid, 2);
     for (let round = 0; round < options.rounds; round += 1) {
       const mine = await cpuDuring(server.pid, idleRate, () => load({ url: server.api.base + endpoint.path, seconds, headers }));

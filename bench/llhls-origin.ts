@@ -16,15 +16,17 @@ type Resource = keyof typeof TARGETS;
 const RESOURCES = Object.keys(TARGETS) as Resource[];
 const FILES: Record<Resource, string> = { playlist: 'playlist.m3u8', part: 'part.m4s', segment: 'segment.m4s' };
 const IDLE_SECONDS = 3;
+/** The compiler of the JavaScript engine does its work in this time. */
+const WARM_UP_SECONDS = 1;
 
 /** URLs of the newest complete segment, its neighbour part and the playlist; their bytes are put into `root`. */
 async function discover(server: TestServer, root: string): Promise<Record<Resource, string>> {
-  const { video } = await openSession(server.http('live', 'llhls.m3u8'));
-  const { parts, segments } = await until(
+  const { video, parts, segments } = await until(
     'a playlist with segments and parts',
     async () => {
+      const { video } = await openSession(server.http('live', 'llhls.m3u8'));
       const files = readMediaPlaylist(await fetchText(video), video);
-      return files.segments.length >= 2 && files.parts.length >= 2 ? files : null;
+      return files.segments.length >= 2 && files.parts.length >= 2 ? { video, ...files } : null;
     },
     { deadlineMs: 30_000, everyMs: 250 },
   );
@@ -54,7 +56,8 @@ async function measure(options: BenchOptions, server: TestServer, root: string, 
   const samples = Object.fromEntries(
     RESOURCES.map((resource) => [resource, { millrace: [], sendfileOn: [], sendfileOff: [], perSecond: [] }]),
   ) as unknown as Record<Resource, Samples>;
-  await discover(server, root);
+  const warmUp = await discover(server, root);
+  for (const resource of RESOURCES) await load({ url: warmUp[resource], seconds: WARM_UP_SECONDS });
   const idleRate = await cpuRate(server.pid, IDLE_SECONDS);
   for (let round = 0; round < options.rounds; round += 1) {
     for (const resource of RESOURCES) {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { within } from '../../test/e2e/support/poll.ts';
-import { type FlvTag, isVideoFrame } from './source.ts';
+import { type FlvTag, isAudioFrame, isVideoFrame } from './source.ts';
 
 const HANDSHAKE_LENGTH = 1536;
 const PEER_CHUNK_SIZE = 128;
@@ -48,7 +48,7 @@ function chunks(chunkStream: number, type: number, timestamp: number, messageStr
 class MessageReader {
   #buffer = Buffer.alloc(0);
   #chunkSize = PEER_CHUNK_SIZE;
-  readonly #open = new Map<number, { type: number; length: number; payload: Buffer }>();
+  readonly #streams = new Map<number, { type: number; length: number; payload: Buffer }>();
 
   /** Takes bytes in and returns the messages they complete. */
   read(bytes: Buffer): { type: number; payload: Buffer }[] {
@@ -56,7 +56,8 @@ class MessageReader {
     const messages: { type: number; payload: Buffer }[] = [];
     for (let message = this.#chunk(); message !== null; message = this.#chunk()) {
       if (message.payload.length < message.length) continue;
-      this.#open.delete(message.stream);
+      // Later headers may leave out what has not changed.
+      this.#streams.set(message.stream, { type: message.type, length: message.length, payload: Buffer.alloc(0) });
       if (message.type === SET_CHUNK_SIZE) this.#chunkSize = message.payload.readUInt32BE(0);
       messages.push(message);
     }
@@ -70,13 +71,13 @@ class MessageReader {
     const stream = first & 0x3f;
     const headerLength = [11, 7, 3, 0][first >> 6] ?? 0;
     if (this.#buffer.length < 1 + headerLength) return null;
-    const known = this.#open.get(stream) ?? { type: 0, length: 0, payload: Buffer.alloc(0) };
+    const known = this.#streams.get(stream) ?? { type: 0, length: 0, payload: Buffer.alloc(0) };
     const fresh = headerLength >= 7 ? { type: this.#buffer.readUInt8(7), length: this.#buffer.readUIntBE(4, 3) } : known;
     const take = Math.min(this.#chunkSize, fresh.length - known.payload.length);
     if (this.#buffer.length < 1 + headerLength + take) return null;
     const payload = Buffer.concat([known.payload, this.#buffer.subarray(1 + headerLength, 1 + headerLength + take)]);
     this.#buffer = this.#buffer.subarray(1 + headerLength + take);
-    this.#open.set(stream, { type: fresh.type, length: fresh.length, payload });
+    this.#streams.set(stream, { type: fresh.type, length: fresh.length, payload });
     return { stream, type: fresh.type, length: fresh.length, payload };
   }
 }
@@ -106,16 +107,22 @@ export class RtmpSender {
     return sender;
   }
 
-  /** Sends all tags in real time until the end or `signal`. */
+  /**
+   * Sends all tags in real time until the end or `signal`. The first video frame is at media time 0 and no sound
+   * comes before it, so that media times of the server and of `frames` are the same.
+   */
   async send(tags: readonly FlvTag[], signal: AbortSignal): Promise<void> {
+    const base = tags.find(isVideoFrame)?.timestamp ?? 0;
     const startedAt = performance.now();
     for (const tag of tags) {
-      const wait = startedAt + tag.timestamp - performance.now();
+      if (isAudioFrame(tag) && tag.timestamp < base) continue;
+      const timestamp = Math.max(0, tag.timestamp - base);
+      const wait = startedAt + timestamp - performance.now();
       if (wait > 0) await delay(wait);
       if (signal.aborted) return;
       const chunkStream = isVideoFrame(tag) ? 6 : 4;
-      if (isVideoFrame(tag)) this.frames.push({ timestamp: tag.timestamp, sentAt: performance.now() });
-      this.#write(chunks(chunkStream, tag.type, tag.timestamp, 1, tag.data, OWN_CHUNK_SIZE));
+      if (isVideoFrame(tag)) this.frames.push({ timestamp, sentAt: performance.now() });
+      this.#write(chunks(chunkStream, tag.type, timestamp, 1, tag.data, OWN_CHUNK_SIZE));
     }
   }
 

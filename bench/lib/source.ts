@@ -48,7 +48,8 @@ export interface FlvTag {
   readonly data: Buffer;
 }
 
-export const FLV_VIDEO = 9;
+const FLV_AUDIO = 8;
+const FLV_VIDEO = 9;
 const FLV_HEADER = 9;
 const FLV_TAG_HEADER = 11;
 const FLV_PREVIOUS_SIZE = 4;
@@ -67,6 +68,10 @@ export function readFlv(file: string): readonly FlvTag[] {
 }
 
 /** Sequence headers and AAC configurations come before the first frame and are not frames themselves. */
+export function isAudioFrame(tag: FlvTag): boolean {
+  return tag.type === FLV_AUDIO && tag.data[1] === 1;
+}
+
 export function isVideoFrame(tag: FlvTag): boolean {
   return tag.type === FLV_VIDEO && tag.data[1] === 1;
 }

@@ -83,9 +83,14 @@ export class TestServer {
 
   /** Starts the same configuration and state again, after the process has ended. */
   async restart(): Promise<void> {
+    await this.respawn();
+    await this.ready();
+  }
+
+  /** Like `restart`, without waiting for the server to be ready. */
+  async respawn(): Promise<void> {
     await this.#child.stop();
     this.#child = this.#spawn();
-    await this.ready();
   }
 
   /** `kill -9`. */
