@@ -136,7 +136,11 @@ export class FakeExchange implements DeliveryExchange {
   #answer(status: number, headers: readonly string[], body: Uint8Array, path: string | null): void {
     if (this.done) throw new Error(`${this.file} was answered twice`);
     this.response = { status, headers, body, text: Buffer.from(body).toString(), path };
+    this.answered();
   }
+
+  /** Called when `response` is there. */
+  protected answered(): void {}
 }
 
 /** An outlet whose updates reach its view at once, through structured clone as between threads. */

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { M3U8Parser, PlaylistLevelType } from 'hls.js';
+import * as hlsParser from 'hls-parser';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { audioPackets, audioTrack, constantFrames, interleave, videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import { LlhlsSimulation } from '../../../test/validator/llhls-simulation.ts';
@@ -229,6 +230,26 @@ describe('a media playlist', () => {
     expect(listed).toBeGreaterThanOrEqual(30);
   });
 
+  it('is read by hls-parser and hls.js while it is live', () => {
+    const state = running(80);
+    for (const query of ['', '&_HLS_rewind=NO', '&_HLS_legacy=YES']) {
+      const { text } = state.simulation.egress.get(`${state.chunklist}?${SESSION}${query}`);
+      const complaints: unknown[] = [];
+      const original = console.error;
+      console.error = (...words: unknown[]) => complaints.push(...words);
+      try {
+        expect(hlsParser.parse(text).isMasterPlaylist).toBe(false);
+      } finally {
+        console.error = original;
+      }
+      expect(complaints).toEqual([]);
+      const details = M3U8Parser.parseLevelPlaylist(text, 'http://h/a/s/c.m3u8', 0, PlaylistLevelType.MAIN, 0, null);
+      expect(details.playlistParsingError).toBeNull();
+      expect(details.live).toBe(true);
+      expect(details.canBlockReload).toBe(!query.includes('legacy'));
+    }
+  });
+
   it('does not announce delta updates that would never skip anything', () => {
     const state = running(11, { segmentCount: 3 });
     expect(state.simulation.egress.get(`${state.chunklist}?${SESSION}`).text).not.toContain('CAN-SKIP-UNTIL');
@@ -316,6 +337,15 @@ describe('blocking reload', () => {
     state.simulation.stream.close({ code: 'peer-left', detail: '' });
     expect(held?.response?.status).toBe(404);
     expect(state.simulation.egress.context.timers).toBe(0);
+  });
+});
+
+describe('a track that leaves', () => {
+  it('sends away who waits for it', () => {
+    const state = running(11);
+    const held = state.simulation.egress.request(`${state.chunklist}?${SESSION}&_HLS_msn=3`);
+    state.simulation.stream.onTracks([audio]);
+    expect(held?.response?.status).toBe(503);
   });
 });
 

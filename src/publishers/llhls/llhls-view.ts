@@ -41,7 +41,12 @@ export class LlhlsView implements OutletView {
   update(payload: unknown): void {
     for (const update of payload as readonly LlhlsUpdate[]) this.#model.apply(update);
     this.#lobby.retry();
-    for (const room of this.#rooms.values()) room.retry();
+    for (const [trackId, room] of this.#rooms) {
+      room.retry();
+      if (this.#model.tracks.has(trackId)) continue;
+      room.close();
+      this.#rooms.delete(trackId);
+    }
   }
 
   handle(exchange: DeliveryExchange): boolean {

@@ -229,12 +229,12 @@ export class Segmenter {
     this.#sink.segmentClosed(real > 0 && real <= this.#limits.followerMax ? real : listed);
   }
 
-  /** Keyframes come at a steady pace and the next one, due at `end`, would begin a segment. */
+  /** The segment is expected to end within half a frame of `end`. */
   #likelyEndsAt(end: number): boolean {
+    const expected = this.#schedule.expected(this.#msn + 1);
+    if (expected === null) return false;
     const seconds = (end - this.#segmentStart) / this.#timescale;
-    if (!this.#video) return this.leads && this.#wantsCut(seconds);
-    if (this.#gop === null || this.#lastKey === null) return false;
-    return Math.abs((end - this.#lastKey) / this.#timescale - this.#gop) < this.#halfFrame && this.#wantsCut(seconds);
+    return Math.abs((expected - this.#segmentTime) / 1000 - seconds) <= this.#halfFrame;
   }
 }
 

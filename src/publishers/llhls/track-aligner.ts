@@ -89,7 +89,7 @@ export class TrackAligner {
     let taken = 0;
     for (const packet of waiting) {
       const time = presentationTime(packet);
-      if (!this.#mayPass(lane, time, waiting.length - taken)) break;
+      if (!this.#mayPass(lane, packet, waiting.length - taken)) break;
       taken += 1;
       if (!packager.started && this.#endsBeforeLeader(packet, time)) this.discarded += 1;
       else packager.push(packet);
@@ -97,7 +97,10 @@ export class TrackAligner {
     if (taken > 0) waiting.splice(0, taken);
   }
 
-  #mayPass(lane: Lane, time: number, waiting: number): boolean {
+  #mayPass(lane: Lane, packet: Packet, waiting: number): boolean {
+    const time = presentationTime(packet);
+    // A frame belongs to the segment that begins in its first half: keyframes up to there must be known.
+    const middle = time + toMilliseconds(packet.duration, packet.track.timebase) / 2;
     const leader = this.#leader;
     if (leader === null || leader === lane) return true;
     const last = lane.waiting.at(-1);
@@ -107,7 +110,7 @@ export class TrackAligner {
       this.#lead(lane);
       return true;
     }
-    if (time < leader.packager.decodedUntil || time < leader.packager.earliestCut || lane.packager.nextCutKnown) return true;
+    if (middle < leader.packager.decodedUntil || middle < leader.packager.earliestCut || lane.packager.nextCutKnown) return true;
     return ahead >= MAX_LEAD || waiting >= MAX_WAITING;
   }
 
