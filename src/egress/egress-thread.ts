@@ -6,6 +6,7 @@ import { DateLine } from '../protocols/http/status-line.ts';
 import type { Clock } from '../util/clock.ts';
 import { BlockTable } from './block-table.ts';
 import { COMMON_HEADERS, type Delivery, type DeliveryServices } from './delivery.ts';
+import { FileShelf } from './file-shelf.ts';
 import { HostTable } from './host-table.ts';
 import { OutletRegistry, type ViewFactories } from './outlet-registry.ts';
 import { RequestRouter } from './request-router.ts';
@@ -49,7 +50,7 @@ export class EgressThread {
       lifetime: limits.sessionLifetime,
     });
     this.#outlets = new OutletRegistry({ sessions: this.#sessions, clock, views });
-    this.#services = { blocks: this.#blocks, coder: new TextCoder(), waiting: new Set<Delivery>() };
+    this.#services = { blocks: this.#blocks, coder: new TextCoder(), files: new FileShelf(limits.fileBytes), waiting: new Set<Delivery>() };
     this.#router = new RequestRouter({
       hosts: this.#hosts,
       outlets: this.#outlets,

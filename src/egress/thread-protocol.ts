@@ -26,6 +26,8 @@ export interface EgressLimits {
   readonly http: HttpLimits;
   /** Requests that wait for media; more are answered 503. */
   readonly waiting: number;
+  /** Bytes of files (DVR) in answers at once; more is answered 503. */
+  readonly fileBytes: number;
   /** Sessions alive; the oldest is forgotten first. */
   readonly sessions: number;
   /** A session without request for so long has ended. */
