@@ -291,6 +291,20 @@ describe.each([
     blocker.close();
   });
 
+  test('a port that another server shares among its threads is taken, too', async () => {
+    await start();
+    const other = await startShelfPool(threads);
+    await expect(other.pool.listen({ host: '127.0.0.1', port, tls: false })).rejects.toThrow('EADDRINUSE');
+    await other.pool.stop();
+  });
+
+  test('IPv4 and IPv6 are separate ports', async () => {
+    const { pool } = await start();
+    const all = await pool.listen({ host: '*', port: 0, tls: false });
+    const six = await pool.listen({ host: '::', port: all.port, tls: false });
+    expect(six.port).toBe(all.port);
+  });
+
   test('a port that is closed refuses connections', async () => {
     const { pool } = await start();
     const second = await pool.listen({ host: '127.0.0.1', port: 0, tls: false });

@@ -72,7 +72,13 @@ export type ToThread =
   | { readonly type: 'hosts'; readonly hosts: readonly VirtualHostNames[] }
   | { readonly type: 'default-cross-domains'; readonly rules: CrossDomainRules }
   | { readonly type: 'certificates'; readonly certificates: readonly Certificate[] }
-  | { readonly type: 'listen'; readonly listener: number; readonly request: ListenRequest }
+  | {
+      readonly type: 'listen';
+      readonly listener: number;
+      readonly request: ListenRequest;
+      /** This thread opens the port first: fail when anybody has it. */
+      readonly first: boolean;
+    }
   | { readonly type: 'unlisten'; readonly listener: number }
   | { readonly type: 'block-add'; readonly block: number; readonly buffer: SharedArrayBuffer }
   | { readonly type: 'block-retire'; readonly block: number }
