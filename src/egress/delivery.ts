@@ -1,5 +1,4 @@
 /** One request to a stream, as its views see it. */
-import { readFile } from 'node:fs/promises';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import { acceptsGzip } from '../protocols/http/accept-encoding.ts';
 import type { AbortListener, AnswerSink, IncomingRequest, SentListener } from '../protocols/http/answer-sink.ts';
@@ -8,6 +7,7 @@ import { queryValue } from '../protocols/http/request-target.ts';
 import type { Span } from '../publishers/outlet/messages.ts';
 import type { DeliveryExchange } from '../publishers/outlet/view.ts';
 import { type BlockTable, sliceSpans, spansLength } from './block-table.ts';
+import type { FileLease, FileShelf } from './file-shelf.ts';
 import type { TextCoder } from './text-coder.ts';
 
 /** Headers of every answer, complete lines. */
@@ -25,6 +25,7 @@ export interface DeliveryOutlet {
 export interface DeliveryServices {
   readonly blocks: BlockTable;
   readonly coder: TextCoder;
+  readonly files: FileShelf;
   /** Deliveries that were handed out and are neither answered nor aborted. */
   readonly waiting: Set<Delivery>;
 }
@@ -40,6 +41,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   #done = false;
   #onAbort: (() => void) | null = null;
   #spans: readonly Span[] | null = null;
+  #lease: FileLease | null = null;
 
   constructor(
     services: DeliveryServices,
@@ -102,30 +104,18 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   respondSpans(status: number, headers: readonly string[], spans: readonly Span[]): void {
     if (this.#done) return;
     const size = spansLength(spans);
-    const range = status === 200 && this.method === 'GET' ? this.#range(size) : null;
-    if (range === 'unsatisfiable') {
-      this.#answer(416, `${this.#block(headers)}Content-Range: bytes */${size}\r\n`, '', 0);
-      return;
-    }
-    const wanted = range === null ? spans : sliceSpans(spans, range.offset, range.length);
-    const body = this.#services.blocks.acquire(wanted);
-    if (body === null) {
-      // The view lists bytes that were released: better no answer than somebody else's bytes.
-      this.#answer(503, this.#block([]), '', 0);
-      return;
-    }
-    this.#spans = wanted;
-    if (range === null) this.#answer(status, this.#block(headers), body, size);
-    else {
-      const line = `Content-Range: bytes ${range.offset}-${range.offset + range.length - 1}/${size}\r\n`;
-      this.#answer(206, `${this.#block(headers)}${line}`, body, range.length);
-    }
+    this.#respondRanged(status, headers, size, (offset, length) => {
+      const wanted = length === size ? spans : sliceSpans(spans, offset, length);
+      const body = this.#services.blocks.acquire(wanted);
+      if (body !== null) this.#spans = wanted;
+      return body;
+    });
   }
 
   respondFile(status: number, headers: readonly string[], path: string): void {
     if (this.#done) return;
-    readFile(path).then(
-      (bytes) => this.#respondBytes(status, headers, bytes),
+    this.#services.files.borrow(path).then(
+      (lease) => this.#respondLease(status, headers, lease),
       () => this.respondEmpty(404, ''),
     );
   }
@@ -164,18 +154,44 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     const spans = this.#spans;
     this.#spans = null;
     if (spans !== null) this.#services.blocks.release(spans);
+    this.#lease?.release();
+    this.#lease = null;
   }
 
-  #respondBytes(status: number, headers: readonly string[], bytes: Uint8Array): void {
-    if (this.#done) return;
-    const range = status === 200 && this.method === 'GET' ? this.#range(bytes.length) : null;
+  #respondLease(status: number, headers: readonly string[], lease: FileLease | null): void {
+    if (lease === null) {
+      this.withdraw(503, 'Retry-After: 1\r\n');
+      return;
+    }
+    if (this.#done) {
+      lease.release();
+      return;
+    }
+    const { bytes } = lease;
+    this.#lease = lease;
+    this.#respondRanged(status, headers, bytes.length, (offset, length) => [bytes.subarray(offset, offset + length)]);
+  }
+
+  /** Answers with all of a body, or the range that the client asked for. `take` gets the bytes; null: they are gone. */
+  #respondRanged(
+    status: number,
+    headers: readonly string[],
+    size: number,
+    take: (offset: number, length: number) => readonly Uint8Array[] | null,
+  ): void {
+    const range = status === 200 && this.method === 'GET' ? this.#range(size) : null;
     if (range === 'unsatisfiable') {
-      this.#answer(416, `${this.#block(headers)}Content-Range: bytes */${bytes.length}\r\n`, '', 0);
-    } else if (range === null) {
-      this.#answer(status, this.#block(headers), [bytes], bytes.length);
-    } else {
-      const line = `Content-Range: bytes ${range.offset}-${range.offset + range.length - 1}/${bytes.length}\r\n`;
-      this.#answer(206, `${this.#block(headers)}${line}`, [bytes.subarray(range.offset, range.offset + range.length)], range.length);
+      this.#answer(416, `${this.#block(headers)}Content-Range: bytes */${size}\r\n`, '', 0);
+      return;
+    }
+    const body = range === null ? take(0, size) : take(range.offset, range.length);
+    if (body === null) {
+      // The view lists bytes that were released: better no answer than somebody else's bytes.
+      this.#answer(503, this.#block([]), '', 0);
+    } else if (range === null) this.#answer(status, this.#block(headers), body, size);
+    else {
+      const line = `Content-Range: bytes ${range.offset}-${range.offset + range.length - 1}/${size}\r\n`;
+      this.#answer(206, `${this.#block(headers)}${line}`, body, range.length);
     }
   }
 
@@ -184,7 +200,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     this.#onAbort = null;
     this.#services.waiting.delete(this);
     this.#outlet.bytesSent += block.length + (this.method === 'HEAD' ? 0 : length);
-    this.#sink.answer(status, block, body, this.#spans === null ? null : this);
+    this.#sink.answer(status, block, body, this.#spans === null && this.#lease === null ? null : this);
   }
 
   #block(headers: readonly string[]): string {

@@ -1,5 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { MemoryLogger } from '../../test/fakes/memory-logger.ts';
 import { RawClient } from '../../test/fakes/raw-client.ts';
@@ -249,6 +252,29 @@ describe.each([
     await expect.poll(() => pool.status().memory.retiring).toBe(0);
   });
 
+  test('files are served like shared bytes, whole and in ranges, and 404 when they are gone', async () => {
+    const { pool } = await start({ fileBytes: 3_000_000 });
+    const shelf = new Shelf(pool, 'stream');
+    const folder = mkdtempSync(path.join(tmpdir(), 'egress-file-'));
+    const media = randomBytes(2_000_000);
+    const [small, large] = [path.join(folder, 'small'), path.join(folder, 'large')];
+    writeFileSync(small, media);
+    writeFileSync(large, Buffer.alloc(4_000_000));
+    shelf.putFile('seg', small);
+    shelf.putFile('huge', large);
+    shelf.putFile('gone', path.join(folder, 'gone'));
+    const answers = await Promise.all(Array.from({ length: 10 }, () => get('/app/stream/seg')));
+    for (const answer of answers) expect(Buffer.from(await answer.arrayBuffer()).equals(media)).toBe(true);
+    const range = await get('/app/stream/seg', { headers: { range: 'bytes=-7' } });
+    expect([range.status, Buffer.from(await range.arrayBuffer())]).toEqual([206, media.subarray(-7)]);
+    expect((await get('/app/stream/seg', { headers: { range: 'bytes=2000000-' } })).status).toBe(416);
+    expect((await get('/app/stream/seg', { method: 'HEAD' })).headers.get('content-length')).toBe('2000000');
+    expect((await get('/app/stream/gone')).status).toBe(404);
+    expect((await get('/app/stream/huge')).status).toBe(503);
+    expect((await get('/app/stream/seg')).status).toBe(200);
+    rmSync(folder, { recursive: true });
+  });
+
   test('a view that throws costs its own request only', async () => {
     const { pool } = await start();
     new Shelf(pool, 'stream').putText('list', 'x');
@@ -263,6 +289,20 @@ describe.each([
     const { port: taken } = blocker.address() as { port: number };
     await expect(pool.listen({ host: '127.0.0.1', port: taken, tls: false })).rejects.toThrow('EADDRINUSE');
     blocker.close();
+  });
+
+  test('a port that another server shares among its threads is taken, too', async () => {
+    await start();
+    const other = await startShelfPool(threads);
+    await expect(other.pool.listen({ host: '127.0.0.1', port, tls: false })).rejects.toThrow('EADDRINUSE');
+    await other.pool.stop();
+  });
+
+  test('IPv4 and IPv6 are separate ports', async () => {
+    const { pool } = await start();
+    const all = await pool.listen({ host: '*', port: 0, tls: false });
+    const six = await pool.listen({ host: '::', port: all.port, tls: false });
+    expect(six.port).toBe(all.port);
   });
 
   test('a port that is closed refuses connections', async () => {

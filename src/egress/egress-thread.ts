@@ -2,10 +2,12 @@
 import { type HttpCounters, newHttpCounters } from '../protocols/http/answer-sink.ts';
 import { HttpListener } from '../protocols/http/http-listener.ts';
 import { type Certificate, SecureListener } from '../protocols/http/secure-listener.ts';
+import { requireFreePort } from '../protocols/http/shared-port.ts';
 import { DateLine } from '../protocols/http/status-line.ts';
 import type { Clock } from '../util/clock.ts';
 import { BlockTable } from './block-table.ts';
 import { COMMON_HEADERS, type Delivery, type DeliveryServices } from './delivery.ts';
+import { FileShelf } from './file-shelf.ts';
 import { HostTable } from './host-table.ts';
 import { OutletRegistry, type ViewFactories } from './outlet-registry.ts';
 import { RequestRouter } from './request-router.ts';
@@ -49,7 +51,7 @@ export class EgressThread {
       lifetime: limits.sessionLifetime,
     });
     this.#outlets = new OutletRegistry({ sessions: this.#sessions, clock, views });
-    this.#services = { blocks: this.#blocks, coder: new TextCoder(), waiting: new Set<Delivery>() };
+    this.#services = { blocks: this.#blocks, coder: new TextCoder(), files: new FileShelf(limits.fileBytes), waiting: new Set<Delivery>() };
     this.#router = new RequestRouter({
       hosts: this.#hosts,
       outlets: this.#outlets,
@@ -87,7 +89,7 @@ export class EgressThread {
           if (listener instanceof SecureListener) listener.setCertificates(message.certificates);
         break;
       case 'listen':
-        void this.#listen(message.listener, message.request);
+        void this.#listen(message.listener, message.request, message.first);
         break;
       case 'unlisten':
         void this.#unlisten(message.listener);
@@ -109,11 +111,13 @@ export class EgressThread {
     }
   }
 
-  async #listen(id: number, request: ListenRequest): Promise<void> {
+  async #listen(id: number, request: ListenRequest, first: boolean): Promise<void> {
+    const address = { host: request.host === '*' ? '0.0.0.0' : request.host, port: request.port };
     const listener = request.tls ? this.#secureListener() : this.#plainListener();
     this.#listeners.set(id, listener);
     try {
-      const port = await listener.listen({ host: request.host === '*' ? '0.0.0.0' : request.host, port: request.port });
+      if (first) await requireFreePort(address);
+      const port = await listener.listen(address);
       this.#options.post({ type: 'listening', listener: id, port });
     } catch (error) {
       this.#listeners.delete(id);

@@ -99,7 +99,7 @@ export class PortBook {
     if (entry.asked.has(thread)) return;
     entry.asked.add(thread);
     const port = entry.port === 0 ? entry.request.port : entry.port;
-    this.#options.post(thread, { type: 'listen', listener: entry.id, request: { ...entry.request, port } });
+    this.#options.post(thread, { type: 'listen', listener: entry.id, request: { ...entry.request, port }, first: entry.port === 0 });
   }
 
   #check(entry: Entry): void {

@@ -26,6 +26,8 @@ export interface EgressLimits {
   readonly http: HttpLimits;
   /** Requests that wait for media; more are answered 503. */
   readonly waiting: number;
+  /** Bytes of files (DVR) in answers at once; more is answered 503. */
+  readonly fileBytes: number;
   /** Sessions alive; the oldest is forgotten first. */
   readonly sessions: number;
   /** A session without request for so long has ended. */
@@ -70,7 +72,13 @@ export type ToThread =
   | { readonly type: 'hosts'; readonly hosts: readonly VirtualHostNames[] }
   | { readonly type: 'default-cross-domains'; readonly rules: CrossDomainRules }
   | { readonly type: 'certificates'; readonly certificates: readonly Certificate[] }
-  | { readonly type: 'listen'; readonly listener: number; readonly request: ListenRequest }
+  | {
+      readonly type: 'listen';
+      readonly listener: number;
+      readonly request: ListenRequest;
+      /** This thread opens the port first: fail when anybody has it. */
+      readonly first: boolean;
+    }
   | { readonly type: 'unlisten'; readonly listener: number }
   | { readonly type: 'block-add'; readonly block: number; readonly buffer: SharedArrayBuffer }
   | { readonly type: 'block-retire'; readonly block: number }

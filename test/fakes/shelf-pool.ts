@@ -40,6 +40,10 @@ export class Shelf {
     this.#put({ put: name, text });
   }
 
+  putFile(name: string, path: string): void {
+    this.#put({ put: name, path });
+  }
+
   putBytes(name: string, bytes: Uint8Array): readonly Span[] {
     const spans = this.outlet.store([bytes]);
     this.#put({ put: name, spans });

@@ -5,10 +5,11 @@ import type { DeliveryExchange, OutletView, ViewContext } from '../../src/publis
 export type ShelfUpdate =
   | { readonly put: string; readonly spans: readonly Span[] }
   | { readonly put: string; readonly text: string }
+  | { readonly put: string; readonly path: string }
   | { readonly drop: string }
   | { readonly crash: true };
 
-type Item = { readonly spans: readonly Span[] } | { readonly text: string };
+type Item = { readonly spans: readonly Span[] } | { readonly text: string } | { readonly path: string };
 
 export class ShelfView implements OutletView {
   readonly #context: ViewContext;
@@ -81,6 +82,7 @@ export class ShelfView implements OutletView {
   #send(exchange: DeliveryExchange, item: Item): void {
     if ('text' in item)
       exchange.respondText(200, ['Content-Type: application/vnd.apple.mpegurl', 'Cache-Control: no-cache, no-store'], item.text);
+    else if ('path' in item) exchange.respondFile(200, ['Content-Type: video/mp4'], item.path);
     else exchange.respondSpans(200, ['Content-Type: video/mp4'], item.spans);
   }
 }

@@ -3,6 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
 import { HttpConnection, type HttpConnectionContext } from './http-connection.ts';
 import type { HttpLimits } from './limits.ts';
+import { type ListenAddress, listenShared } from './shared-port.ts';
 import type { DateLine } from './status-line.ts';
 
 export interface HttpListenerOptions {
@@ -16,13 +17,6 @@ export interface HttpListenerOptions {
   readonly onOpened?: (connection: HttpConnection) => void;
   /** Told once for every connection that ends. */
   readonly onClosed?: (connection: HttpConnection, reason: string) => void;
-}
-
-/** Where to listen. */
-export interface ListenAddress {
-  readonly host: string;
-  /** 0: any free port. */
-  readonly port: number;
 }
 
 export class HttpListener {
@@ -65,16 +59,9 @@ export class HttpListener {
 
   /** Opens the port and returns its number. Several threads may open the same one: the kernel spreads connections. */
   async listen(address: ListenAddress): Promise<number> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject);
-      this.#server.listen({ host: address.host, port: address.port, reusePort: true, exclusive: true, backlog: 4096 }, () => {
-        this.#server.off('error', reject);
-        resolve();
-      });
-    });
+    const port = await listenShared(this.#server, address);
     this.#sweeper = setInterval(() => this.#sweep(), this.#context.limits.sweepInterval);
-    const bound = this.#server.address();
-    return typeof bound === 'object' && bound !== null ? bound.port : address.port;
+    return port;
   }
 
   /** Stops listening, lets answers in progress end for `grace` ms, then drops what is left. Idempotent. */

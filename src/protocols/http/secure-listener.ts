@@ -4,9 +4,9 @@ import type { Socket } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { compileWildcard } from '../../util/wildcard.ts';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
-import type { ListenAddress } from './http-listener.ts';
 import type { HttpLimits } from './limits.ts';
 import { NodeSink, type NodeSinkContext } from './node-sink.ts';
+import { type ListenAddress, listenShared } from './shared-port.ts';
 
 /** A certificate with the host names (wildcards allowed) it is for. Texts are PEM. */
 export interface Certificate {
@@ -98,16 +98,9 @@ export class SecureListener {
   }
 
   async listen(address: ListenAddress): Promise<number> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject);
-      this.#server.listen({ host: address.host, port: address.port, reusePort: true, exclusive: true, backlog: 4096 }, () => {
-        this.#server.off('error', reject);
-        resolve();
-      });
-    });
+    const port = await listenShared(this.#server, address);
     this.#sweeper = setInterval(() => this.#sweep(), this.#limits.sweepInterval);
-    const bound = this.#server.address();
-    return typeof bound === 'object' && bound !== null ? bound.port : address.port;
+    return port;
   }
 
   /** Stops listening, lets answers in progress end for `grace` ms, then drops what is left. Idempotent. */

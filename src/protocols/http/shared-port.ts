@@ -1,0 +1,40 @@
+/** How listeners open a port that several threads of this process share, and nobody else. */
+import { createServer, type ListenOptions, type Server } from 'node:net';
+
+/** Where to listen. */
+export interface ListenAddress {
+  /** IP address; one of IPv6 never takes IPv4 connections. */
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+}
+
+/** Connections that wait for `accept`. */
+const BACKLOG = 4096;
+
+function listening(server: Server, options: ListenOptions): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options, () => {
+      server.off('error', reject);
+      const bound = server.address();
+      resolve(typeof bound === 'object' && bound !== null ? bound.port : 0);
+    });
+  });
+}
+
+/** Lets `server` listen beside others of this process on the same port: the kernel spreads connections. Returns the port. */
+export function listenShared(server: Server, { host, port }: ListenAddress): Promise<number> {
+  return listening(server, { host, port, ipv6Only: host.includes(':'), reusePort: true, exclusive: true, backlog: BACKLOG });
+}
+
+/**
+ * Rejects when anybody listens on the port already. Sharing alone would not tell: another server of the
+ * same user could share the port too, and the two would split the viewers.
+ */
+export async function requireFreePort({ host, port }: ListenAddress): Promise<void> {
+  if (port === 0) return;
+  const probe = createServer();
+  await listening(probe, { host, port, ipv6Only: host.includes(':'), exclusive: true });
+  await new Promise<void>((resolve) => probe.close(() => resolve()));
+}
