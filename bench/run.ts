@@ -6,7 +6,9 @@ import { type BenchOptions, meetsTarget, printReport, type Report, saveReport } 
 const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promise<Report> }>> = {
   ingest: () => import('./ingest.ts'),
   'llhls-origin': () => import('./llhls-origin.ts'),
+  'http-origin-micro': () => import('./http-origin-micro.ts'),
   api: () => import('./api.ts'),
+  'api-micro': () => import('./api-micro.ts'),
   latency: () => import('./latency.ts'),
 };
 const DEFAULTS = { seconds: '5', rounds: '3' };

@@ -237,6 +237,7 @@ async function startApi(config: ServerConfig, parts: Parts & { readonly accessTo
       own: manager.crossDomains ?? null,
       methods: ALL_METHODS,
     }),
+    privacyProtection: config.privacyProtection,
     logger: parts.logger.child({ part: 'api' }),
     addresses: (api.ip.length > 0 ? api.ip : config.ip).map(bindAddress),
     port: api.port ?? null,

@@ -1,5 +1,13 @@
 /** The sockets of the REST API: one HTTP server per address and port, all with one dispatcher behind them. */
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, METHODS, type Server } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  METHODS,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { type FastifyInstance, type FastifyServerFactory, fastify } from 'fastify';
@@ -27,6 +35,8 @@ export interface ApiServerOptions {
   /** Host names that may be used to reach the API; `*` for any. */
   readonly hostNames: readonly string[];
   readonly crossDomains: CrossDomainPolicy;
+  /** Addresses of peers are not shown. */
+  readonly privacyProtection?: boolean;
   readonly logger: Logger;
   /** Addresses to listen on. */
   readonly addresses: readonly string[];
@@ -36,8 +46,16 @@ export interface ApiServerOptions {
   readonly tls: { readonly port: number; readonly load: () => Promise<Certificate> } | null;
 }
 
-/** Limits in ms; a request without `Host` is served, as HTTP/1.0 clients send it. */
-const HTTP1_OPTIONS = { requireHostHeader: false, headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 60_000 };
+const IDLE_TIMEOUT_MS = 60_000;
+/** A request without `Host` is served, as HTTP/1.0 clients send it. */
+const HTTP1_OPTIONS = {
+  requireHostHeader: false,
+  maxHeaderSize: 65_536,
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  keepAliveTimeout: IDLE_TIMEOUT_MS,
+};
+const HTTP2_SETTINGS = { maxConcurrentStreams: 100 };
 /** The one path that fastify sees: routes match raw paths, which its router would decode. */
 const ONLY_PATH = '/';
 
@@ -53,13 +71,13 @@ export class ApiServer {
   /** @throws TypeError when the access token is empty */
   constructor(options: ApiServerOptions) {
     this.#options = options;
-    const { control, crossDomains, logger, version, tls } = options;
+    const { control, crossDomains, logger, version, tls, privacyProtection = false } = options;
     const reloadCertificate = tls === null ? null : () => this.#reloadCertificate(tls.load);
     this.#dispatcher = new Dispatcher({
       control,
       crossDomains,
       logger,
-      server: { version, gitVersion: `v${version}`, reloadCertificate },
+      server: { version, gitVersion: `v${version}`, privacyProtection, reloadCertificate },
       auth: new TokenAuth(options.accessToken),
       hosts: new HostRule(options.hostNames),
     });
@@ -121,12 +139,13 @@ export class ApiServer {
 
   readonly #plainServer: FastifyServerFactory = (handler) => {
     const server = createServer(HTTP1_OPTIONS, handler);
-    return this.#watched(server);
+    return this.#watched(server, handler);
   };
 
   #secureServer(certificate: Certificate): FastifyServerFactory {
     return (handler) => {
-      const secure = createSecureServer({ ...certificate, ...HTTP1_OPTIONS, allowHTTP1: true });
+      const secure = createSecureServer({ ...certificate, ...HTTP1_OPTIONS, allowHTTP1: true, settings: HTTP2_SETTINGS });
+      secure.setTimeout(IDLE_TIMEOUT_MS);
       // The compatibility layer of http2 gives requests and responses the shape that http has.
       const server = secure as unknown as Server;
       server.on('request', handler);
@@ -135,14 +154,17 @@ export class ApiServer {
         socket.once('close', () => this.#sockets.delete(socket));
       });
       this.#secure.push(secure);
-      return this.#watched(server);
+      return this.#watched(server, handler);
     };
   }
 
-  #watched(server: Server): Server {
-    server.on('connect', (request: IncomingMessage, socket: Socket) => {
-      this.#writeAndClose(socket, request.headers, this.#dispatcher.refuse(request));
+  /** Answers what node keeps from the handler: CONNECT, which has a response only in HTTP/2, and expectations. */
+  #watched(server: Server, handler: RequestListener): Server {
+    server.on('connect', (request: IncomingMessage, peer: Socket | ServerResponse) => {
+      if ('writeHead' in peer) this.#dispatcher.handle(request, peer, request.url ?? ONLY_PATH);
+      else this.#writeAndClose(peer, request.headers, this.#dispatcher.refuse(request));
     });
+    server.on('checkExpectation', handler);
     return server;
   }
 

@@ -45,8 +45,8 @@ export class Dispatcher {
   /** Answers `request`; `target` is the request target as it came over the wire. Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse, target: string): void {
     const answer = this.#guarded(request, target, () => this.#answer(request, target));
-    if (answer instanceof Promise) void answer.then((late) => this.#send(request, response, late));
-    else this.#send(request, response, answer);
+    if (answer instanceof Promise) void this.#sendLater(request, response, target, answer);
+    else this.#send(request, response, target, answer);
   }
 
   /** The answer to a request that never has a route (CONNECT). */
@@ -86,8 +86,8 @@ export class Dispatcher {
     if (route.level === 'app') return route.handle({ ...request, vhost, app });
 
     const stream = app.stream(request.parameter('stream'));
-    if (stream === undefined)
-      throw new ApiError('STREAM_NOT_FOUND', vhost.name, internalAppName(vhost.name, app.name), request.parameter('stream'));
+    const internal = internalAppName(vhost.name, app.name);
+    if (stream === undefined) throw new ApiError('STREAM_NOT_FOUND', vhost.name, internal, request.parameter('stream'));
     return route.handle({ ...request, vhost, app, stream });
   }
 
@@ -105,12 +105,19 @@ export class Dispatcher {
     if (error instanceof BodyAborted) return null;
     const refused = error instanceof ApiError ? error : causedBy(new ApiError('INTERNAL'), error);
     if (refused.cause !== undefined) {
-      this.#options.logger.error(
-        { err: refused.cause, method: request.method, target, peer: request.socket.remoteAddress },
-        'API request failed',
-      );
+      const { method } = request;
+      this.#options.logger.error({ err: refused.cause, method, target, peer: this.#peerOf(request) }, 'API request failed');
     }
     return failure(refused);
+  }
+
+  async #sendLater(request: IncomingMessage, response: ServerResponse, target: string, answer: Promise<Settled>): Promise<void> {
+    try {
+      this.#send(request, response, target, await answer);
+    } catch (error) {
+      this.#options.logger.error({ err: error, target }, 'API answer could not be sent');
+      request.destroy();
+    }
   }
 
   /** The headers of `answer` to a request with the headers `asked`, as names and values in turn. */
@@ -125,22 +132,25 @@ export class Dispatcher {
     return headers;
   }
 
-  #send(request: IncomingMessage, response: ServerResponse, answer: Settled): void {
+  #send(request: IncomingMessage, response: ServerResponse, target: string, answer: Settled): void {
     if (answer === null) return;
     const headers = this.headers(request.headers, answer);
     // HTTP/2 has no reason phrases.
     if (request.httpVersionMajor >= 2) response.writeHead(answer.status, headers);
     else response.writeHead(answer.status, reasonPhrase(answer.status), headers);
     response.end(request.method === 'HEAD' ? undefined : answer.body);
-    this.#log(request, answer.status);
+    this.#log(request, target, answer.status);
   }
 
-  /** Changes are told at `info`, everything else is for debugging. */
-  #log(request: IncomingMessage, status: number): void {
+  /** Tells what might have changed something; reads come too often. */
+  #log(request: IncomingMessage, target: string, status: number): void {
     const { method } = request;
-    const isRead = method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
-    if (isRead) return;
-    this.#options.logger.info({ method, status, peer: request.socket.remoteAddress }, 'API request answered');
+    if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;
+    this.#options.logger.info({ method, target, status, peer: this.#peerOf(request) }, 'API request answered');
+  }
+
+  #peerOf({ socket }: IncomingMessage): string | undefined {
+    return this.#options.server.privacyProtection ? 'xxx.xxx.xxx.xxx' : socket.remoteAddress;
   }
 }
 

@@ -12,6 +12,8 @@ export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 export interface ServerFacts {
   readonly version: string;
   readonly gitVersion: string;
+  /** Addresses of peers are not shown. */
+  readonly privacyProtection: boolean;
   /** Loads the certificate of the API server again. Null when it has no TLS port. */
   readonly reloadCertificate: (() => Promise<void>) | null;
 }

@@ -73,6 +73,8 @@ export interface IngestRequest {
 
 /** An open inbound stream, seen from its provider. */
 export interface IngestStream {
+  /** The virtual host that the requested host name led to. */
+  readonly vhost: string;
   readonly name: string;
   readonly closed: boolean;
   /**

@@ -1,8 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
+import { MemoryLogger } from '../../test/fakes/memory-logger.ts';
 import { RawClient } from '../../test/fakes/raw-client.ts';
 import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
+import { systemClock } from '../util/clock.ts';
+import { EgressPool } from './egress-pool.ts';
 import type { EgressLimits } from './thread-protocol.ts';
 
 describe.each([
@@ -271,6 +274,14 @@ describe.each([
 });
 
 describe('a worker that crashes', () => {
+  test('at its start fails the start of the pool', async () => {
+    const logger = new MemoryLogger();
+    const workerEntry = new URL('./no-such-file.ts', import.meta.url);
+    const pool = new EgressPool({ threads: 1, views: {}, workerEntry, clock: systemClock, logger });
+    await expect(pool.start()).rejects.toThrow('could not start');
+    await pool.stop();
+  });
+
   test('is started again and knows everything', async () => {
     const { pool, logger } = await startShelfPool(1);
     pool.setDefaultCrossDomains({ urls: ['*'], headers: [] });

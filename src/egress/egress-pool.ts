@@ -7,9 +7,9 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import { DEFAULT_EGRESS_LIMITS } from './egress-limits.ts';
 import type { ViewFactories } from './outlet-registry.ts';
-import { type OutletOwner, type OutletRequest, PoolOutlet } from './pool-outlet.ts';
+import { type OutletRequest, PoolOutlet } from './pool-outlet.ts';
 import { PortBook } from './port-book.ts';
-import { SessionLedger, type SessionListener } from './session-ledger.ts';
+import { SessionLedger } from './session-ledger.ts';
 import { SharedArena } from './shared-arena.ts';
 import { startLocal, startWorker, type ThreadLink, WORKER_ENTRY } from './thread-link.ts';
 import type {
@@ -64,13 +64,13 @@ export interface EgressStatus {
   readonly memory: SharedArena['usage'];
 }
 
-export class EgressPool implements EgressPort, OutletOwner, SessionListener {
+export class EgressPool implements EgressPort {
   readonly #options: EgressPoolOptions;
   readonly #limits: EgressLimits;
   readonly #secret = randomBytes(32);
   readonly #slots: Slot[];
   readonly #outlets = new Map<number, PoolOutlet>();
-  readonly #ledger = new SessionLedger(this);
+  readonly #ledger: SessionLedger;
   readonly #arena: SharedArena;
   readonly #ports: PortBook;
   readonly #revoked = new Set<string>();
@@ -83,7 +83,7 @@ export class EgressPool implements EgressPort, OutletOwner, SessionListener {
   #nextOutlet = 1;
   #nextThread = 1;
   #restarts = 0;
-  #starting: { readonly missing: Set<number>; readonly resolve: () => void } | null = null;
+  #starting: { readonly missing: Set<Slot>; readonly resolve: () => void; readonly reject: (error: Error) => void } | null = null;
   #stopping = false;
   #stopped: (() => void) | null = null;
 
@@ -92,8 +92,12 @@ export class EgressPool implements EgressPort, OutletOwner, SessionListener {
     this.#limits = options.limits ?? DEFAULT_EGRESS_LIMITS;
     const count = Math.max(1, options.threads);
     this.#slots = Array.from({ length: count }, () => ({ thread: 0, link: null, startedAt: 0, failures: 0, restart: null, report: null }));
+    this.#ledger = new SessionLedger({
+      sessionOpened: (sighting) => this.#sessionOpened(sighting),
+      sessionClosed: (sighting, reason) => this.#sessionClosed(sighting, reason),
+    });
     this.#arena = new SharedArena({
-      post: (message) => this.post(message),
+      post: (message) => this.#post(message),
       postLate: (message) => this.#postLate(message),
       threads: () => this.#threads(),
       maxFreeBytes: MAX_FREE_BYTES,
@@ -105,10 +109,10 @@ export class EgressPool implements EgressPort, OutletOwner, SessionListener {
     });
   }
 
-  /** Starts the threads; resolves when all run. */
+  /** Starts the threads; resolves when all run, rejects when one cannot. */
   async start(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#starting = { missing: new Set(this.#slots.map((_slot, index) => index)), resolve };
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#starting = { missing: new Set(this.#slots), resolve, reject };
     for (const slot of this.#slots) this.#startThread(slot);
     await promise;
   }
@@ -121,23 +125,23 @@ export class EgressPool implements EgressPort, OutletOwner, SessionListener {
 
   /** Closes a port; connections end after the answer in progress. */
   unlisten(id: number): void {
-    if (this.#ports.close(id)) this.post({ type: 'unlisten', listener: id });
+    if (this.#ports.close(id)) this.#post({ type: 'unlisten', listener: id });
   }
 
   setHosts(hosts: readonly VirtualHostNames[]): void {
     this.#hosts = hosts;
-    this.post({ type: 'hosts', hosts });
+    this.#post({ type: 'hosts', hosts });
   }
 
   setDefaultCrossDomains(rules: CrossDomainRules): void {
     this.#crossDomains = rules;
-    this.post({ type: 'default-cross-domains', rules });
+    this.#post({ type: 'default-cross-domains', rules });
   }
 
   /** Certificates of all virtual hosts, for all TLS ports; replaces those before without touching connections. */
   setCertificates(certificates: readonly Certificate[]): void {
     this.#certificates = certificates;
-    this.post({ type: 'certificates', certificates });
+    this.#post({ type: 'certificates', certificates });
   }
 
   /** Refuses these viewer sessions (tokens or their ids) from now on. */
@@ -147,12 +151,15 @@ export class EgressPool implements EgressPort, OutletOwner, SessionListener {
       if (this.#revoked.size <= REVOKED_LIMIT) break;
       this.#revoked.delete(oldest);
     }
-    this.post({ type: 'revoke', sessions });
+    this.#post({ type: 'revoke', sessions });
   }
 
   openOutlet(request: OutletRequest): Outlet {
     if (this.#stopping) throw new TypeError('the egress pool is stopping');
-    const outlet = new PoolOutlet(this.#nextOutlet, request, this.#arena.writer(request.bytesPerSecond), this);
+    const outlet = new PoolOutlet(this.#nextOutlet, request, this.#arena.writer(request.bytesPerSecond), {
+      post: (message) => this.#post(message),
+      outletClosed: (closed) => this.#outletClosed(closed),
+    });
     this.#nextOutlet += 1;
     this.#outlets.set(outlet.id, outlet);
     return outlet;
@@ -174,7 +181,7 @@ export class EgressPool implements EgressPort, OutletOwner, SessionListener {
     this.#stopping = true;
     for (const slot of this.#slots) if (slot.restart !== null) clearTimeout(slot.restart);
     for (const outlet of [...this.#outlets.values()]) outlet.close();
-    this.post({ type: 'stop' });
+    this.#post({ type: 'stop' });
     this.#flush();
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#stopped = resolve;
@@ -186,24 +193,24 @@ export class EgressPool implements EgressPort, OutletOwner, SessionListener {
   }
 
   /** Tells all threads, in order, in one message per turn. */
-  post(message: ToThread): void {
+  #post(message: ToThread): void {
     this.#batch.push(message);
     this.#scheduleFlush();
   }
 
-  outletClosed(outlet: PoolOutlet): void {
+  #outletClosed(outlet: PoolOutlet): void {
     this.#ledger.outletGone(outlet.id);
     this.#outlets.delete(outlet.id);
   }
 
-  sessionOpened(sighting: SessionSighting): void {
+  #sessionOpened(sighting: SessionSighting): void {
     const outlet = this.#outlets.get(sighting.outlet);
     if (outlet === undefined) return;
     this.#options.logger.info(sessionFields(outlet, sighting), 'viewer session opened');
     outlet.request.onSessions(1);
   }
 
-  sessionClosed(sighting: SessionSighting, reason: string): void {
+  #sessionClosed(sighting: SessionSighting, reason: string): void {
     const outlet = this.#outlets.get(sighting.outlet);
     if (outlet === undefined) return;
     this.#options.logger.info(sessionFields(outlet, sighting), `viewer session closed: ${reason}`);
@@ -297,7 +304,7 @@ export class EgressPool implements EgressPort, OutletOwner, SessionListener {
   #ready(slot: Slot): void {
     const starting = this.#starting;
     if (starting === null) return;
-    starting.missing.delete(this.#slots.indexOf(slot));
+    starting.missing.delete(slot);
     if (starting.missing.size > 0) return;
     this.#starting = null;
     starting.resolve();
@@ -322,6 +329,10 @@ export class EgressPool implements EgressPort, OutletOwner, SessionListener {
     this.#ports.threadGone(thread);
     if (this.#stopping) {
       if (this.#threads().length === 0) this.#stopped?.();
+      return;
+    }
+    if (this.#starting !== null) {
+      this.#starting.reject(new Error(`an egress thread could not start: ${reason}`));
       return;
     }
     const { logger, clock } = this.#options;

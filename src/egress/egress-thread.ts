@@ -130,6 +130,7 @@ export class EgressThread {
       commonHeaders: COMMON_HEADERS,
       counters: this.#counters,
       ...(logConnections && {
+        onOpened: ({ remoteAddress }) => this.#log('debug', { peer: remoteAddress }, 'HTTP connection opened'),
         onClosed: (connection, reason) => {
           const fields = { peer: connection.remoteAddress, requests: connection.requests };
           this.#log('debug', fields, `HTTP connection closed: ${reason}`);

@@ -5,6 +5,7 @@ import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
 import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
+import { DEFAULT_HTTP_LIMITS } from '../protocols/http/limits.ts';
 
 const DEFAULT = { hostNames: ['localhost'], ...selfSigned('localhost') };
 const WILDCARD = { hostNames: ['*.example'], ...selfSigned('any.example') };
@@ -24,7 +25,7 @@ describe.each([
   let shelf: Shelf;
 
   beforeEach(async () => {
-    started = await startShelfPool(threads);
+    started = await startShelfPool(threads, { http: { ...DEFAULT_HTTP_LIMITS, sendTime: 1500, sweepInterval: 50 } });
     started.pool.setCertificates([DEFAULT, WILDCARD]);
     started.pool.setDefaultCrossDomains({ urls: ['*'], headers: [] });
     ({ port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: true }));
@@ -119,6 +120,32 @@ describe.each([
     stream.close(8);
     await expect.poll(() => waitingNow(started.pool)).toBe(0);
     session.destroy();
+  });
+
+  test('an HTTP/2 client that takes nothing, or leaves in the middle, frees the memory', async () => {
+    shelf.putBytes('seg', randomBytes(20_000_000));
+    const session = connectHttp2(`https://localhost:${port}`, { rejectUnauthorized: false });
+    session.on('error', () => {});
+    const stalled = session.request({ ':path': '/app/stream/seg' });
+    stalled.on('error', () => {});
+    stalled.pause();
+    const leaving = session.request({ ':path': '/app/stream/seg' });
+    leaving.on('error', () => {});
+    leaving.once('data', () => leaving.close(8));
+    await expect.poll(() => inFlight(started.pool)).toBeGreaterThan(0);
+    await expect.poll(() => inFlight(started.pool), { timeout: 5000 }).toBe(0);
+    session.destroy();
+  });
+
+  test('an HTTP/1.1 client that breaks the protocol is told so', async () => {
+    const answer = await new Promise<string>((resolve, reject) => {
+      const socket = connectTls({ port, host: '127.0.0.1', servername: 'localhost', rejectUnauthorized: false }, () =>
+        socket.write('nonsense\r\n\r\n'),
+      );
+      socket.on('data', (chunk: Buffer) => resolve(chunk.toString()));
+      socket.on('error', reject);
+    });
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
   });
 
   test('chooses the certificate by server name and takes new ones while it runs', async () => {

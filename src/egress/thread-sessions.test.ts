@@ -114,6 +114,46 @@ describe('sessions of a thread', () => {
     expect(sessions.size).toBe(1);
     expect(events()).toEqual([null, null, 'the stream ended']);
   });
+
+  describe('without tokens', () => {
+    const seen = (remoteAddress: string, player = 'vlc', place = HERE): void =>
+      sessions.count(place, `${remoteAddress} ${player}`, 1000, remoteAddress);
+
+    test('an address with one player is one viewer while requests come', () => {
+      for (now = 0; now < 5000; now += 900) {
+        seen('10.0.0.1');
+        sessions.sweep();
+      }
+      expect(events()).toEqual([null]);
+      now += 1000;
+      sessions.sweep();
+      expect(events()).toEqual(['idle']);
+    });
+
+    test('other addresses, players and outlets are other viewers', () => {
+      seen('10.0.0.1');
+      seen('10.0.0.1', 'hls.js');
+      seen('10.0.0.2');
+      seen('10.0.0.1', 'vlc', THERE);
+      expect(sessions.size).toBe(4);
+      sessions.closeOutlet(HERE.outlet);
+      expect(sessions.size).toBe(1);
+    });
+
+    test('a viewer has the same id in every thread', () => {
+      seen('10.0.0.1');
+      const [first] = sessions.takeEvents();
+      sessions = make(2);
+      seen('10.0.0.1');
+      expect(sessions.takeEvents()[0]?.sighting.session).toBe(first?.sighting.session);
+    });
+
+    test('a player name of any length costs a bounded key', () => {
+      seen('10.0.0.1', 'x'.repeat(100_000));
+      seen('10.0.0.1', 'x'.repeat(200_000));
+      expect(sessions.size).toBe(1);
+    });
+  });
 });
 
 describe('session ledger', () => {

@@ -79,7 +79,7 @@ test('queues come by id', () => {
 });
 
 test('stream information lists tracks by id and playlists by file name', () => {
-  const info = streamInformation(fakeStream('s'));
+  const info = streamInformation(fakeStream('s'), { masked: false });
   expect(info.input.tracks.map(({ id, name, type }) => [id, name, type])).toEqual([
     [0, 'Video', 'Video'],
     [1, 'Audio', 'Audio'],
@@ -90,7 +90,7 @@ test('stream information lists tracks by id and playlists by file name', () => {
 });
 
 test('bit rates are strings: the announced one if there is one, else the measured one', () => {
-  const { tracks } = streamInformation(fakeStream('s')).input;
+  const { tracks } = streamInformation(fakeStream('s'), { masked: false }).input;
   expect(Value.Clone(tracks[0])).toMatchObject({
     video: { bitrate: '2500000', bitrateConf: '2500000', bitrateAvg: '2391000', bitrateLatest: '2410000' },
   });
@@ -99,7 +99,12 @@ test('bit rates are strings: the announced one if there is one, else the measure
 
 test('what a rendition or a stream does not have is left out', () => {
   const stream = { ...fakeStream('s'), sourceUrl: '' };
-  const info = streamInformation(stream);
+  const info = streamInformation(stream, { masked: false });
   expect(info.input).not.toHaveProperty('sourceUrl');
   expect(info.outputs[0]?.playlists[0]?.renditions[0]).toEqual({ name: 'default', videoVariantName: 'bypass_video' });
+});
+
+test('the address of the source can be hidden', () => {
+  const { input } = streamInformation(fakeStream('s'), { masked: true });
+  expect(input).toMatchObject({ sourceUrl: 'TCP://xxx.xxx.xxx.xxx:xxx' });
 });

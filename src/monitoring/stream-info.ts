@@ -32,15 +32,17 @@ export interface StreamFigures {
   figures(trackId: number): MeasuredTrack;
 }
 
+const AUTHORITY = /:\/\/[^/?#]*/;
 const TYPE_WORDS = { video: 'Video', audio: 'Audio', data: 'Data' } as const satisfies Record<Track['type'], string>;
 
-/** Serialises a stream as `GET …/streams/{stream}` prints it. */
-export function streamInformation(stream: StreamFigures) {
+/** Serialises a stream as `GET …/streams/{stream}` prints it; `masked` hides the address of the source. */
+export function streamInformation(stream: StreamFigures, { masked }: { readonly masked: boolean }) {
+  const sourceUrl = masked ? stream.sourceUrl.replace(AUTHORITY, '://xxx.xxx.xxx.xxx:xxx') : stream.sourceUrl;
   return {
     input: {
       createdTime: formatTimestamp(stream.createdAt),
       sourceType: stream.sourceType,
-      ...(stream.sourceUrl !== '' && { sourceUrl: stream.sourceUrl }),
+      ...(sourceUrl !== '' && { sourceUrl }),
       tracks: tracksInformation(stream),
     },
     name: stream.name,

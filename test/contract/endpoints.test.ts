@@ -221,6 +221,13 @@ describe('applications', () => {
     expect(await call('GET', '/v1/vhosts/v/apps')).toEqual(found(['b', 'a']));
   });
 
+  test('are changed under either spelling of a member', async () => {
+    await createApp();
+    await call('PATCH', APP, { publishers: { llhls: { dVR: { enable: false, maxDuration: 60 } } } });
+    const { json } = await call('PATCH', APP, { publishers: { llhls: { dvr: { maxDuration: 70 } } } });
+    expect(json.response.publishers.llhls).toEqual({ dVR: { enable: false, maxDuration: 70 } });
+  });
+
   test.each([
     [{ name: 'a' }, 'Cannot change [name] using this API'],
     [{ dynamic: false, outputProfiles: {} }, 'Cannot change [dynamic] using this API'],
@@ -470,27 +477,4 @@ test('what was created is kept as it was given', async () => {
   const kept = api.store.documents.get('v');
   expect(kept?.definition).toEqual(VHOST);
   expect(kept?.applications.map((definition) => definition['name'])).toEqual(['a']);
-});
-
-describe('endpoints of later issues', () => {
-  const later = routes.filter(({ summary }) => summary.startsWith('Not implemented'));
-  const fill = (path: string, names: Record<string, string>) => path.replace(/\{(\w+)\}/g, (_, name: string) => names[name] ?? 'x');
-
-  test.each(later.map(({ method, path, summary }) => [method, path, summary] as const))('%s %s', async (method, path, summary) => {
-    await api.publish('default', 'app', 's');
-    const body = method === 'GET' || method === 'DELETE' ? undefined : {};
-    const what = summary.replace('Not implemented: ', '');
-    expect(await call(method, fill(path, { vhost: 'default', app: 'app', stream: 's' }), body)).toEqual(
-      error(501, `Not implemented yet: ${what}`),
-    );
-    expect((await call(method, fill(path, { vhost: 'nope', app: 'app', stream: 's' }), body)).status).toBe(404);
-    expect((await call(method, fill(path, { vhost: 'default', app: 'nope', stream: 's' }), body)).status).toBe(404);
-    if (path.includes('{stream}')) {
-      expect((await call(method, fill(path, { vhost: 'default', app: 'app', stream: 'nope' }), body)).status).toBe(404);
-    }
-  });
-
-  test('GET /v2/internals/codecs', async () => {
-    expect(await call('GET', '/v2/internals/codecs')).toEqual(error(501, 'Not implemented yet: codec status'));
-  });
 });

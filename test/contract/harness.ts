@@ -157,7 +157,7 @@ export class ApiHarness {
     return { status: answer.status, json: JSON.parse(answer.body) };
   }
 
-  /** Sends bytes as they are; gives everything that came until the server closed the connection or `until` holds. */
+  /** Sends bytes as they are; gives everything that came until the server closed the connection. */
   raw(bytes: string | Buffer): Promise<string> {
     return exchange(this.port, bytes);
   }

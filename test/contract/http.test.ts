@@ -102,6 +102,38 @@ describe('health', () => {
 });
 
 describe('methods', () => {
+  test('any path gets an envelope', async () => {
+    const part = fc.constantFrom(
+      'v1',
+      'v2',
+      'vhosts',
+      'default',
+      'apps',
+      'app',
+      'streams',
+      'stats',
+      'current',
+      '',
+      ':',
+      '%',
+      '%ff',
+      '%ED%98%B8',
+      '..',
+      '?',
+      '#',
+      'a:b',
+    );
+    const path = fc.array(part, { maxLength: 10 }).map((parts) => `/${parts.join('/')}`);
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom('GET', 'POST', 'PATCH', 'DELETE'), path, async (method, target) => {
+        const answer = await api.send({ method, path: target });
+        expect(JSON.parse(answer.body).statusCode).toBe(answer.status);
+        expect(answer.status).not.toBe(500);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
   test.each(['PUT', 'TRACE', 'PROPFIND', 'CONNECT'])('%s is no method of any path', async (method) => {
     const { status, body } = await api.send({ method, path: '/v1/vhosts' });
     expect([status, body]).toEqual([404, NO_CONTROLLER]);
@@ -124,7 +156,7 @@ describe('methods', () => {
 
   test.each([
     ['GET /v1/version HTTP/1.1\r\nContent-Length: x\r\n\r\n', 400],
-    [`GET /v1/version HTTP/1.1\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
+    [`GET /v1/version HTTP/1.1\r\nA: ${'a'.repeat(70_000)}\r\n\r\n`, 431],
     ['GET /v1/vhosts/\u00ed HTTP/1.1\r\n\r\n', 400],
   ])('a broken head gets an envelope', async (bytes, status) => {
     const answer = parseAnswer(await api.raw(bytes), false);
@@ -160,6 +192,10 @@ describe('bodies', () => {
 
   test('may wait for a go-ahead', async () => {
     expect((await post('[]', { Expect: '100-continue' })).body).toBe('[]');
+  });
+
+  test('may expect what nobody knows', async () => {
+    expect((await post('[]', { Expect: 'a miracle' })).body).toBe('[]');
   });
 
   test('may say they are something else', async () => {
@@ -252,6 +288,21 @@ describe('other origins', () => {
   });
 });
 
+test('addresses of peers are hidden on request, in answers and in the log', async () => {
+  const discreet = await startApi({ privacyProtection: true });
+  try {
+    await discreet.publish('default', 'app', 's');
+    const path = '/v1/vhosts/default/apps/app/streams/s';
+    const { body } = await discreet.send({ path });
+    expect(JSON.parse(body).response.input.sourceUrl).toBe('TCP://xxx.xxx.xxx.xxx:xxx');
+    await discreet.send({ method: 'DELETE', path });
+    const line = discreet.logger.lines.find(({ message }) => message === 'API request answered');
+    expect(line?.fields).toEqual({ method: 'DELETE', target: path, status: 200, peer: 'xxx.xxx.xxx.xxx' });
+  } finally {
+    await discreet.close();
+  }
+});
+
 test('only host names of the list reach the API, but the health check', async () => {
   const guarded = await startApi({ hostNames: ['api.example.org'] });
   try {
@@ -301,6 +352,16 @@ describe('TLS', () => {
       stream.end('[{"name":"h2","host":{"names":["h2"]}},{}]');
       expect((await head)[':status']).toBe(207);
       expect(JSON.parse(await text(stream))).toHaveLength(2);
+    } finally {
+      session.close();
+    }
+  });
+
+  test('CONNECT of HTTP/2 is no method of any path either', async () => {
+    const session = connectHttp2(`https://localhost:${secure.port}`, { ca: TLS_FILES.cert });
+    try {
+      const stream = session.request({ ':method': 'CONNECT', ':authority': 'x', authorization: AUTHORIZATION });
+      expect(await text(stream)).toBe(NO_CONTROLLER);
     } finally {
       session.close();
     }

@@ -8,6 +8,8 @@ import { shapeDifference } from './shape.ts';
 
 /** Played over TLS, or as two requests at once: `http.test.ts` does that. */
 const ELSEWHERE = new Set([70, 73, 74]);
+/** Answers with values of the moment, of this server, or of earlier differences: only their shape is compared. */
+const OWN_VALUES = new Set([1, 17, 20, 22, 55, 58, 59, 61, 68, 104, 143, 193, 217, 268, 392, 604, 605, 620, 721, 725, 727, 730, 731, 748]);
 /** Headers that depend on the moment or on the connection. */
 const VARYING_HEADERS = new Set(['date', 'content-length']);
 
@@ -51,7 +53,7 @@ function expectSame(exchange: Exchange, answer: RawAnswer): void {
     if (!VARYING_HEADERS.has(name.toLowerCase())) expect(answer.headers.get(name.toLowerCase()), name).toBe(value);
   }
   const recorded = answerText(exchange);
-  if (recorded === '' || answer.body === '') expect(answer.body).toBe(recorded);
+  if (!OWN_VALUES.has(exchange.n)) expect(answer.body).toBe(recorded);
   else expect(shapeDifference(comparable(recorded), comparable(answer.body))).toBeNull();
 }
 

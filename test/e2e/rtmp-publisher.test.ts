@@ -1,9 +1,11 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import type { RtmpTimeouts } from '../../src/providers/rtmp/rtmp-options.ts';
 import { RtmpProvider } from '../../src/providers/rtmp/rtmp-provider.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import { FakeIngestGate, type FakeIngestStream } from '../fakes/fake-ingest-gate.ts';
@@ -20,7 +22,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-async function startProvider(tls?: { key: Buffer; cert: Buffer }) {
+async function startProvider(tls?: { key: Buffer; cert: Buffer }, timeouts: Partial<RtmpTimeouts> = {}) {
   const gate = new FakeIngestGate();
   const logger = new RecordingLogger();
   const provider = new RtmpProvider({
@@ -29,6 +31,7 @@ async function startProvider(tls?: { key: Buffer; cert: Buffer }) {
     clock: systemClock,
     host: '127.0.0.1',
     port: 0,
+    timeouts,
     ...(tls === undefined ? {} : { tls }),
   });
   await provider.start();
@@ -120,4 +123,20 @@ test.each([
   expect(stream.trackSets).toHaveLength(1);
   expect(stream.tracks.map((track) => (track.type === 'data' ? 'data' : track.codec))).toEqual(codecs);
   expect(stream.packets.length).toBeGreaterThan(SECONDS * 25);
+});
+
+test.each([
+  { name: 'stalls', bytes: '160301' },
+  { name: 'is garbage', bytes: 'ffffffffffffffff' },
+  { name: 'is RTMP without TLS', bytes: `03${'00'.repeat(1536)}` },
+])('a TLS handshake that $name is closed, and the log says why', async ({ bytes }) => {
+  const { provider, logger } = await startProvider(selfSignedCertificate(), { handshake: 200 });
+  const socket = net.connect({ port: provider.port, host: '127.0.0.1' });
+  socket.on('error', () => undefined);
+  socket.resume();
+  socket.write(Buffer.from(bytes, 'hex'));
+  await once(socket, 'close');
+  const line = await logger.line('RTMPS connection closed in the TLS handshake');
+  expect(line.fields).toMatchObject({ code: 'peer-error', detail: expect.stringMatching(/\S/) as string });
+  await expect.poll(() => provider.connections).toBe(0);
 });

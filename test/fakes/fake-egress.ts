@@ -14,10 +14,18 @@ export interface FakeResponse {
   readonly path: string | null;
 }
 
+/** Who asks, where it matters. */
+export interface FakeClient {
+  readonly address?: string;
+  readonly agent?: string;
+}
+
 /** Time and sessions of the pretended thread. */
 export class FakeViewContext implements ViewContext {
   #now = 0;
   #sessions = 0;
+  /** Address, User-Agent and patience of every client counted. */
+  readonly viewers: { readonly address: string; readonly agent: string | undefined; readonly ttlMs: number }[] = [];
   readonly #timers = new Set<{ at: number; callback: () => void }>();
 
   createSession(): { token: string } {
@@ -30,8 +38,8 @@ export class FakeViewContext implements ViewContext {
     return token !== undefined && /^\d+_FakeKey1$/.test(token) ? { token } : null;
   }
 
-  countViewer(): void {
-    throw new Error('LL-HLS viewers have sessions');
+  countViewer(exchange: DeliveryExchange, ttlMs: number): void {
+    this.viewers.push({ address: exchange.remoteAddress, agent: exchange.header('user-agent'), ttlMs });
   }
 
   schedule(ms: number, callback: () => void): () => void {
@@ -71,13 +79,16 @@ export class FakeExchange implements DeliveryExchange {
   readonly method = 'GET';
   readonly file: string;
   readonly query: string;
-  readonly remoteAddress = '192.0.2.1';
+  readonly remoteAddress: string;
   response: FakeResponse | null = null;
   #gone = false;
   #onAbort: (() => void) | null = null;
   readonly #read: (spans: readonly Span[]) => readonly Uint8Array[];
+  readonly #agent: string | undefined;
 
-  constructor(target: string, read: (spans: readonly Span[]) => readonly Uint8Array[]) {
+  constructor(target: string, read: (spans: readonly Span[]) => readonly Uint8Array[], client: FakeClient = {}) {
+    this.remoteAddress = client.address ?? '192.0.2.1';
+    this.#agent = client.agent;
     const mark = target.indexOf('?');
     this.file = mark < 0 ? target : target.slice(0, mark);
     this.query = mark < 0 ? '' : target.slice(mark + 1);
@@ -92,8 +103,8 @@ export class FakeExchange implements DeliveryExchange {
     return new URLSearchParams(this.query).get(key) ?? undefined;
   }
 
-  header(): undefined {
-    return undefined;
+  header(name: string): string | undefined {
+    return name === 'user-agent' ? this.#agent : undefined;
   }
 
   onAbort(callback: () => void): void {
@@ -216,14 +227,14 @@ export class FakeEgress implements EgressPort {
   }
 
   /** Sends a request for `target` (`file?query`) to the last outlet; null when the view does not know the file. */
-  request(target: string): FakeExchange | null {
-    const exchange = new FakeExchange(target, this.outlet.read);
+  request(target: string, client: FakeClient = {}): FakeExchange | null {
+    const exchange = new FakeExchange(target, this.outlet.read, client);
     return this.outlet.view.handle(exchange) ? exchange : null;
   }
 
   /** As `request`, for answers that must be there at once. */
-  get(target: string): FakeResponse {
-    const response = this.request(target)?.response ?? null;
+  get(target: string, client: FakeClient = {}): FakeResponse {
+    const response = this.request(target, client)?.response ?? null;
     if (response === null) throw new Error(`${target} was not answered`);
     return response;
   }

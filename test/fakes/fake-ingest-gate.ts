@@ -32,6 +32,7 @@ class Changes {
 }
 
 export class FakeIngestStream implements IngestStream {
+  readonly vhost = 'default';
   readonly target: { host: string; app: string };
   readonly request: IngestRequest;
   /** Every `setTracks` call. */

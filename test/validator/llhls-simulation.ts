@@ -1,5 +1,6 @@
 /** Runs packets through the LL-HLS publisher and a player that fetches and judges everything on the way. */
 
+import type { Playlist } from '../../src/core/playlist.ts';
 import type { Packet } from '../../src/media/packet.ts';
 import type { Track } from '../../src/media/track.ts';
 import type { MediaPlaylist } from '../../src/playlist/media-playlist.ts';
@@ -53,13 +54,13 @@ export class LlhlsSimulation {
   /** Media time (s) of the packet that made the stream playable. */
   playableAt: number | null = null;
 
-  constructor(tracks: readonly Track[], settings: Partial<LlhlsSettings> = {}) {
+  constructor(tracks: readonly Track[], settings: Partial<LlhlsSettings> = {}, playlist: Playlist | null = null) {
     const merged = { ...DEFAULT_SETTINGS, ...settings };
     const publisher = new LlhlsPublisher(this.egress);
     this.stream = publisher.attach(this.source, merged);
     this.source.tracks = tracks;
-    const playlist = publisher.defaultPlaylist(tracks, merged);
-    if (playlist !== null) this.source.playlists = [playlist];
+    const served = playlist ?? publisher.defaultPlaylist(tracks, merged);
+    if (served !== null) this.source.playlists = [served];
     this.stream.onTracks(tracks);
   }
 
@@ -109,7 +110,7 @@ export class LlhlsSimulation {
   }
 
   #join(): void {
-    const master = parseMultivariantPlaylist(this.egress.get('llhls.m3u8').text);
+    const master = parseMultivariantPlaylist(this.egress.get(`${this.source.playlists[0]?.fileName}.m3u8`).text);
     const uris = [...master.variants.map((variant) => variant.uri), ...master.media.map((media) => media.get('URI') ?? '')];
     for (const uri of uris) {
       const file = uri.split('/').at(-1) ?? '';

@@ -6,6 +6,9 @@ const NON_ASCII = /[^\u0000-\u007f]/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII is meant
 const NON_ASCII_ALL = /[^\u0000-\u007f]/g;
 
+/** Printable ASCII without quotes and backslashes: nothing to escape. */
+const PLAIN = /^[ !#-[\]-~]*$/;
+
 /** Serialises `value`; members that are undefined are left out, reals keep their `.0`. */
 export function writeJson(value: unknown): string {
   switch (typeof value) {
@@ -26,6 +29,7 @@ export function writeJson(value: unknown): string {
 }
 
 function writeString(text: string): string {
+  if (PLAIN.test(text)) return `"${text}"`;
   const quoted = JSON.stringify(text);
   return NON_ASCII.test(quoted) ? quoted.replace(NON_ASCII_ALL, escapeUnit) : quoted;
 }

@@ -1,10 +1,11 @@
 import { Type } from '@sinclair/typebox';
-import { applicationDefaults, mergePatch } from '../../config/index.ts';
+import { ApplicationSchema, applicationDefaults, mergePatch } from '../../config/index.ts';
 import type { Application as RunningApplication } from '../../core/application.ts';
 import type { ControlPlane } from '../control.ts';
 import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
 import { isJsonObject, memberOf, nameIn } from '../json/json-value.ts';
+import { spelledLike } from '../json/spelling.ts';
 import { changed, refusal, requireArray, requireObject, requireWritable } from '../refusals.ts';
 import type { Route } from '../route.ts';
 import { Application } from '../schemas.ts';
@@ -57,7 +58,9 @@ export const appRoutes: readonly Route[] = [
       for (const member of FIXED_MEMBERS) {
         if (memberOf(patch, member) !== undefined) throw new ApiError('APP_MEMBER_FIXED', member);
       }
-      const restarted = control.changeApplication(vhost.name, app.name, (echo) => mergePatch(echo as Echo, patch));
+      const restarted = control.changeApplication(vhost.name, app.name, (echo) =>
+        mergePatch(echo as Echo, spelledLike(ApplicationSchema, echo, patch)),
+      );
       return ok(printed(await changed(restarted, { vhost: vhost.name, app: app.name, failed: 'APP_CREATE_FAILED' })));
     },
   },

@@ -33,7 +33,7 @@ export const streamRoutes: readonly Route[] = [
     level: 'stream',
     summary: 'Information about a stream',
     response: StreamInformation,
-    handle: ({ stream }) => ok(streamInformation(stream)),
+    handle: ({ server, stream }) => ok(streamInformation(stream, { masked: server.privacyProtection })),
   },
   {
     method: 'DELETE',

@@ -1,7 +1,7 @@
 /** FLV audio tags: classic (FLV 10.1 annex E.4.2) and enhanced (Enhanced RTMP v2, ExAudioTagHeader). */
 import { AudioCodec } from '../../media/codec.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { type ExPacketTypes, parseExTracks, parseModEx, requireBytes } from './ex-header.ts';
+import { asBuffer, type ExPacketTypes, parseExTracks, parseModEx, requireBytes } from './ex-header.ts';
 import { audioCodecOfFourCc, FlvSoundFormat, fourCcOf } from './fourcc.ts';
 
 const AacPacketType = { SEQUENCE_HEADER: 0, RAW: 1 } as const;
@@ -29,7 +29,7 @@ export type FlvAudioUnit =
 
 /** Takes an audio tag apart; most tags have one unit. Throws `ProtocolError` when it is cut off or malformed. */
 export function parseAudioTag(payload: Uint8Array): FlvAudioUnit[] {
-  const tag = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
+  const tag = asBuffer(payload);
   requireBytes(tag, 0, 1);
   const format = tag.readUInt8(0) >> 4;
   return format === FlvSoundFormat.EX_HEADER ? parseEnhanced(tag) : [parseClassic(tag, format)];

@@ -1,6 +1,7 @@
 /** What the enhanced audio and video tag headers share: ModEx and multitrack (Enhanced RTMP v2). */
 import { ProtocolError } from '../../util/protocol-error.ts';
 
+/** How the tracks of a multitrack tag are laid out (AvMultitrackType). */
 export const MultitrackType = { ONE_TRACK: 0, MANY_TRACKS: 1, MANY_TRACKS_MANY_CODECS: 2 } as const;
 
 const FOURCC_LENGTH = 4;
@@ -100,6 +101,11 @@ function parseTrackList(tag: Buffer, start: number, kind: number): ExTrackBody[]
 function fourCcAt(tag: Buffer, offset: number): string {
   requireBytes(tag, offset, FOURCC_LENGTH);
   return tag.toString('latin1', offset, offset + FOURCC_LENGTH);
+}
+
+/** `payload` with the methods of a Buffer, not copied. */
+export function asBuffer(payload: Uint8Array): Buffer {
+  return Buffer.isBuffer(payload) ? payload : Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
 }
 
 /** Throws `ProtocolError` unless `length` bytes are there at `offset`. */

@@ -20,8 +20,9 @@ export const FlvVideoCodecId = { AVC: 7, HEVC: 12 } as const;
 /** SoundFormat of an audio tag; 9 announces the enhanced header. */
 export const FlvSoundFormat = { MP3: 2, EX_HEADER: 9, AAC: 10, MP3_8K: 14 } as const;
 
-/** FourCC texts this server can take, in the order of preference it tells publishers. */
+/** FourCC texts of the video codecs this server can take. */
 export const VIDEO_FOURCCS: readonly string[] = [...VIDEO_BY_FOURCC.keys()];
+/** FourCC texts of the audio codecs this server can take. */
 export const AUDIO_FOURCCS: readonly string[] = [...AUDIO_BY_FOURCC.keys()];
 
 /** Null for a codec that is not supported. */

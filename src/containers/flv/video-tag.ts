@@ -1,7 +1,7 @@
 /** FLV video tags: classic (FLV 10.1 annex E.4.3) and enhanced (Enhanced RTMP v2, ExVideoTagHeader). */
 import { VideoCodec } from '../../media/codec.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { type ExPacketTypes, parseExTracks, parseModEx, requireBytes } from './ex-header.ts';
+import { asBuffer, type ExPacketTypes, parseExTracks, parseModEx, requireBytes } from './ex-header.ts';
 import { FlvVideoCodecId, fourCcOf, videoCodecOfFourCc } from './fourcc.ts';
 
 const EX_HEADER_FLAG = 0x80;
@@ -40,7 +40,7 @@ export type FlvVideoUnit =
 
 /** Takes a video tag apart; most tags have one unit. Throws `ProtocolError` when it is cut off or malformed. */
 export function parseVideoTag(payload: Uint8Array): FlvVideoUnit[] {
-  const tag = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
+  const tag = asBuffer(payload);
   requireBytes(tag, 0, 1);
   const first = tag.readUInt8(0);
   return (first & EX_HEADER_FLAG) === 0 ? [parseClassic(tag, first)] : parseEnhanced(tag, first);

@@ -1,11 +1,20 @@
 /** What a request handler and the HTTP version under it know of each other. */
 
+import type { Socket } from 'node:net';
+
 /** A request as a handler sees it. Valid until it has been answered. */
 export interface IncomingRequest {
   readonly method: string;
   readonly target: string;
   /** Value of a header by lower-case name; several lines are joined with `, `. */
   header(name: string): string | undefined;
+}
+
+/** A connection that somebody else goes on with. */
+export interface TakenConnection {
+  readonly socket: Socket;
+  /** What was read from it already, beginning with the first byte of the request. */
+  readonly bytes: Buffer;
 }
 
 /** Told how sending an answer ended: the bytes of the body are not needed any more. */
@@ -27,12 +36,18 @@ export interface AnswerSink {
   readonly secure: boolean;
   /**
    * Answers, once. `block`: complete header lines, each with CRLF; Date, Content-Length and Connection are added.
+   * A string is sent as Latin-1, so its length is its number of bytes.
    * With HEAD the body is not sent, but its length told. `listener` hears when the body's bytes are free again;
    * it is called later than this call returns.
    */
   answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null): void;
   /** The answer comes later; until then `listener` hears when the client goes away. */
   wait(listener: AbortListener): void;
+  /**
+   * Gives the whole connection away instead of answering, while the request is being handled; null where that is
+   * not possible (HTTP/2). The taker owns the socket, which is paused and has no listeners.
+   */
+  takeOver(): TakenConnection | null;
 }
 
 /** Takes requests, one at a time per connection. It answers at once, or calls `wait` and answers later. */

@@ -1,6 +1,6 @@
 /** One HTTP/1.x connection: requests come out one after the other, answers go in. */
 import type { Socket } from 'node:net';
-import type { AbortListener, AnswerSink, HttpCounters, RequestHandler, SentListener } from './answer-sink.ts';
+import type { AbortListener, AnswerSink, HttpCounters, RequestHandler, SentListener, TakenConnection } from './answer-sink.ts';
 import { type Framing, readFraming } from './framing.ts';
 import { HttpFault } from './http-fault.ts';
 import type { HttpLimits } from './limits.ts';
@@ -35,6 +35,14 @@ export class HttpConnection implements AnswerSink {
   /** Listeners of answers in the socket's queue, oldest first. */
   readonly #sending: (SentListener | null)[] = [];
   readonly #written = (error?: Error | null): void => this.#onWritten(error);
+  readonly #listeners = {
+    data: (chunk: Buffer): void => this.#onData(chunk),
+    drain: (): void => this.#pump(),
+    end: (): void => this.#onEnd(),
+    timeout: (): void => this.#onTimeout(),
+    error: (error: NodeJS.ErrnoException): void => this.#because(error.code ?? error.message),
+    close: (): void => this.#onClose(),
+  };
   #waiting: AbortListener | null = null;
   /** A request was handed out and not answered yet. */
   #busy = false;
@@ -59,12 +67,7 @@ export class HttpConnection implements AnswerSink {
     this.openedAt = context.now();
     context.counters.opened += 1;
     socket.setTimeout(context.limits.idleTime);
-    socket.on('data', (chunk: Buffer) => this.#onData(chunk));
-    socket.on('drain', () => this.#pump());
-    socket.on('end', () => this.#onEnd());
-    socket.on('timeout', () => this.#onTimeout());
-    socket.on('error', (error: NodeJS.ErrnoException) => this.#because(error.code ?? error.message));
-    socket.on('close', () => this.#onClose());
+    for (const [event, listener] of Object.entries(this.#listeners)) socket.on(event, listener);
   }
 
   /** Requests read so far. */
@@ -84,6 +87,18 @@ export class HttpConnection implements AnswerSink {
 
   wait(listener: AbortListener): void {
     if (this.#busy) this.#waiting = listener;
+  }
+
+  takeOver(): TakenConnection | null {
+    // Answers on their way have listeners that must hear of their end.
+    if (!this.#busy || !this.#pumping || this.#sending.length > 0) return null;
+    const socket = this.#socket;
+    socket.pause();
+    socket.setTimeout(0);
+    for (const [event, listener] of Object.entries(this.#listeners)) socket.off(event, listener);
+    this.#because('handed over');
+    this.#onClose();
+    return { socket, bytes: this.#reader.takeBack() };
   }
 
   /** Looks at the clocks of this connection. */
@@ -122,7 +137,7 @@ export class HttpConnection implements AnswerSink {
     if (this.#closing) return;
     this.#reader.push(chunk);
     this.#pump();
-    if (this.#reader.buffered > this.#context.limits.pipelinedBytes) this.#socket.pause();
+    if (!this.#closing && this.#reader.buffered > this.#context.limits.pipelinedBytes) this.#socket.pause();
   }
 
   #pump(): void {

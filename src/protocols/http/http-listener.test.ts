@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RawClient } from '../../../test/fakes/raw-client.ts';
 import { systemClock } from '../../util/clock.ts';
-import type { AnswerSink, IncomingRequest } from './answer-sink.ts';
+import type { AnswerSink, IncomingRequest, TakenConnection } from './answer-sink.ts';
 import { HttpListener } from './http-listener.ts';
 import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './limits.ts';
 import { DateLine } from './status-line.ts';
@@ -13,13 +13,15 @@ class TestHandler {
   readonly held: { target: string; sink: AnswerSink }[] = [];
   aborts = 0;
   sent: boolean[] = [];
+  taken: TakenConnection | null = null;
 
   handle(request: IncomingRequest, sink: AnswerSink): void {
     const { target } = request;
     if (target.startsWith('/later')) {
       this.held.push({ target, sink });
       sink.wait({ aborted: () => (this.aborts += 1) });
-    } else if (target === '/throw') throw new Error('broken handler');
+    } else if (target === '/take') this.taken = sink.takeOver();
+    else if (target === '/throw') throw new Error('broken handler');
     else if (target.startsWith('/big')) {
       const listener = { sent: (complete: boolean) => void this.sent.push(complete) };
       sink.answer(200, '', [Buffer.alloc(3_000_000, 'b'), Buffer.alloc(1_000_000, 'c')], listener);
@@ -263,6 +265,23 @@ describe('HTTP/1.x listener', () => {
     const third = await open(port);
     await third.end();
     await expect.poll(() => listener.counters.refused).toBe(1);
+  });
+
+  test('a connection can be given away with every byte from the request on', async () => {
+    const client = await open(await listen());
+    client.send(GET);
+    await client.until((text) => text.endsWith('<GET /x>'));
+    client.send(`POST /take HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf`);
+    await expect.poll(() => handler.taken?.bytes.toString()).toBe('POST /take HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf');
+    expect(listener.connections).toBe(0);
+    expect(reasons).toEqual(['handed over']);
+    const socket = handler.taken!.socket;
+    const more = new Promise((resolve) => socket.once('data', (chunk: Buffer) => resolve(chunk.toString())));
+    socket.resume();
+    client.send(' more');
+    expect(await more).toBe(' more');
+    socket.end('from the taker');
+    expect((await client.end()).endsWith('from the taker')).toBe(true);
   });
 
   test('closing lets the answer in progress end and says that the connection closes', async () => {

@@ -12,6 +12,8 @@ export interface HttpListenerOptions {
   /** Complete header lines of answers made below the handler, e.g. `Server: …`. */
   readonly commonHeaders: string;
   readonly counters?: HttpCounters;
+  /** Told once for every connection that begins. */
+  readonly onOpened?: (connection: HttpConnection) => void;
   /** Told once for every connection that ends. */
   readonly onClosed?: (connection: HttpConnection, reason: string) => void;
 }
@@ -47,7 +49,9 @@ export class HttpListener {
     };
     // Our side stays open after the peer's FIN: the answer to a request sent before it is still wanted.
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket: Socket) => {
-      this.#connections.add(new HttpConnection(socket, this.#context));
+      const connection = new HttpConnection(socket, this.#context);
+      this.#connections.add(connection);
+      options.onOpened?.(connection);
     });
     this.#server.maxConnections = limits.connections;
     this.#server.on('drop', () => {
@@ -76,12 +80,15 @@ export class HttpListener {
   /** Stops listening, lets answers in progress end for `grace` ms, then drops what is left. Idempotent. */
   async close(grace: number): Promise<void> {
     if (!this.#server.listening) return;
-    const stopped = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#server.close(() => resolve());
     for (const connection of this.#connections) connection.close('the server stops');
     const deadline = setTimeout(() => {
       for (const connection of this.#connections) connection.destroy('the server stopped');
+      // Connections that were given away are their taker's.
+      resolve();
     }, grace);
-    await stopped;
+    await promise;
     clearTimeout(deadline);
     if (this.#sweeper !== null) clearInterval(this.#sweeper);
     this.#sweeper = null;

@@ -1,8 +1,25 @@
 /** Requests of node's own HTTP/1.1 and HTTP/2 servers (used under TLS), in the shape our handlers know. */
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import type { AbortListener, AnswerSink, HttpCounters, IncomingRequest, RequestHandler, SentListener } from './answer-sink.ts';
+import type {
+  AbortListener,
+  AnswerSink,
+  HttpCounters,
+  IncomingRequest,
+  RequestHandler,
+  SentListener,
+  TakenConnection,
+} from './answer-sink.ts';
 import { splitHeaderLines } from './header-lines.ts';
 import { HttpFault } from './http-fault.ts';
+
+/** What all requests of a listener share. */
+export interface NodeSinkContext {
+  readonly counters: HttpCounters;
+  /** Headers of answers made below the handler, complete lines. */
+  readonly commonHeaders: string;
+  /** Requests that are not over. */
+  readonly open: Set<NodeSink>;
+}
 
 export class NodeSink implements AnswerSink, IncomingRequest {
   readonly secure = true;
@@ -12,20 +29,22 @@ export class NodeSink implements AnswerSink, IncomingRequest {
   readonly #request: Http2ServerRequest;
   readonly #response: Http2ServerResponse;
   readonly #counters: HttpCounters;
-  readonly #common: string;
+  readonly #context: NodeSinkContext;
   #waiting: AbortListener | null = null;
   #sent: SentListener | null = null;
   #answered = false;
+  #answeredAt = 0;
   #closed = false;
 
-  constructor(request: Http2ServerRequest, response: Http2ServerResponse, counters: HttpCounters, commonHeaders: string) {
+  constructor(request: Http2ServerRequest, response: Http2ServerResponse, context: NodeSinkContext) {
     this.#request = request;
     this.#response = response;
-    this.#counters = counters;
-    this.#common = commonHeaders;
+    this.#context = context;
+    this.#counters = context.counters;
     this.method = request.method;
     this.target = request.url;
     this.remoteAddress = request.socket.remoteAddress ?? '';
+    context.open.add(this);
     response.on('close', () => this.#onClose());
     response.on('error', () => {});
     request.on('error', () => {});
@@ -40,7 +59,7 @@ export class NodeSink implements AnswerSink, IncomingRequest {
       const fault = error instanceof HttpFault ? error : new HttpFault(500, 'HTTP_HANDLER', 'the server failed on this request');
       this.#counters.faults += 1;
       if (this.#answered) this.#response.destroy();
-      else this.answer(fault.status, `${this.#common}Content-Type: text/plain\r\n`, `${fault.message}\n`, null);
+      else this.answer(fault.status, `${this.#context.commonHeaders}Content-Type: text/plain\r\n`, `${fault.message}\n`, null);
     }
   }
 
@@ -53,6 +72,7 @@ export class NodeSink implements AnswerSink, IncomingRequest {
   answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null): void {
     if (this.#answered) throw new TypeError('this request has been answered already');
     this.#answered = true;
+    this.#answeredAt = performance.now();
     this.#waiting = null;
     if (this.#closed) {
       listener?.sent(false);
@@ -79,6 +99,19 @@ export class NodeSink implements AnswerSink, IncomingRequest {
     if (!this.#answered) this.#waiting = listener;
   }
 
+  /** Requests under TLS share their connection with others, so it is never given away. */
+  takeOver(): TakenConnection | null {
+    return null;
+  }
+
+  /** Drops the answer when the client has taken longer than `limit` ms for it. */
+  sweep(now: number, limit: number): void {
+    if (this.#answeredAt === 0 || now - this.#answeredAt <= limit) return;
+    this.#counters.timeouts += 1;
+    if (this.#request.httpVersionMajor === 2) this.#response.stream.destroy();
+    else this.#request.socket.destroy();
+  }
+
   #checkBody(): void {
     const { headers } = this.#request;
     const length = headers['content-length'];
@@ -90,6 +123,7 @@ export class NodeSink implements AnswerSink, IncomingRequest {
   #onClose(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#context.open.delete(this);
     const complete = this.#answered && this.#response.writableEnded && this.#response.finished;
     if (!complete) this.#counters.aborts += 1;
     const waiting = this.#waiting;

@@ -106,7 +106,9 @@ export class RequestHead {
   #parseRequestLine(bytes: Buffer, start: number, end: number): number {
     let at = start;
     while (at < end && ((CLASSES[bytes[at] ?? 0] ?? 0) & TOKEN) !== 0) at += 1;
-    if (at === start || bytes[at] !== SP) throw new HttpFault(400, 'HTTP_METHOD', 'the request does not begin with a method', at - start);
+    if (!isUpperCase(bytes[start]) || bytes[at] !== SP) {
+      throw new HttpFault(400, 'HTTP_METHOD', 'the request does not begin with a method', at - start);
+    }
     if (at - start > LONGEST_METHOD) throw new HttpFault(501, 'HTTP_METHOD', 'unknown method');
     this.method = bytes.toString('latin1', start, at);
     const targetStart = at + 1;
@@ -160,6 +162,11 @@ export class RequestHead {
     this.#lines += 1;
     return at + 2;
   }
+}
+
+/** All methods anybody registered begin with a capital; what begins otherwise is most likely not HTTP. */
+export function isUpperCase(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x41 && byte <= 0x5a;
 }
 
 function headerNameFault(byte: number, atLineStart: boolean, offset: number): HttpFault {

@@ -1,7 +1,7 @@
 /** Cuts the byte stream of a connection into request heads. */
 import { HttpFault } from './http-fault.ts';
 import type { HttpLimits } from './limits.ts';
-import { RequestHead } from './request-head.ts';
+import { isUpperCase, RequestHead } from './request-head.ts';
 
 const LF = 0x0a;
 const CR = 0x0d;
@@ -16,6 +16,8 @@ export class RequestReader {
   #bytes: Buffer = Buffer.alloc(0);
   #start = 0;
   #end = 0;
+  /** Where the head handed out last begins. */
+  #headStart = 0;
   /** Everything before this place was searched for the end of the head. */
   #searched = 0;
   /** `#bytes` was allocated here, so that appending may write behind `#end`. */
@@ -63,16 +65,17 @@ export class RequestReader {
     }
     const end = found + HEAD_END.length;
     this.#head.parse(this.#bytes, this.#start, end);
+    this.#headStart = this.#start;
     this.#start = end;
     this.#searched = end;
     return this.#head;
   }
 
-  /** Takes out what has not become a request, for whoever takes the connection over. */
-  takeRemainder(): Buffer {
-    const rest = this.#bytes.subarray(this.#start, this.#end);
+  /** Takes out the head handed out last and all bytes behind it, for whoever takes the connection over. */
+  takeBack(): Buffer {
+    const bytes = this.#bytes.subarray(this.#headStart, this.#end);
     this.#start = this.#end;
-    return rest;
+    return bytes;
   }
 
   #grow(needed: number): void {
@@ -81,6 +84,7 @@ export class RequestReader {
     this.#searched -= this.#start;
     this.#end -= this.#start;
     this.#start = 0;
+    this.#headStart = 0;
     this.#bytes = grown;
     this.#owned = true;
   }
@@ -96,9 +100,8 @@ export class RequestReader {
   /** Refuses what cannot become a request any more, without waiting for its end. */
   #checkPartial(): void {
     const size = this.buffered;
-    const first = this.#bytes[this.#start] ?? 0;
-    // Lower-case methods are legal tokens but nobody's: most likely this is not HTTP.
-    if ((first < 0x41 || first > 0x5a) && !(first === CR && size === 1)) {
+    const first = this.#bytes[this.#start];
+    if (!isUpperCase(first) && !(first === CR && size === 1)) {
       throw new HttpFault(400, 'HTTP_METHOD', 'the request does not begin with a method', 0);
     }
     const line = this.#bytes.indexOf(LF, this.#start);

@@ -6,7 +6,7 @@ import { compileWildcard } from '../../util/wildcard.ts';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
 import type { ListenAddress } from './http-listener.ts';
 import type { HttpLimits } from './limits.ts';
-import { NodeSink } from './node-sink.ts';
+import { NodeSink, type NodeSinkContext } from './node-sink.ts';
 
 /** A certificate with the host names (wildcards allowed) it is for. Texts are PEM. */
 export interface Certificate {
@@ -33,13 +33,18 @@ export interface SecureListenerOptions {
 export class SecureListener {
   readonly counters: HttpCounters;
   readonly #server: Http2SecureServer;
+  readonly #limits: HttpLimits;
+  readonly #context: NodeSinkContext;
   readonly #sockets = new Set<Socket>();
+  #sweeper: NodeJS.Timeout | null = null;
   #certificates: readonly LoadedCertificate[] = [];
 
   constructor(options: SecureListenerOptions) {
     const { limits, handler } = options;
     const counters = options.counters ?? newHttpCounters();
     this.counters = counters;
+    this.#limits = limits;
+    this.#context = { counters, commonHeaders: options.commonHeaders, open: new Set() };
     this.#server = createSecureServer({
       allowHTTP1: true,
       ALPNProtocols: options.http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
@@ -53,8 +58,7 @@ export class SecureListener {
     });
     this.#server.on('request', (request: Http2ServerRequest, response: Http2ServerResponse) => {
       counters.requests += 1;
-      const sink = new NodeSink(request, response, counters, options.commonHeaders);
-      sink.serve(handler);
+      new NodeSink(request, response, this.#context).serve(handler);
     });
     this.#server.on('connection', (socket: Socket) => this.#track(socket));
     this.#server.on('tlsClientError', (_error, socket: Socket) => {
@@ -63,7 +67,8 @@ export class SecureListener {
     });
     this.#server.on('clientError', (_error, socket: Socket) => {
       counters.faults += 1;
-      socket.destroy();
+      if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+      else socket.destroy();
     });
     this.#server.on('sessionError', () => {
       counters.faults += 1;
@@ -100,6 +105,7 @@ export class SecureListener {
         resolve();
       });
     });
+    this.#sweeper = setInterval(() => this.#sweep(), this.#limits.sweepInterval);
     const bound = this.#server.address();
     return typeof bound === 'object' && bound !== null ? bound.port : address.port;
   }
@@ -107,12 +113,21 @@ export class SecureListener {
   /** Stops listening, lets answers in progress end for `grace` ms, then drops what is left. Idempotent. */
   async close(grace: number): Promise<void> {
     if (!this.#server.listening) return;
-    const stopped = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#server.close(() => resolve());
     const deadline = setTimeout(() => {
       for (const socket of this.#sockets) socket.destroy();
+      resolve();
     }, grace);
-    await stopped;
+    await promise;
     clearTimeout(deadline);
+    if (this.#sweeper !== null) clearInterval(this.#sweeper);
+    this.#sweeper = null;
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    for (const sink of this.#context.open) sink.sweep(now, this.#limits.sendTime);
   }
 
   #choose(name: string): SecureContext | undefined {

@@ -36,6 +36,7 @@ export interface AmfLimits {
   /** Values in all, nested ones included. */
   readonly values: number;
 }
+/** More than any encoder sends. */
 export const DEFAULT_AMF_LIMITS: AmfLimits = { depth: 16, values: 8192 };
 
 /** Reads AMF primitives from one message; shared by the AMF0 and AMF3 parsers, which count values and depth on it. */

@@ -27,6 +27,7 @@ export interface ChunkReaderLimits {
   readonly chunkStreams: number;
 }
 
+/** Room for any message a header can announce. */
 export const DEFAULT_CHUNK_READER_LIMITS: ChunkReaderLimits = {
   mediaBytes: MAX_MESSAGE_LENGTH,
   controlBytes: 262_144,

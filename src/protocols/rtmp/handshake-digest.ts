@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto';
 
 /** Length of C1, S1, C2 and S2. */
 export const HANDSHAKE_BLOCK_LENGTH = 1536;
+/** Length of an HMAC-SHA256 digest. */
 export const DIGEST_LENGTH = 32;
 
 const KEY_TAIL = Buffer.from('f0eec24a8068bee82e00d0d1029e7e576eec5d2d29806fab93b8e636cfeb31ae', 'hex');
@@ -14,7 +15,9 @@ export interface DigestKeys {
   readonly first: Buffer;
   readonly answer: Buffer;
 }
+/** What a client signs with. */
 export const CLIENT_KEYS: DigestKeys = { first: CLIENT_KEY_TEXT, answer: Buffer.concat([CLIENT_KEY_TEXT, KEY_TAIL]) };
+/** What a server signs with. */
 export const SERVER_KEYS: DigestKeys = { first: SERVER_KEY_TEXT, answer: Buffer.concat([SERVER_KEY_TEXT, KEY_TAIL]) };
 
 /*
@@ -25,9 +28,10 @@ export const SERVER_KEYS: DigestKeys = { first: SERVER_KEY_TEXT, answer: Buffer.
 const OFFSET_FIELDS = [8, 772] as const;
 const OFFSET_MODULUS = 728;
 
-/** Where the digest of a block lies under either layout. */
+/** 0: digest first, 1: key first. */
 export type DigestLayout = 0 | 1;
 
+/** Where the digest of `block` lies. */
 export function digestOffset(block: Buffer, layout: DigestLayout): number {
   const at = OFFSET_FIELDS[layout];
   const sum = block.readUInt8(at) + block.readUInt8(at + 1) + block.readUInt8(at + 2) + block.readUInt8(at + 3);

@@ -231,7 +231,7 @@ function openResources(): Record<string, number> {
 
 test('500 abusive connections beside a good one cost nothing that stays', async () => {
   const before = openResources();
-  const { port, logger, provider, gate } = await start();
+  const { port, logger, provider, gate } = await start({ timeouts: { ...SHORT, firstTrack: 60_000 } });
   const good = await RtmpPublisher.publish(port, { key: 'good' });
   good.metadata({ audiocodecid: 10 });
   good.audio(0, 'af001190');

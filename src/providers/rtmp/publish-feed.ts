@@ -6,7 +6,7 @@ import type { IngestStream, SourcePacket, SourceTrack } from '../../core/ingest.
 import { VideoCodec } from '../../media/codec.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
-import { needsConfig, SourceTracks, type TrackState } from './source-tracks.ts';
+import { adopt, needsConfig, SourceTracks, type TrackState } from './source-tracks.ts';
 import { TimestampUnwrapper } from './timestamp-unwrapper.ts';
 
 const SHORTEST_CONFIG = 2;
@@ -115,8 +115,8 @@ export class PublishFeed implements FeedCounters {
       const track = this.#tracks.audio(unit.trackId, unit.codec);
       if (track === null) this.#countUnsupported(`audio track ${unit.trackId}`);
       else if (unit.kind === 'channels') track.channels = unit.channels;
-      else if (unit.kind === 'config') this.#takeConfig(track, unit.body);
-      else this.#takeFrame(track, { trackId: track.id, pts: timestamp, dts: timestamp, keyframe: true, data: unit.body });
+      else if (unit.kind === 'config') this.#takeConfig(track, unit.codec, unit.body);
+      else this.#takeFrame(track, unit.codec, { trackId: track.id, pts: timestamp, dts: timestamp, keyframe: true, data: unit.body });
     }
   }
 
@@ -131,39 +131,44 @@ export class PublishFeed implements FeedCounters {
       if (track === null) {
         this.#countUnsupported(`video track ${unit.trackId}`);
       } else if (unit.kind === 'config') {
-        this.#takeConfig(track, unit.body);
+        this.#takeConfig(track, unit.codec, unit.body);
       } else {
         const data = unit.codec === VideoCodec.AV1 ? withoutTemporalDelimiter(unit.body) : unit.body;
-        this.#takeFrame(track, { trackId: track.id, pts: timestamp + unit.compositionTime, dts: timestamp, keyframe: unit.keyframe, data });
+        this.#takeFrame(track, unit.codec, {
+          trackId: track.id,
+          pts: timestamp + unit.compositionTime,
+          dts: timestamp,
+          keyframe: unit.keyframe,
+          data,
+        });
       }
     }
   }
 
-  #takeConfig(track: TrackState, body: Uint8Array): void {
+  #takeConfig<State extends TrackState>(track: State, codec: State['codec'], body: Uint8Array): void {
     if (body.length < SHORTEST_CONFIG) {
-      if (needsConfig(track.codec)) throw new ProtocolError('FLV_CONFIG', `sequence header of ${body.length} bytes`);
-      this.#makeReady(track, null);
-    } else if (!track.ready || track.config === null || Buffer.compare(track.config, body) !== 0) {
-      this.#makeReady(track, body);
+      if (needsConfig(codec)) throw new ProtocolError('FLV_CONFIG', `sequence header of ${body.length} bytes`);
+      this.#makeReady(track, codec, null);
+    } else {
+      this.#makeReady(track, codec, body);
     }
   }
 
-  #makeReady(track: TrackState, config: Uint8Array | null): void {
-    if (track.ready && track.config === config) return;
+  #makeReady<State extends TrackState>(track: State, codec: State['codec'], config: Uint8Array | null): void {
+    if (track.ready && track.codec === codec && isSame(track.config, config)) return;
     if (track.ready && !this.#started) this.#forgetHeld(track.id);
-    track.config = config;
-    track.ready = true;
+    adopt(track, codec, config);
     if (this.#started) this.#stream.setTracks(this.#tracks.list());
   }
 
-  #takeFrame(track: TrackState, packet: SourcePacket): void {
+  #takeFrame<State extends TrackState>(track: State, codec: State['codec'], packet: SourcePacket): void {
     if (packet.data.length === 0) return;
-    if (!track.ready) {
-      if (needsConfig(track.codec)) {
+    if (!track.ready || track.codec !== codec) {
+      if (needsConfig(codec)) {
         this.undecodable += 1;
         return;
       }
-      this.#makeReady(track, null);
+      this.#makeReady(track, codec, null);
     }
     if (!this.#started && this.#tracks.complete) this.#start();
     if (this.#started) this.#stream.push(packet);
@@ -207,6 +212,10 @@ export class PublishFeed implements FeedCounters {
     this.malformed += 1;
     this.firstFault ??= `${error.code}: ${error.message}`;
   }
+}
+
+function isSame(a: Uint8Array | null, b: Uint8Array | null): boolean {
+  return a === b || (a !== null && b !== null && Buffer.compare(a, b) === 0);
 }
 
 function withoutTemporalDelimiter(body: Buffer): Buffer {

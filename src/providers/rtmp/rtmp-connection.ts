@@ -15,6 +15,11 @@ import type { PublishTarget } from './publish-target.ts';
 import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
 import { ACKNOWLEDGEMENT_WINDOW, RtmpSession, type SessionLink } from './rtmp-session.ts';
 
+const KEEP_ALIVE_DELAY_MS = 10_000;
+/** Unfinished messages of full length a peer may have before it publishes. */
+const UNPUBLISHED_MESSAGES = 4;
+
+/** What the provider hands to each connection. */
 export interface RtmpConnectionOptions {
   readonly id: number;
   readonly socket: Socket;
@@ -63,7 +68,7 @@ export class RtmpConnection {
     this.#bytesSeenAt = this.#openedAt;
     const peer = formatEndpoint(socket.remoteAddress, socket.remotePort);
     this.#logger = options.logger.child({ session: options.id, peer });
-    this.#reader = new ChunkReader({ onMessage: (message) => this.#receive(message), limits: readerLimits(limits, limits.controlBytes) });
+    this.#reader = new ChunkReader({ onMessage: (message) => this.#receive(message), limits: unpublishedLimits(limits) });
     this.#session = new RtmpSession({
       gate: options.gate,
       limits,
@@ -146,7 +151,7 @@ export class RtmpConnection {
       local: { host: plainAddress(socket.localAddress), port: socket.localPort ?? 0, scheme: end.scheme },
       sourceUrl: `TCP://${end.peer}`,
       send: (message) => this.#send(message),
-      onPublishing: (target) => this.#onPublishing(target),
+      onPublishing: (vhost, target) => this.#onPublishing(vhost, target),
       onStarted: (tracks) => this.#logger.info({ tracks: tracks.map(trackLabel) }, 'RTMP stream started'),
       onUnpublished: (counters) => this.#onUnpublished(counters),
       close: (reason) => this.close(reason),
@@ -232,14 +237,14 @@ export class RtmpConnection {
     }
   }
 
-  #onPublishing(target: PublishTarget): void {
+  #onPublishing(vhost: string, target: PublishTarget): void {
     this.#publishedAt = this.#clock.monotonic();
     this.#seenMessages = 0;
     this.#messagesSeenAt = this.#publishedAt;
-    this.#reader.setLimits(readerLimits(this.#limits, this.#limits.mediaBytes));
+    this.#reader.setLimits(this.#limits);
     // A peer that vanished without a word is found by the system's probes, also when silence is allowed.
     this.#socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
-    this.#logger = this.#logger.child({ host: target.host, app: target.app, stream: target.stream });
+    this.#logger = this.#logger.child({ vhost, app: target.app, stream: target.stream });
     this.#logger.info({}, 'RTMP stream published');
   }
 
@@ -279,10 +284,10 @@ export class RtmpConnection {
   }
 }
 
-const KEEP_ALIVE_DELAY_MS = 10_000;
-
-function readerLimits(limits: RtmpLimits, mediaBytes: number): ChunkReaderLimits {
-  return { mediaBytes, controlBytes: limits.controlBytes, pendingBytes: limits.pendingBytes, chunkStreams: limits.chunkStreams };
+/** Whoever has not published yet gets room for commands only. */
+function unpublishedLimits(limits: RtmpLimits): ChunkReaderLimits {
+  const { controlBytes, chunkStreams } = limits;
+  return { mediaBytes: controlBytes, controlBytes, pendingBytes: UNPUBLISHED_MESSAGES * controlBytes, chunkStreams };
 }
 
 function summary(counters: FeedCounters): object {

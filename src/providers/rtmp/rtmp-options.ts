@@ -22,6 +22,7 @@ export interface RtmpTimeouts {
   /** For a last answer to reach the peer before the connection is cut. */
   readonly linger: number;
 }
+/** Used for every timeout not given. */
 export const DEFAULT_RTMP_TIMEOUTS: RtmpTimeouts = {
   handshake: 10_000,
   unpublishedSilence: 3000,
@@ -54,6 +55,7 @@ export interface RtmpLimits {
   readonly tracks: number;
   readonly amf: AmfLimits;
 }
+/** Used for every limit not given. */
 export const DEFAULT_RTMP_LIMITS: RtmpLimits = {
   connections: 2000,
   mediaBytes: MAX_MESSAGE_LENGTH,
@@ -67,6 +69,7 @@ export const DEFAULT_RTMP_LIMITS: RtmpLimits = {
   amf: DEFAULT_AMF_LIMITS,
 };
 
+/** What a provider needs. */
 export interface RtmpProviderOptions {
   readonly gate: IngestGate;
   readonly logger: Logger;

@@ -67,7 +67,8 @@ export class RtmpProvider {
       throw error;
     }
     server.on('error', (error) => this.#logger.error({ err: error }, 'RTMP listener failed'));
-    this.#sweep = setInterval(() => this.#checkDeadlines(), SWEEP_INTERVAL_MS);
+    // After a stall of the event loop, what waits in the sockets is read before anybody is judged.
+    this.#sweep = setInterval(() => setImmediate(() => this.#checkDeadlines()), SWEEP_INTERVAL_MS);
     this.#logger.info({ host: this.#options.host, port: this.port, scheme: this.#scheme }, 'RTMP provider listening');
   }
 

@@ -24,7 +24,7 @@ export interface SessionLink {
   readonly sourceUrl: string;
   send(message: RtmpMessage): void;
   /** The publication is open: media messages may be as long as their limit. */
-  onPublishing(target: PublishTarget): void;
+  onPublishing(vhost: string, target: PublishTarget): void;
   /** The core knows the tracks. */
   onStarted(tracks: readonly SourceTrack[]): void;
   /** The publisher ended the publication and may begin another. */
@@ -184,7 +184,7 @@ export class RtmpSession {
     this.#publication = { ingest, feed, keyName: parseStreamKey(key).name };
     ingest.countBytes(this.#uncountedBytes);
     this.#uncountedBytes = 0;
-    this.#link.onPublishing(target);
+    this.#link.onPublishing(ingest.vhost, target);
     this.#link.send(userControlMessage(UserControlEvent.STREAM_BEGIN, MESSAGE_STREAM_ID));
     this.#link.send(publishStarted(this.#clientId));
   }

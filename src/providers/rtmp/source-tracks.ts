@@ -36,6 +36,7 @@ interface AudioState {
 /** A track under its source id. `ready` once packets of it can be used. */
 export type TrackState = VideoState | AudioState;
 
+/** Keeps one state per wire track and tells when none is missing. */
 export class SourceTracks {
   readonly #limit: number;
   readonly #video = new Map<number, VideoState>();
@@ -63,10 +64,10 @@ export class SourceTracks {
     return video.every((id) => this.#isReady(this.#video, id)) && audio.every((id) => this.#isReady(this.#audio, id));
   }
 
-  /** The track a video unit belongs to, or null when there is no room for it. */
+  /** The track a video unit belongs to, whatever codec it has now; null when there is no room for it. */
   video(wireId: number, codec: VideoCodec): VideoState | null {
     const known = this.#video.get(wireId);
-    if (known !== undefined) return withCodec(known, codec);
+    if (known !== undefined) return known;
     if (!this.#hasRoom(wireId)) return null;
     const id = wireId === 0 ? VIDEO_TRACK_ID : FURTHER_VIDEO_BASE + wireId;
     const state: VideoState = { type: 'video', id, wireId, codec, config: null, ready: false };
@@ -74,10 +75,10 @@ export class SourceTracks {
     return state;
   }
 
-  /** The track an audio unit belongs to, or null when there is no room for it. */
+  /** The track an audio unit belongs to, whatever codec it has now; null when there is no room for it. */
   audio(wireId: number, codec: AudioCodec): AudioState | null {
     const known = this.#audio.get(wireId);
-    if (known !== undefined) return withCodec(known, codec);
+    if (known !== undefined) return known;
     if (!this.#hasRoom(wireId)) return null;
     const id = wireId === 0 ? AUDIO_TRACK_ID : FURTHER_AUDIO_BASE + wireId;
     const state: AudioState = { type: 'audio', id, wireId, codec, config: null, ready: false, channels: 0 };
@@ -146,13 +147,11 @@ export function needsConfig(codec: VideoCodec | AudioCodec): boolean {
   return codec === VideoCodec.H264 || codec === VideoCodec.H265 || codec === AudioCodec.AAC;
 }
 
-function withCodec<State extends TrackState>(state: State, codec: State['codec']): State {
-  if (state.codec !== codec) {
-    state.codec = codec;
-    state.config = null;
-    state.ready = false;
-  }
-  return state;
+/** Makes a track usable with these parameters. */
+export function adopt<State extends TrackState>(state: State, codec: State['codec'], config: Uint8Array | null): void {
+  state.codec = codec;
+  state.config = config;
+  state.ready = true;
 }
 
 function isUsableWireId(wireId: number): boolean {

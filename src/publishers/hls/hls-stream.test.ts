@@ -1,12 +1,15 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import HlsParser from 'hls-parser';
 import { describe, expect, it } from 'vitest';
-import { FakeEgress } from '../../../test/fakes/egress.ts';
-import { FakePublishableStream, tsPlaylist } from '../../../test/fakes/publishable-stream.ts';
+import { FakeEgress, FakeExchange } from '../../../test/fakes/fake-egress.ts';
+import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { decodeComplaints, ffprobe } from '../../../test/ffprobe.ts';
 import { dataTrack, type Sample, type SampleRequest, samplePackets } from '../../../test/sample-packets.ts';
 import { demuxTs } from '../../../test/ts-demuxer.ts';
 import { buildId3Tag } from '../../containers/id3/id3-tag.ts';
-import type { Playlist } from '../../core/playlist.ts';
+import type { Playlist, PlaylistRendition } from '../../core/playlist.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import { HlsPublisher } from './hls-publisher.ts';
@@ -16,6 +19,17 @@ import type { HlsSettings, HlsViewSettings } from './settings.ts';
 
 const SETTINGS: HlsSettings = { segmentDuration: 2, segmentCount: 3, createDefaultPlaylist: true, crossDomains: undefined };
 const CLOSED = { code: 'deleted', detail: 'test' } as const;
+
+/** A playlist for transport streams. */
+function tsPlaylist(fileName: string, renditions: readonly Partial<PlaylistRendition>[]): Playlist {
+  const plain: PlaylistRendition = { name: 'r', videoVariantName: '', audioVariantName: '', videoIndexHint: -1, audioIndexHint: -1 };
+  return {
+    name: fileName,
+    fileName,
+    options: { webrtcAutoAbr: true, hlsChunklistPathDepth: -1, enableTsPackaging: true, enableSubtitles: true },
+    renditions: renditions.map((rendition) => ({ ...plain, ...rendition })),
+  };
+}
 
 /** The tracks of a sample as an output profile names them; ids are moved apart by `offset`. */
 function variant(request: SampleRequest, names: { readonly video?: string; readonly audio?: string; readonly offset?: number }): Sample {
@@ -37,16 +51,16 @@ const MAIN = variant(
 function setUp(
   playlists: readonly Playlist[],
   settings: HlsSettings = SETTINGS,
-): { egress: FakeEgress; stream: FakePublishableStream; hls: HlsStream } {
+): { egress: FakeEgress; stream: FakeStream; hls: HlsStream } {
   const egress = new FakeEgress((given, context) => new HlsView(given as HlsViewSettings, context));
-  const stream = new FakePublishableStream();
+  const stream = new FakeStream();
   stream.playlists = playlists;
   return { egress, stream, hls: new HlsPublisher(egress).attach(stream, settings) };
 }
 
 /** URIs of the media playlists of a multivariant playlist. */
 function mediaNames(egress: FakeEgress, file = 'ts:playlist.m3u8'): string[] {
-  return HlsParser.parse(egress.get(file)!.text).isMasterPlaylist
+  return HlsParser.parse(egress.get(file).text).isMasterPlaylist
     ? egress
         .get(file)!
         .text.split('\n')
@@ -55,7 +69,7 @@ function mediaNames(egress: FakeEgress, file = 'ts:playlist.m3u8'): string[] {
 }
 
 function mediaPlaylist(egress: FakeEgress, name: string): HlsParser.types.MediaPlaylist {
-  return HlsParser.parse(egress.get(name)!.text) as HlsParser.types.MediaPlaylist;
+  return HlsParser.parse(egress.get(name).text) as HlsParser.types.MediaPlaylist;
 }
 
 /** Pushes packets and fetches every segment as soon as it is listed. */
@@ -70,14 +84,14 @@ function playThrough(
     for (const name of mediaNames(egress, file)) {
       const segments = fetched.get(name) ?? new Map<string, Uint8Array>();
       fetched.set(name, segments);
-      for (const { uri } of mediaPlaylist(egress, name).segments) if (!segments.has(uri)) segments.set(uri, egress.get(uri)!.body);
+      for (const { uri } of mediaPlaylist(egress, name).segments) if (!segments.has(uri)) segments.set(uri, egress.get(uri).body);
     }
   };
   for (const [index, packet] of packets.entries()) {
     hls.onPacket(packet);
     if (index % 50 === 0) look();
   }
-  hls.conclude();
+  hls.concludeHlsLive();
   look();
   return fetched;
 }
@@ -86,7 +100,7 @@ const joined = (segments: Map<string, Uint8Array>): Uint8Array => new Uint8Array
 const AV = tsPlaylist('playlist', [{ videoVariantName: 'v', audioVariantName: 'a' }]);
 
 describe('HLS of one rendition with video and audio', () => {
-  const { egress, hls } = setUp([AV]);
+  const { egress, hls, stream } = setUp([AV]);
   hls.onTracks(MAIN.tracks);
   const [segments] = [...playThrough(hls, egress, MAIN.packets).values()];
 
@@ -116,21 +130,30 @@ describe('HLS of one rendition with video and audio', () => {
     const playlist = mediaPlaylist(egress, name!);
     expect(playlist).toMatchObject({ version: 3, targetDuration: 2, mediaSequenceBase: 4, endlist: true });
     expect(playlist.segments.map(({ duration }) => duration)).toEqual([2, 2, 1]);
-    expect(playlist.segments.map(({ programDateTime }) => programDateTime!.getTime() % 60_000)).toEqual([8067, 10_067, 12_067]);
+    expect(playlist.segments.map(({ programDateTime }) => programDateTime!.getTime() - stream.startedAt)).toEqual([8067, 10_067, 12_067]);
   });
 
   it('keeps three segments behind the playlist and releases older ones', () => {
     const [name] = mediaNames(egress);
     const variantId = /\d+/.exec(name!)![0];
-    const statuses = [0, 1, 2, 6, 7].map((number) => egress.get(`seg_${variantId}_${number}_hls.ts`)!.status);
+    const statuses = [0, 1, 2, 6, 7].map((number) => egress.get(`seg_${variantId}_${number}_hls.ts`).status);
     expect(statuses).toEqual([404, 200, 200, 200, 404]);
-    const released = egress.released.reduce((sum, { length }) => sum + length, 0);
-    expect(released).toBe([...segments!.values()][0]!.length);
+    const kept = [...segments!.values()].slice(1).reduce((sum, { length }) => sum + length, 0);
+    expect(egress.outlet.storedBytes).toBe(kept);
   });
 
   it('tells a thread that starts late everything it must know', () => {
-    const view = egress.restartedView();
-    for (const file of ['ts:playlist.m3u8', ...mediaNames(egress)]) expect(egress.get(file, { view })).toEqual(egress.get(file));
+    const { request, view, read } = egress.outlet;
+    const late = new HlsView(request.settings as HlsViewSettings, egress.context);
+    for (const payload of request.snapshot()) late.update(structuredClone(payload));
+    for (const file of ['ts:playlist.m3u8', ...mediaNames(egress)]) {
+      const [now, later] = [view, late].map((asked) => {
+        const exchange = new FakeExchange(file, read);
+        asked.handle(exchange);
+        return exchange.response;
+      });
+      expect(later).toEqual(now);
+    }
   });
 });
 
@@ -149,7 +172,7 @@ describe('HLS of several renditions', () => {
     tsPlaylist('again', [{ videoVariantName: 'v', audioVariantName: 'a' }]),
     { ...tsPlaylist('other', [{ videoVariantName: 'v' }]), options: { ...AV.options, enableTsPackaging: false } },
   ]);
-  stream.measured.set(MAIN.tracks[0]!.id, { bitrateLatest: 500_000, bitrateAvg: 400_000, framerateAvg: 29.97 });
+  stream.figuresById.set(MAIN.tracks[0]!.id, { bitrateLatest: 500_000, bitrateAvg: 400_000, framerateAvg: 29.97 });
   hls.onTracks([...MAIN.tracks, ...small.tracks]);
   const packets = [...MAIN.packets, ...small.packets].filter(({ dts }) => dts < 8.5 * 90_000).sort((a, b) => a.dts - b.dts);
   const fetched = playThrough(hls, egress, packets);
@@ -180,7 +203,7 @@ describe('HLS of several renditions', () => {
   });
 
   it('describes them in the multivariant playlist', () => {
-    const { variants } = HlsParser.parse(egress.get('ts:playlist.m3u8')!.text) as HlsParser.types.MasterPlaylist;
+    const { variants } = HlsParser.parse(egress.get('ts:playlist.m3u8').text) as HlsParser.types.MasterPlaylist;
     expect(variants[0]).toMatchObject({
       bandwidth: 500_000,
       averageBandwidth: 400_000,
@@ -195,7 +218,7 @@ describe('HLS of several renditions', () => {
 
   it('shares a variant between playlists and serves only those for transport streams', () => {
     expect(mediaNames(egress, 'ts:again.m3u8')).toEqual(mediaNames(egress).slice(0, 1));
-    expect(egress.get('ts:other.m3u8')!.status).toBe(404);
+    expect(egress.get('ts:other.m3u8').status).toBe(404);
   });
 });
 
@@ -231,11 +254,11 @@ describe('HLS over time', () => {
     const [name] = mediaNames(egress);
     const playlist = mediaPlaylist(egress, name!);
     expect(playlist.segments.map(({ discontinuity }) => discontinuity === true)).toEqual([false, false, true, false]);
-    const first = egress.get(playlist.segments[2]!.uri)!.body;
+    const first = egress.get(playlist.segments[2]!.uri).body;
     expect(ffprobe(first).streams[0]).toMatchObject({ width: 320, height: 240 });
     hls.onTracks(MAIN.tracks);
     for (const packet of MAIN.packets) hls.onPacket({ ...packet, pts: packet.pts + 900_000, dts: packet.dts + 900_000 });
-    expect(egress.get(name!)!.text).toContain('#EXT-X-DISCONTINUITY-SEQUENCE:2\n');
+    expect(egress.get(name!).text).toContain('#EXT-X-DISCONTINUITY-SEQUENCE:2\n');
   });
 
   it('drops a rendition whose tracks are gone and releases its segments', () => {
@@ -243,10 +266,11 @@ describe('HLS over time', () => {
     hls.onTracks(MAIN.tracks);
     for (const packet of MAIN.packets.filter(({ dts }) => dts < 90_000 * 5)) hls.onPacket(packet);
     const [, audioOnly] = mediaNames(egress);
+    const before = egress.outlet.storedBytes;
     hls.onTracks(MAIN.tracks.filter(({ type }) => type === 'video'));
     expect(mediaNames(egress)).toHaveLength(1);
-    expect(egress.get(audioOnly!)!.status).toBe(404);
-    expect(egress.released.length).toBeGreaterThan(0);
+    expect(egress.get(audioOnly!).status).toBe(404);
+    expect(egress.outlet.storedBytes).toBeLessThan(before);
   });
 
   it('lists a longer target duration when a keyframe came late', () => {
@@ -290,33 +314,59 @@ describe('HLS over time', () => {
   it('stops taking packets when it is concluded or closed, both once', () => {
     const { egress, hls } = setUp([AV]);
     hls.onTracks(MAIN.tracks);
-    hls.conclude();
-    hls.conclude();
+    hls.concludeHlsLive();
+    hls.concludeHlsLive();
     hls.onTracks(MAIN.tracks);
     for (const packet of MAIN.packets) hls.onPacket(packet);
     expect(hls.concluded).toBe(true);
-    expect(egress.updates).toHaveLength(2);
+    expect(egress.outlet.updates).toHaveLength(2);
     hls.close(CLOSED);
     hls.close(CLOSED);
     hls.onPacket(MAIN.packets[0]!);
-    hls.conclude();
+    hls.concludeHlsLive();
     expect(hls.closed).toBe(true);
-    expect(egress.closed).toBe(1);
-    expect(egress.get('ts:playlist.m3u8')!.status).toBe(404);
+    expect(egress.outlet.closed).toBe(true);
+    expect(egress.get('ts:playlist.m3u8').status).toBe(404);
   });
 
   it('reports sessions and bytes to the meter of the stream', () => {
     const { egress, stream } = setUp([AV], { ...SETTINGS, crossDomains: { urls: ['*'], headers: [] } });
-    egress.request!.onSessions(3);
-    egress.request!.onSessions(-1);
-    egress.request!.onSessions(0);
-    egress.request!.onBytesSent(100);
-    expect(stream.meter).toMatchObject({ sessions: 2, bytes: 100 });
-    expect(egress.request).toMatchObject({
+    egress.outlet.request.onSessions(3);
+    egress.outlet.request.onSessions(-1);
+    egress.outlet.request.onSessions(0);
+    egress.outlet.request.onBytesSent(100);
+    expect(stream).toMatchObject({ viewers: 2, bytes: 100 });
+    expect(egress.outlet.request).toMatchObject({
       kind: 'hlsv3',
       address: { vhost: 'default', app: 'app', stream: 'stream' },
       crossDomains: { urls: ['*'] },
     });
+  });
+});
+
+describe('HLS with DVR', () => {
+  it('plays from files what has left memory, until the stream ends', async () => {
+    const tempStoragePath = await mkdtemp(join(tmpdir(), 'hls-'));
+    const dVR = { enable: true, tempStoragePath, maxDuration: 60, eventPlaylistType: false };
+    const { egress, hls } = setUp([AV], { ...SETTINGS, segmentDuration: 1, segmentCount: 2, dVR });
+    hls.onTracks(MAIN.tracks);
+    for (const packet of MAIN.packets) hls.onPacket(packet);
+    hls.concludeHlsLive();
+    await hls.settled;
+    const [name] = mediaNames(egress);
+    expect(mediaPlaylist(egress, `${name}?_HLS_rewind=NO`).segments).toHaveLength(2);
+    const { segments } = mediaPlaylist(egress, name!);
+    expect(segments).toHaveLength(13);
+    const answers = segments.map(({ uri }) => egress.get(uri));
+    expect(answers.map(({ path }) => path !== null)).toEqual(segments.map((_segment, index) => index < 8));
+    const parts = await Promise.all(answers.map(({ path, body }) => (path === null ? body : readFile(path))));
+    const ts = new Uint8Array(Buffer.concat(parts));
+    expect(demuxTs(ts).faults).toEqual([]);
+    expect(decodeComplaints(ts)).toEqual([]);
+    hls.close(CLOSED);
+    await hls.settled;
+    expect((await readdir(tempStoragePath, { recursive: true })).filter((file) => file.endsWith('.ts'))).toEqual([]);
+    await rm(tempStoragePath, { recursive: true });
   });
 });
 

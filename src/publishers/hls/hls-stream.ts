@@ -6,10 +6,12 @@ import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import type { EgressPort, Outlet } from '../outlet/messages.ts';
 import { CutSchedule } from './cut-schedule.ts';
+import { DvrArchive } from './dvr-archive.ts';
+import { type DvrWindow, SegmentWindow, type WindowContext } from './segment-window.ts';
 import { type FinishedSegment, Segmenter, type SegmentSink } from './segmenter.ts';
-import { type HlsSettings, type HlsViewSettings, NO_CACHE_CONTROL } from './settings.ts';
+import { type HlsSettings, viewSettings } from './settings.ts';
 import { streamInfAttributes } from './stream-inf.ts';
-import type { HlsSegment, HlsUpdate } from './updates.ts';
+import type { HlsUpdate } from './updates.ts';
 import { type HlsPlaylistVariants, type HlsVariant, selectVariants } from './variants.ts';
 
 /** Segments kept behind those in the playlist, for players that hold an older one. */
@@ -17,15 +19,18 @@ const KEPT_BEHIND = 3;
 
 interface PackagedVariant {
   readonly segmenter: Segmenter;
-  readonly segments: HlsSegment[];
+  readonly window: SegmentWindow;
 }
 
 export class HlsStream implements PublisherStream {
   readonly #stream: PublishableStream;
-  readonly #segmentCount: number;
+  readonly #memoryCount: number;
+  readonly #archive: DvrArchive | null;
+  readonly #dvr: DvrWindow | null;
   readonly #outlet: Outlet;
   readonly #schedule: CutSchedule;
   readonly #sink: SegmentSink;
+  readonly #context: WindowContext;
   readonly #variants = new Map<string, PackagedVariant>();
   #playlists: readonly HlsPlaylistVariants[] = [];
   #started = false;
@@ -33,20 +38,26 @@ export class HlsStream implements PublisherStream {
   #closed = false;
 
   constructor(stream: PublishableStream, settings: HlsSettings, egress: EgressPort) {
-    const { segmentDuration, segmentCount, crossDomains, cacheControl = NO_CACHE_CONTROL } = settings;
-    const viewSettings: HlsViewSettings = { segmentDuration, segmentCount, cacheControl };
+    const { segmentDuration, segmentCount, crossDomains, dVR } = settings;
     this.#stream = stream;
-    this.#segmentCount = segmentCount;
+    this.#memoryCount = segmentCount + KEPT_BEHIND;
+    this.#archive = dVR?.enable === true ? new DvrArchive(dVR.tempStoragePath, [`#${stream.vhost}#${stream.app}`, stream.name]) : null;
+    this.#dvr = this.#archive === null ? null : { archive: this.#archive, maxDuration: dVR?.maxDuration ?? 0 };
     this.#schedule = new CutSchedule(segmentDuration * 1000);
     this.#sink = {
       store: (chunks) => this.#outlet.store(chunks),
       finished: (variantId, segment) => this.#keep(variantId, segment),
     };
+    this.#context = {
+      read: (spans) => this.#outlet.read(spans),
+      release: (spans) => this.#outlet.release(spans),
+      update: (update) => this.#outlet.update(update),
+    };
     this.#outlet = egress.openOutlet({
       kind: PublisherKind.HLS,
       address: { vhost: stream.vhost, app: stream.app, stream: stream.name },
       crossDomains: crossDomains ?? null,
-      settings: viewSettings,
+      settings: viewSettings(settings),
       bytesPerSecond: Math.round(stream.tracks.reduce((sum, { bitrateConf }) => sum + bitrateConf, 0) / 8),
       snapshot: () => this.#snapshot(),
       onSessions: (delta) => this.#countSessions(delta),
@@ -58,7 +69,7 @@ export class HlsStream implements PublisherStream {
     return this.#closed;
   }
 
-  /** True once `conclude` was called. */
+  /** True once `concludeHlsLive` was called. */
   get concluded(): boolean {
     return this.#concluded;
   }
@@ -70,14 +81,19 @@ export class HlsStream implements PublisherStream {
     return count;
   }
 
+  /** Settles when the files of the DVR are written or removed as far as asked for. */
+  get settled(): Promise<void> {
+    return this.#archive?.settled ?? Promise.resolve();
+  }
+
   onTracks(tracks: readonly Track[]): void {
     if (this.#closed || this.#concluded) return;
     this.#playlists = selectVariants(this.#stream.playlists, tracks);
     const wanted = new Map(this.#playlists.flatMap(({ variants }) => variants).map((variant) => [variant.id, variant]));
-    for (const [id, { segmenter, segments }] of this.#variants) {
+    for (const [id, { segmenter, window }] of this.#variants) {
       if (wanted.has(id)) continue;
       segmenter.finish(); // what it has stored so far is released with the rest
-      this.#outlet.release(segments.flatMap(({ spans }) => spans));
+      window.clear();
       this.#variants.delete(id);
     }
     const anyVideo = [...wanted.values()].some(({ video }) => video !== null);
@@ -92,7 +108,7 @@ export class HlsStream implements PublisherStream {
   }
 
   /** Ends the playlists: what is open becomes the last segment, later packets are dropped. Idempotent. */
-  conclude(): void {
+  concludeHlsLive(): void {
     if (this.#closed || this.#concluded) return;
     for (const { segmenter } of this.#variants.values()) segmenter.finish();
     this.#concluded = true;
@@ -103,6 +119,7 @@ export class HlsStream implements PublisherStream {
     if (this.#closed) return;
     this.#closed = true;
     this.#variants.clear();
+    this.#archive?.close();
     this.#outlet.close();
   }
 
@@ -110,23 +127,21 @@ export class HlsStream implements PublisherStream {
     const variant = this.#variants.get(variantId);
     if (variant === undefined) return;
     const { start, ...rest } = made;
-    const segment: HlsSegment = { ...rest, wallClock: Math.round(this.#stream.startedAt + start) };
-    variant.segments.push(segment);
-    const gone = variant.segments.splice(0, Math.max(0, variant.segments.length - this.#segmentCount - KEPT_BEHIND));
-    this.#outlet.update(segmentUpdate(variantId, segment, variant.segments));
-    for (const { spans } of gone) this.#outlet.release(spans);
+    variant.window.add({ ...rest, wallClock: this.#stream.startedAt + start, path: null });
     // Measured bandwidths change all the time: once per segment of the first variant is often enough.
     if (variant === this.#variants.values().next().value) this.#outlet.update(this.#playlistsUpdate());
   }
 
   #package(variant: HlsVariant, leads: boolean): void {
     const known = this.#variants.get(variant.id);
-    if (known !== undefined) known.segmenter.change(variant, leads);
-    else
-      this.#variants.set(variant.id, {
-        segmenter: new Segmenter({ variant, leads, schedule: this.#schedule, sink: this.#sink }),
-        segments: [],
-      });
+    if (known !== undefined) {
+      known.segmenter.change(variant, leads);
+      return;
+    }
+    this.#variants.set(variant.id, {
+      segmenter: new Segmenter({ variant, leads, schedule: this.#schedule, sink: this.#sink }),
+      window: new SegmentWindow({ variant: variant.id, memoryCount: this.#memoryCount, dvr: this.#dvr, context: this.#context }),
+    });
   }
 
   #playlistsUpdate(): HlsUpdate {
@@ -142,9 +157,7 @@ export class HlsStream implements PublisherStream {
   #snapshot(): HlsUpdate[] {
     if (!this.#started) return [];
     const updates = [this.#playlistsUpdate()];
-    for (const [id, { segments }] of this.#variants) {
-      for (const segment of segments) updates.push(segmentUpdate(id, segment, segments));
-    }
+    for (const { window } of this.#variants.values()) updates.push(...window.snapshot());
     if (this.#concluded) updates.push({ type: 'conclude' });
     return updates;
   }
@@ -153,8 +166,4 @@ export class HlsStream implements PublisherStream {
     if (delta > 0) this.#stream.meter.connect(PublisherKind.HLS, delta);
     else if (delta < 0) this.#stream.meter.disconnect(PublisherKind.HLS, -delta);
   }
-}
-
-function segmentUpdate(variant: string, segment: HlsSegment, kept: readonly HlsSegment[]): HlsUpdate {
-  return { type: 'segment', variant, segment, firstNumber: kept[0]?.number ?? segment.number };
 }

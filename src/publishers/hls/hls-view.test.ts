@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { FakeEgress } from '../../../test/fakes/egress.ts';
-import { isoLocalTime } from '../../util/local-time.ts';
+import { FakeEgress } from '../../../test/fakes/fake-egress.ts';
+import { formatLocalTime } from '../../playlist/program-date-time.ts';
 import type { OutletView } from '../outlet/view.ts';
 import { HlsView } from './hls-view.ts';
-import { type HlsViewSettings, NO_CACHE_CONTROL } from './settings.ts';
+import { type HlsViewSettings, viewSettings } from './settings.ts';
 import type { HlsSegment, HlsUpdate } from './updates.ts';
 
-const SETTINGS: HlsViewSettings = { segmentDuration: 4, segmentCount: 2, cacheControl: NO_CACHE_CONTROL };
+const SETTINGS = viewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true });
 const WALL = Date.UTC(2026, 0, 1);
 const PLAYLISTS: HlsUpdate = {
   type: 'playlists',
@@ -29,7 +29,7 @@ function open(settings: HlsViewSettings = SETTINGS): void {
     onSessions: () => undefined,
     onBytesSent: () => undefined,
   });
-  view = egress.view!;
+  view = egress.outlet.view;
 }
 
 function append(number: number, more: Partial<HlsSegment> = {}): void {
@@ -40,6 +40,7 @@ function append(number: number, more: Partial<HlsSegment> = {}): void {
     discontinuity: false,
     discontinuities: 0,
     spans: [],
+    path: null,
     ...more,
   };
   view.update({ type: 'segment', variant: '7', segment, firstNumber: Math.max(0, number - 4) } satisfies HlsUpdate);
@@ -63,9 +64,9 @@ describe('HlsView', () => {
     'thumb.jpg',
     'a.ts',
   ])('leaves %s to others', (file) => {
-    expect(egress.get(file)).toBeNull();
+    expect(egress.request(file)).toBeNull();
     view.update(PLAYLISTS);
-    expect(egress.get(file)).toBeNull();
+    expect(egress.request(file)).toBeNull();
   });
 
   it('writes the multivariant playlist under both of its names', () => {
@@ -81,7 +82,7 @@ describe('HlsView', () => {
     ['?_HLS_rewind=no', 'medialist_7_hls.m3u8'],
   ])('hands on a rewind other than the default: %s', (query, uri) => {
     view.update(PLAYLISTS);
-    expect(egress.get(`ts:playlist.m3u8${query}`)!.text.trimEnd().split('\n').at(-1)).toBe(uri);
+    expect(egress.get(`ts:playlist.m3u8${query}`).text.trimEnd().split('\n').at(-1)).toBe(uri);
   });
 
   it('writes the media playlist, before and after the first segments', () => {
@@ -91,19 +92,19 @@ describe('HlsView', () => {
     append(0);
     append(1, { duration: 4.0004 });
     append(2, { discontinuity: true, discontinuities: 1 });
-    expect(egress.get('medialist_7_hls.m3u8')!.text).toBe(
+    expect(egress.get('medialist_7_hls.m3u8').text).toBe(
       `${head}#EXT-X-MEDIA-SEQUENCE:1\n` +
-        `#EXT-X-PROGRAM-DATE-TIME:${isoLocalTime(WALL + 4000)}\n#EXTINF:4.000,\nseg_7_1_hls.ts\n` +
-        `#EXT-X-DISCONTINUITY\n#EXT-X-PROGRAM-DATE-TIME:${isoLocalTime(WALL + 8000)}\n#EXTINF:4.000,\nseg_7_2_hls.ts\n`,
+        `#EXT-X-PROGRAM-DATE-TIME:${formatLocalTime(WALL + 4000)}\n#EXTINF:4.000,\nseg_7_1_hls.ts\n` +
+        `#EXT-X-DISCONTINUITY\n#EXT-X-PROGRAM-DATE-TIME:${formatLocalTime(WALL + 8000)}\n#EXTINF:4.000,\nseg_7_2_hls.ts\n`,
     );
   });
 
   it('ends the playlists when the stream is concluded', () => {
     view.update(PLAYLISTS);
     append(0);
-    expect(egress.get('medialist_7_hls.m3u8')!.text).not.toContain('ENDLIST');
+    expect(egress.get('medialist_7_hls.m3u8').text).not.toContain('ENDLIST');
     view.update({ type: 'conclude' } satisfies HlsUpdate);
-    expect(egress.get('medialist_7_hls.m3u8')!.text.endsWith('#EXT-X-ENDLIST\n')).toBe(true);
+    expect(egress.get('medialist_7_hls.m3u8').text.endsWith('#EXT-X-ENDLIST\n')).toBe(true);
   });
 
   it.each([
@@ -120,13 +121,13 @@ describe('HlsView', () => {
   ])('answers %s with %i', (file, status) => {
     view.update(PLAYLISTS);
     append(0);
-    expect(egress.get(file)!.status).toBe(status);
+    expect(egress.get(file).status).toBe(status);
   });
 
   it('serves segments until they are gone', () => {
     view.update(PLAYLISTS);
     for (let number = 0; number < 8; number++) append(number);
-    expect(egress.get('seg_7_2_hls.ts')!.status).toBe(404);
+    expect(egress.get('seg_7_2_hls.ts').status).toBe(404);
     expect(egress.get('seg_7_3_hls.ts')).toMatchObject({ status: 200, headers: ['Content-Type: video/mp2t'] });
   });
 
@@ -134,12 +135,37 @@ describe('HlsView', () => {
     open({ ...SETTINGS, cacheControl: { masterPlaylistMaxAge: 0, chunklistMaxAge: 1, segmentMaxAge: 60 } });
     view.update(PLAYLISTS);
     append(0);
-    expect(egress.get('ts:playlist.m3u8')!.headers).toContain('Cache-Control: no-cache, no-store');
-    expect(egress.get('medialist_7_hls.m3u8')!.headers).toContain('Cache-Control: max-age=1');
-    expect(egress.get('seg_7_0_hls.ts')!.headers).toContain('Cache-Control: max-age=60');
+    expect(egress.get('ts:playlist.m3u8').headers).toContain('Cache-Control: no-cache, no-store');
+    expect(egress.get('medialist_7_hls.m3u8').headers).toContain('Cache-Control: max-age=1');
+    expect(egress.get('seg_7_0_hls.ts').headers).toContain('Cache-Control: max-age=60');
   });
 
-  it('counts an address with one player as one viewer for a while', () => {
+  it('lists everything there is when rewinding is on, and serves files of the DVR', () => {
+    const dVR = { enable: true, tempStoragePath: '', maxDuration: 60, eventPlaylistType: true };
+    open(viewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true, dVR }));
+    view.update(PLAYLISTS);
+    for (let number = 0; number < 5; number++) append(number);
+    view.update({ type: 'archive', variant: '7', number: 1, path: 'one.ts' } satisfies HlsUpdate);
+    view.update({ type: 'retire', variant: '7', firstNumber: 1 } satisfies HlsUpdate);
+    const numbers = (query: string): string[] =>
+      [...egress.get(`medialist_7_hls.m3u8${query}`).text.matchAll(/seg_7_(\d+)_/g)].map((match) => match[1]!);
+    expect(numbers('')).toEqual(['1', '2', '3', '4']);
+    expect(numbers('?_HLS_rewind=NO')).toEqual(['3', '4']);
+    expect(egress.get('medialist_7_hls.m3u8').text).toContain('#EXT-X-VERSION:3\n#EXT-X-PLAYLIST-TYPE:EVENT\n#EXT-X-TARGETDURATION:4\n');
+    expect(egress.get('medialist_7_hls.m3u8?_HLS_rewind=NO').text).not.toContain('EVENT');
+    expect(egress.get('seg_7_1_hls.ts')).toMatchObject({ status: 200, path: 'one.ts', headers: ['Content-Type: video/mp2t'] });
+    expect(egress.get('seg_7_0_hls.ts').status).toBe(404);
+  });
+
+  it('takes the default for rewinding from the configuration', () => {
+    const defaultQueryString = { queries: [{ key: '_HLS_rewind', value: 'NO' }] };
+    open(viewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true, defaultQueryString }));
+    view.update(PLAYLISTS);
+    expect(egress.get('ts:playlist.m3u8?_HLS_rewind=NO').text).not.toContain('?');
+    expect(egress.get('ts:playlist.m3u8?_HLS_rewind=YES').text).toContain('medialist_7_hls.m3u8?_HLS_rewind=YES\n');
+  });
+
+  it('counts clients that got a media playlist or a segment', () => {
     view.update(PLAYLISTS);
     append(0);
     egress.get('ts:playlist.m3u8', { agent: 'vlc' });
@@ -147,8 +173,8 @@ describe('HlsView', () => {
     egress.get('seg_7_0_hls.ts', { address: '192.0.2.9' });
     egress.get('seg_7_5_hls.ts', { agent: 'lost' });
     expect(egress.context.viewers).toEqual([
-      { key: '192.0.2.1 vlc', ttlMs: 10_000 },
-      { key: '192.0.2.9 ', ttlMs: 10_000 },
+      { address: '192.0.2.1', agent: 'vlc', ttlMs: 10_000 },
+      { address: '192.0.2.9', agent: undefined, ttlMs: 10_000 },
     ]);
   });
 
@@ -157,14 +183,14 @@ describe('HlsView', () => {
     append(0);
     view.update({ type: 'playlists', playlists: [], variants: [] } satisfies HlsUpdate);
     append(1);
-    expect(egress.get('medialist_7_hls.m3u8')!.status).toBe(404);
-    expect(egress.get('seg_7_0_hls.ts')!.status).toBe(404);
+    expect(egress.get('medialist_7_hls.m3u8').status).toBe(404);
+    expect(egress.get('seg_7_0_hls.ts').status).toBe(404);
   });
 
   it('answers 404 once it is closed', () => {
     view.update(PLAYLISTS);
     view.close();
-    expect(egress.get('ts:playlist.m3u8')!.status).toBe(404);
-    expect(egress.get('medialist_7_hls.m3u8')!.status).toBe(404);
+    expect(egress.get('ts:playlist.m3u8').status).toBe(404);
+    expect(egress.get('medialist_7_hls.m3u8').status).toBe(404);
   });
 });

@@ -1,14 +1,14 @@
 /** Answers requests for HLS over MPEG-TS in an egress thread. */
 import type { DeliveryExchange, OutletView, ViewContext } from '../outlet/view.ts';
 import { mediaText, multivariantText } from './playlist-text.ts';
-import type { HlsViewSettings } from './settings.ts';
+import { type HlsViewSettings, REWIND_KEY } from './settings.ts';
 import type { HlsMultivariant, HlsSegment, HlsUpdate } from './updates.ts';
 
 interface ViewedVariant {
   /** In order of their numbers, without gaps. */
   segments: HlsSegment[];
-  /** Text of the media playlist; null when it must be written anew. */
-  text: Uint8Array | null;
+  /** Media playlists already written, by whether they are rewindable. */
+  readonly texts: Map<boolean, Uint8Array>;
 }
 
 const PLAYLIST_TYPE = 'Content-Type: application/vnd.apple.mpegurl';
@@ -19,8 +19,6 @@ const MEDIA_SUFFIX = '_hls.m3u8';
 const SEGMENT_SUFFIX = '_hls.ts';
 const MEDIA_NAME = /^medialist_(\d+)_hls\.m3u8$/;
 const SEGMENT_NAME = /^seg_(\d+)_(\d{1,15})_hls\.ts$/;
-const REWIND_KEY = '_HLS_rewind';
-const DEFAULT_REWIND = 'YES';
 /** A player that has not asked for anything for so many segment durations is gone. */
 const VIEWER_PATIENCE = 2.5;
 
@@ -43,8 +41,8 @@ export class HlsView implements OutletView {
     // Both ends are ours: payloads of this outlet are made by HlsStream only.
     const update = payload as HlsUpdate;
     if (update.type === 'playlists') this.#setPlaylists(update.playlists, update.variants);
-    else if (update.type === 'segment') this.#append(update.variant, update.segment, update.firstNumber);
-    else this.#conclude();
+    else if (update.type === 'conclude') this.#conclude();
+    else this.#change(update);
   }
 
   handle(exchange: DeliveryExchange): boolean {
@@ -67,20 +65,25 @@ export class HlsView implements OutletView {
   #setPlaylists(playlists: readonly HlsMultivariant[], variants: readonly string[]): void {
     this.#playlists = new Map(playlists.map((playlist) => [playlist.fileName, playlist]));
     for (const id of this.#variants.keys()) if (!variants.includes(id)) this.#variants.delete(id);
-    for (const id of variants) if (!this.#variants.has(id)) this.#variants.set(id, { segments: [], text: null });
+    for (const id of variants) if (!this.#variants.has(id)) this.#variants.set(id, { segments: [], texts: new Map() });
   }
 
-  #append(variantId: string, segment: HlsSegment, firstNumber: number): void {
-    const variant = this.#variants.get(variantId);
+  #change(update: Extract<HlsUpdate, { readonly variant: string }>): void {
+    const variant = this.#variants.get(update.variant);
     if (variant === undefined) return;
-    variant.segments.push(segment);
-    variant.segments = variant.segments.filter(({ number }) => number >= firstNumber);
-    variant.text = null;
+    if (update.type === 'archive') {
+      const { number, path } = update;
+      variant.segments = variant.segments.map((segment) => (segment.number === number ? { ...segment, path } : segment));
+      return;
+    }
+    if (update.type === 'segment') variant.segments.push(update.segment);
+    variant.segments = variant.segments.filter(({ number }) => number >= update.firstNumber);
+    variant.texts.clear();
   }
 
   #conclude(): void {
     this.#concluded = true;
-    for (const variant of this.#variants.values()) variant.text = null;
+    for (const variant of this.#variants.values()) variant.texts.clear();
   }
 
   #answerMultivariant(exchange: DeliveryExchange, playlist: HlsMultivariant | undefined): void {
@@ -88,8 +91,8 @@ export class HlsView implements OutletView {
       exchange.respond(404, [], []);
       return;
     }
-    const rewind = exchange.queryValue(REWIND_KEY);
-    const query = (rewind === 'YES' || rewind === 'NO') && rewind !== DEFAULT_REWIND ? `${REWIND_KEY}=${rewind}` : '';
+    const rewind = this.#rewind(exchange);
+    const query = rewind === this.#settings.defaultRewind ? '' : `${REWIND_KEY}=${rewind ? 'YES' : 'NO'}`;
     const headers = [PLAYLIST_TYPE, ...cacheControl(this.#settings.cacheControl.masterPlaylistMaxAge)];
     exchange.respond(200, headers, [encoder.encode(multivariantText(playlist, query))]);
   }
@@ -102,15 +105,30 @@ export class HlsView implements OutletView {
       return;
     }
     this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000);
-    variant.text ??= encoder.encode(
-      mediaText({
-        variant: variantId,
-        segments: variant.segments.slice(-this.#settings.segmentCount),
-        segmentDuration: this.#settings.segmentDuration,
-        concluded: this.#concluded,
-      }),
-    );
-    exchange.respond(200, [PLAYLIST_TYPE, ...cacheControl(this.#settings.cacheControl.chunklistMaxAge)], [variant.text]);
+    const text = this.#mediaText(variantId, variant, this.#rewind(exchange));
+    exchange.respond(200, [PLAYLIST_TYPE, ...cacheControl(this.#settings.cacheControl.chunklistMaxAge)], [text]);
+  }
+
+  #mediaText(variantId: string, variant: ViewedVariant, rewind: boolean): Uint8Array {
+    const known = variant.texts.get(rewind);
+    if (known !== undefined) return known;
+    const { dvr, eventPlaylistType, segmentCount, segmentDuration } = this.#settings;
+    const text = mediaText({
+      variant: variantId,
+      segments: rewind && dvr ? variant.segments : variant.segments.slice(-segmentCount),
+      segmentDuration,
+      event: rewind && eventPlaylistType,
+      concluded: this.#concluded,
+    });
+    const bytes = encoder.encode(text);
+    variant.texts.set(rewind, bytes);
+    return bytes;
+  }
+
+  /** Only upper case counts, as in the reference server. */
+  #rewind(exchange: DeliveryExchange): boolean {
+    const value = exchange.queryValue(REWIND_KEY);
+    return value === 'YES' || (value !== 'NO' && this.#settings.defaultRewind);
   }
 
   #answerSegment(exchange: DeliveryExchange, name: RegExpExecArray | null): void {
@@ -124,7 +142,9 @@ export class HlsView implements OutletView {
       return;
     }
     this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000);
-    exchange.respondSpans(200, [SEGMENT_TYPE, ...cacheControl(this.#settings.cacheControl.segmentMaxAge)], segment.spans);
+    const headers = [SEGMENT_TYPE, ...cacheControl(this.#settings.cacheControl.segmentMaxAge)];
+    if (segment.path === null) exchange.respondSpans(200, headers, segment.spans);
+    else exchange.respondFile(200, headers, segment.path);
   }
 
   #findSegment(variantId: string, number: number): HlsSegment | undefined {

@@ -1,5 +1,5 @@
 /** Texts of version 3 playlists, RFC 8216. */
-import { isoLocalTime } from '../../util/local-time.ts';
+import { serializeProgramDateTime } from '../../playlist/program-date-time.ts';
 import type { HlsMultivariant, HlsSegment } from './updates.ts';
 
 const HEAD = '#EXTM3U\n#EXT-X-VERSION:3\n';
@@ -21,16 +21,18 @@ export function mediaText(list: {
   readonly variant: string;
   readonly segments: readonly HlsSegment[];
   readonly segmentDuration: number;
+  readonly event: boolean;
   readonly concluded: boolean;
 }): string {
   const [first] = list.segments;
   const target = list.segments.reduce((longest, { duration }) => Math.max(longest, Math.round(duration)), Math.round(list.segmentDuration));
-  let text = `${HEAD}#EXT-X-TARGETDURATION:${target}\n#EXT-X-MEDIA-SEQUENCE:${first?.number ?? 0}\n`;
+  const type = list.event ? '#EXT-X-PLAYLIST-TYPE:EVENT\n' : '';
+  let text = `${HEAD}${type}#EXT-X-TARGETDURATION:${target}\n#EXT-X-MEDIA-SEQUENCE:${first?.number ?? 0}\n`;
   const goneDiscontinuities = first === undefined ? 0 : first.discontinuities - Number(first.discontinuity);
   if (goneDiscontinuities > 0) text += `#EXT-X-DISCONTINUITY-SEQUENCE:${goneDiscontinuities}\n`;
   for (const segment of list.segments) {
     if (segment.discontinuity) text += '#EXT-X-DISCONTINUITY\n';
-    text += `#EXT-X-PROGRAM-DATE-TIME:${isoLocalTime(segment.wallClock)}\n`;
+    text += serializeProgramDateTime(segment.wallClock);
     text += `#EXTINF:${segment.duration.toFixed(3)},\n${segmentName(list.variant, segment.number)}\n`;
   }
   return list.concluded ? `${text}#EXT-X-ENDLIST\n` : text;

@@ -27,6 +27,8 @@ export interface HlsSegment {
   /** Discontinuities of the variant so far, its own included. */
   readonly discontinuities: number;
   readonly spans: readonly Span[];
+  /** File that holds it instead of `spans`; null while it is in memory. */
+  readonly path: string | null;
 }
 
 export type HlsUpdate =
@@ -34,5 +36,9 @@ export type HlsUpdate =
   | { readonly type: 'playlists'; readonly playlists: readonly HlsMultivariant[]; readonly variants: readonly string[] }
   /** `firstNumber`: segments before it are gone. */
   | { readonly type: 'segment'; readonly variant: string; readonly segment: HlsSegment; readonly firstNumber: number }
+  /** The bytes of a segment have moved to a file. */
+  | { readonly type: 'archive'; readonly variant: string; readonly number: number; readonly path: string }
+  /** Segments before `firstNumber` are gone. */
+  | { readonly type: 'retire'; readonly variant: string; readonly firstNumber: number }
   /** Nothing more is appended. */
   | { readonly type: 'conclude' };

@@ -16,6 +16,7 @@ const MAX_CUTS = 512;
 export class CutSchedule {
   readonly #cuts: Cut[] = [];
   readonly #firstMsn: number;
+  #expected: Cut | null = null;
   #discontinuities = 0;
 
   constructor(firstMsn: number) {
@@ -45,6 +46,16 @@ export class CutSchedule {
   cut(msn: number): Cut | null {
     const first = this.#cuts[0];
     return first === undefined ? null : (this.#cuts[msn - first.msn] ?? null);
+  }
+
+  /** The leading track believes that segment `msn` will begin at `time`. */
+  expect(msn: number, time: number): void {
+    this.#expected = { msn, time };
+  }
+
+  /** When segment `msn` begins, as far as anybody knows; null when nobody does. */
+  expected(msn: number): number | null {
+    return this.cut(msn)?.time ?? (this.#expected?.msn === msn ? this.#expected.time : null);
   }
 
   /** Segment `msn` begins at `time`. Ignored when it has a beginning already. */

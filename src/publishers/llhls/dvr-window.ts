@@ -2,7 +2,7 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Span } from '../outlet/messages.ts';
-import { type SegmentWindow, segmentSpans, type WindowContext } from './segment-window.ts';
+import { heldSpans, type SegmentWindow, segmentSpans, type WindowContext } from './segment-window.ts';
 import { type DvrSettings, EXTRA_SEGMENTS } from './settings.ts';
 import type { SegmentModel, TrackModel } from './stream-model.ts';
 
@@ -40,7 +40,6 @@ export class DvrWindow implements SegmentWindow {
     this.#directory = join(options.tempStoragePath, pathName(options.app), pathName(options.stream), options.streamKey);
   }
 
-  /** Settles when everything handed over so far has been written or removed. */
   get settled(): Promise<void> {
     return this.#chain;
   }
@@ -51,6 +50,18 @@ export class DvrWindow implements SegmentWindow {
       if (!this.#writing.has(segment)) this.#archive(track, segment);
     }
     this.#trim(track);
+  }
+
+  forget(track: TrackModel): void {
+    const directory = join(this.#directory, String(track.id));
+    const spans = heldSpans(track);
+    track.segments.length = 0;
+    track.retired = null;
+    // Behind the writes that still read what is given back here.
+    this.#enqueue(async () => {
+      if (!this.#closed) this.#context.release(spans);
+      await rm(directory, { recursive: true, force: true });
+    });
   }
 
   close(): void {

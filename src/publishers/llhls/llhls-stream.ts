@@ -50,7 +50,9 @@ export class LlhlsStream implements PublisherStream {
     this.#stream = stream;
     this.#settings = settings;
     this.#streamKey = settings.originMode ? fixedStreamKey(stream.name) : randomStreamKey();
-    this.#limits = new SegmentLimits(settings.segmentDuration);
+    // Origins that number by the wall clock must cut alike from the start.
+    const first = settings.serverTimeBasedSegmentNumbering ? settings.segmentDuration : HOLD_BACK_PARTS * settings.chunkDuration;
+    this.#limits = new SegmentLimits(settings.segmentDuration, first);
     const view = viewSettings(settings, this.#streamKey);
     this.#outlet = options.egress.openOutlet({
       kind: PublisherKind.LLHLS,
@@ -70,9 +72,15 @@ export class LlhlsStream implements PublisherStream {
     return this.#model;
   }
 
+  /** Settles when DVR files handed over so far are written or removed. */
+  get settled(): Promise<void> {
+    return this.#window.settled;
+  }
+
   onTracks(tracks: readonly Track[]): void {
     if (this.#closed) return;
     this.#tracks = tracks;
+    this.#removeLostPackagers();
     this.#addMissingPackagers();
     this.#refreshMultivariants();
     this.#send();
@@ -143,6 +151,16 @@ export class LlhlsStream implements PublisherStream {
     };
   }
 
+  #removeLostPackagers(): void {
+    for (const { track } of this.#aligner.packagers()) {
+      if (this.#tracks.some((candidate) => candidate.id === track.id)) continue;
+      this.#aligner.remove(track.id);
+      const model = this.#model.tracks.get(track.id);
+      this.#emit({ type: 'track-gone', trackId: track.id });
+      if (model !== undefined) this.#window.forget(model);
+    }
+  }
+
   /** Packagers begin with the first packet of any track: only then is the time base of the stream known. */
   #addMissingPackagers(): void {
     const context = this.#context;
@@ -163,9 +181,7 @@ export class LlhlsStream implements PublisherStream {
     if (this.#model.playable) return;
     const packagers = this.#aligner.packagers();
     const longest = Math.max(0, ...packagers.map((packager) => packager.longestSegment));
-    const leader = this.#aligner.leader;
-    const gop = leader?.track.type === 'video' ? leader.progress.gop : 0;
-    const targetDuration = this.#limits.decide(gop, longest);
+    const targetDuration = this.#limits.decide(this.#aligner.leader?.gop ?? null, longest);
     const partTarget = Math.max(0, ...[...this.#model.tracks.values()].map((track) => track.partTarget));
     const partHoldBack = Math.max(this.#settings.partHoldBack, HOLD_BACK_PARTS * partTarget);
     this.#emit({ type: 'playable', targetDuration, partHoldBack });
@@ -193,7 +209,7 @@ export class LlhlsStream implements PublisherStream {
       stream: name,
       streamKey: this.#streamKey,
       // A track without media yet would make players wait for it.
-      tracks: this.#tracks.filter((track) => !this.#model.playable || (this.#model.tracks.get(track.id)?.partTarget ?? 0) > 0),
+      tracks: this.#tracks.filter((track) => !this.#model.playable || (this.#model.tracks.get(track.id)?.completeCount ?? 0) > 0),
       independentSegments: this.#independentSegments,
       bandwidth: (track: Track) => {
         const peak = this.#aligner.get(track.id)?.peakBitrate ?? 0;

@@ -127,7 +127,7 @@ describe('the multivariant playlist', () => {
 describe('requests for children', () => {
   let state: Running;
   beforeEach(() => {
-    state = running(15);
+    state = running(11);
   });
 
   it.each([
@@ -172,7 +172,7 @@ describe('requests for children', () => {
 
 describe('a media playlist', () => {
   it('has its tags in the order of the reference', () => {
-    const state = running(15);
+    const state = running(11);
     const { text } = state.simulation.egress.get(`${state.chunklist}?${SESSION}`);
     const tags = text.split('\n').map((line) => line.split(':')[0] ?? '');
     expect(tags.slice(0, 8)).toEqual([
@@ -191,7 +191,7 @@ describe('a media playlist', () => {
   });
 
   it('has nothing of low latency in legacy form', () => {
-    const state = running(15);
+    const state = running(11);
     const { text } = state.simulation.egress.get(`${state.chunklist}?${SESSION}&_HLS_legacy=YES`);
     expect(text).not.toMatch(/PART|SERVER-CONTROL|PRELOAD|RENDITION/);
     expect(text.match(/#EXTINF/g)).toHaveLength(2);
@@ -230,7 +230,7 @@ describe('a media playlist', () => {
   });
 
   it('does not announce delta updates that would never skip anything', () => {
-    const state = running(15, { segmentCount: 3 });
+    const state = running(11, { segmentCount: 3 });
     expect(state.simulation.egress.get(`${state.chunklist}?${SESSION}`).text).not.toContain('CAN-SKIP-UNTIL');
   });
 });
@@ -239,8 +239,8 @@ describe('blocking reload', () => {
   let state: Running;
   let msn: number;
   beforeEach(() => {
-    // Segment 2 has six parts (0–5) at 15 s.
-    state = running(15);
+    // The first segment lasts 2 s: segment 2 has six parts (0–5) at 11 s.
+    state = running(11);
     msn = 2;
   });
 
@@ -321,7 +321,7 @@ describe('blocking reload', () => {
 
 describe('the hinted part', () => {
   it('is answered as soon as it is there', () => {
-    const state = running(15);
+    const state = running(11);
     const { text } = state.simulation.egress.get(`${state.chunklist}?${SESSION}`);
     const hint = /PRELOAD-HINT:TYPE=PART,URI="([^"]+)"/.exec(text)?.[1] ?? '';
     expect(hint).toContain('part_0_2_6_');
@@ -333,7 +333,7 @@ describe('the hinted part', () => {
   });
 
   it('is that of the next segment when the segment is about to end', () => {
-    const state = running(18);
+    const state = running(14);
     const { text } = state.simulation.egress.get(`${state.chunklist}?${SESSION}`);
     expect(text).toContain('part_0_2_11_');
     expect(text).toMatch(/PRELOAD-HINT:TYPE=PART,URI="part_0_3_0_/);
@@ -345,14 +345,14 @@ describe('the hinted part', () => {
   });
 
   it('is not announced when that is switched off', () => {
-    const state = running(15, { enablePreloadHint: false });
+    const state = running(11, { enablePreloadHint: false });
     expect(state.simulation.egress.get(`${state.chunklist}?${SESSION}`).text).not.toContain('PRELOAD-HINT');
   });
 });
 
 describe('anything a client may send', () => {
   it('never throws', () => {
-    const state = running(15);
+    const state = running(11);
     const { egress } = state.simulation;
     const name = fc.oneof(
       fc.string(),

@@ -113,7 +113,7 @@ export class LlhlsView implements OutletView {
       this.#respondEmpty(exchange, 400);
       return;
     }
-    const ready = (): boolean => this.#model.playable && track.last !== null && track.partTarget > 0;
+    const ready = (): boolean => this.#model.playable && track.completeCount > 0 && track.partTarget > 0;
     this.#whenPlayable(exchange, ready, () => this.#whenAvailable(exchange, track, directives, token));
   }
 

@@ -5,6 +5,12 @@ const CHUNK_TOLERANCE = 1.01;
 /** Frame durations that differ by less than this share are called constant. */
 const CONSTANT_RATE_SPREAD = 0.1;
 
+/** All parts but the last of a segment must have 85 % of PART-TARGET (rfc8216bis §4.4.4.9); PART-TARGET is rounded up. */
+const SHORTEST_PART = 0.86;
+
+/** A remainder that exceeds whole parts by this share of a part is jitter. */
+const COUNT_TOLERANCE = 0.02;
+
 /** Decides when a part is full; times in ticks of the track. */
 export class PartTarget {
   readonly #chunk: number;
@@ -30,6 +36,19 @@ export class PartTarget {
   /** The longest a part may be. */
   get limit(): number {
     return this.known ? this.#ticks : this.#chunk * CHUNK_TOLERANCE + this.#jitter;
+  }
+
+  /**
+   * A part of `ticks` takes no further frame of `next` ticks. `remaining` is how much the segment is expected to
+   * hold from the beginning of the part on (null when unknown): it is shared out evenly, because hls.js looks up
+   * fragments with a tolerance of 250 ms and passes over a tiny part at the end of a segment.
+   */
+  isFull(ticks: number, next: number, remaining: number | null): boolean {
+    const longEnough = !this.known || ticks >= SHORTEST_PART * this.limit;
+    if (ticks + next > this.limit || !longEnough) return longEnough;
+    if (!this.known || remaining === null || remaining <= 0) return false;
+    const parts = Math.max(1, Math.ceil(remaining / this.limit - COUNT_TOLERANCE));
+    return ticks + next / 2 > remaining / parts;
   }
 
   /** Learns from the first full part: a whole number of frames when their rate is constant. */

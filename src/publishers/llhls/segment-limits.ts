@@ -12,10 +12,13 @@ const LONG_GOP = 10;
 export class SegmentLimits {
   /** Seconds. */
   readonly segmentDuration: number;
+  /** A short first segment lets players start early: hls.js wants a complete one. */
+  readonly firstSegmentDuration: number;
   #targetDuration: number | null = null;
 
-  constructor(segmentDuration: number) {
+  constructor(segmentDuration: number, firstSegmentDuration: number) {
     this.segmentDuration = segmentDuration;
+    this.firstSegmentDuration = Math.min(segmentDuration, firstSegmentDuration);
   }
 
   /** Announced value, or null before the stream became playable. */

@@ -6,8 +6,12 @@ import type { LlhlsUpdate } from './update.ts';
 
 /** What a window does with the segments that leave it. */
 export interface SegmentWindow {
+  /** Settles when the disk work handed over so far is done. */
+  readonly settled: Promise<void>;
   /** A segment of `track` is complete. */
   segmentClosed(track: TrackModel): void;
+  /** `track` left the stream: gives back all it holds. */
+  forget(track: TrackModel): void;
   /** The stream is gone. Idempotent. */
   close(): void;
 }
@@ -22,8 +26,15 @@ export function segmentSpans(segment: SegmentModel): Span[] {
   return segment.parts.flatMap((part) => part.spans);
 }
 
+/** All spans of `track` that are in memory. */
+export function heldSpans(track: TrackModel): Span[] {
+  const retired = track.retired === null ? [] : [track.retired];
+  return [...retired, ...track.segments].flatMap(segmentSpans);
+}
+
 /** Without DVR: segments beyond the count are forgotten, one later than they leave the playlists. */
 export class MemoryWindow implements SegmentWindow {
+  readonly settled = Promise.resolve();
   readonly #listed: number;
   readonly #context: WindowContext;
 
@@ -37,6 +48,10 @@ export class MemoryWindow implements SegmentWindow {
       if (track.retired !== null) this.#context.release(segmentSpans(track.retired));
       this.#context.emit({ type: 'retire', trackId: track.id });
     }
+  }
+
+  forget(track: TrackModel): void {
+    this.#context.release(heldSpans(track));
   }
 
   close(): void {}

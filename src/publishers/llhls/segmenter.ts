@@ -13,7 +13,7 @@ export interface CutPart {
   readonly independent: boolean;
   readonly likelyLast: boolean;
   readonly samples: readonly TimedSample[];
-  /** Ticks behind the last sample. */
+  /** Where the media of the last sample ends, ticks. */
   readonly end: number;
 }
 
@@ -44,6 +44,7 @@ export class Segmenter {
   #target: PartTarget;
   #msn = -1;
   #open = false;
+  #segments = 0;
   #segmentStart = 0;
   #segmentTime = 0;
   #part = 0;
@@ -80,7 +81,7 @@ export class Segmenter {
 
   /** The earliest presentation time (ms) at which this track may begin its next segment. */
   get earliestCut(): number {
-    const { segmentDuration } = this.#limits;
+    const segmentDuration = this.#wantedDuration;
     const max = this.#gop === null ? 0 : this.#limits.leaderMaxFor(this.#gop);
     const reach = this.#gop !== null && this.#gop <= max ? Math.min(segmentDuration, max - this.#gop) : segmentDuration;
     return this.#segmentTime + (reach - this.#frame / this.#timescale) * 1000;
@@ -94,12 +95,12 @@ export class Segmenter {
     else if (this.#cutsBefore(sample)) {
       this.#closeSegment(sample.dts);
       this.#openSegment(sample);
-    } else if (this.#samples.length > 0 && sample.dts + sample.duration - this.#partStart > this.#target.limit) {
+    } else if (this.#samples.length > 0 && this.#isPartFull(sample.dts, sample.duration)) {
       this.#closeFullPart(sample.dts);
     }
     this.#append(sample);
-    const end = sample.dts + sample.duration;
-    if (end - this.#partStart + sample.duration > this.#target.limit) this.#closeFullPart(null);
+    // The next frame is expected to last as long as this one: the part need not wait for it.
+    if (this.#isPartFull(sample.dts + sample.duration, sample.duration)) this.#closeFullPart(null);
   }
 
   /** The configuration of the track changed: what follows begins a new segment behind a discontinuity. */
@@ -134,10 +135,14 @@ export class Segmenter {
 
   /** A cut `seconds` into the segment is due: it is long enough, or the next keyframe would come too late. */
   #wantsCut(seconds: number): boolean {
-    if (seconds + this.#halfFrame >= this.#limits.segmentDuration) return true;
+    if (seconds + this.#halfFrame >= this.#wantedDuration) return true;
     if (this.#gop === null || seconds <= 0) return false;
     const max = this.#limits.leaderMaxFor(this.#gop);
     return this.#gop <= max && seconds + this.#gop > max;
+  }
+
+  get #wantedDuration(): number {
+    return this.#segments > 1 ? this.#limits.segmentDuration : this.#limits.firstSegmentDuration;
   }
 
   get #halfFrame(): number {
@@ -148,12 +153,31 @@ export class Segmenter {
     this.#msn = this.#msn < 0 ? this.#schedule.msnAt(sample.time) : this.#msn + 1;
     this.#schedule.add(this.#msn, sample.time);
     this.#open = true;
+    this.#segments += 1;
     this.#segmentStart = sample.dts;
     this.#segmentTime = sample.time;
     this.#part = 0;
+    if (this.leads) this.#expectEnd();
     const discontinuity = this.#discontinuities < this.#schedule.discontinuities;
     if (discontinuity) this.#discontinuities += 1;
     this.#sink.segmentOpened({ msn: this.#msn, time: sample.time, discontinuity, independent: sample.keyframe });
+  }
+
+  /** When the segment will probably end: the first keyframe, at the pace they come, that would cut it. */
+  #expectEnd(): void {
+    const wanted = this.#wantedDuration;
+    const gop = this.#video ? this.#gop : wanted;
+    if (gop === null || gop <= 0) return;
+    let seconds = gop;
+    while (seconds < wanted && !this.#wantsCut(seconds)) seconds += gop;
+    this.#schedule.expect(this.#msn + 1, this.#segmentTime + seconds * 1000);
+  }
+
+  #isPartFull(end: number, next: number): boolean {
+    const expected = this.#schedule.expected(this.#msn + 1);
+    const segment = expected === null ? null : ((expected - this.#segmentTime) / 1000) * this.#timescale;
+    const remaining = segment === null ? null : segment - (this.#partStart - this.#segmentStart);
+    return this.#target.isFull(end - this.#partStart, next, remaining);
   }
 
   #append(sample: TimedSample): void {
@@ -180,10 +204,11 @@ export class Segmenter {
     if (last === undefined) return;
     const expected = last.dts + last.duration;
     const end = next !== null && next > last.dts && next - this.#partStart <= this.#target.limit ? next : expected;
-    const ticks = Math.max(1, end - this.#partStart);
+    // A frame that lasts longer than a part may is listed as if it did not: what is listed must obey PART-TARGET.
+    const ticks = Math.max(1, Math.min(end - this.#partStart, this.#target.known ? this.#target.limit : end));
     const samples = this.#samples;
     this.#samples = [];
-    this.#listedEnd = end;
+    this.#listedEnd = this.#partStart + ticks;
     this.#sink.partClosed({
       msn: this.#msn,
       part: this.#part,

@@ -113,6 +113,9 @@ export class StreamModel {
       case 'track':
         this.tracks.set(update.trackId, new TrackModel(update.trackId, update.mediaType));
         return;
+      case 'track-gone':
+        this.tracks.delete(update.trackId);
+        return;
       default: {
         const track = this.tracks.get(update.trackId);
         if (track === undefined) return;
@@ -133,7 +136,7 @@ export class StreamModel {
   }
 }
 
-type TrackUpdate = Exclude<LlhlsUpdate, { type: 'multivariant' | 'playable' | 'conclude' | 'track' }>;
+type TrackUpdate = Exclude<LlhlsUpdate, { type: 'multivariant' | 'playable' | 'conclude' | 'track' | 'track-gone' }>;
 
 function applyToTrack(track: TrackModel, update: TrackUpdate): void {
   switch (update.type) {

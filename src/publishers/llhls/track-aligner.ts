@@ -6,9 +6,11 @@ import type { Packet } from '../../media/packet.ts';
 import { toMilliseconds } from '../../media/timebase.ts';
 import type { TrackPackager } from './track-packager.ts';
 
-/** How much media (ms) a follower may be ahead while it waits for a cut, and for the leader's first packet. */
-const CUT_WAIT = 1000;
-const START_WAIT = 3000;
+/**
+ * How much media (ms) a follower may be ahead of the leader before it goes on alone. Waiting costs viewers
+ * nothing: they cannot play sound without the pictures that are late (a transcoded leader may be).
+ */
+const MAX_LEAD = 3000;
 const MAX_WAITING = 512;
 
 interface Lane {
@@ -33,6 +35,18 @@ export class TrackAligner {
     const leader = this.#leader;
     const outranks = leader?.packager.track.type === 'audio' && !leader.packager.started && packager.track.type === 'video';
     if (leader === null || outranks) this.#lead(lane);
+  }
+
+  /** Takes a track away; another one leads when it led. */
+  remove(trackId: number): void {
+    const lane = this.#lanes.get(trackId);
+    if (lane === undefined) return;
+    this.#lanes.delete(trackId);
+    if (lane !== this.#leader) return;
+    this.#leader = null;
+    const rest = [...this.#lanes.values()];
+    const next = rest.find((candidate) => candidate.packager.track.type === 'video') ?? rest[0];
+    if (next !== undefined) this.#lead(next);
   }
 
   get(trackId: number): TrackPackager | null {
@@ -89,12 +103,12 @@ export class TrackAligner {
     const last = lane.waiting.at(-1);
     const ahead = last === undefined ? 0 : presentationTime(last) - time;
     if (!leader.packager.started) {
-      if (ahead < START_WAIT && waiting < MAX_WAITING) return false;
+      if (ahead < MAX_LEAD && waiting < MAX_WAITING) return false;
       this.#lead(lane);
       return true;
     }
     if (time < leader.packager.decodedUntil || time < leader.packager.earliestCut || lane.packager.nextCutKnown) return true;
-    return ahead >= CUT_WAIT || waiting >= MAX_WAITING;
+    return ahead >= MAX_LEAD || waiting >= MAX_WAITING;
   }
 
   #endsBeforeLeader(packet: Packet, time: number): boolean {

@@ -44,6 +44,7 @@ export class TrackPackager implements SegmentSink {
   #sequence = 1;
   #parts = 0;
   #duration = 0;
+  #segments = 0;
   #segmentBytes = 0;
   #peakBitrate = 0;
   #longestSegment = 0;
@@ -86,8 +87,12 @@ export class TrackPackager implements SegmentSink {
   }
 
   get progress(): TrackProgress {
-    const { leads, gop } = this.#segmenter;
-    return { leads, gop, video: this.#track.type === 'video', parts: this.#parts, duration: this.#duration };
+    return { leads: this.leads, parts: this.#parts, segments: this.#segments, duration: this.#duration };
+  }
+
+  /** Last keyframe interval in seconds; null when unknown, 0 for sound. */
+  get gop(): number | null {
+    return this.#track.type === 'video' ? this.#segmenter.gop : 0;
   }
 
   /** Highest bit rate of a whole segment so far, container included; 0 before the first. */
@@ -176,8 +181,11 @@ export class TrackPackager implements SegmentSink {
   }
 
   segmentClosed(duration: number): void {
+    this.#segments += 1;
     this.#longestSegment = Math.max(this.#longestSegment, duration);
-    if (duration >= 1) this.#peakBitrate = Math.max(this.#peakBitrate, (this.#segmentBytes * 8) / duration);
+    // BANDWIDTH is a peak over at least half a target duration (rfc8216bis §4.1).
+    if (duration >= this.#context.limits.segmentDuration / 2)
+      this.#peakBitrate = Math.max(this.#peakBitrate, (this.#segmentBytes * 8) / duration);
     this.#context.emit({ type: 'segment-close', trackId: this.#track.id, duration });
   }
 

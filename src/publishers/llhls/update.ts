@@ -14,6 +14,8 @@ export type LlhlsUpdate =
   /** Players can start; durations in seconds. Said once. */
   | { readonly type: 'playable'; readonly targetDuration: number; readonly partHoldBack: number }
   | { readonly type: 'track'; readonly trackId: number; readonly mediaType: MediaType }
+  /** The track left the stream: nothing of it is served any more. */
+  | { readonly type: 'track-gone'; readonly trackId: number }
   | { readonly type: 'part-target'; readonly trackId: number; readonly seconds: number }
   | { readonly type: 'init'; readonly trackId: number; readonly generation: number; readonly bytes: Uint8Array }
   | {

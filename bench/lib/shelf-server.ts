@@ -1,9 +1,9 @@
-/** The process the micro-benchmark measures: one egress thread with three files of known size. Prints its port. */
-import { EgressPool } from '../src/egress/egress-pool.ts';
-import type { Outlet } from '../src/publishers/outlet/messages.ts';
-import { systemClock } from '../src/util/clock.ts';
-import { MemoryLogger } from '../test/fakes/memory-logger.ts';
-import { SHELF_VIEWS } from '../test/fakes/shelf-views.ts';
+/** The process that `http-origin-micro` measures: delivery alone, with three files of known size. Prints its port. */
+import { EgressPool } from '../../src/egress/egress-pool.ts';
+import type { Outlet } from '../../src/publishers/outlet/messages.ts';
+import { systemClock } from '../../src/util/clock.ts';
+import { MemoryLogger } from '../../test/fakes/memory-logger.ts';
+import { SHELF_VIEWS } from '../../test/fakes/shelf-views.ts';
 
 const threads = Number(process.argv[2] ?? '1');
 const sizes: Record<string, number> = { 'part.m4s': 160_000, 'segment.m4s': 2_000_000 };
@@ -24,7 +24,7 @@ function openShelf(pool: EgressPool): Outlet {
 const pool = new EgressPool({
   threads,
   views: SHELF_VIEWS,
-  workerEntry: new URL('../test/fakes/shelf-worker.ts', import.meta.url),
+  workerEntry: new URL('../../test/fakes/shelf-worker.ts', import.meta.url),
   clock: systemClock,
   logger: new MemoryLogger(),
 });

@@ -1,0 +1,65 @@
+/** What the core needs of a transcoder: encodes of an inbound stream made elsewhere, in a process that may crash. */
+import type { EncodeAudioConfig, EncodeImageConfig, EncodeVideoConfig } from '../config/index.ts';
+import type { Packet } from '../media/packet.ts';
+import type { Track } from '../media/track.ts';
+
+/** One encode to make of one inbound track. */
+export type EncodeRequest = {
+  /** Number of the encode, unique within its job; packets and tracks come back under it. */
+  readonly id: number;
+  /** Id of the inbound track it is made from. */
+  readonly sourceId: number;
+} & (
+  | { readonly type: 'video'; readonly encode: EncodeVideoConfig }
+  | { readonly type: 'audio'; readonly encode: EncodeAudioConfig }
+  | { readonly type: 'image'; readonly encode: EncodeImageConfig }
+);
+
+/** An encoded packet; timestamps lie on the timeline of the inbound stream. */
+export interface EncodedPacket {
+  readonly encodeId: number;
+  readonly pts: number;
+  readonly dts: number;
+  readonly duration: number;
+  readonly keyframe: boolean;
+  readonly data: Uint8Array;
+}
+
+export interface TranscodeListener {
+  /**
+   * The parameters of an encode are known, or have changed (input size changed, encoder restarted with
+   * another configuration). Called before the first packet that needs them. `id` of the track is the
+   * encode's id, `bypass` is false, `variantName` the encode's name.
+   */
+  onTrack(encodeId: number, track: Track): void;
+  onPacket(packet: EncodedPacket): void;
+  /** An encode cannot be made at all (no encoder, parameters refused); the others go on. `reason` is for the log. */
+  onEncodeFailed(encodeId: number, reason: string): void;
+}
+
+/** The encodes of one inbound stream, wherever they run. */
+export interface TranscodeSession {
+  /** Tracks of the inbound stream as they are now; before the first packet, and whenever parameters change. */
+  setTracks(tracks: readonly Track[]): void;
+  /** Takes a packet of an inbound track. Never blocks and never throws: when the transcoder is late, packets are dropped to the next keyframe and counted. */
+  push(packet: Packet): void;
+  /** Asks for a keyframe of a video encode as soon as possible. */
+  requestKeyframe(encodeId: number): void;
+  /** Ends all encodes. Idempotent. */
+  close(): void;
+}
+
+export interface Transcoder {
+  open(
+    job: {
+      readonly vhost: string;
+      readonly app: string;
+      readonly stream: string;
+      readonly encodes: readonly EncodeRequest[];
+      /** `outputProfiles.decodes` and `outputProfiles.hwaccels`. */
+      readonly decoderThreads: number;
+      readonly onlyKeyframes: boolean;
+    },
+    listener: TranscodeListener,
+  ): TranscodeSession;
+}

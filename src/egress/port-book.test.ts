@@ -1,0 +1,74 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { PortBook } from './port-book.ts';
+
+describe('port book', () => {
+  let threads: number[];
+  let asked: string[];
+  let failures: string[];
+  let book: PortBook;
+
+  beforeEach(() => {
+    threads = [1, 2];
+    asked = [];
+    failures = [];
+    book = new PortBook({
+      threads: () => threads,
+      post: (thread, message) => {
+        if (message.type === 'listen') asked.push(`${thread}:${message.request.port}`);
+      },
+      onFailed: (thread, port, message) => failures.push(`${thread}:${port} ${message}`),
+    });
+  });
+
+  const open = (port: number) => book.open({ host: '127.0.0.1', port, tls: false });
+
+  test('the first thread finds the port, the others open the same one', async () => {
+    const { id, opened } = open(0);
+    expect(asked).toEqual(['1:0']);
+    book.listening(1, id, 5555);
+    expect(asked).toEqual(['1:0', '2:5555']);
+    book.listening(2, id, 5555);
+    expect(await opened).toBe(5555);
+    book.threadGone(2);
+    threads = [1, 3];
+    book.threadStarted(3);
+    expect(asked).toEqual(['1:0', '2:5555', '3:5555']);
+  });
+
+  test('a port that the first thread cannot open is refused', async () => {
+    const { id, opened } = open(80);
+    book.failed(1, id, 'EACCES');
+    await expect(opened).rejects.toThrow('EACCES');
+    book.threadStarted(3);
+    expect(asked).toEqual(['1:80']);
+  });
+
+  test('a failure of a later thread is told but does not close the port', async () => {
+    const { id, opened } = open(80);
+    book.listening(1, id, 80);
+    book.failed(2, id, 'EMFILE');
+    expect(await opened).toBe(80);
+    expect(failures).toEqual(['2:80 EMFILE']);
+  });
+
+  test('when the first thread dies before it answers, the next one is asked', async () => {
+    const { id, opened } = open(0);
+    threads = [2];
+    book.threadGone(1);
+    expect(asked).toEqual(['1:0', '2:0']);
+    book.listening(2, id, 6666);
+    expect(await opened).toBe(6666);
+  });
+
+  test('a port opened before any thread runs waits for one', async () => {
+    threads = [];
+    const { id, opened } = open(0);
+    expect(asked).toEqual([]);
+    threads = [1];
+    book.threadStarted(1);
+    book.listening(1, id, 7777);
+    expect(await opened).toBe(7777);
+    expect(book.close(id)).toBe(true);
+    expect(book.close(id)).toBe(false);
+  });
+});

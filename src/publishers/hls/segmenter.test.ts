@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { constantFrames, videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
+import { AVCC } from '../../../test/fixtures/bitstreams.ts';
+import { joinNalUnits } from '../../codecs/nal/convert.ts';
+import type { Span } from '../outlet/messages.ts';
+import { CutSchedule } from './cut-schedule.ts';
+import { type FinishedSegment, Segmenter } from './segmenter.ts';
+
+const TARGET_MS = 2000;
+/** A picture of 50 kB in one NAL unit. */
+const FRAME = joinNalUnits([new Uint8Array(50_000).fill(0x41)]);
+
+/** Segments of a synthetic video, stored in one endless block. */
+function segment(options: { readonly rate: number; readonly gop: number; readonly seconds: number }): {
+  segments: FinishedSegment[];
+  pieces: number[];
+} {
+  const track = videoTrack({ config: AVCC.main1080 });
+  const segments: FinishedSegment[] = [];
+  const pieces: number[] = [];
+  let used = 0;
+  const store = (chunks: readonly Uint8Array[]): readonly Span[] =>
+    chunks.map(({ length }) => {
+      const offset = used;
+      used += length;
+      pieces.push(length);
+      return { block: 1, offset, length };
+    });
+  const segmenter = new Segmenter({
+    variant: { id: '1', video: track, audios: [], data: null },
+    leads: true,
+    schedule: new CutSchedule(TARGET_MS),
+    sink: { store, finished: (_variant, made) => void segments.push(made) },
+  });
+  for (const packet of videoPackets(track, constantFrames(options))) segmenter.push({ ...packet, data: FRAME });
+  segmenter.finish();
+  segmenter.finish();
+  return { segments, pieces };
+}
+
+describe('Segmenter', () => {
+  it('hands bytes on in pieces and names them as one span', () => {
+    const { segments, pieces } = segment({ rate: 25, gop: 50, seconds: 6 });
+    expect(segments.map(({ number, start, duration }) => [number, start, duration])).toEqual([
+      [0, 0, 2],
+      [1, 2000, 2],
+      [2, 4000, 2],
+    ]);
+    for (const { spans } of segments) expect(spans).toHaveLength(1);
+    expect(pieces.length).toBeGreaterThan(3 * segments.length);
+    expect(Math.max(...pieces)).toBeLessThan(300_000);
+  });
+
+  it('ends a segment even when no keyframe comes any more', () => {
+    const { segments } = segment({ rate: 5, gop: 10_000, seconds: 45 });
+    expect(segments.map(({ duration }) => duration)).toEqual([20, 20, 5]);
+  });
+});

@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import { FakeExchange, FakeViewContext } from '../../../test/fakes/fake-egress.ts';
+import { WaitingRoom } from './waiting-room.ts';
+
+function waiter(answers: () => boolean = () => false) {
+  const exchange = new FakeExchange('file', () => []);
+  const log: string[] = [];
+  return {
+    exchange,
+    log,
+    attempt: () => {
+      log.push('attempt');
+      return answers();
+    },
+    giveUp: () => {
+      log.push('gave up');
+      exchange.respond(503, [], []);
+    },
+  };
+}
+
+describe('a waiting room', () => {
+  it('has one timer for everybody and lets each wait as long', () => {
+    const context = new FakeViewContext();
+    const room = new WaitingRoom(context, 10);
+    const first = waiter();
+    const second = waiter();
+    room.add(first, 1000);
+    context.advance(400);
+    room.add(second, 1000);
+    expect(context.timers).toBe(1);
+    context.advance(600);
+    expect([first.log, second.log]).toEqual([['gave up'], []]);
+    context.advance(400);
+    expect(second.log).toEqual(['gave up']);
+    expect([room.size, context.timers]).toEqual([0, 0]);
+  });
+
+  it('takes nobody when it is full, until somebody leaves', () => {
+    const room = new WaitingRoom(new FakeViewContext(), 1);
+    const first = waiter();
+    expect(room.add(first, 1000)).toBe(true);
+    expect(room.add(waiter(), 1000)).toBe(false);
+    expect(room.refused).toBe(1);
+    first.exchange.abort();
+    expect(room.add(waiter(), 1000)).toBe(true);
+  });
+
+  it('keeps only those that could not be answered', () => {
+    const room = new WaitingRoom(new FakeViewContext(), 10);
+    let ready = false;
+    const early = waiter(() => true);
+    const late = waiter(() => ready);
+    room.add(early, 1000);
+    room.add(late, 1000);
+    room.retry();
+    expect(room.size).toBe(1);
+    ready = true;
+    room.retry();
+    room.retry();
+    expect([early.log.length, late.log.length, room.size]).toEqual([1, 2, 0]);
+  });
+
+  it('sends everybody away when it closes, twice if need be', () => {
+    const context = new FakeViewContext();
+    const room = new WaitingRoom(context, 10);
+    const one = waiter();
+    room.add(one, 1000);
+    room.close();
+    room.close();
+    context.advance(5000);
+    expect(one.log).toEqual(['gave up']);
+  });
+});
