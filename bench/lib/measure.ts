@@ -2,6 +2,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { cpuTime } from './process-usage.ts';
 
+const SETTLE_SECONDS = 15;
+const IDLE_MS_PER_SECOND = 20;
+
 export function median(values: readonly number[]): number {
   return percentile(values, 50);
 }
@@ -21,6 +24,15 @@ export async function cpuRate(pid: number, seconds: number): Promise<number> {
   const before = cpuTime(pid);
   await delay(seconds * 1000);
   return (cpuTime(pid) - before) / ((performance.now() - startedAt) / 1000);
+}
+
+/** The rate of a program that has finished starting: waits until it uses little CPU. Throws when it never does. */
+export async function idleCpuRate(pid: number): Promise<number> {
+  for (let second = 0; second < SETTLE_SECONDS; second += 1) {
+    const rate = await cpuRate(pid, 1);
+    if (rate <= IDLE_MS_PER_SECOND) return rate;
+  }
+  throw new Error(`process ${pid} still uses more than ${IDLE_MS_PER_SECOND} ms of CPU a second after ${SETTLE_SECONDS} s`);
 }
 
 /** CPU milliseconds that `pid` uses while `work` runs, less what it uses anyway (`idleRate`, ms per second). */
