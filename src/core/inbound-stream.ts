@@ -62,6 +62,9 @@ export class InboundStream implements IngestStream {
   #outputs: readonly OutboundMap[] = [];
   #scheduled = false;
   #started = false;
+  /** Wall clock of media time 0, ms; infinite before the first packet. */
+  #startedAt = Number.POSITIVE_INFINITY;
+  /** Publishers have seen packets: `#startedAt` stays. */
   #playing = false;
   #closed = false;
   #lastPacketAt: number;
@@ -206,11 +209,16 @@ export class InboundStream implements IngestStream {
       if (packet === undefined) break;
       this.#router.push(packet);
     }
+    if (!this.#playing && Number.isFinite(this.#startedAt)) {
+      this.#playing = true;
+      this.#announceStart();
+    }
     for (const output of this.#outputs) output.stream.drain();
   }
 
   #onTracks(tracks: readonly Track[]): void {
     this.#outputs = this.#mapOutputs(this, tracks);
+    if (this.#playing) this.#announceStart();
     const words = tracks.map((track) =>
       track.type === 'data' ? 'data' : `${track.codec}${track.type === 'video' ? ` ${track.width}x${track.height}` : ''}`,
     );
@@ -220,10 +228,13 @@ export class InboundStream implements IngestStream {
   #onPacket(packet: Packet): void {
     this.figures(packet.track.id).count(packet);
     if (!this.#playing) {
-      this.#playing = true;
-      const startedAt = this.#clock.now() - toMilliseconds(packet.dts, packet.track.timebase);
-      for (const output of this.#outputs) output.stream.startedAt = startedAt;
+      // Providers hold packets back until all tracks are known: the one that waited least tells the time best.
+      this.#startedAt = Math.min(this.#startedAt, this.#clock.now() - toMilliseconds(packet.dts, packet.track.timebase));
     }
     for (const output of this.#outputs) output.route(packet);
+  }
+
+  #announceStart(): void {
+    for (const output of this.#outputs) output.stream.startedAt = this.#startedAt;
   }
 }

@@ -114,6 +114,23 @@ describe('Orchestrator', () => {
     expect(orchestrator.queues.statuses()).toEqual([]);
   });
 
+  it('takes the wall clock from the packets that were held back least', async () => {
+    const { orchestrator, clock } = setUp();
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
+    const ingest = orchestrator.openIngest({ host: 'x', app: 'app' }, request('s'));
+    const publishedAt = clock.now();
+    clock.advance(1500);
+    ingest.setTracks([videoTrack()]);
+    for (let index = 0; index <= 45; index += 1) ingest.push(videoPacket(index));
+    await turn();
+    const output = orchestrator.application('v', 'app')?.stream('s')?.outputs[0];
+    expect(output?.startedAt).toBe(publishedAt);
+    clock.advance(10_000);
+    ingest.push(videoPacket(46));
+    await turn();
+    expect(output?.startedAt).toBe(publishedAt);
+  });
+
   it('names encodes that it cannot serve', async () => {
     const { orchestrator, logger } = setUp();
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
