@@ -140,6 +140,13 @@ describe('an LL-HLS stream over time', () => {
     expect(simulation.egress.get('llhls.m3u8').text).not.toContain('#EXT-X-INDEPENDENT-SEGMENTS');
   });
 
+  it('obeys the rules with segments of two parts', () => {
+    const video = videoTrack({ timebase: MILLISECONDS });
+    const simulation = new LlhlsSimulation([video], { segmentDuration: 1 });
+    simulation.run(videoPackets(video, constantFrames({ rate: 30, gop: 30, seconds: 40 })));
+    expect(simulation.problems).toEqual([]);
+  });
+
   it('obeys the rules with a variable frame rate', () => {
     const video = videoTrack({ timebase: MILLISECONDS });
     const frames: FrameTime[] = [];
