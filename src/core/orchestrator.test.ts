@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/nil-logger.ts';
-import { audioTrack, videoPacket, videoTrack } from '../../test/fakes/source.ts';
+import { AVCC_640X360, audioTrack, videoPacket, videoTrack } from '../../test/fakes/source.ts';
 import type { ApplicationConfig, VirtualHostConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
 import type { Definition } from './definition.ts';
@@ -129,6 +129,23 @@ describe('Orchestrator', () => {
     ingest.push(videoPacket(46));
     await turn();
     expect(output?.startedAt).toBe(publishedAt);
+  });
+
+  it('loses nothing of a burst and slows its source down', async () => {
+    const { orchestrator, publisher } = setUp();
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
+    const asked: string[] = [];
+    const burst = { ...request('s'), onCongested: () => asked.push('stop'), onRelieved: () => asked.push('go on') };
+    const ingest = orchestrator.openIngest({ host: 'x', app: 'app' }, burst);
+    ingest.setTracks([videoTrack()]);
+    for (let index = 0; index < 5000; index += 1) ingest.push(videoPacket(index));
+    expect(asked).toEqual(['stop']);
+    ingest.setTracks([videoTrack({ config: AVCC_640X360 })]);
+    expect(asked).toEqual(['stop', 'go on']);
+    for (let index = 5000; index < 5600; index += 1) ingest.push(videoPacket(index));
+    ingest.close({ code: 'peer-left', detail: 'bye' });
+    expect(publisher.packets).toHaveLength(5600);
+    expect(asked).toEqual(['stop', 'go on', 'stop', 'go on']);
   });
 
   it('names encodes that it cannot serve', async () => {

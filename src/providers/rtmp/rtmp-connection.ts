@@ -157,6 +157,8 @@ export class RtmpConnection {
       onPublishing: (vhost, target) => this.#onPublishing(vhost, target),
       onStarted: (tracks) => this.#logger.info({ tracks: tracks.map(trackLabel) }, 'RTMP stream started'),
       onUnpublished: (counters) => this.#onUnpublished(counters),
+      pauseReading: () => socket.pause(),
+      resumeReading: () => socket.resume(),
       close: (reason) => this.close(reason),
       closeAfterFlush: (reason) => this.#closeAfterFlush(reason),
     };
