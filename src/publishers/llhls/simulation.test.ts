@@ -140,6 +140,30 @@ describe('an LL-HLS stream over time', () => {
     expect(simulation.egress.get('llhls.m3u8').text).not.toContain('#EXT-X-INDEPENDENT-SEGMENTS');
   });
 
+  it.each([
+    { rate: 1, partTarget: 1 },
+    { rate: 2, partTarget: 0.5 },
+    { rate: 3, partTarget: 0.334 },
+    { rate: 10, partTarget: 0.5 },
+  ])('obeys the rules at $rate fps when the source says 30', ({ rate, partTarget }) => {
+    const video = videoTrack();
+    const simulation = new LlhlsSimulation([video], { segmentDuration: 4 });
+    const packets = videoPackets(video, constantFrames({ rate, gop: rate * 2, seconds: 60 }));
+    // As the router does it: what the source says counts like one measured distance, two alike overrule it.
+    const said = 3000;
+    simulation.run(packets.map((packet, n) => ({ ...packet, duration: [said, (said + packet.duration) / 2][n] ?? packet.duration })));
+    expect(simulation.problems).toEqual([]);
+    expect(watched(simulation, 0).playlist?.partTarget).toBe(partTarget);
+  });
+
+  it('does not take a hole behind the first frame for a frame rate', () => {
+    const video = videoTrack();
+    const frames = constantFrames({ rate: 30, gop: 60, seconds: 40 }).filter(({ seconds }) => seconds === 0 || seconds >= 3);
+    const simulation = new LlhlsSimulation([video]);
+    simulation.run(videoPackets(video, frames).map((packet) => ({ ...packet, duration: 3000 })));
+    expect(watched(simulation, 0).playlist?.partTarget).toBe(0.5);
+  });
+
   it('obeys the rules with segments of two parts', () => {
     const video = videoTrack({ timebase: MILLISECONDS });
     const simulation = new LlhlsSimulation([video], { segmentDuration: 1 });
