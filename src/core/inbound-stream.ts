@@ -15,6 +15,9 @@ import type { TrafficMeter } from './traffic-meter.ts';
 
 /** Packets that may wait between a provider and the router. */
 const INBOUND_QUEUE_THRESHOLD = 1000;
+/** Packets waiting at which the provider is asked to stop reading, and to go on. */
+const CONGESTED_FROM = 512;
+const RELIEVED_AT = 128;
 /** Packets handed on in one turn of the event loop, so that one stream cannot hold up the others. */
 const PACKETS_PER_TURN = 256;
 const SILENCE_CHECK_MS = 100;
@@ -57,11 +60,15 @@ export class InboundStream implements IngestStream {
   readonly #router: MediaRouter;
   readonly #mapOutputs: InboundStreamOptions['mapOutputs'];
   readonly #onEnd: InboundStreamOptions['onEnd'];
-  readonly #onClose: (reason: CloseReason) => void;
+  readonly #request: IngestRequest;
   readonly #meters = new TrackMeters();
   #outputs: readonly OutboundMap[] = [];
   #scheduled = false;
+  #congested = false;
   #started = false;
+  /** Wall clock of media time 0, ms; infinite before the first packet. */
+  #startedAt = Number.POSITIVE_INFINITY;
+  /** Publishers have seen packets: `#startedAt` stays. */
   #playing = false;
   #closed = false;
   #lastPacketAt: number;
@@ -83,7 +90,7 @@ export class InboundStream implements IngestStream {
     this.#queues = options.queues;
     this.#mapOutputs = options.mapOutputs;
     this.#onEnd = options.onEnd;
-    this.#onClose = request.onClose;
+    this.#request = request;
     this.#queue = options.queues.create<SourcePacket>({
       urn: `mngq:v=${this.vhost}#${this.app}:s=/${this.name}:p=imr:r=indicator`,
       type: 'SourcePacket',
@@ -132,9 +139,13 @@ export class InboundStream implements IngestStream {
   push(packet: SourcePacket): void {
     if (this.#closed) return;
     this.#lastPacketAt = this.#clock.monotonic();
-    if (!this.#queue.push(packet)) {
-      this.#queue.countDrop();
-      return;
+    // A lost packet would spoil the pictures up to the next keyframe. What came before the provider stopped is worked off.
+    if (this.#queue.full) this.#drain(PACKETS_PER_TURN);
+    if (this.#closed) return;
+    this.#queue.push(packet);
+    if (!this.#congested && this.#queue.size >= CONGESTED_FROM) {
+      this.#congested = true;
+      this.#request.onCongested?.();
     }
     if (!this.#scheduled) {
       this.#scheduled = true;
@@ -174,7 +185,7 @@ export class InboundStream implements IngestStream {
   terminate(reason: CloseReason): void {
     if (this.#closed) return;
     this.close(reason);
-    this.#onClose(reason);
+    this.#request.onClose(reason);
   }
 
   #watchSilence(timeoutMs: number): void {
@@ -196,16 +207,31 @@ export class InboundStream implements IngestStream {
   };
 
   #drain(limit: number): void {
-    for (let count = 0; count < limit; count += 1) {
+    for (let count = 1; count <= limit; count += 1) {
       const packet = this.#queue.shift();
       if (packet === undefined) break;
       this.#router.push(packet);
+      if (count % PACKETS_PER_TURN === 0) this.#drainOutputs();
+    }
+    this.#drainOutputs();
+    if (this.#congested && this.#queue.size <= RELIEVED_AT) {
+      this.#congested = false;
+      this.#request.onRelieved?.();
+    }
+  }
+
+  /** Hands routed packets on before the queues of the publishers overflow. */
+  #drainOutputs(): void {
+    if (!this.#playing && Number.isFinite(this.#startedAt)) {
+      this.#playing = true;
+      this.#announceStart();
     }
     for (const output of this.#outputs) output.stream.drain();
   }
 
   #onTracks(tracks: readonly Track[]): void {
     this.#outputs = this.#mapOutputs(this, tracks);
+    if (this.#playing) this.#announceStart();
     const words = tracks.map((track) =>
       track.type === 'data' ? 'data' : `${track.codec}${track.type === 'video' ? ` ${track.width}x${track.height}` : ''}`,
     );
@@ -215,10 +241,13 @@ export class InboundStream implements IngestStream {
   #onPacket(packet: Packet): void {
     this.figures(packet.track.id).count(packet);
     if (!this.#playing) {
-      this.#playing = true;
-      const startedAt = this.#clock.now() - toMilliseconds(packet.dts, packet.track.timebase);
-      for (const output of this.#outputs) output.stream.startedAt = startedAt;
+      // Providers hold packets back until all tracks are known: the one that waited least tells the time best.
+      this.#startedAt = Math.min(this.#startedAt, this.#clock.now() - toMilliseconds(packet.dts, packet.track.timebase));
     }
     for (const output of this.#outputs) output.route(packet);
+  }
+
+  #announceStart(): void {
+    for (const output of this.#outputs) output.stream.startedAt = this.#startedAt;
   }
 }
