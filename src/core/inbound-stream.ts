@@ -1,5 +1,4 @@
 import type { Packet } from '../media/packet.ts';
-import { toMilliseconds } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
 import type { BoundedQueue } from '../util/bounded-queue.ts';
 import type { Clock } from '../util/clock.ts';
@@ -8,8 +7,8 @@ import type { CloseReason, IngestRequest, IngestStream, SourcePacket, SourceTrac
 import type { ProviderKind, SourceType } from './kinds.ts';
 import { MediaRouter } from './media-router.ts';
 import type { OutboundStream } from './outbound-stream.ts';
-import type { OutboundMap } from './output-profile.ts';
 import type { QueueRegistry } from './queue-registry.ts';
+import type { StreamOutputs } from './stream-outputs.ts';
 import { TrackMeter } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
 
@@ -32,8 +31,8 @@ export interface InboundStreamOptions {
   readonly silenceTimeoutMs: number;
   /** Timestamps stay those of the source instead of starting at 0. */
   readonly keepSourceTime: boolean;
-  /** Makes the outbound streams for `tracks`, or brings the existing ones up to date. */
-  readonly mapOutputs: (stream: InboundStream, tracks: readonly Track[]) => readonly OutboundMap[];
+  /** What becomes of the stream; made anew for each stream and closed by it. */
+  readonly createOutputs: (stream: InboundStream) => StreamOutputs;
   /** The stream has ended; the owner forgets it. */
   readonly onEnd: (stream: InboundStream, reason: CloseReason) => void;
 }
@@ -55,14 +54,12 @@ export class InboundStream implements IngestStream {
   readonly #queues: QueueRegistry;
   readonly #queue: BoundedQueue<SourcePacket>;
   readonly #router: MediaRouter;
-  readonly #mapOutputs: InboundStreamOptions['mapOutputs'];
   readonly #onEnd: InboundStreamOptions['onEnd'];
   readonly #onClose: (reason: CloseReason) => void;
   readonly #meters = new Map<number, TrackMeter>();
-  #outputs: readonly OutboundMap[] = [];
+  readonly #outputs: StreamOutputs;
   #scheduled = false;
   #started = false;
-  #playing = false;
   #closed = false;
   #lastPacketAt: number;
   #silenceTimer: NodeJS.Timeout | undefined;
@@ -81,7 +78,6 @@ export class InboundStream implements IngestStream {
     this.#clock = options.clock;
     this.#logger = options.logger;
     this.#queues = options.queues;
-    this.#mapOutputs = options.mapOutputs;
     this.#onEnd = options.onEnd;
     this.#onClose = request.onClose;
     this.#queue = options.queues.create<SourcePacket>({
@@ -96,6 +92,7 @@ export class InboundStream implements IngestStream {
       },
       { keepSourceTime: options.keepSourceTime },
     );
+    this.#outputs = options.createOutputs(this);
     this.#lastPacketAt = options.clock.monotonic();
     if (options.silenceTimeoutMs > 0) this.#watchSilence(options.silenceTimeoutMs);
     this.meter.ingestOpened(this.provider);
@@ -115,7 +112,7 @@ export class InboundStream implements IngestStream {
   }
 
   get outputs(): readonly OutboundStream[] {
-    return this.#outputs.map((output) => output.stream);
+    return this.#outputs.streams;
   }
 
   figures(trackId: number): TrackMeter {
@@ -157,7 +154,7 @@ export class InboundStream implements IngestStream {
     this.#closed = true;
     clearInterval(this.#silenceTimer);
     this.#queues.remove(this.#queue);
-    for (const output of this.#outputs) output.stream.close(reason);
+    this.#outputs.close(reason);
     this.meter.ingestClosed(this.provider);
     this.meter.retire();
     const { discarded, malformed } = this.#router.counters;
@@ -206,11 +203,11 @@ export class InboundStream implements IngestStream {
       if (packet === undefined) break;
       this.#router.push(packet);
     }
-    for (const output of this.#outputs) output.stream.drain();
+    this.#outputs.drain();
   }
 
   #onTracks(tracks: readonly Track[]): void {
-    this.#outputs = this.#mapOutputs(this, tracks);
+    this.#outputs.setTracks(tracks, this.#router.complete);
     const words = tracks.map((track) =>
       track.type === 'data' ? 'data' : `${track.codec}${track.type === 'video' ? ` ${track.width}x${track.height}` : ''}`,
     );
@@ -219,11 +216,6 @@ export class InboundStream implements IngestStream {
 
   #onPacket(packet: Packet): void {
     this.figures(packet.track.id).count(packet);
-    if (!this.#playing) {
-      this.#playing = true;
-      const startedAt = this.#clock.now() - toMilliseconds(packet.dts, packet.track.timebase);
-      for (const output of this.#outputs) output.stream.startedAt = startedAt;
-    }
-    for (const output of this.#outputs) output.route(packet);
+    this.#outputs.push(packet);
   }
 }

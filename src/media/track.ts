@@ -1,4 +1,4 @@
-import type { AudioCodec, VideoCodec } from './codec.ts';
+import { type AudioCodec, VideoCodec } from './codec.ts';
 import type { Timebase } from './timebase.ts';
 
 interface TrackBase {
@@ -55,3 +55,15 @@ export interface DataTrack extends TrackBase {
  * new object with the same `id`, so a consumer sees the change by identity (`packet.track !== last`).
  */
 export type Track = VideoTrack | AudioTrack | DataTrack;
+
+const STILL_CODECS: readonly VideoCodec[] = [VideoCodec.JPEG, VideoCodec.PNG, VideoCodec.WEBP];
+
+/** A video track of pictures that stand alone: thumbnails. Players are never offered it as video. */
+export function isStillPicture(track: Track): track is VideoTrack {
+  return track.type === 'video' && STILL_CODECS.includes(track.codec);
+}
+
+/** A video track that players show as such. */
+export function isMovingPicture(track: Track): track is VideoTrack {
+  return track.type === 'video' && !STILL_CODECS.includes(track.codec);
+}
