@@ -1,4 +1,5 @@
 import { type AudioTrack, isMovingPicture, isStillPicture, type Track, type VideoTrack } from '../media/track.ts';
+import { compileWildcard } from '../util/wildcard.ts';
 import type { Playlist, PlaylistRendition } from './playlist.ts';
 import type { TrackFigures } from './publishing.ts';
 
@@ -129,7 +130,8 @@ function within(value: number, min: number, max: number): boolean {
 }
 
 function fits(track: VideoTrack | AudioTrack, filter: TemplateFilter, figures: Figures): boolean {
-  if (filter.variant_name !== undefined && filter.variant_name !== '' && filter.variant_name !== track.variantName) return false;
+  const { variant_name: pattern = '' } = filter;
+  if (pattern !== '' && !compileWildcard(pattern)(track.variantName)) return false;
   const type = filter.encoding_type.toLowerCase();
   if ((type === 'bypassed' && !track.bypass) || (type === 'encoded' && track.bypass)) return false;
   return within(track.bitrateConf || figures(track.id).bitrateAvg, filter.min_bitrate, filter.max_bitrate);

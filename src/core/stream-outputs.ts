@@ -96,7 +96,7 @@ export class StreamOutputs {
 
   #begin(): void {
     this.#planned = true;
-    this.#warnOfEncodes();
+    this.#warn();
     for (const profile of this.#options.profiles) {
       const map = this.#createMap(profile);
       if (map !== null) this.#maps.push(map);
@@ -133,12 +133,17 @@ export class StreamOutputs {
     return this.#job === null ? plan.filter(({ kind }) => kind === 'bypass') : plan;
   }
 
-  #warnOfEncodes(): void {
-    if (this.#job !== null) return;
-    for (const profile of this.#options.profiles) {
+  /** Says what viewers will miss. */
+  #warn(): void {
+    const { profiles, logger } = this.#options;
+    for (const profile of profiles) {
+      const { videos, audios, images } = profile.encodes;
+      if (videos.length + audios.length + images.length === 0) {
+        logger.warn({ profile: profile.name }, `output profile '${profile.name}' has no encodes: its stream carries no media`);
+      }
       const names = planOutput(profile, this.#tracks).flatMap(({ kind, variantName }) => (kind === 'bypass' ? [] : [variantName]));
-      if (names.length === 0) continue;
-      this.#options.logger.warn(
+      if (this.#job !== null || names.length === 0) continue;
+      logger.warn(
         { profile: profile.name, encodes: names },
         `output profile '${profile.name}' asks for encoding, but this server has no transcoder: left out ${names.join(', ')}`,
       );

@@ -81,9 +81,11 @@ export const OutputProfilesSchema = object(
   },
   {
     default: {},
-    finish: finishing<{ outputProfile: { name: string }[] }>((value, fail) => {
+    finish: finishing<{ outputProfile: { name: string; outputStreamName: string }[] }>((value, fail) => {
       const name = firstDuplicate(value.outputProfile);
+      const stream = firstDuplicate(value.outputProfile.map(({ outputStreamName }) => ({ name: outputStreamName })));
       if (name !== undefined) fail(`Duplicate output profile name: ${name}`, 'outputProfile');
+      else if (stream !== undefined) fail(`Duplicate output stream name: ${stream}`, 'outputProfile');
     }),
   },
 );
