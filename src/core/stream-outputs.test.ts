@@ -143,18 +143,18 @@ describe('StreamOutputs', () => {
     expect(held).toEqual([...held].sort((a, b) => a - b));
   });
 
-  it('begins without an encode that stays silent for ten seconds of media, and takes it in when it comes', async () => {
+  it('begins without an encode that stays silent for five seconds of media, and takes it in when it comes', async () => {
     const { outputs, viewer, push, transcoder } = setUp();
     transcoder.echo = false;
     outputs.setTracks([VIDEO, AUDIO], true);
-    push(media(0, 11));
-    while (viewer().of('source').length < 330) await turn();
+    push(media(0, 6));
+    while (viewer().of('source').length < 180) await turn();
     expect(names(viewer().announcements[0])).toEqual(['0 source', '2 aac']);
     const { session } = transcoder;
     session.announce(session.encode('opus').id);
     expect(names(viewer().announcements[1])).toEqual(['0 source', '2 aac', '3 opus']);
     expect(viewer().of('source').map(seconds)).toEqual(
-      media(0, 11)
+      media(0, 6)
         .filter(({ track }) => track === VIDEO)
         .map(seconds),
     );
@@ -292,7 +292,7 @@ describe('StreamOutputs', () => {
   it('begins without a track of the source that never comes', () => {
     const { outputs, viewers, push } = setUp();
     outputs.setTracks([AUDIO], false);
-    push(audioPackets(AUDIO, 11));
+    push(audioPackets(AUDIO, 6));
     expect(viewers.size).toBe(1);
   });
 
