@@ -175,3 +175,47 @@ describe('an output profile with encodes', () => {
     expect(meter.sessions.thumbnail).toBe(0);
   });
 });
+
+describe('a changed application', () => {
+  const REPLACED = { ...LADDER, name: 'other', outputStreamName: '${OriginStreamName}_new' };
+
+  test('drops its publishers, transcoders and viewers; what is published then is made by the new profiles', async () => {
+    const closes: string[] = [];
+    const ingest = publish(closes);
+    await send(ingest, 0, 2);
+    const { session } = transcoder;
+    const waiting = fetch(`${base}/s_out/thumb.jpg`);
+    expect((await waiting).status).toBe(200);
+    const before = orchestrator.application('v', 'app');
+    before?.stream('s')?.meter.connect('llhls', 3);
+
+    await orchestrator.replaceApplication('v', 'app', () => application({ outputProfiles: { outputProfile: [LADDER, REPLACED] } }));
+
+    expect(closes).toEqual(['application-restart']);
+    expect(ingest.closed).toBe(true);
+    expect(session.closed).toBe(true);
+    expect(orchestrator.meter).toMatchObject({ totalSessions: 0, ingests: { rtmp: 0 } });
+    await expect.poll(async () => (await fetch(`${base}/s_out/thumb.jpg`)).status).toBe(404);
+    expect(orchestrator.queues.statuses()).toEqual([]);
+    // What is still on its way from the old connection goes nowhere.
+    await send(ingest, 2, 3);
+    expect(transcoder.sessions.length).toBe(1);
+
+    await send(publish(), 0, 2);
+    const after = orchestrator.application('v', 'app');
+    expect(after?.stream('s')?.outputs.map(({ name }) => name)).toEqual(['s_out', 's_new']);
+    expect(after?.meter).not.toBe(before?.meter);
+    for (const name of ['s_out', 's_new']) expect((await fetch(`${base}/${name}/thumb.jpg`)).status).toBe(200);
+    // The two profiles want the same encodes: they are made once.
+    expect(transcoder.sessions.length).toBe(2);
+    expect(transcoder.session.job.encodes.map(({ encode }) => encode.name)).toEqual(['small', 'picture']);
+  });
+
+  test('can lose its profiles', async () => {
+    await send(publish(), 0, 1);
+    await orchestrator.replaceApplication('v', 'app', () => application({ outputProfiles: {} }));
+    await send(publish(), 0, 1);
+    expect(orchestrator.application('v', 'app')?.stream('s')?.outputs).toEqual([]);
+    await expect.poll(async () => (await fetch(`${base}/s_out/thumb.jpg`)).status).toBe(404);
+  });
+});
