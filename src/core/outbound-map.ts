@@ -1,6 +1,6 @@
 import type { OutputProfileConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
-import type { Track } from '../media/track.ts';
+import type { Track, VideoTrack } from '../media/track.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import type { PlannedEncode, PlannedTrack } from './output-profile.ts';
 import { PacketHold } from './packet-hold.ts';
@@ -55,11 +55,10 @@ export class OutboundMap {
   /** Takes over a new plan; tracks that were there before keep their ids. `settle` must follow. */
   follow(plan: readonly PlannedTrack[]): void {
     const before = this.#slots;
-    if (!this.begun) this.#nextId = 0;
     this.#slots = new Map();
     this.#routes = new Map();
     for (const planned of plan) {
-      const slot = this.#slotFor(planned, this.begun ? before.get(planned.key) : undefined);
+      const slot = this.#slotFor(planned, before.get(planned.key));
       this.#slots.set(planned.key, slot);
       if (planned.kind !== 'bypass') continue;
       const routes = this.#routes.get(planned.source.id);
@@ -102,7 +101,9 @@ export class OutboundMap {
     const { source, variantName } = slot.planned;
     const publicName = encoded.type === 'audio' ? `${source.publicName}_${slot.id}` : source.publicName;
     const { language, characteristics } = source;
-    slot.track = { ...encoded, id: slot.id, variantName, publicName, language, characteristics, bypass: false };
+    const identity = { id: slot.id, variantName, publicName, language, characteristics, bypass: false };
+    slot.track =
+      encoded.type === 'video' ? { ...encoded, ...identity, ...keyframesOf(slot.planned, encoded) } : { ...encoded, ...identity };
     slot.failed = false;
     this.settle();
   }
@@ -187,6 +188,14 @@ export class OutboundMap {
     this.stream.drain();
     this.#releasing = this.#hold.size > 0;
   }
+}
+
+/** The distance of keyframes that the encode asks for, in frames; one second when it does not say. */
+function keyframesOf(planned: PlannedEncode, { framerateConf }: VideoTrack): Pick<VideoTrack, 'keyFrameIntervalConf'> {
+  if (planned.kind !== 'video') return {};
+  const { keyFrameInterval, keyFrameIntervalType } = planned.encode;
+  if (keyFrameIntervalType === 'frame' && keyFrameInterval > 0) return { keyFrameIntervalConf: keyFrameInterval };
+  return { keyFrameIntervalConf: keyFrameInterval > 0 ? (keyFrameInterval * framerateConf) / 1000 : framerateConf };
 }
 
 function sameItems<T>(a: readonly T[], b: readonly T[]): boolean {

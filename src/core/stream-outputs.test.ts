@@ -143,6 +143,28 @@ describe('StreamOutputs', () => {
     expect(held).toEqual([...held].sort((a, b) => a - b));
   });
 
+  it('keeps what it knows of the encodes when the source changes before the beginning', async () => {
+    const { outputs, viewer, push, transcoder } = setUp();
+    transcoder.echo = false;
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media(0, 1));
+    const { session } = transcoder;
+    session.announce(session.encode('small').id);
+    const larger: Track = { ...VIDEO, width: 1920, height: 1080 };
+    outputs.setTracks([larger, AUDIO], true);
+    push(media(1, 1, larger));
+    session.announce(session.encode('opus').id);
+    session.announce(session.encode('picture').id);
+    await turn();
+    expect(transcoder.sessions.length).toBe(1);
+    expect(names(viewer().announcements[0])).toEqual(['0 source', '1 small', '2 aac', '3 opus', '4 picture']);
+    expect(viewer().announcements[0]?.[0]).toMatchObject({ width: 1920 });
+    const widths = viewer()
+      .of('source')
+      .map(({ track }) => (track.type === 'video' ? track.width : 0));
+    expect([widths[0], widths.at(-1), widths.length]).toEqual([1280, 1920, 60]);
+  });
+
   it('begins without an encode that stays silent for five seconds of media, and takes it in when it comes', async () => {
     const { outputs, viewer, push, transcoder } = setUp();
     transcoder.echo = false;

@@ -27,6 +27,8 @@ export interface VideoTrack extends TrackBase {
   readonly height: number;
   /** Frames per second announced by the source; 0 when unknown. */
   readonly framerateConf: number;
+  /** Frames between keyframes that the encode was set to; absent when nobody set them. */
+  readonly keyFrameIntervalConf?: number;
   /** Decoder configuration record: avcC, hvcC, av1C or vpcC payload; null for codecs without one. */
   readonly config: Uint8Array | null;
   /** RFC 6381 codecs string, e.g. `avc1.64001f`. */

@@ -113,6 +113,7 @@ describe('an output profile with encodes', () => {
       ['abr', ['small', 'source']],
       ['llhls', ['default']],
     ]);
+    expect(JSON.stringify(output?.tracks.find(({ name }) => name === 'small'))).toContain('"keyFrameIntervalConf":{"value":30}');
     expect(output?.tracks).toMatchObject([
       { id: 0, name: 'source', type: 'Video', video: { bypass: true, codec: 'H264', width: 320, height: 180 } },
       { id: 1, name: 'small', video: { bypass: false, codec: 'H264', width: 160, height: 92, bitrate: '300000', bitrateConf: '300000' } },
