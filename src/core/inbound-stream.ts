@@ -9,7 +9,7 @@ import { MediaRouter } from './media-router.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 import type { StreamOutputs } from './stream-outputs.ts';
-import { TrackMeter } from './track-meter.ts';
+import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
 
 /** Packets that may wait between a provider and the router. */
@@ -56,7 +56,7 @@ export class InboundStream implements IngestStream {
   readonly #router: MediaRouter;
   readonly #onEnd: InboundStreamOptions['onEnd'];
   readonly #onClose: (reason: CloseReason) => void;
-  readonly #meters = new Map<number, TrackMeter>();
+  readonly #meters = new TrackMeters();
   readonly #outputs: StreamOutputs;
   #scheduled = false;
   #started = false;
@@ -116,12 +116,7 @@ export class InboundStream implements IngestStream {
   }
 
   figures(trackId: number): TrackMeter {
-    let meter = this.#meters.get(trackId);
-    if (meter === undefined) {
-      meter = new TrackMeter();
-      this.#meters.set(trackId, meter);
-    }
-    return meter;
+    return this.#meters.of(trackId);
   }
 
   setTracks(tracks: readonly SourceTrack[]): void {

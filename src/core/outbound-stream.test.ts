@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
-import { RecordingLogger } from '../../test/fakes/nil-logger.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { audioPackets, audioTrack, constantFrames, interleave, videoPackets, videoTrack } from '../../test/fakes/synthetic-media.ts';
 import type { Packet } from '../media/packet.ts';
 import type { Track } from '../media/track.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FakeTranscoder } from '../../test/fakes/fake-transcoder.ts';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
-import { RecordingLogger } from '../../test/fakes/nil-logger.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { audioPackets, audioTrack, constantFrames, interleave, videoPackets, videoTrack } from '../../test/fakes/synthetic-media.ts';
 import { readOutputProfile } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';

@@ -11,8 +11,9 @@ import { LlhlsPublisher } from '../../src/publishers/llhls/llhls-publisher.ts';
 import { ThumbnailPublisher } from '../../src/publishers/thumbnail/thumbnail-publisher.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import { FakeTranscoder } from '../fakes/fake-transcoder.ts';
-import { RecordingLogger } from '../fakes/nil-logger.ts';
-import { AVCC_640X360, accessUnit, audioPacket, audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
+import { RecordingLogger } from '../fakes/recording-logger.ts';
+import { accessUnit, audioPacket, audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
+import { AVCC } from '../fixtures/bitstreams.ts';
 import { MemoryStore } from './harness.ts';
 
 const LADDER = {
@@ -136,7 +137,7 @@ describe('an output profile with encodes', () => {
   test('follows a source that changes its picture size: the bypassed rendition goes on behind a discontinuity', async () => {
     const ingest = publish();
     await send(ingest, 0, 4);
-    ingest.setTracks([videoTrack({ config: AVCC_640X360 }), audioTrack()]);
+    ingest.setTracks([videoTrack({ config: AVCC.baseline360 }), audioTrack()]);
     for (let index = 120; index < 240; index += 1) {
       const dts = Math.round((index * 1000) / 30);
       ingest.push({ trackId: 0, pts: dts, dts, keyframe: index % 30 === 0, data: accessUnit(index % 30 === 0) });
