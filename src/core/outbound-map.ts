@@ -1,6 +1,7 @@
 import type { OutputProfileConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
 import type { Track, VideoTrack } from '../media/track.ts';
+import type { Logger } from '../util/logger.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import type { PlannedEncode, PlannedTrack } from './output-profile.ts';
 import { PacketHold } from './packet-hold.ts';
@@ -27,6 +28,7 @@ interface Slot {
 export class OutboundMap {
   readonly profile: OutputProfileConfig;
   readonly stream: OutboundStream;
+  readonly #logger: Logger;
   readonly #announce: (tracks: readonly Track[]) => void;
   readonly #hold = new PacketHold();
   #slots = new Map<string, Slot>();
@@ -36,10 +38,17 @@ export class OutboundMap {
   #releasing = false;
   #closed = false;
 
-  constructor(profile: OutputProfileConfig, stream: OutboundStream, announce: (tracks: readonly Track[]) => void) {
-    this.profile = profile;
-    this.stream = stream;
-    this.#announce = announce;
+  constructor(options: {
+    profile: OutputProfileConfig;
+    stream: OutboundStream;
+    logger: Logger;
+    /** Tells publishers the tracks of the outbound stream. */
+    announce: (tracks: readonly Track[]) => void;
+  }) {
+    this.profile = options.profile;
+    this.stream = options.stream;
+    this.#logger = options.logger;
+    this.#announce = options.announce;
   }
 
   /** The outbound stream has its tracks and takes packets. */
@@ -74,7 +83,8 @@ export class OutboundMap {
     const tracks = slots.flatMap((slot) => slot.track ?? []);
     if (this.#announced !== null && sameItems(this.#announced, tracks)) return;
     const begins = this.#announced === null;
-    if (!begins) this.#release(Number.POSITIVE_INFINITY);
+    if (begins) this.#logBeginning(slots);
+    else this.#release(Number.POSITIVE_INFINITY);
     this.#announced = tracks;
     this.#announce(tracks);
     if (!begins) return;
@@ -160,6 +170,19 @@ export class OutboundMap {
     // A track that is encoded from now on stays as it was until the transcoder tells its parameters.
     slot.planned = planned;
     return slot;
+  }
+
+  #logBeginning(slots: readonly Slot[]): void {
+    const names = (list: readonly Slot[]): string[] => list.map(({ planned }) => planned.variantName || 'data');
+    const tracks = names(slots.filter(({ track }) => track !== null));
+    const missing = names(slots.filter(({ track }) => track === null));
+    const fields = { output: this.stream.name, tracks, held: this.#hold.size };
+    if (missing.length === 0) {
+      this.#logger.info(fields, `output stream '${this.stream.name}' begins: ${tracks.join(', ')}`);
+    } else {
+      const lacking = missing.join(', ');
+      this.#logger.warn({ ...fields, missing }, `output stream '${this.stream.name}' begins without ${lacking}: the transcoder is late`);
+    }
   }
 
   #push(packet: Packet): void {

@@ -166,12 +166,13 @@ describe('StreamOutputs', () => {
   });
 
   it('begins without an encode that stays silent for five seconds of media, and takes it in when it comes', async () => {
-    const { outputs, viewer, push, transcoder } = setUp();
+    const { outputs, viewer, push, transcoder, logger } = setUp();
     transcoder.echo = false;
     outputs.setTracks([VIDEO, AUDIO], true);
     push(media(0, 6));
     while (viewer().of('source').length < 180) await turn();
     expect(names(viewer().announcements[0])).toEqual(['0 source', '2 aac']);
+    expect(logger.lines.filter(({ level }) => level === 'warn')).toMatchObject([{ fields: { missing: ['small', 'opus', 'picture'] } }]);
     const { session } = transcoder;
     session.announce(session.encode('opus').id);
     expect(names(viewer().announcements[1])).toEqual(['0 source', '2 aac', '3 opus']);

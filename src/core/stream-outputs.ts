@@ -112,7 +112,8 @@ export class StreamOutputs {
     const stream = createOutput(name, (trackId) => this.#requestKeyframe(profile, trackId));
     if (stream === null) return null;
     if (this.#startedAt !== null) stream.startedAt = this.#startedAt;
-    return new OutboundMap(profile, stream, (tracks) => stream.setTracks(tracks, playlists(stream, profile, tracks)));
+    const announce = (tracks: readonly Track[]): void => stream.setTracks(tracks, playlists(stream, profile, tracks));
+    return new OutboundMap({ profile, stream, logger: this.#options.logger, announce });
   }
 
   #requestKeyframe(profile: OutputProfileConfig, trackId: number): void {
