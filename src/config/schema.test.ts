@@ -350,6 +350,12 @@ describe('refusals', () => {
       () => application({ outputProfiles: { outputProfile: ['p', 'q'].map((name) => ({ name, outputStreamName: 'o' })) } }),
     ],
     ['outputProfile.outputStreamName must not be empty', () => profile({ outputStreamName: '' })],
+    ['outputProfile.outputStreamName must not contain / : ? # or blanks', () => profile({ outputStreamName: '${OriginStreamName}/hd' })],
+    [
+      'Unknown macro in outputProfile.outputStreamName: ${Name} (expected: ${OriginStreamName})',
+      () => profile({ outputStreamName: '${OriginStreamName}_${Name}' }),
+    ],
+    ['accepted', () => profile({ outputStreamName: 'x_${OriginStreamName}-${OriginStreamName}' })],
     ['Duplicate application name: a', () => virtualHost({ applications: [0, 1].map(() => ({ name: 'a', type: 'live' })) })],
     [
       'virtualHost.admissionWebhooks.timeout must be a whole number of at least 1, but got "12abc"',

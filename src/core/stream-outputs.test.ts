@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FakeTranscoder } from '../../test/fakes/fake-transcoder.ts';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
@@ -357,5 +358,75 @@ describe('StreamOutputs', () => {
     await turn();
     expect(viewer().packets.length).toBe(before);
     expect(viewer().announcements.length).toBe(1);
+  });
+
+  it('loses, repeats and disorders nothing, whatever comes in which order', async () => {
+    const event = fc.oneof(
+      { weight: 4, arbitrary: fc.record({ kind: fc.constant('media' as const), seconds: fc.constantFrom(0.2, 1, 3) }) },
+      fc.record({ kind: fc.constantFrom('announce' as const, 'fail' as const, 'emit' as const), encode: fc.integer({ min: 0, max: 3 }) }),
+      fc.record({ kind: fc.constantFrom('resize' as const, 'same' as const, 'turn' as const) }),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(event, { maxLength: 25 }), async (events) => {
+        const { outputs, viewer, push, transcoder } = setUp();
+        transcoder.echo = false;
+        let video = VIDEO;
+        let now = 0;
+        outputs.setTracks([video, AUDIO], true);
+        const { session } = transcoder;
+        const encodes = session.job.encodes.map(({ id }) => id);
+        const announced = new Set<number>();
+        const sent: Packet[] = [];
+        for (const one of events) {
+          if (one.kind === 'media') {
+            const packets = media(now, one.seconds, video);
+            now += one.seconds;
+            sent.push(...packets);
+            push(packets);
+          } else if (one.kind === 'announce') {
+            const id = encodes[one.encode];
+            if (id === undefined) continue;
+            announced.add(id);
+            session.announce(id);
+          } else if (one.kind === 'fail') {
+            announced.delete(encodes[one.encode] ?? -1);
+            session.fail(encodes[one.encode] ?? -1, 'made to fail');
+          } else if (one.kind === 'emit') {
+            const id = encodes[one.encode];
+            const last = sent.at(-1);
+            if (id !== undefined && last !== undefined && announced.has(id)) session.emit(id, last);
+          } else if (one.kind === 'turn') {
+            await turn();
+          } else {
+            if (one.kind === 'resize') video = { ...video, width: video.width + 16 };
+            outputs.setTracks([video, AUDIO], true);
+          }
+        }
+        outputs.close({ code: 'peer-left', detail: 'end' });
+        const { announcements } = viewer();
+        if (announcements.length === 0) {
+          expect(viewer().packets).toEqual([]);
+          return;
+        }
+        const ids = new Map<string, number>();
+        for (const { id, variantName } of announcements.flat()) {
+          expect(ids.get(variantName) ?? id).toBe(id);
+          ids.set(variantName, id);
+        }
+        for (const [variant, type] of [
+          ['source', 'video'],
+          ['aac', 'audio'],
+        ]) {
+          const expected = sent.filter(({ track }) => track.type === type).map(({ pts }) => pts);
+          expect(
+            viewer()
+              .of(variant ?? '')
+              .map(({ pts }) => pts),
+          ).toEqual(expected);
+        }
+        for (const { track } of viewer().packets) expect(ids.has(track.variantName)).toBe(true);
+      }),
+      { numRuns: 60 },
+    );
   });
 });
