@@ -301,6 +301,29 @@ describe('StreamOutputs', () => {
     expect(viewer('o').of('v').length).toBe(90);
   });
 
+  it('lets encodes at work go on when the source gets a further track', async () => {
+    const { outputs, viewer, push, transcoder } = setUp();
+    outputs.setTracks([VIDEO], true);
+    push(videoPackets(VIDEO, constantFrames({ rate: 30, gop: 30, seconds: 1 })));
+    await turn();
+    const [first] = transcoder.sessions;
+    expect(names(viewer().announcements.at(-1))).toEqual(['0 source', '1 small', '2 picture']);
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media(1, 1));
+    await turn();
+    expect(transcoder.sessions.length).toBe(2);
+    expect(first?.closed).toBe(false);
+    expect(transcoder.session.job.encodes.map(({ encode }) => encode.name)).toEqual(['opus']);
+    expect(names(viewer().announcements.at(-1))).toEqual(['0 source', '1 small', '3 aac', '4 opus', '2 picture']);
+    expect(viewer().of('small').length).toBe(60);
+    expect(viewer().of('opus').length).toBeGreaterThan(40);
+    outputs.setTracks([AUDIO], true);
+    expect(first?.closed).toBe(true);
+    expect(transcoder.session.closed).toBe(false);
+    outputs.close({ code: 'peer-left', detail: 'bye' });
+    expect(transcoder.sessions.every(({ closed }) => closed)).toBe(true);
+  });
+
   it('waits for tracks of the source whose parameters come in-band', () => {
     const { outputs, viewers, viewer, push, transcoder } = setUp();
     outputs.setTracks([AUDIO], false);

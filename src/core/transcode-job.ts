@@ -39,102 +39,105 @@ interface JobOptions {
   readonly onOutput: () => void;
 }
 
+/** A session of the transcoder and the encodes it makes, by what is encoded how. */
+interface Run {
+  readonly encodes: ReadonlyMap<string, Encode>;
+  readonly sources: ReadonlySet<number>;
+  /** Null while it opens, and when it could not be opened. */
+  session: TranscodeSession | null;
+}
+
 /** The encodes that all output profiles together want of one inbound stream; equal ones are made once. */
 export class TranscodeJob {
   readonly #options: JobOptions;
-  /** By what is encoded how. */
-  #encodes = new Map<string, Encode>();
-  #sources: ReadonlySet<number> = new Set();
-  #session: TranscodeSession | null = null;
+  readonly #runs = new Set<Run>();
   #nextId = 0;
 
   constructor(options: JobOptions) {
     this.#options = options;
   }
 
-  /** Follows the plans of `maps`. Encodes go on as they are when the same ones are wanted as before; else all begin anew. */
+  /**
+   * Follows the plans of `maps`. All encodes wanted at first share one session. Later ones get a session of
+   * their own, so that those at work go on; a session with an encode that is no longer wanted begins anew without it.
+   */
   follow(maps: readonly OutboundMap[], tracks: readonly Track[]): void {
-    const wanted = new Map<string, { planned: PlannedEncode; targets: Target[] }>();
-    for (const map of maps) {
-      for (const planned of map.encodes) {
-        const fingerprint = fingerprintOf(planned);
-        const known = wanted.get(fingerprint);
-        const target = { map, key: planned.key };
-        if (known === undefined) wanted.set(fingerprint, { planned, targets: [target] });
-        else known.targets.push(target);
+    const wanted = wantedBy(maps);
+    const ids = new Map<string, number>();
+    for (const run of this.#runs) {
+      const lasting = [...run.encodes.keys()].every((fingerprint) => wanted.has(fingerprint));
+      for (const [fingerprint, encode] of run.encodes) {
+        if (!lasting) ids.set(fingerprint, encode.request.id);
+        else {
+          encode.targets = wanted.get(fingerprint)?.targets ?? NONE;
+          wanted.delete(fingerprint);
+        }
       }
+      if (!lasting) this.#end(run);
     }
-    const same = this.#encodes.size === wanted.size && [...wanted.keys()].every((fingerprint) => this.#encodes.has(fingerprint));
-    if (same) {
-      for (const [fingerprint, encode] of this.#encodes) encode.targets = wanted.get(fingerprint)?.targets ?? [];
-    } else {
+    if (wanted.size > 0) {
       const encodes = new Map<string, Encode>();
       for (const [fingerprint, { planned, targets }] of wanted) {
-        encodes.set(fingerprint, {
-          request: requestOf(planned, this.#idOf(fingerprint)),
-          targets,
-          keyframeAskedAt: Number.NEGATIVE_INFINITY,
-        });
+        const request = requestOf(planned, ids.get(fingerprint) ?? this.#newId());
+        encodes.set(fingerprint, { request, targets, keyframeAskedAt: Number.NEGATIVE_INFINITY });
       }
-      this.#reopen(encodes);
+      this.#open(encodes);
     }
-    this.#session?.setTracks(tracks);
+    for (const { session } of this.#runs) session?.setTracks(tracks);
   }
 
   push(packet: Packet): void {
-    if (this.#sources.has(packet.track.id)) this.#session?.push(packet);
+    for (const { session, sources } of this.#runs) if (sources.has(packet.track.id)) session?.push(packet);
   }
 
   /** Asks for a keyframe of the track that `map` carries under `key`. */
   requestKeyframe(map: OutboundMap, key: string): void {
-    for (const encode of this.#encodes.values()) {
-      if (!encode.targets.some((target) => target.map === map && target.key === key)) continue;
-      const now = this.#options.clock.monotonic();
-      if (now - encode.keyframeAskedAt < KEYFRAME_REQUEST_INTERVAL_MS) return;
-      encode.keyframeAskedAt = now;
-      this.#session?.requestKeyframe(encode.request.id);
+    for (const { session, encodes } of this.#runs) {
+      for (const encode of encodes.values()) {
+        if (!encode.targets.some((target) => target.map === map && target.key === key)) continue;
+        const now = this.#options.clock.monotonic();
+        if (now - encode.keyframeAskedAt < KEYFRAME_REQUEST_INTERVAL_MS) return;
+        encode.keyframeAskedAt = now;
+        session?.requestKeyframe(encode.request.id);
+      }
     }
   }
 
   /** Idempotent. */
   close(): void {
-    const session = this.#session;
-    this.#session = null;
-    this.#encodes = new Map();
-    this.#sources = new Set();
-    session?.close();
+    for (const run of [...this.#runs]) this.#end(run);
   }
 
-  /** An encode keeps its number when the job begins anew. */
-  #idOf(fingerprint: string): number {
-    const known = this.#encodes.get(fingerprint);
-    if (known !== undefined) return known.request.id;
+  #newId(): number {
     this.#nextId += 1;
     return this.#nextId - 1;
   }
 
-  #reopen(encodes: Map<string, Encode>): void {
-    this.close();
-    this.#encodes = encodes;
-    if (encodes.size === 0) return;
+  #end(run: Run): void {
+    this.#runs.delete(run);
+    run.session?.close();
+  }
+
+  #open(encodes: ReadonlyMap<string, Encode>): void {
     const requests = Array.from(encodes.values(), ({ request }) => request);
-    this.#sources = new Set(requests.map(({ sourceId }) => sourceId));
+    const run: Run = { encodes, sources: new Set(requests.map(({ sourceId }) => sourceId)), session: null };
+    this.#runs.add(run);
     const { vhost, app, stream, decodes, transcoder } = this.#options;
     // Keyframes are enough only when nothing but still pictures is made of the video.
     const onlyKeyframes = decodes.onlyKeyframes && !requests.some(({ type }) => type === 'video');
     const job = { vhost, app, stream, encodes: requests, decoderThreads: decodes.threadCount, onlyKeyframes };
     try {
-      this.#session = transcoder.open(job, this.#listenFor(encodes));
+      run.session = transcoder.open(job, this.#listenFor(run));
     } catch (error) {
       this.#options.logger.error({ err: error }, 'transcoder could not be started: the stream goes on with its bypassed tracks');
       for (const { targets } of encodes.values()) for (const { map, key } of targets) map.fail(key);
     }
   }
 
-  #listenFor(encodes: Map<string, Encode>): TranscodeListener {
-    const byId = new Map(Array.from(encodes.values(), (encode) => [encode.request.id, encode]));
+  #listenFor(run: Run): TranscodeListener {
+    const byId = new Map(Array.from(run.encodes.values(), (encode) => [encode.request.id, encode]));
     /** What a closed session still says does not count. */
-    const targetsOf = (encodeId: number): readonly Target[] => (this.#encodes === encodes ? (byId.get(encodeId)?.targets ?? NONE) : NONE);
+    const targetsOf = (encodeId: number): readonly Target[] => (this.#runs.has(run) ? (byId.get(encodeId)?.targets ?? NONE) : NONE);
     return {
       onTrack: (encodeId, track) => {
         for (const { map, key } of targetsOf(encodeId)) map.setEncoded(key, track);
@@ -152,6 +155,20 @@ export class TranscodeJob {
       },
     };
   }
+}
+
+function wantedBy(maps: readonly OutboundMap[]): Map<string, { readonly planned: PlannedEncode; readonly targets: Target[] }> {
+  const wanted = new Map<string, { readonly planned: PlannedEncode; readonly targets: Target[] }>();
+  for (const map of maps) {
+    for (const planned of map.encodes) {
+      const fingerprint = fingerprintOf(planned);
+      const known = wanted.get(fingerprint);
+      const target = { map, key: planned.key };
+      if (known === undefined) wanted.set(fingerprint, { planned, targets: [target] });
+      else known.targets.push(target);
+    }
+  }
+  return wanted;
 }
 
 const NONE: readonly Target[] = [];
