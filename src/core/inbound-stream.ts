@@ -1,5 +1,4 @@
 import type { Packet } from '../media/packet.ts';
-import { toMilliseconds } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
 import type { BoundedQueue } from '../util/bounded-queue.ts';
 import type { Clock } from '../util/clock.ts';
@@ -8,8 +7,8 @@ import type { CloseReason, IngestRequest, IngestStream, SourcePacket, SourceTrac
 import type { ProviderKind, SourceType } from './kinds.ts';
 import { MediaRouter } from './media-router.ts';
 import type { OutboundStream } from './outbound-stream.ts';
-import type { OutboundMap } from './output-profile.ts';
 import type { QueueRegistry } from './queue-registry.ts';
+import type { StreamOutputs } from './stream-outputs.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
 
@@ -35,8 +34,8 @@ export interface InboundStreamOptions {
   readonly silenceTimeoutMs: number;
   /** Timestamps stay those of the source instead of starting at 0. */
   readonly keepSourceTime: boolean;
-  /** Makes the outbound streams for `tracks`, or brings the existing ones up to date. */
-  readonly mapOutputs: (stream: InboundStream, tracks: readonly Track[]) => readonly OutboundMap[];
+  /** What becomes of the stream; made anew for each stream and closed by it. */
+  readonly createOutputs: (stream: InboundStream) => StreamOutputs;
   /** The stream has ended; the owner forgets it. */
   readonly onEnd: (stream: InboundStream, reason: CloseReason) => void;
 }
@@ -58,18 +57,13 @@ export class InboundStream implements IngestStream {
   readonly #queues: QueueRegistry;
   readonly #queue: BoundedQueue<SourcePacket>;
   readonly #router: MediaRouter;
-  readonly #mapOutputs: InboundStreamOptions['mapOutputs'];
   readonly #onEnd: InboundStreamOptions['onEnd'];
   readonly #request: IngestRequest;
   readonly #meters = new TrackMeters();
-  #outputs: readonly OutboundMap[] = [];
+  readonly #outputs: StreamOutputs;
   #scheduled = false;
   #congested = false;
   #started = false;
-  /** Wall clock of media time 0, ms; infinite before the first packet. */
-  #startedAt = Number.POSITIVE_INFINITY;
-  /** Publishers have seen packets: `#startedAt` stays. */
-  #playing = false;
   #closed = false;
   #lastPacketAt: number;
   #silenceTimer: NodeJS.Timeout | undefined;
@@ -88,7 +82,6 @@ export class InboundStream implements IngestStream {
     this.#clock = options.clock;
     this.#logger = options.logger;
     this.#queues = options.queues;
-    this.#mapOutputs = options.mapOutputs;
     this.#onEnd = options.onEnd;
     this.#request = request;
     this.#queue = options.queues.create<SourcePacket>({
@@ -103,6 +96,7 @@ export class InboundStream implements IngestStream {
       },
       { keepSourceTime: options.keepSourceTime },
     );
+    this.#outputs = options.createOutputs(this);
     this.#lastPacketAt = options.clock.monotonic();
     if (options.silenceTimeoutMs > 0) this.#watchSilence(options.silenceTimeoutMs);
     this.meter.ingestOpened(this.provider);
@@ -122,7 +116,7 @@ export class InboundStream implements IngestStream {
   }
 
   get outputs(): readonly OutboundStream[] {
-    return this.#outputs.map((output) => output.stream);
+    return this.#outputs.streams;
   }
 
   figures(trackId: number): TrackMeter {
@@ -163,7 +157,7 @@ export class InboundStream implements IngestStream {
     this.#closed = true;
     clearInterval(this.#silenceTimer);
     this.#queues.remove(this.#queue);
-    for (const output of this.#outputs) output.stream.close(reason);
+    this.#outputs.close(reason);
     this.meter.ingestClosed(this.provider);
     this.meter.retire();
     const { discarded, malformed } = this.#router.counters;
@@ -211,27 +205,18 @@ export class InboundStream implements IngestStream {
       const packet = this.#queue.shift();
       if (packet === undefined) break;
       this.#router.push(packet);
-      if (count % PACKETS_PER_TURN === 0) this.#drainOutputs();
+      // Before the queues of the publishers overflow.
+      if (count % PACKETS_PER_TURN === 0) this.#outputs.drain();
     }
-    this.#drainOutputs();
+    this.#outputs.drain();
     if (this.#congested && this.#queue.size <= RELIEVED_AT) {
       this.#congested = false;
       this.#request.onRelieved?.();
     }
   }
 
-  /** Hands routed packets on before the queues of the publishers overflow. */
-  #drainOutputs(): void {
-    if (!this.#playing && Number.isFinite(this.#startedAt)) {
-      this.#playing = true;
-      this.#announceStart();
-    }
-    for (const output of this.#outputs) output.stream.drain();
-  }
-
   #onTracks(tracks: readonly Track[]): void {
-    this.#outputs = this.#mapOutputs(this, tracks);
-    if (this.#playing) this.#announceStart();
+    this.#outputs.setTracks(tracks, this.#router.complete);
     const words = tracks.map((track) =>
       track.type === 'data' ? 'data' : `${track.codec}${track.type === 'video' ? ` ${track.width}x${track.height}` : ''}`,
     );
@@ -240,14 +225,6 @@ export class InboundStream implements IngestStream {
 
   #onPacket(packet: Packet): void {
     this.figures(packet.track.id).count(packet);
-    if (!this.#playing) {
-      // Providers hold packets back until all tracks are known: the one that waited least tells the time best.
-      this.#startedAt = Math.min(this.#startedAt, this.#clock.now() - toMilliseconds(packet.dts, packet.track.timebase));
-    }
-    for (const output of this.#outputs) output.route(packet);
-  }
-
-  #announceStart(): void {
-    for (const output of this.#outputs) output.stream.startedAt = this.#startedAt;
+    this.#outputs.push(packet);
   }
 }

@@ -1,5 +1,6 @@
 /** Answers the requests for one LL-HLS stream inside an egress thread. */
 import type { DeliveryExchange, OutletView, ViewContext } from '../outlet/view.ts';
+import { WaitingRoom } from '../outlet/waiting-room.ts';
 import { type Directives, isAvailable, parseDirectives, tooFar } from './delivery-directives.ts';
 import { PlaylistCache } from './playlist-cache.ts';
 import { clientOptions, mediaTail, playlistTail } from './query-tail.ts';
@@ -8,7 +9,6 @@ import { type ResponseHeaders, responseHeaders } from './response-headers.ts';
 import type { LlhlsViewSettings } from './settings.ts';
 import { type PartModel, StreamModel, type TrackModel } from './stream-model.ts';
 import type { LlhlsUpdate } from './update.ts';
-import { WaitingRoom } from './waiting-room.ts';
 
 /** How long the first playlists of a stream are waited for, ms. */
 const START_WAIT = 10_000;

@@ -261,6 +261,66 @@ describe('an LL-HLS stream over time', () => {
     }
   });
 
+  describe('with an encoded rendition that comes after the bypassed one', () => {
+    const high = videoTrack({ id: 0, variantName: 'high' });
+    const low = videoTrack({ id: 1, variantName: 'low', width: 640, height: 360, bypass: false });
+    const audio = audioTrack({ id: 2 });
+    const rendition = (videoVariantName: string) => ({
+      name: videoVariantName,
+      videoVariantName,
+      audioVariantName: 'audio',
+      videoIndexHint: -1,
+      audioIndexHint: -1,
+    });
+    const options = { webrtcAutoAbr: true, hlsChunklistPathDepth: 0, enableTsPackaging: false, enableSubtitles: true };
+    const ladder = { name: 'ladder', fileName: 'abr', options, renditions: [rendition('low'), rendition('high')] };
+    /** Encoding takes 0.4 s. */
+    const arriving = (lowPackets: ReturnType<typeof videoPackets>) => {
+      const order = [
+        ...videoPackets(high, constantFrames({ rate: 30, gop: 60, seconds: 60 })).map((packet) => ({ packet, at: packet.dts / 90_000 })),
+        ...lowPackets.map((packet) => ({ packet, at: packet.dts / 90_000 + 0.4 })),
+        ...audioPackets(audio, 60).map((packet) => ({ packet, at: packet.dts / 48_000 })),
+      ].sort((a, b) => a.at - b.at);
+      return order.map(({ packet }) => packet);
+    };
+
+    it('cuts both alike and lists them in the order of the profile', () => {
+      const simulation = new LlhlsSimulation([high, low, audio], {}, ladder);
+      simulation.run(arriving(videoPackets(low, constantFrames({ rate: 30, gop: 60, seconds: 60 }))));
+      expect(simulation.problems).toEqual([]);
+      const resolutions = simulation.egress.get('abr.m3u8').text.match(/RESOLUTION=\S+?,/g);
+      expect(resolutions).toEqual(['RESOLUTION=640x360,', 'RESOLUTION=1280x720,']);
+      const starts = (id: number) => watched(simulation, id).playlist?.segments.map(({ msn, programDateTime }) => [msn, programDateTime]);
+      expect(starts(1)?.slice(0, 8)).toEqual(starts(0)?.slice(0, 8));
+    });
+
+    it('goes on behind a discontinuity when the encoder begins anew with another configuration', () => {
+      const anew = { ...low, width: 480, height: 270, codecString: 'avc1.64001e' };
+      const simulation = new LlhlsSimulation([high, low, audio], {}, ladder);
+      // A crash at 20 s: the encoder is back after 1.5 s, with its own keyframes.
+      const packets = arriving([
+        ...videoPackets(low, constantFrames({ rate: 30, gop: 60, seconds: 20 })),
+        ...videoPackets(anew, constantFrames({ rate: 30, gop: 60, seconds: 38.5, from: 21.5 })),
+      ]);
+      const at = packets.findIndex(({ track }) => track === anew);
+      simulation.run(packets.slice(0, at));
+      simulation.source.tracks = [high, anew, audio];
+      simulation.stream.onTracks(simulation.source.tracks);
+      simulation.run(packets.slice(at));
+      expect(simulation.problems).toEqual([]);
+      const segments = watched(simulation, 1).playlist?.segments ?? [];
+      expect(segments.filter(({ discontinuity }) => discontinuity)).toHaveLength(1);
+      expect(new Set(segments.map(({ map }) => map)).size).toBe(2);
+      expect(watched(simulation, 1).end).toBeGreaterThan(59);
+      // The master names the new size; media sequence numbers still mean the same time in every rendition.
+      expect(simulation.egress.get('abr.m3u8').text).toContain('RESOLUTION=480x270');
+      const start = (id: number, msn: number): number =>
+        watched(simulation, id).playlist?.segments.find((segment) => segment.msn === msn)?.programDateTime ?? 0;
+      const last = segments.at(-2)?.msn ?? 0;
+      expect(Math.abs(start(1, last) - start(0, last))).toBeLessThanOrEqual(2000);
+    });
+  });
+
   it('serves audio alone', () => {
     const audio = audioTrack();
     const simulation = new LlhlsSimulation([audio]);
