@@ -15,16 +15,18 @@ const MAX_SAR_TERM = 255;
 
 /**
  * The size for an encode of `width`×`height` (0: follows the source or the other one) of a source whose pixels may not be square.
- * A derived side keeps the shape of the picture as it is meant to be seen, on a multiple of 4; when both are given and the
- * shape is another one, the pixels are stretched so that nobody looks fat.
+ * When one side is given the other keeps the shape of the picture as it is meant to be seen, with square pixels, and both
+ * sides are moved up to a multiple of 4. When both are given and the shape is another one, the pixels are stretched so that nobody looks fat.
  */
 export function pictureSize(source: PictureSize, encode: { readonly width: number; readonly height: number }): PictureSize {
   if (encode.width <= 0 && encode.height <= 0) {
     return { width: even(source.width), height: even(source.height), sarNum: source.sarNum, sarDen: source.sarDen };
   }
   const display = (source.width * source.sarNum) / (source.height * source.sarDen);
-  const width = encode.width > 0 ? even(encode.width) : multiple(encode.height * display);
-  const height = encode.height > 0 ? even(encode.height) : multiple(encode.width / display);
+  if (encode.width <= 0) return { width: multiple(encode.height * display), height: multiple(encode.height), sarNum: 1, sarDen: 1 };
+  if (encode.height <= 0) return { width: multiple(encode.width), height: multiple(encode.width / display), sarNum: 1, sarDen: 1 };
+  const width = even(encode.width);
+  const height = even(encode.height);
   const sar = (display * height) / width;
   if (Math.abs(sar - 1) <= ASPECT_TOLERANCE) return { width, height, sarNum: 1, sarDen: 1 };
   return { width, height, ...fraction(sar) };
