@@ -31,6 +31,7 @@ import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
 import { StateStore } from './state/state-store.ts';
+import { TranscoderSupervisor } from './transcoder/supervisor.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
 
@@ -122,10 +123,12 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
   const llhls = new LlhlsPublisher(pool);
   const hls = new HlsPublisher(pool);
+  const queues = new QueueRegistry(systemClock);
+  const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues });
   const orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
-    queues: new QueueRegistry(systemClock),
+    queues,
     store,
     publishers: new Map<PublisherKind, Publisher>([
       [llhls.kind, llhls],
@@ -136,7 +139,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       certificates.follow(virtualHosts);
     },
   });
-  running.push({ stop: () => store.settle() }, pool);
+  running.push({ stop: () => store.settle() }, pool, { stop: () => transcoder.close() });
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
@@ -145,7 +148,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     orchestrator.restore({ name: typed.name, config: typed, echo }, applications.map(definitionOf), { readOnly: true });
   }
   await restoreState(store, orchestrator, logger);
-  await startApi(config, { logger, orchestrator, certificates, accessToken: access.token }, running);
+  await startApi(config, { logger, orchestrator, certificates, transcoder, accessToken: access.token }, running);
   await certificates.settled();
   await poolStarted;
   await startListeners(config, { logger, orchestrator, pool, certificates }, running);
@@ -213,7 +216,11 @@ async function named<T>(what: string, start: Promise<T>): Promise<T> {
   }
 }
 
-async function startApi(config: ServerConfig, parts: Parts & { readonly accessToken: string }, running: Running[]): Promise<void> {
+async function startApi(
+  config: ServerConfig,
+  parts: Parts & { readonly accessToken: string; readonly transcoder: TranscoderSupervisor },
+  running: Running[],
+): Promise<void> {
   const { api } = config.bind.managers;
   if (api === undefined || (api.port === undefined && api.tlsPort === undefined)) {
     parts.logger.warn({}, 'the API is off: Bind/Managers/API names no Port');
@@ -226,6 +233,7 @@ async function startApi(config: ServerConfig, parts: Parts & { readonly accessTo
   const control = new ControlPlane({
     orchestrator: parts.orchestrator,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
+    codecModules: () => parts.transcoder.codecModules(),
   });
   const server = new ApiServer({
     control,
