@@ -424,6 +424,25 @@ test('queues are told under both paths', async () => {
   expect(await call('GET', '/v1/stats/current/internals')).toEqual(found(['/v1/stats/current/internals/queues']));
 });
 
+test('codec modules are told as the contract has them', async () => {
+  const { status, json } = await call('GET', '/v2/internals/codecs');
+  expect(status).toBe(200);
+  expect(json.response.find(({ module }: Answer) => module === 'x264')).toEqual({
+    busId: '-',
+    displayName: 'x264 video',
+    id: 1,
+    isDecoder: false,
+    isDefault: true,
+    isEncoder: true,
+    isHwAccel: false,
+    mediaType: 'Video',
+    metrics: { active: { decoder: 0, encoder: 0 } },
+    module: 'x264',
+    name: 'x264:0',
+    supportedCodecs: ['H264'],
+  });
+});
+
 describe('certificates', () => {
   test('are loaded again, whatever the body', async () => {
     expect(await call('POST', '/v1/vhosts:reloadAllCertificates')).toEqual(done);
