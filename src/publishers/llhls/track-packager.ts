@@ -200,7 +200,7 @@ export class TrackPackager implements SegmentSink {
       this.#context.metadata.write(writer, { start: first.time, end, offset: this.#context.offset, timescale });
     }
     const video = this.#track.type === 'video';
-    const baseDecodeTime = video ? (this.#writtenEnd ?? first.dts) : first.dts;
+    const baseDecodeTime = video ? Math.min(this.#writtenEnd ?? first.dts, first.dts) : first.dts;
     const samples = fragmentSamples(part, baseDecodeTime);
     this.#writtenEnd = samples.reduce((end, sample) => end + sample.duration, baseDecodeTime);
     writeFragmentHeader(writer, { trackId: FILE_TRACK_ID, sequence: this.#sequence, baseDecodeTime, video, samples });
@@ -227,10 +227,10 @@ export class TrackPackager implements SegmentSink {
 
 /**
  * The samples of `part`, decoded one behind the other from `start` (ticks) on. A sample lasts until the next one begins,
- * but how long the last sample of a part lasts is only a guess when the part closes. Where the next frame comes earlier
- * or later, its decoding time stays at that guess and its composition offset makes up for it: browsers take a hole of two
+ * but how long the last sample of a part lasts is only a guess when the part closes. Where the next frame comes later than
+ * guessed its decoding time stays at the guess and its composition offset makes up for it: browsers take a hole of two
  * frames between decoding times for a discontinuity and drop everything up to the next keyframe (Media Source
- * Extensions, coded frame processing, step 1.6).
+ * Extensions, coded frame processing, step 1.6). A frame that comes earlier overlaps, which they do not mind.
  */
 function fragmentSamples(part: CutPart, start: number): FragmentSample[] {
   let at = start;
