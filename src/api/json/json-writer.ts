@@ -6,8 +6,10 @@ const NON_ASCII = /[^\u0000-\u007f]/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII is meant
 const NON_ASCII_ALL = /[^\u0000-\u007f]/g;
 
-/** Printable ASCII without quotes and backslashes: nothing to escape. */
-const PLAIN = /^[ !#-[\]-~]*$/;
+const FIRST_PRINTABLE = 0x20;
+const LAST_PRINTABLE = 0x7e;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
 
 /** Serialises `value`; members that are undefined are left out, reals keep their `.0`. */
 export function writeJson(value: unknown): string {
@@ -29,9 +31,18 @@ export function writeJson(value: unknown): string {
 }
 
 function writeString(text: string): string {
-  if (PLAIN.test(text)) return `"${text}"`;
+  if (isPlain(text)) return `"${text}"`;
   const quoted = JSON.stringify(text);
   return NON_ASCII.test(quoted) ? quoted.replace(NON_ASCII_ALL, escapeUnit) : quoted;
+}
+
+/** Printable ASCII without quotes and backslashes: nothing to escape. On short texts a loop beats a pattern. */
+function isPlain(text: string): boolean {
+  for (let index = 0; index < text.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    if (unit < FIRST_PRINTABLE || unit > LAST_PRINTABLE || unit === QUOTE || unit === BACKSLASH) return false;
+  }
+  return true;
 }
 
 /** Works on UTF-16 units, so that a character beyond the BMP becomes its surrogate pair. */
