@@ -28,8 +28,8 @@ const SLICE_SECONDS = 1;
 /** The compiler of the JavaScript engine does its work in this time. */
 const WARM_UP_SECONDS = 1;
 
-/** URLs of the newest complete segment, its neighbour part and the playlist; their bytes are put into `root`. */
-async function discover(server: TestServer, root: string): Promise<Record<Resource, string>> {
+/** URLs of the newest complete segment, its neighbour part and the playlist; their bytes are put into `folder`. */
+async function discover(server: TestServer, folder: string): Promise<Record<Resource, string>> {
   const { video, parts, segments } = await until(
     'a playlist with segments and parts',
     async () => {
@@ -46,9 +46,15 @@ async function discover(server: TestServer, root: string): Promise<Record<Resour
     if (status !== 200 || (headers['content-encoding'] === 'gzip') !== (encoding === 'gzip')) {
       throw new Error(`${urls[resource]} answered ${status}, encoding ${headers['content-encoding']}`);
     }
-    writeFileSync(path.join(root, encoding === 'gzip' ? `${file}.gz` : file), body);
+    writeFileSync(path.join(folder, encoding === 'gzip' ? `${file}.gz` : file), body);
   }
   return urls;
+}
+
+function newFolder(root: string, name: string): string {
+  const folder = path.join(root, name);
+  mkdirSync(folder);
+  return folder;
 }
 
 /** GETs a URL and leaves the body as it was sent. */
@@ -82,19 +88,25 @@ async function measure(options: BenchOptions, server: TestServer, root: string, 
   const samples = Object.fromEntries(
     NAMES.map((resource) => [resource, { millrace: [], sendfileOn: [], sendfileOff: [], perSecond: [] }]),
   ) as unknown as Record<Resource, Samples>;
-  const warmUp = await discover(server, root);
+  const warmUp = await discover(server, newFolder(root, 'warm-up'));
   for (const resource of NAMES) await cost(server.pid, 0, { url: warmUp[resource], ...RESOURCES[resource] }, WARM_UP_SECONDS);
   const idleRate = await cpuRate(server.pid, IDLE_SECONDS);
   for (let round = 0; round < options.rounds; round += 1) {
     for (const resource of NAMES) {
-      const urls = await discover(server, root);
       const { file, encoding } = RESOURCES[resource];
+      // nginx keeps open files and their sizes: a file is never written twice.
+      const name = `${round}-${NAMES.indexOf(resource)}`;
+      const urls = await discover(server, newFolder(root, name));
       for (let slice = 0; slice < options.seconds; slice += 1) {
         const ours = await cost(server.pid, idleRate, { url: urls[resource], encoding }, SLICE_SECONDS);
         samples[resource].millrace.push(ours.micros);
         samples[resource].perSecond.push(ours.perSecond);
-        samples[resource].sendfileOn.push((await cost(on.child.pid, 0, { url: `${on.base}/${file}`, encoding }, SLICE_SECONDS)).micros);
-        samples[resource].sendfileOff.push((await cost(off.child.pid, 0, { url: `${off.base}/${file}`, encoding }, SLICE_SECONDS)).micros);
+        samples[resource].sendfileOn.push(
+          (await cost(on.child.pid, 0, { url: `${on.base}/${name}/${file}`, encoding }, SLICE_SECONDS)).micros,
+        );
+        samples[resource].sendfileOff.push(
+          (await cost(off.child.pid, 0, { url: `${off.base}/${name}/${file}`, encoding }, SLICE_SECONDS)).micros,
+        );
       }
     }
   }
