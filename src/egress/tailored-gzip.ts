@@ -6,6 +6,7 @@
  *     gzip header | deflated text before the tail | stored block: tail | deflated rest | CRC-32 | length
  */
 import { constants, crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
+import { shiftSum, timesModulo } from './crc-patch.ts';
 
 /** Longer tails would need a byte twice in the placeholder. */
 const LONGEST_TAIL = 128;
@@ -16,16 +17,20 @@ const TRAILER = 8;
 const PLACEHOLDER_FIRST = 0x80;
 
 export class TailoredGzip {
-  readonly #pieces: readonly string[];
   readonly #template: Buffer;
   readonly #tailStart: number;
-  readonly #textLength: number;
+  /** Checksum of the text with tails of zeros, of such a tail, and what a tail's own checksum is multiplied with. */
+  readonly #zeroSum: number;
+  readonly #zeroTailSum: number;
+  readonly #shifts: number;
 
   private constructor(pieces: readonly string[], tailLength: number, template: Buffer, tailStart: number) {
-    this.#pieces = pieces;
+    const zeros = '\0'.repeat(tailLength);
     this.#template = template;
     this.#tailStart = tailStart;
-    this.#textLength = pieces.reduce((length, piece) => length + piece.length, (pieces.length - 1) * tailLength);
+    this.#zeroSum = crc32(pieces.join(zeros));
+    this.#zeroTailSum = crc32(zeros);
+    this.#shifts = shiftSum(pieces, tailLength);
   }
 
   /** For `pieces` with tails of `tailLength` bytes between them; null when these cannot be compressed this way. */
@@ -40,8 +45,9 @@ export class TailoredGzip {
     stored.writeUInt16LE(tailLength, 1);
     stored.writeUInt16LE(~tailLength & 0xffff, 3);
     const template = Buffer.concat([GZIP_HEADER, first, stored, last, Buffer.alloc(TRAILER)]);
+    template.writeUInt32LE(before.length + tailLength + rest.join(placeholder).length, template.length - TRAILER + 4);
     const made = new TailoredGzip(pieces, tailLength, template, GZIP_HEADER.length + first.length + STORED_HEADER);
-    return made.#isPatchable(tailLength) ? made : null;
+    return made.#isPatchable(pieces, tailLength) ? made : null;
   }
 
   /** The body for one viewer; `tail` is ASCII and as long as was said. */
@@ -49,8 +55,8 @@ export class TailoredGzip {
     const body = Buffer.allocUnsafe(this.#template.length);
     this.#template.copy(body);
     body.write(tail, this.#tailStart, 'latin1');
-    body.writeUInt32LE(crc32(this.#pieces.join(tail)), body.length - TRAILER);
-    body.writeUInt32LE(this.#textLength, body.length - TRAILER + 4);
+    const sum = this.#zeroSum ^ timesModulo(this.#shifts, crc32(tail) ^ this.#zeroTailSum);
+    body.writeUInt32LE(sum >>> 0, body.length - TRAILER);
     return body;
   }
 
@@ -58,11 +64,11 @@ export class TailoredGzip {
    * Whether every byte of every tail is a reference: the compressor is free to write one out. A probe that differs
    * from the placeholder in each byte, and whose bytes are all different, shows it.
    */
-  #isPatchable(tailLength: number): boolean {
+  #isPatchable(pieces: readonly string[], tailLength: number): boolean {
     const probe = placeholderOf(tailLength, 1);
     const patched = Buffer.from(this.#template);
     patched.write(probe, this.#tailStart, 'latin1');
-    return inflateRawSync(patched.subarray(GZIP_HEADER.length, -TRAILER)).toString('latin1') === this.#pieces.join(probe);
+    return inflateRawSync(patched.subarray(GZIP_HEADER.length, -TRAILER)).toString('latin1') === pieces.join(probe);
   }
 }
 
