@@ -4,17 +4,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Sample, samplePackets } from '../../../test/sample-packets.ts';
+import { type EncodedMedia, encodeMedia } from '../../../test/support/encoded-media.ts';
 import { readBoxes } from '../../containers/isobmff/box-reader.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { Mp4Container } from './mp4-container.ts';
 import { finaliseMp4 } from './mp4-finaliser.ts';
 
 let folder: string;
-let sample: Sample;
+let sample: EncodedMedia;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'millrace-record-'));
-  sample = samplePackets({
+  sample = encodeMedia({
     seconds: 4,
     video: { codec: 'H264', size: '320x180', rate: 25, gop: 25, bframes: 2 },
     audio: { channels: 2 },
