@@ -16,8 +16,11 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'millrace-record-'));
   sample = encodeMedia({
     seconds: 4,
-    video: { codec: 'H264', size: '320x180', rate: 25, gop: 25, bframes: 2 },
-    audio: { channels: 2 },
+    video: 'libx264',
+    audio: 'aac',
+    rate: 25,
+    gop: 25,
+    extra: ['-x264-params', 'scenecut=0:bframes=2:b-adapt=0'],
   });
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
