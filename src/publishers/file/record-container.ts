@@ -4,7 +4,7 @@ import type { Packet } from '../../media/packet.ts';
 /** Containers by the extension of the path. */
 export type RecordContainerName = 'mp4' | 'ts';
 
-/** One file. Bytes come out through `write` of the options it was made with; they may be reused after that call. */
+/** One file. Bytes come out through `write` of the options it was made with; the first chunk of a call is written again later, the others are payloads. */
 export interface RecordContainer {
   /** Takes a packet of one of its tracks whose dts is not before the start of the file. */
   push(packet: Packet): void;
