@@ -27,11 +27,13 @@ import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
 import { packageVersion } from './package-version.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
+import { FilePublisher } from './publishers/file/file-publisher.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
 import { StateStore } from './state/state-store.ts';
+import { AllowedFolders } from './util/allowed-folders.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
 
@@ -123,6 +125,8 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
   const llhls = new LlhlsPublisher(pool);
   const hls = new HlsPublisher(pool);
+  const recordings = new FilePublisher({ clock: systemClock, logger, stateFolder, allowed: allowedFolders(config, stateFolder) });
+  await recordings.start();
   const orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
@@ -131,13 +135,14 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     publishers: new Map<PublisherKind, Publisher>([
       [llhls.kind, llhls],
       [hls.kind, hls],
+      [recordings.kind, recordings],
     ]),
     onHostsChanged: (virtualHosts) => {
       pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
       certificates.follow(virtualHosts);
     },
   });
-  running.push({ stop: () => store.settle() }, pool);
+  running.push({ stop: () => store.settle() }, pool, recordings);
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
@@ -148,11 +153,16 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   // Relative paths mean the same whether the file, the API or the state names them.
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
   await restoreState(store, orchestrator, { logger, reading });
-  await startApi(config, { logger, orchestrator, certificates, reading, accessToken: access.token }, running);
+  await startApi(config, { logger, orchestrator, recordings, certificates, reading, accessToken: access.token }, running);
   await certificates.settled();
   await poolStarted;
   await startListeners(config, { logger, orchestrator, pool, certificates }, running);
   return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
+}
+
+function allowedFolders({ storage }: ServerConfig, stateFolder: string): AllowedFolders {
+  const roots = storage.allowedRoots.map((root) => resolve(stateFolder, root));
+  return new AllowedFolders(roots.length === 0 ? null : roots, 'Server/Storage/AllowedRoots');
 }
 
 function definitionOf<Config extends { readonly name: string }>({ typed, echo }: Resource<Config>): Definition<Config> {
@@ -222,7 +232,7 @@ async function named<T>(what: string, start: Promise<T>): Promise<T> {
 
 async function startApi(
   config: ServerConfig,
-  parts: Parts & { readonly reading: ReadOptions; readonly accessToken: string },
+  parts: Parts & { readonly recordings: FilePublisher; readonly reading: ReadOptions; readonly accessToken: string },
   running: Running[],
 ): Promise<void> {
   const { api } = config.bind.managers;
@@ -236,6 +246,7 @@ async function startApi(
     throw new ConfigProblem('Bind/Managers/API/TLSPort needs a certificate in Managers/Host/TLS');
   const control = new ControlPlane({
     orchestrator: parts.orchestrator,
+    recordings: parts.recordings,
     reading: parts.reading,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
   });

@@ -33,6 +33,7 @@ export class OutboundStream implements PublishableStream {
   readonly vhost: string;
   readonly app: string;
   readonly name: string;
+  readonly sourceName: string;
   readonly meter: TrafficMeter;
   tracks: readonly Track[] = [];
   playlists: readonly Playlist[] = [];
@@ -49,6 +50,7 @@ export class OutboundStream implements PublishableStream {
     vhost: string;
     app: string;
     name: string;
+    sourceName: string;
     meter: TrafficMeter;
     queues: QueueRegistry;
     logger: Logger;
@@ -57,6 +59,7 @@ export class OutboundStream implements PublishableStream {
     this.vhost = options.vhost;
     this.app = options.app;
     this.name = options.name;
+    this.sourceName = options.sourceName;
     this.meter = options.meter;
     this.#queues = options.queues;
     this.#logger = options.logger;

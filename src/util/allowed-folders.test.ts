@@ -59,3 +59,10 @@ test('without roots every folder is allowed, but not the way up', async () => {
   await free.makeFolder(join(folder, 'out/y'));
   await expect(free.makeFolder(`${folder}/out/../z`)).rejects.toThrow('contains ".."');
 });
+
+test('a narrower set stays inside of a wider one', async () => {
+  const narrow = new AllowedFolders([join(folder, 'in/a'), join(folder, 'out')], 'the inner setting', allowed);
+  await narrow.makeFolder(join(folder, 'in/a/b'));
+  await expect(narrow.makeFolder(join(folder, 'in/b'))).rejects.toThrow('the inner setting');
+  await expect(narrow.makeFolder(join(folder, 'out/b'))).rejects.toThrow('the setting');
+});

@@ -11,16 +11,19 @@ export class PathRefused extends Error {
 export class AllowedFolders {
   readonly #roots: readonly string[] | null;
   readonly #setting: string;
+  readonly #outer: AllowedFolders | null;
 
-  /** `roots` are absolute. `setting` is what the refusal names. */
-  constructor(roots: readonly string[] | null, setting: string) {
+  /** `roots` are absolute. `setting` is what the refusal names. What `outer` refuses is refused as well. */
+  constructor(roots: readonly string[] | null, setting: string, outer: AllowedFolders | null = null) {
     this.#roots = roots;
     this.#setting = setting;
+    this.#outer = outer;
   }
 
   /** Throws `PathRefused` when the absolute `path` lies outside by its text alone. */
   check(path: string): void {
     refuseStrange(path);
+    this.#outer?.check(path);
     if (this.#roots === null || this.#roots.some((root) => isInside(path, root))) return;
     throw new PathRefused(`${JSON.stringify(path)} is outside of the folders that ${this.#setting} allows`);
   }
@@ -28,6 +31,7 @@ export class AllowedFolders {
   /** Like `check`, with symbolic links followed as far as the path exists. Rejects with `PathRefused`. */
   async checkLinks(path: string): Promise<void> {
     this.check(path);
+    await this.#outer?.checkLinks(path);
     if (this.#roots === null) return;
     const real = await deepestReal(path);
     for (const root of this.#roots) if (isInside(real, await deepestReal(root))) return;
@@ -61,9 +65,10 @@ async function deepestReal(path: string): Promise<string> {
     try {
       return resolve(await realpath(at), ...rest);
     } catch (error) {
-      // Nothing there yet, or a link that leads nowhere: mkdir would follow neither.
-      const { code } = error as NodeJS.ErrnoException;
-      if (code !== 'ENOENT' || dirname(at) === at) throw error;
+      // Nothing there yet, or a link that leads nowhere or a file in the way: mkdir would follow neither.
+      const { code, message } = error as NodeJS.ErrnoException;
+      const goesUp = code === 'ENOENT' || code === 'ENOTDIR';
+      if (!goesUp || dirname(at) === at) throw new PathRefused(`${JSON.stringify(path)} cannot be looked up: ${message}`);
       rest.unshift(at.slice(dirname(at).length).replace(sep, ''));
     }
   }

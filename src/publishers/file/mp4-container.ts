@@ -74,6 +74,12 @@ export class Mp4Container implements RecordContainer {
     this.#write([buildRecordingHead(entries)]);
   }
 
+  get pending(): number {
+    let bytes = 0;
+    for (const run of this.#runs.values()) bytes += run.bytes;
+    return bytes;
+  }
+
   push(packet: Packet): void {
     const run = this.#runs.get(packet.track.id);
     if (run === undefined || packet.dts < run.origin || !(run.begun || packet.keyframe)) return;

@@ -71,9 +71,15 @@ async function finalise(file: FileHandle): Promise<Finalised> {
   }
   const bytes = writer.view();
   await file.truncate(end);
-  await writeAll(file, bytes, end);
-  await file.datasync();
-  await verify(file, bytes, end);
+  try {
+    await writeAll(file, bytes, end);
+    await file.datasync();
+    await verify(file, bytes, end);
+  } catch (error) {
+    // Half a moov behind the fragments would only confuse players.
+    await file.truncate(end);
+    throw error;
+  }
   await writeAll(file, spanHeader(end - span.offset), span.offset);
   await file.datasync();
   return { outcome: 'finalised', samples: gathered.samples, truncated: fileSize - end };

@@ -29,6 +29,10 @@ export class TsContainer implements RecordContainer {
     this.#origin = rescale(options.first.pts, options.first.track.timebase, MPEG_90K) - options.startAt;
   }
 
+  get pending(): number {
+    return this.#buffer.length;
+  }
+
   push(packet: Packet): void {
     const { timebase } = packet.track;
     const dts = rescale(packet.dts, timebase, MPEG_90K) - this.#origin;
