@@ -27,6 +27,7 @@ import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
 import { packageVersion } from './package-version.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
+import { FilePublisher } from './publishers/file/file-publisher.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
 import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
@@ -34,6 +35,7 @@ import { bindAddress, egressPorts, egressThreads, findConfigFile } from './serve
 import { loadOrCreateAccessToken } from './state/access-token.ts';
 import { StateStore } from './state/state-store.ts';
 import { TranscoderSupervisor } from './transcoder/supervisor.ts';
+import { AllowedFolders } from './util/allowed-folders.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
 
@@ -128,6 +130,8 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const thumbnail = new ThumbnailPublisher(pool);
   const queues = new QueueRegistry(systemClock);
   const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues });
+  const recordings = new FilePublisher({ clock: systemClock, logger, stateFolder, allowed: allowedFolders(config, stateFolder) });
+  await recordings.start();
   const orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
@@ -137,6 +141,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       [llhls.kind, llhls],
       [hls.kind, hls],
       [thumbnail.kind, thumbnail],
+      [recordings.kind, recordings],
     ]),
     transcoder,
     onHostsChanged: (virtualHosts) => {
@@ -144,7 +149,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       certificates.follow(virtualHosts);
     },
   });
-  running.push({ stop: () => store.settle() }, pool, { stop: () => transcoder.close() });
+  running.push({ stop: () => store.settle() }, pool, recordings, { stop: () => transcoder.close() });
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
@@ -155,11 +160,16 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   // Relative paths mean the same whether the file, the API or the state names them.
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
   await restoreState(store, orchestrator, { logger, reading });
-  await startApi(config, { logger, orchestrator, certificates, transcoder, reading, accessToken: access.token }, running);
+  await startApi(config, { logger, orchestrator, recordings, certificates, transcoder, reading, accessToken: access.token }, running);
   await certificates.settled();
   await poolStarted;
   await startListeners(config, { logger, orchestrator, pool, certificates }, running);
   return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
+}
+
+function allowedFolders({ storage }: ServerConfig, stateFolder: string): AllowedFolders {
+  const roots = storage.allowedRoots.map((root) => resolve(stateFolder, root));
+  return new AllowedFolders(roots.length === 0 ? null : roots, 'Server/Storage/AllowedRoots');
 }
 
 function definitionOf<Config extends { readonly name: string }>({ typed, echo }: Resource<Config>): Definition<Config> {
@@ -229,7 +239,12 @@ async function named<T>(what: string, start: Promise<T>): Promise<T> {
 
 async function startApi(
   config: ServerConfig,
-  parts: Parts & { readonly reading: ReadOptions; readonly transcoder: TranscoderSupervisor; readonly accessToken: string },
+  parts: Parts & {
+    readonly recordings: FilePublisher;
+    readonly reading: ReadOptions;
+    readonly transcoder: TranscoderSupervisor;
+    readonly accessToken: string;
+  },
   running: Running[],
 ): Promise<void> {
   const { api } = config.bind.managers;
@@ -243,6 +258,7 @@ async function startApi(
     throw new ConfigProblem('Bind/Managers/API/TLSPort needs a certificate in Managers/Host/TLS');
   const control = new ControlPlane({
     orchestrator: parts.orchestrator,
+    recordings: parts.recordings,
     reading: parts.reading,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
     codecModules: () => parts.transcoder.codecModules(),

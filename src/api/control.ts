@@ -13,11 +13,13 @@ import type { Definition, JsonObject } from '../core/definition.ts';
 import type { Orchestrator } from '../core/orchestrator.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
+import type { FilePublisher } from '../publishers/file/file-publisher.ts';
 import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
 import type { QueueStatus } from '../util/bounded-queue.ts';
 
 export interface ControlPlaneOptions {
   readonly orchestrator: Orchestrator;
+  readonly recordings: FilePublisher;
   /** How definitions are read: macros, and where relative paths start. */
   readonly reading?: ReadOptions;
   /** Loads the certificate files of these virtual hosts again; rejects and keeps the old ones when that fails. */
@@ -31,12 +33,15 @@ export interface ControlPlaneOptions {
  * or `ControlError`, and then nothing has changed.
  */
 export class ControlPlane {
+  /** Starts and stops recordings. */
+  readonly recordings: FilePublisher;
   readonly #orchestrator: Orchestrator;
   readonly #reading: ReadOptions;
   readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
   readonly #codecModules: ControlPlaneOptions['codecModules'];
 
-  constructor({ orchestrator, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
+  constructor({ orchestrator, recordings, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
+    this.recordings = recordings;
     this.#orchestrator = orchestrator;
     this.#reading = reading;
     this.#reloadCertificates = reloadCertificates;

@@ -60,6 +60,16 @@ export const CATALOGUE = {
   STREAM_URL_WRONG: http(400, 'Url must be a string'),
   STREAM_EXISTS: http(409, 'Stream already exists'),
 
+  RECORD_DISABLED: http(404, 'Could not find application: [{0}/{1}]'),
+  RECORD_INCOMPLETE: http(400, 'There is no required parameter [{0}]'),
+  RECORD_SPLIT_TWICE: http(400, '[Interval] and [Schedule] cannot be used at the same time'),
+  RECORD_SCHEDULE_INVALID: http(400, 'Invalid [schedule] parameter'),
+  RECORD_PATH_REFUSED: http(400, 'Invalid path: {0}'),
+  RECORD_EXISTS: http(409, 'Duplicate ID already exists'),
+  RECORD_LIMIT: http(400, 'Too many recordings: {0}'),
+  RECORD_NOT_FOUND: http(404, 'There is no record information related to the ID [{0}]'),
+  RECORD_NOT_SAVED: http(500, 'Failed to save the recording task: [{0}]'),
+
   CERTIFICATE_RELOAD_FAILED: http(500, 'Failed to reload certificate. Check server log for more information.'),
   API_TLS_DISABLED: http(400, 'TLS is not enabled for the API Server'),
   API_CERTIFICATE_FAILED: http(500, 'Failed to create a certificate for API Server'),
