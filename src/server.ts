@@ -30,6 +30,7 @@ import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { FilePublisher } from './publishers/file/file-publisher.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
+import { PushPublisher } from './publishers/push/push-publisher.ts';
 import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
@@ -132,6 +133,8 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues });
   const recordings = new FilePublisher({ clock: systemClock, logger, stateFolder, allowed: allowedFolders(config, stateFolder) });
   await recordings.start();
+  const pushes = new PushPublisher({ clock: systemClock, logger, queues, stateFolder });
+  await pushes.start();
   const orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
@@ -142,6 +145,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       [hls.kind, hls],
       [thumbnail.kind, thumbnail],
       [recordings.kind, recordings],
+      [pushes.kind, pushes],
     ]),
     transcoder,
     onHostsChanged: (virtualHosts) => {
@@ -149,7 +153,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       certificates.follow(virtualHosts);
     },
   });
-  running.push({ stop: () => store.settle() }, pool, recordings, { stop: () => transcoder.close() });
+  running.push({ stop: () => store.settle() }, pool, recordings, pushes, { stop: () => transcoder.close() });
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
@@ -160,7 +164,11 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   // Relative paths mean the same whether the file, the API or the state names them.
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
   await restoreState(store, orchestrator, { logger, reading });
-  await startApi(config, { logger, orchestrator, recordings, certificates, transcoder, reading, accessToken: access.token }, running);
+  await startApi(
+    config,
+    { logger, orchestrator, recordings, pushes, certificates, transcoder, reading, accessToken: access.token },
+    running,
+  );
   await certificates.settled();
   await poolStarted;
   await startListeners(config, { logger, orchestrator, pool, certificates }, running);
@@ -241,6 +249,7 @@ async function startApi(
   config: ServerConfig,
   parts: Parts & {
     readonly recordings: FilePublisher;
+    readonly pushes: PushPublisher;
     readonly reading: ReadOptions;
     readonly transcoder: TranscoderSupervisor;
     readonly accessToken: string;
@@ -259,6 +268,7 @@ async function startApi(
   const control = new ControlPlane({
     orchestrator: parts.orchestrator,
     recordings: parts.recordings,
+    pushes: parts.pushes,
     reading: parts.reading,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
     codecModules: () => parts.transcoder.codecModules(),

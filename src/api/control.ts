@@ -14,12 +14,14 @@ import type { Orchestrator } from '../core/orchestrator.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import type { FilePublisher } from '../publishers/file/file-publisher.ts';
+import type { PushPublisher } from '../publishers/push/push-publisher.ts';
 import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
 import type { QueueStatus } from '../util/bounded-queue.ts';
 
 export interface ControlPlaneOptions {
   readonly orchestrator: Orchestrator;
   readonly recordings: FilePublisher;
+  readonly pushes: PushPublisher;
   /** How definitions are read: macros, and where relative paths start. */
   readonly reading?: ReadOptions;
   /** Loads the certificate files of these virtual hosts again; rejects and keeps the old ones when that fails. */
@@ -35,13 +37,16 @@ export interface ControlPlaneOptions {
 export class ControlPlane {
   /** Starts and stops recordings. */
   readonly recordings: FilePublisher;
+  /** Starts and stops pushes. */
+  readonly pushes: PushPublisher;
   readonly #orchestrator: Orchestrator;
   readonly #reading: ReadOptions;
   readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
   readonly #codecModules: ControlPlaneOptions['codecModules'];
 
-  constructor({ orchestrator, recordings, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
+  constructor({ orchestrator, recordings, pushes, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
     this.recordings = recordings;
+    this.pushes = pushes;
     this.#orchestrator = orchestrator;
     this.#reading = reading;
     this.#reloadCertificates = reloadCertificates;

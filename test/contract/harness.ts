@@ -15,9 +15,11 @@ import type { Publisher } from '../../src/core/publishing.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
 import { FilePublisher } from '../../src/publishers/file/file-publisher.ts';
+import { PushPublisher } from '../../src/publishers/push/push-publisher.ts';
 import { codecModules } from '../../src/transcoder/codec-modules.ts';
 import { ENCODERS } from '../../src/transcoder/encoder-catalogue.ts';
 import { AllowedFolders } from '../../src/util/allowed-folders.ts';
+import { openFakeDestination } from '../fakes/fake-destination.ts';
 import { ManualClock } from '../fakes/manual-clock.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
@@ -66,12 +68,18 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
   const folder = mkdtempSync(join(tmpdir(), 'millrace-contract-'));
   const recordings = new FilePublisher({ clock, logger, stateFolder: folder, allowed: new AllowedFolders(null, 'nothing') });
   await recordings.start();
+  const queues = new QueueRegistry(clock);
+  const pushes = new PushPublisher({ clock, logger, queues, stateFolder: folder, open: openFakeDestination });
+  await pushes.start();
   const orchestrator = new Orchestrator({
     clock,
     logger,
-    queues: new QueueRegistry(clock),
+    queues,
     store,
-    publishers: new Map<PublisherKind, Publisher>([[recordings.kind, recordings]]),
+    publishers: new Map<PublisherKind, Publisher>([
+      [recordings.kind, recordings],
+      [pushes.kind, pushes],
+    ]),
     onHostsChanged: () => undefined,
   });
   for (const host of loadServerConfig(fileURLToPath(SERVER_XML)).virtualHosts) {
@@ -86,6 +94,7 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
   const control = new ControlPlane({
     orchestrator,
     recordings,
+    pushes,
     reloadCertificates: (hosts) => certificates.reload(hosts),
     codecModules: async () => codecModules(HELLO, []),
   });
@@ -102,7 +111,7 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
     ...overrides,
   });
   await server.listen();
-  return new ApiHarness({ server, orchestrator, recordings, folder, store, certificates, clock, logger });
+  return new ApiHarness({ server, orchestrator, recordings, pushes, folder, store, certificates, clock, logger });
 }
 
 /** Keeps what would go to disk; refuses when told to. */
@@ -136,6 +145,7 @@ export class ApiHarness {
   readonly server: ApiServer;
   readonly orchestrator: Orchestrator;
   readonly recordings: FilePublisher;
+  readonly pushes: PushPublisher;
   /** State and recordings; removed by `close`. */
   readonly folder: string;
   readonly store: MemoryStore;
@@ -146,11 +156,12 @@ export class ApiHarness {
   readonly #ingests = new Map<string, { readonly ingest: IngestStream; frames: number }>();
 
   constructor(
-    parts: Pick<ApiHarness, 'server' | 'orchestrator' | 'recordings' | 'folder' | 'store' | 'certificates' | 'clock' | 'logger'>,
+    parts: Pick<ApiHarness, 'server' | 'orchestrator' | 'recordings' | 'pushes' | 'folder' | 'store' | 'certificates' | 'clock' | 'logger'>,
   ) {
     this.server = parts.server;
     this.orchestrator = parts.orchestrator;
     this.recordings = parts.recordings;
+    this.pushes = parts.pushes;
     this.folder = parts.folder;
     this.store = parts.store;
     this.certificates = parts.certificates;
@@ -215,6 +226,7 @@ export class ApiHarness {
     await this.server.close();
     await this.orchestrator.close({ code: 'shutdown', detail: 'the test is over' });
     await this.recordings.stop();
+    await this.pushes.stop();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
