@@ -24,6 +24,7 @@ import type { Publisher } from './core/publishing.ts';
 import { QueueRegistry } from './core/queue-registry.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
+import { startMpegts } from './mpegts-listeners.ts';
 import { packageVersion } from './package-version.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
@@ -185,6 +186,7 @@ async function startListeners(config: ServerConfig, parts: Parts & { readonly po
     }
     await named(`HTTP port ${port.port}`, pool.listen(port));
   }
+  await startMpegts(config, { orchestrator, logger: logger.child({ provider: 'mpegts' }), clock: systemClock }, running);
   const { rtmp } = config.bind.providers;
   if (rtmp === undefined) return;
   for (const ip of config.ip) {

@@ -95,7 +95,19 @@ export const BindApiSchema = object(
 export type BindApiConfig = Static<typeof BindApiSchema>;
 
 const client = (description: string, xml: string) => optional(object(description, { workerCount, threadPerSocket }, { xml }));
-const mpegtsMembers = { port: ports('Ports', { protocols: ['udp', 'tcp'], default: '4000/udp' }), workerCount, threadPerSocket };
+const mpegtsMembers = {
+  port: ports('Ports', { protocols: ['udp', 'tcp'], default: '4000/udp' }),
+  multicast: list(
+    'Multicast groups joined on every UDP port. An extension of Millrace',
+    object('One group', {
+      group: text('Address of the group, e.g. `239.1.1.1`'),
+      interface: optional(text('Address of the network interface; without one the system chooses')),
+    }),
+    { default: [] },
+  ),
+  workerCount,
+  threadPerSocket,
+};
 
 export const BindSchema = object('Listeners', {
   managers: object('Management', { api: optional(BindApiSchema) }, { default: {} }),
