@@ -1,6 +1,6 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { ALL_METHODS, CrossDomainPolicy, type CrossDomainRules } from './access/cross-domains.ts';
 import { ApiServer } from './api/api-server.ts';
 import { ControlPlane } from './api/control.ts';
@@ -12,6 +12,7 @@ import {
   formatConfigProblem,
   type LoadedServer,
   loadServerConfig,
+  type ReadOptions,
   type Resource,
   readApplication,
   readVirtualHost,
@@ -145,8 +146,10 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   for (const { typed, echo, applications } of loaded.virtualHosts) {
     orchestrator.restore({ name: typed.name, config: typed, echo }, applications.map(definitionOf), { readOnly: true });
   }
-  await restoreState(store, orchestrator, logger);
-  await startApi(config, { logger, orchestrator, certificates, accessToken: access.token }, running);
+  // Relative paths mean the same whether the file, the API or the state names them.
+  const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
+  await restoreState(store, orchestrator, { logger, reading });
+  await startApi(config, { logger, orchestrator, certificates, reading, accessToken: access.token }, running);
   await certificates.settled();
   await poolStarted;
   await startListeners(config, { logger, orchestrator, pool, certificates }, running);
@@ -158,11 +161,15 @@ function definitionOf<Config extends { readonly name: string }>({ typed, echo }:
 }
 
 /** Brings back what the API created; a document that can no longer be used is set aside. */
-async function restoreState(store: StateStore, orchestrator: Orchestrator, logger: Logger): Promise<void> {
+async function restoreState(
+  store: StateStore,
+  orchestrator: Orchestrator,
+  { logger, reading }: { readonly logger: Logger; readonly reading: ReadOptions },
+): Promise<void> {
   for (const { name, order, definition, applications } of await store.load()) {
     try {
-      const vhost = readVirtualHost(definition);
-      const apps = applications.map((application) => definitionOf<ApplicationConfig>(readApplication(application)));
+      const vhost = readVirtualHost(definition, reading);
+      const apps = applications.map((application) => definitionOf<ApplicationConfig>(readApplication(application, reading)));
       orchestrator.restore(definitionOf(vhost), apps, { readOnly: false, order });
       logger.info({ vhost: name }, `virtual host '${name}' restored with ${apps.length} application(s)`);
     } catch (error) {
@@ -215,7 +222,11 @@ async function named<T>(what: string, start: Promise<T>): Promise<T> {
   }
 }
 
-async function startApi(config: ServerConfig, parts: Parts & { readonly accessToken: string }, running: Running[]): Promise<void> {
+async function startApi(
+  config: ServerConfig,
+  parts: Parts & { readonly reading: ReadOptions; readonly accessToken: string },
+  running: Running[],
+): Promise<void> {
   const { api } = config.bind.managers;
   if (api === undefined || (api.port === undefined && api.tlsPort === undefined)) {
     parts.logger.warn({}, 'the API is off: Bind/Managers/API names no Port');
@@ -227,6 +238,7 @@ async function startApi(config: ServerConfig, parts: Parts & { readonly accessTo
     throw new ConfigProblem('Bind/Managers/API/TLSPort needs a certificate in Managers/Host/TLS');
   const control = new ControlPlane({
     orchestrator: parts.orchestrator,
+    reading: parts.reading,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
   });
   const server = new ApiServer({

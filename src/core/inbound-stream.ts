@@ -10,7 +10,7 @@ import { MediaRouter } from './media-router.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import type { OutboundMap } from './output-profile.ts';
 import type { QueueRegistry } from './queue-registry.ts';
-import { TrackMeter } from './track-meter.ts';
+import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
 
 /** Packets that may wait between a provider and the router. */
@@ -58,7 +58,7 @@ export class InboundStream implements IngestStream {
   readonly #mapOutputs: InboundStreamOptions['mapOutputs'];
   readonly #onEnd: InboundStreamOptions['onEnd'];
   readonly #onClose: (reason: CloseReason) => void;
-  readonly #meters = new Map<number, TrackMeter>();
+  readonly #meters = new TrackMeters();
   #outputs: readonly OutboundMap[] = [];
   #scheduled = false;
   #started = false;
@@ -119,12 +119,7 @@ export class InboundStream implements IngestStream {
   }
 
   figures(trackId: number): TrackMeter {
-    let meter = this.#meters.get(trackId);
-    if (meter === undefined) {
-      meter = new TrackMeter();
-      this.#meters.set(trackId, meter);
-    }
-    return meter;
+    return this.#meters.of(trackId);
   }
 
   setTracks(tracks: readonly SourceTrack[]): void {

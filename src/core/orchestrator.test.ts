@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
-import { RecordingLogger } from '../../test/fakes/nil-logger.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { audioTrack, videoPacket, videoTrack } from '../../test/fakes/source.ts';
 import type { ApplicationConfig, VirtualHostConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';

@@ -5,9 +5,9 @@ import type { Logger } from '../util/logger.ts';
 import type { CloseReason } from './ingest.ts';
 import type { PublisherKind } from './kinds.ts';
 import type { Playlist } from './playlist.ts';
-import type { PublishableStream, Publisher, PublisherStream, TrackFigures } from './publishing.ts';
+import type { PublishableStream, Publisher, PublisherStream } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
-import { TrackMeter } from './track-meter.ts';
+import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
 
 /** Packets a publisher may lag behind before its stream drops to the next keyframe. */
@@ -39,7 +39,7 @@ export class OutboundStream implements PublishableStream {
   startedAt = 0;
   readonly #queues: QueueRegistry;
   readonly #logger: Logger;
-  readonly #meters = new Map<number, TrackMeter>();
+  readonly #meters = new TrackMeters();
   readonly #consumers: Consumer[] = [];
   #hasVideo = false;
   #closed = false;
@@ -63,12 +63,7 @@ export class OutboundStream implements PublishableStream {
   }
 
   figures(trackId: number): TrackMeter {
-    let meter = this.#meters.get(trackId);
-    if (meter === undefined) {
-      meter = new TrackMeter();
-      this.#meters.set(trackId, meter);
-    }
-    return meter;
+    return this.#meters.of(trackId);
   }
 
   /** The publishers that serve this stream now. */
@@ -169,10 +164,5 @@ export class OutboundStream implements PublishableStream {
     } catch {
       // The failure above is the one to report.
     }
-  }
-
-  /** Figures of every track that has passed packets. */
-  get measured(): ReadonlyMap<number, TrackFigures> {
-    return this.#meters;
   }
 }

@@ -4,8 +4,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { MemoryLogger } from '../../test/fakes/memory-logger.ts';
 import { RawClient } from '../../test/fakes/raw-client.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
 import { systemClock } from '../util/clock.ts';
 import { EgressPool } from './egress-pool.ts';
@@ -315,7 +315,7 @@ describe.each([
 
 describe('a worker that crashes', () => {
   test('at its start fails the start of the pool', async () => {
-    const logger = new MemoryLogger();
+    const logger = new RecordingLogger();
     const workerEntry = new URL('./no-such-file.ts', import.meta.url);
     const pool = new EgressPool({ threads: 1, views: {}, workerEntry, clock: systemClock, logger });
     await expect(pool.start()).rejects.toThrow('could not start');

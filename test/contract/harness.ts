@@ -12,7 +12,7 @@ import { Orchestrator, type VirtualHostStore } from '../../src/core/orchestrator
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
 import { ManualClock } from '../fakes/manual-clock.ts';
-import { RecordingLogger } from '../fakes/nil-logger.ts';
+import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
 
 export const TOKEN = 'millrace-access-token';
