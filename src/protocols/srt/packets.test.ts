@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { survivesHostileBytes } from '../../../test/hostile-bytes.ts';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { parseAccessControl } from './access-control.ts';
 import { readConclusion } from './conclusion.ts';
