@@ -1,10 +1,10 @@
 /** Opens the ports of `Bind/Providers/MPEGTS` and finds the application that takes what comes in on one. */
-import type { PortRanges, ServerConfig } from './config/index.ts';
+import type { ServerConfig } from './config/index.ts';
 import type { Application } from './core/application.ts';
 import type { Orchestrator } from './core/orchestrator.ts';
 import { MpegtsProvider } from './providers/mpegts/mpegts-provider.ts';
 import type { MpegtsRoute } from './providers/mpegts/port-source.ts';
-import { bindAddress } from './server-config.ts';
+import { bindAddress, portsOf } from './server-config.ts';
 import type { Clock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
 
@@ -50,10 +50,6 @@ export function mpegtsRoute(applications: Iterable<Application>, port: number): 
     };
   }
   return null;
-}
-
-function portsOf({ ranges }: PortRanges): number[] {
-  return ranges.flatMap(({ first, last }) => Array.from({ length: last - first + 1 }, (_, index) => first + index));
 }
 
 function* applicationsOf(orchestrator: Orchestrator): Generator<Application> {

@@ -30,7 +30,9 @@ import { packageVersion } from './package-version.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
+import { SrtPublisher } from './publishers/srt/srt-publisher.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
+import { startSrt } from './srt-listeners.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
 import { StateStore } from './state/state-store.ts';
 import { systemClock } from './util/clock.ts';
@@ -124,6 +126,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
   const llhls = new LlhlsPublisher(pool);
   const hls = new HlsPublisher(pool);
+  const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock });
   const orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
@@ -132,6 +135,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     publishers: new Map<PublisherKind, Publisher>([
       [llhls.kind, llhls],
       [hls.kind, hls],
+      [srt.kind, srt],
     ]),
     onHostsChanged: (virtualHosts) => {
       pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
@@ -152,7 +156,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   await startApi(config, { logger, orchestrator, certificates, reading, accessToken: access.token }, running);
   await certificates.settled();
   await poolStarted;
-  await startListeners(config, { logger, orchestrator, pool, certificates }, running);
+  await startListeners(config, { logger, orchestrator, pool, certificates, srt }, running);
   return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
 }
 
@@ -184,8 +188,12 @@ interface Parts {
   readonly certificates: CertificateStore;
 }
 
-async function startListeners(config: ServerConfig, parts: Parts & { readonly pool: EgressPool }, running: Running[]): Promise<void> {
-  const { logger, orchestrator, pool, certificates } = parts;
+async function startListeners(
+  config: ServerConfig,
+  parts: Parts & { readonly pool: EgressPool; readonly srt: SrtPublisher },
+  running: Running[],
+): Promise<void> {
+  const { logger, orchestrator, pool, certificates, srt } = parts;
   for (const port of egressPorts(config)) {
     if (port.tls && !certificates.available) {
       logger.warn({ port: port.port }, `TLS port ${port.port} stays closed: no virtual host has a certificate (Host/TLS)`);
@@ -194,6 +202,7 @@ async function startListeners(config: ServerConfig, parts: Parts & { readonly po
     await named(`HTTP port ${port.port}`, pool.listen(port));
   }
   await startMpegts(config, { orchestrator, logger: logger.child({ provider: 'mpegts' }), clock: systemClock }, running);
+  await startSrt(config, { orchestrator, publisher: srt, logger: logger.child({ provider: 'srt' }), clock: systemClock }, running);
   const { rtmp } = config.bind.providers;
   if (rtmp === undefined) return;
   for (const ip of config.ip) {

@@ -104,8 +104,9 @@ export class IngestRefused extends Error {
 export interface IngestGate {
   /**
    * Registers a stream name synchronously (no two publishers can race for one name).
-   * `host` is the host name the client asked for; it selects the virtual host.
+   * `host` is the host name the client asked for; it selects the virtual host. Where clients may also write the name of
+   * a virtual host, `vhost` is what they wrote: the virtual host of that very name comes first.
    * Throws `IngestRefused`.
    */
-  openIngest(target: { host: string; app: string }, request: IngestRequest): IngestStream;
+  openIngest(target: { host: string; app: string; vhost?: string }, request: IngestRequest): IngestStream;
 }
