@@ -16,6 +16,7 @@ interface Tool {
 const TOOLS: readonly Tool[] = [
   { command: 'ffmpeg', package: 'ffmpeg', purposes: ['test', 'bench'] },
   { command: 'ffprobe', package: 'ffmpeg', purposes: ['test', 'bench'] },
+  { command: 'srt-live-transmit', package: 'srt-tools', purposes: ['test'] },
   { command: 'chromium', package: 'chromium', purposes: ['test', 'bench'] },
   { command: 'nginx', package: 'nginx-light', purposes: ['bench'] },
   { command: 'wrk', package: 'wrk', purposes: ['bench'] },

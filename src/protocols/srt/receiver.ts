@@ -122,8 +122,8 @@ export class Receiver {
   tick(now: number): void {
     this.statistics.packetsDroppedLate += this.#buffer.release(now, this.#deliver);
     if (now - this.#ackedAt >= ACK_INTERVAL) this.#ack(now);
-    // Twice per round trip: a lost report costs little time, and senders know what is under way already.
-    const interval = Math.max(LEAST_NAK_INTERVAL, this.#link.rtt.rtt / 2);
+    // Often: a lost report costs little time then, and senders know what is under way already.
+    const interval = Math.max(LEAST_NAK_INTERVAL, this.#link.rtt.rtt / 4);
     if (this.#buffer.missing > 0 && now - this.#nakAt >= interval) {
       this.#nakAt = now;
       this.#nak(this.#buffer.missingRanges(this.#buffer.acknowledged, MAX_PAYLOAD_LENGTH / 8), now);
