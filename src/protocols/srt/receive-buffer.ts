@@ -63,6 +63,11 @@ export class ReceiveBuffer {
     return this.#limit - this.#length;
   }
 
+  /** False for a packet too far ahead. */
+  reaches(sequence: number): boolean {
+    return sequenceOffset(this.#first, sequence) < this.#limit;
+  }
+
   /** Keeps `payload` until `dueTime` µs. Numbers skipped on the way count as missing from now on. */
   insert(sequence: number, payload: Uint8Array, dueTime: number): Insertion {
     const offset = sequenceOffset(this.#first, sequence);
@@ -82,6 +87,18 @@ export class ReceiveBuffer {
     this.#missing -= 1;
     this.#present += 1;
     return 'inserted';
+  }
+
+  /** Goes on at `sequence`, which is too far ahead, when nothing is held; returns how many packets were given up, or -1. */
+  skipTo(sequence: number): number {
+    if (this.#present > 0) return -1;
+    const lost = sequenceOffset(this.#first, sequence) - this.#length + this.#missing;
+    this.#states.fill(MISSING);
+    this.#first = sequence;
+    this.#length = 0;
+    this.#contiguous = 0;
+    this.#missing = 0;
+    return lost;
   }
 
   /** Takes out a packet that was put in but is of no use; nobody waits for it again. */

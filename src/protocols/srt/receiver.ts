@@ -74,6 +74,7 @@ export class Receiver {
       statistics.packetsOversized += 1;
       return;
     }
+    if (!buffer.reaches(sequence)) this.#skipTo(sequence);
     const expected = buffer.end;
     const missing = buffer.missing;
     const dueTime = this.#clock.dueTime(timestampOf(datagram), now);
@@ -133,6 +134,12 @@ export class Receiver {
   /** Hands out everything at once: nothing more will come. */
   flush(): void {
     this.statistics.packetsDroppedLate += this.#buffer.release(Number.POSITIVE_INFINITY, this.#deliver);
+  }
+
+  /** After a long outage the sender is farther ahead than the buffer reaches: what lies between will not come any more. */
+  #skipTo(sequence: number): void {
+    const lost = this.#buffer.skipTo(sequence);
+    if (lost > 0) this.statistics.packetsDroppedLate += lost;
   }
 
   #decrypt(datagram: Uint8Array, sequence: number): void {

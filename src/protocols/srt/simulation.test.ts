@@ -97,6 +97,31 @@ describe('a connection over a bad link', () => {
     expect(receiver.packetsDelivered + receiver.packetsDroppedLate).toBe(1000);
   });
 
+  test('goes on after an outage longer than its buffer', () => {
+    let cut = false;
+    const faults = { ...GOOD, drops: () => cut };
+    const link = new SimulatedLink({ faults, seed: 1, listener: { connectionLimits: { receiveBuffer: 256 } } });
+    const { ours, theirs } = open(link);
+    const connection = connectionOf(ours);
+    let sent = 0;
+    const send = (now: number): void => {
+      connection.send(numbered(sent), now);
+      sent += 1;
+    };
+    link.run(500_000, send);
+    cut = true;
+    link.run(4_000_000, send);
+    cut = false;
+    const resumed = sent;
+    link.run(5_000_000, send);
+    link.run(SETTLE);
+    const numbers = numbersOf(theirs.received);
+    expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
+    // What was sent a second before the end of the outage, or later, is still worth repairing; nothing after it may be missing.
+    expect(numbers.filter((number) => number >= resumed + 300)).toEqual(NUMBERS(sent).slice(resumed + 300));
+    expect(ours.closed).toBeNull();
+  });
+
   test('repairs the end of a burst that the receiver never heard of', () => {
     let dropping = false;
     const faults = { ...GOOD, drops: (datagram: Uint8Array, towards: boolean) => dropping && towards && (datagram[0] ?? 0) < 0x80 };

@@ -122,7 +122,12 @@ export class SrtPublication implements SrtSession {
     if (this.#closeReason !== null) return;
     this.#heardAt = this.#options.clock.monotonic();
     this.#stream.countBytes(payload.length);
-    this.#feed.push(payload);
+    try {
+      this.#feed.push(payload);
+    } catch (error) {
+      this.#logger.error({ err: error }, 'SRT connection failed inside the server');
+      this.close({ code: 'peer-error', detail: 'internal error' });
+    }
   }
 
   onClosed(reason: SrtCloseReason): void {
