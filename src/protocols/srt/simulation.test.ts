@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   CALLER,
@@ -286,6 +287,40 @@ describe('a hostile peer', () => {
     }
     stream(link, theirs, 50);
     expect(numbersOf(ours.received)).toEqual(NUMBERS(50));
+  });
+
+  test('datagrams of any kind from the right address are taken or ignored, and those of others get through', () => {
+    const kinds = fc.constantFrom(0x80_00_00_00, 0x80_01_00_00, 0x80_02_00_00, 0x80_03_00_00, 0x80_06_00_00, 0x80_07_00_00, 0xff_ff_00_03);
+    const datagrams = fc.array(
+      fc.record({
+        head: fc.oneof(kinds, fc.nat(2 ** 32 - 1)),
+        near: fc.integer({ min: -10_000, max: 10_000 }),
+        isData: fc.boolean(),
+        body: fc.uint8Array({ maxLength: 80 }),
+      }),
+      { minLength: 1, maxLength: 60 },
+    );
+    fc.assert(
+      fc.property(datagrams, fc.boolean(), (hostile, encrypted) => {
+        const secret = encrypted ? PASSPHRASE : null;
+        const link = new SimulatedLink({ faults: GOOD, seed: 1, policy: { passphrase: () => secret } });
+        const { theirs } = open(link, { passphrase: secret });
+        const victim = connectionOf(theirs);
+        for (const { head, near, isData, body } of hostile) {
+          const datagram = Buffer.concat([Buffer.alloc(16), body]);
+          const sequence = (victim.terms.peerInitialSequence + near) & 0x7f_ff_ff_ff;
+          datagram.writeUInt32BE(isData ? sequence : head, 0);
+          datagram.writeUInt32BE(head, isData ? 4 : 8);
+          datagram.writeUInt32BE(victim.terms.socketId, 12);
+          link.inject(datagram, CALLER, true);
+          link.run(10_000);
+        }
+        const { ours } = open(link, { passphrase: secret });
+        stream(link, ours, 10);
+        expect(numbersOf(link.accepted.at(-1)?.received ?? [])).toEqual(NUMBERS(10));
+      }),
+      { numRuns: 60 },
+    );
   });
 
   test('a window of zero packets slows the sender to one at a time, and what gets too old is dropped and counted', () => {

@@ -100,6 +100,19 @@ describe('what encoders send', () => {
     expect((await gate.stream()).closeReason).toMatchObject({ code: 'timeout' });
   });
 
+  test('may come as late as the latency makes them', async () => {
+    const { gate, port } = await listen({
+      timeouts: { unpublishedSilence: 300, firstTrack: 300 },
+      settings: readListenerOptions([{ key: 'RCVLATENCY', value: '1200' }]),
+    });
+    const encoder = await call(port, 'default/app/live');
+    const bytes = sound();
+    for (let at = 0; at < bytes.length; at += 1316) encoder.send(bytes.subarray(at, at + 1316));
+    const stream = await gate.stream();
+    await stream.until(({ packets, closed }) => packets.length > 40 || closed);
+    expect(stream.closeReason).toBeNull();
+  });
+
   test('that never make a track are given up, saying so', async () => {
     const { gate, port } = await listen({ timeouts: { firstTrack: 200 } });
     const encoder = await call(port, 'default/app/live');

@@ -10,7 +10,7 @@ import type { Logger } from '../../util/logger.ts';
 import type { AudioLabel } from '../mpegts/source-track.ts';
 import { type FeedLimits, TransportFeed } from '../mpegts/transport-feed.ts';
 
-/** All in milliseconds. */
+/** All in milliseconds, on top of the latency of the connection. */
 export interface SrtTimeouts {
   /** Silence of an encoder whose tracks are not known yet. */
   readonly unpublishedSilence: number;
@@ -68,6 +68,8 @@ export class SrtPublication implements SrtSession {
   #connection: SrtConnection | null = null;
   #closeReason: CloseReason | null = null;
   #heardAt: number;
+  /** How long the connection holds everything back, ms: nothing can be heard sooner. */
+  #latency = 0;
 
   private constructor(options: SrtPublicationOptions, stream: IngestStream, logger: Logger) {
     this.#options = options;
@@ -114,8 +116,8 @@ export class SrtPublication implements SrtSession {
 
   onOpen(connection: SrtConnection): void {
     this.#connection = connection;
-    const { latency } = connection.terms;
-    this.#logger.info({ latencyMs: latency / 1000, encrypted: connection.encrypted }, 'SRT stream published');
+    this.#latency = connection.terms.latency / 1000;
+    this.#logger.info({ latencyMs: this.#latency, encrypted: connection.encrypted }, 'SRT stream published');
   }
 
   onData(payload: Uint8Array): void {
@@ -152,9 +154,9 @@ export class SrtPublication implements SrtSession {
     this.#feed.checkStart(now);
     if (this.#feed.started) return;
     const { unpublishedSilence, firstTrack } = this.#options.timeouts;
-    if (now - this.#heardAt >= unpublishedSilence) {
+    if (now - this.#heardAt >= unpublishedSilence + this.#latency) {
       this.close({ code: 'timeout', detail: `silent for ${unpublishedSilence} ms before any track was known` });
-    } else if (now - this.#openedAt >= firstTrack) {
+    } else if (now - this.#openedAt >= firstTrack + this.#latency) {
       const { firstFault } = this.#feed.counters;
       this.close({ code: 'timeout', detail: `no usable track within ${firstTrack} ms${firstFault === null ? '' : `: ${firstFault}`}` });
     }
