@@ -7,10 +7,10 @@ import {
   type CallPolicy,
   type DatagramSender,
   type MultiplexerOptions,
-  type PeerAddress,
   SrtMultiplexer,
   type SrtSession,
 } from '../../src/protocols/srt/multiplexer.ts';
+import type { PeerAddress } from '../../src/protocols/srt/peer-address.ts';
 
 const TICK = 5000;
 

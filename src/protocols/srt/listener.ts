@@ -1,6 +1,8 @@
 /** Listens on the ports of one address, understands stream ids and hands callers on. */
+
 import type { Clock } from '../../util/clock.ts';
 import type { SrtCall, SrtSession } from './multiplexer.ts';
+import type { PeerAddress } from './peer-address.ts';
 import { RejectionCode } from './rejection.ts';
 import type { ListenerSettings } from './socket-options.ts';
 import { parseStreamId, type SrtTarget } from './stream-id.ts';
@@ -25,8 +27,8 @@ export interface SrtListenerOptions extends SrtListenerConfig {
   readonly maxConnections: number;
   /** Serves a caller that has proved its address and passphrase, or says why not. `now()` of the port is its time. */
   readonly open: (call: SrtCall, target: SrtTarget, port: SrtUdpPort) => SrtSession | RejectionCode;
-  /** A caller sent a stream id that means nothing here. */
-  readonly onMisaddressed: (call: SrtCall) => void;
+  /** A caller was refused without coming to `open`: by its stream id (`BAD_REQUEST`), its passphrase or its abilities. */
+  readonly onRefused: (peer: PeerAddress, code: RejectionCode) => void;
   /** A socket failed. */
   readonly onError: (error: Error) => void;
 }
@@ -84,9 +86,10 @@ export class SrtListener {
         open: (call) => {
           const target = this.#targetOf(call, port.port);
           if (target !== null) return this.#options.open(call, target, port);
-          this.#options.onMisaddressed(call);
+          this.#options.onRefused(call.peer, RejectionCode.BAD_REQUEST);
           return RejectionCode.BAD_REQUEST;
         },
+        onRefused: (peer, code) => this.#options.onRefused(peer, code),
       },
     });
     return port;

@@ -30,18 +30,13 @@ import {
 import { destinationOf, HEADER_LENGTH, timestampOf } from './header.ts';
 import type { KeyLength } from './key-material.ts';
 import type { DatagramSink } from './link.ts';
+import type { PeerAddress } from './peer-address.ts';
 import { RateBudget } from './rate-budget.ts';
 import { REJECTION_BASE, RejectionCode } from './rejection.ts';
 import { type KeyRefresh, SessionKeys } from './session-keys.ts';
 import { SynCookies } from './syn-cookie.ts';
 import { agreeOnLatency, capabilitiesFor, DEFAULT_LATENCY, handshakeWith, type LatencyWish } from './terms.ts';
 import { writeU32 } from './words.ts';
-
-/** The other end of a datagram. */
-export interface PeerAddress {
-  readonly address: string;
-  readonly port: number;
-}
 
 /** Sends datagrams of one UDP port; may gather them until `flush`. */
 export interface DatagramSender {
@@ -70,6 +65,8 @@ export interface CallPolicy {
   passphrase(call: SrtCall): string | null;
   /** Serves the caller, or says why not. */
   open(call: SrtCall): SrtSession | RejectionCode;
+  /** A caller with a good cookie was refused before it came to `open`: wrong passphrase, unknown extension, no room. */
+  onRefused?(peer: PeerAddress, code: RejectionCode): void;
 }
 
 export interface MultiplexerOptions {
@@ -286,7 +283,7 @@ export class SrtMultiplexer {
     }
     const session = policy.open(call);
     if (typeof session === 'number') {
-      this.#refuse(handshake, from, session);
+      this.#answerRefusal(handshake, from, session);
       return;
     }
     const latency = agreeOnLatency(this.#options.latency ?? DEFAULT_LATENCY, capabilities);
@@ -332,7 +329,12 @@ export class SrtMultiplexer {
     session.onOpen(connection);
   }
 
-  #refuse(handshake: Handshake, to: PeerAddress, code: number): void {
+  #refuse(handshake: Handshake, from: PeerAddress, code: RejectionCode): void {
+    this.#answerRefusal(handshake, from, code);
+    this.#options.policy?.onRefused?.({ address: from.address, port: from.port }, code);
+  }
+
+  #answerRefusal(handshake: Handshake, to: PeerAddress, code: number): void {
     this.counters.refused += 1;
     const { socketId, cookie, initialSequence } = handshake;
     const refusal = handshakeWith({ type: REJECTION_BASE + code, socketId, cookie, initialSequence });

@@ -1,18 +1,13 @@
 /** A UDP socket with SRT connections on it: the only place here that knows sockets and timers. */
+
 import { createSocket, type Socket, type SocketOptions } from 'node:dgram';
 import { once } from 'node:events';
 import { isIPv6 } from 'node:net';
 import type { Clock } from '../../util/clock.ts';
 import { SrtCallFailed } from './caller.ts';
 import type { SrtConnection } from './connection.ts';
-import {
-  type DatagramSender,
-  type MultiplexerOptions,
-  type OutgoingCall,
-  type PeerAddress,
-  SrtMultiplexer,
-  type SrtSession,
-} from './multiplexer.ts';
+import { type DatagramSender, type MultiplexerOptions, type OutgoingCall, SrtMultiplexer, type SrtSession } from './multiplexer.ts';
+import type { PeerAddress } from './peer-address.ts';
 import { RejectionCode } from './rejection.ts';
 
 /** How often connections look at the time. */

@@ -149,7 +149,7 @@ describe('who is let in', () => {
   });
 
   test('the passphrase of a stream counts instead of that of the port', async () => {
-    const { port } = await listen({
+    const { port, logger, provider } = await listen({
       settings: readListenerOptions([{ key: 'PASSPHRASE', value: 'of-the-port' }]),
       streamPassphrases: [{ streamPath: 'default/app/own', passphrase: 'of-the-stream' }],
     });
@@ -157,6 +157,8 @@ describe('who is let in', () => {
     await call(port, 'default/app/own?a=b', 'of-the-stream');
     await expect(call(port, 'default/app/own', 'of-the-port')).rejects.toMatchObject({ code: RejectionCode.BAD_SECRET });
     await expect(call(port, 'default/app/any')).rejects.toMatchObject({ code: RejectionCode.UNSECURE });
+    expect(provider.refused).toBe(2);
+    expect(logger.matching('SRT connection refused').map(({ fields }) => fields['detail'])).toEqual(['bad secret (10)', 'unsecure (11)']);
   });
 });
 

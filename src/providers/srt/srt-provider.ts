@@ -2,6 +2,7 @@
 import type { IngestGate, IngestStream } from '../../core/ingest.ts';
 import { SrtListener, type SrtListenerConfig } from '../../protocols/srt/listener.ts';
 import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
+import { formatPeer, type PeerAddress } from '../../protocols/srt/peer-address.ts';
 import { RateBudget } from '../../protocols/srt/rate-budget.ts';
 import { describeRejection, type RejectionCode } from '../../protocols/srt/rejection.ts';
 import type { SrtTarget } from '../../protocols/srt/stream-id.ts';
@@ -51,7 +52,7 @@ export class SrtProvider {
       ...options,
       maxConnections: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
       open: (call, target, port) => this.#open(call, target, port),
-      onMisaddressed: (call) => this.#refuse(call, 'the stream id names no virtual host, application and stream'),
+      onRefused: (peer, code) => this.#refuse(peer, describeRejection(code)),
       onError: (error) => this.#logger.error({ err: error }, 'SRT listener failed'),
     });
   }
@@ -102,14 +103,14 @@ export class SrtProvider {
       this.#publications.add(opened);
       return opened;
     }
-    this.#refuse(call, `${opened.detail}: ${describeRejection(opened.code)}`);
+    this.#refuse(call.peer, `${opened.detail}: ${describeRejection(opened.code)}`);
     return opened.code;
   }
 
-  #refuse({ peer }: SrtCall, detail: string): void {
+  #refuse(peer: PeerAddress, detail: string): void {
     this.refused += 1;
     if (!this.#refusalLines.take(this.#options.clock.monotonic() * 1000)) return;
-    this.#logger.info({ peer: `${peer.address}:${peer.port}`, code: 'denied', detail, refused: this.refused }, 'SRT connection refused');
+    this.#logger.info({ peer: formatPeer(peer), code: 'denied', detail, refused: this.refused }, 'SRT connection refused');
   }
 
   #checkDeadlines(): void {

@@ -3,6 +3,7 @@ import { type CloseReason, type IngestGate, IngestRefused, type IngestStream, ty
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import type { SrtCloseReason, SrtConnection } from '../../protocols/srt/connection.ts';
 import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
+import { formatPeer } from '../../protocols/srt/peer-address.ts';
 import { RejectionCode } from '../../protocols/srt/rejection.ts';
 import type { SrtTarget } from '../../protocols/srt/stream-id.ts';
 import type { Clock } from '../../util/clock.ts';
@@ -89,7 +90,7 @@ export class SrtPublication implements SrtSession {
   /** Registers the stream in one step with its check; the connection comes with `onOpen`. */
   static open(options: SrtPublicationOptions): SrtPublication | Refusal {
     const { target, call, gate } = options;
-    const peer = formatPeer(call);
+    const peer = formatPeer(call.peer);
     const logger = options.logger.child({ session: options.id, peer, app: target.app, stream: target.stream });
     let publication: SrtPublication | null = null;
     try {
@@ -176,10 +177,6 @@ export class SrtPublication implements SrtSession {
       'SRT connection closed',
     );
   }
-}
-
-function formatPeer({ peer: { address, port } }: SrtCall): string {
-  return `${address.includes(':') ? `[${address}]` : address}:${port}`;
 }
 
 function trackLabel(track: SourceTrack): string {

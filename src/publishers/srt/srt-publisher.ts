@@ -6,8 +6,9 @@ import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import type { Track } from '../../media/track.ts';
 import { SrtListener, type SrtListenerConfig } from '../../protocols/srt/listener.ts';
 import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
+import { formatPeer, type PeerAddress } from '../../protocols/srt/peer-address.ts';
 import { RateBudget } from '../../protocols/srt/rate-budget.ts';
-import { RejectionCode } from '../../protocols/srt/rejection.ts';
+import { describeRejection, RejectionCode } from '../../protocols/srt/rejection.ts';
 import type { SrtTarget } from '../../protocols/srt/stream-id.ts';
 import type { SrtUdpPort } from '../../protocols/srt/udp-port.ts';
 import type { Clock } from '../../util/clock.ts';
@@ -89,7 +90,7 @@ export class SrtPublisher implements Publisher {
       clock: this.#clock,
       maxConnections: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
       open: (call, target, port) => this.#open({ call, target, port, virtualHostFor: options.virtualHostFor }),
-      onMisaddressed: (call) => this.#refuse(call, 'the stream id names no virtual host, application and stream'),
+      onRefused: (peer, code) => this.#refuse(peer, describeRejection(code)),
       onError: (error) => this.#logger.error({ err: error }, 'SRT listener failed'),
     });
     await listener.start();
@@ -113,30 +114,32 @@ export class SrtPublisher implements Publisher {
     const fileName = target.playlist ?? DEFAULT_PLAYLIST_FILE;
     const stream = vhost === null ? undefined : this.#streams.get(streamKey(vhost, target.app, target.stream));
     if (vhost === null || stream?.serves(fileName) !== true) {
-      this.#refuse(call, `${target.host}/${target.app}/${target.stream} has no playlist '${fileName}' that can be played over SRT`);
+      this.#refuse(call.peer, `${target.host}/${target.app}/${target.stream} has no playlist '${fileName}' that can be played over SRT`);
       return RejectionCode.NOT_FOUND;
     }
     this.#lastSession += 1;
     return new SrtViewer({
       call,
-      logger: this.#logger.child({ session: this.#lastSession, peer: formatPeer(call), vhost, app: target.app, stream: target.stream }),
+      logger: this.#logger.child({
+        session: this.#lastSession,
+        peer: formatPeer(call.peer),
+        vhost,
+        app: target.app,
+        stream: target.stream,
+      }),
       now: () => port.now(),
       onJoined: (viewer) => stream.join(fileName, viewer),
       onLeft: (viewer) => stream.leave(fileName, viewer),
     });
   }
 
-  #refuse(call: SrtCall, detail: string): void {
+  #refuse(peer: PeerAddress, detail: string): void {
     this.refused += 1;
     if (!this.#refusalLines.take(this.#clock.monotonic() * 1000)) return;
-    this.#logger.info({ peer: formatPeer(call), code: 'denied', detail, refused: this.refused }, 'SRT viewer refused');
+    this.#logger.info({ peer: formatPeer(peer), code: 'denied', detail, refused: this.refused }, 'SRT viewer refused');
   }
 }
 
 function streamKey(vhost: string, app: string, stream: string): string {
   return `${vhost}/${app}/${stream}`;
-}
-
-function formatPeer({ peer: { address, port } }: SrtCall): string {
-  return `${address.includes(':') ? `[${address}]` : address}:${port}`;
 }
