@@ -22,6 +22,8 @@ const PAYLOAD = 1316;
 const BAD = { loss: 0.1, delay: 50, jitter: 30 };
 const LATENCY = 640;
 const SECONDS = 5;
+/** The sample is about 800 packets: keys change several times on the way. */
+const REFRESH = { every: 250, announceBefore: 100 };
 /** An empty packet, to fill up the last payload. */
 const NULL_PACKET = Buffer.alloc(188, 0xff).fill(Buffer.of(0x47, 0x1f, 0xff, 0x10), 0, 4);
 
@@ -58,7 +60,14 @@ interface Reception {
 }
 
 async function openPort(policy: CallPolicy | null): Promise<SrtUdpPort> {
-  const port = await SrtUdpPort.open({ clock: systemClock, host: '127.0.0.1', port: 0, policy, onError: () => undefined });
+  const port = await SrtUdpPort.open({
+    clock: systemClock,
+    host: '127.0.0.1',
+    port: 0,
+    policy,
+    keyRefresh: REFRESH,
+    onError: () => undefined,
+  });
   cleanups.push(() => port.close('the test has ended'));
   return port;
 }
@@ -111,7 +120,9 @@ async function receiveMost(reception: Reception): Promise<ReceiverStatistics> {
 }
 
 function query(encrypted: boolean): string {
-  const secret = encrypted ? `&passphrase=${encodeURIComponent(PASSPHRASE)}&pbkeylen=24` : '';
+  const secret = encrypted
+    ? `&passphrase=${encodeURIComponent(PASSPHRASE)}&pbkeylen=24&kmrefreshrate=${REFRESH.every}&kmpreannounce=${REFRESH.announceBefore}`
+    : '';
   return `latency=${LATENCY}&transtype=live${secret}`;
 }
 
@@ -188,6 +199,7 @@ describe('our caller', () => {
     streamId: 'default/app/stream',
     passphrase: encrypted ? PASSPHRASE : null,
     keyLength: null,
+    keyRefresh: REFRESH,
     latency: { receive: LATENCY, peer: LATENCY },
     timeout: 20_000_000,
   });
@@ -202,6 +214,7 @@ describe('our caller', () => {
     const connection = await port.connect({ address: '127.0.0.1', port: to }, call(encrypted), session(reception));
     await sendSample(connection, () => port.now());
     await expectEveryByte(child, file, connection);
+    if (encrypted) expect(connection.terms.keys?.changes).toBeGreaterThanOrEqual(2);
     if (bad) expect(connection.statistics.sender.packetsRetransmitted).toBeGreaterThan(20);
   });
 

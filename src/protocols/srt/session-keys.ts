@@ -29,6 +29,8 @@ interface KeyPair {
 
 /** The keys both directions share at first; each sender replaces its own later. */
 export class SessionKeys {
+  /** Times we went on to another key for sending. */
+  changes = 0;
   readonly #passphrase: string;
   readonly #refresh: KeyRefresh;
   readonly #receiving: KeyPair = { even: null, odd: null };
@@ -150,6 +152,7 @@ export class SessionKeys {
       this.#current = next;
       this.#packets = 0;
       this.#announcement = null;
+      this.changes += 1;
     }
   }
 
