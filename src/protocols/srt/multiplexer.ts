@@ -5,7 +5,7 @@
 import { randomInt } from 'node:crypto';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { type CallOptions, SrtCaller, type SrtCallFailed } from './caller.ts';
-import { readConclusion } from './conclusion.ts';
+import { type Conclusion, readConclusion } from './conclusion.ts';
 import {
   type AgreedTerms,
   DEFAULT_CONNECTION_LIMITS,
@@ -104,6 +104,14 @@ interface Entry {
   readonly callKey: string;
   /** The answer to the caller's conclusion, which may get lost. */
   readonly answer: Uint8Array | null;
+}
+
+/** A caller that is let in. */
+interface Admission {
+  readonly call: SrtCall;
+  readonly session: SrtSession;
+  readonly keys: SessionKeys | null;
+  readonly conclusion: Conclusion;
 }
 
 interface PendingCall {
@@ -253,39 +261,10 @@ export class SrtMultiplexer {
       this.counters.badCookie += 1;
       return;
     }
-    const conclusion = readConclusion(handshake);
-    if (typeof conclusion === 'number') {
-      this.#refuse(handshake, from, conclusion);
-      return;
-    }
-    if (this.#entries.size >= this.#maxConnections) {
-      this.#refuse(handshake, from, RejectionCode.RESOURCE);
-      return;
-    }
-    const { keyMaterial, streamId, capabilities } = conclusion;
-    const call: SrtCall = { streamId, peer: { address: from.address, port: from.port }, encrypted: keyMaterial !== null };
-    const passphrase = policy.passphrase(call);
-    if ((passphrase === null) !== (keyMaterial === null)) {
-      this.#refuse(handshake, from, RejectionCode.UNSECURE);
-      return;
-    }
-    let keys: SessionKeys | null = null;
-    if (passphrase !== null && keyMaterial !== null) {
-      if (!this.#keyTrials.take(now)) {
-        this.counters.deferred += 1;
-        return;
-      }
-      keys = SessionKeys.receive(passphrase, keyMaterial, this.#options.keyRefresh);
-      if (keys === null) {
-        this.#refuse(handshake, from, RejectionCode.BAD_SECRET);
-        return;
-      }
-    }
-    const session = policy.open(call);
-    if (typeof session === 'number') {
-      this.#answerRefusal(handshake, from, session);
-      return;
-    }
+    const judged = this.#judge(handshake, { from, now, policy });
+    if (judged === null) return;
+    const { call, session, keys, conclusion } = judged;
+    const { capabilities, keyMaterial } = conclusion;
     const latency = agreeOnLatency(this.#options.latency ?? DEFAULT_LATENCY, capabilities);
     const terms: AgreedTerms = {
       socketId: this.#newSocketId(),
@@ -304,6 +283,33 @@ export class SrtMultiplexer {
     const answer = conclusionAnswer(handshake, terms, latency, { peer: call.peer, keyMaterial });
     this.#options.sender.send(call.peer, answer, null);
     this.#add(terms, { peer: call.peer, sink: this.#sinkTo(call.peer), callKey, answer, session });
+  }
+
+  /** Lets a caller with a good cookie in; null: it was refused, or has to ask again. */
+  #judge(handshake: Handshake, { from, now, policy }: { from: PeerAddress; now: number; policy: CallPolicy }): Admission | null {
+    const refuse = (code: RejectionCode): null => this.#refuse(handshake, from, code);
+    const conclusion = readConclusion(handshake);
+    if (typeof conclusion === 'number') return refuse(conclusion);
+    if (this.#entries.size >= this.#maxConnections) return refuse(RejectionCode.RESOURCE);
+    const { keyMaterial, streamId } = conclusion;
+    const call: SrtCall = { streamId, peer: { address: from.address, port: from.port }, encrypted: keyMaterial !== null };
+    const passphrase = policy.passphrase(call);
+    if ((passphrase === null) !== (keyMaterial === null)) return refuse(RejectionCode.UNSECURE);
+    let keys: SessionKeys | null = null;
+    if (passphrase !== null && keyMaterial !== null) {
+      if (!this.#keyTrials.take(now)) {
+        this.counters.deferred += 1;
+        return null;
+      }
+      keys = SessionKeys.receive(passphrase, keyMaterial, this.#options.keyRefresh);
+      if (keys === null) return refuse(RejectionCode.BAD_SECRET);
+    }
+    const session = policy.open(call);
+    if (typeof session === 'number') {
+      this.#answerRefusal(handshake, from, session);
+      return null;
+    }
+    return { call, session, keys, conclusion };
   }
 
   #add(
@@ -329,9 +335,10 @@ export class SrtMultiplexer {
     session.onOpen(connection);
   }
 
-  #refuse(handshake: Handshake, from: PeerAddress, code: RejectionCode): void {
+  #refuse(handshake: Handshake, from: PeerAddress, code: RejectionCode): null {
     this.#answerRefusal(handshake, from, code);
     this.#options.policy?.onRefused?.({ address: from.address, port: from.port }, code);
+    return null;
   }
 
   #answerRefusal(handshake: Handshake, to: PeerAddress, code: number): void {
