@@ -31,10 +31,12 @@ import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
 import { SrtPublisher } from './publishers/srt/srt-publisher.ts';
+import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
 import { startSrt } from './srt-listeners.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
 import { StateStore } from './state/state-store.ts';
+import { TranscoderSupervisor } from './transcoder/supervisor.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
 
@@ -127,22 +129,27 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const llhls = new LlhlsPublisher(pool);
   const hls = new HlsPublisher(pool);
   const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock });
+  const thumbnail = new ThumbnailPublisher(pool);
+  const queues = new QueueRegistry(systemClock);
+  const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues });
   const orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
-    queues: new QueueRegistry(systemClock),
+    queues,
     store,
     publishers: new Map<PublisherKind, Publisher>([
       [llhls.kind, llhls],
       [hls.kind, hls],
       [srt.kind, srt],
+      [thumbnail.kind, thumbnail],
     ]),
+    transcoder,
     onHostsChanged: (virtualHosts) => {
       pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
       certificates.follow(virtualHosts);
     },
   });
-  running.push({ stop: () => store.settle() }, pool);
+  running.push({ stop: () => store.settle() }, pool, { stop: () => transcoder.close() });
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
@@ -153,7 +160,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   // Relative paths mean the same whether the file, the API or the state names them.
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
   await restoreState(store, orchestrator, { logger, reading });
-  await startApi(config, { logger, orchestrator, certificates, reading, accessToken: access.token }, running);
+  await startApi(config, { logger, orchestrator, certificates, transcoder, reading, accessToken: access.token }, running);
   await certificates.settled();
   await poolStarted;
   await startListeners(config, { logger, orchestrator, pool, certificates, srt }, running);
@@ -233,7 +240,7 @@ async function named<T>(what: string, start: Promise<T>): Promise<T> {
 
 async function startApi(
   config: ServerConfig,
-  parts: Parts & { readonly reading: ReadOptions; readonly accessToken: string },
+  parts: Parts & { readonly reading: ReadOptions; readonly transcoder: TranscoderSupervisor; readonly accessToken: string },
   running: Running[],
 ): Promise<void> {
   const { api } = config.bind.managers;
@@ -249,6 +256,7 @@ async function startApi(
     orchestrator: parts.orchestrator,
     reading: parts.reading,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
+    codecModules: () => parts.transcoder.codecModules(),
   });
   const server = new ApiServer({
     control,

@@ -13,6 +13,7 @@ import type { Definition, JsonObject } from '../core/definition.ts';
 import type { Orchestrator } from '../core/orchestrator.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
+import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
 import type { QueueStatus } from '../util/bounded-queue.ts';
 
 export interface ControlPlaneOptions {
@@ -21,6 +22,8 @@ export interface ControlPlaneOptions {
   readonly reading?: ReadOptions;
   /** Loads the certificate files of these virtual hosts again; rejects and keeps the old ones when that fails. */
   readonly reloadCertificates: (virtualHosts: readonly VirtualHost[]) => Promise<void>;
+  /** What the transcoder can do on this machine, with what is at work. */
+  readonly codecModules: () => Promise<CodecModuleItem[]>;
 }
 
 /**
@@ -31,11 +34,13 @@ export class ControlPlane {
   readonly #orchestrator: Orchestrator;
   readonly #reading: ReadOptions;
   readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
+  readonly #codecModules: ControlPlaneOptions['codecModules'];
 
-  constructor({ orchestrator, reading = {}, reloadCertificates }: ControlPlaneOptions) {
+  constructor({ orchestrator, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
     this.#orchestrator = orchestrator;
     this.#reading = reading;
     this.#reloadCertificates = reloadCertificates;
+    this.#codecModules = codecModules;
   }
 
   /** Counters of the whole server. */
@@ -54,6 +59,11 @@ export class ControlPlane {
 
   queueStatuses(): QueueStatus[] {
     return this.#orchestrator.queues.statuses();
+  }
+
+  /** Rejects when no transcoder process comes up that could tell. */
+  codecModules(): Promise<CodecModuleItem[]> {
+    return this.#codecModules();
   }
 
   /** Creates a virtual host with the applications in its definition. `host` is required here, though a file may leave it out. */

@@ -33,6 +33,13 @@ describe('MediaRouter', () => {
     expect(router.counters.discarded).toBe(20);
   });
 
+  it('believes two distances rather than the frame rate the source told', () => {
+    const { router, packets } = routerWithOutput();
+    router.setTracks([videoTrack({ framerateConf: 30 })]);
+    for (let index = 0; index < 5; index += 1) router.push({ ...videoPacket(0), dts: index * 1000, pts: index * 1000 });
+    expect(packets.map(({ duration }) => duration)).toEqual([3000, 46_500, 90_000, 90_000, 90_000]);
+  });
+
   it('keeps audio in step with the video that started the timeline', () => {
     const { router, packets } = routerWithOutput();
     router.setTracks([videoTrack(), audioTrack()]);

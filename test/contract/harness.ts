@@ -11,6 +11,8 @@ import { ProviderKind, SourceType } from '../../src/core/kinds.ts';
 import { Orchestrator, type VirtualHostStore } from '../../src/core/orchestrator.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
+import { codecModules } from '../../src/transcoder/codec-modules.ts';
+import { ENCODERS } from '../../src/transcoder/encoder-catalogue.ts';
 import { ManualClock } from '../fakes/manual-clock.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
@@ -37,6 +39,13 @@ export interface RawRequest {
   readonly version?: string;
 }
 
+/** What a transcoder process without hardware says. */
+const HELLO = {
+  version: '8.1',
+  encoders: ENCODERS.filter(({ hardware }) => !hardware).map(({ name }) => name),
+  decoders: ['h264', 'aac'],
+};
+
 export const anyOrigin = { urls: ['*'], headers: [] };
 
 /** A certificate for localhost. */
@@ -62,7 +71,11 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
     orchestrator.restore({ name: host.typed.name, config: host.typed, echo: host.echo }, applications, { readOnly: true });
   }
   const certificates = new RecordingCertificates();
-  const control = new ControlPlane({ orchestrator, reloadCertificates: (hosts) => certificates.reload(hosts) });
+  const control = new ControlPlane({
+    orchestrator,
+    reloadCertificates: (hosts) => certificates.reload(hosts),
+    codecModules: async () => codecModules(HELLO, []),
+  });
   const server = new ApiServer({
     control,
     version: '0.1.0',
