@@ -98,14 +98,19 @@ export class Application {
     })).filter((enabled) => enabled.settings !== undefined);
   }
 
-  /** Inbound streams that have announced their tracks, in order of arrival. */
+  /** Inbound streams that have announced their tracks or are being pulled, in order of arrival. */
   get streams(): InboundStream[] {
-    return [...this.#streams.values()].filter((stream) => stream.started);
+    return [...this.#streams.values()].filter((stream) => stream.listed);
   }
 
   stream(name: string): InboundStream | undefined {
     const stream = this.#streams.get(name);
-    return stream?.started ? stream : undefined;
+    return stream?.listed ? stream : undefined;
+  }
+
+  /** True when the name is taken, also by a stream that has not announced its tracks. */
+  hasStream(name: string): boolean {
+    return this.#streams.has(name);
   }
 
   outbound(name: string): OutboundStream | undefined {
@@ -162,7 +167,7 @@ export class Application {
   readonly #maps = new Map<InboundStream, OutboundMap[]>();
 
   #mapOutputs(inbound: InboundStream, tracks: readonly Track[]): readonly OutboundMap[] {
-    const passthrough = this.#providerSettings(inbound.provider)?.passthroughOutputProfile === true;
+    const passthrough = inbound.passthrough || this.#providerSettings(inbound.provider)?.passthroughOutputProfile === true;
     const profiles = passthrough ? [PASSTHROUGH_PROFILE] : (this.definition.config.outputProfiles?.outputProfile ?? []);
     const maps = this.#maps.get(inbound) ?? [];
     const isNew = !this.#maps.has(inbound);

@@ -3,8 +3,9 @@ import { type CloseReason, IngestRefused, type IngestRequest, type IngestStream 
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { StarterLimits } from '../stream-starter.ts';
 import type { AudioLabel } from './source-track.ts';
-import { type FeedLimits, TransportFeed } from './transport-feed.ts';
+import { TransportFeed } from './transport-feed.ts';
 
 /** Where the stream of a port goes, as the applications say at the moment. */
 export interface MpegtsRoute {
@@ -46,7 +47,7 @@ export interface PortSourceOptions {
   readonly logger: Logger;
   readonly clock: Clock;
   readonly timeouts: MpegtsTimeouts;
-  readonly feedLimits?: Partial<FeedLimits>;
+  readonly feedLimits?: Partial<StarterLimits>;
 }
 
 interface Publication {
