@@ -1,6 +1,4 @@
-"""GStreamer's RTSP server on free loopback ports: prints three ports (open, Digest, Basic), then serves until its input ends."""
-import sys
-
+"""GStreamer's RTSP server on free loopback ports: prints three ports (open, Digest, Basic), then serves until it is ended."""
 import gi
 
 gi.require_version("Gst", "1.0")
@@ -70,9 +68,7 @@ def main():
     Gst.init(None)
     servers = [serve(None), serve(login(GstRtsp.RTSPAuthMethod.DIGEST)), serve(login(GstRtsp.RTSPAuthMethod.BASIC))]
     print(*[server.get_bound_port() for server in servers], flush=True)
-    loop = GLib.MainLoop()
-    GLib.io_add_watch(sys.stdin.fileno(), GLib.IO_HUP, lambda *_: loop.quit())
-    loop.run()
+    GLib.MainLoop().run()
 
 
 main()

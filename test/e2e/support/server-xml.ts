@@ -18,6 +18,8 @@ export interface ServerSettings {
   /** Segments of plain HLS. */
   readonly hlsSegmentDuration?: number;
   readonly hlsSegmentCount?: number;
+  /** UDP port for MPEG-TS, whose stream is `ts`. */
+  readonly mpegtsPort?: number;
   /** Leave plain HLS out of the application. */
   readonly withoutHls?: boolean;
 }
@@ -33,6 +35,12 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               <SegmentCount>${settings.hlsSegmentCount ?? 4}</SegmentCount>
               <CrossDomains><Url>*</Url></CrossDomains>
             </HLS>`;
+  const { mpegtsPort } = settings;
+  const mpegtsBind = mpegtsPort === undefined ? '' : `<MPEGTS><Port>${mpegtsPort}/udp</Port></MPEGTS>`;
+  const mpegts =
+    mpegtsPort === undefined
+      ? ''
+      : `<MPEGTS><StreamMap><Stream><Name>ts</Name><Port>${mpegtsPort}/udp</Port></Stream></StreamMap></MPEGTS>`;
   return `<?xml version="1.0" encoding="UTF-8"?>
 <Server version="8">
   <Name>Millrace</Name>
@@ -40,7 +48,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   <IP>127.0.0.1</IP>
   <Bind>
     <Managers><API><Port>${ports.api}</Port></API></Managers>
-    <Providers><RTMP><Port>${ports.rtmp}</Port></RTMP></Providers>
+    <Providers><RTMP><Port>${ports.rtmp}</Port></RTMP>${mpegtsBind}</Providers>
     <Publishers>
       <LLHLS><Port>${ports.http}</Port></LLHLS>
       <HLS><Port>${ports.http}</Port></HLS>
@@ -68,7 +76,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               </Encodes>
             </OutputProfile>
           </OutputProfiles>
-          <Providers><RTMP /></Providers>
+          <Providers><RTMP /><RTSPPull />${mpegts}</Providers>
           <Publishers>
             <LLHLS>
               <ChunkDuration>${chunk}</ChunkDuration>
