@@ -457,6 +457,29 @@ describe('streams', () => {
     expect(api.pullStore.documents.size).toBe(0);
   });
 
+  test('come back after a restart of their application when they are persistent, and leave the disk with it', async () => {
+    const APPS = '/v1/vhosts/made/apps';
+    await call('POST', '/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);
+    await call('POST', APPS, [{ name: 'app', type: 'live', providers: { rtspPull: {}, rtmp: {} } }]);
+    await call('POST', `${APPS}/app/streams`, { name: 'kept', urls: [PLAYS], properties: { persistent: true } });
+    await call('POST', `${APPS}/app/streams`, { name: 'passing', urls: [PLAYS] });
+    expect((await call('PATCH', `${APPS}/app`, { providers: { webrtc: { timeout: 1 } } })).status).toBe(200);
+    await api.until(() => api.orchestrator.application('made', 'app')?.stream('kept') !== undefined);
+    await api.until(() => api.rtsp.opened.length === 3);
+    expect(await call('GET', `${APPS}/app/streams`)).toEqual(found(['kept']));
+    expect(api.rtsp.opened.map(({ closed }) => closed)).toEqual([true, true, false]);
+    expect(api.pullStore.documents.size).toBe(1);
+    expect((await call('DELETE', `${APPS}/app`)).status).toBe(200);
+    await api.until(() => api.pullStore.documents.size === 0);
+  });
+
+  test('need their provider in the application', async () => {
+    await call('POST', '/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);
+    await call('POST', '/v1/vhosts/made/apps', [{ name: 'app', type: 'live', providers: { rtmp: {} } }]);
+    expect((await call('POST', '/v1/vhosts/made/apps/app/streams', { name: 'p', urls: [PLAYS] })).status).toBe(502);
+    expect(api.rtsp.asked).toEqual([]);
+  });
+
   test('pass untouched when they are relayed', async () => {
     await call('POST', STREAMS, { name: 'p', urls: [PLAYS], properties: { relay: true } });
     const { json } = await call('GET', `${STREAMS}/p`);
