@@ -11,6 +11,7 @@ import {
 import type { Application } from '../core/application.ts';
 import type { Definition, JsonObject } from '../core/definition.ts';
 import type { InboundStream } from '../core/inbound-stream.ts';
+import type { CloseReason } from '../core/ingest.ts';
 import type { Orchestrator } from '../core/orchestrator.ts';
 import type { PullDefinition } from '../core/pull.ts';
 import type { PullRegistry } from '../core/pull-registry.ts';
@@ -99,10 +100,10 @@ export class ControlPlane {
   }
 
   /** Ends a stream; a persistent one is off the disk first. */
-  async deleteStream({ vhost, app, name }: InboundStream): Promise<void> {
-    await this.#pulls.forget(vhost, app, name);
-    const running = this.#orchestrator.application(vhost, app)?.stream(name);
-    running?.terminate({ code: 'deleted', detail: 'deleted through the API' });
+  async deleteStream(stream: InboundStream): Promise<void> {
+    const reason: CloseReason = { code: 'deleted', detail: 'deleted through the API' };
+    await this.#pulls.delete(stream, reason);
+    stream.terminate(reason);
   }
 
   /** Loads certificate files again; rejects and keeps the old ones when that fails. */

@@ -68,10 +68,12 @@ export class PullRegistry {
     this.#open(document).pull.resume();
   }
 
-  /** Resolves when a restart would not bring the stream back; it may still run. A stream that is not pulled needs nothing. */
-  async forget(vhost: string, app: string, name: string): Promise<void> {
-    const entry = this.#entries.get(keyOf({ vhost, app, name }));
-    if (entry?.document.properties.persistent === true) await this.#options.store.remove(entry.document);
+  /** Ends a pulled stream for good; resolves when a restart would not bring it back. A stream that is not pulled is left alone. */
+  async delete(stream: Pick<PullDocument, 'vhost' | 'app' | 'name'>, reason: CloseReason): Promise<void> {
+    const entry = this.#entries.get(keyOf(stream));
+    if (entry === undefined) return;
+    if (entry.document.properties.persistent) await this.#options.store.remove(entry.document);
+    entry.pull.end(reason);
   }
 
   /** Ends all streams; persistent ones come back with the next start. Idempotent. */

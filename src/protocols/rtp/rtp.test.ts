@@ -5,6 +5,7 @@ import { DecodeOrder } from './decode-order.ts';
 import { type DepacketizedUnit, type Depacketizer, FrameDepacketizer } from './depacketizer.ts';
 import { Mpeg4Depacketizer } from './mpeg4-depacketizer.ts';
 import { NalDepacketizer } from './nal-depacketizer.ts';
+import { Reception } from './reception.ts';
 import { buildReceiverReport, parseRtcp } from './rtcp-packet.ts';
 import { RtpClock } from './rtp-clock.ts';
 import { parseRtpPacket, type RtpPacket } from './rtp-packet.ts';
@@ -243,6 +244,27 @@ describe('RtpClock', () => {
     expect(video.seconds(first)).toBeCloseTo(0, 9);
     expect(audio.seconds(sound)).toBeCloseTo(0, 9);
     expect(video.seconds(video.unwrap(9000))).toBeCloseTo(0.2, 9);
+  });
+});
+
+describe('Reception', () => {
+  it('measures jitter in ticks of the clock, and forgets a jump', () => {
+    const reception = new Reception(90_000);
+    for (let index = 0; index < 200; index += 1) reception.arrived(index * 3600, index * 40 + (index % 2) * 8);
+    // Every packet is 8 ms = 720 ticks off the one before.
+    expect(reception.jitter).toBeGreaterThan(700);
+    expect(reception.jitter).toBeLessThanOrEqual(720);
+    const before = reception.jitter;
+    reception.arrived(0, 8000);
+    expect(reception.jitter).toBe(before);
+  });
+
+  it('tells the share lost since the last report', () => {
+    const reception = new Reception(90_000);
+    expect(reception.fractionLost({ received: 96, lost: 0 })).toBe(0);
+    expect(reception.fractionLost({ received: 96 + 75, lost: 25 })).toBe(64);
+    expect(reception.fractionLost({ received: 96 + 75, lost: 25 })).toBe(0);
+    expect(reception.fractionLost({ received: 10, lost: 0 })).toBe(0);
   });
 });
 

@@ -17,8 +17,9 @@ export interface MpegtsRoute {
 
 /** All in milliseconds. */
 export interface MpegtsTimeouts {
-  /** Silence of a sender whose tracks are not known yet; also that after which another sender may follow. */
+  /** Silence of a sender whose tracks are not known yet; later `PacketSilenceTimeoutMs` counts. */
   readonly unpublishedSilence: number;
+  /** Silence of a sender after which another one may go on with the stream. */
   readonly senderSilence: number;
   /** From the first packet to the first usable track. */
   readonly firstTrack: number;

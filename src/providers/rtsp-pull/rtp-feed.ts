@@ -5,6 +5,7 @@ import { VideoCodec } from '../../media/codec.ts';
 import { MPEG_90K } from '../../media/timebase.ts';
 import { DecodeOrder } from '../../protocols/rtp/decode-order.ts';
 import type { DepacketizedUnit } from '../../protocols/rtp/depacketizer.ts';
+import { Reception } from '../../protocols/rtp/reception.ts';
 import { buildReceiverReport, parseRtcp, type SenderReport } from '../../protocols/rtp/rtcp-packet.ts';
 import { RtpClock } from '../../protocols/rtp/rtp-clock.ts';
 import { parseRtpPacket, type RtpPacket } from '../../protocols/rtp/rtp-packet.ts';
@@ -56,6 +57,7 @@ interface FeedTrack {
   first: { readonly timestamp: number; readonly atMs: number } | null;
   /** `rtptime` that the server named for the beginning; null when it did not. */
   announced: number | null;
+  readonly reception: Reception;
   report: { readonly content: SenderReport; readonly atMs: number } | null;
   left: boolean;
 }
@@ -101,6 +103,7 @@ export class RtpFeed {
       format,
       clock: new RtpClock(clockRate),
       sequence: this.#newSequence(),
+      reception: new Reception(clockRate),
       ssrc: -1,
       config,
       order: null,
@@ -139,6 +142,7 @@ export class RtpFeed {
         track.ssrc = packet.ssrc;
         track.sequence = this.#newSequence();
       }
+      track.reception.arrived(packet.timestamp, this.#now);
       track.sequence.push(packet, (ordered, lost) => this.#depacketize(track, ordered, lost));
     });
   }
@@ -163,10 +167,10 @@ export class RtpFeed {
     const { counters, highest } = track.sequence;
     return buildReceiverReport(OWN_SSRC, OWN_NAME, {
       ssrc: track.ssrc,
-      fractionLost: 0,
+      fractionLost: track.reception.fractionLost(counters),
       totalLost: counters.lost,
       highestSequence: highest,
-      jitter: 0,
+      jitter: track.reception.jitter,
       lastReport: track.report?.content.compactNtp ?? 0,
       delaySinceLastReport: track.report === null ? 0 : Math.round(((this.#now - track.report.atMs) * 65_536) / 1000),
     });
