@@ -1,6 +1,6 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { ALL_METHODS, CrossDomainPolicy, type CrossDomainRules } from './access/cross-domains.ts';
 import { ApiServer } from './api/api-server.ts';
 import { ControlPlane } from './api/control.ts';
@@ -12,6 +12,7 @@ import {
   formatConfigProblem,
   type LoadedServer,
   loadServerConfig,
+  type ReadOptions,
   type Resource,
   readApplication,
   readVirtualHost,
@@ -31,10 +32,12 @@ import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
+import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
 import { PullDocumentStore } from './state/pull-store.ts';
 import { StateStore } from './state/state-store.ts';
+import { TranscoderSupervisor } from './transcoder/supervisor.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
 
@@ -126,21 +129,26 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
   const llhls = new LlhlsPublisher(pool);
   const hls = new HlsPublisher(pool);
+  const thumbnail = new ThumbnailPublisher(pool);
+  const queues = new QueueRegistry(systemClock);
+  const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues });
   const orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
-    queues: new QueueRegistry(systemClock),
+    queues,
     store,
     publishers: new Map<PublisherKind, Publisher>([
       [llhls.kind, llhls],
       [hls.kind, hls],
+      [thumbnail.kind, thumbnail],
     ]),
+    transcoder,
     onHostsChanged: (virtualHosts) => {
       pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
       certificates.follow(virtualHosts);
     },
   });
-  running.push({ stop: () => store.settle() }, pool);
+  running.push({ stop: () => store.settle() }, pool, { stop: () => transcoder.close() });
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
@@ -158,9 +166,11 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   for (const { typed, echo, applications } of loaded.virtualHosts) {
     orchestrator.restore({ name: typed.name, config: typed, echo }, applications.map(definitionOf), { readOnly: true });
   }
-  await restoreState(store, orchestrator, logger);
+  // Relative paths mean the same whether the file, the API or the state names them.
+  const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
+  await restoreState(store, orchestrator, { logger, reading });
   await restorePulls(pullStore, pulls, logger);
-  await startApi(config, { logger, orchestrator, pulls, certificates, accessToken: access.token }, running);
+  await startApi(config, { logger, orchestrator, pulls, certificates, transcoder, reading, accessToken: access.token }, running);
   await certificates.settled();
   await poolStarted;
   await startListeners(config, { logger, orchestrator, pool, certificates }, running);
@@ -172,11 +182,15 @@ function definitionOf<Config extends { readonly name: string }>({ typed, echo }:
 }
 
 /** Brings back what the API created; a document that can no longer be used is set aside. */
-async function restoreState(store: StateStore, orchestrator: Orchestrator, logger: Logger): Promise<void> {
+async function restoreState(
+  store: StateStore,
+  orchestrator: Orchestrator,
+  { logger, reading }: { readonly logger: Logger; readonly reading: ReadOptions },
+): Promise<void> {
   for (const { name, order, definition, applications } of await store.load()) {
     try {
-      const vhost = readVirtualHost(definition);
-      const apps = applications.map((application) => definitionOf<ApplicationConfig>(readApplication(application)));
+      const vhost = readVirtualHost(definition, reading);
+      const apps = applications.map((application) => definitionOf<ApplicationConfig>(readApplication(application, reading)));
       orchestrator.restore(definitionOf(vhost), apps, { readOnly: false, order });
       logger.info({ vhost: name }, `virtual host '${name}' restored with ${apps.length} application(s)`);
     } catch (error) {
@@ -243,7 +257,12 @@ async function named<T>(what: string, start: Promise<T>): Promise<T> {
 
 async function startApi(
   config: ServerConfig,
-  parts: Parts & { readonly accessToken: string; readonly pulls: PullRegistry },
+  parts: Parts & {
+    readonly reading: ReadOptions;
+    readonly transcoder: TranscoderSupervisor;
+    readonly accessToken: string;
+    readonly pulls: PullRegistry;
+  },
   running: Running[],
 ): Promise<void> {
   const { api } = config.bind.managers;
@@ -258,7 +277,9 @@ async function startApi(
   const control = new ControlPlane({
     orchestrator: parts.orchestrator,
     pulls: parts.pulls,
+    reading: parts.reading,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
+    codecModules: () => parts.transcoder.codecModules(),
   });
   const server = new ApiServer({
     control,

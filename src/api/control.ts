@@ -17,6 +17,7 @@ import type { PullDefinition } from '../core/pull.ts';
 import type { PullRegistry } from '../core/pull-registry.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
+import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
 import type { QueueStatus } from '../util/bounded-queue.ts';
 
 export interface ControlPlaneOptions {
@@ -26,6 +27,8 @@ export interface ControlPlaneOptions {
   readonly reading?: ReadOptions;
   /** Loads the certificate files of these virtual hosts again; rejects and keeps the old ones when that fails. */
   readonly reloadCertificates: (virtualHosts: readonly VirtualHost[]) => Promise<void>;
+  /** What the transcoder can do on this machine, with what is at work. */
+  readonly codecModules: () => Promise<CodecModuleItem[]>;
 }
 
 /**
@@ -37,12 +40,14 @@ export class ControlPlane {
   readonly #pulls: PullRegistry;
   readonly #reading: ReadOptions;
   readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
+  readonly #codecModules: ControlPlaneOptions['codecModules'];
 
-  constructor({ orchestrator, pulls, reading = {}, reloadCertificates }: ControlPlaneOptions) {
+  constructor({ orchestrator, pulls, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
     this.#orchestrator = orchestrator;
     this.#pulls = pulls;
     this.#reading = reading;
     this.#reloadCertificates = reloadCertificates;
+    this.#codecModules = codecModules;
   }
 
   /** Counters of the whole server. */
@@ -61,6 +66,11 @@ export class ControlPlane {
 
   queueStatuses(): QueueStatus[] {
     return this.#orchestrator.queues.statuses();
+  }
+
+  /** Rejects when no transcoder process comes up that could tell. */
+  codecModules(): Promise<CodecModuleItem[]> {
+    return this.#codecModules();
   }
 
   /** Creates a virtual host with the applications in its definition. `host` is required here, though a file may leave it out. */

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { RecordingLogger } from '../../test/fakes/nil-logger.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import type { PullDocument } from '../core/pull-registry.ts';
 import { PullDocumentStore } from './pull-store.ts';
 

@@ -268,12 +268,12 @@ describe('output profiles', () => {
 
   test('are created in a batch, with one restart', async () => {
     const closed = await api.publish('v', 'a', 's');
-    const { status, json } = await call('POST', PROFILES, [PROFILE, PROFILE, { ...PROFILE, name: 'q' }]);
+    const { status, json } = await call('POST', PROFILES, [PROFILE, PROFILE, { ...PROFILE, name: 'q', outputStreamName: 'q' }]);
     expect(status).toBe(207);
     expect(json).toEqual([
       { message: 'OK', response: STORED_PROFILE, statusCode: 200 },
       { message: 'The output profile "p" already exists', statusCode: 409 },
-      { message: 'OK', response: { ...STORED_PROFILE, name: 'q' }, statusCode: 200 },
+      { message: 'OK', response: { ...STORED_PROFILE, name: 'q', outputStreamName: 'q' }, statusCode: 200 },
     ]);
     expect(closed).toHaveLength(1);
     expect(await call('GET', PROFILES)).toEqual(found(['default', 'p', 'q']));
@@ -282,7 +282,7 @@ describe('output profiles', () => {
 
   test('that come at the same time are all kept', async () => {
     const names = ['a', 'b', 'c', 'd'];
-    await Promise.all(names.map((name) => call('POST', PROFILES, [{ ...PROFILE, name }])));
+    await Promise.all(names.map((name) => call('POST', PROFILES, [{ ...PROFILE, name, outputStreamName: name }])));
     expect((await call('GET', PROFILES)).json.response.sort()).toEqual([...names, 'default']);
   });
 
@@ -307,9 +307,10 @@ describe('output profiles', () => {
     ],
     [{ ...PROFILE, encodes: { videos: [{ name: 'v' }] } }, '[Config] Codec must be specified when bypass is false'],
     [{ ...PROFILE, encodes: { videos: [{ codec: 'h264' }] } }, '[Config] Bitrate must be specified when bypass is false'],
+    [{ ...PROFILE, outputStreamName: '${OriginStreamName}' }, '[Config] Duplicate output stream name: ${OriginStreamName}'],
     [{ ...PROFILE, x: 1 }, '[Config] Unknown item found: outputProfile.x'],
   ])('%j refuses the whole request', async (profile, text) => {
-    expect(await call('POST', PROFILES, [{ ...PROFILE, name: 'first' }, profile])).toEqual(error(400, text));
+    expect(await call('POST', PROFILES, [{ ...PROFILE, name: 'first', outputStreamName: 'first' }, profile])).toEqual(error(400, text));
     expect(await call('GET', PROFILES)).toEqual(found(['default']));
   });
 
@@ -527,6 +528,25 @@ test('queues are told under both paths', async () => {
   expect(json.response.map(({ urn }: Answer) => urn)).toContainEqual(expect.stringMatching(/^mngq:v=default#app:s=\/s:p=imr:r=/));
   expect((await call('GET', '/v1/stats/current/internals/queues')).json.response).toHaveLength(json.response.length);
   expect(await call('GET', '/v1/stats/current/internals')).toEqual(found(['/v1/stats/current/internals/queues']));
+});
+
+test('codec modules are told as the contract has them', async () => {
+  const { status, json } = await call('GET', '/v2/internals/codecs');
+  expect(status).toBe(200);
+  expect(json.response.find(({ module }: Answer) => module === 'x264')).toEqual({
+    busId: '-',
+    displayName: 'x264 video',
+    id: 1,
+    isDecoder: false,
+    isDefault: true,
+    isEncoder: true,
+    isHwAccel: false,
+    mediaType: 'Video',
+    metrics: { active: { decoder: 0, encoder: 0 } },
+    module: 'x264',
+    name: 'x264:0',
+    supportedCodecs: ['H264'],
+  });
 });
 
 describe('certificates', () => {

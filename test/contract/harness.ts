@@ -12,9 +12,11 @@ import { Orchestrator, type VirtualHostStore } from '../../src/core/orchestrator
 import { PullRegistry } from '../../src/core/pull-registry.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
+import { codecModules } from '../../src/transcoder/codec-modules.ts';
+import { ENCODERS } from '../../src/transcoder/encoder-catalogue.ts';
 import { FakePullSource, MemoryPullStore } from '../fakes/fake-pull-source.ts';
 import { ManualClock } from '../fakes/manual-clock.ts';
-import { RecordingLogger } from '../fakes/nil-logger.ts';
+import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
 
 export const TOKEN = 'millrace-access-token';
@@ -38,6 +40,13 @@ export interface RawRequest {
   readonly body?: string | Buffer;
   readonly version?: string;
 }
+
+/** What a transcoder process without hardware says. */
+const HELLO = {
+  version: '8.1',
+  encoders: ENCODERS.filter(({ hardware }) => !hardware).map(({ name }) => name),
+  decoders: ['h264', 'aac'],
+};
 
 export const anyOrigin = { urls: ['*'], headers: [] };
 
@@ -80,7 +89,12 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
     application: (vhost, app) => orchestrator.application(vhost, app),
   });
   const certificates = new RecordingCertificates();
-  const control = new ControlPlane({ orchestrator, pulls, reloadCertificates: (hosts) => certificates.reload(hosts) });
+  const control = new ControlPlane({
+    orchestrator,
+    pulls,
+    reloadCertificates: (hosts) => certificates.reload(hosts),
+    codecModules: async () => codecModules(HELLO, []),
+  });
   const server = new ApiServer({
     control,
     version: '0.1.0',

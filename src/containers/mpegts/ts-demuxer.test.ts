@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { demuxTs } from '../../../test/ts-demuxer.ts';
+import { demuxTs } from '../../../test/support/ts-demuxer.ts';
 import { buildOpusHead } from '../../codecs/opus/opus-head.ts';
 import { AudioCodec } from '../../media/codec.ts';
 import { MPEG_90K } from '../../media/timebase.ts';

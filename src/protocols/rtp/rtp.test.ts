@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { survivesHostileBytes } from '../../../test/hostile-bytes.ts';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { DecodeOrder } from './decode-order.ts';
 import { type DepacketizedUnit, type Depacketizer, FrameDepacketizer } from './depacketizer.ts';
 import { Mpeg4Depacketizer } from './mpeg4-depacketizer.ts';

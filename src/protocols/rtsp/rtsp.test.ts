@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { survivesHostileBytes } from '../../../test/hostile-bytes.ts';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { RtspAuthenticator } from './rtsp-auth.ts';
 import { type RtspItem, RtspReader, serializeRtspRequest } from './rtsp-message.ts';
 import { controlUri, parseRtspUrl } from './rtsp-url.ts';

@@ -5,7 +5,7 @@ import net from 'node:net';
 import { afterEach, expect, it, onTestFinished } from 'vitest';
 import { requireProgram } from '../../../scripts/ensure-tools.ts';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
-import { RecordingLogger } from '../../../test/fakes/nil-logger.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { systemClock } from '../../util/clock.ts';
 import { MpegtsProvider, type MpegtsProviderOptions } from './mpegts-provider.ts';
 

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { FakeIngestGate, type FakeIngestStream } from '../../../test/fakes/fake-ingest-gate.ts';
-import { RecordingLogger } from '../../../test/fakes/nil-logger.ts';
-import { survivesHostileBytes } from '../../../test/hostile-bytes.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { TransportFeed, type TransportFeedOptions } from './transport-feed.ts';
 
 const INPUTS = ['-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25', '-f', 'lavfi', '-i', 'sine=r=48000'];

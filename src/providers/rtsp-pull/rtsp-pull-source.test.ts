@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { FakeRtspServer, type RtspScript } from '../../../test/fakes/fake-rtsp-server.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
-import { RecordingLogger } from '../../../test/fakes/nil-logger.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import type { CloseReason, SourcePacket, SourceTrack } from '../../core/ingest.ts';
 import type { PullSession, PullSink } from '../../core/pull.ts';
 import { RtspPullSource } from './rtsp-pull-source.ts';
