@@ -446,6 +446,16 @@ describe('streams', () => {
     expect(await call('GET', STREAMS)).toEqual(found(['kept']));
   });
 
+  test('are kept while their source is away when they are persistent, and go on when it is back', async () => {
+    await call('POST', STREAMS, { name: 'p', urls: [PLAYS], properties: { persistent: true, retryCount: 0 } });
+    api.rtsp.plays = () => false;
+    api.rtsp.opened[0]!.target.sink.ended({ code: 'peer-left', detail: 'bye' });
+    await api.until(() => api.rtsp.asked.length === 4);
+    expect(await call('GET', STREAMS)).toEqual(found(['p']));
+    api.rtsp.plays = () => true;
+    await api.until(() => api.rtsp.opened.length === 2);
+  });
+
   test('are on disk before the answer when they are persistent, and off it before that of their deletion', async () => {
     const body = { name: 'p', urls: [PLAYS], properties: { persistent: true, relay: true, ignoreRtcpSRTimestamp: true } };
     api.pullStore.full = true;

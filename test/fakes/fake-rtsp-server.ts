@@ -11,6 +11,8 @@ export interface RtspScript {
   /** Session description instead of one with H.264. */
   readonly description?: string;
   readonly withSound?: boolean;
+  /** `rtptime` of the answer to PLAY. */
+  readonly starts?: { readonly picture: number; readonly sound: number };
   readonly timeoutS?: number;
   /** Answers 461 to transport over the connection. */
   readonly datagramsOnly?: boolean;
@@ -144,6 +146,10 @@ export class FakeRtspServer {
       lines.push(`Content-Length: ${body.length}`);
     }
     if (status === '200 OK' && method === 'SETUP') lines.push(...this.#setUp(transport));
+    const { starts } = this.#script;
+    if (method === 'PLAY' && starts !== undefined) {
+      lines.push(`RTP-Info: url=picture;seq=0;rtptime=${starts.picture}, url=${this.url('/cam/sound')};seq=0;rtptime=${starts.sound}`);
+    }
     socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`);
   }
 

@@ -21,7 +21,8 @@ export class RtspAuthenticator {
 
   /**
    * Takes the `WWW-Authenticate` headers of a 401; the strongest scheme is used. False when none of them is understood, or
-   * when the credentials were refused under the same challenge before.
+   * when the credentials were refused under the same challenge before. Not every server says that a nonce went stale: a
+   * new one is tried.
    */
   accept(headers: readonly string[]): boolean {
     const challenges = headers.map(parseChallenge);
@@ -29,10 +30,9 @@ export class RtspAuthenticator {
     const chosen = digest ?? challenges.find(({ scheme }) => scheme === 'basic');
     if (chosen === undefined) return false;
     const before = this.#challenge;
-    const stale = chosen.parameters.get('stale')?.toLowerCase() === 'true';
     this.#challenge = chosen;
     this.#count = 0;
-    return before === null || stale;
+    return before === null || before.parameters.get('nonce') !== chosen.parameters.get('nonce');
   }
 
   /** Value of `Authorization`; null before a challenge. */

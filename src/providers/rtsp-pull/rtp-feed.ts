@@ -19,10 +19,12 @@ import { type MediaFormat, reorderingDepth, sourceTrack } from './media-track.ts
 /** Sender reports are waited for this long after the first packet. */
 const REPORT_WAIT_MS = 5000;
 /** Units held back while sender reports are missing. */
-const MOST_HELD_UNITS = 2000;
+const MOST_HELD_UNITS = 900;
 const MOST_HELD_BYTES = 16_777_216;
 /** Packets behind a gap that are kept for the missing one, over UDP. */
 const REORDER_DEPTH = 64;
+/** The first packet lies at most this far, seconds, from the start that the server announced. */
+const MOST_ANNOUNCED_S = 10;
 const USUAL_FRAME_TICKS = 3000;
 /** Ours in receiver reports. */
 const OWN_SSRC = 0x4d_69_6c_6c;
@@ -240,14 +242,8 @@ export class RtpFeed {
     if ([...this.#tracks.values()].every(({ clock }) => clock.synchronised)) this.#release();
   }
 
-  /** Relates the clocks by what the server said at the start, else by when the first packet of each came. */
   #goOnWithoutReports(): void {
-    const tracks = [...this.#tracks.values()];
-    const told = tracks.every(({ announced }) => announced !== null);
-    for (const track of tracks) {
-      if (told && track.announced !== null) track.clock.synchronise(track.announced, 0);
-      else if (track.first !== null) track.clock.synchronise(track.first.timestamp, track.first.atMs / 1000);
-    }
+    for (const track of this.#tracks.values()) relate(track);
     this.#release();
   }
 
@@ -261,7 +257,7 @@ export class RtpFeed {
 
   #emit(track: FeedTrack, ticks: number, data: Uint8Array): void {
     // A track that was silent until now.
-    if (!track.clock.synchronised && track.first !== null) track.clock.synchronise(track.first.timestamp, track.first.atMs / 1000);
+    if (!track.clock.synchronised) relate(track);
     const pts = track.clock.seconds(ticks) * MPEG_90K.den;
     if (track.media.type !== 'video') {
       this.#starter.push({ trackId: track.id, pts, dts: pts, keyframe: true, data });
@@ -271,4 +267,15 @@ export class RtpFeed {
     const shown = Math.round(pts);
     this.#starter.push({ trackId: track.id, pts: shown, dts: track.order.next(shown), keyframe: null, data });
   }
+}
+
+/**
+ * Relates the clock of a track to the session by the start that the server announced, else by when the first unit came.
+ * Some servers announce a start that has nothing to do with what they send.
+ */
+function relate({ announced, first, clock }: FeedTrack): void {
+  if (first === null) return;
+  const isRight = announced !== null && Math.abs((first.timestamp - announced) | 0) < clock.rate * MOST_ANNOUNCED_S;
+  if (isRight) clock.synchronise(announced, 0);
+  else clock.synchronise(first.timestamp, first.atMs / 1000);
 }

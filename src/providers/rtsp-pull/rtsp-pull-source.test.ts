@@ -167,6 +167,23 @@ describe('RtspPullSource', () => {
     for (const { pts } of sink.packets) expect(Math.abs(pts)).toBeLessThan(1);
   });
 
+  it.each([
+    ['goes by the start that the server announced', { picture: 90_000, sound: 48_000 }, 0],
+    ['does not trust a start far from what is sent', { picture: 90_000, sound: 4_000_000_000 }, null],
+  ] as const)('%s when reports are not waited for', async (_name, starts, distance) => {
+    const server = await serve({ withSound: true, starts });
+    const sink = await open(server.url('/cam'));
+    server.sendPicture(93_600);
+    await sink.until(({ bytes }) => bytes > 0);
+    await delay(60);
+    // By its timestamp the sound belongs to the picture; by its arrival it is later.
+    server.sendSound(48_000 + 1920);
+    await sink.until(({ packets }) => packets.length === 2);
+    const [picture, sound] = sink.packets;
+    if (distance === null) expect(sink.packets.every(({ pts }) => Math.abs(pts) < 10 * 90_000)).toBe(true);
+    else expect(Math.round(sound!.pts - picture!.pts)).toBe(distance);
+  });
+
   it('goes on without reports after five seconds', async () => {
     const clock = new ManualClock();
     const server = await serve({ withSound: true });
