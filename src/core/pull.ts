@@ -23,6 +23,9 @@ export interface PullTarget {
 export interface PullSession {
   /** Says goodbye to the server, if it still can, and ends. Idempotent. */
   close(): void;
+  /** Reads no more until `resume`, so that the server waits; sources that cannot make it wait have none. */
+  pause?(): void;
+  resume?(): void;
 }
 
 /** A way to fetch streams. */

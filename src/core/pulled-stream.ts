@@ -110,6 +110,8 @@ export class PulledStream {
       sourceUrl: withoutCredentials(this.#currentUrl),
       passthrough: definition.properties.relay,
       onClose: (reason) => this.#lost(reason),
+      onCongested: () => this.#connection?.session.pause?.(),
+      onRelieved: () => this.#connection?.session.resume?.(),
     };
     this.#stream = this.#options.register(request);
   }

@@ -122,6 +122,15 @@ export class RtspConnection {
     this.#socket.write(frame);
   }
 
+  /** Reads no more: the server finds its window full. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
   /** Ends the connection once what was sent has left. Idempotent; `onEnd` is not called. */
   close(): void {
     this.#onEnd = () => undefined;

@@ -120,6 +120,18 @@ describe('RtspPullSource', () => {
     expect(third.reason?.detail).toContain('goodbye');
   });
 
+  it('reads nothing while it is paused, and loses nothing', async () => {
+    const server = await serve();
+    const sink = await open(server.url('/cam'));
+    const [session] = sessions;
+    session!.pause!();
+    server.sendPicture(0);
+    await delay(50);
+    expect(sink.bytes).toBe(0);
+    session!.resume!();
+    await sink.until(({ packets }) => packets.length === 1);
+  });
+
   it('keeps the session alive within its timeout, with what the server understands', async () => {
     const clock = new ManualClock();
     const server = await serve({ statuses: { GET_PARAMETER: '501 Not Implemented' }, timeoutS: 20 });

@@ -85,6 +85,14 @@ export class RtspSession implements PullSession {
     for (const { ports } of this.#paths) ports?.close();
   }
 
+  pause(): void {
+    this.#connection.pause();
+  }
+
+  resume(): void {
+    this.#connection.resume();
+  }
+
   async #play(): Promise<void> {
     const usable = await this.#describe();
     await this.#setUp(usable);
