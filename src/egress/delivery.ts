@@ -103,6 +103,16 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     this.#answer(status, `${block}Content-Encoding: identity\r\n`, body, length);
   }
 
+  respondTailored(status: number, headers: readonly string[], pieces: readonly string[], tail: string): void {
+    if (tail === '' || !acceptsGzip(this.#request.header('accept-encoding'))) {
+      this.respondText(status, headers, pieces.join(tail));
+      return;
+    }
+    if (this.#done) return;
+    const body = this.#services.coder.gzipTailored(pieces, tail);
+    this.#answer(status, `${this.#block(headers)}Content-Encoding: gzip\r\n`, [body], body.length);
+  }
+
   respondSpans(status: number, headers: readonly string[], spans: readonly Span[]): void {
     if (this.#done) return;
     const size = spansLength(spans);

@@ -86,9 +86,9 @@ export class LlhlsView implements OutletView {
   #respondMultivariant(exchange: DeliveryExchange, fileName: string): void {
     const token = this.#settings.originMode ? null : this.#context.createSession(exchange).token;
     const tail = playlistTail(mediaTail(exchange, token), clientOptions(exchange, this.#settings), this.#settings);
-    const text = this.#playlists.multivariant(fileName, tail);
-    if (text === null) this.#respondEmpty(exchange, 404);
-    else exchange.respondText(200, this.#headers.multivariant, text);
+    const pieces = this.#playlists.multivariant(fileName);
+    if (pieces === null) this.#respondEmpty(exchange, 404);
+    else exchange.respondTailored(200, this.#headers.multivariant, pieces, tail);
   }
 
   #handleChild(exchange: DeliveryExchange, resource: Resource): void {
@@ -136,9 +136,10 @@ export class LlhlsView implements OutletView {
     if (!this.#model.concluded && !isAvailable(track, directives)) return false;
     const options = clientOptions(exchange, this.#settings);
     const media = mediaTail(exchange, token);
-    const text = this.#playlists.media(track, { ...options, skip: directives.skip }, media, playlistTail(media, options, this.#settings));
+    const suffix = playlistTail(media, options, this.#settings).slice(media.length);
+    const pieces = this.#playlists.media(track, { ...options, skip: directives.skip }, suffix);
     const headers = directives.msn === null ? this.#headers.chunklist : this.#headers.chunklistWithDirectives;
-    exchange.respondText(200, headers, text);
+    exchange.respondTailored(200, headers, pieces, media);
     return true;
   }
 
