@@ -22,12 +22,14 @@ import type { Definition } from './core/definition.ts';
 import type { PublisherKind } from './core/kinds.ts';
 import { Orchestrator } from './core/orchestrator.ts';
 import type { Publisher } from './core/publishing.ts';
+import { PullRegistry } from './core/pull-registry.ts';
 import { QueueRegistry } from './core/queue-registry.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
 import { startMpegts } from './mpegts-listeners.ts';
 import { packageVersion } from './package-version.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
+import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
 import { SrtPublisher } from './publishers/srt/srt-publisher.ts';
@@ -35,6 +37,7 @@ import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.t
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
 import { startSrt } from './srt-listeners.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
+import { PullDocumentStore } from './state/pull-store.ts';
 import { StateStore } from './state/state-store.ts';
 import { TranscoderSupervisor } from './transcoder/supervisor.ts';
 import { systemClock } from './util/clock.ts';
@@ -154,13 +157,24 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
   running.push({ stop: () => orchestrator.close({ code: 'shutdown', detail: 'the server stops' }) });
+  const pullStore = new PullDocumentStore(join(stateFolder, 'pulls'), logger);
+  const pulls = new PullRegistry({
+    sources: [new RtspPullSource(systemClock)],
+    store: pullStore,
+    clock: systemClock,
+    logger,
+    application: (vhost, app) => orchestrator.application(vhost, app),
+  });
+  running.push({ stop: () => pullStore.settle() });
+  running.push({ stop: async () => pulls.close({ code: 'shutdown', detail: 'the server stops' }) });
   for (const { typed, echo, applications } of loaded.virtualHosts) {
     orchestrator.restore({ name: typed.name, config: typed, echo }, applications.map(definitionOf), { readOnly: true });
   }
   // Relative paths mean the same whether the file, the API or the state names them.
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
   await restoreState(store, orchestrator, { logger, reading });
-  await startApi(config, { logger, orchestrator, certificates, transcoder, reading, accessToken: access.token }, running);
+  await restorePulls(pullStore, pulls, logger);
+  await startApi(config, { logger, orchestrator, pulls, certificates, transcoder, reading, accessToken: access.token }, running);
   await certificates.settled();
   await poolStarted;
   await startListeners(config, { logger, orchestrator, pool, certificates, srt }, running);
@@ -185,6 +199,18 @@ async function restoreState(
       logger.info({ vhost: name }, `virtual host '${name}' restored with ${apps.length} application(s)`);
     } catch (error) {
       await store.setAsideDocument(name, error instanceof Error ? error.message : String(error));
+    }
+  }
+}
+
+/** Brings persistent streams back. One whose application is gone stays on disk: the application may return. */
+async function restorePulls(store: PullDocumentStore, pulls: PullRegistry, logger: Logger): Promise<void> {
+  for (const document of await store.load()) {
+    const { vhost, app, name } = document;
+    try {
+      pulls.restore(document);
+    } catch (error) {
+      logger.error({ vhost, app, stream: name, err: error }, `persistent stream '${vhost}/${app}/${name}' could not be restored`);
     }
   }
 }
@@ -240,7 +266,12 @@ async function named<T>(what: string, start: Promise<T>): Promise<T> {
 
 async function startApi(
   config: ServerConfig,
-  parts: Parts & { readonly reading: ReadOptions; readonly transcoder: TranscoderSupervisor; readonly accessToken: string },
+  parts: Parts & {
+    readonly reading: ReadOptions;
+    readonly transcoder: TranscoderSupervisor;
+    readonly accessToken: string;
+    readonly pulls: PullRegistry;
+  },
   running: Running[],
 ): Promise<void> {
   const { api } = config.bind.managers;
@@ -254,6 +285,7 @@ async function startApi(
     throw new ConfigProblem('Bind/Managers/API/TLSPort needs a certificate in Managers/Host/TLS');
   const control = new ControlPlane({
     orchestrator: parts.orchestrator,
+    pulls: parts.pulls,
     reading: parts.reading,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
     codecModules: () => parts.transcoder.codecModules(),

@@ -67,6 +67,8 @@ export interface IngestRequest {
   readonly sourceType: SourceType;
   /** Shown as `sourceUrl`, e.g. `TCP://10.0.0.5:50412`. */
   readonly sourceUrl: string;
+  /** Tracks pass as they are, whatever output profiles the application has. */
+  readonly passthrough?: boolean;
   /** The core wants the connection gone (stream deleted, replaced, application restart, shutdown). Called at most once. */
   readonly onClose: (reason: CloseReason) => void;
   /** Packets come faster than they are worked off: a provider that can should read no more until `onRelieved`. */

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import net from 'node:net';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { StarterLimits } from '../stream-starter.ts';
 import { DEFAULT_MPEGTS_TIMEOUTS, type MpegtsRoute, type MpegtsTimeouts, PortSource } from './port-source.ts';
-import type { FeedLimits } from './transport-feed.ts';
 
 /** How often deadlines are looked at. */
 const SWEEP_INTERVAL_MS = 100;
@@ -31,7 +31,7 @@ export interface MpegtsProviderOptions {
   /** Finds out where the stream of a port goes; asked when a sender appears. */
   readonly route: (port: number) => MpegtsRoute | null;
   readonly timeouts?: Partial<MpegtsTimeouts>;
-  readonly feedLimits?: Partial<FeedLimits>;
+  readonly feedLimits?: Partial<StarterLimits>;
 }
 
 /** All ports of one address. A source is known by its port alone; no access control exists for this provider. */

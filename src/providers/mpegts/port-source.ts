@@ -3,8 +3,9 @@ import { type CloseReason, IngestRefused, type IngestRequest, type IngestStream 
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { StarterLimits } from '../stream-starter.ts';
 import type { AudioLabel } from './source-track.ts';
-import { type FeedLimits, TransportFeed } from './transport-feed.ts';
+import { TransportFeed } from './transport-feed.ts';
 
 /** Where the stream of a port goes, as the applications say at the moment. */
 export interface MpegtsRoute {
@@ -16,8 +17,9 @@ export interface MpegtsRoute {
 
 /** All in milliseconds. */
 export interface MpegtsTimeouts {
-  /** Silence of a sender whose tracks are not known yet; also that after which another sender may follow. */
+  /** Silence of a sender whose tracks are not known yet; later `PacketSilenceTimeoutMs` counts. */
   readonly unpublishedSilence: number;
+  /** Silence of a sender after which another one may go on with the stream. */
   readonly senderSilence: number;
   /** From the first packet to the first usable track. */
   readonly firstTrack: number;
@@ -46,7 +48,7 @@ export interface PortSourceOptions {
   readonly logger: Logger;
   readonly clock: Clock;
   readonly timeouts: MpegtsTimeouts;
-  readonly feedLimits?: Partial<FeedLimits>;
+  readonly feedLimits?: Partial<StarterLimits>;
 }
 
 interface Publication {

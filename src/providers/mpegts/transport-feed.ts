@@ -3,23 +3,11 @@ import type { ElementaryUnit, UnitReader } from '../../containers/mpegts/element
 import type { StreamDescription } from '../../containers/mpegts/stream-kind.ts';
 import { type PesPacket, TsDemuxer, type TsProgram } from '../../containers/mpegts/ts-demuxer.ts';
 import { unitReader } from '../../containers/mpegts/unit-reader.ts';
-import type { IngestStream, SourcePacket, SourceTrack } from '../../core/ingest.ts';
+import type { IngestStream, SourceTrack } from '../../core/ingest.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { type StarterLimits, StreamStarter } from '../stream-starter.ts';
 import { type AudioLabel, type ReadableKind, sourceTrack } from './source-track.ts';
-
-/** What one source may cost before its stream has started. */
-export interface FeedLimits {
-  /** From the first usable track until the stream starts without those still missing, ms. */
-  readonly trackWait: number;
-  /** Packets of one track held back until the stream starts. */
-  readonly heldPackets: number;
-  /** Bytes of all packets held back until the stream starts. */
-  readonly heldBytes: number;
-}
-
-/** Parameter sets come with keyframes only, and those may be seconds apart. */
-export const DEFAULT_FEED_LIMITS: FeedLimits = { trackWait: 5000, heldPackets: 500, heldBytes: 16_777_216 };
 
 export interface TransportFeedOptions {
   readonly stream: IngestStream;
@@ -28,7 +16,7 @@ export interface TransportFeedOptions {
   readonly audioLabels?: readonly AudioLabel[];
   /** Number of the program to take; absent: the first. */
   readonly program?: number;
-  readonly limits?: Partial<FeedLimits>;
+  readonly limits?: Partial<StarterLimits>;
   /** The core knows the tracks now. */
   readonly onStarted?: (tracks: readonly SourceTrack[]) => void;
 }
@@ -39,8 +27,6 @@ export interface FeedCounters {
   programs: number;
   /** PES packets whose payload could not be understood. */
   malformed: number;
-  /** Frames of tracks that had not told their parameters. */
-  undecodable: number;
   /** What the first malformed payload was; null when there was none. */
   firstFault: string | null;
 }
@@ -51,11 +37,8 @@ interface TrackState {
   readonly description: StreamDescription;
   readonly label: AudioLabel | null;
   readonly reader: UnitReader;
-  /** Configuration `source` was made of. */
+  /** Configuration the core was told; null while the parameters are not known. */
   known: Uint8Array | null;
-  /** What the core is told; null while the parameters are not known. */
-  source: SourceTrack | null;
-  held: number;
 }
 
 /**
@@ -63,25 +46,18 @@ interface TrackState {
  * wait too long is left out and joins when it is ready. Track ids are PIDs.
  */
 export class TransportFeed {
-  readonly counters: FeedCounters = { programs: 0, malformed: 0, undecodable: 0, firstFault: null };
+  readonly counters: FeedCounters = { programs: 0, malformed: 0, firstFault: null };
   readonly demuxer: TsDemuxer;
-  readonly #stream: IngestStream;
   readonly #logger: Logger;
   readonly #labels: readonly AudioLabel[];
-  readonly #limits: FeedLimits;
-  readonly #onStarted: (tracks: readonly SourceTrack[]) => void;
+  readonly #starter: StreamStarter;
   #tracks = new Map<number, TrackState>();
-  #held: SourcePacket[] = [];
-  #heldBytes = 0;
-  #started = false;
-  #readySince: number | null = null;
 
   constructor(options: TransportFeedOptions) {
-    this.#stream = options.stream;
+    const { stream, limits, onStarted } = options;
     this.#logger = options.logger;
     this.#labels = options.audioLabels ?? [];
-    this.#limits = { ...DEFAULT_FEED_LIMITS, ...options.limits };
-    this.#onStarted = options.onStarted ?? (() => undefined);
+    this.#starter = new StreamStarter({ stream, ...(limits && { limits }), ...(onStarted && { onStarted }) });
     this.demuxer = new TsDemuxer(
       { onProgram: (program) => this.#follow(program), onPes: (packet) => this.#take(packet) },
       options.program === undefined ? {} : { program: options.program },
@@ -90,7 +66,12 @@ export class TransportFeed {
 
   /** True once the core knows the tracks. */
   get started(): boolean {
-    return this.#started;
+    return this.#starter.started;
+  }
+
+  /** Frames of tracks that had not told their parameters. */
+  get undecodable(): number {
+    return this.#starter.undecodable;
   }
 
   /** Takes bytes of the transport stream, cut anywhere; they may be used again after the call. */
@@ -100,9 +81,7 @@ export class TransportFeed {
 
   /** Starts without the tracks that let wait too long. `now` is monotonic, ms; call it some times a second. */
   checkStart(now: number): void {
-    if (this.#started || ![...this.#tracks.values()].some(isMedia)) return;
-    this.#readySince ??= now;
-    if (now - this.#readySince >= this.#limits.trackWait) this.#start();
+    this.#starter.checkStart(now);
   }
 
   /** The source has ended: hands on what it left unfinished. Does not close the stream. */
@@ -127,9 +106,12 @@ export class TransportFeed {
       tracks.set(pid, before !== undefined && before.description === description ? before : this.#open(description, kind, label));
     }
     this.#report(program, unsupported);
-    const left = [...this.#tracks.keys()].some((pid) => tracks.get(pid) !== this.#tracks.get(pid));
+    const fresh = new Set([...tracks.keys()].filter((pid) => tracks.get(pid) !== this.#tracks.get(pid)));
     this.#tracks = tracks;
-    if (this.#started && left) this.#announce();
+    this.#starter.expect([...tracks.keys()], fresh);
+    for (const { description, kind, label } of tracks.values()) {
+      if (kind.type === 'data') this.#starter.describe(sourceTrack(description, kind, { config: null, label }), { tell: false });
+    }
   }
 
   /** Says once what there is; a source may change its mind as often as it likes. */
@@ -141,8 +123,7 @@ export class TransportFeed {
   }
 
   #open(description: StreamDescription, kind: ReadableKind, label: AudioLabel | null): TrackState {
-    const source = kind.type === 'data' ? sourceTrack(description, kind, { config: null, label }) : null;
-    return { pid: description.pid, kind, description, label, reader: unitReader(kind), known: null, source, held: 0 };
+    return { pid: description.pid, kind, description, label, reader: unitReader(kind), known: null };
   }
 
   #take(packet: PesPacket): void {
@@ -160,57 +141,16 @@ export class TransportFeed {
   #takeUnit(track: TrackState, unit: ElementaryUnit): void {
     const { config } = track.reader;
     if (config !== track.known) this.#adopt(track, config);
-    if (track.source === null) {
-      this.counters.undecodable += 1;
-      return;
-    }
     const keyframe = track.kind.type === 'video' ? null : true;
-    const packet = { trackId: track.pid, pts: unit.pts, dts: unit.dts, keyframe, data: unit.data };
-    if (!this.#started && this.#complete) this.#start();
-    if (this.#started) this.#stream.push(packet);
-    else this.#hold(track, packet);
+    this.#starter.push({ trackId: track.pid, pts: unit.pts, dts: unit.dts, keyframe, data: unit.data });
   }
 
   #adopt(track: TrackState, config: Uint8Array | null): void {
-    const joins = track.source === null;
+    const { description, kind, label } = track;
     track.known = config;
-    track.source = sourceTrack(track.description, track.kind, { config, label: track.label });
     // The router reads changed parameter sets of video out of the packets itself.
-    if (this.#started && (joins || track.kind.type !== 'video')) this.#announce();
+    this.#starter.describe(sourceTrack(description, kind, { config, label }), { tell: kind.type !== 'video' });
   }
-
-  get #complete(): boolean {
-    for (const track of this.#tracks.values()) {
-      if (track.source === null) return false;
-    }
-    return true;
-  }
-
-  #hold(track: TrackState, packet: SourcePacket): void {
-    track.held += 1;
-    this.#held.push(packet);
-    this.#heldBytes += packet.data.length;
-    if (track.held >= this.#limits.heldPackets || this.#heldBytes >= this.#limits.heldBytes) this.#start();
-  }
-
-  #start(): void {
-    this.#started = true;
-    const tracks = this.#announce();
-    const held = this.#held;
-    this.#held = [];
-    for (const packet of held) this.#stream.push(packet);
-    this.#onStarted(tracks);
-  }
-
-  #announce(): readonly SourceTrack[] {
-    const tracks = [...this.#tracks.values()].flatMap(({ source }) => (source === null ? [] : [source]));
-    this.#stream.setTracks(tracks);
-    return tracks;
-  }
-}
-
-function isMedia(track: TrackState): boolean {
-  return track.source !== null && track.kind.type !== 'data';
 }
 
 function nameOf(kind: ReadableKind): string {

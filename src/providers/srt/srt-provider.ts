@@ -10,7 +10,7 @@ import type { SrtUdpPort } from '../../protocols/srt/udp-port.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { AudioLabel } from '../mpegts/source-track.ts';
-import type { FeedLimits } from '../mpegts/transport-feed.ts';
+import type { StarterLimits } from '../stream-starter.ts';
 import { DEFAULT_SRT_TIMEOUTS, SrtPublication, type SrtTimeouts } from './srt-publication.ts';
 
 /** How often deadlines are looked at. */
@@ -26,7 +26,7 @@ export interface SrtProviderOptions extends SrtListenerConfig {
   /** Labels for the audio tracks of a stream that was let in (`AudioMap`). */
   readonly audioLabels?: (stream: IngestStream, target: SrtTarget) => readonly AudioLabel[];
   readonly timeouts?: Partial<SrtTimeouts>;
-  readonly feedLimits?: Partial<FeedLimits>;
+  readonly feedLimits?: Partial<StarterLimits>;
   /** Connections of one port at once. */
   readonly maxConnections?: number;
 }

@@ -9,7 +9,8 @@ import type { SrtTarget } from '../../protocols/srt/stream-id.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { AudioLabel } from '../mpegts/source-track.ts';
-import { type FeedLimits, TransportFeed } from '../mpegts/transport-feed.ts';
+import { TransportFeed } from '../mpegts/transport-feed.ts';
+import type { StarterLimits } from '../stream-starter.ts';
 
 /** All in milliseconds, on top of the latency of the connection. */
 export interface SrtTimeouts {
@@ -32,7 +33,7 @@ export interface SrtPublicationOptions {
   /** Time of the connection, µs. */
   readonly now: () => number;
   readonly timeouts: SrtTimeouts;
-  readonly feedLimits: Partial<FeedLimits>;
+  readonly feedLimits: Partial<StarterLimits>;
   readonly audioLabels: (stream: IngestStream, target: SrtTarget) => readonly AudioLabel[];
   /** The connection is gone. Called once. */
   readonly onClosed: (publication: SrtPublication) => void;
