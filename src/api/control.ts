@@ -10,7 +10,11 @@ import {
 } from '../config/index.ts';
 import type { Application } from '../core/application.ts';
 import type { Definition, JsonObject } from '../core/definition.ts';
+import type { InboundStream } from '../core/inbound-stream.ts';
+import type { CloseReason } from '../core/ingest.ts';
 import type { Orchestrator } from '../core/orchestrator.ts';
+import type { PullDefinition } from '../core/pull.ts';
+import type { PullRegistry } from '../core/pull-registry.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import type { FilePublisher } from '../publishers/file/file-publisher.ts';
@@ -22,6 +26,7 @@ export interface ControlPlaneOptions {
   readonly orchestrator: Orchestrator;
   readonly recordings: FilePublisher;
   readonly pushes: PushPublisher;
+  readonly pulls: PullRegistry;
   /** How definitions are read: macros, and where relative paths start. */
   readonly reading?: ReadOptions;
   /** Loads the certificate files of these virtual hosts again; rejects and keeps the old ones when that fails. */
@@ -40,14 +45,16 @@ export class ControlPlane {
   /** Starts and stops pushes. */
   readonly pushes: PushPublisher;
   readonly #orchestrator: Orchestrator;
+  readonly #pulls: PullRegistry;
   readonly #reading: ReadOptions;
   readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
   readonly #codecModules: ControlPlaneOptions['codecModules'];
 
-  constructor({ orchestrator, recordings, pushes, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
+  constructor({ orchestrator, recordings, pushes, pulls, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
     this.recordings = recordings;
     this.pushes = pushes;
     this.#orchestrator = orchestrator;
+    this.#pulls = pulls;
     this.#reading = reading;
     this.#reloadCertificates = reloadCertificates;
     this.#codecModules = codecModules;
@@ -105,6 +112,18 @@ export class ControlPlane {
 
   deleteApplication(vhost: string, app: string): Promise<void> {
     return this.#orchestrator.deleteApplication(vhost, app);
+  }
+
+  /** Resolves when the stream plays. Rejects with `IngestRefused` or `PullFailed`; then there is no stream. */
+  pullStream(application: Application, definition: PullDefinition): Promise<void> {
+    return this.#pulls.create(application, definition);
+  }
+
+  /** Ends a stream; a persistent one is off the disk first. */
+  async deleteStream(stream: InboundStream): Promise<void> {
+    const reason: CloseReason = { code: 'deleted', detail: 'deleted through the API' };
+    await this.#pulls.delete(stream, reason);
+    stream.terminate(reason);
   }
 
   /** Loads certificate files again; rejects and keeps the old ones when that fails. */

@@ -64,17 +64,18 @@ export class Dispatcher {
     if (refused !== null) return failure(refused);
     const match = this.#routes.find(method, path);
     if (match === null) return failure(new ApiError('CONTROLLER_NOT_FOUND'));
-    return match.route.body === undefined ? this.#call(match, null) : this.#callWithBody(request, match);
+    const url = `${isSecure(request) ? 'https' : 'http'}://${hostOf(request) ?? ''}${target}`;
+    return match.route.body === undefined ? this.#call(match, url, null) : this.#callWithBody(request, match, url);
   }
 
-  async #callWithBody(request: IncomingMessage, match: RouteMatch): Promise<Answer> {
-    return this.#call(match, parseBody(await readBody(request)));
+  async #callWithBody(request: IncomingMessage, match: RouteMatch, url: string): Promise<Answer> {
+    return this.#call(match, url, parseBody(await readBody(request)));
   }
 
   /** Looks up what the path names, from the outside in, and calls the handler. */
-  #call({ route, parameters }: RouteMatch, body: unknown): Answer | Promise<Answer> {
+  #call({ route, parameters }: RouteMatch, url: string, body: unknown): Answer | Promise<Answer> {
     const { control, server } = this.#options;
-    const request = { control, server, body, parameter: (name: string) => parameters[name] ?? '' };
+    const request = { control, server, url, body, parameter: (name: string) => parameters[name] ?? '' };
     if (route.level === 'server') return route.handle(request);
 
     const vhost = control.virtualHost(request.parameter('vhost'));
@@ -169,4 +170,8 @@ function parseBody(text: string): unknown {
 function hostOf(request: IncomingMessage): string | undefined {
   const authority = request.headers[':authority'];
   return typeof authority === 'string' ? authority : request.headers.host;
+}
+
+function isSecure({ socket }: IncomingMessage): boolean {
+  return 'encrypted' in socket && socket.encrypted === true;
 }

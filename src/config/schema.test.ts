@@ -225,11 +225,13 @@ describe('defaults', () => {
     );
     const { providers, publishers } = bind;
     expect(bind.managers.api).toEqual({ ip: [], workerCount: 1 });
-    expect([providers.rtmp?.port, providers.rtsp?.port, providers.srt?.port]).toEqual([1935, 554, 9999]);
+    expect([providers.rtmp?.port, providers.rtsp?.port]).toEqual([1935, 554]);
+    expect(providers.srt?.port).toEqual({ protocol: 'srt', ranges: [{ first: 9999, last: 9999 }] });
     expect(providers.mpegts?.port).toEqual({ protocol: 'udp', ranges: [{ first: 4000, last: 4000 }] });
     expect(providers.webrtc?.signalling).toMatchObject({ port: 3333, tlsPort: 3334 });
     expect(providers.webrtc?.iceCandidates?.iceCandidate).toEqual(['*:10000/udp']);
-    expect([publishers.ovt?.port, publishers.srt?.port]).toEqual([9000, 9998]);
+    expect(publishers.ovt?.port).toBe(9000);
+    expect(publishers.srt?.port).toEqual({ protocol: 'srt', ranges: [{ first: 9998, last: 9998 }] });
     expect(publishers.llhls).toMatchObject({ port: 80, tlsPort: 443 });
     expect(publishers.hls).toEqual({ tlsPort: 3334, threadPerSocket: false });
     expect(publishers.thumbnail).toEqual({ port: 3333, threadPerSocket: false });

@@ -93,14 +93,19 @@ export class Application {
     })).filter((enabled) => enabled.settings !== undefined);
   }
 
-  /** Inbound streams that have announced their tracks, in order of arrival. */
+  /** Inbound streams that have announced their tracks or are being pulled, in order of arrival. */
   get streams(): InboundStream[] {
-    return [...this.#streams.values()].filter((stream) => stream.started);
+    return [...this.#streams.values()].filter((stream) => stream.listed);
   }
 
   stream(name: string): InboundStream | undefined {
     const stream = this.#streams.get(name);
-    return stream?.started ? stream : undefined;
+    return stream?.listed ? stream : undefined;
+  }
+
+  /** True when the name is taken, also by a stream that has not announced its tracks. */
+  hasStream(name: string): boolean {
+    return this.#streams.has(name);
   }
 
   outbound(name: string): OutboundStream | undefined {
@@ -155,7 +160,7 @@ export class Application {
   }
 
   #createOutputs(inbound: InboundStream): StreamOutputs {
-    const passthrough = this.#providerSettings(inbound.provider)?.passthroughOutputProfile === true;
+    const passthrough = inbound.passthrough || this.#providerSettings(inbound.provider)?.passthroughOutputProfile === true;
     const { outputProfiles } = this.definition.config;
     const profiles = passthrough ? [PASSTHROUGH_PROFILE] : (outputProfiles?.outputProfile ?? []);
     const logger = this.#logger.child({ stream: inbound.name });

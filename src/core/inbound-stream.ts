@@ -48,7 +48,8 @@ export class InboundStream implements IngestStream {
   readonly name: string;
   readonly provider: ProviderKind;
   readonly sourceType: SourceType;
-  readonly sourceUrl: string;
+  /** Its output streams carry all tracks as they are. */
+  readonly passthrough: boolean;
   /** Wall clock, ms. */
   readonly createdAt: number;
   readonly meter: TrafficMeter;
@@ -61,6 +62,8 @@ export class InboundStream implements IngestStream {
   readonly #request: IngestRequest;
   readonly #meters = new TrackMeters();
   readonly #outputs: StreamOutputs;
+  #sourceUrl: string;
+  #shown = false;
   #scheduled = false;
   #congested = false;
   #started = false;
@@ -76,7 +79,8 @@ export class InboundStream implements IngestStream {
     this.name = request.streamName;
     this.provider = request.provider;
     this.sourceType = request.sourceType;
-    this.sourceUrl = request.sourceUrl;
+    this.#sourceUrl = request.sourceUrl;
+    this.passthrough = request.passthrough === true;
     this.createdAt = options.clock.now();
     this.meter = options.meter;
     this.#clock = options.clock;
@@ -109,6 +113,26 @@ export class InboundStream implements IngestStream {
   /** The source has announced its tracks. */
   get started(): boolean {
     return this.#started;
+  }
+
+  /** The API lists it: it has started, or its owner vouches for it. */
+  get listed(): boolean {
+    return this.#started || this.#shown;
+  }
+
+  /** Where the media comes from now. */
+  get sourceUrl(): string {
+    return this.#sourceUrl;
+  }
+
+  /** Lists the stream before its source has announced tracks: a pulled one whose source may be away. */
+  show(): void {
+    this.#shown = true;
+  }
+
+  /** The media comes from another place now. */
+  moveTo(sourceUrl: string): void {
+    this.#sourceUrl = sourceUrl;
   }
 
   get tracks(): readonly Track[] {

@@ -169,10 +169,15 @@ export class Orchestrator implements IngestGate {
     });
   }
 
-  openIngest(target: { host: string; app: string }, request: IngestRequest): IngestStream {
+  /** The virtual host of this very name, else the one that serves it as a host name. */
+  virtualHostFor(nameOrHost: string): VirtualHost | undefined {
+    return this.#virtualHosts.get(nameOrHost) ?? this.#virtualHosts.get(this.#hosts.find(nameOrHost) ?? '');
+  }
+
+  openIngest(target: { host: string; app: string; vhost?: string }, request: IngestRequest): IngestStream {
     if (this.#shuttingDown) throw new IngestRefused('shutting-down', 'the server is shutting down');
-    const vhostName = this.#hosts.find(target.host);
-    const vhost = vhostName === undefined ? undefined : this.#virtualHosts.get(vhostName);
+    const named = target.vhost === undefined ? undefined : this.#virtualHosts.get(target.vhost);
+    const vhost = named ?? this.#virtualHosts.get(this.#hosts.find(target.host) ?? '');
     if (vhost === undefined) throw new IngestRefused('no-virtual-host', `no virtual host serves the host name '${target.host}'`);
     const application = vhost.applications.get(target.app);
     if (application === undefined)

@@ -227,7 +227,8 @@ export class EgressPool implements EgressPort {
   #scheduleFlush(): void {
     if (this.#flushing) return;
     this.#flushing = true;
-    queueMicrotask(() => this.#flush());
+    // After the sockets that are readable now: waking a thread costs as much as packaging several frames.
+    setImmediate(() => this.#flush());
   }
 
   #flush(): void {

@@ -60,8 +60,6 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'push-retry': {},
   'push-figures': {},
   'later-issues': {
-    ...each([325, 326, 328, 329, 331, 332, 334, 335, 338, 391, 394, 710], { status: 501, message: /pulling a stream/ }),
-    712: { status: 404, message: /Could not find the stream/ },
     ...each([714, 715, 716], { status: 501, message: /live playlist/ }),
   },
 };
