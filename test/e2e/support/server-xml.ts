@@ -20,6 +20,8 @@ export interface ServerSettings {
   readonly hlsSegmentCount?: number;
   /** UDP port for MPEG-TS, whose stream is `ts`. */
   readonly mpegtsPort?: number;
+  /** Settings of the PUSH publisher as XML, may be empty; without it there is none. */
+  readonly push?: string;
   /** Leave plain HLS out of the application. */
   readonly withoutHls?: boolean;
   /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
@@ -94,6 +96,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
             </LLHLS>
             ${settings.withoutHls === true ? '' : hls}
             ${srt === undefined ? '' : '<SRT />'}
+            ${settings.push === undefined ? '' : `<Push>${settings.push}</Push>`}
           </Publishers>
         </Application>
       </Applications>
