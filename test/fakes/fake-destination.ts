@@ -14,6 +14,7 @@ export function openFakeDestination({ request, events }: DestinationOptions): De
     get sentBytes() {
       return sentBytes;
     },
+    dropped: 0,
     write: (packet) => {
       sentBytes += packet.data.length;
       return true;

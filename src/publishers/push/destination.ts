@@ -36,6 +36,8 @@ export interface DestinationEvents {
 export interface Destination {
   /** Bytes given to the system for the receiver, handshakes left out. */
   readonly sentBytes: number;
+  /** What was given up below this interface because the receiver did not keep up. */
+  readonly dropped: number;
   /** Sends one packet of a selected track, after `onOpen`. False: what comes next should wait for `onWritable`. */
   write(packet: Packet): boolean;
   /** Lets go what `write` gathered. */

@@ -47,9 +47,9 @@ export class PushSession {
     return this.#destination.sentBytes;
   }
 
-  /** Packets lost because the receiver did not keep up. */
+  /** Packets, or datagrams, lost because the receiver did not keep up. */
   get dropped(): number {
-    return this.#queue.dropped;
+    return this.#queue.dropped + this.#destination.dropped;
   }
 
   /** Takes a packet of a selected track; it leaves with `flush`. */

@@ -18,6 +18,7 @@ type MediaTrack = VideoTrack | AudioTrack;
 
 export class RtmpDestination implements Destination {
   sentBytes = 0;
+  readonly dropped = 0;
   readonly #options: DestinationOptions;
   readonly #link: TcpLink;
   readonly #client: PublishClient;
