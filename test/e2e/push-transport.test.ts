@@ -94,11 +94,12 @@ test('srt-live-transmit gets every frame, encrypted', async () => {
   const [port = 0] = await freeUdpPorts(1);
   const file = path.join(folder, 'srt.ts');
   const url = `srt://127.0.0.1:${port}?mode=listener&passphrase=${PASSPHRASE}`;
-  run('sh', ['-c', `exec ${requireProgram('srt-live-transmit')} -q '${url}' file://con > '${file}'`]);
+  const receiver = run('sh', ['-c', `exec ${requireProgram('srt-live-transmit')} -a no -q '${url}' file://con > '${file}'`]);
   const target = `srt://127.0.0.1:${port}?mode=caller&latency=200000&passphrase=${PASSPHRASE}&pbkeylen=32`;
   await startPush(server.api, { id: 'srt', stream: 'over-srt', protocol: 'srt', url: target });
   const sent = await perform('over-srt', 'srt');
-  await until('the last frame', async () => (await countFrames(file)) === sent);
+  await receiver.ended(15_000);
+  expect(await countFrames(file)).toBe(sent);
 });
 
 test('a second server takes a push over SRT by its stream id', async () => {

@@ -59,7 +59,8 @@ export async function countFrames(file: string): Promise<number> {
   try {
     const { code } = await child.ended(DEADLINE_MS);
     if (code !== 0) throw new Error(`ffprobe ${file}: ${child.stderr.slice(-1000)}`);
-    return Number(child.stdout.trim().replace(/,+$/, ''));
+    // Of a transport stream ffprobe prints the stream twice, also as part of its program.
+    return Number(/^\d+/.exec(child.stdout.trim())?.[0]);
   } finally {
     await child.kill();
   }
