@@ -36,6 +36,11 @@ export function trimUrl(url: string): string {
   return url.trim().replace(/\/+$/, '');
 }
 
+/** The part of a URL that logs may hold: paths and queries have stream keys and passphrases. */
+export function receiverOf(url: string): string {
+  return /^[a-z]+:\/\/[^/?]*/i.exec(url)?.[0] ?? '';
+}
+
 /** Null when `url` fits the protocol. */
 export function faultOfUrl(protocol: PushProtocol, url: string): UrlFault | null {
   const groups = URL_PATTERN.exec(url)?.groups;

@@ -8,7 +8,7 @@ import type { BoundedQueue } from '../../util/bounded-queue.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { type OpenDestination, PushFailure, type PushTimeouts } from './destination.ts';
-import type { PushRequest } from './push-request.ts';
+import { type PushRequest, receiverOf } from './push-request.ts';
 import { PushSession } from './push-session.ts';
 import { retryDelay } from './retry-delay.ts';
 import { SEND_QUEUE_PACKETS } from './send-queue.ts';
@@ -240,7 +240,7 @@ export class PushTask {
     this.#openedAt = clock.monotonic();
     this.#stream?.meter.connect(PublisherKind.PUSH);
     const tracks = this.#selected.map(kindOf);
-    this.#logger.info({ url: this.request.url, tracks }, `push '${this.request.id}' runs`);
+    this.#logger.info({ receiver: receiverOf(this.request.url), tracks }, `push '${this.request.id}' runs`);
   }
 
   #failed(failure: PushFailure): void {
@@ -261,7 +261,10 @@ export class PushTask {
   #fault(reason: string): void {
     this.#state = PushState.ERROR;
     this.#reason = reason;
-    this.#logger.warn({ url: this.request.url, failures: this.#failures, reason }, `push '${this.request.id}' failed: ${reason}`);
+    this.#logger.warn(
+      { receiver: receiverOf(this.request.url), failures: this.#failures, reason },
+      `push '${this.request.id}' failed: ${reason}`,
+    );
   }
 
   /** Ends the connection, if there is one, and keeps its figures. */
@@ -292,7 +295,10 @@ export class PushTask {
     this.#totals = { sequence: sequence + 1, bytes: bytes + sentBytes, time: time + this.#lastTime };
     this.#stream?.meter.disconnect(PublisherKind.PUSH);
     const { id, url } = this.request;
-    this.#logger.info({ url, sentBytes, durationMs: this.#lastTime, dropped, reason: why }, `push '${id}' connection over: ${why}`);
+    this.#logger.info(
+      { receiver: receiverOf(url), sentBytes, durationMs: this.#lastTime, dropped, reason: why },
+      `push '${id}' connection over: ${why}`,
+    );
     onConnectionOver(this);
   }
 
