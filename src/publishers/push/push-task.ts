@@ -278,25 +278,26 @@ export class PushTask {
       this.#closing.add(closing);
       void closing.finally(() => this.#closing.delete(closing));
       this.#count();
-      if (this.#pushing) this.#keepFigures(session, why);
+      const time = this.#pushing ? this.sentTime : null;
+      this.#session = null;
+      this.#pushing = false;
+      if (time !== null) this.#keepFigures(session, time, why);
     }
-    this.#session = null;
-    this.#pushing = false;
     if (this.#queue !== null) this.#context.queues.remove(this.#queue);
     this.#queue = null;
   }
 
-  #keepFigures({ sentBytes, dropped }: PushSession, why: string): void {
+  #keepFigures({ sentBytes, dropped }: PushSession, lasted: number, why: string): void {
     const { clock, onConnectionOver } = this.#context;
     this.#lastBytes = sentBytes;
-    this.#lastTime = this.sentTime;
+    this.#lastTime = lasted;
     this.#finishedAt = clock.now();
     const { sequence, bytes, time } = this.#totals;
-    this.#totals = { sequence: sequence + 1, bytes: bytes + sentBytes, time: time + this.#lastTime };
+    this.#totals = { sequence: sequence + 1, bytes: bytes + sentBytes, time: time + lasted };
     this.#stream?.meter.disconnect(PublisherKind.PUSH);
     const { id, url } = this.request;
     this.#logger.info(
-      { receiver: receiverOf(url), sentBytes, durationMs: this.#lastTime, dropped, reason: why },
+      { receiver: receiverOf(url), sentBytes, durationMs: lasted, dropped, reason: why },
       `push '${id}' connection over: ${why}`,
     );
     onConnectionOver(this);
