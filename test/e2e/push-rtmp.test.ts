@@ -1,9 +1,15 @@
 /** Streams sent on over RTMP to receivers that somebody else wrote, and to a second server. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { RtmpProvider } from '../../src/providers/rtmp/rtmp-provider.ts';
+import { systemClock } from '../../src/util/clock.ts';
+import { FakeIngestGate } from '../fakes/fake-ingest-gate.ts';
+import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { apiPath, type StreamInformation } from './support/api-client.ts';
 import { Child } from './support/child.ts';
 import { until } from './support/poll.ts';
@@ -12,7 +18,10 @@ import { countFrames, probe } from './support/probe.ts';
 import { type FfmpegPublisher, type PublishOptions, publish } from './support/publisher.ts';
 import { type PushTask, pushes, startPush, stopPush } from './support/push.ts';
 import { startRtmpNginx } from './support/rtmp-nginx.ts';
-import { startServer, type TestServer } from './support/server.ts';
+import { ROOT, startServer, type TestServer } from './support/server.ts';
+
+/** For localhost, vouched for by itself. */
+const CERTIFICATE = path.join(ROOT, 'test/fixtures/tls');
 
 let server: TestServer;
 let folder: string;
@@ -125,6 +134,57 @@ test('nginx takes a stream and keeps every frame of it', async () => {
   const file = path.join(nginx.recordings, 'kept.flv');
   await until('the last frame', async () => (await countFrames(file)) === encoder.progress?.frames);
   expect(await probe(file)).toMatchObject({ video: { codec_name: 'h264', width: 320 }, audio: { codec_name: 'aac' } });
+});
+
+test('a server with a certificate that the system trusts takes streams over TLS', async () => {
+  const tls = { cert: readFileSync(`${CERTIFICATE}/cert.pem`), key: readFileSync(`${CERTIFICATE}/key.pem`) };
+  const gate = new FakeIngestGate();
+  const receiver = new RtmpProvider({ gate, logger: new RecordingLogger(), clock: systemClock, host: '127.0.0.1', port: 0, tls });
+  await receiver.start();
+  const sender = await startServer({ push: '', env: { NODE_EXTRA_CA_CERTS: `${CERTIFICATE}/cert.pem` } });
+  onTestFinished(async () => {
+    await sender.close();
+    await receiver.stop();
+  });
+  const encoder = publish({ url: sender.rtmp('secret'), width: 320, height: 180 });
+  onTestFinished(async () => {
+    await encoder.stop();
+  });
+  const url = `rtmps://localhost:${receiver.port}/app`;
+  await startPush(sender.api, { id: 'tls', stream: 'secret', protocol: 'rtmp', url, streamKey: 'k' });
+  const stream = await gate.stream();
+  await stream.until(({ packets }) => packets.length > 60);
+  expect(stream.name).toBe('k');
+});
+
+test('five receivers get every frame of one stream, though one more does not read', async () => {
+  const ports = await freePorts(5);
+  const stalled = createServer((socket) => socket.pause());
+  stalled.listen(0, '127.0.0.1');
+  await once(stalled, 'listening');
+  onTestFinished(() => {
+    stalled.close();
+  });
+  const receivers = ports.map((port) => ({ file: path.join(folder, `five-${port}.mkv`), port }));
+  const children = receivers.map(({ port, file }) => listen(port, file));
+  const targets = [...ports, (stalled.address() as AddressInfo).port];
+  for (const port of targets) {
+    await startPush(server.api, {
+      id: `to-${port}`,
+      stream: 'five',
+      protocol: 'rtmp',
+      url: `rtmp://127.0.0.1:${port}/live`,
+      streamKey: 'key',
+    });
+  }
+  const encoder = encode('five');
+  await Promise.all(ports.map((port) => pushing(`to-${port}`)));
+  await encoder.sent(120);
+  await encoder.stop();
+  await Promise.all(children.map((child) => child.ended(15_000)));
+  const counts = await Promise.all(receivers.map(({ file }) => countFrames(file)));
+  expect(counts).toEqual(ports.map(() => encoder.progress?.frames));
+  for (const port of targets) await stopPush(server.api, `to-${port}`);
 });
 
 test('a refusal is told, and the task comes through when the receiver is there', async () => {
