@@ -9,7 +9,8 @@ import { audioPackets, audioTrack, constantFrames, interleave, videoPackets, vid
 import { AVCC, HVCC } from '../../../test/fixtures/bitstreams.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
-import { MessageType } from '../../protocols/rtmp/message.ts';
+import { userControlMessage } from '../../protocols/rtmp/control.ts';
+import { MessageType, UserControlEvent } from '../../protocols/rtmp/message.ts';
 import type { RtmpProviderOptions } from '../../providers/rtmp/rtmp-options.ts';
 import { RtmpProvider } from '../../providers/rtmp/rtmp-provider.ts';
 import { systemClock } from '../../util/clock.ts';
@@ -238,6 +239,20 @@ describe('a receiver that', () => {
     attempt.send(frames);
     expect(attempt.destination.write(frames[0]!)).toBe(false);
     expect(await attempt.failed.promise).toMatchObject({ code: 'stalled', message: 'the receiver took nothing for 150 ms' });
+  });
+
+  test('asks without reading the answers, is cut off', async () => {
+    const ping = userControlMessage(UserControlEvent.PING_REQUEST, 1);
+    const { url, heard } = await scripted(accept, (socket) => {
+      socket.pause();
+      const flood = (): void => {
+        for (let index = 0; index < 5000; index += 1) heard()?.send(ping);
+        if (!socket.destroyed && socket.writableLength < 8 * 1024 * 1024) setImmediate(flood);
+      };
+      flood();
+    });
+    const attempt = new Attempt({ url }, [VIDEO], { connection: 5000, send: 300 });
+    expect(await attempt.failed.promise).toMatchObject({ code: 'stalled', message: 'the receiver took nothing for 300 ms' });
   });
 
   test('is slow, gets everything, and says when it can take more', async () => {

@@ -7,6 +7,9 @@ const KEEP_ALIVE_DELAY_MS = 10_000;
 /** For the last bytes to reach the receiver before the connection is cut. */
 const LINGER_MS = 1000;
 
+/** While more than this waits for a receiver, nothing is read from it: one that asks and asks and never reads is not answered. */
+const READING_BACKLOG = 1024 * 1024;
+
 export interface TcpLinkOptions {
   readonly host: string;
   readonly port: number;
@@ -77,7 +80,7 @@ export class TcpLink {
     this.flush();
     this.#over = true;
     if (!this.#connected) this.#socket.destroy();
-    else this.#socket.end();
+    else this.#socket.resume().end();
     const cut = setTimeout(() => this.#socket.destroy(), LINGER_MS);
     void this.#gone.then(() => clearTimeout(cut));
     return this.#gone;
@@ -100,9 +103,12 @@ export class TcpLink {
     });
     // Read to its end also while closing: unread bytes would turn the end of the connection into a reset.
     socket.on('data', (data: Buffer) => {
-      if (!this.#over) onData(data);
+      if (this.#over) return;
+      onData(data);
+      if (socket.writableLength > READING_BACKLOG) socket.pause();
     });
     socket.on('drain', () => {
+      socket.resume();
       if (!this.#over) onDrain();
     });
     socket.on('error', (error: NodeJS.ErrnoException) => this.fail(failureOf(error, this.#connected)));
