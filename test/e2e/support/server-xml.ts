@@ -20,6 +20,8 @@ export interface ServerSettings {
   readonly hlsSegmentCount?: number;
   /** Leave plain HLS out of the application. */
   readonly withoutHls?: boolean;
+  /** Where the FILE publisher writes; without it there is none. */
+  readonly recordRoot?: string;
 }
 
 export const ACCESS_TOKEN = 'test:token';
@@ -33,6 +35,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               <SegmentCount>${settings.hlsSegmentCount ?? 4}</SegmentCount>
               <CrossDomains><Url>*</Url></CrossDomains>
             </HLS>`;
+  const file = settings.recordRoot === undefined ? '' : `<FILE><RootPath>${settings.recordRoot}</RootPath></FILE>`;
   return `<?xml version="1.0" encoding="UTF-8"?>
 <Server version="8">
   <Name>Millrace</Name>
@@ -78,6 +81,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               <CrossDomains><Url>*</Url></CrossDomains>
             </LLHLS>
             ${settings.withoutHls === true ? '' : hls}
+            ${file}
           </Publishers>
         </Application>
       </Applications>
