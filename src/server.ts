@@ -29,6 +29,7 @@ import { packageVersion } from './package-version.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { FilePublisher } from './publishers/file/file-publisher.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
+import { HlsDumper } from './publishers/llhls/hls-dumper.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
@@ -125,7 +126,9 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
   const llhls = new LlhlsPublisher(pool);
   const hls = new HlsPublisher(pool);
-  const recordings = new FilePublisher({ clock: systemClock, logger, stateFolder, allowed: allowedFolders(config, stateFolder) });
+  const writing = { clock: systemClock, logger, stateFolder, allowed: allowedFolders(config, stateFolder) };
+  const recordings = new FilePublisher(writing);
+  const dumps = new HlsDumper({ ...writing, publisher: llhls });
   await recordings.start();
   const orchestrator = new Orchestrator({
     clock: systemClock,
@@ -142,7 +145,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       certificates.follow(virtualHosts);
     },
   });
-  running.push({ stop: () => store.settle() }, pool, recordings);
+  running.push({ stop: () => store.settle() }, pool, recordings, { stop: () => dumps.close() });
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
@@ -153,7 +156,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   // Relative paths mean the same whether the file, the API or the state names them.
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
   await restoreState(store, orchestrator, { logger, reading });
-  await startApi(config, { logger, orchestrator, recordings, certificates, reading, accessToken: access.token }, running);
+  await startApi(config, { logger, orchestrator, recordings, dumps, certificates, reading, accessToken: access.token }, running);
   await certificates.settled();
   await poolStarted;
   await startListeners(config, { logger, orchestrator, pool, certificates }, running);
@@ -232,7 +235,12 @@ async function named<T>(what: string, start: Promise<T>): Promise<T> {
 
 async function startApi(
   config: ServerConfig,
-  parts: Parts & { readonly recordings: FilePublisher; readonly reading: ReadOptions; readonly accessToken: string },
+  parts: Parts & {
+    readonly recordings: FilePublisher;
+    readonly dumps: HlsDumper;
+    readonly reading: ReadOptions;
+    readonly accessToken: string;
+  },
   running: Running[],
 ): Promise<void> {
   const { api } = config.bind.managers;
@@ -247,6 +255,7 @@ async function startApi(
   const control = new ControlPlane({
     orchestrator: parts.orchestrator,
     recordings: parts.recordings,
+    dumps: parts.dumps,
     reading: parts.reading,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
   });

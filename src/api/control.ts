@@ -14,11 +14,13 @@ import type { Orchestrator } from '../core/orchestrator.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import type { FilePublisher } from '../publishers/file/file-publisher.ts';
+import type { HlsDumper } from '../publishers/llhls/hls-dumper.ts';
 import type { QueueStatus } from '../util/bounded-queue.ts';
 
 export interface ControlPlaneOptions {
   readonly orchestrator: Orchestrator;
   readonly recordings: FilePublisher;
+  readonly dumps: HlsDumper;
   /** How definitions are read: macros, and where relative paths start. */
   readonly reading?: ReadOptions;
   /** Loads the certificate files of these virtual hosts again; rejects and keeps the old ones when that fails. */
@@ -32,12 +34,15 @@ export interface ControlPlaneOptions {
 export class ControlPlane {
   /** Starts and stops recordings. */
   readonly recordings: FilePublisher;
+  /** Starts and stops HLS dumps. */
+  readonly dumps: HlsDumper;
   readonly #orchestrator: Orchestrator;
   readonly #reading: ReadOptions;
   readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
 
-  constructor({ orchestrator, recordings, reading = {}, reloadCertificates }: ControlPlaneOptions) {
+  constructor({ orchestrator, recordings, dumps, reading = {}, reloadCertificates }: ControlPlaneOptions) {
     this.recordings = recordings;
+    this.dumps = dumps;
     this.#orchestrator = orchestrator;
     this.#reading = reading;
     this.#reloadCertificates = reloadCertificates;

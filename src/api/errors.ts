@@ -70,6 +70,14 @@ export const CATALOGUE = {
   RECORD_NOT_FOUND: http(404, 'There is no record information related to the ID [{0}]'),
   RECORD_NOT_SAVED: http(500, 'Failed to save the recording task: [{0}]'),
 
+  DUMP_INCOMPLETE: http(400, 'id, outputStreamName and outputPath are required'),
+  DUMP_STREAM_MISSING: http(400, 'outputStreamName is required'),
+  DUMP_PATH_REFUSED: http(400, 'Invalid path: {0}'),
+  DUMP_OUTPUT_NOT_FOUND: http(404, 'Could not find output stream: [{0}/{1}/{2}]'),
+  DUMP_LLHLS_NOT_FOUND: http(404, 'Could not find LLHLS stream: [{0}/{1}/{2}]'),
+  DUMP_START_FAILED: http(500, 'Could not start dump: [{0}/{1}/{2}] ({3})'),
+  DUMP_STOP_FAILED: http(500, 'Could not stop dump: [{0}/{1}/{2}] ({3})'),
+
   CERTIFICATE_RELOAD_FAILED: http(500, 'Failed to reload certificate. Check server log for more information.'),
   API_TLS_DISABLED: http(400, 'TLS is not enabled for the API Server'),
   API_CERTIFICATE_FAILED: http(500, 'Failed to create a certificate for API Server'),

@@ -15,7 +15,12 @@ import type { Publisher } from '../../src/core/publishing.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
 import { FilePublisher } from '../../src/publishers/file/file-publisher.ts';
+import { HlsDumper } from '../../src/publishers/llhls/hls-dumper.ts';
+import { LlhlsPublisher } from '../../src/publishers/llhls/llhls-publisher.ts';
+import { LlhlsView } from '../../src/publishers/llhls/llhls-view.ts';
+import type { LlhlsViewSettings } from '../../src/publishers/llhls/settings.ts';
 import { AllowedFolders } from '../../src/util/allowed-folders.ts';
+import { FakeEgress } from '../fakes/fake-egress.ts';
 import { ManualClock } from '../fakes/manual-clock.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
@@ -55,14 +60,20 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
   const store = new MemoryStore();
   const logger = new RecordingLogger();
   const folder = mkdtempSync(join(tmpdir(), 'millrace-contract-'));
-  const recordings = new FilePublisher({ clock, logger, stateFolder: folder, allowed: new AllowedFolders(null, 'nothing') });
+  const writing = { clock, logger, stateFolder: folder, allowed: new AllowedFolders(null, 'nothing') };
+  const recordings = new FilePublisher(writing);
   await recordings.start();
+  const llhls = new LlhlsPublisher(new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context)));
+  const dumps = new HlsDumper({ ...writing, publisher: llhls });
   const orchestrator = new Orchestrator({
     clock,
     logger,
     queues: new QueueRegistry(clock),
     store,
-    publishers: new Map<PublisherKind, Publisher>([[recordings.kind, recordings]]),
+    publishers: new Map<PublisherKind, Publisher>([
+      [llhls.kind, llhls],
+      [recordings.kind, recordings],
+    ]),
     onHostsChanged: () => undefined,
   });
   for (const host of loadServerConfig(fileURLToPath(SERVER_XML)).virtualHosts) {
@@ -74,7 +85,7 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
     orchestrator.restore({ name: host.typed.name, config: host.typed, echo: host.echo }, applications, { readOnly: true });
   }
   const certificates = new RecordingCertificates();
-  const control = new ControlPlane({ orchestrator, recordings, reloadCertificates: (hosts) => certificates.reload(hosts) });
+  const control = new ControlPlane({ orchestrator, recordings, dumps, reloadCertificates: (hosts) => certificates.reload(hosts) });
   const server = new ApiServer({
     control,
     version: '0.1.0',
@@ -88,7 +99,7 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
     ...overrides,
   });
   await server.listen();
-  return new ApiHarness({ server, orchestrator, recordings, folder, store, certificates, clock, logger });
+  return new ApiHarness({ server, orchestrator, recordings, dumps, folder, store, certificates, clock, logger });
 }
 
 /** Keeps what would go to disk; refuses when told to. */
@@ -122,6 +133,7 @@ export class ApiHarness {
   readonly server: ApiServer;
   readonly orchestrator: Orchestrator;
   readonly recordings: FilePublisher;
+  readonly dumps: HlsDumper;
   /** State and recordings; removed by `close`. */
   readonly folder: string;
   readonly store: MemoryStore;
@@ -132,11 +144,12 @@ export class ApiHarness {
   readonly #ingests = new Map<string, { readonly ingest: IngestStream; frames: number }>();
 
   constructor(
-    parts: Pick<ApiHarness, 'server' | 'orchestrator' | 'recordings' | 'folder' | 'store' | 'certificates' | 'clock' | 'logger'>,
+    parts: Pick<ApiHarness, 'server' | 'orchestrator' | 'recordings' | 'dumps' | 'folder' | 'store' | 'certificates' | 'clock' | 'logger'>,
   ) {
     this.server = parts.server;
     this.orchestrator = parts.orchestrator;
     this.recordings = parts.recordings;
+    this.dumps = parts.dumps;
     this.folder = parts.folder;
     this.store = parts.store;
     this.certificates = parts.certificates;
@@ -201,6 +214,7 @@ export class ApiHarness {
     await this.server.close();
     await this.orchestrator.close({ code: 'shutdown', detail: 'the test is over' });
     await this.recordings.stop();
+    await this.dumps.close();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

@@ -16,6 +16,7 @@ const ABSOLUTE_PATHS = -1;
 export class LlhlsPublisher implements Publisher<LlhlsSettings> {
   readonly kind = PublisherKind.LLHLS;
   readonly #egress: EgressPort;
+  readonly #streams = new Map<string, LlhlsStream>();
 
   constructor(egress: EgressPort) {
     this.#egress = egress;
@@ -44,6 +45,21 @@ export class LlhlsPublisher implements Publisher<LlhlsSettings> {
   }
 
   attach(stream: PublishableStream, settings: LlhlsSettings): LlhlsStream {
-    return new LlhlsStream({ stream, settings, egress: this.#egress });
+    const key = streamKey(stream);
+    const onClose = (closed: LlhlsStream): void => {
+      if (this.#streams.get(key) === closed) this.#streams.delete(key);
+    };
+    const attached = new LlhlsStream({ stream, settings, egress: this.#egress, onClose });
+    this.#streams.set(key, attached);
+    return attached;
   }
+
+  /** The outbound stream of this name, when it is being served. */
+  stream(address: { readonly vhost: string; readonly app: string; readonly name: string }): LlhlsStream | undefined {
+    return this.#streams.get(streamKey(address));
+  }
+}
+
+function streamKey({ vhost, app, name }: { readonly vhost: string; readonly app: string; readonly name: string }): string {
+  return JSON.stringify([vhost, app, name]);
 }
