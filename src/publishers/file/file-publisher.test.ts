@@ -383,6 +383,7 @@ describe('after a kill', () => {
     expect(rootFiles()[0]).toMatch(/^tmp_\w{32}$/);
     const dead = publisher;
     publisher = await start();
+    await publisher.recovered;
     const [name = ''] = rootFiles();
     expect(name).toMatch(new RegExp(`^k_20\\d\\d\\.${extension}$`));
     expect(probe(join(root, name)).video.length).toBeGreaterThan(90);
