@@ -124,11 +124,11 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     logger: logger.child({ part: 'egress' }),
   });
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
-  const llhls = new LlhlsPublisher(pool);
   const hls = new HlsPublisher(pool);
   const writing = { clock: systemClock, logger, stateFolder, allowed: allowedFolders(config, stateFolder) };
   const recordings = new FilePublisher(writing);
-  const dumps = new HlsDumper({ ...writing, publisher: llhls });
+  const dumps = new HlsDumper(writing);
+  const llhls = new LlhlsPublisher(pool, dumps);
   await recordings.start();
   const orchestrator = new Orchestrator({
     clock: systemClock,

@@ -63,8 +63,8 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
   const writing = { clock, logger, stateFolder: folder, allowed: new AllowedFolders(null, 'nothing') };
   const recordings = new FilePublisher(writing);
   await recordings.start();
-  const llhls = new LlhlsPublisher(new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context)));
-  const dumps = new HlsDumper({ ...writing, publisher: llhls });
+  const dumps = new HlsDumper(writing);
+  const llhls = new LlhlsPublisher(new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context)), dumps);
   const orchestrator = new Orchestrator({
     clock,
     logger,

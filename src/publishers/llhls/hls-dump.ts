@@ -82,7 +82,9 @@ export class HlsDump implements SegmentObserver {
     const { stream, folder } = this.#options;
     const tracks = [...stream.model.tracks.values()].filter(({ completeCount }) => completeCount > 0);
     const lasts = tracks.map((track) => track.segments[track.completeCount - 1]?.msn ?? 0);
-    if (lasts.length > 0) this.#firstMsn = Math.min(...lasts);
+    // Segments that a DVR has moved to its files are not looked for there.
+    const oldest = tracks.map((track) => track.segments.find(({ path }) => path === null)?.msn ?? 0);
+    if (lasts.length > 0) this.#firstMsn = Math.max(Math.min(...lasts), ...oldest);
     stream.observe(this);
     this.#logger.info({ folder }, `dump to ${folder}`);
     for (const track of tracks) {

@@ -34,21 +34,29 @@ beforeAll(() => {
   sample = encodeMedia({ seconds: SECONDS, video: 'libx264', audio: 'aac', rate: 25, gop: 25, extra });
 });
 
-beforeEach(() => {
+function open(withDumps = false): void {
   folder = mkdtempSync(join(tmpdir(), 'millrace-dump-'));
   logger = new RecordingLogger();
   const egress = new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context));
-  const publisher = new LlhlsPublisher(egress);
   const allowed = new AllowedFolders([folder], 'the setting');
-  dumper = new HlsDumper({ clock: new ManualClock(), logger, stateFolder: folder, allowed, publisher });
+  dumper = new HlsDumper({ clock: new ManualClock(), logger, stateFolder: folder, allowed });
+  const publisher = new LlhlsPublisher(egress, dumper);
   source = new FakeStream();
-  const settings = { ...DEFAULT_SETTINGS, segmentDuration: 2, segmentCount: 3 };
+  const configured = [
+    { enable: true, targetStreamName: 'st*', outputPath: '${StreamName}_${YYYY}', id: 'conf', playlists: { playlist: ['llhls'] } },
+    { enable: false, targetStreamName: '*', outputPath: 'disabled' },
+    { enable: true, targetStreamName: 'other', outputPath: 'other' },
+    { enable: true, targetStreamName: '*', outputPath: '/etc/refused' },
+  ];
+  const settings = { ...DEFAULT_SETTINGS, segmentDuration: 2, segmentCount: 3, ...(withDumps && { dumps: { dump: configured } }) };
   stream = publisher.attach(source, settings);
   source.tracks = sample.tracks;
   const playlist = publisher.defaultPlaylist(sample.tracks, settings);
   source.playlists = playlist === null ? [] : [playlist, { ...playlist, fileName: 'master' }];
   stream.onTracks(sample.tracks);
-});
+}
+
+beforeEach(() => open());
 afterEach(async () => {
   stream.close({ code: 'peer-left', detail: 'gone' });
   await dumper.close();
@@ -187,6 +195,24 @@ describe('a dump', () => {
     await dumper.close();
     expect(info('good').Status).toBe('Completed');
     expect(frames(join(folder, 'good/llhls.m3u8')).video).toBe(sample.packets.filter(isVideo).length);
+  });
+
+  it('is started by the configuration for the streams it names', async () => {
+    rmSync(folder, { recursive: true });
+    open(true);
+    await expect.poll(() => dumper.list(stream).map(({ request }) => request.id)).toEqual(['conf']);
+    expect(logger.lines.filter(({ level }) => level === 'error').map(({ message }) => message)).toEqual([
+      expect.stringContaining('"/etc/refused" is outside of the folders that the setting allows'),
+    ]);
+    send(0, SECONDS);
+    expect(dumper.find({ vhost: 'default', app: 'app', name: 'stream' })).toBe(stream);
+    end();
+    expect(dumper.find({ vhost: 'default', app: 'app', name: 'stream' })).toBeUndefined();
+    await dumper.close();
+    const [name = ''] = readdirSync(folder);
+    expect(name).toMatch(/^stream_20\d\d$/);
+    expect(frames(join(folder, name, 'llhls.m3u8')).video).toBe(sample.packets.filter(isVideo).length);
+    expect(files(name)).not.toContain('master.m3u8');
   });
 
   it('writes into a folder that is there already', async () => {

@@ -1,15 +1,21 @@
 /** Starts, lists and ends dumps of LL-HLS streams. */
+import { randomBytes } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import { compileWildcard } from '../../util/wildcard.ts';
+import { expandDumpPath } from './dump-path.ts';
 import { type DumpRequest, HlsDump } from './hls-dump.ts';
-import type { LlhlsPublisher } from './llhls-publisher.ts';
+import type { StreamAddress, StreamFollower } from './llhls-publisher.ts';
 import type { LlhlsStream } from './llhls-stream.ts';
+import type { DumpSettings, LlhlsSettings } from './settings.ts';
 
 /** Dumps that one stream may have had: their ids stay taken. */
 const MOST_DUMPS = 1000;
+const SUFFIX = '.m3u8';
+const RANDOM_ID_BYTES = 4;
 
 /** Why a dump cannot be started or stopped; `message` goes to the client. */
 export class DumpRefused extends Error {
@@ -22,11 +28,11 @@ export interface HlsDumperOptions {
   /** Relative paths start there. */
   readonly stateFolder: string;
   readonly allowed: AllowedFolders;
-  readonly publisher: LlhlsPublisher;
 }
 
-export class HlsDumper {
+export class HlsDumper implements StreamFollower {
   readonly #options: HlsDumperOptions;
+  readonly #streams = new Map<string, LlhlsStream>();
   readonly #dumps = new WeakMap<LlhlsStream, Map<string, HlsDump | null>>();
   /** Dumps whose files may not be complete yet. */
   readonly #active = new Set<HlsDump>();
@@ -36,8 +42,20 @@ export class HlsDumper {
   }
 
   /** The outbound stream of this name as LL-HLS, or undefined when it is not served so. */
-  find(address: { readonly vhost: string; readonly app: string; readonly name: string }): LlhlsStream | undefined {
-    return this.#options.publisher.stream(address);
+  find(address: StreamAddress): LlhlsStream | undefined {
+    return this.#streams.get(keyOf(address));
+  }
+
+  /** Starts the dumps that the configuration wants of the stream. */
+  streamStarted(stream: LlhlsStream, address: StreamAddress, settings: LlhlsSettings): void {
+    this.#streams.set(keyOf(address), stream);
+    for (const dump of settings.dumps?.dump ?? []) {
+      if (dump.enable && compileWildcard(dump.targetStreamName)(address.name)) void this.#startConfigured(stream, address, dump);
+    }
+  }
+
+  streamClosed(stream: LlhlsStream, address: StreamAddress): void {
+    if (this.#streams.get(keyOf(address)) === stream) this.#streams.delete(keyOf(address));
   }
 
   /** Resolves when the first files are there. Throws `DumpRefused`, and `PathRefused` for a folder that is not allowed. */
@@ -103,4 +121,21 @@ export class HlsDumper {
       throw new DumpRefused('Could not dump init segment', { cause: error });
     }
   }
+
+  async #startConfigured(stream: LlhlsStream, { vhost, app, name }: StreamAddress, dump: DumpSettings): Promise<void> {
+    const { clock, logger } = this.#options;
+    const playlists = (dump.playlists?.playlist ?? []).map((playlist) => (playlist.endsWith(SUFFIX) ? playlist : playlist + SUFFIX));
+    const outputPath = expandDumpPath(dump.outputPath, { vhost, app, stream: name, time: clock.now() });
+    const id = dump.id ?? randomBytes(RANDOM_ID_BYTES).toString('hex');
+    try {
+      await this.start(stream, { id, outputPath, playlists, infoFile: '', userData: '' });
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      logger.error({ err: error, stream: stream.path, folder: outputPath }, `dump of the configuration cannot be started: ${reason}`);
+    }
+  }
+}
+
+function keyOf({ vhost, app, name }: StreamAddress): string {
+  return JSON.stringify([vhost, app, name]);
 }

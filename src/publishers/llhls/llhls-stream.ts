@@ -27,6 +27,8 @@ export interface LlhlsStreamOptions {
   readonly stream: PublishableStream;
   readonly settings: LlhlsSettings;
   readonly egress: EgressPort;
+  /** The stream has tracks and playlists. */
+  readonly onStart?: (stream: LlhlsStream) => void;
   /** The stream has ended. */
   readonly onClose?: (stream: LlhlsStream) => void;
 }
@@ -45,6 +47,7 @@ export class LlhlsStream implements PublisherStream {
   readonly #window: SegmentWindow;
   readonly #observers = new Set<SegmentObserver>();
   readonly #onClose: ((stream: LlhlsStream) => void) | undefined;
+  #onStart: ((stream: LlhlsStream) => void) | undefined;
   #context: PackagingContext | null = null;
   #tracks: readonly Track[] = [];
   #pending: LlhlsUpdate[] = [];
@@ -56,6 +59,7 @@ export class LlhlsStream implements PublisherStream {
     const { stream, settings } = options;
     this.#stream = stream;
     this.#settings = settings;
+    this.#onStart = options.onStart;
     this.#onClose = options.onClose;
     this.#streamKey = settings.originMode ? fixedStreamKey(stream.name) : randomStreamKey();
     // Origins that number by the wall clock must cut alike from the start.
@@ -133,6 +137,8 @@ export class LlhlsStream implements PublisherStream {
     this.#addMissingPackagers();
     this.#refreshMultivariants();
     this.#send();
+    this.#onStart?.(this);
+    this.#onStart = undefined;
   }
 
   onPacket(packet: Packet): void {
