@@ -223,6 +223,24 @@ test('a full disk fails one recording with a reason and leaves a file that plays
   expect(decodedFrames(path.join(root, 'other.mp4'))).toBeGreaterThan(90);
 });
 
+test('ten recordings and two dumps of one stream do not disturb each other', async () => {
+  const { server, root } = await start();
+  const names = Array.from({ length: 10 }, (_, index) => `many_${index}.${index % 2 === 0 ? 'mp4' : 'ts'}`);
+  for (const name of names) await record(server, name, `/${name}`);
+  const encoder = stopAtEnd(publishFile(sourceFile, server.rtmp('live')));
+  const stream = apiPath.stream('live');
+  await until('the stream is there', async () => (await server.api.call('GET', stream)).status === 200);
+  for (const id of ['d1', 'd2']) {
+    const wanted = { id, outputStreamName: 'live', outputPath: path.join(root, id) };
+    expect((await server.api.call('POST', `${stream}:startHlsDump`, wanted)).status).toBe(200);
+  }
+  await streamEnds(server, encoder);
+  await finished(root, names);
+  for (const name of names) expect(packetsOf(path.join(root, name)).video.length, name).toBe(FRAMES);
+  for (const id of ['d1', 'd2']) expect(decodedFrames(path.join(root, id, 'llhls.m3u8')), id).toBe(FRAMES);
+  expect(server.log).not.toMatch(/dropped|too slow/);
+});
+
 test('a path outside of the root is refused, and so is a taken id', async () => {
   const { server } = await start();
   const answer = await server.api.call('POST', `${APP}:startRecord`, { id: 'x', stream: { name: 'live' }, filePath: '/a/../../x.ts' });
