@@ -2,7 +2,7 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { HelloMessage, StatusMessage } from './messages.ts';
 import { FULL_WEIGHT, type TranscodeJob } from './transcode-job.ts';
-import { TranscoderProcess } from './transcoder-process.ts';
+import { type ProcessOptions, TranscoderProcess } from './transcoder-process.ts';
 import { type FrameHeader, FrameType } from './wire.ts';
 
 const FIRST_RESTART_DELAY_MS = 100;
@@ -15,10 +15,12 @@ const IDLE_MS = 10_000;
 const STUCK_MS = 10_000;
 /** A job must be closed after this long. */
 const CLOSE_DEADLINE_MS = 5_000;
+/** A program that has died this often without a word will not do better: who waits is told, who comes later may have more luck. */
+const HOPELESS_AFTER = 4;
 const WATCH_INTERVAL_MS = 1000;
 
 export interface SlotOptions {
-  readonly entry: URL;
+  readonly process: ProcessOptions;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly onHello: (hello: HelloMessage) => void;
@@ -41,6 +43,7 @@ export class ProcessSlot {
   #restart: NodeJS.Timeout | null = null;
   #idle: NodeJS.Timeout | null = null;
   #status: StatusMessage | null = null;
+  #everGreeted = false;
   #closed = false;
 
   /** `failures` of the process that its first job came from. */
@@ -138,7 +141,7 @@ export class ProcessSlot {
 
   #start(): void {
     this.#startedAt = this.#options.clock.monotonic();
-    this.#process = new TranscoderProcess(this.#options.entry, this.#options.clock, {
+    this.#process = new TranscoderProcess(this.#options.process, {
       onHello: (hello) => this.#onHello(hello),
       onFrame: (header, payload) => this.#onFrame(header, payload),
       onExit: (reason) => this.#onExit(reason),
@@ -148,6 +151,7 @@ export class ProcessSlot {
   #onHello(hello: HelloMessage): void {
     const process = this.#process;
     if (process === null) return;
+    this.#everGreeted = true;
     this.#options.logger.info({ pid: process.pid }, `transcoder process ${process.pid} runs`);
     this.#options.onHello(hello);
     for (const job of this.#jobs.values()) job.start(process.writer);
@@ -187,6 +191,8 @@ export class ProcessSlot {
     logger.warn({ pid, jobs: this.#jobs.size, failures: this.#failures }, `transcoder process ${pid} died: ${reason}`);
     const jobs = [...this.#jobs.values()];
     for (const job of jobs) job.restart();
+    if (!this.#everGreeted && this.#failures >= HOPELESS_AFTER)
+      for (const job of jobs) job.fail(`no transcoder process comes up: ${reason}`);
     if (jobs.length > 1 && this.#failures > 1) {
       this.#jobs.clear();
       this.#options.onSuspects(this, jobs);

@@ -6,8 +6,8 @@ import { sourceMessage } from './messages.ts';
 import { AUDIO_WINDOW, VIDEO_WINDOW } from './pipeline.ts';
 import { FrameFlag, FrameType } from './wire.ts';
 
-/** Packets of one inbound track that may wait for its decoder. */
-export const DECODER_THRESHOLD = { video: 300, audio: 500 } as const;
+/** Packets of one inbound track that may wait for its decoder: some five seconds, long enough for a process to start again. */
+export const DECODER_THRESHOLD = { video: 150, audio: 250 } as const;
 
 /**
  * The packets of one inbound track on their way to its decoder. The process is sent no more than it can take soon; what waits is

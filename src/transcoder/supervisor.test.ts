@@ -205,6 +205,23 @@ describe('encodes', () => {
     expect(run.track<AudioTrack>(10).timebase.den).toBe(Number(expected.sample_rate));
   });
 
+  it.each([
+    ['H.265 and Opus', 'libx265', 'libopus', ['-preset', 'ultrafast']],
+    ['VP9 and MP3', 'libvpx-vp9', 'libmp3lame', ['-deadline', 'realtime', '-cpu-used', '8']],
+    ['AV1', 'libsvtav1', null, ['-preset', '12']],
+  ])('take %s from their source', async (_name, picture, sound, extra) => {
+    const source = encodeMedia({ video: picture, audio: sound, seconds: 2, extra });
+    const all = [source.video!, ...(source.audio === null ? [] : [source.audio])];
+    const run = open([video(10, { height: 90 }), ...(sound === null ? [] : [audio(11)])], all);
+    await run.feed(source.packets);
+    await run.makes(10, 55);
+    expect(run.made(10).failed).toBeNull();
+    expect(decodeComplaints(run.file(10))).toEqual([]);
+    if (sound === null) return;
+    await until('the sound is encoded', () => run.end(11) > 1.8);
+    expect(decodeComplaints(run.file(11))).toEqual([]);
+  });
+
   it('that cannot be made are reported, the others go on', async () => {
     const run = open([video(10, { height: 90 }), video(11, { codec: 'theora' })], tracks());
     await run.feed(media.packets);
@@ -301,6 +318,28 @@ describe('a process that dies', () => {
     await until('three processes', () => made.supervisor.pids.length === 3);
     await Promise.all(runs.map((run) => run.feed(media.packets)));
     await Promise.all(runs.map((run) => run.reaches(SECONDS - 0.2)));
+  });
+
+  it('is killed when it falls silent', async () => {
+    const made = lab({ silenceDeadlineMs: 4000 });
+    const run = made.open([audio(10)], tracks());
+    const half = Math.floor(media.packets.length / 2);
+    await run.feed(media.packets.slice(0, half));
+    await until('it works', () => run.made(10).packets.length > 10);
+    const [pid] = made.supervisor.pids;
+    process.kill(pid!, 'SIGSTOP');
+    await until('it is killed', () =>
+      made.logger.lines.some(({ message }) => message.startsWith(`transcoder process ${pid} died: it was silent`)),
+    );
+    await run.feed(media.packets.slice(half));
+    await run.reaches(SECONDS - 0.2);
+  });
+
+  it('before it says a word, again and again, fails its encodes', async () => {
+    const made = lab({ entry: new URL('./no-such-program.ts', import.meta.url) });
+    const run = made.open([audio(10)], tracks());
+    await until('the encode is given up', () => run.made(10).failed);
+    expect(run.made(10).failed).toMatch(/^no transcoder process comes up: /);
   });
 
   it('does not outlive a server that is killed', async () => {
