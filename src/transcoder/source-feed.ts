@@ -22,7 +22,7 @@ export class SourceFeed {
   #inFlight = 0;
   /** When the process took a packet last, or had none to take; monotonic ms. */
   #movedAt = 0;
-  #skipping = false;
+  #skipping: boolean;
   #discontinuity = false;
   #sent: Track | null = null;
 
@@ -30,6 +30,8 @@ export class SourceFeed {
     this.id = options.id;
     this.queue = options.queue;
     this.#video = options.video;
+    // A job that starts in the middle of a stream has nothing to decode before the next keyframe.
+    this.#skipping = options.video;
     this.#window = options.video ? VIDEO_WINDOW : AUDIO_WINDOW;
     this.#onlyKeyframes = options.onlyKeyframes && options.video;
   }
@@ -70,9 +72,10 @@ export class SourceFeed {
           flags: (packet.keyframe ? FrameFlag.KEYFRAME : 0) | (this.#discontinuity ? FrameFlag.DISCONTINUITY : 0),
           job,
           id: this.id,
-          pts: packet.pts,
-          dts: packet.dts,
-          duration: packet.duration,
+          // The wire has no fractions and no negative durations.
+          pts: Math.round(packet.pts),
+          dts: Math.round(packet.dts),
+          duration: Math.max(0, Math.round(packet.duration)),
         },
         packet.data,
       );

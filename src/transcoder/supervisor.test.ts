@@ -266,7 +266,9 @@ describe('a process that dies', () => {
     expect(made.supervisor.pids.length).toBe(2);
     const third = Math.floor(media.packets.length / 3);
     await Promise.all([hit.feed(media.packets.slice(0, third)), other.feed(media.packets.slice(0, third))]);
-    await until('both run', () => hit.made(10).packets.length > 10 && other.made(10).packets.length > 10);
+    // As in real time: what was fed has come out.
+    const fed = media.packets.slice(0, third).filter(({ track }) => track.type === 'video').length;
+    for (const id of [10, 11]) await Promise.all([hit.makes(id, fed), other.makes(id, fed)]);
     process.kill(pid!, 'SIGKILL');
     await until('the death is noticed', () =>
       made.logger.lines.some(({ message }) => message === `transcoder process ${pid} died: SIGKILL`),
@@ -417,6 +419,21 @@ describe('a source that changes', () => {
     ]);
     expect(run.made(11).tracks.map((track) => track.type === 'video' && [track.width, track.height])).toContainEqual([160, 90]);
     expect(run.made(10).packets.length).toBe((SECONDS + 2) * 30);
+  });
+
+  it('and asks to be turned is not turned, but the log says so', async () => {
+    const made = lab();
+    const turned = encodeMedia({
+      video: 'libx264',
+      audio: null,
+      seconds: 1,
+      extra: ['-bf', '0', '-preset', 'ultrafast', '-bsf:v', 'h264_metadata=display_orientation=insert:rotate=90'],
+    });
+    const run = made.open([video(10, { height: 90 })], [turned.video!]);
+    await run.feed(turned.packets);
+    await run.makes(10, 28);
+    expect(run.track<VideoTrack>(10)).toMatchObject({ width: 160, height: 92 });
+    expect(made.logger.lines.map(({ message }) => message)).toContainEqual(expect.stringMatching(/turn the picture by (90|270)°/));
   });
 
   it('to garbage costs nothing but the garbage', async () => {

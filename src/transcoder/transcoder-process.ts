@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { getCompileCacheDir } from 'node:module';
-import type { Duplex } from 'node:stream';
+import { type Duplex, PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../util/clock.ts';
 import { FrameWriter } from './frame-writer.ts';
@@ -63,7 +63,9 @@ export class TranscoderProcess {
       stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
       env: { ...environment, UV_THREADPOOL_SIZE: POOL_THREADS, SVT_LOG: SVT_ERRORS_ONLY, ...compileCache() },
     });
-    this.#socket = this.#child.stdio[SOCKET_DESCRIPTOR] as Duplex;
+    // Without descriptors left there is nothing to talk through; the error event tells.
+    const stdio = this.#child.stdio as ChildProcess['stdio'] | undefined;
+    this.#socket = (stdio?.[SOCKET_DESCRIPTOR] as Duplex | null | undefined) ?? new PassThrough();
     this.#writer = new FrameWriter(this.#socket);
     const reader = new FrameReader((header, payload) => this.#onFrame(header, payload));
     this.#socket.on('data', (chunk: Buffer) => this.#receive(reader, chunk));
