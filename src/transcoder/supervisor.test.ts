@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../test/e2e/support/poll.ts';
 import { type EncodedMedia, encodeMedia } from '../../test/fakes/encoded-media.ts';
@@ -205,6 +206,22 @@ describe('encodes', () => {
     expect(run.track<AudioTrack>(10).timebase.den).toBe(Number(expected.sample_rate));
   });
 
+  it.each(['h264', 'h265', 'vp8'])('keep to their bitrate: %s', async (codec) => {
+    const noisy = encodeMedia({
+      video: 'libx264',
+      audio: null,
+      seconds: 6,
+      extra: ['-bf', '0', '-preset', 'ultrafast', '-crf', '20', '-vf', 'noise=alls=20:allf=t'],
+    });
+    const bitrate = 600_000;
+    const run = open([video(10, { codec, bitrate })], [noisy.video!]);
+    await run.feed(noisy.packets);
+    await run.makes(10, 175);
+    const bits = run.made(10).packets.reduce((sum, { data }) => sum + data.length * 8, 0);
+    const made = bits / (run.made(10).packets.length / 30);
+    expect(Math.abs(made / bitrate - 1)).toBeLessThan(0.1);
+  });
+
   it.each([
     ['H.265 and Opus', 'libx265', 'libopus', ['-preset', 'ultrafast']],
     ['VP9 and MP3', 'libvpx-vp9', 'libmp3lame', ['-deadline', 'realtime', '-cpu-used', '8']],
@@ -362,6 +379,11 @@ describe('a process that dies', () => {
     expect(pid).toBeGreaterThan(1);
     await until('the orphan is gone', () => !alive(pid));
   });
+});
+
+it('keeps the codec library out of the server', async () => {
+  await lab().supervisor.codecModules();
+  expect(readFileSync('/proc/self/maps', 'utf8')).not.toMatch(/node-av/);
 });
 
 describe('a transcoder that is late', () => {
