@@ -14,7 +14,7 @@ import { tuneVideo } from '../src/transcoder/encoder-tuning.ts';
 import { until } from '../test/e2e/support/poll.ts';
 import { audioTrack, videoTrack } from '../test/fakes/synthetic-media.ts';
 import { audioConfig, TranscodeLab, type TranscodeRun, videoConfig } from '../test/fakes/transcode-run.ts';
-import { decodeComplaints, ffprobe } from '../test/ffprobe.ts';
+import { decodeComplaints, ffprobe } from '../test/support/ffprobe.ts';
 import { median } from './lib/measure.ts';
 import { cpuTime, memory } from './lib/process-usage.ts';
 import type { BenchOptions, Report } from './lib/report.ts';

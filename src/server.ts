@@ -1,6 +1,6 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { ALL_METHODS, CrossDomainPolicy, type CrossDomainRules } from './access/cross-domains.ts';
 import { ApiServer } from './api/api-server.ts';
 import { ControlPlane } from './api/control.ts';
@@ -12,6 +12,7 @@ import {
   formatConfigProblem,
   type LoadedServer,
   loadServerConfig,
+  type ReadOptions,
   type Resource,
   readApplication,
   readVirtualHost,
@@ -28,6 +29,7 @@ import { packageVersion } from './package-version.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
+import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
 import { StateStore } from './state/state-store.ts';
@@ -123,6 +125,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
   const llhls = new LlhlsPublisher(pool);
   const hls = new HlsPublisher(pool);
+  const thumbnail = new ThumbnailPublisher(pool);
   const queues = new QueueRegistry(systemClock);
   const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues });
   const orchestrator = new Orchestrator({
@@ -133,7 +136,9 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     publishers: new Map<PublisherKind, Publisher>([
       [llhls.kind, llhls],
       [hls.kind, hls],
+      [thumbnail.kind, thumbnail],
     ]),
+    transcoder,
     onHostsChanged: (virtualHosts) => {
       pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
       certificates.follow(virtualHosts);
@@ -147,8 +152,10 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   for (const { typed, echo, applications } of loaded.virtualHosts) {
     orchestrator.restore({ name: typed.name, config: typed, echo }, applications.map(definitionOf), { readOnly: true });
   }
-  await restoreState(store, orchestrator, logger);
-  await startApi(config, { logger, orchestrator, certificates, transcoder, accessToken: access.token }, running);
+  // Relative paths mean the same whether the file, the API or the state names them.
+  const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
+  await restoreState(store, orchestrator, { logger, reading });
+  await startApi(config, { logger, orchestrator, certificates, transcoder, reading, accessToken: access.token }, running);
   await certificates.settled();
   await poolStarted;
   await startListeners(config, { logger, orchestrator, pool, certificates }, running);
@@ -160,11 +167,15 @@ function definitionOf<Config extends { readonly name: string }>({ typed, echo }:
 }
 
 /** Brings back what the API created; a document that can no longer be used is set aside. */
-async function restoreState(store: StateStore, orchestrator: Orchestrator, logger: Logger): Promise<void> {
+async function restoreState(
+  store: StateStore,
+  orchestrator: Orchestrator,
+  { logger, reading }: { readonly logger: Logger; readonly reading: ReadOptions },
+): Promise<void> {
   for (const { name, order, definition, applications } of await store.load()) {
     try {
-      const vhost = readVirtualHost(definition);
-      const apps = applications.map((application) => definitionOf<ApplicationConfig>(readApplication(application)));
+      const vhost = readVirtualHost(definition, reading);
+      const apps = applications.map((application) => definitionOf<ApplicationConfig>(readApplication(application, reading)));
       orchestrator.restore(definitionOf(vhost), apps, { readOnly: false, order });
       logger.info({ vhost: name }, `virtual host '${name}' restored with ${apps.length} application(s)`);
     } catch (error) {
@@ -218,7 +229,7 @@ async function named<T>(what: string, start: Promise<T>): Promise<T> {
 
 async function startApi(
   config: ServerConfig,
-  parts: Parts & { readonly accessToken: string; readonly transcoder: TranscoderSupervisor },
+  parts: Parts & { readonly reading: ReadOptions; readonly transcoder: TranscoderSupervisor; readonly accessToken: string },
   running: Running[],
 ): Promise<void> {
   const { api } = config.bind.managers;
@@ -232,6 +243,7 @@ async function startApi(
     throw new ConfigProblem('Bind/Managers/API/TLSPort needs a certificate in Managers/Host/TLS');
   const control = new ControlPlane({
     orchestrator: parts.orchestrator,
+    reading: parts.reading,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
     codecModules: () => parts.transcoder.codecModules(),
   });

@@ -127,7 +127,7 @@ export class Dispatcher {
       headers.push(name, value);
     }
     headers.push('Content-Type', answer.status === 204 ? 'text/html' : 'application/json;charset=UTF-8');
-    if (answer.status !== 204) headers.push('Content-Length', String(Buffer.byteLength(answer.body)));
+    if (answer.status !== 204) headers.push('Content-Length', String(answer.body.length));
     if (answer.status === 401) headers.push('WWW-Authenticate', CHALLENGE);
     return headers;
   }
@@ -138,7 +138,8 @@ export class Dispatcher {
     // HTTP/2 has no reason phrases.
     if (request.httpVersionMajor >= 2) response.writeHead(answer.status, headers);
     else response.writeHead(answer.status, reasonPhrase(answer.status), headers);
-    response.end(request.method === 'HEAD' ? undefined : answer.body);
+    if (request.method === 'HEAD') response.end();
+    else response.end(answer.body, 'latin1');
     this.#log(request, target, answer.status);
   }
 

@@ -69,6 +69,9 @@ export interface IngestRequest {
   readonly sourceUrl: string;
   /** The core wants the connection gone (stream deleted, replaced, application restart, shutdown). Called at most once. */
   readonly onClose: (reason: CloseReason) => void;
+  /** Packets come faster than they are worked off: a provider that can should read no more until `onRelieved`. */
+  readonly onCongested?: () => void;
+  readonly onRelieved?: () => void;
 }
 
 /** An open inbound stream, seen from its provider. */

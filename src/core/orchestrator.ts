@@ -10,6 +10,7 @@ import type { PublisherKind } from './kinds.ts';
 import type { Publisher } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 import { TrafficMeter } from './traffic-meter.ts';
+import type { Transcoder } from './transcoding.ts';
 import { VirtualHost } from './virtual-host.ts';
 
 /** Where virtual hosts made through the API are kept. */
@@ -24,6 +25,8 @@ export interface OrchestratorOptions {
   readonly queues: QueueRegistry;
   readonly store: VirtualHostStore;
   readonly publishers: ReadonlyMap<PublisherKind, Publisher>;
+  /** Absent when this server cannot encode: encodes of output profiles are then left out. */
+  readonly transcoder?: Transcoder;
   /** Host names or virtual hosts have changed. */
   readonly onHostsChanged: (virtualHosts: readonly VirtualHost[]) => void;
 }
@@ -53,6 +56,7 @@ export class Orchestrator implements IngestGate {
       logger: options.logger,
       queues: options.queues,
       publishers: options.publishers,
+      transcoder: options.transcoder ?? null,
       nextStreamId: () => {
         this.#nextStreamId += 1;
         return this.#nextStreamId - 1;

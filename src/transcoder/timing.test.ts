@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type EncodedMedia, encodeMedia } from '../../test/fakes/encoded-media.ts';
 import { audioConfig, TranscodeLab, type TranscodeRun, videoConfig } from '../../test/fakes/transcode-run.ts';
+import { type EncodedMedia, encodeMedia } from '../../test/support/encoded-media.ts';
 import { BoxWriter } from '../containers/isobmff/box-writer.ts';
 import { writeFragmentHeader } from '../containers/isobmff/fragment.ts';
 import { buildInitSegment } from '../containers/isobmff/init-segment.ts';

@@ -34,6 +34,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
     261: { status: 400, message: /^\[Config\] application\.publishers\.llhls\.segmentDuration must be a number/ },
     ...each([262, 307], { status: 200 }),
   },
+  'profile-rules': {},
   'batch-items': each([211, 220, 227, 233], { status: 400 }),
   'client-faults': each([232], { status: 400 }),
   'two-spellings': { ...each([236, 238, 239], { status: 200 }), 237: { status: 409 }, 248: { status: 200 } },

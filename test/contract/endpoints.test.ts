@@ -268,12 +268,12 @@ describe('output profiles', () => {
 
   test('are created in a batch, with one restart', async () => {
     const closed = await api.publish('v', 'a', 's');
-    const { status, json } = await call('POST', PROFILES, [PROFILE, PROFILE, { ...PROFILE, name: 'q' }]);
+    const { status, json } = await call('POST', PROFILES, [PROFILE, PROFILE, { ...PROFILE, name: 'q', outputStreamName: 'q' }]);
     expect(status).toBe(207);
     expect(json).toEqual([
       { message: 'OK', response: STORED_PROFILE, statusCode: 200 },
       { message: 'The output profile "p" already exists', statusCode: 409 },
-      { message: 'OK', response: { ...STORED_PROFILE, name: 'q' }, statusCode: 200 },
+      { message: 'OK', response: { ...STORED_PROFILE, name: 'q', outputStreamName: 'q' }, statusCode: 200 },
     ]);
     expect(closed).toHaveLength(1);
     expect(await call('GET', PROFILES)).toEqual(found(['default', 'p', 'q']));
@@ -282,7 +282,7 @@ describe('output profiles', () => {
 
   test('that come at the same time are all kept', async () => {
     const names = ['a', 'b', 'c', 'd'];
-    await Promise.all(names.map((name) => call('POST', PROFILES, [{ ...PROFILE, name }])));
+    await Promise.all(names.map((name) => call('POST', PROFILES, [{ ...PROFILE, name, outputStreamName: name }])));
     expect((await call('GET', PROFILES)).json.response.sort()).toEqual([...names, 'default']);
   });
 
@@ -307,9 +307,10 @@ describe('output profiles', () => {
     ],
     [{ ...PROFILE, encodes: { videos: [{ name: 'v' }] } }, '[Config] Codec must be specified when bypass is false'],
     [{ ...PROFILE, encodes: { videos: [{ codec: 'h264' }] } }, '[Config] Bitrate must be specified when bypass is false'],
+    [{ ...PROFILE, outputStreamName: '${OriginStreamName}' }, '[Config] Duplicate output stream name: ${OriginStreamName}'],
     [{ ...PROFILE, x: 1 }, '[Config] Unknown item found: outputProfile.x'],
   ])('%j refuses the whole request', async (profile, text) => {
-    expect(await call('POST', PROFILES, [{ ...PROFILE, name: 'first' }, profile])).toEqual(error(400, text));
+    expect(await call('POST', PROFILES, [{ ...PROFILE, name: 'first', outputStreamName: 'first' }, profile])).toEqual(error(400, text));
     expect(await call('GET', PROFILES)).toEqual(found(['default']));
   });
 

@@ -14,7 +14,7 @@ import { MILLISECONDS } from '../../src/media/timebase.ts';
 import { codecModules } from '../../src/transcoder/codec-modules.ts';
 import { ENCODERS } from '../../src/transcoder/encoder-catalogue.ts';
 import { ManualClock } from '../fakes/manual-clock.ts';
-import { RecordingLogger } from '../fakes/nil-logger.ts';
+import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
 
 export const TOKEN = 'millrace-access-token';

@@ -3,48 +3,70 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createFile, MP4BoxBuffer } from 'mp4box';
+import { createFile, MP4BoxBuffer, type Track } from 'mp4box';
+import { buildOpusHead } from '../../src/codecs/opus/opus-head.ts';
 import { AudioCodec, VideoCodec } from '../../src/media/codec.ts';
 import type { Packet } from '../../src/media/packet.ts';
 import type { AudioTrack, VideoTrack } from '../../src/media/track.ts';
-import { audioTrack, interleave, videoTrack } from './synthetic-media.ts';
+import { audioTrack, interleave, videoTrack } from '../fakes/synthetic-media.ts';
 
 export interface EncodedMedia {
   readonly video: VideoTrack | null;
   readonly audio: AudioTrack | null;
+  /** Those of the two that there are, video first. */
+  readonly tracks: readonly (VideoTrack | AudioTrack)[];
   /** In the order of decoding times. */
   readonly packets: readonly Packet[];
 }
 
-const WIDTH = 320;
-const HEIGHT = 180;
+/** What to encode. */
+export interface EncodeRequest {
+  readonly seconds: number;
+  /** ffmpeg's encoder for the test picture; null for none. */
+  readonly video: string | null;
+  /** ffmpeg's encoder for the tone; null for none. */
+  readonly audio: string | null;
+  /** `WIDTHxHEIGHT`, by default 320x180. */
+  readonly size?: string;
+  /** Frames per second, by default 30. */
+  readonly rate?: number;
+  /** Frames from keyframe to keyframe, by default 60. */
+  readonly gop?: number;
+  readonly channels?: number;
+  /** Further options of the encoders. */
+  readonly extra?: readonly string[];
+}
 
-/** Encodes `seconds` of a test picture and a tone; names are ffmpeg's encoders, null for none. */
-export function encodeMedia(options: {
-  video: string | null;
-  audio: string | null;
-  seconds: number;
-  extra?: readonly string[];
-}): EncodedMedia {
+/** Runs ffmpeg and takes its output apart. Video is timed in 1/90000 s, audio in 1/48000 s; both begin near 0. */
+export function encodeMedia(request: EncodeRequest): EncodedMedia {
   const directory = mkdtempSync(join(tmpdir(), 'millrace-test-'));
   try {
     const file = join(directory, 'media.mp4');
-    const inputs: string[] = [];
-    if (options.video !== null) inputs.push('-f', 'lavfi', '-i', `testsrc2=size=${WIDTH}x${HEIGHT}:rate=30`);
-    if (options.audio !== null) inputs.push('-f', 'lavfi', '-i', 'sine=frequency=440:sample_rate=48000');
-    const encoders = [
-      ...(options.video === null ? [] : ['-c:v', options.video, '-g', '60', '-pix_fmt', 'yuv420p', '-video_track_timescale', '90000']),
-      ...(options.audio === null ? [] : ['-c:a', options.audio, '-b:a', '96k', '-ac', '2']),
-      ...(options.video === 'libx265' ? ['-tag:v', 'hvc1', '-x265-params', 'log-level=none:keyint=60:min-keyint=60:open-gop=0'] : []),
-      ...(options.extra ?? []),
-    ];
-    execFileSync('ffmpeg', ['-v', 'error', '-y', ...inputs, ...encoders, '-t', String(options.seconds), '-strict', '-2', file], {
+    execFileSync('ffmpeg', ['-v', 'error', '-y', ...inputs(request), '-t', `${request.seconds}`, '-strict', '-2', file], {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     return takeApart(readFileSync(file));
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
+}
+
+/** Sources and encoders of a command line. */
+function inputs({ video, audio, size = '320x180', rate = 30, gop = 60, channels = 2, extra = [] }: EncodeRequest): string[] {
+  const sources: string[] = [];
+  const encoders: string[] = [];
+  if (video !== null) {
+    sources.push('-f', 'lavfi', '-i', `testsrc2=size=${size}:rate=${rate}`);
+    encoders.push('-c:v', video, '-g', `${gop}`, '-pix_fmt', 'yuv420p', '-video_track_timescale', '90000');
+    if (video === 'libx265') {
+      encoders.push('-tag:v', 'hvc1', '-x265-params', `log-level=none:keyint=${gop}:min-keyint=${gop}:open-gop=0`);
+    }
+  }
+  if (audio !== null) {
+    sources.push('-f', 'lavfi', '-i', 'sine=frequency=440:sample_rate=48000');
+    encoders.push('-c:a', audio, '-b:a', '96k', '-ac', `${channels}`);
+  }
+  return [...sources, ...encoders, ...extra];
 }
 
 const VIDEO_CONFIGS = { avcC: VideoCodec.H264, hvcC: VideoCodec.H265, av1C: VideoCodec.AV1, vpcC: VideoCodec.VP9 } as const;
@@ -59,7 +81,7 @@ function takeApart(bytes: Buffer): EncodedMedia {
       const timebase = { num: 1, den: media.timescale };
       const track =
         media.type === 'video'
-          ? videoTrack({ timebase, width: WIDTH, height: HEIGHT, codecString: media.codec, ...videoConfig(bytes) })
+          ? videoTrack({ timebase, ...pictureSize(media), codecString: media.codec, ...videoConfig(bytes) })
           : audioTrack({ timebase, codecString: media.codec, ...audioConfig(bytes) });
       if (track.type === 'video') video = track;
       else audio = track;
@@ -78,7 +100,12 @@ function takeApart(bytes: Buffer): EncodedMedia {
   };
   file.appendBuffer(MP4BoxBuffer.fromArrayBuffer(new Uint8Array(bytes).buffer, 0));
   file.flush();
-  return { video, audio, packets: interleave(...packets) };
+  return { video, audio, tracks: [video, audio].filter((track) => track !== null), packets: interleave(...packets) };
+}
+
+function pictureSize({ video }: Track): { width: number; height: number } {
+  if (video === undefined) throw new Error('a video track without picture size');
+  return { width: video.width, height: video.height };
 }
 
 /** Body of the first box of `type` anywhere in the file: sample entries are no plain containers. */
@@ -107,18 +134,8 @@ function audioConfig(bytes: Buffer): { codec: AudioCodec; config: Uint8Array | n
   return { codec: AudioCodec.AAC, config: esds.slice(at + 5, at + 5 + (esds[at + 4] ?? 0)) };
 }
 
-/** dOps back to the OpusHead of RFC 7845 §5.1. */
+/** dOps back to the OpusHead it was made from (RFC 7845 §5.1): the same fields in the other byte order. */
 function opusHead(dops: Uint8Array): Uint8Array {
   const view = new DataView(dops.buffer, dops.byteOffset, dops.byteLength);
-  const head = new DataView(new ArrayBuffer(19));
-  Buffer.from('OpusHead').forEach((byte, index) => {
-    head.setUint8(index, byte);
-  });
-  head.setUint8(8, 1);
-  head.setUint8(9, view.getUint8(1));
-  head.setUint16(10, view.getUint16(2), true);
-  head.setUint32(12, view.getUint32(4), true);
-  head.setUint16(16, view.getUint16(8), true);
-  head.setUint8(18, 0);
-  return new Uint8Array(head.buffer);
+  return buildOpusHead({ channels: view.getUint8(1), preSkip: view.getUint16(2), inputSampleRate: view.getUint32(4) });
 }

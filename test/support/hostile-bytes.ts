@@ -1,6 +1,6 @@
 /** What every parser must survive: samples cut at every byte, flipped bits, random bytes. */
 import fc from 'fast-check';
-import { ProtocolError } from '../src/util/protocol-error.ts';
+import { ProtocolError } from '../../src/util/protocol-error.ts';
 
 const RUNS = 300;
 
