@@ -7,8 +7,10 @@ import { type FrameHeader, FrameType } from './wire.ts';
 
 const FIRST_RESTART_DELAY_MS = 100;
 const LONGEST_RESTART_DELAY_MS = 10_000;
-/** A process that ran this long has recovered. */
-const HEALTHY_AFTER_MS = 60_000;
+/** A process that ran this long has recovered: should it die again, the next one starts at once. */
+const HEALTHY_AFTER_MS = 5_000;
+/** Jobs that die together twice within this time may have a killer among them. */
+const SUSPICIOUS_MS = 60_000;
 /** A process without jobs is kept this long for the next one. */
 const IDLE_MS = 10_000;
 /** A process that takes no packet for this long hangs in a codec. */
@@ -39,6 +41,7 @@ export class ProcessSlot {
   readonly #watch: NodeJS.Timeout;
   #process: TranscoderProcess | null = null;
   #startedAt = 0;
+  #diedAt = Number.NEGATIVE_INFINITY;
   #failures: number;
   #restart: NodeJS.Timeout | null = null;
   #idle: NodeJS.Timeout | null = null;
@@ -186,14 +189,17 @@ export class ProcessSlot {
       this.#options.onEmpty(this);
       return;
     }
-    if (clock.monotonic() - this.#startedAt >= HEALTHY_AFTER_MS) this.#failures = 0;
+    const now = clock.monotonic();
+    const suspicious = now - this.#diedAt < SUSPICIOUS_MS;
+    this.#diedAt = now;
+    if (now - this.#startedAt >= HEALTHY_AFTER_MS) this.#failures = 0;
     this.#failures += 1;
     logger.warn({ pid, jobs: this.#jobs.size, failures: this.#failures }, `transcoder process ${pid} died: ${reason}`);
     const jobs = [...this.#jobs.values()];
     for (const job of jobs) job.restart();
     if (!this.#everGreeted && this.#failures >= HOPELESS_AFTER)
       for (const job of jobs) job.fail(`no transcoder process comes up: ${reason}`);
-    if (jobs.length > 1 && this.#failures > 1) {
+    if (jobs.length > 1 && suspicious) {
       this.#jobs.clear();
       this.#options.onSuspects(this, jobs);
     }
