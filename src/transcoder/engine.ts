@@ -47,6 +47,8 @@ const CODEC_IDS: Readonly<Record<VideoCodec | AudioCodec, C.AVCodecID>> = {
   [AudioCodec.AAC]: C.AV_CODEC_ID_AAC,
   [AudioCodec.OPUS]: C.AV_CODEC_ID_OPUS,
   [AudioCodec.MP3]: C.AV_CODEC_ID_MP3,
+  [AudioCodec.PCMU]: C.AV_CODEC_ID_PCM_MULAW,
+  [AudioCodec.PCMA]: C.AV_CODEC_ID_PCM_ALAW,
 };
 
 /** Silences the library's own log, which goes to stderr line by line for every bad bit of a stream. */
