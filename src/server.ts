@@ -29,6 +29,7 @@ import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
+import { startWebrtc } from './server-webrtc.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
 import { StateStore } from './state/state-store.ts';
 import { systemClock } from './util/clock.ts';
@@ -112,17 +113,19 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const token = config.managers.api.accessToken;
   const access = token === '' ? await loadOrCreateAccessToken(stateFolder) : { token, file: null };
 
+  const webrtc = await startWebrtc(config, (host) => orchestrator.virtualHostFor(host), logger, running);
   const pool = new EgressPool({
     threads: egressThreads(config, availableParallelism()),
     views: VIEWS,
     http2: config.modules.http2.enable,
+    ...(webrtc !== null && { foreign: webrtc.signallingPath }),
     clock: systemClock,
     logger: logger.child({ part: 'egress' }),
   });
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
   const llhls = new LlhlsPublisher(pool);
   const hls = new HlsPublisher(pool);
-  const orchestrator = new Orchestrator({
+  const orchestrator: Orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
     queues: new QueueRegistry(systemClock),
@@ -130,6 +133,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     publishers: new Map<PublisherKind, Publisher>([
       [llhls.kind, llhls],
       [hls.kind, hls],
+      ...(webrtc === null ? [] : [[webrtc.publisher.kind, webrtc.publisher] as const]),
     ]),
     onHostsChanged: (virtualHosts) => {
       pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));

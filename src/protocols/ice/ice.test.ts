@@ -51,18 +51,24 @@ test('candidates look like those of the reference server', () => {
   expect(formatCandidate({ protocol: 'UDP', address: '10.0.0.1', port: 10_000 })).toMatch(
     /^candidate:\d{10} 1 UDP 50 10\.0\.0\.1 10000 typ host$/,
   );
-  expect(formatCandidate({ protocol: 'TCP', address: '::1', port: 9 })).toMatch(/^candidate:\d{10} 1 TCP 40 ::1 9 typ host tcptype passive$/);
+  expect(formatCandidate({ protocol: 'TCP', address: '::1', port: 9 })).toMatch(
+    /^candidate:\d{10} 1 TCP 40 ::1 9 typ host tcptype passive$/,
+  );
 });
 
 test('frames come out whole, however the stream is cut', () => {
   fc.assert(
-    fc.property(fc.array(fc.uint8Array({ minLength: 1, maxLength: 300 }), { maxLength: 10 }), fc.integer({ min: 1, max: 50 }), (datagrams, step) => {
-      const stream = Buffer.concat(datagrams.map((datagram) => frameDatagram(datagram)));
-      const framer = new TcpFramer();
-      const out: Buffer[] = [];
-      for (let at = 0; at < stream.length; at += step) out.push(...(framer.push(stream.subarray(at, at + step)) ?? []));
-      expect(out.map((frame) => new Uint8Array(frame))).toEqual(datagrams);
-    }),
+    fc.property(
+      fc.array(fc.uint8Array({ minLength: 1, maxLength: 300 }), { maxLength: 10 }),
+      fc.integer({ min: 1, max: 50 }),
+      (datagrams, step) => {
+        const stream = Buffer.concat(datagrams.map((datagram) => frameDatagram(datagram)));
+        const framer = new TcpFramer();
+        const out: Buffer[] = [];
+        for (let at = 0; at < stream.length; at += step) out.push(...(framer.push(stream.subarray(at, at + step)) ?? []));
+        expect(out.map((frame) => new Uint8Array(frame))).toEqual(datagrams);
+      },
+    ),
   );
   expect(new TcpFramer().push(Buffer.of(0xff, 0xff))).toBeNull();
 });

@@ -88,7 +88,8 @@ function splitSections(text: string): Section[] {
 
 function readMedia(section: Section, session: Section): SdpMedia {
   const [kind = '', port = '', protocol = '', ...formats] = section.head.split(' ');
-  if (!/^\d{1,5}$/.test(port) || protocol === '') throw new ProtocolError('SDP_MEDIA', `m=${section.head.slice(0, 60)} is not complete`, section.line);
+  if (!/^\d{1,5}$/.test(port) || protocol === '')
+    throw new ProtocolError('SDP_MEDIA', `m=${section.head.slice(0, 60)} is not complete`, section.line);
   const own = (name: string): string | undefined => section.attributes.find((attribute) => attribute.name === name)?.value;
   const either = (name: string): string => own(name) ?? session.attributes.find((attribute) => attribute.name === name)?.value ?? '';
   const [algorithm = '', digits = ''] = either('fingerprint').split(' ');
@@ -118,7 +119,8 @@ function readPayloads({ attributes, line }: Section, formats: readonly string[])
   const payloads: SdpPayload[] = [];
   for (const format of formats) {
     const payloadType = Number(format);
-    if (!/^\d{1,3}$/.test(format) || payloadType > 127) throw new ProtocolError('SDP_PAYLOAD', `'${format.slice(0, 20)}' is no payload type`, line);
+    if (!/^\d{1,3}$/.test(format) || payloadType > 127)
+      throw new ProtocolError('SDP_PAYLOAD', `'${format.slice(0, 20)}' is no payload type`, line);
     const map = attributes.map(({ name, value }) => (name === 'rtpmap' ? splitOnce(value) : ['', ''])).find(([key]) => key === format);
     // Static payload types without rtpmap are codecs that nobody here carries.
     if (map === undefined) continue;

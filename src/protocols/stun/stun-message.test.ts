@@ -33,15 +33,20 @@ test('the IPv6 response of RFC 5769 is read, and its address is what we would wr
 
 test('what is written can be read, and is authentic for its password only', () => {
   fc.assert(
-    fc.property(fc.uint8Array({ minLength: 12, maxLength: 12 }), fc.uint8Array({ maxLength: 40 }), fc.string(), (transaction, value, password) => {
-      const bytes = serializeStun({ type: StunType.BINDING_SUCCESS, transaction, attributes: [[0x0006, value]], password });
-      const message = parseStun(bytes);
-      expect(message.type).toBe(StunType.BINDING_SUCCESS);
-      expect(new Uint8Array(message.transaction)).toEqual(transaction);
-      expect(new Uint8Array(message.attributes.get(0x0006) ?? [])).toEqual(value);
-      expect(isStunAuthentic(message, password)).toBe(true);
-      expect(isStunAuthentic(message, `${password}.`)).toBe(false);
-    }),
+    fc.property(
+      fc.uint8Array({ minLength: 12, maxLength: 12 }),
+      fc.uint8Array({ maxLength: 40 }),
+      fc.string(),
+      (transaction, value, password) => {
+        const bytes = serializeStun({ type: StunType.BINDING_SUCCESS, transaction, attributes: [[0x0006, value]], password });
+        const message = parseStun(bytes);
+        expect(message.type).toBe(StunType.BINDING_SUCCESS);
+        expect(new Uint8Array(message.transaction)).toEqual(transaction);
+        expect(new Uint8Array(message.attributes.get(0x0006) ?? [])).toEqual(value);
+        expect(isStunAuthentic(message, password)).toBe(true);
+        expect(isStunAuthentic(message, `${password}.`)).toBe(false);
+      },
+    ),
   );
 });
 
@@ -68,8 +73,11 @@ test.each([
 });
 
 test('hostile datagrams are refused, never worse', () => {
-  survivesHostileBytes((data) => {
-    const message = parseStun(Buffer.from(data));
-    isStunAuthentic(message, PASSWORD);
-  }, [REQUEST, RESPONSE_V6]);
+  survivesHostileBytes(
+    (data) => {
+      const message = parseStun(Buffer.from(data));
+      isStunAuthentic(message, PASSWORD);
+    },
+    [REQUEST, RESPONSE_V6],
+  );
 });

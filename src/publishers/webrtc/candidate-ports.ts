@@ -25,7 +25,8 @@ export function readCandidatePorts(entries: readonly string[], bindAddresses: re
     if (protocol.toLowerCase() !== 'udp') throw new TypeError(`'${entry}': media ports are UDP; TCP is offered on the same numbers`);
     const from = Number(first);
     const to = Number(last);
-    if (from < 0 || to > 65_535 || to < from || to - from >= PORTS_LIMIT) throw new TypeError(`'${entry}': ${first}-${last} is no range of ports`);
+    if (from < 0 || to > 65_535 || to < from || to - from >= PORTS_LIMIT)
+      throw new TypeError(`'${entry}': ${first}-${last} is no range of ports`);
     const address = written.replace(/^\[(.*)\]$/, '$1');
     for (const { host, addresses } of placesOf(address, bindAddresses, entry)) {
       for (let port = from; port <= to; port += 1) {
@@ -43,9 +44,7 @@ function placesOf(address: string, bindAddresses: readonly string[], entry: stri
   if (address === '*') {
     // The server may be told to listen on some addresses only.
     const own = bindAddresses.filter((bind) => bind !== '*' && bind !== '0.0.0.0' && bind !== '::' && isIP(bind) === 4);
-    return own.length > 0
-      ? own.map((host) => ({ host, addresses: [host] }))
-      : [{ host: '0.0.0.0', addresses: interfaceAddresses('IPv4') }];
+    return own.length > 0 ? own.map((host) => ({ host, addresses: [host] })) : [{ host: '0.0.0.0', addresses: interfaceAddresses('IPv4') }];
   }
   if (address === '::') return [{ host: '::', addresses: interfaceAddresses('IPv6') }];
   if (isIP(address) === 0) throw new TypeError(`'${entry}': '${address}' is not an IP address`);

@@ -39,7 +39,12 @@ export function offeredPayloads(tracks: readonly WebrtcTrack[], settings: Webrtc
     const track = tracks.find((candidate) => candidate.codec === codec);
     const types = PAYLOAD_TYPES[codec];
     if (track === undefined || types === undefined) return [];
-    const payload: LocalPayload = { payloadType: types.main, map: mapOf(track), parameters: parametersOf(track), feedback: feedbackOf(track, settings) };
+    const payload: LocalPayload = {
+      payloadType: types.main,
+      map: mapOf(track),
+      parameters: parametersOf(track),
+      feedback: feedbackOf(track, settings),
+    };
     if (!settings.rtx || track.type === 'audio') return [payload];
     return [payload, { payloadType: types.rtx, map: `rtx/${VIDEO_CLOCK}`, parameters: `apt=${types.main}`, feedback: [] }];
   });

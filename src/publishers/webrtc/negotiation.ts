@@ -73,7 +73,8 @@ export function readAnswer(
     if (theirs === undefined || theirs.rejected || theirs.direction === 'inactive' || theirs.direction === 'sendonly') return;
     const [chosen] = theirs.payloads;
     const codec = ours.payloads.find(({ payloadType }) => payloadType === chosen?.payloadType)?.map.split('/')[0];
-    if (chosen === undefined || codec === undefined) throw new ProtocolError('SDP_ANSWER', `m-line ${n} of the answer takes no codec of the offer`);
+    if (chosen === undefined || codec === undefined)
+      throw new ProtocolError('SDP_ANSWER', `m-line ${n} of the answer takes no codec of the offer`);
     medias.push({ kind: ours.kind, codec: codec as AgreedMedia['codec'] });
     slots.push(slotOf(theirs, chosen, { ssrc: ours.ssrc, rtxSsrc: ours.rtxSsrc }, settings));
   });
@@ -167,7 +168,12 @@ function extensionsFor(theirs: SdpMedia, { playoutDelay }: WebrtcSettings): { id
   });
 }
 
-function slotOf(theirs: SdpMedia, payload: SdpPayload, { ssrc, rtxSsrc }: StreamNumbers, { playoutDelay, bandwidthEstimation }: WebrtcSettings): SlotPlan {
+function slotOf(
+  theirs: SdpMedia,
+  payload: SdpPayload,
+  { ssrc, rtxSsrc }: StreamNumbers,
+  { playoutDelay, bandwidthEstimation }: WebrtcSettings,
+): SlotPlan {
   const rtx = rtxSsrc === 0 ? null : rtxOf(theirs, payload);
   const delayId = theirs.extensions.get(ExtensionUri.PLAYOUT_DELAY);
   const isVideo = theirs.kind === 'video';
@@ -189,7 +195,8 @@ function slotOf(theirs: SdpMedia, payload: SdpPayload, { ssrc, rtxSsrc }: Stream
 function securityOf({ medias }: SessionDescription): { readonly fingerprint: string; readonly role: 'client' | 'server' } {
   const media = medias.find(({ rejected, fingerprint }) => !rejected && fingerprint !== '');
   if (media === undefined) throw new ProtocolError('SDP_FINGERPRINT', 'the session description has no a=fingerprint');
-  if (!/^sha-256 ([0-9A-F]{2}:){31}[0-9A-F]{2}$/.test(media.fingerprint)) throw new ProtocolError('SDP_FINGERPRINT', 'a=fingerprint is not a SHA-256 digest');
+  if (!/^sha-256 ([0-9A-F]{2}:){31}[0-9A-F]{2}$/.test(media.fingerprint))
+    throw new ProtocolError('SDP_FINGERPRINT', 'a=fingerprint is not a SHA-256 digest');
   // Who answers `passive` waits for us; everybody else begins.
   return { fingerprint: media.fingerprint, role: media.setup === 'passive' ? 'client' : 'server' };
 }

@@ -1,13 +1,15 @@
 /** One peer: its ICE session, its handshake, and its viewer in the fanout. */
 import type { Socket } from 'node:net';
-import type { DtlsEndpoint, Fanout, PeerAddress, ViewerCounters, ViewerPlan } from '../../protocols/fanout/fanout.ts';
 import { formatFingerprint } from '../../protocols/dtls/certificate.ts';
+import type { DtlsEndpoint, Fanout, PeerAddress, ViewerCounters, ViewerPlan } from '../../protocols/fanout/fanout.ts';
 import { createCredentials, type IceCredentials } from '../../protocols/ice/ice-credentials.ts';
 import { frameDatagram } from '../../protocols/ice/tcp-framer.ts';
 import type { SrtpKeys } from '../../protocols/srtp/profile.ts';
 
 /** Where a datagram came from and an answer goes to. */
-export type PeerPath = { readonly kind: 'udp'; readonly socket: number; readonly to: PeerAddress } | { readonly kind: 'tcp'; readonly stream: Socket };
+export type PeerPath =
+  | { readonly kind: 'udp'; readonly socket: number; readonly to: PeerAddress }
+  | { readonly kind: 'tcp'; readonly stream: Socket };
 
 /** Datagrams of a handshake that may arrive before the peer's answer does. */
 const EARLY_LIMIT = 8;

@@ -140,7 +140,9 @@ export class PeerTransport implements PeerOwner {
     try {
       bound = await this.fanout.bind(host, port);
     } catch (error) {
-      throw new Error(`UDP port ${port} of ${host} cannot be opened: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+      throw new Error(`UDP port ${port} of ${host} cannot be opened: ${error instanceof Error ? error.message : String(error)}`, {
+        cause: error,
+      });
     }
     const candidates: IceCandidate[] = addresses.map((address) => ({ protocol: 'UDP', address, port: bound.port }));
     if (this.#options.tcp) {

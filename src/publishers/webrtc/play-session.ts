@@ -54,7 +54,8 @@ export class PlaySession implements PeerListener {
     this.playlist = playlist;
     this.#auto = playlist.options.webrtcAutoAbr;
     this.#renditions = stream.renditions(playlist);
-    if (this.#renditions.length === 0) throw new ProtocolError('WEBRTC_CODECS', 'the playlist has no track that WebRTC carries (H264, H265, VP8, OPUS)');
+    if (this.#renditions.length === 0)
+      throw new ProtocolError('WEBRTC_CODECS', 'the playlist has no track that WebRTC carries (H264, H265, VP8, OPUS)');
     this.#peer = transport.openSession(this, stream.settings.timeout);
     this.#logger = options.logger.child({ ...stream.fields, session: this.#peer.credentials.ufrag, peer: options.client });
     stream.add(this);
@@ -99,7 +100,9 @@ export class PlaySession implements PeerListener {
   /** Our offer, without candidates. */
   offer(): string {
     const { stream, transport } = this.#options;
-    const tracks = this.#renditions.flatMap(({ video, audio }) => [video, audio].filter((source) => source !== null)).map(({ track }) => track);
+    const tracks = this.#renditions
+      .flatMap(({ video, audio }) => [video, audio].filter((source) => source !== null))
+      .map(({ track }) => track);
     const mids = { video: randomWord(MID_LENGTH), audio: randomWord(MID_LENGTH) };
     this.#offered = offerMedias(tracks, stream.settings, mids, { video: newNumbers(), audio: newNumbers() });
     return serializeDescription({
@@ -122,7 +125,9 @@ export class PlaySession implements PeerListener {
   /** Answers the viewer's offer. Throws ProtocolError. */
   accept(text: string): string {
     const { stream, transport } = this.#options;
-    const tracks = this.#renditions.flatMap(({ video, audio }) => [video, audio].filter((source) => source !== null)).map(({ track }) => track);
+    const tracks = this.#renditions
+      .flatMap(({ video, audio }) => [video, audio].filter((source) => source !== null))
+      .map(({ track }) => track);
     const { agreement, medias } = answerOffer(parseSessionDescription(text), tracks, stream.settings, this.#cname);
     this.#begin(agreement);
     return serializeDescription({
@@ -210,7 +215,9 @@ export class PlaySession implements PeerListener {
   /** The renditions in the negotiated codecs. */
   #filtered(renditions: readonly StreamRendition[]): StreamRendition[] {
     const medias = this.#agreement?.medias ?? [];
-    return renditions.filter((rendition) => medias.every(({ kind, codec }) => rendition[kind] === null || rendition[kind].track.codec === codec));
+    return renditions.filter((rendition) =>
+      medias.every(({ kind, codec }) => rendition[kind] === null || rendition[kind].track.codec === codec),
+    );
   }
 
   #play(): void {

@@ -90,7 +90,8 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
     if (stream === undefined) throw new ProtocolError('WEBRTC_STREAM', `there is no stream '${target.app}/${target.stream}'`);
     const name = target.playlist === '' ? DEFAULT_PLAYLIST : target.playlist;
     const playlist = stream.playlist(name);
-    if (playlist === undefined) throw new ProtocolError('WEBRTC_PLAYLIST', `stream '${target.app}/${target.stream}' has no playlist '${name}' for WebRTC`);
+    if (playlist === undefined)
+      throw new ProtocolError('WEBRTC_PLAYLIST', `stream '${target.app}/${target.stream}' has no playlist '${name}' for WebRTC`);
     return new PlaySession({ ...options, stream, playlist, transport, logger });
   }
 
