@@ -148,12 +148,16 @@ export class EgressThread {
 
   #secureListener(): SecureListener {
     const { limits, http2 } = this.#options.settings;
+    const foreign = this.#foreign;
     const listener = new SecureListener({
       handler: this.#router,
       limits: limits.http,
       commonHeaders: COMMON_HEADERS,
       counters: this.#counters,
       http2,
+      ...(foreign !== null && {
+        onUpgrade: (socket, bytes, address) => foreign.relay(socket, bytes, { address, secure: true }),
+      }),
     });
     listener.setCertificates(this.#certificates);
     return listener;

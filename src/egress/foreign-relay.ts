@@ -1,5 +1,7 @@
 /** Hands requests that are not delivery from an egress thread to the main thread, over a private Unix socket. */
+import { request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
+import type { Duplex, Readable } from 'node:stream';
 import type { AnswerSink, IncomingRequest } from '../protocols/http/answer-sink.ts';
 import { queryValue, splitTarget } from '../protocols/http/request-target.ts';
 import { COMMON_HEADERS } from './delivery.ts';
@@ -7,6 +9,8 @@ import type { ForeignRequests } from './request-router.ts';
 
 /** Connections a thread relays at once; more are answered 503. */
 const RELAY_LIMIT = 20_000;
+/** For the main thread to answer a request that it gets repeated, ms. */
+const FORWARD_TIME_MS = 15_000;
 
 /** What the main thread is told of a connection: one line of JSON before the first byte of the request. */
 export interface ForeignPeer {
@@ -26,7 +30,7 @@ export function isSignalling(request: IncomingRequest): boolean {
 
 export class ForeignRelay implements ForeignRequests {
   readonly #path: string;
-  readonly #open = new Set<Socket>();
+  readonly #open = new Set<Duplex>();
 
   /** `path`: the main thread's socket. */
   constructor(path: string) {
@@ -46,8 +50,9 @@ export class ForeignRelay implements ForeignRequests {
     }
     const peer: ForeignPeer = { address: sink.remoteAddress, secure: sink.secure };
     const taken = sink.takeOver();
-    if (taken === null) return false;
-    this.#relay(taken.socket, taken.bytes, peer);
+    if (taken !== null) this.relay(taken.socket, taken.bytes, peer);
+    else if (request.body !== undefined) this.#forward(request, request.body, sink, peer);
+    else return false;
     return true;
   }
 
@@ -56,8 +61,9 @@ export class ForeignRelay implements ForeignRequests {
     for (const socket of this.#open) socket.destroy();
   }
 
-  #relay(client: Socket, bytes: Buffer, peer: ForeignPeer): void {
-    const upstream = connect(this.#path);
+  /** Connects `client` to the main thread, which sees `bytes` first. */
+  relay(client: Duplex, bytes: Buffer, peer: ForeignPeer): void {
+    const upstream = this.#connect(peer);
     this.#open.add(client);
     const end = (): void => {
       this.#open.delete(client);
@@ -67,15 +73,88 @@ export class ForeignRelay implements ForeignRequests {
     client.on('error', end);
     client.on('close', end);
     upstream.on('error', end);
-    upstream.on('close', end);
-    upstream.write(`${JSON.stringify(peer)}\n`);
-    upstream.write(bytes);
-    client.pipe(upstream);
-    // The last bytes of an answer are on their way when the main thread closes.
-    upstream.pipe(client);
-    upstream.off('close', end);
     upstream.on('close', () => {
+      // The last bytes of an answer may still be on their way.
       if (client.writableFinished) end();
     });
+    upstream.write(bytes);
+    client.pipe(upstream);
+    upstream.pipe(client);
   }
+
+  /** Repeats a request of a connection that others share (HTTP over TLS), and brings the answer back. */
+  #forward(request: IncomingRequest, body: Readable, sink: AnswerSink, peer: ForeignPeer): void {
+    const upstream = httpRequest({
+      method: request.method,
+      path: request.target,
+      headers: forwardedHeaders(request),
+      createConnection: () => this.#connect(peer),
+      timeout: FORWARD_TIME_MS,
+    });
+    let over = false;
+    const fail = (): void => {
+      if (over) return;
+      over = true;
+      upstream.destroy();
+      sink.answer(502, `${COMMON_HEADERS}Content-Type: text/plain\r\n`, 'signalling did not answer\n', null);
+    };
+    sink.wait({
+      aborted: () => {
+        over = true;
+        upstream.destroy();
+      },
+    });
+    upstream.on('error', fail);
+    upstream.on('timeout', fail);
+    upstream.on('response', (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', fail);
+      response.on('end', () => {
+        if (over) return;
+        over = true;
+        sink.answer(response.statusCode ?? 502, answerBlock(response.rawHeaders), chunks, null);
+      });
+    });
+    body.pipe(upstream);
+  }
+
+  #connect(peer: ForeignPeer): Socket {
+    const upstream = connect(this.#path);
+    upstream.write(`${JSON.stringify(peer)}\n`);
+    return upstream;
+  }
+}
+
+const REQUEST_HEADERS = [
+  'host',
+  'origin',
+  'content-type',
+  'content-length',
+  'if-match',
+  'user-agent',
+  'authorization',
+  'x-real-ip',
+  'x-forwarded-for',
+  'access-control-request-method',
+  'access-control-request-headers',
+];
+/** Written by whoever answers the client. */
+const OWN_HEADERS = new Set(['connection', 'content-length', 'transfer-encoding', 'date', 'keep-alive']);
+
+function forwardedHeaders(request: IncomingRequest): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const name of REQUEST_HEADERS) {
+    const value = request.header(name);
+    if (value !== undefined) headers[name] = value;
+  }
+  return headers;
+}
+
+function answerBlock(rawHeaders: readonly string[]): string {
+  let block = '';
+  for (let n = 0; n + 1 < rawHeaders.length; n += 2) {
+    if (!OWN_HEADERS.has((rawHeaders[n] ?? '').toLowerCase())) block += `${rawHeaders[n]}: ${rawHeaders[n + 1]}\r\n`;
+  }
+  return block;
 }

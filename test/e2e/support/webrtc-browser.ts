@@ -59,8 +59,9 @@ export class WebrtcPage {
     this.page = page;
   }
 
-  async whep(url: string, kinds: readonly string[] = ['video', 'audio'], only: 'tcp' | null = null): Promise<WhepAnswer> {
-    return await this.page.evaluate(`playWhep(${JSON.stringify(url)}, ${JSON.stringify(kinds)}, ${JSON.stringify(only)})`);
+  /** `path`: `tcp` for nothing but TCP, or the port of a relay in front of the server's. */
+  async whep(url: string, kinds: readonly string[] = ['video', 'audio'], path: 'tcp' | number | null = null): Promise<WhepAnswer> {
+    return await this.page.evaluate(`playWhep(${JSON.stringify(url)}, ${JSON.stringify(kinds)}, ${JSON.stringify(path)})`);
   }
 
   async ovenPlayer(url: string): Promise<void> {
