@@ -3,7 +3,7 @@ import { request as httpsRequest } from 'node:https';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import { nilLogger } from '../../test/fakes/nil-logger.ts';
+import { RecordingLogger } from '../../test/fakes/nil-logger.ts';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
 import { systemClock } from '../util/clock.ts';
 import { EgressPool } from './egress-pool.ts';
@@ -38,7 +38,7 @@ beforeAll(async () => {
     },
   });
   await foreign.listen();
-  pool = new EgressPool({ threads: 0, views: {}, foreign: foreign.path, clock: systemClock, logger: nilLogger });
+  pool = new EgressPool({ threads: 0, views: {}, foreign: foreign.path, clock: systemClock, logger: new RecordingLogger() });
   await pool.start();
   pool.setCertificates([{ hostNames: ['*'], ...selfSigned('media.example') }]);
   plain = (await pool.listen({ host: '127.0.0.1', port: 0, tls: false })).port;

@@ -74,7 +74,7 @@ export class PeerTransport implements PeerOwner {
     this.#ticker = setInterval(() => this.#tick(), TICK_MS);
   }
 
-  /** Opens the ports. Rejects with the port that could not be opened. */
+  /** Opens the ports. Rejects with the UDP port that could not be opened. */
   static async open(options: PeerTransportOptions): Promise<PeerTransport> {
     const transport = new PeerTransport(options);
     try {
@@ -145,23 +145,27 @@ export class PeerTransport implements PeerOwner {
       });
     }
     const candidates: IceCandidate[] = addresses.map((address) => ({ protocol: 'UDP', address, port: bound.port }));
-    if (this.#options.tcp) {
-      await this.#listen(host, bound.port);
+    if (this.#options.tcp && (await this.#listen(host, bound.port))) {
       candidates.push(...addresses.map((address): IceCandidate => ({ protocol: 'TCP', address, port: bound.port })));
     }
     this.#groups.push({ candidates });
   }
 
-  #listen(host: string, port: number): Promise<void> {
+  /** False when somebody else has the TCP port: media goes over UDP then, which is what was asked for. */
+  #listen(host: string, port: number): Promise<boolean> {
+    const { logger } = this.#options;
     const server = createServer({ noDelay: true }, (stream) => this.#accept(stream));
     server.maxConnections = TCP_CONNECTIONS;
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    server.once('error', (error) => reject(new Error(`TCP port ${port} of ${host} cannot be opened: ${error.message}`, { cause: error })));
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    server.once('error', (error) => {
+      logger.warn({ host, port, reason: error.message }, `media over TCP is not offered: port ${port} cannot be opened`);
+      resolve(false);
+    });
     server.listen(port, host, () => {
       server.removeAllListeners('error');
-      server.on('error', (error) => this.#options.logger.error({ err: error, port }, 'the TCP port for media failed'));
+      server.on('error', (error) => logger.error({ err: error, port }, 'the TCP port for media failed'));
       this.#servers.push(server);
-      resolve();
+      resolve(true);
     });
     return promise;
   }
