@@ -1,5 +1,6 @@
 /** A stream published with ffmpeg over RTMP, played in Chromium over WebRTC. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { publishOpus } from './support/opus-publisher.ts';
 import { until } from './support/poll.ts';
 import { type FfmpegPublisher, PUBLISH_DEFAULTS, publish } from './support/publisher.ts';
 import { startServer, type TestServer } from './support/server.ts';
@@ -73,6 +74,33 @@ test('OvenPlayer plays over its WebSocket signalling', async () => {
   expect(messages[0]).toMatchObject({ peer_id: 0, code: 200, sdp: { type: 'offer' } });
   expect(messages[1]?.['message']).toMatchObject({ name: 'webrtc_default', renditions: [{ name: 'default' }] });
   await page.page.close();
+});
+
+test('sound in Opus is heard', async () => {
+  const sound = await publishOpus(server.ports.rtmp, 'app', 'sound');
+  const page = await browser.open();
+  try {
+    await until(
+      'the stream can be played',
+      async () => {
+        await page.whep(whepUrl('sound'), ['audio']);
+        return true;
+      },
+      { deadlineMs: 10_000, everyMs: 500 },
+    );
+    const audio = await until(
+      'a second of sound',
+      async () => {
+        const { audio: heard } = await page.stats();
+        return heard !== undefined && heard.packetsReceived >= 100 && heard.totalAudioEnergy > 0 ? heard : null;
+      },
+      { deadlineMs: 15_000 },
+    );
+    expect(audio.packetsLost).toBe(0);
+  } finally {
+    await page.page.close();
+    sound.stop();
+  }
 });
 
 test('viewers are counted while they are there', async () => {

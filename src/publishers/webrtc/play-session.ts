@@ -6,6 +6,7 @@ import { type LocalMedia, serializeDescription } from '../../protocols/sdp/local
 import { parseSessionDescription } from '../../protocols/sdp/session-description.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { AutoRendition } from './auto-rendition.ts';
 import type { MediaKind } from './codec-plan.ts';
 import { type Agreement, answerOffer, newNumbers, offerMedias, readAnswer } from './negotiation.ts';
 import type { PeerListener, PeerSession } from './peer-session.ts';
@@ -35,6 +36,7 @@ export class PlaySession implements PeerListener {
   readonly #peer: PeerSession;
   readonly #logger: Logger;
   readonly #cname = randomWord(CNAME_LENGTH);
+  readonly #adaptation = new AutoRendition();
   readonly #streamId = randomWord(STREAM_ID_LENGTH);
   #renditions: readonly StreamRendition[];
   #offered: (LocalMedia & { readonly kind: MediaKind })[] = [];
@@ -147,6 +149,7 @@ export class PlaySession implements PeerListener {
     if (wanted === undefined) return false;
     if (wanted === this.#rendition) return true;
     this.#rendition = wanted;
+    this.#adaptation.selected(name, this.#options.transport.now());
     if (this.#connected) this.#play();
     this.#options.onRendition?.(wanted.name, this.#auto);
     return true;
@@ -169,7 +172,9 @@ export class PlaySession implements PeerListener {
   rtcp(packet: Buffer): void {
     const { keyframeWanted, remb } = readViewerFeedback(packet);
     if (keyframeWanted) this.#keyframeRequests += 1;
-    if (remb !== null) this.#estimate = remb;
+    if (remb === null) return;
+    this.#estimate = remb;
+    if (this.#auto) this.#adapt(remb);
   }
 
   closed(reason: string): void {
@@ -208,6 +213,7 @@ export class PlaySession implements PeerListener {
     const [first] = this.#renditions;
     if (first === undefined) throw new ProtocolError('WEBRTC_CODECS', 'no rendition has the negotiated codecs');
     this.#rendition = first;
+    this.#adaptation.selected(first.name, this.#options.transport.now());
     this.#peer.start(agreement);
     this.#logger.info({}, 'viewer session opened');
   }
@@ -218,6 +224,15 @@ export class PlaySession implements PeerListener {
     return renditions.filter((rendition) =>
       medias.every(({ kind, codec }) => rendition[kind] === null || rendition[kind].track.codec === codec),
     );
+  }
+
+  #adapt(estimate: number): void {
+    const { stream, transport } = this.#options;
+    if (this.#rendition === null || this.#renditions.length < 2) return;
+    const rates = this.#renditions.map((rendition) => ({ name: rendition.name, bitrate: stream.bitrate(rendition) }));
+    const current = rates.find(({ name }) => name === this.#rendition?.name);
+    const next = current === undefined ? null : this.#adaptation.evaluate(transport.now(), estimate, current, rates);
+    if (next !== null) this.changeRendition(next.name);
   }
 
   #play(): void {

@@ -7,5 +7,7 @@ export interface WebrtcSettings {
   /** Asks players for a delay, ms. */
   readonly playoutDelay?: { readonly min: number; readonly max: number } | undefined;
   readonly bandwidthEstimation: 'REMB' | 'TransportCC';
+  readonly ulpfec: boolean;
+  readonly jitterBuffer: boolean;
   readonly createDefaultPlaylist: boolean;
 }

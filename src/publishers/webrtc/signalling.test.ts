@@ -16,7 +16,14 @@ import { WebrtcPublisher } from './webrtc-publisher.ts';
 import type { WebrtcStream } from './webrtc-stream.ts';
 
 const COMMON = { language: '', characteristics: '', bypass: true, config: null, publicName: '' };
-const SETTINGS: WebrtcSettings = { timeout: 30_000, rtx: true, bandwidthEstimation: 'REMB', createDefaultPlaylist: true };
+const SETTINGS: WebrtcSettings = {
+  timeout: 30_000,
+  rtx: true,
+  bandwidthEstimation: 'REMB',
+  ulpfec: false,
+  jitterBuffer: false,
+  createDefaultPlaylist: true,
+};
 const FINGERPRINT = Array.from({ length: 32 }, () => 'AB').join(':');
 
 function video(id: number, variantName: string, codec: VideoTrack['codec'] = 'H264'): VideoTrack {

@@ -68,10 +68,20 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
 
   attach(stream: PublishableStream, settings: WebrtcSettings): WebrtcStream {
     const { transport, clock, logger } = this.#options;
+    const missing = [
+      ...(settings.bandwidthEstimation === 'TransportCC' ? ['BandwidthEstimation TransportCC (REMB is used)'] : []),
+      ...(settings.ulpfec ? ['Ulpfec'] : []),
+      ...(settings.jitterBuffer ? ['JitterBuffer'] : []),
+    ];
+    if (missing.length > 0) {
+      const fields = { vhost: stream.vhost, app: stream.app, stream: stream.name };
+      logger.warn(fields, `the WebRTC publisher does not support yet: ${missing.join(', ')}`);
+    }
     const key = keyOf({ vhost: stream.vhost, app: stream.app, stream: stream.name });
     const attached = new WebrtcStream({
       stream,
-      settings,
+      // Feedback for an estimator that is not there would only cost.
+      settings: { ...settings, bandwidthEstimation: 'REMB' },
       transport,
       clock,
       logger,

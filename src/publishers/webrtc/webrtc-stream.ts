@@ -65,6 +65,17 @@ export class WebrtcStream implements PublisherStream {
       .filter(({ video, audio }) => video !== null || audio !== null);
   }
 
+  /** Bits per second of a rendition as announced, else as measured. */
+  bitrate({ video, audio }: StreamRendition): number {
+    let sum = 0;
+    for (const source of [video, audio]) {
+      if (source === null) continue;
+      const { id, bitrateConf } = source.track;
+      sum += bitrateConf > 0 ? bitrateConf : this.#options.stream.figures(id).bitrateAvg;
+    }
+    return sum;
+  }
+
   add(session: PlaySession): void {
     this.#sessions.add(session);
   }
