@@ -9,11 +9,13 @@ export function bannerOf(config: ServerConfig, facts: { version: string; accessT
   const app = vhost?.applications.find(({ name }) => name !== '*')?.name ?? '<app>';
   const host = config.ip.some((ip) => ip === '*' || ip === '::') ? 'localhost' : (config.ip[0] ?? 'localhost');
   const { rtmp } = config.bind.providers;
-  const { llhls, hls } = config.bind.publishers;
+  const { llhls, hls, webrtc } = config.bind.publishers;
   if (rtmp !== undefined)
     lines.push(row('Publish', url('rtmp', host, rtmp.port, 1935, `/${app}/<stream>`), 'RTMP: server .../app, stream key <stream>'));
   if (llhls?.port !== undefined) lines.push(row('Watch', url('http', host, llhls.port, 80, `/${app}/<stream>/llhls.m3u8`), 'LL-HLS'));
   if (hls?.port !== undefined) lines.push(row('', url('http', host, hls.port, 80, `/${app}/<stream>/ts:playlist.m3u8`), 'HLS'));
+  const signalling = webrtc?.signalling?.port;
+  if (signalling !== undefined) lines.push(row('', url('ws', host, signalling, 80, `/${app}/<stream>`), 'WebRTC: OvenPlayer, or WHEP'));
   const { api } = config.bind.managers;
   if (api?.port !== undefined) {
     const address = api.ip[0] ?? host;

@@ -266,7 +266,7 @@ napi_value ViewerFigures(const Arguments& arguments) {
 napi_value Figures(const Arguments& arguments) {
   napi_env env = arguments.env();
   Fanout* fanout = Running(arguments);
-  uint64_t datagrams = 0, calls = 0, errors = 0, congested = 0, dropped = 0, resent = 0, too_old = 0;
+  uint64_t datagrams = 0, calls = 0, errors = 0, congested = 0, dropped = 0, resent = 0, too_old = 0, ignored = 0;
   for (const auto& shard : fanout->shards()) {
     const ShardCounters& counters = shard->counters();
     datagrams += counters.send.datagrams.load();
@@ -276,6 +276,7 @@ napi_value Figures(const Arguments& arguments) {
     dropped += counters.dropped_frames.load();
     resent += counters.resent.load();
     too_old += counters.too_old.load();
+    ignored += counters.ignored.load();
   }
   const ReceiverCounters& receiver = fanout->receiver().counters();
   napi_value object = nullptr;
@@ -288,6 +289,7 @@ napi_value Figures(const Arguments& arguments) {
   Set(env, object, "droppedFrames", static_cast<double>(dropped));
   Set(env, object, "resent", static_cast<double>(resent));
   Set(env, object, "lostTooOld", static_cast<double>(too_old));
+  Set(env, object, "ignoredNacks", static_cast<double>(ignored));
   Set(env, object, "datagramsReceived", static_cast<double>(receiver.datagrams.load()));
   Set(env, object, "strangers", static_cast<double>(receiver.strangers.load()));
   Set(env, object, "nacks", static_cast<double>(receiver.nacks.load()));

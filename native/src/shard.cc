@@ -20,6 +20,8 @@ constexpr int64_t kSliceGapUs = 3000;
 constexpr size_t kMostSlices = 8;
 // Frames of one source that may wait in a thread; beyond, it skips to the next keyframe.
 constexpr size_t kPendingFrames = 120;
+// Commands that may wait before reports of losses are left out.
+constexpr size_t kWaitingCommands = 4096;
 constexpr int64_t kReportIntervalUs = 1'000'000;
 constexpr int64_t kReportSweepUs = 50'000;
 // The same packet is not sent again more often than this.
@@ -179,6 +181,14 @@ void Shard::Play(uint32_t id, size_t slot_number, uint32_t source_id) {
 }
 
 void Shard::Resend(uint32_t id, uint32_t ssrc, std::vector<uint16_t> sequences) {
+  {
+    // Viewers decide how many of these there are, so they are the ones that wait outside.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (inbox_.size() >= kWaitingCommands) {
+      counters_.ignored.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+  }
   Post([this, id, ssrc, sequences = std::move(sequences)] {
     Viewer* viewer = FindViewer(id);
     if (viewer != nullptr) ResendNow(viewer, ssrc, sequences);

@@ -22,6 +22,8 @@ struct ShardCounters {
   std::atomic<uint64_t> resent{0};
   // Losses reported for packets that are no longer in the history.
   std::atomic<uint64_t> too_old{0};
+  // Reports of losses left out because the thread fell behind.
+  std::atomic<uint64_t> ignored{0};
 };
 
 class Shard {

@@ -11,6 +11,8 @@ import type { ForeignRequests } from './request-router.ts';
 const RELAY_LIMIT = 20_000;
 /** For the main thread to answer a request that it gets repeated, ms. */
 const FORWARD_TIME_MS = 15_000;
+/** For a client to take the end of an answer, ms. */
+const LINGER_MS = 2000;
 
 /** What the main thread is told of a connection: one line of JSON before the first byte of the request. */
 export interface ForeignPeer {
@@ -65,7 +67,9 @@ export class ForeignRelay implements ForeignRequests {
   relay(client: Duplex, bytes: Buffer, peer: ForeignPeer): void {
     const upstream = this.#connect(peer);
     this.#open.add(client);
+    let linger: NodeJS.Timeout | undefined;
     const end = (): void => {
+      clearTimeout(linger);
       this.#open.delete(client);
       client.destroy();
       upstream.destroy();
@@ -74,8 +78,9 @@ export class ForeignRelay implements ForeignRequests {
     client.on('close', end);
     upstream.on('error', end);
     upstream.on('close', () => {
-      // The last bytes of an answer may still be on their way.
+      // The last bytes of an answer may still be on their way, and the client may never close its own side.
       if (client.writableFinished) end();
+      else linger = setTimeout(end, LINGER_MS);
     });
     upstream.write(bytes);
     client.pipe(upstream);

@@ -78,11 +78,24 @@ export class ForeignServer {
       clearTimeout(deadline);
       socket.off('data', onData);
       socket.pause();
-      this.#peers.set(socket, JSON.parse(held.subarray(0, end).toString()) as ForeignPeer);
+      const peer = readPeer(held.subarray(0, end).toString());
+      if (peer === null) {
+        socket.destroy();
+        return;
+      }
+      this.#peers.set(socket, peer);
       socket.unshift(held.subarray(end + 1));
       this.#http.emit('connection', socket);
       socket.resume();
     };
     socket.on('data', onData);
+  }
+}
+
+function readPeer(line: string): ForeignPeer | null {
+  try {
+    return JSON.parse(line) as ForeignPeer;
+  } catch {
+    return null;
   }
 }

@@ -88,6 +88,8 @@ export interface FanoutCounters {
   readonly resent: number;
   /** Losses reported for packets that are no longer in the history. */
   readonly lostTooOld: number;
+  /** Reports of losses left out because a sender fell behind. */
+  readonly ignoredNacks: number;
   readonly datagramsReceived: number;
   /** Datagrams of no known peer or protocol. */
   readonly strangers: number;

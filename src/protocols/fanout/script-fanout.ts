@@ -186,6 +186,7 @@ export class ScriptFanout implements Fanout, ViewerWire {
       sendCalls: this.#counters.datagramsSent,
       // node queues without telling; nothing is dropped here.
       congested: 0,
+      ignoredNacks: 0,
       droppedEvents: 0,
     };
   }

@@ -16,6 +16,8 @@ const TICK_MS = 250;
 /** A TCP connection without a valid connectivity check is closed after this, ms. */
 const TCP_PATIENCE_MS = 10_000;
 const TCP_CONNECTIONS = 5000;
+/** Sessions open at once, those included that are still being negotiated. */
+const SESSIONS_LIMIT = 20_000;
 /** Addresses remembered of one session: one for each path that works. The oldest is forgotten first. */
 const PLACES_LIMIT = 16;
 
@@ -99,7 +101,9 @@ export class PeerTransport implements PeerOwner {
     return this.#options.clock.monotonic();
   }
 
+  /** Throws ProtocolError `WEBRTC_FULL` when there are too many. */
   openSession(listener: PeerListener, timeout: number): PeerSession {
+    if (this.#sessions.size >= SESSIONS_LIMIT) throw new ProtocolError('WEBRTC_FULL', `${SESSIONS_LIMIT} WebRTC sessions are open already`);
     const session = new PeerSession(this, listener, timeout);
     this.#sessions.set(session.credentials.ufrag, session);
     return session;

@@ -53,7 +53,7 @@ export class WhepServer {
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       logger.info({ peer: client, reason: error.message }, 'a viewer over WHEP was refused');
-      answer(response, 404, error.message);
+      answer(response, error.code === 'WEBRTC_FULL' ? 503 : 404, error.message);
       return;
     }
     try {
