@@ -2,7 +2,16 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { survivesHostileBytes } from '../../../test/hostile-bytes.ts';
 import { addressBytes } from './address-bytes.ts';
-import { errorCode, isStunAuthentic, parseStun, StunAttribute, StunType, serializeStun, xorMappedAddress } from './stun-message.ts';
+import {
+  errorCode,
+  isStunAuthentic,
+  parseStun,
+  readXorMappedAddress,
+  StunAttribute,
+  StunType,
+  serializeStun,
+  xorMappedAddress,
+} from './stun-message.ts';
 
 /** The samples of RFC 5769 sections 2.1 to 2.3. */
 const PASSWORD = 'VOkJxbRl1RmTxUk/WvJxBt';
@@ -29,6 +38,15 @@ test('the IPv6 response of RFC 5769 is read, and its address is what we would wr
   expect(isStunAuthentic(message, PASSWORD)).toBe(true);
   const address = xorMappedAddress('2001:db8:1234:5678:11:2233:4455:6677', 32_853, message.transaction);
   expect(message.attributes.get(StunAttribute.XOR_MAPPED_ADDRESS)).toEqual(address);
+});
+
+test('an address that is written can be read', () => {
+  const transaction = Buffer.alloc(12, 7);
+  for (const host of ['192.0.2.1', '2001:db8:1:2:3:4:5:6']) {
+    expect(readXorMappedAddress(xorMappedAddress(host, 65_000, transaction), transaction)).toEqual({ host, port: 65_000 });
+  }
+  expect(() => readXorMappedAddress(Buffer.of(0, 3, 0, 0), transaction)).toThrow('family 3');
+  expect(() => readXorMappedAddress(Buffer.of(0, 2, 0, 0, 1), transaction)).toThrow('5 bytes');
 });
 
 test('what is written can be read, and is authentic for its password only', () => {

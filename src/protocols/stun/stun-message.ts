@@ -131,6 +131,21 @@ export function xorMappedAddress(host: string, port: number, transaction: Uint8A
   return value;
 }
 
+/** Reads a value that `xorMappedAddress` wrote. Throws ProtocolError. */
+export function readXorMappedAddress(value: Buffer, transaction: Uint8Array): { readonly host: string; readonly port: number } {
+  const family = value[1] ?? 0;
+  const length = family === 2 ? 16 : 4;
+  if ((family !== 1 && family !== 2) || value.length !== 4 + length) {
+    throw new ProtocolError('STUN_ADDRESS', `an address of family ${family} in ${value.length} bytes`);
+  }
+  const mask = Buffer.alloc(16);
+  mask.writeUInt32BE(COOKIE);
+  mask.set(transaction.subarray(0, 12), 4);
+  const bytes = value.subarray(4).map((byte, n) => byte ^ (mask[n] ?? 0));
+  const groups = Array.from({ length: 8 }, (_unused, n) => (((bytes[2 * n] ?? 0) << 8) | (bytes[2 * n + 1] ?? 0)).toString(16));
+  return { host: family === 1 ? bytes.join('.') : groups.join(':'), port: value.readUInt16BE(2) ^ (COOKIE >>> 16) };
+}
+
 /** Value of ERROR-CODE (RFC 8489 section 14.8). */
 export function errorCode(code: number, reason: string): Buffer {
   return Buffer.concat([Buffer.of(0, 0, Math.floor(code / 100), code % 100), Buffer.from(reason)]);
