@@ -48,6 +48,10 @@ uint32_t AbsoluteSendTime(int64_t now_us) {
   return static_cast<uint32_t>((static_cast<uint64_t>(now_us) << 18) / 1'000'000) & 0xffffff;
 }
 
+uint32_t TimestampFor(const Slot& slot, const Frame& frame) {
+  return slot.moved_sequence == frame.first_sequence && slot.moved_from == frame.timestamp ? slot.moved_to : frame.timestamp;
+}
+
 template <typename T>
 void EraseAt(std::vector<T>& items, size_t at) {
   items[at] = items.back();
@@ -244,7 +248,7 @@ void Shard::SendSlice(SourceQueue* source, int64_t now) {
   const size_t packets = frame->packets();
   if (source->cursor == 0) {
     Remember(source, frame);
-    if (frame->keyframe) Promote(source);
+    if (frame->keyframe) Promote(source, *frame);
   }
   const size_t slice = std::max(kSlicePackets, (packets + kMostSlices - 1) / kMostSlices);
   const size_t first = source->cursor;
@@ -262,10 +266,15 @@ void Shard::SendSlice(SourceQueue* source, int64_t now) {
 }
 
 // Whoever waits for this source gets it from its keyframe on, and leaves the one it had.
-void Shard::Promote(SourceQueue* source) {
+void Shard::Promote(SourceQueue* source, const Frame& frame) {
   for (size_t n = 0; n < source->joining.size(); n += 1) {
     Slot* slot = source->joining[n];
     if (slot->source != nullptr) Unlist(slot, slot->source->slots, slot->source->slot_viewers);
+    if (slot->sent_packets > 0 && static_cast<int32_t>(frame.timestamp - slot->last_timestamp) <= 0) {
+      slot->moved_sequence = frame.first_sequence;
+      slot->moved_from = frame.timestamp;
+      slot->moved_to = slot->last_timestamp + 1;
+    }
     slot->source = source;
     slot->next = nullptr;
     source->slots.push_back(slot);
@@ -284,7 +293,7 @@ void Shard::SendPackets(Viewer* viewer, Slot* slot, const SourceQueue* source, c
     for (size_t n = 3; n > 0; n -= 1) slot->anchors[n] = slot->anchors[n - 1];
     anchor = {source, slot->next_index, sequence};
   }
-  slot->last_timestamp = frame.timestamp;
+  slot->last_timestamp = TimestampFor(*slot, frame);
   for (size_t packet = first; packet < last; packet += 1) {
     SendPacket(viewer, slot, frame, packet, slot->next_index, false);
     slot->next_index += 1;
@@ -309,7 +318,7 @@ void Shard::SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, size_t pa
   at[0] = static_cast<uint8_t>(slot->extension.empty() ? 0x80 : 0x90);
   at[1] = static_cast<uint8_t>((marker ? 0x80 : 0) | (again ? slot->rtx_payload_type : slot->payload_type));
   Write16(at + 2, static_cast<uint32_t>(number));
-  Write32(at + 4, frame.timestamp);
+  Write32(at + 4, TimestampFor(*slot, frame));
   Write32(at + 8, ssrc);
   if (!slot->extension.empty()) {
     memcpy(at + 12, slot->extension.data(), slot->extension.size());

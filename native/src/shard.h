@@ -52,7 +52,7 @@ class Shard {
   void Run();
   int64_t Work(int64_t now);
   void SendSlice(SourceQueue* source, int64_t now);
-  void Promote(SourceQueue* source);
+  void Promote(SourceQueue* source, const Frame& frame);
   void SendPackets(Viewer* viewer, Slot* slot, const SourceQueue* source, const Frame& frame, size_t first, size_t last);
   void SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, size_t packet, uint64_t index, bool again);
   void Remember(SourceQueue* source, const FrameRef& frame);

@@ -79,6 +79,11 @@ struct Slot {
   uint32_t sent_packets = 0;
   uint32_t sent_octets = 0;
   uint32_t last_timestamp = 0;
+  // The frame that took over from another source when that had sent the same moment already: it goes out a little later,
+  // because players take packets of one time for one frame.
+  uint64_t moved_sequence = UINT64_MAX;
+  uint32_t moved_from = 0;
+  uint32_t moved_to = 0;
 };
 
 struct Viewer {

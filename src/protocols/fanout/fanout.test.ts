@@ -36,7 +36,7 @@ interface Heard {
 class Peer {
   readonly socket: Socket;
   readonly video: { sequence: number; timestamp: number; marker: boolean; payload: Buffer; extension: Buffer }[] = [];
-  readonly again: { original: number; payload: Buffer }[] = [];
+  readonly again: { original: number; timestamp: number; payload: Buffer }[] = [];
   readonly reports: Buffer[] = [];
   readonly #receiver: SrtpReceiver;
   readonly #sender: SrtpCipher;
@@ -58,7 +58,7 @@ class Peer {
     const header = rtpHeaderLength(plain);
     const payload = plain.subarray(header);
     if (plain.readUInt32BE(8) === VIDEO.rtx?.ssrc) {
-      this.again.push({ original: payload.readUInt16BE(0), payload: payload.subarray(2) });
+      this.again.push({ original: payload.readUInt16BE(0), timestamp: plain.readUInt32BE(4), payload: payload.subarray(2) });
       return;
     }
     this.video.push({
@@ -232,6 +232,22 @@ describe.each(KINDS)('%s', (kind) => {
     peer.socket.send(peer.seal(nackOf(VIDEO.ssrc, first + 1, 0b10)), port, '127.0.0.1');
     await until('one of each again', () => peer.again.length === 2, WAIT);
     expect(peer.again.map(({ payload }) => payload.length)).toEqual([10, 21]);
+  });
+
+  test('a takeover at a moment that was sent already goes out a little later, also when it is sent again', async () => {
+    const { fanout, peer, source, viewer, port } = await start();
+    const other = fanout.openSource({ clockRate: 90_000, epochMs: Date.now() });
+    fanout.play(viewer, 0, source);
+    fanout.push(source, frame(3000, true, [10]));
+    await until('the first', () => peer.video.length === 1, WAIT);
+    fanout.play(viewer, 0, other);
+    fanout.push(other, frame(3000, true, [20, 20]));
+    fanout.push(other, frame(6000, false, [20]));
+    await until('the others', () => peer.video.length === 4, WAIT);
+    expect(peer.video.map(({ timestamp }) => timestamp)).toEqual([3000, 3001, 3001, 6000]);
+    peer.socket.send(peer.seal(nackOf(VIDEO.ssrc, peer.video[1]?.sequence ?? 0, 0)), port, '127.0.0.1');
+    await until('one again', () => peer.again.length === 1, WAIT);
+    expect(peer.again[0]?.timestamp).toBe(3001);
   });
 
   test('sender reports with the name come, and other feedback goes to the listener', async () => {

@@ -123,6 +123,6 @@ export class ScriptSource {
     if (!frame.keyframe) return;
     const joining = [...this.joining];
     this.joining.clear();
-    for (const viewer of joining) viewer.join(this);
+    for (const viewer of joining) viewer.join(this, frame);
   }
 }

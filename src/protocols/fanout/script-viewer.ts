@@ -33,6 +33,12 @@ interface Slot {
   readonly resent: { index: number; at: number }[];
   sentPackets: number;
   sentOctets: number;
+  lastTimestamp: number;
+  /**
+   * The frame that took over from another source when that had sent the same moment already: it goes out a little
+   * later, because players take packets of one time for one frame.
+   */
+  moved: { readonly frame: SourceFrame; readonly to: number } | null;
 }
 
 /** How datagrams leave. */
@@ -73,6 +79,8 @@ export class ScriptViewer {
         resent: Array.from({ length: RESENT_PLACES }, () => ({ index: -1, at: 0 })),
         sentPackets: 0,
         sentOctets: 0,
+        lastTimestamp: 0,
+        moved: null,
       };
     });
   }
@@ -102,9 +110,12 @@ export class ScriptViewer {
   }
 
   /** A keyframe of `source` begins: whoever waits for it takes it from here. */
-  join(source: ScriptSource): void {
+  join(source: ScriptSource, frame: SourceFrame): void {
     for (const slot of this.#slots) {
       if (slot.next !== source) continue;
+      if (slot.sentPackets > 0 && ((frame.timestamp - slot.lastTimestamp) | 0) <= 0) {
+        slot.moved = { frame, to: (slot.lastTimestamp + 1) >>> 0 };
+      }
       slot.source?.viewers.delete(this);
       slot.source = source;
       slot.next = null;
@@ -205,6 +216,7 @@ export class ScriptViewer {
       // Another source, or frames were left out: the viewer's own numbers go on without a gap.
       slot.anchors = [{ source, from: slot.nextIndex, sequence }, ...slot.anchors.slice(0, ANCHORS - 1)];
     }
+    slot.lastTimestamp = timestampFor(slot, frame);
     for (let packet = first; packet < last; packet += 1) {
       this.#sendPacket(slot, frame, packet, slot.nextIndex, null);
       slot.nextIndex += 1;
@@ -225,7 +237,7 @@ export class ScriptViewer {
     plain[0] = extension.bytes.length === 0 ? 0x80 : 0x90;
     plain[1] = (frame.marker && packet + 1 === frame.packets ? 0x80 : 0) | (rtx?.payloadType ?? plan.payloadType);
     plain.writeUInt16BE(number & 0xffff, 2);
-    plain.writeUInt32BE(frame.timestamp, 4);
+    plain.writeUInt32BE(timestampFor(slot, frame), 4);
     plain.writeUInt32BE(rtx?.ssrc ?? plan.ssrc, 8);
     plain.set(extension.bytes, RTP_HEADER);
     if (extension.sendTimeAt !== 0) plain.writeUIntBE(absoluteSendTime(), RTP_HEADER + extension.sendTimeAt, 3);
@@ -244,6 +256,10 @@ export class ScriptViewer {
     this.counters.bytes += sealed.length;
     this.#wire.send(this, sealed);
   }
+}
+
+function timestampFor({ moved }: Slot, frame: SourceFrame): number {
+  return moved?.frame === frame ? moved.to : frame.timestamp;
 }
 
 /** 24 bits of seconds in 6.18 fixed point, of a clock that only has to run evenly. */
