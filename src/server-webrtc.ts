@@ -46,7 +46,17 @@ export async function startWebrtc(
   running.push({ stop: () => transport.close() });
   const publisher = new WebrtcPublisher({ transport, clock: systemClock, logger });
   running.push({ stop: async () => publisher.stop() });
-  const signalling = new SignallingServer({ publisher, virtualHostFor, logger });
+  const signalling = new SignallingServer({
+    publisher,
+    virtualHostFor,
+    iceServers: (webrtc.iceServers?.iceServer ?? []).map(({ urls, userName, credential }) => ({
+      urls: urls.url,
+      username: userName,
+      credential,
+    })),
+    forceRelay: iceCandidates?.tcpForce ?? false,
+    logger,
+  });
   const foreign = new ForeignServer(signalling);
   running.push({
     stop: async () => {

@@ -18,7 +18,16 @@ export interface PlaySignallingOptions {
   /** Null: the request names nothing that can be played. */
   readonly target: PlayTarget | null;
   readonly client: string;
+  /** Told with the offer; players then use nothing but the relays among them. Empty: connect directly. */
+  readonly iceServers: readonly IceServer[];
   readonly logger: Logger;
+}
+
+/** A STUN or TURN server that players are told about. */
+export interface IceServer {
+  readonly urls: readonly string[];
+  readonly username?: string | undefined;
+  readonly credential?: string | undefined;
 }
 
 /** What a player may send. */
@@ -124,6 +133,7 @@ export class PlaySignalling {
         code: 200,
         sdp: { type: 'offer', sdp: session.offer() },
         candidates: session.candidates().map((candidate) => ({ candidate, sdpMLineIndex: 0 })),
+        ...relays(this.#options.iceServers),
       });
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
@@ -193,6 +203,15 @@ export class PlaySignalling {
     clearInterval(this.#pinger);
     this.#stop('the signalling connection closed');
   }
+}
+
+/** The same list in two spellings, for old and new players. */
+function relays(servers: readonly IceServer[]): object {
+  if (servers.length === 0) return {};
+  return {
+    ice_servers: servers.map(({ urls, username, credential }) => ({ credential, urls, user_name: username })),
+    iceServers: servers.map(({ urls, username, credential }) => ({ credential, urls, username })),
+  };
 }
 
 function readMessage(text: string | null): PlayerMessage {

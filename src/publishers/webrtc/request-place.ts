@@ -10,6 +10,8 @@ export interface RequestPlace {
   readonly stream: string;
   readonly file: string;
   readonly direction: string;
+  /** Lower-case value of `transport`: `tcp` asks for a relay. */
+  readonly transport: string;
 }
 
 /** Throws HttpFault for a target that is none. `virtualHostFor`: the virtual host of a host name. */
@@ -24,5 +26,6 @@ export function placeOf(target: string, host: string, virtualHostFor: (host: str
     stream,
     file,
     direction: queryValue(query, 'direction') ?? '',
+    transport: (queryValue(query, 'transport') ?? '').toLowerCase(),
   };
 }

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { HttpFault } from '../../protocols/http/http-fault.ts';
 import type { Logger } from '../../util/logger.ts';
-import { PlaySignalling } from './play-signalling.ts';
+import { type IceServer, PlaySignalling } from './play-signalling.ts';
 import { placeOf, type RequestPlace } from './request-place.ts';
 import type { WebrtcPublisher } from './webrtc-publisher.ts';
 import { WhepServer } from './whep.ts';
@@ -16,6 +16,9 @@ const CLOSE_UNSUPPORTED = 1008;
 export interface SignallingOptions {
   readonly publisher: WebrtcPublisher;
   readonly virtualHostFor: (host: string) => string | undefined;
+  /** Told to players that ask for `transport=tcp`, or to all with `forceRelay`. */
+  readonly iceServers: readonly IceServer[];
+  readonly forceRelay: boolean;
   readonly logger: Logger;
 }
 
@@ -69,8 +72,9 @@ export class SignallingServer {
       socket.close(CLOSE_UNSUPPORTED);
       return;
     }
-    const { publisher, logger } = this.#options;
-    new PlaySignalling({ socket, publisher, target: place.target, client: client.address, logger });
+    const { publisher, logger, forceRelay } = this.#options;
+    const iceServers = forceRelay || place.transport === 'tcp' ? this.#options.iceServers : [];
+    new PlaySignalling({ socket, publisher, target: place.target, client: client.address, iceServers, logger });
   }
 
   #place(request: IncomingMessage, response: ServerResponse): RequestPlace | null {

@@ -83,7 +83,9 @@ beforeEach(async () => {
     await transport.close();
   }
   publisher = new WebrtcPublisher({ transport, clock: systemClock, logger });
-  signalling = new SignallingServer({ publisher, virtualHostFor: (host) => (host === '127.0.0.1' ? 'default' : undefined), logger });
+  const virtualHostFor = (host: string): string | undefined => (host === '127.0.0.1' ? 'default' : undefined);
+  const iceServers = [{ urls: ['turn:192.0.2.9:3478?transport=tcp'], username: 'me', credential: 'secret' }];
+  signalling = new SignallingServer({ publisher, virtualHostFor, iceServers, forceRelay: false, logger });
   server = createServer((request, response) => signalling.request(request, response, { address: '192.0.2.1' }));
   server.on('upgrade', (request, socket, head) => signalling.upgrade(request, socket, head, { address: '192.0.2.1' }));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -174,6 +176,16 @@ test('an offer has the numbers of the reference server, and candidates of one po
   expect(candidates[0]?.sdpMLineIndex).toBe(0);
   expect(player.heard[0]).not.toHaveProperty('iceServers');
   expect(transport.sessions).toBe(1);
+});
+
+test('who asks for TCP is told the configured relays, in both spellings', async () => {
+  const player = new Player('/app/stream?transport=TCP');
+  await player.offer();
+  const urls = ['turn:192.0.2.9:3478?transport=tcp'];
+  expect(player.heard[0]).toMatchObject({
+    ice_servers: [{ urls, user_name: 'me', credential: 'secret' }],
+    iceServers: [{ urls, username: 'me', credential: 'secret' }],
+  });
 });
 
 test('an answer brings the playlist with the renditions in the agreed codecs', async () => {
