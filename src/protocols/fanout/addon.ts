@@ -82,7 +82,7 @@ const BUILT = new URL('../../../native/build/millrace.node', import.meta.url);
 export function loadAddon(): { readonly addon: NativeAddon } | { readonly addon: null; readonly reason: string } {
   const override = process.env[OVERRIDE];
   if (override === 'off') return { addon: null, reason: `switched off by ${OVERRIDE}` };
-  const file = override ?? fileURLToPath(BUILT);
+  const file = override === undefined || override === '' ? fileURLToPath(BUILT) : override;
   if (!existsSync(file)) return { addon: null, reason: `${file} was not built (npm run build:native tells why)` };
   try {
     return { addon: createRequire(import.meta.url)(file) as NativeAddon };

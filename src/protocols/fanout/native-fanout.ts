@@ -24,12 +24,14 @@ const DtlsState = { CONNECTED: 1, CLOSED: 2 } as const;
 const SLOT_FIELDS = 8;
 const NOTHING = new Uint8Array(0);
 
+/** How datagrams leave; `segmented` falls back by itself where the kernel cannot. */
+export type SendMode = keyof typeof SEND_MODES;
+
 export interface NativeFanoutOptions {
   readonly certificate: DtlsCertificate;
   readonly listener: FanoutListener;
   readonly threads: number;
-  /** How datagrams leave; `segmented` falls back by itself where the kernel cannot. */
-  readonly sendMode?: keyof typeof SEND_MODES;
+  readonly sendMode?: SendMode;
   readonly history?: number;
 }
 

@@ -2,7 +2,7 @@
 import type { DtlsCertificate } from '../dtls/certificate.ts';
 import { loadAddon } from './addon.ts';
 import type { Fanout, FanoutListener } from './fanout.ts';
-import { NativeFanout } from './native-fanout.ts';
+import { NativeFanout, type SendMode } from './native-fanout.ts';
 import { ScriptFanout } from './script-fanout.ts';
 
 export interface OpenedFanout {
@@ -16,8 +16,11 @@ export function openFanout(options: {
   readonly certificate: DtlsCertificate;
   readonly listener: FanoutListener;
   readonly threads: number;
+  /** `segmented` unless something else is measured. */
+  readonly sendMode?: SendMode | undefined;
 }): OpenedFanout {
   const loaded = loadAddon();
   if (loaded.addon === null) return { fanout: new ScriptFanout(options), fallback: loaded.reason };
-  return { fanout: new NativeFanout(loaded.addon, options), fallback: null };
+  const { sendMode = 'segmented' } = options;
+  return { fanout: new NativeFanout(loaded.addon, { ...options, sendMode }), fallback: null };
 }

@@ -2,6 +2,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { createCertificate } from '../../protocols/dtls/certificate.ts';
 import type { Fanout, PeerAddress } from '../../protocols/fanout/fanout.ts';
+import type { SendMode } from '../../protocols/fanout/native-fanout.ts';
 import { openFanout } from '../../protocols/fanout/open-fanout.ts';
 import { formatCandidate, type IceCandidate } from '../../protocols/ice/ice-candidate.ts';
 import { checkRequest } from '../../protocols/ice/ice-lite.ts';
@@ -27,6 +28,8 @@ export interface PeerTransportOptions {
   /** Also accept TCP on the same port numbers (RFC 6544). */
   readonly tcp: boolean;
   readonly threads: number;
+  /** How datagrams leave, where that is measured. */
+  readonly sendMode?: SendMode;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -60,6 +63,7 @@ export class PeerTransport implements PeerOwner {
     const { fanout, fallback } = openFanout({
       certificate,
       threads: options.threads,
+      sendMode: options.sendMode,
       listener: {
         stun: (socket, from, datagram) => this.#stun({ kind: 'udp', socket, to: from }, from, datagram),
         dtls: (socket, from, datagram) => this.#places.get(placeKey(socket, from))?.handshake(datagram),
