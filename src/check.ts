@@ -1,4 +1,4 @@
-import type { CommandLine } from './cli.ts';
+import type { CommandLine } from './command-line.ts';
 import { ConfigErrors, formatConfigProblem, loadServerConfig } from './config/index.ts';
 import { ExitCode } from './exit-code.ts';
 import { findConfigFile } from './server-config.ts';

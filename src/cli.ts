@@ -1,9 +1,9 @@
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { type CommandLine, parseCommandLine } from './command-line.ts';
 import { ExitCode } from './exit-code.ts';
 import { packageVersion } from './package-version.ts';
-import { LOG_LEVELS, type LogFormat, type LogLevel } from './util/create-logger.ts';
+import { LOG_LEVELS } from './util/create-logger.ts';
 
 const HELP = `Millrace, a live media streaming server.
 
@@ -23,17 +23,6 @@ Options
 
 Exit codes: 0 clean stop, 1 failure, 2 bad configuration or arguments.
 `;
-
-const COMMANDS = ['serve', 'check'] as const;
-
-export interface CommandLine {
-  readonly command: (typeof COMMANDS)[number];
-  /** Undefined: the default place. */
-  readonly config: string | undefined;
-  readonly state: string;
-  readonly logFormat: LogFormat;
-  readonly logLevel: LogLevel;
-}
 
 /** Runs `millrace` with `args`; resolves with the exit code when it is over. */
 export async function runCommand(args: readonly string[]): Promise<number> {
@@ -60,26 +49,4 @@ export async function runCommand(args: readonly string[]): Promise<number> {
   enableCompileCache(join(line.state, 'code-cache'));
   const { serve } = await import('./serve.ts');
   return serve(line);
-}
-
-/** Throws an Error with a sentence about the first argument that is wrong. */
-export function parseCommandLine(args: readonly string[]): CommandLine {
-  const { values, positionals } = parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      config: { type: 'string' },
-      state: { type: 'string', default: './state' },
-      'log-format': { type: 'string', default: process.stderr.isTTY === true ? 'text' : 'json' },
-      'log-level': { type: 'string', default: 'info' },
-    },
-  });
-  const command = COMMANDS.find((name) => name === (positionals[0] ?? 'serve'));
-  if (command === undefined) throw new Error(`unknown command '${positionals[0]}'; known are ${COMMANDS.join(' and ')}`);
-  if (positionals.length > 1) throw new Error(`unexpected argument '${positionals[1]}'`);
-  const logFormat = values['log-format'];
-  if (logFormat !== 'text' && logFormat !== 'json') throw new Error(`--log-format is text or json, not '${logFormat}'`);
-  const logLevel = LOG_LEVELS.find((level) => level === values['log-level']);
-  if (logLevel === undefined) throw new Error(`--log-level is one of ${LOG_LEVELS.join(', ')}, not '${values['log-level']}'`);
-  return { command, config: values.config, state: values.state, logFormat, logLevel };
 }

@@ -1,5 +1,5 @@
 import { flushCompileCache } from 'node:module';
-import type { CommandLine } from './cli.ts';
+import type { CommandLine } from './command-line.ts';
 import { ExitCode } from './exit-code.ts';
 import { ConfigProblem, MillraceServer } from './server.ts';
 import { createLogger } from './util/create-logger.ts';

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { defaultServerFile, type ServerConfig } from './config/index.ts';
+import { defaultServerFile, type PortRanges, type ServerConfig } from './config/index.ts';
 
 /** The file to read: the given one, else `conf/Server.xml` of the working directory, else the one inside the package. */
 export function findConfigFile(given: string | undefined): string {
@@ -12,6 +12,11 @@ export function findConfigFile(given: string | undefined): string {
 /** An address to bind: `*` is all of IPv4. */
 export function bindAddress(ip: string): string {
   return ip === '*' ? '0.0.0.0' : ip;
+}
+
+/** Every port of some ranges. */
+export function portsOf({ ranges }: PortRanges): number[] {
+  return ranges.flatMap(({ first, last }) => Array.from({ length: last - first + 1 }, (_, index) => first + index));
 }
 
 /** A port to open on every address of the server. */

@@ -1,6 +1,6 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { ALL_METHODS, CrossDomainPolicy, type CrossDomainRules } from './access/cross-domains.ts';
 import { ApiServer } from './api/api-server.ts';
 import { ControlPlane } from './api/control.ts';
@@ -12,6 +12,7 @@ import {
   formatConfigProblem,
   type LoadedServer,
   loadServerConfig,
+  type ReadOptions,
   type Resource,
   readApplication,
   readVirtualHost,
@@ -21,19 +22,27 @@ import type { Definition } from './core/definition.ts';
 import type { PublisherKind } from './core/kinds.ts';
 import { Orchestrator } from './core/orchestrator.ts';
 import type { Publisher } from './core/publishing.ts';
+import { PullRegistry } from './core/pull-registry.ts';
 import { QueueRegistry } from './core/queue-registry.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
+import { startMpegts } from './mpegts-listeners.ts';
 import { packageVersion } from './package-version.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
+import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
+import { SrtPublisher } from './publishers/srt/srt-publisher.ts';
+import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
-import { startWebrtc } from './server-webrtc.ts';
+import { startSrt } from './srt-listeners.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
+import { PullDocumentStore } from './state/pull-store.ts';
 import { StateStore } from './state/state-store.ts';
+import { TranscoderSupervisor } from './transcoder/supervisor.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
+import { startWebrtc } from './webrtc-listeners.ts';
 
 /** The configuration cannot be used; `message` lists what is wrong, one line each. */
 export class ConfigProblem extends Error {
@@ -113,7 +122,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const token = config.managers.api.accessToken;
   const access = token === '' ? await loadOrCreateAccessToken(stateFolder) : { token, file: null };
 
-  const webrtc = await startWebrtc(config, (host) => orchestrator.virtualHostFor(host), logger, running);
+  const webrtc = await startWebrtc(config, (host) => orchestrator.nameForHost(host), logger, running);
   const pool = new EgressPool({
     threads: egressThreads(config, availableParallelism()),
     views: VIEWS,
@@ -125,34 +134,54 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
   const llhls = new LlhlsPublisher(pool);
   const hls = new HlsPublisher(pool);
+  const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock });
+  const thumbnail = new ThumbnailPublisher(pool);
+  const queues = new QueueRegistry(systemClock);
+  const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues });
   const orchestrator: Orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
-    queues: new QueueRegistry(systemClock),
+    queues,
     store,
     publishers: new Map<PublisherKind, Publisher>([
       [llhls.kind, llhls],
       [hls.kind, hls],
       ...(webrtc === null ? [] : [[webrtc.publisher.kind, webrtc.publisher] as const]),
+      [srt.kind, srt],
+      [thumbnail.kind, thumbnail],
     ]),
+    transcoder,
     onHostsChanged: (virtualHosts) => {
       pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
       certificates.follow(virtualHosts);
     },
   });
-  running.push({ stop: () => store.settle() }, pool);
+  running.push({ stop: () => store.settle() }, pool, { stop: () => transcoder.close() });
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
   running.push({ stop: () => orchestrator.close({ code: 'shutdown', detail: 'the server stops' }) });
+  const pullStore = new PullDocumentStore(join(stateFolder, 'pulls'), logger);
+  const pulls = new PullRegistry({
+    sources: [new RtspPullSource(systemClock)],
+    store: pullStore,
+    clock: systemClock,
+    logger,
+    application: (vhost, app) => orchestrator.application(vhost, app),
+  });
+  running.push({ stop: () => pullStore.settle() });
+  running.push({ stop: async () => pulls.close({ code: 'shutdown', detail: 'the server stops' }) });
   for (const { typed, echo, applications } of loaded.virtualHosts) {
     orchestrator.restore({ name: typed.name, config: typed, echo }, applications.map(definitionOf), { readOnly: true });
   }
-  await restoreState(store, orchestrator, logger);
-  await startApi(config, { logger, orchestrator, certificates, accessToken: access.token }, running);
+  // Relative paths mean the same whether the file, the API or the state names them.
+  const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
+  await restoreState(store, orchestrator, { logger, reading });
+  await restorePulls(pullStore, pulls, logger);
+  await startApi(config, { logger, orchestrator, pulls, certificates, transcoder, reading, accessToken: access.token }, running);
   await certificates.settled();
   await poolStarted;
-  await startListeners(config, { logger, orchestrator, pool, certificates }, running);
+  await startListeners(config, { logger, orchestrator, pool, certificates, srt }, running);
   return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
 }
 
@@ -161,15 +190,31 @@ function definitionOf<Config extends { readonly name: string }>({ typed, echo }:
 }
 
 /** Brings back what the API created; a document that can no longer be used is set aside. */
-async function restoreState(store: StateStore, orchestrator: Orchestrator, logger: Logger): Promise<void> {
+async function restoreState(
+  store: StateStore,
+  orchestrator: Orchestrator,
+  { logger, reading }: { readonly logger: Logger; readonly reading: ReadOptions },
+): Promise<void> {
   for (const { name, order, definition, applications } of await store.load()) {
     try {
-      const vhost = readVirtualHost(definition);
-      const apps = applications.map((application) => definitionOf<ApplicationConfig>(readApplication(application)));
+      const vhost = readVirtualHost(definition, reading);
+      const apps = applications.map((application) => definitionOf<ApplicationConfig>(readApplication(application, reading)));
       orchestrator.restore(definitionOf(vhost), apps, { readOnly: false, order });
       logger.info({ vhost: name }, `virtual host '${name}' restored with ${apps.length} application(s)`);
     } catch (error) {
       await store.setAsideDocument(name, error instanceof Error ? error.message : String(error));
+    }
+  }
+}
+
+/** Brings persistent streams back. One whose application is gone stays on disk: the application may return. */
+async function restorePulls(store: PullDocumentStore, pulls: PullRegistry, logger: Logger): Promise<void> {
+  for (const document of await store.load()) {
+    const { vhost, app, name } = document;
+    try {
+      pulls.restore(document);
+    } catch (error) {
+      logger.error({ vhost, app, stream: name, err: error }, `persistent stream '${vhost}/${app}/${name}' could not be restored`);
     }
   }
 }
@@ -180,8 +225,12 @@ interface Parts {
   readonly certificates: CertificateStore;
 }
 
-async function startListeners(config: ServerConfig, parts: Parts & { readonly pool: EgressPool }, running: Running[]): Promise<void> {
-  const { logger, orchestrator, pool, certificates } = parts;
+async function startListeners(
+  config: ServerConfig,
+  parts: Parts & { readonly pool: EgressPool; readonly srt: SrtPublisher },
+  running: Running[],
+): Promise<void> {
+  const { logger, orchestrator, pool, certificates, srt } = parts;
   for (const port of egressPorts(config)) {
     if (port.tls && !certificates.available) {
       logger.warn({ port: port.port }, `TLS port ${port.port} stays closed: no virtual host has a certificate (Host/TLS)`);
@@ -189,6 +238,8 @@ async function startListeners(config: ServerConfig, parts: Parts & { readonly po
     }
     await named(`HTTP port ${port.port}`, pool.listen(port));
   }
+  await startMpegts(config, { orchestrator, logger: logger.child({ provider: 'mpegts' }), clock: systemClock }, running);
+  await startSrt(config, { orchestrator, publisher: srt, logger: logger.child({ provider: 'srt' }), clock: systemClock }, running);
   const { rtmp } = config.bind.providers;
   if (rtmp === undefined) return;
   for (const ip of config.ip) {
@@ -217,7 +268,16 @@ async function named<T>(what: string, start: Promise<T>): Promise<T> {
   }
 }
 
-async function startApi(config: ServerConfig, parts: Parts & { readonly accessToken: string }, running: Running[]): Promise<void> {
+async function startApi(
+  config: ServerConfig,
+  parts: Parts & {
+    readonly reading: ReadOptions;
+    readonly transcoder: TranscoderSupervisor;
+    readonly accessToken: string;
+    readonly pulls: PullRegistry;
+  },
+  running: Running[],
+): Promise<void> {
   const { api } = config.bind.managers;
   if (api === undefined || (api.port === undefined && api.tlsPort === undefined)) {
     parts.logger.warn({}, 'the API is off: Bind/Managers/API names no Port');
@@ -229,7 +289,10 @@ async function startApi(config: ServerConfig, parts: Parts & { readonly accessTo
     throw new ConfigProblem('Bind/Managers/API/TLSPort needs a certificate in Managers/Host/TLS');
   const control = new ControlPlane({
     orchestrator: parts.orchestrator,
+    pulls: parts.pulls,
+    reading: parts.reading,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
+    codecModules: () => parts.transcoder.codecModules(),
   });
   const server = new ApiServer({
     control,

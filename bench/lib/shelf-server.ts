@@ -2,7 +2,7 @@
 import { EgressPool } from '../../src/egress/egress-pool.ts';
 import type { Outlet } from '../../src/publishers/outlet/messages.ts';
 import { systemClock } from '../../src/util/clock.ts';
-import { MemoryLogger } from '../../test/fakes/memory-logger.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { SHELF_VIEWS } from '../../test/fakes/shelf-views.ts';
 
 const threads = Number(process.argv[2] ?? '1');
@@ -26,7 +26,7 @@ const pool = new EgressPool({
   views: SHELF_VIEWS,
   workerEntry: new URL('../../test/fakes/shelf-worker.ts', import.meta.url),
   clock: systemClock,
-  logger: new MemoryLogger(),
+  logger: new RecordingLogger(),
 });
 await pool.start();
 pool.setHosts([{ name: 'default', hostNames: ['*'] }]);

@@ -14,7 +14,7 @@ import { WebrtcPublisher } from '../../src/publishers/webrtc/webrtc-publisher.ts
 import { systemClock } from '../../src/util/clock.ts';
 import { until } from '../../test/e2e/support/poll.ts';
 import { FakeStream } from '../../test/fakes/fake-stream.ts';
-import { RecordingLogger } from '../../test/fakes/nil-logger.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 
 export type LoadOrder =
   | { readonly type: 'watch'; readonly viewer: number; readonly offer: string; readonly candidates: readonly string[] }

@@ -1,4 +1,4 @@
-/** Sample aspect ratios as H.264 (table E-1) and H.265 (table E.1) code them. */
+/** The head of the VUI with the sample aspect ratio, as H.264 (table E-1) and H.265 (table E.1) code it. */
 import type { BitReader } from '../util/bit-reader.ts';
 
 /** Shape of one picture sample; 1:1 when the stream does not tell. */
@@ -32,8 +32,26 @@ const ASPECT_RATIOS: readonly (readonly [number, number])[] = [
   [2, 1],
 ];
 
+/**
+ * Reads the head of the VUI, which both codecs share up to the chroma sample location, and returns what is used of it
+ * (H.264 E.1.1, H.265 E.2.1).
+ */
+export function readVuiHead(reader: BitReader): AspectRatio {
+  const sampleAspectRatio = readAspectRatio(reader);
+  if (reader.flag()) reader.skip(1); // overscan
+  if (reader.flag()) {
+    reader.skip(4); // video_format, video_full_range_flag
+    if (reader.flag()) reader.skip(24); // colour description
+  }
+  if (reader.flag()) {
+    reader.ue(); // chroma sample location, top and bottom field
+    reader.ue();
+  }
+  return sampleAspectRatio;
+}
+
 /** Reads `aspect_ratio_info_present_flag` and what follows it. */
-export function readAspectRatio(reader: BitReader): AspectRatio {
+function readAspectRatio(reader: BitReader): AspectRatio {
   if (!reader.flag()) return SQUARE;
   const idc = reader.bits(8);
   if (idc === EXTENDED_SAR) {

@@ -3,6 +3,7 @@ import { compileWildcard } from '../util/wildcard.ts';
 /** A virtual host as host matching sees it. */
 export interface NamedHosts {
   readonly name: string;
+  /** Literal names and patterns with `*` and `?`. */
   readonly hostNames: readonly string[];
 }
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { AVCC_320X180, AVCC_640X360, accessUnit, audioPacket, audioTrack, videoPacket, videoTrack } from '../../test/fakes/source.ts';
+import { accessUnit, audioPacket, audioTrack, videoPacket, videoTrack } from '../../test/fakes/source.ts';
+import { AVCC } from '../../test/fixtures/bitstreams.ts';
 import type { Packet } from '../media/packet.ts';
 import type { Track } from '../media/track.ts';
 import { MediaRouter } from './media-router.ts';
@@ -30,6 +31,13 @@ describe('MediaRouter', () => {
     expect(packets[0]).toMatchObject({ dts: 0, keyframe: true });
     expect(packets.length).toBe(10);
     expect(router.counters.discarded).toBe(20);
+  });
+
+  it('believes two distances rather than the frame rate the source told', () => {
+    const { router, packets } = routerWithOutput();
+    router.setTracks([videoTrack({ framerateConf: 30 })]);
+    for (let index = 0; index < 5; index += 1) router.push({ ...videoPacket(0), dts: index * 1000, pts: index * 1000 });
+    expect(packets.map(({ duration }) => duration)).toEqual([3000, 46_500, 90_000, 90_000, 90_000]);
   });
 
   it('keeps audio in step with the video that started the timeline', () => {
@@ -88,7 +96,7 @@ describe('MediaRouter', () => {
     const { router, packets, announcements } = routerWithOutput();
     router.setTracks([videoTrack()]);
     for (let index = 0; index < 30; index += 1) router.push(videoPacket(index));
-    router.setTracks([videoTrack({ config: AVCC_640X360 })]);
+    router.setTracks([videoTrack({ config: AVCC.baseline360 })]);
     for (let index = 30; index < 60; index += 1) router.push(videoPacket(index));
     expect(announcements.at(-1)?.[0]).toMatchObject({ width: 640, height: 360 });
     expect(packets[29]?.track).not.toBe(packets[30]?.track);
@@ -97,9 +105,9 @@ describe('MediaRouter', () => {
 
   it('follows parameter sets inside a keyframe', () => {
     const { router, packets } = routerWithOutput();
-    router.setTracks([videoTrack({ config: AVCC_320X180 })]);
+    router.setTracks([videoTrack({ config: AVCC.baseline180 })]);
     router.push(videoPacket(0));
-    const sps = AVCC_640X360.subarray(8, 8 + 25);
+    const sps = AVCC.baseline360.subarray(8, 8 + 25);
     const prefix = Buffer.alloc(4);
     prefix.writeUInt32BE(sps.length);
     router.push({ trackId: 0, pts: 33, dts: 33, keyframe: true, data: Buffer.concat([prefix, sps, accessUnit(true)]) });
@@ -107,7 +115,7 @@ describe('MediaRouter', () => {
   });
 
   it('converts shorter NAL lengths and writes them into the configuration', () => {
-    const config = Buffer.from(AVCC_320X180);
+    const config = Buffer.from(AVCC.baseline180);
     config[4] = 0xfd;
     const { router, packets, announcements } = routerWithOutput();
     router.setTracks([videoTrack({ config })]);

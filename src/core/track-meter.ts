@@ -83,6 +83,20 @@ export class TrackMeter implements TrackFigures {
   }
 }
 
+/** The meters of a stream's tracks, made when first asked for. */
+export class TrackMeters {
+  readonly #byTrack = new Map<number, TrackMeter>();
+
+  of(trackId: number): TrackMeter {
+    let meter = this.#byTrack.get(trackId);
+    if (meter === undefined) {
+      meter = new TrackMeter();
+      this.#byTrack.set(trackId, meter);
+    }
+    return meter;
+  }
+}
+
 const COMMON_RATES = [15, 20, 24000 / 1001, 24, 25, 30000 / 1001, 30, 48, 50, 60000 / 1001, 60, 100, 120];
 
 /** The usual frame rate nearest to `rate` if it is within 0.05 %, else `rate` itself. */

@@ -11,6 +11,10 @@ import type { Timeline, TimelineTrack } from './timeline.ts';
 /** Audio whose timestamps are off by less than this, seconds, is taken as gapless. */
 const AUDIO_TOLERANCE_S = 0.003;
 const DEFAULT_FRAMERATE = 30;
+/** Pictures over which their distance is smoothed. */
+const FRAMERATE_MEMORY = 8;
+/** Two distances in a row that differ by less than this share are the frame rate, whatever was before. */
+const ALIKE = 0.2;
 const DEFAULT_AUDIO_FRAME = 1024;
 
 /** Turns the packets of one source track into router packets: one layout per codec, clean timestamps, durations. */
@@ -61,7 +65,10 @@ class VideoNormalizer implements TrackNormalizer {
   #config: Uint8Array | null;
   /** Expected ticks between pictures, smoothed. */
   #frameTicks: number;
+  /** Distances in `#frameTicks`; what the source says of its frame rate counts as one, because many sources are wrong. */
+  #distances: number;
   #lastSourceDts = Number.NaN;
+  #lastDistance = 0;
 
   constructor(source: SourceVideoTrack, timeline: Timeline) {
     this.source = source;
@@ -70,6 +77,7 @@ class VideoNormalizer implements TrackNormalizer {
     this.#reader = accessUnitReader(source);
     this.#config = routedConfig(source);
     this.#frameTicks = MPEG_90K.den / (source.framerateConf || DEFAULT_FRAMERATE);
+    this.#distances = source.framerateConf > 0 ? 1 : 0;
     if (this.#config !== null) this.track = this.#trackOf(describeVideo(source.codec, this.#config), this.#config);
   }
 
@@ -99,7 +107,11 @@ class VideoNormalizer implements TrackNormalizer {
   #learnFrameTicks(dts: number): void {
     const delta = dts - this.#lastSourceDts;
     this.#lastSourceDts = dts;
-    if (delta > 0 && delta < MPEG_90K.den * 2) this.#frameTicks += (delta - this.#frameTicks) / 8;
+    if (!(delta > 0 && delta < MPEG_90K.den * 2)) return;
+    this.#distances = Math.min(this.#distances + 1, FRAMERATE_MEMORY);
+    const steady = isAlike(delta, this.#lastDistance) && !isAlike(delta, this.#frameTicks);
+    this.#frameTicks = steady ? delta : this.#frameTicks + (delta - this.#frameTicks) / this.#distances;
+    this.#lastDistance = delta;
   }
 
   /** Takes over what a keyframe says about itself: in-band parameter sets, or the picture size of VP8 and VP9. */
@@ -129,6 +141,10 @@ class VideoNormalizer implements TrackNormalizer {
       codecString: described.codecString,
     };
   }
+}
+
+function isAlike(distance: number, other: number): boolean {
+  return Math.abs(distance - other) <= distance * ALIKE;
 }
 
 class AudioNormalizer implements TrackNormalizer {

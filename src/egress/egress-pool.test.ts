@@ -4,8 +4,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { MemoryLogger } from '../../test/fakes/memory-logger.ts';
 import { RawClient } from '../../test/fakes/raw-client.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
 import { systemClock } from '../util/clock.ts';
 import { EgressPool } from './egress-pool.ts';
@@ -44,7 +44,7 @@ describe.each([
     const { date, connection, 'keep-alive': _keepAlive, ...headers } = Object.fromEntries(list.headers);
     expect(headers).toEqual({
       server: 'Millrace',
-      vary: 'Origin',
+      vary: 'Origin, Accept-Encoding',
       'access-control-allow-origin': '*',
       'access-control-allow-credentials': 'true',
       'access-control-allow-methods': 'OPTIONS, GET, HEAD',
@@ -65,6 +65,7 @@ describe.each([
     shelf.putText('list.m3u8', '#EXTM3U\nNAME="방송"\n'.repeat(50));
     const zipped = await get('/app/stream/list.m3u8', { headers: { 'accept-encoding': 'gzip' } });
     expect(zipped.headers.get('content-encoding')).toBe('gzip');
+    expect(zipped.headers.get('vary')).toBe('Origin, Accept-Encoding');
     expect(Number(zipped.headers.get('content-length'))).toBeLessThan(200);
     const plain = await get('/app/stream/list.m3u8', { headers: { 'accept-encoding': 'gzip;q=0' } });
     expect(plain.headers.get('content-encoding')).toBe('identity');
@@ -315,7 +316,7 @@ describe.each([
 
 describe('a worker that crashes', () => {
   test('at its start fails the start of the pool', async () => {
-    const logger = new MemoryLogger();
+    const logger = new RecordingLogger();
     const workerEntry = new URL('./no-such-file.ts', import.meta.url);
     const pool = new EgressPool({ threads: 1, views: {}, workerEntry, clock: systemClock, logger });
     await expect(pool.start()).rejects.toThrow('could not start');

@@ -1,6 +1,7 @@
 /** The egress threads, seen from the main thread: starts and restarts them, keeps them informed, adds up what they report. */
 import { randomBytes } from 'node:crypto';
 import type { CrossDomainRules } from '../access/cross-domains.ts';
+import type { NamedHosts } from '../core/host-table.ts';
 import type { Certificate } from '../protocols/http/secure-listener.ts';
 import type { EgressPort, Outlet } from '../publishers/outlet/messages.ts';
 import type { Clock } from '../util/clock.ts';
@@ -12,15 +13,7 @@ import { PortBook } from './port-book.ts';
 import { SessionLedger } from './session-ledger.ts';
 import { SharedArena } from './shared-arena.ts';
 import { startLocal, startWorker, type ThreadLink, WORKER_ENTRY } from './thread-link.ts';
-import type {
-  EgressLimits,
-  FromThread,
-  ListenRequest,
-  SessionSighting,
-  ThreadReport,
-  ToThread,
-  VirtualHostNames,
-} from './thread-protocol.ts';
+import type { EgressLimits, FromThread, ListenRequest, SessionSighting, ThreadReport, ToThread } from './thread-protocol.ts';
 import { sessionId } from './thread-sessions.ts';
 
 const MAX_FREE_BYTES = 16 * 1024 * 1024;
@@ -76,7 +69,7 @@ export class EgressPool implements EgressPort {
   readonly #arena: SharedArena;
   readonly #ports: PortBook;
   readonly #revoked = new Set<string>();
-  #hosts: readonly VirtualHostNames[] = [];
+  #hosts: readonly NamedHosts[] = [];
   #crossDomains: CrossDomainRules = { urls: [], headers: [] };
   #certificates: readonly Certificate[] = [];
   #batch: ToThread[] = [];
@@ -130,7 +123,7 @@ export class EgressPool implements EgressPort {
     if (this.#ports.close(id)) this.#post({ type: 'unlisten', listener: id });
   }
 
-  setHosts(hosts: readonly VirtualHostNames[]): void {
+  setHosts(hosts: readonly NamedHosts[]): void {
     this.#hosts = hosts;
     this.#post({ type: 'hosts', hosts });
   }
@@ -236,7 +229,8 @@ export class EgressPool implements EgressPort {
   #scheduleFlush(): void {
     if (this.#flushing) return;
     this.#flushing = true;
-    queueMicrotask(() => this.#flush());
+    // After the sockets that are readable now: waking a thread costs as much as packaging several frames.
+    setImmediate(() => this.#flush());
   }
 
   #flush(): void {

@@ -1,16 +1,10 @@
 /** Messages between the egress pool (main thread) and its threads. Main sends them in batches, in order. */
 import type { CrossDomainRules } from '../access/cross-domains.ts';
+import type { NamedHosts } from '../core/host-table.ts';
 import type { HttpCounters } from '../protocols/http/answer-sink.ts';
 import type { HttpLimits } from '../protocols/http/limits.ts';
 import type { Certificate } from '../protocols/http/secure-listener.ts';
 import type { EgressMessage } from '../publishers/outlet/messages.ts';
-
-/** A virtual host as requests find it: the first one with a matching name, in order. */
-export interface VirtualHostNames {
-  readonly name: string;
-  /** Patterns with `*` and `?`. */
-  readonly hostNames: readonly string[];
-}
 
 /** A port of the delivery side. */
 export interface ListenRequest {
@@ -71,7 +65,7 @@ export interface SessionEvent {
 
 export type ToThread =
   | EgressMessage
-  | { readonly type: 'hosts'; readonly hosts: readonly VirtualHostNames[] }
+  | { readonly type: 'hosts'; readonly hosts: readonly NamedHosts[] }
   | { readonly type: 'default-cross-domains'; readonly rules: CrossDomainRules }
   | { readonly type: 'certificates'; readonly certificates: readonly Certificate[] }
   | {

@@ -9,10 +9,14 @@ import { loadServerConfig } from '../../src/config/index.ts';
 import type { CloseReason } from '../../src/core/ingest.ts';
 import { ProviderKind, SourceType } from '../../src/core/kinds.ts';
 import { Orchestrator, type VirtualHostStore } from '../../src/core/orchestrator.ts';
+import { PullRegistry } from '../../src/core/pull-registry.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
+import { codecModules } from '../../src/transcoder/codec-modules.ts';
+import { ENCODERS } from '../../src/transcoder/encoder-catalogue.ts';
+import { FakePullSource, MemoryPullStore } from '../fakes/fake-pull-source.ts';
 import { ManualClock } from '../fakes/manual-clock.ts';
-import { RecordingLogger } from '../fakes/nil-logger.ts';
+import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
 
 export const TOKEN = 'millrace-access-token';
@@ -36,6 +40,13 @@ export interface RawRequest {
   readonly body?: string | Buffer;
   readonly version?: string;
 }
+
+/** What a transcoder process without hardware says. */
+const HELLO = {
+  version: '8.1',
+  encoders: ENCODERS.filter(({ hardware }) => !hardware).map(({ name }) => name),
+  decoders: ['h264', 'aac'],
+};
 
 export const anyOrigin = { urls: ['*'], headers: [] };
 
@@ -61,8 +72,29 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
     const applications = host.applications.map(({ typed, echo }) => ({ name: typed.name, config: typed, echo }));
     orchestrator.restore({ name: host.typed.name, config: host.typed, echo: host.echo }, applications, { readOnly: true });
   }
+  const pullStore = new MemoryPullStore();
+  const plays = (url: string): boolean => url.endsWith('/app/stream');
+  const rtsp = new FakePullSource({
+    schemes: ['rtsp', 'rtspc'],
+    provider: ProviderKind.RTSP_PULL,
+    sourceType: SourceType.RTSP_PULL,
+    plays,
+  });
+  const ovt = new FakePullSource({ schemes: ['ovt'], provider: ProviderKind.OVT, sourceType: SourceType.OVT, plays });
+  const pulls = new PullRegistry({
+    sources: [rtsp, ovt],
+    store: pullStore,
+    clock,
+    logger,
+    application: (vhost, app) => orchestrator.application(vhost, app),
+  });
   const certificates = new RecordingCertificates();
-  const control = new ControlPlane({ orchestrator, reloadCertificates: (hosts) => certificates.reload(hosts) });
+  const control = new ControlPlane({
+    orchestrator,
+    pulls,
+    reloadCertificates: (hosts) => certificates.reload(hosts),
+    codecModules: async () => codecModules(HELLO, []),
+  });
   const server = new ApiServer({
     control,
     version: '0.1.0',
@@ -76,7 +108,7 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
     ...overrides,
   });
   await server.listen();
-  return new ApiHarness({ server, orchestrator, store, certificates, clock, logger });
+  return new ApiHarness({ server, orchestrator, pulls, pullStore, rtsp, store, certificates, clock, logger });
 }
 
 /** Keeps what would go to disk; refuses when told to. */
@@ -109,14 +141,22 @@ export class RecordingCertificates {
 export class ApiHarness {
   readonly server: ApiServer;
   readonly orchestrator: Orchestrator;
+  readonly pulls: PullRegistry;
+  readonly pullStore: MemoryPullStore;
+  readonly rtsp: FakePullSource;
   readonly store: MemoryStore;
   readonly certificates: RecordingCertificates;
   readonly clock: ManualClock;
   readonly logger: RecordingLogger;
 
-  constructor(parts: Pick<ApiHarness, 'server' | 'orchestrator' | 'store' | 'certificates' | 'clock' | 'logger'>) {
+  constructor(
+    parts: Pick<ApiHarness, 'server' | 'orchestrator' | 'pulls' | 'pullStore' | 'rtsp' | 'store' | 'certificates' | 'clock' | 'logger'>,
+  ) {
     this.server = parts.server;
     this.orchestrator = parts.orchestrator;
+    this.pulls = parts.pulls;
+    this.pullStore = parts.pullStore;
+    this.rtsp = parts.rtsp;
     this.store = parts.store;
     this.certificates = parts.certificates;
     this.clock = parts.clock;
@@ -142,6 +182,11 @@ export class ApiHarness {
     return closed;
   }
 
+  /** Resolves when `condition` holds; the test's own timeout is the deadline. */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+
   get port(): number {
     return this.server.addresses[0]?.port ?? 0;
   }
@@ -163,6 +208,7 @@ export class ApiHarness {
   }
 
   close(): Promise<void> {
+    this.pulls.close({ code: 'shutdown', detail: 'the test is over' });
     return this.server.close();
   }
 }

@@ -27,7 +27,12 @@ describe('recorded exchanges', () => {
   /** What publishers did between the recorded requests. */
   const meanwhile: Readonly<Record<number, () => unknown>> = {
     386: () => api.publish('default', 'app', 'stream'),
-    602: () => Promise.all(['w1', 'stream2', 'srtin'].map((name) => api.publish('default', 'app', name))),
+    602: async () => {
+      // Nobody watched the pulled stream for a minute.
+      api.clock.advance(61_000);
+      await api.until(() => api.orchestrator.application('default', 'app')?.stream('pulled') === undefined);
+      await Promise.all(['w1', 'stream2', 'srtin'].map((name) => api.publish('default', 'app', name)));
+    },
     721: () => api.orchestrator.application('default', 'app')?.stream('w1')?.terminate({ code: 'peer-left', detail: 'stopped' }),
     722: () =>
       api.orchestrator.application('default', 'app')?.streams.map((stream) => stream.terminate({ code: 'peer-left', detail: 'stopped' })),

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { type Browser, chromium } from 'playwright-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EgressServer } from '../fakes/egress-server.ts';
-import { encodeMedia } from '../fakes/encoded-media.ts';
+import { encodeMedia } from '../support/encoded-media.ts';
 import { LlhlsSimulation } from '../validator/llhls-simulation.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
@@ -41,8 +41,7 @@ describe('hls.js', () => {
     { name: '25 fps with B-frames, GOP 1.92 s', extra: ['-preset', 'veryfast', '-r', '25', '-g', '48', '-bf', '2'] },
   ])('plays across segments with a latency below three seconds: $name', async ({ extra }) => {
     const media = encodeMedia({ video: 'libx264', audio: 'aac', seconds: MEDIA_SECONDS, extra });
-    const tracks = [media.video, media.audio].filter((track) => track !== null);
-    const simulation = new LlhlsSimulation(tracks);
+    const simulation = new LlhlsSimulation(media.tracks);
     const script = await readFile(fileURLToPath(import.meta.resolve('hls.js/dist/hls.js')));
     const server = new EgressServer(simulation, {
       '/': { type: 'text/html', body: PAGE },

@@ -1,11 +1,12 @@
 /** What the API made is still there after `kill -9`, and a damaged file costs only itself. */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { apiPath } from './support/api-client.ts';
 import { probe } from './support/probe.ts';
 import { publish } from './support/publisher.ts';
-import { startServer, type TestServer } from './support/server.ts';
+import { ROOT, startServer, type TestServer } from './support/server.ts';
 
 const BYPASS = { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'audio', bypass: true }] };
 /** The macro that stands for the name of the inbound stream. */
@@ -54,6 +55,25 @@ test('virtual host, application and profile survive kill -9, and the application
     const { video } = await probe(server.http(name, 'llhls.m3u8', 'made', 'localhost'));
     expect(video, name).toMatchObject({ codec_name: 'h264', width: 320 });
   }
+});
+
+test('relative certificate paths given through the API start at the folder of the configuration, also after kill -9', async () => {
+  const server = await startServer({ hostNames: ['127.0.0.1'], cwd: tmpdir() });
+  onTestFinished(async () => {
+    await server.close();
+  });
+  cpSync(path.join(ROOT, 'test/fixtures/tls'), path.join(server.folder, 'tls'), { recursive: true });
+  const host = { names: ['localhost'], tls: { certPath: 'tls/cert.pem', keyPath: 'tls/key.pem' } };
+  await server.api.create('/v1/vhosts', [{ name: 'secure', host }]);
+  const reload = async (): Promise<number> => (await server.api.call('POST', `${apiPath.vhost('secure')}:reloadCertificate`)).status;
+  expect(await reload()).toBe(200);
+
+  await server.kill();
+  await server.restart();
+
+  expect(await reload()).toBe(200);
+  expect(server.log).not.toContain('cannot be used');
+  expect(await server.api.get(apiPath.vhost('secure'))).toMatchObject({ host });
 });
 
 test('what was deleted stays deleted after kill -9', async () => {

@@ -4,7 +4,7 @@ import { EgressPool } from '../../src/egress/egress-pool.ts';
 import type { EgressLimits } from '../../src/egress/thread-protocol.ts';
 import type { CrossDomainRules, Outlet, Span } from '../../src/publishers/outlet/messages.ts';
 import { systemClock } from '../../src/util/clock.ts';
-import { MemoryLogger } from './memory-logger.ts';
+import { RecordingLogger } from './recording-logger.ts';
 import type { ShelfUpdate } from './shelf-view.ts';
 import { SHELF_VIEWS } from './shelf-views.ts';
 
@@ -65,11 +65,11 @@ export class Shelf {
 
 export interface ShelfPool {
   readonly pool: EgressPool;
-  readonly logger: MemoryLogger;
+  readonly logger: RecordingLogger;
 }
 
 export async function startShelfPool(threads: number, limits: Partial<EgressLimits> = {}): Promise<ShelfPool> {
-  const logger = new MemoryLogger();
+  const logger = new RecordingLogger();
   const pool = new EgressPool({
     threads,
     views: SHELF_VIEWS,

@@ -11,6 +11,9 @@ export type ShelfUpdate =
 
 type Item = { readonly spans: readonly Span[] } | { readonly text: string } | { readonly path: string };
 
+/** Longer than any test. */
+const PATIENCE_MS = 60_000;
+
 export class ShelfView implements OutletView {
   readonly #context: ViewContext;
   readonly #items = new Map<string, Item>();
@@ -68,7 +71,7 @@ export class ShelfView implements OutletView {
       this.#send(exchange, item);
       return;
     }
-    const cancel = this.#context.schedule(10_000, () => {
+    const cancel = this.#context.schedule(PATIENCE_MS, () => {
       this.#waiting.delete(exchange);
       exchange.respond(504, [], []);
     });

@@ -1,14 +1,8 @@
-/** Packets of a made-up source, for tests of everything behind the providers. */
+/** Tracks and packets as a provider hands them in, for tests of everything behind the providers. */
 import type { SourceAudioTrack, SourcePacket, SourceVideoTrack } from '../../src/core/ingest.ts';
 import { BitstreamFormat } from '../../src/media/codec.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
-
-/** avcC of 320×180 and 640×360 constrained baseline pictures, as x264 writes it. */
-export const AVCC_320X180 = Buffer.from('0142c00dffe100176742c00dda05067e7c0440000003004000000f23c50aa801000468ce0fc8', 'hex');
-export const AVCC_640X360 = Buffer.from('0142c01effe100196742c01eda0280bfe5c044000003000400000300f23c58ba8001000468ce0fc8', 'hex');
-
-/** AudioSpecificConfig: AAC-LC, 48 kHz, stereo. */
-export const ASC_48K_STEREO = Buffer.from('1190', 'hex');
+import { ASC, AVCC } from '../fixtures/bitstreams.ts';
 
 export function videoTrack(overrides: Partial<SourceVideoTrack> = {}): SourceVideoTrack {
   return {
@@ -18,7 +12,7 @@ export function videoTrack(overrides: Partial<SourceVideoTrack> = {}): SourceVid
     bitrateConf: 0,
     codec: 'H264',
     format: BitstreamFormat.LENGTH_PREFIXED,
-    config: AVCC_320X180,
+    config: AVCC.baseline180,
     framerateConf: 30,
     width: 0,
     height: 0,
@@ -34,7 +28,7 @@ export function audioTrack(overrides: Partial<SourceAudioTrack> = {}): SourceAud
     bitrateConf: 0,
     codec: 'AAC',
     format: BitstreamFormat.AAC_RAW,
-    config: ASC_48K_STEREO,
+    config: ASC.plainStereo48,
     sampleRate: 48_000,
     channels: 2,
     ...overrides,

@@ -3,6 +3,7 @@ import { ProviderKind, PublisherKind, SourceType } from '../../src/core/kinds.ts
 import type { Track } from '../../src/media/track.ts';
 import type { OutputFigures, StreamFigures } from '../../src/monitoring/stream-info.ts';
 import type { ByteFigures, TrafficFigures } from '../../src/monitoring/traffic-figures.ts';
+import { audioTrack, dataTrack, videoTrack } from './synthetic-media.ts';
 
 /** An RTMP stream with video, audio and data, and one output. */
 export function fakeStream(name: string): StreamFigures {
@@ -32,34 +33,11 @@ function fakeOutput(name: string): OutputFigures {
 }
 
 function fakeTracks(video: string, audio: string): Track[] {
-  const common = { timebase: { num: 1, den: 1000 }, language: '', characteristics: '', bypass: video !== '', config: null };
+  const timebase = { num: 1, den: 1000 };
   return [
-    { ...common, type: 'data', id: 2, publicName: 'Data_2', variantName: '', bitrateConf: 0 },
-    {
-      ...common,
-      type: 'video',
-      id: 0,
-      publicName: 'Video_0',
-      variantName: video,
-      bitrateConf: 2_500_000,
-      codec: 'H264',
-      width: 1280,
-      height: 720,
-      framerateConf: 0,
-      codecString: 'avc1.64001f',
-    },
-    {
-      ...common,
-      type: 'audio',
-      id: 1,
-      publicName: 'Audio_1',
-      variantName: audio,
-      bitrateConf: 0,
-      codec: 'AAC',
-      sampleRate: 48_000,
-      channels: 2,
-      codecString: 'mp4a.40.2',
-    },
+    dataTrack(2),
+    videoTrack({ variantName: video, timebase, bypass: video !== '', framerateConf: 0 }),
+    audioTrack({ variantName: audio, timebase, bypass: video !== '', bitrateConf: 0 }),
   ];
 }
 

@@ -1,15 +1,9 @@
-/** Tracks and packets made of nothing: timing is real, payloads are counters. */
+/** Tracks and packets as the router hands them out, made of nothing: parameters and timing are real, payloads are counters. */
 import { AudioCodec, VideoCodec } from '../../src/media/codec.ts';
 import type { Packet } from '../../src/media/packet.ts';
 import { MPEG_90K, type Timebase, toSeconds } from '../../src/media/timebase.ts';
-import type { AudioTrack, VideoTrack } from '../../src/media/track.ts';
-
-/** avcC of a 1280×720 High stream. */
-export const AVCC = Uint8Array.from(
-  Buffer.from('0164001fffe1001a6764001facd9405005bb016a020202800000030080000018078c18cb01000668ebe3cb22c0fdf8f800', 'hex'),
-);
-/** AAC-LC, 48 kHz, stereo. */
-export const AAC_CONFIG = Uint8Array.of(0x11, 0x90);
+import type { AudioTrack, DataTrack, VideoTrack } from '../../src/media/track.ts';
+import { ASC, AVCC } from '../fixtures/bitstreams.ts';
 
 export function videoTrack(overrides: Partial<VideoTrack> = {}): VideoTrack {
   return {
@@ -26,7 +20,7 @@ export function videoTrack(overrides: Partial<VideoTrack> = {}): VideoTrack {
     width: 1280,
     height: 720,
     framerateConf: 30,
-    config: AVCC,
+    config: AVCC.high720,
     codecString: 'avc1.64001f',
     ...overrides,
   };
@@ -46,9 +40,24 @@ export function audioTrack(overrides: Partial<AudioTrack> = {}): AudioTrack {
     codec: AudioCodec.AAC,
     sampleRate: 48_000,
     channels: 2,
-    config: AAC_CONFIG,
+    config: ASC.plainStereo48,
     codecString: 'mp4a.40.2',
     ...overrides,
+  };
+}
+
+/** The data track every stream has. */
+export function dataTrack(id: number): DataTrack {
+  return {
+    id,
+    publicName: `Data_${id}`,
+    variantName: '',
+    timebase: MPEG_90K,
+    bitrateConf: 0,
+    language: '',
+    characteristics: '',
+    bypass: true,
+    type: 'data',
   };
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ASC, AUDIO } from '../../../test/fixtures/bitstreams.ts';
-import { survivesHostileBytes } from '../../../test/hostile-bytes.ts';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { BitWriter } from '../../util/bit-writer.ts';
 import { ADTS_HEADER_LENGTH, type AdtsFrame, adtsFrames, configOfAdts, parseAdtsHeader, writeAdtsHeader } from './adts.ts';
 import { aacCodecString, buildAudioSpecificConfig, parseAudioSpecificConfig } from './audio-specific-config.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { AV1 } from '../../../test/fixtures/bitstreams.ts';
-import { survivesHostileBytes } from '../../../test/hostile-bytes.ts';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { BitWriter } from '../../util/bit-writer.ts';
 import { av1CodecString, buildAv1c, findSequenceHeader, parseAv1c } from './av1c.ts';
 import { ObuCursor, ObuType } from './obu.ts';

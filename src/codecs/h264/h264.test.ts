@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ANNEXB, AVCC } from '../../../test/fixtures/bitstreams.ts';
-import { survivesHostileBytes } from '../../../test/hostile-bytes.ts';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { BitWriter } from '../../util/bit-writer.ts';
 import { annexbToLengthPrefixed } from '../nal/convert.ts';
 import { AnnexbCursor, LengthPrefixedCursor } from '../nal/nal-cursor.ts';

@@ -1,7 +1,7 @@
 /** Sequence and picture parameter sets of H.264, ISO/IEC 14496-10 §7.3.2.1, §7.3.2.2, Annex E. */
 import { BitReader } from '../../util/bit-reader.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { type AspectRatio, readAspectRatio, SQUARE } from '../aspect-ratio.ts';
+import { type AspectRatio, readVuiHead, SQUARE } from '../aspect-ratio.ts';
 import { unescapeRbsp } from '../nal/rbsp.ts';
 import { H264NalType, h264NalType } from './nal-type.ts';
 
@@ -162,16 +162,7 @@ function readCropping(reader: BitReader, chromaArrayType: number, mapUnitHeight:
 }
 
 function readVui(reader: BitReader): Vui {
-  const sampleAspectRatio = readAspectRatio(reader);
-  if (reader.flag()) reader.skip(1); // overscan
-  if (reader.flag()) {
-    reader.skip(4); // video_format, video_full_range_flag
-    if (reader.flag()) reader.skip(24); // colour description
-  }
-  if (reader.flag()) {
-    reader.ue(); // chroma sample location, top and bottom field
-    reader.ue();
-  }
+  const sampleAspectRatio = readVuiHead(reader);
   const framerate = reader.flag() ? readTiming(reader) : 0;
   const nalHrd = reader.flag();
   if (nalHrd) skipHrd(reader);

@@ -1,6 +1,6 @@
 /** Video usability information of H.265, ISO/IEC 23008-2 Annex E. */
 import type { BitReader } from '../../util/bit-reader.ts';
-import { type AspectRatio, readAspectRatio, SQUARE } from '../aspect-ratio.ts';
+import { type AspectRatio, readVuiHead, SQUARE } from '../aspect-ratio.ts';
 
 /** What a server needs of the VUI. */
 export interface H265Vui {
@@ -15,16 +15,7 @@ export const NO_VUI: H265Vui = { sampleAspectRatio: SQUARE, framerate: 0, minSpa
 const MAX_SPATIAL_SEGMENTATION = 4095;
 
 export function readVui(reader: BitReader, maxSubLayersMinus1: number): H265Vui {
-  const sampleAspectRatio = readAspectRatio(reader);
-  if (reader.flag()) reader.skip(1); // overscan
-  if (reader.flag()) {
-    reader.skip(4); // video_format, video_full_range_flag
-    if (reader.flag()) reader.skip(24); // colour description
-  }
-  if (reader.flag()) {
-    reader.ue(); // chroma sample location, top and bottom field
-    reader.ue();
-  }
+  const sampleAspectRatio = readVuiHead(reader);
   reader.skip(3); // neutral_chroma_indication_flag, field_seq_flag, frame_field_info_present_flag
   if (reader.flag()) for (let i = 0; i < 4; i++) reader.ue(); // default display window
   const framerate = reader.flag() ? readTiming(reader, maxSubLayersMinus1) : 0;

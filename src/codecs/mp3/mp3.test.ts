@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { AUDIO } from '../../../test/fixtures/bitstreams.ts';
-import { survivesHostileBytes } from '../../../test/hostile-bytes.ts';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { parseMpegAudioHeader } from './frame-header.ts';
 
 describe('parseMpegAudioHeader', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ANNEXB } from '../../../test/fixtures/bitstreams.ts';
-import { survivesHostileBytes } from '../../../test/hostile-bytes.ts';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { annexbToLengthPrefixed, joinNalUnits, toFourByteLengths } from './convert.ts';
 import { AnnexbCursor, LengthPrefixedCursor, type NalCursor, type NalLengthSize } from './nal-cursor.ts';
 import { unescapeRbsp } from './rbsp.ts';

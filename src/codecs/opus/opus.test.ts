@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { AUDIO } from '../../../test/fixtures/bitstreams.ts';
-import { survivesHostileBytes } from '../../../test/hostile-bytes.ts';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { buildOpusHead, parseOpusHead } from './opus-head.ts';
 import { opusPacketSamples } from './packet.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { VPX } from '../../../test/fixtures/bitstreams.ts';
-import { survivesHostileBytes } from '../../../test/hostile-bytes.ts';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { BitWriter } from '../../util/bit-writer.ts';
 import { isVp8Keyframe, parseVp8Keyframe } from '../vp8/frame-header.ts';
 import { isVp9Keyframe, parseVp9Keyframe } from './frame-header.ts';

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { audioSpecificConfigShape, buildOpusHead, opusHeadShape } from './audio-config.ts';
 import { parseMetadata } from './metadata.ts';
 
 function fields(values: Record<string, unknown>): Map<string, unknown> {
@@ -86,27 +85,5 @@ describe('onMetaData', () => {
     expect([...metadata.video.keys()]).toEqual([0, 1]);
     expect(metadata.video.get(1)).toMatchObject({ codec: 'H265', width: 1280 });
     expect(metadata.audio.get(1)).toMatchObject({ codec: 'AAC', channels: 6, sampleRate: 44_100 });
-  });
-});
-
-describe('audio sequence headers', () => {
-  test.each([
-    { name: 'AAC-LC 48 kHz stereo', hex: '1190', shape: { sampleRate: 48_000, channels: 2 } },
-    { name: 'AAC-LC 44.1 kHz mono', hex: '1208', shape: { sampleRate: 44_100, channels: 1 } },
-    { name: 'HE-AAC 24 kHz, extension 48 kHz', hex: '2b118800', shape: { sampleRate: 24_000, channels: 2 } },
-    { name: 'explicit rate', hex: '17801f4010', shape: { sampleRate: 16_000, channels: 2 } },
-    { name: '7.1', hex: '11b8', shape: { sampleRate: 48_000, channels: 8 } },
-    { name: 'one byte', hex: '11', shape: null },
-    { name: 'object type 0', hex: '0190', shape: null },
-    { name: 'reserved rate', hex: '1710', shape: null },
-    { name: 'cut off', hex: '1780', shape: null },
-  ])('$name', ({ hex, shape }) => {
-    expect(audioSpecificConfigShape(Buffer.from(hex, 'hex'))).toEqual(shape);
-  });
-
-  test('an Opus ID header made here reads back', () => {
-    expect(opusHeadShape(buildOpusHead(6))).toEqual({ sampleRate: 48_000, channels: 6 });
-    expect(opusHeadShape(buildOpusHead(2).subarray(0, 18))).toBeNull();
-    expect(opusHeadShape(Buffer.alloc(19))).toBeNull();
   });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { decodeComplaints, ffprobe, type ProbedPacket } from '../../../test/ffprobe.ts';
-import { dataTrack, type Sample, samplePackets } from '../../../test/sample-packets.ts';
-import { demuxTs } from '../../../test/ts-demuxer.ts';
+import { dataTrack } from '../../../test/fakes/synthetic-media.ts';
+import { type EncodedMedia, encodeMedia } from '../../../test/support/encoded-media.ts';
+import { decodeComplaints, ffprobe, type ProbedPacket } from '../../../test/support/ffprobe.ts';
+import { demuxTs } from '../../../test/support/ts-demuxer.ts';
 import { AnnexbCursor } from '../../codecs/nal/nal-cursor.ts';
 import { buildOpusHead } from '../../codecs/opus/opus-head.ts';
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
@@ -13,15 +14,12 @@ import { canCarry } from './stream-type.ts';
 import { TsBuffer } from './ts-buffer.ts';
 import { TIME_OFFSET, TsMuxer } from './ts-muxer.ts';
 
-const H264_AAC = samplePackets({
-  seconds: 3,
-  video: { codec: 'H264', size: '640x360', rate: 30, gop: 30, bframes: 2 },
-  audio: { channels: 2 },
-});
-const H265 = samplePackets({ seconds: 1, video: { codec: 'H265', size: '320x180', rate: 25, gop: 25, bframes: 1 }, audio: null });
+const FAST = ['-preset', 'ultrafast', '-bf', '2'];
+const H264_AAC = encodeMedia({ seconds: 3, video: 'libx264', audio: 'aac', size: '640x360', gop: 30, extra: FAST });
+const H265 = encodeMedia({ seconds: 1, video: 'libx265', audio: null, rate: 25, gop: 25, extra: FAST });
 
-const videoOf = ({ tracks }: Sample): VideoTrack => tracks.find((track) => track.type === 'video')!;
-const audioOf = ({ tracks }: Sample): AudioTrack => tracks.find((track) => track.type === 'audio')!;
+const videoOf = ({ video }: EncodedMedia): VideoTrack => video!;
+const audioOf = ({ audio }: EncodedMedia): AudioTrack => audio!;
 
 function mux(tracks: readonly Track[], packets: readonly Packet[]): Uint8Array {
   const muxer = new TsMuxer(tracks);
@@ -185,7 +183,7 @@ describe('TsMuxer over time', () => {
 
   it('follows a new decoder configuration of the same track', () => {
     const video = videoOf(H264_AAC);
-    const other = samplePackets({ seconds: 1, video: { codec: 'H264', size: '320x240', rate: 10, gop: 10, bframes: 0 }, audio: null });
+    const other = encodeMedia({ seconds: 1, video: 'libx264', audio: null, size: '320x240', extra: ['-preset', 'ultrafast'] });
     const changed: VideoTrack = { ...videoOf(other), id: video.id };
     const ts = mux([video], [H264_AAC.packets.find(({ track }) => track === video)!, { ...other.packets[0]!, track: changed }]);
     const { pes } = demuxTs(ts).streams[0]!;
@@ -219,9 +217,9 @@ describe('TsMuxer over time', () => {
       { length: 600 },
       (_, length): Packet => ({
         track: audio,
-        pts: length * 1920,
-        dts: length * 1920,
-        duration: 1920,
+        pts: length * 1024,
+        dts: length * 1024,
+        duration: 1024,
         keyframe: true,
         data: new Uint8Array(length + 1),
       }),

@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
 import { HttpConnection, type HttpConnectionContext } from './http-connection.ts';
 import type { HttpLimits } from './limits.ts';
-import { type ListenAddress, listenShared } from './shared-port.ts';
+import { closeShared, type ListenAddress, listenShared } from './shared-port.ts';
 import type { DateLine } from './status-line.ts';
 
 export interface HttpListenerOptions {
@@ -67,16 +67,11 @@ export class HttpListener {
   /** Stops listening, lets answers in progress end for `grace` ms, then drops what is left. Idempotent. */
   async close(grace: number): Promise<void> {
     if (!this.#server.listening) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#server.close(() => resolve());
-    for (const connection of this.#connections) connection.close('the server stops');
-    const deadline = setTimeout(() => {
+    const closed = closeShared(this.#server, grace, () => {
       for (const connection of this.#connections) connection.destroy('the server stopped');
-      // Connections that were given away are their taker's.
-      resolve();
-    }, grace);
-    await promise;
-    clearTimeout(deadline);
+    });
+    for (const connection of this.#connections) connection.close('the server stops');
+    await closed;
     if (this.#sweeper !== null) clearInterval(this.#sweeper);
     this.#sweeper = null;
   }

@@ -8,7 +8,7 @@ import { compileWildcard } from '../../util/wildcard.ts';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
 import type { HttpLimits } from './limits.ts';
 import { NodeSink, type NodeSinkContext } from './node-sink.ts';
-import { type ListenAddress, listenShared } from './shared-port.ts';
+import { closeShared, type ListenAddress, listenShared } from './shared-port.ts';
 
 /** A certificate with the host names (wildcards allowed) it is for. Texts are PEM. */
 export interface Certificate {
@@ -117,14 +117,9 @@ export class SecureListener {
   /** Stops listening, lets answers in progress end for `grace` ms, then drops what is left. Idempotent. */
   async close(grace: number): Promise<void> {
     if (!this.#server.listening) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#server.close(() => resolve());
-    const deadline = setTimeout(() => {
+    await closeShared(this.#server, grace, () => {
       for (const socket of this.#sockets) socket.destroy();
-      resolve();
-    }, grace);
-    await promise;
-    clearTimeout(deadline);
+    });
     if (this.#sweeper !== null) clearInterval(this.#sweeper);
     this.#sweeper = null;
   }

@@ -38,3 +38,16 @@ export async function requireFreePort({ host, port }: ListenAddress): Promise<vo
   await listening(probe, { host, port, ipv6Only: host.includes(':'), exclusive: true });
   await new Promise<void>((resolve) => probe.close(() => resolve()));
 }
+
+/** Stops listening and waits until the last connection ended; after `grace` ms `drop` is called and nothing is waited for. */
+export async function closeShared(server: Server, grace: number, drop: () => void): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.close(() => resolve());
+  const deadline = setTimeout(() => {
+    drop();
+    // Connections that were given away are their taker's.
+    resolve();
+  }, grace);
+  await promise;
+  clearTimeout(deadline);
+}

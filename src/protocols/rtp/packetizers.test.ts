@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { survivesHostileBytes } from '../../../test/hostile-bytes.ts';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { buildExtensions } from './header-extensions.ts';
 import { NalPacketizer } from './nal-packetizer.ts';
 import type { Payloads } from './packetizer.ts';

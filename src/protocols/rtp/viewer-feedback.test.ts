@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { survivesHostileBytes } from '../../../test/hostile-bytes.ts';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { readViewerFeedback } from './viewer-feedback.ts';
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');

@@ -1,7 +1,7 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { survivesHostileBytes } from '../../../test/hostile-bytes.ts';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { loadAddon } from '../fanout/addon.ts';
 import { SrtpProfile, saltLength } from './profile.ts';

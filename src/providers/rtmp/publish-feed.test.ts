@@ -124,6 +124,22 @@ describe('PublishFeed', () => {
     expect(stream.tracks).toMatchObject([{ codec: 'OPUS', sampleRate: 48_000, channels: 6 }]);
   });
 
+  test.each([
+    { name: 'the sequence header', header: 'af001208', shape: { sampleRate: 44_100, channels: 1 } },
+    {
+      name: 'the sequence header with its extension: what a decoder puts out',
+      header: 'af002b118800',
+      shape: { sampleRate: 48_000, channels: 2 },
+    },
+    { name: 'the metadata when the header cannot be read', header: 'af000190', shape: { sampleRate: 32_000, channels: 6 } },
+  ])('rate and channels of AAC are told by $name', ({ header, shape }) => {
+    const { stream, describe, audio } = feeding();
+    describe({ audiocodecid: 10, audiosamplerate: 32_000, audiochannels: 6 });
+    audio(0, header);
+    audio(0, AAC_FRAME);
+    expect(stream.tracks).toMatchObject([{ codec: 'AAC', ...shape }]);
+  });
+
   test('a sequence header without content is malformed', () => {
     const { feed, video } = feeding();
     video(0, '1700000000');

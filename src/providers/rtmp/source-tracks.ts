@@ -1,9 +1,11 @@
 /** The tracks of one publication: what the metadata announced and what the sequence headers told. */
-import { audioSpecificConfigShape, buildOpusHead, opusHeadShape } from '../../containers/flv/audio-config.ts';
+import { type AudioDescription, describeAudio } from '../../codecs/describe.ts';
+import { buildOpusHead } from '../../codecs/opus/opus-head.ts';
 import type { FlvMetadata } from '../../containers/flv/metadata.ts';
 import type { SourceTrack } from '../../core/ingest.ts';
 import { AudioCodec, BitstreamFormat, VideoCodec } from '../../media/codec.ts';
 import { MILLISECONDS } from '../../media/timebase.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
 
 /** Ids of the tracks every classic publisher has; further ones of a multitrack publisher count from the bases. */
 const VIDEO_TRACK_ID = 0;
@@ -125,7 +127,7 @@ export class SourceTracks {
     const told = this.#metadata?.audio.get(state.wireId);
     const config =
       state.codec === AudioCodec.OPUS
-        ? (state.config ?? buildOpusHead(state.channels || told?.channels || DEFAULT_CHANNELS))
+        ? (state.config ?? buildOpusHead({ channels: state.channels || told?.channels || DEFAULT_CHANNELS }))
         : state.config;
     const shape = config === null ? null : audioShape(state.codec, config);
     return {
@@ -163,7 +165,12 @@ function videoFormat(codec: VideoCodec): BitstreamFormat {
   return codec === VideoCodec.AV1 ? BitstreamFormat.OBU : BitstreamFormat.RAW;
 }
 
-function audioShape(codec: AudioCodec, config: Uint8Array): { sampleRate: number; channels: number } | null {
-  if (codec === AudioCodec.AAC) return audioSpecificConfigShape(config);
-  return codec === AudioCodec.OPUS ? opusHeadShape(config) : null;
+/** Null when the sequence header cannot be read: the metadata is then all there is, and the router judges the header. */
+function audioShape(codec: AudioCodec, config: Uint8Array): AudioDescription | null {
+  try {
+    return describeAudio(codec, config);
+  } catch (error) {
+    if (error instanceof ProtocolError) return null;
+    throw error;
+  }
 }

@@ -5,12 +5,14 @@ import HlsParser from 'hls-parser';
 import { describe, expect, it } from 'vitest';
 import { FakeEgress, FakeExchange } from '../../../test/fakes/fake-egress.ts';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
-import { decodeComplaints, ffprobe } from '../../../test/ffprobe.ts';
-import { dataTrack, type Sample, type SampleRequest, samplePackets } from '../../../test/sample-packets.ts';
-import { demuxTs } from '../../../test/ts-demuxer.ts';
+import { dataTrack, interleave } from '../../../test/fakes/synthetic-media.ts';
+import { type EncodeRequest, encodeMedia } from '../../../test/support/encoded-media.ts';
+import { decodeComplaints, ffprobe } from '../../../test/support/ffprobe.ts';
+import { demuxTs } from '../../../test/support/ts-demuxer.ts';
 import { buildId3Tag } from '../../containers/id3/id3-tag.ts';
 import type { Playlist, PlaylistRendition } from '../../core/playlist.ts';
 import type { Packet } from '../../media/packet.ts';
+import { toSeconds } from '../../media/timebase.ts';
 import type { Track } from '../../media/track.ts';
 import { HlsPublisher } from './hls-publisher.ts';
 import type { HlsStream } from './hls-stream.ts';
@@ -31,20 +33,38 @@ function tsPlaylist(fileName: string, renditions: readonly Partial<PlaylistRendi
   };
 }
 
-/** The tracks of a sample as an output profile names them; ids are moved apart by `offset`. */
-function variant(request: SampleRequest, names: { readonly video?: string; readonly audio?: string; readonly offset?: number }): Sample {
-  const sample = samplePackets(request);
+interface Sample {
+  readonly tracks: readonly Track[];
+  readonly packets: readonly Packet[];
+}
+
+/** Encoded media with its tracks as an output profile names them; ids are moved apart by `offset`. */
+function variant(request: EncodeRequest, names: { readonly video?: string; readonly audio?: string; readonly offset?: number }): Sample {
+  const sample = encodeMedia(request);
   const renamed = new Map<Track, Track>(
-    sample.tracks.map((track) => [
-      track,
-      { ...track, id: track.id + (names.offset ?? 0), variantName: (track.type === 'video' ? names.video : names.audio) ?? track.type },
-    ]),
+    sample.tracks.map((track) => {
+      // No bitrate and no frame rate was announced: what playlists tell of them was measured.
+      const common = { id: track.id + (names.offset ?? 0), bitrateConf: 0 };
+      return track.type === 'video'
+        ? [track, { ...track, ...common, variantName: names.video ?? 'video', framerateConf: 0 }]
+        : [track, { ...track, ...common, variantName: names.audio ?? 'audio' }];
+    }),
   );
   return { tracks: [...renamed.values()], packets: sample.packets.map((packet) => ({ ...packet, track: renamed.get(packet.track)! })) };
 }
 
+function secondsOf({ dts, track }: Packet): number {
+  return toSeconds(dts, track.timebase);
+}
+
+function delayed(packet: Packet, seconds: number): Packet {
+  const { num, den } = packet.track.timebase;
+  const ticks = (seconds * den) / num;
+  return { ...packet, pts: packet.pts + ticks, dts: packet.dts + ticks };
+}
+
 const MAIN = variant(
-  { seconds: 13, video: { codec: 'H264', size: '640x360', rate: 30, gop: 30, bframes: 2 }, audio: { channels: 2 } },
+  { seconds: 13, video: 'libx264', audio: 'aac', size: '640x360', gop: 30, extra: ['-preset', 'ultrafast', '-bf', '2'] },
   { video: 'v', audio: 'a' },
 );
 
@@ -159,7 +179,7 @@ describe('HLS of one rendition with video and audio', () => {
 
 describe('HLS of several renditions', () => {
   const small = variant(
-    { seconds: 9, video: { codec: 'H264', size: '320x180', rate: 30, gop: 30, bframes: 0 }, audio: null },
+    { seconds: 9, video: 'libx264', audio: null, gop: 30, extra: ['-preset', 'ultrafast'] },
     { video: 'small', offset: 100 },
   );
   const { egress, hls, stream } = setUp([
@@ -174,7 +194,7 @@ describe('HLS of several renditions', () => {
   ]);
   stream.figuresById.set(MAIN.tracks[0]!.id, { bitrateLatest: 500_000, bitrateAvg: 400_000, framerateAvg: 29.97 });
   hls.onTracks([...MAIN.tracks, ...small.tracks]);
-  const packets = [...MAIN.packets, ...small.packets].filter(({ dts }) => dts < 8.5 * 90_000).sort((a, b) => a.dts - b.dts);
+  const packets = interleave(MAIN.packets, small.packets).filter((packet) => secondsOf(packet) < 8.5);
   const fetched = playThrough(hls, egress, packets);
 
   it('cuts all of them at the same times', () => {
@@ -230,7 +250,7 @@ describe('HLS over time', () => {
       ...playThrough(
         hls,
         egress,
-        MAIN.packets.filter(({ dts }) => dts > 45_000 && dts < 400_000),
+        MAIN.packets.filter((packet) => secondsOf(packet) > 0.5 && secondsOf(packet) < 4.5),
       ).values(),
     ];
     const content = demuxTs(joined(segments!));
@@ -242,14 +262,14 @@ describe('HLS over time', () => {
   it('marks a change of the picture size as a discontinuity', () => {
     const { egress, hls } = setUp([AV], { ...SETTINGS, segmentCount: 4 });
     const other = variant(
-      { seconds: 5, video: { codec: 'H264', size: '320x240', rate: 30, gop: 30, bframes: 0 }, audio: { channels: 2 } },
+      { seconds: 5, video: 'libx264', audio: 'aac', size: '320x240', gop: 30, extra: ['-preset', 'ultrafast'] },
       { video: 'v', audio: 'a' },
     );
     hls.onTracks(MAIN.tracks);
-    for (const packet of MAIN.packets.filter(({ dts }) => dts < 90_000 * 5)) hls.onPacket(packet);
+    for (const packet of MAIN.packets.filter((packet) => secondsOf(packet) < 5)) hls.onPacket(packet);
     hls.onTracks(MAIN.tracks.map((track) => ({ ...track, publicName: 'renamed' })));
     hls.onTracks(other.tracks);
-    const later = other.packets.map((packet) => ({ ...packet, pts: packet.pts + 90_000 * 5, dts: packet.dts + 90_000 * 5 }));
+    const later = other.packets.map((packet) => delayed(packet, 5));
     for (const packet of later) hls.onPacket(packet);
     const [name] = mediaNames(egress);
     const playlist = mediaPlaylist(egress, name!);
@@ -257,14 +277,14 @@ describe('HLS over time', () => {
     const first = egress.get(playlist.segments[2]!.uri).body;
     expect(ffprobe(first).streams[0]).toMatchObject({ width: 320, height: 240 });
     hls.onTracks(MAIN.tracks);
-    for (const packet of MAIN.packets) hls.onPacket({ ...packet, pts: packet.pts + 900_000, dts: packet.dts + 900_000 });
+    for (const packet of MAIN.packets) hls.onPacket(delayed(packet, 10));
     expect(egress.get(name!).text).toContain('#EXT-X-DISCONTINUITY-SEQUENCE:2\n');
   });
 
   it('drops a rendition whose tracks are gone and releases its segments', () => {
     const { egress, hls } = setUp([tsPlaylist('playlist', [{ videoVariantName: 'v', audioVariantName: 'a' }, { audioVariantName: 'a' }])]);
     hls.onTracks(MAIN.tracks);
-    for (const packet of MAIN.packets.filter(({ dts }) => dts < 90_000 * 5)) hls.onPacket(packet);
+    for (const packet of MAIN.packets.filter((packet) => secondsOf(packet) < 5)) hls.onPacket(packet);
     const [, audioOnly] = mediaNames(egress);
     const before = egress.outlet.storedBytes;
     hls.onTracks(MAIN.tracks.filter(({ type }) => type === 'video'));
@@ -293,7 +313,10 @@ describe('HLS over time', () => {
     const events = [tag, Uint8Array.of(1, 2, 3)].map(
       (bytes): Packet => ({ track: data, pts: 90_000, dts: 90_000, duration: 0, keyframe: true, data: bytes }),
     );
-    const packets = [...MAIN.packets.filter(({ dts }) => dts < 90_000 * 3), ...events].sort((a, b) => a.dts - b.dts);
+    const packets = interleave(
+      MAIN.packets.filter((packet) => secondsOf(packet) < 3),
+      events,
+    );
     const [segments] = [...playThrough(hls, egress, packets).values()];
     const content = demuxTs(joined(segments!));
     expect(content.faults).toEqual([]);
@@ -304,7 +327,7 @@ describe('HLS over time', () => {
     const { egress, hls } = setUp([AV]);
     hls.onTracks(MAIN.tracks);
     const broken = MAIN.packets
-      .filter(({ dts }) => dts < 90_000 * 3)
+      .filter((packet) => secondsOf(packet) < 3)
       .map((packet, index) => (index === 20 ? { ...packet, data: Uint8Array.of(9, 9, 9, 9, 9) } : packet));
     const [segments] = [...playThrough(hls, egress, broken).values()];
     expect(hls.brokenPackets).toBe(broken[20]!.track.type === 'video' ? 1 : 0);

@@ -6,7 +6,7 @@ import { M3U8Parser, PlaylistLevelType } from 'hls.js';
 import * as hlsParser from 'hls-parser';
 import { createFile, MP4BoxBuffer } from 'mp4box';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type EncodedMedia, encodeMedia } from '../../../test/fakes/encoded-media.ts';
+import { type EncodedMedia, encodeMedia } from '../../../test/support/encoded-media.ts';
 import { LlhlsSimulation, type WatchedTrack } from '../../../test/validator/llhls-simulation.ts';
 import { toSeconds } from '../../media/timebase.ts';
 import type { Track } from '../../media/track.ts';

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { until } from '../../../test/e2e/support/poll.ts';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
-import { RecordingLogger } from '../../../test/fakes/nil-logger.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { WebrtcViewer } from '../../../test/fakes/webrtc-viewer.ts';
 import type { Packet } from '../../media/packet.ts';
 import { MPEG_90K } from '../../media/timebase.ts';

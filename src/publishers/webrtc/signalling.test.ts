@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { until } from '../../../test/e2e/support/poll.ts';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
-import { RecordingLogger } from '../../../test/fakes/nil-logger.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import { MPEG_90K } from '../../media/timebase.ts';
 import type { AudioTrack, VideoTrack } from '../../media/track.ts';

@@ -20,10 +20,14 @@ export interface ServerSettings {
   /** Segments of plain HLS. */
   readonly hlsSegmentDuration?: number;
   readonly hlsSegmentCount?: number;
+  /** UDP port for MPEG-TS, whose stream is `ts`. */
+  readonly mpegtsPort?: number;
   /** Leave plain HLS out of the application. */
   readonly withoutHls?: boolean;
   /** Serve WebRTC too, on the port of HTTP. `publisher`: what is inside its element of the application. */
   readonly webrtc?: { readonly publisher?: string };
+  /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
+  readonly srt?: { readonly ingest: number; readonly egress: number; readonly options?: Readonly<Record<string, string>> };
 }
 
 export const ACCESS_TOKEN = 'test:token';
@@ -37,6 +41,16 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               <SegmentCount>${settings.hlsSegmentCount ?? 4}</SegmentCount>
               <CrossDomains><Url>*</Url></CrossDomains>
             </HLS>`;
+  const { srt } = settings;
+  const srtOptions = Object.entries(srt?.options ?? {}).map(([key, value]) => `<Option><Key>${key}</Key><Value>${value}</Value></Option>`);
+  const bindSrt = (port: number | undefined): string =>
+    port === undefined ? '' : `<SRT><Port>${port}/srt</Port><Options>${srtOptions.join('')}</Options></SRT>`;
+  const { mpegtsPort } = settings;
+  const mpegtsBind = mpegtsPort === undefined ? '' : `<MPEGTS><Port>${mpegtsPort}/udp</Port></MPEGTS>`;
+  const mpegts =
+    mpegtsPort === undefined
+      ? ''
+      : `<MPEGTS><StreamMap><Stream><Name>ts</Name><Port>${mpegtsPort}/udp</Port></Stream></StreamMap></MPEGTS>`;
   return `<?xml version="1.0" encoding="UTF-8"?>
 <Server version="8">
   <Name>Millrace</Name>
@@ -44,11 +58,12 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   <IP>127.0.0.1</IP>
   <Bind>
     <Managers><API><Port>${ports.api}</Port></API></Managers>
-    <Providers><RTMP><Port>${ports.rtmp}</Port></RTMP></Providers>
+    <Providers><RTMP><Port>${ports.rtmp}</Port></RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}</Providers>
     <Publishers>
       <LLHLS><Port>${ports.http}</Port></LLHLS>
       <HLS><Port>${ports.http}</Port></HLS>
       ${settings.webrtc === undefined ? '' : webrtcBind(ports)}
+      ${bindSrt(srt?.egress)}
     </Publishers>
   </Bind>
   <Managers>
@@ -73,7 +88,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               </Encodes>
             </OutputProfile>
           </OutputProfiles>
-          <Providers><RTMP /></Providers>
+          <Providers><RTMP /><RTSPPull />${mpegts}${srt === undefined ? '' : '<SRT />'}</Providers>
           <Publishers>
             <LLHLS>
               <ChunkDuration>${chunk}</ChunkDuration>
@@ -84,6 +99,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
             </LLHLS>
             ${settings.withoutHls === true ? '' : hls}
             ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.publisher ?? ''}</WebRTC>`}
+            ${srt === undefined ? '' : '<SRT />'}
           </Publishers>
         </Application>
       </Applications>

@@ -21,6 +21,8 @@ export interface StartOptions extends ServerSettings {
   /** Working folder of the process; default: its temporary folder. */
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
+  /** The program; default: the one in `src`. */
+  readonly main?: string;
   /** Runs the server on this CPU only; it then has one egress thread. */
   readonly cpu?: number;
 }
@@ -109,8 +111,8 @@ export class TestServer {
 
   #spawn(): Child {
     this.#startedAt = performance.now();
-    const { cpu } = this.#options;
-    const command = [process.execPath, MAIN, 'serve', '--config', this.config, '--state', this.state];
+    const { cpu, main = MAIN } = this.#options;
+    const command = [process.execPath, main, 'serve', '--config', this.config, '--state', this.state];
     const [program = '', ...args] = cpu === undefined ? command : ['taskset', '-c', `${cpu}`, ...command];
     return new Child(program, args, {
       cwd: this.#options.cwd ?? this.folder,

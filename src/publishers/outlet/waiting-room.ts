@@ -1,0 +1,82 @@
+/** Requests that wait for media: bounded, with one timer, forgotten when their client leaves. */
+import type { DeliveryExchange, ViewContext } from './view.ts';
+
+/** One held request. */
+export interface Waiter {
+  readonly exchange: DeliveryExchange;
+  /** Answers and returns true when what it waits for is there. */
+  attempt(): boolean;
+  /** Answers because the wait was too long or there is nothing to wait for any more. */
+  giveUp(): void;
+}
+
+interface Entry {
+  readonly waiter: Waiter;
+  readonly deadline: number;
+}
+
+/** All waiters of a room wait equally long, so the first one in is the first to give up. */
+export class WaitingRoom {
+  readonly #context: ViewContext;
+  readonly #capacity: number;
+  readonly #entries = new Set<Entry>();
+  #cancelTimer: (() => void) | null = null;
+  /** Requests refused because the room was full. */
+  refused = 0;
+
+  constructor(context: ViewContext, capacity: number) {
+    this.#context = context;
+    this.#capacity = capacity;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Lets `waiter` wait for at most `ms`; returns false when the room is full. */
+  add(waiter: Waiter, ms: number): boolean {
+    if (this.#entries.size >= this.#capacity) {
+      this.refused += 1;
+      return false;
+    }
+    const entry = { waiter, deadline: this.#context.now() + ms };
+    this.#entries.add(entry);
+    waiter.exchange.onAbort(() => this.#entries.delete(entry));
+    if (this.#cancelTimer === null) this.#startTimer(ms);
+    return true;
+  }
+
+  /** Something changed: whoever can be answered is. */
+  retry(): void {
+    for (const entry of this.#entries) {
+      if (entry.waiter.exchange.done || entry.waiter.attempt()) this.#entries.delete(entry);
+    }
+  }
+
+  /** Sends everybody away. */
+  close(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    for (const entry of this.#entries) if (!entry.waiter.exchange.done) entry.waiter.giveUp();
+    this.#entries.clear();
+  }
+
+  #startTimer(ms: number): void {
+    this.#cancelTimer = this.#context.schedule(Math.max(1, ms), () => {
+      this.#cancelTimer = null;
+      this.#sweep();
+    });
+  }
+
+  #sweep(): void {
+    const now = this.#context.now();
+    for (const entry of this.#entries) {
+      if (entry.deadline > now) {
+        this.#startTimer(entry.deadline - now);
+        return;
+      }
+      this.#entries.delete(entry);
+      if (!entry.waiter.exchange.done) entry.waiter.giveUp();
+    }
+  }
+}
