@@ -42,6 +42,7 @@ import { StateStore } from './state/state-store.ts';
 import { TranscoderSupervisor } from './transcoder/supervisor.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
+import { startWebrtc } from './webrtc-listeners.ts';
 
 /** The configuration cannot be used; `message` lists what is wrong, one line each. */
 export class ConfigProblem extends Error {
@@ -121,10 +122,12 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const token = config.managers.api.accessToken;
   const access = token === '' ? await loadOrCreateAccessToken(stateFolder) : { token, file: null };
 
+  const webrtc = await startWebrtc(config, (host) => orchestrator.nameForHost(host), logger, running);
   const pool = new EgressPool({
     threads: egressThreads(config, availableParallelism()),
     views: VIEWS,
     http2: config.modules.http2.enable,
+    ...(webrtc !== null && { foreign: webrtc.signallingPath }),
     clock: systemClock,
     logger: logger.child({ part: 'egress' }),
   });
@@ -135,7 +138,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const thumbnail = new ThumbnailPublisher(pool);
   const queues = new QueueRegistry(systemClock);
   const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues });
-  const orchestrator = new Orchestrator({
+  const orchestrator: Orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
     queues,
@@ -143,6 +146,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     publishers: new Map<PublisherKind, Publisher>([
       [llhls.kind, llhls],
       [hls.kind, hls],
+      ...(webrtc === null ? [] : [[webrtc.publisher.kind, webrtc.publisher] as const]),
       [srt.kind, srt],
       [thumbnail.kind, thumbnail],
     ]),

@@ -5,6 +5,8 @@ export interface ServerPorts {
   /** LL-HLS and HLS. */
   readonly http: number;
   readonly api: number;
+  /** UDP and TCP for media of WebRTC. */
+  readonly ice: number;
 }
 
 /** What a test may want different; durations in seconds. */
@@ -22,6 +24,8 @@ export interface ServerSettings {
   readonly mpegtsPort?: number;
   /** Leave plain HLS out of the application. */
   readonly withoutHls?: boolean;
+  /** Serve WebRTC too, on the port of HTTP. `publisher`: what is inside its element of the application. */
+  readonly webrtc?: { readonly publisher?: string };
   /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
   readonly srt?: { readonly ingest: number; readonly egress: number; readonly options?: Readonly<Record<string, string>> };
 }
@@ -58,6 +62,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
     <Publishers>
       <LLHLS><Port>${ports.http}</Port></LLHLS>
       <HLS><Port>${ports.http}</Port></HLS>
+      ${settings.webrtc === undefined ? '' : webrtcBind(ports)}
       ${bindSrt(srt?.egress)}
     </Publishers>
   </Bind>
@@ -93,6 +98,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               <CrossDomains><Url>*</Url></CrossDomains>
             </LLHLS>
             ${settings.withoutHls === true ? '' : hls}
+            ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.publisher ?? ''}</WebRTC>`}
             ${srt === undefined ? '' : '<SRT />'}
           </Publishers>
         </Application>
@@ -101,4 +107,11 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   </VirtualHosts>
 </Server>
 `;
+}
+
+function webrtcBind(ports: ServerPorts): string {
+  return `<WebRTC>
+        <Signalling><Port>${ports.http}</Port></Signalling>
+        <IceCandidates><IceCandidate>127.0.0.1:${ports.ice}/udp</IceCandidate></IceCandidates>
+      </WebRTC>`;
 }
