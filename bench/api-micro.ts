@@ -9,6 +9,8 @@ import type { BenchOptions, Figure, Report } from './lib/report.ts';
 import { load } from './lib/wrk.ts';
 
 const TARGET = 2;
+/** The compiler of the JavaScript engine does its work in this time. */
+const WARM_UP_SECONDS = 1;
 const HEADERS = [`Authorization: ${AUTHORIZATION}`];
 const ENDPOINTS = [
   { name: 'stream list', path: '/v1/vhosts/default/apps/app/streams' },
@@ -38,6 +40,7 @@ async function compare(api: Started, folder: string, options: BenchOptions, endp
   const theirs: number[] = [];
   const { seconds } = options;
   try {
+    for (const url of [api.base + endpoint.path, `${bare.base}/`]) await load({ url, seconds: WARM_UP_SECONDS, headers: HEADERS });
     for (let round = 0; round < options.rounds; round += 1) {
       const mine = await cpuDuring(api.child.pid, 0, () => load({ url: api.base + endpoint.path, seconds, headers: HEADERS }));
       ours.push((mine.cpuMs * 1000) / mine.result.requests);

@@ -1,8 +1,8 @@
 /** What one incoming stream costs: CPU per stream second and resident memory, with LL-HLS packaging. */
-
 import { statSync } from 'node:fs';
+import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Child } from '../test/e2e/support/child.ts';
+import { Child } from '../test/e2e/support/child.ts';
 import { until } from '../test/e2e/support/poll.ts';
 import { startServer, type TestServer } from '../test/e2e/support/server.ts';
 import { cpuRate, idleCpuRate } from './lib/measure.ts';
@@ -10,41 +10,74 @@ import { memory } from './lib/process-usage.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';
 import { publishSource, SOURCE_GOP_SECONDS, SOURCE_SECONDS, sourceFile } from './lib/source.ts';
 
+interface Window {
+  readonly segmentDuration: number;
+  readonly segmentCount: number;
+}
+
 const PUBLISHERS = [1, 10, 30];
-const SEGMENT_COUNT = 4;
+const SMALL: Window = { segmentDuration: SOURCE_GOP_SECONDS, segmentCount: 4 };
+/** What `conf/Server.xml` comes with. */
+const SHIPPED: Window = { segmentDuration: 6, segmentCount: 10 };
+/** Memory is compared between these numbers of publishers. */
+const FEW = 10;
+const MANY = 30;
 /** A stream holds this many segments beyond the listed ones, and the one being made. */
 const SEGMENTS_BEYOND = 4;
-const WINDOW_SECONDS = (SEGMENT_COUNT + SEGMENTS_BEYOND) * SOURCE_GOP_SECONDS;
+/** The kernel counts CPU in ticks of 10 ms: few streams are watched for longer. */
+const STREAM_SECONDS = 20;
 const CPU_TARGET = 10;
 const MEMORY_FACTOR = 1.3;
 const MEMORY_BASE_MB = 3;
+const SINK_WARM_UP_MS = 3000;
 
 interface IngestCost {
   readonly publishers: number;
+  readonly window: Window;
   /** CPU ms per second of one stream. */
   readonly cpu: number;
-  readonly idleMemory: number;
+  /** MB above the idle server: when the window was full, and at the end. */
   readonly memoryFirst: number;
   readonly memoryLast: number;
 }
 
-async function measure(source: string, publishers: number, seconds: number): Promise<IngestCost> {
-  const server = await startServer({ segmentDuration: SOURCE_GOP_SECONDS, segmentCount: SEGMENT_COUNT, withoutHls: true });
+function windowSeconds({ segmentDuration, segmentCount }: Window): number {
+  return (segmentCount + SEGMENTS_BEYOND) * segmentDuration;
+}
+
+async function measure(source: string, publishers: number, window: Window, seconds: number): Promise<IngestCost> {
+  const server = await startServer({ ...window, withoutHls: true });
   const encoders: Child[] = [];
   try {
     const idleRate = await idleCpuRate(server.pid);
     const idleMemory = memory(server.pid).resident;
     for (let index = 0; index < publishers; index += 1) encoders.push(publishSource(source, server.rtmp(`s${index}`)));
     await allPublished(server, publishers);
-    await delay(WINDOW_SECONDS * 1000);
-    const memoryFirst = memory(server.pid).resident;
-    const busyRate = await cpuRate(server.pid, seconds);
-    const memoryLast = memory(server.pid).resident;
+    await delay(windowSeconds(window) * 1000);
+    const memoryFirst = memory(server.pid).resident - idleMemory;
+    const busyRate = await cpuRate(server.pid, Math.max(seconds, STREAM_SECONDS / publishers));
+    const memoryLast = memory(server.pid).resident - idleMemory;
     await allPublished(server, publishers);
-    return { publishers, cpu: (busyRate - idleRate) / publishers, idleMemory, memoryFirst, memoryLast };
+    return { publishers, window, cpu: (busyRate - idleRate) / publishers, memoryFirst, memoryLast };
   } finally {
     await Promise.all(encoders.map((encoder) => encoder.kill()));
     await server.close();
+  }
+}
+
+/** CPU ms per second of one stream in a program that reads the same bytes from sockets and drops them: how fast the machine is now. */
+async function measureSink(source: string, publishers: number, seconds: number): Promise<number> {
+  const sink = new Child(process.execPath, [path.join(import.meta.dirname, 'lib/bare-sink-server.ts')], { name: 'bare node:net' });
+  const encoders: Child[] = [];
+  try {
+    const [, port] = await sink.printed(/port (\d+)/, 10_000);
+    for (let index = 0; index < publishers; index += 1) encoders.push(publishSource(source, `tcp://127.0.0.1:${port}`));
+    await sink.printed(new RegExp(`open ${publishers}\\b`), 10_000);
+    await delay(SINK_WARM_UP_MS);
+    return (await cpuRate(sink.pid, Math.max(seconds, STREAM_SECONDS / publishers))) / publishers;
+  } finally {
+    await Promise.all(encoders.map((encoder) => encoder.kill()));
+    await sink.stop();
   }
 }
 
@@ -53,31 +86,47 @@ async function allPublished(server: TestServer, publishers: number): Promise<voi
   await until(`${publishers} streams`, async () => (await server.api.get<string[]>(names)).length === publishers);
 }
 
+/** Resident memory that one more stream takes, against the media in its window. */
+function furtherStream(costs: readonly IngestCost[], mediaRate: number): Figure[] {
+  return [SMALL, SHIPPED].flatMap((window): Figure[] => {
+    const [few, many] = [FEW, MANY].map((publishers) => costs.find((cost) => cost.window === window && cost.publishers === publishers));
+    if (few === undefined || many === undefined) return [];
+    const { segmentDuration, segmentCount } = window;
+    const value = (many.memoryLast - few.memoryLast) / (MANY - FEW);
+    const target = Number((MEMORY_FACTOR * mediaRate * windowSeconds(window) + MEMORY_BASE_MB).toFixed(2));
+    return [{ name: `memory of each further stream, ${segmentCount} x ${segmentDuration} s`, value, unit: 'MB', target }];
+  });
+}
+
+function describeCost({ publishers, window, memoryFirst, memoryLast }: IngestCost): string {
+  const { segmentDuration, segmentCount } = window;
+  return (
+    `${publishers} streams, ${segmentCount} x ${segmentDuration} s: ${(memoryLast / publishers).toFixed(2)} MB each with what the program ` +
+    `allocates once under load; ${(memoryLast - memoryFirst).toFixed(2)} MB more at the end than when the window was full`
+  );
+}
+
 export async function run(options: BenchOptions): Promise<Report> {
   const source = await sourceFile();
   const costs: IngestCost[] = [];
-  for (const publishers of PUBLISHERS) costs.push(await measure(source, publishers, options.seconds));
-
-  const mediaMb = ((statSync(source).size / SOURCE_SECONDS) * WINDOW_SECONDS) / 2 ** 20;
-  const memoryTarget = MEMORY_FACTOR * mediaMb + MEMORY_BASE_MB;
-  const figures = costs.flatMap(({ publishers, cpu, idleMemory, memoryFirst, memoryLast }): Figure[] => [
-    { name: `CPU per stream, ${publishers} streams`, value: cpu, unit: 'ms/s', target: CPU_TARGET },
-    { name: `memory per stream, ${publishers} streams`, value: (memoryLast - idleMemory) / publishers, unit: 'MB' },
-    { name: `memory growth, ${publishers} streams`, value: memoryLast - memoryFirst, unit: 'MB' },
-  ]);
-  const [few, many] = [costs.at(-2), costs.at(-1)];
-  if (few !== undefined && many !== undefined) {
-    const value = (many.memoryLast - few.memoryLast) / (many.publishers - few.publishers);
-    const name = `memory of each further stream, ${few.publishers} to ${many.publishers}`;
-    figures.push({ name, value, unit: 'MB', target: Number(memoryTarget.toFixed(2)) });
+  const figures: Figure[] = [];
+  for (const publishers of PUBLISHERS) {
+    const cost = await measure(source, publishers, SMALL, options.seconds);
+    costs.push(cost);
+    figures.push(
+      { name: `CPU per stream, ${publishers} streams`, value: cost.cpu, unit: 'ms/s', target: CPU_TARGET },
+      { name: '  the same bytes read by a bare node:net', value: await measureSink(source, publishers, options.seconds), unit: 'ms/s' },
+    );
   }
+  for (const publishers of [FEW, MANY]) costs.push(await measure(source, publishers, SHIPPED, options.seconds));
+  const mediaRate = statSync(source).size / SOURCE_SECONDS / 2 ** 20;
   return {
     bench: 'ingest',
-    figures,
+    figures: [...figures, ...furtherStream(costs, mediaRate)],
     notes: [
-      `each stream: 720p30, 2.5 Mbit/s, LL-HLS with 0.5 s parts; ${mediaMb.toFixed(2)} MB of media in its window`,
+      `each stream: 720p30, 2.5 Mbit/s, LL-HLS with 0.5 s parts; memory target: ${MEMORY_FACTOR} x the media in the window + ${MEMORY_BASE_MB} MB`,
       'elsewhere, same source, CPU ms/s: OvenMediaEngine LL-HLS only 19, its usual profile 44; SRS plain HLS 6; C reading sockets 1.2',
-      'memory per stream contains what the program allocates once under load; each further stream does not',
+      ...costs.map(describeCost),
     ],
   };
 }

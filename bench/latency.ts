@@ -130,13 +130,14 @@ export async function run(options: BenchOptions): Promise<Report> {
     return {
       bench: 'latency',
       figures: [
-        { name: 'first start to API answer', value: median(starts.map(({ first }) => first)), unit: 'ms', target: START_TARGET_MS },
+        { name: 'first start to API answer', value: median(starts.map(({ first }) => first)), unit: 'ms' },
         { name: 'later start to API answer', value: median(starts.map(({ later }) => later)), unit: 'ms', target: START_TARGET_MS },
         { name: 'frame to unblocked playlist, median', value: median(delays), unit: 'ms', target: UNBLOCK_TARGET_MS },
         { name: 'frame to unblocked playlist, p95', value: percentile(delays, 95), unit: 'ms' },
         ...(await firstFrames(server, options.rounds)),
       ],
       notes: [
+        'the first start compiles the program; what it compiled is kept in the state folder for later starts',
         `${delays.length} parts; a playlist that waits for the frame after the part would show at least ${(1000 / SOURCE_FPS).toFixed(0)} ms`,
       ],
     };

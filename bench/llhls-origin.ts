@@ -1,7 +1,9 @@
 /** CPU per request of playlist, part and segment, against nginx serving the same bytes as files in the same run. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { get, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { until } from '../test/e2e/support/poll.ts';
 import { startServer, type TestServer } from '../test/e2e/support/server.ts';
 import { fetchText, openSession, readMediaPlaylist } from '../test/e2e/support/viewer.ts';
@@ -11,16 +13,23 @@ import type { BenchOptions, Report } from './lib/report.ts';
 import { publishSource, sourceFile } from './lib/source.ts';
 import { load } from './lib/wrk.ts';
 
-const TARGETS = { playlist: 2.5, part: 1.5, segment: 1.0 } as const;
-type Resource = keyof typeof TARGETS;
-const RESOURCES = Object.keys(TARGETS) as Resource[];
-const FILES: Record<Resource, string> = { playlist: 'playlist.m3u8', part: 'part.m4s', segment: 'segment.m4s' };
+/** What is asked for. Browsers always take gzip; both servers then send the same compressed bytes. */
+const RESOURCES = {
+  playlist: { file: 'playlist.m3u8', encoding: 'identity', target: 2.5 },
+  'playlist, gzip': { file: 'playlist.m3u8', encoding: 'gzip', target: 2.5 },
+  part: { file: 'part.m4s', encoding: 'identity', target: 1.5 },
+  segment: { file: 'segment.m4s', encoding: 'identity', target: 1.0 },
+} as const;
+type Resource = keyof typeof RESOURCES;
+const NAMES = Object.keys(RESOURCES) as Resource[];
 const IDLE_SECONDS = 3;
+/** The servers take turns, so that a noisy moment of the machine hits all. */
+const SLICE_SECONDS = 1;
 /** The compiler of the JavaScript engine does its work in this time. */
 const WARM_UP_SECONDS = 1;
 
-/** URLs of the newest complete segment, its neighbour part and the playlist; their bytes are put into `root`. */
-async function discover(server: TestServer, root: string): Promise<Record<Resource, string>> {
+/** URLs of the newest complete segment, its neighbour part and the playlist; their bytes are put into `folder`. */
+async function discover(server: TestServer, folder: string): Promise<Record<Resource, string>> {
   const { video, parts, segments } = await until(
     'a playlist with segments and parts',
     async () => {
@@ -30,18 +39,41 @@ async function discover(server: TestServer, root: string): Promise<Record<Resour
     },
     { deadlineMs: 30_000, everyMs: 250 },
   );
-  const urls = { playlist: video, part: parts.at(-2) ?? '', segment: segments.at(-1) ?? '' };
-  for (const resource of RESOURCES) {
-    const answer = await fetch(urls[resource], { headers: { 'accept-encoding': 'identity' } });
-    if (answer.status !== 200) throw new Error(`${urls[resource]} answered ${answer.status}`);
-    writeFileSync(path.join(root, FILES[resource]), Buffer.from(await answer.arrayBuffer()));
+  const urls = { playlist: video, 'playlist, gzip': video, part: parts.at(-2) ?? '', segment: segments.at(-1) ?? '' };
+  for (const resource of NAMES) {
+    const { file, encoding } = RESOURCES[resource];
+    const { status, headers, body } = await rawGet(urls[resource], encoding);
+    if (status !== 200 || (headers['content-encoding'] === 'gzip') !== (encoding === 'gzip')) {
+      throw new Error(`${urls[resource]} answered ${status}, encoding ${headers['content-encoding']}`);
+    }
+    writeFileSync(path.join(folder, encoding === 'gzip' ? `${file}.gz` : file), body);
   }
   return urls;
 }
 
+function newFolder(root: string, name: string): string {
+  const folder = path.join(root, name);
+  mkdirSync(folder);
+  return folder;
+}
+
+/** GETs a URL and leaves the body as it was sent. */
+async function rawGet(url: string, encoding: string): Promise<{ status: number; headers: IncomingHttpHeaders; body: Buffer }> {
+  const answer = await new Promise<IncomingMessage>((resolve, reject) =>
+    get(url, { headers: { 'accept-encoding': encoding } }, resolve).once('error', reject),
+  );
+  return { status: answer.statusCode ?? 0, headers: answer.headers, body: await buffer(answer) };
+}
+
 /** CPU microseconds per request of `url` on the process tree of `pid`. */
-async function cost(pid: number, idleRate: number, url: string, seconds: number): Promise<{ micros: number; perSecond: number }> {
-  const { cpuMs, result } = await cpuDuring(pid, idleRate, () => load({ url, seconds }));
+async function cost(
+  pid: number,
+  idleRate: number,
+  request: { url: string; encoding: string },
+  seconds: number,
+): Promise<{ micros: number; perSecond: number }> {
+  const headers = [`Accept-Encoding: ${request.encoding}`];
+  const { cpuMs, result } = await cpuDuring(pid, idleRate, () => load({ url: request.url, seconds, headers }));
   return { micros: (cpuMs * 1000) / result.requests, perSecond: result.perSecond };
 }
 
@@ -54,19 +86,28 @@ interface Samples {
 
 async function measure(options: BenchOptions, server: TestServer, root: string, on: StaticServer, off: StaticServer) {
   const samples = Object.fromEntries(
-    RESOURCES.map((resource) => [resource, { millrace: [], sendfileOn: [], sendfileOff: [], perSecond: [] }]),
+    NAMES.map((resource) => [resource, { millrace: [], sendfileOn: [], sendfileOff: [], perSecond: [] }]),
   ) as unknown as Record<Resource, Samples>;
-  const warmUp = await discover(server, root);
-  for (const resource of RESOURCES) await load({ url: warmUp[resource], seconds: WARM_UP_SECONDS });
+  const warmUp = await discover(server, newFolder(root, 'warm-up'));
+  for (const resource of NAMES) await cost(server.pid, 0, { url: warmUp[resource], ...RESOURCES[resource] }, WARM_UP_SECONDS);
   const idleRate = await cpuRate(server.pid, IDLE_SECONDS);
   for (let round = 0; round < options.rounds; round += 1) {
-    for (const resource of RESOURCES) {
-      const urls = await discover(server, root);
-      const ours = await cost(server.pid, idleRate, urls[resource], options.seconds);
-      samples[resource].millrace.push(ours.micros);
-      samples[resource].perSecond.push(ours.perSecond);
-      samples[resource].sendfileOn.push((await cost(on.child.pid, 0, `${on.base}/${FILES[resource]}`, options.seconds)).micros);
-      samples[resource].sendfileOff.push((await cost(off.child.pid, 0, `${off.base}/${FILES[resource]}`, options.seconds)).micros);
+    for (const resource of NAMES) {
+      const { file, encoding } = RESOURCES[resource];
+      // nginx keeps open files and their sizes: a file is never written twice.
+      const name = `${round}-${NAMES.indexOf(resource)}`;
+      const urls = await discover(server, newFolder(root, name));
+      for (let slice = 0; slice < options.seconds; slice += 1) {
+        const ours = await cost(server.pid, idleRate, { url: urls[resource], encoding }, SLICE_SECONDS);
+        samples[resource].millrace.push(ours.micros);
+        samples[resource].perSecond.push(ours.perSecond);
+        samples[resource].sendfileOn.push(
+          (await cost(on.child.pid, 0, { url: `${on.base}/${name}/${file}`, encoding }, SLICE_SECONDS)).micros,
+        );
+        samples[resource].sendfileOff.push(
+          (await cost(off.child.pid, 0, { url: `${off.base}/${name}/${file}`, encoding }, SLICE_SECONDS)).micros,
+        );
+      }
     }
   }
   return samples;
@@ -88,16 +129,16 @@ export async function run(options: BenchOptions): Promise<Report> {
     const samples = await measure(options, server, root, on, off);
     return {
       bench: 'llhls-origin',
-      figures: RESOURCES.map((resource) => ({
+      figures: NAMES.map((resource) => ({
         name: resource,
         value: median(samples[resource].millrace),
         unit: 'us CPU/request',
         baseline: Math.min(median(samples[resource].sendfileOn), median(samples[resource].sendfileOff)),
-        target: TARGETS[resource],
+        target: RESOURCES[resource].target,
       })),
       notes: [
         'baseline: nginx with one worker and the same bytes as static files, the better of sendfile on and off; ours: on one CPU, hence with one egress thread',
-        ...RESOURCES.map(
+        ...NAMES.map(
           (resource) =>
             `${resource}: nginx sendfile on ${median(samples[resource].sendfileOn).toFixed(1)}, off ${median(samples[resource].sendfileOff).toFixed(1)} us; ` +
             `ours ${median(samples[resource].perSecond).toFixed(0)} requests/s beside the load generator`,

@@ -8,15 +8,25 @@ export type Purpose = 'test' | 'bench';
 
 interface Tool {
   readonly command: string;
-  /** Debian package that holds it. */
+  /** Debian package that holds it; several are separated by blanks. */
   readonly package: string;
   readonly purposes: readonly Purpose[];
+  /** A command line that succeeds when the tool is there, for one that is no program on PATH. */
+  readonly check?: readonly string[];
 }
 
 const TOOLS: readonly Tool[] = [
   { command: 'ffmpeg', package: 'ffmpeg', purposes: ['test', 'bench'] },
   { command: 'ffprobe', package: 'ffmpeg', purposes: ['test', 'bench'] },
+  { command: 'srt-live-transmit', package: 'srt-tools', purposes: ['test'] },
   { command: 'chromium', package: 'chromium', purposes: ['test', 'bench'] },
+  {
+    command: 'gst-rtsp-server',
+    package:
+      'gir1.2-gst-rtsp-server-1.0 python3-gi gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly',
+    purposes: ['test'],
+    check: ['/usr/bin/python3', '-c', 'import gi; gi.require_version("GstRtspServer", "1.0"); from gi.repository import GstRtspServer'],
+  },
   { command: 'nginx', package: 'nginx-light', purposes: ['bench'] },
   { command: 'wrk', package: 'wrk', purposes: ['bench'] },
 ];
@@ -53,9 +63,9 @@ export function requireProgram(command: string): string {
  */
 export function ensureTools(purpose: Purpose): readonly string[] {
   const wanted = TOOLS.filter((tool) => tool.purposes.includes(purpose));
-  const missing = wanted.filter((tool) => findProgram(tool.command) === null);
+  const missing = wanted.filter((tool) => !isThere(tool));
   if (missing.length === 0) return [];
-  const packages = [...new Set(missing.map((tool) => tool.package))];
+  const packages = [...new Set(missing.flatMap((tool) => tool.package.split(' ')))];
   const install = ['install', '-y', '--no-install-recommends', ...packages];
   const prefix = aptPrefix();
   console.log(`missing programs: ${missing.map((tool) => tool.command).join(', ')}`);
@@ -65,7 +75,13 @@ export function ensureTools(purpose: Purpose): readonly string[] {
   }
   apt(prefix, ['update']);
   apt(prefix, install);
-  return wanted.filter((tool) => findProgram(tool.command) === null).map((tool) => tool.command);
+  return wanted.filter((tool) => !isThere(tool)).map((tool) => tool.command);
+}
+
+function isThere({ command, check }: Tool): boolean {
+  if (check === undefined) return findProgram(command) !== null;
+  const [program = '', ...args] = check;
+  return spawnSync(program, args, { stdio: 'ignore' }).status === 0;
 }
 
 /** What to put before `apt-get`: nothing as root, sudo when it asks no password, null when installing is not ours to do. */

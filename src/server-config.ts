@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { defaultServerFile, type ServerConfig } from './config/index.ts';
+import { defaultServerFile, type PortRanges, type ServerConfig } from './config/index.ts';
 
 /** The file to read: the given one, else `conf/Server.xml` of the working directory, else the one inside the package. */
 export function findConfigFile(given: string | undefined): string {
@@ -14,6 +14,11 @@ export function bindAddress(ip: string): string {
   return ip === '*' ? '0.0.0.0' : ip;
 }
 
+/** Every port of some ranges. */
+export function portsOf({ ranges }: PortRanges): number[] {
+  return ranges.flatMap(({ first, last }) => Array.from({ length: last - first + 1 }, (_, index) => first + index));
+}
+
 /** A port to open on every address of the server. */
 export interface HttpPort {
   readonly host: string;
@@ -23,13 +28,13 @@ export interface HttpPort {
 
 /** The ports of all HTTP publishers, each once: several publishers may share one. */
 export function egressPorts(config: ServerConfig): HttpPort[] {
-  const { llhls, hls, thumbnail } = config.bind.publishers;
+  const { llhls, hls, thumbnail, webrtc } = config.bind.publishers;
   const ports = new Map<string, HttpPort>();
   const add = (port: number | undefined, tls: boolean): void => {
     if (port === undefined) return;
     for (const host of config.ip) ports.set(`${host} ${port}`, { host, port, tls });
   };
-  for (const listener of [llhls, hls, thumbnail]) {
+  for (const listener of [llhls, hls, thumbnail, webrtc?.signalling]) {
     add(listener?.port, false);
     add(listener?.tlsPort, true);
   }

@@ -22,21 +22,30 @@ import type { Definition } from './core/definition.ts';
 import type { PublisherKind } from './core/kinds.ts';
 import { Orchestrator } from './core/orchestrator.ts';
 import type { Publisher } from './core/publishing.ts';
+import { PullRegistry } from './core/pull-registry.ts';
 import { QueueRegistry } from './core/queue-registry.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
+import { startMpegts } from './mpegts-listeners.ts';
 import { packageVersion } from './package-version.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
+import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
 import { FilePublisher } from './publishers/file/file-publisher.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { HlsDumper } from './publishers/llhls/hls-dumper.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
+import { SrtPublisher } from './publishers/srt/srt-publisher.ts';
+import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
+import { startSrt } from './srt-listeners.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
+import { PullDocumentStore } from './state/pull-store.ts';
 import { StateStore } from './state/state-store.ts';
+import { TranscoderSupervisor } from './transcoder/supervisor.ts';
 import { AllowedFolders } from './util/allowed-folders.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
+import { startWebrtc } from './webrtc-listeners.ts';
 
 /** The configuration cannot be used; `message` lists what is wrong, one line each. */
 export class ConfigProblem extends Error {
@@ -116,10 +125,12 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const token = config.managers.api.accessToken;
   const access = token === '' ? await loadOrCreateAccessToken(stateFolder) : { token, file: null };
 
+  const webrtc = await startWebrtc(config, (host) => orchestrator.nameForHost(host), logger, running);
   const pool = new EgressPool({
     threads: egressThreads(config, availableParallelism()),
     views: VIEWS,
     http2: config.modules.http2.enable,
+    ...(webrtc !== null && { foreign: webrtc.signallingPath }),
     clock: systemClock,
     logger: logger.child({ part: 'egress' }),
   });
@@ -130,36 +141,57 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const dumps = new HlsDumper(writing);
   const llhls = new LlhlsPublisher(pool, dumps);
   await recordings.start();
-  const orchestrator = new Orchestrator({
+  const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock });
+  const thumbnail = new ThumbnailPublisher(pool);
+  const queues = new QueueRegistry(systemClock);
+  const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues });
+  const orchestrator: Orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
-    queues: new QueueRegistry(systemClock),
+    queues,
     store,
     publishers: new Map<PublisherKind, Publisher>([
       [llhls.kind, llhls],
       [hls.kind, hls],
       [recordings.kind, recordings],
+      ...(webrtc === null ? [] : [[webrtc.publisher.kind, webrtc.publisher] as const]),
+      [srt.kind, srt],
+      [thumbnail.kind, thumbnail],
     ]),
+    transcoder,
     onHostsChanged: (virtualHosts) => {
       pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
       certificates.follow(virtualHosts);
     },
   });
-  running.push({ stop: () => store.settle() }, pool, recordings, { stop: () => dumps.close() });
+  const files = [recordings, { stop: () => dumps.close() }];
+  running.push({ stop: () => store.settle() }, pool, ...files, { stop: () => transcoder.close() });
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
   running.push({ stop: () => orchestrator.close({ code: 'shutdown', detail: 'the server stops' }) });
+  const pullStore = new PullDocumentStore(join(stateFolder, 'pulls'), logger);
+  const pulls = new PullRegistry({
+    sources: [new RtspPullSource(systemClock)],
+    store: pullStore,
+    clock: systemClock,
+    logger,
+    application: (vhost, app) => orchestrator.application(vhost, app),
+  });
+  running.push({ stop: () => pullStore.settle() });
+  running.push({ stop: async () => pulls.close({ code: 'shutdown', detail: 'the server stops' }) });
   for (const { typed, echo, applications } of loaded.virtualHosts) {
     orchestrator.restore({ name: typed.name, config: typed, echo }, applications.map(definitionOf), { readOnly: true });
   }
   // Relative paths mean the same whether the file, the API or the state names them.
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
   await restoreState(store, orchestrator, { logger, reading });
-  await startApi(config, { logger, orchestrator, recordings, dumps, certificates, reading, accessToken: access.token }, running);
+  await restorePulls(pullStore, pulls, logger);
+  const parts = { logger, orchestrator, recordings, dumps, pulls, certificates, transcoder, reading, accessToken: access.token };
+  await startApi(config, parts, running);
   await certificates.settled();
   await poolStarted;
-  await startListeners(config, { logger, orchestrator, pool, certificates }, running);
+  await startListeners(config, { logger, orchestrator, pool, certificates, srt }, running);
   return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
 }
 
@@ -190,14 +222,30 @@ async function restoreState(
   }
 }
 
+/** Brings persistent streams back. One whose application is gone stays on disk: the application may return. */
+async function restorePulls(store: PullDocumentStore, pulls: PullRegistry, logger: Logger): Promise<void> {
+  for (const document of await store.load()) {
+    const { vhost, app, name } = document;
+    try {
+      pulls.restore(document);
+    } catch (error) {
+      logger.error({ vhost, app, stream: name, err: error }, `persistent stream '${vhost}/${app}/${name}' could not be restored`);
+    }
+  }
+}
+
 interface Parts {
   readonly logger: Logger;
   readonly orchestrator: Orchestrator;
   readonly certificates: CertificateStore;
 }
 
-async function startListeners(config: ServerConfig, parts: Parts & { readonly pool: EgressPool }, running: Running[]): Promise<void> {
-  const { logger, orchestrator, pool, certificates } = parts;
+async function startListeners(
+  config: ServerConfig,
+  parts: Parts & { readonly pool: EgressPool; readonly srt: SrtPublisher },
+  running: Running[],
+): Promise<void> {
+  const { logger, orchestrator, pool, certificates, srt } = parts;
   for (const port of egressPorts(config)) {
     if (port.tls && !certificates.available) {
       logger.warn({ port: port.port }, `TLS port ${port.port} stays closed: no virtual host has a certificate (Host/TLS)`);
@@ -205,6 +253,8 @@ async function startListeners(config: ServerConfig, parts: Parts & { readonly po
     }
     await named(`HTTP port ${port.port}`, pool.listen(port));
   }
+  await startMpegts(config, { orchestrator, logger: logger.child({ provider: 'mpegts' }), clock: systemClock }, running);
+  await startSrt(config, { orchestrator, publisher: srt, logger: logger.child({ provider: 'srt' }), clock: systemClock }, running);
   const { rtmp } = config.bind.providers;
   if (rtmp === undefined) return;
   for (const ip of config.ip) {
@@ -239,7 +289,9 @@ async function startApi(
     readonly recordings: FilePublisher;
     readonly dumps: HlsDumper;
     readonly reading: ReadOptions;
+    readonly transcoder: TranscoderSupervisor;
     readonly accessToken: string;
+    readonly pulls: PullRegistry;
   },
   running: Running[],
 ): Promise<void> {
@@ -256,8 +308,10 @@ async function startApi(
     orchestrator: parts.orchestrator,
     recordings: parts.recordings,
     dumps: parts.dumps,
+    pulls: parts.pulls,
     reading: parts.reading,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
+    codecModules: () => parts.transcoder.codecModules(),
   });
   const server = new ApiServer({
     control,

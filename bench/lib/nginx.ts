@@ -34,6 +34,7 @@ http {
   ${scratch}
   access_log off;
   sendfile ${sendfile};
+  gzip_static on;
   tcp_nopush on;
   keepalive_requests 1000000000;
   open_file_cache max=100 inactive=60s;

@@ -10,21 +10,29 @@ import {
 } from '../config/index.ts';
 import type { Application } from '../core/application.ts';
 import type { Definition, JsonObject } from '../core/definition.ts';
+import type { InboundStream } from '../core/inbound-stream.ts';
+import type { CloseReason } from '../core/ingest.ts';
 import type { Orchestrator } from '../core/orchestrator.ts';
+import type { PullDefinition } from '../core/pull.ts';
+import type { PullRegistry } from '../core/pull-registry.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import type { FilePublisher } from '../publishers/file/file-publisher.ts';
 import type { HlsDumper } from '../publishers/llhls/hls-dumper.ts';
+import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
 import type { QueueStatus } from '../util/bounded-queue.ts';
 
 export interface ControlPlaneOptions {
   readonly orchestrator: Orchestrator;
   readonly recordings: FilePublisher;
   readonly dumps: HlsDumper;
+  readonly pulls: PullRegistry;
   /** How definitions are read: macros, and where relative paths start. */
   readonly reading?: ReadOptions;
   /** Loads the certificate files of these virtual hosts again; rejects and keeps the old ones when that fails. */
   readonly reloadCertificates: (virtualHosts: readonly VirtualHost[]) => Promise<void>;
+  /** What the transcoder can do on this machine, with what is at work. */
+  readonly codecModules: () => Promise<CodecModuleItem[]>;
 }
 
 /**
@@ -37,15 +45,19 @@ export class ControlPlane {
   /** Starts and stops HLS dumps. */
   readonly dumps: HlsDumper;
   readonly #orchestrator: Orchestrator;
+  readonly #pulls: PullRegistry;
   readonly #reading: ReadOptions;
   readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
+  readonly #codecModules: ControlPlaneOptions['codecModules'];
 
-  constructor({ orchestrator, recordings, dumps, reading = {}, reloadCertificates }: ControlPlaneOptions) {
+  constructor({ orchestrator, recordings, dumps, pulls, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
     this.recordings = recordings;
     this.dumps = dumps;
     this.#orchestrator = orchestrator;
+    this.#pulls = pulls;
     this.#reading = reading;
     this.#reloadCertificates = reloadCertificates;
+    this.#codecModules = codecModules;
   }
 
   /** Counters of the whole server. */
@@ -64,6 +76,11 @@ export class ControlPlane {
 
   queueStatuses(): QueueStatus[] {
     return this.#orchestrator.queues.statuses();
+  }
+
+  /** Rejects when no transcoder process comes up that could tell. */
+  codecModules(): Promise<CodecModuleItem[]> {
+    return this.#codecModules();
   }
 
   /** Creates a virtual host with the applications in its definition. `host` is required here, though a file may leave it out. */
@@ -95,6 +112,18 @@ export class ControlPlane {
 
   deleteApplication(vhost: string, app: string): Promise<void> {
     return this.#orchestrator.deleteApplication(vhost, app);
+  }
+
+  /** Resolves when the stream plays. Rejects with `IngestRefused` or `PullFailed`; then there is no stream. */
+  pullStream(application: Application, definition: PullDefinition): Promise<void> {
+    return this.#pulls.create(application, definition);
+  }
+
+  /** Ends a stream; a persistent one is off the disk first. */
+  async deleteStream(stream: InboundStream): Promise<void> {
+    const reason: CloseReason = { code: 'deleted', detail: 'deleted through the API' };
+    await this.#pulls.delete(stream, reason);
+    stream.terminate(reason);
   }
 
   /** Loads certificate files again; rejects and keeps the old ones when that fails. */

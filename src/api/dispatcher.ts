@@ -64,17 +64,18 @@ export class Dispatcher {
     if (refused !== null) return failure(refused);
     const match = this.#routes.find(method, path);
     if (match === null) return failure(new ApiError('CONTROLLER_NOT_FOUND'));
-    return match.route.body === undefined ? this.#call(match, null) : this.#callWithBody(request, match);
+    const url = `${isSecure(request) ? 'https' : 'http'}://${hostOf(request) ?? ''}${target}`;
+    return match.route.body === undefined ? this.#call(match, url, null) : this.#callWithBody(request, match, url);
   }
 
-  async #callWithBody(request: IncomingMessage, match: RouteMatch): Promise<Answer> {
-    return this.#call(match, parseBody(await readBody(request)));
+  async #callWithBody(request: IncomingMessage, match: RouteMatch, url: string): Promise<Answer> {
+    return this.#call(match, url, parseBody(await readBody(request)));
   }
 
   /** Looks up what the path names, from the outside in, and calls the handler. */
-  #call({ route, parameters }: RouteMatch, body: unknown): Answer | Promise<Answer> {
+  #call({ route, parameters }: RouteMatch, url: string, body: unknown): Answer | Promise<Answer> {
     const { control, server } = this.#options;
-    const request = { control, server, body, parameter: (name: string) => parameters[name] ?? '' };
+    const request = { control, server, url, body, parameter: (name: string) => parameters[name] ?? '' };
     if (route.level === 'server') return route.handle(request);
 
     const vhost = control.virtualHost(request.parameter('vhost'));
@@ -127,7 +128,7 @@ export class Dispatcher {
       headers.push(name, value);
     }
     headers.push('Content-Type', answer.status === 204 ? 'text/html' : 'application/json;charset=UTF-8');
-    if (answer.status !== 204) headers.push('Content-Length', String(Buffer.byteLength(answer.body)));
+    if (answer.status !== 204) headers.push('Content-Length', String(answer.body.length));
     if (answer.status === 401) headers.push('WWW-Authenticate', CHALLENGE);
     return headers;
   }
@@ -138,7 +139,8 @@ export class Dispatcher {
     // HTTP/2 has no reason phrases.
     if (request.httpVersionMajor >= 2) response.writeHead(answer.status, headers);
     else response.writeHead(answer.status, reasonPhrase(answer.status), headers);
-    response.end(request.method === 'HEAD' ? undefined : answer.body);
+    if (request.method === 'HEAD') response.end();
+    else response.end(answer.body, 'latin1');
     this.#log(request, target, answer.status);
   }
 
@@ -168,4 +170,8 @@ function parseBody(text: string): unknown {
 function hostOf(request: IncomingMessage): string | undefined {
   const authority = request.headers[':authority'];
   return typeof authority === 'string' ? authority : request.headers.host;
+}
+
+function isSecure({ socket }: IncomingMessage): boolean {
+  return 'encrypted' in socket && socket.encrypted === true;
 }

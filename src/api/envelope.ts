@@ -2,7 +2,7 @@
 import type { ApiError } from './errors.ts';
 import { writeJson } from './json/json-writer.ts';
 
-/** What a route answers. `body` is the JSON text; empty when there is none. */
+/** What a route answers. `body` is the JSON text, ASCII only, so that its length is its number of bytes; empty when there is none. */
 export interface Answer {
   readonly status: number;
   readonly body: string;

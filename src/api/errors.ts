@@ -58,7 +58,10 @@ export const CATALOGUE = {
   STREAM_REQUEST_INCOMPLETE: http(400, 'Stream name or urls is required'),
   STREAM_URLS_EMPTY: http(400, 'Urls must be at least one'),
   STREAM_URL_WRONG: http(400, 'Url must be a string'),
+  STREAM_URLS_DIFFER: http(400, 'Urls must have the same scheme'),
+  STREAM_NAME_INVALID: http(400, 'Stream name must not be empty or contain / : ? # or white space: [{0}]'),
   STREAM_EXISTS: http(409, 'Stream already exists'),
+  STREAM_PULL_FAILED: http(502, 'Could not pull the stream : {0}'),
 
   RECORD_DISABLED: http(404, 'Could not find application: [{0}/{1}]'),
   RECORD_INCOMPLETE: http(400, 'There is no required parameter [{0}]'),

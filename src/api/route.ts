@@ -22,6 +22,8 @@ export interface ServerFacts {
 export interface Request {
   readonly control: ControlPlane;
   readonly server: ServerFacts;
+  /** The URL that was requested. */
+  readonly url: string;
   /** Null for a request without a body. */
   readonly body: unknown;
   /** A parameter of the pattern that is not one of the three levels below. */

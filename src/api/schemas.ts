@@ -266,6 +266,25 @@ export const QueueStatusSchema = Type.Object(
   closed,
 );
 
+/** A codec module: software of the codec library, or a device. */
+export const CodecModuleSchema = Type.Object(
+  {
+    busId: Type.String(),
+    displayName: Type.String(),
+    id: Count,
+    isDecoder: Type.Boolean(),
+    isDefault: Type.Boolean(),
+    isEncoder: Type.Boolean(),
+    isHwAccel: Type.Boolean(),
+    mediaType: Type.Union([Type.Literal('Video'), Type.Literal('Audio')]),
+    metrics: Type.Object({ active: Type.Object({ decoder: Count, encoder: Count }, closed) }, closed),
+    module: Type.String(),
+    name: Type.String(),
+    supportedCodecs: Type.Array(Type.String()),
+  },
+  closed,
+);
+
 function countsOf<K extends string>(kinds: readonly K[]): Record<K, typeof Count> {
   return Object.fromEntries(kinds.map((kind) => [kind, Count])) as Record<K, typeof Count>;
 }

@@ -225,11 +225,13 @@ describe('defaults', () => {
     );
     const { providers, publishers } = bind;
     expect(bind.managers.api).toEqual({ ip: [], workerCount: 1 });
-    expect([providers.rtmp?.port, providers.rtsp?.port, providers.srt?.port]).toEqual([1935, 554, 9999]);
+    expect([providers.rtmp?.port, providers.rtsp?.port]).toEqual([1935, 554]);
+    expect(providers.srt?.port).toEqual({ protocol: 'srt', ranges: [{ first: 9999, last: 9999 }] });
     expect(providers.mpegts?.port).toEqual({ protocol: 'udp', ranges: [{ first: 4000, last: 4000 }] });
     expect(providers.webrtc?.signalling).toMatchObject({ port: 3333, tlsPort: 3334 });
     expect(providers.webrtc?.iceCandidates?.iceCandidate).toEqual(['*:10000/udp']);
-    expect([publishers.ovt?.port, publishers.srt?.port]).toEqual([9000, 9998]);
+    expect(publishers.ovt?.port).toBe(9000);
+    expect(publishers.srt?.port).toEqual({ protocol: 'srt', ranges: [{ first: 9998, last: 9998 }] });
     expect(publishers.llhls).toMatchObject({ port: 80, tlsPort: 443 });
     expect(publishers.hls).toEqual({ tlsPort: 3334, threadPerSocket: false });
     expect(publishers.thumbnail).toEqual({ port: 3333, threadPerSocket: false });
@@ -284,6 +286,29 @@ describe('conversions', () => {
     expect(video({ codec: 'H264_openh264', preset: 'Faster' })().videos[0]).toMatchObject({ codec: 'h264', preset: 'faster' });
   });
 
+  test.each([
+    ['h264_x264', undefined, 'h264', 'x264'],
+    ['h264_openh264', undefined, 'h264', 'openh264'],
+    ['hevc_nvenc', undefined, 'h265', 'nv'],
+    ['h264_qsv', 'x264', 'h264', 'x264'],
+    ['H265', undefined, 'h265', undefined],
+  ])('the codec %j with the modules %j means %j by %j', (codec, modules, expected, by) => {
+    const [made] = video({ codec, ...(modules !== undefined && { modules }) })().videos;
+    expect([made?.codec, made?.modules]).toEqual([expected, by]);
+  });
+
+  test('bypassed tracks and pictures may have any size', () => {
+    expect(encodes({ videos: [{ bypass: true, width: 853 }], images: [{ codec: 'png', width: 321 }] }).images[0]?.width).toBe(321);
+  });
+
+  test('limits of the frame rate of a template have two names', () => {
+    const template = (members: object) =>
+      profile({ playlists: [{ fileName: 'f', rendition_templates: [{ name: 't', video_template: members }] }] }).playlists[0]
+        ?.rendition_templates[0]?.video_template;
+    expect(template({ maxFPS: 30, minFPS: 10 })).toMatchObject({ max_framerate: 30, min_framerate: 10 });
+    expect(template({ maxFramerate: 30, min_framerate: 10 })).toMatchObject({ max_framerate: 30, min_framerate: 10 });
+  });
+
   test('former elements mean what replaced them', () => {
     expect(application({ providers: { rtmp: { useIncomingTimestamp: true } } }).providers.rtmp?.timestampMode).toBe('Original');
     expect(application({ publishers: { rtmpPush: {} } }).publishers.push).toEqual({ connectionTimeout: -1, sendTimeout: -1 });
@@ -322,6 +347,17 @@ describe('refusals', () => {
       'Duplicate output profile name: p',
       () => application({ outputProfiles: { outputProfile: [0, 1].map(() => ({ name: 'p', outputStreamName: 'o' })) } }),
     ],
+    [
+      'Duplicate output stream name: o',
+      () => application({ outputProfiles: { outputProfile: ['p', 'q'].map((name) => ({ name, outputStreamName: 'o' })) } }),
+    ],
+    ['outputProfile.outputStreamName must not be empty', () => profile({ outputStreamName: '' })],
+    ['outputProfile.outputStreamName must not contain / : ? # or blanks', () => profile({ outputStreamName: '${OriginStreamName}/hd' })],
+    [
+      'Unknown macro in outputProfile.outputStreamName: ${Name} (expected: ${OriginStreamName})',
+      () => profile({ outputStreamName: '${OriginStreamName}_${Name}' }),
+    ],
+    ['accepted', () => profile({ outputStreamName: 'x_${OriginStreamName}-${OriginStreamName}' })],
     ['Duplicate application name: a', () => virtualHost({ applications: [0, 1].map(() => ({ name: 'a', type: 'live' })) })],
     [
       'virtualHost.admissionWebhooks.timeout must be a whole number of at least 1, but got "12abc"',
@@ -357,10 +393,19 @@ describe('refusals', () => {
     ['Bitrate must be specified when bypass is false', () => encodes({ audios: [{ codec: 'aac' }] })],
     ['Bitrate must be greater than 0', video({ bitrate: 0 })],
     ['outputProfile.encodes.videos[0].bitrate must be a bit rate such as 2000000, 128K or 2M, but got "fast"', video({ bitrate: 'fast' })],
-    ['Unknown codec: bogus (expected: h264, h265, vp8)', video({ codec: 'bogus' })],
+    ['Unknown codec: bogus (expected: h264, h265, vp8, av1)', video({ codec: 'bogus' })],
     ['Unknown codec: gif (expected: jpeg, png, webp)', () => encodes({ images: [{ codec: 'gif' }] })],
     ['SkipFrames must be between 0 and 120', video({ skipFrames: 121 })],
-    ['SkipFrames must be between 0 and 120', () => encodes({ images: [{ skipFrames: -1 }] })],
+    ['SkipFrames must be between 0 and 120', () => encodes({ images: [{ codec: 'png', skipFrames: -1 }] })],
+    ['Codec must be specified for images', () => encodes({ images: [{ width: 320 }] })],
+    ['Width must be an even number of pixels, but got 853', video({ width: 853 })],
+    ['Height must be an even number of pixels, but got 481', video({ codec: 'vp8', width: 854, height: 481 })],
+    ['Channel must be between 0 and 8', () => encodes({ audios: [{ codec: 'opus', bitrate: 1, channel: 9 }] })],
+    [
+      'Unknown Samplerate of aac: 45000 (expected: 8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 64000, 88200, 96000)',
+      () => encodes({ audios: [{ codec: 'aac', bitrate: 1, samplerate: 45_000 }] }),
+    ],
+    ['Codec must be specified when bypass is false', () => encodes({ videos: [{ bypassIfMatch: { codec: 'eq' } }] })],
     ['KeyFrameInterval must be between 0 and 600', video({ keyFrameInterval: 601 })],
     ['KeyFrameInterval must be between 0 and 10000', video({ keyFrameInterval: 10_001, keyFrameIntervalType: 'time' })],
     ['KeyFrameIntervalType must be frame or time', video({ keyFrameIntervalType: 'x' })],
@@ -378,6 +423,20 @@ describe('refusals', () => {
       'Playlist Error: rendition r refers to the video encode v, which the profile does not have',
       playlist({ renditions: [{ name: 'r', video: 'v' }] }),
     ],
+    [
+      'Playlist Error: rendition r refers to the audio encode a, which the profile does not have',
+      playlist({ renditions: [{ name: 'r', audio: 'a' }] }),
+    ],
+    [
+      // A picture is no video.
+      'Playlist Error: rendition r refers to the video encode i, which the profile does not have',
+      () =>
+        profile({
+          encodes: { images: [{ name: 'i', codec: 'jpeg' }] },
+          playlists: [{ fileName: 'f', renditions: [{ name: 'r', video: 'i' }] }],
+        }),
+    ],
+    ['Playlist file name must not be empty', playlist({ fileName: '' })],
     ['Playlist file name must not contain chunklist: my_chunklist', playlist({ fileName: 'my_chunklist' })],
     [
       'Invalid EncodingType: x (all, encoded, bypassed)',

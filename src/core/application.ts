@@ -7,13 +7,15 @@ import { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
 import { ProviderKind, PublisherKind } from './kinds.ts';
 import { type EnabledPublisher, OutboundStream } from './outbound-stream.ts';
-import { OutboundMap, planOutput } from './output-profile.ts';
+import { PASSTHROUGH_PROFILE } from './passthrough-profile.ts';
 import type { Playlist } from './playlist.ts';
 import { buildPlaylist } from './playlist-builder.ts';
 import type { Publisher } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 import { isAddressableName } from './stream-address.ts';
+import { StreamOutputs } from './stream-outputs.ts';
 import { TrafficMeter } from './traffic-meter.ts';
+import type { Transcoder } from './transcoding.ts';
 
 /** Which member of `publishers` switches a publisher on. */
 const PUBLISHER_KEYS = {
@@ -49,17 +51,9 @@ interface ProviderSettings {
   readonly passthroughOutputProfile?: boolean;
 }
 
-/** The output profile of streams that pass untouched (`PassthroughOutputProfile`). */
-const PASSTHROUGH_PROFILE = {
-  name: '',
-  outputStreamName: '${OriginStreamName}',
-  encodes: {
-    videos: [{ bypass: true, width: 0, height: 0, framerate: 0 }],
-    audios: [{ bypass: true, samplerate: 0, channel: 0 }],
-    images: [],
-  },
-  playlists: [],
-};
+/** `Decodes` of an application that says nothing about it. */
+const DEFAULT_DECODES = { threadCount: 2, onlyKeyframes: false };
+const NO_HARDWARE = { enable: false, modules: '' };
 
 /** What applications share with the server they run in. */
 export interface ApplicationContext {
@@ -67,6 +61,8 @@ export interface ApplicationContext {
   readonly logger: Logger;
   readonly queues: QueueRegistry;
   readonly publishers: ReadonlyMap<PublisherKind, Publisher>;
+  /** Makes what output profiles want encoded; null when this server cannot encode. */
+  readonly transcoder: Transcoder | null;
   /** Numbers for streams, unique while the server runs. */
   readonly nextStreamId: () => number;
 }
@@ -98,14 +94,19 @@ export class Application {
     })).filter((enabled) => enabled.settings !== undefined);
   }
 
-  /** Inbound streams that have announced their tracks, in order of arrival. */
+  /** Inbound streams that have announced their tracks or are being pulled, in order of arrival. */
   get streams(): InboundStream[] {
-    return [...this.#streams.values()].filter((stream) => stream.started);
+    return [...this.#streams.values()].filter((stream) => stream.listed);
   }
 
   stream(name: string): InboundStream | undefined {
     const stream = this.#streams.get(name);
-    return stream?.started ? stream : undefined;
+    return stream?.listed ? stream : undefined;
+  }
+
+  /** True when the name is taken, also by a stream that has not announced its tracks. */
+  hasStream(name: string): boolean {
+    return this.#streams.has(name);
   }
 
   outbound(name: string): OutboundStream | undefined {
@@ -139,7 +140,7 @@ export class Application {
       meter: new TrafficMeter(this.#context.clock, this.meter),
       silenceTimeoutMs: settings.packetSilenceTimeoutMs ?? 0,
       keepSourceTime: settings.timestampMode === 'Original',
-      mapOutputs: (inbound, tracks) => this.#mapOutputs(inbound, tracks),
+      createOutputs: (inbound) => this.#createOutputs(inbound),
       onEnd: (ended) => this.#forget(ended),
     });
     this.#streams.set(streamName, stream);
@@ -159,39 +160,29 @@ export class Application {
     return providers[PROVIDER_KEYS[kind]] as ProviderSettings | undefined;
   }
 
-  readonly #maps = new Map<InboundStream, OutboundMap[]>();
-
-  #mapOutputs(inbound: InboundStream, tracks: readonly Track[]): readonly OutboundMap[] {
-    const passthrough = this.#providerSettings(inbound.provider)?.passthroughOutputProfile === true;
-    const profiles = passthrough ? [PASSTHROUGH_PROFILE] : (this.definition.config.outputProfiles?.outputProfile ?? []);
-    const maps = this.#maps.get(inbound) ?? [];
-    const isNew = !this.#maps.has(inbound);
-    this.#maps.set(inbound, maps);
+  #createOutputs(inbound: InboundStream): StreamOutputs {
+    const passthrough = inbound.passthrough || this.#providerSettings(inbound.provider)?.passthroughOutputProfile === true;
+    const { outputProfiles } = this.definition.config;
+    const profiles = passthrough ? [PASSTHROUGH_PROFILE] : (outputProfiles?.outputProfile ?? []);
+    const { encoder } = outputProfiles?.hwaccels ?? {};
+    const hardware = encoder ?? { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };
     const logger = this.#logger.child({ stream: inbound.name });
-    if (isNew && profiles.length === 0) logger.warn({}, 'application has no output profile: the stream cannot be watched');
-    for (const profile of profiles) {
-      const plan = planOutput(profile, tracks);
-      let map = maps.find((candidate) => candidate.profileName === profile.name);
-      if (map === undefined) {
-        const stream = this.#createOutput(inbound, profile.outputStreamName.replaceAll('${OriginStreamName}', inbound.name), logger);
-        if (stream === null) continue;
-        map = new OutboundMap(profile.name, stream);
-        maps.push(map);
-        if (plan.unserved.length > 0) {
-          logger.warn(
-            { profile: profile.name, encodes: plan.unserved },
-            `output profile '${profile.name}' asks for encoding, which this version cannot do yet: left out ${plan.unserved.join(', ')}`,
-          );
-        }
-      }
-      map.follow(plan);
-      const outputs = plan.tracks.map(({ track }) => track);
-      map.stream.setTracks(outputs, this.#playlists(map.stream, profile.playlists ?? [], outputs));
-    }
-    return maps;
+    if (profiles.length === 0) logger.warn({}, 'application has no output profile: the stream cannot be watched');
+    return new StreamOutputs({
+      vhost: this.vhost,
+      app: this.name,
+      stream: inbound.name,
+      profiles,
+      decodes: { ...(outputProfiles?.decodes ?? DEFAULT_DECODES), hardware },
+      transcoder: this.#context.transcoder,
+      clock: this.#context.clock,
+      logger,
+      createOutput: (name, requestKeyframe) => this.#createOutput(inbound, name, requestKeyframe, logger),
+      playlists: (stream, profile, tracks) => this.#playlists(stream, profile.playlists, tracks),
+    });
   }
 
-  #createOutput(inbound: InboundStream, name: string, logger: Logger): OutboundStream | null {
+  #createOutput(inbound: InboundStream, name: string, requestKeyframe: (trackId: number) => void, logger: Logger): OutboundStream | null {
     if (this.#outputs.has(name)) {
       logger.error({ output: name }, `output stream '${name}' exists already: the second output profile with that name is left out`);
       return null;
@@ -205,6 +196,7 @@ export class Application {
       meter: inbound.meter,
       queues: this.#context.queues,
       logger: logger.child({ output: name }),
+      requestKeyframe,
     });
     this.#outputs.set(name, stream);
     for (const enabled of this.#publishers) stream.attach(enabled);
@@ -226,8 +218,9 @@ export class Application {
   }
 
   #forget(stream: InboundStream): void {
-    for (const map of this.#maps.get(stream) ?? []) this.#outputs.delete(map.stream.name);
-    this.#maps.delete(stream);
+    for (const output of stream.outputs) {
+      if (this.#outputs.get(output.name) === output) this.#outputs.delete(output.name);
+    }
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
   }
 }

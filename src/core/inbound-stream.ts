@@ -1,5 +1,4 @@
 import type { Packet } from '../media/packet.ts';
-import { toMilliseconds } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
 import type { BoundedQueue } from '../util/bounded-queue.ts';
 import type { Clock } from '../util/clock.ts';
@@ -8,13 +7,16 @@ import type { CloseReason, IngestRequest, IngestStream, SourcePacket, SourceTrac
 import type { ProviderKind, SourceType } from './kinds.ts';
 import { MediaRouter } from './media-router.ts';
 import type { OutboundStream } from './outbound-stream.ts';
-import type { OutboundMap } from './output-profile.ts';
 import type { QueueRegistry } from './queue-registry.ts';
+import type { StreamOutputs } from './stream-outputs.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
 
 /** Packets that may wait between a provider and the router. */
 const INBOUND_QUEUE_THRESHOLD = 1000;
+/** Packets waiting at which the provider is asked to stop reading, and to go on. */
+const CONGESTED_FROM = 512;
+const RELIEVED_AT = 128;
 /** Packets handed on in one turn of the event loop, so that one stream cannot hold up the others. */
 const PACKETS_PER_TURN = 256;
 const SILENCE_CHECK_MS = 100;
@@ -32,8 +34,8 @@ export interface InboundStreamOptions {
   readonly silenceTimeoutMs: number;
   /** Timestamps stay those of the source instead of starting at 0. */
   readonly keepSourceTime: boolean;
-  /** Makes the outbound streams for `tracks`, or brings the existing ones up to date. */
-  readonly mapOutputs: (stream: InboundStream, tracks: readonly Track[]) => readonly OutboundMap[];
+  /** What becomes of the stream; made anew for each stream and closed by it. */
+  readonly createOutputs: (stream: InboundStream) => StreamOutputs;
   /** The stream has ended; the owner forgets it. */
   readonly onEnd: (stream: InboundStream, reason: CloseReason) => void;
 }
@@ -46,7 +48,8 @@ export class InboundStream implements IngestStream {
   readonly name: string;
   readonly provider: ProviderKind;
   readonly sourceType: SourceType;
-  readonly sourceUrl: string;
+  /** Its output streams carry all tracks as they are. */
+  readonly passthrough: boolean;
   /** Wall clock, ms. */
   readonly createdAt: number;
   readonly meter: TrafficMeter;
@@ -55,14 +58,15 @@ export class InboundStream implements IngestStream {
   readonly #queues: QueueRegistry;
   readonly #queue: BoundedQueue<SourcePacket>;
   readonly #router: MediaRouter;
-  readonly #mapOutputs: InboundStreamOptions['mapOutputs'];
   readonly #onEnd: InboundStreamOptions['onEnd'];
-  readonly #onClose: (reason: CloseReason) => void;
+  readonly #request: IngestRequest;
   readonly #meters = new TrackMeters();
-  #outputs: readonly OutboundMap[] = [];
+  readonly #outputs: StreamOutputs;
+  #sourceUrl: string;
+  #shown = false;
   #scheduled = false;
+  #congested = false;
   #started = false;
-  #playing = false;
   #closed = false;
   #lastPacketAt: number;
   #silenceTimer: NodeJS.Timeout | undefined;
@@ -75,15 +79,15 @@ export class InboundStream implements IngestStream {
     this.name = request.streamName;
     this.provider = request.provider;
     this.sourceType = request.sourceType;
-    this.sourceUrl = request.sourceUrl;
+    this.#sourceUrl = request.sourceUrl;
+    this.passthrough = request.passthrough === true;
     this.createdAt = options.clock.now();
     this.meter = options.meter;
     this.#clock = options.clock;
     this.#logger = options.logger;
     this.#queues = options.queues;
-    this.#mapOutputs = options.mapOutputs;
     this.#onEnd = options.onEnd;
-    this.#onClose = request.onClose;
+    this.#request = request;
     this.#queue = options.queues.create<SourcePacket>({
       urn: `mngq:v=${this.vhost}#${this.app}:s=/${this.name}:p=imr:r=indicator`,
       type: 'SourcePacket',
@@ -96,6 +100,7 @@ export class InboundStream implements IngestStream {
       },
       { keepSourceTime: options.keepSourceTime },
     );
+    this.#outputs = options.createOutputs(this);
     this.#lastPacketAt = options.clock.monotonic();
     if (options.silenceTimeoutMs > 0) this.#watchSilence(options.silenceTimeoutMs);
     this.meter.ingestOpened(this.provider);
@@ -110,12 +115,32 @@ export class InboundStream implements IngestStream {
     return this.#started;
   }
 
+  /** The API lists it: it has started, or its owner vouches for it. */
+  get listed(): boolean {
+    return this.#started || this.#shown;
+  }
+
+  /** Where the media comes from now. */
+  get sourceUrl(): string {
+    return this.#sourceUrl;
+  }
+
+  /** Lists the stream before its source has announced tracks: a pulled one whose source may be away. */
+  show(): void {
+    this.#shown = true;
+  }
+
+  /** The media comes from another place now. */
+  moveTo(sourceUrl: string): void {
+    this.#sourceUrl = sourceUrl;
+  }
+
   get tracks(): readonly Track[] {
     return this.#router.tracks;
   }
 
   get outputs(): readonly OutboundStream[] {
-    return this.#outputs.map((output) => output.stream);
+    return this.#outputs.streams;
   }
 
   figures(trackId: number): TrackMeter {
@@ -132,9 +157,13 @@ export class InboundStream implements IngestStream {
   push(packet: SourcePacket): void {
     if (this.#closed) return;
     this.#lastPacketAt = this.#clock.monotonic();
-    if (!this.#queue.push(packet)) {
-      this.#queue.countDrop();
-      return;
+    // A lost packet would spoil the pictures up to the next keyframe. What came before the provider stopped is worked off.
+    if (this.#queue.full) this.#drain(PACKETS_PER_TURN);
+    if (this.#closed) return;
+    this.#queue.push(packet);
+    if (!this.#congested && this.#queue.size >= CONGESTED_FROM) {
+      this.#congested = true;
+      this.#request.onCongested?.();
     }
     if (!this.#scheduled) {
       this.#scheduled = true;
@@ -152,7 +181,7 @@ export class InboundStream implements IngestStream {
     this.#closed = true;
     clearInterval(this.#silenceTimer);
     this.#queues.remove(this.#queue);
-    for (const output of this.#outputs) output.stream.close(reason);
+    this.#outputs.close(reason);
     this.meter.ingestClosed(this.provider);
     this.meter.retire();
     const { discarded, malformed } = this.#router.counters;
@@ -174,7 +203,7 @@ export class InboundStream implements IngestStream {
   terminate(reason: CloseReason): void {
     if (this.#closed) return;
     this.close(reason);
-    this.#onClose(reason);
+    this.#request.onClose(reason);
   }
 
   #watchSilence(timeoutMs: number): void {
@@ -196,16 +225,22 @@ export class InboundStream implements IngestStream {
   };
 
   #drain(limit: number): void {
-    for (let count = 0; count < limit; count += 1) {
+    for (let count = 1; count <= limit; count += 1) {
       const packet = this.#queue.shift();
       if (packet === undefined) break;
       this.#router.push(packet);
+      // Before the queues of the publishers overflow.
+      if (count % PACKETS_PER_TURN === 0) this.#outputs.drain();
     }
-    for (const output of this.#outputs) output.stream.drain();
+    this.#outputs.drain();
+    if (this.#congested && this.#queue.size <= RELIEVED_AT) {
+      this.#congested = false;
+      this.#request.onRelieved?.();
+    }
   }
 
   #onTracks(tracks: readonly Track[]): void {
-    this.#outputs = this.#mapOutputs(this, tracks);
+    this.#outputs.setTracks(tracks, this.#router.complete);
     const words = tracks.map((track) =>
       track.type === 'data' ? 'data' : `${track.codec}${track.type === 'video' ? ` ${track.width}x${track.height}` : ''}`,
     );
@@ -214,11 +249,6 @@ export class InboundStream implements IngestStream {
 
   #onPacket(packet: Packet): void {
     this.figures(packet.track.id).count(packet);
-    if (!this.#playing) {
-      this.#playing = true;
-      const startedAt = this.#clock.now() - toMilliseconds(packet.dts, packet.track.timebase);
-      for (const output of this.#outputs) output.stream.startedAt = startedAt;
-    }
-    for (const output of this.#outputs) output.route(packet);
+    this.#outputs.push(packet);
   }
 }

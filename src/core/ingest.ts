@@ -67,8 +67,13 @@ export interface IngestRequest {
   readonly sourceType: SourceType;
   /** Shown as `sourceUrl`, e.g. `TCP://10.0.0.5:50412`. */
   readonly sourceUrl: string;
+  /** Tracks pass as they are, whatever output profiles the application has. */
+  readonly passthrough?: boolean;
   /** The core wants the connection gone (stream deleted, replaced, application restart, shutdown). Called at most once. */
   readonly onClose: (reason: CloseReason) => void;
+  /** Packets come faster than they are worked off: a provider that can should read no more until `onRelieved`. */
+  readonly onCongested?: () => void;
+  readonly onRelieved?: () => void;
 }
 
 /** An open inbound stream, seen from its provider. */
@@ -104,8 +109,9 @@ export class IngestRefused extends Error {
 export interface IngestGate {
   /**
    * Registers a stream name synchronously (no two publishers can race for one name).
-   * `host` is the host name the client asked for; it selects the virtual host.
+   * `host` is the host name the client asked for; it selects the virtual host. Where clients may also write the name of
+   * a virtual host, `vhost` is what they wrote: the virtual host of that very name comes first.
    * Throws `IngestRefused`.
    */
-  openIngest(target: { host: string; app: string }, request: IngestRequest): IngestStream;
+  openIngest(target: { host: string; app: string; vhost?: string }, request: IngestRequest): IngestStream;
 }

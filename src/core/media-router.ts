@@ -48,6 +48,12 @@ export class MediaRouter {
     return this.#announced;
   }
 
+  /** The parameters of every track are known. */
+  get complete(): boolean {
+    for (const { track } of this.#normalizers.values()) if (track === null) return false;
+    return true;
+  }
+
   /** Jumps of the source clock bridged so far. */
   get jumps(): number {
     return this.#timeline.jumps;

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { audioTrack, videoPacket, videoTrack } from '../../test/fakes/source.ts';
+import { AVCC } from '../../test/fixtures/bitstreams.ts';
 import type { ApplicationConfig, VirtualHostConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
 import type { Definition } from './definition.ts';
@@ -112,6 +113,40 @@ describe('Orchestrator', () => {
     expect(publisher.closed.length).toBe(1);
     expect(orchestrator.application('v', 'app')?.streams).toEqual([]);
     expect(orchestrator.queues.statuses()).toEqual([]);
+  });
+
+  it('takes the wall clock from the packets that were held back least', async () => {
+    const { orchestrator, clock } = setUp();
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
+    const ingest = orchestrator.openIngest({ host: 'x', app: 'app' }, request('s'));
+    const publishedAt = clock.now();
+    clock.advance(1500);
+    ingest.setTracks([videoTrack()]);
+    for (let index = 0; index <= 45; index += 1) ingest.push(videoPacket(index));
+    await turn();
+    const output = orchestrator.application('v', 'app')?.stream('s')?.outputs[0];
+    expect(output?.startedAt).toBe(publishedAt);
+    clock.advance(10_000);
+    ingest.push(videoPacket(46));
+    await turn();
+    expect(output?.startedAt).toBe(publishedAt);
+  });
+
+  it('loses nothing of a burst and slows its source down', async () => {
+    const { orchestrator, publisher } = setUp();
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
+    const asked: string[] = [];
+    const burst = { ...request('s'), onCongested: () => asked.push('stop'), onRelieved: () => asked.push('go on') };
+    const ingest = orchestrator.openIngest({ host: 'x', app: 'app' }, burst);
+    ingest.setTracks([videoTrack()]);
+    for (let index = 0; index < 5000; index += 1) ingest.push(videoPacket(index));
+    expect(asked).toEqual(['stop']);
+    ingest.setTracks([videoTrack({ config: AVCC.baseline360 })]);
+    expect(asked).toEqual(['stop', 'go on']);
+    for (let index = 5000; index < 5600; index += 1) ingest.push(videoPacket(index));
+    ingest.close({ code: 'peer-left', detail: 'bye' });
+    expect(publisher.packets).toHaveLength(5600);
+    expect(asked).toEqual(['stop', 'go on', 'stop', 'go on']);
   });
 
   it('names encodes that it cannot serve', async () => {

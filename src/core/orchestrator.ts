@@ -10,6 +10,7 @@ import type { PublisherKind } from './kinds.ts';
 import type { Publisher } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 import { TrafficMeter } from './traffic-meter.ts';
+import type { Transcoder } from './transcoding.ts';
 import { VirtualHost } from './virtual-host.ts';
 
 /** Where virtual hosts made through the API are kept. */
@@ -24,6 +25,8 @@ export interface OrchestratorOptions {
   readonly queues: QueueRegistry;
   readonly store: VirtualHostStore;
   readonly publishers: ReadonlyMap<PublisherKind, Publisher>;
+  /** Absent when this server cannot encode: encodes of output profiles are then left out. */
+  readonly transcoder?: Transcoder;
   /** Host names or virtual hosts have changed. */
   readonly onHostsChanged: (virtualHosts: readonly VirtualHost[]) => void;
 }
@@ -53,6 +56,7 @@ export class Orchestrator implements IngestGate {
       logger: options.logger,
       queues: options.queues,
       publishers: options.publishers,
+      transcoder: options.transcoder ?? null,
       nextStreamId: () => {
         this.#nextStreamId += 1;
         return this.#nextStreamId - 1;
@@ -67,6 +71,11 @@ export class Orchestrator implements IngestGate {
 
   virtualHost(name: string): VirtualHost | undefined {
     return this.#virtualHosts.get(name);
+  }
+
+  /** Name of the virtual host that serves a host name (without port). */
+  nameForHost(host: string): string | undefined {
+    return this.#hosts.find(host);
   }
 
   application(vhost: string, app: string): Application | undefined {
@@ -165,10 +174,15 @@ export class Orchestrator implements IngestGate {
     });
   }
 
-  openIngest(target: { host: string; app: string }, request: IngestRequest): IngestStream {
+  /** The virtual host of this very name, else the one that serves it as a host name. */
+  virtualHostFor(nameOrHost: string): VirtualHost | undefined {
+    return this.#virtualHosts.get(nameOrHost) ?? this.#virtualHosts.get(this.#hosts.find(nameOrHost) ?? '');
+  }
+
+  openIngest(target: { host: string; app: string; vhost?: string }, request: IngestRequest): IngestStream {
     if (this.#shuttingDown) throw new IngestRefused('shutting-down', 'the server is shutting down');
-    const vhostName = this.#hosts.find(target.host);
-    const vhost = vhostName === undefined ? undefined : this.#virtualHosts.get(vhostName);
+    const named = target.vhost === undefined ? undefined : this.#virtualHosts.get(target.vhost);
+    const vhost = named ?? this.#virtualHosts.get(this.#hosts.find(target.host) ?? '');
     if (vhost === undefined) throw new IngestRefused('no-virtual-host', `no virtual host serves the host name '${target.host}'`);
     const application = vhost.applications.get(target.app);
     if (application === undefined)

@@ -1,5 +1,5 @@
 import type { Packet } from '../media/packet.ts';
-import type { Track } from '../media/track.ts';
+import { isMovingPicture, type Track } from '../media/track.ts';
 import type { BoundedQueue } from '../util/bounded-queue.ts';
 import type { Logger } from '../util/logger.ts';
 import type { CloseReason } from './ingest.ts';
@@ -25,6 +25,8 @@ interface Consumer {
   readonly queue: BoundedQueue<Packet>;
   /** After a drop nothing passes until the next video keyframe (or any packet of a stream without video). */
   skipping: boolean;
+  /** Video tracks whose own keyframe has not come since the last drop; null when there is none. */
+  awaitingKeyframe: Set<number> | null;
 }
 
 /** What an output profile makes of an inbound stream: the tracks that publishers serve. */
@@ -38,11 +40,12 @@ export class OutboundStream implements PublishableStream {
   tracks: readonly Track[] = [];
   playlists: readonly Playlist[] = [];
   startedAt = 0;
+  readonly requestKeyframe: (trackId: number) => void;
   readonly #queues: QueueRegistry;
   readonly #logger: Logger;
   readonly #meters = new TrackMeters();
   readonly #consumers: Consumer[] = [];
-  #hasVideo = false;
+  #videoIds: readonly number[] = [];
   #closed = false;
 
   constructor(options: {
@@ -54,6 +57,7 @@ export class OutboundStream implements PublishableStream {
     meter: TrafficMeter;
     queues: QueueRegistry;
     logger: Logger;
+    requestKeyframe: (trackId: number) => void;
   }) {
     this.id = options.id;
     this.vhost = options.vhost;
@@ -63,6 +67,7 @@ export class OutboundStream implements PublishableStream {
     this.meter = options.meter;
     this.#queues = options.queues;
     this.#logger = options.logger;
+    this.requestKeyframe = options.requestKeyframe;
   }
 
   figures(trackId: number): TrackMeter {
@@ -88,13 +93,15 @@ export class OutboundStream implements PublishableStream {
       type: 'Packet',
       threshold: PUBLISHER_QUEUE_THRESHOLD,
     });
-    this.#consumers.push({ kind: publisher.kind, stream, queue, skipping: false });
+    this.#consumers.push({ kind: publisher.kind, stream, queue, skipping: false, awaitingKeyframe: null });
   }
 
   setTracks(tracks: readonly Track[], playlists: readonly Playlist[]): void {
+    // What was pushed before belongs to the tracks as they were.
+    this.drain();
     this.tracks = tracks;
     this.playlists = playlists;
-    this.#hasVideo = tracks.some((track) => track.type === 'video');
+    this.#videoIds = tracks.filter(isMovingPicture).map((track) => track.id);
     for (const consumer of [...this.#consumers]) this.#guard(consumer, () => consumer.stream.onTracks(tracks));
   }
 
@@ -102,19 +109,28 @@ export class OutboundStream implements PublishableStream {
   push(packet: Packet): void {
     this.figures(packet.track.id).count(packet);
     for (const consumer of this.#consumers) {
-      if (consumer.skipping) {
-        if (this.#hasVideo && !(packet.track.type === 'video' && packet.keyframe)) {
-          consumer.queue.countDrop();
-          continue;
-        }
-        consumer.skipping = false;
-      }
-      if (!consumer.queue.push(packet)) {
+      if (!this.#passes(packet, consumer)) {
+        consumer.queue.countDrop();
+      } else if (!consumer.queue.push(packet)) {
         consumer.queue.dropAll();
         consumer.queue.countDrop();
         consumer.skipping = true;
+        consumer.awaitingKeyframe = new Set(this.#videoIds);
       }
     }
+  }
+
+  /** False while `consumer` skips to keyframes after a drop: each video track goes on with its own. */
+  #passes(packet: Packet, consumer: Consumer): boolean {
+    const waiting = consumer.awaitingKeyframe;
+    if (waiting === null) return true;
+    const { id } = packet.track;
+    if (packet.keyframe) waiting.delete(id);
+    const isVideo = this.#videoIds.includes(id);
+    if (isVideo ? !packet.keyframe && waiting.has(id) : consumer.skipping && this.#videoIds.length > 0) return false;
+    consumer.skipping = false;
+    if (waiting.size === 0) consumer.awaitingKeyframe = null;
+    return true;
   }
 
   /** Hands every queued packet to the publishers. */

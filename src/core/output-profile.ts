@@ -1,97 +1,57 @@
-import type { Packet } from '../media/packet.ts';
+import type { EncodeAudioConfig, EncodeImageConfig, EncodeVideoConfig, OutputProfileConfig } from '../config/index.ts';
 import type { AudioTrack, Track, VideoTrack } from '../media/track.ts';
-import type { OutboundStream } from './outbound-stream.ts';
 
 type Operator = 'eq' | 'lte' | 'gte';
 
-/** The part of an encode that decides whether a track crosses untouched. */
-interface EncodeRule {
-  readonly name?: string | undefined;
-  readonly bypass: boolean;
-  readonly codec?: string | undefined;
-  readonly bypassIfMatch?: { readonly codec?: string | undefined } | undefined;
+interface Planned {
+  /** Names the encode and the inbound track; the outbound track keeps its id by it while the profile lives. */
+  readonly key: string;
+  readonly source: Track;
+  /** Name of the encode; empty for data. */
+  readonly variantName: string;
 }
 
-export interface VideoEncodeRule extends EncodeRule {
-  readonly width: number;
-  readonly height: number;
-  readonly framerate: number;
-  readonly bypassIfMatch?:
-    | {
-        readonly codec?: string | undefined;
-        readonly width?: string | undefined;
-        readonly height?: string | undefined;
-        readonly framerate?: string | undefined;
-      }
-    | undefined;
-}
+/** An outbound track that a transcoder makes. */
+export type PlannedEncode = Planned &
+  (
+    | { readonly kind: 'video'; readonly encode: EncodeVideoConfig }
+    | { readonly kind: 'audio'; readonly encode: EncodeAudioConfig }
+    | { readonly kind: 'image'; readonly encode: EncodeImageConfig }
+  );
 
-export interface AudioEncodeRule extends EncodeRule {
-  readonly samplerate: number;
-  readonly channel: number;
-  readonly bypassIfMatch?:
-    | { readonly codec?: string | undefined; readonly samplerate?: string | undefined; readonly channel?: string | undefined }
-    | undefined;
-}
+/** What becomes of an inbound track in an outbound stream. */
+export type PlannedTrack = PlannedEncode | (Planned & { readonly kind: 'bypass' });
 
-/** An output profile as far as bypassing is concerned. */
-export interface ProfileRules {
-  readonly name: string;
-  readonly outputStreamName: string;
-  readonly encodes?:
-    | {
-        readonly videos: readonly VideoEncodeRule[];
-        readonly audios: readonly AudioEncodeRule[];
-        readonly images: readonly { readonly name?: string | undefined }[];
-      }
-    | undefined;
-}
-
-/** One outbound track and the inbound track it is made from. */
-export interface PlannedTrack {
-  readonly sourceId: number;
-  readonly track: Track;
-}
-
-export interface OutputPlan {
-  readonly tracks: readonly PlannedTrack[];
-  /** Encodes that would need a transcoder, by name. */
-  readonly unserved: readonly string[];
-}
-
-/** What `profile` makes of `inbound`: bypassed tracks by reference; encodes are named in `unserved`. */
-export function planOutput(profile: ProfileRules, inbound: readonly Track[]): OutputPlan {
-  const tracks: PlannedTrack[] = [];
-  const unserved: string[] = [];
-  const add = (source: Track, variantName: string): void => {
-    tracks.push({ sourceId: source.id, track: { ...source, id: tracks.length, variantName, bypass: true } });
-  };
-  profile.encodes?.videos.forEach((encode, index) => {
-    const name = encode.name ?? `video_${index}`;
+/** What `profile` makes of `inbound`, in the order of the outbound tracks: videos, audios, images, data. */
+export function planOutput(profile: OutputProfileConfig, inbound: readonly Track[]): readonly PlannedTrack[] {
+  const planned: PlannedTrack[] = [];
+  profile.encodes.videos.forEach((encode, index) => {
     for (const source of inbound) {
       if (source.type !== 'video') continue;
-      if (encode.bypass || matchesVideo(encode, source)) add(source, name);
-      else unserved.push(name);
+      const common = { key: `video ${index} ${source.id}`, source, variantName: encode.name };
+      planned.push(encode.bypass || matchesVideo(encode, source) ? { ...common, kind: 'bypass' } : { ...common, kind: 'video', encode });
     }
   });
-  profile.encodes?.audios.forEach((encode, index) => {
-    const name = encode.name ?? `audio_${index}`;
+  profile.encodes.audios.forEach((encode, index) => {
     for (const source of inbound) {
       if (source.type !== 'audio') continue;
-      if (encode.bypass || matchesAudio(encode, source)) add(source, name);
-      else unserved.push(name);
+      const common = { key: `audio ${index} ${source.id}`, source, variantName: encode.name };
+      planned.push(encode.bypass || matchesAudio(encode, source) ? { ...common, kind: 'bypass' } : { ...common, kind: 'audio', encode });
     }
   });
-  profile.encodes?.images.forEach((encode, index) => {
-    if (inbound.some((source) => source.type === 'video')) unserved.push(encode.name ?? `image_${index}`);
+  profile.encodes.images.forEach((encode, index) => {
+    for (const source of inbound) {
+      if (source.type !== 'video') continue;
+      planned.push({ key: `image ${index} ${source.id}`, source, variantName: encode.name, kind: 'image', encode });
+    }
   });
   for (const source of inbound) {
-    if (source.type === 'data') add(source, '');
+    if (source.type === 'data') planned.push({ key: `data ${source.id}`, source, variantName: '', kind: 'bypass' });
   }
-  return { tracks, unserved };
+  return planned;
 }
 
-function matchesVideo(encode: VideoEncodeRule, source: VideoTrack): boolean {
+function matchesVideo(encode: EncodeVideoConfig, source: VideoTrack): boolean {
   const rule = encode.bypassIfMatch;
   if (rule === undefined) return false;
   const conditions = [
@@ -99,11 +59,12 @@ function matchesVideo(encode: VideoEncodeRule, source: VideoTrack): boolean {
     compare(rule.width, source.width, encode.width),
     compare(rule.height, source.height, encode.height),
     compare(rule.framerate, source.framerateConf, encode.framerate),
+    sameAspect(rule.sAR, encode, source),
   ];
   return allHold(conditions);
 }
 
-function matchesAudio(encode: AudioEncodeRule, source: AudioTrack): boolean {
+function matchesAudio(encode: EncodeAudioConfig, source: AudioTrack): boolean {
   const rule = encode.bypassIfMatch;
   if (rule === undefined) return false;
   const conditions = [
@@ -126,6 +87,13 @@ function sameCodec(rule: string | undefined, wanted: string | undefined, actual:
   return (wanted ?? '').split('_')[0]?.toUpperCase() === actual;
 }
 
+/** An encode that leaves a side open keeps the aspect ratio of its source. */
+function sameAspect(rule: string | undefined, encode: EncodeVideoConfig, source: VideoTrack): boolean | null {
+  if (rule === undefined) return null;
+  if (encode.width === 0 || encode.height === 0) return true;
+  return encode.width * source.height === encode.height * source.width;
+}
+
 function compare(rule: string | undefined, actual: number, wanted: number): boolean | null {
   switch (rule?.toLowerCase() as Operator | undefined) {
     case undefined:
@@ -138,42 +106,5 @@ function compare(rule: string | undefined, actual: number, wanted: number): bool
       return actual >= wanted;
     default:
       return false;
-  }
-}
-
-/** Carries packets of an inbound stream to one outbound stream, under the outbound track's identity. */
-export class OutboundMap {
-  readonly profileName: string;
-  readonly stream: OutboundStream;
-  readonly #routes = new Map<number, Track[]>();
-
-  constructor(profileName: string, stream: OutboundStream) {
-    this.profileName = profileName;
-    this.stream = stream;
-  }
-
-  /** Replaces the routes by those of `plan`. */
-  follow(plan: OutputPlan): void {
-    this.#routes.clear();
-    for (const { sourceId, track } of plan.tracks) {
-      const routes = this.#routes.get(sourceId);
-      if (routes === undefined) this.#routes.set(sourceId, [track]);
-      else routes.push(track);
-    }
-  }
-
-  route(packet: Packet): void {
-    const routes = this.#routes.get(packet.track.id);
-    if (routes === undefined) return;
-    for (const track of routes) {
-      this.stream.push({
-        track,
-        pts: packet.pts,
-        dts: packet.dts,
-        duration: packet.duration,
-        keyframe: packet.keyframe,
-        data: packet.data,
-      });
-    }
   }
 }

@@ -44,6 +44,8 @@ export interface PublishableStream {
   readonly startedAt: number;
   readonly meter: EgressMeter;
   figures(trackId: number): TrackFigures;
+  /** Asks for a keyframe of an encoded video track soon; nothing happens for other tracks. May be called often. */
+  requestKeyframe(trackId: number): void;
 }
 
 /** One stream inside a publisher. The core owns the bounded queue in front of it and drains it into `onPacket`. */

@@ -11,7 +11,19 @@ import type { Timeline, TimelineTrack } from './timeline.ts';
 /** Audio whose timestamps are off by less than this, seconds, is taken as gapless. */
 const AUDIO_TOLERANCE_S = 0.003;
 const DEFAULT_FRAMERATE = 30;
+/** Pictures over which their distance is smoothed. */
+const FRAMERATE_MEMORY = 8;
+/** Two distances in a row that differ by less than this share are the frame rate, whatever was before. */
+const ALIKE = 0.2;
 const DEFAULT_AUDIO_FRAME = 1024;
+/** RFC 6381 strings of tracks without a configuration. */
+const CODEC_STRINGS: Readonly<Record<AudioCodec, string>> = {
+  [AudioCodec.AAC]: 'mp4a.40.2',
+  [AudioCodec.OPUS]: 'opus',
+  [AudioCodec.MP3]: 'mp4a.40.34',
+  [AudioCodec.PCMU]: 'ulaw',
+  [AudioCodec.PCMA]: 'alaw',
+};
 
 /** Turns the packets of one source track into router packets: one layout per codec, clean timestamps, durations. */
 export interface TrackNormalizer {
@@ -61,7 +73,10 @@ class VideoNormalizer implements TrackNormalizer {
   #config: Uint8Array | null;
   /** Expected ticks between pictures, smoothed. */
   #frameTicks: number;
+  /** Distances in `#frameTicks`; what the source says of its frame rate counts as one, because many sources are wrong. */
+  #distances: number;
   #lastSourceDts = Number.NaN;
+  #lastDistance = 0;
 
   constructor(source: SourceVideoTrack, timeline: Timeline) {
     this.source = source;
@@ -70,6 +85,7 @@ class VideoNormalizer implements TrackNormalizer {
     this.#reader = accessUnitReader(source);
     this.#config = routedConfig(source);
     this.#frameTicks = MPEG_90K.den / (source.framerateConf || DEFAULT_FRAMERATE);
+    this.#distances = source.framerateConf > 0 ? 1 : 0;
     if (this.#config !== null) this.track = this.#trackOf(describeVideo(source.codec, this.#config), this.#config);
   }
 
@@ -99,7 +115,11 @@ class VideoNormalizer implements TrackNormalizer {
   #learnFrameTicks(dts: number): void {
     const delta = dts - this.#lastSourceDts;
     this.#lastSourceDts = dts;
-    if (delta > 0 && delta < MPEG_90K.den * 2) this.#frameTicks += (delta - this.#frameTicks) / 8;
+    if (!(delta > 0 && delta < MPEG_90K.den * 2)) return;
+    this.#distances = Math.min(this.#distances + 1, FRAMERATE_MEMORY);
+    const steady = isAlike(delta, this.#lastDistance) && !isAlike(delta, this.#frameTicks);
+    this.#frameTicks = steady ? delta : this.#frameTicks + (delta - this.#frameTicks) / this.#distances;
+    this.#lastDistance = delta;
   }
 
   /** Takes over what a keyframe says about itself: in-band parameter sets, or the picture size of VP8 and VP9. */
@@ -131,6 +151,10 @@ class VideoNormalizer implements TrackNormalizer {
   }
 }
 
+function isAlike(distance: number, other: number): boolean {
+  return Math.abs(distance - other) <= distance * ALIKE;
+}
+
 class AudioNormalizer implements TrackNormalizer {
   track: AudioTrack | null = null;
   readonly source: SourceAudioTrack;
@@ -154,7 +178,7 @@ class AudioNormalizer implements TrackNormalizer {
       this.track = this.#make(sampleRate, described.channels || source.channels, described.codecString);
     } else {
       this.#timebase = { num: 1, den: sampleRate };
-      this.track = this.#make(sampleRate, source.channels, source.codec === AudioCodec.OPUS ? 'opus' : 'mp4a.40.34');
+      this.track = this.#make(sampleRate, source.channels, CODEC_STRINGS[source.codec]);
     }
     this.#tolerance = Math.round(sampleRate * AUDIO_TOLERANCE_S);
     this.position = timeline.addTrack(this.#timebase);
@@ -171,9 +195,16 @@ class AudioNormalizer implements TrackNormalizer {
   normalize(packet: SourcePacket): Packet | null {
     if (this.track === null || packet.data.length === 0) return null;
     const dts = rescale(packet.dts, this.source.timebase, this.#timebase);
-    const placed = this.#timeline.place(this.position, dts, this.#frameTicks, this.#tolerance);
+    const duration = this.#durationOf(packet);
+    const placed = this.#timeline.place(this.position, dts, duration, this.#tolerance);
     if (placed === null) return null;
-    return { track: this.track, pts: placed, dts: placed, duration: this.#frameTicks, keyframe: true, data: packet.data };
+    return { track: this.track, pts: placed, dts: placed, duration, keyframe: true, data: packet.data };
+  }
+
+  /** A byte of G.711 is a sample; the frames of the other codecs are all as long. */
+  #durationOf({ data }: SourcePacket): number {
+    const { codec, channels } = this.source;
+    return codec === AudioCodec.PCMU || codec === AudioCodec.PCMA ? Math.ceil(data.length / (channels || 1)) : this.#frameTicks;
   }
 
   #make(sampleRate: number, channels: number, codecString: string): AudioTrack {

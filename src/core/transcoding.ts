@@ -56,9 +56,11 @@ export interface Transcoder {
       readonly app: string;
       readonly stream: string;
       readonly encodes: readonly EncodeRequest[];
-      /** `outputProfiles.decodes` and `outputProfiles.hwaccels`. */
+      /** `outputProfiles.decodes`; 0 lets the decoder choose. */
       readonly decoderThreads: number;
       readonly onlyKeyframes: boolean;
+      /** Hardware encoders, off when absent; `modules` are tried in order, all that the machine has when empty. */
+      readonly hardware?: { readonly enable: boolean; readonly modules: string };
     },
     listener: TranscodeListener,
   ): TranscodeSession;

@@ -12,6 +12,8 @@ import type { TextCoder } from './text-coder.ts';
 
 /** Headers of every answer, complete lines. */
 export const COMMON_HEADERS = 'Server: Millrace\r\nVary: Origin\r\n';
+/** Of texts: a shared cache must not hand gzip to who cannot read it. */
+const VARY_CODING = 'Vary: Accept-Encoding\r\n';
 const NO_TYPE = 'Content-Type: text/html\r\n';
 
 /** The outlet whose view looks at the request: its rules, and its meter. */
@@ -90,7 +92,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
 
   respondText(status: number, headers: readonly string[], text: string): void {
     if (this.#done) return;
-    const block = this.#block(headers);
+    const block = this.#block(headers) + VARY_CODING;
     if (acceptsGzip(this.#request.header('accept-encoding'))) {
       const body = this.#services.coder.gzip(text, this.query.includes('session=') ? 'personal' : 'shared');
       this.#answer(status, `${block}Content-Encoding: gzip\r\n`, [body], body.length);
@@ -99,6 +101,16 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     const length = Buffer.byteLength(text);
     const body = length === text.length ? text : [Buffer.from(text)];
     this.#answer(status, `${block}Content-Encoding: identity\r\n`, body, length);
+  }
+
+  respondTailored(status: number, headers: readonly string[], pieces: readonly string[], tail: string): void {
+    if (tail === '' || !acceptsGzip(this.#request.header('accept-encoding'))) {
+      this.respondText(status, headers, pieces.join(tail));
+      return;
+    }
+    if (this.#done) return;
+    const body = this.#services.coder.gzipTailored(pieces, tail);
+    this.#answer(status, `${this.#block(headers)}Content-Encoding: gzip\r\n`, [body], body.length);
   }
 
   respondSpans(status: number, headers: readonly string[], spans: readonly Span[]): void {

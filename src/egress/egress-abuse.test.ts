@@ -71,7 +71,8 @@ describe.each([
     shelf.drop('seg');
     await expect.poll(() => started.pool.status().memory.retiring).toBe(0);
     shelf.putText('still', 'alive');
-    expect(await (await fetch(`http://127.0.0.1:${port}/app/stream/still`)).text()).toBe('alive');
+    // A thread may see the request before it sees what was put there.
+    await expect.poll(async () => (await fetch(`http://127.0.0.1:${port}/app/stream/still`)).text()).toBe('alive');
     for (const client of clients) client.destroy();
   });
 });

@@ -44,7 +44,7 @@ describe.each([
     const { date, connection, 'keep-alive': _keepAlive, ...headers } = Object.fromEntries(list.headers);
     expect(headers).toEqual({
       server: 'Millrace',
-      vary: 'Origin',
+      vary: 'Origin, Accept-Encoding',
       'access-control-allow-origin': '*',
       'access-control-allow-credentials': 'true',
       'access-control-allow-methods': 'OPTIONS, GET, HEAD',
@@ -65,6 +65,7 @@ describe.each([
     shelf.putText('list.m3u8', '#EXTM3U\nNAME="방송"\n'.repeat(50));
     const zipped = await get('/app/stream/list.m3u8', { headers: { 'accept-encoding': 'gzip' } });
     expect(zipped.headers.get('content-encoding')).toBe('gzip');
+    expect(zipped.headers.get('vary')).toBe('Origin, Accept-Encoding');
     expect(Number(zipped.headers.get('content-length'))).toBeLessThan(200);
     const plain = await get('/app/stream/list.m3u8', { headers: { 'accept-encoding': 'gzip;q=0' } });
     expect(plain.headers.get('content-encoding')).toBe('identity');

@@ -1,4 +1,4 @@
-import type { AudioCodec, VideoCodec } from './codec.ts';
+import { type AudioCodec, VideoCodec } from './codec.ts';
 import type { Timebase } from './timebase.ts';
 
 interface TrackBase {
@@ -27,6 +27,8 @@ export interface VideoTrack extends TrackBase {
   readonly height: number;
   /** Frames per second announced by the source; 0 when unknown. */
   readonly framerateConf: number;
+  /** Frames between keyframes that the encode was set to; absent when nobody set them. */
+  readonly keyFrameIntervalConf?: number;
   /** Decoder configuration record: avcC, hvcC, av1C or vpcC payload; null for codecs without one. */
   readonly config: Uint8Array | null;
   /** RFC 6381 codecs string, e.g. `avc1.64001f`. */
@@ -55,3 +57,15 @@ export interface DataTrack extends TrackBase {
  * new object with the same `id`, so a consumer sees the change by identity (`packet.track !== last`).
  */
 export type Track = VideoTrack | AudioTrack | DataTrack;
+
+const STILL_CODECS: readonly VideoCodec[] = [VideoCodec.JPEG, VideoCodec.PNG, VideoCodec.WEBP];
+
+/** A video track of pictures that stand alone: thumbnails. Players are never offered it as video. */
+export function isStillPicture(track: Track): track is VideoTrack {
+  return track.type === 'video' && STILL_CODECS.includes(track.codec);
+}
+
+/** A video track that players show as such. */
+export function isMovingPicture(track: Track): track is VideoTrack {
+  return track.type === 'video' && !STILL_CODECS.includes(track.codec);
+}

@@ -86,6 +86,7 @@ function bitrates(track: Track, figures: TrackFigures) {
 }
 
 function videoInformation(track: VideoTrack, figures: MeasuredTrack) {
+  const configured = track.keyFrameIntervalConf ?? 0;
   return {
     ...bitrates(track, figures),
     codec: track.codec,
@@ -96,9 +97,9 @@ function videoInformation(track: VideoTrack, figures: MeasuredTrack) {
     framerateLatest: new Real(figures.framerateLatest),
     hasBframes: figures.hasBframes,
     height: track.height,
-    keyFrameInterval: new Real(figures.keyFrameIntervalAvg),
+    keyFrameInterval: new Real(configured > 0 ? configured : figures.keyFrameIntervalAvg),
     keyFrameIntervalAvg: new Real(figures.keyFrameIntervalAvg),
-    keyFrameIntervalConf: new Real(0),
+    keyFrameIntervalConf: new Real(configured),
     keyFrameIntervalLatest: new Real(figures.keyFrameIntervalLatest),
     maxHeight: Math.max(figures.maxHeight, track.height),
     maxWidth: Math.max(figures.maxWidth, track.width),

@@ -35,6 +35,13 @@ export class BitReader {
     return (this.#bit & 7) === 0;
   }
 
+  /** A second cursor that begins where this one is. */
+  mark(): BitReader {
+    const copy = new BitReader(this.#data);
+    copy.#bit = this.#bit;
+    return copy;
+  }
+
   /** An unsigned number of 0 to 32 bits. */
   bits(count: number): number {
     this.#need(count);

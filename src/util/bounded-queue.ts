@@ -20,6 +20,9 @@ export interface QueueStatus {
   readonly avgWaitingTime: number;
 }
 
+/** The part of a queue's status that changes. */
+export type QueueFigures = Omit<QueueStatus, 'id' | 'urn' | 'type' | 'threshold'>;
+
 const MEASURE_INTERVAL_MS = 1000;
 
 /**
@@ -45,6 +48,7 @@ export class BoundedQueue<T> {
   #inputPerSecond = 0;
   #outputPerSecond = 0;
   #avgWaitingTime = 0;
+  #mirrored: QueueFigures | null = null;
 
   constructor(options: { id: number; urn: string; type: string; threshold: number; clock: Clock }) {
     this.id = options.id;
@@ -104,7 +108,17 @@ export class BoundedQueue<T> {
     this.#size = 0;
   }
 
+  /** Shows the figures of a queue in another process from now on; this one holds nothing itself. */
+  mirror(figures: QueueFigures): void {
+    this.#mirrored = figures;
+  }
+
   status(): QueueStatus {
+    if (this.#mirrored !== null) {
+      const { size, peak, drop, inputPerSecond, outputPerSecond, avgWaitingTime } = this.#mirrored;
+      const { id, urn, type, threshold } = this;
+      return { id, urn, type, size, peak, threshold, drop, inputPerSecond, outputPerSecond, avgWaitingTime };
+    }
     const now = this.#clock.monotonic();
     if (now - this.#measuredAt >= MEASURE_INTERVAL_MS) this.#measure(now);
     return {

@@ -6,8 +6,29 @@ export interface Clock {
   monotonic(): number;
 }
 
-/** The clock of the running machine. */
+/** Read once in each callback of the event loop: one packet alone asks for the time a dozen times. NaN: not read yet. */
+let wall = Number.NaN;
+let ticks = Number.NaN;
+
+function forget(): void {
+  wall = Number.NaN;
+  ticks = Number.NaN;
+}
+
+/** The clock of the running machine. It stands still while a callback runs. */
 export const systemClock: Clock = {
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
+  now: () => {
+    if (Number.isNaN(wall)) {
+      if (Number.isNaN(ticks)) queueMicrotask(forget);
+      wall = Date.now();
+    }
+    return wall;
+  },
+  monotonic: () => {
+    if (Number.isNaN(ticks)) {
+      if (Number.isNaN(wall)) queueMicrotask(forget);
+      ticks = performance.now();
+    }
+    return ticks;
+  },
 };

@@ -34,6 +34,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
     261: { status: 400, message: /^\[Config\] application\.publishers\.llhls\.segmentDuration must be a number/ },
     ...each([262, 307], { status: 200 }),
   },
+  'profile-rules': {},
   'batch-items': each([211, 220, 227, 233], { status: 400 }),
   'client-faults': each([232, 461, 544], { status: 400 }),
   'two-spellings': { ...each([236, 238, 239], { status: 200 }), 237: { status: 409 }, 248: { status: 200 } },
@@ -56,8 +57,6 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'dump-paths': {},
   'dump-status': {},
   'later-issues': {
-    ...each([325, 326, 328, 329, 331, 332, 334, 335, 338, 391, 394, 710], { status: 501, message: /pulling a stream/ }),
-    712: { status: 404, message: /Could not find the stream/ },
     ...each([352, 353, 354, 357, 358, 359, 365, 366, 367], { status: 501, message: /push publishing/ }),
     ...each([714, 715, 716], { status: 501, message: /live playlist/ }),
   },

@@ -268,12 +268,12 @@ describe('output profiles', () => {
 
   test('are created in a batch, with one restart', async () => {
     const closed = await api.publish('v', 'a', 's');
-    const { status, json } = await call('POST', PROFILES, [PROFILE, PROFILE, { ...PROFILE, name: 'q' }]);
+    const { status, json } = await call('POST', PROFILES, [PROFILE, PROFILE, { ...PROFILE, name: 'q', outputStreamName: 'q' }]);
     expect(status).toBe(207);
     expect(json).toEqual([
       { message: 'OK', response: STORED_PROFILE, statusCode: 200 },
       { message: 'The output profile "p" already exists', statusCode: 409 },
-      { message: 'OK', response: { ...STORED_PROFILE, name: 'q' }, statusCode: 200 },
+      { message: 'OK', response: { ...STORED_PROFILE, name: 'q', outputStreamName: 'q' }, statusCode: 200 },
     ]);
     expect(closed).toHaveLength(1);
     expect(await call('GET', PROFILES)).toEqual(found(['default', 'p', 'q']));
@@ -282,7 +282,7 @@ describe('output profiles', () => {
 
   test('that come at the same time are all kept', async () => {
     const names = ['a', 'b', 'c', 'd'];
-    await Promise.all(names.map((name) => call('POST', PROFILES, [{ ...PROFILE, name }])));
+    await Promise.all(names.map((name) => call('POST', PROFILES, [{ ...PROFILE, name, outputStreamName: name }])));
     expect((await call('GET', PROFILES)).json.response.sort()).toEqual([...names, 'default']);
   });
 
@@ -307,9 +307,10 @@ describe('output profiles', () => {
     ],
     [{ ...PROFILE, encodes: { videos: [{ name: 'v' }] } }, '[Config] Codec must be specified when bypass is false'],
     [{ ...PROFILE, encodes: { videos: [{ codec: 'h264' }] } }, '[Config] Bitrate must be specified when bypass is false'],
+    [{ ...PROFILE, outputStreamName: '${OriginStreamName}' }, '[Config] Duplicate output stream name: ${OriginStreamName}'],
     [{ ...PROFILE, x: 1 }, '[Config] Unknown item found: outputProfile.x'],
   ])('%j refuses the whole request', async (profile, text) => {
-    expect(await call('POST', PROFILES, [{ ...PROFILE, name: 'first' }, profile])).toEqual(error(400, text));
+    expect(await call('POST', PROFILES, [{ ...PROFILE, name: 'first', outputStreamName: 'first' }, profile])).toEqual(error(400, text));
     expect(await call('GET', PROFILES)).toEqual(found(['default']));
   });
 
@@ -376,10 +377,126 @@ describe('streams', () => {
     expect(await call('POST', STREAMS, body)).toEqual(error(400, text));
   });
 
-  test('cannot be pulled yet', async () => {
-    await api.publish('default', 'app', 's');
-    expect(await call('POST', STREAMS, { name: 's', urls: ['rtsp://h/x'] })).toEqual(error(409, 'Stream already exists'));
-    expect(await call('POST', STREAMS, { name: 'p', urls: ['rtsp://h/x'] })).toEqual(error(501, 'Not implemented yet: pulling a stream'));
+  test('are not pulled from URLs of several schemes, or under a name no path can address', async () => {
+    const urls = ['rtsp://h/x', 'ovt://h/x'];
+    expect(await call('POST', STREAMS, { name: 'p', urls })).toEqual(error(400, 'Urls must have the same scheme'));
+    const text = 'Stream name must not be empty or contain / : ? # or white space: [a/b]';
+    expect(await call('POST', STREAMS, { name: 'a/b', urls: ['rtsp://h/x'] })).toEqual(error(400, text));
+    expect(api.rtsp.asked).toEqual([]);
+  });
+
+  const PLAYS = 'rtsp://user:secret@127.0.0.1:1/app/stream';
+  const failed = error(502, 'Could not pull the stream : http://127.0.0.1/v1/vhosts/default/apps/app/streams');
+  const createdAnswer = { status: 201, json: { message: 'Created', statusCode: 201 } };
+
+  test('are pulled, listed with their source, and deleted', async () => {
+    expect(await call('POST', STREAMS, { name: 'p', urls: [PLAYS] })).toEqual(createdAnswer);
+    const { json } = await call('GET', `${STREAMS}/p`);
+    expect(json.response.input).toMatchObject({ sourceType: 'RtspPull', sourceUrl: 'rtsp://127.0.0.1:1/app/stream' });
+    expect(await call('POST', STREAMS, { name: 'p', urls: [PLAYS] })).toEqual(error(409, 'Stream already exists'));
+    expect(await call('DELETE', `${STREAMS}/p`)).toEqual(done);
+    expect(api.rtsp.opened.map(({ closed }) => closed)).toEqual([true]);
+    expect(await call('GET', STREAMS)).toEqual(found([]));
+  });
+
+  test('are pulled from the next URL when the first fails, and answered with 502 when all fail', async () => {
+    expect(await call('POST', STREAMS, { name: 'p', urls: ['rtsp://h/a', PLAYS] })).toEqual(createdAnswer);
+    expect(await call('POST', STREAMS, { name: 'q', urls: ['rtsp://h/a', 'rtsp://h/b'] })).toEqual(failed);
+    expect(await call('POST', STREAMS, { name: 'q', urls: ['srt://h/a'] })).toEqual(failed);
+    expect(await call('GET', STREAMS)).toEqual(found(['p']));
+    expect(api.rtsp.asked).toEqual(['rtsp://h/a', PLAYS, 'rtsp://h/a', 'rtsp://h/b']);
+  });
+
+  test('wait for their source under their name: a second pull of it is refused meanwhile', async () => {
+    const both = await Promise.all([1, 2].map(() => call('POST', STREAMS, { name: 'p', urls: [PLAYS] })));
+    expect(both.map(({ status }) => status).sort()).toEqual([201, 409]);
+  });
+
+  test('go on with the next URL when the source ends or falls silent, under the same stream', async () => {
+    const other = 'rtsp://127.0.0.1:2/app/stream';
+    const properties = { noInputFailoverTimeoutMs: 2000, unusedStreamDeletionTimeoutMs: 600_000 };
+    await call('POST', STREAMS, { name: 'p', urls: [PLAYS, other], properties });
+    const stream = api.orchestrator.application('default', 'app')!.stream('p')!;
+    api.rtsp.deliver();
+    api.rtsp.opened[0]!.target.sink.ended({ code: 'peer-left', detail: 'bye' });
+    await api.until(() => api.rtsp.opened.length === 2);
+    await api.until(() => stream.sourceUrl === other);
+    api.rtsp.deliver();
+    api.clock.advance(2001);
+    await api.until(() => api.rtsp.opened.length === 3);
+    expect(api.rtsp.opened.map(({ closed }) => closed)).toEqual([true, true, false]);
+    expect(api.orchestrator.application('default', 'app')!.stream('p')).toBe(stream);
+  });
+
+  test('are deleted when every URL has failed as often as allowed', async () => {
+    await call('POST', STREAMS, { name: 'p', urls: [PLAYS], properties: { retryCount: 1 } });
+    api.rtsp.plays = () => false;
+    api.rtsp.opened[0]!.target.sink.ended({ code: 'peer-left', detail: 'bye' });
+    await api.until(() => api.orchestrator.application('default', 'app')!.stream('p') === undefined);
+    // The lost connection brought no packet and is the first failure, the retry in vain the second.
+    expect(api.rtsp.asked).toHaveLength(2);
+  });
+
+  test('are deleted when nobody watches, unless they are persistent', async () => {
+    const properties = { unusedStreamDeletionTimeoutMs: 5000, noInputFailoverTimeoutMs: 600_000 };
+    await call('POST', STREAMS, { name: 'p', urls: [PLAYS], properties });
+    await call('POST', STREAMS, { name: 'kept', urls: [PLAYS], properties: { ...properties, persistent: true } });
+    api.clock.advance(5001);
+    await api.until(() => api.orchestrator.application('default', 'app')!.stream('p') === undefined);
+    expect(await call('GET', STREAMS)).toEqual(found(['kept']));
+  });
+
+  test('are kept while their source is away when they are persistent, and go on when it is back', async () => {
+    await call('POST', STREAMS, { name: 'p', urls: [PLAYS], properties: { persistent: true, retryCount: 0 } });
+    api.rtsp.plays = () => false;
+    api.rtsp.opened[0]!.target.sink.ended({ code: 'peer-left', detail: 'bye' });
+    await api.until(() => api.rtsp.asked.length === 4);
+    expect(await call('GET', STREAMS)).toEqual(found(['p']));
+    api.rtsp.plays = () => true;
+    await api.until(() => api.rtsp.opened.length === 2);
+  });
+
+  test('are on disk before the answer when they are persistent, and off it before that of their deletion', async () => {
+    const body = { name: 'p', urls: [PLAYS], properties: { persistent: true, relay: true, ignoreRtcpSRTimestamp: true } };
+    api.pullStore.full = true;
+    expect((await call('POST', STREAMS, body)).status).toBe(500);
+    expect(await call('GET', STREAMS)).toEqual(found([]));
+    api.pullStore.full = false;
+    expect(await call('POST', STREAMS, body)).toEqual(createdAnswer);
+    expect([...api.pullStore.documents.values()]).toMatchObject([{ vhost: 'default', app: 'app', ...body }]);
+    expect(await call('DELETE', `${STREAMS}/p`)).toEqual(done);
+    expect(api.pullStore.documents.size).toBe(0);
+  });
+
+  test('come back after a restart of their application when they are persistent, and leave the disk with it', async () => {
+    const APPS = '/v1/vhosts/made/apps';
+    await call('POST', '/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);
+    await call('POST', APPS, [{ name: 'app', type: 'live', providers: { rtspPull: {}, rtmp: {} } }]);
+    await call('POST', `${APPS}/app/streams`, { name: 'kept', urls: [PLAYS], properties: { persistent: true } });
+    await call('POST', `${APPS}/app/streams`, { name: 'passing', urls: [PLAYS] });
+    expect((await call('PATCH', `${APPS}/app`, { providers: { webrtc: { timeout: 1 } } })).status).toBe(200);
+    await api.until(() => api.orchestrator.application('made', 'app')?.stream('kept') !== undefined);
+    await api.until(() => api.rtsp.opened.length === 3);
+    expect(await call('GET', `${APPS}/app/streams`)).toEqual(found(['kept']));
+    expect(api.rtsp.opened.map(({ closed }) => closed)).toEqual([true, true, false]);
+    expect(api.pullStore.documents.size).toBe(1);
+    expect((await call('DELETE', `${APPS}/app`)).status).toBe(200);
+    await api.until(() => api.pullStore.documents.size === 0);
+  });
+
+  test('need their provider in the application', async () => {
+    await call('POST', '/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);
+    await call('POST', '/v1/vhosts/made/apps', [{ name: 'app', type: 'live', providers: { rtmp: {} } }]);
+    expect((await call('POST', '/v1/vhosts/made/apps/app/streams', { name: 'p', urls: [PLAYS] })).status).toBe(502);
+    expect(api.rtsp.asked).toEqual([]);
+  });
+
+  test('pass untouched when they are relayed', async () => {
+    await call('POST', STREAMS, { name: 'p', urls: [PLAYS], properties: { relay: true } });
+    const { json } = await call('GET', `${STREAMS}/p`);
+    expect(json.response.outputs.map(({ name }: Answer) => name)).toEqual(['p']);
+    const tracks: Answer[] = json.response.outputs[0].tracks;
+    expect(tracks.map(({ name }) => name)).toEqual(['video_0', 'audio_0', 'Data']);
   });
 });
 
@@ -450,6 +567,25 @@ test('queues are told under both paths', async () => {
   expect(json.response.map(({ urn }: Answer) => urn)).toContainEqual(expect.stringMatching(/^mngq:v=default#app:s=\/s:p=imr:r=/));
   expect((await call('GET', '/v1/stats/current/internals/queues')).json.response).toHaveLength(json.response.length);
   expect(await call('GET', '/v1/stats/current/internals')).toEqual(found(['/v1/stats/current/internals/queues']));
+});
+
+test('codec modules are told as the contract has them', async () => {
+  const { status, json } = await call('GET', '/v2/internals/codecs');
+  expect(status).toBe(200);
+  expect(json.response.find(({ module }: Answer) => module === 'x264')).toEqual({
+    busId: '-',
+    displayName: 'x264 video',
+    id: 1,
+    isDecoder: false,
+    isDefault: true,
+    isEncoder: true,
+    isHwAccel: false,
+    mediaType: 'Video',
+    metrics: { active: { decoder: 0, encoder: 0 } },
+    module: 'x264',
+    name: 'x264:0',
+    supportedCodecs: ['H264'],
+  });
 });
 
 describe('certificates', () => {

@@ -12,6 +12,7 @@ import type { CloseReason, IngestStream } from '../../src/core/ingest.ts';
 import { ProviderKind, type PublisherKind, SourceType } from '../../src/core/kinds.ts';
 import { Orchestrator, type VirtualHostStore } from '../../src/core/orchestrator.ts';
 import type { Publisher } from '../../src/core/publishing.ts';
+import { PullRegistry } from '../../src/core/pull-registry.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
 import { FilePublisher } from '../../src/publishers/file/file-publisher.ts';
@@ -19,8 +20,11 @@ import { HlsDumper } from '../../src/publishers/llhls/hls-dumper.ts';
 import { LlhlsPublisher } from '../../src/publishers/llhls/llhls-publisher.ts';
 import { LlhlsView } from '../../src/publishers/llhls/llhls-view.ts';
 import type { LlhlsViewSettings } from '../../src/publishers/llhls/settings.ts';
+import { codecModules } from '../../src/transcoder/codec-modules.ts';
+import { ENCODERS } from '../../src/transcoder/encoder-catalogue.ts';
 import { AllowedFolders } from '../../src/util/allowed-folders.ts';
 import { FakeEgress } from '../fakes/fake-egress.ts';
+import { FakePullSource, MemoryPullStore } from '../fakes/fake-pull-source.ts';
 import { ManualClock } from '../fakes/manual-clock.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
@@ -46,6 +50,13 @@ export interface RawRequest {
   readonly body?: string | Buffer;
   readonly version?: string;
 }
+
+/** What a transcoder process without hardware says. */
+const HELLO = {
+  version: '8.1',
+  encoders: ENCODERS.filter(({ hardware }) => !hardware).map(({ name }) => name),
+  decoders: ['h264', 'aac'],
+};
 
 export const anyOrigin = { urls: ['*'], headers: [] };
 
@@ -84,8 +95,31 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
     });
     orchestrator.restore({ name: host.typed.name, config: host.typed, echo: host.echo }, applications, { readOnly: true });
   }
+  const pullStore = new MemoryPullStore();
+  const plays = (url: string): boolean => url.endsWith('/app/stream');
+  const rtsp = new FakePullSource({
+    schemes: ['rtsp', 'rtspc'],
+    provider: ProviderKind.RTSP_PULL,
+    sourceType: SourceType.RTSP_PULL,
+    plays,
+  });
+  const ovt = new FakePullSource({ schemes: ['ovt'], provider: ProviderKind.OVT, sourceType: SourceType.OVT, plays });
+  const pulls = new PullRegistry({
+    sources: [rtsp, ovt],
+    store: pullStore,
+    clock,
+    logger,
+    application: (vhost, app) => orchestrator.application(vhost, app),
+  });
   const certificates = new RecordingCertificates();
-  const control = new ControlPlane({ orchestrator, recordings, dumps, reloadCertificates: (hosts) => certificates.reload(hosts) });
+  const control = new ControlPlane({
+    orchestrator,
+    recordings,
+    dumps,
+    pulls,
+    reloadCertificates: (hosts) => certificates.reload(hosts),
+    codecModules: async () => codecModules(HELLO, []),
+  });
   const server = new ApiServer({
     control,
     version: '0.1.0',
@@ -99,7 +133,10 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
     ...overrides,
   });
   await server.listen();
-  return new ApiHarness({ server, orchestrator, recordings, dumps, folder, store, certificates, clock, logger });
+  return new ApiHarness({
+    ...{ server, orchestrator, recordings, dumps, folder, pulls, pullStore, rtsp },
+    ...{ store, certificates, clock, logger },
+  });
 }
 
 /** Keeps what would go to disk; refuses when told to. */
@@ -136,6 +173,9 @@ export class ApiHarness {
   readonly dumps: HlsDumper;
   /** State and recordings; removed by `close`. */
   readonly folder: string;
+  readonly pulls: PullRegistry;
+  readonly pullStore: MemoryPullStore;
+  readonly rtsp: FakePullSource;
   readonly store: MemoryStore;
   readonly certificates: RecordingCertificates;
   readonly clock: ManualClock;
@@ -144,13 +184,30 @@ export class ApiHarness {
   readonly #ingests = new Map<string, { readonly ingest: IngestStream; frames: number }>();
 
   constructor(
-    parts: Pick<ApiHarness, 'server' | 'orchestrator' | 'recordings' | 'dumps' | 'folder' | 'store' | 'certificates' | 'clock' | 'logger'>,
+    parts: Pick<
+      ApiHarness,
+      | 'server'
+      | 'orchestrator'
+      | 'recordings'
+      | 'dumps'
+      | 'folder'
+      | 'pulls'
+      | 'pullStore'
+      | 'rtsp'
+      | 'store'
+      | 'certificates'
+      | 'clock'
+      | 'logger'
+    >,
   ) {
     this.server = parts.server;
     this.orchestrator = parts.orchestrator;
     this.recordings = parts.recordings;
     this.dumps = parts.dumps;
     this.folder = parts.folder;
+    this.pulls = parts.pulls;
+    this.pullStore = parts.pullStore;
+    this.rtsp = parts.rtsp;
     this.store = parts.store;
     this.certificates = parts.certificates;
     this.clock = parts.clock;
@@ -190,6 +247,11 @@ export class ApiHarness {
     }
   }
 
+  /** Resolves when `condition` holds; the test's own timeout is the deadline. */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+
   get port(): number {
     return this.server.addresses[0]?.port ?? 0;
   }
@@ -211,6 +273,7 @@ export class ApiHarness {
   }
 
   async close(): Promise<void> {
+    this.pulls.close({ code: 'shutdown', detail: 'the test is over' });
     await this.server.close();
     await this.orchestrator.close({ code: 'shutdown', detail: 'the test is over' });
     await this.recordings.stop();

@@ -31,8 +31,4 @@ describe('endpoints of later issues', () => {
       expect((await api.call(method, fill(path, { vhost: 'default', app: 'app', stream: 'nope' }), body)).status).toBe(404);
     }
   });
-
-  test('GET /v2/internals/codecs', async () => {
-    expect(await api.call('GET', '/v2/internals/codecs')).toEqual(error(501, 'Not implemented yet: codec status'));
-  });
 });

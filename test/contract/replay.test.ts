@@ -41,7 +41,12 @@ describe('recorded exchanges', () => {
     474: () => api.feed('default', 'app', 'stream', 400),
     540: () => api.feed('default', 'app', 'stream', 30),
     550: () => api.feed('default', 'app', 'stream', 200),
-    602: () => Promise.all(['w1', 'stream2', 'srtin'].map((name) => api.publish('default', 'app', name))),
+    602: async () => {
+      // Nobody watched the pulled stream for a minute.
+      api.clock.advance(61_000);
+      await api.until(() => api.orchestrator.application('default', 'app')?.stream('pulled') === undefined);
+      await Promise.all(['w1', 'stream2', 'srtin'].map((name) => api.publish('default', 'app', name)));
+    },
     721: () => api.orchestrator.application('default', 'app')?.stream('w1')?.terminate({ code: 'peer-left', detail: 'stopped' }),
     722: () =>
       api.orchestrator.application('default', 'app')?.streams.map((stream) => stream.terminate({ code: 'peer-left', detail: 'stopped' })),

@@ -133,6 +133,10 @@ export class FakeExchange implements DeliveryExchange {
     this.#answer(status, headers, Buffer.from(text), null);
   }
 
+  respondTailored(status: number, headers: readonly string[], pieces: readonly string[], tail: string): void {
+    this.respondText(status, headers, pieces.join(tail));
+  }
+
   #answer(status: number, headers: readonly string[], body: Uint8Array, path: string | null): void {
     if (this.done) throw new Error(`${this.file} was answered twice`);
     this.response = { status, headers, body, text: Buffer.from(body).toString(), path };

@@ -25,6 +25,7 @@ export class FakeStream implements PublishableStream {
   startedAt = Date.UTC(2026, 0, 2, 3, 4, 5);
   bytes = 0;
   viewers = 0;
+  readonly keyframeRequests: number[] = [];
   readonly figuresById = new Map<number, Partial<TrackFigures>>();
   readonly meter = {
     countBytes: (bytes: number): void => {
@@ -37,6 +38,10 @@ export class FakeStream implements PublishableStream {
       this.viewers -= count;
     },
   };
+
+  requestKeyframe(trackId: number): void {
+    this.keyframeRequests.push(trackId);
+  }
 
   figures(trackId: number): TrackFigures {
     return { ...FIGURES, ...this.figuresById.get(trackId) };

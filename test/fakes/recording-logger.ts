@@ -35,7 +35,10 @@ export class RecordingLogger implements Logger {
     this.#add('error', fields, message);
   }
 
+  /** Throws for a field that is bound already: a line of JSON would have it twice. */
   child(fields: object): Logger {
+    const twice = Object.keys(fields).find((field) => field in this.#bindings);
+    if (twice !== undefined) throw new Error(`field '${twice}' is bound twice`);
     return new RecordingLogger({ lines: this.lines, waiters: this.#waiters, bindings: { ...this.#bindings, ...fields } });
   }
 

@@ -225,8 +225,14 @@ const TRUN_FLAGS = 0x400;
 const TRUN_OFFSET = 0x800;
 const NON_SYNC = 0x01_0000;
 
-/** Start and duration (ticks) of the fragment in `bytes`, and which of its samples are sync samples. */
-export function readFragment(bytes: Uint8Array): { start: number; duration: number; firstIsSync: boolean[]; samples: number } {
+/** Start and duration (ticks) of the fragment in `bytes`, which of its samples are sync samples, and when they are shown. */
+export function readFragment(bytes: Uint8Array): {
+  start: number;
+  duration: number;
+  firstIsSync: boolean[];
+  shown: number[];
+  samples: number;
+} {
   const body = (path: string): DataView => {
     const box = findBox(bytes, ['moof', 'traf', path]);
     if (box === null) throw new Error(`no ${path}`);
@@ -239,17 +245,21 @@ export function readFragment(bytes: Uint8Array): { start: number; duration: numb
   const trun = body('trun');
   const flags = trun.getUint32(0) & 0xff_ffff;
   const count = trun.getUint32(4);
+  const start = Number(body('tfdt').getBigUint64(4));
   let at = 12;
   let duration = 0;
   const firstIsSync: boolean[] = [];
+  const shown: number[] = [];
   for (let i = 0; i < count; i++) {
+    const decoded = start + duration;
     duration += (flags & TRUN_DURATION) !== 0 ? trun.getUint32(at) : defaultDuration;
     if ((flags & TRUN_DURATION) !== 0) at += 4;
     if ((flags & TRUN_SIZE) !== 0) at += 4;
     const sampleFlags = (flags & TRUN_FLAGS) !== 0 ? trun.getUint32(at) : defaultFlags;
     if ((flags & TRUN_FLAGS) !== 0) at += 4;
+    shown.push(decoded + ((flags & TRUN_OFFSET) !== 0 ? trun.getInt32(at) : 0));
     if ((flags & TRUN_OFFSET) !== 0) at += 4;
     firstIsSync.push((sampleFlags & NON_SYNC) === 0);
   }
-  return { start: Number(body('tfdt').getBigUint64(4)), duration, firstIsSync, samples: count };
+  return { start, duration, firstIsSync, shown, samples: count };
 }

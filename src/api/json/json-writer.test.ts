@@ -24,3 +24,9 @@ test('whatever it writes is ASCII and reads back as the same value', () => {
     }),
   );
 });
+
+test('more and longer keys than it remembers are written all the same', () => {
+  const keys = Array.from({ length: 1500 }, (_unused, index) => `key ${1000 + index}`).concat('z'.repeat(100));
+  const value = Object.fromEntries(keys.map((key) => [key, key]));
+  for (let time = 0; time < 2; time += 1) expect(writeJson(value)).toBe(JSON.stringify(value));
+});

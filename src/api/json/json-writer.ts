@@ -6,8 +6,15 @@ const NON_ASCII = /[^\u0000-\u007f]/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII is meant
 const NON_ASCII_ALL = /[^\u0000-\u007f]/g;
 
-/** Printable ASCII without quotes and backslashes: nothing to escape. */
-const PLAIN = /^[ !#-[\]-~]*$/;
+const KEY_TEXTS = new Map<string, string>();
+/** Clients name some keys themselves: no further and no longer ones are remembered. */
+const KEY_LIMIT = 1000;
+const LONGEST_KEY = 64;
+
+const FIRST_PRINTABLE = 0x20;
+const LAST_PRINTABLE = 0x7e;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
 
 /** Serialises `value`; members that are undefined are left out, reals keep their `.0`. */
 export function writeJson(value: unknown): string {
@@ -29,9 +36,18 @@ export function writeJson(value: unknown): string {
 }
 
 function writeString(text: string): string {
-  if (PLAIN.test(text)) return `"${text}"`;
+  if (isPlain(text)) return `"${text}"`;
   const quoted = JSON.stringify(text);
   return NON_ASCII.test(quoted) ? quoted.replace(NON_ASCII_ALL, escapeUnit) : quoted;
+}
+
+/** Printable ASCII without quotes and backslashes: nothing to escape. On short texts a loop beats a pattern. */
+function isPlain(text: string): boolean {
+  for (let index = 0; index < text.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    if (unit < FIRST_PRINTABLE || unit > LAST_PRINTABLE || unit === QUOTE || unit === BACKSLASH) return false;
+  }
+  return true;
 }
 
 /** Works on UTF-16 units, so that a character beyond the BMP becomes its surrogate pair. */
@@ -53,9 +69,18 @@ function writeObject(object: Readonly<Record<string, unknown>>): string {
   for (const key of sortedKeys(object)) {
     const value = object[key];
     if (value === undefined) continue;
-    text += `${text === '' ? '{' : ','}${writeString(key)}:${writeJson(value)}`;
+    text += (text === '' ? '{' : ',') + keyText(key) + writeJson(value);
   }
   return text === '' ? '{}' : `${text}}`;
+}
+
+/** `"key":`, remembered: nearly all keys are those of this API. */
+function keyText(key: string): string {
+  const known = KEY_TEXTS.get(key);
+  if (known !== undefined) return known;
+  const text = `${writeString(key)}:`;
+  if (KEY_TEXTS.size < KEY_LIMIT && key.length <= LONGEST_KEY) KEY_TEXTS.set(key, text);
+  return text;
 }
 
 /** Most objects are built in order already: looking is cheaper than sorting. */

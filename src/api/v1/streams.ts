@@ -1,8 +1,11 @@
 import { Type } from '@sinclair/typebox';
+import { IngestRefused } from '../../core/ingest.ts';
+import { type PullDefinition, PullFailed, schemeOf } from '../../core/pull.ts';
+import { isAddressableName } from '../../core/stream-address.ts';
 import { streamInformation } from '../../monitoring/stream-info.ts';
-import { acknowledge, ok } from '../envelope.ts';
+import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
-import { memberOf } from '../json/json-value.ts';
+import { isJsonObject, memberOf } from '../json/json-value.ts';
 import { requireObject } from '../refusals.ts';
 import type { AppRequest, Route } from '../route.ts';
 import { PullRequest, StreamInformation } from '../schemas.ts';
@@ -40,17 +43,65 @@ export const streamRoutes: readonly Route[] = [
     path: ITEM,
     level: 'stream',
     summary: 'Terminate a stream',
-    handle: ({ stream }) => {
-      stream.terminate({ code: 'deleted', detail: 'deleted through the API' });
+    handle: async ({ control, stream }) => {
+      await control.deleteStream(stream);
       return acknowledge();
     },
   },
 ];
 
-function pull({ app, body }: AppRequest): never {
-  const { name } = pullRequest(requireObject(body));
-  if (app.stream(name) !== undefined) throw new ApiError('STREAM_EXISTS');
-  throw new ApiError('NOT_IMPLEMENTED', 'pulling a stream');
+async function pull({ control, vhost, app, body, url }: AppRequest): Promise<Answer> {
+  const definition = pullDefinition(requireObject(body), vhost.definition.config.origins?.properties);
+  if (app.hasStream(definition.name)) throw new ApiError('STREAM_EXISTS');
+  try {
+    await control.pullStream(app, definition);
+  } catch (error) {
+    if (error instanceof PullFailed) throw new ApiError('STREAM_PULL_FAILED', url);
+    if (error instanceof IngestRefused) throw refused(error, { vhost: vhost.name, app: app.name, url });
+    throw error;
+  }
+  return acknowledge(201);
+}
+
+function refused({ code }: IngestRefused, { vhost, app, url }: { vhost: string; app: string; url: string }): ApiError {
+  if (code === 'duplicate-name') return new ApiError('STREAM_EXISTS');
+  return code === 'no-application' ? new ApiError('APP_NOT_FOUND', vhost, app) : new ApiError('STREAM_PULL_FAILED', url);
+}
+
+/** What virtual hosts say about pulled streams. */
+interface OriginProperties {
+  readonly noInputFailoverTimeout?: number;
+  readonly unusedStreamDeletionTimeout?: number;
+  readonly retryCount?: number;
+}
+
+function pullDefinition(body: unknown, origin: OriginProperties = {}): PullDefinition {
+  const { name, urls } = pullRequest(body);
+  const given = memberOf(body, 'properties');
+  return {
+    name,
+    urls,
+    properties: {
+      persistent: memberOf(given, 'persistent') === true,
+      noInputFailoverTimeoutMs: positive(memberOf(given, 'noInputFailoverTimeoutMs'), origin.noInputFailoverTimeout ?? 3000),
+      unusedStreamDeletionTimeoutMs: positive(
+        memberOf(given, 'unusedStreamDeletionTimeoutMs'),
+        origin.unusedStreamDeletionTimeout ?? 60_000,
+      ),
+      ignoreRtcpSRTimestamp: memberOf(given, 'ignoreRtcpSRTimestamp') === true,
+      retryCount: retries(memberOf(given, 'retryCount'), isJsonObject(given) ? 1 : (origin.retryCount ?? 1)),
+      relay: memberOf(given, 'relay') === true,
+    },
+  };
+}
+
+/** Members of the wrong type, and times of 0 and less, count as not given. */
+function positive(value: unknown, otherwise: number): number {
+  return typeof value === 'number' && value > 0 ? value : otherwise;
+}
+
+function retries(value: unknown, otherwise: number): number {
+  return typeof value === 'number' && value >= 0 ? Math.floor(value) : otherwise;
 }
 
 function pullRequest(body: unknown): { readonly name: string; readonly urls: readonly string[] } {
@@ -58,11 +109,11 @@ function pullRequest(body: unknown): { readonly name: string; readonly urls: rea
   const urls = memberOf(body, 'urls');
   if (typeof name !== 'string' || !Array.isArray(urls)) throw new ApiError('STREAM_REQUEST_INCOMPLETE');
   if (urls.length === 0) throw new ApiError('STREAM_URLS_EMPTY');
-  return {
-    name,
-    urls: urls.map((url) => {
-      if (typeof url !== 'string') throw new ApiError('STREAM_URL_WRONG');
-      return url;
-    }),
-  };
+  const texts = urls.map((url) => {
+    if (typeof url !== 'string') throw new ApiError('STREAM_URL_WRONG');
+    return url;
+  });
+  if (new Set(texts.map(schemeOf)).size > 1) throw new ApiError('STREAM_URLS_DIFFER');
+  if (!isAddressableName(name)) throw new ApiError('STREAM_NAME_INVALID', name);
+  return { name, urls: texts };
 }

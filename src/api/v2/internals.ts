@@ -1,9 +1,8 @@
 import { Type } from '@sinclair/typebox';
 import { queueStatuses } from '../../monitoring/queues.ts';
 import { ok } from '../envelope.ts';
-import { ApiError } from '../errors.ts';
 import type { Route } from '../route.ts';
-import { QueueStatusSchema } from '../schemas.ts';
+import { CodecModuleSchema, QueueStatusSchema } from '../schemas.ts';
 
 export const internalsV2Routes: readonly Route[] = [
   {
@@ -18,9 +17,8 @@ export const internalsV2Routes: readonly Route[] = [
     method: 'GET',
     path: '/v2/internals/codecs',
     level: 'server',
-    summary: 'Codecs and hardware modules',
-    handle: () => {
-      throw new ApiError('NOT_IMPLEMENTED', 'codec status');
-    },
+    summary: 'Codec modules of this machine and the codecs at work',
+    response: Type.Array(CodecModuleSchema),
+    handle: async ({ control }) => ok(await control.codecModules()),
   },
 ];

@@ -1,5 +1,7 @@
 /** Which ports the server listens on. A listener exists only if its element is present. */
 import type { Static } from '@sinclair/typebox';
+import { readListenerOptions, readPassphrase, SocketOptionError } from '../../protocols/srt/socket-options.ts';
+import { parseStreamId } from '../../protocols/srt/stream-id.ts';
 import { boolean, finishing, integer, list, object, optional, port, ports, text } from './field.ts';
 
 const workerCount = integer('Workers; read for compatibility', { default: 1, minimum: 0 });
@@ -67,11 +69,40 @@ const webrtcMembers = {
 
 const KeyValueSchema = object('One option', { key: text('Name'), value: text('Value') });
 
+interface SrtFinish {
+  options: { key: string; value: string }[];
+  streamMap: { streamPath: string }[];
+  streamPassphrases: { streamPath: string; passphrase: string }[];
+}
+
+/** What would only show when somebody calls is refused at the start. */
+const srtFinish = finishing<SrtFinish>(({ options, streamMap, streamPassphrases }, fail) => {
+  const attempt = (read: () => void, key: keyof SrtFinish): void => {
+    try {
+      read();
+    } catch (error) {
+      if (!(error instanceof SocketOptionError)) throw error;
+      fail(error.message, key);
+    }
+  };
+  attempt(() => void readListenerOptions(options), 'options');
+  for (const { passphrase } of streamPassphrases) attempt(() => void readPassphrase(passphrase), 'streamPassphrases');
+  for (const [key, paths] of Object.entries({ streamMap, streamPassphrases })) {
+    const wrong = paths.find(({ streamPath }) => parseStreamId(streamPath) === null);
+    if (wrong !== undefined) fail(`StreamPath is '${wrong.streamPath}', must be 'vhost/app/stream'`, key);
+  }
+});
+
 const srtMembers = (number: number) => ({
-  port: plainPort('Port', 'srt', number),
+  port: ports('Ports', { protocols: ['srt'], default: `${number}/srt` }),
   workerCount,
   threadPerSocket,
   options: list('Socket options', KeyValueSchema, { flatten: 'option', default: [] }),
+  streamPassphrases: list(
+    'Passphrases of single streams, instead of that of the port. An extension of Millrace',
+    object('One stream', { streamPath: text('`vhost/app/stream`'), passphrase: text('10 to 79 bytes') }),
+    { flatten: 'stream', default: [] },
+  ),
   streamMap: list(
     'Streams chosen by port, for callers that send no stream id',
     object('One port', { port: port('Port', { protocols: ['srt'] }), streamPath: text('`vhost/app/stream`') }),
@@ -95,7 +126,19 @@ export const BindApiSchema = object(
 export type BindApiConfig = Static<typeof BindApiSchema>;
 
 const client = (description: string, xml: string) => optional(object(description, { workerCount, threadPerSocket }, { xml }));
-const mpegtsMembers = { port: ports('Ports', { protocols: ['udp', 'tcp'], default: '4000/udp' }), workerCount, threadPerSocket };
+const mpegtsMembers = {
+  port: ports('Ports', { protocols: ['udp', 'tcp'], default: '4000/udp' }),
+  multicast: list(
+    'Multicast groups joined on every UDP port. An extension of Millrace',
+    object('One group', {
+      group: text('Address of the group, e.g. `239.1.1.1`'),
+      interface: optional(text('Address of the network interface; without one the system chooses')),
+    }),
+    { default: [] },
+  ),
+  workerCount,
+  threadPerSocket,
+};
 
 export const BindSchema = object('Listeners', {
   managers: object('Management', { api: optional(BindApiSchema) }, { default: {} }),
@@ -122,7 +165,7 @@ export const BindSchema = object('Listeners', {
         ),
       ),
       rtsp: optional(object('RTSP', { port: plainPort('Port', 'tcp', 554), workerCount, threadPerSocket }, { xml: 'RTSP' })),
-      srt: optional(object('SRT', srtMembers(9999), { xml: 'SRT' })),
+      srt: optional(object('SRT', srtMembers(9999), { xml: 'SRT', finish: srtFinish })),
       mpegts: optional(object('MPEG-TS', mpegtsMembers, { xml: 'MPEGTS' })),
       webrtc: optional(object('WebRTC', webrtcMembers, { xml: 'WebRTC' })),
     },
@@ -136,7 +179,7 @@ export const BindSchema = object('Listeners', {
       hls: optional(httpListener('HLS', 80, 443, 'HLS')),
       thumbnail: optional(httpListener('Still pictures', 80, 443)),
       webrtc: optional(object('WebRTC', webrtcMembers, { xml: 'WebRTC' })),
-      srt: optional(object('SRT', srtMembers(9998), { xml: 'SRT' })),
+      srt: optional(object('SRT', srtMembers(9998), { xml: 'SRT', finish: srtFinish })),
     },
     { default: {} },
   ),

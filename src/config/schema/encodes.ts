@@ -45,11 +45,12 @@ interface CodedEncode {
   bypass: boolean;
   codec?: string;
   bitrate?: number;
+  modules?: string;
 }
 
 /** The rules of an encode that is not bypassed; the codec is left as one of `codecs`. */
 function codedRules(value: CodedEncode, codecs: readonly string[], fail: Fail): void {
-  if (value.codec !== undefined) value.codec = baseCodec(value.codec);
+  splitCodec(value);
   if (value.bypass) return;
   if (value.codec === undefined) fail('Codec must be specified when bypass is false', 'codec');
   else if (value.bitrate === undefined) fail('Bitrate must be specified when bypass is false', 'bitrate');
@@ -61,15 +62,33 @@ function knownCodec(codec: string, codecs: readonly string[], fail: Fail): void 
   if (!codecs.includes(codec)) fail(`Unknown codec: ${codec} (expected: ${codecs.join(', ')})`, 'codec');
 }
 
-/** `h264_nvenc`, an older way to name an encoder, means `h264`. */
-function baseCodec(codec: string): string {
-  const base = codec.trim().toLowerCase().split('_', 1)[0] ?? '';
-  return base === 'hevc' ? 'h265' : base;
+/** `h264_nvenc`, an older way to name codec and encoder in one, means the codec `h264` made by the module `nv`. */
+function splitCodec(value: { codec?: string; modules?: string }): void {
+  if (value.codec === undefined) return;
+  const [base = '', encoder = ''] = value.codec.trim().toLowerCase().split('_', 2);
+  value.codec = base === 'hevc' ? 'h265' : base;
+  if (encoder !== '') value.modules ??= FORMER_MODULES[encoder] ?? encoder;
 }
+
+const FORMER_MODULES: Readonly<Record<string, string>> = { nvenc: 'nv' };
 
 const within = (key: string, minimum: number, maximum: number) => (value: number, fail: Fail, member: string) => {
   if (value < minimum || value > maximum) fail(`${key} must be between ${minimum} and ${maximum}`, member);
 };
+/** Pictures are coded with half as many colour samples in both directions. */
+function evenSize(value: { width: number; height: number }, fail: Fail): void {
+  for (const key of ['width', 'height'] as const) {
+    if (value[key] % 2 !== 0) fail(`${key === 'width' ? 'Width' : 'Height'} must be an even number of pixels, but got ${value[key]}`, key);
+  }
+}
+
+const AAC_SAMPLE_RATES = [8000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 64_000, 88_200, 96_000];
+
+function aacSampleRate(value: AudioFinish, fail: Fail): void {
+  if (value.bypass || value.codec !== 'aac' || value.samplerate === 0 || AAC_SAMPLE_RATES.includes(value.samplerate)) return;
+  fail(`Unknown Samplerate of aac: ${value.samplerate} (expected: ${AAC_SAMPLE_RATES.join(', ')})`, 'samplerate');
+}
+
 const skipFramesRange = within('SkipFrames', 0, 120);
 
 const named = (prefix: string) => text(`Name that renditions refer to; \`${prefix}_<n>\` when absent`, { default: '' });
@@ -80,7 +99,14 @@ const height = integer('Height, pixels; 0 follows the source or the width', { de
 const framerate = real('Frames per second; 0 follows the source', { default: 0, minimum: 0 });
 const rate = optional(bitrate('Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used'));
 
+interface AudioFinish extends CodedEncode {
+  samplerate: number;
+  channel: number;
+}
+
 interface VideoFinish extends CodedEncode {
+  width: number;
+  height: number;
   skipFrames: number;
   keyFrameInterval: number;
   keyFrameIntervalType: string;
@@ -92,7 +118,7 @@ export const EncodeVideoSchema = object(
   {
     name: named('video'),
     bypass,
-    codec: optional(text('`h264`, `h265` or `vp8`; required unless bypassed')),
+    codec: optional(text('`h264`, `h265`, `vp8` or `av1`; required unless bypassed')),
     bitrate: rate,
     width,
     height,
@@ -110,7 +136,7 @@ export const EncodeVideoSchema = object(
       }),
     ),
     profile: optional(
-      choice('H.264 profile; absent leaves it to the encoder', ['baseline', 'main', 'high'], {
+      choice('H.264 profile; absent means baseline', ['baseline', 'main', 'high'], {
         refusal: () => 'Profile must be baseline, main or high',
       }),
     ),
@@ -121,11 +147,12 @@ export const EncodeVideoSchema = object(
   },
   {
     finish: finishing<VideoFinish>((value, fail) => {
-      codedRules(value, ['h264', 'h265', 'vp8'], fail);
+      codedRules(value, ['h264', 'h265', 'vp8', 'av1'], fail);
       if (value.skipFrames !== -1) skipFramesRange(value.skipFrames, fail, 'skipFrames');
       if (value.keyFrameIntervalType === 'frame') within('KeyFrameInterval', 0, 600)(value.keyFrameInterval, fail, 'keyFrameInterval');
       else within('KeyFrameInterval', 0, 10_000)(value.keyFrameInterval, fail, 'keyFrameInterval');
       within('BFrames', 0, 16)(value.bFrames, fail, 'bFrames');
+      if (!value.bypass) evenSize(value, fail);
     }),
   },
 );
@@ -136,14 +163,20 @@ export const EncodeAudioSchema = object(
   {
     name: named('audio'),
     bypass,
-    codec: optional(text('`aac` or `opus`; required unless bypassed')),
+    codec: optional(text('`aac`, `opus` or `mp3`; required unless bypassed')),
     bitrate: rate,
     samplerate: integer('Sample rate, Hz; 0 follows the source', { default: 0, minimum: 0 }),
     channel: integer('Channels; 0 follows the source', { default: 0, minimum: 0 }),
     modules,
     bypassIfMatch: optional(BypassIfMatchSchema),
   },
-  { finish: finishing<CodedEncode>((value, fail) => codedRules(value, ['aac', 'opus'], fail)) },
+  {
+    finish: finishing<AudioFinish>((value, fail) => {
+      codedRules(value, ['aac', 'opus', 'mp3'], fail);
+      aacSampleRate(value, fail);
+      within('Channel', 0, 8)(value.channel, fail, 'channel');
+    }),
+  },
 );
 export type EncodeAudioConfig = Static<typeof EncodeAudioSchema>;
 
@@ -151,7 +184,7 @@ export const EncodeImageSchema = object(
   'One still picture encoder',
   {
     name: named('image'),
-    codec: optional(text('`jpeg`, `png` or `webp`')),
+    codec: optional(text('`jpeg`, `png` or `webp`; required')),
     width,
     height,
     framerate,
@@ -160,11 +193,10 @@ export const EncodeImageSchema = object(
     bypassIfMatch: optional(BypassIfMatchSchema),
   },
   {
-    finish: finishing<{ codec?: string; skipFrames: number }>((value, fail) => {
-      if (value.codec !== undefined) {
-        value.codec = baseCodec(value.codec);
-        knownCodec(value.codec, ['jpeg', 'png', 'webp'], fail);
-      }
+    finish: finishing<{ codec?: string; skipFrames: number; modules?: string }>((value, fail) => {
+      splitCodec(value);
+      if (value.codec === undefined) fail('Codec must be specified for images', 'codec');
+      else knownCodec(value.codec, ['jpeg', 'png', 'webp'], fail);
       skipFramesRange(value.skipFrames, fail, 'skipFrames');
     }),
   },

@@ -11,6 +11,18 @@ interface ProfileFinish {
   playlists: { fileName: string; renditions: { name: string; video?: string; audio?: string }[] }[];
 }
 
+const ORIGIN_NAME = '${OriginStreamName}';
+
+/** The name is a part of URLs. */
+function streamNameRules(name: string, fail: Fail): void {
+  const literal = name.replaceAll(ORIGIN_NAME, '');
+  const macro = /\$\{[^}]*\}/.exec(literal)?.[0];
+  if (name === '') fail('outputProfile.outputStreamName must not be empty', 'outputStreamName');
+  else if (macro !== undefined)
+    fail(`Unknown macro in outputProfile.outputStreamName: ${macro} (expected: ${ORIGIN_NAME})`, 'outputStreamName');
+  else if (/[/:?#\s]/.test(literal)) fail('outputProfile.outputStreamName must not contain / : ? # or blanks', 'outputStreamName');
+}
+
 function playlistRules(profile: ProfileFinish, fail: Fail): void {
   const files = new Set<string>();
   for (const playlist of profile.playlists) {
@@ -44,7 +56,7 @@ export const OutputProfileSchema = object(
   },
   {
     finish: finishing<ProfileFinish>((value, fail) => {
-      if (value.outputStreamName === '') fail('outputProfile.outputStreamName must not be empty', 'outputStreamName');
+      streamNameRules(value.outputStreamName, fail);
       playlistRules(value, fail);
     }),
   },
@@ -81,9 +93,11 @@ export const OutputProfilesSchema = object(
   },
   {
     default: {},
-    finish: finishing<{ outputProfile: { name: string }[] }>((value, fail) => {
+    finish: finishing<{ outputProfile: { name: string; outputStreamName: string }[] }>((value, fail) => {
       const name = firstDuplicate(value.outputProfile);
+      const stream = firstDuplicate(value.outputProfile.map(({ outputStreamName }) => ({ name: outputStreamName })));
       if (name !== undefined) fail(`Duplicate output profile name: ${name}`, 'outputProfile');
+      else if (stream !== undefined) fail(`Duplicate output stream name: ${stream}`, 'outputProfile');
     }),
   },
 );

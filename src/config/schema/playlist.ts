@@ -2,12 +2,12 @@
 import type { Static } from '@sinclair/typebox';
 import { boolean, choice, finishing, firstDuplicate, integer, list, object, optional, text } from './field.ts';
 
-const limit = (xml: string, most: boolean, what: string) =>
+const limit = (xml: string, most: boolean, what: string, aliases: readonly string[] = []) =>
   integer(`Only tracks with at ${most ? 'most' : 'least'} this ${what}; -1 sets no limit`, {
     default: -1,
     minimum: -1,
     xml,
-    aliases: [xml.charAt(0).toLowerCase() + xml.slice(1)],
+    aliases: [xml.charAt(0).toLowerCase() + xml.slice(1), ...aliases],
   });
 
 const filters = {
@@ -32,8 +32,8 @@ const VideoTemplateSchema = object(
     min_width: limit('MinWidth', false, 'width, pixels'),
     max_height: limit('MaxHeight', true, 'height, pixels'),
     min_height: limit('MinHeight', false, 'height, pixels'),
-    max_framerate: limit('MaxFramerate', true, 'frame rate'),
-    min_framerate: limit('MinFramerate', false, 'frame rate'),
+    max_framerate: limit('MaxFramerate', true, 'frame rate', ['maxFPS']),
+    min_framerate: limit('MinFramerate', false, 'frame rate', ['minFPS']),
   },
   { xml: 'VideoTemplate', aliases: ['videoTemplate'] },
 );

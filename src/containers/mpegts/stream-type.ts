@@ -9,6 +9,7 @@ export const StreamType = {
   MPEG2_AUDIO: 0x04,
   PRIVATE: 0x06,
   AAC_ADTS: 0x0f,
+  AAC_LATM: 0x11,
   METADATA_PES: 0x15,
   H264: 0x1b,
   H265: 0x24,
@@ -22,7 +23,8 @@ export const StreamId = {
   VIDEO: 0xe0,
 } as const;
 
-const Descriptor = {
+/** Tags of descriptors (table 2-45 and ETSI EN 300 468). */
+export const Descriptor = {
   REGISTRATION: 0x05,
   LANGUAGE: 0x0a,
   METADATA_POINTER: 0x25,

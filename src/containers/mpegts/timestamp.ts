@@ -29,3 +29,36 @@ export function putPcr(target: Uint8Array, at: number, ticks: number): void {
   target[at + 4] = ((ticks % 2) << 7) | 0x7e;
   target[at + 5] = 0;
 }
+
+/** Reads a PTS or DTS of 5 bytes; its prefix and marker bits are not looked at. */
+export function readTimestamp(data: Uint8Array, at: number): number {
+  const high = ((data[at] ?? 0) >> 1) & 7;
+  const middle = ((data[at + 1] ?? 0) << 7) | ((data[at + 2] ?? 0) >> 1);
+  const low = ((data[at + 3] ?? 0) << 7) | ((data[at + 4] ?? 0) >> 1);
+  return high * LOW_30 + middle * 2 ** 15 + low;
+}
+
+/** Reads the base of a PCR (90 kHz); its extension is not looked at. */
+export function readPcr(data: Uint8Array, at: number): number {
+  const high = ((data[at] ?? 0) * 2 ** 24 + ((data[at + 1] ?? 0) << 16) + ((data[at + 2] ?? 0) << 8) + (data[at + 3] ?? 0)) * 2;
+  return high + ((data[at + 4] ?? 0) >> 7);
+}
+
+/**
+ * Continues the 33-bit times of one program past their wrap after 26.5 hours. All its streams share one clock, so a time
+ * is taken as the one nearest to the last that was seen, whichever stream it came from.
+ */
+export class ClockUnwrapper {
+  #last: number | null = null;
+
+  /** A PCR, PTS or DTS as a time that does not wrap. The first is taken as it is. */
+  unwrap(ticks: number): number {
+    if (this.#last === null) {
+      this.#last = ticks;
+    } else {
+      const delta = wrap33(ticks - this.#last);
+      this.#last += delta < WRAP / 2 ? delta : delta - WRAP;
+    }
+    return this.#last;
+  }
+}

@@ -7,6 +7,9 @@ import type { HttpLimits } from './limits.ts';
 import { RequestReader } from './request-reader.ts';
 import { type DateLine, statusLine } from './status-line.ts';
 
+/** Bodies up to this size are copied behind their head: the two then fit the buffers that Node keeps ready. */
+const SMALL_BODY = 3072;
+
 /** What all connections of a listener share. */
 export interface HttpConnectionContext {
   readonly handler: RequestHandler;
@@ -195,6 +198,7 @@ export class HttpConnection implements AnswerSink {
     const socket = this.#socket;
     if (headOnly || length === 0) socket.write(head, 'latin1', this.#written);
     else if (typeof body === 'string') socket.write(head + body, 'latin1', this.#written);
+    else if (length <= SMALL_BODY) socket.write(together(head, body, length), this.#written);
     else {
       socket.cork();
       socket.write(head, 'latin1');
@@ -276,6 +280,17 @@ export class HttpConnection implements AnswerSink {
   #because(reason: string): void {
     if (this.#reason === '') this.#reason = reason;
   }
+}
+
+/** One small write costs less than a vector of two. */
+function together(head: string, body: readonly Uint8Array[], length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(head.length + length);
+  let at = bytes.write(head, 'latin1');
+  for (const chunk of body) {
+    bytes.set(chunk, at);
+    at += chunk.length;
+  }
+  return bytes;
 }
 
 function totalLength(body: readonly Uint8Array[]): number {

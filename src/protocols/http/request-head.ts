@@ -105,8 +105,8 @@ export class RequestHead {
 
   #parseRequestLine(bytes: Buffer, start: number, end: number): number {
     let at = start;
-    while (at < end && ((CLASSES[bytes[at] ?? 0] ?? 0) & TOKEN) !== 0) at += 1;
-    if (!isUpperCase(bytes[start]) || bytes[at] !== SP) {
+    if (isUpperCase(bytes[at])) while (at < end && ((CLASSES[bytes[at] ?? 0] ?? 0) & TOKEN) !== 0) at += 1;
+    if (at === start || bytes[at] !== SP) {
       throw new HttpFault(400, 'HTTP_METHOD', 'the request does not begin with a method', at - start);
     }
     if (at - start > LONGEST_METHOD) throw new HttpFault(501, 'HTTP_METHOD', 'unknown method');
@@ -134,7 +134,9 @@ export class RequestHead {
     if (text === 'HTTP/1.1\r\n') this.minorVersion = 1;
     else if (text === 'HTTP/1.0\r\n') this.minorVersion = 0;
     else if (/^HTTP\/1\.\d\r\n$/.test(text)) this.minorVersion = 1;
-    else if (/^HTTP\/\d(\.\d)?[\r\n]/.test(text)) throw new HttpFault(505, 'HTTP_VERSION', 'only HTTP/1.0 and HTTP/1.1 are spoken here');
+    else if (/^HTTP\/\d(\.\d)?\r\n/.test(text)) throw new HttpFault(505, 'HTTP_VERSION', 'only HTTP/1.0 and HTTP/1.1 are spoken here');
+    else if (/^HTTP\/\d(\.\d)?\n/.test(text))
+      throw new HttpFault(400, 'HTTP_BARE_LF', 'the request line ends with a bare LF', from - start);
     else throw new HttpFault(400, 'HTTP_VERSION', 'the request line does not end with a version and CRLF', from - start);
     return from + 10;
   }

@@ -136,12 +136,24 @@ describe('request reader', () => {
         // A broken end of the head is found at once in one case and waits for more bytes in the other.
         if (whole.length > 0 && split.length > 0) expect(split.map(kind)).toEqual(whole.map(kind));
       }),
-      { numRuns: 1000 },
+      { numRuns: 1000, examples: [[[[0, 33]], 1]] },
     );
+  });
+
+  test.each([
+    ['a method that does not begin with a letter', '!ET / HTTP/1.1\r\nHost: a\r\n\r\n', 400],
+    ['a version that ends with a bare LF', 'GET / HTTP/1.1\nHost: a\r\n\r\n', 400],
+    ['a later version before a bare LF', 'GET / HTTP/2.0\r\nHost: a\nX: y\r\n\r\n', 505],
+    ['an endless method before a bare LF', `${'M'.repeat(40)} / HTTP/1.1\r\nHost: a\nX: y\r\n\r\n`, 501],
+  ])('refuses %s alike wherever it is cut', (_name, text, status) => {
+    const bytes = Buffer.from(text);
+    for (let cut = 0; cut <= bytes.length; cut += 1) {
+      expect(read([bytes.subarray(0, cut), bytes.subarray(cut)])).toEqual([status]);
+    }
   });
 });
 
-/** A fault is a fault, whichever is seen first. */
+/** A request by what matters, a fault by its status. */
 function kind(item: Seen | number): string {
-  return typeof item === 'number' ? 'fault' : `${item.method} ${item.target}`;
+  return typeof item === 'number' ? `fault ${item}` : `${item.method} ${item.target}`;
 }

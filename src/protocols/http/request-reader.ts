@@ -117,7 +117,11 @@ export class RequestReader {
     }
     let at = Math.max(line, this.#bytes.indexOf(LF, this.#searched));
     while (at >= 0 && at < this.#end) {
-      if (this.#bytes[at - 1] !== CR) throw new HttpFault(400, 'HTTP_BARE_LF', 'a line ends with a bare LF', at - this.#start);
+      if (this.#bytes[at - 1] !== CR) {
+        // What the parser finds wrong before this line is the fault, as it is when all arrives at once.
+        this.#head.parse(this.#bytes, this.#start, at + 1);
+        throw new HttpFault(400, 'HTTP_BARE_LF', 'a line ends with a bare LF', at - this.#start);
+      }
       at = this.#bytes.indexOf(LF, at + 1);
     }
   }

@@ -1,5 +1,6 @@
 /** Reassembles messages from a chunk stream (RTMP 1.0 §5.3). */
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { Slab } from '../../util/slab.ts';
 import { DEFAULT_CHUNK_SIZE, MAX_MESSAGE_LENGTH, MessageType, type RtmpMessage } from './message.ts';
 
 /*
@@ -49,9 +50,12 @@ interface ChunkStream {
   received: number;
 }
 
+/** Shared by all connections: payloads live until their packets are published. */
+const PAYLOADS = new Slab();
+
 /**
- * Turns bytes, cut anywhere, into messages. Each message is copied once, into a buffer of exactly its
- * size that nobody else holds. Throws `ProtocolError`; after that the reader must not be used again.
+ * Turns bytes, cut anywhere, into messages. Each message is copied once, into memory of its
+ * own. Throws `ProtocolError`; after that the reader must not be used again.
  */
 export class ChunkReader {
   /** Unfinished messages given up: aborted by the peer or cut off by a new header. */
@@ -234,7 +238,7 @@ export class ChunkReader {
       throw new ProtocolError('RTMP_PENDING_BYTES', `unfinished messages announce more than ${this.#limits.pendingBytes} bytes`);
     }
     this.#pendingBytes += stream.length;
-    const payload = Buffer.allocUnsafeSlow(stream.length);
+    const payload = PAYLOADS.allocate(stream.length);
     stream.payload = payload;
     stream.received = 0;
     if (stream.length === 0) this.#finish(stream, payload);

@@ -44,6 +44,8 @@ export class RtmpConnection {
   readonly #writer = new ChunkWriter();
   readonly #session: RtmpSession;
   readonly #openedAt: number;
+  readonly #connectionLogger: Logger;
+  /** Names the stream while there is one. */
   #logger: Logger;
   #closeReason: CloseReason | null = null;
   #lingerUntil: number | null = null;
@@ -67,7 +69,8 @@ export class RtmpConnection {
     this.#unpublishedSince = this.#openedAt;
     this.#bytesSeenAt = this.#openedAt;
     const peer = formatEndpoint(socket.remoteAddress, socket.remotePort);
-    this.#logger = options.logger.child({ session: options.id, peer });
+    this.#connectionLogger = options.logger.child({ session: options.id, peer });
+    this.#logger = this.#connectionLogger;
     this.#reader = new ChunkReader({ onMessage: (message) => this.#receive(message), limits: unpublishedLimits(limits) });
     this.#session = new RtmpSession({
       gate: options.gate,
@@ -154,6 +157,8 @@ export class RtmpConnection {
       onPublishing: (vhost, target) => this.#onPublishing(vhost, target),
       onStarted: (tracks) => this.#logger.info({ tracks: tracks.map(trackLabel) }, 'RTMP stream started'),
       onUnpublished: (counters) => this.#onUnpublished(counters),
+      pauseReading: () => socket.pause(),
+      resumeReading: () => socket.resume(),
       close: (reason) => this.close(reason),
       closeAfterFlush: (reason) => this.#closeAfterFlush(reason),
     };
@@ -244,7 +249,7 @@ export class RtmpConnection {
     this.#reader.setLimits(this.#limits);
     // A peer that vanished without a word is found by the system's probes, also when silence is allowed.
     this.#socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
-    this.#logger = this.#logger.child({ vhost, app: target.app, stream: target.stream });
+    this.#logger = this.#connectionLogger.child({ vhost, app: target.app, stream: target.stream });
     this.#logger.info({}, 'RTMP stream published');
   }
 
@@ -253,6 +258,7 @@ export class RtmpConnection {
     this.#unpublishedSince = this.#clock.monotonic();
     this.#bytesSeenAt = this.#unpublishedSince;
     this.#logger.info(summary(counters), 'RTMP stream unpublished');
+    this.#logger = this.#connectionLogger;
   }
 
   #closeAfterFlush(reason: CloseReason): void {

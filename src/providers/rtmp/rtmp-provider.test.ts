@@ -369,6 +369,22 @@ describe('the end', () => {
     expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ code: 'replaced' });
   });
 
+  test('a congested stream leaves what its peer sends in the network until it is relieved', async () => {
+    const { publisher, stream, port } = await publishing();
+    publisher.metadata({ audiocodecid: 10 });
+    publisher.audio(0, AAC_CONFIG);
+    publisher.audio(0, AAC_FRAME);
+    await stream.until((it) => it.packets.length === 1);
+    stream.request.onCongested?.();
+    for (let frame = 1; frame <= 500; frame += 1) publisher.audio(frame, AAC_FRAME + '00'.repeat(4000));
+    // Whoever comes meanwhile is served.
+    const other = await RtmpPublisher.open(port);
+    cleanups.push(() => other.close());
+    expect(stream.packets.length).toBeLessThan(250);
+    stream.request.onRelieved?.();
+    await stream.until((it) => it.packets.length === 501);
+  });
+
   test('stopping the provider ends every stream, also when done twice', async () => {
     const { publisher, stream, provider } = await publishing();
     await Promise.all([provider.stop(), provider.stop()]);

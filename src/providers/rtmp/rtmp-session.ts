@@ -29,6 +29,9 @@ export interface SessionLink {
   onStarted(tracks: readonly SourceTrack[]): void;
   /** The publisher ended the publication and may begin another. */
   onUnpublished(counters: FeedCounters): void;
+  /** Leaves what the peer sends in the network until `resumeReading`. */
+  pauseReading(): void;
+  resumeReading(): void;
   /** Cuts the connection at once. */
   close(reason: CloseReason): void;
   /** Cuts the connection once what was sent has left. */
@@ -200,6 +203,8 @@ export class RtmpSession {
           sourceType: SourceType.RTMP,
           sourceUrl: this.#link.sourceUrl,
           onClose: (reason) => this.#link.close(reason),
+          onCongested: () => this.#link.pauseReading(),
+          onRelieved: () => this.#link.resumeReading(),
         },
       );
     } catch (error) {

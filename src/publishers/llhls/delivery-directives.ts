@@ -15,12 +15,13 @@ const ADVANCE_SEGMENT_LIMIT = 2;
 /** … and for three seconds of parts. */
 const ADVANCE_PART_SECONDS = 3;
 
-/** Reads the directives; null when they break the rules (answer 400). */
-export function parseDirectives(query: (key: string) => string | undefined): Directives | null {
+/** Reads the directives, or says how they break the rules (answer 400). */
+export function parseDirectives(query: (key: string) => string | undefined): Directives | string {
   const msn = query('_HLS_msn');
   const part = query('_HLS_part');
-  if (msn !== undefined && !NUMBER.test(msn)) return null;
-  if (part !== undefined && (msn === undefined || !NUMBER.test(part))) return null;
+  if (msn !== undefined && !NUMBER.test(msn)) return '_HLS_msn must be a whole number of at most 15 digits';
+  if (part !== undefined && !NUMBER.test(part)) return '_HLS_part must be a whole number of at most 15 digits';
+  if (part !== undefined && msn === undefined) return '_HLS_part needs _HLS_msn beside it';
   const skip = query('_HLS_skip');
   return {
     msn: msn === undefined ? null : Number(msn),
@@ -44,14 +45,14 @@ export function isAvailable(track: TrackModel, directives: Directives): boolean 
   return segment.duration !== null || part < segment.parts.length;
 }
 
-/** True when the wait would be for something too far ahead (answer 400). */
-export function isTooFar(track: TrackModel, directives: Directives): boolean {
+/** Says so when the wait would be for something too far ahead (answer 400); null when it would not. */
+export function tooFar(track: TrackModel, directives: Directives): string | null {
   const { msn, part } = directives;
   const last = track.last;
-  if (msn === null || last === null) return false;
-  if (msn > last.msn + ADVANCE_SEGMENT_LIMIT) return true;
-  if (part === null || msn < last.msn) return false;
+  if (msn === null || last === null) return null;
+  if (msn > last.msn + ADVANCE_SEGMENT_LIMIT) return `_HLS_msn may be ${last.msn + ADVANCE_SEGMENT_LIMIT} at most now`;
+  if (part === null || msn < last.msn) return null;
   const limit = track.partTarget < 1 ? Math.ceil(ADVANCE_PART_SECONDS / track.partTarget) : ADVANCE_PART_SECONDS;
   const lastPart = msn === last.msn ? last.parts.length - 1 : -1;
-  return part > lastPart + limit;
+  return part > lastPart + limit ? `_HLS_part may be ${lastPart + limit} at most now` : null;
 }

@@ -312,6 +312,7 @@ describe('blocking reload', () => {
     '&_HLS_msn=2&_HLS_part=a',
   ])('refuses %s with 400', (query) => {
     expect(request(query)?.response?.status).toBe(400);
+    expect(request(query)?.response?.text).toMatch(/^_HLS_(msn|part) /);
   });
 
   it('gives up with 503 after three target durations', () => {

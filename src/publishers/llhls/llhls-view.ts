@@ -1,6 +1,7 @@
 /** Answers the requests for one LL-HLS stream inside an egress thread. */
 import type { DeliveryExchange, OutletView, ViewContext } from '../outlet/view.ts';
-import { type Directives, isAvailable, isTooFar, parseDirectives } from './delivery-directives.ts';
+import { WaitingRoom } from '../outlet/waiting-room.ts';
+import { type Directives, isAvailable, parseDirectives, tooFar } from './delivery-directives.ts';
 import { PlaylistCache } from './playlist-cache.ts';
 import { clientOptions, mediaTail, playlistTail } from './query-tail.ts';
 import { parseResourceName, type Resource } from './resource-name.ts';
@@ -8,7 +9,6 @@ import { type ResponseHeaders, responseHeaders } from './response-headers.ts';
 import type { LlhlsViewSettings } from './settings.ts';
 import { type PartModel, StreamModel, type TrackModel } from './stream-model.ts';
 import type { LlhlsUpdate } from './update.ts';
-import { WaitingRoom } from './waiting-room.ts';
 
 /** How long the first playlists of a stream are waited for, ms. */
 const START_WAIT = 10_000;
@@ -86,9 +86,9 @@ export class LlhlsView implements OutletView {
   #respondMultivariant(exchange: DeliveryExchange, fileName: string): void {
     const token = this.#settings.originMode ? null : this.#context.createSession(exchange).token;
     const tail = playlistTail(mediaTail(exchange, token), clientOptions(exchange, this.#settings), this.#settings);
-    const text = this.#playlists.multivariant(fileName, tail);
-    if (text === null) this.#respondEmpty(exchange, 404);
-    else exchange.respondText(200, this.#headers.multivariant, text);
+    const pieces = this.#playlists.multivariant(fileName);
+    if (pieces === null) this.#respondEmpty(exchange, 404);
+    else exchange.respondTailored(200, this.#headers.multivariant, pieces, tail);
   }
 
   #handleChild(exchange: DeliveryExchange, resource: Resource): void {
@@ -114,8 +114,8 @@ export class LlhlsView implements OutletView {
 
   #handleChunklist(exchange: DeliveryExchange, track: TrackModel, token: string | null): void {
     const directives = parseDirectives((key) => exchange.queryValue(key));
-    if (directives === null) {
-      this.#respondEmpty(exchange, 400);
+    if (typeof directives === 'string') {
+      this.#refuse(exchange, directives);
       return;
     }
     const ready = (): boolean => this.#model.playable && track.completeCount > 0 && track.partTarget > 0;
@@ -124,8 +124,9 @@ export class LlhlsView implements OutletView {
 
   #whenAvailable(exchange: DeliveryExchange, track: TrackModel, directives: Directives, token: string | null): void {
     if (this.#respondIfAvailable(exchange, track, directives, token)) return;
-    if (isTooFar(track, directives)) {
-      this.#respondEmpty(exchange, 400);
+    const problem = tooFar(track, directives);
+    if (problem !== null) {
+      this.#refuse(exchange, problem);
       return;
     }
     this.#wait(exchange, track, () => this.#respondIfAvailable(exchange, track, directives, token));
@@ -135,9 +136,10 @@ export class LlhlsView implements OutletView {
     if (!this.#model.concluded && !isAvailable(track, directives)) return false;
     const options = clientOptions(exchange, this.#settings);
     const media = mediaTail(exchange, token);
-    const text = this.#playlists.media(track, { ...options, skip: directives.skip }, media, playlistTail(media, options, this.#settings));
+    const suffix = playlistTail(media, options, this.#settings).slice(media.length);
+    const pieces = this.#playlists.media(track, { ...options, skip: directives.skip }, suffix);
     const headers = directives.msn === null ? this.#headers.chunklist : this.#headers.chunklistWithDirectives;
-    exchange.respondText(200, headers, text);
+    exchange.respondTailored(200, headers, pieces, media);
     return true;
   }
 
@@ -209,6 +211,10 @@ export class LlhlsView implements OutletView {
     const waiter = { exchange, attempt, giveUp: () => this.#respondRetry(exchange) };
     const ms = WAIT_TARGET_DURATIONS * Math.max(1, this.#model.targetDuration) * 1000;
     if (!room.add(waiter, ms)) this.#respondRetry(exchange);
+  }
+
+  #refuse(exchange: DeliveryExchange, problem: string): void {
+    exchange.respond(400, this.#headers.refusal, [Buffer.from(`${problem}\n`)]);
   }
 
   #respondEmpty(exchange: DeliveryExchange, status: number): void {

@@ -18,6 +18,8 @@ const VERSION_WITH_SKIP = 9;
 /** Segments that list their parts, the growing one included; more only when these are too short to hold back from. */
 const SEGMENTS_WITH_PARTS = 3;
 const HOLD_BACK_REACH = 2;
+/** Parts further back should not be listed (§6.2.2). */
+const PARTS_TARGET_DURATIONS = 3;
 /** The smallest skip boundary allowed (§4.4.3.8). */
 const SKIP_BOUNDARY_TARGET_DURATIONS = 6;
 
@@ -115,7 +117,8 @@ export class MediaPlaylistText {
   }
 
   #firstWithParts(listed: readonly SegmentModel[]): number {
-    const reach = HOLD_BACK_REACH * this.#model.partHoldBack;
+    const { partHoldBack, targetDuration } = this.#model;
+    const reach = Math.max(partHoldBack, Math.min(HOLD_BACK_REACH * partHoldBack, PARTS_TARGET_DURATIONS * targetDuration));
     let index = listed.length;
     let distance = 0;
     for (let count = 0; index > 0 && (count < SEGMENTS_WITH_PARTS || distance < reach); index--) {

@@ -56,7 +56,8 @@ export class PartTarget {
     if (this.known) return;
     const spread = Math.max(...frameDurations) - Math.min(...frameDurations);
     const average = partTicks / frameDurations.length;
-    const constant = spread <= 2 * this.#jitter + average * CONSTANT_RATE_SPREAD;
+    // Whole frames fill more than half of a chunk: what is shorter ended at a hole.
+    const constant = partTicks > this.#chunk / 2 && spread <= 2 * this.#jitter + average * CONSTANT_RATE_SPREAD;
     this.#ticks = (constant ? partTicks : Math.max(partTicks, Math.ceil(this.#chunk))) + 2 * this.#jitter;
   }
 

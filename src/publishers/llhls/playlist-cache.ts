@@ -1,21 +1,31 @@
-/** Playlist texts by track and form, rendered once per change and split where a client's query goes. */
+/** Playlist texts by track and form, rendered once per change and cut where a client's query goes. */
 import { serializeRenditionReport } from '../../playlist/rendition-report.ts';
 import { MediaPlaylistText, type PlaylistForm } from './media-playlist-text.ts';
 import type { LlhlsViewSettings } from './settings.ts';
 import type { StreamModel, TrackModel } from './stream-model.ts';
 import { TAIL_MARK } from './update.ts';
 
-const END = '#EXT-X-ENDLIST\n';
+const END = ['#EXT-X-ENDLIST\n'];
+const NOTHING = [''];
 
 interface Template {
   version: number;
   pieces: readonly string[];
 }
 
+/** A body and what follows it, in one row. */
+interface Whole {
+  readonly body: readonly string[];
+  readonly ending: readonly string[];
+  readonly pieces: readonly string[];
+}
+
 interface TrackTexts {
   readonly track: TrackModel;
   readonly text: MediaPlaylistText;
   readonly forms: Map<number, Template>;
+  /** By form and suffix, both of which are few. */
+  readonly wholes: Map<string, Whole>;
   reports: Template;
 }
 
@@ -30,8 +40,8 @@ export class PlaylistCache {
     this.#settings = settings;
   }
 
-  /** The multivariant playlist `fileName` with `tail` behind its URIs; null when there is none of that name. */
-  multivariant(fileName: string, tail: string): string | null {
+  /** The multivariant playlist `fileName`, cut behind its URIs; null when there is none of that name. The same array until it changes. */
+  multivariant(fileName: string): readonly string[] | null {
     const current = this.#model.multivariants.get(fileName);
     if (current === undefined) return null;
     let kept = this.#multivariants.get(fileName);
@@ -39,29 +49,37 @@ export class PlaylistCache {
       kept = { text: current.text, pieces: current.text.split(TAIL_MARK) };
       this.#multivariants.set(fileName, kept);
     }
-    return kept.pieces.join(tail);
+    return kept.pieces;
   }
 
-  /** The media playlist of `track`. Rendition reports carry `playlistTail`, everything else `mediaTail`. */
-  media(track: TrackModel, form: PlaylistForm, mediaTail: string, playlistTail: string): string {
+  /**
+   * The media playlist of `track`, cut where the query of media URIs goes; `suffix` follows that query in rendition
+   * reports, which name playlists. The same array until it changes.
+   */
+  media(track: TrackModel, form: PlaylistForm, suffix: string): readonly string[] {
     const texts = this.#texts(track);
-    const body = this.#body(texts, form).join(mediaTail);
-    if (this.#model.concluded) return body + END;
-    return form.legacy ? body : body + this.#reports(texts).join(playlistTail);
+    const body = this.#body(texts, form);
+    const ending = this.#model.concluded ? END : form.legacy ? NOTHING : this.#reports(texts);
+    const key = formKey(form) + suffix;
+    const kept = texts.wholes.get(key);
+    if (kept !== undefined && kept.body === body && kept.ending === ending) return kept.pieces;
+    const pieces = joined(body, ending, suffix);
+    texts.wholes.set(key, { body, ending, pieces });
+    return pieces;
   }
 
   #texts(track: TrackModel): TrackTexts {
     let texts = this.#tracks.get(track.id);
     if (texts?.track !== track) {
       const text = new MediaPlaylistText(this.#model, track, this.#settings);
-      texts = { track, text, forms: new Map(), reports: { version: -1, pieces: [] } };
+      texts = { track, text, forms: new Map(), wholes: new Map(), reports: { version: -1, pieces: [] } };
       this.#tracks.set(track.id, texts);
     }
     return texts;
   }
 
   #body(texts: TrackTexts, form: PlaylistForm): readonly string[] {
-    const key = (form.legacy ? 1 : 0) | (form.rewind ? 2 : 0) | (form.skip ? 4 : 0);
+    const key = formKey(form);
     const kept = texts.forms.get(key);
     if (kept?.version === texts.track.version) return kept.pieces;
     const pieces = texts.text.render(form).split(TAIL_MARK);
@@ -82,4 +100,14 @@ export class PlaylistCache {
     texts.reports = { version: this.#model.version, pieces: text.split(TAIL_MARK) };
     return texts.reports.pieces;
   }
+}
+
+function formKey(form: PlaylistForm): number {
+  return (form.legacy ? 1 : 0) | (form.rewind ? 2 : 0) | (form.skip ? 4 : 0);
+}
+
+/** `suffix` comes behind every cut of `ending`. */
+function joined(body: readonly string[], ending: readonly string[], suffix: string): readonly string[] {
+  const [first = '', ...rest] = ending;
+  return [...body.slice(0, -1), (body.at(-1) ?? '') + first, ...rest.map((piece) => suffix + piece)];
 }

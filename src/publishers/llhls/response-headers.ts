@@ -12,6 +12,8 @@ export interface ResponseHeaders {
   readonly part: Readonly<Record<MediaType, readonly string[]>>;
   /** Of answers without a body. */
   readonly empty: readonly string[];
+  /** Of answers that say what is wrong with the request. */
+  readonly refusal: readonly string[];
   /** Of answers that ask the client to come again. */
   readonly retry: readonly string[];
 }
@@ -25,6 +27,7 @@ export function responseHeaders(settings: CacheControlSettings): ResponseHeaders
     segment: { video: media('video', settings.segmentMaxAge), audio: media('audio', settings.segmentMaxAge) },
     part: { video: media('video', settings.partialSegmentMaxAge), audio: media('audio', settings.partialSegmentMaxAge) },
     empty: ['Content-Type: text/html'],
+    refusal: ['Content-Type: text/plain', 'Cache-Control: no-cache, no-store'],
     retry: ['Content-Type: text/html', 'Cache-Control: no-cache, no-store', 'Retry-After: 1'],
   };
 }

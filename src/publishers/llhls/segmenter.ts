@@ -35,6 +35,9 @@ export interface SegmenterOptions {
   readonly sink: SegmentSink;
 }
 
+/** A frame that lasts longer than this, seconds, is a pause of the source and says nothing about its frame rate. */
+const LONGEST_FRAME = 2;
+
 export class Segmenter {
   readonly #video: boolean;
   readonly #schedule: CutSchedule;
@@ -190,12 +193,21 @@ export class Segmenter {
 
   /** Closes a part because no further frame fits: the first such part decides PART-TARGET. */
   #closeFullPart(next: number | null): void {
-    const last = this.#samples.at(-1);
-    if (last !== undefined && !this.#target.known) {
-      this.#target.learn(last.dts + last.duration - this.#partStart, frameDurations(this.#samples));
-      this.#sink.partTargetChosen(this.#target.seconds);
-    }
+    if (this.#samples.length > 0 && !this.#target.known) this.#learnTarget(next);
     this.#closePart(next);
+  }
+
+  #learnTarget(next: number | null): void {
+    const durations = frameDurations(this.#samples);
+    const last = durations.length - 1;
+    // Of a single frame only its successor tells how long it lasts: what sources say of their frame rate is often wrong.
+    const alone = last === 0 && next !== null ? next - this.#partStart : 0;
+    if (alone > 0 && alone <= LONGEST_FRAME * this.#timescale) durations[last] = alone;
+    this.#target.learn(
+      durations.reduce((sum, duration) => sum + duration, 0),
+      durations,
+    );
+    this.#sink.partTargetChosen(this.#target.seconds);
   }
 
   /** `next` is the dts behind the part when it is known; otherwise the last frame's own duration tells the end. */

@@ -1,6 +1,6 @@
 /** Packages one track: cuts it, writes fragments, stores their bytes and reports what there is to serve. */
 import type { BoxWriter } from '../../containers/isobmff/box-writer.ts';
-import { writeFragmentHeader } from '../../containers/isobmff/fragment.ts';
+import { type FragmentSample, writeFragmentHeader } from '../../containers/isobmff/fragment.ts';
 import { buildInitSegment } from '../../containers/isobmff/init-segment.ts';
 import type { Packet } from '../../media/packet.ts';
 import { toMilliseconds } from '../../media/timebase.ts';
@@ -8,7 +8,7 @@ import type { AudioTrack, VideoTrack } from '../../media/track.ts';
 import type { Span } from '../outlet/messages.ts';
 import type { CutSchedule } from './cut-schedule.ts';
 import type { TrackProgress } from './readiness.ts';
-import { createTimeline, type SampleTimeline, type TimedSample } from './sample-timeline.ts';
+import { createTimeline, type SampleTimeline } from './sample-timeline.ts';
 import type { SegmentLimits } from './segment-limits.ts';
 import { type CutPart, Segmenter, type SegmentSink } from './segmenter.ts';
 import type { TimedMetadata } from './timed-metadata.ts';
@@ -50,6 +50,8 @@ export class TrackPackager implements SegmentSink {
   #longestSegment = 0;
   #decodedUntil = Number.NEGATIVE_INFINITY;
   #startTime = 0;
+  /** Where the samples written so far end, ticks; null before the first of a configuration. */
+  #writtenEnd: number | null = null;
   /** Packets left out because their time lies before the stream's beginning. */
   discarded = 0;
 
@@ -197,13 +199,11 @@ export class TrackPackager implements SegmentSink {
       const end = first.time + ((part.end - first.dts) / timescale) * 1000;
       this.#context.metadata.write(writer, { start: first.time, end, offset: this.#context.offset, timescale });
     }
-    writeFragmentHeader(writer, {
-      trackId: FILE_TRACK_ID,
-      sequence: this.#sequence,
-      baseDecodeTime: first.dts,
-      video: this.#track.type === 'video',
-      samples: part.samples.map((sample, index) => fragmentSample(sample, part.samples[index + 1]?.dts ?? part.end)),
-    });
+    const video = this.#track.type === 'video';
+    const baseDecodeTime = video ? Math.min(this.#writtenEnd ?? first.dts, first.dts) : first.dts;
+    const samples = fragmentSamples(part, baseDecodeTime);
+    this.#writtenEnd = samples.reduce((end, sample) => end + sample.duration, baseDecodeTime);
+    writeFragmentHeader(writer, { trackId: FILE_TRACK_ID, sequence: this.#sequence, baseDecodeTime, video, samples });
     this.#sequence += 1;
   }
 
@@ -214,6 +214,7 @@ export class TrackPackager implements SegmentSink {
     if (isSameForDecoders(previous, track)) return;
     this.#timeline = createTimeline(track, this.#context.offset);
     this.#segmenter.changeTimeline(this.#timeline.timescale, this.#timeline.jitter);
+    this.#writtenEnd = null;
     this.#generation += 1;
     this.#emitInit();
   }
@@ -224,14 +225,22 @@ export class TrackPackager implements SegmentSink {
   }
 }
 
-/** A sample lasts until the next one begins. */
-function fragmentSample(sample: TimedSample, next: number) {
-  return {
-    size: sample.data.length,
-    duration: Math.max(0, next - sample.dts),
-    compositionOffset: sample.compositionOffset,
-    keyframe: sample.keyframe,
-  };
+/**
+ * The samples of `part`, decoded one behind the other from `start` (ticks) on. A sample lasts until the next one begins,
+ * but how long the last sample of a part lasts is only a guess when the part closes. Where the next frame comes later than
+ * guessed its decoding time stays at the guess and its composition offset makes up for it: browsers take a hole of two
+ * frames between decoding times for a discontinuity and drop everything up to the next keyframe (Media Source
+ * Extensions, coded frame processing, step 1.6). A frame that comes earlier overlaps, which they do not mind.
+ */
+function fragmentSamples(part: CutPart, start: number): FragmentSample[] {
+  let at = start;
+  return part.samples.map((sample, index) => {
+    const end = Math.max(part.samples[index + 1]?.dts ?? part.end, at + 1);
+    const { compositionOffset, keyframe, data } = sample;
+    const written = { size: data.length, duration: end - at, compositionOffset: sample.dts + compositionOffset - at, keyframe };
+    at = end;
+    return written;
+  });
 }
 
 function isSameForDecoders(a: VideoTrack | AudioTrack, b: VideoTrack | AudioTrack): boolean {

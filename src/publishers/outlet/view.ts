@@ -25,6 +25,11 @@ export interface DeliveryExchange {
   respondFile(status: number, headers: readonly string[], path: string): void;
   /** Answers with text, gzip-encoded when the client accepts it. */
   respondText(status: number, headers: readonly string[], text: string): void;
+  /**
+   * Answers with `pieces` joined by `tail`, which is ASCII and this viewer's own. All viewers must be given the same
+   * array, and it must not change: then the text is compressed once for all of them.
+   */
+  respondTailored(status: number, headers: readonly string[], pieces: readonly string[], tail: string): void;
 }
 
 /** A valid viewer session, proven by the `session` query. */

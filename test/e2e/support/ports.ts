@@ -1,4 +1,5 @@
-/** Free TCP ports of the loopback interface. */
+/** Free ports of the loopback interface. */
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 
@@ -17,5 +18,18 @@ export async function freePorts(count: number): Promise<number[]> {
       await once(holder, 'close');
     }),
   );
+  return ports;
+}
+
+/** As `freePorts`, for UDP. */
+export async function freeUdpPorts(count: number): Promise<number[]> {
+  const holders = Array.from({ length: count }, () => createSocket('udp4'));
+  const ports: number[] = [];
+  for (const holder of holders) {
+    holder.bind(0, '127.0.0.1');
+    await once(holder, 'listening');
+    ports.push(holder.address().port);
+  }
+  await Promise.all(holders.map((holder) => new Promise<void>((resolve) => holder.close(() => resolve()))));
   return ports;
 }

@@ -13,6 +13,8 @@ export interface ProbedStream {
   readonly avg_frame_rate: string;
   readonly sample_rate?: string;
   readonly channels?: number;
+  /** Presentation time of the first frame, seconds. */
+  readonly start_time?: string;
 }
 
 export interface Probed {

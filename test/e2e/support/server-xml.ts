@@ -5,6 +5,8 @@ export interface ServerPorts {
   /** LL-HLS and HLS. */
   readonly http: number;
   readonly api: number;
+  /** UDP and TCP for media of WebRTC. */
+  readonly ice: number;
 }
 
 /** What a test may want different; durations in seconds. */
@@ -18,10 +20,16 @@ export interface ServerSettings {
   /** Segments of plain HLS. */
   readonly hlsSegmentDuration?: number;
   readonly hlsSegmentCount?: number;
+  /** UDP port for MPEG-TS, whose stream is `ts`. */
+  readonly mpegtsPort?: number;
   /** Leave plain HLS out of the application. */
   readonly withoutHls?: boolean;
   /** Where the FILE publisher writes; without it there is none. */
   readonly recordRoot?: string;
+  /** Serve WebRTC too, on the port of HTTP. `publisher`: what is inside its element of the application. */
+  readonly webrtc?: { readonly publisher?: string };
+  /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
+  readonly srt?: { readonly ingest: number; readonly egress: number; readonly options?: Readonly<Record<string, string>> };
 }
 
 export const ACCESS_TOKEN = 'test:token';
@@ -36,6 +44,16 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               <CrossDomains><Url>*</Url></CrossDomains>
             </HLS>`;
   const file = settings.recordRoot === undefined ? '' : `<FILE><RootPath>${settings.recordRoot}</RootPath></FILE>`;
+  const { srt } = settings;
+  const srtOptions = Object.entries(srt?.options ?? {}).map(([key, value]) => `<Option><Key>${key}</Key><Value>${value}</Value></Option>`);
+  const bindSrt = (port: number | undefined): string =>
+    port === undefined ? '' : `<SRT><Port>${port}/srt</Port><Options>${srtOptions.join('')}</Options></SRT>`;
+  const { mpegtsPort } = settings;
+  const mpegtsBind = mpegtsPort === undefined ? '' : `<MPEGTS><Port>${mpegtsPort}/udp</Port></MPEGTS>`;
+  const mpegts =
+    mpegtsPort === undefined
+      ? ''
+      : `<MPEGTS><StreamMap><Stream><Name>ts</Name><Port>${mpegtsPort}/udp</Port></Stream></StreamMap></MPEGTS>`;
   return `<?xml version="1.0" encoding="UTF-8"?>
 <Server version="8">
   <Name>Millrace</Name>
@@ -43,10 +61,12 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   <IP>127.0.0.1</IP>
   <Bind>
     <Managers><API><Port>${ports.api}</Port></API></Managers>
-    <Providers><RTMP><Port>${ports.rtmp}</Port></RTMP></Providers>
+    <Providers><RTMP><Port>${ports.rtmp}</Port></RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}</Providers>
     <Publishers>
       <LLHLS><Port>${ports.http}</Port></LLHLS>
       <HLS><Port>${ports.http}</Port></HLS>
+      ${settings.webrtc === undefined ? '' : webrtcBind(ports)}
+      ${bindSrt(srt?.egress)}
     </Publishers>
   </Bind>
   <Managers>
@@ -71,7 +91,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               </Encodes>
             </OutputProfile>
           </OutputProfiles>
-          <Providers><RTMP /></Providers>
+          <Providers><RTMP /><RTSPPull />${mpegts}${srt === undefined ? '' : '<SRT />'}</Providers>
           <Publishers>
             <LLHLS>
               <ChunkDuration>${chunk}</ChunkDuration>
@@ -82,6 +102,8 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
             </LLHLS>
             ${settings.withoutHls === true ? '' : hls}
             ${file}
+            ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.publisher ?? ''}</WebRTC>`}
+            ${srt === undefined ? '' : '<SRT />'}
           </Publishers>
         </Application>
       </Applications>
@@ -89,4 +111,11 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   </VirtualHosts>
 </Server>
 `;
+}
+
+function webrtcBind(ports: ServerPorts): string {
+  return `<WebRTC>
+        <Signalling><Port>${ports.http}</Port></Signalling>
+        <IceCandidates><IceCandidate>127.0.0.1:${ports.ice}/udp</IceCandidate></IceCandidates>
+      </WebRTC>`;
 }

@@ -1,5 +1,5 @@
 /** Requests that wait for media: bounded, with one timer, forgotten when their client leaves. */
-import type { DeliveryExchange, ViewContext } from '../outlet/view.ts';
+import type { DeliveryExchange, ViewContext } from './view.ts';
 
 /** One held request. */
 export interface Waiter {

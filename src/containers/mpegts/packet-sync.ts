@@ -1,0 +1,78 @@
+/** Finds transport stream packets in bytes that come in pieces of any size, ISO/IEC 13818-1 §2.4.3.2. */
+import { TS_PACKET_LENGTH } from './ts-buffer.ts';
+
+export const SYNC_BYTE = 0x47;
+
+/** Takes one packet of 188 bytes: `data[at]` is its sync byte. The bytes are valid during the call only. */
+export type PacketSink = (data: Uint8Array, at: number) => void;
+
+/**
+ * Cuts pieces into packets. A piece that holds whole packets, as datagrams do, is read in place; only a packet that two
+ * pieces share is copied. Bytes that belong to no packet are counted and skipped.
+ */
+export class PacketSync {
+  /** Bytes outside of packets. */
+  skipped = 0;
+  readonly #sink: PacketSink;
+  /** The beginning of a packet whose end has not come. */
+  readonly #carry = new Uint8Array(TS_PACKET_LENGTH);
+  #carried = 0;
+
+  constructor(sink: PacketSink) {
+    this.#sink = sink;
+  }
+
+  push(data: Uint8Array): void {
+    let at = 0;
+    if (this.#carried > 0) {
+      at = this.#complete(data);
+      if (this.#carried > 0) return;
+    }
+    while (at + TS_PACKET_LENGTH <= data.length) {
+      if (isPacket(data, at)) {
+        this.#sink(data, at);
+        at += TS_PACKET_LENGTH;
+      } else {
+        at += 1;
+        this.skipped += 1;
+      }
+    }
+    while (at < data.length && data[at] !== SYNC_BYTE) {
+      at += 1;
+      this.skipped += 1;
+    }
+    this.#carry.set(data.subarray(at));
+    this.#carried = data.length - at;
+  }
+
+  /** Forgets the packet begun: the next piece has nothing to do with the last one. */
+  reset(): void {
+    this.skipped += this.#carried;
+    this.#carried = 0;
+  }
+
+  /** Finishes the packet begun in the last piece; returns where in `data` the next one begins. */
+  #complete(data: Uint8Array): number {
+    const missing = TS_PACKET_LENGTH - this.#carried;
+    // A peer that cut a packet off goes on with a whole one: the torn one is given up.
+    const torn = data[0] === SYNC_BYTE && data.length > missing && data[missing] !== SYNC_BYTE;
+    if (torn) {
+      this.reset();
+      return 0;
+    }
+    const taken = Math.min(missing, data.length);
+    this.#carry.set(data.subarray(0, taken), this.#carried);
+    this.#carried += taken;
+    if (this.#carried < TS_PACKET_LENGTH) return data.length;
+    this.#carried = 0;
+    this.#sink(this.#carry, 0);
+    return taken;
+  }
+}
+
+/** A sync byte counts when another one follows a packet later, or nothing does. */
+function isPacket(data: Uint8Array, at: number): boolean {
+  if (data[at] !== SYNC_BYTE) return false;
+  const next = data[at + TS_PACKET_LENGTH];
+  return next === undefined || next === SYNC_BYTE;
+}

@@ -1,0 +1,79 @@
+/** Puts table sections together from the packets of one PID, ISO/IEC 13818-1 §2.4.4. */
+import { crc32Mpeg } from './crc32.ts';
+
+/** Longest section of a PAT or PMT: 3 bytes and a section_length of at most 1021 (§2.4.4.3, §2.4.4.8). */
+const MAX_SECTION = 1024;
+const SECTION_HEADER = 3;
+const STUFFING = 0xff;
+/** Header, fields and CRC of a section without any entry. */
+const SHORTEST_SECTION = 12;
+
+/** Holds one section at a time. A broken one is counted and left out; the next one is found by its pointer field. */
+export class SectionReader {
+  /** Sections that were too long, cut off or failed their CRC. */
+  broken = 0;
+  readonly #onSection: (section: Uint8Array) => void;
+  readonly #bytes = new Uint8Array(MAX_SECTION);
+  /** Bytes collected; -1 waits for the beginning of a section. */
+  #length = -1;
+
+  /** The section handed over, CRC included, is valid during the call only. */
+  constructor(onSection: (section: Uint8Array) => void) {
+    this.#onSection = onSection;
+  }
+
+  /** Takes the payload of a packet; `unitStart` says that it begins with a pointer field. */
+  push(payload: Uint8Array, unitStart: boolean): void {
+    if (!unitStart) {
+      this.#append(payload);
+      return;
+    }
+    const pointer = payload[0] ?? STUFFING;
+    if (1 + pointer > payload.length) {
+      this.lose();
+      return;
+    }
+    this.#append(payload.subarray(1, 1 + pointer));
+    this.lose();
+    this.#length = 0;
+    this.#append(payload.subarray(1 + pointer));
+  }
+
+  /** Gives up the section under way: a packet of it is missing. */
+  lose(): void {
+    if (this.#length > 0) this.broken += 1;
+    this.#length = -1;
+  }
+
+  #append(bytes: Uint8Array): void {
+    let at = 0;
+    while (at < bytes.length && this.#length >= 0) {
+      // Behind the last section there is only stuffing, up to the next pointer field.
+      if (this.#length === 0 && bytes[at] === STUFFING) {
+        this.#length = -1;
+        return;
+      }
+      const wanted = this.#wanted();
+      const taken = Math.min(wanted - this.#length, bytes.length - at);
+      this.#bytes.set(bytes.subarray(at, at + taken), this.#length);
+      this.#length += taken;
+      at += taken;
+      if (this.#length < wanted) return;
+      if (wanted > SECTION_HEADER) this.#finish();
+      else if (this.#wanted() > MAX_SECTION || this.#wanted() < SHORTEST_SECTION) this.lose();
+    }
+  }
+
+  /** Bytes to collect: the header first, then what it announces. */
+  #wanted(): number {
+    if (this.#length < SECTION_HEADER) return SECTION_HEADER;
+    return SECTION_HEADER + ((((this.#bytes[1] ?? 0) & 0xf) << 8) | (this.#bytes[2] ?? 0));
+  }
+
+  #finish(): void {
+    const section = this.#bytes.subarray(0, this.#length);
+    this.#length = 0;
+    if (crc32Mpeg(section) === 0) this.#onSection(section);
+    else this.broken += 1;
+  }
+}

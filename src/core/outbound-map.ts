@@ -1,0 +1,226 @@
+import type { OutputProfileConfig } from '../config/index.ts';
+import type { Packet } from '../media/packet.ts';
+import type { Track, VideoTrack } from '../media/track.ts';
+import type { Logger } from '../util/logger.ts';
+import type { OutboundStream } from './outbound-stream.ts';
+import type { PlannedEncode, PlannedTrack } from './output-profile.ts';
+import { PacketHold } from './packet-hold.ts';
+import type { EncodedPacket } from './transcoding.ts';
+
+/** Held packets handed on in one turn of the event loop. */
+const PACKETS_PER_TURN = 256;
+
+/** One track of an outbound stream. */
+interface Slot {
+  /** Outbound track id. */
+  readonly id: number;
+  planned: PlannedTrack;
+  /** Null until the transcoder has told the parameters. */
+  track: Track | null;
+  failed: boolean;
+}
+
+/**
+ * Carries packets of an inbound stream to one outbound stream, under the outbound tracks' identity.
+ * The outbound stream begins when all its tracks are known: until then packets are held, so that bypassed
+ * and encoded tracks begin together. A hold that runs full begins without the missing tracks; they join later.
+ */
+export class OutboundMap {
+  readonly profile: OutputProfileConfig;
+  readonly stream: OutboundStream;
+  readonly #logger: Logger;
+  readonly #announce: (tracks: readonly Track[]) => void;
+  readonly #hold = new PacketHold();
+  #slots = new Map<string, Slot>();
+  #routes = new Map<number, Slot[]>();
+  #announced: readonly Track[] | null = null;
+  #nextId = 0;
+  #releasing = false;
+  #closed = false;
+
+  constructor(options: {
+    profile: OutputProfileConfig;
+    stream: OutboundStream;
+    logger: Logger;
+    /** Tells publishers the tracks of the outbound stream. */
+    announce: (tracks: readonly Track[]) => void;
+  }) {
+    this.profile = options.profile;
+    this.stream = options.stream;
+    this.#logger = options.logger;
+    this.#announce = options.announce;
+  }
+
+  /** The outbound stream has its tracks and takes packets. */
+  get begun(): boolean {
+    return this.#announced !== null;
+  }
+
+  /** Planned tracks that need a transcoder. */
+  get encodes(): PlannedEncode[] {
+    return Array.from(this.#slots.values(), (slot) => slot.planned).filter((planned) => planned.kind !== 'bypass');
+  }
+
+  /** Takes over a new plan; tracks that were there before keep their ids. `settle` must follow. */
+  follow(plan: readonly PlannedTrack[]): void {
+    const before = this.#slots;
+    this.#slots = new Map();
+    this.#routes = new Map();
+    for (const planned of plan) {
+      const slot = this.#slotFor(planned, before.get(planned.key));
+      this.#slots.set(planned.key, slot);
+      if (planned.kind !== 'bypass') continue;
+      const routes = this.#routes.get(planned.source.id);
+      if (routes === undefined) this.#routes.set(planned.source.id, [slot]);
+      else routes.push(slot);
+    }
+  }
+
+  /** Begins when all tracks are known; afterwards tells publishers what has changed. */
+  settle(): void {
+    const slots = [...this.#slots.values()].filter((slot) => !slot.failed);
+    if (this.#announced === null && slots.some((slot) => slot.track === null) && !this.#hold.full) return;
+    const tracks = slots.flatMap((slot) => slot.track ?? []);
+    if (this.#announced !== null && sameItems(this.#announced, tracks)) return;
+    const begins = this.#announced === null;
+    if (begins) this.#logBeginning(slots);
+    else this.#release(Number.POSITIVE_INFINITY);
+    this.#announced = tracks;
+    this.#announce(tracks);
+    if (!begins) return;
+    this.#hold.sort();
+    this.#releasing = this.#hold.size > 0;
+    this.#turn();
+  }
+
+  /** Routes a packet of the inbound stream to the tracks that bypass it. */
+  route(packet: Packet): void {
+    const routes = this.#routes.get(packet.track.id);
+    if (routes === undefined) return;
+    for (const { track } of routes) {
+      if (track === null) continue;
+      const { pts, dts, duration, keyframe, data } = packet;
+      this.#push({ track, pts, dts, duration, keyframe, data });
+    }
+  }
+
+  /** An encoded track has parameters, or other ones than before; they are its own but for id and names. */
+  setEncoded(key: string, encoded: Track): void {
+    const slot = this.#slots.get(key);
+    if (slot === undefined || slot.planned.kind === 'bypass') return;
+    const { source, variantName } = slot.planned;
+    const publicName = encoded.type === 'audio' ? `${source.publicName}_${slot.id}` : source.publicName;
+    const { language, characteristics } = source;
+    const identity = { id: slot.id, variantName, publicName, language, characteristics, bypass: false };
+    slot.track =
+      encoded.type === 'video' ? { ...encoded, ...identity, ...keyframesOf(slot.planned, encoded) } : { ...encoded, ...identity };
+    slot.failed = false;
+    this.settle();
+  }
+
+  pushEncoded(key: string, packet: EncodedPacket): void {
+    const track = this.#slots.get(key)?.track;
+    if (track === undefined || track === null) return;
+    const { pts, dts, duration, keyframe, data } = packet;
+    this.#push({ track, pts, dts, duration, keyframe, data });
+  }
+
+  /** An encode cannot be made: the stream goes on without its track. */
+  fail(key: string): void {
+    const slot = this.#slots.get(key);
+    if (slot === undefined || slot.planned.kind === 'bypass') return;
+    slot.failed = true;
+    slot.track = null;
+    this.settle();
+  }
+
+  /** Name of the encode behind `key`. */
+  variantName(key: string): string {
+    return this.#slots.get(key)?.planned.variantName ?? '';
+  }
+
+  /** What an outbound track is made by. */
+  plannedTrack(trackId: number): PlannedTrack | undefined {
+    for (const slot of this.#slots.values()) if (slot.id === trackId) return slot.planned;
+    return undefined;
+  }
+
+  /** What is held belongs to a stream that never began, or goes to one that ends now. Idempotent. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (this.begun) this.#release(Number.POSITIVE_INFINITY);
+    this.#hold.clear();
+  }
+
+  #slotFor(planned: PlannedTrack, before: Slot | undefined): Slot {
+    const { source, variantName } = planned;
+    let slot = before;
+    if (slot === undefined) {
+      slot = { id: this.#nextId, planned, track: null, failed: false };
+      this.#nextId += 1;
+    }
+    const known = slot.track;
+    if (planned.kind === 'bypass') {
+      if (known === null || slot.planned.kind !== 'bypass' || slot.planned.source !== source) {
+        slot.track = { ...source, id: slot.id, variantName, bypass: true };
+      }
+      slot.failed = false;
+    }
+    // A track that is encoded from now on stays as it was until the transcoder tells its parameters.
+    slot.planned = planned;
+    return slot;
+  }
+
+  #logBeginning(slots: readonly Slot[]): void {
+    const names = (list: readonly Slot[]): string[] => list.map(({ planned }) => planned.variantName || 'data');
+    const tracks = names(slots.filter(({ track }) => track !== null));
+    const missing = names(slots.filter(({ track }) => track === null));
+    const fields = { output: this.stream.name, tracks, held: this.#hold.size };
+    if (missing.length === 0) {
+      this.#logger.info(fields, `output stream '${this.stream.name}' begins: ${tracks.join(', ')}`);
+    } else {
+      const lacking = missing.join(', ');
+      this.#logger.warn({ ...fields, missing }, `output stream '${this.stream.name}' begins without ${lacking}: the transcoder is late`);
+    }
+  }
+
+  #push(packet: Packet): void {
+    if (this.#announced !== null && !this.#releasing) {
+      this.stream.push(packet);
+      return;
+    }
+    this.#hold.push(packet);
+    if (this.#announced === null && this.#hold.full) this.settle();
+  }
+
+  readonly #turn = (): void => {
+    if (!this.#releasing || this.#closed) return;
+    this.#release(PACKETS_PER_TURN);
+    if (this.#releasing) setImmediate(this.#turn);
+  };
+
+  #release(limit: number): void {
+    for (let count = 0; count < limit; count += 1) {
+      const packet = this.#hold.shift();
+      if (packet === undefined) break;
+      this.stream.push(packet);
+      // Publishers' queues are shorter than a full hold.
+      if (count % PACKETS_PER_TURN === PACKETS_PER_TURN - 1) this.stream.drain();
+    }
+    this.stream.drain();
+    this.#releasing = this.#hold.size > 0;
+  }
+}
+
+/** The distance of keyframes that the encode asks for, in frames; one second when it does not say. */
+function keyframesOf(planned: PlannedEncode, { framerateConf }: VideoTrack): Pick<VideoTrack, 'keyFrameIntervalConf'> {
+  if (planned.kind !== 'video') return {};
+  const { keyFrameInterval, keyFrameIntervalType } = planned.encode;
+  if (keyFrameIntervalType === 'frame' && keyFrameInterval > 0) return { keyFrameIntervalConf: keyFrameInterval };
+  return { keyFrameIntervalConf: keyFrameInterval > 0 ? (keyFrameInterval * framerateConf) / 1000 : framerateConf };
+}
+
+function sameItems<T>(a: readonly T[], b: readonly T[]): boolean {
+  return a.length === b.length && a.every((item, index) => item === b[index]);
+}

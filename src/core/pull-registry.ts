@@ -1,0 +1,122 @@
+import type { Clock } from '../util/clock.ts';
+import type { Logger } from '../util/logger.ts';
+import type { Application } from './application.ts';
+import { type CloseReason, IngestRefused } from './ingest.ts';
+import { type PullDefinition, PullFailed, type PullSource, schemeOf } from './pull.ts';
+import { PulledStream } from './pulled-stream.ts';
+
+/** A persistent stream as it is kept on disk. */
+export interface PullDocument extends PullDefinition {
+  readonly vhost: string;
+  readonly app: string;
+}
+
+/** Where persistent streams are kept. */
+export interface PullStore {
+  save(document: PullDocument): Promise<void>;
+  remove(document: Pick<PullDocument, 'vhost' | 'app' | 'name'>): Promise<void>;
+}
+
+export interface PullRegistryOptions {
+  readonly sources: readonly PullSource[];
+  readonly store: PullStore;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly application: (vhost: string, app: string) => Application | undefined;
+}
+
+interface Entry {
+  readonly pull: PulledStream;
+  readonly document: PullDocument;
+}
+
+/** Owns the pulled streams of the server and keeps the persistent ones over restarts. */
+export class PullRegistry {
+  readonly #options: PullRegistryOptions;
+  /** By `vhost/app/name`; names hold no slash. */
+  readonly #entries = new Map<string, Entry>();
+  #shutDown = false;
+
+  constructor(options: PullRegistryOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Pulls a stream; resolves when it plays and, if it is persistent, is on disk. Rejects with `IngestRefused` (name taken
+   * or not addressable, provider not enabled), `PullFailed`, or the error of the disk; then there is no stream.
+   */
+  async create(application: Application, definition: PullDefinition): Promise<void> {
+    const document = { vhost: application.vhost, app: application.name, ...definition };
+    if (application.hasStream(definition.name)) {
+      throw new IngestRefused('duplicate-name', `stream '${definition.name}' exists already in application '${application.name}'`);
+    }
+    const { pull } = this.#open(document);
+    await pull.start();
+    if (!definition.properties.persistent) return;
+    try {
+      await this.#options.store.save(document);
+    } catch (error) {
+      pull.end({ code: 'deleted', detail: 'the persistent stream could not be saved' });
+      throw error;
+    }
+    // Deleted while it was being written.
+    if (pull.closed) await this.#options.store.remove(document);
+  }
+
+  /** Brings a persistent stream back; its source may be away. Throws `IngestRefused` or `PullFailed`. */
+  restore(document: PullDocument): void {
+    this.#open(document).pull.resume();
+  }
+
+  /** Ends a pulled stream for good; resolves when a restart would not bring it back. A stream that is not pulled is left alone. */
+  async delete(stream: Pick<PullDocument, 'vhost' | 'app' | 'name'>, reason: CloseReason): Promise<void> {
+    const entry = this.#entries.get(keyOf(stream));
+    if (entry === undefined) return;
+    if (entry.document.properties.persistent) await this.#options.store.remove(entry.document);
+    entry.pull.end(reason);
+  }
+
+  /** Ends all streams; persistent ones come back with the next start. Idempotent. */
+  close(reason: CloseReason): void {
+    this.#shutDown = true;
+    for (const { pull } of [...this.#entries.values()]) pull.end(reason);
+  }
+
+  #open(document: PullDocument): Entry {
+    const { sources, clock, logger, application } = this.#options;
+    const { vhost, app, name, urls } = document;
+    const scheme = schemeOf(urls[0] ?? '');
+    const source = sources.find(({ schemes }) => schemes.includes(scheme));
+    if (source === undefined) throw new PullFailed(`scheme '${scheme}' cannot be pulled`);
+    const key = keyOf(document);
+    const pull: PulledStream = new PulledStream({
+      definition: document,
+      source,
+      clock,
+      logger: logger.child({ vhost, app, stream: name }),
+      register: (request) => {
+        const target = application(vhost, app);
+        if (target === undefined || this.#shutDown) throw new IngestRefused('no-application', `there is no application '${vhost}/${app}'`);
+        const stream = target.openIngest(request);
+        this.#entries.set(key, entry);
+        return stream;
+      },
+      onEnd: (reason) => this.#ended(key, entry, reason),
+    });
+    const entry = { pull, document };
+    return entry;
+  }
+
+  #ended(key: string, entry: Entry, reason: CloseReason): void {
+    if (this.#entries.get(key) === entry) this.#entries.delete(key);
+    const { document } = entry;
+    if (!document.properties.persistent || reason.code !== 'deleted' || this.#shutDown) return;
+    this.#options.store.remove(document).catch((error: unknown) => {
+      this.#options.logger.error({ err: error, stream: document.name }, 'a deleted persistent stream could not be removed from disk');
+    });
+  }
+}
+
+function keyOf({ vhost, app, name }: Pick<PullDocument, 'vhost' | 'app' | 'name'>): string {
+  return `${vhost}/${app}/${name}`;
+}

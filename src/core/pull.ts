@@ -1,0 +1,77 @@
+/** What the core asks of a provider that fetches streams: it opens a URL and delivers, until it is closed or ends by itself. */
+import type { Logger } from '../util/logger.ts';
+import type { CloseReason, IngestStream } from './ingest.ts';
+import type { ProviderKind, SourceType } from './kinds.ts';
+
+/** Takes what a source delivers. After `ended`, and after the session was closed, everything else is ignored. */
+export interface PullSink extends Pick<IngestStream, 'setTracks' | 'push' | 'countBytes'> {
+  /** The source ended or failed. */
+  ended(reason: CloseReason): void;
+}
+
+export interface PullTarget {
+  readonly url: string;
+  /** Starts at once instead of waiting for the sender reports that bring audio and video together (RTSP). */
+  readonly ignoreSenderReports: boolean;
+  readonly sink: PullSink;
+  /** Gives the opening up; of no effect once `open` has resolved. */
+  readonly signal: AbortSignal;
+  readonly logger: Logger;
+}
+
+/** A source that delivers. */
+export interface PullSession {
+  /** Says goodbye to the server, if it still can, and ends. Idempotent. */
+  close(): void;
+  /** Reads no more until `resume`, so that the server waits; sources that cannot make it wait have none. */
+  pause?(): void;
+  resume?(): void;
+}
+
+/** A way to fetch streams. */
+export interface PullSource {
+  /** URL schemes, in lower case, without colon. */
+  readonly schemes: readonly string[];
+  readonly provider: ProviderKind;
+  readonly sourceType: SourceType;
+  /** Resolves when the server has agreed to send. Rejects with the reason, for the log, when it does not. */
+  open(target: PullTarget): Promise<PullSession>;
+}
+
+/** How a pulled stream lives; times in milliseconds. */
+export interface PullProperties {
+  /** Kept until it is deleted: reconnects for ever, survives restarts. */
+  readonly persistent: boolean;
+  /** Silence of the source after which the next URL is tried. */
+  readonly noInputFailoverTimeoutMs: number;
+  /** Time without any viewer after which the stream is deleted. */
+  readonly unusedStreamDeletionTimeoutMs: number;
+  readonly ignoreRtcpSRTimestamp: boolean;
+  /** All URLs are tried this many times more before the stream is given up. */
+  readonly retryCount: number;
+  /** Tracks pass as they are, whatever output profiles the application has. */
+  readonly relay: boolean;
+}
+
+/** What to pull. */
+export interface PullDefinition {
+  readonly name: string;
+  /** In the order of failover; all of one scheme. */
+  readonly urls: readonly string[];
+  readonly properties: PullProperties;
+}
+
+/** No URL could be pulled; `message` tells the last reason. */
+export class PullFailed extends Error {
+  override readonly name = 'PullFailed';
+}
+
+/** The scheme of a URL in lower case; empty when it has none. */
+export function schemeOf(url: string): string {
+  return /^([a-z][a-z0-9+.-]*):\/\//i.exec(url)?.[1]?.toLowerCase() ?? '';
+}
+
+/** The URL without user and password. */
+export function withoutCredentials(url: string): string {
+  return url.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#]*@/i, '$1');
+}

@@ -1,0 +1,288 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../util/clock.ts';
+import type { Logger } from '../util/logger.ts';
+import type { InboundStream } from './inbound-stream.ts';
+import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
+import { type PullDefinition, PullFailed, type PullSession, type PullSink, type PullSource, withoutCredentials } from './pull.ts';
+
+/** How often silence and disuse are looked at. */
+const SUPERVISION_MS = 100;
+/** One URL gets this long to deliver. */
+const CONNECT_TIMEOUT_MS = 4000;
+/** The first round over all URLs gets this long: somebody waits for the answer. */
+const FIRST_ROUND_MS = 10_000;
+/** Pause between failed tries; doubles with every round up to the limit, for persistent streams. */
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 30_000;
+/** Doublings after which the limit is reached anyway. */
+const MOST_DOUBLINGS = 8;
+
+export interface PulledStreamOptions {
+  readonly definition: PullDefinition;
+  readonly source: PullSource;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Registers the stream in its application; throws `IngestRefused`. */
+  readonly register: (request: IngestRequest) => InboundStream;
+  /** The stream is no more and will not come back. */
+  readonly onEnd: (reason: CloseReason) => void;
+}
+
+/** What one connection delivers, and how it ended. */
+interface Connection {
+  readonly session: PullSession;
+  readonly delivery: Delivery;
+}
+
+/**
+ * One pulled stream: connects, watches over the source, goes on with the next URL when it fails, and ends for good when
+ * nobody watches, when everything was tried in vain, or when it is deleted. The inbound stream stays the same all the
+ * while, so that viewers see a gap and not an end.
+ */
+export class PulledStream {
+  readonly definition: PullDefinition;
+  readonly #options: PulledStreamOptions;
+  readonly #logger: Logger;
+  readonly #closing = new AbortController();
+  #stream: InboundStream | null = null;
+  #connection: Connection | null = null;
+  #url = 0;
+  /** Tries in a row that brought no packet. */
+  #failures = 0;
+
+  constructor(options: PulledStreamOptions) {
+    this.definition = options.definition;
+    this.#options = options;
+    this.#logger = options.logger;
+  }
+
+  get closed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** Registers the stream and tries every URL once. Throws `IngestRefused`; rejects with `PullFailed`, and the stream is gone then. */
+  async start(): Promise<void> {
+    this.#register();
+    const deadline = this.#options.clock.monotonic() + FIRST_ROUND_MS;
+    let last: unknown = null;
+    for (let index = 0; index < this.definition.urls.length && !this.closed; index += 1) {
+      const left = deadline - this.#options.clock.monotonic();
+      if (left <= 0) break;
+      this.#url = index;
+      try {
+        await this.#connect(left);
+        this.#stream?.show();
+        void this.#supervise();
+        return;
+      } catch (error) {
+        last = error;
+      }
+    }
+    const why = last instanceof Error ? last.message : 'it was deleted meanwhile';
+    this.end({ code: 'peer-error', detail: `could not be pulled: ${why}` });
+    throw new PullFailed(why, { cause: last });
+  }
+
+  /** Registers the stream and connects in the background. Throws `IngestRefused`. */
+  resume(): void {
+    this.#register();
+    this.#stream?.show();
+    void this.#supervise();
+  }
+
+  /** Ends the stream for good. Idempotent. */
+  end(reason: CloseReason): void {
+    if (this.closed) return;
+    this.#closing.abort();
+    this.#disconnect();
+    const stream = this.#stream;
+    this.#stream = null;
+    stream?.close(reason);
+    this.#options.onEnd(reason);
+  }
+
+  #register(): void {
+    const { source, definition } = this.#options;
+    const request: IngestRequest = {
+      streamName: definition.name,
+      provider: source.provider,
+      sourceType: source.sourceType,
+      sourceUrl: withoutCredentials(this.#currentUrl),
+      passthrough: definition.properties.relay,
+      onClose: (reason) => this.#lost(reason),
+      onCongested: () => this.#connection?.session.pause?.(),
+      onRelieved: () => this.#connection?.session.resume?.(),
+    };
+    this.#stream = this.#options.register(request);
+  }
+
+  /** The core took the stream away. A persistent one comes back when its application does. */
+  #lost(reason: CloseReason): void {
+    this.#stream = null;
+    if (reason.code !== 'application-restart' || !this.definition.properties.persistent) {
+      this.end(reason);
+      return;
+    }
+    this.#disconnect();
+    setImmediate(() => {
+      if (this.closed) return;
+      try {
+        this.#register();
+        this.#stream?.show();
+      } catch (error) {
+        if (!(error instanceof IngestRefused)) throw error;
+        this.end({ code: 'deleted', detail: `could not return after the restart of its application: ${error.message}` });
+      }
+    });
+  }
+
+  get #currentUrl(): string {
+    return this.definition.urls[this.#url] ?? '';
+  }
+
+  async #connect(limitMs = Number.POSITIVE_INFINITY): Promise<void> {
+    const { source, definition, clock } = this.#options;
+    const url = this.#currentUrl;
+    const shown = withoutCredentials(url);
+    const delivery = new Delivery(() => this.#stream, clock);
+    const timeout = AbortSignal.timeout(Math.ceil(Math.min(CONNECT_TIMEOUT_MS, limitMs)));
+    const signal = AbortSignal.any([this.#closing.signal, timeout]);
+    try {
+      const session = await source.open({
+        url,
+        ignoreSenderReports: definition.properties.ignoreRtcpSRTimestamp,
+        sink: delivery,
+        signal,
+        logger: this.#logger,
+      });
+      this.#connection = { session, delivery };
+      // Deleted while the answer was on its way.
+      if (this.closed) this.#disconnect();
+      this.#stream?.moveTo(shown);
+      this.#logger.info({ url: shown }, `pulling from ${shown}`);
+    } catch (error) {
+      delivery.stop();
+      this.#failures += 1;
+      const why = timeout.aborted ? `no answer in ${CONNECT_TIMEOUT_MS} ms` : error instanceof Error ? error.message : String(error);
+      this.#logger.warn({ url: shown, failures: this.#failures }, `cannot pull from ${shown}: ${why}`);
+      throw new PullFailed(why, { cause: error });
+    }
+  }
+
+  #disconnect(): void {
+    const connection = this.#connection;
+    this.#connection = null;
+    connection?.delivery.stop();
+    connection?.session.close();
+  }
+
+  async #supervise(): Promise<void> {
+    while (!this.closed) {
+      if (this.#connection === null) await this.#reconnect();
+      else await pause(SUPERVISION_MS, this.#closing.signal);
+      this.#check();
+    }
+  }
+
+  #check(): void {
+    if (this.closed) return;
+    const { persistent, noInputFailoverTimeoutMs, unusedStreamDeletionTimeoutMs } = this.definition.properties;
+    if (!persistent && this.#stream !== null) {
+      const unused = this.#options.clock.now() - this.#stream.meter.out.lastAt;
+      if (unused > unusedStreamDeletionTimeoutMs) {
+        this.end({ code: 'timeout', detail: `nobody watched for ${unusedStreamDeletionTimeoutMs} ms` });
+        return;
+      }
+    }
+    const delivery = this.#connection?.delivery;
+    if (delivery === undefined) return;
+    if (delivery.packets > 0) this.#failures = 0;
+    const silent = !persistent && delivery.silence > noInputFailoverTimeoutMs;
+    if (delivery.reason === null && !silent) return;
+    const why = delivery.reason?.detail ?? `no packet for ${noInputFailoverTimeoutMs} ms`;
+    if (delivery.packets === 0) this.#failures += 1;
+    this.#logger.warn({ url: withoutCredentials(this.#currentUrl), failures: this.#failures }, `source lost: ${why}`);
+    this.#disconnect();
+    this.#url = (this.#url + 1) % this.definition.urls.length;
+    this.#giveUpIfVain(why);
+  }
+
+  async #reconnect(): Promise<void> {
+    if (this.#failures > 0) await pause(this.#pauseMs(), this.#closing.signal);
+    // Between two lives of an application there is nothing to deliver to.
+    if (this.closed) return;
+    if (this.#stream === null) {
+      await pause(SUPERVISION_MS, this.#closing.signal);
+      return;
+    }
+    try {
+      await this.#connect();
+    } catch (error) {
+      this.#url = (this.#url + 1) % this.definition.urls.length;
+      this.#giveUpIfVain(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  #giveUpIfVain(why: string): void {
+    const { urls, properties } = this.definition;
+    if (properties.persistent || this.#failures <= urls.length * properties.retryCount) return;
+    this.end({ code: 'peer-error', detail: `given up after ${this.#failures} failures, the last one: ${why}` });
+  }
+
+  /** Up to a fifth is left to chance, so that streams of one origin do not come back all at once. */
+  #pauseMs(): number {
+    const rounds = Math.floor((this.#failures - 1) / this.definition.urls.length);
+    const doublings = this.definition.properties.persistent ? Math.min(rounds, MOST_DOUBLINGS) : 0;
+    return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** doublings) * (0.8 + 0.2 * Math.random());
+  }
+}
+
+/** Hands what one connection delivers to the inbound stream, as long as it is the current one. */
+class Delivery implements PullSink {
+  packets = 0;
+  /** Why the source ended; null while it delivers. */
+  reason: CloseReason | null = null;
+  readonly #target: () => InboundStream | null;
+  readonly #clock: Clock;
+  #lastAt: number;
+  #stopped = false;
+
+  constructor(target: () => InboundStream | null, clock: Clock) {
+    this.#target = target;
+    this.#clock = clock;
+    this.#lastAt = clock.monotonic();
+  }
+
+  /** Since the last packet, ms. */
+  get silence(): number {
+    return this.#clock.monotonic() - this.#lastAt;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  setTracks(tracks: Parameters<PullSink['setTracks']>[0]): void {
+    if (!this.#stopped) this.#target()?.setTracks(tracks);
+  }
+
+  push(packet: Parameters<PullSink['push']>[0]): void {
+    if (this.#stopped) return;
+    this.packets += 1;
+    this.#lastAt = this.#clock.monotonic();
+    this.#target()?.push(packet);
+  }
+
+  countBytes(bytes: number): void {
+    if (!this.#stopped) this.#target()?.countBytes(bytes);
+  }
+
+  ended(reason: CloseReason): void {
+    if (!this.#stopped) this.reason ??= reason;
+  }
+}
+
+/** Waits, or returns at once when `signal` is aborted. */
+async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  await delay(milliseconds, undefined, { signal }).catch(() => undefined);
+}

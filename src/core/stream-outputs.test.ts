@@ -1,0 +1,472 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { FakeTranscoder } from '../../test/fakes/fake-transcoder.ts';
+import { ManualClock } from '../../test/fakes/manual-clock.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { audioPackets, audioTrack, constantFrames, interleave, videoPackets, videoTrack } from '../../test/fakes/synthetic-media.ts';
+import { readOutputProfile } from '../config/index.ts';
+import type { Packet } from '../media/packet.ts';
+import { toSeconds } from '../media/timebase.ts';
+import type { Track } from '../media/track.ts';
+import type { CloseReason } from './ingest.ts';
+import { PublisherKind } from './kinds.ts';
+import { OutboundStream } from './outbound-stream.ts';
+import type { PublishableStream } from './publishing.ts';
+import { QueueRegistry } from './queue-registry.ts';
+import { StreamOutputs } from './stream-outputs.ts';
+import { TrafficMeter } from './traffic-meter.ts';
+
+const VIDEO = videoTrack({ id: 0 });
+const AUDIO = audioTrack({ id: 1 });
+const LADDER = {
+  name: 'ladder',
+  outputStreamName: '${OriginStreamName}',
+  encodes: {
+    videos: [
+      { name: 'source', bypass: true },
+      { name: 'small', codec: 'h264', bitrate: 500_000, height: 360 },
+    ],
+    audios: [
+      { name: 'aac', bypass: true },
+      { name: 'opus', codec: 'opus', bitrate: 96_000 },
+    ],
+    images: [{ name: 'picture', codec: 'jpeg', framerate: 1 }],
+  },
+};
+
+/** What one publisher got of one outbound stream. */
+class Viewer {
+  readonly kind = PublisherKind.LLHLS;
+  readonly announcements: (readonly Track[])[] = [];
+  readonly packets: Packet[] = [];
+  closed: CloseReason | null = null;
+  stream: PublishableStream | null = null;
+
+  defaultPlaylist() {
+    return null;
+  }
+
+  attach(stream: PublishableStream) {
+    this.stream = stream;
+    return {
+      onTracks: (tracks: readonly Track[]) => this.announcements.push(tracks),
+      onPacket: (packet: Packet) => this.packets.push(packet),
+      close: (reason: CloseReason) => {
+        this.closed = reason;
+      },
+    };
+  }
+
+  of(variantName: string): Packet[] {
+    return this.packets.filter(({ track }) => track.variantName === variantName);
+  }
+}
+
+function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTranscoder() as FakeTranscoder | null } = {}) {
+  const clock = new ManualClock();
+  const logger = new RecordingLogger();
+  const queues = new QueueRegistry(clock);
+  const viewers = new Map<string, Viewer>();
+  const outputs = new StreamOutputs({
+    vhost: 'v',
+    app: 'app',
+    stream: 's',
+    profiles: profiles.map((profile) => readOutputProfile(profile).typed),
+    decodes: { threadCount: 2, onlyKeyframes: true, hardware: { enable: true, modules: 'nv' } },
+    transcoder,
+    clock,
+    logger,
+    createOutput: (name, requestKeyframe) => {
+      const meter = new TrafficMeter(clock, null);
+      const stream = new OutboundStream({
+        id: viewers.size,
+        vhost: 'v',
+        app: 'app',
+        name,
+        sourceName: 'source',
+        meter,
+        queues,
+        logger,
+        requestKeyframe,
+      });
+      const viewer = new Viewer();
+      viewers.set(name, viewer);
+      stream.attach({ publisher: viewer, settings: {} });
+      return stream;
+    },
+    playlists: () => [],
+  });
+  const viewer = (name = 's'): Viewer => {
+    const found = viewers.get(name);
+    if (found === undefined) throw new Error(`no output ${name}`);
+    return found;
+  };
+  const push = (packets: readonly Packet[]): void => {
+    for (const packet of packets) outputs.push(packet);
+    outputs.drain();
+  };
+  return { outputs, viewer, viewers, push, transcoder: transcoder as FakeTranscoder, logger, clock };
+}
+
+/** Two seconds of both tracks from `from` on. */
+function media(from = 0, seconds = 2, video = VIDEO): Packet[] {
+  return interleave(videoPackets(video, constantFrames({ rate: 30, gop: 30, seconds, from })), audioPackets(AUDIO, seconds, from));
+}
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const names = (tracks: readonly Track[] | undefined) => tracks?.map(({ id, variantName }) => `${id} ${variantName}`);
+const seconds = ({ pts, track }: Packet) => toSeconds(pts, track.timebase);
+
+describe('StreamOutputs', () => {
+  it('makes encoded and bypassed tracks of one stream, numbered in the order of the profile', async () => {
+    const { outputs, viewer, push, transcoder } = setUp();
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media());
+    await turn();
+    expect(viewer().announcements.length).toBe(1);
+    expect(names(viewer().announcements[0])).toEqual(['0 source', '1 small', '2 aac', '3 opus', '4 picture']);
+    expect(viewer().announcements[0]?.map(({ bypass }) => bypass)).toEqual([true, false, true, false, false]);
+    expect(viewer().announcements[0]?.[3]).toMatchObject({ codec: 'OPUS', publicName: `${AUDIO.publicName}_3` });
+    expect(transcoder.sessions.length).toBe(1);
+    expect(transcoder.session.job).toMatchObject({
+      vhost: 'v',
+      app: 'app',
+      stream: 's',
+      decoderThreads: 2,
+      onlyKeyframes: false,
+      hardware: { enable: true, modules: 'nv' },
+    });
+    for (const variant of ['source', 'small', 'picture']) expect(viewer().of(variant).length).toBe(60);
+    expect(viewer().of('opus').length).toBe(viewer().of('aac').length);
+    expect(viewer().of('small')[0]?.data).toBe(viewer().of('source')[0]?.data);
+  });
+
+  it('holds bypassed media until the encodes are known, then hands all on from the beginning in order of time', async () => {
+    const { outputs, viewer, push, transcoder } = setUp();
+    transcoder.echo = false;
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media());
+    await turn();
+    expect(viewer()).toMatchObject({ announcements: [], packets: [] });
+    const { session } = transcoder;
+    for (const { id } of session.job.encodes) session.announce(id);
+    for (const packet of session.pushed.filter(({ track }) => track === VIDEO)) session.emit(session.encode('small').id, packet);
+    while (viewer().of('small').length < 60) await turn();
+    expect(viewer().announcements.length).toBe(1);
+    expect(viewer().of('source').length).toBe(60);
+    expect(viewer().of('source')[0]?.pts).toBe(viewer().of('small')[0]?.pts);
+    const held = viewer()
+      .packets.filter(({ track }) => track.bypass)
+      .map(seconds);
+    expect(held).toEqual([...held].sort((a, b) => a - b));
+  });
+
+  it('keeps what it knows of the encodes when the source changes before the beginning', async () => {
+    const { outputs, viewer, push, transcoder } = setUp();
+    transcoder.echo = false;
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media(0, 1));
+    const { session } = transcoder;
+    session.announce(session.encode('small').id);
+    const larger: Track = { ...VIDEO, width: 1920, height: 1080 };
+    outputs.setTracks([larger, AUDIO], true);
+    push(media(1, 1, larger));
+    session.announce(session.encode('opus').id);
+    session.announce(session.encode('picture').id);
+    await turn();
+    expect(transcoder.sessions.length).toBe(1);
+    expect(names(viewer().announcements[0])).toEqual(['0 source', '1 small', '2 aac', '3 opus', '4 picture']);
+    expect(viewer().announcements[0]?.[0]).toMatchObject({ width: 1920 });
+    const widths = viewer()
+      .of('source')
+      .map(({ track }) => (track.type === 'video' ? track.width : 0));
+    expect([widths[0], widths.at(-1), widths.length]).toEqual([1280, 1920, 60]);
+  });
+
+  it('begins without an encode that stays silent for five seconds of media, and takes it in when it comes', async () => {
+    const { outputs, viewer, push, transcoder, logger } = setUp();
+    transcoder.echo = false;
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media(0, 6));
+    while (viewer().of('source').length < 180) await turn();
+    expect(names(viewer().announcements[0])).toEqual(['0 source', '2 aac']);
+    expect(logger.lines.filter(({ level }) => level === 'warn')).toMatchObject([{ fields: { missing: ['small', 'opus', 'picture'] } }]);
+    const { session } = transcoder;
+    session.announce(session.encode('opus').id);
+    expect(names(viewer().announcements[1])).toEqual(['0 source', '2 aac', '3 opus']);
+    expect(viewer().of('source').map(seconds)).toEqual(
+      media(0, 6)
+        .filter(({ track }) => track === VIDEO)
+        .map(seconds),
+    );
+  });
+
+  it('goes on without an encode that fails', async () => {
+    const { outputs, viewer, push, transcoder, logger } = setUp();
+    transcoder.echo = false;
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media());
+    const { session } = transcoder;
+    session.announce(session.encode('opus').id);
+    session.announce(session.encode('picture').id);
+    session.fail(session.encode('small').id, 'no encoder for H264');
+    await turn();
+    expect(names(viewer().announcements[0])).toEqual(['0 source', '2 aac', '3 opus', '4 picture']);
+    expect(logger.lines).toContainEqual(
+      expect.objectContaining({ level: 'error', message: 'encode ladder/small failed: no encoder for H264' }),
+    );
+    session.fail(session.encode('opus').id, 'crashed too often');
+    expect(names(viewer().announcements[1])).toEqual(['0 source', '2 aac', '4 picture']);
+  });
+
+  it('begins with the bypassed tracks when the transcoder cannot be opened', async () => {
+    const { outputs, viewer, push, transcoder, logger } = setUp();
+    transcoder.refusal = new Error('no processes left');
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media());
+    expect(names(viewer().announcements[0])).toEqual(['0 source', '2 aac']);
+    expect(logger.lines.some(({ level, message }) => level === 'error' && message.includes('transcoder could not be started'))).toBe(true);
+  });
+
+  it('leaves encodes out, and says so, without a transcoder', () => {
+    const { outputs, viewer, push, logger } = setUp([LADDER], { transcoder: null });
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media());
+    expect(names(viewer().announcements[0])).toEqual(['0 source', '1 aac']);
+    expect(viewer().of('source').length).toBe(60);
+    expect(logger.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields['encodes'])).toEqual([
+      ['small', 'opus', 'picture'],
+    ]);
+  });
+
+  it('makes equal encodes of different profiles once, under the names of each', async () => {
+    const other = {
+      name: 'other',
+      outputStreamName: '${OriginStreamName}_other',
+      encodes: {
+        videos: [{ name: 'tiny', codec: 'h264', bitrate: 500_000, height: 360 }],
+        audios: [{ name: 'opus', codec: 'opus', bitrate: 64_000 }],
+      },
+    };
+    const { outputs, viewer, push, transcoder } = setUp([LADDER, other]);
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media());
+    await turn();
+    expect(transcoder.sessions.length).toBe(1);
+    expect(transcoder.session.job.encodes.map(({ encode }) => encode.name)).toEqual(['small', 'opus', 'picture', 'opus']);
+    expect(new Set(transcoder.session.job.encodes.map(({ id }) => id)).size).toBe(4);
+    expect(names(viewer('s_other').announcements[0])).toEqual(['0 tiny', '1 opus']);
+    expect(
+      viewer('s_other')
+        .of('tiny')
+        .map(({ pts }) => pts),
+    ).toEqual(
+      viewer()
+        .of('small')
+        .map(({ pts }) => pts),
+    );
+  });
+
+  it('begins a profile that only bypasses at once, whatever the others wait for', () => {
+    const bypass = { name: 'b', outputStreamName: 'b', encodes: { videos: [{ bypass: true }], audios: [{ bypass: true }] } };
+    const { outputs, viewer, push, transcoder } = setUp([LADDER, bypass]);
+    transcoder.echo = false;
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media());
+    expect(viewer('b').packets.length).toBe(media().length);
+    expect(viewer().packets.length).toBe(0);
+  });
+
+  it('tells publishers of new parameters, of the source and of an encode, under the same ids', async () => {
+    const { outputs, viewer, push, transcoder } = setUp();
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media());
+    await turn();
+    const larger: Track = { ...VIDEO, width: 1920, height: 1080 };
+    outputs.setTracks([larger, AUDIO], true);
+    expect(transcoder.sessions.length).toBe(1);
+    expect(transcoder.session.trackCalls.at(-1)?.[0]).toBe(larger);
+    expect(names(viewer().announcements.at(-1))).toEqual(names(viewer().announcements[0]));
+    expect(viewer().announcements.at(-1)?.[0]).toMatchObject({ id: 0, width: 1920 });
+    // Only what has changed is a new object.
+    expect(viewer().announcements.at(-1)?.[2]).toBe(viewer().announcements[0]?.[2]);
+    transcoder.session.announce(transcoder.session.encode('small').id, { width: 640 });
+    expect(viewer().announcements.at(-1)?.[1]).toMatchObject({ id: 1, width: 640, variantName: 'small' });
+    push(media(2, 1, larger));
+    await turn();
+    expect(viewer().of('small').at(-1)?.track).toBe(viewer().announcements.at(-1)?.[1]);
+    expect(viewer().of('source').at(-1)?.track).toBe(viewer().announcements.at(-1)?.[0]);
+  });
+
+  it('encodes what can no longer be bypassed, under the same id', async () => {
+    const rule = { name: 'v', codec: 'h264', bitrate: 500_000, width: 1280, height: 720, bypassIfMatch: { codec: 'eq', height: 'lte' } };
+    const { outputs, viewer, push, transcoder } = setUp([{ name: 'p', outputStreamName: 'o', encodes: { videos: [rule] } }]);
+    const fits: Track = { ...VIDEO, width: 1280, height: 720 };
+    const tall: Track = { ...VIDEO, width: 1920, height: 1080 };
+    outputs.setTracks([fits], true);
+    push(media(0, 1, fits as typeof VIDEO));
+    expect(transcoder.sessions.length).toBe(0);
+    expect(viewer('o').announcements).toMatchObject([[{ id: 0, bypass: true, height: 720 }]]);
+    outputs.setTracks([tall], true);
+    push(media(1, 1, tall as typeof VIDEO));
+    await turn();
+    expect(viewer('o').announcements.at(-1)).toMatchObject([{ id: 0, bypass: false }]);
+    outputs.setTracks([fits], true);
+    push(media(2, 1, fits as typeof VIDEO));
+    expect(transcoder.session.closed).toBe(true);
+    expect(viewer('o').announcements.at(-1)).toMatchObject([{ id: 0, bypass: true, height: 720 }]);
+    expect(viewer('o').of('v').length).toBe(90);
+  });
+
+  it('lets encodes at work go on when the source gets a further track', async () => {
+    const { outputs, viewer, push, transcoder } = setUp();
+    outputs.setTracks([VIDEO], true);
+    push(videoPackets(VIDEO, constantFrames({ rate: 30, gop: 30, seconds: 1 })));
+    await turn();
+    const [first] = transcoder.sessions;
+    expect(names(viewer().announcements.at(-1))).toEqual(['0 source', '1 small', '2 picture']);
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media(1, 1));
+    await turn();
+    expect(transcoder.sessions.length).toBe(2);
+    expect(first?.closed).toBe(false);
+    expect(transcoder.session.job.encodes.map(({ encode }) => encode.name)).toEqual(['opus']);
+    expect(names(viewer().announcements.at(-1))).toEqual(['0 source', '1 small', '3 aac', '4 opus', '2 picture']);
+    expect(viewer().of('small').length).toBe(60);
+    expect(viewer().of('opus').length).toBeGreaterThan(40);
+    outputs.setTracks([AUDIO], true);
+    expect(first?.closed).toBe(true);
+    expect(transcoder.session.closed).toBe(false);
+    outputs.close({ code: 'peer-left', detail: 'bye' });
+    expect(transcoder.sessions.every(({ closed }) => closed)).toBe(true);
+  });
+
+  it('waits for tracks of the source whose parameters come in-band', () => {
+    const { outputs, viewers, viewer, push, transcoder } = setUp();
+    outputs.setTracks([AUDIO], false);
+    push(audioPackets(AUDIO, 0.5));
+    expect(viewers.size).toBe(0);
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(videoPackets(VIDEO, constantFrames({ rate: 30, gop: 30, seconds: 1 })));
+    expect(names(viewer().announcements[0])).toEqual(['0 source', '1 small', '2 aac', '3 opus', '4 picture']);
+    expect(viewer().of('aac').length).toBe(23);
+    expect(transcoder.session.pushed.length).toBe(53);
+  });
+
+  it('begins without a track of the source that never comes', () => {
+    const { outputs, viewers, push } = setUp();
+    outputs.setTracks([AUDIO], false);
+    push(audioPackets(AUDIO, 6));
+    expect(viewers.size).toBe(1);
+  });
+
+  it('passes requests for keyframes of encoded video on, not more than two a second', () => {
+    const { outputs, viewer, push, transcoder, clock } = setUp();
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media());
+    const small = transcoder.session.encode('small').id;
+    for (let viewers = 0; viewers < 5; viewers += 1) viewer().stream?.requestKeyframe(1);
+    for (const other of [0, 2, 3, 4, 99]) viewer().stream?.requestKeyframe(other);
+    expect(transcoder.session.keyframeRequests).toEqual([small]);
+    clock.advance(500);
+    viewer().stream?.requestKeyframe(1);
+    expect(transcoder.session.keyframeRequests).toEqual([small, small]);
+  });
+
+  it('asks for keyframes only when nothing but pictures is made', () => {
+    const pictures = { name: 'p', outputStreamName: 'o', encodes: { videos: [{ bypass: true }], images: [{ codec: 'png' }] } };
+    const { outputs, transcoder } = setUp([pictures]);
+    outputs.setTracks([VIDEO], true);
+    expect(transcoder.session.job.onlyKeyframes).toBe(true);
+  });
+
+  it('ends the session and the outbound streams with the inbound stream, and hears nothing of it afterwards', async () => {
+    const { outputs, viewer, push, transcoder } = setUp();
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media());
+    await turn();
+    const { session } = transcoder;
+    const reason = { code: 'peer-left', detail: 'bye' } as const;
+    outputs.close(reason);
+    outputs.close(reason);
+    expect(session.closed).toBe(true);
+    expect(viewer().closed).toBe(reason);
+    const before = viewer().packets.length;
+    session.announce(session.encode('small').id);
+    session.emit(session.encode('small').id, media()[0] as Packet);
+    session.fail(session.encode('small').id, 'killed');
+    await turn();
+    expect(viewer().packets.length).toBe(before);
+    expect(viewer().announcements.length).toBe(1);
+  });
+
+  it('loses, repeats and disorders nothing, whatever comes in which order', async () => {
+    const event = fc.oneof(
+      { weight: 4, arbitrary: fc.record({ kind: fc.constant('media' as const), seconds: fc.constantFrom(0.2, 1, 3) }) },
+      fc.record({ kind: fc.constantFrom('announce' as const, 'fail' as const, 'emit' as const), encode: fc.integer({ min: 0, max: 3 }) }),
+      fc.record({ kind: fc.constantFrom('resize' as const, 'same' as const, 'turn' as const) }),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(event, { maxLength: 25 }), async (events) => {
+        const { outputs, viewer, push, transcoder } = setUp();
+        transcoder.echo = false;
+        let video = VIDEO;
+        let now = 0;
+        outputs.setTracks([video, AUDIO], true);
+        const { session } = transcoder;
+        const encodes = session.job.encodes.map(({ id }) => id);
+        const announced = new Set<number>();
+        const sent: Packet[] = [];
+        for (const one of events) {
+          if (one.kind === 'media') {
+            const packets = media(now, one.seconds, video);
+            now += one.seconds;
+            sent.push(...packets);
+            push(packets);
+          } else if (one.kind === 'announce') {
+            const id = encodes[one.encode];
+            if (id === undefined) continue;
+            announced.add(id);
+            session.announce(id);
+          } else if (one.kind === 'fail') {
+            announced.delete(encodes[one.encode] ?? -1);
+            session.fail(encodes[one.encode] ?? -1, 'made to fail');
+          } else if (one.kind === 'emit') {
+            const id = encodes[one.encode];
+            const last = sent.at(-1);
+            if (id !== undefined && last !== undefined && announced.has(id)) session.emit(id, last);
+          } else if (one.kind === 'turn') {
+            await turn();
+          } else {
+            if (one.kind === 'resize') video = { ...video, width: video.width + 16 };
+            outputs.setTracks([video, AUDIO], true);
+          }
+        }
+        outputs.close({ code: 'peer-left', detail: 'end' });
+        const { announcements } = viewer();
+        if (announcements.length === 0) {
+          expect(viewer().packets).toEqual([]);
+          return;
+        }
+        const ids = new Map<string, number>();
+        for (const { id, variantName } of announcements.flat()) {
+          expect(ids.get(variantName) ?? id).toBe(id);
+          ids.set(variantName, id);
+        }
+        for (const [variant, type] of [
+          ['source', 'video'],
+          ['aac', 'audio'],
+        ]) {
+          const expected = sent.filter(({ track }) => track.type === type).map(({ pts }) => pts);
+          expect(
+            viewer()
+              .of(variant ?? '')
+              .map(({ pts }) => pts),
+          ).toEqual(expected);
+        }
+        for (const { track } of viewer().packets) expect(ids.has(track.variantName)).toBe(true);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});

@@ -1,0 +1,169 @@
+import type { OutputProfileConfig } from '../config/index.ts';
+import type { Packet } from '../media/packet.ts';
+import { toMilliseconds } from '../media/timebase.ts';
+import type { Track } from '../media/track.ts';
+import type { Clock } from '../util/clock.ts';
+import type { Logger } from '../util/logger.ts';
+import type { CloseReason } from './ingest.ts';
+import { OutboundMap } from './outbound-map.ts';
+import type { OutboundStream } from './outbound-stream.ts';
+import { planOutput } from './output-profile.ts';
+import { PacketHold } from './packet-hold.ts';
+import type { Playlist } from './playlist.ts';
+import { type DecodeSettings, TranscodeJob } from './transcode-job.ts';
+import type { Transcoder } from './transcoding.ts';
+
+export interface StreamOutputsOptions {
+  readonly vhost: string;
+  readonly app: string;
+  /** Name of the inbound stream. */
+  readonly stream: string;
+  readonly profiles: readonly OutputProfileConfig[];
+  readonly decodes: DecodeSettings;
+  /** Null when this server cannot encode. */
+  readonly transcoder: Transcoder | null;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Makes the outbound stream of a profile; null when it cannot be made. `requestKeyframe` asks for one of an outbound track. */
+  readonly createOutput: (name: string, requestKeyframe: (trackId: number) => void) => OutboundStream | null;
+  readonly playlists: (stream: OutboundStream, profile: OutputProfileConfig, tracks: readonly Track[]) => Playlist[];
+}
+
+/** All outbound streams of one inbound stream: one for each output profile. */
+export class StreamOutputs {
+  readonly #options: StreamOutputsOptions;
+  readonly #maps: OutboundMap[] = [];
+  readonly #job: TranscodeJob | null;
+  readonly #early = new PacketHold();
+  #planned = false;
+  #tracks: readonly Track[] = [];
+  /** Wall clock of media time 0, ms; infinite before the first packet. */
+  #startedAt = Number.POSITIVE_INFINITY;
+  /** Packets were handed on: `#startedAt` stays. */
+  #playing = false;
+  #scheduled = false;
+  #closed = false;
+
+  constructor(options: StreamOutputsOptions) {
+    this.#options = options;
+    const { vhost, app, stream, decodes, transcoder, clock, logger } = options;
+    const shared = { vhost, app, stream, decodes, clock, logger };
+    this.#job = transcoder === null ? null : new TranscodeJob({ ...shared, transcoder, onOutput: () => this.#drainSoon() });
+  }
+
+  /** In order of the profiles. */
+  get streams(): readonly OutboundStream[] {
+    return this.#maps.map((map) => map.stream);
+  }
+
+  /**
+   * Tracks of the inbound stream as they are now. While `complete` is false some are not known yet, and
+   * outbound streams wait for them as long as packets can be held.
+   */
+  setTracks(tracks: readonly Track[], complete: boolean): void {
+    this.#tracks = tracks;
+    if (this.#planned) this.#plan();
+    else if (complete) this.#begin();
+  }
+
+  push(packet: Packet): void {
+    if (!this.#playing) {
+      // Providers hold packets back until all tracks are known: the one that waited least tells the time best.
+      this.#startedAt = Math.min(this.#startedAt, this.#options.clock.now() - toMilliseconds(packet.dts, packet.track.timebase));
+    }
+    if (!this.#planned) {
+      this.#early.push(packet);
+      if (this.#early.full) this.#begin();
+      return;
+    }
+    this.#job?.push(packet);
+    for (const map of this.#maps) map.route(packet);
+  }
+
+  /** Hands to publishers what was pushed. */
+  drain(): void {
+    if (!this.#playing && Number.isFinite(this.#startedAt)) {
+      this.#playing = true;
+      for (const { stream } of this.#maps) stream.startedAt = this.#startedAt;
+    }
+    for (const map of this.#maps) map.stream.drain();
+  }
+
+  /** Ends all outbound streams. Idempotent. */
+  close(reason: CloseReason): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#job?.close();
+    this.#early.clear();
+    for (const map of this.#maps) {
+      map.close();
+      map.stream.close(reason);
+    }
+  }
+
+  #begin(): void {
+    this.#planned = true;
+    this.#warn();
+    for (const profile of this.#options.profiles) {
+      const map = this.#createMap(profile);
+      if (map !== null) this.#maps.push(map);
+    }
+    this.#plan();
+    for (let packet = this.#early.shift(); packet !== undefined; packet = this.#early.shift()) this.push(packet);
+    if (this.#maps.length > 0) this.#drainSoon();
+  }
+
+  #createMap(profile: OutputProfileConfig): OutboundMap | null {
+    const { stream: inbound, createOutput, playlists } = this.#options;
+    const name = profile.outputStreamName.replaceAll('${OriginStreamName}', inbound);
+    const stream = createOutput(name, (trackId) => this.#requestKeyframe(profile, trackId));
+    if (stream === null) return null;
+    if (this.#playing) stream.startedAt = this.#startedAt;
+    const announce = (tracks: readonly Track[]): void => stream.setTracks(tracks, playlists(stream, profile, tracks));
+    return new OutboundMap({ profile, stream, logger: this.#options.logger, announce });
+  }
+
+  #requestKeyframe(profile: OutputProfileConfig, trackId: number): void {
+    const map = this.#maps.find((candidate) => candidate.profile === profile);
+    const planned = map?.plannedTrack(trackId);
+    if (map !== undefined && planned?.kind === 'video') this.#job?.requestKeyframe(map, planned.key);
+  }
+
+  #plan(): void {
+    for (const map of this.#maps) map.follow(this.#planOf(map.profile));
+    this.#job?.follow(this.#maps, this.#tracks);
+    for (const map of this.#maps) map.settle();
+  }
+
+  /** Without a transcoder encodes are left out. */
+  #planOf(profile: OutputProfileConfig) {
+    const plan = planOutput(profile, this.#tracks);
+    return this.#job === null ? plan.filter(({ kind }) => kind === 'bypass') : plan;
+  }
+
+  /** Says what viewers will miss. */
+  #warn(): void {
+    const { profiles, logger } = this.#options;
+    for (const profile of profiles) {
+      const { videos, audios, images } = profile.encodes;
+      if (videos.length + audios.length + images.length === 0) {
+        logger.warn({ profile: profile.name }, `output profile '${profile.name}' has no encodes: its stream carries no media`);
+      }
+      const names = planOutput(profile, this.#tracks).flatMap(({ kind, variantName }) => (kind === 'bypass' ? [] : [variantName]));
+      if (this.#job !== null || names.length === 0) continue;
+      logger.warn(
+        { profile: profile.name, encodes: names },
+        `output profile '${profile.name}' asks for encoding, but this server has no transcoder: left out ${names.join(', ')}`,
+      );
+    }
+  }
+
+  #drainSoon(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      if (!this.#closed) this.drain();
+    });
+  }
+}

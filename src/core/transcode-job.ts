@@ -1,0 +1,196 @@
+import type { Packet } from '../media/packet.ts';
+import type { Track } from '../media/track.ts';
+import type { Clock } from '../util/clock.ts';
+import type { Logger } from '../util/logger.ts';
+import type { OutboundMap } from './outbound-map.ts';
+import type { PlannedEncode } from './output-profile.ts';
+import type { EncodeRequest, TranscodeListener, Transcoder, TranscodeSession } from './transcoding.ts';
+
+/** Many viewers may ask for a keyframe at once: the encoder is asked no more often than this. */
+const KEYFRAME_REQUEST_INTERVAL_MS = 500;
+
+/** Settings of `OutputProfiles` that all encodes of a stream share. */
+export interface DecodeSettings {
+  readonly threadCount: number;
+  readonly onlyKeyframes: boolean;
+  /** Hardware encoders: whether to try them, and which, in order; all there are when empty. */
+  readonly hardware: { readonly enable: boolean; readonly modules: string };
+}
+
+/** Where an encoded track goes. */
+interface Target {
+  readonly map: OutboundMap;
+  readonly key: string;
+}
+
+interface Encode {
+  readonly request: EncodeRequest;
+  targets: readonly Target[];
+  keyframeAskedAt: number;
+}
+
+interface JobOptions {
+  readonly vhost: string;
+  readonly app: string;
+  readonly stream: string;
+  readonly decodes: DecodeSettings;
+  readonly transcoder: Transcoder;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Packets were handed to outbound streams outside a turn of the inbound stream. */
+  readonly onOutput: () => void;
+}
+
+/** A session of the transcoder and the encodes it makes, by what is encoded how. */
+interface Run {
+  readonly encodes: ReadonlyMap<string, Encode>;
+  readonly sources: ReadonlySet<number>;
+  /** Null while it opens, and when it could not be opened. */
+  session: TranscodeSession | null;
+}
+
+/** The encodes that all output profiles together want of one inbound stream; equal ones are made once. */
+export class TranscodeJob {
+  readonly #options: JobOptions;
+  readonly #runs = new Set<Run>();
+  #nextId = 0;
+
+  constructor(options: JobOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Follows the plans of `maps`. All encodes wanted at first share one session. Later ones get a session of
+   * their own, so that those at work go on; a session with an encode that is no longer wanted begins anew without it.
+   */
+  follow(maps: readonly OutboundMap[], tracks: readonly Track[]): void {
+    const wanted = wantedBy(maps);
+    const ids = new Map<string, number>();
+    for (const run of this.#runs) {
+      const lasting = [...run.encodes.keys()].every((fingerprint) => wanted.has(fingerprint));
+      for (const [fingerprint, encode] of run.encodes) {
+        if (!lasting) ids.set(fingerprint, encode.request.id);
+        else {
+          encode.targets = wanted.get(fingerprint)?.targets ?? NONE;
+          wanted.delete(fingerprint);
+        }
+      }
+      if (!lasting) this.#end(run);
+    }
+    if (wanted.size > 0) {
+      const encodes = new Map<string, Encode>();
+      for (const [fingerprint, { planned, targets }] of wanted) {
+        const request = requestOf(planned, ids.get(fingerprint) ?? this.#newId());
+        encodes.set(fingerprint, { request, targets, keyframeAskedAt: Number.NEGATIVE_INFINITY });
+      }
+      this.#open(encodes);
+    }
+    for (const { session } of this.#runs) session?.setTracks(tracks);
+  }
+
+  push(packet: Packet): void {
+    for (const { session, sources } of this.#runs) if (sources.has(packet.track.id)) session?.push(packet);
+  }
+
+  /** Asks for a keyframe of the track that `map` carries under `key`. */
+  requestKeyframe(map: OutboundMap, key: string): void {
+    for (const { session, encodes } of this.#runs) {
+      for (const encode of encodes.values()) {
+        if (!encode.targets.some((target) => target.map === map && target.key === key)) continue;
+        const now = this.#options.clock.monotonic();
+        if (now - encode.keyframeAskedAt < KEYFRAME_REQUEST_INTERVAL_MS) return;
+        encode.keyframeAskedAt = now;
+        session?.requestKeyframe(encode.request.id);
+      }
+    }
+  }
+
+  /** Idempotent. */
+  close(): void {
+    for (const run of [...this.#runs]) this.#end(run);
+  }
+
+  #newId(): number {
+    this.#nextId += 1;
+    return this.#nextId - 1;
+  }
+
+  #end(run: Run): void {
+    this.#runs.delete(run);
+    run.session?.close();
+  }
+
+  #open(encodes: ReadonlyMap<string, Encode>): void {
+    const requests = Array.from(encodes.values(), ({ request }) => request);
+    const run: Run = { encodes, sources: new Set(requests.map(({ sourceId }) => sourceId)), session: null };
+    this.#runs.add(run);
+    const { vhost, app, stream, decodes, transcoder } = this.#options;
+    // Keyframes are enough only when nothing but still pictures is made of the video.
+    const onlyKeyframes = decodes.onlyKeyframes && !requests.some(({ type }) => type === 'video');
+    const { threadCount: decoderThreads, hardware } = decodes;
+    const job = { vhost, app, stream, encodes: requests, decoderThreads, onlyKeyframes, hardware };
+    try {
+      run.session = transcoder.open(job, this.#listenFor(run));
+    } catch (error) {
+      this.#options.logger.error({ err: error }, 'transcoder could not be started: the stream goes on with its bypassed tracks');
+      for (const { targets } of encodes.values()) for (const { map, key } of targets) map.fail(key);
+    }
+  }
+
+  #listenFor(run: Run): TranscodeListener {
+    const byId = new Map(Array.from(run.encodes.values(), (encode) => [encode.request.id, encode]));
+    /** What a closed session still says does not count. */
+    const targetsOf = (encodeId: number): readonly Target[] => (this.#runs.has(run) ? (byId.get(encodeId)?.targets ?? NONE) : NONE);
+    return {
+      onTrack: (encodeId, track) => {
+        for (const { map, key } of targetsOf(encodeId)) map.setEncoded(key, track);
+      },
+      onPacket: (packet) => {
+        const targets = targetsOf(packet.encodeId);
+        for (const { map, key } of targets) map.pushEncoded(key, packet);
+        if (targets !== NONE) this.#options.onOutput();
+      },
+      onEncodeFailed: (encodeId, reason) => {
+        const targets = targetsOf(encodeId);
+        const names = targets.map(({ map, key }) => `${map.profile.name}/${map.variantName(key)}`);
+        if (names.length > 0) this.#options.logger.error({ encodes: names, reason }, `encode ${names.join(', ')} failed: ${reason}`);
+        for (const { map, key } of targets) map.fail(key);
+      },
+    };
+  }
+}
+
+function wantedBy(maps: readonly OutboundMap[]): Map<string, { readonly planned: PlannedEncode; readonly targets: Target[] }> {
+  const wanted = new Map<string, { readonly planned: PlannedEncode; readonly targets: Target[] }>();
+  for (const map of maps) {
+    for (const planned of map.encodes) {
+      const fingerprint = fingerprintOf(planned);
+      const known = wanted.get(fingerprint);
+      const target = { map, key: planned.key };
+      if (known === undefined) wanted.set(fingerprint, { planned, targets: [target] });
+      else known.targets.push(target);
+    }
+  }
+  return wanted;
+}
+
+const NONE: readonly Target[] = [];
+
+/** Equal for encodes that give the same packets: names and the rules for bypassing do not matter. */
+function fingerprintOf({ kind, source, encode }: PlannedEncode): string {
+  const { name: _name, bypassIfMatch: _rule, ...settings } = encode;
+  const members = Object.entries(settings).sort(([a], [b]) => (a < b ? -1 : 1));
+  return JSON.stringify([kind, source.id, members]);
+}
+
+function requestOf(planned: PlannedEncode, id: number): EncodeRequest {
+  const sourceId = planned.source.id;
+  switch (planned.kind) {
+    case 'video':
+      return { id, sourceId, type: 'video', encode: planned.encode };
+    case 'audio':
+      return { id, sourceId, type: 'audio', encode: planned.encode };
+    case 'image':
+      return { id, sourceId, type: 'image', encode: planned.encode };
+  }
+}

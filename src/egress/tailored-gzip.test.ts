@@ -1,0 +1,78 @@
+import { gunzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { TailoredGzip } from './tailored-gzip.ts';
+import { TextCoder } from './text-coder.ts';
+
+const PIECES = [
+  '#EXTM3U\n#EXT-X-MAP:URI="init_0_video_key_llhls.m4s',
+  ...Array.from({ length: 40 }, (_unused, n) => `"\n#EXT-X-PART:DURATION=0.500000,URI="part_0_7_${n}_video_key_llhls.m4s`),
+  '"\n',
+];
+
+const ascii = (constraints: { minLength?: number; maxLength?: number }): fc.Arbitrary<string> =>
+  fc.array(fc.integer({ min: 0x20, max: 0x7e }), constraints).map((codes) => String.fromCharCode(...codes));
+/** Like a playlist: pieces resemble each other. */
+const similar = fc
+  .tuple(ascii({ maxLength: 60 }), fc.integer({ min: 1, max: 80 }))
+  .map(([line, count]) => Array.from({ length: count }, (_unused, n) => `${line}${n % 7}`));
+
+describe('TailoredGzip', () => {
+  it('gives every viewer the text with its own tail', () => {
+    const made = TailoredGzip.make(PIECES, 20);
+    for (const tail of ['?session=0123456789a', '?session=ZYXWVUTSRQP', '"#EXT-X-PART:DURATI']) {
+      const padded = tail.padEnd(20, '.');
+      expect(gunzipSync(made?.body(padded) ?? '').toString()).toBe(PIECES.join(padded));
+    }
+  });
+
+  it('is no larger for many tails than for one', () => {
+    const tail = '?session=01qwertyuiop_ASDFGHJKLZXC';
+    const one = TailoredGzip.make(PIECES.slice(0, 2), tail.length)?.body(tail).length ?? 0;
+    const many = TailoredGzip.make(PIECES, tail.length)?.body(tail).length ?? 0;
+    expect(one).toBeGreaterThan(0);
+    expect(many).toBeLessThan(one + PIECES.length * 6);
+  });
+
+  it('works for any text and any tail, or says that it does not', () => {
+    let made = 0;
+    fc.assert(
+      fc.property(
+        fc.oneof(fc.array(ascii({ maxLength: 300 }), { minLength: 2, maxLength: 60 }), similar),
+        ascii({ minLength: 1, maxLength: 128 }),
+        (pieces, tail) => {
+          const tailored = TailoredGzip.make(pieces, tail.length);
+          if (tailored === null) return;
+          made += 1;
+          expect(gunzipSync(tailored.body(tail)).toString()).toBe(pieces.join(tail));
+        },
+      ),
+    );
+    expect(made).toBeGreaterThan(0);
+  });
+
+  it('works when the text before the first tail is longer than the window', () => {
+    const pieces = ['#EXTINF:6.000,\nseg_0_1_video_key_llhls.m4s\n'.repeat(2000), ...PIECES];
+    expect(gunzipSync(TailoredGzip.make(pieces, 5)?.body('?s=ab') ?? '').toString()).toBe(pieces.join('?s=ab'));
+  });
+
+  it('refuses texts without tail, with an empty or too long one, and texts beyond ASCII', () => {
+    expect(TailoredGzip.make(['one piece'], 10)).toBeNull();
+    expect(TailoredGzip.make([], 10)).toBeNull();
+    expect(TailoredGzip.make(PIECES, 0)).toBeNull();
+    expect(TailoredGzip.make(PIECES, 129)).toBeNull();
+    expect(TailoredGzip.make(['Straße', 'a'], 10)).toBeNull();
+  });
+});
+
+describe('TextCoder', () => {
+  it('compresses a tailored text whatever its tail is', () => {
+    const coder = new TextCoder();
+    // More lengths than are remembered, and longer ones than can be.
+    for (let length = 1; length < 150; length += 7) {
+      const tail = `?${'k'.repeat(length)}`;
+      for (const pieces of [PIECES, ['Stra\u00dfe', 'b']])
+        expect(gunzipSync(coder.gzipTailored(pieces, tail)).toString()).toBe(pieces.join(tail));
+    }
+  });
+});

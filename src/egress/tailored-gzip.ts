@@ -1,0 +1,82 @@
+/**
+ * gzip (RFC 1952) of texts that differ between viewers only in one piece, the tail, which comes again and again:
+ * compressed once for all viewers. The first tail stands in a stored block (RFC 1951 section 3.2.4) of its own, and
+ * every other place of a tail is a reference back to it, so a viewer's body is a copy with that block replaced.
+ *
+ *     gzip header | deflated text before the tail | stored block: tail | deflated rest | CRC-32 | length
+ */
+import { constants, crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
+import { shiftSum, timesModulo } from './crc-patch.ts';
+
+/** Longer tails would need a byte twice in the placeholder. */
+const LONGEST_TAIL = 128;
+const GZIP_HEADER = Buffer.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff);
+const STORED_HEADER = 5;
+const TRAILER = 8;
+/** Bytes that no ASCII text holds stand for the tail: they match each other and nothing else. */
+const PLACEHOLDER_FIRST = 0x80;
+
+export class TailoredGzip {
+  readonly #template: Buffer;
+  readonly #tailStart: number;
+  /** Checksum of the text with tails of zeros, of such a tail, and what a tail's own checksum is multiplied with. */
+  readonly #zeroSum: number;
+  readonly #zeroTailSum: number;
+  readonly #shifts: number;
+
+  private constructor(pieces: readonly string[], tailLength: number, template: Buffer, tailStart: number) {
+    const zeros = '\0'.repeat(tailLength);
+    this.#template = template;
+    this.#tailStart = tailStart;
+    this.#zeroSum = crc32(pieces.join(zeros));
+    this.#zeroTailSum = crc32(zeros);
+    this.#shifts = shiftSum(pieces, tailLength);
+  }
+
+  /** For `pieces` with tails of `tailLength` bytes between them; null when these cannot be compressed this way. */
+  static make(pieces: readonly string[], tailLength: number): TailoredGzip | null {
+    const [before = '', ...rest] = pieces;
+    if (rest.length === 0 || tailLength === 0 || tailLength > LONGEST_TAIL || !pieces.every(isAscii)) return null;
+    const placeholder = placeholderOf(tailLength, 0);
+    const dictionary = Buffer.from(before + placeholder, 'latin1');
+    const first = deflateRawSync(Buffer.from(before, 'latin1'), { finishFlush: constants.Z_SYNC_FLUSH });
+    const last = deflateRawSync(Buffer.from(rest.join(placeholder), 'latin1'), { dictionary });
+    const stored = Buffer.alloc(STORED_HEADER + tailLength);
+    stored.writeUInt16LE(tailLength, 1);
+    stored.writeUInt16LE(~tailLength & 0xffff, 3);
+    const template = Buffer.concat([GZIP_HEADER, first, stored, last, Buffer.alloc(TRAILER)]);
+    template.writeUInt32LE(before.length + tailLength + rest.join(placeholder).length, template.length - TRAILER + 4);
+    const made = new TailoredGzip(pieces, tailLength, template, GZIP_HEADER.length + first.length + STORED_HEADER);
+    return made.#isPatchable(pieces, tailLength) ? made : null;
+  }
+
+  /** The body for one viewer; `tail` is ASCII and as long as was said. */
+  body(tail: string): Buffer {
+    const body = Buffer.allocUnsafe(this.#template.length);
+    this.#template.copy(body);
+    body.write(tail, this.#tailStart, 'latin1');
+    const sum = this.#zeroSum ^ timesModulo(this.#shifts, crc32(tail) ^ this.#zeroTailSum);
+    body.writeUInt32LE(sum >>> 0, body.length - TRAILER);
+    return body;
+  }
+
+  /**
+   * Whether every byte of every tail is a reference: the compressor is free to write one out. A probe that differs
+   * from the placeholder in each byte, and whose bytes are all different, shows it.
+   */
+  #isPatchable(pieces: readonly string[], tailLength: number): boolean {
+    const probe = placeholderOf(tailLength, 1);
+    const patched = Buffer.from(this.#template);
+    patched.write(probe, this.#tailStart, 'latin1');
+    return inflateRawSync(patched.subarray(GZIP_HEADER.length, -TRAILER)).toString('latin1') === pieces.join(probe);
+  }
+}
+
+/** Bytes beyond ASCII, all different, beginning `shift` places into the row. */
+function placeholderOf(length: number, shift: number): string {
+  return Buffer.from(Array.from({ length }, (_unused, index) => PLACEHOLDER_FIRST + ((index + shift) % LONGEST_TAIL))).toString('latin1');
+}
+
+function isAscii(text: string): boolean {
+  return Buffer.byteLength(text) === text.length;
+}

@@ -1,0 +1,57 @@
+/** Opens the ports of `Bind/Providers/MPEGTS` and finds the application that takes what comes in on one. */
+import type { ServerConfig } from './config/index.ts';
+import type { Application } from './core/application.ts';
+import type { Orchestrator } from './core/orchestrator.ts';
+import { MpegtsProvider } from './providers/mpegts/mpegts-provider.ts';
+import type { MpegtsRoute } from './providers/mpegts/port-source.ts';
+import { bindAddress, portsOf } from './server-config.ts';
+import type { Clock } from './util/clock.ts';
+import type { Logger } from './util/logger.ts';
+
+const PORT_MACRO = '${Port}';
+
+/** Starts one provider for each address of the server; each is added to `running` before it starts. */
+export async function startMpegts(
+  config: ServerConfig,
+  parts: { readonly orchestrator: Orchestrator; readonly logger: Logger; readonly clock: Clock },
+  running: { stop(): Promise<void> }[],
+): Promise<void> {
+  const { mpegts } = config.bind.providers;
+  if (mpegts === undefined) return;
+  for (const ip of config.ip) {
+    const provider = new MpegtsProvider({
+      logger: parts.logger,
+      clock: parts.clock,
+      host: bindAddress(ip),
+      protocol: mpegts.port.protocol === 'tcp' ? 'tcp' : 'udp',
+      ports: portsOf(mpegts.port),
+      multicast: mpegts.multicast,
+      route: (port) => mpegtsRoute(applicationsOf(parts.orchestrator), port),
+    });
+    running.push(provider);
+    try {
+      await provider.start();
+    } catch (error) {
+      throw new Error(`MPEG-TS ports cannot be opened: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    }
+  }
+}
+
+/** The first application whose stream map names the port; null when none does. */
+export function mpegtsRoute(applications: Iterable<Application>, port: number): MpegtsRoute | null {
+  for (const application of applications) {
+    const mpegts = application.definition.config.providers?.mpegts;
+    const entry = mpegts?.streams.find((stream) => portsOf(stream.port).includes(port));
+    if (mpegts === undefined || entry === undefined) continue;
+    return {
+      streamName: entry.name.replaceAll(PORT_MACRO, String(port)),
+      audioLabels: mpegts.audioMap?.item ?? [],
+      open: (request) => application.openIngest(request),
+    };
+  }
+  return null;
+}
+
+function* applicationsOf(orchestrator: Orchestrator): Generator<Application> {
+  for (const { applications } of orchestrator.virtualHosts) yield* applications.values();
+}

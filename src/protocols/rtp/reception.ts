@@ -1,0 +1,37 @@
+/** Figures of receiver reports, RFC 3550 §6.4.1 and §A.8. */
+
+/** What receiver reports tell about one source. */
+export class Reception {
+  readonly #clockRate: number;
+  #jitter = 0;
+  #transit: number | null = null;
+  #received = 0;
+  #lost = 0;
+
+  constructor(clockRate: number) {
+    this.#clockRate = clockRate;
+  }
+
+  /** Clock ticks. */
+  get jitter(): number {
+    return Math.round(this.#jitter);
+  }
+
+  arrived(timestamp: number, atMs: number): void {
+    const transit = (atMs * this.#clockRate) / 1000 - timestamp;
+    const step = this.#transit === null ? 0 : Math.abs(transit - this.#transit);
+    this.#transit = transit;
+    // A step of seconds is a wrap or another clock, not jitter.
+    if (step < this.#clockRate * 2) this.#jitter += (step - this.#jitter) / 16;
+  }
+
+  /** Since the last call, of 256. */
+  fractionLost({ received, lost }: { readonly received: number; readonly lost: number }): number {
+    // Counters begin anew with the source.
+    const newLost = Math.max(0, lost - this.#lost);
+    const expected = Math.max(0, received - this.#received) + newLost;
+    this.#received = received;
+    this.#lost = lost;
+    return expected === 0 ? 0 : Math.min(255, Math.floor((newLost * 256) / expected));
+  }
+}

@@ -1,0 +1,42 @@
+/** Brings the timestamps of the sources of one session onto one time, RFC 3550 §6.4.1. */
+import type { SenderReport } from './rtcp-packet.ts';
+
+/** The clock of one source: 32 bits that begin anywhere. */
+export class RtpClock {
+  /** Ticks per second. */
+  readonly rate: number;
+  #last: number | null = null;
+  /** Seconds of the session at tick 0 (which may lie before its beginning); null while unknown. */
+  #base: number | null = null;
+
+  constructor(rate: number) {
+    this.rate = rate;
+  }
+
+  /** True when timestamps can be turned into time. */
+  get synchronised(): boolean {
+    return this.#base !== null;
+  }
+
+  /** A timestamp past its wraps; the first is taken as it is. Timestamps may step back by up to half of the range. */
+  unwrap(timestamp: number): number {
+    this.#last = this.#last === null ? timestamp : this.#last + ((timestamp - this.#last) | 0);
+    return this.#last;
+  }
+
+  /** Says when a timestamp is, in seconds of the session. */
+  synchronise(timestamp: number, seconds: number): void {
+    const ticks = this.#last === null ? this.unwrap(timestamp) : this.#last + ((timestamp - this.#last) | 0);
+    this.#base = seconds - ticks / this.rate;
+  }
+
+  /** Takes over a sender report; the times of all sources of a session count from the same wall clock. */
+  follow(report: SenderReport, originNtp: number): void {
+    this.synchronise(report.rtpTimestamp, report.ntp - originNtp);
+  }
+
+  /** Seconds of the session for a timestamp that `unwrap` returned. */
+  seconds(ticks: number): number {
+    return (this.#base ?? 0) + ticks / this.rate;
+  }
+}

@@ -1,0 +1,56 @@
+/** `rtsp://[user:password@]host[:port]/path[?query]`, RFC 2326 §3.2 with the credentials of RFC 3986. */
+
+export interface RtspCredentials {
+  readonly user: string;
+  readonly password: string;
+}
+
+export interface RtspUrl {
+  /** Without brackets. */
+  readonly host: string;
+  readonly port: number;
+  /** What requests name: without credentials. */
+  readonly uri: string;
+  /** Null when the URL has none. */
+  readonly credentials: RtspCredentials | null;
+}
+
+const DEFAULT_PORT = 554;
+const PATTERN = /^rtspc?:\/\/(?:([^@/]*)@)?(\[[0-9a-f:.]+\]|[^:/?#@[\]]+)(?::(\d{1,5}))?([/?][^\s#]*)?$/i;
+
+/** Parses a URL; null when it is none. A password may hold `:` and, escaped, everything else. */
+export function parseRtspUrl(text: string): RtspUrl | null {
+  const match = PATTERN.exec(text);
+  if (match === null) return null;
+  const [, login, host = '', port, path = '/'] = match;
+  const number = port === undefined ? DEFAULT_PORT : Number(port);
+  if (number < 1 || number > 65_535) return null;
+  const authority = port === undefined ? host : `${host}:${port}`;
+  return {
+    host: host.replace(/^\[|\]$/g, ''),
+    port: number,
+    uri: `rtsp://${authority}${path.startsWith('?') ? `/${path}` : path}`,
+    credentials: login === undefined ? null : credentialsOf(login),
+  };
+}
+
+function credentialsOf(login: string): RtspCredentials {
+  const colon = login.indexOf(':');
+  const user = colon < 0 ? login : login.slice(0, colon);
+  return { user: unescaped(user), password: colon < 0 ? '' : unescaped(login.slice(colon + 1)) };
+}
+
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The URI of a track: `control` of its description may be absolute, relative to `base`, or `*` for the whole. */
+export function controlUri(base: string, control: string): string {
+  if (control === '' || control === '*') return base;
+  if (/^rtsps?:\/\//i.test(control)) return control;
+  return base.endsWith('/') || control.startsWith('/') || control.startsWith('?') ? `${base}${control}` : `${base}/${control}`;
+}

@@ -1,0 +1,27 @@
+/** The `#!::` syntax of stream ids (SRT access-control guidelines): `#!::key=value,key=value`. */
+
+const PREFIX = '#!::';
+
+/** What a stream id asks for. */
+export interface AccessControl {
+  /** `u`: user name; other servers and encoders put the whole address here. */
+  readonly user: string | null;
+  /** `r`: name of the resource. */
+  readonly resource: string | null;
+  /** `h`: host name. */
+  readonly host: string | null;
+  /** `m`: `request`, `publish` or `bidirectional`. */
+  readonly mode: string | null;
+}
+
+/** Null when the text does not have the syntax: it is then an address as it stands. Values may contain `=`. */
+export function parseAccessControl(streamId: string): AccessControl | null {
+  if (!streamId.startsWith(PREFIX)) return null;
+  const values = new Map<string, string>();
+  for (const pair of streamId.slice(PREFIX.length).split(',')) {
+    const equals = pair.indexOf('=');
+    if (equals > 0) values.set(pair.slice(0, equals), pair.slice(equals + 1));
+  }
+  const value = (key: string): string | null => values.get(key) ?? null;
+  return { user: value('u'), resource: value('r'), host: value('h'), mode: value('m') };
+}

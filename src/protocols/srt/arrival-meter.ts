@@ -1,0 +1,48 @@
+/** How fast packets arrive and how fast they could: figures of full acknowledgements. */
+
+const INTERVAL = 1_000_000;
+/** After every packet whose number ends in 0 (base 16) the next one follows at once: their distance shows the capacity. */
+const PROBE_MASK = 15;
+const SMOOTHING = 8;
+
+export class ArrivalMeter {
+  /** Packets per second over the last whole second. */
+  packetRate = 0;
+  /** Bytes per second over the last whole second, headers included. */
+  byteRate = 0;
+  #since = 0;
+  #packets = 0;
+  #bytes = 0;
+  #probeAt = -1;
+  #probeGap = 0;
+
+  /** One packet that is no retransmission; `now` in µs. */
+  count(sequence: number, bytes: number, now: number): void {
+    this.#packets += 1;
+    this.#bytes += bytes;
+    if (now - this.#since >= INTERVAL) this.#measure(now);
+    const step = sequence & PROBE_MASK;
+    if (step === 0) this.#probeAt = now;
+    else if (step === 1 && this.#probeAt >= 0) this.#probe(now - this.#probeAt);
+    if (step !== 0) this.#probeAt = -1;
+  }
+
+  /** Packets per second the link could carry; 0 when not known. */
+  get linkCapacity(): number {
+    return this.#probeGap > 0 ? Math.round(1_000_000 / this.#probeGap) : 0;
+  }
+
+  #probe(gap: number): void {
+    if (gap <= 0) return;
+    this.#probeGap = this.#probeGap === 0 ? gap : this.#probeGap + (gap - this.#probeGap) / SMOOTHING;
+  }
+
+  #measure(now: number): void {
+    const seconds = (now - this.#since) / 1_000_000;
+    this.packetRate = Math.round(this.#packets / seconds);
+    this.byteRate = Math.round(this.#bytes / seconds);
+    this.#since = now;
+    this.#packets = 0;
+    this.#bytes = 0;
+  }
+}

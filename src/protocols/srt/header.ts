@@ -1,0 +1,97 @@
+/**
+ * The header every SRT packet starts with, draft-sharabayko-srt-01 §3.
+ *
+ *  0                   1                   2                   3
+ *  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+ * +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+ * |0|                  packet sequence number                     |  data
+ * |P P|O|K K|R|                message number                     |
+ * +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+ * |1|        control type         |            subtype            |  control
+ * |                   type-specific information                   |
+ * +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+ * |                  timestamp, µs since the start                |  both
+ * |                     destination socket id                     |
+ */
+import { readU32, writeU32 } from './words.ts';
+
+export const HEADER_LENGTH = 16;
+/** The largest payload in a datagram of 1500 bytes: less IPv4, UDP and SRT headers. */
+export const MAX_PAYLOAD_LENGTH = 1456;
+/** Payload of seven transport stream packets, what every SRT program sends. */
+export const LIVE_PAYLOAD_LENGTH = 1316;
+
+export const ControlType = {
+  HANDSHAKE: 0,
+  KEEP_ALIVE: 1,
+  ACK: 2,
+  NAK: 3,
+  CONGESTION_WARNING: 4,
+  SHUTDOWN: 5,
+  ACK_ACK: 6,
+  DROP_REQUEST: 7,
+  PEER_ERROR: 8,
+  /** The subtype is an extension type of the handshake: key material for the most part. */
+  USER_DEFINED: 0x7f_ff,
+} as const;
+
+/** Which key a payload is encrypted with (KK). */
+export const KeyFlag = { NONE: 0, EVEN: 1, ODD: 2 } as const;
+export type KeyFlag = (typeof KeyFlag)[keyof typeof KeyFlag];
+
+const CONTROL_BIT = 0x80;
+/** First and last packet of a message: live mode has one packet in each. */
+const SOLO = 0xc0_00_00_00;
+const IN_ORDER = 0x20_00_00_00;
+const KEY_SHIFT = 27;
+const RETRANSMITTED_BIT = 0x04;
+export const MESSAGE_NUMBER_MASK = 0x03_ff_ff_ff;
+
+export function isControlPacket(datagram: Uint8Array): boolean {
+  return ((datagram[0] ?? 0) & CONTROL_BIT) !== 0;
+}
+
+export function destinationOf(datagram: Uint8Array): number {
+  return readU32(datagram, 12);
+}
+
+export function timestampOf(datagram: Uint8Array): number {
+  return readU32(datagram, 8);
+}
+
+/** Only of data packets. */
+export function dataSequenceOf(datagram: Uint8Array): number {
+  return readU32(datagram, 0);
+}
+
+/** Only of data packets; 3 is not a valid value. */
+export function keyFlagOf(datagram: Uint8Array): number {
+  return ((datagram[4] ?? 0) >> 3) & 3;
+}
+
+/** Only of data packets: sent before. */
+export function isRetransmitted(datagram: Uint8Array): boolean {
+  return ((datagram[4] ?? 0) & RETRANSMITTED_BIT) !== 0;
+}
+
+/** Fields of a data packet of live mode. */
+export interface DataHeader {
+  readonly sequence: number;
+  readonly message: number;
+  readonly keyFlag: KeyFlag;
+  /** µs since the start of the sender's connection; the low 32 bits are sent. */
+  readonly timestamp: number;
+  readonly destination: number;
+}
+
+export function writeDataHeader(target: Uint8Array, at: number, header: DataHeader): void {
+  writeU32(target, at, header.sequence);
+  writeU32(target, at + 4, SOLO | IN_ORDER | (header.keyFlag << KEY_SHIFT) | (header.message & MESSAGE_NUMBER_MASK));
+  writeU32(target, at + 8, header.timestamp);
+  writeU32(target, at + 12, header.destination);
+}
+
+/** Says in a written data header that the packet is sent again. */
+export function markRetransmitted(target: Uint8Array, at: number): void {
+  target[at + 4] = (target[at + 4] ?? 0) | RETRANSMITTED_BIT;
+}

@@ -1,0 +1,19 @@
+/** What the two directions of a connection share. */
+import type { ControlAddress } from './control-packet.ts';
+import type { RttEstimator } from './rtt-estimator.ts';
+import type { SessionKeys } from './session-keys.ts';
+
+/** Where datagrams of one connection go. The bytes must stay as they are until they have left. */
+export interface DatagramSink {
+  /** One datagram: `head`, then `payload` if there is one. */
+  send(head: Uint8Array, payload: Uint8Array | null): void;
+}
+
+export interface Link {
+  readonly sink: DatagramSink;
+  readonly rtt: RttEstimator;
+  /** Null on a connection without encryption. */
+  readonly keys: SessionKeys | null;
+  /** For a control packet that leaves at `now` µs. */
+  address(now: number): ControlAddress;
+}

@@ -1,0 +1,108 @@
+/** Listens on the ports of one address, understands stream ids and hands callers on. */
+
+import type { Clock } from '../../util/clock.ts';
+import type { SrtCall, SrtSession } from './multiplexer.ts';
+import type { PeerAddress } from './peer-address.ts';
+import { RejectionCode } from './rejection.ts';
+import type { ListenerSettings } from './socket-options.ts';
+import { parseStreamId, type SrtTarget } from './stream-id.ts';
+import { SrtUdpPort } from './udp-port.ts';
+
+/** What of the configuration concerns a listener. */
+export interface SrtListenerConfig {
+  /** Address to listen on. */
+  readonly host: string;
+  /** 0 lets the system choose. */
+  readonly ports: readonly number[];
+  readonly settings: ListenerSettings;
+  /** Where callers without a stream id go, by the port they call. */
+  readonly streamMap: readonly { readonly port: number; readonly streamPath: string }[];
+  /** Passphrases of single streams, by `vhost/app/stream` as callers write it. */
+  readonly streamPassphrases: readonly { readonly streamPath: string; readonly passphrase: string }[];
+}
+
+export interface SrtListenerOptions extends SrtListenerConfig {
+  readonly clock: Clock;
+  /** Connections of one port at once; more callers are refused. */
+  readonly maxConnections: number;
+  /** Serves a caller that has proved its address and passphrase, or says why not. `now()` of the port is its time. */
+  readonly open: (call: SrtCall, target: SrtTarget, port: SrtUdpPort) => SrtSession | RejectionCode;
+  /** A caller was refused without coming to `open`: by its stream id (`BAD_REQUEST`), its passphrase or its abilities. */
+  readonly onRefused: (peer: PeerAddress, code: RejectionCode) => void;
+  /** A socket failed. */
+  readonly onError: (error: Error) => void;
+}
+
+export class SrtListener {
+  readonly #options: SrtListenerOptions;
+  readonly #passphrases: ReadonlyMap<string, string>;
+  readonly #ports: SrtUdpPort[] = [];
+
+  constructor(options: SrtListenerOptions) {
+    this.#options = options;
+    this.#passphrases = new Map(options.streamPassphrases.map(({ streamPath, passphrase }) => [streamPath, passphrase]));
+  }
+
+  /** Ports listened on. */
+  get ports(): readonly SrtUdpPort[] {
+    return this.#ports;
+  }
+
+  /** Opens all ports; those that were opened are closed again when one cannot be. */
+  async start(): Promise<void> {
+    try {
+      for (const port of this.#options.ports) this.#ports.push(await this.#open(port));
+    } catch (error) {
+      await this.stop('a port could not be opened');
+      throw error;
+    }
+  }
+
+  /** Ends all connections, telling the peers. Idempotent. */
+  async stop(detail: string): Promise<void> {
+    await Promise.all(this.#ports.splice(0).map((port) => port.close(detail)));
+  }
+
+  /** Sends what was gathered for several connections. */
+  flush(): void {
+    for (const port of this.#ports) port.flush();
+  }
+
+  async #open(number: number): Promise<SrtUdpPort> {
+    const { clock, host, settings, maxConnections, onError } = this.#options;
+    const { latency, keyLength, keyRefresh, connectionLimits } = settings;
+    const port = await SrtUdpPort.open({
+      clock,
+      host,
+      port: number,
+      onError,
+      maxConnections,
+      latency,
+      keyLength,
+      keyRefresh,
+      connectionLimits,
+      policy: {
+        passphrase: (call) => this.#passphraseFor(this.#targetOf(call, port.port)),
+        open: (call) => {
+          const target = this.#targetOf(call, port.port);
+          if (target !== null) return this.#options.open(call, target, port);
+          this.#options.onRefused(call.peer, RejectionCode.BAD_REQUEST);
+          return RejectionCode.BAD_REQUEST;
+        },
+        onRefused: (peer, code) => this.#options.onRefused(peer, code),
+      },
+    });
+    return port;
+  }
+
+  #targetOf({ streamId }: SrtCall, port: number): SrtTarget | null {
+    if (streamId !== '') return parseStreamId(streamId);
+    const mapped = this.#options.streamMap.find((entry) => entry.port === port);
+    return mapped === undefined ? null : parseStreamId(mapped.streamPath);
+  }
+
+  #passphraseFor(target: SrtTarget | null): string | null {
+    const own = target === null ? undefined : this.#passphrases.get(`${target.host}/${target.app}/${target.stream}`);
+    return own ?? this.#options.settings.passphrase;
+  }
+}

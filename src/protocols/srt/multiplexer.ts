@@ -1,0 +1,394 @@
+/**
+ * All SRT connections of one UDP port, draft-sharabayko-srt-01 §4.3: answers callers, calls listeners, and gives every
+ * datagram to its connection. Nothing is kept about a caller before it has returned its cookie. Without a socket.
+ */
+import { randomInt } from 'node:crypto';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { type CallOptions, SrtCaller, type SrtCallFailed } from './caller.ts';
+import { type Conclusion, readConclusion } from './conclusion.ts';
+import {
+  type AgreedTerms,
+  DEFAULT_CONNECTION_LIMITS,
+  SrtConnection,
+  type SrtConnectionEvents,
+  type SrtConnectionLimits,
+} from './connection.ts';
+import {
+  ExtensionBit,
+  ExtensionType,
+  HANDSHAKE_V5,
+  type Handshake,
+  type HandshakeExtension,
+  HandshakeType,
+  isHandshake,
+  parseHandshake,
+  SRT_MAGIC,
+  SrtFlag,
+  serializeCapabilities,
+  serializeHandshake,
+} from './handshake.ts';
+import { destinationOf, HEADER_LENGTH, timestampOf } from './header.ts';
+import type { KeyLength } from './key-material.ts';
+import type { DatagramSink } from './link.ts';
+import type { PeerAddress } from './peer-address.ts';
+import { RateBudget } from './rate-budget.ts';
+import { REJECTION_BASE, RejectionCode } from './rejection.ts';
+import { type KeyRefresh, SessionKeys } from './session-keys.ts';
+import { SynCookies } from './syn-cookie.ts';
+import { agreeOnLatency, capabilitiesFor, DEFAULT_LATENCY, handshakeWith, type LatencyWish } from './terms.ts';
+import { writeU32 } from './words.ts';
+
+/** Sends datagrams of one UDP port; may gather them until `flush`. */
+export interface DatagramSender {
+  /** One datagram: `head`, then `payload` if there is one. Their bytes stay as they are until `flush` has returned. */
+  send(to: PeerAddress, head: Uint8Array, payload: Uint8Array | null): void;
+  /** Sends whatever was gathered. */
+  flush(): void;
+}
+
+/** A caller that has proved its address. */
+export interface SrtCall {
+  readonly streamId: string;
+  readonly peer: PeerAddress;
+  readonly encrypted: boolean;
+}
+
+/** What serves an accepted connection. */
+export interface SrtSession extends SrtConnectionEvents {
+  /** Called once, before anything else. */
+  onOpen(connection: SrtConnection): void;
+}
+
+/** Decides about callers; both are asked within the handshake and must answer at once. */
+export interface CallPolicy {
+  /** The passphrase this caller must have; null: it must not encrypt. */
+  passphrase(call: SrtCall): string | null;
+  /** Serves the caller, or says why not. */
+  open(call: SrtCall): SrtSession | RejectionCode;
+  /** A caller with a good cookie was refused before it came to `open`: wrong passphrase, unknown extension, no room. */
+  onRefused?(peer: PeerAddress, code: RejectionCode): void;
+}
+
+export interface MultiplexerOptions {
+  readonly sender: DatagramSender;
+  /** Null: callers are not answered. */
+  readonly policy: CallPolicy | null;
+  readonly latency?: LatencyWish;
+  /** Proposed to callers that encrypt. */
+  readonly keyLength?: KeyLength | null;
+  readonly keyRefresh?: KeyRefresh;
+  readonly connectionLimits?: Partial<SrtConnectionLimits>;
+  /** Connections at once; more callers are refused. */
+  readonly maxConnections?: number;
+  /** Passphrases tried per second, a millisecond of work each; callers beyond that have to ask again. */
+  readonly maxKeyTrialsPerSecond?: number;
+}
+
+/** Datagrams and calls that led nowhere. */
+export interface MultiplexerCounters {
+  /** No SRT packet, or for no connection of ours. */
+  stray: number;
+  /** Handshakes that broke the protocol. */
+  malformed: number;
+  /** Conclusions with a wrong or expired cookie. */
+  badCookie: number;
+  /** Callers refused. */
+  refused: number;
+  /** Callers that have to ask again because too many passphrases were tried. */
+  deferred: number;
+}
+
+interface Entry {
+  readonly connection: SrtConnection;
+  readonly peer: PeerAddress;
+  readonly callKey: string;
+  /** The answer to the caller's conclusion, which may get lost. */
+  readonly answer: Uint8Array | null;
+}
+
+/** A caller that is let in. */
+interface Admission {
+  readonly call: SrtCall;
+  readonly session: SrtSession;
+  readonly keys: SessionKeys | null;
+  readonly conclusion: Conclusion;
+}
+
+interface PendingCall {
+  readonly caller: SrtCaller;
+  readonly peer: PeerAddress;
+}
+
+const LARGEST_SOCKET_ID = 0x3f_ff_ff_ff;
+const DEFAULT_MAX_CONNECTIONS = 5000;
+const DEFAULT_KEY_TRIALS = 100;
+
+/** What `call` needs to know. */
+export type OutgoingCall = Omit<CallOptions, 'socketId' | 'peer'>;
+
+export class SrtMultiplexer {
+  readonly counters: MultiplexerCounters = { stray: 0, malformed: 0, badCookie: 0, refused: 0, deferred: 0 };
+  readonly #options: MultiplexerOptions;
+  readonly #limits: SrtConnectionLimits;
+  readonly #maxConnections: number;
+  readonly #keyTrials: RateBudget;
+  readonly #cookies = new SynCookies();
+  readonly #entries = new Map<number, Entry>();
+  readonly #calls = new Map<number, PendingCall>();
+  /** Accepted connections by address and socket id of the caller, to know a repeated conclusion. */
+  readonly #accepted = new Map<string, Entry>();
+
+  constructor(options: MultiplexerOptions) {
+    this.#options = options;
+    this.#limits = { ...DEFAULT_CONNECTION_LIMITS, ...options.connectionLimits };
+    this.#maxConnections = options.maxConnections ?? DEFAULT_MAX_CONNECTIONS;
+    this.#keyTrials = new RateBudget(options.maxKeyTrialsPerSecond ?? DEFAULT_KEY_TRIALS);
+  }
+
+  /** Connections open now. */
+  get connections(): number {
+    return this.#entries.size;
+  }
+
+  /** True while time matters: `tick` is to be called every few milliseconds then. */
+  get busy(): boolean {
+    return this.#entries.size > 0 || this.#calls.size > 0;
+  }
+
+  /** Takes a datagram of the port at `now` µs; its buffer passes to us. */
+  receive(datagram: Uint8Array, from: PeerAddress, now: number): void {
+    if (datagram.length < HEADER_LENGTH) {
+      this.counters.stray += 1;
+      return;
+    }
+    const destination = destinationOf(datagram);
+    if (destination === 0) {
+      this.#answerCaller(datagram, from, now);
+      return;
+    }
+    const entry = this.#entries.get(destination);
+    if (entry !== undefined && isSame(entry.peer, from)) {
+      entry.connection.receive(datagram, now);
+      return;
+    }
+    const call = this.#calls.get(destination);
+    if (call !== undefined && isSame(call.peer, from)) call.caller.receive(datagram, now);
+    else this.counters.stray += 1;
+  }
+
+  /** Everything that depends on time; to be called at least every 10 ms while `busy`. */
+  tick(now: number): void {
+    for (const { caller } of this.#calls.values()) caller.tick(now);
+    for (const { connection } of this.#entries.values()) connection.tick(now);
+  }
+
+  /** Calls a listener; resolves to the connection's session events through `session`, or `onFailed` is called. */
+  call(peer: PeerAddress, call: OutgoingCall, session: SrtSession, onFailed: (error: SrtCallFailed) => void, now: number): SrtCaller {
+    const socketId = this.#newSocketId();
+    const sink = this.#sinkTo(peer);
+    const caller = new SrtCaller(
+      { ...call, socketId, peer: peer.address },
+      sink,
+      {
+        onConnected: (terms) => {
+          this.#calls.delete(socketId);
+          this.#add(terms, { peer, sink, callKey: '', answer: null, session });
+        },
+        onFailed: (error) => {
+          this.#calls.delete(socketId);
+          onFailed(error);
+        },
+      },
+      now,
+    );
+    this.#calls.set(socketId, { caller, peer });
+    return caller;
+  }
+
+  /** Ends everything, telling the peers. */
+  close(detail: string, now: number): void {
+    for (const { caller } of [...this.#calls.values()]) caller.cancel(detail);
+    for (const { connection } of [...this.#entries.values()]) connection.close(detail, now);
+  }
+
+  #answerCaller(datagram: Uint8Array, from: PeerAddress, now: number): void {
+    const { policy } = this.#options;
+    if (policy === null || !isHandshake(datagram)) {
+      this.counters.stray += 1;
+      return;
+    }
+    let handshake: Handshake | null = null;
+    try {
+      handshake = parseHandshake(datagram);
+      if (handshake.type === HandshakeType.INDUCTION) this.#induct(handshake, from, now);
+      else if (handshake.type === HandshakeType.CONCLUSION) this.#conclude(handshake, { datagram, from, now, policy });
+      else this.counters.stray += 1;
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.counters.malformed += 1;
+      // Only a caller that has proved its address is worth an answer.
+      if (handshake?.type === HandshakeType.CONCLUSION && this.#cookies.isValid(addressKey(from), handshake.cookie, now / 1000)) {
+        this.#refuse(handshake, from, RejectionCode.ROGUE);
+      }
+    }
+  }
+
+  #induct({ socketId, initialSequence }: Handshake, from: PeerAddress, now: number): void {
+    const { keyLength } = this.#options;
+    const answer = handshakeWith({
+      type: HandshakeType.INDUCTION,
+      encryption: (keyLength ?? 0) / 8,
+      extensionField: SRT_MAGIC,
+      socketId,
+      initialSequence,
+      cookie: this.#cookies.issue(addressKey(from), now / 1000),
+    });
+    this.#options.sender.send(from, serializeHandshake(answer, { destination: socketId, timestamp: 0, peer: from.address }), null);
+  }
+
+  #conclude(
+    handshake: Handshake,
+    { datagram, from, now, policy }: { datagram: Uint8Array; from: PeerAddress; now: number; policy: CallPolicy },
+  ): void {
+    const callKey = `${addressKey(from)} ${handshake.socketId}`;
+    const known = this.#accepted.get(callKey);
+    if (known?.answer) {
+      writeU32(known.answer, 8, Math.floor(now - known.connection.terms.startedAt));
+      this.#options.sender.send(from, known.answer, null);
+      return;
+    }
+    if (!this.#cookies.isValid(addressKey(from), handshake.cookie, now / 1000)) {
+      this.counters.badCookie += 1;
+      return;
+    }
+    const judged = this.#judge(handshake, { from, now, policy });
+    if (judged === null) return;
+    const { call, session, keys, conclusion } = judged;
+    const { capabilities, keyMaterial } = conclusion;
+    const latency = agreeOnLatency(this.#options.latency ?? DEFAULT_LATENCY, capabilities);
+    const terms: AgreedTerms = {
+      socketId: this.#newSocketId(),
+      peerSocketId: handshake.socketId,
+      initialSequence: handshake.initialSequence,
+      peerInitialSequence: handshake.initialSequence,
+      startedAt: now,
+      concludedAt: now,
+      peerTimestamp: timestampOf(datagram),
+      latency: latency.receive * 1000,
+      peerLatency: latency.peer * 1000,
+      tooLateDrop: (capabilities.flags & SrtFlag.TOO_LATE_DROP) !== 0,
+      flowWindow: handshake.flowWindow,
+      keys,
+    };
+    const answer = conclusionAnswer(handshake, terms, latency, { peer: call.peer, keyMaterial });
+    this.#options.sender.send(call.peer, answer, null);
+    this.#add(terms, { peer: call.peer, sink: this.#sinkTo(call.peer), callKey, answer, session });
+  }
+
+  /** Lets a caller with a good cookie in; null: it was refused, or has to ask again. */
+  #judge(handshake: Handshake, { from, now, policy }: { from: PeerAddress; now: number; policy: CallPolicy }): Admission | null {
+    const refuse = (code: RejectionCode): null => this.#refuse(handshake, from, code);
+    const conclusion = readConclusion(handshake);
+    if (typeof conclusion === 'number') return refuse(conclusion);
+    if (this.#entries.size >= this.#maxConnections) return refuse(RejectionCode.RESOURCE);
+    const { keyMaterial, streamId } = conclusion;
+    const call: SrtCall = { streamId, peer: { address: from.address, port: from.port }, encrypted: keyMaterial !== null };
+    const passphrase = policy.passphrase(call);
+    if ((passphrase === null) !== (keyMaterial === null)) return refuse(RejectionCode.UNSECURE);
+    let keys: SessionKeys | null = null;
+    if (passphrase !== null && keyMaterial !== null) {
+      if (!this.#keyTrials.take(now)) {
+        this.counters.deferred += 1;
+        return null;
+      }
+      keys = SessionKeys.receive(passphrase, keyMaterial, this.#options.keyRefresh);
+      if (keys === null) return refuse(RejectionCode.BAD_SECRET);
+    }
+    const session = policy.open(call);
+    if (typeof session === 'number') {
+      this.#answerRefusal(handshake, from, session);
+      return null;
+    }
+    return { call, session, keys, conclusion };
+  }
+
+  #add(
+    terms: AgreedTerms,
+    { peer, sink, callKey, answer, session }: Omit<Entry, 'connection'> & { readonly sink: DatagramSink; readonly session: SrtSession },
+  ): void {
+    const connection = new SrtConnection(
+      terms,
+      sink,
+      {
+        onData: (payload) => session.onData(payload),
+        onClosed: (reason) => {
+          this.#entries.delete(terms.socketId);
+          this.#accepted.delete(callKey);
+          session.onClosed(reason);
+        },
+      },
+      this.#limits,
+    );
+    const entry: Entry = { connection, peer, callKey, answer };
+    this.#entries.set(terms.socketId, entry);
+    if (answer !== null) this.#accepted.set(callKey, entry);
+    session.onOpen(connection);
+  }
+
+  #refuse(handshake: Handshake, from: PeerAddress, code: RejectionCode): null {
+    this.#answerRefusal(handshake, from, code);
+    this.#options.policy?.onRefused?.({ address: from.address, port: from.port }, code);
+    return null;
+  }
+
+  #answerRefusal(handshake: Handshake, to: PeerAddress, code: number): void {
+    this.counters.refused += 1;
+    const { socketId, cookie, initialSequence } = handshake;
+    const refusal = handshakeWith({ type: REJECTION_BASE + code, socketId, cookie, initialSequence });
+    this.#options.sender.send(to, serializeHandshake(refusal, { destination: socketId, timestamp: 0, peer: to.address }), null);
+  }
+
+  #sinkTo(peer: PeerAddress): DatagramSink {
+    const { sender } = this.#options;
+    return { send: (head, payload) => sender.send(peer, head, payload) };
+  }
+
+  #newSocketId(): number {
+    for (;;) {
+      const id = randomInt(1, LARGEST_SOCKET_ID);
+      if (!this.#entries.has(id) && !this.#calls.has(id)) return id;
+    }
+  }
+}
+
+function conclusionAnswer(
+  { cookie, encryption }: Handshake,
+  terms: AgreedTerms,
+  latency: LatencyWish,
+  { peer, keyMaterial }: { peer: PeerAddress; keyMaterial: Uint8Array | null },
+): Uint8Array {
+  const extensions: HandshakeExtension[] = [
+    { type: ExtensionType.HANDSHAKE_RESPONSE, content: serializeCapabilities(capabilitiesFor(latency)) },
+  ];
+  // The same key material again means that it was taken.
+  if (keyMaterial !== null) extensions.push({ type: ExtensionType.KEY_RESPONSE, content: keyMaterial });
+  const answer = handshakeWith({
+    version: HANDSHAKE_V5,
+    encryption,
+    extensionField: ExtensionBit.HANDSHAKE | (keyMaterial === null ? 0 : ExtensionBit.KEY_MATERIAL),
+    type: HandshakeType.CONCLUSION,
+    socketId: terms.socketId,
+    cookie,
+    initialSequence: terms.initialSequence,
+    extensions,
+  });
+  return serializeHandshake(answer, { destination: terms.peerSocketId, timestamp: 0, peer: peer.address });
+}
+
+function addressKey({ address, port }: PeerAddress): string {
+  return `${address} ${port}`;
+}
+
+function isSame(a: PeerAddress, b: PeerAddress): boolean {
+  return a.port === b.port && a.address === b.address;
+}

@@ -1,0 +1,204 @@
+/** Packets that have arrived and wait for their moment, in order: a ring by sequence number. */
+import type { LossRange } from './loss-list.ts';
+import { addSequence, sequenceOffset } from './sequence.ts';
+
+const INITIAL_CAPACITY = 256;
+
+const MISSING = 0;
+const PRESENT = 1;
+/** Will never come, so nobody waits for it. */
+const GIVEN_UP = 2;
+
+/** What became of a packet put in. */
+export type Insertion = 'inserted' | 'duplicate' | 'late' | 'too-far';
+
+/** Grows up to its limit. */
+export class ReceiveBuffer {
+  readonly #limit: number;
+  #capacity: number;
+  #payloads: (Uint8Array | null)[];
+  #dueTimes: Float64Array;
+  #states: Uint8Array;
+  #first: number;
+  /** Packets from `first` to the newest one seen, the missing included. */
+  #length = 0;
+  /** The first so many of them are not missing. */
+  #contiguous = 0;
+  #missing = 0;
+  #present = 0;
+
+  /** `limit` is the most packets it spans, a power of two. */
+  constructor(firstSequence: number, limit: number) {
+    this.#limit = limit;
+    this.#capacity = Math.min(INITIAL_CAPACITY, limit);
+    this.#payloads = new Array<Uint8Array | null>(this.#capacity).fill(null);
+    this.#dueTimes = new Float64Array(this.#capacity);
+    this.#states = new Uint8Array(this.#capacity);
+    this.#first = firstSequence;
+  }
+
+  /** The number after the newest one seen. */
+  get end(): number {
+    return addSequence(this.#first, this.#length);
+  }
+
+  /** Everything before this number has arrived or was given up: what an acknowledgement says. */
+  get acknowledged(): number {
+    while (this.#contiguous < this.#length && this.#states[this.#slot(this.#contiguous)] !== MISSING) this.#contiguous += 1;
+    return addSequence(this.#first, this.#contiguous);
+  }
+
+  /** Packets waited for. */
+  get missing(): number {
+    return this.#missing;
+  }
+
+  /** Packets held. */
+  get present(): number {
+    return this.#present;
+  }
+
+  /** Packets that still fit. */
+  get available(): number {
+    return this.#limit - this.#length;
+  }
+
+  /** False for a packet too far ahead. */
+  reaches(sequence: number): boolean {
+    return sequenceOffset(this.#first, sequence) < this.#limit;
+  }
+
+  /** Keeps `payload` until `dueTime` µs. Numbers skipped on the way count as missing from now on. */
+  insert(sequence: number, payload: Uint8Array, dueTime: number): Insertion {
+    const offset = sequenceOffset(this.#first, sequence);
+    if (offset < 0) return 'late';
+    if (offset >= this.#limit) return 'too-far';
+    if (offset >= this.#length) {
+      this.#extend(offset + 1);
+    } else {
+      const state = this.#states[this.#slot(offset)];
+      if (state === PRESENT) return 'duplicate';
+      if (state === GIVEN_UP) return 'late';
+    }
+    const slot = this.#slot(offset);
+    this.#states[slot] = PRESENT;
+    this.#payloads[slot] = payload;
+    this.#dueTimes[slot] = dueTime;
+    this.#missing -= 1;
+    this.#present += 1;
+    return 'inserted';
+  }
+
+  /** Goes on at `sequence`, which is too far ahead, when nothing is held; returns how many packets were given up, or -1. */
+  skipTo(sequence: number): number {
+    if (this.#present > 0) return -1;
+    const lost = sequenceOffset(this.#first, sequence) - this.#length + this.#missing;
+    this.#states.fill(MISSING);
+    this.#first = sequence;
+    this.#length = 0;
+    this.#contiguous = 0;
+    this.#missing = 0;
+    return lost;
+  }
+
+  /** Takes out a packet that was put in but is of no use; nobody waits for it again. */
+  discard(sequence: number): void {
+    const slot = sequence & (this.#capacity - 1);
+    if (this.#states[slot] !== PRESENT) return;
+    this.#states[slot] = GIVEN_UP;
+    this.#payloads[slot] = null;
+    this.#present -= 1;
+  }
+
+  /** Stops waiting for the missing ones of a range; returns how many there were. */
+  giveUp({ first, last }: LossRange): number {
+    const from = Math.max(0, sequenceOffset(this.#first, first));
+    const to = Math.min(sequenceOffset(this.#first, last), this.#limit - 1);
+    if (to < from) return 0;
+    if (to >= this.#length) this.#extend(to + 1);
+    let count = 0;
+    for (let offset = from; offset <= to; offset += 1) {
+      const slot = this.#slot(offset);
+      if (this.#states[slot] !== MISSING) continue;
+      this.#states[slot] = GIVEN_UP;
+      count += 1;
+    }
+    this.#missing -= count;
+    return count;
+  }
+
+  /** The missing packets from `from` on, at most `most` ranges. */
+  missingRanges(from: number, most: number): LossRange[] {
+    const ranges: LossRange[] = [];
+    let start = -1;
+    for (let offset = Math.max(0, sequenceOffset(this.#first, from)); offset < this.#length; offset += 1) {
+      if (this.#states[this.#slot(offset)] === MISSING) {
+        if (start < 0) start = offset;
+      } else if (start >= 0) {
+        ranges.push({ first: addSequence(this.#first, start), last: addSequence(this.#first, offset - 1) });
+        start = -1;
+        if (ranges.length === most) return ranges;
+      }
+    }
+    if (start >= 0) ranges.push({ first: addSequence(this.#first, start), last: addSequence(this.#first, this.#length - 1) });
+    return ranges;
+  }
+
+  /**
+   * Hands out every packet that is due, in order; one that is still missing when a later one is due is given up.
+   * Returns how many were given up.
+   */
+  release(now: number, onPayload: (payload: Uint8Array) => void): number {
+    let lost = 0;
+    while (this.#present > 0) {
+      let offset = 0;
+      while (this.#states[this.#slot(offset)] !== PRESENT) offset += 1;
+      const slot = this.#slot(offset);
+      if ((this.#dueTimes[slot] ?? 0) > now) break;
+      for (let skipped = 0; skipped < offset; skipped += 1) {
+        const skippedSlot = this.#slot(skipped);
+        if (this.#states[skippedSlot] === MISSING) lost += 1;
+        this.#states[skippedSlot] = MISSING;
+      }
+      const payload = this.#payloads[slot] ?? null;
+      this.#payloads[slot] = null;
+      this.#states[slot] = MISSING;
+      this.#present -= 1;
+      this.#advance(offset + 1);
+      if (payload !== null) onPayload(payload);
+    }
+    this.#missing -= lost;
+    return lost;
+  }
+
+  #advance(count: number): void {
+    this.#first = addSequence(this.#first, count);
+    this.#length -= count;
+    this.#contiguous = Math.max(0, this.#contiguous - count);
+  }
+
+  #extend(length: number): void {
+    while (length > this.#capacity) this.#grow();
+    this.#missing += length - this.#length;
+    this.#length = length;
+  }
+
+  #slot(offset: number): number {
+    return (this.#first + offset) & (this.#capacity - 1);
+  }
+
+  #grow(): void {
+    const old = { mask: this.#capacity - 1, payloads: this.#payloads, dueTimes: this.#dueTimes, states: this.#states };
+    this.#capacity *= 2;
+    this.#payloads = new Array<Uint8Array | null>(this.#capacity).fill(null);
+    this.#dueTimes = new Float64Array(this.#capacity);
+    this.#states = new Uint8Array(this.#capacity);
+    for (let offset = 0; offset < this.#length; offset += 1) {
+      const from = (this.#first + offset) & old.mask;
+      const to = this.#slot(offset);
+      this.#payloads[to] = old.payloads[from] ?? null;
+      this.#dueTimes[to] = old.dueTimes[from] ?? 0;
+      this.#states[to] = old.states[from] ?? MISSING;
+    }
+  }
+}

@@ -1,0 +1,180 @@
+/** The receiving half of a connection: puts in order, acknowledges, asks again, and hands out in time. */
+
+import { ArrivalMeter } from './arrival-meter.ts';
+import { serializeAck, serializeLightAck, serializeNak } from './control-packet.ts';
+import { dataSequenceOf, HEADER_LENGTH, isRetransmitted, KeyFlag, keyFlagOf, MAX_PAYLOAD_LENGTH, timestampOf } from './header.ts';
+import type { Link } from './link.ts';
+import type { LossRange } from './loss-list.ts';
+import { ReceiveBuffer } from './receive-buffer.ts';
+import { addSequence } from './sequence.ts';
+import { newReceiverStatistics } from './statistics.ts';
+import type { TsbpdClock } from './tsbpd-clock.ts';
+
+/** Between full acknowledgements, µs (§3.2.4). */
+const ACK_INTERVAL = 10_000;
+/** Packets between light acknowledgements. */
+const LIGHT_ACK_EVERY = 64;
+/** Losses are not reported again sooner, µs (§4.8.2). */
+const LEAST_NAK_INTERVAL = 20_000;
+/** Acknowledgements whose answers are awaited. */
+const ACK_HISTORY = 256;
+
+export interface ReceiverOptions {
+  readonly initialSequence: number;
+  readonly clock: TsbpdClock;
+  /** Packets kept, a power of two. */
+  readonly bufferLimit: number;
+  /** Gets every payload in order, once. */
+  readonly onPayload: (payload: Uint8Array) => void;
+}
+
+export class Receiver {
+  readonly statistics = newReceiverStatistics();
+  readonly #link: Link;
+  readonly #buffer: ReceiveBuffer;
+  readonly #clock: TsbpdClock;
+  readonly #meter = new ArrivalMeter();
+  readonly #deliver: (payload: Uint8Array) => void;
+  readonly #ackTimes = new Float64Array(ACK_HISTORY);
+  readonly #ackNumbers = new Uint32Array(ACK_HISTORY);
+  #ackNumber = 0;
+  #ackedSequence: number;
+  #confirmedNumber = 0;
+  #ackedAt = 0;
+  #packetsSinceAck = 0;
+  #nakAt = 0;
+
+  constructor(link: Link, options: ReceiverOptions) {
+    this.#link = link;
+    this.#clock = options.clock;
+    this.#buffer = new ReceiveBuffer(options.initialSequence, options.bufferLimit);
+    this.#ackedSequence = options.initialSequence;
+    this.#deliver = (payload) => {
+      this.statistics.packetsDelivered += 1;
+      this.statistics.bytesDelivered += payload.length;
+      options.onPayload(payload);
+    };
+  }
+
+  /** Packets held back until their time. */
+  get backlog(): number {
+    return this.#buffer.present;
+  }
+
+  /** Takes a data packet, whose buffer it keeps and decrypts in place. */
+  receive(datagram: Uint8Array, now: number): void {
+    const { statistics } = this;
+    const buffer = this.#buffer;
+    const sequence = dataSequenceOf(datagram);
+    const again = isRetransmitted(datagram);
+    statistics.packetsReceived += 1;
+    if (again) statistics.packetsRetransmitted += 1;
+    else this.#meter.count(sequence, datagram.length, now);
+    if (datagram.length > HEADER_LENGTH + MAX_PAYLOAD_LENGTH) {
+      statistics.packetsOversized += 1;
+      return;
+    }
+    if (!buffer.reaches(sequence)) this.#skipTo(sequence);
+    const expected = buffer.end;
+    const missing = buffer.missing;
+    const dueTime = this.#clock.dueTime(timestampOf(datagram), now);
+    switch (buffer.insert(sequence, datagram.subarray(HEADER_LENGTH), dueTime)) {
+      case 'inserted':
+        this.#decrypt(datagram, sequence);
+        break;
+      case 'duplicate':
+        statistics.packetsDuplicate += 1;
+        return;
+      case 'late':
+        statistics.packetsBelated += 1;
+        return;
+      case 'too-far':
+        statistics.packetsTooFar += 1;
+        return;
+    }
+    if (buffer.missing > missing) {
+      statistics.packetsLost += buffer.missing - missing;
+      this.#nak([{ first: expected, last: addSequence(sequence, -1) }], now);
+    }
+    this.#packetsSinceAck += 1;
+    if (this.#packetsSinceAck >= LIGHT_ACK_EVERY) {
+      this.#packetsSinceAck = 0;
+      this.#link.sink.send(serializeLightAck(buffer.acknowledged, this.#link.address(now)), null);
+    }
+  }
+
+  /** The peer has seen an acknowledgement: that measures the round trip. `timestamp` is the peer's. */
+  acknowledged(number: number, timestamp: number, now: number): void {
+    const slot = number % ACK_HISTORY;
+    if (number === 0 || this.#ackNumbers[slot] !== number) return;
+    this.#ackNumbers[slot] = 0;
+    const sample = now - (this.#ackTimes[slot] ?? now);
+    this.#link.rtt.measure(sample);
+    this.#clock.measureDrift(now, timestamp, sample);
+    if (number > this.#confirmedNumber) this.#confirmedNumber = number;
+  }
+
+  /** The peer will not send these any more. */
+  drop(range: LossRange): void {
+    this.statistics.packetsDroppedLate += this.#buffer.giveUp(range);
+  }
+
+  /** Hands out what is due, acknowledges and asks again; to be called at least every 10 ms. */
+  tick(now: number): void {
+    this.statistics.packetsDroppedLate += this.#buffer.release(now, this.#deliver);
+    if (now - this.#ackedAt >= ACK_INTERVAL) this.#ack(now);
+    // Often: a lost report costs little time then, and senders know what is under way already.
+    const interval = Math.max(LEAST_NAK_INTERVAL, this.#link.rtt.rtt / 4);
+    if (this.#buffer.missing > 0 && now - this.#nakAt >= interval) {
+      this.#nakAt = now;
+      this.#nak(this.#buffer.missingRanges(this.#buffer.acknowledged, MAX_PAYLOAD_LENGTH / 8), now);
+    }
+  }
+
+  /** Hands out everything at once: nothing more will come. */
+  flush(): void {
+    this.statistics.packetsDroppedLate += this.#buffer.release(Number.POSITIVE_INFINITY, this.#deliver);
+  }
+
+  /** After a long outage the sender is farther ahead than the buffer reaches: what lies between will not come any more. */
+  #skipTo(sequence: number): void {
+    const lost = this.#buffer.skipTo(sequence);
+    if (lost > 0) this.statistics.packetsDroppedLate += lost;
+  }
+
+  #decrypt(datagram: Uint8Array, sequence: number): void {
+    const keyFlag = keyFlagOf(datagram);
+    const { keys } = this.#link;
+    const readable = keys === null ? keyFlag === KeyFlag.NONE : keys.decrypt(keyFlag, sequence, datagram, HEADER_LENGTH);
+    if (readable) return;
+    this.statistics.packetsUndecryptable += 1;
+    this.#buffer.discard(sequence);
+  }
+
+  #ack(now: number): void {
+    const sequence = this.#buffer.acknowledged;
+    const confirmed = this.#confirmedNumber === this.#ackNumber;
+    const repeat = !confirmed && now - this.#ackedAt >= this.#link.rtt.upperBound;
+    if (sequence === this.#ackedSequence && !repeat) return;
+    this.#ackedSequence = sequence;
+    this.#ackedAt = now;
+    this.#packetsSinceAck = 0;
+    this.#ackNumber += 1;
+    this.#ackTimes[this.#ackNumber % ACK_HISTORY] = now;
+    this.#ackNumbers[this.#ackNumber % ACK_HISTORY] = this.#ackNumber;
+    const { rtt } = this.#link;
+    const report = {
+      rtt: Math.round(rtt.rtt),
+      rttVariance: Math.round(rtt.variance),
+      availableBuffer: Math.max(2, this.#buffer.available),
+      receiveRate: this.#meter.packetRate,
+      linkCapacity: this.#meter.linkCapacity,
+      receiveByteRate: this.#meter.byteRate,
+    };
+    this.#link.sink.send(serializeAck(this.#ackNumber, sequence, report, this.#link.address(now)), null);
+  }
+
+  #nak(ranges: readonly LossRange[], now: number): void {
+    if (ranges.length > 0) this.#link.sink.send(serializeNak(ranges, MAX_PAYLOAD_LENGTH, this.#link.address(now)), null);
+  }
+}

@@ -1,0 +1,42 @@
+/** Round trip time, smoothed as draft-sharabayko-srt-01 §4.10 says. All in µs. */
+
+const INITIAL_RTT = 100_000;
+const INITIAL_VARIANCE = 50_000;
+
+export class RttEstimator {
+  #rtt = INITIAL_RTT;
+  #variance = INITIAL_VARIANCE;
+  #measured = false;
+
+  get rtt(): number {
+    return this.#rtt;
+  }
+
+  get variance(): number {
+    return this.#variance;
+  }
+
+  /** What a round trip takes at the most, as far as one can say. */
+  get upperBound(): number {
+    return this.#rtt + 4 * this.#variance;
+  }
+
+  /** Takes one measurement. */
+  measure(sample: number): void {
+    if (!this.#measured) {
+      this.#measured = true;
+      this.#rtt = sample;
+      this.#variance = sample / 2;
+      return;
+    }
+    this.#variance += (Math.abs(sample - this.#rtt) - this.#variance) / 4;
+    this.#rtt += (sample - this.#rtt) / 8;
+  }
+
+  /** What the peer measured, of use to a side that only sends. */
+  adopt(rtt: number, variance: number): void {
+    if (this.#measured) return;
+    this.#rtt = rtt;
+    this.#variance = variance;
+  }
+}

@@ -1,0 +1,193 @@
+/** The sending half of a connection: numbers, paces, repeats and gives up packets. */
+import { type LinkReport, serializeDropRequest } from './control-packet.ts';
+import { HEADER_LENGTH, KeyFlag, MESSAGE_NUMBER_MASK, markRetransmitted, writeDataHeader } from './header.ts';
+import type { Link } from './link.ts';
+import type { BandwidthLimit } from './live-pacer.ts';
+import { LivePacer } from './live-pacer.ts';
+import type { LossRange } from './loss-list.ts';
+import { SendBuffer } from './send-buffer.ts';
+import { addSequence, sequenceOffset } from './sequence.ts';
+import { newSenderStatistics } from './statistics.ts';
+
+/** A packet is worth sending for at least this long, µs. */
+const LEAST_LIFE = 1_000_000;
+/** On top of the peer's latency: two acknowledgement periods, µs. */
+const LIFE_MARGIN = 20_000;
+/** A retransmission timeout is never shorter, µs. */
+const LEAST_TIMEOUT = 50_000;
+/** Copies of one retransmission. */
+const MAX_COPIES = 3;
+/** Doubling of the timeout while nothing is acknowledged. */
+const MAX_BACKOFF = 5;
+
+export interface SenderOptions {
+  readonly initialSequence: number;
+  /** The peer's latency, µs: what is older is of no use to it. */
+  readonly peerLatency: number;
+  /** The peer skips what it gave up, so we may drop it. */
+  readonly tooLateDrop: boolean;
+  /** Packets the peer can take. */
+  readonly flowWindow: number;
+  /** Packets kept, a power of two. */
+  readonly bufferLimit: number;
+  readonly bandwidth: BandwidthLimit;
+}
+
+export class Sender {
+  readonly statistics = newSenderStatistics();
+  readonly #link: Link;
+  readonly #buffer: SendBuffer;
+  readonly #pacer: LivePacer;
+  readonly #life: number;
+  readonly #tooLateDrop: boolean;
+  #window: number;
+  #message = 1;
+  #backoff = 0;
+  #progressAt = 0;
+
+  constructor(link: Link, options: SenderOptions) {
+    this.#link = link;
+    this.#buffer = new SendBuffer(options.initialSequence, options.bufferLimit);
+    this.#pacer = new LivePacer(options.bandwidth);
+    this.#life = Math.max(LEAST_LIFE, options.peerLatency) + LIFE_MARGIN;
+    this.#tooLateDrop = options.tooLateDrop;
+    this.#window = options.flowWindow;
+  }
+
+  /** Packets waiting: not sent yet or not acknowledged. */
+  get backlog(): number {
+    return this.#buffer.length;
+  }
+
+  /** Takes a payload; false, and counted, when the buffer is full. The payload must not change afterwards. */
+  push(payload: Uint8Array, now: number): boolean {
+    this.#dropLate(now);
+    if (this.#buffer.full) {
+      this.statistics.packetsRefused += 1;
+      return false;
+    }
+    const { keys } = this.#link;
+    const sequence = this.#buffer.end;
+    const keyFlag = keys === null ? KeyFlag.NONE : keys.keyFlag;
+    const body = keys === null ? payload : keys.encrypt(sequence, payload);
+    const { timestamp, destination } = this.#link.address(now);
+    const at = this.#buffer.add(body, now);
+    writeDataHeader(this.#buffer.headers, at, { sequence, message: this.#message, keyFlag, timestamp, destination });
+    this.#message = this.#message === MESSAGE_NUMBER_MASK ? 1 : this.#message + 1;
+    this.#pacer.countInput(payload.length, now);
+    this.transmit(now);
+    return true;
+  }
+
+  /** Everything before `sequence` has arrived. An acknowledgement of what was never sent is ignored. */
+  acknowledge(sequence: number, report: LinkReport | null, now: number): void {
+    if (sequenceOffset(sequence, this.#buffer.unsent) < 0) return;
+    if (report !== null) {
+      this.#window = report.availableBuffer;
+      this.#link.rtt.adopt(report.rtt, report.rttVariance);
+    }
+    if (sequenceOffset(this.#buffer.first, sequence) > 0) {
+      this.#buffer.release(sequence);
+      this.#backoff = 0;
+      this.#progressAt = now;
+    }
+    this.transmit(now);
+  }
+
+  /** The peer misses packets. */
+  reportLost(ranges: readonly LossRange[], now: number): void {
+    for (const range of ranges) this.#reportRange(range, now);
+    this.transmit(now);
+  }
+
+  /** Sends what may leave now; to be called regularly. */
+  tick(now: number): void {
+    this.#dropLate(now);
+    this.#repeatSilent(now);
+    this.transmit(now);
+  }
+
+  /** Lost packets first, then new ones, as far as pace and window allow. */
+  transmit(now: number): void {
+    const buffer = this.#buffer;
+    while (this.#pacer.mayStart(now)) {
+      const lost = buffer.firstLost();
+      if (lost >= 0) {
+        this.#send(lost, now);
+      } else if (buffer.unsent !== buffer.end && buffer.inFlight < Math.max(1, this.#window)) {
+        this.#send(buffer.unsent, now);
+      } else {
+        return;
+      }
+      this.#pacer.started(now);
+    }
+  }
+
+  #send(sequence: number, now: number): void {
+    const { headers } = this.#buffer;
+    const at = this.#buffer.headerOffset(sequence);
+    const payload = this.#buffer.payload(sequence);
+    const again = this.#buffer.sendings(sequence) > 0;
+    if (again) {
+      markRetransmitted(headers, at);
+      this.statistics.packetsRetransmitted += 1;
+    } else {
+      this.statistics.packetsSent += 1;
+      this.statistics.bytesSent += payload.length;
+    }
+    const header = headers.subarray(at, at + HEADER_LENGTH);
+    // A packet that should have been repaired a round trip ago has little time left: further copies save another one.
+    const roundTrips = (now - this.#buffer.origin(sequence)) / this.#link.rtt.rtt;
+    const copies = again ? Math.min(MAX_COPIES, Math.max(1, Math.round(roundTrips))) : 1;
+    for (let copy = 1; copy < copies; copy += 1) {
+      this.statistics.packetsRetransmitted += 1;
+      this.#link.sink.send(header, payload);
+    }
+    this.#buffer.markSent(sequence, now);
+    this.#link.sink.send(header, payload);
+  }
+
+  #reportRange({ first, last }: LossRange, now: number): void {
+    const buffer = this.#buffer;
+    const from = sequenceOffset(buffer.first, first);
+    // What was never sent cannot be lost.
+    const to = Math.min(sequenceOffset(buffer.first, last), buffer.inFlight - 1);
+    if (from < 0 && to >= from) {
+      const gone = { first, last: addSequence(buffer.first, Math.min(to, -1)) };
+      this.#link.sink.send(serializeDropRequest(0, gone, this.#link.address(now)), null);
+    }
+    for (let offset = Math.max(0, from); offset <= to; offset += 1) {
+      const sequence = addSequence(buffer.first, offset);
+      // A repeated report is no news while the retransmission is still under way.
+      const underWay = buffer.sendings(sequence) > 1 && now - buffer.sentAt(sequence) < this.#link.rtt.rtt;
+      if (underWay) continue;
+      this.statistics.packetsReportedLost += 1;
+      buffer.markLost(sequence);
+    }
+  }
+
+  /** What the peer will have given up by now need not be sent any more. */
+  #dropLate(now: number): void {
+    const buffer = this.#buffer;
+    if (!this.#tooLateDrop || buffer.length === 0 || now - buffer.firstOrigin <= this.#life) return;
+    let count = 0;
+    while (buffer.length > 0 && now - buffer.firstOrigin > this.#life) {
+      buffer.release(addSequence(buffer.first, 1));
+      count += 1;
+    }
+    this.statistics.packetsDroppedLate += count;
+  }
+
+  /** The last packets of a burst can be lost without the peer knowing that there were any. */
+  #repeatSilent(now: number): void {
+    const buffer = this.#buffer;
+    if (buffer.inFlight === 0 || buffer.lostCount > 0) return;
+    const timeout = Math.max(LEAST_TIMEOUT, this.#link.rtt.upperBound) * 2 ** this.#backoff;
+    if (now - Math.max(buffer.firstSentAt, this.#progressAt) < timeout) return;
+    this.#backoff = Math.min(MAX_BACKOFF, this.#backoff + 1);
+    this.#progressAt = now;
+    for (let sequence = buffer.first; sequence !== buffer.unsent; sequence = addSequence(sequence, 1)) {
+      if (now - buffer.sentAt(sequence) >= timeout) buffer.markLost(sequence);
+    }
+  }
+}

@@ -1,0 +1,343 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  CALLER,
+  LISTENER,
+  type LinkFaults,
+  numbered,
+  numbersOf,
+  type RecordingSession,
+  SimulatedLink,
+} from '../../../test/fakes/srt-link.ts';
+import type { SrtConnection } from './connection.ts';
+import { serializeAck, serializeDropRequest, serializeNak, serializeShutdown } from './control-packet.ts';
+import { RejectionCode } from './rejection.ts';
+
+const GOOD: LinkFaults = { loss: 0, delay: 20_000, jitter: 0 };
+/** The link of the acceptance test: 10 % loss and 50 ± 30 ms each way, so a round trip of 100 ms. */
+const BAD: LinkFaults = { loss: 0.1, delay: 50_000, jitter: 30_000, duplication: 0.02 };
+const FOUR_ROUND_TRIPS = { receive: 400, peer: 400 };
+const PASSPHRASE = 'correct horse battery';
+/** Longer than any latency here, µs. */
+const SETTLE = 3_000_000;
+const NUMBERS = (count: number): number[] => Array.from({ length: count }, (_unused, index) => index);
+
+/** Opens a connection; fails the test when that does not work. */
+function open(link: SimulatedLink, call: Parameters<SimulatedLink['call']>[0] = {}): { ours: RecordingSession; theirs: RecordingSession } {
+  const { session, failure } = link.call({ timeout: 20_000_000, ...call });
+  for (let step = 0; step < 200 && session.connection === null && failure() === null; step += 1) link.run(100_000);
+  expect(failure()).toBeNull();
+  const theirs = link.accepted.at(-1);
+  if (session.connection === null || theirs === undefined) throw new Error('the call led nowhere');
+  return { ours: session, theirs };
+}
+
+function connectionOf(session: RecordingSession): SrtConnection {
+  if (session.connection === null) throw new Error('not connected');
+  return session.connection;
+}
+
+/** Sends `count` payloads, two in every tick: about 4 Mbit/s. */
+function stream(link: SimulatedLink, from: RecordingSession, count: number): void {
+  let sent = 0;
+  const connection = connectionOf(from);
+  link.run((count / 2 + 1) * 5000, (now) => {
+    for (let index = 0; index < 2 && sent < count; index += 1) {
+      expect(connection.send(numbered(sent), now)).toBe(true);
+      sent += 1;
+    }
+  });
+  link.run(SETTLE);
+}
+
+describe('a connection over a bad link', () => {
+  test.each([1, 2, 3, 4, 5])('loses nothing at a latency of four round trips, in either direction (seed %i)', (seed) => {
+    for (const direction of ['to the listener', 'to the caller']) {
+      const link = new SimulatedLink({ faults: BAD, seed });
+      const { ours, theirs } = open(link, { latency: FOUR_ROUND_TRIPS });
+      const [from, to] = direction === 'to the listener' ? [ours, theirs] : [theirs, ours];
+      stream(link, from, 1500);
+      expect(numbersOf(to.received), direction).toEqual(NUMBERS(1500));
+      const { sender } = connectionOf(from).statistics;
+      const { receiver, rtt } = connectionOf(to).statistics;
+      expect(sender.packetsRetransmitted).toBeGreaterThan(100);
+      expect(receiver).toMatchObject({ packetsDelivered: 1500, packetsDroppedLate: 0 });
+      expect(rtt).toBeGreaterThan(60);
+      expect(rtt).toBeLessThan(160);
+    }
+  });
+
+  test('loses nothing when it is encrypted and keys change on the way', () => {
+    const refresh = { every: 300, announceBefore: 100 };
+    for (const keyLength of [16, 24, 32] as const) {
+      const link = new SimulatedLink({
+        faults: BAD,
+        seed: keyLength,
+        policy: { passphrase: () => PASSPHRASE },
+        listener: { keyRefresh: refresh },
+      });
+      const { ours, theirs } = open(link, { latency: FOUR_ROUND_TRIPS, passphrase: PASSPHRASE, keyLength, keyRefresh: refresh });
+      stream(link, ours, 1200);
+      stream(link, theirs, 1200);
+      expect(numbersOf(theirs.received)).toEqual(NUMBERS(1200));
+      expect(numbersOf(ours.received)).toEqual(NUMBERS(1200));
+      for (const session of [ours, theirs]) expect(connectionOf(session).terms.keys?.changes).toBeGreaterThanOrEqual(2);
+      expect(connectionOf(theirs).statistics.receiver.packetsUndecryptable).toBe(0);
+    }
+  });
+
+  test('gives up what comes too late, hands out the rest in order and counts both', () => {
+    const link = new SimulatedLink({ faults: { loss: 0.2, delay: 150_000, jitter: 0 }, seed: 7 });
+    const { ours, theirs } = open(link, { latency: { receive: 120, peer: 120 } });
+    stream(link, ours, 1000);
+    const numbers = numbersOf(theirs.received);
+    const { receiver } = connectionOf(theirs).statistics;
+    expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
+    expect(receiver.packetsDroppedLate).toBeGreaterThan(100);
+    expect(receiver.packetsDelivered).toBe(numbers.length);
+    expect(receiver.packetsDelivered + receiver.packetsDroppedLate).toBe(1000);
+  });
+
+  test('goes on after an outage longer than its buffer', () => {
+    let cut = false;
+    const faults = { ...GOOD, drops: () => cut };
+    const link = new SimulatedLink({ faults, seed: 1, listener: { connectionLimits: { receiveBuffer: 256 } } });
+    const { ours, theirs } = open(link);
+    const connection = connectionOf(ours);
+    let sent = 0;
+    const send = (now: number): void => {
+      connection.send(numbered(sent), now);
+      sent += 1;
+    };
+    link.run(500_000, send);
+    cut = true;
+    link.run(4_000_000, send);
+    cut = false;
+    const resumed = sent;
+    link.run(5_000_000, send);
+    link.run(SETTLE);
+    const numbers = numbersOf(theirs.received);
+    expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
+    // What was sent a second before the end of the outage, or later, is still worth repairing; nothing after it may be missing.
+    expect(numbers.filter((number) => number >= resumed + 300)).toEqual(NUMBERS(sent).slice(resumed + 300));
+    expect(ours.closed).toBeNull();
+  });
+
+  test('repairs the end of a burst that the receiver never heard of', () => {
+    let dropping = false;
+    const faults = { ...GOOD, drops: (datagram: Uint8Array, towards: boolean) => dropping && towards && (datagram[0] ?? 0) < 0x80 };
+    const link = new SimulatedLink({ faults, seed: 1 });
+    const { ours, theirs } = open(link, { latency: { receive: 900, peer: 900 } });
+    dropping = true;
+    for (let index = 0; index < 5; index += 1) connectionOf(ours).send(numbered(index), link.now);
+    link.run(10_000);
+    dropping = false;
+    link.run(SETTLE);
+    expect(numbersOf(theirs.received)).toEqual(NUMBERS(5));
+  });
+});
+
+describe('time', () => {
+  test('a payload is handed out one latency after it was sent, not sooner', () => {
+    const link = new SimulatedLink({ faults: GOOD, seed: 1 });
+    const { ours, theirs } = open(link, { latency: { receive: 0, peer: 300 } });
+    connectionOf(ours).send(numbered(0), link.now);
+    link.run(290_000);
+    expect(theirs.received).toHaveLength(0);
+    link.run(60_000);
+    expect(theirs.received).toHaveLength(1);
+  });
+
+  test('the larger latency of both sides counts, for each direction', () => {
+    const link = new SimulatedLink({ faults: GOOD, seed: 1, listener: { latency: { receive: 200, peer: 700 } } });
+    const { ours, theirs } = open(link, { latency: { receive: 500, peer: 100 } });
+    expect(connectionOf(ours).terms).toMatchObject({ latency: 700_000, peerLatency: 200_000 });
+    expect(connectionOf(theirs).terms).toMatchObject({ latency: 200_000, peerLatency: 700_000 });
+  });
+
+  test('an idle connection lives by keep-alives; one whose peer is silent ends after the idle timeout', () => {
+    let cut = false;
+    const link = new SimulatedLink({ faults: { ...GOOD, drops: () => cut }, seed: 1 });
+    const { ours, theirs } = open(link);
+    link.run(30_000_000);
+    expect([ours.closed, theirs.closed]).toEqual([null, null]);
+    cut = true;
+    link.run(5_100_000);
+    expect(ours.closed?.code).toBe('timeout');
+    expect(theirs.closed?.code).toBe('timeout');
+    expect([link.caller.connections, link.listener.connections]).toEqual([0, 0]);
+  });
+
+  test('sequence numbers and timestamps wrap without a trace', () => {
+    const link = new SimulatedLink({ faults: { loss: 0.05, delay: 20_000, jitter: 5000 }, seed: 3 });
+    // 71 minutes and 34 seconds of idling bring the 32 bits of the timestamp to their end in the middle of the stream.
+    const { ours, theirs } = open(link, { latency: FOUR_ROUND_TRIPS });
+    link.run(2 ** 32 - (link.now - 1_000_000) - 1_000_000);
+    stream(link, ours, 800);
+    expect(numbersOf(theirs.received)).toEqual(NUMBERS(800));
+  }, 120_000);
+});
+
+describe('handshakes', () => {
+  test('a lossy link delays them but changes nothing', () => {
+    for (let seed = 0; seed < 20; seed += 1) {
+      const link = new SimulatedLink({ faults: { loss: 0.4, delay: 30_000, jitter: 10_000, duplication: 0.2 }, seed });
+      const { ours, theirs } = open(link, { streamId: 'default/app/straße' });
+      expect(ours.closed).toBeNull();
+      expect(theirs.connection?.terms.peerSocketId).toBe(ours.connection?.terms.socketId);
+      expect(link.accepted).toHaveLength(1);
+    }
+  });
+
+  test.each([
+    ['another passphrase', 'another passphrase', PASSPHRASE, RejectionCode.BAD_SECRET],
+    ['no passphrase', null, PASSPHRASE, RejectionCode.UNSECURE],
+    ['a passphrase where none is wanted', PASSPHRASE, null, RejectionCode.UNSECURE],
+  ])('%s is refused with its code', (_name, passphrase, expected, code) => {
+    const link = new SimulatedLink({ faults: GOOD, seed: 1, policy: { passphrase: () => expected } });
+    const { failure } = link.call({ passphrase });
+    link.run(500_000);
+    expect(failure()?.code).toBe(code);
+    expect(link.accepted).toHaveLength(0);
+    expect(link.listener).toMatchObject({ connections: 0, busy: false, counters: { refused: 1 } });
+  });
+
+  test('a refusal of the policy reaches the caller', () => {
+    const link = new SimulatedLink({ faults: GOOD, seed: 1, policy: { open: () => RejectionCode.CONFLICT } });
+    const { failure } = link.call();
+    link.run(500_000);
+    expect(failure()).toMatchObject({ code: 1409, message: 'refused by the listener: conflict (1409)' });
+  });
+
+  test('nothing is kept about a caller that does not return its cookie', () => {
+    const link = new SimulatedLink({ faults: { ...GOOD, drops: (_datagram, towards) => !towards }, seed: 1 });
+    for (let index = 0; index < 100; index += 1) link.call();
+    link.run(1_000_000);
+    expect(link.listener).toMatchObject({ connections: 0, busy: false });
+    expect(link.accepted).toHaveLength(0);
+  });
+
+  test('more connections than allowed are refused, and a place that falls free is given again', () => {
+    const link = new SimulatedLink({ faults: GOOD, seed: 1, listener: { maxConnections: 2 } });
+    open(link);
+    const { ours } = open(link);
+    const third = link.call();
+    link.run(500_000);
+    expect(third.failure()?.code).toBe(RejectionCode.RESOURCE);
+    connectionOf(ours).close('enough', link.now);
+    link.run(200_000);
+    open(link);
+    expect(link.listener.connections).toBe(2);
+  });
+
+  test('passphrases tried beyond the budget have to be asked for again', () => {
+    const link = new SimulatedLink({
+      faults: GOOD,
+      seed: 1,
+      policy: { passphrase: () => PASSPHRASE },
+      listener: { maxKeyTrialsPerSecond: 2 },
+    });
+    const calls = Array.from({ length: 5 }, () => link.call({ passphrase: PASSPHRASE }));
+    link.run(200_000);
+    expect(link.accepted).toHaveLength(2);
+    expect(link.listener.counters.deferred).toBe(3);
+    link.run(2_700_000);
+    expect(calls.map(({ failure }) => failure())).toEqual([null, null, null, null, null]);
+    expect(link.accepted).toHaveLength(5);
+  });
+});
+
+describe('the end', () => {
+  test('a shutdown reaches the peer, which still gets what it had received', () => {
+    const link = new SimulatedLink({ faults: GOOD, seed: 1 });
+    const { ours, theirs } = open(link, { latency: { receive: 120, peer: 2000 } });
+    for (let index = 0; index < 10; index += 1) connectionOf(ours).send(numbered(index), link.now);
+    connectionOf(ours).close('done', link.now);
+    connectionOf(ours).close('done again', link.now);
+    link.run(100_000);
+    expect(ours.closed).toEqual({ code: 'closed', detail: 'done' });
+    expect(theirs.closed?.code).toBe('peer-left');
+    expect(numbersOf(theirs.received)).toEqual(NUMBERS(10));
+    expect(connectionOf(ours).send(numbered(0), link.now)).toBe(false);
+  });
+
+  test('another address cannot end a connection or put data into it', () => {
+    const link = new SimulatedLink({ faults: GOOD, seed: 1 });
+    const { theirs } = open(link);
+    const shutdown = serializeShutdown({ timestamp: 0, destination: connectionOf(theirs).terms.socketId });
+    link.inject(shutdown, { ...CALLER, port: CALLER.port + 1 }, true);
+    link.inject(shutdown, LISTENER, true);
+    expect(theirs.closed).toBeNull();
+    expect(link.listener.counters.stray).toBe(2);
+  });
+});
+
+describe('a hostile peer', () => {
+  test('absurd acknowledgements, loss reports and drop requests do no harm', () => {
+    const link = new SimulatedLink({ faults: GOOD, seed: 1 });
+    const { ours, theirs } = open(link);
+    const { socketId, initialSequence } = connectionOf(theirs).terms;
+    const address = { timestamp: 0, destination: socketId };
+    const report = { rtt: 0, rttVariance: 0, availableBuffer: 0, receiveRate: 0, linkCapacity: 0, receiveByteRate: 0 };
+    for (const offset of [0, 1, 5000, 2 ** 29, 2 ** 30, 2 ** 31 - 1]) {
+      const sequence = (initialSequence + offset) & 0x7f_ff_ff_ff;
+      link.inject(serializeAck(1, sequence, report, address), CALLER, true);
+      link.inject(serializeNak([{ first: sequence, last: (sequence + 2 ** 29) & 0x7f_ff_ff_ff }], 1456, address), CALLER, true);
+      link.inject(serializeDropRequest(0, { first: sequence, last: initialSequence }, address), CALLER, true);
+    }
+    stream(link, theirs, 50);
+    expect(numbersOf(ours.received)).toEqual(NUMBERS(50));
+  });
+
+  test('datagrams of any kind from the right address are taken or ignored, and those of others get through', () => {
+    const kinds = fc.constantFrom(0x80_00_00_00, 0x80_01_00_00, 0x80_02_00_00, 0x80_03_00_00, 0x80_06_00_00, 0x80_07_00_00, 0xff_ff_00_03);
+    const datagrams = fc.array(
+      fc.record({
+        head: fc.oneof(kinds, fc.nat(2 ** 32 - 1)),
+        near: fc.integer({ min: -10_000, max: 10_000 }),
+        isData: fc.boolean(),
+        body: fc.uint8Array({ maxLength: 80 }),
+      }),
+      { minLength: 1, maxLength: 60 },
+    );
+    fc.assert(
+      fc.property(datagrams, fc.boolean(), (hostile, encrypted) => {
+        const secret = encrypted ? PASSPHRASE : null;
+        const link = new SimulatedLink({ faults: GOOD, seed: 1, policy: { passphrase: () => secret } });
+        const { theirs } = open(link, { passphrase: secret });
+        const victim = connectionOf(theirs);
+        for (const { head, near, isData, body } of hostile) {
+          const datagram = Buffer.concat([Buffer.alloc(16), body]);
+          const sequence = (victim.terms.peerInitialSequence + near) & 0x7f_ff_ff_ff;
+          datagram.writeUInt32BE(isData ? sequence : head, 0);
+          datagram.writeUInt32BE(head, isData ? 4 : 8);
+          datagram.writeUInt32BE(victim.terms.socketId, 12);
+          link.inject(datagram, CALLER, true);
+          link.run(10_000);
+        }
+        const { ours } = open(link, { passphrase: secret });
+        stream(link, ours, 10);
+        expect(numbersOf(link.accepted.at(-1)?.received ?? [])).toEqual(NUMBERS(10));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('a window of zero packets slows the sender to one at a time, and what gets too old is dropped and counted', () => {
+    const link = new SimulatedLink({ faults: GOOD, seed: 1, listener: { connectionLimits: { sendBuffer: 256 } } });
+    const { theirs } = open(link);
+    const connection = connectionOf(theirs);
+    const { socketId, initialSequence } = connection.terms;
+    const report = { rtt: 0, rttVariance: 0, availableBuffer: 0, receiveRate: 0, linkCapacity: 0, receiveByteRate: 0 };
+    link.inject(serializeAck(1, initialSequence, report, { timestamp: 0, destination: socketId }), CALLER, true);
+    let refused = 0;
+    for (let index = 0; index < 300; index += 1) refused += connection.send(numbered(index), link.now) ? 0 : 1;
+    expect(refused).toBe(44);
+    expect(connection.sendBacklog).toBe(256);
+    link.run(SETTLE);
+    const { sender } = connection.statistics;
+    expect(sender.packetsRefused).toBe(44);
+    expect(connection.sendBacklog).toBe(0);
+    expect(sender.packetsSent + sender.packetsDroppedLate).toBeGreaterThanOrEqual(256);
+  });
+});

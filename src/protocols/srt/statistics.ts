@@ -1,0 +1,66 @@
+/** Figures of one connection since its start; logs and metrics read them. */
+
+export interface SenderStatistics {
+  packetsSent: number;
+  /** Payloads, first sendings only. */
+  bytesSent: number;
+  packetsRetransmitted: number;
+  /** Packets the peer reported missing. */
+  packetsReportedLost: number;
+  /** Packets we gave up because their time was over. */
+  packetsDroppedLate: number;
+  /** Packets refused because the buffer was full. */
+  packetsRefused: number;
+}
+
+export interface ReceiverStatistics {
+  /** Retransmissions and duplicates included. */
+  packetsReceived: number;
+  /** Payloads handed out. */
+  bytesDelivered: number;
+  packetsDelivered: number;
+  packetsRetransmitted: number;
+  packetsDuplicate: number;
+  /** Packets found missing. */
+  packetsLost: number;
+  /** Packets that did not come in time. */
+  packetsDroppedLate: number;
+  /** Packets that came after they had been given up. */
+  packetsBelated: number;
+  /** Packets too far ahead of the buffer. */
+  packetsTooFar: number;
+  /** Packets without a usable key, or without encryption where it is required. */
+  packetsUndecryptable: number;
+  /** Packets longer than a datagram of 1500 bytes can hold. */
+  packetsOversized: number;
+}
+
+/** A snapshot. */
+export interface SrtStatistics {
+  /** Round trip, ms. */
+  readonly rtt: number;
+  readonly sender: Readonly<SenderStatistics>;
+  readonly receiver: Readonly<ReceiverStatistics>;
+  /** Control packets that broke the protocol; they are ignored. */
+  readonly malformed: number;
+}
+
+export function newSenderStatistics(): SenderStatistics {
+  return { packetsSent: 0, bytesSent: 0, packetsRetransmitted: 0, packetsReportedLost: 0, packetsDroppedLate: 0, packetsRefused: 0 };
+}
+
+export function newReceiverStatistics(): ReceiverStatistics {
+  return {
+    packetsReceived: 0,
+    bytesDelivered: 0,
+    packetsDelivered: 0,
+    packetsRetransmitted: 0,
+    packetsDuplicate: 0,
+    packetsLost: 0,
+    packetsDroppedLate: 0,
+    packetsBelated: 0,
+    packetsTooFar: 0,
+    packetsUndecryptable: 0,
+    packetsOversized: 0,
+  };
+}

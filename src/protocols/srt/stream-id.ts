@@ -1,0 +1,47 @@
+/** Stream ids as OvenMediaEngine reads them: an address in one of three forms. */
+import { parseAccessControl } from './access-control.ts';
+
+/** Where a caller wants to go. */
+export interface SrtTarget {
+  /** Name of a virtual host, or one of its host names. */
+  readonly host: string;
+  readonly app: string;
+  readonly stream: string;
+  /** File name of a playlist; null when the caller named none. */
+  readonly playlist: string | null;
+  /** The complete URL, query included, as access control signs it. It can hold secrets: not for logs. */
+  readonly url: string;
+}
+
+const SCHEME = 'srt://';
+
+/**
+ * `host/app/stream[/playlist][?query]`, the older `srt://host[:port]/app/stream[/playlist][?query]`, or either of them as
+ * user name of the `#!::` syntax; percent-encoded once or not. Null when it is none of these.
+ */
+export function parseStreamId(streamId: string): SrtTarget | null {
+  const decoded = percentDecoded(streamId);
+  if (decoded === null) return null;
+  const control = parseAccessControl(decoded);
+  const text = control === null ? decoded : control.user;
+  if (text === null) return null;
+  const old = text.startsWith(SCHEME);
+  const [address = '', ...query] = (old ? text.slice(SCHEME.length) : text).split('?');
+  const parts = address.split('/');
+  const [authority = '', app = '', stream = '', playlist] = parts;
+  if (parts.length < 3 || parts.length > 4 || app === '' || stream === '') return null;
+  const host = old ? authority.replace(/:\d+$/, '').replace(/^\[|\]$/g, '') : authority;
+  if (host === '') return null;
+  const url = old ? text : `${SCHEME}${address}${query.length > 0 ? `?${query.join('?')}` : ''}`;
+  return { host, app, stream, playlist: playlist === undefined || playlist === '' ? null : playlist, url };
+}
+
+/** A text with a lone `%` was not encoded at all. Null: its bytes are no text. */
+function percentDecoded(text: string): string | null {
+  if (!/%[0-9a-f]{2}/i.test(text)) return text;
+  try {
+    return decodeURIComponent(text.replaceAll(/%(?![0-9a-f]{2})/gi, '%25'));
+  } catch {
+    return null;
+  }
+}

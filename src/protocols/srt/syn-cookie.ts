@@ -1,0 +1,23 @@
+/** Cookies that prove a caller's address before anything is kept about it, draft-sharabayko-srt-01 §4.3.1.1. */
+import { createHmac, randomBytes } from 'node:crypto';
+
+const PERIOD_MS = 60_000;
+
+export class SynCookies {
+  readonly #secret = randomBytes(32);
+
+  /** For the caller at `peer` (address and port); `nowMs` is a monotonic time in ms. */
+  issue(peer: string, nowMs: number): number {
+    return this.#compute(peer, Math.floor(nowMs / PERIOD_MS));
+  }
+
+  /** True for cookies of the running and of the last minute. */
+  isValid(peer: string, cookie: number, nowMs: number): boolean {
+    const period = Math.floor(nowMs / PERIOD_MS);
+    return cookie === this.#compute(peer, period) || cookie === this.#compute(peer, period - 1);
+  }
+
+  #compute(peer: string, period: number): number {
+    return createHmac('sha256', this.#secret).update(`${peer} ${period}`).digest().readUInt32BE(0);
+  }
+}

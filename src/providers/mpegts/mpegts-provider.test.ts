@@ -1,0 +1,164 @@
+import { spawn } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import net from 'node:net';
+import { afterEach, expect, it, onTestFinished } from 'vitest';
+import { requireProgram } from '../../../scripts/ensure-tools.ts';
+import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { systemClock } from '../../util/clock.ts';
+import { MpegtsProvider, type MpegtsProviderOptions } from './mpegts-provider.ts';
+
+const INPUTS = ['-re', '-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25', '-f', 'lavfi', '-i', 'sine=r=48000'];
+const CODECS = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '12', '-pix_fmt', 'yuv420p', '-c:a', 'aac'];
+
+const providers: MpegtsProvider[] = [];
+afterEach(async () => {
+  for (const provider of providers.splice(0)) await provider.stop();
+});
+
+async function listen(
+  gate: FakeIngestGate,
+  options: Partial<MpegtsProviderOptions> = {},
+): Promise<{ port: number; provider: MpegtsProvider; logger: RecordingLogger }> {
+  const logger = new RecordingLogger();
+  const provider = new MpegtsProvider({
+    logger,
+    clock: systemClock,
+    host: '127.0.0.1',
+    protocol: 'udp',
+    ports: [0],
+    route: (port) => ({
+      streamName: `stream_${port}`,
+      audioLabels: [],
+      open: (request) => gate.openIngest({ host: 'default', app: 'app' }, request),
+    }),
+    ...options,
+  });
+  providers.push(provider);
+  await provider.start();
+  return { port: [...provider.sources.keys()][0]!, provider, logger };
+}
+
+function send(url: string): { stop: () => void } {
+  const child = spawn(requireProgram('ffmpeg'), ['-v', 'error', '-nostdin', ...INPUTS, ...CODECS, '-f', 'mpegts', url], {
+    stdio: 'ignore',
+  });
+  const stop = (): void => {
+    child.kill('SIGKILL');
+  };
+  onTestFinished(stop);
+  return { stop };
+}
+
+it('takes what ffmpeg sends over UDP', async () => {
+  const gate = new FakeIngestGate();
+  const { port } = await listen(gate);
+  send(`udp://127.0.0.1:${port}?pkt_size=1316`);
+  const stream = await gate.stream();
+  await stream.until(({ packets }) => packets.length > 60);
+  expect(stream.request).toMatchObject({ streamName: `stream_${port}`, provider: 'mpegts', sourceType: 'MPEGTS' });
+  expect(stream.request.sourceUrl).toMatch(/^UDP:\/\/127\.0\.0\.1:\d+$/);
+  expect(stream.tracks).toMatchObject([
+    { type: 'video', codec: 'H264', width: 320 },
+    { type: 'audio', codec: 'AAC', sampleRate: 48_000 },
+  ]);
+  expect(stream.bytes).toBeGreaterThan(10_000);
+});
+
+it('takes a multicast group on the loopback interface', async () => {
+  const gate = new FakeIngestGate();
+  const { port } = await listen(gate, { multicast: [{ group: '239.255.77.7', interface: '127.0.0.1' }] });
+  send(`udp://239.255.77.7:${port}?pkt_size=1316&localaddr=127.0.0.1`);
+  const stream = await gate.stream();
+  await stream.until(({ packets }) => packets.length > 30);
+  expect(stream.tracks).toHaveLength(2);
+});
+
+it('takes RTP-wrapped transport streams', async () => {
+  const gate = new FakeIngestGate();
+  const { port } = await listen(gate);
+  const child = spawn(
+    requireProgram('ffmpeg'),
+    ['-v', 'error', '-nostdin', ...INPUTS, ...CODECS, '-f', 'rtp_mpegts', `rtp://127.0.0.1:${port}`],
+    { stdio: 'ignore' },
+  );
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+  });
+  const stream = await gate.stream();
+  await stream.until(({ packets }) => packets.length > 30);
+  expect(stream.tracks).toHaveLength(2);
+});
+
+it('takes a TCP connection and ends the stream with it', async () => {
+  const gate = new FakeIngestGate();
+  const { port } = await listen(gate, { protocol: 'tcp' });
+  const sender = send(`tcp://127.0.0.1:${port}`);
+  const stream = await gate.stream();
+  await stream.until(({ packets }) => packets.length > 30);
+  const second = net.connect(port, '127.0.0.1');
+  await once(second, 'close');
+  sender.stop();
+  await stream.until(({ closed }) => closed);
+  expect(stream.closeReason).toMatchObject({ code: 'peer-left' });
+});
+
+it('ignores a second sender while the first one sends', async () => {
+  const gate = new FakeIngestGate();
+  const { port, provider } = await listen(gate);
+  send(`udp://127.0.0.1:${port}?pkt_size=1316`);
+  const stream = await gate.stream();
+  await stream.until(({ packets }) => packets.length > 10);
+  const other = createSocket('udp4');
+  onTestFinished(() => {
+    other.close();
+  });
+  const garbage = Buffer.alloc(1316, 0x47);
+  const source = provider.sources.get(port)!;
+  while (source.counters.foreign < 5) {
+    other.send(garbage, port, '127.0.0.1');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  expect(gate.streams).toHaveLength(1);
+});
+
+it('opens nothing for garbage, and closes a sender that says nothing useful', async () => {
+  const gate = new FakeIngestGate();
+  const { port, provider } = await listen(gate, { timeouts: { unpublishedSilence: 200 } });
+  const sender = createSocket('udp4');
+  onTestFinished(() => {
+    sender.close();
+  });
+  const source = provider.sources.get(port)!;
+  while (source.counters.foreignFormat < 3) {
+    sender.send(Buffer.alloc(500, 1), port, '127.0.0.1');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  expect(gate.streams).toHaveLength(0);
+  sender.send(Buffer.alloc(188, 0x47), port, '127.0.0.1');
+  const stream = await gate.stream();
+  await stream.until(({ closed }) => closed);
+  expect(stream.closeReason).toMatchObject({ code: 'timeout' });
+  expect(source.publishing).toBe(false);
+});
+
+it('tells once that nobody takes a port', async () => {
+  const gate = new FakeIngestGate();
+  const { port, provider, logger } = await listen(gate, { route: () => null, timeouts: { retry: 0 } });
+  const sender = createSocket('udp4');
+  onTestFinished(() => {
+    sender.close();
+  });
+  while (provider.sources.get(port)!.counters.unrouted < 5) {
+    sender.send(Buffer.alloc(188, 0x47), port, '127.0.0.1');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  expect(logger.lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
+});
+
+it('rejects when a port is taken', async () => {
+  const gate = new FakeIngestGate();
+  const { port } = await listen(gate);
+  await expect(listen(gate, { ports: [port] })).rejects.toThrow(/EADDRINUSE/);
+});

@@ -1,0 +1,176 @@
+/** Listens for transport streams on UDP (unicast and multicast) and TCP ports. */
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import net from 'node:net';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import type { StarterLimits } from '../stream-starter.ts';
+import { DEFAULT_MPEGTS_TIMEOUTS, type MpegtsRoute, type MpegtsTimeouts, PortSource } from './port-source.ts';
+
+/** How often deadlines are looked at. */
+const SWEEP_INTERVAL_MS = 100;
+/** Asked of the system for each socket, bytes: a second of a fast stream; it may grant less. */
+const RECEIVE_BUFFER = 4_194_304;
+
+/** A multicast group and the address of the interface it is joined on; without one the system chooses. */
+export interface MulticastGroup {
+  readonly group: string;
+  readonly interface?: string;
+}
+
+export interface MpegtsProviderOptions {
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Address to listen on. */
+  readonly host: string;
+  readonly protocol: 'udp' | 'tcp';
+  /** 0 lets the system choose. */
+  readonly ports: readonly number[];
+  /** Joined on every UDP port. */
+  readonly multicast?: readonly MulticastGroup[];
+  /** Finds out where the stream of a port goes; asked when a sender appears. */
+  readonly route: (port: number) => MpegtsRoute | null;
+  readonly timeouts?: Partial<MpegtsTimeouts>;
+  readonly feedLimits?: Partial<StarterLimits>;
+}
+
+/** All ports of one address. A source is known by its port alone; no access control exists for this provider. */
+export class MpegtsProvider {
+  readonly #options: MpegtsProviderOptions;
+  readonly #logger: Logger;
+  readonly #timeouts: MpegtsTimeouts;
+  /** By port. */
+  readonly #sources = new Map<number, PortSource>();
+  readonly #sockets: Socket[] = [];
+  readonly #servers: net.Server[] = [];
+  readonly #connections = new Set<net.Socket>();
+  #sweep: NodeJS.Timeout | null = null;
+
+  constructor(options: MpegtsProviderOptions) {
+    this.#options = options;
+    this.#logger = options.logger;
+    this.#timeouts = { ...DEFAULT_MPEGTS_TIMEOUTS, ...options.timeouts };
+  }
+
+  /** What comes in, by port listened on. */
+  get sources(): ReadonlyMap<number, PortSource> {
+    return this.#sources;
+  }
+
+  /** Listens on all ports. Rejects when one cannot be bound; call `stop` then. */
+  async start(): Promise<void> {
+    for (const port of this.#options.ports) {
+      if (this.#options.protocol === 'tcp') await this.#listen(port);
+      else await this.#bind(port);
+    }
+    this.#sweep = setInterval(() => setImmediate(() => this.#checkDeadlines()), SWEEP_INTERVAL_MS);
+    const { host, protocol, multicast = [] } = this.#options;
+    const ports = [...this.#sources.keys()];
+    this.#logger.info(
+      { host, protocol, ports, multicast },
+      `MPEG-TS provider listening on ${ports.length} ${protocol.toUpperCase()} port(s)`,
+    );
+  }
+
+  /** Ends every publication and closes every port. Idempotent. */
+  async stop(): Promise<void> {
+    if (this.#sweep !== null) clearInterval(this.#sweep);
+    this.#sweep = null;
+    for (const source of this.#sources.values()) source.close({ code: 'shutdown', detail: 'the MPEG-TS provider stops' });
+    this.#sources.clear();
+    const closed = [...this.#sockets.splice(0), ...this.#servers.splice(0)].map(
+      (socket) => new Promise<void>((done) => socket.close(() => done())),
+    );
+    for (const connection of this.#connections) connection.destroy();
+    await Promise.all(closed);
+  }
+
+  async #bind(wanted: number): Promise<void> {
+    const socket = await this.#open(this.#options.host, wanted);
+    const { port } = socket.address();
+    const source = this.#addSource(port);
+    this.#receive(socket, source);
+    // A socket bound to the group gets what is sent to the group and nothing else.
+    for (const membership of this.#options.multicast ?? []) {
+      const joined = await this.#open(membership.group, port);
+      joined.addMembership(membership.group, membership.interface);
+      this.#receive(joined, source);
+    }
+  }
+
+  async #open(address: string, port: number): Promise<Socket> {
+    const socket = createSocket({ type: net.isIPv6(address) ? 'udp6' : 'udp4', recvBufferSize: RECEIVE_BUFFER });
+    socket.bind({ address, port });
+    this.#sockets.push(socket);
+    try {
+      await once(socket, 'listening');
+    } catch (error) {
+      this.#sockets.splice(this.#sockets.indexOf(socket), 1);
+      socket.close();
+      throw error;
+    }
+    return socket;
+  }
+
+  #receive(socket: Socket, source: PortSource): void {
+    socket.on('error', (error) => this.#logger.error({ err: error }, 'MPEG-TS socket failed'));
+    let port = -1;
+    let address = '';
+    let sender = '';
+    socket.on('message', (data, from) => {
+      // The text of an address is made once, not for every datagram.
+      if (from.port !== port || from.address !== address) {
+        port = from.port;
+        address = from.address;
+        sender = from.family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`;
+      }
+      source.push(data, sender);
+    });
+  }
+
+  async #listen(wanted: number): Promise<void> {
+    const server = net.createServer((connection) => this.#accept(connection));
+    server.listen({ host: this.#options.host, port: wanted });
+    await once(server, 'listening');
+    this.#servers.push(server);
+    server.on('error', (error) => this.#logger.error({ err: error }, 'MPEG-TS listener failed'));
+    this.#addSource((server.address() as net.AddressInfo).port);
+  }
+
+  /** A port takes one connection at a time. */
+  #accept(connection: net.Socket): void {
+    const source = this.#sources.get(connection.localPort ?? 0);
+    if (source === undefined || [...this.#connections].some((other) => other.localPort === connection.localPort)) {
+      connection.destroy();
+      return;
+    }
+    this.#connections.add(connection);
+    const sender = `${connection.remoteAddress}:${connection.remotePort}`;
+    connection.on('data', (data) => source.push(data, sender));
+    connection.on('error', () => undefined);
+    connection.setTimeout(this.#timeouts.firstTrack, () => connection.destroy());
+    connection.once('close', () => {
+      this.#connections.delete(connection);
+      source.left(sender);
+    });
+  }
+
+  #addSource(port: number): PortSource {
+    const { route, clock, feedLimits, protocol } = this.#options;
+    const source = new PortSource({
+      port,
+      scheme: protocol === 'tcp' ? 'TCP' : 'UDP',
+      route,
+      clock,
+      logger: this.#logger.child({ port }),
+      timeouts: this.#timeouts,
+      ...(feedLimits && { feedLimits }),
+    });
+    this.#sources.set(port, source);
+    return source;
+  }
+
+  #checkDeadlines(): void {
+    for (const source of this.#sources.values()) source.checkDeadlines();
+  }
+}

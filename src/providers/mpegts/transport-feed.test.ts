@@ -1,0 +1,109 @@
+import { execFileSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { FakeIngestGate, type FakeIngestStream } from '../../../test/fakes/fake-ingest-gate.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
+import { TransportFeed, type TransportFeedOptions } from './transport-feed.ts';
+
+const INPUTS = ['-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25', '-f', 'lavfi', '-i', 'sine=r=48000'];
+const VIDEO = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '25', '-pix_fmt', 'yuv420p'];
+
+function encode(...output: string[]): Uint8Array {
+  const args = ['-v', 'error', '-nostdin', ...INPUTS, '-t', '3', ...output, '-f', 'mpegts', 'pipe:1'];
+  return new Uint8Array(execFileSync('ffmpeg', args, { maxBuffer: 2 ** 26 }));
+}
+
+const SAMPLE = encode(...VIDEO, '-c:a', 'aac', '-metadata:s:a:0', 'language=fra');
+
+function open(options: Partial<TransportFeedOptions> = {}): { feed: TransportFeed; stream: FakeIngestStream } {
+  const gate = new FakeIngestGate();
+  const request = { streamName: 's', provider: 'mpegts', sourceType: 'MPEGTS', sourceUrl: 'udp://x', onClose: () => undefined } as const;
+  gate.openIngest({ host: 'h', app: 'a' }, request);
+  const stream = gate.streams[0]!;
+  return { feed: new TransportFeed({ stream, logger: new RecordingLogger(), ...options }), stream };
+}
+
+describe('TransportFeed', () => {
+  it('announces all tracks at once with their parameters and hands on every unit in order', () => {
+    let started = 0;
+    const { feed, stream } = open({ onStarted: () => (started += 1) });
+    for (let at = 0; at < SAMPLE.length; at += 1316) feed.push(SAMPLE.subarray(at, at + 1316));
+    feed.end();
+    expect(started).toBe(1);
+    expect(stream.trackSets).toHaveLength(1);
+    expect(stream.tracks).toMatchObject([
+      { id: 0x100, type: 'video', codec: 'H264', format: 'length-prefixed', width: 320, height: 180 },
+      { id: 0x101, type: 'audio', codec: 'AAC', format: 'aac-raw', sampleRate: 48_000, channels: 1, language: 'fra' },
+    ]);
+    const video = stream.packets.filter(({ trackId }) => trackId === 0x100);
+    expect(video).toHaveLength(75);
+    expect(stream.packets.length - video.length).toBeGreaterThanOrEqual(140);
+    // 4-byte lengths that lead from unit to unit up to the end.
+    for (const { data } of video) {
+      let at = 0;
+      while (at < data.length) at += 4 + new DataView(data.buffer, data.byteOffset).getUint32(at);
+      expect(at).toBe(data.length);
+    }
+    expect(feed.counters).toEqual({ programs: 1, malformed: 0, firstFault: null });
+    expect(feed.undecodable).toBe(0);
+  });
+
+  it('names audio tracks as the audio map says', () => {
+    const { feed, stream } = open({ audioLabels: [{ name: 'Commentary', language: 'en', characteristics: 'public.x' }] });
+    feed.push(SAMPLE);
+    expect(stream.tracks[1]).toMatchObject({ publicName: 'Commentary', language: 'en', characteristics: 'public.x' });
+  });
+
+  it('starts without a track that never tells its parameters, once the wait is over', () => {
+    const { feed, stream } = open({ limits: { trackWait: 1000 } });
+    // A stream joined in the middle: sound at once, parameter sets of the picture not before the next keyframe.
+    const withoutVideo = SAMPLE.slice();
+    for (let at = 0; at < withoutVideo.length; at += 188) {
+      if ((withoutVideo[at + 1]! & 0x1f) === 1 && withoutVideo[at + 2] === 0) withoutVideo[at + 3]! |= 0x80;
+    }
+    const half = Math.floor(withoutVideo.length / 376) * 188;
+    feed.push(withoutVideo.subarray(0, half));
+    feed.checkStart(0);
+    feed.checkStart(999);
+    expect(stream.trackSets).toHaveLength(0);
+    feed.checkStart(1000);
+    expect(stream.tracks.map(({ type }) => type)).toEqual(['audio']);
+    expect(stream.packets.length).toBeGreaterThan(10);
+    feed.push(SAMPLE.subarray(half));
+    feed.end();
+    expect(stream.tracks.map(({ type }) => type)).toEqual(['video', 'audio']);
+  });
+
+  it('follows a program map that loses and wins a stream', () => {
+    const { feed, stream } = open();
+    feed.push(SAMPLE);
+    feed.push(encode(...VIDEO, '-an'));
+    feed.end();
+    expect(stream.trackSets.map((tracks) => tracks.map(({ id }) => id))).toEqual([[0x100, 0x101], [0x100]]);
+    feed.push(SAMPLE);
+    feed.end();
+    expect(stream.tracks.map(({ id }) => id)).toEqual([0x100, 0x101]);
+  });
+
+  it('bounds what it holds back', () => {
+    const { feed, stream } = open({ limits: { heldPackets: 20 } });
+    const withoutAudio = SAMPLE.slice();
+    for (let at = 0; at < withoutAudio.length; at += 188) {
+      if ((withoutAudio[at + 1]! & 0x1f) === 1 && withoutAudio[at + 2] === 1) withoutAudio[at + 3]! |= 0x80;
+    }
+    feed.push(withoutAudio);
+    expect(stream.tracks.map(({ type }) => type)).toEqual(['video']);
+    expect(stream.packets.length).toBeGreaterThan(60);
+  });
+
+  it('survives hostile streams', () => {
+    const starts = [SAMPLE, encode('-vn', '-c:a', 'aac', '-mpegts_flags', 'latm'), encode('-vn', '-c:a', 'libopus')].map((ts) =>
+      ts.subarray(0, 188 * 12),
+    );
+    survivesHostileBytes((bytes) => {
+      const { feed } = open();
+      feed.push(bytes);
+      feed.end();
+    }, starts);
+  });
+});

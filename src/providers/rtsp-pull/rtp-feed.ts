@@ -1,0 +1,281 @@
+/** RTP and RTCP of one session → source tracks and packets on one time. */
+import { parameterSetsOf, updateConfig } from '../../codecs/parameter-sets.ts';
+import type { PullSink } from '../../core/pull.ts';
+import { VideoCodec } from '../../media/codec.ts';
+import { MPEG_90K } from '../../media/timebase.ts';
+import { DecodeOrder } from '../../protocols/rtp/decode-order.ts';
+import type { DepacketizedUnit } from '../../protocols/rtp/depacketizer.ts';
+import { Reception } from '../../protocols/rtp/reception.ts';
+import { buildReceiverReport, parseRtcp, type SenderReport } from '../../protocols/rtp/rtcp-packet.ts';
+import { RtpClock } from '../../protocols/rtp/rtp-clock.ts';
+import { parseRtpPacket, type RtpPacket } from '../../protocols/rtp/rtp-packet.ts';
+import { SequenceBuffer } from '../../protocols/rtp/sequence-buffer.ts';
+import type { MediaDescription } from '../../protocols/rtsp/session-description.ts';
+import type { Clock } from '../../util/clock.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { StreamStarter } from '../stream-starter.ts';
+import { type MediaFormat, reorderingDepth, sourceTrack } from './media-track.ts';
+
+/** Sender reports are waited for this long after the first packet. */
+const REPORT_WAIT_MS = 5000;
+/** Units held back while sender reports are missing. */
+const MOST_HELD_UNITS = 900;
+const MOST_HELD_BYTES = 16_777_216;
+/** Packets behind a gap that are kept for the missing one, over UDP. */
+const REORDER_DEPTH = 64;
+/** The first packet lies at most this far, seconds, from the start that the server announced. */
+const MOST_ANNOUNCED_S = 10;
+const USUAL_FRAME_TICKS = 3000;
+/** Ours in receiver reports. */
+const OWN_SSRC = 0x4d_69_6c_6c;
+const OWN_NAME = 'millrace';
+
+export interface RtpFeedOptions {
+  readonly sink: PullSink;
+  readonly clock: Clock;
+  readonly ignoreSenderReports: boolean;
+  /** The network keeps the order (interleaved data). */
+  readonly ordered: boolean;
+}
+
+export interface RtpFeedCounters {
+  /** Packets or payloads that could not be understood. */
+  malformed: number;
+  /** Packets of payload types nobody announced. */
+  unknown: number;
+  firstFault: string | null;
+}
+
+interface FeedTrack {
+  readonly id: number;
+  readonly media: MediaDescription;
+  readonly format: MediaFormat;
+  readonly clock: RtpClock;
+  sequence: SequenceBuffer;
+  ssrc: number;
+  config: Uint8Array | null;
+  order: DecodeOrder | null;
+  /** Timestamp of the first unit and when it came, ms of the session; null before it. */
+  first: { readonly timestamp: number; readonly atMs: number } | null;
+  /** `rtptime` that the server named for the beginning; null when it did not. */
+  announced: number | null;
+  readonly reception: Reception;
+  report: { readonly content: SenderReport; readonly atMs: number } | null;
+  left: boolean;
+}
+
+interface HeldUnit {
+  readonly track: FeedTrack;
+  readonly ticks: number;
+  readonly data: Uint8Array;
+}
+
+/**
+ * Sound and picture have clocks of their own, which only sender reports relate. Until every track has had one, units wait;
+ * then, or when the wait is over, they go out.
+ */
+export class RtpFeed {
+  readonly counters: RtpFeedCounters = { malformed: 0, unknown: 0, firstFault: null };
+  readonly #options: RtpFeedOptions;
+  readonly #tracks = new Map<number, FeedTrack>();
+  readonly #starter: StreamStarter;
+  readonly #startedAt: number;
+  #held: HeldUnit[] = [];
+  #heldBytes = 0;
+  #synchronised = false;
+  #originNtp: number | null = null;
+
+  constructor(options: RtpFeedOptions) {
+    this.#options = options;
+    this.#starter = new StreamStarter({ stream: options.sink });
+    this.#startedAt = options.clock.monotonic();
+  }
+
+  /** Every source has said goodbye. */
+  get left(): boolean {
+    return this.#tracks.size > 0 && [...this.#tracks.values()].every(({ left }) => left);
+  }
+
+  /** Adds a track before the session plays. Throws `ProtocolError` when its parameters cannot be understood. */
+  addTrack(id: number, media: MediaDescription, format: MediaFormat): void {
+    const { config, clockRate } = format;
+    this.#tracks.set(id, {
+      id,
+      media,
+      format,
+      clock: new RtpClock(clockRate),
+      sequence: this.#newSequence(),
+      reception: new Reception(clockRate),
+      ssrc: -1,
+      config,
+      order: null,
+      first: null,
+      announced: null,
+      report: null,
+      left: false,
+    });
+    this.#starter.expect([...this.#tracks.keys()], new Set());
+    if (config !== null || !format.needsConfig) this.#starter.describe(sourceTrack(id, media, format, config), { tell: false });
+  }
+
+  /** The server has said at which timestamp a track begins. */
+  announceStart(id: number, rtpTime: number): void {
+    const track = this.#tracks.get(id);
+    if (track !== undefined) track.announced = rtpTime;
+  }
+
+  /** The session plays: announces the tracks at once when the description told everything. */
+  start(): void {
+    this.#starter.startIfComplete();
+  }
+
+  /** A packet of a track. */
+  pushRtp(id: number, data: Uint8Array): void {
+    this.#options.sink.countBytes(data.length);
+    const track = this.#tracks.get(id);
+    if (track === undefined) return;
+    this.#guarded(() => {
+      const packet = parseRtpPacket(data);
+      if (packet.payloadType !== track.media.payloadType) {
+        this.counters.unknown += 1;
+        return;
+      }
+      if (packet.ssrc !== track.ssrc) {
+        track.ssrc = packet.ssrc;
+        track.sequence = this.#newSequence();
+      }
+      track.reception.arrived(packet.timestamp, this.#now);
+      track.sequence.push(packet, (ordered, lost) => this.#depacketize(track, ordered, lost));
+    });
+  }
+
+  /** A control packet of a track. */
+  pushRtcp(id: number, data: Uint8Array): void {
+    this.#options.sink.countBytes(data.length);
+    const track = this.#tracks.get(id);
+    if (track === undefined) return;
+    this.#guarded(() => {
+      const { reports, byes } = parseRtcp(data);
+      const report = reports.find(({ ssrc }) => ssrc === track.ssrc || track.ssrc < 0);
+      if (report !== undefined) this.#takeReport(track, report);
+      if (byes.length > 0 && (track.ssrc < 0 || byes.includes(track.ssrc))) track.left = true;
+    });
+  }
+
+  /** What the receiver tells the sender of a track. */
+  receiverReport(id: number): Uint8Array | null {
+    const track = this.#tracks.get(id);
+    if (track === undefined || track.ssrc < 0) return null;
+    const { counters, highest } = track.sequence;
+    return buildReceiverReport(OWN_SSRC, OWN_NAME, {
+      ssrc: track.ssrc,
+      fractionLost: track.reception.fractionLost(counters),
+      totalLost: counters.lost,
+      highestSequence: highest,
+      jitter: track.reception.jitter,
+      lastReport: track.report?.content.compactNtp ?? 0,
+      delaySinceLastReport: track.report === null ? 0 : Math.round(((this.#now - track.report.atMs) * 65_536) / 1000),
+    });
+  }
+
+  /** Looks at the clock; call it some times a second. */
+  checkDeadlines(): void {
+    const firsts = [...this.#tracks.values()].flatMap(({ first }) => (first === null ? [] : [first.atMs]));
+    if (!this.#synchronised && firsts.length > 0 && this.#now - Math.min(...firsts) >= REPORT_WAIT_MS) this.#goOnWithoutReports();
+    this.#starter.checkStart(this.#options.clock.monotonic());
+  }
+
+  /** Milliseconds of the session. */
+  get #now(): number {
+    return this.#options.clock.monotonic() - this.#startedAt;
+  }
+
+  #newSequence(): SequenceBuffer {
+    return new SequenceBuffer(this.#options.ordered ? 0 : REORDER_DEPTH);
+  }
+
+  #guarded(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.counters.malformed += 1;
+      this.counters.firstFault ??= `${error.code}: ${error.message}`;
+    }
+  }
+
+  #depacketize(track: FeedTrack, packet: RtpPacket, lost: boolean): void {
+    this.#guarded(() => track.format.depacketizer.push(packet, lost, (unit) => this.#takeUnit(track, unit)));
+  }
+
+  #takeUnit(track: FeedTrack, { timestamp, data }: DepacketizedUnit): void {
+    if (track.format.needsConfig) this.#followConfig(track, data);
+    const ticks = track.clock.unwrap(timestamp);
+    track.first ??= { timestamp, atMs: this.#now };
+    if (!this.#synchronised && (this.#options.ignoreSenderReports || this.#tracks.size === 1)) this.#goOnWithoutReports();
+    if (this.#synchronised) {
+      this.#emit(track, ticks, data);
+      return;
+    }
+    this.#held.push({ track, ticks, data });
+    this.#heldBytes += data.length;
+    if (this.#held.length >= MOST_HELD_UNITS || this.#heldBytes >= MOST_HELD_BYTES) this.#goOnWithoutReports();
+  }
+
+  #followConfig(track: FeedTrack, data: Uint8Array): void {
+    const { codec } = track.format;
+    if (codec !== VideoCodec.H264 && codec !== VideoCodec.H265) return;
+    const sets = parameterSetsOf(codec, data);
+    const config = sets === null ? track.config : updateConfig(codec, track.config, sets);
+    if (config === null || config === track.config) return;
+    this.#starter.describe(sourceTrack(track.id, track.media, track.format, config), { tell: false });
+    track.config = config;
+    track.order = null;
+  }
+
+  #takeReport(track: FeedTrack, report: SenderReport): void {
+    track.report = { content: report, atMs: this.#now };
+    // The first relation is kept: following later ones would make time jitter.
+    if (this.#synchronised || track.clock.synchronised) return;
+    this.#originNtp ??= report.ntp;
+    track.clock.follow(report, this.#originNtp);
+    if ([...this.#tracks.values()].every(({ clock }) => clock.synchronised)) this.#release();
+  }
+
+  #goOnWithoutReports(): void {
+    for (const track of this.#tracks.values()) relate(track);
+    this.#release();
+  }
+
+  #release(): void {
+    this.#synchronised = true;
+    const held = this.#held;
+    this.#held = [];
+    this.#heldBytes = 0;
+    for (const { track, ticks, data } of held) this.#emit(track, ticks, data);
+  }
+
+  #emit(track: FeedTrack, ticks: number, data: Uint8Array): void {
+    // A track that was silent until now.
+    if (!track.clock.synchronised) relate(track);
+    const pts = track.clock.seconds(ticks) * MPEG_90K.den;
+    if (track.media.type !== 'video') {
+      this.#starter.push({ trackId: track.id, pts, dts: pts, keyframe: true, data });
+      return;
+    }
+    track.order ??= new DecodeOrder(reorderingDepth(track.format.codec, track.config), USUAL_FRAME_TICKS);
+    const shown = Math.round(pts);
+    this.#starter.push({ trackId: track.id, pts: shown, dts: track.order.next(shown), keyframe: null, data });
+  }
+}
+
+/**
+ * Relates the clock of a track to the session by the start that the server announced, else by when the first unit came.
+ * Some servers announce a start that has nothing to do with what they send.
+ */
+function relate({ announced, first, clock }: FeedTrack): void {
+  if (first === null) return;
+  const isRight = announced !== null && Math.abs((first.timestamp - announced) | 0) < clock.rate * MOST_ANNOUNCED_S;
+  if (isRight) clock.synchronise(announced, 0);
+  else clock.synchronise(first.timestamp, first.atMs / 1000);
+}

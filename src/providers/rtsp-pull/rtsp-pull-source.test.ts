@@ -1,0 +1,208 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { FakeRtspServer, type RtspScript } from '../../../test/fakes/fake-rtsp-server.ts';
+import { ManualClock } from '../../../test/fakes/manual-clock.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import type { CloseReason, SourcePacket, SourceTrack } from '../../core/ingest.ts';
+import type { PullSession, PullSink } from '../../core/pull.ts';
+import { RtspPullSource } from './rtsp-pull-source.ts';
+
+const servers: FakeRtspServer[] = [];
+const sessions: PullSession[] = [];
+afterEach(async () => {
+  for (const session of sessions.splice(0)) session.close();
+  for (const server of servers.splice(0)) await server.stop();
+});
+
+async function serve(script: RtspScript = {}): Promise<FakeRtspServer> {
+  const server = new FakeRtspServer(script);
+  servers.push(server);
+  await server.start();
+  return server;
+}
+
+class Sink implements PullSink {
+  readonly tracks: (readonly SourceTrack[])[] = [];
+  readonly packets: SourcePacket[] = [];
+  bytes = 0;
+  reason: CloseReason | null = null;
+  setTracks(tracks: readonly SourceTrack[]): void {
+    this.tracks.push(tracks);
+  }
+  push(packet: SourcePacket): void {
+    this.packets.push(packet);
+  }
+  countBytes(bytes: number): void {
+    this.bytes += bytes;
+  }
+  ended(reason: CloseReason): void {
+    this.reason = reason;
+  }
+  async until(predicate: (sink: this) => boolean): Promise<void> {
+    while (!predicate(this)) await delay(5);
+  }
+}
+
+async function open(url: string, options: { clock?: ManualClock; limitMs?: number; ignore?: boolean } = {}): Promise<Sink> {
+  const sink = new Sink();
+  const signal = AbortSignal.timeout(options.limitMs ?? 10_000);
+  const target = { url, ignoreSenderReports: options.ignore ?? true, sink, signal, logger: new RecordingLogger() };
+  sessions.push(await new RtspPullSource(options.clock ?? new ManualClock()).open(target));
+  return sink;
+}
+
+describe('RtspPullSource', () => {
+  it('plays over the connection: announces the track and hands on pictures', async () => {
+    const server = await serve();
+    const sink = await open(server.url('/cam'));
+    expect(server.methods).toEqual(['DESCRIBE', 'SETUP', 'PLAY']);
+    server.sendPicture(0);
+    server.sendPicture(3600);
+    await sink.until(({ packets }) => packets.length === 2);
+    expect(sink.tracks).toMatchObject([[{ id: 0, type: 'video', codec: 'H264' }]]);
+    expect(sink.packets.map(({ pts }) => pts)).toEqual([0, 3600]);
+    expect(sink.bytes).toBeGreaterThan(0);
+    sessions.splice(0)[0]!.close();
+    await server.until(({ methods }) => methods.at(-1) === 'TEARDOWN');
+  });
+
+  it.each([
+    ['DESCRIBE', 404, 'Not Found'],
+    ['DESCRIBE', 401, 'Unauthorized'],
+    ['SETUP', 459, 'Aggregate Operation Not Allowed'],
+    ['PLAY', 454, 'Session Not Found'],
+  ])('tells that %s was answered with %i', async (method, status, reason) => {
+    const server = await serve({ statuses: { [method]: `${status} ${reason}` } });
+    await expect(open(server.url('/cam'))).rejects.toThrow(`${method} was answered with ${status} ${reason}`);
+  });
+
+  it('follows redirects, and gives up when they go on for ever', async () => {
+    const target = await serve();
+    const first = await serve({ statuses: { DESCRIBE: '302 Moved' }, location: target.url('/cam') });
+    await open(first.url('/old'));
+    expect(target.methods).toContain('PLAY');
+    const loop = await serve({ statuses: { DESCRIBE: '302 Moved' }, location: '/again' });
+    await expect(open(loop.url('/x'))).rejects.toThrow(/more than 5 times/);
+  });
+
+  it('does not tell another host the password', async () => {
+    const target = await serve();
+    const first = await serve({ statuses: { DESCRIBE: '301 Moved' }, location: target.url('/cam').replace('127.0.0.1', 'localhost') });
+    await open(first.url('/old').replace('://', '://user:secret@'));
+    expect(target.log).not.toMatch(/authorization/i);
+  });
+
+  it('takes datagrams when the server refuses the connection for media', async () => {
+    const server = await serve({ datagramsOnly: true });
+    const sink = await open(server.url('/cam'));
+    server.sendPicture(0);
+    await sink.until(({ packets }) => packets.length === 1);
+    expect(server.methods).toEqual(['DESCRIBE', 'SETUP', 'SETUP', 'PLAY']);
+  });
+
+  it('ends when the server resets the connection, sends TEARDOWN or says goodbye', async () => {
+    const reset = await serve();
+    const first = await open(reset.url('/cam'));
+    reset.reset();
+    await first.until(({ reason }) => reason !== null);
+    expect(first.reason).toMatchObject({ code: 'peer-left' });
+
+    const polite = await serve();
+    const second = await open(polite.url('/cam'));
+    polite.write('TEARDOWN rtsp://h/cam RTSP/1.0\r\nCSeq: 9\r\n\r\n');
+    await second.until(({ reason }) => reason !== null);
+    expect(second.reason?.detail).toContain('TEARDOWN');
+
+    const bye = await serve();
+    const third = await open(bye.url('/cam'));
+    bye.sendGoodbye();
+    await third.until(({ reason }) => reason !== null);
+    expect(third.reason?.detail).toContain('goodbye');
+  });
+
+  it('reads nothing while it is paused, and loses nothing', async () => {
+    const server = await serve();
+    const sink = await open(server.url('/cam'));
+    const [session] = sessions;
+    session!.pause!();
+    server.sendPicture(0);
+    await delay(50);
+    expect(sink.bytes).toBe(0);
+    session!.resume!();
+    await sink.until(({ packets }) => packets.length === 1);
+  });
+
+  it('keeps the session alive within its timeout, with what the server understands', async () => {
+    const clock = new ManualClock();
+    const server = await serve({ statuses: { GET_PARAMETER: '501 Not Implemented' }, timeoutS: 20 });
+    await open(server.url('/cam'), { clock });
+    clock.advance(10_000);
+    await server.until(({ methods }) => methods.at(-1) === 'GET_PARAMETER');
+    // The answer must have come before the next one is due.
+    await delay(50);
+    clock.advance(10_000);
+    await server.until(({ methods }) => methods.at(-1) === 'OPTIONS');
+  });
+
+  it('ends when the server has forgotten the session', async () => {
+    const clock = new ManualClock();
+    const server = await serve({ statuses: { GET_PARAMETER: '454 Session Not Found' } });
+    const sink = await open(server.url('/cam'), { clock });
+    clock.advance(30_000);
+    await sink.until(({ reason }) => reason !== null);
+    expect(sink.reason).toMatchObject({ code: 'peer-error', detail: 'the server has forgotten the session' });
+  });
+
+  it('waits no longer than it is told for a server that does not answer', async () => {
+    const server = await serve({ silent: true });
+    await expect(open(server.url('/cam'), { limitMs: 200 })).rejects.toThrow(/not answered in time/);
+  });
+
+  it('refuses a server that talks something else, and one without a usable track', async () => {
+    const http = await serve({ garbage: 'HTTP/1.1 400 Bad Request\r\n\r\n' });
+    await expect(open(http.url('/cam'))).rejects.toThrow(/no RTSP message/);
+    const mute = await serve({ description: 'v=0\r\nm=video 0 RTP/AVP 26\r\n' });
+    await expect(open(mute.url('/cam'))).rejects.toThrow(/no track of a supported codec: video jpeg/);
+  });
+
+  it('waits for sender reports of all tracks, then puts sound and picture on one time', async () => {
+    const server = await serve({ withSound: true });
+    const sink = await open(server.url('/cam'), { ignore: false });
+    server.sendPicture(90_000);
+    server.sendSound(5000);
+    server.sendReport('picture', { seconds: 1001, rtp: 90_000 });
+    await delay(50);
+    expect(sink.packets).toEqual([]);
+    server.sendReport('sound', { seconds: 1002, rtp: 53_000 });
+    await sink.until(({ packets }) => packets.length === 2);
+    // The sound was sampled at 1002 - 48000/48000 = 1001 s, as the picture.
+    for (const { pts } of sink.packets) expect(Math.abs(pts)).toBeLessThan(1);
+  });
+
+  it.each([
+    ['goes by the start that the server announced', { picture: 90_000, sound: 48_000 }, 0],
+    ['does not trust a start far from what is sent', { picture: 90_000, sound: 4_000_000_000 }, null],
+  ] as const)('%s when reports are not waited for', async (_name, starts, distance) => {
+    const server = await serve({ withSound: true, starts });
+    const sink = await open(server.url('/cam'));
+    server.sendPicture(93_600);
+    await sink.until(({ bytes }) => bytes > 0);
+    await delay(60);
+    // By its timestamp the sound belongs to the picture; by its arrival it is later.
+    server.sendSound(48_000 + 1920);
+    await sink.until(({ packets }) => packets.length === 2);
+    const [picture, sound] = sink.packets;
+    if (distance === null) expect(sink.packets.every(({ pts }) => Math.abs(pts) < 10 * 90_000)).toBe(true);
+    else expect(Math.round(sound!.pts - picture!.pts)).toBe(distance);
+  });
+
+  it('goes on without reports after five seconds', async () => {
+    const clock = new ManualClock();
+    const server = await serve({ withSound: true });
+    const sink = await open(server.url('/cam'), { ignore: false, clock });
+    server.sendPicture(90_000);
+    await sink.until(({ bytes }) => bytes > 0);
+    clock.advance(5001);
+    await sink.until(({ packets }) => packets.length === 1);
+  });
+});

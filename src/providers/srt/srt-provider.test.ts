@@ -1,0 +1,188 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { audioPackets, audioTrack, interleave } from '../../../test/fakes/synthetic-media.ts';
+import { TsBuffer } from '../../containers/mpegts/ts-buffer.ts';
+import { TsMuxer } from '../../containers/mpegts/ts-muxer.ts';
+import type { IngestRefused } from '../../core/ingest.ts';
+import type { SrtConnection } from '../../protocols/srt/connection.ts';
+import { RejectionCode } from '../../protocols/srt/rejection.ts';
+import { readListenerOptions } from '../../protocols/srt/socket-options.ts';
+import { SrtUdpPort } from '../../protocols/srt/udp-port.ts';
+import { systemClock } from '../../util/clock.ts';
+import { SrtProvider, type SrtProviderOptions } from './srt-provider.ts';
+
+const closings: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of closings.splice(0).reverse()) await close();
+});
+
+async function listen(options: Partial<SrtProviderOptions> = {}): Promise<{
+  gate: FakeIngestGate;
+  logger: RecordingLogger;
+  provider: SrtProvider;
+  port: number;
+}> {
+  const gate = new FakeIngestGate();
+  const logger = new RecordingLogger();
+  const provider = new SrtProvider({
+    gate,
+    logger,
+    clock: systemClock,
+    host: '127.0.0.1',
+    ports: [0],
+    settings: readListenerOptions([]),
+    streamMap: [],
+    streamPassphrases: [],
+    ...options,
+  });
+  await provider.start();
+  closings.push(() => provider.stop());
+  return { gate, logger, provider, port: provider.ports[0] ?? 0 };
+}
+
+interface Encoder {
+  readonly connection: SrtConnection;
+  readonly closed: Promise<string>;
+  send(payload: Uint8Array): void;
+}
+
+async function call(port: number, streamId: string, passphrase: string | null = null): Promise<Encoder> {
+  const local = await SrtUdpPort.open({ clock: systemClock, host: '127.0.0.1', port: 0, policy: null, onError: () => undefined });
+  closings.push(() => local.close('the test has ended'));
+  let onClosed: (code: string) => void = () => undefined;
+  const closed = new Promise<string>((resolve) => {
+    onClosed = resolve;
+  });
+  const connection = await local.connect(
+    { address: '127.0.0.1', port },
+    { streamId, passphrase, keyLength: null, latency: { receive: 20, peer: 20 }, timeout: 10_000_000 },
+    { onData: () => undefined, onClosed: ({ code }) => onClosed(code) },
+  );
+  return { connection, closed, send: (payload) => connection.send(payload, local.now()) };
+}
+
+/** A second of sound as a transport stream. */
+function sound(): Uint8Array {
+  const track = audioTrack({ id: 5 });
+  const muxer = new TsMuxer([track]);
+  const output = new TsBuffer();
+  muxer.writeTables(output);
+  for (const packet of interleave(audioPackets(track, 1))) muxer.writePacket(packet, output);
+  return output.view().slice();
+}
+
+describe('what encoders send', () => {
+  test('becomes tracks and packets of the stream they name', async () => {
+    const { gate, logger, port } = await listen({ audioLabels: () => [{ name: 'Commentary', language: 'en' }] });
+    const encoder = await call(port, 'media.example/app/live?token=secret');
+    const bytes = sound();
+    for (let at = 0; at < bytes.length; at += 1316) encoder.send(bytes.subarray(at, at + 1316));
+    const stream = await gate.stream();
+    await stream.until(({ packets }) => packets.length > 40);
+    expect(stream.target).toEqual({ vhost: 'media.example', host: 'media.example', app: 'app' });
+    expect(stream.request).toMatchObject({ streamName: 'live', provider: 'srt', sourceType: 'SRT' });
+    expect(stream.request.sourceUrl).toMatch(/^SRT:\/\/127\.0\.0\.1:\d+$/);
+    expect(stream.tracks).toMatchObject([{ type: 'audio', codec: 'AAC', publicName: 'Commentary', language: 'en' }]);
+    expect(stream.bytes).toBe(bytes.length);
+    expect(JSON.stringify(logger.lines)).not.toContain('secret');
+    encoder.connection.close('done', performance.now() * 1000);
+    await stream.until(({ closed }) => closed);
+    expect(stream.closeReason?.code).toBe('peer-left');
+    expect((await logger.line('SRT connection closed')).fields).toMatchObject({ code: 'peer-left', stream: 'live', packetsLost: 0 });
+  });
+
+  test('silence before any track is known ends the connection', async () => {
+    const { gate, port } = await listen({ timeouts: { unpublishedSilence: 150 } });
+    const encoder = await call(port, 'default/app/live');
+    expect(await encoder.closed).toBe('peer-left');
+    expect((await gate.stream()).closeReason).toMatchObject({ code: 'timeout' });
+  });
+
+  test('may come as late as the latency makes them', async () => {
+    const { gate, port } = await listen({
+      timeouts: { unpublishedSilence: 300, firstTrack: 300 },
+      settings: readListenerOptions([{ key: 'RCVLATENCY', value: '1200' }]),
+    });
+    const encoder = await call(port, 'default/app/live');
+    const bytes = sound();
+    for (let at = 0; at < bytes.length; at += 1316) encoder.send(bytes.subarray(at, at + 1316));
+    const stream = await gate.stream();
+    await stream.until(({ packets, closed }) => packets.length > 40 || closed);
+    expect(stream.closeReason).toBeNull();
+  });
+
+  test('that never make a track are given up, saying so', async () => {
+    const { gate, port } = await listen({ timeouts: { firstTrack: 200 } });
+    const encoder = await call(port, 'default/app/live');
+    encoder.send(new Uint8Array(1316).fill(0xaa));
+    await encoder.closed;
+    expect((await gate.stream()).closeReason?.detail).toMatch(/no usable track within 200 ms/);
+  });
+});
+
+describe('who is let in', () => {
+  test.each([
+    ['no-virtual-host', RejectionCode.NOT_FOUND],
+    ['no-application', RejectionCode.NOT_FOUND],
+    ['provider-disabled', RejectionCode.FORBIDDEN],
+    ['duplicate-name', RejectionCode.CONFLICT],
+    ['invalid-name', RejectionCode.BAD_REQUEST],
+    ['shutting-down', RejectionCode.UNAVAILABLE],
+  ] as const)('%s is refused with its code', async (refusal: IngestRefused['code'], code) => {
+    const { gate, logger, provider, port } = await listen();
+    gate.refusal = refusal;
+    await expect(call(port, 'default/app/live')).rejects.toMatchObject({ code });
+    expect(provider).toMatchObject({ refused: 1, connections: 0 });
+    expect((await logger.line('SRT connection refused')).fields['detail']).toContain(refusal);
+  });
+
+  test('without a stream id the port says where to, and an unmapped port refuses', async () => {
+    const first = await listen();
+    await expect(call(first.port, '')).rejects.toMatchObject({ code: RejectionCode.BAD_REQUEST });
+    await expect(call(first.port, 'nonsense')).rejects.toMatchObject({ code: RejectionCode.BAD_REQUEST });
+    await first.provider.stop();
+    const { gate, port } = await listen({ ports: [first.port], streamMap: [{ port: first.port, streamPath: 'default/app/mapped' }] });
+    await call(port, '');
+    expect((await gate.stream()).name).toBe('mapped');
+  });
+
+  test('the passphrase of a stream counts instead of that of the port', async () => {
+    const { port, logger, provider } = await listen({
+      settings: readListenerOptions([{ key: 'PASSPHRASE', value: 'of-the-port' }]),
+      streamPassphrases: [{ streamPath: 'default/app/own', passphrase: 'of-the-stream' }],
+    });
+    await call(port, 'default/app/any', 'of-the-port');
+    await call(port, 'default/app/own?a=b', 'of-the-stream');
+    await expect(call(port, 'default/app/own', 'of-the-port')).rejects.toMatchObject({ code: RejectionCode.BAD_SECRET });
+    await expect(call(port, 'default/app/any')).rejects.toMatchObject({ code: RejectionCode.UNSECURE });
+    expect(provider.refused).toBe(2);
+    expect(logger.matching('SRT connection refused').map(({ fields }) => fields['detail'])).toEqual(['bad secret (10)', 'unsecure (11)']);
+  });
+});
+
+describe('the end', () => {
+  test('a stream the core no longer wants takes its connection along', async () => {
+    const { gate, port } = await listen();
+    const encoder = await call(port, 'default/app/live');
+    (await gate.stream()).request.onClose({ code: 'deleted', detail: 'by the test' });
+    expect(await encoder.closed).toBe('peer-left');
+  });
+
+  test('stopping ends every stream and gives the port back', async () => {
+    const { gate, provider, port } = await listen();
+    const encoder = await call(port, 'default/app/live');
+    await provider.stop();
+    await provider.stop();
+    expect(await encoder.closed).toBe('peer-left');
+    expect((await gate.stream()).closeReason?.code).toBe('shutdown');
+    expect(provider.connections).toBe(0);
+    await listen({ ports: [port] });
+  });
+
+  test('a port that is taken is an error', async () => {
+    const { port } = await listen();
+    await expect(listen({ ports: [port] })).rejects.toThrow(/EADDRINUSE/);
+  });
+});

@@ -1,0 +1,119 @@
+/** The SRT listener for encoders: every accepted caller publishes one transport stream. */
+import type { IngestGate, IngestStream } from '../../core/ingest.ts';
+import { SrtListener, type SrtListenerConfig } from '../../protocols/srt/listener.ts';
+import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
+import { formatPeer, type PeerAddress } from '../../protocols/srt/peer-address.ts';
+import { RateBudget } from '../../protocols/srt/rate-budget.ts';
+import { describeRejection, type RejectionCode } from '../../protocols/srt/rejection.ts';
+import type { SrtTarget } from '../../protocols/srt/stream-id.ts';
+import type { SrtUdpPort } from '../../protocols/srt/udp-port.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import type { AudioLabel } from '../mpegts/source-track.ts';
+import type { StarterLimits } from '../stream-starter.ts';
+import { DEFAULT_SRT_TIMEOUTS, SrtPublication, type SrtTimeouts } from './srt-publication.ts';
+
+/** How often deadlines are looked at. */
+const SWEEP_INTERVAL_MS = 100;
+/** Lines about refused callers. */
+const REFUSALS_PER_SECOND = 10;
+const DEFAULT_MAX_CONNECTIONS = 2000;
+
+export interface SrtProviderOptions extends SrtListenerConfig {
+  readonly gate: IngestGate;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Labels for the audio tracks of a stream that was let in (`AudioMap`). */
+  readonly audioLabels?: (stream: IngestStream, target: SrtTarget) => readonly AudioLabel[];
+  readonly timeouts?: Partial<SrtTimeouts>;
+  readonly feedLimits?: Partial<StarterLimits>;
+  /** Connections of one port at once. */
+  readonly maxConnections?: number;
+}
+
+/** All ports of one address. */
+export class SrtProvider {
+  /** Callers refused because of what they asked for. */
+  refused = 0;
+  readonly #options: SrtProviderOptions;
+  readonly #logger: Logger;
+  readonly #timeouts: SrtTimeouts;
+  readonly #listener: SrtListener;
+  readonly #publications = new Set<SrtPublication>();
+  readonly #refusalLines = new RateBudget(REFUSALS_PER_SECOND);
+  #lastSession = 0;
+  #sweep: NodeJS.Timeout | null = null;
+
+  constructor(options: SrtProviderOptions) {
+    this.#options = options;
+    this.#logger = options.logger;
+    this.#timeouts = { ...DEFAULT_SRT_TIMEOUTS, ...options.timeouts };
+    this.#listener = new SrtListener({
+      ...options,
+      maxConnections: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
+      open: (call, target, port) => this.#open(call, target, port),
+      onRefused: (peer, code) => this.#refuse(peer, describeRejection(code)),
+      onError: (error) => this.#logger.error({ err: error }, 'SRT listener failed'),
+    });
+  }
+
+  /** Ports listened on. */
+  get ports(): readonly number[] {
+    return this.#listener.ports.map(({ port }) => port);
+  }
+
+  /** Encoders connected now. */
+  get connections(): number {
+    return this.#publications.size;
+  }
+
+  /** Listens. Rejects when a port cannot be bound. */
+  async start(): Promise<void> {
+    await this.#listener.start();
+    this.#sweep = setInterval(() => setImmediate(() => this.#checkDeadlines()), SWEEP_INTERVAL_MS);
+    this.#logger.info({ host: this.#options.host, ports: this.ports }, 'SRT provider listening');
+  }
+
+  /** Stops listening and ends every publication. Idempotent. */
+  async stop(): Promise<void> {
+    if (this.#sweep === null) return;
+    clearInterval(this.#sweep);
+    this.#sweep = null;
+    for (const publication of this.#publications) publication.close({ code: 'shutdown', detail: 'the SRT provider stops' });
+    await this.#listener.stop('the SRT provider stops');
+    this.#logger.info({}, 'SRT provider stopped');
+  }
+
+  #open(call: SrtCall, target: SrtTarget, port: SrtUdpPort): SrtSession | RejectionCode {
+    this.#lastSession += 1;
+    const opened = SrtPublication.open({
+      id: this.#lastSession,
+      call,
+      target,
+      gate: this.#options.gate,
+      logger: this.#logger,
+      clock: this.#options.clock,
+      now: () => port.now(),
+      timeouts: this.#timeouts,
+      feedLimits: this.#options.feedLimits ?? {},
+      audioLabels: this.#options.audioLabels ?? (() => []),
+      onClosed: (publication) => this.#publications.delete(publication),
+    });
+    if (opened instanceof SrtPublication) {
+      this.#publications.add(opened);
+      return opened;
+    }
+    this.#refuse(call.peer, `${opened.detail}: ${describeRejection(opened.code)}`);
+    return opened.code;
+  }
+
+  #refuse(peer: PeerAddress, detail: string): void {
+    this.refused += 1;
+    if (!this.#refusalLines.take(this.#options.clock.monotonic() * 1000)) return;
+    this.#logger.info({ peer: formatPeer(peer), code: 'denied', detail, refused: this.refused }, 'SRT connection refused');
+  }
+
+  #checkDeadlines(): void {
+    for (const publication of this.#publications) publication.checkDeadlines();
+  }
+}

@@ -1,0 +1,185 @@
+/** One encoder: an SRT connection whose transport stream becomes an inbound stream. */
+import { type CloseReason, type IngestGate, IngestRefused, type IngestStream, type SourceTrack } from '../../core/ingest.ts';
+import { ProviderKind, SourceType } from '../../core/kinds.ts';
+import type { SrtCloseReason, SrtConnection } from '../../protocols/srt/connection.ts';
+import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
+import { formatPeer } from '../../protocols/srt/peer-address.ts';
+import { RejectionCode } from '../../protocols/srt/rejection.ts';
+import type { SrtTarget } from '../../protocols/srt/stream-id.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import type { AudioLabel } from '../mpegts/source-track.ts';
+import { TransportFeed } from '../mpegts/transport-feed.ts';
+import type { StarterLimits } from '../stream-starter.ts';
+
+/** All in milliseconds, on top of the latency of the connection. */
+export interface SrtTimeouts {
+  /** Silence of an encoder whose tracks are not known yet. */
+  readonly unpublishedSilence: number;
+  /** From the handshake to the first usable track. */
+  readonly firstTrack: number;
+}
+/** Used for every timeout not given. */
+export const DEFAULT_SRT_TIMEOUTS: SrtTimeouts = { unpublishedSilence: 3000, firstTrack: 15_000 };
+
+/** What the provider hands to each publication. */
+export interface SrtPublicationOptions {
+  readonly id: number;
+  readonly call: SrtCall;
+  readonly target: SrtTarget;
+  readonly gate: IngestGate;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Time of the connection, µs. */
+  readonly now: () => number;
+  readonly timeouts: SrtTimeouts;
+  readonly feedLimits: Partial<StarterLimits>;
+  readonly audioLabels: (stream: IngestStream, target: SrtTarget) => readonly AudioLabel[];
+  /** The connection is gone. Called once. */
+  readonly onClosed: (publication: SrtPublication) => void;
+}
+
+/** Why a caller is not let in. */
+export interface Refusal {
+  readonly code: RejectionCode;
+  readonly detail: string;
+}
+
+const REFUSALS: Readonly<Record<IngestRefused['code'], RejectionCode>> = {
+  'no-virtual-host': RejectionCode.NOT_FOUND,
+  'no-application': RejectionCode.NOT_FOUND,
+  'provider-disabled': RejectionCode.FORBIDDEN,
+  'duplicate-name': RejectionCode.CONFLICT,
+  'invalid-name': RejectionCode.BAD_REQUEST,
+  'shutting-down': RejectionCode.UNAVAILABLE,
+};
+
+const CLOSE_CODES: Readonly<Record<SrtCloseReason['code'], CloseReason['code']>> = {
+  closed: 'shutdown',
+  'peer-left': 'peer-left',
+  timeout: 'timeout',
+};
+
+/** Owns its connection. It ends with a reason, whoever ends it. */
+export class SrtPublication implements SrtSession {
+  readonly #options: SrtPublicationOptions;
+  readonly #logger: Logger;
+  readonly #stream: IngestStream;
+  readonly #feed: TransportFeed;
+  readonly #openedAt: number;
+  #connection: SrtConnection | null = null;
+  #closeReason: CloseReason | null = null;
+  #heardAt: number;
+  /** How long the connection holds everything back, ms: nothing can be heard sooner. */
+  #latency = 0;
+
+  private constructor(options: SrtPublicationOptions, stream: IngestStream, logger: Logger) {
+    this.#options = options;
+    this.#stream = stream;
+    this.#logger = logger.child({ vhost: stream.vhost });
+    this.#openedAt = options.clock.monotonic();
+    this.#heardAt = this.#openedAt;
+    this.#feed = new TransportFeed({
+      stream,
+      logger: this.#logger,
+      audioLabels: options.audioLabels(stream, options.target),
+      limits: options.feedLimits,
+      onStarted: (tracks) => this.#logger.info({ tracks: tracks.map(trackLabel) }, 'SRT stream started'),
+    });
+  }
+
+  /** Registers the stream in one step with its check; the connection comes with `onOpen`. */
+  static open(options: SrtPublicationOptions): SrtPublication | Refusal {
+    const { target, call, gate } = options;
+    const peer = formatPeer(call.peer);
+    const logger = options.logger.child({ session: options.id, peer, app: target.app, stream: target.stream });
+    let publication: SrtPublication | null = null;
+    try {
+      const stream = gate.openIngest(
+        { vhost: target.host, host: target.host, app: target.app },
+        {
+          streamName: target.stream,
+          provider: ProviderKind.SRT,
+          sourceType: SourceType.SRT,
+          sourceUrl: `SRT://${peer}`,
+          onClose: (reason) => publication?.close(reason),
+        },
+      );
+      publication = new SrtPublication(options, stream, logger);
+      return publication;
+    } catch (error) {
+      if (!(error instanceof IngestRefused)) throw error;
+      return {
+        code: REFUSALS[error.code],
+        detail: `${target.host}/${target.app}/${target.stream} refused, ${error.code}: ${error.message}`,
+      };
+    }
+  }
+
+  onOpen(connection: SrtConnection): void {
+    this.#connection = connection;
+    this.#latency = connection.terms.latency / 1000;
+    this.#logger.info({ latencyMs: this.#latency, encrypted: connection.encrypted }, 'SRT stream published');
+  }
+
+  onData(payload: Uint8Array): void {
+    if (this.#closeReason !== null) return;
+    this.#heardAt = this.#options.clock.monotonic();
+    this.#stream.countBytes(payload.length);
+    try {
+      this.#feed.push(payload);
+    } catch (error) {
+      this.#logger.error({ err: error }, 'SRT connection failed inside the server');
+      this.close({ code: 'peer-error', detail: 'internal error' });
+    }
+  }
+
+  onClosed(reason: SrtCloseReason): void {
+    this.close({ code: CLOSE_CODES[reason.code], detail: reason.detail });
+    this.#options.onClosed(this);
+  }
+
+  /** Ends the stream and the connection. Idempotent. */
+  close(reason: CloseReason): void {
+    if (this.#closeReason !== null) return;
+    this.#closeReason = reason;
+    this.#feed.end();
+    this.#stream.close(reason);
+    this.#report(reason);
+    this.#connection?.close(reason.detail, this.#options.now());
+  }
+
+  /** Applies every deadline; called regularly by the provider. */
+  checkDeadlines(): void {
+    if (this.#closeReason !== null) return;
+    const now = this.#options.clock.monotonic();
+    this.#feed.checkStart(now);
+    if (this.#feed.started) return;
+    const { unpublishedSilence, firstTrack } = this.#options.timeouts;
+    if (now - this.#heardAt >= unpublishedSilence + this.#latency) {
+      this.close({ code: 'timeout', detail: `silent for ${unpublishedSilence} ms before any track was known` });
+    } else if (now - this.#openedAt >= firstTrack + this.#latency) {
+      const { firstFault } = this.#feed.counters;
+      this.close({ code: 'timeout', detail: `no usable track within ${firstTrack} ms${firstFault === null ? '' : `: ${firstFault}`}` });
+    }
+  }
+
+  #report({ code, detail }: CloseReason): void {
+    const statistics = this.#connection?.statistics ?? null;
+    this.#logger.info(
+      {
+        code,
+        detail,
+        durationMs: Math.round(this.#options.clock.monotonic() - this.#openedAt),
+        ...(statistics === null ? {} : { rttMs: Math.round(statistics.rtt * 10) / 10, ...statistics.receiver }),
+        ...this.#feed.counters,
+        transport: this.#feed.demuxer.counters,
+      },
+      'SRT connection closed',
+    );
+  }
+}
+
+function trackLabel(track: SourceTrack): string {
+  return track.type === 'data' ? `${track.id}:data` : `${track.id}:${track.codec}`;
+}

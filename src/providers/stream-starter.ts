@@ -1,0 +1,130 @@
+/** Holds packets back until the tracks of a source are known, for every provider whose tracks tell their parameters in-band. */
+import type { IngestStream, SourcePacket, SourceTrack } from '../core/ingest.ts';
+
+/** What one source may cost before its stream has started. */
+export interface StarterLimits {
+  /** From the first usable track until the stream starts without those still missing, ms. */
+  readonly trackWait: number;
+  /** Packets of one track held back until the stream starts. */
+  readonly heldPackets: number;
+  /** Bytes of all packets held back until the stream starts. */
+  readonly heldBytes: number;
+}
+
+/** Parameter sets come with keyframes only, and those may be seconds apart. */
+export const DEFAULT_STARTER_LIMITS: StarterLimits = { trackWait: 5000, heldPackets: 500, heldBytes: 16_777_216 };
+
+export interface StreamStarterOptions {
+  readonly stream: Pick<IngestStream, 'setTracks' | 'push'>;
+  readonly limits?: Partial<StarterLimits>;
+  /** The core knows the tracks now. */
+  readonly onStarted?: (tracks: readonly SourceTrack[]) => void;
+}
+
+interface ExpectedTrack {
+  /** Null while its parameters are not known. */
+  source: SourceTrack | null;
+  held: number;
+}
+
+/** A track that lets wait too long is left out and joins when it is ready. */
+export class StreamStarter {
+  /** Packets of tracks that had not told their parameters. */
+  undecodable = 0;
+  readonly #stream: StreamStarterOptions['stream'];
+  readonly #limits: StarterLimits;
+  readonly #onStarted: (tracks: readonly SourceTrack[]) => void;
+  #tracks = new Map<number, ExpectedTrack>();
+  #held: SourcePacket[] = [];
+  #heldBytes = 0;
+  #started = false;
+  #readySince: number | null = null;
+
+  constructor(options: StreamStarterOptions) {
+    this.#stream = options.stream;
+    this.#limits = { ...DEFAULT_STARTER_LIMITS, ...options.limits };
+    this.#onStarted = options.onStarted ?? (() => undefined);
+  }
+
+  /** True once the core knows the tracks. */
+  get started(): boolean {
+    return this.#started;
+  }
+
+  /** Says which tracks there are; those named in `fresh` begin anew, others keep what is known of them. */
+  expect(ids: readonly number[], fresh: ReadonlySet<number>): void {
+    const left = [...this.#tracks.keys()].some((id) => !ids.includes(id) || fresh.has(id));
+    const tracks = ids.map((id): [number, ExpectedTrack] => {
+      const known = fresh.has(id) ? undefined : this.#tracks.get(id);
+      return [id, known ?? { source: null, held: 0 }];
+    });
+    this.#tracks = new Map(tracks);
+    if (this.#started && left) this.#announce();
+  }
+
+  /** The parameters of a track; a running stream hears of them when `tell` is set or the track is new to it. */
+  describe(source: SourceTrack, { tell }: { readonly tell: boolean }): void {
+    const track = this.#tracks.get(source.id);
+    if (track === undefined) return;
+    const joins = track.source === null;
+    track.source = source;
+    if (this.#started && (joins || tell)) this.#announce();
+  }
+
+  /** Hands a packet on, or holds it until the stream starts. */
+  push(packet: SourcePacket): void {
+    const track = this.#tracks.get(packet.trackId);
+    if (track === undefined || track.source === null) {
+      this.undecodable += 1;
+      return;
+    }
+    if (!this.#started && this.#complete) this.#start();
+    if (this.#started) this.#stream.push(packet);
+    else this.#hold(track, packet);
+  }
+
+  /** Starts without the tracks that let wait too long. `now` is monotonic, ms; call it some times a second. */
+  checkStart(now: number): void {
+    if (this.#started || ![...this.#tracks.values()].some(isMedia)) return;
+    this.#readySince ??= now;
+    if (now - this.#readySince >= this.#limits.trackWait) this.#start();
+  }
+
+  /** Starts at once when every track is known, although no packet has come. */
+  startIfComplete(): void {
+    if (!this.#started && this.#tracks.size > 0 && this.#complete) this.#start();
+  }
+
+  get #complete(): boolean {
+    for (const { source } of this.#tracks.values()) {
+      if (source === null) return false;
+    }
+    return true;
+  }
+
+  #hold(track: ExpectedTrack, packet: SourcePacket): void {
+    track.held += 1;
+    this.#held.push(packet);
+    this.#heldBytes += packet.data.length;
+    if (track.held >= this.#limits.heldPackets || this.#heldBytes >= this.#limits.heldBytes) this.#start();
+  }
+
+  #start(): void {
+    this.#started = true;
+    const tracks = this.#announce();
+    const held = this.#held;
+    this.#held = [];
+    for (const packet of held) this.#stream.push(packet);
+    this.#onStarted(tracks);
+  }
+
+  #announce(): readonly SourceTrack[] {
+    const tracks = [...this.#tracks.values()].flatMap(({ source }) => (source === null ? [] : [source]));
+    this.#stream.setTracks(tracks);
+    return tracks;
+  }
+}
+
+function isMedia({ source }: ExpectedTrack): boolean {
+  return source !== null && source.type !== 'data';
+}

@@ -1,0 +1,145 @@
+/** Serves outbound streams to SRT players that call. */
+import { canCarry } from '../../containers/mpegts/stream-type.ts';
+import { PublisherKind } from '../../core/kinds.ts';
+import type { Playlist } from '../../core/playlist.ts';
+import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import type { Track } from '../../media/track.ts';
+import { SrtListener, type SrtListenerConfig } from '../../protocols/srt/listener.ts';
+import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
+import { formatPeer, type PeerAddress } from '../../protocols/srt/peer-address.ts';
+import { RateBudget } from '../../protocols/srt/rate-budget.ts';
+import { describeRejection, RejectionCode } from '../../protocols/srt/rejection.ts';
+import type { SrtTarget } from '../../protocols/srt/stream-id.ts';
+import type { SrtUdpPort } from '../../protocols/srt/udp-port.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import { SrtStream } from './srt-stream.ts';
+import { SrtViewer } from './srt-viewer.ts';
+
+const DEFAULT_PLAYLIST_NAME = 'srt_default';
+const DEFAULT_PLAYLIST_FILE = 'playlist';
+const FIRST_OR_ALL = -1;
+/** Lines about refused callers. */
+const REFUSALS_PER_SECOND = 10;
+const DEFAULT_MAX_CONNECTIONS = 5000;
+
+/** What listening needs beyond the listener's own configuration. */
+export interface SrtEgressOptions extends SrtListenerConfig {
+  /** Name of the virtual host that has this name, or else this host name; null when there is none. */
+  readonly virtualHostFor: (nameOrHost: string) => string | null;
+  /** Players of one port at once. */
+  readonly maxConnections?: number;
+}
+
+export class SrtPublisher implements Publisher {
+  readonly kind = PublisherKind.SRT;
+  /** Callers refused because of what they asked for. */
+  refused = 0;
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  /** By virtual host, application and stream. */
+  readonly #streams = new Map<string, SrtStream>();
+  readonly #listeners: SrtListener[] = [];
+  readonly #refusalLines = new RateBudget(REFUSALS_PER_SECOND);
+  #lastSession = 0;
+
+  constructor(options: { readonly logger: Logger; readonly clock: Clock }) {
+    this.#logger = options.logger;
+    this.#clock = options.clock;
+  }
+
+  /** Ports listened on. */
+  get ports(): readonly number[] {
+    return this.#listeners.flatMap(({ ports }) => ports.map(({ port }) => port));
+  }
+
+  /** First video and first audio that a transport stream can carry. */
+  defaultPlaylist(tracks: readonly Track[]): Playlist | null {
+    const video = tracks.find((track) => track.type === 'video' && canCarry(track));
+    const audio = tracks.find((track) => track.type === 'audio' && canCarry(track));
+    if (video === undefined && audio === undefined) return null;
+    return {
+      name: DEFAULT_PLAYLIST_NAME,
+      fileName: DEFAULT_PLAYLIST_FILE,
+      options: { webrtcAutoAbr: true, hlsChunklistPathDepth: -1, enableTsPackaging: false, enableSubtitles: true },
+      renditions: [
+        {
+          name: 'default',
+          videoVariantName: video?.variantName ?? '',
+          audioVariantName: audio?.variantName ?? '',
+          videoIndexHint: FIRST_OR_ALL,
+          audioIndexHint: FIRST_OR_ALL,
+        },
+      ],
+    };
+  }
+
+  attach(stream: PublishableStream): SrtStream {
+    const key = streamKey(stream.vhost, stream.app, stream.name);
+    const served = new SrtStream(stream, () => {
+      if (this.#streams.get(key) === served) this.#streams.delete(key);
+    });
+    this.#streams.set(key, served);
+    return served;
+  }
+
+  /** Listens on the ports of one address. Rejects when one cannot be bound. */
+  async listen(options: SrtEgressOptions): Promise<void> {
+    const listener = new SrtListener({
+      ...options,
+      clock: this.#clock,
+      maxConnections: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
+      open: (call, target, port) => this.#open({ call, target, port, virtualHostFor: options.virtualHostFor }),
+      onRefused: (peer, code) => this.#refuse(peer, describeRejection(code)),
+      onError: (error) => this.#logger.error({ err: error }, 'SRT listener failed'),
+    });
+    await listener.start();
+    this.#listeners.push(listener);
+    this.#logger.info({ host: options.host, ports: listener.ports.map(({ port }) => port) }, 'SRT publisher listening');
+  }
+
+  /** Stops listening; viewers are told. Idempotent. */
+  async stop(): Promise<void> {
+    await Promise.all(this.#listeners.splice(0).map((listener) => listener.stop('the SRT publisher stops')));
+  }
+
+  #open(request: {
+    readonly call: SrtCall;
+    readonly target: SrtTarget;
+    readonly port: SrtUdpPort;
+    readonly virtualHostFor: SrtEgressOptions['virtualHostFor'];
+  }): SrtSession | RejectionCode {
+    const { call, target, port, virtualHostFor } = request;
+    const vhost = virtualHostFor(target.host);
+    const fileName = target.playlist ?? DEFAULT_PLAYLIST_FILE;
+    const stream = vhost === null ? undefined : this.#streams.get(streamKey(vhost, target.app, target.stream));
+    if (vhost === null || stream?.serves(fileName) !== true) {
+      this.#refuse(call.peer, `${target.host}/${target.app}/${target.stream} has no playlist '${fileName}' that can be played over SRT`);
+      return RejectionCode.NOT_FOUND;
+    }
+    this.#lastSession += 1;
+    return new SrtViewer({
+      call,
+      logger: this.#logger.child({
+        session: this.#lastSession,
+        peer: formatPeer(call.peer),
+        vhost,
+        app: target.app,
+        stream: target.stream,
+      }),
+      now: () => port.now(),
+      onJoined: (viewer) => stream.join(fileName, viewer),
+      onLeft: (viewer) => stream.leave(fileName, viewer),
+    });
+  }
+
+  #refuse(peer: PeerAddress, detail: string): void {
+    this.refused += 1;
+    if (!this.#refusalLines.take(this.#clock.monotonic() * 1000)) return;
+    this.#logger.info({ peer: formatPeer(peer), code: 'denied', detail, refused: this.refused }, 'SRT viewer refused');
+  }
+}
+
+function streamKey(vhost: string, app: string, stream: string): string {
+  return `${vhost}/${app}/${stream}`;
+}

@@ -1,0 +1,76 @@
+/** One player: an SRT connection that gets the payloads of a playlist. */
+import type { SrtCloseReason, SrtConnection } from '../../protocols/srt/connection.ts';
+import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
+import type { Logger } from '../../util/logger.ts';
+
+export interface SrtViewerOptions {
+  readonly call: SrtCall;
+  readonly logger: Logger;
+  /** Time of the connection, µs. */
+  readonly now: () => number;
+  readonly onJoined: (viewer: SrtViewer) => void;
+  /** The connection is gone. Called once, only after `onJoined`. */
+  readonly onLeft: (viewer: SrtViewer) => void;
+}
+
+/**
+ * Begins at the next entry point. A viewer whose send buffer is full gets nothing more until the next entry point after
+ * that: half a picture is of no use.
+ */
+export class SrtViewer implements SrtSession {
+  /** Payloads left out because the viewer did not keep up. */
+  dropped = 0;
+  readonly #options: SrtViewerOptions;
+  readonly #openedAt: number;
+  #connection: SrtConnection | null = null;
+  #state: 'joining' | 'playing' | 'skipping' = 'joining';
+
+  constructor(options: SrtViewerOptions) {
+    this.#options = options;
+    this.#openedAt = options.now();
+  }
+
+  /** Payloads that follow begin with tables and a keyframe. */
+  enter(): void {
+    this.#state = 'playing';
+  }
+
+  /** Sends a payload; returns the bytes that went into the send buffer. */
+  send(payload: Uint8Array): number {
+    if (this.#connection === null || this.#state === 'joining') return 0;
+    if (this.#state === 'playing' && this.#connection.send(payload, this.#options.now())) return payload.length;
+    this.#state = 'skipping';
+    this.dropped += 1;
+    return 0;
+  }
+
+  /** Ends the connection. Idempotent. */
+  close(detail: string): void {
+    this.#connection?.close(detail, this.#options.now());
+  }
+
+  onOpen(connection: SrtConnection): void {
+    this.#connection = connection;
+    const { peerLatency } = connection.terms;
+    this.#options.logger.info({ latencyMs: peerLatency / 1000, encrypted: connection.encrypted }, 'SRT viewer connected');
+    this.#options.onJoined(this);
+  }
+
+  /** Viewers have nothing to say. */
+  onData(_payload: Uint8Array): void {}
+
+  onClosed({ code, detail }: SrtCloseReason): void {
+    const statistics = this.#connection?.statistics ?? null;
+    this.#options.logger.info(
+      {
+        code,
+        detail,
+        durationMs: Math.round((this.#options.now() - this.#openedAt) / 1000),
+        dropped: this.dropped,
+        ...(statistics === null ? {} : { rttMs: Math.round(statistics.rtt * 10) / 10, ...statistics.sender }),
+      },
+      'SRT viewer left',
+    );
+    this.#options.onLeft(this);
+  }
+}

@@ -1,0 +1,86 @@
+/** The transport stream of one playlist: muxed once, whoever watches, and cut into payloads of datagrams. */
+import { sameElementary } from '../../containers/mpegts/elementary.ts';
+import { TS_PACKET_LENGTH, TsBuffer } from '../../containers/mpegts/ts-buffer.ts';
+import { TsMuxer } from '../../containers/mpegts/ts-muxer.ts';
+import type { Packet } from '../../media/packet.ts';
+import { toMilliseconds } from '../../media/timebase.ts';
+import type { Track } from '../../media/track.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+
+/** Payload of one datagram: seven packets, as every SRT program sends them. */
+const PAYLOAD_LENGTH = 7 * TS_PACKET_LENGTH;
+/** Tables are repeated after this much media, ms. */
+const TABLE_INTERVAL_MS = 500;
+
+/** Who gets the payloads. */
+export interface PayloadSink {
+  /** A payload of 1 to 7 packets that will never change. */
+  onPayload(payload: Uint8Array): void;
+  /** The payloads that follow begin with the tables and a picture to start with: a viewer may join here. */
+  onEntryPoint(): void;
+}
+
+export class TransportOutput {
+  /** Packets that could not be muxed because they break their format. */
+  brokenPackets = 0;
+  readonly #sink: PayloadSink;
+  readonly #buffer = new TsBuffer();
+  readonly #muxer: TsMuxer;
+  #tracks: readonly Track[];
+  #tablesAt = Number.NEGATIVE_INFINITY;
+
+  /** Throws `ProtocolError` when a decoder configuration is broken. */
+  constructor(tracks: readonly Track[], sink: PayloadSink) {
+    this.#tracks = tracks;
+    this.#sink = sink;
+    this.#muxer = new TsMuxer(tracks);
+  }
+
+  /** Tracks changed; the tables follow when decoders must be set up anew. */
+  setTracks(tracks: readonly Track[]): void {
+    const before = this.#tracks;
+    this.#tracks = tracks;
+    const same =
+      before.length === tracks.length &&
+      before.every((track, index) => tracks[index]?.id === track.id && sameElementary(track, tracks[index]));
+    if (same) return;
+    this.flush();
+    this.#muxer.setTracks(tracks);
+    this.#tablesAt = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Takes a packet of any track; those of other playlists are ignored. */
+  push(packet: Packet): void {
+    if (!this.#muxer.carries(packet.track.id)) return;
+    const time = toMilliseconds(packet.dts, packet.track.timebase);
+    const leads = packet.track === this.#lead || packet.track.id === this.#lead?.id;
+    const entry = leads && packet.keyframe && (packet.track.type === 'video' || time - this.#tablesAt >= TABLE_INTERVAL_MS);
+    if (entry) {
+      this.flush();
+      this.#sink.onEntryPoint();
+    }
+    if (entry || Math.abs(time - this.#tablesAt) >= TABLE_INTERVAL_MS) {
+      this.#tablesAt = time;
+      this.#muxer.writeTables(this.#buffer);
+    }
+    try {
+      this.#muxer.writePacket(packet, this.#buffer);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.brokenPackets += 1;
+    }
+  }
+
+  /** Hands out what is complete; the last payload may be short, so that nothing waits for the next picture. */
+  flush(): void {
+    if (this.#buffer.length === 0) return;
+    const bytes = this.#buffer.view().slice();
+    this.#buffer.reset();
+    for (let at = 0; at < bytes.length; at += PAYLOAD_LENGTH) this.#sink.onPayload(bytes.subarray(at, at + PAYLOAD_LENGTH));
+  }
+
+  /** The track that viewers can start at. */
+  get #lead(): Track | undefined {
+    return this.#tracks.find((track) => track.type === 'video') ?? this.#tracks.find((track) => track.type === 'audio');
+  }
+}

@@ -1,0 +1,58 @@
+/** Opens the ports of `Bind/Providers/SRT` and `Bind/Publishers/SRT`. */
+import type { ServerConfig } from './config/index.ts';
+import type { Orchestrator } from './core/orchestrator.ts';
+import type { SrtListenerConfig } from './protocols/srt/listener.ts';
+import { readListenerOptions } from './protocols/srt/socket-options.ts';
+import { SrtProvider } from './providers/srt/srt-provider.ts';
+import type { SrtPublisher } from './publishers/srt/srt-publisher.ts';
+import { bindAddress, portsOf } from './server-config.ts';
+import type { Clock } from './util/clock.ts';
+import type { Logger } from './util/logger.ts';
+
+type SrtBind = NonNullable<ServerConfig['bind']['providers']['srt']>;
+
+/** Starts what is configured on every address of the server; what was started is added to `running`. */
+export async function startSrt(
+  config: ServerConfig,
+  parts: { readonly orchestrator: Orchestrator; readonly publisher: SrtPublisher; readonly logger: Logger; readonly clock: Clock },
+  running: { stop(): Promise<void> }[],
+): Promise<void> {
+  const { orchestrator, publisher, logger, clock } = parts;
+  const { srt: ingest } = config.bind.providers;
+  const { srt: egress } = config.bind.publishers;
+  if (egress !== undefined) running.push(publisher);
+  for (const ip of config.ip) {
+    if (ingest !== undefined) {
+      const provider = new SrtProvider({
+        ...listenerConfig(ip, ingest, logger),
+        gate: orchestrator,
+        logger,
+        clock,
+        audioLabels: ({ vhost }, { app }) => orchestrator.application(vhost, app)?.definition.config.providers?.srt?.audioMap?.item ?? [],
+      });
+      running.push(provider);
+      await opened('Bind/Providers/SRT/Port', provider.start());
+    }
+    if (egress !== undefined) {
+      const virtualHostFor = (nameOrHost: string): string | null => orchestrator.virtualHostFor(nameOrHost)?.name ?? null;
+      await opened('Bind/Publishers/SRT/Port', publisher.listen({ ...listenerConfig(ip, egress, logger), virtualHostFor }));
+    }
+  }
+}
+
+function listenerConfig(ip: string, { port, options, streamMap, streamPassphrases }: SrtBind, logger: Logger): SrtListenerConfig {
+  const settings = readListenerOptions(options);
+  if (settings.ignored.length > 0) {
+    logger.warn({ options: settings.ignored }, `SRT options without effect in this server: ${settings.ignored.join(', ')}`);
+  }
+  return { host: bindAddress(ip), ports: portsOf(port), settings, streamMap, streamPassphrases };
+}
+
+/** Says which ports failed. */
+async function opened(what: string, start: Promise<void>): Promise<void> {
+  try {
+    await start;
+  } catch (error) {
+    throw new Error(`${what} cannot be opened: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,155 @@
+/** Which encoders there are for a codec, in the order they are tried, and how the codec modules of the API are called. */
+import { AudioCodec, VideoCodec } from '../media/codec.ts';
+
+/** Names of modules as profiles and the API use them. */
+export const CodecModule = {
+  /** What the codec library brings itself. */
+  DEFAULT: 'default',
+  X264: 'x264',
+  X265: 'x265',
+  LIBVPX: 'libvpx',
+  SVTAV1: 'svtav1',
+  LIBWEBP: 'libwebp',
+  LIBOPUS: 'libopus',
+  LAME: 'lame',
+  NV: 'nv',
+  QSV: 'qsv',
+  AMF: 'amf',
+} as const;
+export type CodecModule = (typeof CodecModule)[keyof typeof CodecModule];
+
+export interface EncoderEntry {
+  /** The codec library's name of the encoder. */
+  readonly name: string;
+  readonly codec: VideoCodec | AudioCodec;
+  readonly module: CodecModule;
+  readonly hardware: boolean;
+  /** For pictures: the library's name of the pixel format. */
+  readonly pixelFormat: string;
+}
+
+const picture = (codec: VideoCodec, module: CodecModule, name: string, pixelFormat = 'yuv420p'): EncoderEntry => ({
+  name,
+  codec,
+  module,
+  hardware: false,
+  pixelFormat,
+});
+const hardware = (codec: VideoCodec, module: CodecModule, name: string): EncoderEntry => ({
+  name,
+  codec,
+  module,
+  hardware: true,
+  pixelFormat: 'nv12',
+});
+const sound = (codec: AudioCodec, module: CodecModule, name: string): EncoderEntry => ({
+  name,
+  codec,
+  module,
+  hardware: false,
+  pixelFormat: '',
+});
+
+/** All encoders the transcoder can drive; of one codec the software encoder comes first. */
+export const ENCODERS: readonly EncoderEntry[] = [
+  picture(VideoCodec.H264, CodecModule.X264, 'libx264'),
+  hardware(VideoCodec.H264, CodecModule.NV, 'h264_nvenc'),
+  hardware(VideoCodec.H264, CodecModule.QSV, 'h264_qsv'),
+  hardware(VideoCodec.H264, CodecModule.AMF, 'h264_amf'),
+  picture(VideoCodec.H265, CodecModule.X265, 'libx265'),
+  hardware(VideoCodec.H265, CodecModule.NV, 'hevc_nvenc'),
+  hardware(VideoCodec.H265, CodecModule.QSV, 'hevc_qsv'),
+  hardware(VideoCodec.H265, CodecModule.AMF, 'hevc_amf'),
+  picture(VideoCodec.VP8, CodecModule.LIBVPX, 'libvpx'),
+  picture(VideoCodec.AV1, CodecModule.SVTAV1, 'libsvtav1'),
+  hardware(VideoCodec.AV1, CodecModule.NV, 'av1_nvenc'),
+  hardware(VideoCodec.AV1, CodecModule.QSV, 'av1_qsv'),
+  picture(VideoCodec.JPEG, CodecModule.DEFAULT, 'mjpeg', 'yuvj420p'),
+  picture(VideoCodec.PNG, CodecModule.DEFAULT, 'png', 'rgb24'),
+  picture(VideoCodec.WEBP, CodecModule.LIBWEBP, 'libwebp'),
+  sound(AudioCodec.AAC, CodecModule.DEFAULT, 'aac'),
+  sound(AudioCodec.OPUS, CodecModule.LIBOPUS, 'libopus'),
+  sound(AudioCodec.MP3, CodecModule.LAME, 'libmp3lame'),
+];
+
+/** Other names for modules that profiles written for the reference server use. */
+const MODULE_ALIASES: Readonly<Record<string, CodecModule>> = {
+  nvenc: CodecModule.NV,
+  libx264: CodecModule.X264,
+  libx265: CodecModule.X265,
+  libvpx: CodecModule.LIBVPX,
+  // The software encoder of the reference server is not in this build; x264 does its work.
+  openh264: CodecModule.X264,
+  fdkaac: CodecModule.DEFAULT,
+};
+
+export interface EncoderChoice {
+  /** Encoders to try, in order; empty when there is none at all. */
+  readonly candidates: readonly EncoderEntry[];
+  /** Named modules that cannot be used for this codec here. */
+  readonly unavailable: readonly string[];
+}
+
+/**
+ * The encoders for `codec` in the order to try them: the modules that the encode names, those that the application names when
+ * hardware is on, then software. `working` are the library's names of encoders that work on this machine.
+ */
+export function chooseEncoders(
+  codec: VideoCodec | AudioCodec,
+  wanted: { readonly modules: string; readonly hardware: { readonly enable: boolean; readonly modules: string } },
+  working: ReadonlySet<string>,
+): EncoderChoice {
+  const usable = ENCODERS.filter((entry) => entry.codec === codec && working.has(entry.name));
+  const candidates: EncoderEntry[] = [];
+  const unavailable: string[] = [];
+  const add = (entries: readonly EncoderEntry[]): void => {
+    for (const entry of entries) if (!candidates.includes(entry)) candidates.push(entry);
+  };
+  const addNamed = (list: string, report: string[] | null): void => {
+    for (const name of moduleNames(list)) {
+      if (name === CodecModule.DEFAULT) {
+        add(usable.filter((entry) => !entry.hardware));
+        continue;
+      }
+      const found = usable.filter((entry) => entry.module === (MODULE_ALIASES[name] ?? name));
+      add(found);
+      if (found.length === 0) report?.push(name);
+    }
+  };
+  addNamed(wanted.modules, unavailable);
+  if (wanted.hardware.enable) {
+    if (wanted.hardware.modules.trim() === '') add(usable.filter((entry) => entry.hardware));
+    else addNamed(wanted.hardware.modules, null);
+  }
+  add(usable.filter((entry) => !entry.hardware));
+  return { candidates, unavailable };
+}
+
+/** `nv:0, qsv` names the modules `nv` and `qsv`; devices are left to the library. */
+function moduleNames(list: string): string[] {
+  return list
+    .split(',')
+    .map((name) => name.trim().toLowerCase().split(':', 1)[0] ?? '')
+    .filter((name) => name !== '');
+}
+
+const CODECS_BY_NAME: Readonly<Record<string, VideoCodec | AudioCodec>> = {
+  h264: VideoCodec.H264,
+  h265: VideoCodec.H265,
+  hevc: VideoCodec.H265,
+  vp8: VideoCodec.VP8,
+  av1: VideoCodec.AV1,
+  jpeg: VideoCodec.JPEG,
+  png: VideoCodec.PNG,
+  webp: VideoCodec.WEBP,
+  aac: AudioCodec.AAC,
+  opus: AudioCodec.OPUS,
+  mp3: AudioCodec.MP3,
+};
+
+/** The codec that `codec` of an encode names (`h264_nvenc` is H.264 by a named encoder), or null. */
+export function encodeCodec(name: string): { readonly codec: VideoCodec | AudioCodec; readonly module: string } | null {
+  const [codec = '', module = ''] = name.trim().toLowerCase().split('_');
+  const known = CODECS_BY_NAME[codec];
+  return known === undefined ? null : { codec: known, module };
+}

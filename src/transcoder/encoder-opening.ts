@@ -1,0 +1,45 @@
+import { chooseEncoders, type EncoderEntry, encodeCodec } from './encoder-catalogue.ts';
+import { type Encoder, EngineError } from './engine.ts';
+import type { PipelineTools } from './pipeline.ts';
+
+/** An encoder at work and its entry in the catalogue. */
+export interface OpenEncoder {
+  readonly encoder: Encoder;
+  readonly entry: EncoderEntry;
+}
+
+/**
+ * Opens the first encoder that takes the parameters, counted in the census. Named modules that are missing and encoders that fail
+ * are reported once each. Throws EngineError when none is left.
+ */
+export function openEncoder(
+  tools: PipelineTools,
+  encode: { readonly name: string; readonly codec?: string | undefined; readonly modules?: string | undefined },
+  open: (entry: EncoderEntry) => Encoder,
+): OpenEncoder {
+  const wanted = encodeCodec(encode.codec ?? '');
+  if (wanted === null) throw new EngineError(`unknown codec '${encode.codec ?? ''}'`);
+  const modules = [wanted.module, encode.modules ?? ''].filter((text) => text !== '').join(',');
+  const { candidates, unavailable } = chooseEncoders(wanted.codec, { modules, hardware: tools.hardware }, tools.working);
+  const reasons: string[] = [];
+  for (const entry of candidates) {
+    try {
+      const encoder = open(entry);
+      tools.census.encoder(encoder.name, 1);
+      if (unavailable.length > 0 || reasons.length > 0) {
+        const missing = unavailable.map((module) => `module '${module}' is not available`);
+        tools.sink.notice('warn', `encode '${encode.name}' falls back to ${entry.name}: ${[...missing, ...reasons].join('; ')}`);
+      }
+      return { encoder, entry };
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      reasons.push(error.message);
+    }
+  }
+  throw new EngineError(reasons.length > 0 ? reasons.join('; ') : `no encoder for ${wanted.codec}`);
+}
+
+export function closeEncoder(tools: PipelineTools, open: OpenEncoder): void {
+  open.encoder.close();
+  tools.census.encoder(open.encoder.name, -1);
+}

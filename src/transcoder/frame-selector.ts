@@ -1,0 +1,70 @@
+/** Turns the pictures of a source into those of an encode: all, every n-th, or as many as a constant rate needs. */
+
+const SECOND = 90_000;
+/** A picture may come this early and still belong to the next period: RTMP rounds to milliseconds. */
+const EARLY = 90;
+/** A hole longer than this is not filled with repeated pictures. */
+const LONGEST_FILL = 2 * SECOND;
+
+export interface FrameRule {
+  /** Frames per second; 0 takes the pictures as they come. */
+  readonly framerate: number;
+  /** Pictures dropped after each one kept; negative for none. Wins over `framerate`. */
+  readonly skipFrames: number;
+  /** Fills holes by repeating pictures, and moves each to its instant of the rate: for video, not for stills. */
+  readonly constant: boolean;
+}
+
+export class FrameSelector {
+  readonly #rule: FrameRule;
+  readonly #times: number[] = [];
+  #skipped = Number.POSITIVE_INFINITY;
+  #slot = Number.NaN;
+
+  constructor(rule: FrameRule) {
+    this.#rule = rule;
+  }
+
+  /** True when the encode has a rate of its own and may need a picture again. */
+  get repeats(): boolean {
+    return this.#rule.constant && this.#rule.skipFrames < 0 && this.#rule.framerate > 0;
+  }
+
+  /**
+   * The presentation times (1/90000 s) that follow from a picture at `pts`: the last one is the picture's own, those before repeat
+   * the picture before it. Empty drops the picture. `wanted` keeps one that skipping would drop. The array is reused.
+   */
+  select(pts: number, wanted: boolean, discontinuity: boolean): readonly number[] {
+    const times = this.#times;
+    times.length = 0;
+    const { framerate, skipFrames } = this.#rule;
+    if (skipFrames >= 0) {
+      if (wanted || this.#skipped >= skipFrames) {
+        times.push(pts);
+        this.#skipped = 0;
+      } else {
+        this.#skipped += 1;
+      }
+      return times;
+    }
+    if (framerate <= 0) {
+      times.push(pts);
+      return times;
+    }
+    const step = SECOND / framerate;
+    if (!this.#rule.constant) {
+      const period = Math.floor((pts + EARLY) / step);
+      if (period !== this.#slot) times.push(pts);
+      this.#slot = period;
+      return times;
+    }
+    const slot = Math.round(pts / step);
+    if (slot <= this.#slot) return times;
+    if (!Number.isNaN(this.#slot) && !discontinuity && (slot - this.#slot) * step <= LONGEST_FILL) {
+      for (let missed = this.#slot + 1; missed < slot; missed += 1) times.push(Math.round(missed * step));
+    }
+    times.push(Math.round(slot * step));
+    this.#slot = slot;
+    return times;
+  }
+}

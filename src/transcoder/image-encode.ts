@@ -1,0 +1,53 @@
+import type { EncodeImageConfig } from '../config/index.ts';
+import type { VideoCodec } from '../media/codec.ts';
+import { routedAccessUnit, videoTrackMessage } from './encoded-track.ts';
+import { chooseEncoders, encodeCodec } from './encoder-catalogue.ts';
+import { openEncoder } from './encoder-opening.ts';
+import { tuneImage } from './encoder-tuning.ts';
+import { Encoder } from './engine.ts';
+import type { PictureEncode } from './picture-output.ts';
+import type { PipelineTools } from './pipeline.ts';
+
+const OFF_THREAD_PIXELS = 640 * 360;
+
+/** Still pictures of a profile. A frame rate, when there is one, wins over `skipFrames` 0, which drops nothing. */
+export function imageEncode(id: number, config: EncodeImageConfig, tools: PipelineTools): PictureEncode {
+  const codec = encodeCodec(config.codec ?? '')?.codec as VideoCodec | undefined;
+  const { candidates } =
+    codec === undefined
+      ? { candidates: [] }
+      : chooseEncoders(codec, { modules: config.modules ?? '', hardware: tools.hardware }, tools.working);
+  return {
+    id,
+    width: config.width,
+    height: config.height,
+    framerate: config.framerate,
+    skipFrames: config.skipFrames > 0 ? config.skipFrames : -1,
+    constant: false,
+    pixelFormat: candidates[0]?.pixelFormat ?? 'yuv420p',
+    role: `encoder_${(codec ?? config.codec ?? 'none').toLowerCase()}_${id}`,
+    keyframePlan: () => null,
+    open: (format, framerate) => {
+      const opened = openEncoder(tools, config, (entry) =>
+        Encoder.forPictures({
+          name: entry.name,
+          format,
+          pixelFormat: entry.pixelFormat,
+          framerate,
+          bitrate: 0,
+          bufferBits: 0,
+          bFrames: 0,
+          gop: 1,
+          // Frame threads would hold pictures back.
+          threads: 1,
+          options: tuneImage(entry),
+          offThread: format.width * format.height > OFF_THREAD_PIXELS,
+        }),
+      );
+      const { width, height } = format;
+      const track = videoTrackMessage({ codec: opened.entry.codec as VideoCodec, extraData: null, width, height, framerate, bitrate: 0 });
+      return { opened, track };
+    },
+    layout: (data) => routedAccessUnit(codec as VideoCodec, data),
+  };
+}

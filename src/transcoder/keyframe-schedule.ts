@@ -1,0 +1,59 @@
+/** Decides which pictures become keyframes, so that all renditions of a stream have theirs at the same instants. */
+
+/** Ticks of 1/90000 s that a picture may come early and still count as on time: RTMP rounds to milliseconds. */
+const EARLY = 90;
+
+export interface KeyframePlan {
+  /** Ticks of 1/90000 s between keyframes. */
+  readonly interval: number;
+  /**
+   * Keyframes of the source start the count anew, so that encoded renditions can be switched with a bypassed one. Without it
+   * they fall on multiples of the interval, whatever the source does and however often the encoder was restarted.
+   */
+  readonly followSource: boolean;
+}
+
+/** One per encode: every encode with the same plan decides alike without knowing of the others. */
+export class KeyframeSchedule {
+  readonly #plan: KeyframePlan;
+  #cell = Number.NaN;
+  #anchor = Number.NaN;
+
+  constructor(plan: KeyframePlan) {
+    this.#plan = plan;
+  }
+
+  /** Whether the picture at `pts` must be a keyframe. Asked once per picture, in order; the first always is one. */
+  due(pts: number, sourceKeyframe: boolean): boolean {
+    return this.#plan.followSource ? this.#dueBehindSource(pts, sourceKeyframe) : this.#dueOnGrid(pts);
+  }
+
+  #dueOnGrid(pts: number): boolean {
+    const cell = Math.floor((pts + EARLY) / this.#plan.interval);
+    const due = cell !== this.#cell;
+    this.#cell = cell;
+    return due;
+  }
+
+  #dueBehindSource(pts: number, sourceKeyframe: boolean): boolean {
+    const since = pts - this.#anchor;
+    const { interval } = this.#plan;
+    // A source with many keyframes must not drive the encoders to as many.
+    const due = Number.isNaN(since) || since + EARLY >= interval || (sourceKeyframe && since + EARLY >= interval / 2);
+    if (due) this.#anchor = pts;
+    return due;
+  }
+}
+
+const SECOND = 90_000;
+
+/** The plan for an encode whose output has `framerate` frames per second; 0 as interval means one second. */
+export function keyframeInterval(
+  encode: { readonly keyFrameInterval: number; readonly keyFrameIntervalType: string },
+  framerate: number,
+): number {
+  const { keyFrameInterval, keyFrameIntervalType } = encode;
+  if (keyFrameInterval <= 0) return SECOND;
+  if (keyFrameIntervalType === 'time') return (keyFrameInterval * SECOND) / 1000;
+  return (keyFrameInterval * SECOND) / framerate;
+}

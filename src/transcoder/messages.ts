@@ -1,0 +1,113 @@
+/** The rare messages between the server and a transcoder process: JSON, where packets are binary. */
+import type { EncodeRequest } from '../core/transcoding.ts';
+import type { AudioCodec, VideoCodec } from '../media/codec.ts';
+import type { Timebase } from '../media/timebase.ts';
+import type { AudioTrack, VideoTrack } from '../media/track.ts';
+import type { QueueFigures } from '../util/bounded-queue.ts';
+
+/** Which encoder modules a job may use. */
+export interface HardwareChoice {
+  readonly enable: boolean;
+  /** `nv:0,qsv`: modules to try first, in order; empty tries all that were found. */
+  readonly modules: string;
+}
+
+/** OPEN. */
+export interface OpenMessage {
+  readonly encodes: readonly EncodeRequest[];
+  readonly decoderThreads: number;
+  readonly hardware: HardwareChoice;
+}
+
+/** SOURCE: what a decoder must know. */
+export type SourceMessage =
+  | {
+      readonly type: 'video';
+      readonly codec: VideoCodec;
+      readonly width: number;
+      readonly height: number;
+      /** Frames per second; 0 when unknown. */
+      readonly framerate: number;
+      readonly timebase: Timebase;
+      /** Base64; null for codecs without. */
+      readonly config: string | null;
+    }
+  | {
+      readonly type: 'audio';
+      readonly codec: AudioCodec;
+      readonly sampleRate: number;
+      readonly channels: number;
+      readonly timebase: Timebase;
+      readonly config: string | null;
+    };
+
+/** TRACK: what an encoder makes. */
+export type TrackMessage =
+  | {
+      readonly type: 'video';
+      readonly codec: VideoCodec;
+      readonly width: number;
+      readonly height: number;
+      readonly framerate: number;
+      readonly config: string | null;
+      readonly codecString: string;
+      readonly bitrate: number;
+    }
+  | {
+      readonly type: 'audio';
+      readonly codec: AudioCodec;
+      readonly sampleRate: number;
+      readonly channels: number;
+      readonly config: string | null;
+      readonly codecString: string;
+      readonly bitrate: number;
+    };
+
+/** HELLO. */
+export interface HelloMessage {
+  /** Version of the codec library. */
+  readonly version: string;
+  /** Encoders and decoders of the catalogue that work on this machine, by the library's names. */
+  readonly encoders: readonly string[];
+  readonly decoders: readonly string[];
+}
+
+export interface FailedMessage {
+  readonly reason: string;
+}
+
+export interface NoticeMessage {
+  readonly level: 'info' | 'warn';
+  readonly message: string;
+}
+
+/** A queue inside the child. */
+export interface ChildQueue extends QueueFigures {
+  readonly job: number;
+  /** Last part of its URN: `filter_video`, `encoder_h264_2`. */
+  readonly role: string;
+  readonly type: string;
+  readonly threshold: number;
+}
+
+/** STATUS. */
+export interface StatusMessage {
+  /** Codecs at work, by the library's name. */
+  readonly encoders: Readonly<Record<string, number>>;
+  readonly decoders: Readonly<Record<string, number>>;
+  readonly queues: readonly ChildQueue[];
+}
+
+/** What the child must know of an inbound track. */
+export function sourceMessage(track: VideoTrack | AudioTrack): SourceMessage {
+  const config = track.config === null ? null : Buffer.from(track.config).toString('base64');
+  const { timebase } = track;
+  return track.type === 'video'
+    ? { type: 'video', codec: track.codec, width: track.width, height: track.height, framerate: track.framerateConf, timebase, config }
+    : { type: 'audio', codec: track.codec, sampleRate: track.sampleRate, channels: track.channels, timebase, config };
+}
+
+/** Undoes the base64 of a `config`. */
+export function configBytes(config: string | null): Uint8Array | null {
+  return config === null ? null : new Uint8Array(Buffer.from(config, 'base64'));
+}

@@ -1,0 +1,116 @@
+/** Brings the pictures of one source to all the sizes its encodes need, each size once. */
+import { FilterChain, type FramePool, type PictureFormat, pictureFormat, type RawFrame } from './engine.ts';
+import { type PictureSize, pictureSize } from './picture-size.ts';
+
+/** Above this many pixels a picture is converted on a thread of the pool. */
+const OFF_THREAD_PIXELS = 640 * 360;
+const THREADS_PIXELS = 1920 * 1080;
+
+/** A size and pixel format that at least one encode needs. */
+export interface PictureNode {
+  readonly target: PictureSize & { readonly pixelFormat: string };
+  /** The picture being handed round, in this size; null until somebody asks. */
+  current: RawFrame | null;
+  /** By the size they start from. */
+  readonly chains: Map<PictureNode | null, FilterChain>;
+}
+
+/** Pixel formats whose pictures can be the start of a smaller one without a second loss. */
+const REUSABLE = new Set(['yuv420p', 'nv12']);
+
+export class PictureScaler {
+  readonly #pool: FramePool;
+  readonly #nodes: PictureNode[] = [];
+  #format: PictureFormat | null = null;
+
+  constructor(pool: FramePool) {
+    this.#pool = pool;
+  }
+
+  /** The pictures of the source have another form from now on: every node must be asked for anew. */
+  setFormat(format: PictureFormat): void {
+    this.#closeNodes();
+    this.#format = format;
+  }
+
+  /** The node for an encode; encodes that agree share one. */
+  node(encode: { readonly width: number; readonly height: number }, pixelFormat: string): PictureNode {
+    if (this.#format === null) throw new TypeError('the form of the source is not known yet');
+    const target = { ...pictureSize(this.#format, encode), pixelFormat };
+    const same = this.#nodes.find(
+      (node) =>
+        node.target.width === target.width &&
+        node.target.height === target.height &&
+        node.target.pixelFormat === pixelFormat &&
+        node.target.sarNum === target.sarNum &&
+        node.target.sarDen === target.sarDen,
+    );
+    if (same !== undefined) return same;
+    const node: PictureNode = { target, current: null, chains: new Map() };
+    this.#nodes.push(node);
+    // Large ones come first, so that smaller ones can start from them.
+    this.#nodes.sort((a, b) => area(b.target) - area(a.target));
+    return node;
+  }
+
+  /** Makes `source` in the sizes of all `wanted` nodes; they are in `current` until `release`. Throws EngineError. */
+  async scale(source: RawFrame, wanted: ReadonlySet<PictureNode>): Promise<void> {
+    for (const node of this.#nodes) {
+      if (!wanted.has(node)) continue;
+      const parent = this.#parentOf(node);
+      await this.#chain(node, parent, source).run(parent?.current ?? source, (frame) => {
+        if (node.current === null) node.current = frame;
+        else this.#pool.give(frame);
+      });
+    }
+  }
+
+  release(): void {
+    for (const node of this.#nodes) {
+      if (node.current === null) continue;
+      this.#pool.give(node.current);
+      node.current = null;
+    }
+  }
+
+  /** Idempotent. */
+  close(): void {
+    this.#closeNodes();
+  }
+
+  /** The smallest picture made so far that is at least as large in both directions. */
+  #parentOf(node: PictureNode): PictureNode | null {
+    let parent: PictureNode | null = null;
+    for (const other of this.#nodes) {
+      if (other === node || other.current === null || !REUSABLE.has(other.target.pixelFormat)) continue;
+      if (other.target.width < node.target.width || other.target.height < node.target.height) continue;
+      if (parent === null || area(other.target) < area(parent.target)) parent = other;
+    }
+    return parent;
+  }
+
+  #chain(node: PictureNode, parent: PictureNode | null, source: RawFrame): FilterChain {
+    let chain = node.chains.get(parent);
+    if (chain === undefined) {
+      const from = pictureFormat(parent?.current ?? source);
+      const pixels = from.width * from.height;
+      chain = FilterChain.forPictures(from, node.target, {
+        pool: this.#pool,
+        offThread: pixels > OFF_THREAD_PIXELS,
+        threads: pixels > THREADS_PIXELS ? 2 : 1,
+      });
+      node.chains.set(parent, chain);
+    }
+    return chain;
+  }
+
+  #closeNodes(): void {
+    this.release();
+    for (const node of this.#nodes) for (const chain of node.chains.values()) chain.close();
+    this.#nodes.length = 0;
+  }
+}
+
+function area({ width, height }: PictureSize): number {
+  return width * height;
+}

@@ -1,0 +1,222 @@
+import type { Clock } from '../util/clock.ts';
+import type { Logger } from '../util/logger.ts';
+import type { HelloMessage, StatusMessage } from './messages.ts';
+import { FULL_WEIGHT, type TranscodeJob } from './transcode-job.ts';
+import { type ProcessOptions, TranscoderProcess } from './transcoder-process.ts';
+import { type FrameHeader, FrameType } from './wire.ts';
+
+const FIRST_RESTART_DELAY_MS = 100;
+const LONGEST_RESTART_DELAY_MS = 10_000;
+/** A process that ran this long has recovered: should it die again, the next one starts at once. */
+const HEALTHY_AFTER_MS = 5_000;
+/** Jobs that die together twice within this time may have a killer among them. */
+const SUSPICIOUS_MS = 60_000;
+/** A process without jobs is kept this long for the next one. */
+const IDLE_MS = 10_000;
+/** A process that takes no packet for this long hangs in a codec. */
+const STUCK_MS = 10_000;
+/** A job must be closed after this long. */
+const CLOSE_DEADLINE_MS = 5_000;
+/** A program that has died this often without a word will not do better: who waits is told, who comes later may have more luck. */
+const HOPELESS_AFTER = 4;
+const WATCH_INTERVAL_MS = 1000;
+
+export interface SlotOptions {
+  readonly process: ProcessOptions;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly onHello: (hello: HelloMessage) => void;
+  /** The process died with these jobs, not for the first time: one of them may be what kills it. */
+  readonly onSuspects: (slot: ProcessSlot, jobs: readonly TranscodeJob[]) => void;
+  /** No job and no process any more. */
+  readonly onEmpty: (slot: ProcessSlot) => void;
+}
+
+/** A place for one transcoder process: starts it, starts it again when it dies, gives it jobs. */
+export class ProcessSlot {
+  readonly #options: SlotOptions;
+  readonly #jobs = new Map<number, TranscodeJob>();
+  /** Jobs the process still has to close. */
+  readonly #closing = new Map<number, NodeJS.Timeout>();
+  readonly #watch: NodeJS.Timeout;
+  #process: TranscoderProcess | null = null;
+  #startedAt = 0;
+  #diedAt = Number.NEGATIVE_INFINITY;
+  #failures: number;
+  #restart: NodeJS.Timeout | null = null;
+  #idle: NodeJS.Timeout | null = null;
+  #status: StatusMessage | null = null;
+  #everGreeted = false;
+  #closed = false;
+
+  /** `failures` of the process that its first job came from. */
+  constructor(options: SlotOptions, failures = 0) {
+    this.#options = options;
+    this.#failures = failures;
+    this.#watch = setInterval(() => this.#look(), WATCH_INTERVAL_MS).unref();
+  }
+
+  get pid(): number | null {
+    return this.#process?.pid ?? null;
+  }
+
+  get jobCount(): number {
+    return this.#jobs.size;
+  }
+
+  get failures(): number {
+    return this.#failures;
+  }
+
+  /** What the process reported last; null when none runs. */
+  get status(): StatusMessage | null {
+    return this.#status;
+  }
+
+  /** Whether a job of this weight fits in beside those that are there. */
+  fits(weight: number, maxJobs: number): boolean {
+    const recovered = this.#failures === 0 || this.#options.clock.monotonic() - this.#startedAt >= HEALTHY_AFTER_MS;
+    if (this.#closed || !recovered || this.#jobs.size >= maxJobs) return false;
+    let filled = 0;
+    for (const job of this.#jobs.values()) filled += job.weight;
+    return filled === 0 || filled + weight <= FULL_WEIGHT;
+  }
+
+  /** Takes a job for good; it starts as soon as a process is there. */
+  add(job: TranscodeJob): void {
+    this.#jobs.set(job.id, job);
+    if (this.#idle !== null) clearTimeout(this.#idle);
+    this.#idle = null;
+    if (this.#process === null) this.#scheduleStart();
+    else if (this.#process.greeted) job.start(this.#process.writer);
+  }
+
+  /** Starts the process without a job, for what it can tell. */
+  warm(): void {
+    if (this.#process === null && this.#restart === null) this.#start();
+    this.#rest();
+  }
+
+  /** Ends a job; the process must let go of it in time. */
+  remove(job: TranscodeJob): void {
+    if (!this.#jobs.delete(job.id)) return;
+    const process = this.#process;
+    if (process?.greeted === true) {
+      process.writer.write({ type: FrameType.CLOSE, flags: 0, job: job.id, id: 0, pts: 0, dts: 0, duration: 0 });
+      const late = setTimeout(() => process.kill(`it did not end a job within ${CLOSE_DEADLINE_MS / 1000} s`), CLOSE_DEADLINE_MS);
+      this.#closing.set(job.id, late.unref());
+    }
+    this.#rest();
+  }
+
+  /** Ends the process. Idempotent. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearInterval(this.#watch);
+    if (this.#restart !== null) clearTimeout(this.#restart);
+    if (this.#idle !== null) clearTimeout(this.#idle);
+    this.#forgetClosing();
+    this.#process?.kill('it is not needed any more');
+  }
+
+  #rest(): void {
+    if (this.#jobs.size > 0 || this.#idle !== null) return;
+    this.#idle = setTimeout(() => {
+      this.close();
+      if (this.#process === null) this.#options.onEmpty(this);
+    }, IDLE_MS).unref();
+  }
+
+  #scheduleStart(): void {
+    if (this.#restart !== null || this.#closed) return;
+    // The first death costs the viewers no more than it must.
+    const delay = this.#failures <= 1 ? 0 : Math.min(FIRST_RESTART_DELAY_MS * 2 ** (this.#failures - 2), LONGEST_RESTART_DELAY_MS);
+    if (delay === 0) {
+      this.#start();
+      return;
+    }
+    this.#restart = setTimeout(() => {
+      this.#restart = null;
+      this.#start();
+    }, delay);
+  }
+
+  #start(): void {
+    this.#startedAt = this.#options.clock.monotonic();
+    this.#process = new TranscoderProcess(this.#options.process, {
+      onHello: (hello) => this.#onHello(hello),
+      onFrame: (header, payload) => this.#onFrame(header, payload),
+      onExit: (reason) => this.#onExit(reason),
+    });
+  }
+
+  #onHello(hello: HelloMessage): void {
+    const process = this.#process;
+    if (process === null) return;
+    this.#everGreeted = true;
+    this.#options.logger.info({ pid: process.pid }, `transcoder process ${process.pid} runs`);
+    this.#options.onHello(hello);
+    for (const job of this.#jobs.values()) job.start(process.writer);
+  }
+
+  #onFrame(header: FrameHeader, payload: Buffer): void {
+    if (header.type === FrameType.STATUS) {
+      this.#onStatus(JSON.parse(payload.toString()) as StatusMessage);
+      return;
+    }
+    if (header.type === FrameType.CLOSED) {
+      clearTimeout(this.#closing.get(header.job));
+      this.#closing.delete(header.job);
+      return;
+    }
+    this.#jobs.get(header.job)?.onFrame(header, payload);
+  }
+
+  #onStatus(status: StatusMessage): void {
+    this.#status = status;
+    for (const job of this.#jobs.values()) job.showQueues(status.queues.filter((queue) => queue.job === job.id));
+  }
+
+  #onExit(reason: string): void {
+    const { clock, logger } = this.#options;
+    const pid = this.#process?.pid;
+    this.#process = null;
+    this.#status = null;
+    this.#forgetClosing();
+    if (this.#closed) {
+      logger.info({ pid }, `transcoder process ${pid} ended: ${reason}`);
+      this.#options.onEmpty(this);
+      return;
+    }
+    const now = clock.monotonic();
+    const suspicious = now - this.#diedAt < SUSPICIOUS_MS;
+    this.#diedAt = now;
+    if (now - this.#startedAt >= HEALTHY_AFTER_MS) this.#failures = 0;
+    this.#failures += 1;
+    logger.warn({ pid, jobs: this.#jobs.size, failures: this.#failures }, `transcoder process ${pid} died: ${reason}`);
+    const jobs = [...this.#jobs.values()];
+    for (const job of jobs) job.restart();
+    if (!this.#everGreeted && this.#failures >= HOPELESS_AFTER)
+      for (const job of jobs) job.fail(`no transcoder process comes up: ${reason}`);
+    if (jobs.length > 1 && suspicious) {
+      this.#jobs.clear();
+      this.#options.onSuspects(this, jobs);
+    }
+    if (this.#jobs.size > 0) this.#scheduleStart();
+    else this.#rest();
+  }
+
+  #look(): void {
+    const now = this.#options.clock.monotonic();
+    for (const job of this.#jobs.values()) {
+      const stuck = job.stuckFor(now);
+      if (stuck > STUCK_MS) this.#process?.kill(`it took no packet for ${Math.round(stuck / 1000)} s`);
+    }
+  }
+
+  #forgetClosing(): void {
+    for (const late of this.#closing.values()) clearTimeout(late);
+    this.#closing.clear();
+  }
+}

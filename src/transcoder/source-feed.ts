@@ -1,0 +1,112 @@
+import type { Packet } from '../media/packet.ts';
+import type { AudioTrack, Track, VideoTrack } from '../media/track.ts';
+import type { BoundedQueue } from '../util/bounded-queue.ts';
+import type { FrameWriter } from './frame-writer.ts';
+import { sourceMessage } from './messages.ts';
+import { AUDIO_WINDOW, VIDEO_WINDOW } from './pipeline.ts';
+import { FrameFlag, FrameType } from './wire.ts';
+
+/** Packets of one inbound track that may wait for its decoder: some five seconds, long enough for a process to start again. */
+export const DECODER_THRESHOLD = { video: 150, audio: 250 } as const;
+
+/**
+ * The packets of one inbound track on their way to its decoder. The process is sent no more than it can take soon; what waits is
+ * bounded, and when it is too much everything up to the next keyframe is dropped and counted.
+ */
+export class SourceFeed {
+  readonly id: number;
+  readonly queue: BoundedQueue<Packet>;
+  readonly #video: boolean;
+  readonly #window: number;
+  readonly #onlyKeyframes: boolean;
+  #inFlight = 0;
+  /** When the process took a packet last, or had none to take; monotonic ms. */
+  #movedAt = 0;
+  #skipping: boolean;
+  #discontinuity = false;
+  #sent: Track | null = null;
+
+  constructor(options: { id: number; video: boolean; queue: BoundedQueue<Packet>; onlyKeyframes: boolean }) {
+    this.id = options.id;
+    this.queue = options.queue;
+    this.#video = options.video;
+    // A job that starts in the middle of a stream has nothing to decode before the next keyframe.
+    this.#skipping = options.video;
+    this.#window = options.video ? VIDEO_WINDOW : AUDIO_WINDOW;
+    this.#onlyKeyframes = options.onlyKeyframes && options.video;
+  }
+
+  /** Queues a packet, or drops it by the rule above. */
+  push(packet: Packet): void {
+    if (this.#onlyKeyframes && !packet.keyframe) return;
+    if (this.#skipping && !packet.keyframe) {
+      this.queue.countDrop();
+      return;
+    }
+    this.#skipping = false;
+    if (this.queue.push(packet)) return;
+    this.queue.dropAll();
+    this.#discontinuity = true;
+    if (packet.keyframe && this.#video) {
+      this.queue.push(packet);
+      return;
+    }
+    this.queue.countDrop();
+    this.#skipping = this.#video;
+  }
+
+  /** Sends what the window allows. */
+  pump(job: number, writer: FrameWriter, now: number): void {
+    while (this.#inFlight < this.#window) {
+      const packet = this.queue.shift();
+      if (packet === undefined) return;
+      if (packet.track !== this.#sent) {
+        this.#sent = packet.track;
+        writer.writeJson({ type: FrameType.SOURCE, job, id: this.id }, sourceMessage(packet.track as VideoTrack | AudioTrack));
+      }
+      if (this.#inFlight === 0) this.#movedAt = now;
+      this.#inFlight += 1;
+      writer.write(
+        {
+          type: FrameType.PACKET,
+          flags: (packet.keyframe ? FrameFlag.KEYFRAME : 0) | (this.#discontinuity ? FrameFlag.DISCONTINUITY : 0),
+          job,
+          id: this.id,
+          // The wire has no fractions and no negative durations.
+          pts: Math.round(packet.pts),
+          dts: Math.round(packet.dts),
+          duration: Math.max(0, Math.round(packet.duration)),
+        },
+        packet.data,
+      );
+      this.#discontinuity = false;
+    }
+  }
+
+  /** The process has taken `count` packets into the decoder. */
+  taken(count: number, now: number): void {
+    this.#inFlight = Math.max(0, this.#inFlight - count);
+    this.#movedAt = now;
+  }
+
+  /** For how long the process has taken nothing although it could, ms. */
+  stuckFor(now: number): number {
+    return this.#inFlight > 0 ? now - this.#movedAt : 0;
+  }
+
+  /** The process is gone with all it had: goes on with the next keyframe that waits or comes. */
+  restart(): void {
+    this.#inFlight = 0;
+    this.#sent = null;
+    this.#discontinuity = true;
+    if (!this.#video) return;
+    this.#skipping = true;
+    for (let waiting = this.queue.size; waiting > 0; waiting -= 1) {
+      const packet = this.queue.shift();
+      if (packet === undefined) break;
+      if (packet.keyframe) this.#skipping = false;
+      if (this.#skipping) this.queue.countDrop();
+      else this.queue.push(packet);
+    }
+  }
+}

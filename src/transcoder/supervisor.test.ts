@@ -1,0 +1,502 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { until } from '../../test/e2e/support/poll.ts';
+import { audioConfig, imageConfig, TranscodeLab, type TranscodeRun, videoConfig } from '../../test/fakes/transcode-run.ts';
+import { type EncodedMedia, encodeMedia } from '../../test/support/encoded-media.ts';
+import { decodeComplaints, ffprobe } from '../../test/support/ffprobe.ts';
+import type { EncodeRequest } from '../core/transcoding.ts';
+import type { AudioTrack, VideoTrack } from '../media/track.ts';
+
+const SECONDS = 4;
+const VIDEO = 0;
+const AUDIO = 1;
+
+let media: EncodedMedia;
+beforeAll(() => {
+  media = encodeMedia({ video: 'libx264', audio: 'aac', seconds: SECONDS, extra: ['-bf', '0', '-g', '30', '-preset', 'ultrafast'] });
+});
+
+const labs: TranscodeLab[] = [];
+function lab(options?: ConstructorParameters<typeof TranscodeLab>[0]): TranscodeLab {
+  const made = new TranscodeLab(options);
+  labs.push(made);
+  return made;
+}
+afterEach(async () => {
+  for (const made of labs.splice(0)) {
+    const pids = made.supervisor.pids;
+    await made.close();
+    await made.close();
+    for (const pid of pids) await until('the process is gone', () => !alive(pid));
+  }
+});
+afterAll(() => {
+  expect(labs).toEqual([]);
+});
+
+function alive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const video = (id: number, overrides: Parameters<typeof videoConfig>[0] = {}): EncodeRequest => ({
+  id,
+  sourceId: VIDEO,
+  type: 'video',
+  encode: videoConfig(overrides),
+});
+const audio = (id: number, overrides: Parameters<typeof audioConfig>[0] = {}): EncodeRequest => ({
+  id,
+  sourceId: AUDIO,
+  type: 'audio',
+  encode: audioConfig(overrides),
+});
+const image = (id: number, overrides: Parameters<typeof imageConfig>[0] = {}): EncodeRequest => ({
+  id,
+  sourceId: VIDEO,
+  type: 'image',
+  encode: imageConfig(overrides),
+});
+const tracks = () => [media.video!, media.audio!];
+
+/** One set of processes for tests that leave them alone. */
+let shared: TranscodeLab;
+beforeAll(() => {
+  shared = new TranscodeLab();
+});
+afterAll(() => shared.close());
+const runs: TranscodeRun[] = [];
+function open(...args: Parameters<TranscodeLab['open']>): TranscodeRun {
+  const run = shared.open(...args);
+  runs.push(run);
+  return run;
+}
+afterEach(() => {
+  for (const run of runs.splice(0)) run.session.close();
+});
+
+describe('a ladder', () => {
+  it('comes out as ffprobe knows it, with keyframes at the same instants', async () => {
+    const run = open(
+      [video(10), video(11, { height: 120 }), video(12, { height: 90, bitrate: 150_000 }), audio(13, { codec: 'opus' })],
+      tracks(),
+    );
+    await run.feed(media.packets);
+    for (const id of [10, 11, 12]) await run.makes(id, SECONDS * 30);
+    await run.reaches(SECONDS - 0.1);
+    const sizes = { 10: [320, 180], 11: [216, 120], 12: [160, 92] } as const;
+    for (const [id, [width, height]] of Object.entries(sizes)) {
+      const { streams, packets, complaints } = ffprobe(run.file(Number(id)));
+      expect(complaints).toEqual([]);
+      expect(streams[0]).toMatchObject({ codec_name: 'h264', profile: 'Constrained Baseline', width, height, has_b_frames: 0 });
+      expect(packets.length).toBe(SECONDS * 30);
+      expect(decodeComplaints(run.file(Number(id)))).toEqual([]);
+      expect(run.track<VideoTrack>(Number(id))).toMatchObject({ id: Number(id), width, height, bypass: false, variantName: 'video' });
+      expect(run.track<VideoTrack>(Number(id)).codecString).toMatch(/^avc1\.42c0/);
+    }
+    const keyframes = [10, 11, 12].map((id) =>
+      run
+        .made(id)
+        .packets.filter(({ keyframe }) => keyframe)
+        .map(({ pts }) => pts),
+    );
+    expect(keyframes[0]).toEqual([0, 90_000, 180_000, 270_000]);
+    expect(keyframes[1]).toEqual(keyframes[0]);
+    expect(keyframes[2]).toEqual(keyframes[0]);
+    const sound = ffprobe(run.file(13));
+    expect(sound.streams[0]).toMatchObject({ codec_name: 'opus', sample_rate: '48000', channels: 2 });
+    expect(decodeComplaints(run.file(13))).toEqual([]);
+  });
+
+  it('keeps the time of every picture', async () => {
+    const run = open([video(10, { height: 90 })], tracks());
+    await run.feed(media.packets);
+    await run.makes(10, SECONDS * 30);
+    const sent = media.packets.filter(({ track }) => track.type === 'video').map(({ pts }) => pts);
+    expect(run.made(10).packets.map(({ pts }) => pts)).toEqual(sent);
+  });
+
+  it('makes one encode of two that ask for the same, and hands it out twice', async () => {
+    const made = lab();
+    const run = made.open([video(10, { name: 'a' }), video(11, { name: 'b' })], tracks());
+    await run.feed(media.packets);
+    await run.reaches(SECONDS - 0.1);
+    expect(run.track(10).variantName).toBe('a');
+    expect(run.track(11).variantName).toBe('b');
+    expect(run.made(11).packets.map(({ data }) => data)).toEqual(run.made(10).packets.map(({ data }) => data));
+    await until('the encoder is counted', async () => {
+      const items = await made.supervisor.codecModules();
+      return items.find(({ module }) => module === 'x264')?.metrics.active.encoder === 1;
+    });
+  });
+});
+
+describe('encodes', () => {
+  it.each([
+    ['H.265', video(10, { codec: 'h265', height: 90 }), 'hevc', SECONDS * 30],
+    ['AV1', video(10, { codec: 'av1', height: 90 }), 'av1', SECONDS * 30],
+    ['H.264 with B-frames', video(10, { bFrames: 2, height: 90 }), 'h264', SECONDS * 30],
+    ['a lower frame rate', video(10, { framerate: 15, height: 90 }), 'h264', SECONDS * 15],
+    ['a higher frame rate', video(10, { framerate: 60, height: 90 }), 'h264', SECONDS * 60 - 1],
+    ['skipped frames', video(10, { skipFrames: 2, height: 90 }), 'h264', SECONDS * 10],
+  ])('make %s', async (_name, request, codec, count) => {
+    const run = open([request], tracks());
+    await run.feed(media.packets);
+    await run.reaches(SECONDS - 0.25);
+    const { streams, packets } = ffprobe(run.file(10));
+    expect(run.made(10).failed).toBeNull();
+    expect(streams[0]?.codec_name).toBe(codec);
+    expect(Math.abs(packets.length - count)).toBeLessThanOrEqual(3);
+    expect(decodeComplaints(run.file(10))).toEqual([]);
+    expect(run.made(10).packets.every(({ pts, dts }) => pts >= dts && dts >= 0)).toBe(true);
+  });
+
+  it('make VP8 that ffprobe can read', async () => {
+    const run = open([video(10, { codec: 'vp8', height: 90 })], tracks());
+    await run.feed(media.packets);
+    await run.makes(10, SECONDS * 30);
+    const { packets } = run.made(10);
+    const { streams, packets: probed } = ffprobe(
+      ivf(
+        run.track<VideoTrack>(10),
+        packets.map(({ data }) => data),
+      ),
+    );
+    expect(streams[0]).toMatchObject({ codec_name: 'vp8', width: 160, height: 92 });
+    expect(probed.length).toBe(SECONDS * 30);
+    expect(packets.filter(({ keyframe }) => keyframe).map(({ pts }) => pts)).toEqual([0, 90_000, 180_000, 270_000]);
+  });
+
+  it.each([
+    ['jpeg', 'mjpeg'],
+    ['png', 'png'],
+    ['webp', 'webp'],
+  ])('make %s pictures', async (codec, name) => {
+    const run = open([image(10, { codec, height: 90 })], tracks());
+    await run.feed(media.packets);
+    await run.makes(10, 4);
+    const { packets } = run.made(10);
+    expect(packets.map(({ pts }) => pts)).toEqual([0, 90_000, 180_000, 270_000]);
+    for (const { data, keyframe } of packets) {
+      expect(keyframe).toBe(true);
+      expect(ffprobe(data).streams[0]).toMatchObject({ codec_name: name, width: 160, height: 92 });
+    }
+  });
+
+  it.each([
+    ['AAC at 44.1 kHz in mono', audioConfig({ samplerate: 44_100, channel: 1 }), { codec_name: 'aac', sample_rate: '44100', channels: 1 }],
+    ['AAC like its source', audioConfig(), { codec_name: 'aac', sample_rate: '48000', channels: 2 }],
+    [
+      'Opus, always at 48 kHz',
+      audioConfig({ codec: 'opus', samplerate: 44_100 }),
+      { codec_name: 'opus', sample_rate: '48000', channels: 2 },
+    ],
+    ['MP3', audioConfig({ codec: 'mp3' }), { codec_name: 'mp3', sample_rate: '48000', channels: 2 }],
+  ])('make %s', async (_name, encode, expected) => {
+    const run = open([{ id: 10, sourceId: AUDIO, type: 'audio', encode }], tracks());
+    await run.feed(media.packets);
+    await run.reaches(SECONDS - 0.2);
+    expect(ffprobe(run.file(10)).streams[0]).toMatchObject(expected);
+    expect(decodeComplaints(run.file(10))).toEqual([]);
+    expect(run.track<AudioTrack>(10).timebase.den).toBe(Number(expected.sample_rate));
+  });
+
+  it.each(['h264', 'h265', 'vp8'])('keep to their bitrate: %s', async (codec) => {
+    const noisy = encodeMedia({
+      video: 'libx264',
+      audio: null,
+      seconds: 6,
+      extra: ['-bf', '0', '-preset', 'ultrafast', '-crf', '20', '-vf', 'noise=alls=20:allf=t'],
+    });
+    const bitrate = 600_000;
+    const run = open([video(10, { codec, bitrate })], [noisy.video!]);
+    await run.feed(noisy.packets);
+    await run.makes(10, 175);
+    const bits = run.made(10).packets.reduce((sum, { data }) => sum + data.length * 8, 0);
+    const made = bits / (run.made(10).packets.length / 30);
+    expect(Math.abs(made / bitrate - 1)).toBeLessThan(0.1);
+  });
+
+  it.each([
+    ['H.265 and Opus', 'libx265', 'libopus', ['-preset', 'ultrafast']],
+    ['VP9 and MP3', 'libvpx-vp9', 'libmp3lame', ['-deadline', 'realtime', '-cpu-used', '8']],
+    ['AV1', 'libsvtav1', null, ['-preset', '12']],
+  ])('take %s from their source', async (_name, picture, sound, extra) => {
+    const source = encodeMedia({ video: picture, audio: sound, seconds: 2, extra });
+    const all = [source.video!, ...(source.audio === null ? [] : [source.audio])];
+    const run = open([video(10, { height: 90 }), ...(sound === null ? [] : [audio(11)])], all);
+    await run.feed(source.packets);
+    await run.makes(10, 55);
+    expect(run.made(10).failed).toBeNull();
+    expect(decodeComplaints(run.file(10))).toEqual([]);
+    if (sound === null) return;
+    await until('the sound is encoded', () => run.end(11) > 1.8);
+    expect(decodeComplaints(run.file(11))).toEqual([]);
+  });
+
+  it('that cannot be made are reported, the others go on', async () => {
+    const run = open([video(10, { height: 90 }), video(11, { codec: 'theora' })], tracks());
+    await run.feed(media.packets);
+    await run.makes(10, SECONDS * 30);
+    expect(run.made(11).failed).toMatch(/theora/);
+    expect(run.made(10).packets.length).toBe(SECONDS * 30);
+  });
+
+  it('fall back to software with a line in the log when a module is missing', async () => {
+    const made = lab();
+    const run = made.open([video(10, { modules: 'nilogan', height: 90 })], tracks());
+    await run.feed(media.packets);
+    await run.reaches(SECONDS - 0.1);
+    expect(made.logger.lines.some(({ message }) => /falls back to libx264: module 'nilogan' is not available/.test(message))).toBe(true);
+  });
+
+  it('give a keyframe when asked', async () => {
+    const run = open([video(10, { height: 90, keyFrameInterval: 10_000, keyFrameIntervalType: 'time' })], tracks());
+    const half = media.packets.length / 2;
+    await run.feed(media.packets.slice(0, half));
+    await until('half is encoded', () => run.made(10).packets.length >= SECONDS * 15 - 5);
+    run.session.requestKeyframe(10);
+    await run.feed(media.packets.slice(half));
+    await run.reaches(SECONDS - 0.1);
+    expect(run.made(10).packets.filter(({ keyframe }) => keyframe).length).toBe(2);
+  });
+
+  it('of keyframes only take nothing else from the source', async () => {
+    const run = open([image(10, { framerate: 0 })], tracks(), { onlyKeyframes: true });
+    await run.feed(media.packets);
+    await run.reaches(SECONDS - 1.1);
+    await until('four pictures', () => run.made(10).packets.length === 4);
+  });
+});
+
+describe('a process that dies', () => {
+  it('costs its stream at most one GOP and other streams nothing', async () => {
+    const made = lab();
+    const hit = made.open([video(10), video(11, { height: 90 }), audio(12)], tracks(), { stream: 'hit' });
+    const [pid] = made.supervisor.pids;
+    const other = made.open([video(10), video(11, { height: 90 })], tracks(), { stream: 'other' });
+    expect(made.supervisor.pids.length).toBe(2);
+    const third = Math.floor(media.packets.length / 3);
+    await Promise.all([hit.feed(media.packets.slice(0, third)), other.feed(media.packets.slice(0, third))]);
+    // As in real time: what was fed has come out.
+    const fed = media.packets.slice(0, third).filter(({ track }) => track.type === 'video').length;
+    for (const id of [10, 11]) await Promise.all([hit.makes(id, fed), other.makes(id, fed)]);
+    process.kill(pid!, 'SIGKILL');
+    await until('the death is noticed', () =>
+      made.logger.lines.some(({ message }) => message === `transcoder process ${pid} died: SIGKILL`),
+    );
+    await Promise.all([hit.feed(media.packets.slice(third)), other.feed(media.packets.slice(third))]);
+    await Promise.all([hit.reaches(SECONDS - 0.1), other.reaches(SECONDS - 0.1)]);
+    await other.makes(10, SECONDS * 30);
+    await until('all of it is encoded', () => hit.end(10) >= SECONDS && hit.end(11) >= SECONDS);
+    expect(other.made(10).packets.length).toBe(SECONDS * 30);
+    for (const id of [10, 11]) {
+      const { packets, tracks: announced } = hit.made(id);
+      expect(announced.length).toBe(1);
+      expect(packets.length).toBeGreaterThanOrEqual(SECONDS * 30 - 30 - 1);
+      expect(packets.every(({ dts }, index) => index === 0 || dts > packets[index - 1]!.dts)).toBe(true);
+      const resumed = packets.findIndex(({ pts }, index) => index > 0 && pts - packets[index - 1]!.pts > 4000);
+      if (resumed > 0) expect(packets[resumed]!.keyframe).toBe(true);
+      expect(decodeComplaints(hit.file(id))).toEqual([]);
+    }
+    const sound = hit.made(12).packets;
+    expect(sound.every(({ dts }, index) => index === 0 || dts > sound[index - 1]!.dts)).toBe(true);
+  });
+
+  it('is started again and again, later each time, and says so', async () => {
+    const made = lab();
+    const run = made.open([audio(10)], tracks());
+    for (let round = 1; round <= 3; round += 1) {
+      const [pid] = await until('a process', () => (made.supervisor.pids.length > 0 ? made.supervisor.pids : null));
+      process.kill(pid!, 'SIGSEGV');
+      await until(
+        'its death',
+        () => made.logger.lines.filter(({ message }) => /^transcoder process \d+ died/.test(message)).length === round,
+      );
+    }
+    await run.feed(media.packets);
+    await run.reaches(SECONDS - 0.2);
+  });
+
+  it('with several jobs gets them apart when it dies again', async () => {
+    const made = lab();
+    const runs = ['a', 'b', 'c'].map((stream) => made.open([audio(10)], tracks(), { stream }));
+    expect(made.supervisor.pids.length).toBe(1);
+    for (let round = 1; round <= 2; round += 1) {
+      process.kill((await until('a process', () => made.supervisor.pids[0]))!, 'SIGKILL');
+      await until(
+        'its death',
+        () => made.logger.lines.filter(({ message }) => /^transcoder process \d+ died/.test(message)).length === round,
+      );
+    }
+    await until('three processes', () => made.supervisor.pids.length === 3);
+    await Promise.all(runs.map((run) => run.feed(media.packets)));
+    await Promise.all(runs.map((run) => run.reaches(SECONDS - 0.2)));
+  });
+
+  it('is killed when it falls silent', async () => {
+    const made = lab({ silenceDeadlineMs: 4000 });
+    const run = made.open([audio(10)], tracks());
+    const half = Math.floor(media.packets.length / 2);
+    await run.feed(media.packets.slice(0, half));
+    await until('it works', () => run.made(10).packets.length > 10);
+    const [pid] = made.supervisor.pids;
+    process.kill(pid!, 'SIGSTOP');
+    await until('it is killed', () =>
+      made.logger.lines.some(({ message }) => message.startsWith(`transcoder process ${pid} died: it was silent`)),
+    );
+    await run.feed(media.packets.slice(half));
+    await run.reaches(SECONDS - 0.2);
+  });
+
+  it('before it says a word, again and again, fails its encodes', async () => {
+    const made = lab({ entry: new URL('./no-such-program.ts', import.meta.url) });
+    const run = made.open([audio(10)], tracks());
+    await until('the encode is given up', () => run.made(10).failed);
+    expect(run.made(10).failed).toMatch(/^no transcoder process comes up: /);
+  });
+
+  it('does not outlive a server that is killed', async () => {
+    const supervisor = new URL('./supervisor.ts', import.meta.url).href;
+    const registry = new URL('../core/queue-registry.ts', import.meta.url).href;
+    const clock = new URL('../util/clock.ts', import.meta.url).href;
+    const script = `
+      const { TranscoderSupervisor } = await import('${supervisor}');
+      const { QueueRegistry } = await import('${registry}');
+      const { systemClock } = await import('${clock}');
+      const logger = { debug() {}, info() {}, warn() {}, error() {}, child: () => logger };
+      const transcoder = new TranscoderSupervisor({ clock: systemClock, logger, queues: new QueueRegistry(systemClock) });
+      await transcoder.codecModules();
+      process.stdout.write(String(transcoder.pids[0]), () => process.kill(process.pid, 'SIGKILL'));`;
+    const { stdout, signal } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8', timeout: 30_000 });
+    expect(signal).toBe('SIGKILL');
+    const pid = Number(stdout);
+    expect(pid).toBeGreaterThan(1);
+    await until('the orphan is gone', () => !alive(pid));
+  });
+});
+
+it('keeps the codec library out of the server', async () => {
+  await lab().supervisor.codecModules();
+  expect(readFileSync('/proc/self/maps', 'utf8')).not.toMatch(/node-av/);
+});
+
+describe('a transcoder that is late', () => {
+  it('drops up to the next keyframe, counts it and goes on', async () => {
+    const made = lab();
+    const run = made.open([video(10, { height: 90 })], tracks());
+    const pictures = media.packets.filter(({ track }) => track.type === 'video');
+    // No process can take anything in this turn of the event loop.
+    for (let lap = 0; lap < 4; lap += 1) {
+      for (const packet of pictures) {
+        const shift = lap * SECONDS * 90_000;
+        run.session.push({ ...packet, pts: packet.pts + shift, dts: packet.dts + shift });
+      }
+    }
+    await run.reaches(SECONDS * 4);
+    const status = made.queues.statuses().find(({ urn }) => urn.endsWith(':p=trs:r=decoder_h264_0'))!;
+    expect(status.urn).toBe('mngq:v=default#app:s=/stream:p=trs:r=decoder_h264_0');
+    expect(status.drop).toBeGreaterThan(0);
+    expect(status.peak).toBe(status.threshold);
+    expect(run.made(10).packets.length + status.drop).toBe(SECONDS * 4 * 30);
+    expect(run.made(10).packets[0]?.keyframe).toBe(true);
+  });
+
+  it('shows its queues under the names of the contract', async () => {
+    const made = lab();
+    const run = made.open([video(10, { height: 90 }), audio(11, { codec: 'opus' })], tracks());
+    await run.feed(media.packets);
+    const roles = () => made.queues.statuses().map(({ urn }) => urn.split(':r=')[1]);
+    await until('the queues of the process are known', () => roles().length >= 5);
+    expect(roles().sort()).toEqual(['decoder_aac_1', 'decoder_h264_0', 'encoder_h264_10', 'filter_audio', 'filter_video']);
+    run.session.close();
+    run.session.close();
+    expect(roles()).toEqual([]);
+  });
+});
+
+describe('a source that changes', () => {
+  it('in size is followed, and encodes with a size of their own do not change', async () => {
+    const other = encodeMedia({
+      video: 'libx264',
+      audio: null,
+      seconds: 2,
+      extra: ['-bf', '0', '-g', '30', '-vf', 'scale=640:480,setsar=1', '-preset', 'ultrafast'],
+    });
+    const large: VideoTrack = { ...other.video!, width: 640, height: 480 };
+    const run = open([video(10), video(11, { width: 160, height: 90 })], tracks());
+    await run.feed(media.packets.filter(({ track }) => track.type === 'video'));
+    const shift = SECONDS * 90_000;
+    run.session.setTracks([large]);
+    await run.feed(other.packets.map((packet) => ({ ...packet, track: large, pts: packet.pts + shift, dts: packet.dts + shift })));
+    await run.makes(10, (SECONDS + 2) * 30);
+    expect(run.made(10).tracks.map((track) => track.type === 'video' && [track.width, track.height])).toEqual([
+      [320, 180],
+      [640, 480],
+    ]);
+    expect(run.made(11).tracks.map((track) => track.type === 'video' && [track.width, track.height])).toContainEqual([160, 90]);
+    expect(run.made(10).packets.length).toBe((SECONDS + 2) * 30);
+  });
+
+  it('and asks to be turned is not turned, but the log says so', async () => {
+    const made = lab();
+    const turned = encodeMedia({
+      video: 'libx264',
+      audio: null,
+      seconds: 1,
+      extra: ['-bf', '0', '-preset', 'ultrafast', '-bsf:v', 'h264_metadata=display_orientation=insert:rotate=90'],
+    });
+    const run = made.open([video(10, { height: 90 })], [turned.video!]);
+    await run.feed(turned.packets);
+    await run.makes(10, 28);
+    expect(run.track<VideoTrack>(10)).toMatchObject({ width: 160, height: 92 });
+    expect(made.logger.lines.map(({ message }) => message)).toContainEqual(expect.stringMatching(/turn the picture by (90|270)°/));
+  });
+
+  it('to garbage costs nothing but the garbage', async () => {
+    const made = lab();
+    const run = made.open([video(10, { height: 90 }), audio(11)], tracks());
+    let seed = 1;
+    const random = (): number => {
+      seed = (seed * 48_271) % 2_147_483_647;
+      return seed;
+    };
+    const spoiled = media.packets.map((packet, index) => {
+      if (index % 3 !== 0 || packet.keyframe === (packet.track.type === 'video')) return packet;
+      const data = packet.data.slice();
+      for (let count = 0; count < 20; count += 1) data[random() % data.length] = random() & 0xff;
+      return { ...packet, data };
+    });
+    await run.feed(spoiled);
+    await run.reaches(SECONDS - 1);
+    expect(made.logger.lines.filter(({ message }) => /died/.test(message))).toEqual([]);
+    expect(run.made(10).packets.length).toBeGreaterThan(SECONDS * 15);
+  });
+});
+
+/** A file that ffprobe reads VP8 from. */
+function ivf(track: VideoTrack, frames: readonly Uint8Array[]): Uint8Array {
+  const header = Buffer.alloc(32);
+  header.write('DKIF', 0);
+  header.writeUInt16LE(32, 6);
+  header.write('VP80', 8);
+  header.writeUInt16LE(track.width, 12);
+  header.writeUInt16LE(track.height, 14);
+  header.writeUInt32LE(30, 16);
+  header.writeUInt32LE(1, 20);
+  header.writeUInt32LE(frames.length, 24);
+  return Buffer.concat([
+    header,
+    ...frames.flatMap((frame, index) => {
+      const head = Buffer.alloc(12);
+      head.writeUInt32LE(frame.length, 0);
+      head.writeUInt32LE(index, 4);
+      return [head, Buffer.from(frame)];
+    }),
+  ]);
+}

@@ -1,0 +1,135 @@
+/** The transcoder as the server sees it: hands jobs to processes and keeps them running whatever happens to those. */
+import type { QueueRegistry } from '../core/queue-registry.ts';
+import type { TranscodeListener, Transcoder, TranscodeSession } from '../core/transcoding.ts';
+import type { Clock } from '../util/clock.ts';
+import type { Logger } from '../util/logger.ts';
+import { type CodecModuleItem, codecModules } from './codec-modules.ts';
+import type { HelloMessage } from './messages.ts';
+import { ProcessSlot } from './process-slot.ts';
+import { type JobOptions, TranscodeJob } from './transcode-job.ts';
+import { CHILD_ENTRY, SILENCE_DEADLINE_MS } from './transcoder-process.ts';
+
+const DEFAULT_JOBS_PER_PROCESS = 8;
+const HELLO_DEADLINE_MS = 20_000;
+
+export interface SupervisorOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues: QueueRegistry;
+  /** Small jobs (sound, still pictures) that share a process; 1 gives every job its own. Default 8. */
+  readonly jobsPerProcess?: number;
+  /** The program processes run; the default is the transcoder. */
+  readonly entry?: URL;
+  /** A process that is silent this long is killed; it reports every second. */
+  readonly silenceDeadlineMs?: number;
+}
+
+export class TranscoderSupervisor implements Transcoder {
+  readonly #options: SupervisorOptions;
+  readonly #slots = new Set<ProcessSlot>();
+  readonly #bySession = new Map<TranscodeJob, ProcessSlot>();
+  #nextJob = 1;
+  #hello: HelloMessage | null = null;
+  #waiting: ((hello: HelloMessage) => void)[] = [];
+  #closed = false;
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+  }
+
+  /** Processes that run or start now. */
+  get pids(): readonly number[] {
+    return [...this.#slots].flatMap(({ pid }) => (pid === null ? [] : [pid]));
+  }
+
+  /** Throws TypeError after `close`. */
+  open(job: JobOptions, listener: TranscodeListener): TranscodeSession {
+    if (this.#closed) throw new TypeError('the transcoder is closed');
+    const { clock, queues } = this.#options;
+    const { vhost, app, stream } = job;
+    const session = new TranscodeJob({
+      id: this.#nextJob,
+      job,
+      listener,
+      queues,
+      clock,
+      logger: this.#options.logger.child({ vhost, app, stream }),
+      onClose: (closed) => this.#onClose(closed),
+    });
+    this.#nextJob += 1;
+    session.logger.info({ encodes: job.encodes.length }, `transcoding of '${stream}' starts: ${job.encodes.length} encode(s)`);
+    const maxJobs = Math.max(1, this.#options.jobsPerProcess ?? DEFAULT_JOBS_PER_PROCESS);
+    this.#assign(session, [...this.#slots].find((slot) => slot.fits(session.weight, maxJobs)) ?? this.#openSlot());
+    return session;
+  }
+
+  /**
+   * The codec modules of this machine with the codecs at work now, for `/v2/internals/codecs`. Starts a process when none has told yet;
+   * rejects when that does not come up.
+   */
+  async codecModules(): Promise<CodecModuleItem[]> {
+    const hello = this.#hello ?? (await this.#greeting());
+    return codecModules(
+      hello,
+      [...this.#slots].flatMap(({ status }) => (status === null ? [] : [status])),
+    );
+  }
+
+  /** Ends all jobs and processes. Idempotent. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const session of [...this.#bySession.keys()]) session.close();
+    for (const slot of [...this.#slots]) slot.close();
+  }
+
+  #assign(session: TranscodeJob, slot: ProcessSlot): void {
+    this.#bySession.set(session, slot);
+    slot.add(session);
+  }
+
+  #openSlot(failures = 0): ProcessSlot {
+    const { clock, logger, entry = CHILD_ENTRY, silenceDeadlineMs = SILENCE_DEADLINE_MS } = this.#options;
+    const slot = new ProcessSlot(
+      {
+        process: { entry, clock, silenceDeadlineMs },
+        clock,
+        logger,
+        onHello: (hello) => this.#onHello(hello),
+        onSuspects: (from, jobs) => this.#separate(from, jobs),
+        onEmpty: (empty) => this.#slots.delete(empty),
+      },
+      failures,
+    );
+    this.#slots.add(slot);
+    return slot;
+  }
+
+  /** One of these jobs may be what kills the process: apart, it kills only its own. */
+  #separate(from: ProcessSlot, jobs: readonly TranscodeJob[]): void {
+    this.#options.logger.warn({ jobs: jobs.length }, `${jobs.length} jobs that died together get a process each`);
+    for (const job of jobs) this.#assign(job, this.#openSlot(from.failures));
+  }
+
+  #onClose(session: TranscodeJob): void {
+    const slot = this.#bySession.get(session);
+    this.#bySession.delete(session);
+    slot?.remove(session);
+    session.logger.info({}, 'transcoding ends');
+  }
+
+  #onHello(hello: HelloMessage): void {
+    this.#hello = hello;
+    for (const resolve of this.#waiting.splice(0)) resolve(hello);
+  }
+
+  #greeting(): Promise<HelloMessage> {
+    if (this.#slots.size === 0) this.#openSlot().warm();
+    const { promise, resolve, reject } = Promise.withResolvers<HelloMessage>();
+    const late = setTimeout(() => reject(new Error('no transcoder process came up')), HELLO_DEADLINE_MS);
+    this.#waiting.push((hello) => {
+      clearTimeout(late);
+      resolve(hello);
+    });
+    return promise;
+  }
+}

@@ -1,0 +1,211 @@
+import type { QueueRegistry } from '../core/queue-registry.ts';
+import type { TranscodeListener, Transcoder, TranscodeSession } from '../core/transcoding.ts';
+import type { Packet } from '../media/packet.ts';
+import type { Track } from '../media/track.ts';
+import type { BoundedQueue } from '../util/bounded-queue.ts';
+import type { Clock } from '../util/clock.ts';
+import type { Logger } from '../util/logger.ts';
+import { type EncodeGroup, groupEncodes } from './encode-group.ts';
+import type { FrameWriter } from './frame-writer.ts';
+import type { ChildQueue, FailedMessage, NoticeMessage, OpenMessage, TrackMessage } from './messages.ts';
+import { DECODER_THRESHOLD, SourceFeed } from './source-feed.ts';
+import { FrameFlag, type FrameHeader, FrameType } from './wire.ts';
+
+export type JobOptions = Parameters<Transcoder['open']>[0];
+
+/** A job this heavy has a process of its own. */
+export const FULL_WEIGHT = 100;
+const VIDEO_WEIGHT = 50;
+const LIGHT_WEIGHT = 10;
+
+export interface TranscodeJobOptions {
+  /** Number on the wire. */
+  readonly id: number;
+  readonly job: JobOptions;
+  readonly listener: TranscodeListener;
+  readonly queues: QueueRegistry;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly onClose: (job: TranscodeJob) => void;
+}
+
+/** The encodes of one inbound stream, on the server's side. It outlives the processes that do the work. */
+export class TranscodeJob implements TranscodeSession {
+  readonly id: number;
+  /** How much of a process it fills, of `FULL_WEIGHT`. */
+  readonly weight: number;
+  readonly #options: TranscodeJobOptions;
+  readonly #urn: string;
+  readonly #groups: readonly EncodeGroup[];
+  readonly #sources: ReadonlySet<number>;
+  readonly #feeds = new Map<number, SourceFeed>();
+  readonly #childQueues = new Map<string, BoundedQueue<never>>();
+  #tracks: readonly Track[] = [];
+  #writer: FrameWriter | null = null;
+  #closed = false;
+
+  constructor(options: TranscodeJobOptions) {
+    const { vhost, app, stream, encodes } = options.job;
+    this.id = options.id;
+    this.#options = options;
+    this.#urn = `mngq:v=${vhost}#${app}:s=/${stream}:p=trs:r=`;
+    this.#groups = groupEncodes(encodes);
+    this.#sources = new Set(encodes.map((encode) => encode.sourceId));
+    this.weight = Math.min(
+      FULL_WEIGHT,
+      this.#groups.reduce((sum, { leader }) => sum + (leader.type === 'video' ? VIDEO_WEIGHT : LIGHT_WEIGHT), 0),
+    );
+  }
+
+  get logger(): Logger {
+    return this.#options.logger;
+  }
+
+  setTracks(tracks: readonly Track[]): void {
+    if (this.#closed) return;
+    this.#tracks = tracks;
+    for (const track of tracks) this.#feedOf(track);
+  }
+
+  push(packet: Packet): void {
+    if (this.#closed) return;
+    const feed = this.#feedOf(packet.track);
+    if (feed === null) return;
+    feed.push(packet);
+    if (this.#writer !== null) feed.pump(this.id, this.#writer, this.#options.clock.monotonic());
+  }
+
+  requestKeyframe(encodeId: number): void {
+    const group = this.#groups.find(({ members }) => members.some(({ id }) => id === encodeId));
+    if (group === undefined || this.#writer === null) return;
+    this.#writer.write({ type: FrameType.KEYFRAME, flags: 0, job: this.id, id: group.leader.id, pts: 0, dts: 0, duration: 0 });
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const feed of this.#feeds.values()) this.#options.queues.remove(feed.queue);
+    for (const queue of this.#childQueues.values()) this.#options.queues.remove(queue);
+    this.#feeds.clear();
+    this.#childQueues.clear();
+    this.#options.onClose(this);
+  }
+
+  /** A process is there for the job: it is told the encodes and given what has waited. */
+  start(writer: FrameWriter): void {
+    const { job, clock } = this.#options;
+    this.#writer = writer;
+    const open: OpenMessage = {
+      encodes: this.#groups.filter((group) => !group.failed).map((group) => group.leader),
+      decoderThreads: job.decoderThreads,
+      hardware: job.hardware ?? { enable: false, modules: '' },
+    };
+    writer.writeJson({ type: FrameType.OPEN, job: this.id }, open);
+    for (const feed of this.#feeds.values()) feed.pump(this.id, writer, clock.monotonic());
+  }
+
+  /** The process is gone: packets wait for the next one, which starts with a keyframe. */
+  restart(): void {
+    this.#writer = null;
+    for (const feed of this.#feeds.values()) feed.restart();
+  }
+
+  /** No process can be had: the encodes are given up, as far as anybody waits for them. */
+  fail(reason: string): void {
+    for (const group of this.#groups) this.#guard(() => group.onFailed(reason, this.#options.listener));
+  }
+
+  /** For how long the process has been stuck with a packet of this job, ms. */
+  stuckFor(now: number): number {
+    let longest = 0;
+    for (const feed of this.#feeds.values()) longest = Math.max(longest, feed.stuckFor(now));
+    return longest;
+  }
+
+  /** Takes a frame of the job from its process. */
+  onFrame(header: FrameHeader, payload: Buffer): void {
+    if (this.#closed) return;
+    const { clock, listener } = this.#options;
+    switch (header.type) {
+      case FrameType.TAKEN: {
+        const feed = this.#feeds.get(header.id);
+        if (feed === undefined || this.#writer === null) return;
+        feed.taken(header.duration, clock.monotonic());
+        feed.pump(this.id, this.#writer, clock.monotonic());
+        return;
+      }
+      case FrameType.PACKET: {
+        const { pts, dts, duration } = header;
+        const keyframe = (header.flags & FrameFlag.KEYFRAME) !== 0;
+        this.#guard(() => this.#group(header.id)?.onPacket({ pts, dts, duration, keyframe, data: payload }, listener));
+        return;
+      }
+      case FrameType.TRACK:
+        this.#onTrack(header.id, payload.toString());
+        return;
+      case FrameType.FAILED: {
+        const { reason } = JSON.parse(payload.toString()) as FailedMessage;
+        this.#guard(() => this.#group(header.id)?.onFailed(reason, listener));
+        return;
+      }
+      case FrameType.NOTICE: {
+        const { level, message } = JSON.parse(payload.toString()) as NoticeMessage;
+        this.logger[level]({}, message);
+        return;
+      }
+      default:
+        this.logger.warn({ type: header.type }, 'a transcoder process sent what it should not');
+    }
+  }
+
+  /** Shows the queues inside the process under the names of the contract. */
+  showQueues(queues: readonly ChildQueue[]): void {
+    if (this.#closed) return;
+    queues.forEach((figures, index) => {
+      const key = `${index} ${figures.role}`;
+      let queue = this.#childQueues.get(key);
+      if (queue === undefined) {
+        const { role, type, threshold } = figures;
+        queue = this.#options.queues.create<never>({ urn: `${this.#urn}${role}`, type, threshold });
+        this.#childQueues.set(key, queue);
+      }
+      queue.mirror(figures);
+    });
+  }
+
+  #onTrack(encodeId: number, json: string): void {
+    const group = this.#group(encodeId);
+    if (group === undefined) return;
+    const source = this.#tracks.find(({ id }) => id === group.leader.sourceId);
+    this.#guard(() => group.onTrack(JSON.parse(json) as TrackMessage, json, source, this.#options.listener));
+  }
+
+  #group(encodeId: number): EncodeGroup | undefined {
+    return this.#groups.find(({ leader }) => leader.id === encodeId);
+  }
+
+  /** Null for tracks that nothing is made of. */
+  #feedOf(track: Track): SourceFeed | null {
+    const known = this.#feeds.get(track.id);
+    if (known !== undefined) return known;
+    if (track.type === 'data' || !this.#sources.has(track.id)) return null;
+    const video = track.type === 'video';
+    const queue = this.#options.queues.create<Packet>({
+      urn: `${this.#urn}decoder_${track.codec.toLowerCase()}_${track.id}`,
+      type: 'Packet',
+      threshold: video ? DECODER_THRESHOLD.video : DECODER_THRESHOLD.audio,
+    });
+    const feed = new SourceFeed({ id: track.id, video, queue, onlyKeyframes: this.#options.job.onlyKeyframes });
+    this.#feeds.set(track.id, feed);
+    return feed;
+  }
+
+  /** A listener that throws must not take the other jobs of the process along. */
+  #guard(action: () => void): void {
+    try {
+      action();
+    } catch (error) {
+      this.logger.error({ err: error }, 'a stream failed to take what the transcoder made');
+    }
+  }
+}

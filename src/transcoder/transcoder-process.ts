@@ -1,0 +1,141 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { getCompileCacheDir } from 'node:module';
+import { type Duplex, PassThrough } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import type { Clock } from '../util/clock.ts';
+import { FrameWriter } from './frame-writer.ts';
+import type { HelloMessage } from './messages.ts';
+import { type FrameHeader, FrameReader, FrameType } from './wire.ts';
+
+/** The program transcoder processes run, also after a build. */
+export const CHILD_ENTRY = new URL(import.meta.url.endsWith('.ts') ? './child.ts' : './child.js', import.meta.url);
+
+const SOCKET_DESCRIPTOR = 3;
+/** Threads for codecs; each waits in one operation at a time. */
+const POOL_THREADS = '32';
+/** SVT-AV1 has a log of its own. */
+const SVT_ERRORS_ONLY = '1';
+const HELLO_DEADLINE_MS = 30_000;
+/** A process reports every second; one that is silent this long is stuck. */
+export const SILENCE_DEADLINE_MS = 15_000;
+const WATCH_INTERVAL_MS = 1000;
+/** What is kept of the last words of a process. */
+const LAST_WORDS = 2000;
+
+export interface ProcessOptions {
+  /** The program. */
+  readonly entry: URL;
+  readonly clock: Clock;
+  readonly silenceDeadlineMs: number;
+}
+
+/** Who owns a transcoder process. */
+export interface ProcessOwner {
+  onHello(hello: HelloMessage): void;
+  /** `header` is reused; `payload` may be kept. */
+  onFrame(header: FrameHeader, payload: Buffer): void;
+  /** The process is gone, whoever ended it. Called once. */
+  onExit(reason: string): void;
+}
+
+/** One transcoder process as the server sees it. */
+export class TranscoderProcess {
+  readonly #child: ChildProcess;
+  readonly #socket: Duplex;
+  readonly #writer: FrameWriter;
+  readonly #clock: Clock;
+  readonly #owner: ProcessOwner;
+  readonly #watch: NodeJS.Timeout;
+  readonly #silenceDeadlineMs: number;
+  #heardAt: number;
+  #greeted = false;
+  #reason = '';
+  #lastWords = '';
+  #exited = false;
+
+  constructor({ entry, clock, silenceDeadlineMs }: ProcessOptions, owner: ProcessOwner) {
+    this.#silenceDeadlineMs = silenceDeadlineMs;
+    this.#clock = clock;
+    this.#owner = owner;
+    this.#heardAt = clock.monotonic();
+    const { NODE_OPTIONS: _meantForTheServer, ...environment } = process.env;
+    this.#child = spawn(process.execPath, [fileURLToPath(entry)], {
+      stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+      env: { ...environment, UV_THREADPOOL_SIZE: POOL_THREADS, SVT_LOG: SVT_ERRORS_ONLY, ...compileCache() },
+    });
+    // Without descriptors left there is nothing to talk through; the error event tells.
+    const stdio = this.#child.stdio as ChildProcess['stdio'] | undefined;
+    this.#socket = (stdio?.[SOCKET_DESCRIPTOR] as Duplex | null | undefined) ?? new PassThrough();
+    this.#writer = new FrameWriter(this.#socket);
+    const reader = new FrameReader((header, payload) => this.#onFrame(header, payload));
+    this.#socket.on('data', (chunk: Buffer) => this.#receive(reader, chunk));
+    // The exit of the process tells what happened; what was still on its way to it is lost.
+    this.#socket.on('error', () => {});
+    this.#child.stderr?.on('data', (chunk: Buffer) => {
+      this.#lastWords = (this.#lastWords + chunk.toString()).slice(-LAST_WORDS);
+    });
+    this.#child.on('error', (error) => this.#onExit(error.message));
+    this.#child.on('exit', (code, signal) => this.#onExit(signal ?? `exit code ${code}`));
+    this.#watch = setInterval(() => this.#look(), WATCH_INTERVAL_MS).unref();
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  /** It can take jobs. */
+  get greeted(): boolean {
+    return this.#greeted;
+  }
+
+  get writer(): FrameWriter {
+    return this.#writer;
+  }
+
+  /** Ends the process at once: nothing gentler is sure to work. Idempotent. */
+  kill(reason: string): void {
+    if (this.#exited || this.#reason !== '') return;
+    this.#reason = reason;
+    this.#child.kill('SIGKILL');
+  }
+
+  #receive(reader: FrameReader, chunk: Buffer): void {
+    if (this.#exited) return;
+    this.#heardAt = this.#clock.monotonic();
+    try {
+      reader.push(chunk);
+    } catch (error) {
+      this.kill(`it sent what cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+
+  #onFrame(header: FrameHeader, payload: Buffer): void {
+    if (header.type !== FrameType.HELLO) {
+      this.#owner.onFrame(header, payload);
+      return;
+    }
+    this.#greeted = true;
+    this.#owner.onHello(JSON.parse(payload.toString()) as HelloMessage);
+  }
+
+  #look(): void {
+    const silent = this.#clock.monotonic() - this.#heardAt;
+    if (silent > (this.#greeted ? this.#silenceDeadlineMs : HELLO_DEADLINE_MS))
+      this.kill(`it was silent for ${Math.round(silent / 1000)} s`);
+  }
+
+  #onExit(how: string): void {
+    if (this.#exited) return;
+    this.#exited = true;
+    clearInterval(this.#watch);
+    this.#socket.destroy();
+    const words = this.#lastWords.trim();
+    if (this.#reason !== '') this.#owner.onExit(this.#reason);
+    else this.#owner.onExit(words === '' ? how : `${how}: ${words}`);
+  }
+}
+
+function compileCache(): { NODE_COMPILE_CACHE?: string } {
+  const directory = getCompileCacheDir();
+  return directory === undefined ? {} : { NODE_COMPILE_CACHE: directory };
+}

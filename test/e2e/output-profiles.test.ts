@@ -1,0 +1,123 @@
+/** Output profiles with real encoders: a ladder, a second codec for sound, still pictures, and a transcoder that dies. */
+import { execFileSync } from 'node:child_process';
+import { expect, onTestFinished, test } from 'vitest';
+import { apiPath, type StreamInformation } from './support/api-client.ts';
+import { until } from './support/poll.ts';
+import { probe } from './support/probe.ts';
+import { type FfmpegPublisher, publish } from './support/publisher.ts';
+import { startServer, type TestServer } from './support/server.ts';
+
+const APP = 'made';
+const HOST = 'localhost';
+/** The macro that stands for the name of the inbound stream. */
+const ORIGIN_NAME = `\${OriginStreamName}`;
+const LADDER = {
+  name: 'ladder',
+  outputStreamName: ORIGIN_NAME,
+  encodes: {
+    videos: [
+      { name: 'source', bypass: true },
+      { name: 'low', codec: 'h264', bitrate: 200_000, width: 160, height: 90, framerate: 15 },
+    ],
+    audios: [
+      { name: 'aac', bypass: true },
+      { name: 'mono', codec: 'aac', bitrate: 64_000, samplerate: 44_100, channel: 1 },
+      { name: 'opus', codec: 'opus', bitrate: 64_000 },
+    ],
+    images: ['jpeg', 'png', 'webp'].map((codec) => ({ name: codec, codec, width: 160, height: 90, framerate: 1 })),
+  },
+  playlists: [
+    {
+      name: 'abr',
+      fileName: 'abr',
+      renditions: [
+        { name: 'low', video: 'low', audio: 'opus' },
+        { name: 'source', video: 'source', audio: 'opus' },
+      ],
+    },
+    { name: 'ts', fileName: 'mixed', options: { enableTsPackaging: true }, renditions: [{ name: 'm', video: 'source', audio: 'mono' }] },
+  ],
+};
+
+async function start(): Promise<{ server: TestServer; encoder: FfmpegPublisher }> {
+  const server = await startServer({ hostNames: ['127.0.0.1'] });
+  onTestFinished(async () => {
+    await server.close();
+  });
+  await server.api.create('/v1/vhosts', [{ name: 'second', host: { names: [HOST] } }]);
+  const publishers = { llhls: { chunkDuration: 0.5, segmentDuration: 1, segmentCount: 10 }, hls: { segmentDuration: 1 }, thumbnail: {} };
+  const application = { name: APP, type: 'live', providers: { rtmp: {} }, publishers, outputProfiles: { outputProfile: [LADDER] } };
+  await server.api.create(`${apiPath.vhost('second')}/apps`, [application]);
+  const encoder = publish({ url: server.rtmp('live', APP, HOST), width: 320, height: 180, videoKbps: 300 });
+  onTestFinished(async () => {
+    await encoder.stop();
+  });
+  await encoder.sent(90);
+  await until('the output stream begins', async () => (await outputTracks(server)).length === 9);
+  return { server, encoder };
+}
+
+async function outputTracks(server: TestServer) {
+  const { outputs } = await server.api.get<StreamInformation>(apiPath.stream('live', APP, 'second'));
+  return outputs[0]?.tracks ?? [];
+}
+
+function url(server: TestServer, file: string): string {
+  return server.http('live', file, APP, HOST);
+}
+
+/** Text of the media playlist of the outbound video track `id`. */
+async function chunklist(server: TestServer, id: number): Promise<string> {
+  const master = await (await fetch(url(server, 'abr.m3u8'))).text();
+  const uri = master.match(new RegExp(`\\S+chunklist_${id}_video\\S+`))?.[0] ?? '';
+  return await (await fetch(new URL(uri, url(server, 'abr.m3u8')))).text();
+}
+
+function lastSegment(playlist: string): number {
+  return Math.max(...Array.from(playlist.matchAll(/^seg_\d+_(\d+)_/gm), ([, number]) => Number(number)));
+}
+
+test('a ladder with two codecs of sound and three kinds of pictures', async () => {
+  const { server } = await start();
+  const master = await (await fetch(url(server, 'abr.m3u8'))).text();
+  expect(master.match(/RESOLUTION=\S+?,FRAME-RATE=[\d.]+/g)).toEqual([
+    'RESOLUTION=160x90,FRAME-RATE=15.000',
+    'RESOLUTION=320x180,FRAME-RATE=30.000',
+  ]);
+  expect(master).toMatch(/CODECS="avc1\.[0-9a-f]{6},opus"/);
+  expect((await outputTracks(server)).map(({ video, audio }) => video?.codec ?? audio?.codec)).toEqual([
+    ...['H264', 'H264', 'AAC', 'AAC', 'OPUS', 'JPEG', 'PNG', 'WEBP', undefined],
+  ]);
+  for (const [extension, codec] of [
+    ['jpg', 'mjpeg'],
+    ['png', 'png'],
+    ['webp', 'webp'],
+  ]) {
+    const { video } = await probe(url(server, `thumb.${extension}`));
+    expect(video, extension).toMatchObject({ codec_name: codec, width: 160, height: 90 });
+  }
+});
+
+test('bypassed pictures and encoded sound begin together and stay in step', async () => {
+  const { server } = await start();
+  const { video, audio } = await probe(url(server, 'ts:mixed.m3u8'));
+  expect(video).toMatchObject({ codec_name: 'h264', width: 320 });
+  expect(audio).toMatchObject({ codec_name: 'aac', sample_rate: '44100', channels: 1 });
+  expect(Math.abs(Number(video?.start_time) - Number(audio?.start_time))).toBeLessThan(0.1);
+});
+
+test('a killed transcoder costs neither the ingest nor the viewers', async () => {
+  const { server, encoder } = await start();
+  const before = lastSegment(await chunklist(server, 1));
+  const children = execFileSync('ps', ['-o', 'pid=,args=', '--ppid', String(server.pid)])
+    .toString()
+    .split('\n');
+  const pids = children.filter((line) => line.includes('/transcoder/')).map((line) => Number.parseInt(line, 10));
+  expect(pids.length).toBeGreaterThan(0);
+  for (const pid of pids) process.kill(pid, 'SIGKILL');
+  await encoder.sent(150);
+  await until('the encoded rendition goes on', async () => lastSegment(await chunklist(server, 1)) >= before + 4);
+  const [low, source] = [await chunklist(server, 1), await chunklist(server, 0)];
+  expect(Math.abs(lastSegment(low) - lastSegment(source))).toBeLessThanOrEqual(2);
+  expect(encoder.child.exit).toBeNull();
+});

@@ -1,0 +1,255 @@
+/** Our SRT against libsrt, as caller and as listener, over a good and over a bad link. */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { requireProgram } from '../../scripts/ensure-tools.ts';
+import type { SrtConnection } from '../../src/protocols/srt/connection.ts';
+import type { CallPolicy } from '../../src/protocols/srt/multiplexer.ts';
+import { RejectionCode } from '../../src/protocols/srt/rejection.ts';
+import type { ReceiverStatistics } from '../../src/protocols/srt/statistics.ts';
+import { SrtUdpPort } from '../../src/protocols/srt/udp-port.ts';
+import { systemClock } from '../../src/util/clock.ts';
+import { BadLink } from './support/bad-link.ts';
+import { Child } from './support/child.ts';
+import { until } from './support/poll.ts';
+import { freeUdpPorts } from './support/ports.ts';
+
+const PASSPHRASE = 'correct-horse-battery';
+const PAYLOAD = 1316;
+/** A round trip takes up to 160 ms: the latency is four of them. */
+const BAD = { loss: 0.1, delay: 50, jitter: 30 };
+const LATENCY = 640;
+const SECONDS = 5;
+/** The sample is about 800 packets: keys change several times on the way. */
+const REFRESH = { every: 250, announceBefore: 100 };
+/** An empty packet, to fill up the last payload. */
+const NULL_PACKET = Buffer.alloc(188, 0xff).fill(Buffer.of(0x47, 0x1f, 0xff, 0x10), 0, 4);
+
+let folder: string;
+let sample: Buffer;
+let sampleFile: string;
+const cleanups: (() => unknown)[] = [];
+
+beforeAll(() => {
+  folder = mkdtempSync(path.join(tmpdir(), 'srt-'));
+  sampleFile = path.join(folder, 'sample.ts');
+  const inputs = ['-f', 'lavfi', '-i', 'testsrc2=size=640x360:rate=30', '-f', 'lavfi', '-i', 'sine=frequency=440'];
+  const codecs = ['-c:v', 'libx264', '-preset', 'ultrafast', '-b:v', '1500k', '-g', '30', '-c:a', 'aac'];
+  const args = ['-v', 'error', '-nostdin', ...inputs, '-t', `${SECONDS}`, ...codecs, '-f', 'mpegts', sampleFile];
+  execFileSync(requireProgram('ffmpeg'), args);
+  const bytes = readFileSync(sampleFile);
+  // Whole payloads only, so that every program sends the same ones.
+  const missing = (PAYLOAD - (bytes.length % PAYLOAD)) / 188;
+  sample = Buffer.concat([bytes, ...new Array<Buffer>(missing).fill(NULL_PACKET)]);
+  writeFileSync(sampleFile, sample);
+});
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** What our side received. */
+interface Reception {
+  readonly payloads: Uint8Array[];
+  connection: SrtConnection | null;
+  closed: string | null;
+}
+
+async function openPort(policy: CallPolicy | null): Promise<SrtUdpPort> {
+  const port = await SrtUdpPort.open({
+    clock: systemClock,
+    host: '127.0.0.1',
+    port: 0,
+    policy,
+    keyRefresh: REFRESH,
+    onError: () => undefined,
+  });
+  cleanups.push(() => port.close('the test has ended'));
+  return port;
+}
+
+function session(reception: Reception): ReturnType<CallPolicy['open']> & object {
+  return {
+    onOpen: (connection) => {
+      reception.connection = connection;
+    },
+    onData: (payload) => reception.payloads.push(payload),
+    onClosed: ({ code }) => {
+      reception.closed = code;
+    },
+  };
+}
+
+async function link(to: number, bad: boolean, seed: number): Promise<number> {
+  if (!bad) return to;
+  const relay = await BadLink.open({ ...BAD, to, seed });
+  cleanups.push(() => relay.close());
+  return relay.port;
+}
+
+function start(program: string, args: readonly string[]): Child {
+  const child = new Child(requireProgram(program), args);
+  cleanups.push(() => child.kill());
+  return child;
+}
+
+/** libsrt's own program, from SRT into a file. */
+function receiveInto(file: string, url: string): Child {
+  return start('sh', ['-c', `exec ${requireProgram('srt-live-transmit')} -q '${url}' file://con > '${file}'`]);
+}
+
+/** Waits until the peer has acknowledged everything and its latency is over, ends it and compares its file. */
+async function expectEveryByte(child: Child, file: string, connection: SrtConnection | null): Promise<void> {
+  await until('acknowledgements of everything', () => connection?.sendBacklog === 0, { deadlineMs: 20_000 });
+  await until('every byte', () => (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > sample.length - 16_384, { deadlineMs: 20_000 });
+  const over = performance.now() + 2 * LATENCY;
+  await until('the latency to be over', () => performance.now() > over);
+  await child.stop();
+  expect(readFileSync(file).equals(sample)).toBe(true);
+}
+
+/** Figures after most of the sample: ffmpeg does not wait for its last packets when it ends. */
+async function receiveMost(reception: Reception): Promise<ReceiverStatistics> {
+  await until('most of the sample', () => reception.payloads.length > (0.75 * sample.length) / PAYLOAD, { deadlineMs: 60_000 });
+  if (reception.connection === null) throw new Error('there is no connection');
+  return reception.connection.statistics.receiver;
+}
+
+function query(encrypted: boolean): string {
+  const secret = encrypted
+    ? `&passphrase=${encodeURIComponent(PASSPHRASE)}&pbkeylen=24&kmrefreshrate=${REFRESH.every}&kmpreannounce=${REFRESH.announceBefore}`
+    : '';
+  return `latency=${LATENCY}&transtype=live${secret}`;
+}
+
+/** Sends the sample at the speed of its media. */
+async function sendSample(connection: SrtConnection, now: () => number): Promise<void> {
+  const count = sample.length / PAYLOAD;
+  const startedAt = performance.now();
+  let sent = 0;
+  await until(
+    'the sample to be sent',
+    () => {
+      const due = Math.min(count, Math.ceil(((performance.now() - startedAt) / 1000 / SECONDS) * count));
+      for (; sent < due; sent += 1) connection.send(sample.subarray(sent * PAYLOAD, (sent + 1) * PAYLOAD), now());
+      return sent === count;
+    },
+    { everyMs: 5, deadlineMs: 60_000 },
+  );
+}
+
+const cases = [
+  { name: 'plain, good link', encrypted: false, bad: false },
+  { name: 'encrypted, bad link', encrypted: true, bad: true },
+  { name: 'plain, bad link', encrypted: false, bad: true },
+];
+
+describe('our listener', () => {
+  test.each(cases)('loses nothing from ffmpeg as caller ($name)', async ({ encrypted, bad }) => {
+    const reception: Reception = { payloads: [], connection: null, closed: null };
+    const port = await openPort({ passphrase: () => (encrypted ? PASSPHRASE : null), open: () => session(reception) });
+    const to = await link(port.port, bad, 1);
+    // `-c copy -f data` passes the file on byte by byte; 1316 is what SRT programs put into a payload.
+    const url = `srt://127.0.0.1:${to}?${query(encrypted)}&pkt_size=${PAYLOAD}&latency=${LATENCY * 1000}`.replace(
+      `latency=${LATENCY}&`,
+      '',
+    );
+    const child = start('ffmpeg', ['-v', 'error', '-nostdin', '-re', '-i', sampleFile, '-map', '0', '-c', 'copy', '-f', 'mpegts', url]);
+    const received = await receiveMost(reception);
+    expect(received).toMatchObject({ packetsDroppedLate: 0, packetsUndecryptable: 0 });
+    expect(reception.connection?.encrypted).toBe(encrypted);
+    if (bad) expect(received.packetsLost).toBeGreaterThan(20);
+    const file = path.join(folder, `received-${encrypted}-${bad}.ts`);
+    writeFileSync(file, Buffer.concat(reception.payloads));
+    const judge = start('ffmpeg', ['-v', 'warning', '-nostdin', '-i', file, '-t', `${SECONDS / 2}`, '-f', 'null', '-']);
+    await judge.ended(60_000);
+    expect(judge.stderr).toBe('');
+    await child.ended(20_000);
+    await until('the connection to end', () => reception.closed !== null, { deadlineMs: 20_000 });
+  });
+
+  test('gives srt-live-transmit as caller every byte over a bad link', async () => {
+    const reception: Reception = { payloads: [], connection: null, closed: null };
+    const port = await openPort({ passphrase: () => PASSPHRASE, open: () => session(reception) });
+    const to = await link(port.port, true, 2);
+    const file = path.join(folder, 'pulled.ts');
+    const child = receiveInto(file, `srt://127.0.0.1:${to}?mode=caller&${query(true)}`);
+    await until('the caller', () => reception.connection, { deadlineMs: 20_000 });
+    if (reception.connection !== null) await sendSample(reception.connection, () => port.now());
+    await expectEveryByte(child, file, reception.connection);
+  });
+
+  test('refuses libsrt with another passphrase, and says so', async () => {
+    const port = await openPort({ passphrase: () => PASSPHRASE, open: () => RejectionCode.INTERNAL });
+    const url = `srt://127.0.0.1:${port.port}?mode=caller&passphrase=something-else`;
+    const child = start('ffmpeg', ['-v', 'warning', '-nostdin', '-i', sampleFile, '-c', 'copy', '-f', 'mpegts', url]);
+    await child.printed(/REJECT.*(passphrase|password)/i, 20_000);
+    await until('the refusal', () => port.multiplexer.counters.refused > 0);
+    expect(port.multiplexer.connections).toBe(0);
+  });
+});
+
+describe('our caller', () => {
+  const listenerUrl = (port: number, encrypted: boolean): string => `srt://127.0.0.1:${port}?mode=listener&${query(encrypted)}`;
+  const call = (encrypted: boolean) => ({
+    streamId: 'default/app/stream',
+    passphrase: encrypted ? PASSPHRASE : null,
+    keyLength: null,
+    keyRefresh: REFRESH,
+    latency: { receive: LATENCY, peer: LATENCY },
+    timeout: 20_000_000,
+  });
+
+  test.each(cases)('gives srt-live-transmit as listener every byte ($name)', async ({ encrypted, bad }) => {
+    const [listening = 0] = await freeUdpPorts(1);
+    const file = path.join(folder, `pushed-${encrypted}-${bad}.ts`);
+    const child = receiveInto(file, listenerUrl(listening, encrypted));
+    const to = await link(listening, bad, 3);
+    const port = await openPort(null);
+    const reception: Reception = { payloads: [], connection: null, closed: null };
+    const connection = await port.connect({ address: '127.0.0.1', port: to }, call(encrypted), session(reception));
+    await sendSample(connection, () => port.now());
+    await expectEveryByte(child, file, connection);
+    if (encrypted) expect(connection.terms.keys?.changes).toBeGreaterThanOrEqual(2);
+    if (bad) expect(connection.statistics.sender.packetsRetransmitted).toBeGreaterThan(20);
+  });
+
+  test('loses nothing from ffmpeg as listener over a bad link', async () => {
+    const [listening = 0] = await freeUdpPorts(1);
+    const url = `srt://127.0.0.1:${listening}?mode=listener&latency=${LATENCY * 1000}&pkt_size=${PAYLOAD}`;
+    start('ffmpeg', ['-v', 'error', '-nostdin', '-re', '-i', sampleFile, '-map', '0', '-c', 'copy', '-f', 'mpegts', url]);
+    const to = await link(listening, true, 4);
+    const port = await openPort(null);
+    const reception: Reception = { payloads: [], connection: null, closed: null };
+    reception.connection = await port.connect({ address: '127.0.0.1', port: to }, call(false), session(reception));
+    const received = await receiveMost(reception);
+    expect(received).toMatchObject({ packetsDroppedLate: 0 });
+    expect(received.packetsLost).toBeGreaterThan(20);
+  });
+
+  test('is refused by libsrt with another passphrase, with its code', async () => {
+    const [listening = 0] = await freeUdpPorts(1);
+    receiveInto(path.join(folder, 'none.ts'), listenerUrl(listening, true));
+    const port = await openPort(null);
+    const reception: Reception = { payloads: [], connection: null, closed: null };
+    const refused = port.connect(
+      { address: '127.0.0.1', port: listening },
+      { ...call(true), passphrase: 'something else' },
+      session(reception),
+    );
+    await expect(refused).rejects.toMatchObject({ name: 'SrtCallFailed', code: RejectionCode.BAD_SECRET });
+    expect(port.multiplexer.busy).toBe(false);
+  });
+
+  test('gives up on a port where nobody answers', async () => {
+    const [silent = 0] = await freeUdpPorts(1);
+    const port = await openPort(null);
+    const reception: Reception = { payloads: [], connection: null, closed: null };
+    const refused = port.connect({ address: '127.0.0.1', port: silent }, { ...call(false), timeout: 1_000_000 }, session(reception));
+    await expect(refused).rejects.toMatchObject({ code: RejectionCode.TIMEOUT });
+  });
+});
