@@ -10,6 +10,7 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   api: () => import('./api.ts'),
   'api-micro': () => import('./api-micro.ts'),
   latency: () => import('./latency.ts'),
+  'webrtc-fanout': () => import('./webrtc-fanout.ts'),
   transcoder: () => import('./transcoder.ts'),
 };
 const DEFAULTS = { seconds: '5', rounds: '3' };

@@ -10,13 +10,15 @@ export function bannerOf(config: ServerConfig, facts: { version: string; accessT
   const app = vhost?.applications.find(({ name }) => name !== '*')?.name ?? '<app>';
   const host = config.ip.some((ip) => ip === '*' || ip === '::') ? 'localhost' : (config.ip[0] ?? 'localhost');
   const { rtmp, srt: srtIn } = config.bind.providers;
-  const { llhls, hls, srt: srtOut } = config.bind.publishers;
+  const { llhls, hls, srt: srtOut, webrtc } = config.bind.publishers;
   const srt = (port: number): string => `${url('srt', host, port, 0, '')}?streamid=${vhost?.name ?? '<vhost>'}/${app}/<stream>`;
   if (rtmp !== undefined)
     lines.push(row('Publish', url('rtmp', host, rtmp.port, 1935, `/${app}/<stream>`), 'RTMP: server .../app, stream key <stream>'));
   if (srtIn !== undefined) lines.push(row('', srt(portsOf(srtIn.port)[0] ?? 0), 'SRT'));
   if (llhls?.port !== undefined) lines.push(row('Watch', url('http', host, llhls.port, 80, `/${app}/<stream>/llhls.m3u8`), 'LL-HLS'));
   if (hls?.port !== undefined) lines.push(row('', url('http', host, hls.port, 80, `/${app}/<stream>/ts:playlist.m3u8`), 'HLS'));
+  const signalling = webrtc?.signalling?.port;
+  if (signalling !== undefined) lines.push(row('', url('ws', host, signalling, 80, `/${app}/<stream>`), 'WebRTC: OvenPlayer, or WHEP'));
   if (srtOut !== undefined) lines.push(row('', srt(portsOf(srtOut.port)[0] ?? 0), 'SRT'));
   const { api } = config.bind.managers;
   if (api?.port !== undefined) {

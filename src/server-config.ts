@@ -28,13 +28,13 @@ export interface HttpPort {
 
 /** The ports of all HTTP publishers, each once: several publishers may share one. */
 export function egressPorts(config: ServerConfig): HttpPort[] {
-  const { llhls, hls, thumbnail } = config.bind.publishers;
+  const { llhls, hls, thumbnail, webrtc } = config.bind.publishers;
   const ports = new Map<string, HttpPort>();
   const add = (port: number | undefined, tls: boolean): void => {
     if (port === undefined) return;
     for (const host of config.ip) ports.set(`${host} ${port}`, { host, port, tls });
   };
-  for (const listener of [llhls, hls, thumbnail]) {
+  for (const listener of [llhls, hls, thumbnail, webrtc?.signalling]) {
     add(listener?.port, false);
     add(listener?.tlsPort, true);
   }

@@ -32,6 +32,7 @@ import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
 import { FilePublisher } from './publishers/file/file-publisher.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
+import { HlsDumper } from './publishers/llhls/hls-dumper.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
 import { PushPublisher } from './publishers/push/push-publisher.ts';
 import { SrtPublisher } from './publishers/srt/srt-publisher.ts';
@@ -45,6 +46,7 @@ import { TranscoderSupervisor } from './transcoder/supervisor.ts';
 import { AllowedFolders } from './util/allowed-folders.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
+import { startWebrtc } from './webrtc-listeners.ts';
 
 /** The configuration cannot be used; `message` lists what is wrong, one line each. */
 export class ConfigProblem extends Error {
@@ -124,25 +126,29 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const token = config.managers.api.accessToken;
   const access = token === '' ? await loadOrCreateAccessToken(stateFolder) : { token, file: null };
 
+  const webrtc = await startWebrtc(config, (host) => orchestrator.nameForHost(host), logger, running);
   const pool = new EgressPool({
     threads: egressThreads(config, availableParallelism()),
     views: VIEWS,
     http2: config.modules.http2.enable,
+    ...(webrtc !== null && { foreign: webrtc.signallingPath }),
     clock: systemClock,
     logger: logger.child({ part: 'egress' }),
   });
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
-  const llhls = new LlhlsPublisher(pool);
   const hls = new HlsPublisher(pool);
+  const writing = { clock: systemClock, logger, stateFolder, allowed: allowedFolders(config, stateFolder) };
+  const recordings = new FilePublisher(writing);
+  const dumps = new HlsDumper(writing);
+  const llhls = new LlhlsPublisher(pool, dumps);
+  await recordings.start();
   const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock });
   const thumbnail = new ThumbnailPublisher(pool);
   const queues = new QueueRegistry(systemClock);
   const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues });
-  const recordings = new FilePublisher({ clock: systemClock, logger, stateFolder, allowed: allowedFolders(config, stateFolder) });
-  await recordings.start();
   const pushes = new PushPublisher({ clock: systemClock, logger, queues, stateFolder });
   await pushes.start();
-  const orchestrator = new Orchestrator({
+  const orchestrator: Orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
     queues,
@@ -150,9 +156,10 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     publishers: new Map<PublisherKind, Publisher>([
       [llhls.kind, llhls],
       [hls.kind, hls],
+      [recordings.kind, recordings],
+      ...(webrtc === null ? [] : [[webrtc.publisher.kind, webrtc.publisher] as const]),
       [srt.kind, srt],
       [thumbnail.kind, thumbnail],
-      [recordings.kind, recordings],
       [pushes.kind, pushes],
     ]),
     transcoder,
@@ -161,7 +168,8 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       certificates.follow(virtualHosts);
     },
   });
-  running.push({ stop: () => store.settle() }, pool, recordings, pushes, { stop: () => transcoder.close() });
+  const files = [recordings, { stop: () => dumps.close() }];
+  running.push({ stop: () => store.settle() }, pool, ...files, pushes, { stop: () => transcoder.close() });
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
@@ -183,11 +191,8 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
   await restoreState(store, orchestrator, { logger, reading });
   await restorePulls(pullStore, pulls, logger);
-  await startApi(
-    config,
-    { logger, orchestrator, recordings, pushes, pulls, certificates, transcoder, reading, accessToken: access.token },
-    running,
-  );
+  const parts = { logger, orchestrator, recordings, dumps, pushes, pulls, certificates, transcoder, reading, accessToken: access.token };
+  await startApi(config, parts, running);
   await certificates.settled();
   await poolStarted;
   await startListeners(config, { logger, orchestrator, pool, certificates, srt }, running);
@@ -286,6 +291,7 @@ async function startApi(
   config: ServerConfig,
   parts: Parts & {
     readonly recordings: FilePublisher;
+    readonly dumps: HlsDumper;
     readonly pushes: PushPublisher;
     readonly pulls: PullRegistry;
     readonly reading: ReadOptions;
@@ -306,6 +312,7 @@ async function startApi(
   const control = new ControlPlane({
     orchestrator: parts.orchestrator,
     recordings: parts.recordings,
+    dumps: parts.dumps,
     pushes: parts.pushes,
     pulls: parts.pulls,
     reading: parts.reading,

@@ -18,6 +18,7 @@ import type { PullRegistry } from '../core/pull-registry.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import type { FilePublisher } from '../publishers/file/file-publisher.ts';
+import type { HlsDumper } from '../publishers/llhls/hls-dumper.ts';
 import type { PushPublisher } from '../publishers/push/push-publisher.ts';
 import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
 import type { QueueStatus } from '../util/bounded-queue.ts';
@@ -25,6 +26,7 @@ import type { QueueStatus } from '../util/bounded-queue.ts';
 export interface ControlPlaneOptions {
   readonly orchestrator: Orchestrator;
   readonly recordings: FilePublisher;
+  readonly dumps: HlsDumper;
   readonly pushes: PushPublisher;
   readonly pulls: PullRegistry;
   /** How definitions are read: macros, and where relative paths start. */
@@ -42,6 +44,8 @@ export interface ControlPlaneOptions {
 export class ControlPlane {
   /** Starts and stops recordings. */
   readonly recordings: FilePublisher;
+  /** Starts and stops HLS dumps. */
+  readonly dumps: HlsDumper;
   /** Starts and stops pushes. */
   readonly pushes: PushPublisher;
   readonly #orchestrator: Orchestrator;
@@ -50,8 +54,9 @@ export class ControlPlane {
   readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
   readonly #codecModules: ControlPlaneOptions['codecModules'];
 
-  constructor({ orchestrator, recordings, pushes, pulls, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
+  constructor({ orchestrator, recordings, dumps, pushes, pulls, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
     this.recordings = recordings;
+    this.dumps = dumps;
     this.pushes = pushes;
     this.#orchestrator = orchestrator;
     this.#pulls = pulls;

@@ -73,6 +73,14 @@ export const CATALOGUE = {
   RECORD_NOT_FOUND: http(404, 'There is no record information related to the ID [{0}]'),
   RECORD_NOT_SAVED: http(500, 'Failed to save the recording task: [{0}]'),
 
+  DUMP_INCOMPLETE: http(400, 'id, outputStreamName and outputPath are required'),
+  DUMP_STREAM_MISSING: http(400, 'outputStreamName is required'),
+  DUMP_PATH_REFUSED: http(400, 'Invalid path: {0}'),
+  DUMP_OUTPUT_NOT_FOUND: http(404, 'Could not find output stream: [{0}/{1}/{2}]'),
+  DUMP_LLHLS_NOT_FOUND: http(404, 'Could not find LLHLS stream: [{0}/{1}/{2}]'),
+  DUMP_START_FAILED: http(500, 'Could not start dump: [{0}/{1}/{2}] ({3})'),
+  DUMP_STOP_FAILED: http(500, 'Could not stop dump: [{0}/{1}/{2}] ({3})'),
+
   PUSH_DISABLED: http(404, 'Could not find application: [{0}/{1}]'),
   PUSH_PROTOCOL_UNKNOWN: http(400, "Could not find protocol '{0}': [{1}/{2}]"),
   PUSH_INCOMPLETE: http(400, 'There is no required parameter [{0}]'),

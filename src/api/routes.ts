@@ -1,6 +1,7 @@
 import type { Route } from './route.ts';
 import { appRoutes } from './v1/apps.ts';
 import { certificateRoutes } from './v1/certificates.ts';
+import { hlsDumpRoutes } from './v1/hls-dumps.ts';
 import { internalsV1Routes } from './v1/internals.ts';
 import { laterRoutes } from './v1/later-issues.ts';
 import { outputProfileRoutes } from './v1/output-profiles.ts';
@@ -22,6 +23,7 @@ export const routes: readonly Route[] = [
   ...outputProfileRoutes,
   ...streamRoutes,
   ...recordRoutes,
+  ...hlsDumpRoutes,
   ...pushRoutes,
   ...statsV1Routes,
   ...internalsV1Routes,

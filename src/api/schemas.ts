@@ -162,6 +162,33 @@ export const RecordTaskSchema = Type.Object(
   closed,
 );
 
+/** The request to dump a stream. */
+export const DumpRequestSchema = Type.Object({
+  id: Type.String(),
+  outputStreamName: Type.String(),
+  outputPath: Type.String(),
+  playlist: Type.Optional(Type.Array(Type.String())),
+  infoFile: Type.Optional(Type.String()),
+  userData: Type.Optional(Type.String()),
+});
+
+/** Names a dump, or all of an output stream. */
+export const DumpSelectionSchema = Type.Object({ outputStreamName: Type.String(), id: Type.Optional(Type.String()) });
+
+/** A dump. */
+export const DumpSchema = Type.Object(
+  {
+    enabled: Type.Boolean(),
+    id: Type.String(),
+    infoFile: Type.Optional(Type.String()),
+    outputPath: Type.String(),
+    outputStreamName: Type.String(),
+    playlist: Type.Optional(Type.Array(Type.String())),
+    userData: Type.Optional(Type.String()),
+  },
+  closed,
+);
+
 /** The request to push a stream. */
 export const PushRequestSchema = Type.Object({
   id: Type.String(),

@@ -393,7 +393,7 @@ describe('refusals', () => {
     ['Bitrate must be specified when bypass is false', () => encodes({ audios: [{ codec: 'aac' }] })],
     ['Bitrate must be greater than 0', video({ bitrate: 0 })],
     ['outputProfile.encodes.videos[0].bitrate must be a bit rate such as 2000000, 128K or 2M, but got "fast"', video({ bitrate: 'fast' })],
-    ['Unknown codec: bogus (expected: h264, h265, vp8)', video({ codec: 'bogus' })],
+    ['Unknown codec: bogus (expected: h264, h265, vp8, av1)', video({ codec: 'bogus' })],
     ['Unknown codec: gif (expected: jpeg, png, webp)', () => encodes({ images: [{ codec: 'gif' }] })],
     ['SkipFrames must be between 0 and 120', video({ skipFrames: 121 })],
     ['SkipFrames must be between 0 and 120', () => encodes({ images: [{ codec: 'png', skipFrames: -1 }] })],

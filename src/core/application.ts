@@ -53,6 +53,7 @@ interface ProviderSettings {
 
 /** `Decodes` of an application that says nothing about it. */
 const DEFAULT_DECODES = { threadCount: 2, onlyKeyframes: false };
+const NO_HARDWARE = { enable: false, modules: '' };
 
 /** What applications share with the server they run in. */
 export interface ApplicationContext {
@@ -163,6 +164,8 @@ export class Application {
     const passthrough = inbound.passthrough || this.#providerSettings(inbound.provider)?.passthroughOutputProfile === true;
     const { outputProfiles } = this.definition.config;
     const profiles = passthrough ? [PASSTHROUGH_PROFILE] : (outputProfiles?.outputProfile ?? []);
+    const { encoder } = outputProfiles?.hwaccels ?? {};
+    const hardware = encoder ?? { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };
     const logger = this.#logger.child({ stream: inbound.name });
     if (profiles.length === 0) logger.warn({}, 'application has no output profile: the stream cannot be watched');
     return new StreamOutputs({
@@ -170,7 +173,7 @@ export class Application {
       app: this.name,
       stream: inbound.name,
       profiles,
-      decodes: outputProfiles?.decodes ?? DEFAULT_DECODES,
+      decodes: { ...(outputProfiles?.decodes ?? DEFAULT_DECODES), hardware },
       transcoder: this.#context.transcoder,
       clock: this.#context.clock,
       logger,

@@ -40,6 +40,21 @@ describe('MediaRouter', () => {
     expect(packets.map(({ duration }) => duration)).toEqual([3000, 46_500, 90_000, 90_000, 90_000]);
   });
 
+  it('counts the samples of G.711 by its bytes', () => {
+    const { router, packets, announcements } = routerWithOutput();
+    router.setTracks([audioTrack({ codec: 'PCMU', format: 'raw', config: null, sampleRate: 8000, channels: 1 })]);
+    for (const [index, length] of [160, 160, 80, 160].entries()) {
+      router.push({ trackId: 1, pts: index * 20, dts: index * 20, keyframe: true, data: new Uint8Array(length) });
+    }
+    expect(announcements.at(-1)![0]).toMatchObject({ codec: 'PCMU', sampleRate: 8000, channels: 1, codecString: 'ulaw' });
+    expect(packets.map(({ dts, duration }) => [dts, duration])).toEqual([
+      [0, 160],
+      [160, 160],
+      [320, 80],
+      [480, 160],
+    ]);
+  });
+
   it('keeps audio in step with the video that started the timeline', () => {
     const { router, packets } = routerWithOutput();
     router.setTracks([videoTrack(), audioTrack()]);

@@ -73,6 +73,11 @@ export class Orchestrator implements IngestGate {
     return this.#virtualHosts.get(name);
   }
 
+  /** Name of the virtual host that serves a host name (without port). */
+  nameForHost(host: string): string | undefined {
+    return this.#hosts.find(host);
+  }
+
   application(vhost: string, app: string): Application | undefined {
     return this.#virtualHosts.get(vhost)?.applications.get(app);
   }

@@ -72,7 +72,7 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
     app: 'app',
     stream: 's',
     profiles: profiles.map((profile) => readOutputProfile(profile).typed),
-    decodes: { threadCount: 2, onlyKeyframes: true },
+    decodes: { threadCount: 2, onlyKeyframes: true, hardware: { enable: true, modules: 'nv' } },
     transcoder,
     clock,
     logger,
@@ -83,7 +83,7 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
         vhost: 'v',
         app: 'app',
         name,
-        sourceName: 'stream',
+        sourceName: 'source',
         meter,
         queues,
         logger,
@@ -128,7 +128,14 @@ describe('StreamOutputs', () => {
     expect(viewer().announcements[0]?.map(({ bypass }) => bypass)).toEqual([true, false, true, false, false]);
     expect(viewer().announcements[0]?.[3]).toMatchObject({ codec: 'OPUS', publicName: `${AUDIO.publicName}_3` });
     expect(transcoder.sessions.length).toBe(1);
-    expect(transcoder.session.job).toMatchObject({ vhost: 'v', app: 'app', stream: 's', decoderThreads: 2, onlyKeyframes: false });
+    expect(transcoder.session.job).toMatchObject({
+      vhost: 'v',
+      app: 'app',
+      stream: 's',
+      decoderThreads: 2,
+      onlyKeyframes: false,
+      hardware: { enable: true, modules: 'nv' },
+    });
     for (const variant of ['source', 'small', 'picture']) expect(viewer().of(variant).length).toBe(60);
     expect(viewer().of('opus').length).toBe(viewer().of('aac').length);
     expect(viewer().of('small')[0]?.data).toBe(viewer().of('source')[0]?.data);

@@ -16,6 +16,14 @@ const FRAMERATE_MEMORY = 8;
 /** Two distances in a row that differ by less than this share are the frame rate, whatever was before. */
 const ALIKE = 0.2;
 const DEFAULT_AUDIO_FRAME = 1024;
+/** RFC 6381 strings of tracks without a configuration. */
+const CODEC_STRINGS: Readonly<Record<AudioCodec, string>> = {
+  [AudioCodec.AAC]: 'mp4a.40.2',
+  [AudioCodec.OPUS]: 'opus',
+  [AudioCodec.MP3]: 'mp4a.40.34',
+  [AudioCodec.PCMU]: 'ulaw',
+  [AudioCodec.PCMA]: 'alaw',
+};
 
 /** Turns the packets of one source track into router packets: one layout per codec, clean timestamps, durations. */
 export interface TrackNormalizer {
@@ -170,7 +178,7 @@ class AudioNormalizer implements TrackNormalizer {
       this.track = this.#make(sampleRate, described.channels || source.channels, described.codecString);
     } else {
       this.#timebase = { num: 1, den: sampleRate };
-      this.track = this.#make(sampleRate, source.channels, source.codec === AudioCodec.OPUS ? 'opus' : 'mp4a.40.34');
+      this.track = this.#make(sampleRate, source.channels, CODEC_STRINGS[source.codec]);
     }
     this.#tolerance = Math.round(sampleRate * AUDIO_TOLERANCE_S);
     this.position = timeline.addTrack(this.#timebase);
@@ -187,9 +195,16 @@ class AudioNormalizer implements TrackNormalizer {
   normalize(packet: SourcePacket): Packet | null {
     if (this.track === null || packet.data.length === 0) return null;
     const dts = rescale(packet.dts, this.source.timebase, this.#timebase);
-    const placed = this.#timeline.place(this.position, dts, this.#frameTicks, this.#tolerance);
+    const duration = this.#durationOf(packet);
+    const placed = this.#timeline.place(this.position, dts, duration, this.#tolerance);
     if (placed === null) return null;
-    return { track: this.track, pts: placed, dts: placed, duration: this.#frameTicks, keyframe: true, data: packet.data };
+    return { track: this.track, pts: placed, dts: placed, duration, keyframe: true, data: packet.data };
+  }
+
+  /** A byte of G.711 is a sample; the frames of the other codecs are all as long. */
+  #durationOf({ data }: SourcePacket): number {
+    const { codec, channels } = this.source;
+    return codec === AudioCodec.PCMU || codec === AudioCodec.PCMA ? Math.ceil(data.length / (channels || 1)) : this.#frameTicks;
   }
 
   #make(sampleRate: number, channels: number, codecString: string): AudioTrack {

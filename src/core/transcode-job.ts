@@ -13,6 +13,8 @@ const KEYFRAME_REQUEST_INTERVAL_MS = 500;
 export interface DecodeSettings {
   readonly threadCount: number;
   readonly onlyKeyframes: boolean;
+  /** Hardware encoders: whether to try them, and which, in order; all there are when empty. */
+  readonly hardware: { readonly enable: boolean; readonly modules: string };
 }
 
 /** Where an encoded track goes. */
@@ -125,7 +127,8 @@ export class TranscodeJob {
     const { vhost, app, stream, decodes, transcoder } = this.#options;
     // Keyframes are enough only when nothing but still pictures is made of the video.
     const onlyKeyframes = decodes.onlyKeyframes && !requests.some(({ type }) => type === 'video');
-    const job = { vhost, app, stream, encodes: requests, decoderThreads: decodes.threadCount, onlyKeyframes };
+    const { threadCount: decoderThreads, hardware } = decodes;
+    const job = { vhost, app, stream, encodes: requests, decoderThreads, onlyKeyframes, hardware };
     try {
       run.session = transcoder.open(job, this.#listenFor(run));
     } catch (error) {

@@ -32,6 +32,8 @@ export interface EgressPoolOptions {
   readonly limits?: EgressLimits;
   /** HTTP/2 on TLS ports (`Modules/HTTP2`). */
   readonly http2?: boolean;
+  /** Unix socket where signalling is served; without one it is refused. */
+  readonly foreign?: string;
   /** One debug line for each HTTP connection that ends. */
   readonly logConnections?: boolean;
   readonly clock: Clock;
@@ -245,8 +247,8 @@ export class EgressPool implements EgressPort {
     this.#flush();
     const thread = this.#nextThread;
     this.#nextThread += 1;
-    const { http2 = true, logConnections = false, threads, workerEntry = WORKER_ENTRY, views, clock } = this.#options;
-    const settings = { incarnation: thread, secret: this.#secret, limits: this.#limits, http2, logConnections };
+    const { http2 = true, foreign = null, logConnections = false, threads, workerEntry = WORKER_ENTRY, views, clock } = this.#options;
+    const settings = { incarnation: thread, secret: this.#secret, limits: this.#limits, http2, foreign, logConnections };
     const owner = {
       message: (message: FromThread) => this.#receive(slot, thread, message),
       exited: (reason: string) => this.#exited(slot, thread, reason),

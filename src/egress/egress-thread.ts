@@ -8,6 +8,7 @@ import type { Clock } from '../util/clock.ts';
 import { BlockTable } from './block-table.ts';
 import { COMMON_HEADERS, type Delivery, type DeliveryServices } from './delivery.ts';
 import { FileShelf } from './file-shelf.ts';
+import { ForeignRelay } from './foreign-relay.ts';
 import { HostTable } from './host-table.ts';
 import { OutletRegistry, type ViewFactories } from './outlet-registry.ts';
 import { RequestRouter } from './request-router.ts';
@@ -30,6 +31,7 @@ export class EgressThread {
   readonly #outlets: OutletRegistry;
   readonly #sessions: ThreadSessions;
   readonly #services: DeliveryServices;
+  readonly #foreign: ForeignRelay | null;
   readonly #router: RequestRouter;
   readonly #date: DateLine;
   readonly #counters: HttpCounters = newHttpCounters();
@@ -52,12 +54,13 @@ export class EgressThread {
     });
     this.#outlets = new OutletRegistry({ sessions: this.#sessions, clock, views });
     this.#services = { blocks: this.#blocks, coder: new TextCoder(), files: new FileShelf(limits.fileBytes), waiting: new Set<Delivery>() };
+    this.#foreign = settings.foreign === null ? null : new ForeignRelay(settings.foreign);
     this.#router = new RequestRouter({
       hosts: this.#hosts,
       outlets: this.#outlets,
       services: this.#services,
       maxWaiting: limits.waiting,
-      foreign: null,
+      foreign: this.#foreign,
     });
     this.#date = new DateLine(clock);
     this.#reporter = setInterval(() => this.#report(), limits.reportInterval);
@@ -145,12 +148,16 @@ export class EgressThread {
 
   #secureListener(): SecureListener {
     const { limits, http2 } = this.#options.settings;
+    const foreign = this.#foreign;
     const listener = new SecureListener({
       handler: this.#router,
       limits: limits.http,
       commonHeaders: COMMON_HEADERS,
       counters: this.#counters,
       http2,
+      ...(foreign !== null && {
+        onUpgrade: (socket, bytes, address) => foreign.relay(socket, bytes, { address, secure: true }),
+      }),
     });
     listener.setCertificates(this.#certificates);
     return listener;
@@ -189,6 +196,7 @@ export class EgressThread {
     this.#outlets.closeAll();
     for (const delivery of [...this.#services.waiting]) delivery.withdraw(503, '');
     await Promise.all(closing);
+    this.#foreign?.close();
     clearInterval(this.#reporter);
     this.#report();
     this.#options.post({ type: 'stopped' });

@@ -45,6 +45,8 @@ export class RequestRouter implements RequestHandler {
       if (request.header('upgrade')?.toLowerCase() === 'websocket') this.#foreign(request, sink);
       else this.#deliver(request, sink);
     } else if (method === 'OPTIONS' && request.target === '*') this.#preflight(request, sink, undefined);
+    // What signalling allows is its own to say.
+    else if (method === 'OPTIONS' && this.#options.foreign?.take(request, sink) === true) return;
     else if (method === 'OPTIONS') this.#preflight(request, sink, this.#find(request));
     else this.#foreign(request, sink);
   }

@@ -43,6 +43,8 @@ export interface ThreadSettings {
   readonly limits: EgressLimits;
   /** HTTP/2 on TLS ports. */
   readonly http2: boolean;
+  /** Unix socket of the main thread for requests that are not delivery; null: they are refused. */
+  readonly foreign: string | null;
   /** Log each HTTP connection that ends. */
   readonly logConnections: boolean;
 }

@@ -15,6 +15,9 @@ export const AudioCodec = {
   AAC: 'AAC',
   OPUS: 'OPUS',
   MP3: 'MP3',
+  /** G.711 µ-law and A-law, from cameras and telephones: no publisher carries them, they are transcoded. */
+  PCMU: 'PCMU',
+  PCMA: 'PCMA',
 } as const;
 export type AudioCodec = (typeof AudioCodec)[keyof typeof AudioCodec];
 

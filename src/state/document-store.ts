@@ -15,6 +15,8 @@ export interface DocumentStoreOptions<Document> {
   readonly logger: Logger;
   /** Written into every document, so that a stray file is not mistaken for one. */
   readonly kind: string;
+  /** Who may read the files; default: everybody. */
+  readonly mode?: number;
   /** Unique among the documents; the file is named after it. */
   readonly nameOf: (document: Document) => string;
   /** Reads the members of a document; throws an `Error` that says what is missing. */
@@ -65,7 +67,7 @@ export class DocumentStore<Document extends object> {
   async save(document: Document): Promise<void> {
     const name = this.#options.nameOf(document);
     const content = `${JSON.stringify({ format: FORMAT, version: VERSION, kind: this.#options.kind, ...document }, null, 2)}\n`;
-    await this.#enqueue(name, () => writeFileAtomic(this.#pathOf(name), content));
+    await this.#enqueue(name, () => writeFileAtomic(this.#pathOf(name), content, this.#options.mode));
   }
 
   /** Resolves when the document is gone from disk. */

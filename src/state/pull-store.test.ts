@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -38,6 +38,14 @@ it('gives back what was saved, and not what was removed', async () => {
   await store.remove(documentOf('c'));
   await store.remove(documentOf('never saved'));
   expect(await new PullDocumentStore(folder, logger).load()).toEqual([documentOf('a'), documentOf('b')]);
+});
+
+it('lets nobody else read the passwords in the URLs', async () => {
+  const store = new PullDocumentStore(folder, logger);
+  await store.load();
+  await store.save(documentOf('a'));
+  const [file = ''] = await readdir(folder);
+  expect((await stat(join(folder, file))).mode & 0o777).toBe(0o600);
 });
 
 it.each([

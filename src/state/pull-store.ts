@@ -2,12 +2,15 @@ import type { PullDocument, PullStore } from '../core/pull-registry.ts';
 import type { Logger } from '../util/logger.ts';
 import { DocumentStore } from './document-store.ts';
 
+/** URLs of sources hold passwords. */
+const OWNER_ONLY = 0o600;
+
 /** The persistent pulled streams, one document each. */
 export class PullDocumentStore implements PullStore {
   readonly #documents: DocumentStore<PullDocument>;
 
   constructor(folder: string, logger: Logger) {
-    this.#documents = new DocumentStore({ folder, logger, kind: 'pull', nameOf: keyOf, parse });
+    this.#documents = new DocumentStore({ folder, logger, kind: 'pull', mode: OWNER_ONLY, nameOf: keyOf, parse });
   }
 
   /** Loads every document, in the order of their names. */

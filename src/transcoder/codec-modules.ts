@@ -43,6 +43,8 @@ const DECODERS: readonly (readonly [VideoCodec | AudioCodec, readonly string[]])
   [AudioCodec.AAC, ['aac']],
   [AudioCodec.OPUS, ['opus', 'libopus']],
   [AudioCodec.MP3, ['mp3float', 'mp3']],
+  [AudioCodec.PCMU, ['pcm_mulaw']],
+  [AudioCodec.PCMA, ['pcm_alaw']],
 ];
 
 const AUDIO: ReadonlySet<string> = new Set(Object.values(AudioCodec));

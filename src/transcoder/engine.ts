@@ -47,6 +47,8 @@ const CODEC_IDS: Readonly<Record<VideoCodec | AudioCodec, C.AVCodecID>> = {
   [AudioCodec.AAC]: C.AV_CODEC_ID_AAC,
   [AudioCodec.OPUS]: C.AV_CODEC_ID_OPUS,
   [AudioCodec.MP3]: C.AV_CODEC_ID_MP3,
+  [AudioCodec.PCMU]: C.AV_CODEC_ID_PCM_MULAW,
+  [AudioCodec.PCMA]: C.AV_CODEC_ID_PCM_ALAW,
 };
 
 /** Silences the library's own log, which goes to stderr line by line for every bad bit of a stream. */
@@ -101,6 +103,8 @@ export interface DecoderOptions {
   readonly channels?: number;
 }
 
+/** Parameter sets can be forged or damaged; a picture larger than this would take the memory of all. */
+const MAX_PIXELS = String(8192 * 8192);
 /** Frame threads hold a picture back each; slices do not, so up to this many threads they must do. */
 const LOW_DELAY_THREADS = 2;
 
@@ -132,7 +136,11 @@ export class Decoder {
     context.threadType = options.threads > LOW_DELAY_THREADS ? C.FF_THREAD_FRAME : C.FF_THREAD_SLICE;
     if (options.sampleRate !== undefined) context.sampleRate = options.sampleRate;
     if (options.channels !== undefined && options.channels > 0) context.channelLayout = avChannelLayoutDefault(options.channels);
-    check(context.open2Sync(codec, null), `decoder ${this.name}`);
+    const target = context.getNative() as unknown as Parameters<typeof Option.set>[0];
+    check(Option.set(target, 'max_pixels', MAX_PIXELS), `decoder ${this.name}`);
+    const opened = context.open2Sync(codec, null);
+    if (opened < 0) this.close();
+    check(opened, `decoder ${this.name}`);
   }
 
   /** Decodes one packet. Each frame handed to `sink` belongs to it; its `pts` is in the track's timebase. Bad data is counted. */

@@ -2,23 +2,27 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { HelloMessage, StatusMessage } from './messages.ts';
 import { FULL_WEIGHT, type TranscodeJob } from './transcode-job.ts';
-import { TranscoderProcess } from './transcoder-process.ts';
+import { type ProcessOptions, TranscoderProcess } from './transcoder-process.ts';
 import { type FrameHeader, FrameType } from './wire.ts';
 
 const FIRST_RESTART_DELAY_MS = 100;
 const LONGEST_RESTART_DELAY_MS = 10_000;
-/** A process that ran this long has recovered. */
-const HEALTHY_AFTER_MS = 60_000;
+/** A process that ran this long has recovered: should it die again, the next one starts at once. */
+const HEALTHY_AFTER_MS = 5_000;
+/** Jobs that die together twice within this time may have a killer among them. */
+const SUSPICIOUS_MS = 60_000;
 /** A process without jobs is kept this long for the next one. */
 const IDLE_MS = 10_000;
 /** A process that takes no packet for this long hangs in a codec. */
 const STUCK_MS = 10_000;
 /** A job must be closed after this long. */
 const CLOSE_DEADLINE_MS = 5_000;
+/** A program that has died this often without a word will not do better: who waits is told, who comes later may have more luck. */
+const HOPELESS_AFTER = 4;
 const WATCH_INTERVAL_MS = 1000;
 
 export interface SlotOptions {
-  readonly entry: URL;
+  readonly process: ProcessOptions;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly onHello: (hello: HelloMessage) => void;
@@ -37,10 +41,12 @@ export class ProcessSlot {
   readonly #watch: NodeJS.Timeout;
   #process: TranscoderProcess | null = null;
   #startedAt = 0;
+  #diedAt = Number.NEGATIVE_INFINITY;
   #failures: number;
   #restart: NodeJS.Timeout | null = null;
   #idle: NodeJS.Timeout | null = null;
   #status: StatusMessage | null = null;
+  #everGreeted = false;
   #closed = false;
 
   /** `failures` of the process that its first job came from. */
@@ -138,7 +144,7 @@ export class ProcessSlot {
 
   #start(): void {
     this.#startedAt = this.#options.clock.monotonic();
-    this.#process = new TranscoderProcess(this.#options.entry, this.#options.clock, {
+    this.#process = new TranscoderProcess(this.#options.process, {
       onHello: (hello) => this.#onHello(hello),
       onFrame: (header, payload) => this.#onFrame(header, payload),
       onExit: (reason) => this.#onExit(reason),
@@ -148,6 +154,7 @@ export class ProcessSlot {
   #onHello(hello: HelloMessage): void {
     const process = this.#process;
     if (process === null) return;
+    this.#everGreeted = true;
     this.#options.logger.info({ pid: process.pid }, `transcoder process ${process.pid} runs`);
     this.#options.onHello(hello);
     for (const job of this.#jobs.values()) job.start(process.writer);
@@ -182,12 +189,17 @@ export class ProcessSlot {
       this.#options.onEmpty(this);
       return;
     }
-    if (clock.monotonic() - this.#startedAt >= HEALTHY_AFTER_MS) this.#failures = 0;
+    const now = clock.monotonic();
+    const suspicious = now - this.#diedAt < SUSPICIOUS_MS;
+    this.#diedAt = now;
+    if (now - this.#startedAt >= HEALTHY_AFTER_MS) this.#failures = 0;
     this.#failures += 1;
     logger.warn({ pid, jobs: this.#jobs.size, failures: this.#failures }, `transcoder process ${pid} died: ${reason}`);
     const jobs = [...this.#jobs.values()];
     for (const job of jobs) job.restart();
-    if (jobs.length > 1 && this.#failures > 1) {
+    if (!this.#everGreeted && this.#failures >= HOPELESS_AFTER)
+      for (const job of jobs) job.fail(`no transcoder process comes up: ${reason}`);
+    if (jobs.length > 1 && suspicious) {
       this.#jobs.clear();
       this.#options.onSuspects(this, jobs);
     }

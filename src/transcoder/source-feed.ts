@@ -6,8 +6,8 @@ import { sourceMessage } from './messages.ts';
 import { AUDIO_WINDOW, VIDEO_WINDOW } from './pipeline.ts';
 import { FrameFlag, FrameType } from './wire.ts';
 
-/** Packets of one inbound track that may wait for its decoder. */
-export const DECODER_THRESHOLD = { video: 300, audio: 500 } as const;
+/** Packets of one inbound track that may wait for its decoder: some five seconds, long enough for a process to start again. */
+export const DECODER_THRESHOLD = { video: 150, audio: 250 } as const;
 
 /**
  * The packets of one inbound track on their way to its decoder. The process is sent no more than it can take soon; what waits is
@@ -22,7 +22,7 @@ export class SourceFeed {
   #inFlight = 0;
   /** When the process took a packet last, or had none to take; monotonic ms. */
   #movedAt = 0;
-  #skipping = false;
+  #skipping: boolean;
   #discontinuity = false;
   #sent: Track | null = null;
 
@@ -30,6 +30,8 @@ export class SourceFeed {
     this.id = options.id;
     this.queue = options.queue;
     this.#video = options.video;
+    // A job that starts in the middle of a stream has nothing to decode before the next keyframe.
+    this.#skipping = options.video;
     this.#window = options.video ? VIDEO_WINDOW : AUDIO_WINDOW;
     this.#onlyKeyframes = options.onlyKeyframes && options.video;
   }
@@ -70,9 +72,10 @@ export class SourceFeed {
           flags: (packet.keyframe ? FrameFlag.KEYFRAME : 0) | (this.#discontinuity ? FrameFlag.DISCONTINUITY : 0),
           job,
           id: this.id,
-          pts: packet.pts,
-          dts: packet.dts,
-          duration: packet.duration,
+          // The wire has no fractions and no negative durations.
+          pts: Math.round(packet.pts),
+          dts: Math.round(packet.dts),
+          duration: Math.max(0, Math.round(packet.duration)),
         },
         packet.data,
       );

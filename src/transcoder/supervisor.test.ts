@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../test/e2e/support/poll.ts';
 import { audioConfig, imageConfig, TranscodeLab, type TranscodeRun, videoConfig } from '../../test/fakes/transcode-run.ts';
@@ -205,6 +206,39 @@ describe('encodes', () => {
     expect(run.track<AudioTrack>(10).timebase.den).toBe(Number(expected.sample_rate));
   });
 
+  it.each(['h264', 'h265', 'vp8'])('keep to their bitrate: %s', async (codec) => {
+    const noisy = encodeMedia({
+      video: 'libx264',
+      audio: null,
+      seconds: 6,
+      extra: ['-bf', '0', '-preset', 'ultrafast', '-crf', '20', '-vf', 'noise=alls=20:allf=t'],
+    });
+    const bitrate = 600_000;
+    const run = open([video(10, { codec, bitrate })], [noisy.video!]);
+    await run.feed(noisy.packets);
+    await run.makes(10, 175);
+    const bits = run.made(10).packets.reduce((sum, { data }) => sum + data.length * 8, 0);
+    const made = bits / (run.made(10).packets.length / 30);
+    expect(Math.abs(made / bitrate - 1)).toBeLessThan(0.1);
+  });
+
+  it.each([
+    ['H.265 and Opus', 'libx265', 'libopus', ['-preset', 'ultrafast']],
+    ['VP9 and MP3', 'libvpx-vp9', 'libmp3lame', ['-deadline', 'realtime', '-cpu-used', '8']],
+    ['AV1', 'libsvtav1', null, ['-preset', '12']],
+  ])('take %s from their source', async (_name, picture, sound, extra) => {
+    const source = encodeMedia({ video: picture, audio: sound, seconds: 2, extra });
+    const all = [source.video!, ...(source.audio === null ? [] : [source.audio])];
+    const run = open([video(10, { height: 90 }), ...(sound === null ? [] : [audio(11)])], all);
+    await run.feed(source.packets);
+    await run.makes(10, 55);
+    expect(run.made(10).failed).toBeNull();
+    expect(decodeComplaints(run.file(10))).toEqual([]);
+    if (sound === null) return;
+    await until('the sound is encoded', () => run.end(11) > 1.8);
+    expect(decodeComplaints(run.file(11))).toEqual([]);
+  });
+
   it('that cannot be made are reported, the others go on', async () => {
     const run = open([video(10, { height: 90 }), video(11, { codec: 'theora' })], tracks());
     await run.feed(media.packets);
@@ -249,7 +283,9 @@ describe('a process that dies', () => {
     expect(made.supervisor.pids.length).toBe(2);
     const third = Math.floor(media.packets.length / 3);
     await Promise.all([hit.feed(media.packets.slice(0, third)), other.feed(media.packets.slice(0, third))]);
-    await until('both run', () => hit.made(10).packets.length > 10 && other.made(10).packets.length > 10);
+    // As in real time: what was fed has come out.
+    const fed = media.packets.slice(0, third).filter(({ track }) => track.type === 'video').length;
+    for (const id of [10, 11]) await Promise.all([hit.makes(id, fed), other.makes(id, fed)]);
     process.kill(pid!, 'SIGKILL');
     await until('the death is noticed', () =>
       made.logger.lines.some(({ message }) => message === `transcoder process ${pid} died: SIGKILL`),
@@ -303,6 +339,28 @@ describe('a process that dies', () => {
     await Promise.all(runs.map((run) => run.reaches(SECONDS - 0.2)));
   });
 
+  it('is killed when it falls silent', async () => {
+    const made = lab({ silenceDeadlineMs: 4000 });
+    const run = made.open([audio(10)], tracks());
+    const half = Math.floor(media.packets.length / 2);
+    await run.feed(media.packets.slice(0, half));
+    await until('it works', () => run.made(10).packets.length > 10);
+    const [pid] = made.supervisor.pids;
+    process.kill(pid!, 'SIGSTOP');
+    await until('it is killed', () =>
+      made.logger.lines.some(({ message }) => message.startsWith(`transcoder process ${pid} died: it was silent`)),
+    );
+    await run.feed(media.packets.slice(half));
+    await run.reaches(SECONDS - 0.2);
+  });
+
+  it('before it says a word, again and again, fails its encodes', async () => {
+    const made = lab({ entry: new URL('./no-such-program.ts', import.meta.url) });
+    const run = made.open([audio(10)], tracks());
+    await until('the encode is given up', () => run.made(10).failed);
+    expect(run.made(10).failed).toMatch(/^no transcoder process comes up: /);
+  });
+
   it('does not outlive a server that is killed', async () => {
     const supervisor = new URL('./supervisor.ts', import.meta.url).href;
     const registry = new URL('../core/queue-registry.ts', import.meta.url).href;
@@ -321,6 +379,11 @@ describe('a process that dies', () => {
     expect(pid).toBeGreaterThan(1);
     await until('the orphan is gone', () => !alive(pid));
   });
+});
+
+it('keeps the codec library out of the server', async () => {
+  await lab().supervisor.codecModules();
+  expect(readFileSync('/proc/self/maps', 'utf8')).not.toMatch(/node-av/);
 });
 
 describe('a transcoder that is late', () => {
@@ -378,6 +441,21 @@ describe('a source that changes', () => {
     ]);
     expect(run.made(11).tracks.map((track) => track.type === 'video' && [track.width, track.height])).toContainEqual([160, 90]);
     expect(run.made(10).packets.length).toBe((SECONDS + 2) * 30);
+  });
+
+  it('and asks to be turned is not turned, but the log says so', async () => {
+    const made = lab();
+    const turned = encodeMedia({
+      video: 'libx264',
+      audio: null,
+      seconds: 1,
+      extra: ['-bf', '0', '-preset', 'ultrafast', '-bsf:v', 'h264_metadata=display_orientation=insert:rotate=90'],
+    });
+    const run = made.open([video(10, { height: 90 })], [turned.video!]);
+    await run.feed(turned.packets);
+    await run.makes(10, 28);
+    expect(run.track<VideoTrack>(10)).toMatchObject({ width: 160, height: 92 });
+    expect(made.logger.lines.map(({ message }) => message)).toContainEqual(expect.stringMatching(/turn the picture by (90|270)°/));
   });
 
   it('to garbage costs nothing but the garbage', async () => {

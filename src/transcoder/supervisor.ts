@@ -7,7 +7,7 @@ import { type CodecModuleItem, codecModules } from './codec-modules.ts';
 import type { HelloMessage } from './messages.ts';
 import { ProcessSlot } from './process-slot.ts';
 import { type JobOptions, TranscodeJob } from './transcode-job.ts';
-import { CHILD_ENTRY } from './transcoder-process.ts';
+import { CHILD_ENTRY, SILENCE_DEADLINE_MS } from './transcoder-process.ts';
 
 const DEFAULT_JOBS_PER_PROCESS = 8;
 const HELLO_DEADLINE_MS = 20_000;
@@ -20,6 +20,8 @@ export interface SupervisorOptions {
   readonly jobsPerProcess?: number;
   /** The program processes run; the default is the transcoder. */
   readonly entry?: URL;
+  /** A process that is silent this long is killed; it reports every second. */
+  readonly silenceDeadlineMs?: number;
 }
 
 export class TranscoderSupervisor implements Transcoder {
@@ -86,10 +88,10 @@ export class TranscoderSupervisor implements Transcoder {
   }
 
   #openSlot(failures = 0): ProcessSlot {
-    const { clock, logger, entry = CHILD_ENTRY } = this.#options;
+    const { clock, logger, entry = CHILD_ENTRY, silenceDeadlineMs = SILENCE_DEADLINE_MS } = this.#options;
     const slot = new ProcessSlot(
       {
-        entry,
+        process: { entry, clock, silenceDeadlineMs },
         clock,
         logger,
         onHello: (hello) => this.#onHello(hello),

@@ -110,6 +110,11 @@ export class TranscodeJob implements TranscodeSession {
     for (const feed of this.#feeds.values()) feed.restart();
   }
 
+  /** No process can be had: the encodes are given up, as far as anybody waits for them. */
+  fail(reason: string): void {
+    for (const group of this.#groups) this.#guard(() => group.onFailed(reason, this.#options.listener));
+  }
+
   /** For how long the process has been stuck with a packet of this job, ms. */
   stuckFor(now: number): number {
     let longest = 0;

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { getCompileCacheDir } from 'node:module';
-import type { Duplex } from 'node:stream';
+import { type Duplex, PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../util/clock.ts';
 import { FrameWriter } from './frame-writer.ts';
@@ -17,10 +17,17 @@ const POOL_THREADS = '32';
 const SVT_ERRORS_ONLY = '1';
 const HELLO_DEADLINE_MS = 30_000;
 /** A process reports every second; one that is silent this long is stuck. */
-const SILENCE_DEADLINE_MS = 15_000;
+export const SILENCE_DEADLINE_MS = 15_000;
 const WATCH_INTERVAL_MS = 1000;
 /** What is kept of the last words of a process. */
 const LAST_WORDS = 2000;
+
+export interface ProcessOptions {
+  /** The program. */
+  readonly entry: URL;
+  readonly clock: Clock;
+  readonly silenceDeadlineMs: number;
+}
 
 /** Who owns a transcoder process. */
 export interface ProcessOwner {
@@ -39,13 +46,15 @@ export class TranscoderProcess {
   readonly #clock: Clock;
   readonly #owner: ProcessOwner;
   readonly #watch: NodeJS.Timeout;
+  readonly #silenceDeadlineMs: number;
   #heardAt: number;
   #greeted = false;
   #reason = '';
   #lastWords = '';
   #exited = false;
 
-  constructor(entry: URL, clock: Clock, owner: ProcessOwner) {
+  constructor({ entry, clock, silenceDeadlineMs }: ProcessOptions, owner: ProcessOwner) {
+    this.#silenceDeadlineMs = silenceDeadlineMs;
     this.#clock = clock;
     this.#owner = owner;
     this.#heardAt = clock.monotonic();
@@ -54,7 +63,9 @@ export class TranscoderProcess {
       stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
       env: { ...environment, UV_THREADPOOL_SIZE: POOL_THREADS, SVT_LOG: SVT_ERRORS_ONLY, ...compileCache() },
     });
-    this.#socket = this.#child.stdio[SOCKET_DESCRIPTOR] as Duplex;
+    // Without descriptors left there is nothing to talk through; the error event tells.
+    const stdio = this.#child.stdio as ChildProcess['stdio'] | undefined;
+    this.#socket = (stdio?.[SOCKET_DESCRIPTOR] as Duplex | null | undefined) ?? new PassThrough();
     this.#writer = new FrameWriter(this.#socket);
     const reader = new FrameReader((header, payload) => this.#onFrame(header, payload));
     this.#socket.on('data', (chunk: Buffer) => this.#receive(reader, chunk));
@@ -109,7 +120,8 @@ export class TranscoderProcess {
 
   #look(): void {
     const silent = this.#clock.monotonic() - this.#heardAt;
-    if (silent > (this.#greeted ? SILENCE_DEADLINE_MS : HELLO_DEADLINE_MS)) this.kill(`it was silent for ${Math.round(silent / 1000)} s`);
+    if (silent > (this.#greeted ? this.#silenceDeadlineMs : HELLO_DEADLINE_MS))
+      this.kill(`it was silent for ${Math.round(silent / 1000)} s`);
   }
 
   #onExit(how: string): void {

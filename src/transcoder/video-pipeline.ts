@@ -14,6 +14,8 @@ const FILTER_THRESHOLD = 4;
 /** Pictures above this many pixels are decoded on a thread of the pool. */
 const OFF_THREAD_PIXELS = 640 * 360;
 const DEFAULT_FRAMERATE = 30;
+/** Pictures in a row that cannot be scaled before the encodes are given up; a damaged stream has single ones. */
+const MAX_FAILURES = 30;
 
 interface DecodedPicture {
   readonly frame: RawFrame;
@@ -41,6 +43,7 @@ export class VideoPipeline implements Pipeline {
   #format: PictureFormat | null = null;
   #sourceRate = 0;
   #rotation = 0;
+  #failures = 0;
 
   constructor(sourceId: number, encodes: readonly PictureEncode[], tools: PipelineTools) {
     this.#sourceId = sourceId;
@@ -168,8 +171,10 @@ export class VideoPipeline implements Pipeline {
     try {
       await this.#scaler.scale(frame, wanted);
       for (const { output, times } of chosen) await output.put(times, picture.duration);
+      this.#failures = 0;
     } catch (error) {
-      for (const { output } of chosen) output.fail(error);
+      this.#failures += 1;
+      if (this.#failures >= MAX_FAILURES) for (const { output } of chosen) output.fail(error);
     }
     this.#scaler.release();
   }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -65,4 +65,15 @@ test('a narrower set stays inside of a wider one', async () => {
   await narrow.makeFolder(join(folder, 'in/a/b'));
   await expect(narrow.makeFolder(join(folder, 'in/b'))).rejects.toThrow('the inner setting');
   await expect(narrow.makeFolder(join(folder, 'out/b'))).rejects.toThrow('the setting');
+});
+
+test('a file system that takes no folders is told instead of waited for', async () => {
+  const free = new AllowedFolders(null, 's');
+  await expect(free.makeFolder('/proc/nope/deep')).rejects.toThrow('does not take the folder /proc/nope');
+});
+
+test('a file in the way is told', async () => {
+  writeFileSync(join(folder, 'in/file'), '');
+  await expect(allowed.makeFolder(join(folder, 'in/file/x'))).rejects.toMatchObject({ code: 'ENOTDIR' });
+  await expect(allowed.makeFolder(join(folder, 'in/file'))).rejects.toMatchObject({ code: 'EEXIST' });
 });

@@ -1,5 +1,5 @@
 /** Keeps what the server writes inside folders: no `..`, and no symbolic link that leads out. */
-import { mkdir, realpath } from 'node:fs/promises';
+import { mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname, resolve, sep } from 'node:path';
 
 /** A path the server must not write to. `message` names it and what it breaks. */
@@ -41,7 +41,7 @@ export class AllowedFolders {
   /** Makes the folder `path`, parents included, unless it would lie outside. Rejects with `PathRefused` or the file system's error. */
   async makeFolder(path: string): Promise<void> {
     await this.checkLinks(path);
-    await mkdir(path, { recursive: true });
+    await makeFolders(resolve(path));
     await this.checkLinks(path);
   }
 }
@@ -56,6 +56,28 @@ function isInside(path: string, root: string): boolean {
   const folder = resolve(root);
   const full = resolve(path);
   return full === folder || full.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+}
+
+/** Like a recursive `mkdir`, which never returns below a file system that refuses with ENOENT, as /proc does. */
+async function makeFolders(path: string): Promise<void> {
+  const missing: string[] = [];
+  for (let at = path; !(await makeFolder(at)); at = dirname(at)) missing.push(at);
+  for (const folder of missing.reverse()) {
+    if (!(await makeFolder(folder))) throw new Error(`the file system does not take the folder ${folder}`);
+  }
+}
+
+/** False when the parent is missing. */
+async function makeFolder(path: string): Promise<boolean> {
+  try {
+    await mkdir(path);
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' && dirname(path) !== path) return false;
+    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return true;
+    throw error;
+  }
 }
 
 /** The real path of the longest part of `path` that exists, with the rest behind it. */

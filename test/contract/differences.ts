@@ -36,7 +36,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   },
   'profile-rules': {},
   'batch-items': each([211, 220, 227, 233], { status: 400 }),
-  'client-faults': each([232, 461, 509], { status: 400 }),
+  'client-faults': each([232, 461, 509, 544], { status: 400 }),
   'two-spellings': { ...each([236, 238, 239], { status: 200 }), 237: { status: 409 }, 248: { status: 200 } },
   'both-encodes': each([243, 247], { status: 200 }),
   'bitrate-text': {},
@@ -59,6 +59,9 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'push-codecs': {},
   'push-retry': {},
   'push-figures': {},
+  'dump-answer': each([540, 549, 555, 556, 559], { status: 200 }),
+  'dump-paths': {},
+  'dump-status': {},
   'later-issues': {
     ...each([714, 715, 716], { status: 501, message: /live playlist/ }),
   },

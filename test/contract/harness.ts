@@ -16,11 +16,16 @@ import { PullRegistry } from '../../src/core/pull-registry.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
 import { FilePublisher } from '../../src/publishers/file/file-publisher.ts';
+import { HlsDumper } from '../../src/publishers/llhls/hls-dumper.ts';
+import { LlhlsPublisher } from '../../src/publishers/llhls/llhls-publisher.ts';
+import { LlhlsView } from '../../src/publishers/llhls/llhls-view.ts';
+import type { LlhlsViewSettings } from '../../src/publishers/llhls/settings.ts';
 import { PushPublisher } from '../../src/publishers/push/push-publisher.ts';
 import { codecModules } from '../../src/transcoder/codec-modules.ts';
 import { ENCODERS } from '../../src/transcoder/encoder-catalogue.ts';
 import { AllowedFolders } from '../../src/util/allowed-folders.ts';
 import { openFakeDestination } from '../fakes/fake-destination.ts';
+import { FakeEgress } from '../fakes/fake-egress.ts';
 import { FakePullSource, MemoryPullStore } from '../fakes/fake-pull-source.ts';
 import { ManualClock } from '../fakes/manual-clock.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
@@ -68,8 +73,11 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
   const store = new MemoryStore();
   const logger = new RecordingLogger();
   const folder = mkdtempSync(join(tmpdir(), 'millrace-contract-'));
-  const recordings = new FilePublisher({ clock, logger, stateFolder: folder, allowed: new AllowedFolders(null, 'nothing') });
+  const writing = { clock, logger, stateFolder: folder, allowed: new AllowedFolders(null, 'nothing') };
+  const recordings = new FilePublisher(writing);
   await recordings.start();
+  const dumps = new HlsDumper(writing);
+  const llhls = new LlhlsPublisher(new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context)), dumps);
   const queues = new QueueRegistry(clock);
   const pushes = new PushPublisher({ clock, logger, queues, stateFolder: folder, open: openFakeDestination });
   await pushes.start();
@@ -79,6 +87,7 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
     queues,
     store,
     publishers: new Map<PublisherKind, Publisher>([
+      [llhls.kind, llhls],
       [recordings.kind, recordings],
       [pushes.kind, pushes],
     ]),
@@ -112,6 +121,7 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
   const control = new ControlPlane({
     orchestrator,
     recordings,
+    dumps,
     pushes,
     pulls,
     reloadCertificates: (hosts) => certificates.reload(hosts),
@@ -130,8 +140,10 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
     ...overrides,
   });
   await server.listen();
-  const parts = { server, orchestrator, recordings, pushes, folder, pulls, pullStore, rtsp, store, certificates, clock, logger };
-  return new ApiHarness(parts);
+  return new ApiHarness({
+    ...{ server, orchestrator, recordings, dumps, pushes, folder, pulls, pullStore, rtsp },
+    ...{ store, certificates, clock, logger },
+  });
 }
 
 /** Keeps what would go to disk; refuses when told to. */
@@ -165,6 +177,7 @@ export class ApiHarness {
   readonly server: ApiServer;
   readonly orchestrator: Orchestrator;
   readonly recordings: FilePublisher;
+  readonly dumps: HlsDumper;
   readonly pushes: PushPublisher;
   /** State and recordings; removed by `close`. */
   readonly folder: string;
@@ -178,10 +191,28 @@ export class ApiHarness {
 
   readonly #ingests = new Map<string, { readonly ingest: IngestStream; frames: number }>();
 
-  constructor(parts: Omit<ApiHarness, 'publish' | 'feed' | 'until' | 'port' | 'send' | 'call' | 'raw' | 'close'>) {
+  constructor(
+    parts: Pick<
+      ApiHarness,
+      | 'server'
+      | 'orchestrator'
+      | 'recordings'
+      | 'dumps'
+      | 'pushes'
+      | 'folder'
+      | 'pulls'
+      | 'pullStore'
+      | 'rtsp'
+      | 'store'
+      | 'certificates'
+      | 'clock'
+      | 'logger'
+    >,
+  ) {
     this.server = parts.server;
     this.orchestrator = parts.orchestrator;
     this.recordings = parts.recordings;
+    this.dumps = parts.dumps;
     this.pushes = parts.pushes;
     this.folder = parts.folder;
     this.pulls = parts.pulls;
@@ -256,6 +287,7 @@ export class ApiHarness {
     await this.server.close();
     await this.orchestrator.close({ code: 'shutdown', detail: 'the test is over' });
     await this.recordings.stop();
+    await this.dumps.close();
     await this.pushes.stop();
     rmSync(this.folder, { recursive: true, force: true });
   }

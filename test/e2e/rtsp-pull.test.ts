@@ -8,6 +8,8 @@ import { type RtspTestServer, startRtspServer } from './support/rtsp-server.ts';
 import { startServer, type TestServer } from './support/server.ts';
 
 const STREAMS = `${apiPath.app('default', 'app')}/streams`;
+/** The macro that stands for the name of the inbound stream. */
+const ORIGIN_NAME = `\${OriginStreamName}`;
 const CREATED = { status: 201, body: { message: 'Created', statusCode: 201 } };
 
 let server: TestServer;
@@ -76,9 +78,29 @@ test('H.265 and Opus are pulled', async () => {
   expect(tracks.find(({ audio }) => audio !== undefined)?.audio).toMatchObject({ codec: 'OPUS', samplerate: 48_000 });
 });
 
-test('a track of another codec is left out and the rest plays', async () => {
-  expect(await pull('phone', [source.url('g711')])).toEqual(CREATED);
-  expect((await playable('phone')).audio).toBeUndefined();
+test('G.711 is encoded to AAC; without an encode for it the picture plays alone', async () => {
+  await server.api.create('/v1/vhosts', [{ name: 'coded', host: { names: ['localhost'] } }]);
+  const encodes = {
+    videos: [{ name: 'video', bypass: true }],
+    audios: [{ name: 'aac', codec: 'aac', samplerate: 48_000, bitrate: 64_000, channel: 1 }],
+  };
+  const profile = { name: 'coded', outputStreamName: ORIGIN_NAME, encodes };
+  const publishers = { llhls: { chunkDuration: 0.5, segmentDuration: 1, segmentCount: 5 } };
+  const application = { name: 'made', type: 'live', providers: { rtspPull: {} }, publishers, outputProfiles: { outputProfile: [profile] } };
+  await server.api.create(`${apiPath.vhost('coded')}/apps`, [application]);
+  await server.api.create(`${apiPath.app('coded', 'made')}/streams`, { name: 'phone', urls: [source.url('g711')] });
+  const { input } = await server.api.get<StreamInformation>(apiPath.stream('phone', 'made', 'coded'));
+  expect(input.tracks.find(({ audio }) => audio !== undefined)?.audio).toMatchObject({ codec: 'PCMU', samplerate: 8000, channel: 1 });
+  const url = server.http('phone', 'llhls.m3u8', 'made', 'localhost');
+  const probed = await until('sound and picture', async () => {
+    const found = await probe(url);
+    return found.audio === undefined || found.video === undefined ? null : found;
+  });
+  expect(probed.audio).toMatchObject({ codec_name: 'aac', sample_rate: '48000' });
+  expect((await decode(url, 3)).errors).toBe('');
+
+  expect(await pull('mute', [source.url('g711')])).toEqual(CREATED);
+  expect((await playable('mute')).audio).toBeUndefined();
 });
 
 test.each(['digest', 'basic'] as const)('%s authentication is answered, and a wrong password is a 502', async (method) => {

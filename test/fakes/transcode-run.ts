@@ -8,7 +8,7 @@ import type { EncodedPacket, EncodeRequest, TranscodeListener, TranscodeSession 
 import type { Packet } from '../../src/media/packet.ts';
 import { toSeconds } from '../../src/media/timebase.ts';
 import type { AudioTrack, Track, VideoTrack } from '../../src/media/track.ts';
-import { TranscoderSupervisor } from '../../src/transcoder/supervisor.ts';
+import { type SupervisorOptions, TranscoderSupervisor } from '../../src/transcoder/supervisor.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import { until } from '../e2e/support/poll.ts';
 import { RecordingLogger } from './recording-logger.ts';
@@ -54,7 +54,7 @@ export class TranscodeLab {
   readonly logger = new RecordingLogger();
   readonly supervisor: TranscoderSupervisor;
 
-  constructor(options: { jobsPerProcess?: number; entry?: URL } = {}) {
+  constructor(options: Pick<SupervisorOptions, 'jobsPerProcess' | 'entry' | 'silenceDeadlineMs'> = {}) {
     this.supervisor = new TranscoderSupervisor({ clock: systemClock, logger: this.logger, queues: this.queues, ...options });
   }
 

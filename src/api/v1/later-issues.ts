@@ -20,9 +20,6 @@ const APP_ENDPOINTS: readonly (readonly [Method, string, string])[] = [
 ];
 
 const STREAM_ENDPOINTS: readonly (readonly [Method, string, string])[] = [
-  ['POST', `${STREAM}:hlsDumps`, 'HLS dump'],
-  ['POST', `${STREAM}:startHlsDump`, 'HLS dump'],
-  ['POST', `${STREAM}:stopHlsDump`, 'HLS dump'],
   ['POST', `${STREAM}:sendEvent`, 'events'],
   ['POST', `${STREAM}:sendEvents`, 'events'],
   ['POST', `${STREAM}:concludeHlsLive`, 'conclusion of a live playlist'],

@@ -118,7 +118,7 @@ export const EncodeVideoSchema = object(
   {
     name: named('video'),
     bypass,
-    codec: optional(text('`h264`, `h265` or `vp8`; required unless bypassed')),
+    codec: optional(text('`h264`, `h265`, `vp8` or `av1`; required unless bypassed')),
     bitrate: rate,
     width,
     height,
@@ -136,7 +136,7 @@ export const EncodeVideoSchema = object(
       }),
     ),
     profile: optional(
-      choice('H.264 profile; absent leaves it to the encoder', ['baseline', 'main', 'high'], {
+      choice('H.264 profile; absent means baseline', ['baseline', 'main', 'high'], {
         refusal: () => 'Profile must be baseline, main or high',
       }),
     ),
@@ -147,7 +147,7 @@ export const EncodeVideoSchema = object(
   },
   {
     finish: finishing<VideoFinish>((value, fail) => {
-      codedRules(value, ['h264', 'h265', 'vp8'], fail);
+      codedRules(value, ['h264', 'h265', 'vp8', 'av1'], fail);
       if (value.skipFrames !== -1) skipFramesRange(value.skipFrames, fail, 'skipFrames');
       if (value.keyFrameIntervalType === 'frame') within('KeyFrameInterval', 0, 600)(value.keyFrameInterval, fail, 'keyFrameInterval');
       else within('KeyFrameInterval', 0, 10_000)(value.keyFrameInterval, fail, 'keyFrameInterval');
@@ -163,7 +163,7 @@ export const EncodeAudioSchema = object(
   {
     name: named('audio'),
     bypass,
-    codec: optional(text('`aac` or `opus`; required unless bypassed')),
+    codec: optional(text('`aac`, `opus` or `mp3`; required unless bypassed')),
     bitrate: rate,
     samplerate: integer('Sample rate, Hz; 0 follows the source', { default: 0, minimum: 0 }),
     channel: integer('Channels; 0 follows the source', { default: 0, minimum: 0 }),
@@ -172,7 +172,7 @@ export const EncodeAudioSchema = object(
   },
   {
     finish: finishing<AudioFinish>((value, fail) => {
-      codedRules(value, ['aac', 'opus'], fail);
+      codedRules(value, ['aac', 'opus', 'mp3'], fail);
       aacSampleRate(value, fail);
       within('Channel', 0, 8)(value.channel, fail, 'channel');
     }),

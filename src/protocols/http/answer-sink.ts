@@ -1,6 +1,6 @@
 /** What a request handler and the HTTP version under it know of each other. */
 
-import type { Socket } from 'node:net';
+import type { Duplex, Readable } from 'node:stream';
 
 /** A request as a handler sees it. Valid until it has been answered. */
 export interface IncomingRequest {
@@ -8,11 +8,13 @@ export interface IncomingRequest {
   readonly target: string;
   /** Value of a header by lower-case name; several lines are joined with `, `. */
   header(name: string): string | undefined;
+  /** The body, where the connection cannot be taken over to read it. */
+  readonly body?: Readable;
 }
 
 /** A connection that somebody else goes on with. */
 export interface TakenConnection {
-  readonly socket: Socket;
+  readonly socket: Duplex;
   /** What was read from it already, beginning with the first byte of the request. */
   readonly bytes: Buffer;
 }

@@ -1,5 +1,6 @@
 /** Requests of node's own HTTP/1.1 and HTTP/2 servers (used under TLS), in the shape our handlers know. */
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { Readable } from 'node:stream';
 import type {
   AbortListener,
   AnswerSink,
@@ -61,6 +62,10 @@ export class NodeSink implements AnswerSink, IncomingRequest {
       if (this.#answered) this.#response.destroy();
       else this.answer(fault.status, `${this.#context.commonHeaders}Content-Type: text/plain\r\n`, `${fault.message}\n`, null);
     }
+  }
+
+  get body(): Readable {
+    return this.#request;
   }
 
   header(name: string): string | undefined {

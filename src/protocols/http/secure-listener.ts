@@ -1,6 +1,8 @@
 /** A port that speaks HTTP/2 and HTTP/1.1 over TLS, with certificates chosen by server name (SNI) and replaceable while it runs. */
+import type { IncomingMessage } from 'node:http';
 import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { compileWildcard } from '../../util/wildcard.ts';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
@@ -28,7 +30,11 @@ export interface SecureListenerOptions {
   readonly counters?: HttpCounters;
   /** False: HTTP/1.1 only. */
   readonly http2: boolean;
+  /** Takes WebSocket upgrades (HTTP/1.1); without it they are refused. `bytes` begin with the request. */
+  readonly onUpgrade?: (socket: Duplex, bytes: Buffer, remoteAddress: string) => void;
 }
+
+const REFUSED_UPGRADE = 'HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
 
 export class SecureListener {
   readonly counters: HttpCounters;
@@ -59,6 +65,11 @@ export class SecureListener {
     this.#server.on('request', (request: Http2ServerRequest, response: Http2ServerResponse) => {
       counters.requests += 1;
       new NodeSink(request, response, this.#context).serve(handler);
+    });
+    this.#server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      counters.requests += 1;
+      if (options.onUpgrade === undefined || request.headers.upgrade?.toLowerCase() !== 'websocket') socket.end(REFUSED_UPGRADE);
+      else options.onUpgrade(socket, Buffer.concat([requestBytes(request), head]), request.socket.remoteAddress ?? '');
     });
     this.#server.on('connection', (socket: Socket) => this.#track(socket));
     this.#server.on('tlsClientError', (_error, socket: Socket) => {
@@ -131,4 +142,11 @@ export class SecureListener {
       this.#sockets.delete(socket);
     });
   }
+}
+
+/** The head of a request as it came. */
+function requestBytes({ method, url, rawHeaders }: IncomingMessage): Buffer {
+  let head = `${method} ${url} HTTP/1.1\r\n`;
+  for (let n = 0; n + 1 < rawHeaders.length; n += 2) head += `${rawHeaders[n]}: ${rawHeaders[n + 1]}\r\n`;
+  return Buffer.from(`${head}\r\n`, 'latin1');
 }

@@ -45,6 +45,10 @@ export function mediaFormat(media: MediaDescription): MediaFormat | null {
       const config = buildOpusHead({ channels: media.parameters.get('sprop-stereo') === '0' ? 1 : 2 });
       return { codec: AudioCodec.OPUS, clockRate: OPUS_SAMPLE_RATE, depacketizer: new FrameDepacketizer(), config, needsConfig: false };
     }
+    case 'audio/pcmu':
+      return g711Format(AudioCodec.PCMU, media);
+    case 'audio/pcma':
+      return g711Format(AudioCodec.PCMA, media);
     case 'audio/mpeg4-generic':
       return aacFormat(media);
     default:
@@ -55,15 +59,15 @@ export function mediaFormat(media: MediaDescription): MediaFormat | null {
 /** What the core is told; `config` may have come in-band. Throws `ProtocolError` when it cannot be understood. */
 export function sourceTrack(id: number, media: MediaDescription, { codec }: MediaFormat, config: Uint8Array | null): SourceTrack {
   const base = { id, timebase: MPEG_90K, bitrateConf: media.bandwidth, config };
-  if (codec === AudioCodec.AAC || codec === AudioCodec.OPUS || codec === AudioCodec.MP3) {
+  if (isAudio(codec)) {
     const described = config === null ? null : describeAudio(codec, config);
     return {
       ...base,
       type: 'audio',
       codec,
       format: codec === AudioCodec.AAC ? BitstreamFormat.AAC_RAW : BitstreamFormat.RAW,
-      sampleRate: described?.sampleRate ?? 0,
-      channels: described?.channels ?? 0,
+      sampleRate: described?.sampleRate ?? media.clockRate,
+      channels: described?.channels ?? media.channels,
     };
   }
   const described = config === null ? null : describeVideo(codec, config);
@@ -78,12 +82,20 @@ export function sourceTrack(id: number, media: MediaDescription, { codec }: Medi
   };
 }
 
+function isAudio(codec: VideoCodec | AudioCodec): codec is AudioCodec {
+  return (Object.values(AudioCodec) as readonly string[]).includes(codec);
+}
+
 /** Pictures that may stand between decoding and presentation order. */
 export function reorderingDepth(codec: VideoCodec | AudioCodec, config: Uint8Array | null): number {
   if (config === null || (codec !== VideoCodec.H264 && codec !== VideoCodec.H265)) return 0;
   if (!describeVideo(codec, config).hasReordering) return 0;
   const [sps] = parameterSetsOfConfig(codec, config).sps;
   return codec === VideoCodec.H264 && sps !== undefined ? (parseH264Sps(sps).maxReorderFrames ?? USUAL_REORDERING) : USUAL_REORDERING;
+}
+
+function g711Format(codec: AudioCodec, { clockRate }: MediaDescription): MediaFormat {
+  return { codec, clockRate, depacketizer: new FrameDepacketizer(), config: null, needsConfig: false };
 }
 
 function nalFormat(codec: typeof VideoCodec.H264 | typeof VideoCodec.H265, clockRate: number, config: Uint8Array | null): MediaFormat {

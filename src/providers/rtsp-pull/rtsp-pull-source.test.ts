@@ -161,8 +161,8 @@ describe('RtspPullSource', () => {
   it('refuses a server that talks something else, and one without a usable track', async () => {
     const http = await serve({ garbage: 'HTTP/1.1 400 Bad Request\r\n\r\n' });
     await expect(open(http.url('/cam'))).rejects.toThrow(/no RTSP message/);
-    const mute = await serve({ description: 'v=0\r\nm=audio 0 RTP/AVP 0\r\n' });
-    await expect(open(mute.url('/cam'))).rejects.toThrow(/no track of a supported codec: audio pcmu/);
+    const mute = await serve({ description: 'v=0\r\nm=video 0 RTP/AVP 26\r\n' });
+    await expect(open(mute.url('/cam'))).rejects.toThrow(/no track of a supported codec: video jpeg/);
   });
 
   it('waits for sender reports of all tracks, then puts sound and picture on one time', async () => {

@@ -155,6 +155,41 @@ describe('a recording', () => {
     expect([...info.matchAll(/<lastSequence>(\w+)</g)].map(([, last]) => last)).toEqual(['false', 'false', 'true']);
   });
 
+  it('with two pictures whose keyframes differ loses no frame of either at a split', async () => {
+    const [main] = sample.tracks.filter(({ type }) => type === 'video');
+    if (main?.type !== 'video') throw new Error('no picture');
+    const second = { ...main, id: 5, variantName: 'other' };
+    // The same pictures 0.4 s later: their keyframes come 0.4 s after those of the first.
+    const late = sample.packets
+      .filter(({ track }) => track === main)
+      .map((packet) => ({ ...packet, track: second, pts: packet.pts + 36_000, dts: packet.dts + 36_000 }));
+    const packets = [...sample.packets, ...late].sort((a, b) => a.dts / a.track.timebase.den - b.dts / b.track.timebase.den);
+    await publisher.startRecord(owner(), wish('two', { interval: 2000 }));
+    const { attached } = open([...sample.tracks, second]);
+    send(attached, packets);
+    await publisher.stopRecord(owner(), 'two');
+    await publisher.stop();
+    const counts = rootFiles().map((name) => {
+      const args = [
+        '-v',
+        'error',
+        '-of',
+        'csv=p=0',
+        '-count_packets',
+        '-show_entries',
+        'stream=codec_type,nb_read_packets',
+        join(root, name),
+      ];
+      const lines = execFileSync('ffprobe', args, { encoding: 'utf8' }).trim().split('\n');
+      return lines.filter((line) => line.startsWith('video')).map((line) => Number(line.split(',')[1]));
+    });
+    expect(counts).toEqual([
+      [50, 50],
+      [50, 50],
+      [50, 50],
+    ]);
+  });
+
   it('split by schedule begins a file at the first keyframe after the moment', async () => {
     // The keyframe shown at 3 s is decoded, and so arrives, a little before the third second.
     await publisher.startRecord(owner(), wish('c', { schedule: '*/3 * *' }));
@@ -383,6 +418,7 @@ describe('after a kill', () => {
     expect(rootFiles()[0]).toMatch(/^tmp_\w{32}$/);
     const dead = publisher;
     publisher = await start();
+    await publisher.recovered;
     const [name = ''] = rootFiles();
     expect(name).toMatch(new RegExp(`^k_20\\d\\d\\.${extension}$`));
     expect(probe(join(root, name)).video.length).toBeGreaterThan(90);

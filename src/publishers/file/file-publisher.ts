@@ -22,6 +22,8 @@ import { type RecordContext, RecordTask } from './record-task.ts';
 /** Tasks that one application may have. */
 export const MOST_TASKS = 1000;
 const KEY_LENGTH = 24;
+/** How long a stop may take, ms; the server allows five seconds for everything. */
+const STOP_DEADLINE_MS = 3500;
 
 /** Why a recording cannot be started. */
 export class RecordRefused extends Error {
@@ -70,6 +72,7 @@ export class FilePublisher implements Publisher<FileSettings> {
   readonly #streams = new Map<string, FileStream>();
   /** Tasks that were stopped and whose files are not finished yet. */
   readonly #ending = new Set<Promise<void>>();
+  #recovering: Promise<void> = Promise.resolve();
 
   constructor(options: FilePublisherOptions) {
     const { stateFolder, clock } = options;
@@ -82,9 +85,14 @@ export class FilePublisher implements Publisher<FileSettings> {
     this.#context = { clock, logger, journal: this.#journal, onFileFinished: (task) => this.#keepTotals(task) };
   }
 
-  /** Finishes the files of the last run and brings back the tasks. Call before streams come. */
+  /** Settles when the files of the last run are finished. */
+  get recovered(): Promise<void> {
+    return this.#recovering;
+  }
+
+  /** Brings back the tasks and begins to finish the files of the last run, behind the scenes. Call before streams come. */
   async start(): Promise<void> {
-    await this.#journal.recover(this.#options.allowed);
+    this.#recovering = this.#journal.recover(await this.#journal.load(), this.#options.allowed);
     for (const { key, value } of await this.#documents.load()) {
       const stored = parseStored(value);
       if (stored === null) await this.#documents.setAside(key, 'it does not describe a recording task');
@@ -171,9 +179,17 @@ export class FilePublisher implements Publisher<FileSettings> {
     }
   }
 
-  /** Resolves when every file that has ended is finished. Call after the streams are closed. */
+  /** Resolves when every file that has ended is finished, or is left to the next start. Call after the streams are closed. */
   async stop(): Promise<void> {
-    await Promise.all(this.#ending);
+    const deadline = Promise.withResolvers<boolean>();
+    const timer = setTimeout(() => deadline.resolve(false), STOP_DEADLINE_MS);
+    const isDone = await Promise.race([this.#settle().then(() => true), deadline.promise]);
+    clearTimeout(timer);
+    if (!isDone) this.#logger.warn({}, 'recordings are not finished yet: the next start does that');
+  }
+
+  async #settle(): Promise<void> {
+    await Promise.all([this.#recovering, ...this.#ending]);
     for (const tasks of this.#tasks.values()) for (const task of tasks.values()) await task.settled();
     await this.#documents.settle();
   }

@@ -2,6 +2,7 @@
 import { readFile, rename } from 'node:fs/promises';
 import { writeFileAtomic } from '../../state/atomic-file.ts';
 import { formatTimestamp } from '../../util/timestamp.ts';
+import { characterData, escapeXml } from '../../util/xml-text.ts';
 
 /** A file that was recorded. Times are ms since the epoch. */
 export interface RecordedFile {
@@ -82,20 +83,4 @@ function elementOf(file: RecordedFile): string {
     ['finishTime', formatTimestamp(file.finishTime)],
   ];
   return `  <file>\n${members.map(([name, value]) => `    <${name}>${value}</${name}>\n`).join('')}  </file>\n`;
-}
-
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
-
-/** Text of an element. Characters that XML 1.0 cannot hold become U+FFFD. */
-export function escapeXml(text: string): string {
-  return withoutControls(text).replaceAll(/[&<>]/g, (character) => ENTITIES[character] ?? character);
-}
-
-function characterData(text: string): string {
-  return `<![CDATA[${withoutControls(text).replaceAll(']]>', ']]]]><![CDATA[>')}]]>`;
-}
-
-function withoutControls(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what XML forbids
-  return text.toWellFormed().replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '\ufffd');
 }

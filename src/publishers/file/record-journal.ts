@@ -1,10 +1,10 @@
 /** Which temporary file belongs to which recording: what the next start finishes when this process cannot. */
 import { link, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { DocumentFolder } from '../../state/document-folder.ts';
+import type { DocumentFolder, StoredDocument } from '../../state/document-folder.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Logger } from '../../util/logger.ts';
-import { finaliseMp4 } from './mp4-finaliser.ts';
+import { finalise } from './finalise.ts';
 import type { RecordInfoFiles } from './record-info-file.ts';
 import { containerOf, expandPath, numbered, type PathValues } from './record-path.ts';
 
@@ -71,9 +71,14 @@ export class RecordJournal {
     }
   }
 
-  /** Finishes what the last process left. */
-  async recover(folders: AllowedFolders): Promise<void> {
-    for (const { key, value } of await this.#documents.load()) {
+  /** What the last process left open. Call once, before anything is opened. */
+  load(): Promise<StoredDocument[]> {
+    return this.#documents.load();
+  }
+
+  /** Finishes what `load` gave, one after the other. Never rejects. */
+  async recover(left: readonly StoredDocument[], folders: AllowedFolders): Promise<void> {
+    for (const { key, value } of left) {
       if (!isNote(value)) {
         await this.#documents.setAside(key, 'it does not describe a recording');
         continue;
@@ -81,7 +86,7 @@ export class RecordJournal {
       const file = await stat(value.moved ?? value.temporary).catch(() => null);
       if (file === null) {
         // It was renamed just before the end, or never made.
-        await this.#documents.remove(key);
+        await this.#forget(key);
         continue;
       }
       const finishTime = Math.round(file.mtimeMs);
@@ -92,6 +97,11 @@ export class RecordJournal {
         `recording of the last run was finished: ${path ?? 'it was empty'}`,
       );
     }
+  }
+
+  /** A note that stays is looked at again at the next start. */
+  async #forget(key: string): Promise<void> {
+    await this.#documents.remove(key).catch((error: unknown) => this.#logger.warn({ err: error, key }, 'note of a recording stays behind'));
   }
 
   async #finish(
@@ -127,7 +137,7 @@ export class RecordJournal {
     if (container !== 'mp4') return (await stat(path)).size === 0 ? 'empty' : 'complete';
     if ((await stat(path)).size === 0) return 'empty';
     try {
-      const { outcome, truncated } = await finaliseMp4(path);
+      const { outcome, truncated } = await finalise(path);
       if (truncated > 0) logger.warn({ bytes: truncated }, `recording ended within a fragment: ${truncated} bytes of it were cut off`);
       return outcome === 'empty' ? 'empty' : 'complete';
     } catch (error) {

@@ -24,8 +24,8 @@ export type RecordState = (typeof RecordState)[keyof typeof RecordState];
 
 const TEMPORARY_NAME_LENGTH = 32;
 const TRANSACTION_ID_LENGTH = 16;
-/** A file that ended waits this long, in media time, for packets of other tracks that belong before the cut. */
-const LINGER_MS = 1000;
+/** A file that ended waits this long, in media time, for packets of other tracks that still belong to it. */
+const LINGER_MS = 5000;
 
 /** What tasks share. */
 export interface RecordContext {
@@ -309,7 +309,7 @@ export class RecordTask {
     }
   }
 
-  /** Ends the present file at `endMs`; packets of the other tracks that are shown before still go there. */
+  /** Ends the present file at `endMs` for its main track: see `#belongsBefore`. */
   #cut(attachment: Attachment, endMs: number, finishTime: number): void {
     this.#finishEnding(attachment);
     const { file } = attachment;
@@ -321,18 +321,27 @@ export class RecordTask {
     if (waiting.size === 0) this.#finishEnding(attachment);
   }
 
-  /** True when the packet went to the file before. */
+  /**
+   * True when the packet belongs to the file before: that one takes every other track until it can begin in the new
+   * file, for sound at the cut, for further pictures at their own first keyframe behind it.
+   */
   #belongsBefore(attachment: Attachment, packet: Packet): boolean {
     const { ending } = attachment;
     if (ending === null) return false;
+    const { track } = packet;
     const at = presentedAt(packet);
-    if (packet.track.id !== attachment.mainTrackId && at < ending.endMs) {
-      ending.file.push(packet);
+    if (track.id === attachment.mainTrackId) {
+      if (at >= ending.endMs + LINGER_MS) this.#finishEnding(attachment);
+      return false;
+    }
+    if (!ending.waiting.has(track.id)) return false;
+    if (at < ending.endMs || !packet.keyframe) {
+      const inFile = ending.file.tracks.get(track.id);
+      if (inFile !== undefined && hasSameParameters(inFile, track)) ending.file.push(packet);
       return true;
     }
-    if (packet.track.id === attachment.mainTrackId) {
-      if (at >= ending.endMs + LINGER_MS) this.#finishEnding(attachment);
-    } else if (ending.waiting.delete(packet.track.id) && ending.waiting.size === 0) this.#finishEnding(attachment);
+    ending.waiting.delete(track.id);
+    if (ending.waiting.size === 0) this.#finishEnding(attachment);
     return false;
   }
 

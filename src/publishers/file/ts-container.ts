@@ -11,6 +11,8 @@ import type { RecordContainer } from './record-container.ts';
 const TABLES_INTERVAL = 45_000;
 /** Bytes gathered before they are written, so that small packets do not become small writes. */
 const GATHERED = 64 * 1024;
+/** Or this much media, 90 kHz: what a `kill -9` can cost. */
+const GATHERED_DURATION = 90_000;
 
 export { canCarry as tsCanCarry };
 
@@ -21,6 +23,7 @@ export class TsContainer implements RecordContainer {
   /** Taken off every timestamp, 90 kHz. */
   readonly #origin: number;
   #tablesAt = Number.NEGATIVE_INFINITY;
+  #flushedAt = Number.NEGATIVE_INFINITY;
 
   /** `first`: the packet the file begins with; it gets the time `startAt` (90 kHz). Throws `ProtocolError` for a broken configuration. */
   constructor(options: { tracks: readonly Track[]; first: Packet; startAt: number; write: (chunks: readonly Uint8Array[]) => void }) {
@@ -42,7 +45,10 @@ export class TsContainer implements RecordContainer {
     }
     const origin = rescale(this.#origin, MPEG_90K, timebase);
     this.#muxer.writePacket({ ...packet, pts: packet.pts - origin, dts: packet.dts - origin }, this.#buffer);
-    if (this.#buffer.length >= GATHERED) this.flush();
+    if (this.#buffer.length >= GATHERED || dts - this.#flushedAt >= GATHERED_DURATION) {
+      this.#flushedAt = dts;
+      this.flush();
+    }
   }
 
   flush(): void {

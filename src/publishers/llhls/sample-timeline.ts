@@ -68,6 +68,8 @@ const FRAME_SIZES: Readonly<Record<AudioCodec, readonly number[]>> = {
   [AudioCodec.AAC]: [1024, 2048, 960, 1920, 512, 480],
   [AudioCodec.MP3]: [1152, 576],
   [AudioCodec.OPUS]: [960, 120, 240, 480, 1920, 2880],
+  [AudioCodec.PCMU]: [],
+  [AudioCodec.PCMA]: [],
 };
 /** How far a duration may be from a frame size to be taken for it: clocks count milliseconds at worst. */
 const SNAP_SECONDS = 0.0012;

@@ -5,6 +5,8 @@ export interface ServerPorts {
   /** LL-HLS and HLS. */
   readonly http: number;
   readonly api: number;
+  /** UDP and TCP for media of WebRTC. */
+  readonly ice: number;
 }
 
 /** What a test may want different; durations in seconds. */
@@ -24,6 +26,10 @@ export interface ServerSettings {
   readonly push?: string;
   /** Leave plain HLS out of the application. */
   readonly withoutHls?: boolean;
+  /** Where the FILE publisher writes; without it there is none. */
+  readonly recordRoot?: string;
+  /** Serve WebRTC too, on the port of HTTP. `publisher`: what is inside its element of the application. */
+  readonly webrtc?: { readonly publisher?: string };
   /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
   readonly srt?: { readonly ingest: number; readonly egress: number; readonly options?: Readonly<Record<string, string>> };
 }
@@ -39,6 +45,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               <SegmentCount>${settings.hlsSegmentCount ?? 4}</SegmentCount>
               <CrossDomains><Url>*</Url></CrossDomains>
             </HLS>`;
+  const file = settings.recordRoot === undefined ? '' : `<FILE><RootPath>${settings.recordRoot}</RootPath></FILE>`;
   const { srt } = settings;
   const srtOptions = Object.entries(srt?.options ?? {}).map(([key, value]) => `<Option><Key>${key}</Key><Value>${value}</Value></Option>`);
   const bindSrt = (port: number | undefined): string =>
@@ -60,6 +67,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
     <Publishers>
       <LLHLS><Port>${ports.http}</Port></LLHLS>
       <HLS><Port>${ports.http}</Port></HLS>
+      ${settings.webrtc === undefined ? '' : webrtcBind(ports)}
       ${bindSrt(srt?.egress)}
     </Publishers>
   </Bind>
@@ -95,6 +103,8 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               <CrossDomains><Url>*</Url></CrossDomains>
             </LLHLS>
             ${settings.withoutHls === true ? '' : hls}
+            ${file}
+            ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.publisher ?? ''}</WebRTC>`}
             ${srt === undefined ? '' : '<SRT />'}
             ${settings.push === undefined ? '' : `<Push>${settings.push}</Push>`}
           </Publishers>
@@ -104,4 +114,11 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   </VirtualHosts>
 </Server>
 `;
+}
+
+function webrtcBind(ports: ServerPorts): string {
+  return `<WebRTC>
+        <Signalling><Port>${ports.http}</Port></Signalling>
+        <IceCandidates><IceCandidate>127.0.0.1:${ports.ice}/udp</IceCandidate></IceCandidates>
+      </WebRTC>`;
 }

@@ -1,0 +1,152 @@
+/**
+ * Child process of `webrtc-fanout`: one stream of 30 pictures (9 packets each) and 50 packets of sound a second, sent to
+ * viewers in another process. Arguments: way of sending, viewers, seconds. Prints one line of JSON.
+ */
+import { fork } from 'node:child_process';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { Packet } from '../../src/media/packet.ts';
+import type { AudioTrack, VideoTrack } from '../../src/media/track.ts';
+import type { SendMode } from '../../src/protocols/fanout/native-fanout.ts';
+import { PeerTransport } from '../../src/publishers/webrtc/peer-transport.ts';
+import type { PlaySession } from '../../src/publishers/webrtc/play-session.ts';
+import { WebrtcPublisher } from '../../src/publishers/webrtc/webrtc-publisher.ts';
+import { systemClock } from '../../src/util/clock.ts';
+import { until } from '../../test/e2e/support/poll.ts';
+import { FakeStream } from '../../test/fakes/fake-stream.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+
+export type LoadOrder =
+  | { readonly type: 'watch'; readonly viewer: number; readonly offer: string; readonly candidates: readonly string[] }
+  | { readonly type: 'report' };
+export type LoadAnswer =
+  | { readonly type: 'answer'; readonly viewer: number; readonly description: string }
+  | { readonly type: 'received'; readonly total: number; readonly least: number };
+
+/** What the child prints. */
+export interface FanoutResult {
+  readonly kind: string;
+  /** CPU of the whole process, microseconds for each packet that arrived. */
+  readonly perPacket: number;
+  /** CPU milliseconds to connect a viewer. */
+  readonly setup: number;
+  /** Media packets of the stream, and what the viewer that got least received. */
+  readonly expected: number;
+  readonly least: number;
+}
+
+const PICTURE_MS = 1000 / 30;
+const PICTURE_BYTES = 9 * 1150;
+const GOP = 60;
+const SOUND_MS = 20;
+const SOUND_BYTES = 160;
+const PACKETS_OF_A_PICTURE = 9;
+const CONNECT = { deadlineMs: 60_000, everyMs: 50 };
+
+const COMMON = { publicName: '', language: '', characteristics: '', bypass: true, config: null, bitrateConf: 0 };
+const VIDEO: VideoTrack = {
+  ...COMMON,
+  id: 1,
+  type: 'video',
+  codec: 'H264',
+  variantName: 'video',
+  timebase: { num: 1, den: 90_000 },
+  width: 1280,
+  height: 720,
+  framerateConf: 30,
+  codecString: 'avc1.42c01e',
+};
+const AUDIO: AudioTrack = {
+  ...COMMON,
+  id: 2,
+  type: 'audio',
+  codec: 'OPUS',
+  variantName: 'audio',
+  timebase: { num: 1, den: 48_000 },
+  sampleRate: 48_000,
+  channels: 2,
+  codecString: 'opus',
+};
+
+function picture(keyframe: boolean): Buffer {
+  const unit = Buffer.alloc(PICTURE_BYTES, 7);
+  unit.writeUInt32BE(PICTURE_BYTES - 4);
+  unit[4] = keyframe ? 0x65 : 0x41;
+  return unit;
+}
+
+async function main(sendMode: SendMode, viewers: number, seconds: number): Promise<FanoutResult> {
+  const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1'] }];
+  const logger = new RecordingLogger();
+  const transport = await PeerTransport.open({ ports, tcp: false, threads: 2, sendMode, clock: systemClock, logger });
+  const publisher = new WebrtcPublisher({ transport, clock: systemClock, logger });
+  const source = new FakeStream();
+  source.tracks = [VIDEO, AUDIO];
+  const rules = {
+    timeout: 30_000,
+    rtx: false,
+    bandwidthEstimation: 'REMB',
+    ulpfec: false,
+    jitterBuffer: false,
+    createDefaultPlaylist: true,
+  } as const;
+  const playlist = publisher.defaultPlaylist(source.tracks, rules);
+  source.playlists = playlist === null ? [] : [playlist];
+  const stream = publisher.attach(source, rules);
+  stream.onTracks(source.tracks);
+
+  const load = fork(fileURLToPath(new URL('./webrtc-load.ts', import.meta.url)), { env: { ...process.env, MILLRACE_NATIVE: '' } });
+  const sessions: PlaySession[] = [];
+  let report: Extract<LoadAnswer, { type: 'received' }> | null = null;
+  load.on('message', (answer: LoadAnswer) => {
+    if (answer.type === 'answer') sessions[answer.viewer]?.answered(answer.description);
+    else report = answer;
+  });
+  const idle = process.cpuUsage();
+  for (let viewer = 0; viewer < viewers; viewer += 1) {
+    const session = publisher.openSession(
+      { vhost: 'default', app: 'app', stream: 'stream', playlist: '' },
+      { client: '', onEnded: () => undefined },
+    );
+    sessions.push(session);
+    load.send({ type: 'watch', viewer, offer: session.offer(), candidates: session.candidates() } satisfies LoadOrder);
+  }
+  await until('all viewers are connected', () => source.viewers === viewers, CONNECT);
+  const setup = cpuMs(idle) / viewers;
+
+  // The last viewer's own end of the handshake is not done yet.
+  await delay(500);
+  const [key, delta, sound] = [picture(true), picture(false), Buffer.alloc(SOUND_BYTES, 1)];
+  const before = process.cpuUsage();
+  const start = performance.now();
+  let pictures = 0;
+  let sounds = 0;
+  const push = (packet: Omit<Packet, 'dts'>): void => stream.onPacket({ ...packet, dts: packet.pts });
+  while (performance.now() - start < seconds * 1000) {
+    const elapsed = performance.now() - start;
+    for (; pictures * PICTURE_MS <= elapsed; pictures += 1) {
+      const keyframe = pictures % GOP === 0;
+      push({ track: VIDEO, pts: pictures * 3000, duration: 3000, keyframe, data: keyframe ? key : delta });
+    }
+    for (; sounds * SOUND_MS <= elapsed; sounds += 1) push({ track: AUDIO, pts: sounds * 960, duration: 960, keyframe: true, data: sound });
+    await delay(2);
+  }
+  const cpu = cpuMs(before);
+  const expected = pictures * PACKETS_OF_A_PICTURE + sounds;
+  await delay(500);
+  load.send({ type: 'report' } satisfies LoadOrder);
+  const { total, least } = await until('the report', () => report, CONNECT);
+  load.kill();
+  return { kind: transport.fanout.kind, perPacket: (cpu * 1000) / total, setup, expected, least };
+}
+
+function cpuMs(since: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(since);
+  return (user + system) / 1000;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [mode = 'segmented', viewers = '50', seconds = '5'] = process.argv.slice(2);
+  console.log(JSON.stringify(await main(mode as SendMode, Number(viewers), Number(seconds))));
+  process.exit(0);
+}

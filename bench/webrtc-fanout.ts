@@ -1,0 +1,74 @@
+/** CPU for each RTP packet that reaches a WebRTC viewer, by way of sending: addon, addon with plain sends, JavaScript. */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { median } from './lib/measure.ts';
+import type { BenchOptions, Figure, Report } from './lib/report.ts';
+import type { FanoutResult } from './lib/webrtc-origin.ts';
+
+interface Way {
+  readonly name: string;
+  readonly mode: 'segmented' | 'single';
+  readonly env: NodeJS.ProcessEnv;
+  /** Viewers → most microseconds per packet that are good; null: only told. */
+  readonly targets: ReadonlyMap<number, number | null>;
+}
+
+const WAYS: readonly Way[] = [
+  {
+    name: 'addon',
+    mode: 'segmented',
+    env: {},
+    targets: new Map([
+      [50, 8],
+      [150, 5.5],
+      [200, 5],
+    ]),
+  },
+  {
+    name: 'addon, one send a packet',
+    mode: 'single',
+    env: {},
+    targets: new Map([
+      [50, null],
+      [150, null],
+    ]),
+  },
+  { name: 'JavaScript', mode: 'segmented', env: { MILLRACE_NATIVE: 'off' }, targets: new Map([[20, null]]) },
+];
+const SETUP_TARGET_MS = 2;
+/** Packets a second of one viewer that "viewers per core" counts with. */
+const USUAL_RATE = 270;
+const DEADLINE_MS = 120_000;
+
+const ORIGIN = fileURLToPath(new URL('./lib/webrtc-origin.ts', import.meta.url));
+
+async function measure(way: Way, viewers: number, seconds: number): Promise<FanoutResult> {
+  const args = [ORIGIN, way.mode, String(viewers), String(seconds)];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env: { ...process.env, ...way.env }, timeout: DEADLINE_MS });
+  return JSON.parse(stdout) as FanoutResult;
+}
+
+export async function run({ seconds, rounds }: BenchOptions): Promise<Report> {
+  const figures: Figure[] = [];
+  const notes: string[] = [];
+  for (const way of WAYS) {
+    for (const [viewers, target] of way.targets) {
+      const results: FanoutResult[] = [];
+      for (let round = 0; round < rounds; round += 1) results.push(await measure(way, viewers, seconds));
+      const perPacket = median(results.map((result) => result.perPacket));
+      figures.push({ name: `${way.name}, ${viewers} viewers`, value: perPacket, unit: 'µs/packet', ...(target !== null && { target }) });
+      if (way.name === 'addon') {
+        const setup = median(results.map((result) => result.setup));
+        figures.push({ name: `connecting one of ${viewers}`, value: setup, unit: 'ms', target: SETUP_TARGET_MS });
+      }
+      const worst = Math.min(...results.map(({ least, expected }) => least / expected));
+      const perCore = Math.round(1_000_000 / perPacket / USUAL_RATE);
+      notes.push(
+        `${way.name}, ${viewers}: sent by ${results[0]?.kind}, ${(worst * 100).toFixed(2)} % of the packets at the worst viewer, ${perCore} viewers per core`,
+      );
+    }
+  }
+  notes.push('whole process, real ICE, DTLS and SRTP, loopback; 30 pictures of 9 packets and 50 packets of sound a second');
+  return { bench: 'webrtc-fanout', figures, notes };
+}

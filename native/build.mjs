@@ -1,0 +1,88 @@
+// Compiles the addon with the C++ compiler there is. Run by `npm install`, which it never fails: without a compiler or
+// node's headers the server says so at its start and sends from JavaScript, at a multiple of the cost.
+//
+//   node native/build.mjs              build/millrace.node
+//   node native/build.mjs --sanitize   build/millrace-sanitized.node, with AddressSanitizer and UndefinedBehaviorSanitizer
+//   node native/build.mjs --strict     exits with 1 when it cannot be built
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const FOLDER = path.dirname(fileURLToPath(import.meta.url));
+const SOURCES = path.join(FOLDER, 'src');
+const OUTPUT = path.join(FOLDER, 'build');
+const DEADLINE_MS = 60_000;
+
+const sanitize = process.argv.includes('--sanitize');
+const strict = process.argv.includes('--strict');
+
+/** Folders with `node_api.h` and OpenSSL's headers, the likeliest first. */
+function findHeaders() {
+  const prefix = path.dirname(path.dirname(process.execPath));
+  const nodedir = process.env.npm_config_nodedir ?? process.env.NODEDIR;
+  const places = [...(nodedir ? [path.join(nodedir, 'include/node')] : []), path.join(prefix, 'include/node'), '/usr/include/node', '/usr/local/include/node'];
+  return places.find((place) => existsSync(path.join(place, 'node_api.h')) && existsSync(path.join(place, 'openssl/ssl.h')));
+}
+
+function run(program, args, signal) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'], signal });
+    let errors = '';
+    child.stderr.setEncoding('utf8').on('data', (text) => {
+      errors += text;
+    });
+    child.on('error', reject);
+    child.on('close', (code) => {
+      if (code === 0) resolve(undefined);
+      else reject(new Error(errors.trim() || `${program} ended with ${code}`));
+    });
+  });
+}
+
+async function build() {
+  if (process.platform !== 'linux') throw new Error(`the addon is for Linux, this is ${process.platform}`);
+  if (process.config.variables.node_shared_openssl) throw new Error('this node does not carry its own OpenSSL');
+  const headers = findHeaders();
+  if (headers === undefined) throw new Error("node's headers were not found; --nodedir of npm names the folder that has include/node");
+  const compiler = process.env.CXX ?? 'g++';
+  const flags = ['-std=c++17', '-fPIC', '-pthread', '-Wall', '-Wextra', '-Wno-deprecated-declarations'];
+  flags.push('-DNAPI_VERSION=8', '-DNODE_GYP_MODULE_NAME=millrace', `-I${headers}`);
+  if (sanitize) flags.push('-O1', '-g', '-fno-omit-frame-pointer', '-fsanitize=address,undefined');
+  else flags.push('-O2', '-fvisibility=hidden');
+  const work = mkdtempSync(path.join(tmpdir(), 'millrace-native-'));
+  const signal = AbortSignal.timeout(DEADLINE_MS);
+  try {
+    const names = readdirSync(SOURCES).filter((name) => name.endsWith('.cc'));
+    const queue = [...names];
+    const compile = async () => {
+      for (let name = queue.pop(); name !== undefined; name = queue.pop()) {
+        await run(compiler, [...flags, '-c', path.join(SOURCES, name), '-o', path.join(work, `${name}.o`)], signal);
+      }
+    };
+    await Promise.all(Array.from({ length: availableParallelism() }, compile));
+    const linked = path.join(work, 'millrace.node');
+    const libraries = sanitize ? [] : ['-static-libstdc++', '-static-libgcc'];
+    await run(compiler, ['-shared', ...flags, ...names.map((name) => path.join(work, `${name}.o`)), ...libraries, '-o', linked], signal);
+    mkdirSync(OUTPUT, { recursive: true });
+    const target = path.join(OUTPUT, sanitize ? 'millrace-sanitized.node' : 'millrace.node');
+    // A server that runs keeps the file it has loaded.
+    const beside = `${target}.${process.pid}`;
+    await run('cp', [linked, beside], signal);
+    renameSync(beside, target);
+    return target;
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+const startedAt = performance.now();
+try {
+  const target = await build();
+  console.log(`${path.relative(process.cwd(), target)} built in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
+} catch (error) {
+  console.warn(`The native addon was not built: ${error instanceof Error ? error.message : error}`);
+  console.warn('Millrace works without it, but WebRTC then costs several times the CPU.');
+  if (strict) process.exitCode = 1;
+}

@@ -1,0 +1,486 @@
+// The addon as JavaScript sees it: plain functions over handles. `src/protocols/fanout/native-fanout.ts` gives them types.
+#include <node_api.h>
+
+#include <arpa/inet.h>
+
+#include <cstring>
+#include <memory>
+
+#include "bytes.h"
+#include "dtls.h"
+#include "fanout.h"
+#include "napi-values.h"
+
+namespace millrace {
+namespace {
+
+constexpr size_t kMostSlots = 4;
+constexpr size_t kMostExtension = 64;
+
+// A fanout with its way into JavaScript.
+struct Machine {
+  napi_env env = nullptr;
+  napi_threadsafe_function wake = nullptr;
+  std::unique_ptr<Fanout> fanout;
+};
+
+std::string HostOf(const Address& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.storage.ss_family == AF_INET6)
+    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr, text, sizeof text);
+  else if (address.storage.ss_family == AF_INET)
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr, text, sizeof text);
+  return text;
+}
+
+uint16_t PortOf(const Address& address) {
+  return ntohs(address.storage.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_port
+                                                     : reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
+}
+
+// Runs on the main thread: hands every waiting event to the callback.
+void Deliver(napi_env env, napi_value callback, void* context, void*) {
+  auto* machine = static_cast<Machine*>(context);
+  if (env == nullptr || machine->fanout == nullptr) return;
+  napi_value receiver = nullptr;
+  napi_get_undefined(env, &receiver);
+  for (const Event& event : machine->fanout->events().Take()) {
+    napi_handle_scope scope = nullptr;
+    napi_open_handle_scope(env, &scope);
+    const bool addressed = event.type == EventType::kStun || event.type == EventType::kDtls;
+    napi_value arguments[] = {
+        MakeNumber(env, static_cast<double>(event.type)),
+        MakeNumber(env, event.id),
+        MakeBuffer(env, event.bytes.data(), event.bytes.size()),
+        MakeText(env, addressed ? HostOf(event.from) : ""),
+        MakeNumber(env, addressed ? PortOf(event.from) : 0),
+    };
+    const napi_status status = napi_call_function(env, receiver, callback, 5, arguments, nullptr);
+    napi_close_handle_scope(env, scope);
+    if (status == napi_pending_exception) {
+      // The callback is ours and must not throw; if it does, it is the process's business.
+      napi_value error = nullptr;
+      napi_get_and_clear_last_exception(env, &error);
+      napi_fatal_exception(env, error);
+    }
+    if (machine->fanout == nullptr) return;
+  }
+}
+
+void Stop(Machine* machine) {
+  machine->fanout.reset();
+  if (machine->wake != nullptr) napi_release_threadsafe_function(machine->wake, napi_tsfn_abort);
+  machine->wake = nullptr;
+}
+
+void StopAtExit(void* data) { Stop(static_cast<Machine*>(data)); }
+
+void FreeMachine(napi_env env, void* data, void*) {
+  auto* machine = static_cast<Machine*>(data);
+  napi_remove_env_cleanup_hook(env, StopAtExit, machine);
+  Stop(machine);
+  delete machine;
+}
+
+Fanout* Running(const Arguments& arguments) {
+  auto* machine = arguments.External<Machine>(0);
+  if (machine->fanout == nullptr) throw BadArgument{"the fanout was closed"};
+  return machine->fanout.get();
+}
+
+// open(threads, mode, history, callback)
+napi_value Open(const Arguments& arguments) {
+  napi_env env = arguments.env();
+  const size_t threads = arguments.Unsigned(0);
+  const uint32_t mode = arguments.Unsigned(1);
+  const size_t history = arguments.Unsigned(2);
+  if (threads < 1 || threads > 64 || mode > 2 || history > 65536) throw BadArgument{"open: a number is out of range"};
+  auto machine = std::make_unique<Machine>();
+  machine->env = env;
+  Machine* raw = machine.get();
+  napi_value name = MakeText(env, "millrace fanout");
+  if (napi_create_threadsafe_function(env, arguments.value(3), nullptr, name, 0, 1, nullptr, nullptr, raw, Deliver, &raw->wake) != napi_ok)
+    throw BadArgument{"open: a callback is expected"};
+  napi_unref_threadsafe_function(env, raw->wake);
+  machine->fanout = std::make_unique<Fanout>(threads, static_cast<SendMode>(mode), history,
+                                             [raw] { napi_call_threadsafe_function(raw->wake, nullptr, napi_tsfn_nonblocking); });
+  napi_value handle = nullptr;
+  napi_create_external(env, machine.release(), FreeMachine, nullptr, &handle);
+  napi_add_env_cleanup_hook(env, StopAtExit, raw);
+  return handle;
+}
+
+// close(fanout)
+napi_value Close(const Arguments& arguments) {
+  Stop(arguments.External<Machine>(0));
+  return nullptr;
+}
+
+// bind(fanout, host, port) → [id, port]
+napi_value Bind(const Arguments& arguments) {
+  napi_env env = arguments.env();
+  uint32_t id = 0;
+  uint16_t port = 0;
+  std::string error;
+  if (!Running(arguments)->Bind(arguments.Text(1), static_cast<uint16_t>(arguments.Unsigned(2)), &id, &port, &error)) {
+    napi_throw_error(env, "FANOUT_BIND", error.c_str());
+    return nullptr;
+  }
+  napi_value pair = nullptr;
+  napi_create_array_with_length(env, 2, &pair);
+  napi_set_element(env, pair, 0, MakeNumber(env, id));
+  napi_set_element(env, pair, 1, MakeNumber(env, port));
+  return pair;
+}
+
+napi_value Truth(napi_env env, bool truth) {
+  napi_value value = nullptr;
+  napi_get_boolean(env, truth, &value);
+  return value;
+}
+
+// send(fanout, socket, host, port, bytes)
+napi_value Send(const Arguments& arguments) {
+  const Bytes bytes = arguments.Buffer(4);
+  return Truth(arguments.env(), Running(arguments)->Send(arguments.Unsigned(1), arguments.Text(2),
+                                                         static_cast<uint16_t>(arguments.Unsigned(3)), bytes.data, bytes.length));
+}
+
+// openSource(fanout, clockRate, epochMs) → id
+napi_value OpenSource(const Arguments& arguments) {
+  return MakeNumber(arguments.env(), Running(arguments)->OpenSource(arguments.Unsigned(1), arguments.Number(2)));
+}
+
+napi_value CloseSource(const Arguments& arguments) {
+  Running(arguments)->CloseSource(arguments.Unsigned(1));
+  return nullptr;
+}
+
+// push(fanout, source, timestamp, keyframe, marker, payloads, sizes)
+napi_value Push(const Arguments& arguments) {
+  const Bytes bytes = arguments.Buffer(5);
+  return Truth(arguments.env(), Running(arguments)->Push(arguments.Unsigned(1), arguments.Unsigned(2), arguments.Boolean(3),
+                                                         arguments.Boolean(4), bytes.data, bytes.length, arguments.Words(6)));
+}
+
+// openViewer(fanout, cname, slots: Uint32Array of [ssrc, payloadType, rtxSsrc, rtxPayloadType, firstSequence, sendTimeAt,
+// transportSequenceAt, extensionLength]…, extensions: Uint8Array back to back) → id
+napi_value OpenViewer(const Arguments& arguments) {
+  constexpr size_t kFields = 8;
+  auto viewer = std::make_unique<Viewer>();
+  viewer->cname = arguments.Text(1);
+  const std::vector<uint32_t> words = arguments.Words(2);
+  const Bytes extensions = arguments.Buffer(3);
+  if (words.size() % kFields != 0 || words.size() > kMostSlots * kFields) throw BadArgument{"openViewer: wrong number of slot fields"};
+  size_t taken = 0;
+  for (size_t at = 0; at < words.size(); at += kFields) {
+    auto slot = std::make_unique<Slot>();
+    slot->ssrc = words[at];
+    slot->payload_type = static_cast<uint8_t>(words[at + 1] & 0x7f);
+    slot->rtx_ssrc = words[at + 2];
+    slot->rtx_payload_type = static_cast<uint8_t>(words[at + 3] & 0x7f);
+    slot->next_index = words[at + 4] & 0x7fff;
+    slot->rtx_index = words[at + 4] & 0x7fff;
+    slot->send_time_at = words[at + 5];
+    slot->transport_sequence_at = words[at + 6];
+    const size_t length = words[at + 7];
+    if (length > kMostExtension || length % 4 != 0 || taken + length > extensions.length ||
+        (slot->send_time_at != 0 && slot->send_time_at + 3 > length) ||
+        (slot->transport_sequence_at != 0 && slot->transport_sequence_at + 2 > length))
+      throw BadArgument{"openViewer: an extension does not fit"};
+    slot->extension.assign(extensions.data + taken, extensions.data + taken + length);
+    taken += length;
+    viewer->slots.push_back(std::move(slot));
+  }
+  return MakeNumber(arguments.env(), Running(arguments)->OpenViewer(std::move(viewer)));
+}
+
+napi_value CloseViewer(const Arguments& arguments) {
+  Running(arguments)->CloseViewer(arguments.Unsigned(1));
+  return nullptr;
+}
+
+// setKeys(fanout, viewer, profile, localKey, localSalt, remoteKey, remoteSalt)
+napi_value SetKeys(const Arguments& arguments) {
+  const uint32_t number = arguments.Unsigned(2);
+  if (number != 1 && number != 7) throw BadArgument{"setKeys: unknown SRTP profile"};
+  const auto profile = static_cast<Profile>(number);
+  const uint8_t* parts[4];
+  for (size_t n = 0; n < 4; n += 1) {
+    const Bytes bytes = arguments.Buffer(3 + n);
+    if (bytes.length != (n % 2 == 0 ? kMasterKeyLength : SaltLength(profile))) throw BadArgument{"setKeys: a key or salt has the wrong length"};
+    parts[n] = bytes.data;
+  }
+  return Truth(arguments.env(), Running(arguments)->SetKeys(arguments.Unsigned(1), profile, parts[0], parts[1], parts[2], parts[3]));
+}
+
+// connect(fanout, viewer, socket, host, port); connectTcp(fanout, viewer)
+napi_value Connect(const Arguments& arguments) {
+  return Truth(arguments.env(), Running(arguments)->Connect(arguments.Unsigned(1), arguments.Unsigned(2), arguments.Text(3),
+                                                            static_cast<uint16_t>(arguments.Unsigned(4))));
+}
+napi_value ConnectTcp(const Arguments& arguments) {
+  return Truth(arguments.env(), Running(arguments)->ConnectTcp(arguments.Unsigned(1)));
+}
+
+// play(fanout, viewer, slot, source)
+napi_value Play(const Arguments& arguments) {
+  return Truth(arguments.env(), Running(arguments)->Play(arguments.Unsigned(1), arguments.Unsigned(2), arguments.Unsigned(3)));
+}
+
+// inject(fanout, viewer, packet)
+napi_value Inject(const Arguments& arguments) {
+  const Bytes bytes = arguments.Buffer(2);
+  return Truth(arguments.env(),
+               Running(arguments)->Inject(arguments.Unsigned(1), std::string(reinterpret_cast<char*>(bytes.data), bytes.length)));
+}
+
+// sendRtcp(fanout, viewer, packet)
+napi_value SendRtcp(const Arguments& arguments) {
+  const Bytes bytes = arguments.Buffer(2);
+  return Truth(arguments.env(),
+               Running(arguments)->SendRtcp(arguments.Unsigned(1), std::vector<uint8_t>(bytes.data, bytes.data + bytes.length)));
+}
+
+// viewerCounters(fanout, viewer) → object or null
+napi_value ViewerFigures(const Arguments& arguments) {
+  napi_env env = arguments.env();
+  const ViewerCounters* counters = Running(arguments)->viewer(arguments.Unsigned(1));
+  napi_value object = nullptr;
+  if (counters == nullptr) {
+    napi_get_null(env, &object);
+    return object;
+  }
+  napi_create_object(env, &object);
+  Set(env, object, "packets", static_cast<double>(counters->packets.load()));
+  Set(env, object, "bytes", static_cast<double>(counters->bytes.load()));
+  Set(env, object, "nacked", static_cast<double>(counters->nacked.load()));
+  Set(env, object, "resent", static_cast<double>(counters->resent.load()));
+  Set(env, object, "sendErrors", static_cast<double>(counters->send_errors.load()));
+  Set(env, object, "received", static_cast<double>(counters->received.load()));
+  Set(env, object, "refused", static_cast<double>(counters->refused.load()));
+  return object;
+}
+
+// counters(fanout) → object
+napi_value Figures(const Arguments& arguments) {
+  napi_env env = arguments.env();
+  Fanout* fanout = Running(arguments);
+  uint64_t datagrams = 0, calls = 0, errors = 0, congested = 0, dropped = 0, resent = 0, too_old = 0, ignored = 0;
+  for (const auto& shard : fanout->shards()) {
+    const ShardCounters& counters = shard->counters();
+    datagrams += counters.send.datagrams.load();
+    calls += counters.send.calls.load();
+    errors += counters.send.errors.load();
+    congested += counters.send.congested.load();
+    dropped += counters.dropped_frames.load();
+    resent += counters.resent.load();
+    too_old += counters.too_old.load();
+    ignored += counters.ignored.load();
+  }
+  const ReceiverCounters& receiver = fanout->receiver().counters();
+  napi_value object = nullptr;
+  napi_create_object(env, &object);
+  Set(env, object, "viewers", static_cast<double>(fanout->viewers()));
+  Set(env, object, "datagramsSent", static_cast<double>(datagrams));
+  Set(env, object, "sendCalls", static_cast<double>(calls));
+  Set(env, object, "sendErrors", static_cast<double>(errors));
+  Set(env, object, "congested", static_cast<double>(congested));
+  Set(env, object, "droppedFrames", static_cast<double>(dropped));
+  Set(env, object, "resent", static_cast<double>(resent));
+  Set(env, object, "lostTooOld", static_cast<double>(too_old));
+  Set(env, object, "ignoredNacks", static_cast<double>(ignored));
+  Set(env, object, "datagramsReceived", static_cast<double>(receiver.datagrams.load()));
+  Set(env, object, "strangers", static_cast<double>(receiver.strangers.load()));
+  Set(env, object, "nacks", static_cast<double>(receiver.nacks.load()));
+  Set(env, object, "droppedEvents", static_cast<double>(fanout->events().dropped()));
+  return object;
+}
+
+// dtlsContext(certificatePem, keyPem) → handle
+napi_value MakeContext(const Arguments& arguments) {
+  napi_env env = arguments.env();
+  std::string error;
+  SslContext context = MakeDtlsContext(arguments.Text(0), arguments.Text(1), &error);
+  if (!context) {
+    napi_throw_error(env, "DTLS_CERTIFICATE", error.c_str());
+    return nullptr;
+  }
+  napi_value handle = nullptr;
+  napi_create_external(env, context.release(), [](napi_env, void* data, void*) { SSL_CTX_free(static_cast<SSL_CTX*>(data)); }, nullptr, &handle);
+  return handle;
+}
+
+// dtlsOpen(context, server) → handle
+napi_value OpenDtls(const Arguments& arguments) {
+  napi_value handle = nullptr;
+  auto* dtls = new Dtls(arguments.External<SSL_CTX>(0), arguments.Boolean(1));
+  napi_create_external(arguments.env(), dtls, [](napi_env, void* data, void*) { delete static_cast<Dtls*>(data); }, nullptr, &handle);
+  return handle;
+}
+
+// What a step came to: { state, error, datagrams }.
+napi_value Outcome(napi_env env, Dtls* dtls) {
+  napi_value object = nullptr;
+  napi_value list = nullptr;
+  napi_create_object(env, &object);
+  napi_create_array_with_length(env, dtls->outbox().size(), &list);
+  uint32_t at = 0;
+  for (const std::string& datagram : dtls->outbox()) {
+    napi_set_element(env, list, at, MakeBuffer(env, datagram.data(), datagram.size()));
+    at += 1;
+  }
+  dtls->outbox().clear();
+  Set(env, object, "state", static_cast<double>(dtls->state()));
+  Set(env, object, "error", MakeText(env, dtls->error()));
+  Set(env, object, "datagrams", list);
+  return object;
+}
+
+// dtlsReceive(dtls, datagram); an empty one begins a handshake as client.
+napi_value ReceiveDtls(const Arguments& arguments) {
+  auto* dtls = arguments.External<Dtls>(0);
+  const Bytes bytes = arguments.Buffer(1);
+  dtls->Receive(bytes.length == 0 ? nullptr : bytes.data, bytes.length);
+  return Outcome(arguments.env(), dtls);
+}
+napi_value TickDtls(const Arguments& arguments) {
+  auto* dtls = arguments.External<Dtls>(0);
+  dtls->Tick();
+  return Outcome(arguments.env(), dtls);
+}
+napi_value CloseDtls(const Arguments& arguments) {
+  auto* dtls = arguments.External<Dtls>(0);
+  dtls->Close();
+  return Outcome(arguments.env(), dtls);
+}
+
+// dtlsKeys(dtls) → { profile, localKey, localSalt, remoteKey, remoteSalt, fingerprint } or null
+napi_value ExportKeys(const Arguments& arguments) {
+  napi_env env = arguments.env();
+  auto* dtls = arguments.External<Dtls>(0);
+  DtlsKeys keys = {};
+  napi_value object = nullptr;
+  if (!dtls->ExportKeys(&keys)) {
+    napi_get_null(env, &object);
+    return object;
+  }
+  const size_t salt = SaltLength(keys.profile);
+  const std::string fingerprint = dtls->PeerFingerprint();
+  napi_create_object(env, &object);
+  Set(env, object, "profile", static_cast<double>(keys.profile));
+  Set(env, object, "localKey", MakeBuffer(env, keys.local_key, kMasterKeyLength));
+  Set(env, object, "localSalt", MakeBuffer(env, keys.local_salt, salt));
+  Set(env, object, "remoteKey", MakeBuffer(env, keys.remote_key, kMasterKeyLength));
+  Set(env, object, "remoteSalt", MakeBuffer(env, keys.remote_salt, salt));
+  Set(env, object, "fingerprint", MakeBuffer(env, fingerprint.data(), fingerprint.size()));
+  OPENSSL_cleanse(&keys, sizeof keys);
+  return object;
+}
+
+// Protection alone, to compare with another implementation: a cipher of one direction, made once.
+struct Protector {
+  SrtpCipher rtp;
+  SrtpCipher rtcp;
+  SrtpReceiver receiver;
+};
+
+// srtpOpen(profile, key, salt) → handle
+napi_value OpenSrtp(const Arguments& arguments) {
+  const uint32_t number = arguments.Unsigned(0);
+  if (number != 1 && number != 7) throw BadArgument{"srtpOpen: unknown SRTP profile"};
+  const auto profile = static_cast<Profile>(number);
+  const Bytes key = arguments.Buffer(1);
+  const Bytes salt = arguments.Buffer(2);
+  if (key.length != kMasterKeyLength || salt.length != SaltLength(profile)) throw BadArgument{"srtpOpen: key or salt has the wrong length"};
+  auto protector = std::make_unique<Protector>();
+  if (!protector->rtp.Init(profile, key.data, salt.data, 0, true) || !protector->rtcp.Init(profile, key.data, salt.data, 3, true) ||
+      !protector->receiver.Init(profile, key.data, salt.data))
+    throw BadArgument{"srtpOpen: the cipher cannot be used"};
+  napi_value handle = nullptr;
+  napi_create_external(arguments.env(), protector.release(), [](napi_env, void* data, void*) { delete static_cast<Protector*>(data); },
+                       nullptr, &handle);
+  return handle;
+}
+
+// srtpProtect(handle, packet, index) → packet; index of RTP counts roll-overs above its 16 bits
+napi_value Protect(const Arguments& arguments) {
+  auto* protector = arguments.External<Protector>(0);
+  const Bytes bytes = arguments.Buffer(1);
+  const auto index = static_cast<uint64_t>(arguments.Number(2));
+  const bool rtcp = bytes.length >= 2 && bytes.data[1] >= 192 && bytes.data[1] <= 223;
+  const size_t header = RtpHeaderLength(bytes.data, bytes.length);
+  if (rtcp ? bytes.length < 8 : header == 0) throw BadArgument{"srtpProtect: this is no RTP or RTCP packet"};
+  std::vector<uint8_t> packet(bytes.data, bytes.data + bytes.length);
+  packet.resize(bytes.length + kRtcpOverhead);
+  const size_t length = rtcp ? protector->rtcp.EncryptRtcp(packet.data(), bytes.length, static_cast<uint32_t>(index))
+                             : protector->rtp.EncryptRtp(packet.data(), header, bytes.length, Read32(bytes.data + 8), index);
+  return MakeBuffer(arguments.env(), packet.data(), length);
+}
+
+// srtpUnprotect(handle, packet) → packet, or the number of what is wrong with it (see Unprotected)
+napi_value Unprotect(const Arguments& arguments) {
+  auto* protector = arguments.External<Protector>(0);
+  const Bytes bytes = arguments.Buffer(1);
+  std::vector<uint8_t> packet(bytes.data, bytes.data + bytes.length);
+  const bool rtcp = bytes.length >= 2 && bytes.data[1] >= 192 && bytes.data[1] <= 223;
+  size_t plain = 0;
+  const Unprotected result = rtcp ? protector->receiver.Rtcp(packet.data(), packet.size(), &plain)
+                                  : protector->receiver.Rtp(packet.data(), packet.size(), &plain);
+  if (result != Unprotected::kOk) return MakeNumber(arguments.env(), static_cast<double>(result));
+  return MakeBuffer(arguments.env(), packet.data(), plain);
+}
+
+template <napi_value (*Function)(const Arguments&)>
+napi_value Call(napi_env env, napi_callback_info info) {
+  try {
+    const Arguments arguments(env, info);
+    return Function(arguments);
+  } catch (const BadArgument& bad) {
+    napi_throw_type_error(env, "FANOUT_ARGUMENT", bad.message);
+  } catch (const std::exception& failure) {
+    napi_throw_error(env, "FANOUT_FAILURE", failure.what());
+  }
+  return nullptr;
+}
+
+template <napi_value (*Function)(const Arguments&)>
+void Export(napi_env env, napi_value exports, const char* name) {
+  napi_value function = nullptr;
+  napi_create_function(env, name, NAPI_AUTO_LENGTH, Call<Function>, nullptr, &function);
+  Set(env, exports, name, function);
+}
+
+}  // namespace
+}  // namespace millrace
+
+NAPI_MODULE_INIT() {
+  using namespace millrace;
+  Export<Open>(env, exports, "open");
+  Export<Close>(env, exports, "close");
+  Export<Bind>(env, exports, "bind");
+  Export<Send>(env, exports, "send");
+  Export<OpenSource>(env, exports, "openSource");
+  Export<CloseSource>(env, exports, "closeSource");
+  Export<Push>(env, exports, "push");
+  Export<OpenViewer>(env, exports, "openViewer");
+  Export<CloseViewer>(env, exports, "closeViewer");
+  Export<SetKeys>(env, exports, "setKeys");
+  Export<Connect>(env, exports, "connect");
+  Export<ConnectTcp>(env, exports, "connectTcp");
+  Export<Play>(env, exports, "play");
+  Export<Inject>(env, exports, "inject");
+  Export<SendRtcp>(env, exports, "sendRtcp");
+  Export<ViewerFigures>(env, exports, "viewerCounters");
+  Export<Figures>(env, exports, "counters");
+  Export<MakeContext>(env, exports, "dtlsContext");
+  Export<OpenDtls>(env, exports, "dtlsOpen");
+  Export<ReceiveDtls>(env, exports, "dtlsReceive");
+  Export<TickDtls>(env, exports, "dtlsTick");
+  Export<CloseDtls>(env, exports, "dtlsClose");
+  Export<ExportKeys>(env, exports, "dtlsKeys");
+  Export<OpenSrtp>(env, exports, "srtpOpen");
+  Export<Protect>(env, exports, "srtpProtect");
+  Export<Unprotect>(env, exports, "srtpUnprotect");
+  return exports;
+}

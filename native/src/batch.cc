@@ -1,0 +1,124 @@
+#include "batch.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <poll.h>
+
+#include <cstring>
+
+namespace millrace {
+namespace {
+
+constexpr size_t kArena = 1 << 20;
+constexpr size_t kMessages = 64;
+// Limits of the kernel: 64 segments, and one IP packet of 64 KiB.
+constexpr size_t kSegments = 60;
+constexpr size_t kSegmentedBytes = 60000;
+constexpr size_t kControl = CMSG_SPACE(sizeof(uint16_t));
+constexpr int kFullWaitMs = 5;
+constexpr int kFullTries = 4;
+
+}  // namespace
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+Batch::Batch(SendMode mode, SendCounters* counters) : mode_(mode), counters_(counters), arena_(kArena), headers_(kMessages), vectors_(kMessages), controls_(kMessages * kControl) {
+  messages_.reserve(kMessages);
+}
+
+uint8_t* Batch::Reserve(int socket, size_t length) {
+  if (socket != socket_ || used_ + length > arena_.size() || messages_.size() == kMessages) Flush();
+  socket_ = socket;
+  return arena_.data() + used_;
+}
+
+void Batch::Commit(Viewer* viewer, size_t length) {
+  if (!messages_.empty()) {
+    Message& last = messages_.back();
+    if (last.viewer == viewer && last.open && mode_ == SendMode::kSegmented && length <= last.segment && last.count < kSegments &&
+        last.length + length <= kSegmentedBytes) {
+      last.length += length;
+      last.count += 1;
+      last.open = length == last.segment;
+      used_ += length;
+      return;
+    }
+  }
+  messages_.push_back({viewer, used_, length, length, 1, true});
+  used_ += length;
+}
+
+void Batch::Flush() {
+  size_t at = 0;
+  int tries = 0;
+  const size_t count = messages_.size();
+  for (size_t n = 0; n < count; n += 1) {
+    const Message& message = messages_[n];
+    vectors_[n] = {arena_.data() + message.offset, message.length};
+    msghdr& header = headers_[n].msg_hdr;
+    header = {};
+    header.msg_name = &message.viewer->address.storage;
+    header.msg_namelen = message.viewer->address.length;
+    header.msg_iov = &vectors_[n];
+    header.msg_iovlen = 1;
+    if (message.count > 1) {
+      header.msg_control = controls_.data() + n * kControl;
+      header.msg_controllen = kControl;
+      cmsghdr* control = CMSG_FIRSTHDR(&header);
+      control->cmsg_level = SOL_UDP;
+      control->cmsg_type = UDP_SEGMENT;
+      control->cmsg_len = CMSG_LEN(sizeof(uint16_t));
+      const uint16_t segment = static_cast<uint16_t>(message.segment);
+      memcpy(CMSG_DATA(control), &segment, sizeof segment);
+    }
+  }
+  while (at < count) {
+    const size_t most = mode_ == SendMode::kSingle ? 1 : count - at;
+    const int sent = sendmmsg(socket_, headers_.data() + at, static_cast<unsigned int>(most), MSG_DONTWAIT);
+    counters_->calls.fetch_add(1, std::memory_order_relaxed);
+    if (sent > 0) {
+      for (int n = 0; n < sent; n += 1) counters_->datagrams.fetch_add(messages_[at + n].count, std::memory_order_relaxed);
+      at += static_cast<size_t>(sent);
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) {
+      tries += 1;
+      if (tries <= kFullTries && WaitWritable()) continue;
+      for (; at < count; at += 1) counters_->congested.fetch_add(messages_[at].count, std::memory_order_relaxed);
+      break;
+    }
+    const Message& failed = messages_[at];
+    if (failed.count > 1 && (errno == EIO || errno == EINVAL || errno == EOPNOTSUPP || errno == EMSGSIZE)) {
+      // This kernel, device or route does not cut segments: do it here from now on.
+      if (errno != EMSGSIZE) mode_ = SendMode::kBatched;
+      SendSegments(failed);
+    } else {
+      counters_->errors.fetch_add(failed.count, std::memory_order_relaxed);
+      failed.viewer->counters->send_errors.fetch_add(failed.count, std::memory_order_relaxed);
+    }
+    at += 1;
+  }
+  messages_.clear();
+  used_ = 0;
+}
+
+void Batch::SendSegments(const Message& message) {
+  const Address& to = message.viewer->address;
+  for (size_t at = 0; at < message.length; at += message.segment) {
+    const size_t length = std::min(message.segment, message.length - at);
+    const ssize_t sent = sendto(socket_, arena_.data() + message.offset + at, length, MSG_DONTWAIT,
+                                reinterpret_cast<const sockaddr*>(&to.storage), to.length);
+    counters_->calls.fetch_add(1, std::memory_order_relaxed);
+    (sent < 0 ? counters_->errors : counters_->datagrams).fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+bool Batch::WaitWritable() {
+  pollfd descriptor = {socket_, POLLOUT, 0};
+  return poll(&descriptor, 1, kFullWaitMs) > 0;
+}
+
+}  // namespace millrace

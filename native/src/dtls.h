@@ -1,0 +1,75 @@
+// DTLS 1.2 with DTLS-SRTP keys (RFC 5764) over datagrams that somebody else carries.
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "srtp.h"
+
+namespace millrace {
+
+struct ContextFree {
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+};
+using SslContext = std::unique_ptr<SSL_CTX, ContextFree>;
+
+// A context for a certificate and key in PEM; null with `error` set when they cannot be used.
+SslContext MakeDtlsContext(const std::string& certificate, const std::string& key, std::string* error);
+
+struct DtlsKeys {
+  Profile profile;
+  uint8_t local_key[kMasterKeyLength];
+  uint8_t local_salt[kLongestSalt];
+  uint8_t remote_key[kMasterKeyLength];
+  uint8_t remote_salt[kLongestSalt];
+};
+
+class Dtls {
+ public:
+  enum class State { kHandshake, kConnected, kClosed };
+
+  // Takes part of `context`; it may be freed before.
+  Dtls(SSL_CTX* context, bool server);
+  ~Dtls();
+  Dtls(const Dtls&) = delete;
+  Dtls& operator=(const Dtls&) = delete;
+
+  // Takes one datagram of the peer (none: begins as client); what to send is in `outbox` afterwards.
+  void Receive(const uint8_t* data, size_t length);
+  // Sends a lost flight again when its time has come.
+  void Tick();
+  // Tells the peer that it is over.
+  void Close();
+
+  State state() const { return state_; }
+  const std::string& error() const { return error_; }
+  std::vector<std::string>& outbox() { return outbox_; }
+  // Only when connected. False without SRTP profile.
+  bool ExportKeys(DtlsKeys* keys) const;
+  // SHA-256 of the peer's certificate, 32 bytes; empty without one.
+  std::string PeerFingerprint() const;
+
+ private:
+  void Advance();
+  void Fail(const std::string& what);
+
+  SSL* ssl_;
+  bool server_;
+  State state_ = State::kHandshake;
+  std::string error_;
+  // The datagram being read; the record layer takes it out whole.
+  const uint8_t* inbox_ = nullptr;
+  size_t inbox_length_ = 0;
+  std::vector<std::string> outbox_;
+
+  static int BioWrite(BIO* bio, const char* data, int length);
+  static int BioRead(BIO* bio, char* data, int length);
+  static long BioControl(BIO* bio, int command, long number, void* pointer);
+  static BIO_METHOD* Method();
+};
+
+}  // namespace millrace

@@ -1,0 +1,209 @@
+#include "fanout.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace millrace {
+namespace {
+
+// Enough for the bursts of hundreds of viewers; the kernel may grant less.
+constexpr int kSocketBuffer = 8 << 20;
+constexpr size_t kLargestPayload = 1400;
+constexpr size_t kMostPackets = 4096;
+
+bool ParseAddress(const std::string& host, uint16_t port, Address* address) {
+  auto* four = reinterpret_cast<sockaddr_in*>(&address->storage);
+  if (inet_pton(AF_INET, host.c_str(), &four->sin_addr) == 1) {
+    four->sin_family = AF_INET;
+    four->sin_port = htons(port);
+    address->length = sizeof(sockaddr_in);
+    return true;
+  }
+  auto* six = reinterpret_cast<sockaddr_in6*>(&address->storage);
+  *six = {};
+  if (inet_pton(AF_INET6, host.c_str(), &six->sin6_addr) != 1) return false;
+  six->sin6_family = AF_INET6;
+  six->sin6_port = htons(port);
+  address->length = sizeof(sockaddr_in6);
+  return true;
+}
+
+}  // namespace
+
+Fanout::Fanout(size_t threads, SendMode mode, size_t history, std::function<void()> wake) : events_(std::move(wake)) {
+  for (size_t n = 0; n < threads; n += 1) shards_.push_back(std::make_unique<Shard>(mode, history, &events_));
+  receiver_ = std::make_unique<Receiver>(&events_);
+}
+
+Fanout::~Fanout() {
+  // The receiver first: it hands work to the shards.
+  receiver_.reset();
+  shards_.clear();
+  for (const int socket : sockets_) close(socket);
+}
+
+bool Fanout::Bind(const std::string& host, uint16_t port, uint32_t* id, uint16_t* bound, std::string* error) {
+  Address address;
+  if (!ParseAddress(host, port, &address)) {
+    *error = "'" + host + "' is not an IP address";
+    return false;
+  }
+  const int descriptor = socket(address.storage.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) {
+    *error = std::string("no socket: ") + strerror(errno);
+    return false;
+  }
+  const int one = 1;
+  // IPv4 has a socket of its own.
+  if (address.storage.ss_family == AF_INET6) setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+  setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &kSocketBuffer, sizeof kSocketBuffer);
+  setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &kSocketBuffer, sizeof kSocketBuffer);
+  if (bind(descriptor, reinterpret_cast<const sockaddr*>(&address.storage), address.length) != 0) {
+    *error = strerror(errno);
+    close(descriptor);
+    return false;
+  }
+  Address actual;
+  actual.length = sizeof actual.storage;
+  getsockname(descriptor, reinterpret_cast<sockaddr*>(&actual.storage), &actual.length);
+  *bound = ntohs(actual.storage.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&actual.storage)->sin6_port
+                                                      : reinterpret_cast<const sockaddr_in*>(&actual.storage)->sin_port);
+  *id = static_cast<uint32_t>(sockets_.size());
+  sockets_.push_back(descriptor);
+  receiver_->AddSocket(*id, descriptor);
+  return true;
+}
+
+bool Fanout::Send(uint32_t socket, const std::string& host, uint16_t port, const uint8_t* data, size_t length) {
+  Address to;
+  if (socket >= sockets_.size() || !ParseAddress(host, port, &to)) return false;
+  const ssize_t sent = sendto(sockets_[socket], data, length, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&to.storage), to.length);
+  return sent == static_cast<ssize_t>(length);
+}
+
+uint32_t Fanout::OpenSource(uint32_t clock_rate, double epoch) {
+  const uint32_t id = next_id_;
+  next_id_ += 1;
+  sources_[id] = {};
+  for (const auto& shard : shards_) shard->OpenSource(id, clock_rate, epoch);
+  return id;
+}
+
+void Fanout::CloseSource(uint32_t id) {
+  if (sources_.erase(id) == 0) return;
+  for (const auto& shard : shards_) shard->CloseSource(id);
+}
+
+bool Fanout::Push(uint32_t id, uint32_t timestamp, bool keyframe, bool marker, const uint8_t* data, size_t length,
+                  const std::vector<uint32_t>& sizes) {
+  const auto found = sources_.find(id);
+  if (found == sources_.end() || sizes.empty() || sizes.size() > kMostPackets) return false;
+  auto frame = std::make_shared<Frame>();
+  frame->offsets.reserve(sizes.size() + 1);
+  frame->offsets.push_back(0);
+  size_t total = 0;
+  for (const uint32_t size : sizes) {
+    if (size == 0 || size > kLargestPayload) return false;
+    total += size;
+    frame->offsets.push_back(static_cast<uint32_t>(total));
+  }
+  if (total != length) return false;
+  frame->first_sequence = found->second.next_sequence;
+  frame->timestamp = timestamp;
+  frame->keyframe = keyframe;
+  frame->marker = marker;
+  frame->payloads.assign(data, data + length);
+  found->second.next_sequence += sizes.size();
+  for (const auto& shard : shards_) shard->Push(id, frame);
+  return true;
+}
+
+uint32_t Fanout::OpenViewer(std::unique_ptr<Viewer> viewer) {
+  const uint32_t id = next_id_;
+  next_id_ += 1;
+  Member member;
+  member.shard = shards_[next_shard_ % shards_.size()].get();
+  next_shard_ += 1;
+  member.counters = std::make_shared<ViewerCounters>();
+  viewer->id = id;
+  viewer->counters = member.counters;
+  member.shard->AddViewer(std::move(viewer));
+  members_[id] = member;
+  return id;
+}
+
+void Fanout::CloseViewer(uint32_t id) {
+  const auto found = members_.find(id);
+  if (found == members_.end()) return;
+  receiver_->RemoveViewer(id);
+  found->second.shard->RemoveViewer(id);
+  members_.erase(found);
+}
+
+bool Fanout::SetKeys(uint32_t id, Profile profile, const uint8_t* local_key, const uint8_t* local_salt, const uint8_t* remote_key,
+                     const uint8_t* remote_salt) {
+  const auto found = members_.find(id);
+  if (found == members_.end()) return false;
+  Member& member = found->second;
+  SrtpCipher rtp;
+  SrtpCipher rtcp;
+  auto receive = std::make_unique<SrtpReceiver>();
+  if (!rtp.Init(profile, local_key, local_salt, 0, true) || !rtcp.Init(profile, local_key, local_salt, 3, true) ||
+      !receive->Init(profile, remote_key, remote_salt))
+    return false;
+  member.shard->SetKeys(id, std::move(rtp), std::move(rtcp));
+  receiver_->AddViewer(id, member.shard, member.counters, std::move(receive));
+  member.keyed = true;
+  if (member.placed) receiver_->Connect(id, member.socket, member.address);
+  return true;
+}
+
+bool Fanout::Connect(uint32_t id, uint32_t socket, const std::string& host, uint16_t port) {
+  const auto found = members_.find(id);
+  if (found == members_.end() || socket >= sockets_.size()) return false;
+  Member& member = found->second;
+  if (!ParseAddress(host, port, &member.address)) return false;
+  member.placed = true;
+  member.socket = socket;
+  member.shard->Connect(id, sockets_[socket], member.address);
+  if (member.keyed) receiver_->Connect(id, socket, member.address);
+  return true;
+}
+
+bool Fanout::ConnectTcp(uint32_t id) {
+  const auto found = members_.find(id);
+  if (found == members_.end()) return false;
+  found->second.shard->Connect(id, -1, {});
+  return true;
+}
+
+bool Fanout::Play(uint32_t id, size_t slot, uint32_t source) {
+  const auto found = members_.find(id);
+  if (found == members_.end()) return false;
+  found->second.shard->Play(id, slot, source);
+  return true;
+}
+
+bool Fanout::Inject(uint32_t id, std::string packet) {
+  if (members_.find(id) == members_.end()) return false;
+  receiver_->Inject(id, std::move(packet));
+  return true;
+}
+
+bool Fanout::SendRtcp(uint32_t id, std::vector<uint8_t> packet) {
+  const auto found = members_.find(id);
+  if (found == members_.end()) return false;
+  found->second.shard->SendRtcp(id, std::move(packet));
+  return true;
+}
+
+const ViewerCounters* Fanout::viewer(uint32_t id) const {
+  const auto found = members_.find(id);
+  return found == members_.end() ? nullptr : found->second.counters.get();
+}
+
+}  // namespace millrace

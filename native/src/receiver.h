@@ -1,0 +1,74 @@
+// The thread that reads the UDP ports: sorts datagrams (RFC 7983), decrypts what viewers send, serves their NACKs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "event.h"
+#include "shard.h"
+
+namespace millrace {
+
+struct ReceiverCounters {
+  std::atomic<uint64_t> datagrams{0};
+  // From addresses that belong to no viewer, or of no protocol we know.
+  std::atomic<uint64_t> strangers{0};
+  std::atomic<uint64_t> nacks{0};
+};
+
+class Receiver {
+ public:
+  explicit Receiver(EventQueue* events);
+  ~Receiver();
+
+  // Reads `socket` from now on; datagrams of it carry `id`.
+  void AddSocket(uint32_t id, int socket);
+  void AddViewer(uint32_t id, Shard* shard, std::shared_ptr<ViewerCounters> counters, std::unique_ptr<SrtpReceiver> keys);
+  void RemoveViewer(uint32_t id);
+  // Datagrams from here to this socket are the viewer's.
+  void Connect(uint32_t viewer, uint32_t socket_id, const Address& address);
+  // A packet that came over TCP.
+  void Inject(uint32_t viewer, std::string packet);
+
+  const ReceiverCounters& counters() const { return counters_; }
+
+ private:
+  struct Peer {
+    Shard* shard;
+    std::shared_ptr<ViewerCounters> counters;
+    std::unique_ptr<SrtpReceiver> keys;
+    std::string place;
+  };
+  struct Socket {
+    uint32_t id;
+    int descriptor;
+  };
+  using Command = std::function<void()>;
+  void Post(Command command);
+  void Run();
+  void Read(const Socket& socket);
+  void Sort(const Socket& socket, const Address& from, uint8_t* data, size_t length);
+  void Protected(uint32_t viewer, Peer* peer, uint8_t* data, size_t length);
+  // Serves generic NACKs; true when the packet says anything else.
+  bool ServeFeedback(uint32_t viewer, Peer* peer, const uint8_t* data, size_t length);
+
+  EventQueue* const events_;
+  ReceiverCounters counters_;
+  std::vector<Socket> sockets_;
+  std::unordered_map<uint32_t, Peer> peers_;
+  // Socket and address → viewer.
+  std::unordered_map<std::string, uint32_t> places_;
+  std::vector<uint8_t> buffers_;
+  int wake_;
+  std::mutex mutex_;
+  std::vector<Command> inbox_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,132 @@
+// Frames, sources and viewers as the sender threads know them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "event.h"
+#include "srtp.h"
+
+namespace millrace {
+
+// One frame, packetised: shared by all threads and by the retransmission history, never changed.
+struct Frame {
+  uint64_t first_sequence = 0;
+  uint32_t timestamp = 0;
+  bool keyframe = false;
+  // The last packet carries the marker bit (video).
+  bool marker = false;
+  std::vector<uint8_t> payloads;
+  // Where packet n begins; one more than there are packets.
+  std::vector<uint32_t> offsets;
+
+  size_t packets() const { return offsets.size() - 1; }
+  const uint8_t* payload(size_t n) const { return payloads.data() + offsets[n]; }
+  size_t payload_length(size_t n) const { return offsets[n + 1] - offsets[n]; }
+};
+using FrameRef = std::shared_ptr<const Frame>;
+
+// Written by one thread, read by any.
+struct ViewerCounters {
+  std::atomic<uint64_t> packets{0};
+  std::atomic<uint64_t> bytes{0};
+  std::atomic<uint64_t> nacked{0};
+  std::atomic<uint64_t> resent{0};
+  std::atomic<uint64_t> send_errors{0};
+  // Of received packets: forged, replayed, malformed.
+  std::atomic<uint64_t> refused{0};
+  std::atomic<uint64_t> received{0};
+};
+
+struct SourceQueue;
+
+// One RTP stream to one viewer.
+struct Slot {
+  uint32_t ssrc = 0;
+  uint32_t rtx_ssrc = 0;
+  uint8_t payload_type = 0;
+  // 0: the viewer takes no retransmissions.
+  uint8_t rtx_payload_type = 0;
+  // Header extension (RFC 8285, one-byte form) with its 4-byte head; empty when none.
+  std::vector<uint8_t> extension;
+  // Places inside `extension` that change with every packet; 0 when absent.
+  size_t send_time_at = 0;
+  size_t transport_sequence_at = 0;
+
+  SourceQueue* source = nullptr;
+  // Takes over with its next keyframe.
+  SourceQueue* next = nullptr;
+  // Index of the next packet: roll-over counter and sequence number in one (RFC 3711 section 3.3.1).
+  uint64_t next_index = 0;
+  uint64_t rtx_index = 0;
+  // Which packets of which source the indices from `from` on were.
+  struct Anchor {
+    const SourceQueue* source = nullptr;
+    uint64_t from = 0;
+    uint64_t sequence = 0;
+  };
+  Anchor anchors[4];
+  // What was sent again lately, so that one loss reported twice costs one packet.
+  struct Resent {
+    uint64_t index = UINT64_MAX;
+    int64_t at = 0;
+  };
+  Resent resent[64];
+  uint32_t sent_packets = 0;
+  uint32_t sent_octets = 0;
+  uint32_t last_timestamp = 0;
+  // The frame that took over from another source when that had sent the same moment already: it goes out a little later,
+  // because players take packets of one time for one frame.
+  uint64_t moved_sequence = UINT64_MAX;
+  uint32_t moved_from = 0;
+  uint32_t moved_to = 0;
+};
+
+struct Viewer {
+  uint32_t id = 0;
+  // -1: over TCP, by way of JavaScript.
+  int socket = -1;
+  bool reachable = false;
+  Address address;
+  SrtpCipher rtp;
+  SrtpCipher rtcp;
+  bool keyed = false;
+  uint32_t rtcp_index = 0;
+  uint16_t transport_sequence = 0;
+  std::vector<std::unique_ptr<Slot>> slots;
+  std::string cname;
+  int64_t next_report = 0;
+  double resend_budget = 0;
+  int64_t resend_refilled = 0;
+  std::string tcp;
+  std::shared_ptr<ViewerCounters> counters;
+};
+
+// A source inside one sender thread: frames that wait to be sent, history, and who gets them.
+struct SourceQueue {
+  uint32_t id = 0;
+  uint32_t clock_rate = 0;
+  // Wall clock at RTP timestamp 0, ms since the Unix epoch.
+  double epoch = 0;
+  std::deque<FrameRef> pending;
+  // Next packet of the front frame.
+  size_t cursor = 0;
+  int64_t due = 0;
+  bool skipping = false;
+  std::vector<Slot*> slots;
+  std::vector<Slot*> joining;
+  // Viewer of each slot, parallel to `slots` and `joining`.
+  std::vector<Viewer*> slot_viewers;
+  std::vector<Viewer*> joining_viewers;
+  struct Kept {
+    FrameRef frame;
+    uint32_t packet = 0;
+  };
+  std::vector<Kept> history;
+};
+
+}  // namespace millrace

@@ -1,0 +1,119 @@
+import { connect as connectHttp2 } from 'node:http2';
+import { request as httpsRequest } from 'node:https';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { WebSocket, WebSocketServer } from 'ws';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { selfSigned } from '../../test/fakes/self-signed.ts';
+import { systemClock } from '../util/clock.ts';
+import { EgressPool } from './egress-pool.ts';
+import type { ForeignPeer } from './foreign-relay.ts';
+import { ForeignServer } from './foreign-server.ts';
+
+const sockets = new WebSocketServer({ noServer: true });
+const clients: ForeignPeer[] = [];
+let foreign: ForeignServer;
+let pool: EgressPool;
+let plain = 0;
+let secure = 0;
+
+/** Answers with what was asked; echoes on WebSockets. */
+beforeAll(async () => {
+  foreign = new ForeignServer({
+    request: (request, response, client) => {
+      clients.push(client);
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        response.statusCode = 201;
+        response.setHeader('Location', '/here');
+        response.end(`${request.method} ${request.url} ${request.headers.host} ${Buffer.concat(chunks)}`);
+      });
+    },
+    upgrade: (request, socket, head, client) => {
+      clients.push(client);
+      sockets.handleUpgrade(request, socket, head, (connection) => {
+        connection.on('message', (data) => connection.send(`echo ${data.toString()} ${request.url}`));
+      });
+    },
+  });
+  await foreign.listen();
+  pool = new EgressPool({ threads: 0, views: {}, foreign: foreign.path, clock: systemClock, logger: new RecordingLogger() });
+  await pool.start();
+  pool.setCertificates([{ hostNames: ['*'], ...selfSigned('media.example') }]);
+  plain = (await pool.listen({ host: '127.0.0.1', port: 0, tls: false })).port;
+  secure = (await pool.listen({ host: '127.0.0.1', port: 0, tls: true })).port;
+});
+
+afterAll(async () => {
+  sockets.close();
+  await pool.stop();
+  await foreign.close();
+});
+
+test('a WHEP request reaches the main thread with its body and client', async () => {
+  const response = await fetch(`http://127.0.0.1:${plain}/app/stream?direction=whep`, { method: 'POST', body: 'an offer' });
+  expect([response.status, response.headers.get('location')]).toEqual([201, '/here']);
+  expect(await response.text()).toBe(`POST /app/stream?direction=whep 127.0.0.1:${plain} an offer`);
+  expect(clients.at(-1)).toEqual({ address: '127.0.0.1', secure: false });
+});
+
+test('the connection closes afterwards: what follows on it would not be signalling', async () => {
+  const socket = connect(plain, '127.0.0.1');
+  socket.write('DELETE /app/stream/key?direction=whep HTTP/1.1\r\nHost: a\r\n\r\n');
+  let text = '';
+  for await (const chunk of socket) text += String(chunk);
+  expect(text).toContain('Connection: close');
+});
+
+test.each(['ws', 'wss'])('WebSockets work over %s', async (scheme) => {
+  const port = scheme === 'ws' ? plain : secure;
+  const socket = new WebSocket(`${scheme}://127.0.0.1:${port}/app/stream?x=1`, { rejectUnauthorized: false });
+  const answer = await new Promise<string>((resolve, reject) => {
+    socket.on('error', reject);
+    socket.on('open', () => socket.send('hello'));
+    socket.on('message', (data) => resolve(data.toString()));
+  });
+  expect(answer).toBe('echo hello /app/stream?x=1');
+  expect(clients.at(-1)).toEqual({ address: '127.0.0.1', secure: scheme === 'wss' });
+  const closed = new Promise<number>((resolve) => socket.on('close', (code) => resolve(code)));
+  socket.close(4000);
+  expect(await closed).toBe(4000);
+});
+
+test('requests over HTTPS are repeated to the main thread', async () => {
+  const text = await new Promise<string>((resolve, reject) => {
+    const request = httpsRequest(
+      { port: secure, host: '127.0.0.1', path: '/a/b?direction=whip', method: 'PATCH', rejectUnauthorized: false },
+      (response) => {
+        let body = `${response.statusCode} ${response.headers.location} `;
+        response.on('data', (chunk) => {
+          body += String(chunk);
+        });
+        response.on('end', () => resolve(body));
+      },
+    );
+    request.on('error', reject);
+    request.end('a fragment');
+  });
+  expect(text).toBe(`201 /here PATCH /a/b?direction=whip 127.0.0.1:${secure} a fragment`);
+});
+
+test('requests over HTTP/2 too', async () => {
+  const session = connectHttp2(`https://127.0.0.1:${secure}`, { rejectUnauthorized: false });
+  const stream = session.request({ ':method': 'POST', ':path': '/a/b?direction=whep' });
+  stream.end('an offer');
+  let status = 0;
+  stream.on('response', (headers) => {
+    status = headers[':status'] ?? 0;
+  });
+  let text = '';
+  for await (const chunk of stream) text += String(chunk);
+  session.close();
+  expect([status, text]).toEqual([201, `POST /a/b?direction=whep 127.0.0.1:${secure} an offer`]);
+});
+
+test('what is not signalling stays where it is', async () => {
+  expect((await fetch(`http://127.0.0.1:${plain}/app/stream`, { method: 'POST' })).status).toBe(405);
+  expect((await fetch(`http://127.0.0.1:${plain}/app/stream/file.m3u8`)).status).toBe(404);
+});

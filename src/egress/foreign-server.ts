@@ -1,0 +1,101 @@
+/** The main thread's end of `ForeignRelay`: an HTTP server on a private Unix socket. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { Duplex } from 'node:stream';
+import type { ForeignPeer } from './foreign-relay.ts';
+
+const PREAMBLE_LIMIT = 1024;
+const PREAMBLE_TIME_MS = 5000;
+const REQUEST_TIME_MS = 10_000;
+
+/** Who answers. It closes what it is given. */
+export interface ForeignHandler {
+  request(request: IncomingMessage, response: ServerResponse, client: ForeignPeer): void;
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, client: ForeignPeer): void;
+}
+
+export class ForeignServer {
+  readonly #folder: string;
+  readonly #path: string;
+  readonly #server: Server;
+  readonly #http: HttpServer;
+  readonly #peers = new WeakMap<object, ForeignPeer>();
+  readonly #sockets = new Set<Socket>();
+
+  constructor(handler: ForeignHandler) {
+    // Only this user may enter the folder, so nobody else can pretend to be an egress thread.
+    this.#folder = mkdtempSync(path.join(tmpdir(), 'millrace-'));
+    this.#path = path.join(this.#folder, 'signalling');
+    this.#http = createHttpServer({ headersTimeout: REQUEST_TIME_MS, requestTimeout: REQUEST_TIME_MS }, (request, response) => {
+      // The connection may be used for delivery again, which is not ours.
+      response.setHeader('Connection', 'close');
+      handler.request(request, response, this.#peerOf(request.socket));
+    });
+    this.#http.on('upgrade', (request, socket, head) => handler.upgrade(request, socket, head, this.#peerOf(request.socket)));
+    this.#http.on('clientError', (_error, socket) => socket.destroy());
+    this.#server = createServer({ allowHalfOpen: true }, (socket) => this.#accept(socket));
+  }
+
+  /** Where egress threads connect to. */
+  get path(): string {
+    return this.#path;
+  }
+
+  listen(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#server.once('error', reject);
+    this.#server.listen(this.#path, resolve);
+    return promise;
+  }
+
+  /** Ends connections and removes the socket. Idempotent. */
+  async close(): Promise<void> {
+    this.#server.close();
+    for (const socket of this.#sockets) socket.destroy();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  #peerOf(socket: object): ForeignPeer {
+    return this.#peers.get(socket) ?? { address: '', secure: false };
+  }
+
+  #accept(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.on('close', () => this.#sockets.delete(socket));
+    socket.on('error', () => socket.destroy());
+    const deadline = setTimeout(() => socket.destroy(), PREAMBLE_TIME_MS);
+    let held = Buffer.alloc(0);
+    const onData = (chunk: Buffer): void => {
+      held = Buffer.concat([held, chunk]);
+      const end = held.indexOf('\n');
+      if (end < 0) {
+        if (held.length > PREAMBLE_LIMIT) socket.destroy();
+        return;
+      }
+      clearTimeout(deadline);
+      socket.off('data', onData);
+      socket.pause();
+      const peer = readPeer(held.subarray(0, end).toString());
+      if (peer === null) {
+        socket.destroy();
+        return;
+      }
+      this.#peers.set(socket, peer);
+      socket.unshift(held.subarray(end + 1));
+      this.#http.emit('connection', socket);
+      socket.resume();
+    };
+    socket.on('data', onData);
+  }
+}
+
+function readPeer(line: string): ForeignPeer | null {
+  try {
+    return JSON.parse(line) as ForeignPeer;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,92 @@
+/** Finds the compiled addon in `native/` and gives it types. */
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+/** Handles are opaque and freed by the garbage collector. */
+export type Handle = object;
+
+/** What a step of a handshake came to. `state`: 0 going on, 1 connected, 2 over. */
+export interface DtlsOutcome {
+  readonly state: number;
+  readonly error: string;
+  readonly datagrams: readonly Buffer[];
+}
+
+export interface NativeKeys {
+  readonly profile: number;
+  readonly localKey: Buffer;
+  readonly localSalt: Buffer;
+  readonly remoteKey: Buffer;
+  readonly remoteSalt: Buffer;
+  readonly fingerprint: Buffer;
+}
+
+/** The addon's exports, as `native/src/addon.cc` describes them. */
+export interface NativeAddon {
+  open(
+    threads: number,
+    mode: number,
+    history: number,
+    deliver: (type: number, id: number, bytes: Buffer, host: string, port: number) => void,
+  ): Handle;
+  close(fanout: Handle): void;
+  bind(fanout: Handle, host: string, port: number): [id: number, port: number];
+  send(fanout: Handle, socket: number, host: string, port: number, bytes: Uint8Array): boolean;
+  openSource(fanout: Handle, clockRate: number, epochMs: number): number;
+  closeSource(fanout: Handle, source: number): void;
+  push(
+    fanout: Handle,
+    source: number,
+    timestamp: number,
+    keyframe: boolean,
+    marker: boolean,
+    payloads: Uint8Array,
+    sizes: Uint32Array,
+  ): boolean;
+  openViewer(fanout: Handle, cname: string, slots: Uint32Array, extensions: Uint8Array): number;
+  closeViewer(fanout: Handle, viewer: number): void;
+  setKeys(
+    fanout: Handle,
+    viewer: number,
+    profile: number,
+    localKey: Uint8Array,
+    localSalt: Uint8Array,
+    remoteKey: Uint8Array,
+    remoteSalt: Uint8Array,
+  ): boolean;
+  connect(fanout: Handle, viewer: number, socket: number, host: string, port: number): boolean;
+  connectTcp(fanout: Handle, viewer: number): boolean;
+  play(fanout: Handle, viewer: number, slot: number, source: number): boolean;
+  inject(fanout: Handle, viewer: number, packet: Uint8Array): boolean;
+  sendRtcp(fanout: Handle, viewer: number, packet: Uint8Array): boolean;
+  viewerCounters(fanout: Handle, viewer: number): Record<string, number> | null;
+  counters(fanout: Handle): Record<string, number>;
+  dtlsContext(certificate: string, key: string): Handle;
+  dtlsOpen(context: Handle, server: boolean): Handle;
+  dtlsReceive(dtls: Handle, datagram: Uint8Array): DtlsOutcome;
+  dtlsTick(dtls: Handle): DtlsOutcome;
+  dtlsClose(dtls: Handle): DtlsOutcome;
+  dtlsKeys(dtls: Handle): NativeKeys | null;
+  srtpOpen(profile: number, key: Uint8Array, salt: Uint8Array): Handle;
+  srtpProtect(protector: Handle, packet: Uint8Array, index: number): Buffer;
+  /** A number tells what is wrong: 1 malformed, 2 forged, 3 replayed, 4 too many sources. */
+  srtpUnprotect(protector: Handle, packet: Uint8Array): Buffer | number;
+}
+
+/** Overrides the addon: the path of another build, or `off` for none. */
+const OVERRIDE = 'MILLRACE_NATIVE';
+const BUILT = new URL('../../../native/build/millrace.node', import.meta.url);
+
+/** The addon, or why there is none. */
+export function loadAddon(): { readonly addon: NativeAddon } | { readonly addon: null; readonly reason: string } {
+  const override = process.env[OVERRIDE];
+  if (override === 'off') return { addon: null, reason: `switched off by ${OVERRIDE}` };
+  const file = override === undefined || override === '' ? fileURLToPath(BUILT) : override;
+  if (!existsSync(file)) return { addon: null, reason: `${file} was not built (npm run build:native tells why)` };
+  try {
+    return { addon: createRequire(import.meta.url)(file) as NativeAddon };
+  } catch (error) {
+    return { addon: null, reason: error instanceof Error ? error.message : String(error) };
+  }
+}

@@ -1,0 +1,445 @@
+import { createHash, randomBytes, X509Certificate } from 'node:crypto';
+import { createSocket, type Socket } from 'node:dgram';
+import { afterEach, describe, expect, test } from 'vitest';
+import { until } from '../../../test/e2e/support/poll.ts';
+import { createCertificate, formatFingerprint } from '../dtls/certificate.ts';
+import { isRtcp, rtpHeaderLength } from '../srtp/packet-head.ts';
+import { type SrtpKeys, SrtpProfile, saltLength } from '../srtp/profile.ts';
+import { SrtpCipher } from '../srtp/srtp-cipher.ts';
+import { SrtpReceiver } from '../srtp/srtp-receiver.ts';
+import { loadAddon } from './addon.ts';
+import type { Fanout, FanoutListener, PacketizedFrame, SlotPlan } from './fanout.ts';
+import { readNacks } from './nacks.ts';
+import { NativeFanout } from './native-fanout.ts';
+import { ScriptFanout } from './script-fanout.ts';
+
+const { addon } = loadAddon();
+const certificate = createCertificate(Date.now());
+const WAIT = { deadlineMs: 10_000, everyMs: 5 };
+const VIDEO: SlotPlan = {
+  ssrc: 0x1111,
+  payloadType: 98,
+  rtx: { ssrc: 0x2222, payloadType: 99 },
+  // One element of three bytes (abs-send-time, id 4), padded to a word.
+  extension: { bytes: Uint8Array.of(0xbe, 0xde, 0, 1, 0x42, 0, 0, 0), sendTimeAt: 5, transportSequenceAt: 0 },
+};
+
+interface Heard {
+  readonly stun: Buffer[];
+  readonly rtcp: Buffer[];
+  readonly rtp: Buffer[];
+  readonly tcp: Buffer[];
+  readonly dtls: Buffer[];
+}
+
+/** A viewer that is a plain socket with the other end's keys. */
+class Peer {
+  readonly socket: Socket;
+  readonly video: { sequence: number; timestamp: number; marker: boolean; payload: Buffer; extension: Buffer }[] = [];
+  readonly again: { original: number; timestamp: number; payload: Buffer }[] = [];
+  readonly reports: Buffer[] = [];
+  readonly #receiver: SrtpReceiver;
+  readonly #sender: SrtpCipher;
+  #index = 0;
+
+  constructor(socket: Socket, keys: SrtpKeys) {
+    this.socket = socket;
+    this.#receiver = new SrtpReceiver(keys.profile, keys.localKey, keys.localSalt);
+    this.#sender = new SrtpCipher(keys.profile, keys.remoteKey, keys.remoteSalt, 'rtcp');
+    socket.on('message', (packet) => this.take(packet));
+  }
+
+  take(packet: Buffer): void {
+    if (isRtcp(packet)) {
+      this.reports.push(this.#receiver.rtcp(packet));
+      return;
+    }
+    const plain = this.#receiver.rtp(packet);
+    const header = rtpHeaderLength(plain);
+    const payload = plain.subarray(header);
+    if (plain.readUInt32BE(8) === VIDEO.rtx?.ssrc) {
+      this.again.push({ original: payload.readUInt16BE(0), timestamp: plain.readUInt32BE(4), payload: payload.subarray(2) });
+      return;
+    }
+    this.video.push({
+      sequence: plain.readUInt16BE(2),
+      timestamp: plain.readUInt32BE(4),
+      marker: ((plain[1] ?? 0) & 0x80) !== 0,
+      payload,
+      extension: plain.subarray(12, header),
+    });
+  }
+
+  /** A protected RTCP packet. */
+  seal(packet: Buffer): Buffer {
+    this.#index += 1;
+    return this.#sender.protectRtcp(packet, this.#index);
+  }
+}
+
+function keysFor(profile: SrtpProfile): SrtpKeys {
+  const salt = saltLength(profile);
+  return { profile, localKey: randomBytes(16), localSalt: randomBytes(salt), remoteKey: randomBytes(16), remoteSalt: randomBytes(salt) };
+}
+
+function frame(timestamp: number, keyframe: boolean, sizes: readonly number[]): PacketizedFrame {
+  const payloads = Buffer.concat(sizes.map((size, n) => Buffer.alloc(size, (timestamp + n) & 0xff)));
+  return { timestamp, keyframe, marker: true, payloads, sizes: Uint32Array.from(sizes) };
+}
+
+function nackOf(ssrc: number, sequence: number, mask: number): Buffer {
+  const packet = Buffer.alloc(16);
+  packet.set([0x81, 205, 0, 3]);
+  packet.writeUInt32BE(0x9999, 4);
+  packet.writeUInt32BE(ssrc, 8);
+  packet.writeUInt16BE(sequence, 12);
+  packet.writeUInt16BE(mask, 14);
+  return packet;
+}
+
+const closers: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closers.splice(0)) close();
+});
+
+type Kind = 'native, segmented' | 'native, batched' | 'native, single' | 'script';
+const KINDS: Kind[] = [...(addon === null ? [] : (['native, segmented', 'native, batched', 'native, single'] as const)), 'script'];
+
+function open(kind: Kind, heard: Heard): Fanout {
+  const listener: FanoutListener = {
+    stun: (_socket, _from, datagram) => heard.stun.push(datagram),
+    dtls: (_socket, _from, datagram) => heard.dtls.push(datagram),
+    rtcp: (_viewer, packet) => heard.rtcp.push(packet),
+    rtp: (_viewer, packet) => heard.rtp.push(packet),
+    tcp: (_viewer, frames) => heard.tcp.push(frames),
+  };
+  const fanout =
+    kind === 'script' || addon === null
+      ? new ScriptFanout({ certificate, listener, history: 200 })
+      : new NativeFanout(addon, {
+          certificate,
+          listener,
+          threads: 2,
+          history: 200,
+          sendMode: kind === 'native, single' ? 'single' : kind === 'native, batched' ? 'batched' : 'segmented',
+        });
+  closers.push(() => fanout.close());
+  return fanout;
+}
+
+function nothingHeard(): Heard {
+  return { stun: [], rtcp: [], rtp: [], tcp: [], dtls: [] };
+}
+
+async function openPeer(keys: SrtpKeys): Promise<Peer> {
+  const socket = createSocket('udp4');
+  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
+  closers.push(() => socket.close());
+  return new Peer(socket, keys);
+}
+
+describe.each(KINDS)('%s', (kind) => {
+  async function start(profile: SrtpProfile = SrtpProfile.AEAD_AES_128_GCM) {
+    const heard = nothingHeard();
+    const fanout = open(kind, heard);
+    const { socket, port } = await fanout.bind('127.0.0.1', 0);
+    const keys = keysFor(profile);
+    const peer = await openPeer(keys);
+    const source = fanout.openSource({ clockRate: 90_000, epochMs: Date.now() });
+    const viewer = fanout.openViewer({ cname: 'somebody', slots: [VIDEO] });
+    fanout.setKeys(viewer, keys);
+    fanout.connect(viewer, socket, { host: '127.0.0.1', port: peer.socket.address().port });
+    return { heard, fanout, socket, port, peer, source, viewer };
+  }
+
+  test.each([SrtpProfile.AEAD_AES_128_GCM, SrtpProfile.AES128_CM_SHA1_80])(
+    'profile %i: frames arrive whole from a keyframe on',
+    async (profile) => {
+      const { fanout, peer, source, viewer } = await start(profile);
+      fanout.play(viewer, 0, source);
+      fanout.push(source, frame(1, false, [10]));
+      fanout.push(source, frame(3000, true, [30, 1000, 1000, 1000, 700]));
+      fanout.push(source, frame(6000, false, [500]));
+      await until('six packets', () => peer.video.length === 6, WAIT);
+      const first = peer.video[0]?.sequence ?? 0;
+      expect(peer.video.map(({ sequence }) => sequence - first)).toEqual([0, 1, 2, 3, 4, 5]);
+      expect(peer.video.map(({ timestamp }) => timestamp)).toEqual([3000, 3000, 3000, 3000, 3000, 6000]);
+      expect(peer.video.map(({ marker }) => marker)).toEqual([false, false, false, false, true, true]);
+      expect(peer.video.map(({ payload }) => payload.length)).toEqual([30, 1000, 1000, 1000, 700, 500]);
+      expect(peer.video[1]?.payload).toEqual(Buffer.alloc(1000, 3001 & 0xff));
+      expect(peer.video[0]?.extension.subarray(0, 5)).toEqual(Buffer.of(0xbe, 0xde, 0, 1, 0x42));
+      expect(fanout.viewerCounters(viewer)).toMatchObject({ packets: 6, sendErrors: 0 });
+    },
+  );
+
+  test('a large keyframe is paced and complete', async () => {
+    const { fanout, peer, source, viewer } = await start();
+    fanout.play(viewer, 0, source);
+    fanout.push(source, frame(0, true, new Array(70).fill(1200)));
+    fanout.push(source, frame(3000, false, [100]));
+    await until('71 packets', () => peer.video.length === 71, WAIT);
+    expect(peer.video.at(-2)).toMatchObject({ marker: true, timestamp: 0 });
+    expect(peer.video.at(-1)).toMatchObject({ marker: true, timestamp: 3000 });
+  });
+
+  test('lost packets are sent again in the retransmission format, once for a loss reported twice', async () => {
+    const { fanout, peer, source, viewer, port } = await start();
+    fanout.play(viewer, 0, source);
+    fanout.push(source, frame(0, true, [11, 12, 13, 14, 15]));
+    await until('five packets', () => peer.video.length === 5, WAIT);
+    const first = peer.video[0]?.sequence ?? 0;
+    peer.socket.send(peer.seal(nackOf(VIDEO.ssrc, first + 1, 0b101)), port, '127.0.0.1');
+    peer.socket.send(peer.seal(nackOf(VIDEO.ssrc, first + 1, 0)), port, '127.0.0.1');
+    await until('three packets again', () => peer.again.length >= 3, WAIT);
+    await until('both reports were read', () => fanout.counters().nacks === 2, WAIT);
+    expect(peer.again.map(({ original, payload }) => [original - first, payload.length]).slice(0, 3)).toEqual([
+      [1, 12],
+      [2, 13],
+      [4, 15],
+    ]);
+    expect(fanout.viewerCounters(viewer)).toMatchObject({ nacked: 4 });
+  });
+
+  test('a loss that the history has forgotten is counted and not answered', async () => {
+    const { fanout, peer, source, viewer, port } = await start();
+    fanout.play(viewer, 0, source);
+    fanout.push(source, frame(0, true, [10]));
+    for (let n = 1; n <= 60; n += 1) fanout.push(source, frame(n, false, [5, 5, 5, 5]));
+    await until('all packets', () => peer.video.length === 241, WAIT);
+    peer.socket.send(peer.seal(nackOf(VIDEO.ssrc, peer.video[0]?.sequence ?? 0, 0)), port, '127.0.0.1');
+    await until('counted', () => fanout.counters().lostTooOld === 1, WAIT);
+    expect(peer.again).toEqual([]);
+  });
+
+  test('another source takes over with its keyframe, and sequence numbers go on', async () => {
+    const { fanout, peer, source, viewer, port } = await start();
+    const other = fanout.openSource({ clockRate: 90_000, epochMs: Date.now() });
+    fanout.play(viewer, 0, source);
+    fanout.push(source, frame(0, true, [10, 10]));
+    await until('the first', () => peer.video.length === 2, WAIT);
+    fanout.play(viewer, 0, other);
+    fanout.push(other, frame(3000, false, [20]));
+    fanout.push(source, frame(3000, false, [10]));
+    await until('still the old one', () => peer.video.length === 3, WAIT);
+    fanout.push(other, frame(6000, true, [21, 22]));
+    await until('the new one', () => peer.video.length === 5, WAIT);
+    fanout.push(source, frame(9000, false, [10]));
+    fanout.push(other, frame(9000, false, [23]));
+    await until('only the new one', () => peer.video.length === 6, WAIT);
+    const first = peer.video[0]?.sequence ?? 0;
+    expect(peer.video.map(({ sequence }) => sequence - first)).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(peer.video.map(({ payload }) => payload.length)).toEqual([10, 10, 10, 21, 22, 23]);
+    peer.socket.send(peer.seal(nackOf(VIDEO.ssrc, first + 1, 0b10)), port, '127.0.0.1');
+    await until('one of each again', () => peer.again.length === 2, WAIT);
+    expect(peer.again.map(({ payload }) => payload.length)).toEqual([10, 21]);
+  });
+
+  test('a takeover at a moment that was sent already goes out a little later, also when it is sent again', async () => {
+    const { fanout, peer, source, viewer, port } = await start();
+    const other = fanout.openSource({ clockRate: 90_000, epochMs: Date.now() });
+    fanout.play(viewer, 0, source);
+    fanout.push(source, frame(3000, true, [10]));
+    await until('the first', () => peer.video.length === 1, WAIT);
+    fanout.play(viewer, 0, other);
+    fanout.push(other, frame(3000, true, [20, 20]));
+    fanout.push(other, frame(6000, false, [20]));
+    await until('the others', () => peer.video.length === 4, WAIT);
+    expect(peer.video.map(({ timestamp }) => timestamp)).toEqual([3000, 3001, 3001, 6000]);
+    peer.socket.send(peer.seal(nackOf(VIDEO.ssrc, peer.video[1]?.sequence ?? 0, 0)), port, '127.0.0.1');
+    await until('one again', () => peer.again.length === 1, WAIT);
+    expect(peer.again[0]?.timestamp).toBe(3001);
+  });
+
+  test('sender reports with the name come, and other feedback goes to the listener', async () => {
+    const { fanout, peer, source, viewer, port, heard } = await start();
+    fanout.play(viewer, 0, source);
+    fanout.push(source, frame(0, true, [10, 20]));
+    await until('a report', () => peer.reports.length > 0, WAIT);
+    const report = peer.reports[0] ?? Buffer.alloc(0);
+    expect([report[1], report.readUInt32BE(4), report.readUInt32BE(20), report.readUInt32BE(24)]).toEqual([200, VIDEO.ssrc, 2, 30]);
+    expect(Math.abs(report.readUInt32BE(8) - 2_208_988_800 - Date.now() / 1000)).toBeLessThan(30);
+    expect(report.subarray(28).includes('somebody')).toBe(true);
+    const pli = Buffer.from('81ce00020000999900001111', 'hex');
+    peer.socket.send(peer.seal(pli), port, '127.0.0.1');
+    await until('feedback', () => heard.rtcp.length === 1, WAIT);
+    expect(heard.rtcp[0]).toEqual(pli);
+  });
+
+  test('strangers and forgeries are counted, STUN and DTLS handed on', async () => {
+    const { fanout, viewer, port, peer, heard } = await start();
+    const stranger = createSocket('udp4');
+    closers.push(() => stranger.close());
+    const forged = Buffer.alloc(60, 1);
+    forged.set([0x80, 201, 0, 1]);
+    stranger.send(forged, port, '127.0.0.1');
+    stranger.send(Buffer.of(200, 1), port, '127.0.0.1');
+    await until('two strangers', () => fanout.counters().strangers === 2, WAIT);
+    peer.socket.send(forged, port, '127.0.0.1');
+    await until('a forgery', () => fanout.viewerCounters(viewer)?.refused === 1, WAIT);
+    stranger.send(Buffer.of(0, 1, 2), port, '127.0.0.1');
+    stranger.send(Buffer.of(22, 1, 2), port, '127.0.0.1');
+    await until('both', () => heard.stun.length === 1 && heard.dtls.length === 1, WAIT);
+    expect(heard.rtcp).toEqual([]);
+  });
+
+  test('a viewer over TCP gets its packets framed, and its feedback counts', async () => {
+    const heard = nothingHeard();
+    const fanout = open(kind, heard);
+    const keys = keysFor(SrtpProfile.AEAD_AES_128_GCM);
+    const peer = await openPeer(keys);
+    const source = fanout.openSource({ clockRate: 90_000, epochMs: Date.now() });
+    const viewer = fanout.openViewer({ cname: 'tcp', slots: [VIDEO] });
+    fanout.setKeys(viewer, keys);
+    fanout.connectTcp(viewer);
+    fanout.play(viewer, 0, source);
+    fanout.push(source, frame(0, true, [100, 200]));
+    const drain = (): number => {
+      const bytes = Buffer.concat(heard.tcp.splice(0));
+      for (let at = 0; at < bytes.length; ) {
+        const length = bytes.readUInt16BE(at);
+        peer.take(bytes.subarray(at + 2, at + 2 + length));
+        at += 2 + length;
+      }
+      return peer.video.length;
+    };
+    await until('two packets', () => drain() === 2, WAIT);
+    fanout.inject(viewer, peer.seal(nackOf(VIDEO.ssrc, peer.video[0]?.sequence ?? 0, 0)));
+    await until(
+      'one again',
+      () => {
+        drain();
+        return peer.again.length === 1;
+      },
+      WAIT,
+    );
+    expect(peer.again[0]?.payload.length).toBe(100);
+  });
+
+  test('unusable frames are refused', async () => {
+    const { fanout, source } = await start();
+    expect(fanout.push(source, frame(0, true, [1401]))).toBe(false);
+    expect(fanout.push(source, frame(0, true, []))).toBe(false);
+    expect(fanout.push(source, { ...frame(0, true, [10]), sizes: Uint32Array.of(11) })).toBe(false);
+    expect(fanout.push(source + 1000, frame(0, true, [10]))).toBe(false);
+  });
+
+  test('viewers come and go while frames are sent, sources end under them', async () => {
+    const { fanout, socket, source, peer } = await start();
+    const to = { host: '127.0.0.1', port: peer.socket.address().port };
+    peer.socket.removeAllListeners('message');
+    const viewers: number[] = [];
+    for (let round = 0; round < 200; round += 1) {
+      const viewer = fanout.openViewer({ cname: 'x', slots: [VIDEO] });
+      fanout.setKeys(viewer, keysFor(SrtpProfile.AEAD_AES_128_GCM));
+      fanout.connect(viewer, socket, to);
+      fanout.play(viewer, 0, source);
+      fanout.push(source, frame(round, round % 10 === 0, [100, 100]));
+      viewers.push(viewer);
+      if (viewers.length > 20) fanout.closeViewer(viewers.shift() ?? 0);
+    }
+    fanout.closeSource(source);
+    await until('sent', () => fanout.counters().datagramsSent > 1000, WAIT);
+    for (const viewer of viewers) fanout.closeViewer(viewer);
+    expect(fanout.counters().viewers).toBe(1);
+    fanout.close();
+    fanout.close();
+  });
+
+  test('a port that is taken is refused with its reason', async () => {
+    const { fanout, port } = await start();
+    await expect(fanout.bind('127.0.0.1', port)).rejects.toThrow(/in use|EADDRINUSE/);
+  });
+});
+
+describe('DTLS', () => {
+  const pairs: [Kind, Kind][] = KINDS.includes('native, segmented')
+    ? [
+        ['native, segmented', 'native, segmented'],
+        ['native, segmented', 'script'],
+        ['script', 'native, segmented'],
+      ]
+    : [['script', 'script']];
+
+  test.each(pairs)('%s as client and %s as server agree on keys and see the certificates', async (client, server) => {
+    const ends = [
+      { role: 'client', fanout: open(client, nothingHeard()) },
+      { role: 'server', fanout: open(server, nothingHeard()) },
+    ] as const;
+    const done: { keys: SrtpKeys; fingerprint: Uint8Array }[] = [];
+    const problems: string[] = [];
+    const endpoints = [...ends].reverse().map(({ role, fanout }) => ({
+      role,
+      endpoint: fanout.openDtls(role, {
+        send: (datagram) => {
+          const copy = Buffer.from(datagram);
+          setImmediate(() => endpoints.find((other) => other.role !== role)?.endpoint.receive(copy));
+        },
+        connected: (keys, fingerprint) => {
+          done[role === 'client' ? 0 : 1] = { keys, fingerprint };
+        },
+        closed: (reason) => problems.push(`${role}: ${reason}`),
+      }),
+    }));
+    const ticker = setInterval(() => {
+      for (const { endpoint } of endpoints) endpoint.tick();
+    }, 100);
+    closers.push(() => clearInterval(ticker));
+    await until(
+      'both ends are connected',
+      () => {
+        if (problems.length > 0) throw new Error(problems.join(', '));
+        return done[0] !== undefined && done[1] !== undefined;
+      },
+      WAIT,
+    );
+    const [a, b] = done;
+    expect(Buffer.from(a?.keys.localKey ?? [])).toEqual(Buffer.from(b?.keys.remoteKey ?? []));
+    expect(Buffer.from(a?.keys.remoteSalt ?? [])).toEqual(Buffer.from(b?.keys.localSalt ?? []));
+    expect(a?.keys.profile).toBe(SrtpProfile.AEAD_AES_128_GCM);
+    expect(formatFingerprint(a?.fingerprint ?? new Uint8Array())).toBe(certificate.fingerprint);
+    expect(formatFingerprint(b?.fingerprint ?? new Uint8Array())).toBe(certificate.fingerprint);
+    for (const { endpoint } of endpoints) endpoint.close();
+  });
+
+  test.each(KINDS.filter((kind) => kind === 'native, segmented' || kind === 'script'))(
+    '%s: garbage ends the handshake or is ignored',
+    (kind) => {
+      const fanout = open(kind, nothingHeard());
+      for (let n = 0; n < 200; n += 1) {
+        const endpoint = fanout.openDtls('server', {
+          send: () => undefined,
+          connected: () => expect.fail('connected'),
+          closed: () => undefined,
+        });
+        const garbage = randomBytes(n + 1);
+        garbage[0] = 22;
+        endpoint.receive(garbage);
+        if (n > 20) {
+          // A record head that is right, with garbage inside.
+          garbage.set([22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, n - 12]);
+          endpoint.receive(garbage);
+        }
+        endpoint.tick();
+        endpoint.close();
+      }
+    },
+  );
+});
+
+test('the certificate is what it says', () => {
+  const parsed = new X509Certificate(certificate.certificate);
+  expect(parsed.verify(parsed.publicKey)).toBe(true);
+  expect(parsed.subject).toBe('CN=Millrace');
+  expect(parsed.fingerprint256).toBe(certificate.fingerprint);
+  expect(formatFingerprint(createHash('sha256').update(parsed.raw).digest())).toBe(certificate.fingerprint);
+  expect(Date.parse(parsed.validTo) - Date.now()).toBeGreaterThan(300 * 24 * 3600 * 1000);
+});
+
+test('NACKs are found inside compound packets', () => {
+  const other = Buffer.from('81ce00020000999900001111', 'hex');
+  expect(readNacks(Buffer.concat([nackOf(5, 65_535, 0b11), other]))).toEqual({
+    nacks: [{ ssrc: 5, sequences: [65_535, 0, 1] }],
+    other: true,
+  });
+  expect(readNacks(nackOf(5, 10, 0)).other).toBe(false);
+});

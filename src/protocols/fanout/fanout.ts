@@ -1,0 +1,155 @@
+/**
+ * Media to many peers over UDP with DTLS-SRTP: one packetised frame goes in, every viewer gets its own packets. Two
+ * implementations: the addon's threads, and JavaScript where the addon cannot be built.
+ */
+import type { SrtpKeys } from '../srtp/profile.ts';
+
+export interface PeerAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Told what arrives. None of these may throw. Bytes belong to the listener. */
+export interface FanoutListener {
+  /** A datagram that looks like STUN came to the UDP port `socket`. */
+  stun(socket: number, from: PeerAddress, datagram: Buffer): void;
+  /** A datagram that looks like DTLS. */
+  dtls(socket: number, from: PeerAddress, datagram: Buffer): void;
+  /** An authentic compound packet, decrypted. Generic NACKs have been served already. */
+  rtcp(viewer: number, packet: Buffer): void;
+  /** An authentic RTP packet, decrypted. */
+  rtp(viewer: number, packet: Buffer): void;
+  /** Frames after RFC 4571 to write to a viewer that is reached over TCP. */
+  tcp(viewer: number, frames: Buffer): void;
+}
+
+/** One frame, packetised once for everybody. */
+export interface PacketizedFrame {
+  /** RTP timestamp, 32 bits. */
+  readonly timestamp: number;
+  /** A viewer can begin here. */
+  readonly keyframe: boolean;
+  /** The last packet gets the marker bit. */
+  readonly marker: boolean;
+  /** Payloads of all packets back to back; copied before `push` returns. */
+  readonly payloads: Uint8Array;
+  /** Bytes of each payload, 1 to 1400. Equal sizes leave with one system call. */
+  readonly sizes: Uint32Array;
+}
+
+/** Header extension of every packet of a slot (RFC 8285, one-byte form). */
+export interface ExtensionPlan {
+  /** With its 4-byte head, a multiple of 4; empty when there is none. */
+  readonly bytes: Uint8Array;
+  /** Where 3 bytes of abs-send-time and 2 bytes of the transport-wide sequence number are written; 0 when absent. */
+  readonly sendTimeAt: number;
+  readonly transportSequenceAt: number;
+}
+
+/** One RTP stream to one viewer. */
+export interface SlotPlan {
+  readonly ssrc: number;
+  readonly payloadType: number;
+  /** Retransmission format (RFC 4588); null when the peer takes none: then losses stay lost. */
+  readonly rtx: { readonly ssrc: number; readonly payloadType: number } | null;
+  readonly extension: ExtensionPlan;
+}
+
+export interface ViewerPlan {
+  /** CNAME of the source description. */
+  readonly cname: string;
+  /** At most four. */
+  readonly slots: readonly SlotPlan[];
+}
+
+/** Since the viewer was opened. */
+export interface ViewerCounters {
+  readonly packets: number;
+  readonly bytes: number;
+  /** Packets reported lost, and packets sent again. */
+  readonly nacked: number;
+  readonly resent: number;
+  readonly sendErrors: number;
+  readonly received: number;
+  /** Received packets that were forged, replayed or malformed. */
+  readonly refused: number;
+}
+
+/** Since the fanout was opened. */
+export interface FanoutCounters {
+  readonly viewers: number;
+  readonly datagramsSent: number;
+  readonly sendCalls: number;
+  readonly sendErrors: number;
+  /** Datagrams given up because the socket stayed full. */
+  readonly congested: number;
+  /** Frames given up because a sender fell behind. */
+  readonly droppedFrames: number;
+  readonly resent: number;
+  /** Losses reported for packets that are no longer in the history. */
+  readonly lostTooOld: number;
+  /** Reports of losses left out because a sender fell behind. */
+  readonly ignoredNacks: number;
+  readonly datagramsReceived: number;
+  /** Datagrams of no known peer or protocol. */
+  readonly strangers: number;
+  readonly nacks: number;
+  /** Events dropped because the main thread fell behind. */
+  readonly droppedEvents: number;
+}
+
+/** One end of a DTLS handshake. Whoever opened it closes it. */
+export interface DtlsEndpoint {
+  /** Takes one datagram of the peer. */
+  receive(datagram: Uint8Array): void;
+  /** Sends lost flights again: call it a few times a second until it is connected. */
+  tick(): void;
+  /** Tells the peer. Idempotent; the listener is not called. */
+  close(): void;
+}
+
+export interface DtlsListener {
+  send(datagram: Uint8Array): void;
+  /** `fingerprint`: SHA-256 of the peer's certificate, which the caller compares with the signalled one. */
+  connected(keys: SrtpKeys, fingerprint: Uint8Array): void;
+  /** The peer closed, or the handshake failed: `reason` for the log. */
+  closed(reason: string): void;
+}
+
+export interface Fanout {
+  readonly kind: 'native' | 'script';
+  /** Opens a UDP port (0: any). Rejects when it cannot be bound. */
+  bind(host: string, port: number): Promise<{ readonly socket: number; readonly port: number }>;
+  /** Sends a datagram of ours; false when the socket does not take it. */
+  send(socket: number, to: PeerAddress, datagram: Uint8Array): boolean;
+  /** A stream of frames. `epochMs`: wall clock at RTP timestamp 0, for sender reports. */
+  openSource(options: { readonly clockRate: number; readonly epochMs: number }): number;
+  /** Sends a frame to everybody who plays the source; false when the frame is not usable. */
+  push(source: number, frame: PacketizedFrame): boolean;
+  closeSource(source: number): void;
+  openViewer(plan: ViewerPlan): number;
+  setKeys(viewer: number, keys: SrtpKeys): void;
+  /** Where the viewer is; may change while it plays. */
+  connect(viewer: number, socket: number, to: PeerAddress): void;
+  /** The viewer is reached over TCP: its packets go to the listener. */
+  connectTcp(viewer: number): void;
+  /** The slot gets `source` from its next keyframe on; null: nothing, at once. Call it after `setKeys`. */
+  play(viewer: number, slot: number, source: number | null): void;
+  /** An SRTP or SRTCP packet that came over TCP. */
+  inject(viewer: number, packet: Uint8Array): void;
+  /** Sends a compound RTCP packet. */
+  sendRtcp(viewer: number, packet: Uint8Array): void;
+  closeViewer(viewer: number): void;
+  viewerCounters(viewer: number): ViewerCounters | null;
+  openDtls(role: 'client' | 'server', listener: DtlsListener): DtlsEndpoint;
+  counters(): FanoutCounters;
+  /** Closes ports and threads. Idempotent. */
+  close(): void;
+}
+
+/** Sequence numbers begin below this, so that a receiver that misses the first packets cannot miss a roll-over. */
+export const FIRST_SEQUENCE_LIMIT = 0x8000;
+export const LARGEST_PAYLOAD = 1400;
+
+/** Packets of a source that can be sent again, by default: 1.5 s of a large stream. */
+export const DEFAULT_HISTORY = 1500;

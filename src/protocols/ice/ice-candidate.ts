@@ -1,0 +1,23 @@
+/** Host candidates as SDP writes them (RFC 8839 section 5.1, RFC 6544 section 4.5). */
+import { createHash } from 'node:crypto';
+
+export interface IceCandidate {
+  readonly protocol: 'UDP' | 'TCP';
+  readonly address: string;
+  readonly port: number;
+}
+
+/** All candidates are hosts of one component and equally good; TCP is for whoever gets no UDP through. */
+const PRIORITY = { UDP: 50, TCP: 40 } as const;
+
+/** Without the `a=` in front. */
+export function formatCandidate({ protocol, address, port }: IceCandidate): string {
+  const tail = protocol === 'TCP' ? ' tcptype passive' : '';
+  return `candidate:${foundation(protocol, address)} 1 ${protocol} ${PRIORITY[protocol]} ${address} ${port} typ host${tail}`;
+}
+
+/** Ten digits, the same for the same base address and protocol (RFC 8445 section 5.1.1.3). */
+function foundation(protocol: string, address: string): string {
+  const digest = createHash('sha256').update(`${protocol} ${address}`).digest();
+  return `${1_000_000_000 + (digest.readUInt32BE(0) % 3_000_000_000)}`;
+}

@@ -1,0 +1,33 @@
+/** Datagrams on a TCP stream: two bytes of length before each (RFC 4571). */
+
+const PREFIX = 2;
+/** Longer than any datagram we want; a peer that announces more is not doing ICE. */
+const FRAME_LIMIT = 2048;
+
+export class TcpFramer {
+  #held: Buffer = Buffer.alloc(0);
+
+  /** Adds received bytes and returns the datagrams they complete, null when the peer breaks the framing. */
+  push(chunk: Buffer): readonly Buffer[] | null {
+    const bytes = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    const frames: Buffer[] = [];
+    let at = 0;
+    while (at + PREFIX <= bytes.length) {
+      const length = bytes.readUInt16BE(at);
+      if (length > FRAME_LIMIT) return null;
+      if (at + PREFIX + length > bytes.length) break;
+      if (length > 0) frames.push(bytes.subarray(at + PREFIX, at + PREFIX + length));
+      at += PREFIX + length;
+    }
+    this.#held = Buffer.from(bytes.subarray(at));
+    return frames;
+  }
+}
+
+/** One datagram as a frame. */
+export function frameDatagram(datagram: Uint8Array): Buffer {
+  const frame = Buffer.allocUnsafe(PREFIX + datagram.length);
+  frame.writeUInt16BE(datagram.length);
+  frame.set(datagram, PREFIX);
+  return frame;
+}

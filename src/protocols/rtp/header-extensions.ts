@@ -1,0 +1,54 @@
+/** RTP header extensions that senders to browsers write (RFC 8285, one-byte form). */
+export const ExtensionUri = {
+  ABS_SEND_TIME: 'http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time',
+  MID: 'urn:ietf:params:rtp-hdrext:sdes:mid',
+  PLAYOUT_DELAY: 'http://www.webrtc.org/experiments/rtp-hdrext/playout-delay',
+  TRANSPORT_CC: 'http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01',
+} as const;
+export type ExtensionUri = (typeof ExtensionUri)[keyof typeof ExtensionUri];
+
+const PROFILE = [0xbe, 0xde] as const;
+const HEAD = 4;
+/** The unit of playout delays on the wire, ms. */
+const PLAYOUT_UNIT_MS = 10;
+const PLAYOUT_LIMIT = 0xfff;
+
+/** Which extensions a stream carries, by the ids its peer knows them under. */
+export interface ExtensionIds {
+  readonly absSendTime?: number | undefined;
+  readonly transportCc?: number | undefined;
+  readonly playoutDelay?: { readonly id: number; readonly minMs: number; readonly maxMs: number } | undefined;
+}
+
+export interface ExtensionBlock {
+  /** With its head, padded to words; empty when there is no extension. */
+  readonly bytes: Uint8Array;
+  /** Where the sender writes 3 bytes of send time and 2 bytes of sequence number; 0 when absent. */
+  readonly sendTimeAt: number;
+  readonly transportSequenceAt: number;
+}
+
+/** The block that every packet of a stream begins with. */
+export function buildExtensions({ absSendTime, transportCc, playoutDelay }: ExtensionIds): ExtensionBlock {
+  const bytes: number[] = [...PROFILE, 0, 0];
+  let sendTimeAt = 0;
+  let transportSequenceAt = 0;
+  const element = (id: number, length: number): number => {
+    bytes.push((id << 4) | (length - 1));
+    const at = bytes.length;
+    for (let n = 0; n < length; n += 1) bytes.push(0);
+    return at;
+  };
+  if (absSendTime !== undefined) sendTimeAt = element(absSendTime, 3);
+  if (transportCc !== undefined) transportSequenceAt = element(transportCc, 2);
+  if (playoutDelay !== undefined) {
+    const at = element(playoutDelay.id, 3);
+    const units = (ms: number): number => Math.min(PLAYOUT_LIMIT, Math.round(ms / PLAYOUT_UNIT_MS));
+    const both = units(playoutDelay.minMs) * 0x1000 + units(playoutDelay.maxMs);
+    bytes.splice(at, 3, both >> 16, (both >> 8) & 0xff, both & 0xff);
+  }
+  if (bytes.length === HEAD) return { bytes: new Uint8Array(0), sendTimeAt: 0, transportSequenceAt: 0 };
+  while (bytes.length % 4 !== 0) bytes.push(0);
+  bytes[3] = bytes.length / 4 - 1;
+  return { bytes: Uint8Array.from(bytes), sendTimeAt, transportSequenceAt };
+}

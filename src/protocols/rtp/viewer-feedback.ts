@@ -1,0 +1,62 @@
+/** What a receiver of media reports in RTCP (RFC 3550 section 6.4, RFC 4585, RFC 5104, draft-alvestrand-rmcat-remb). */
+
+const PacketType = { RECEIVER_REPORT: 201, TRANSPORT_FEEDBACK: 205, PAYLOAD_FEEDBACK: 206 } as const;
+const PayloadFormat = { PLI: 1, FIR: 4, APPLICATION: 15 } as const;
+const REMB = 0x5245_4d42;
+const REPORT_LENGTH = 24;
+
+export interface ReceptionReport {
+  readonly ssrc: number;
+  /** Share of packets lost since the last report, 0 to 1. */
+  readonly fractionLost: number;
+  /** Since the start; negative with duplicates. */
+  readonly totalLost: number;
+  /** In units of the RTP clock. */
+  readonly jitter: number;
+}
+
+export interface ViewerFeedback {
+  /** The decoder needs a keyframe: PLI or FIR. */
+  readonly keyframeWanted: boolean;
+  /** Receiver estimate of the bandwidth, bits per second; null when not reported. */
+  readonly remb: number | null;
+  readonly reports: readonly ReceptionReport[];
+}
+
+/** Reads a compound packet; what is unknown or cut off is skipped. */
+export function readViewerFeedback(packet: Uint8Array): ViewerFeedback {
+  const view = new DataView(packet.buffer, packet.byteOffset, packet.byteLength);
+  const reports: ReceptionReport[] = [];
+  let keyframeWanted = false;
+  let remb: number | null = null;
+  for (let at = 0; at + 4 <= packet.length; ) {
+    const end = at + 4 * (view.getUint16(at + 2) + 1);
+    if (end > packet.length || view.getUint8(at) >> 6 !== 2) break;
+    const count = view.getUint8(at) & 0x1f;
+    const type = view.getUint8(at + 1);
+    if (type === PacketType.RECEIVER_REPORT) readReports(view, at, end, count, reports);
+    else if (type === PacketType.PAYLOAD_FEEDBACK) {
+      if (count === PayloadFormat.PLI || count === PayloadFormat.FIR) keyframeWanted = true;
+      else if (count === PayloadFormat.APPLICATION) remb = readRemb(view, at, end) ?? remb;
+    }
+    at = end;
+  }
+  return { keyframeWanted, remb, reports };
+}
+
+function readReports(view: DataView, start: number, end: number, count: number, reports: ReceptionReport[]): void {
+  for (let at = start + 8, n = 0; n < count && at + REPORT_LENGTH <= end; at += REPORT_LENGTH, n += 1) {
+    reports.push({
+      ssrc: view.getUint32(at),
+      fractionLost: view.getUint8(at + 4) / 256,
+      totalLost: (view.getInt32(at + 4) << 8) >> 8,
+      jitter: view.getUint32(at + 12),
+    });
+  }
+}
+
+function readRemb(view: DataView, start: number, end: number): number | null {
+  if (start + 20 > end || view.getUint32(start + 12) !== REMB) return null;
+  const packed = view.getUint32(start + 16) & 0xff_ffff;
+  return (packed & 0x3_ffff) * 2 ** (packed >> 18);
+}

@@ -1,0 +1,89 @@
+/** Session descriptions of an ICE-lite server that sends media (RFC 8829, RFC 8839). */
+import { randomInt } from 'node:crypto';
+import type { IceCredentials } from '../ice/ice-credentials.ts';
+
+/** One format that is announced. */
+export interface LocalPayload {
+  readonly payloadType: number;
+  /** As in `a=rtpmap`: `H264/90000`, `OPUS/48000/2`. */
+  readonly map: string;
+  /** Value of `a=fmtp`; empty for none. */
+  readonly parameters: string;
+  readonly feedback: readonly string[];
+}
+
+export interface LocalMedia {
+  readonly kind: 'audio' | 'video' | string;
+  readonly mid: string;
+  /** What an offer asked for and is not wanted: answered with port 0. */
+  readonly rejected: boolean;
+  readonly payloads: readonly LocalPayload[];
+  readonly extensions: readonly { readonly id: number; readonly uri: string }[];
+  readonly ssrc: number;
+  /** 0 without retransmission. */
+  readonly rtxSsrc: number;
+}
+
+export interface LocalDescription {
+  readonly credentials: IceCredentials;
+  /** SHA-256 in hex pairs. */
+  readonly fingerprint: string;
+  readonly setup: 'actpass' | 'active' | 'passive';
+  /** Without `a=`; empty when they travel beside the description. */
+  readonly candidates: readonly string[];
+  readonly cname: string;
+  /** Names the stream to the peer. */
+  readonly streamId: string;
+  readonly medias: readonly LocalMedia[];
+}
+
+export function serializeDescription(description: LocalDescription): string {
+  const { credentials, fingerprint, setup, medias, streamId } = description;
+  const bundled = medias.filter((media) => !media.rejected).map(({ mid }) => mid);
+  const lines = [
+    'v=0',
+    `o=OvenMediaEngine ${randomInt(1, 2 ** 32)} 2 IN IP4 127.0.0.1`,
+    's=-',
+    't=0 0',
+    `a=group:BUNDLE${bundled.map((mid) => ` ${mid}`).join('')}`,
+    `a=group:LS${bundled.map((mid) => ` ${mid}`).join('')}`,
+    `a=msid-semantic:WMS ${streamId}`,
+    'a=extmap-allow-mixed',
+    'a=ice-lite',
+    `a=fingerprint:sha-256 ${fingerprint}`,
+    'a=ice-options:trickle',
+    `a=ice-ufrag:${credentials.ufrag}`,
+    `a=ice-pwd:${credentials.password}`,
+  ];
+  for (const media of medias) {
+    if (media.rejected) lines.push(`m=${media.kind} 0 UDP/TLS/RTP/SAVPF 0`, 'c=IN IP4 0.0.0.0', 'a=inactive', `a=mid:${media.mid}`);
+    else lines.push(...mediaLines(media, description, setup));
+  }
+  return `${lines.join('\r\n')}\r\n`;
+}
+
+function mediaLines(media: LocalMedia, { cname, streamId, candidates }: LocalDescription, setup: string): string[] {
+  const { kind, mid, payloads, extensions, ssrc, rtxSsrc } = media;
+  const track = `${streamId}-${kind}`;
+  const named = (id: number): string[] => [`a=ssrc:${id} cname:${cname}`, `a=ssrc:${id} msid:${streamId} ${track}`];
+  return [
+    `m=${kind} 9 UDP/TLS/RTP/SAVPF ${payloads.map(({ payloadType }) => payloadType).join(' ')}`,
+    'c=IN IP4 0.0.0.0',
+    'a=sendonly',
+    `a=mid:${mid}`,
+    `a=setup:${setup}`,
+    'a=rtcp-mux',
+    'a=rtcp-rsize',
+    `a=msid:${streamId} ${track}`,
+    ...extensions.map(({ id, uri }) => `a=extmap:${id} ${uri}`),
+    ...payloads.flatMap(({ payloadType, map, parameters, feedback }) => [
+      `a=rtpmap:${payloadType} ${map}`,
+      ...(parameters === '' ? [] : [`a=fmtp:${payloadType} ${parameters}`]),
+      ...feedback.map((value) => `a=rtcp-fb:${payloadType} ${value}`),
+    ]),
+    ...(rtxSsrc === 0 ? [] : [`a=ssrc-group:FID ${ssrc} ${rtxSsrc}`]),
+    ...named(ssrc),
+    ...(rtxSsrc === 0 ? [] : named(rtxSsrc)),
+    ...candidates.map((candidate) => `a=${candidate}`),
+  ];
+}

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
+import { parseSessionDescription } from './session-description.ts';
+
+const OFFER = [
+  'v=0',
+  'o=- 46117317 2 IN IP4 127.0.0.1',
+  's=-',
+  't=0 0',
+  'a=group:BUNDLE 0 1',
+  'a=extmap-allow-mixed',
+  'a=fingerprint:SHA-256 ab:cd:ef',
+  'm=video 9 UDP/TLS/RTP/SAVPF 96 97 102',
+  'c=IN IP4 0.0.0.0',
+  'a=rtcp:9 IN IP4 0.0.0.0',
+  'a=ice-ufrag:abcd',
+  'a=ice-pwd:0123456789012345678901',
+  'a=setup:actpass',
+  'a=mid:0',
+  'a=extmap:3 http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time',
+  'a=extmap:99 urn:too-large',
+  'a=recvonly',
+  'a=rtcp-mux',
+  'a=rtpmap:96 H264/90000',
+  'a=rtcp-fb:96 nack',
+  'a=rtcp-fb:* goog-remb',
+  'a=fmtp:96 level-asymmetry-allowed=1;packetization-mode=1; profile-level-id=42e01f',
+  'a=rtpmap:97 rtx/90000',
+  'a=fmtp:97 apt=96',
+  'm=audio 0 UDP/TLS/RTP/SAVPF 111',
+  'a=mid:1',
+  'a=rtpmap:111 opus/48000/2',
+  '',
+].join('\r\n');
+
+test('an offer is understood', () => {
+  const { medias, bundle } = parseSessionDescription(OFFER);
+  expect(bundle).toEqual(['0', '1']);
+  const [video, audio] = medias;
+  expect(video).toMatchObject({
+    kind: 'video',
+    mid: '0',
+    rejected: false,
+    direction: 'recvonly',
+    setup: 'actpass',
+    ufrag: 'abcd',
+    fingerprint: 'sha-256 AB:CD:EF',
+    rtcpMux: true,
+  });
+  expect([...(video?.extensions ?? [])]).toEqual([['http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time', 3]]);
+  expect(video?.payloads.map(({ payloadType, codec }) => [payloadType, codec])).toEqual([
+    [96, 'H264'],
+    [97, 'RTX'],
+  ]);
+  expect(video?.payloads[0]?.feedback).toEqual(['nack', 'goog-remb']);
+  expect(video?.payloads[0]?.parameters.get('profile-level-id')).toBe('42e01f');
+  expect(video?.payloads[1]?.parameters.get('apt')).toBe('96');
+  expect(audio).toMatchObject({ rejected: true, direction: 'sendrecv' });
+});
+
+test.each([
+  ['', 'v=0'],
+  ['o=- 1\r\nv=0', 'v=0'],
+  ['v=0\r\nm=video x RTP/AVP 0', 'm=video'],
+  ['v=0\r\nm=video 9 RTP/AVP 200', 'payload type'],
+  ['v=0\r\nhello', 'hello'],
+  [`v=0\r\n${'m=audio 9 RTP/AVP 0\r\n'.repeat(40)}`, 'm-lines'],
+  ['v'.repeat(70_000), 'longer than'],
+])('%j is refused with its reason', (text, reason) => {
+  expect(() => parseSessionDescription(text.slice(0, 80_000))).toThrow(reason);
+});
+
+test('hostile descriptions are refused, never worse', () => {
+  survivesHostileBytes((data) => parseSessionDescription(Buffer.from(data).toString('latin1')), [Buffer.from(OFFER)]);
+});

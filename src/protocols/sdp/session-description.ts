@@ -1,0 +1,165 @@
+/** What a peer's session description says that matters for WebRTC (RFC 8866, RFC 8829). Unknown lines are skipped. */
+import { ProtocolError } from '../../util/protocol-error.ts';
+
+const SIZE_LIMIT = 64 * 1024;
+const MEDIA_LIMIT = 32;
+const PAYLOAD_LIMIT = 128;
+const EXTENSION_LIMIT = 32;
+
+export type SdpDirection = 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
+
+/** One format of an m-line. */
+export interface SdpPayload {
+  readonly payloadType: number;
+  /** As in `a=rtpmap`, upper case: `H264`, `OPUS`, `RTX`. */
+  readonly codec: string;
+  readonly clockRate: number;
+  /** Parameters of `a=fmtp`, names in lower case. */
+  readonly parameters: ReadonlyMap<string, string>;
+  /** Values of `a=rtcp-fb`, those for `*` included. */
+  readonly feedback: readonly string[];
+}
+
+export interface SdpMedia {
+  /** `audio`, `video`, `application` … */
+  readonly kind: string;
+  /** The port is 0: the peer does not want it. */
+  readonly rejected: boolean;
+  readonly mid: string;
+  readonly direction: SdpDirection;
+  readonly setup: string;
+  readonly ufrag: string;
+  readonly password: string;
+  /** `sha-256 AA:BB:…`, algorithm in lower case, digits in upper case. */
+  readonly fingerprint: string;
+  readonly rtcpMux: boolean;
+  /** In the peer's order of preference. */
+  readonly payloads: readonly SdpPayload[];
+  /** URI → id. */
+  readonly extensions: ReadonlyMap<string, number>;
+}
+
+export interface SessionDescription {
+  readonly medias: readonly SdpMedia[];
+  /** mids of the first BUNDLE group. */
+  readonly bundle: readonly string[];
+}
+
+interface Section {
+  readonly line: number;
+  readonly head: string;
+  readonly attributes: { readonly name: string; readonly value: string; readonly line: number }[];
+}
+
+/** Throws ProtocolError; `offset` is the number of the line, from 1. */
+export function parseSessionDescription(text: string): SessionDescription {
+  if (text.length > SIZE_LIMIT) throw new ProtocolError('SDP_SIZE', `the session description is longer than ${SIZE_LIMIT} characters`);
+  const [session, ...sections] = splitSections(text);
+  if (session === undefined) throw new ProtocolError('SDP_VERSION', 'the session description does not begin with v=0', 1);
+  const group = session.attributes.find(({ name, value }) => name === 'group' && value.startsWith('BUNDLE'));
+  return {
+    medias: sections.map((section) => readMedia(section, session)),
+    bundle: group === undefined ? [] : group.value.split(' ').slice(1),
+  };
+}
+
+function splitSections(text: string): Section[] {
+  const sections: Section[] = [];
+  let line = 0;
+  for (const raw of text.split('\n')) {
+    line += 1;
+    const entry = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
+    if (entry === '') continue;
+    const type = entry.slice(0, 2);
+    const value = entry.slice(2);
+    if (line === 1 && entry !== 'v=0') return [];
+    if (!/^[a-z]=$/.test(type)) throw new ProtocolError('SDP_LINE', `'${entry.slice(0, 40)}' is no line of a session description`, line);
+    if (line === 1 || type === 'm=') {
+      if (sections.length > MEDIA_LIMIT) throw new ProtocolError('SDP_MEDIA', `more than ${MEDIA_LIMIT} m-lines`, line);
+      sections.push({ line, head: line === 1 ? '' : value, attributes: [] });
+    } else if (type === 'a=') {
+      const colon = value.indexOf(':');
+      const attribute = colon < 0 ? { name: value, value: '' } : { name: value.slice(0, colon), value: value.slice(colon + 1) };
+      sections.at(-1)?.attributes.push({ ...attribute, line });
+    }
+  }
+  return sections;
+}
+
+function readMedia(section: Section, session: Section): SdpMedia {
+  const [kind = '', port = '', protocol = '', ...formats] = section.head.split(' ');
+  if (!/^\d{1,5}$/.test(port) || protocol === '')
+    throw new ProtocolError('SDP_MEDIA', `m=${section.head.slice(0, 60)} is not complete`, section.line);
+  const own = (name: string): string | undefined => section.attributes.find((attribute) => attribute.name === name)?.value;
+  const either = (name: string): string => own(name) ?? session.attributes.find((attribute) => attribute.name === name)?.value ?? '';
+  const [algorithm = '', digits = ''] = either('fingerprint').split(' ');
+  return {
+    kind,
+    rejected: Number(port) === 0,
+    mid: own('mid') ?? '',
+    direction: directionOf(section) ?? directionOf(session) ?? 'sendrecv',
+    setup: either('setup'),
+    ufrag: either('ice-ufrag'),
+    password: either('ice-pwd'),
+    fingerprint: algorithm === '' ? '' : `${algorithm.toLowerCase()} ${digits.toUpperCase()}`,
+    rtcpMux: own('rtcp-mux') !== undefined,
+    payloads: /RTP\//.test(protocol) ? readPayloads(section, formats) : [],
+    extensions: readExtensions(section),
+  };
+}
+
+function directionOf({ attributes }: Section): SdpDirection | undefined {
+  const found = attributes.find(({ name }) => name === 'sendrecv' || name === 'sendonly' || name === 'recvonly' || name === 'inactive');
+  return found?.name as SdpDirection | undefined;
+}
+
+function readPayloads({ attributes, line }: Section, formats: readonly string[]): SdpPayload[] {
+  if (formats.length > PAYLOAD_LIMIT) throw new ProtocolError('SDP_PAYLOAD', `more than ${PAYLOAD_LIMIT} payload types`, line);
+  const feedbackOf = attributes.filter(({ name }) => name === 'rtcp-fb').map(({ value }) => splitOnce(value));
+  const payloads: SdpPayload[] = [];
+  for (const format of formats) {
+    const payloadType = Number(format);
+    if (!/^\d{1,3}$/.test(format) || payloadType > 127)
+      throw new ProtocolError('SDP_PAYLOAD', `'${format.slice(0, 20)}' is no payload type`, line);
+    const map = attributes.map(({ name, value }) => (name === 'rtpmap' ? splitOnce(value) : ['', ''])).find(([key]) => key === format);
+    // Static payload types without rtpmap are codecs that nobody here carries.
+    if (map === undefined) continue;
+    const [codec = '', rate = ''] = (map[1] ?? '').split('/');
+    const fmtp = attributes.map(({ name, value }) => (name === 'fmtp' ? splitOnce(value) : ['', ''])).find(([key]) => key === format);
+    payloads.push({
+      payloadType,
+      codec: codec.toUpperCase(),
+      clockRate: Number(rate) || 0,
+      parameters: readParameters(fmtp?.[1] ?? ''),
+      feedback: feedbackOf.filter(([key]) => key === format || key === '*').map(([, value]) => value ?? ''),
+    });
+  }
+  return payloads;
+}
+
+function readParameters(text: string): Map<string, string> {
+  const parameters = new Map<string, string>();
+  for (const part of text.split(';')) {
+    const equals = part.indexOf('=');
+    const name = (equals < 0 ? part : part.slice(0, equals)).trim().toLowerCase();
+    if (name !== '') parameters.set(name, equals < 0 ? '' : part.slice(equals + 1).trim());
+  }
+  return parameters;
+}
+
+/** `a=extmap:<id>[/<direction>] <uri> …` (RFC 8285 section 5); ids that the one-byte form cannot carry are left out. */
+function readExtensions({ attributes }: Section): Map<string, number> {
+  const extensions = new Map<string, number>();
+  for (const { name, value } of attributes) {
+    if (name !== 'extmap' || extensions.size >= EXTENSION_LIMIT) continue;
+    const [id = '', uri = ''] = value.split(' ');
+    const number = Number.parseInt(id, 10);
+    if (number >= 1 && number <= 14 && uri !== '' && !extensions.has(uri)) extensions.set(uri, number);
+  }
+  return extensions;
+}
+
+function splitOnce(text: string): [string, string] {
+  const space = text.indexOf(' ');
+  return space < 0 ? [text, ''] : [text.slice(0, space), text.slice(space + 1)];
+}

@@ -1,0 +1,81 @@
+/** How codecs are announced to browsers: numbers and parameters of the reference server. */
+import { AudioCodec, VideoCodec } from '../../media/codec.ts';
+import type { AudioTrack, Track, VideoTrack } from '../../media/track.ts';
+import { ExtensionUri } from '../../protocols/rtp/header-extensions.ts';
+import type { LocalPayload } from '../../protocols/sdp/local-description.ts';
+import type { WebrtcSettings } from './settings.ts';
+
+export type WebrtcTrack = VideoTrack | AudioTrack;
+export type MediaKind = 'video' | 'audio';
+
+/** Payload types, in the order codecs are offered. */
+const PAYLOAD_TYPES: Partial<Record<VideoCodec | AudioCodec, { readonly main: number; readonly rtx: number }>> = {
+  [VideoCodec.H264]: { main: 98, rtx: 99 },
+  [VideoCodec.H265]: { main: 100, rtx: 101 },
+  [VideoCodec.VP8]: { main: 96, rtx: 97 },
+  [AudioCodec.OPUS]: { main: 110, rtx: 0 },
+};
+const OFFER_ORDER: readonly (VideoCodec | AudioCodec)[] = [VideoCodec.H264, VideoCodec.H265, VideoCodec.VP8, AudioCodec.OPUS];
+
+/** Ids of header extensions in our offers. */
+const ExtensionId = { PLAYOUT_DELAY: 2, TRANSPORT_CC: 3, ABS_SEND_TIME: 4 } as const;
+
+export const VIDEO_CLOCK = 90_000;
+export const OPUS_CLOCK = 48_000;
+
+/** True for a track that browsers can be sent. */
+export function isPlayable(track: Track): track is WebrtcTrack {
+  return track.type !== 'data' && PAYLOAD_TYPES[track.codec] !== undefined;
+}
+
+/** RTP clock of a track. */
+export function clockRateOf(track: WebrtcTrack): number {
+  return track.type === 'video' ? VIDEO_CLOCK : OPUS_CLOCK;
+}
+
+/** The formats we offer for these tracks of one kind: each codec once. */
+export function offeredPayloads(tracks: readonly WebrtcTrack[], settings: WebrtcSettings): LocalPayload[] {
+  return OFFER_ORDER.flatMap((codec) => {
+    const track = tracks.find((candidate) => candidate.codec === codec);
+    const types = PAYLOAD_TYPES[codec];
+    if (track === undefined || types === undefined) return [];
+    const payload: LocalPayload = {
+      payloadType: types.main,
+      map: mapOf(track),
+      parameters: parametersOf(track),
+      feedback: feedbackOf(track, settings),
+    };
+    if (!settings.rtx || track.type === 'audio') return [payload];
+    return [payload, { payloadType: types.rtx, map: `rtx/${VIDEO_CLOCK}`, parameters: `apt=${types.main}`, feedback: [] }];
+  });
+}
+
+/** Header extensions we offer. */
+export function offeredExtensions(kind: MediaKind, settings: WebrtcSettings): { id: number; uri: ExtensionUri }[] {
+  if (kind === 'audio') return [];
+  const list: { id: number; uri: ExtensionUri }[] = [];
+  if (settings.playoutDelay !== undefined) list.push({ id: ExtensionId.PLAYOUT_DELAY, uri: ExtensionUri.PLAYOUT_DELAY });
+  if (settings.bandwidthEstimation === 'TransportCC') list.push({ id: ExtensionId.TRANSPORT_CC, uri: ExtensionUri.TRANSPORT_CC });
+  else list.push({ id: ExtensionId.ABS_SEND_TIME, uri: ExtensionUri.ABS_SEND_TIME });
+  return list;
+}
+
+/** Value of `a=rtpmap`. */
+export function mapOf(track: WebrtcTrack): string {
+  return track.type === 'audio' ? `OPUS/${OPUS_CLOCK}/2` : `${track.codec}/${VIDEO_CLOCK}`;
+}
+
+/** Value of `a=fmtp`. Constrained baseline is announced whatever the stream has: browsers decode more than they admit. */
+export function parametersOf(track: WebrtcTrack): string {
+  if (track.type === 'audio') {
+    const stereo = track.channels === 1 ? 0 : 1;
+    return `sprop-stereo=${stereo};stereo=${stereo};minptime=10;useinbandfec=1`;
+  }
+  return track.codec === VideoCodec.H264 ? 'packetization-mode=1;profile-level-id=42e01f;level-asymmetry-allowed=1' : '';
+}
+
+function feedbackOf(track: WebrtcTrack, { rtx, bandwidthEstimation }: WebrtcSettings): string[] {
+  if (track.type === 'audio') return [];
+  const estimation = bandwidthEstimation === 'REMB' ? 'goog-remb' : 'transport-cc';
+  return [estimation, 'ccm fir', ...(rtx ? ['nack'] : []), 'nack pli'];
+}

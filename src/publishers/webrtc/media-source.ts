@@ -1,0 +1,85 @@
+/** One track of a stream, packetised once and handed to the fanout. */
+import { VideoCodec } from '../../media/codec.ts';
+import type { Packet } from '../../media/packet.ts';
+import { rescale } from '../../media/timebase.ts';
+import type { Fanout } from '../../protocols/fanout/fanout.ts';
+import { NalPacketizer } from '../../protocols/rtp/nal-packetizer.ts';
+import type { Payloads } from '../../protocols/rtp/packetizer.ts';
+import { OpusPacketizer, Vp8Packetizer } from '../../protocols/rtp/plain-packetizer.ts';
+import { clockRateOf, type WebrtcTrack } from './codec-plan.ts';
+import { ParameterSetUnits } from './parameter-set-units.ts';
+
+/** Leaves room for headers, extensions, protection and tunnels below an MTU of 1500. */
+const PAYLOAD_BUDGET = 1160;
+const TIMESTAMPS = 2 ** 32;
+
+export class MediaSource {
+  /** In the fanout. */
+  readonly id: number;
+  readonly #fanout: Fanout;
+  readonly #clockRate: number;
+  readonly #packetize: (packet: Packet) => Payloads;
+  #track: WebrtcTrack;
+  #refused = 0;
+
+  /** `epochMs`: wall clock at media time 0. */
+  constructor(fanout: Fanout, track: WebrtcTrack, epochMs: number) {
+    this.#fanout = fanout;
+    this.#track = track;
+    this.#clockRate = clockRateOf(track);
+    this.#packetize = packetizerOf(track);
+    this.id = fanout.openSource({ clockRate: this.#clockRate, epochMs });
+  }
+
+  get track(): WebrtcTrack {
+    return this.#track;
+  }
+
+  /** Frames that could not be sent: malformed, or an audio frame larger than a packet. */
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /** New parameters of the same track. */
+  update(track: WebrtcTrack): void {
+    this.#track = track;
+  }
+
+  push(packet: Packet): void {
+    let payloads: Payloads;
+    try {
+      payloads = this.#packetize(packet);
+    } catch {
+      this.#refused += 1;
+      return;
+    }
+    if (payloads.sizes.length === 0) return;
+    const ticks = rescale(packet.pts, packet.track.timebase, { num: 1, den: this.#clockRate });
+    const sent = this.#fanout.push(this.id, {
+      timestamp: ((ticks % TIMESTAMPS) + TIMESTAMPS) % TIMESTAMPS,
+      keyframe: packet.keyframe,
+      marker: this.#track.type === 'video',
+      payloads: payloads.bytes,
+      sizes: payloads.sizes,
+    });
+    if (!sent) this.#refused += 1;
+  }
+
+  close(): void {
+    this.#fanout.closeSource(this.id);
+  }
+}
+
+function packetizerOf(track: WebrtcTrack): (packet: Packet) => Payloads {
+  if (track.type === 'audio') {
+    const opus = new OpusPacketizer(PAYLOAD_BUDGET);
+    return (packet) => opus.packetize(packet.data);
+  }
+  if (track.codec === VideoCodec.VP8) {
+    const vp8 = new Vp8Packetizer(PAYLOAD_BUDGET);
+    return (packet) => vp8.packetize(packet.data);
+  }
+  const nal = new NalPacketizer(track.codec === VideoCodec.H265 ? 'H265' : 'H264', PAYLOAD_BUDGET);
+  const sets = new ParameterSetUnits();
+  return (packet) => nal.packetize(packet.data, packet.keyframe ? sets.missingIn(packet) : null);
+}

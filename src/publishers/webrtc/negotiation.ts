@@ -1,0 +1,202 @@
+/** What a peer's session description and our tracks come to. */
+import { randomInt } from 'node:crypto';
+import { VideoCodec } from '../../media/codec.ts';
+import type { SlotPlan, ViewerPlan } from '../../protocols/fanout/fanout.ts';
+import { buildExtensions, ExtensionUri } from '../../protocols/rtp/header-extensions.ts';
+import type { LocalMedia, LocalPayload } from '../../protocols/sdp/local-description.ts';
+import type { SdpMedia, SdpPayload, SessionDescription } from '../../protocols/sdp/session-description.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { type MediaKind, mapOf, offeredExtensions, offeredPayloads, parametersOf, type WebrtcTrack } from './codec-plan.ts';
+import type { WebrtcSettings } from './settings.ts';
+
+/** One stream that was agreed on. */
+export interface AgreedMedia {
+  readonly kind: MediaKind;
+  /** The codec, as tracks name it. */
+  readonly codec: WebrtcTrack['codec'];
+}
+
+export interface Agreement {
+  /** In the order of the viewer's slots. */
+  readonly medias: readonly AgreedMedia[];
+  readonly plan: ViewerPlan;
+  readonly fingerprint: string;
+  readonly role: 'client' | 'server';
+}
+
+/** Numbers of one stream to one viewer. */
+export interface StreamNumbers {
+  readonly ssrc: number;
+  readonly rtxSsrc: number;
+}
+
+export function newNumbers(): StreamNumbers {
+  const ssrc = randomInt(1, 2 ** 32 - 1);
+  return { ssrc, rtxSsrc: ssrc + 1 };
+}
+
+/** Our side of an offer: at most one video and one audio. */
+export function offerMedias(
+  tracks: readonly WebrtcTrack[],
+  settings: WebrtcSettings,
+  mids: Record<MediaKind, string>,
+  numbers: Record<MediaKind, StreamNumbers>,
+): (LocalMedia & { readonly kind: MediaKind })[] {
+  const kinds: readonly MediaKind[] = ['video', 'audio'];
+  return kinds.flatMap((kind) => {
+    const payloads = offeredPayloads(
+      tracks.filter((track) => track.type === kind),
+      settings,
+    );
+    if (payloads.length === 0) return [];
+    const hasRtx = payloads.some(({ map }) => map.startsWith('rtx/'));
+    const { ssrc, rtxSsrc } = numbers[kind];
+    const extensions = offeredExtensions(kind, settings);
+    return [{ kind, mid: mids[kind], rejected: false, payloads, extensions, ssrc, rtxSsrc: hasRtx ? rtxSsrc : 0 }];
+  });
+}
+
+/** Reads the answer to `offered`. Throws ProtocolError when it does not fit. */
+export function readAnswer(
+  answer: SessionDescription,
+  offered: readonly (LocalMedia & { readonly kind: MediaKind })[],
+  settings: WebrtcSettings,
+  cname: string,
+): Agreement {
+  if (answer.medias.length !== offered.length) {
+    throw new ProtocolError('SDP_ANSWER', `the answer has ${answer.medias.length} m-lines, the offer ${offered.length}`);
+  }
+  const medias: AgreedMedia[] = [];
+  const slots: SlotPlan[] = [];
+  offered.forEach((ours, n) => {
+    const theirs = answer.medias[n];
+    if (theirs === undefined || theirs.rejected || theirs.direction === 'inactive' || theirs.direction === 'sendonly') return;
+    const [chosen] = theirs.payloads;
+    const codec = ours.payloads.find(({ payloadType }) => payloadType === chosen?.payloadType)?.map.split('/')[0];
+    if (chosen === undefined || codec === undefined)
+      throw new ProtocolError('SDP_ANSWER', `m-line ${n} of the answer takes no codec of the offer`);
+    medias.push({ kind: ours.kind, codec: codec as AgreedMedia['codec'] });
+    slots.push(slotOf(theirs, chosen, { ssrc: ours.ssrc, rtxSsrc: ours.rtxSsrc }, settings));
+  });
+  return { medias, plan: { cname, slots }, ...securityOf(answer) };
+}
+
+/** Answers an offer (WHEP): one m-line for each of theirs. Throws ProtocolError when nothing is left to play. */
+export function answerOffer(
+  offer: SessionDescription,
+  tracks: readonly WebrtcTrack[],
+  settings: WebrtcSettings,
+  cname: string,
+): { readonly agreement: Agreement; readonly medias: readonly LocalMedia[] } {
+  const agreed: AgreedMedia[] = [];
+  const slots: SlotPlan[] = [];
+  const medias = offer.medias.map((theirs): LocalMedia => {
+    const kind = theirs.kind === 'video' || theirs.kind === 'audio' ? theirs.kind : null;
+    const wanted = !theirs.rejected && theirs.direction !== 'inactive' && theirs.direction !== 'sendonly';
+    const chosen = kind === null || !wanted || agreed.some((media) => media.kind === kind) ? null : choose(theirs, tracks);
+    if (kind === null || chosen === null) {
+      return { kind: theirs.kind, mid: theirs.mid, rejected: true, payloads: [], extensions: [], ssrc: 0, rtxSsrc: 0 };
+    }
+    const { track, payload } = chosen;
+    const rtx = kind === 'video' ? rtxOf(theirs, payload) : null;
+    const numbers = newNumbers();
+    agreed.push({ kind, codec: track.codec });
+    slots.push(slotOf(theirs, payload, { ...numbers, rtxSsrc: rtx === null ? 0 : numbers.rtxSsrc }, settings));
+    return {
+      kind,
+      mid: theirs.mid,
+      rejected: false,
+      payloads: answeredPayloads(track, payload, rtx),
+      extensions: extensionsFor(theirs, settings),
+      ssrc: numbers.ssrc,
+      rtxSsrc: rtx === null ? 0 : numbers.rtxSsrc,
+    };
+  });
+  if (agreed.length === 0) throw new ProtocolError('SDP_CODECS', `the offer takes none of the codecs of the stream: ${codecNames(tracks)}`);
+  return { agreement: { medias: agreed, plan: { cname, slots }, ...securityOf(offer) }, medias };
+}
+
+function codecNames(tracks: readonly WebrtcTrack[]): string {
+  return [...new Set(tracks.map(({ codec }) => codec))].join(', ');
+}
+
+/** The payload for the first track that the peer takes. */
+function choose(theirs: SdpMedia, tracks: readonly WebrtcTrack[]): { track: WebrtcTrack; payload: SdpPayload } | null {
+  for (const track of tracks) {
+    if (track.type !== theirs.kind) continue;
+    const fitting = theirs.payloads.filter(({ codec }) => codec === track.codec);
+    const payload = track.codec === VideoCodec.H264 ? bestH264(fitting, track.codecString) : fitting[0];
+    if (payload !== undefined) return { track, payload };
+  }
+  return null;
+}
+
+/** Fragmented units need packetization mode 1; the profile of the stream is best, constrained baseline next. */
+function bestH264(payloads: readonly SdpPayload[], codecString: string): SdpPayload | undefined {
+  const usable = payloads.filter(({ parameters }) => parameters.get('packetization-mode') === '1');
+  const profile = codecString.slice(5, 7).toLowerCase();
+  const starting = (prefix: string): SdpPayload | undefined =>
+    usable.find(({ parameters }) => (parameters.get('profile-level-id') ?? '').toLowerCase().startsWith(prefix));
+  return (profile === '42' ? starting('42e0') : starting(profile)) ?? starting('42e0') ?? usable[0];
+}
+
+function rtxOf(theirs: SdpMedia, payload: SdpPayload): SdpPayload | null {
+  const wanted = `${payload.payloadType}`;
+  if (!payload.feedback.includes('nack')) return null;
+  return theirs.payloads.find(({ codec, parameters }) => codec === 'RTX' && parameters.get('apt') === wanted) ?? null;
+}
+
+function answeredPayloads(track: WebrtcTrack, payload: SdpPayload, rtx: SdpPayload | null): LocalPayload[] {
+  const known = ['goog-remb', 'transport-cc', 'ccm fir', 'nack', 'nack pli'];
+  const offered = [...payload.parameters].map(([name, value]) => (value === '' ? name : `${name}=${value}`)).join(';');
+  const main: LocalPayload = {
+    payloadType: payload.payloadType,
+    map: mapOf(track),
+    parameters: track.type === 'audio' ? parametersOf(track) : offered,
+    feedback: payload.feedback.filter((value) => known.includes(value) && (value !== 'nack' || rtx !== null) && value !== 'transport-cc'),
+  };
+  if (rtx === null) return [main];
+  return [main, { payloadType: rtx.payloadType, map: `rtx/${rtx.clockRate}`, parameters: `apt=${payload.payloadType}`, feedback: [] }];
+}
+
+function extensionsFor(theirs: SdpMedia, { playoutDelay }: WebrtcSettings): { id: number; uri: ExtensionUri }[] {
+  if (theirs.kind !== 'video') return [];
+  const uris = [ExtensionUri.ABS_SEND_TIME, ...(playoutDelay === undefined ? [] : [ExtensionUri.PLAYOUT_DELAY])];
+  return uris.flatMap((uri) => {
+    const id = theirs.extensions.get(uri);
+    return id === undefined ? [] : [{ id, uri }];
+  });
+}
+
+function slotOf(
+  theirs: SdpMedia,
+  payload: SdpPayload,
+  { ssrc, rtxSsrc }: StreamNumbers,
+  { playoutDelay, bandwidthEstimation }: WebrtcSettings,
+): SlotPlan {
+  const rtx = rtxSsrc === 0 ? null : rtxOf(theirs, payload);
+  const delayId = theirs.extensions.get(ExtensionUri.PLAYOUT_DELAY);
+  const isVideo = theirs.kind === 'video';
+  return {
+    ssrc,
+    payloadType: payload.payloadType,
+    rtx: rtx === null ? null : { ssrc: rtxSsrc, payloadType: rtx.payloadType },
+    extension: buildExtensions({
+      absSendTime: isVideo ? theirs.extensions.get(ExtensionUri.ABS_SEND_TIME) : undefined,
+      transportCc: isVideo && bandwidthEstimation === 'TransportCC' ? theirs.extensions.get(ExtensionUri.TRANSPORT_CC) : undefined,
+      playoutDelay:
+        isVideo && delayId !== undefined && playoutDelay !== undefined
+          ? { id: delayId, minMs: playoutDelay.min, maxMs: playoutDelay.max }
+          : undefined,
+    }),
+  };
+}
+
+function securityOf({ medias }: SessionDescription): { readonly fingerprint: string; readonly role: 'client' | 'server' } {
+  const media = medias.find(({ rejected, fingerprint }) => !rejected && fingerprint !== '');
+  if (media === undefined) throw new ProtocolError('SDP_FINGERPRINT', 'the session description has no a=fingerprint');
+  if (!/^sha-256 ([0-9A-F]{2}:){31}[0-9A-F]{2}$/.test(media.fingerprint))
+    throw new ProtocolError('SDP_FINGERPRINT', 'a=fingerprint is not a SHA-256 digest');
+  // Who answers `passive` waits for us; everybody else begins.
+  return { fingerprint: media.fingerprint, role: media.setup === 'passive' ? 'client' : 'server' };
+}

@@ -1,0 +1,253 @@
+/** One viewer of a stream: what it negotiated, which rendition it gets. */
+import type { Playlist } from '../../core/playlist.ts';
+import { randomWord } from '../../protocols/ice/ice-credentials.ts';
+import { readViewerFeedback } from '../../protocols/rtp/viewer-feedback.ts';
+import { type LocalMedia, serializeDescription } from '../../protocols/sdp/local-description.ts';
+import { parseSessionDescription } from '../../protocols/sdp/session-description.ts';
+import type { Logger } from '../../util/logger.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { AutoRendition } from './auto-rendition.ts';
+import type { MediaKind } from './codec-plan.ts';
+import { type Agreement, answerOffer, newNumbers, offerMedias, readAnswer } from './negotiation.ts';
+import type { PeerListener, PeerSession } from './peer-session.ts';
+import type { PeerTransport } from './peer-transport.ts';
+import type { StreamRendition, WebrtcStream } from './webrtc-stream.ts';
+
+const CNAME_LENGTH = 16;
+const STREAM_ID_LENGTH = 36;
+const MID_LENGTH = 6;
+
+export interface PlaySessionOptions {
+  readonly stream: WebrtcStream;
+  readonly playlist: Playlist;
+  readonly transport: PeerTransport;
+  /** Where the request came from, for the log. */
+  readonly client: string;
+  readonly logger: Logger;
+  /** The session has ended by itself; once. */
+  readonly onEnded: (reason: string) => void;
+  /** The rendition on its way has changed. */
+  readonly onRendition?: (name: string, auto: boolean) => void;
+}
+
+export class PlaySession implements PeerListener {
+  readonly playlist: Playlist;
+  readonly #options: PlaySessionOptions;
+  readonly #peer: PeerSession;
+  readonly #logger: Logger;
+  readonly #cname = randomWord(CNAME_LENGTH);
+  readonly #adaptation = new AutoRendition();
+  readonly #streamId = randomWord(STREAM_ID_LENGTH);
+  #renditions: readonly StreamRendition[];
+  #offered: (LocalMedia & { readonly kind: MediaKind })[] = [];
+  #agreement: Agreement | null = null;
+  #rendition: StreamRendition | null = null;
+  #auto: boolean;
+  #connected = false;
+  #ended = false;
+  #counted = 0;
+  #keyframeRequests = 0;
+  #estimate: number | null = null;
+
+  /** Throws ProtocolError when the playlist has nothing that browsers play. */
+  constructor(options: PlaySessionOptions) {
+    const { stream, playlist, transport } = options;
+    this.#options = options;
+    this.playlist = playlist;
+    this.#auto = playlist.options.webrtcAutoAbr;
+    this.#renditions = stream.renditions(playlist);
+    if (this.#renditions.length === 0)
+      throw new ProtocolError('WEBRTC_CODECS', 'the playlist has no track that WebRTC carries (H264, H265, VP8, OPUS)');
+    this.#peer = transport.openSession(this, stream.settings.timeout);
+    this.#logger = options.logger.child({ ...stream.fields, session: this.#peer.credentials.ufrag, peer: options.client });
+    stream.add(this);
+  }
+
+  /** Unguessable name of the session. */
+  get id(): string {
+    return this.#peer.credentials.ufrag;
+  }
+
+  get renditions(): readonly StreamRendition[] {
+    return this.#renditions;
+  }
+
+  get rendition(): StreamRendition | null {
+    return this.#rendition;
+  }
+
+  get auto(): boolean {
+    return this.#auto;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** PLI and FIR received. */
+  get keyframeRequests(): number {
+    return this.#keyframeRequests;
+  }
+
+  /** The viewer's own estimate of its bandwidth, bits per second; null before the first. */
+  get estimate(): number | null {
+    return this.#estimate;
+  }
+
+  /** Candidates to tell the viewer beside an offer. */
+  candidates(): readonly string[] {
+    return this.#options.transport.candidates();
+  }
+
+  /** Our offer, without candidates. */
+  offer(): string {
+    const { stream, transport } = this.#options;
+    const tracks = this.#renditions
+      .flatMap(({ video, audio }) => [video, audio].filter((source) => source !== null))
+      .map(({ track }) => track);
+    const mids = { video: randomWord(MID_LENGTH), audio: randomWord(MID_LENGTH) };
+    this.#offered = offerMedias(tracks, stream.settings, mids, { video: newNumbers(), audio: newNumbers() });
+    return serializeDescription({
+      credentials: this.#peer.credentials,
+      fingerprint: transport.fingerprint,
+      setup: 'actpass',
+      candidates: [],
+      cname: this.#cname,
+      streamId: this.#streamId,
+      medias: this.#offered,
+    });
+  }
+
+  /** Takes the viewer's answer. Throws ProtocolError when it cannot be played with. */
+  answered(text: string): void {
+    const agreement = readAnswer(parseSessionDescription(text), this.#offered, this.#options.stream.settings, this.#cname);
+    this.#begin(agreement);
+  }
+
+  /** Answers the viewer's offer. Throws ProtocolError. */
+  accept(text: string): string {
+    const { stream, transport } = this.#options;
+    const tracks = this.#renditions
+      .flatMap(({ video, audio }) => [video, audio].filter((source) => source !== null))
+      .map(({ track }) => track);
+    const { agreement, medias } = answerOffer(parseSessionDescription(text), tracks, stream.settings, this.#cname);
+    this.#begin(agreement);
+    return serializeDescription({
+      credentials: this.#peer.credentials,
+      fingerprint: transport.fingerprint,
+      setup: agreement.role === 'server' ? 'passive' : 'active',
+      candidates: transport.candidates(),
+      cname: this.#cname,
+      streamId: this.#streamId,
+      medias,
+    });
+  }
+
+  /** Goes over to another rendition with its next keyframe. False for an unknown name. */
+  changeRendition(name: string): boolean {
+    const wanted = this.#renditions.find((rendition) => rendition.name === name);
+    if (wanted === undefined) return false;
+    if (wanted === this.#rendition) return true;
+    this.#rendition = wanted;
+    this.#adaptation.selected(name, this.#options.transport.now());
+    if (this.#connected) this.#play();
+    this.#options.onRendition?.(wanted.name, this.#auto);
+    return true;
+  }
+
+  setAuto(auto: boolean): void {
+    this.#auto = auto;
+    if (this.#rendition !== null) this.#options.onRendition?.(this.#rendition.name, auto);
+  }
+
+  connected(): void {
+    const { stream } = this.#options;
+    this.#connected = true;
+    stream.meter.connect('webrtc');
+    this.#logger.info({ path: this.#peer.place }, 'viewer session plays over WebRTC');
+    this.#play();
+    if (this.#rendition !== null) this.#options.onRendition?.(this.#rendition.name, this.#auto);
+  }
+
+  rtcp(packet: Buffer): void {
+    const { keyframeWanted, remb } = readViewerFeedback(packet);
+    if (keyframeWanted) this.#keyframeRequests += 1;
+    if (remb === null) return;
+    this.#estimate = remb;
+    if (this.#auto) this.#adapt(remb);
+  }
+
+  closed(reason: string): void {
+    this.#end(reason);
+    this.#options.onEnded(reason);
+  }
+
+  /** Adds what was sent since the last call to the stream's counters. */
+  countBytes(): void {
+    const bytes = this.#peer.counters?.bytes ?? 0;
+    if (bytes > this.#counted) this.#options.stream.meter.countBytes(bytes - this.#counted);
+    this.#counted = Math.max(this.#counted, bytes);
+  }
+
+  /** The stream's sources were replaced: renditions have to be looked up again. */
+  refresh(): void {
+    const { stream } = this.#options;
+    this.#renditions = this.#filtered(stream.renditions(this.playlist));
+    const name = this.#rendition?.name;
+    this.#rendition = this.#renditions.find((rendition) => rendition.name === name) ?? this.#renditions[0] ?? null;
+    if (this.#connected) this.#play();
+  }
+
+  /** Ends the session; `onEnded` is not called. Idempotent. */
+  close(reason: string): void {
+    if (this.#ended) return;
+    this.countBytes();
+    this.#peer.close();
+    this.#end(reason);
+  }
+
+  #begin(agreement: Agreement): void {
+    if (this.#agreement !== null) throw new ProtocolError('WEBRTC_ANSWER', 'the session has its answer already');
+    this.#agreement = agreement;
+    this.#renditions = this.#filtered(this.#renditions);
+    const [first] = this.#renditions;
+    if (first === undefined) throw new ProtocolError('WEBRTC_CODECS', 'no rendition has the negotiated codecs');
+    this.#rendition = first;
+    this.#adaptation.selected(first.name, this.#options.transport.now());
+    this.#peer.start(agreement);
+    this.#logger.info({}, 'viewer session opened');
+  }
+
+  /** The renditions in the negotiated codecs. */
+  #filtered(renditions: readonly StreamRendition[]): StreamRendition[] {
+    const medias = this.#agreement?.medias ?? [];
+    return renditions.filter((rendition) =>
+      medias.every(({ kind, codec }) => rendition[kind] === null || rendition[kind].track.codec === codec),
+    );
+  }
+
+  #adapt(estimate: number): void {
+    const { stream, transport } = this.#options;
+    if (this.#rendition === null || this.#renditions.length < 2) return;
+    const rates = this.#renditions.map((rendition) => ({ name: rendition.name, bitrate: stream.bitrate(rendition) }));
+    const current = rates.find(({ name }) => name === this.#rendition?.name);
+    const next = current === undefined ? null : this.#adaptation.evaluate(transport.now(), estimate, current, rates);
+    if (next !== null) this.changeRendition(next.name);
+  }
+
+  #play(): void {
+    const { fanout } = this.#options.transport;
+    this.#agreement?.medias.forEach(({ kind }, slot) => {
+      fanout.play(this.#peer.viewer, slot, this.#rendition?.[kind]?.id ?? null);
+    });
+  }
+
+  #end(reason: string): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    const { stream } = this.#options;
+    stream.remove(this);
+    if (this.#connected) stream.meter.disconnect('webrtc');
+    if (this.#agreement !== null) this.#logger.info({ keyframeRequests: this.#keyframeRequests }, `viewer session closed: ${reason}`);
+  }
+}

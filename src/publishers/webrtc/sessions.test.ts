@@ -1,0 +1,189 @@
+import { readdirSync } from 'node:fs';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { until } from '../../../test/e2e/support/poll.ts';
+import { FakeStream } from '../../../test/fakes/fake-stream.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { WebrtcViewer } from '../../../test/fakes/webrtc-viewer.ts';
+import type { Packet } from '../../media/packet.ts';
+import { MPEG_90K } from '../../media/timebase.ts';
+import type { VideoTrack } from '../../media/track.ts';
+import { systemClock } from '../../util/clock.ts';
+import { PeerTransport } from './peer-transport.ts';
+import type { PlaySession } from './play-session.ts';
+import { WebrtcPublisher } from './webrtc-publisher.ts';
+import type { WebrtcStream } from './webrtc-stream.ts';
+
+const WAIT = { deadlineMs: 20_000, everyMs: 5 };
+const TARGET = { vhost: 'default', app: 'app', stream: 'stream', playlist: '' };
+const SETTINGS = { rtx: true, bandwidthEstimation: 'REMB', ulpfec: false, jitterBuffer: false, createDefaultPlaylist: true } as const;
+
+function track(id: number, variantName: string): VideoTrack {
+  return {
+    id,
+    type: 'video',
+    codec: 'H264',
+    variantName,
+    publicName: '',
+    language: '',
+    characteristics: '',
+    bypass: true,
+    config: null,
+    timebase: MPEG_90K,
+    bitrateConf: 0,
+    width: 640,
+    height: 360,
+    framerateConf: 30,
+    codecString: 'avc1.42c01e',
+  };
+}
+
+const LOW = track(1, 'low');
+const HIGH = track(2, 'high');
+
+/** An access unit of one slice that says which track and frame it is. */
+function packet(of: VideoTrack, frame: number, keyframe: boolean): Packet {
+  const data = Buffer.from([0, 0, 0, 4, keyframe ? 0x65 : 0x41, of.id, frame >> 8, frame & 0xff]);
+  return { track: of, pts: frame * 3000, dts: frame * 3000, duration: 3000, keyframe, data };
+}
+
+let transport: PeerTransport;
+let publisher: WebrtcPublisher;
+let source: FakeStream;
+let stream: WebrtcStream;
+let viewers: WebrtcViewer[];
+let timeout = 30_000;
+
+async function start(): Promise<void> {
+  const logger = new RecordingLogger();
+  const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1'] }];
+  transport = await PeerTransport.open({ ports, tcp: false, threads: 2, clock: systemClock, logger });
+  publisher = new WebrtcPublisher({ transport, clock: systemClock, logger });
+  source = new FakeStream();
+  source.tracks = [LOW, HIGH];
+  const both = [LOW, HIGH].map(({ variantName }) => ({
+    name: variantName,
+    videoVariantName: variantName,
+    audioVariantName: '',
+    videoIndexHint: -1,
+    audioIndexHint: -1,
+  }));
+  const options = { webrtcAutoAbr: false, hlsChunklistPathDepth: -1, enableTsPackaging: true, enableSubtitles: true };
+  source.playlists = [{ name: '', fileName: 'webrtc_default', options, renditions: both }];
+  stream = publisher.attach(source, { ...SETTINGS, timeout });
+  stream.onTracks(source.tracks);
+  viewers = [];
+}
+
+beforeEach(async () => {
+  timeout = 30_000;
+  await start();
+});
+
+afterEach(async () => {
+  for (const viewer of viewers) viewer.close();
+  publisher.stop();
+  await transport.close();
+});
+
+async function watch(): Promise<{ viewer: WebrtcViewer; session: PlaySession; ends: string[] }> {
+  const ends: string[] = [];
+  const session = publisher.openSession(TARGET, { client: 'test', onEnded: (reason) => ends.push(reason) });
+  const viewer = new WebrtcViewer();
+  viewers.push(viewer);
+  const offer = session.offer();
+  session.answered(viewer.answer(offer));
+  await viewer.connect(offer, session.candidates());
+  await until('the viewer is connected', () => viewer.connected, WAIT);
+  return { viewer, session, ends };
+}
+
+test('a viewer gets the stream from the next keyframe on, and counts', async () => {
+  const { viewer } = await watch();
+  await until('the session plays', () => source.viewers === 1, WAIT);
+  stream.onPacket(packet(LOW, 0, false));
+  for (let frame = 1; frame <= 20; frame += 1) stream.onPacket(packet(LOW, frame, frame % 10 === 1));
+  await until('twenty packets', () => viewer.packets.length === 20, WAIT);
+  expect(viewer.packets.map(({ payload }) => payload.readUInt16BE(2))).toEqual(Array.from({ length: 20 }, (_unused, n) => n + 1));
+  expect(viewer.packets.map(({ timestamp }) => timestamp)[4]).toBe(15_000);
+  await until('bytes are counted', () => source.bytes > 20 * 12, WAIT);
+});
+
+test('another rendition takes over at its keyframe without a gap in the numbers', async () => {
+  const { viewer, session } = await watch();
+  await until('the session plays', () => source.viewers === 1, WAIT);
+  let frame = 0;
+  const both = (keyframe: boolean): void => {
+    stream.onPacket(packet(LOW, frame, keyframe));
+    stream.onPacket(packet(HIGH, frame, keyframe));
+    frame += 1;
+  };
+  both(true);
+  both(false);
+  await until('two of the first', () => viewer.packets.length === 2, WAIT);
+  expect(session.changeRendition('nothing')).toBe(false);
+  expect(session.changeRendition('high')).toBe(true);
+  both(false);
+  both(true);
+  both(false);
+  await until('the last of the other', () => viewer.packets.at(-1)?.timestamp === 12_000, WAIT);
+  // The keyframe of the old rendition may still be among them: both come at the same time.
+  const tracks = viewer.packets.map(({ payload }) => payload[1]);
+  expect(tracks.join('')).toMatch(/^111?122$/);
+  const first = viewer.packets[0]?.sequence ?? 0;
+  expect(viewer.packets.map(({ sequence }) => sequence - first)).toEqual(tracks.map((_track, n) => n));
+  const times = viewer.packets.map(({ timestamp }) => timestamp);
+  expect(times).toEqual([...new Set(times)].sort((a, b) => a - b));
+});
+
+test('a viewer that says goodbye is gone at once', async () => {
+  const { viewer, ends } = await watch();
+  await until('the session plays', () => source.viewers === 1, WAIT);
+  viewer.close();
+  await until('it is gone', () => ends.length === 1, WAIT);
+  expect(ends[0]).toBe('the peer closed the connection');
+  expect([transport.sessions, source.viewers, transport.fanout.counters().viewers]).toEqual([0, 0, 0]);
+});
+
+test('a viewer that falls silent is given up', async () => {
+  publisher.stop();
+  await transport.close();
+  timeout = 1000;
+  await start();
+  const { viewer, ends } = await watch();
+  viewer.close(true);
+  await until('it is given up', () => ends.length === 1, WAIT);
+  expect(ends[0]).toContain('no connectivity check for 1000 ms');
+  const never = publisher.openSession(TARGET, { client: 'test', onEnded: (reason) => ends.push(reason) });
+  never.answered(new WebrtcViewer().answer(never.offer()));
+  await until('who never came too', () => ends.length === 2, WAIT);
+  expect(ends[1]).toContain('is the UDP port reachable');
+});
+
+test('another certificate than the one signalled ends the session', async () => {
+  const ends: string[] = [];
+  const session = publisher.openSession(TARGET, { client: 'test', onEnded: (reason) => ends.push(reason) });
+  const [viewer, other] = [new WebrtcViewer(), new WebrtcViewer()];
+  viewers.push(viewer, other);
+  const offer = session.offer();
+  session.answered(other.answer(offer));
+  await viewer.connect(offer, session.candidates());
+  await until('it is refused', () => ends.length === 1, WAIT);
+  expect(ends[0]).toBe('the certificate is not the one that was signalled');
+  expect(source.viewers).toBe(0);
+});
+
+test('200 viewers connect and leave without growth of sockets', async () => {
+  const sockets = (): number => readdirSync('/proc/self/fd').length;
+  await watch().then(({ viewer }) => viewer.close());
+  await until('the first is gone', () => transport.sessions === 0, WAIT);
+  const before = sockets();
+  for (let round = 0; round < 20; round += 1) {
+    const ten = await Promise.all(Array.from({ length: 10 }, () => watch()));
+    stream.onPacket(packet(LOW, round, true));
+    for (const { viewer } of ten) viewer.close();
+    await until('all are gone', () => transport.sessions === 0, WAIT);
+  }
+  expect(transport.fanout.counters().viewers).toBe(0);
+  expect(source.viewers).toBe(0);
+  expect(sockets()).toBeLessThanOrEqual(before + 2);
+});

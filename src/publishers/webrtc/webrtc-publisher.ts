@@ -1,0 +1,116 @@
+/** The WebRTC publisher: knows which streams can be played and opens sessions for viewers. */
+import { PublisherKind } from '../../core/kinds.ts';
+import type { Playlist } from '../../core/playlist.ts';
+import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import type { Track } from '../../media/track.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { isPlayable } from './codec-plan.ts';
+import type { PeerTransport } from './peer-transport.ts';
+import { PlaySession, type PlaySessionOptions } from './play-session.ts';
+import type { WebrtcSettings } from './settings.ts';
+import { WebrtcStream } from './webrtc-stream.ts';
+
+const DEFAULT_PLAYLIST = 'webrtc_default';
+const FIRST = -1;
+const COUNT_INTERVAL_MS = 1000;
+
+export interface WebrtcPublisherOptions {
+  readonly transport: PeerTransport;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** What a viewer asks for. */
+export interface PlayTarget {
+  readonly vhost: string;
+  readonly app: string;
+  readonly stream: string;
+  /** File name of a playlist; empty: the default one. */
+  readonly playlist: string;
+}
+
+export class WebrtcPublisher implements Publisher<WebrtcSettings> {
+  readonly kind = PublisherKind.WEBRTC;
+  readonly #options: WebrtcPublisherOptions;
+  readonly #streams = new Map<string, WebrtcStream>();
+  readonly #counter: NodeJS.Timeout;
+
+  constructor(options: WebrtcPublisherOptions) {
+    this.#options = options;
+    this.#counter = setInterval(() => {
+      for (const stream of this.#streams.values()) stream.countBytes();
+    }, COUNT_INTERVAL_MS);
+  }
+
+  /** First video and first audio that browsers can be sent. */
+  defaultPlaylist(tracks: readonly Track[], settings: WebrtcSettings): Playlist | null {
+    if (!settings.createDefaultPlaylist) return null;
+    const video = tracks.find((track) => track.type === 'video' && isPlayable(track));
+    const audio = tracks.find((track) => track.type === 'audio' && isPlayable(track));
+    if (video?.type !== 'video' && audio?.type !== 'audio') return null;
+    return {
+      name: DEFAULT_PLAYLIST,
+      fileName: DEFAULT_PLAYLIST,
+      options: { webrtcAutoAbr: false, hlsChunklistPathDepth: -1, enableTsPackaging: false, enableSubtitles: true },
+      renditions: [
+        {
+          name: 'default',
+          videoVariantName: video?.type === 'video' ? video.variantName : '',
+          audioVariantName: audio?.type === 'audio' ? audio.variantName : '',
+          videoIndexHint: FIRST,
+          audioIndexHint: FIRST,
+        },
+      ],
+    };
+  }
+
+  attach(stream: PublishableStream, settings: WebrtcSettings): WebrtcStream {
+    const { transport, clock, logger } = this.#options;
+    const missing = [
+      ...(settings.bandwidthEstimation === 'TransportCC' ? ['BandwidthEstimation TransportCC (REMB is used)'] : []),
+      ...(settings.ulpfec ? ['Ulpfec'] : []),
+      ...(settings.jitterBuffer ? ['JitterBuffer'] : []),
+    ];
+    if (missing.length > 0) {
+      const fields = { vhost: stream.vhost, app: stream.app, stream: stream.name };
+      logger.warn(fields, `the WebRTC publisher does not support yet: ${missing.join(', ')}`);
+    }
+    const key = keyOf({ vhost: stream.vhost, app: stream.app, stream: stream.name });
+    const attached = new WebrtcStream({
+      stream,
+      // Feedback for an estimator that is not there would only cost.
+      settings: { ...settings, bandwidthEstimation: 'REMB' },
+      transport,
+      clock,
+      logger,
+      onClosed: (closed) => {
+        if (this.#streams.get(key) === closed) this.#streams.delete(key);
+      },
+    });
+    this.#streams.set(key, attached);
+    return attached;
+  }
+
+  /** Opens a session for a viewer. Throws ProtocolError: no such stream or playlist, or nothing in it to play. */
+  openSession(target: PlayTarget, options: Pick<PlaySessionOptions, 'client' | 'onEnded' | 'onRendition'>): PlaySession {
+    const { transport, logger } = this.#options;
+    const stream = this.#streams.get(keyOf(target));
+    if (stream === undefined) throw new ProtocolError('WEBRTC_STREAM', `there is no stream '${target.app}/${target.stream}'`);
+    const name = target.playlist === '' ? DEFAULT_PLAYLIST : target.playlist;
+    const playlist = stream.playlist(name);
+    if (playlist === undefined)
+      throw new ProtocolError('WEBRTC_PLAYLIST', `stream '${target.app}/${target.stream}' has no playlist '${name}' for WebRTC`);
+    return new PlaySession({ ...options, stream, playlist, transport, logger });
+  }
+
+  /** Ends counting; the transport is closed by its owner. Idempotent. */
+  stop(): void {
+    clearInterval(this.#counter);
+  }
+}
+
+function keyOf({ vhost, app, stream }: { vhost: string; app: string; stream: string }): string {
+  return `${vhost}\n${app}\n${stream}`;
+}

@@ -1,0 +1,155 @@
+/** One stream inside the WebRTC publisher: its packetised tracks and its viewers. */
+import type { CloseReason } from '../../core/ingest.ts';
+import type { Playlist, PlaylistRendition } from '../../core/playlist.ts';
+import type { EgressMeter, PublishableStream, PublisherStream } from '../../core/publishing.ts';
+import type { Packet } from '../../media/packet.ts';
+import type { Track } from '../../media/track.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import { isPlayable, type WebrtcTrack } from './codec-plan.ts';
+import { MediaSource } from './media-source.ts';
+import type { PeerTransport } from './peer-transport.ts';
+import type { PlaySession } from './play-session.ts';
+import type { WebrtcSettings } from './settings.ts';
+
+/** A rendition with the sources behind it; a kind that the stream lacks is null. */
+export interface StreamRendition {
+  readonly name: string;
+  readonly video: MediaSource | null;
+  readonly audio: MediaSource | null;
+}
+
+export interface WebrtcStreamOptions {
+  readonly stream: PublishableStream;
+  readonly settings: WebrtcSettings;
+  readonly transport: PeerTransport;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly onClosed: (stream: WebrtcStream) => void;
+}
+
+export class WebrtcStream implements PublisherStream {
+  readonly settings: WebrtcSettings;
+  /** For log lines. */
+  readonly fields: { readonly vhost: string; readonly app: string; readonly stream: string };
+  readonly #options: WebrtcStreamOptions;
+  readonly #sources = new Map<number, MediaSource>();
+  readonly #sessions = new Set<PlaySession>();
+  #warned = false;
+  #closed = false;
+
+  constructor(options: WebrtcStreamOptions) {
+    const { vhost, app, name } = options.stream;
+    this.#options = options;
+    this.settings = options.settings;
+    this.fields = { vhost, app, stream: name };
+  }
+
+  get meter(): EgressMeter {
+    return this.#options.stream.meter;
+  }
+
+  get viewers(): number {
+    return this.#sessions.size;
+  }
+
+  /** The playlist with this file name; the publisher's own without one. */
+  playlist(fileName: string): Playlist | undefined {
+    return this.#options.stream.playlists.find((playlist) => playlist.fileName === fileName);
+  }
+
+  /** What of a playlist browsers can be sent, in its order. A rendition keeps what is left of it. */
+  renditions(playlist: Playlist): StreamRendition[] {
+    return playlist.renditions
+      .map((rendition) => ({ name: rendition.name, video: this.#source('video', rendition), audio: this.#source('audio', rendition) }))
+      .filter(({ video, audio }) => video !== null || audio !== null);
+  }
+
+  /** Bits per second of a rendition as announced, else as measured. */
+  bitrate({ video, audio }: StreamRendition): number {
+    let sum = 0;
+    for (const source of [video, audio]) {
+      if (source === null) continue;
+      const { id, bitrateConf } = source.track;
+      sum += bitrateConf > 0 ? bitrateConf : this.#options.stream.figures(id).bitrateAvg;
+    }
+    return sum;
+  }
+
+  add(session: PlaySession): void {
+    this.#sessions.add(session);
+  }
+
+  remove(session: PlaySession): void {
+    this.#sessions.delete(session);
+  }
+
+  onTracks(tracks: readonly Track[]): void {
+    const playable = tracks.filter(isPlayable);
+    let changed = false;
+    for (const [id, source] of this.#sources) {
+      const track = playable.find((candidate) => candidate.id === id);
+      if (track !== undefined && track.type === source.track.type && track.codec === source.track.codec) source.update(track);
+      else {
+        source.close();
+        this.#sources.delete(id);
+        changed = true;
+      }
+    }
+    for (const track of playable) if (this.#add(track)) changed = true;
+    if (!changed) return;
+    for (const session of this.#sessions) session.refresh();
+  }
+
+  onPacket(packet: Packet): void {
+    const { track } = packet;
+    const source = this.#sources.get(track.id);
+    if (source === undefined) return;
+    if (source.track !== track && isPlayable(track)) source.update(track);
+    if (packet.pts !== packet.dts && !this.#warned && track.type === 'video') this.#warnOfReordering();
+    source.push(packet);
+  }
+
+  /** Adds what viewers were sent to the stream's counters. */
+  countBytes(): void {
+    for (const session of this.#sessions) session.countBytes();
+  }
+
+  close(reason: CloseReason): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const session of [...this.#sessions]) {
+      session.close(`the stream ended: ${reason.detail}`);
+      session.closed('the stream ended');
+    }
+    for (const source of this.#sources.values()) source.close();
+    this.#sources.clear();
+    this.#options.onClosed(this);
+  }
+
+  #add(track: WebrtcTrack): boolean {
+    if (this.#sources.has(track.id)) return false;
+    const { stream, transport, clock } = this.#options;
+    const epoch = stream.startedAt > 0 ? stream.startedAt : clock.now();
+    this.#sources.set(track.id, new MediaSource(transport.fanout, track, epoch));
+    return true;
+  }
+
+  #source(kind: 'video' | 'audio', rendition: PlaylistRendition): MediaSource | null {
+    const video = kind === 'video';
+    const variant = video ? rendition.videoVariantName : rendition.audioVariantName;
+    const hint = video ? rendition.videoIndexHint : rendition.audioIndexHint;
+    if (variant === '') return null;
+    const tracks = this.#options.stream.tracks.filter((track) => track.type === kind && track.variantName === variant);
+    const track = hint >= 0 ? tracks[hint] : tracks.find(isPlayable);
+    return track === undefined ? null : (this.#sources.get(track.id) ?? null);
+  }
+
+  #warnOfReordering(): void {
+    this.#warned = true;
+    this.#options.logger.warn(
+      this.fields,
+      'the video has B-frames, which browsers do not show over WebRTC: it will freeze there. Set B-frames to 0 in the encoder (x264: bframes=0 or tune zerolatency)',
+    );
+  }
+}

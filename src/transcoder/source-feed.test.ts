@@ -1,0 +1,126 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { ManualClock } from '../../test/fakes/manual-clock.ts';
+import { audioTrack, videoTrack } from '../../test/fakes/synthetic-media.ts';
+import type { Packet } from '../media/packet.ts';
+import type { Track } from '../media/track.ts';
+import { BoundedQueue } from '../util/bounded-queue.ts';
+import { FrameWriter } from './frame-writer.ts';
+import { VIDEO_WINDOW } from './pipeline.ts';
+import { SourceFeed } from './source-feed.ts';
+import { FrameFlag, FrameReader, FrameType } from './wire.ts';
+
+const VIDEO = videoTrack();
+const SOUND = audioTrack();
+
+/** A feed, and what it sent: packets by their pts, a discontinuity as `!` before it, a new source as `source`. */
+function lab(track: Track, threshold = 10, onlyKeyframes = false) {
+  const queue = new BoundedQueue<Packet>({ id: 1, urn: '', type: 'Packet', threshold, clock: new ManualClock() });
+  const feed = new SourceFeed({ id: track.id, video: track.type === 'video', queue, onlyKeyframes });
+  const socket = new PassThrough();
+  const writer = new FrameWriter(socket);
+  const sent: string[] = [];
+  const reader = new FrameReader(({ type, flags, pts }) => {
+    if (type === FrameType.SOURCE) sent.push('source');
+    if (type === FrameType.PACKET) sent.push(`${(flags & FrameFlag.DISCONTINUITY) !== 0 ? '!' : ''}${pts}`);
+  });
+  socket.on('data', (chunk: Buffer) => reader.push(chunk));
+  const pump = async (now = 0): Promise<string[]> => {
+    feed.pump(1, writer, now);
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    return sent.splice(0);
+  };
+  return { feed, queue, pump };
+}
+
+const packet = (track: Track, pts: number, keyframe: boolean): Packet => ({
+  track,
+  pts,
+  dts: pts,
+  duration: 1,
+  keyframe,
+  data: Uint8Array.of(1),
+});
+
+describe('SourceFeed', () => {
+  it('sends the source first, then no more than the window until some are taken', async () => {
+    const { feed, pump } = lab(VIDEO);
+    for (let pts = 0; pts < 10; pts += 1) feed.push(packet(VIDEO, pts, pts === 0));
+    expect(await pump()).toEqual(['source', ...Array.from({ length: VIDEO_WINDOW }, (_, pts) => String(pts))]);
+    expect(await pump()).toEqual([]);
+    feed.taken(1, 0);
+    expect(await pump()).toEqual(['8']);
+  });
+
+  it('sends the source again when the track changes, in its place between the packets', async () => {
+    const { feed, pump } = lab(VIDEO);
+    const other = { ...VIDEO, width: 640 };
+    feed.push(packet(VIDEO, 0, true));
+    feed.push(packet(other, 1, true));
+    expect(await pump()).toEqual(['source', '0', 'source', '1']);
+  });
+
+  it('waits for a keyframe when it starts in the middle of a stream', async () => {
+    const { feed, pump } = lab(VIDEO);
+    feed.push(packet(VIDEO, 0, false));
+    feed.push(packet(VIDEO, 1, true));
+    expect(await pump()).toEqual(['source', '1']);
+  });
+
+  it('drops up to the next keyframe when the queue is full, and counts', async () => {
+    const { feed, queue, pump } = lab(VIDEO, 4);
+    for (let pts = 0; pts < 8; pts += 1) feed.push(packet(VIDEO, pts, pts === 0 || pts === 6));
+    expect(await pump()).toEqual(['source', '!6', '7']);
+    expect(queue.status().drop).toBe(6);
+  });
+
+  it('goes on with the very next sound after a drop', async () => {
+    const { feed, queue, pump } = lab(SOUND, 4);
+    for (let pts = 0; pts < 6; pts += 1) feed.push(packet(SOUND, pts, true));
+    expect(await pump()).toEqual(['source', '!5']);
+    expect(queue.status().drop).toBe(5);
+  });
+
+  it('after the death of a process goes on with the first keyframe that waits', async () => {
+    const { feed, queue, pump } = lab(VIDEO, 20);
+    for (let pts = 0; pts < 14; pts += 1) feed.push(packet(VIDEO, pts, pts % 10 === 0));
+    await pump();
+    feed.restart();
+    expect(await pump()).toEqual(['source', '!10', '11', '12', '13']);
+    expect(queue.status().drop).toBe(2);
+  });
+
+  it('after the death of a process waits for a keyframe when none waits', async () => {
+    const { feed, pump } = lab(VIDEO);
+    feed.push(packet(VIDEO, 0, true));
+    await pump();
+    feed.restart();
+    feed.push(packet(VIDEO, 1, false));
+    expect(await pump()).toEqual([]);
+    feed.push(packet(VIDEO, 2, true));
+    expect(await pump()).toEqual(['source', '!2']);
+  });
+
+  it('knows for how long the process has taken nothing', async () => {
+    const { feed, pump } = lab(VIDEO);
+    expect(feed.stuckFor(1000)).toBe(0);
+    feed.push(packet(VIDEO, 0, true));
+    await pump(1000);
+    expect(feed.stuckFor(4000)).toBe(3000);
+    feed.taken(1, 4000);
+    expect(feed.stuckFor(9000)).toBe(0);
+  });
+
+  it('takes keyframes only when nothing else is needed', async () => {
+    const { feed, queue, pump } = lab(VIDEO, 10, true);
+    for (let pts = 0; pts < 6; pts += 1) feed.push(packet(VIDEO, pts, pts % 3 === 0));
+    expect(await pump()).toEqual(['source', '0', '3']);
+    expect(queue.status().drop).toBe(0);
+  });
+
+  it('never throws at odd numbers', async () => {
+    const { feed, pump } = lab(VIDEO);
+    feed.push({ ...packet(VIDEO, 0.5, true), duration: -3.5 });
+    expect(await pump()).toEqual(['source', '1']);
+  });
+});

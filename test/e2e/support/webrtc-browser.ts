@@ -1,0 +1,135 @@
+/** Headless Chromium that plays over WebRTC: a WHEP page of ours, and the OvenPlayer package. */
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { requireProgram } from '../../../scripts/ensure-tools.ts';
+import { until } from './poll.ts';
+
+const CHROMIUM_ARGUMENTS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--disable-dev-shm-usage',
+  '--autoplay-policy=no-user-gesture-required',
+  '--allow-loopback-in-peer-connection',
+];
+
+/** Of `getStats()`; counters since the connection began. */
+export interface InboundStats {
+  readonly packetsReceived: number;
+  readonly packetsLost: number;
+  readonly framesDecoded: number;
+  readonly framesDropped: number;
+  readonly freezeCount: number;
+  readonly nackCount: number;
+  readonly retransmittedPacketsReceived?: number;
+  readonly frameWidth: number;
+  readonly frameHeight: number;
+  readonly totalAudioEnergy: number;
+  readonly keyFramesDecoded: number;
+}
+
+export interface PeerState {
+  readonly connection: string;
+  /** Protocol of the pair in use. */
+  readonly pair: 'udp' | 'tcp' | null;
+  readonly srtp: string | null;
+  readonly video?: InboundStats;
+  readonly audio?: InboundStats;
+  readonly errors: readonly string[];
+}
+
+export interface WhepAnswer {
+  readonly location: string;
+  readonly etag: string;
+  readonly answer: string;
+}
+
+/** One page; it may play once. */
+export class WebrtcPage {
+  readonly page: Page;
+
+  constructor(page: Page) {
+    this.page = page;
+  }
+
+  /** `path`: `tcp` for nothing but TCP, or the port of a relay in front of the server's. */
+  async whep(url: string, kinds: readonly string[] = ['video', 'audio'], path: 'tcp' | number | null = null): Promise<WhepAnswer> {
+    return await this.page.evaluate(`playWhep(${JSON.stringify(url)}, ${JSON.stringify(kinds)}, ${JSON.stringify(path)})`);
+  }
+
+  async ovenPlayer(url: string): Promise<void> {
+    await this.page.evaluate(`playOven(${JSON.stringify(url)})`);
+  }
+
+  async stats(): Promise<PeerState> {
+    return await this.page.evaluate('stats()');
+  }
+
+  /** Messages of the signalling server so far. */
+  async messages(): Promise<Record<string, unknown>[]> {
+    return await this.page.evaluate('state.messages');
+  }
+
+  async picture(): Promise<{ width: number; height: number; mean: number; variance: number } | null> {
+    return await this.page.evaluate('picture()');
+  }
+
+  /** Waits until `frames` pictures have been decoded since the beginning. */
+  async decoded(frames: number, deadlineMs = 20_000): Promise<PeerState & { readonly video: InboundStats }> {
+    let last: PeerState | null = null;
+    try {
+      return await until(
+        `${frames} decoded pictures`,
+        async () => {
+          last = await this.stats();
+          return last.video !== undefined && last.video.framesDecoded >= frames ? { ...last, video: last.video } : null;
+        },
+        { deadlineMs, everyMs: 200 },
+      );
+    } catch (error) {
+      throw new Error(`the player stayed at ${JSON.stringify(last)}`, { cause: error });
+    }
+  }
+}
+
+export class WebrtcBrowser {
+  readonly #browser: Browser;
+  readonly #server: Server;
+
+  constructor(browser: Browser, server: Server) {
+    this.#browser = browser;
+    this.#server = server;
+  }
+
+  async open(): Promise<WebrtcPage> {
+    const page = await this.#browser.newPage({ viewport: { width: 640, height: 720 } });
+    await page.goto(`http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`);
+    return new WebrtcPage(page);
+  }
+
+  async close(): Promise<void> {
+    await this.#browser.close();
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+}
+
+export async function openWebrtcBrowser(): Promise<WebrtcBrowser> {
+  const page = readFileSync(path.join(import.meta.dirname, 'webrtc-player.html'));
+  const library = readFileSync(createRequire(import.meta.url).resolve('ovenplayer/dist/ovenplayer.js'));
+  const server = createServer((request, response) => {
+    const isLibrary = request.url === '/ovenplayer.js';
+    response.writeHead(200, { 'content-type': isLibrary ? 'text/javascript' : 'text/html' });
+    response.end(isLibrary ? library : page);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const browser = await chromium.launch({ executablePath: requireProgram('chromium'), headless: true, args: CHROMIUM_ARGUMENTS });
+  return new WebrtcBrowser(browser, server);
+}

@@ -1,0 +1,77 @@
+/** Playing over paths that lose, repeat and reorder packets, with the addon and with the fallback in JavaScript. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { LossyRelay, type LossyRelayOptions } from './support/lossy-relay.ts';
+import { until } from './support/poll.ts';
+import { type FfmpegPublisher, PUBLISH_DEFAULTS, publish } from './support/publisher.ts';
+import { startServer, type TestServer } from './support/server.ts';
+import { openWebrtcBrowser, type WebrtcBrowser } from './support/webrtc-browser.ts';
+
+let browser: WebrtcBrowser;
+
+beforeAll(async () => {
+  browser = await openWebrtcBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+});
+
+describe.each([
+  { name: 'the addon', env: {}, warned: false, kinds: 3 },
+  { name: 'JavaScript', env: { MILLRACE_NATIVE: 'off' }, warned: true, kinds: 1 },
+])('sent by $name', ({ env, warned, kinds }) => {
+  let server: TestServer;
+  let encoder: FfmpegPublisher;
+
+  beforeAll(async () => {
+    server = await startServer({ webrtc: { publisher: '<Rtx>true</Rtx>' }, withoutHls: true, env });
+    encoder = publish({ url: server.rtmp('live') });
+    await encoder.sent(2 * PUBLISH_DEFAULTS.fps);
+  });
+
+  afterAll(async () => {
+    await encoder?.stop();
+    await server?.close();
+  });
+
+  const cases: { name: string; path: Omit<LossyRelayOptions, 'server'> }[] = [
+    { name: '5 % loss', path: { loss: 0.05 } },
+    { name: '15 % loss', path: { loss: 0.15 } },
+    { name: 'reordering and repetition', path: { reordering: 0.05, duplication: 0.05 } },
+  ];
+
+  test.each(cases.slice(0, kinds))('$name is made good', async ({ path }) => {
+    const relay = await LossyRelay.open({ server: server.ports.ice, ...path });
+    const page = await browser.open();
+    try {
+      const url = `http://127.0.0.1:${server.ports.http}/app/live?direction=whep`;
+      await page.whep(url, ['video'], relay.port);
+      await page.decoded(30);
+      const dropped = relay.dropped;
+      const { video } = await page.decoded(270, 40_000);
+      expect(video.framesDropped).toBeLessThan(27);
+      if (path.loss === undefined) return;
+      expect(relay.dropped - dropped).toBeGreaterThan(20);
+      expect(video.nackCount).toBeGreaterThan(0);
+      // What the player could not get back shows as loss; repetitions are lost as often as originals.
+      const recovered = await until(
+        'most losses are made good',
+        async () => {
+          const { video: now } = await page.stats();
+          const again = now?.retransmittedPacketsReceived ?? 0;
+          return again >= 0.6 * relay.dropped ? again : null;
+        },
+        { deadlineMs: 15_000 },
+      );
+      expect(recovered).toBeGreaterThan(0);
+      expect((await page.stats()).video?.freezeCount ?? 0).toBeLessThanOrEqual(3);
+    } finally {
+      await page.page.close();
+      relay.close();
+    }
+  });
+
+  test('the log says which way packets are sent', () => {
+    expect(server.log.includes('WebRTC is sent from JavaScript')).toBe(warned);
+  });
+});

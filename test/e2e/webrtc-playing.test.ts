@@ -1,0 +1,126 @@
+/** A stream published with ffmpeg over RTMP, played in Chromium over WebRTC. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { publishOpus } from './support/opus-publisher.ts';
+import { until } from './support/poll.ts';
+import { type FfmpegPublisher, PUBLISH_DEFAULTS, publish } from './support/publisher.ts';
+import { startServer, type TestServer } from './support/server.ts';
+import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from './support/webrtc-browser.ts';
+
+/** A uniform picture has a variance of nearly 0; the test picture is far above this. */
+const LEAST_VARIANCE = 500;
+
+let server: TestServer;
+let encoder: FfmpegPublisher;
+let browser: WebrtcBrowser;
+
+const whepUrl = (stream: string): string => `http://127.0.0.1:${server.ports.http}/app/${stream}?direction=whep`;
+const socketUrl = (path: string): string => `ws://127.0.0.1:${server.ports.http}/app/${path}`;
+
+beforeAll(async () => {
+  server = await startServer({ webrtc: { publisher: '<Rtx>true</Rtx>' } });
+  encoder = publish({ url: server.rtmp('live') });
+  browser = await openWebrtcBrowser();
+  await encoder.sent(2 * PUBLISH_DEFAULTS.fps);
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await encoder?.stop();
+  await server?.close();
+});
+
+async function expectPicture(page: WebrtcPage): Promise<void> {
+  const picture = await until('a picture', () => page.picture(), { deadlineMs: 10_000 });
+  expect(picture).toMatchObject({ width: PUBLISH_DEFAULTS.width, height: PUBLISH_DEFAULTS.height });
+  expect(picture.variance).toBeGreaterThan(LEAST_VARIANCE);
+}
+
+test('a WHEP page plays, and leaves', async () => {
+  const page = await browser.open();
+  const { location, answer } = await page.whep(whepUrl('live'));
+  expect(location).toMatch(/^\/app\/live\/\w+\?direction=whep$/);
+  expect(answer).toContain('a=ice-lite');
+  const { video, pair, connection } = await page.decoded(90);
+  expect({ pair, connection }).toEqual({ pair: 'udp', connection: 'connected' });
+  expect(video.packetsLost).toBe(0);
+  await expectPicture(page);
+  const left = await fetch(new URL(location, whepUrl('live')), { method: 'DELETE' });
+  expect(left.status).toBe(200);
+  await until('the player sees the end', async () => ['closed', 'failed', 'disconnected'].includes((await page.stats()).connection), {
+    deadlineMs: 20_000,
+  });
+  expect((await fetch(new URL(location, whepUrl('live')), { method: 'DELETE' })).status).toBe(404);
+  await page.page.close();
+});
+
+test('a WHEP page plays over TCP', async () => {
+  const page = await browser.open();
+  await page.whep(whepUrl('live'), ['video'], 'tcp');
+  const { pair } = await page.decoded(60);
+  expect(pair).toBe('tcp');
+  await expectPicture(page);
+  await page.page.close();
+});
+
+test('OvenPlayer plays over its WebSocket signalling', async () => {
+  const page = await browser.open();
+  await page.ovenPlayer(socketUrl('live'));
+  const { video, errors } = await page.decoded(90);
+  expect(errors).toEqual([]);
+  expect(video.packetsLost).toBe(0);
+  await expectPicture(page);
+  const messages = await page.messages();
+  expect(messages.map(({ command, type }) => type ?? command)).toEqual(['offer', 'playlist', 'rendition_changed']);
+  expect(messages[0]).toMatchObject({ peer_id: 0, code: 200, sdp: { type: 'offer' } });
+  expect(messages[1]?.['message']).toMatchObject({ name: 'webrtc_default', renditions: [{ name: 'default' }] });
+  await page.page.close();
+});
+
+test('sound in Opus is heard', async () => {
+  const sound = await publishOpus(server.ports.rtmp, 'app', 'sound');
+  const page = await browser.open();
+  try {
+    await until(
+      'the stream can be played',
+      async () => {
+        await page.whep(whepUrl('sound'), ['audio']);
+        return true;
+      },
+      { deadlineMs: 10_000, everyMs: 500 },
+    );
+    const audio = await until(
+      'a second of sound',
+      async () => {
+        const { audio: heard } = await page.stats();
+        return heard !== undefined && heard.packetsReceived >= 100 && heard.totalAudioEnergy > 0 ? heard : null;
+      },
+      { deadlineMs: 15_000 },
+    );
+    expect(audio.packetsLost).toBe(0);
+  } finally {
+    await page.page.close();
+    sound.stop();
+  }
+});
+
+test('viewers are counted while they are there', async () => {
+  const page = await browser.open();
+  const connections = async (): Promise<number> => {
+    const figures = await server.api.get<{ connections: { webrtc: number } }>('/v1/stats/current/vhosts/default/apps/app/streams/live');
+    return figures.connections.webrtc;
+  };
+  await page.whep(whepUrl('live'));
+  await page.decoded(10);
+  await until('one viewer', async () => (await connections()) === 1, { deadlineMs: 10_000 });
+  await page.page.close();
+  await until('nobody', async () => (await connections()) === 0, { deadlineMs: 40_000 });
+}, 90_000);
+
+test('what cannot be played is refused in words', async () => {
+  const missing = await fetch(whepUrl('nobody'), { method: 'POST', body: 'v=0\r\n' });
+  expect([missing.status, await missing.text()]).toEqual([404, "there is no stream 'app/nobody'\n"]);
+  const broken = await fetch(whepUrl('live'), { method: 'POST', body: 'hello' });
+  expect([broken.status, await broken.text()]).toEqual([400, 'the session description does not begin with v=0 (at byte 1)\n']);
+  const preflight = await fetch(whepUrl('live'), { method: 'OPTIONS' });
+  expect([preflight.status, preflight.headers.get('access-control-allow-methods')]).toEqual([200, 'OPTIONS, POST, PATCH, DELETE']);
+});
