@@ -7,6 +7,7 @@ import { WebrtcViewer } from '../../../test/fakes/webrtc-viewer.ts';
 import type { Packet } from '../../media/packet.ts';
 import { MPEG_90K } from '../../media/timebase.ts';
 import type { VideoTrack } from '../../media/track.ts';
+import { loadAddon } from '../../protocols/fanout/addon.ts';
 import { systemClock } from '../../util/clock.ts';
 import { PeerTransport } from './peer-transport.ts';
 import type { PlaySession } from './play-session.ts';
@@ -135,7 +136,10 @@ test('another rendition takes over at its keyframe without a gap in the numbers'
   expect(times).toEqual([...new Set(times)].sort((a, b) => a - b));
 });
 
-test('a viewer that says goodbye is gone at once', async () => {
+/** DTLS in JavaScript says no goodbye: there a viewer that leaves is noticed by its silence. */
+const withGoodbye = test.skipIf(loadAddon().addon === null);
+
+withGoodbye('a viewer that says goodbye is gone at once', async () => {
   const { viewer, ends } = await watch();
   await until('the session plays', () => source.viewers === 1, WAIT);
   viewer.close();
@@ -172,7 +176,7 @@ test('another certificate than the one signalled ends the session', async () => 
   expect(source.viewers).toBe(0);
 });
 
-test('200 viewers connect and leave without growth of sockets', async () => {
+withGoodbye('200 viewers connect and leave without growth of sockets', async () => {
   const sockets = (): number => readdirSync('/proc/self/fd').length;
   await watch().then(({ viewer }) => viewer.close());
   await until('the first is gone', () => transport.sessions === 0, WAIT);
