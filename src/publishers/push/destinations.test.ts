@@ -1,4 +1,5 @@
 /** Connections to receivers that behave, and to those that do not. */
+import { createSocket } from 'node:dgram';
 import net, { type AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { FakeIngestGate, type FakeIngestStream } from '../../../test/fakes/fake-ingest-gate.ts';
@@ -110,6 +111,14 @@ function media(seconds: number, video = VIDEO): Packet[] {
   const [first, ...rest] = videoPackets(video, frames);
   // A keyframe is what every connection begins with.
   return [...(first === undefined ? [] : [first]), ...interleave(rest, audioPackets(AUDIO, seconds, 9.95))];
+}
+
+/** One NAL unit that fills `data`. */
+function lengthPrefixed(data: Uint8Array): Uint8Array {
+  const unit = Buffer.from(data);
+  unit.writeUInt32BE(unit.length - 4, 0);
+  unit.writeUInt8(0x65, 4);
+  return unit;
 }
 
 function byTrack(stream: FakeIngestStream, type: string) {
@@ -297,6 +306,29 @@ describe('MPEG-TS', () => {
     const host = 'a'.repeat(300);
     const failure = await new Attempt({ protocol, url: `${scheme}://${host}:5000` }).failed.promise;
     expect(failure).toMatchObject({ code: 'unreachable', message: expect.stringContaining(host) });
+  });
+
+  test('UDP: pictures larger than any socket buffer arrive whole, in bursts', async () => {
+    const receiver = createSocket('udp4');
+    cleanups.push(() => receiver.close());
+    let bytes = 0;
+    receiver.on('message', (datagram) => {
+      bytes += datagram.length;
+    });
+    await new Promise<void>((resolve) => receiver.bind(0, '127.0.0.1', resolve));
+    const attempt = new Attempt({ protocol: 'mpegts', url: `udp://127.0.0.1:${receiver.address().port}` }, [VIDEO]);
+    await attempt.opened.promise;
+    const pictures = videoPackets(
+      VIDEO,
+      [0, 1, 2].map((seconds) => ({ seconds, keyframe: true })),
+      250_000,
+    ).map((packet) => ({ ...packet, data: lengthPrefixed(packet.data) }));
+    for (const picture of pictures) attempt.send([picture]);
+    expect(attempt.destination.write({ ...pictures[0]!, track: audioTrack({ id: 9 }) })).toBe(false);
+    await expect.poll(() => attempt.writable).toBe(1);
+    await attempt.destination.close();
+    await expect.poll(() => bytes).toBe(attempt.destination.sentBytes);
+    expect(bytes).toBeGreaterThan(3_000_000);
   });
 
   test('SRT: a listener that is not there is told', async () => {
