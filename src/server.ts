@@ -30,7 +30,9 @@ import { startMpegts } from './mpegts-listeners.ts';
 import { packageVersion } from './package-version.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
+import { FilePublisher } from './publishers/file/file-publisher.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
+import { HlsDumper } from './publishers/llhls/hls-dumper.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
 import { SrtPublisher } from './publishers/srt/srt-publisher.ts';
 import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
@@ -40,6 +42,7 @@ import { loadOrCreateAccessToken } from './state/access-token.ts';
 import { PullDocumentStore } from './state/pull-store.ts';
 import { StateStore } from './state/state-store.ts';
 import { TranscoderSupervisor } from './transcoder/supervisor.ts';
+import { AllowedFolders } from './util/allowed-folders.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
 import { startWebrtc } from './webrtc-listeners.ts';
@@ -132,8 +135,12 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     logger: logger.child({ part: 'egress' }),
   });
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
-  const llhls = new LlhlsPublisher(pool);
   const hls = new HlsPublisher(pool);
+  const writing = { clock: systemClock, logger, stateFolder, allowed: allowedFolders(config, stateFolder) };
+  const recordings = new FilePublisher(writing);
+  const dumps = new HlsDumper(writing);
+  const llhls = new LlhlsPublisher(pool, dumps);
+  await recordings.start();
   const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock });
   const thumbnail = new ThumbnailPublisher(pool);
   const queues = new QueueRegistry(systemClock);
@@ -146,6 +153,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     publishers: new Map<PublisherKind, Publisher>([
       [llhls.kind, llhls],
       [hls.kind, hls],
+      [recordings.kind, recordings],
       ...(webrtc === null ? [] : [[webrtc.publisher.kind, webrtc.publisher] as const]),
       [srt.kind, srt],
       [thumbnail.kind, thumbnail],
@@ -156,7 +164,8 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       certificates.follow(virtualHosts);
     },
   });
-  running.push({ stop: () => store.settle() }, pool, { stop: () => transcoder.close() });
+  const files = [recordings, { stop: () => dumps.close() }];
+  running.push({ stop: () => store.settle() }, pool, ...files, { stop: () => transcoder.close() });
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
@@ -178,11 +187,17 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
   await restoreState(store, orchestrator, { logger, reading });
   await restorePulls(pullStore, pulls, logger);
-  await startApi(config, { logger, orchestrator, pulls, certificates, transcoder, reading, accessToken: access.token }, running);
+  const parts = { logger, orchestrator, recordings, dumps, pulls, certificates, transcoder, reading, accessToken: access.token };
+  await startApi(config, parts, running);
   await certificates.settled();
   await poolStarted;
   await startListeners(config, { logger, orchestrator, pool, certificates, srt }, running);
   return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
+}
+
+function allowedFolders({ storage }: ServerConfig, stateFolder: string): AllowedFolders {
+  const roots = storage.allowedRoots.map((root) => resolve(stateFolder, root));
+  return new AllowedFolders(roots.length === 0 ? null : roots, 'Server/Storage/AllowedRoots');
 }
 
 function definitionOf<Config extends { readonly name: string }>({ typed, echo }: Resource<Config>): Definition<Config> {
@@ -271,6 +286,8 @@ async function named<T>(what: string, start: Promise<T>): Promise<T> {
 async function startApi(
   config: ServerConfig,
   parts: Parts & {
+    readonly recordings: FilePublisher;
+    readonly dumps: HlsDumper;
     readonly reading: ReadOptions;
     readonly transcoder: TranscoderSupervisor;
     readonly accessToken: string;
@@ -289,6 +306,8 @@ async function startApi(
     throw new ConfigProblem('Bind/Managers/API/TLSPort needs a certificate in Managers/Host/TLS');
   const control = new ControlPlane({
     orchestrator: parts.orchestrator,
+    recordings: parts.recordings,
+    dumps: parts.dumps,
     pulls: parts.pulls,
     reading: parts.reading,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),

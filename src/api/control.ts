@@ -17,11 +17,15 @@ import type { PullDefinition } from '../core/pull.ts';
 import type { PullRegistry } from '../core/pull-registry.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
+import type { FilePublisher } from '../publishers/file/file-publisher.ts';
+import type { HlsDumper } from '../publishers/llhls/hls-dumper.ts';
 import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
 import type { QueueStatus } from '../util/bounded-queue.ts';
 
 export interface ControlPlaneOptions {
   readonly orchestrator: Orchestrator;
+  readonly recordings: FilePublisher;
+  readonly dumps: HlsDumper;
   readonly pulls: PullRegistry;
   /** How definitions are read: macros, and where relative paths start. */
   readonly reading?: ReadOptions;
@@ -36,13 +40,19 @@ export interface ControlPlaneOptions {
  * or `ControlError`, and then nothing has changed.
  */
 export class ControlPlane {
+  /** Starts and stops recordings. */
+  readonly recordings: FilePublisher;
+  /** Starts and stops HLS dumps. */
+  readonly dumps: HlsDumper;
   readonly #orchestrator: Orchestrator;
   readonly #pulls: PullRegistry;
   readonly #reading: ReadOptions;
   readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
   readonly #codecModules: ControlPlaneOptions['codecModules'];
 
-  constructor({ orchestrator, pulls, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
+  constructor({ orchestrator, recordings, dumps, pulls, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
+    this.recordings = recordings;
+    this.dumps = dumps;
     this.#orchestrator = orchestrator;
     this.#pulls = pulls;
     this.#reading = reading;

@@ -1,9 +1,11 @@
 import type { Route } from './route.ts';
 import { appRoutes } from './v1/apps.ts';
 import { certificateRoutes } from './v1/certificates.ts';
+import { hlsDumpRoutes } from './v1/hls-dumps.ts';
 import { internalsV1Routes } from './v1/internals.ts';
 import { laterRoutes } from './v1/later-issues.ts';
 import { outputProfileRoutes } from './v1/output-profiles.ts';
+import { recordRoutes } from './v1/records.ts';
 import { statsV1Routes } from './v1/stats.ts';
 import { streamRoutes } from './v1/streams.ts';
 import { versionRoutes } from './v1/version.ts';
@@ -19,6 +21,8 @@ export const routes: readonly Route[] = [
   ...appRoutes,
   ...outputProfileRoutes,
   ...streamRoutes,
+  ...recordRoutes,
+  ...hlsDumpRoutes,
   ...statsV1Routes,
   ...internalsV1Routes,
   ...statsV2Routes,

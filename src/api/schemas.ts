@@ -113,6 +113,82 @@ export const StreamInformation = Type.Object(
   closed,
 );
 
+/** The request to record a stream. */
+export const RecordRequestSchema = Type.Object({
+  id: Type.String(),
+  stream: Type.Object({
+    name: Type.String(),
+    trackIds: Type.Optional(Type.Array(Type.Integer())),
+    variantNames: Type.Optional(Type.Array(Type.String())),
+  }),
+  filePath: Type.Optional(Type.String()),
+  infoPath: Type.Optional(Type.String()),
+  interval: Type.Optional(Type.Integer()),
+  metadata: Type.Optional(Type.String()),
+  schedule: Type.Optional(Type.String()),
+  segmentationRule: Type.Optional(Type.String()),
+});
+
+/** The name of one task. */
+export const TaskIdSchema = Type.Object({ id: Type.String() });
+
+/** A recording task. */
+export const RecordTaskSchema = Type.Object(
+  {
+    app: Type.String(),
+    createdTime: Timestamp,
+    filePath: Type.Optional(Type.String()),
+    finishTime: Type.Optional(Timestamp),
+    id: Type.String(),
+    infoPath: Type.Optional(Type.String()),
+    interval: Type.Optional(Count),
+    isConfig: Type.Boolean(),
+    metadata: Type.Optional(Type.String()),
+    outputFilePath: Type.Optional(Type.String()),
+    outputInfoPath: Type.Optional(Type.String()),
+    reason: Type.Optional(Type.String()),
+    recordBytes: Type.Optional(Count),
+    recordTime: Type.Optional(Count),
+    schedule: Type.Optional(Type.String()),
+    segmentationRule: Type.Union([Type.Literal('continuity'), Type.Literal('discontinuity')]),
+    sequence: Type.Optional(Count),
+    startTime: Type.Optional(Timestamp),
+    state: Type.Union(['ready', 'recording', 'stopping', 'stopped', 'error'].map((state) => Type.Literal(state))),
+    stream: Type.Object({ name: Type.String(), trackIds: Type.Array(Type.Integer()), variantNames: Type.Array(Type.String()) }, closed),
+    totalRecordBytes: Type.Optional(Count),
+    totalRecordTime: Type.Optional(Count),
+    vhost: Type.String(),
+  },
+  closed,
+);
+
+/** The request to dump a stream. */
+export const DumpRequestSchema = Type.Object({
+  id: Type.String(),
+  outputStreamName: Type.String(),
+  outputPath: Type.String(),
+  playlist: Type.Optional(Type.Array(Type.String())),
+  infoFile: Type.Optional(Type.String()),
+  userData: Type.Optional(Type.String()),
+});
+
+/** Names a dump, or all of an output stream. */
+export const DumpSelectionSchema = Type.Object({ outputStreamName: Type.String(), id: Type.Optional(Type.String()) });
+
+/** A dump. */
+export const DumpSchema = Type.Object(
+  {
+    enabled: Type.Boolean(),
+    id: Type.String(),
+    infoFile: Type.Optional(Type.String()),
+    outputPath: Type.String(),
+    outputStreamName: Type.String(),
+    playlist: Type.Optional(Type.Array(Type.String())),
+    userData: Type.Optional(Type.String()),
+  },
+  closed,
+);
+
 const PublisherConnections = Type.Object(countsOf(Object.values(PublisherKind)), closed);
 const ProviderConnections = Type.Object(countsOf(Object.values(ProviderKind)), closed);
 

@@ -192,6 +192,7 @@ export class Application {
       vhost: this.vhost,
       app: this.name,
       name,
+      sourceName: inbound.name,
       meter: inbound.meter,
       queues: this.#context.queues,
       logger: logger.child({ output: name }),

@@ -170,6 +170,7 @@ export class Orchestrator implements IngestGate {
       await this.#save(vhost, others);
       vhost.applications.delete(appName);
       application.close({ code: 'deleted', detail: `application '${vhostName}/${appName}' was deleted` });
+      this.#forget(application);
     });
   }
 
@@ -218,9 +219,16 @@ export class Orchestrator implements IngestGate {
 
   #unregister(vhost: VirtualHost, reason: CloseReason): void {
     this.#virtualHosts.delete(vhost.name);
-    for (const application of vhost.applications.values()) application.close(reason);
+    for (const application of vhost.applications.values()) {
+      application.close(reason);
+      this.#forget(application);
+    }
     vhost.meter.retire();
     this.#hostsChanged();
+  }
+
+  #forget({ vhost, name }: Application): void {
+    for (const publisher of this.#options.publishers.values()) publisher.forgetApplication?.(vhost, name);
   }
 
   #hostsChanged(): void {

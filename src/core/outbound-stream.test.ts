@@ -22,6 +22,7 @@ function setUp(tracks: readonly Track[]) {
     vhost: 'v',
     app: 'app',
     name: 's',
+    sourceName: 'source',
     meter: new TrafficMeter(clock, null),
     queues,
     logger: new RecordingLogger(),

@@ -35,6 +35,7 @@ export class OutboundStream implements PublishableStream {
   readonly vhost: string;
   readonly app: string;
   readonly name: string;
+  readonly sourceName: string;
   readonly meter: TrafficMeter;
   tracks: readonly Track[] = [];
   playlists: readonly Playlist[] = [];
@@ -52,6 +53,7 @@ export class OutboundStream implements PublishableStream {
     vhost: string;
     app: string;
     name: string;
+    sourceName: string;
     meter: TrafficMeter;
     queues: QueueRegistry;
     logger: Logger;
@@ -61,6 +63,7 @@ export class OutboundStream implements PublishableStream {
     this.vhost = options.vhost;
     this.app = options.app;
     this.name = options.name;
+    this.sourceName = options.sourceName;
     this.meter = options.meter;
     this.#queues = options.queues;
     this.#logger = options.logger;

@@ -34,6 +34,8 @@ export interface PublishableStream {
   readonly vhost: string;
   readonly app: string;
   readonly name: string;
+  /** Name of the inbound stream it is made from. */
+  readonly sourceName: string;
   /** Tracks as they are now; [] until the stream has started. */
   readonly tracks: readonly Track[];
   /** Configured playlists and the publishers' defaults. */
@@ -64,4 +66,6 @@ export interface Publisher<Settings = unknown> {
   /** The playlist made without configuration, or null when no track of the stream can be served. */
   defaultPlaylist(tracks: readonly Track[], settings: Settings): Playlist | null;
   attach(stream: PublishableStream, settings: Settings): PublisherStream;
+  /** The application was deleted, not merely restarted: what was kept for it goes. */
+  forgetApplication?(vhost: string, app: string): void;
 }

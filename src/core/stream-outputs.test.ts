@@ -78,7 +78,17 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
     logger,
     createOutput: (name, requestKeyframe) => {
       const meter = new TrafficMeter(clock, null);
-      const stream = new OutboundStream({ id: viewers.size, vhost: 'v', app: 'app', name, meter, queues, logger, requestKeyframe });
+      const stream = new OutboundStream({
+        id: viewers.size,
+        vhost: 'v',
+        app: 'app',
+        name,
+        sourceName: 'source',
+        meter,
+        queues,
+        logger,
+        requestKeyframe,
+      });
       const viewer = new Viewer();
       viewers.set(name, viewer);
       stream.attach({ publisher: viewer, settings: {} });

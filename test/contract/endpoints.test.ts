@@ -500,6 +500,35 @@ describe('streams', () => {
   });
 });
 
+describe('recordings', () => {
+  const task = { id: 'r', stream: { name: 'later' } };
+
+  test('take paths below the root path only, and an id once', async () => {
+    const refused = await call('POST', `${FILE_APP}:startRecord`, { ...task, filePath: '/../x.ts' });
+    expect(refused.status).toBe(400);
+    expect(refused.json.message).toMatch(/^\[HTTP\] Invalid path: .* contains "\.\." \(400\)$/);
+    expect((await call('POST', `${FILE_APP}:startRecord`, task)).json.response).toMatchObject({ id: 'r', state: 'ready' });
+    expect(await call('POST', `${FILE_APP}:startRecord`, task)).toEqual(error(409, 'Duplicate ID already exists'));
+    expect((await call('POST', `${FILE_APP}:records`, { id: 'r' })).json.response).toHaveLength(1);
+    expect((await call('POST', `${FILE_APP}:stopRecord`, { id: 'r' })).json.response).toMatchObject({ state: 'stopping' });
+  });
+
+  test('vanish with their application, and stay when it restarts', async () => {
+    await createApp();
+    await call('PATCH', APP, { publishers: { file: {} } });
+    await call('POST', `${APP}:startRecord`, task);
+    await call('PATCH', APP, { publishers: { file: { infoPath: '/i.xml' } } });
+    expect((await call('GET', `${APP}:records`)).json.response).toHaveLength(1);
+    await call('DELETE', APP);
+    await createAppOnly();
+    expect((await call('GET', `${APP}:records`)).json.response).toEqual([]);
+  });
+
+  async function createAppOnly(): Promise<void> {
+    await call('POST', '/v1/vhosts/v/apps', [{ name: 'a', type: 'live', publishers: { file: {} } }]);
+  }
+});
+
 describe('statistics', () => {
   const levels = ['/vhosts/default', '/vhosts/default/apps/app', '/vhosts/default/apps/app/streams/s'];
 

@@ -1,19 +1,29 @@
 /** An API server on a free port with a real core and no disk behind it, and a client that sends raw requests. */
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ALL_METHODS, CrossDomainPolicy } from '../../src/access/cross-domains.ts';
 import { ApiServer, type ApiServerOptions } from '../../src/api/api-server.ts';
 import { ControlPlane } from '../../src/api/control.ts';
 import { loadServerConfig } from '../../src/config/index.ts';
-import type { CloseReason } from '../../src/core/ingest.ts';
-import { ProviderKind, SourceType } from '../../src/core/kinds.ts';
+import type { CloseReason, IngestStream } from '../../src/core/ingest.ts';
+import { ProviderKind, type PublisherKind, SourceType } from '../../src/core/kinds.ts';
 import { Orchestrator, type VirtualHostStore } from '../../src/core/orchestrator.ts';
+import type { Publisher } from '../../src/core/publishing.ts';
 import { PullRegistry } from '../../src/core/pull-registry.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
+import { FilePublisher } from '../../src/publishers/file/file-publisher.ts';
+import { HlsDumper } from '../../src/publishers/llhls/hls-dumper.ts';
+import { LlhlsPublisher } from '../../src/publishers/llhls/llhls-publisher.ts';
+import { LlhlsView } from '../../src/publishers/llhls/llhls-view.ts';
+import type { LlhlsViewSettings } from '../../src/publishers/llhls/settings.ts';
 import { codecModules } from '../../src/transcoder/codec-modules.ts';
 import { ENCODERS } from '../../src/transcoder/encoder-catalogue.ts';
+import { AllowedFolders } from '../../src/util/allowed-folders.ts';
+import { FakeEgress } from '../fakes/fake-egress.ts';
 import { FakePullSource, MemoryPullStore } from '../fakes/fake-pull-source.ts';
 import { ManualClock } from '../fakes/manual-clock.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
@@ -60,16 +70,29 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
   const clock = new ManualClock();
   const store = new MemoryStore();
   const logger = new RecordingLogger();
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-contract-'));
+  const writing = { clock, logger, stateFolder: folder, allowed: new AllowedFolders(null, 'nothing') };
+  const recordings = new FilePublisher(writing);
+  await recordings.start();
+  const dumps = new HlsDumper(writing);
+  const llhls = new LlhlsPublisher(new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context)), dumps);
   const orchestrator = new Orchestrator({
     clock,
     logger,
     queues: new QueueRegistry(clock),
     store,
-    publishers: new Map(),
+    publishers: new Map<PublisherKind, Publisher>([
+      [llhls.kind, llhls],
+      [recordings.kind, recordings],
+    ]),
     onHostsChanged: () => undefined,
   });
   for (const host of loadServerConfig(fileURLToPath(SERVER_XML)).virtualHosts) {
-    const applications = host.applications.map(({ typed, echo }) => ({ name: typed.name, config: typed, echo }));
+    const applications = host.applications.map(({ typed, echo }) => {
+      // What the fixture says is a folder of another machine.
+      if (typed.publishers.file?.rootPath !== undefined) typed.publishers.file.rootPath = join(folder, 'root');
+      return { name: typed.name, config: typed, echo };
+    });
     orchestrator.restore({ name: host.typed.name, config: host.typed, echo: host.echo }, applications, { readOnly: true });
   }
   const pullStore = new MemoryPullStore();
@@ -91,6 +114,8 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
   const certificates = new RecordingCertificates();
   const control = new ControlPlane({
     orchestrator,
+    recordings,
+    dumps,
     pulls,
     reloadCertificates: (hosts) => certificates.reload(hosts),
     codecModules: async () => codecModules(HELLO, []),
@@ -108,7 +133,10 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
     ...overrides,
   });
   await server.listen();
-  return new ApiHarness({ server, orchestrator, pulls, pullStore, rtsp, store, certificates, clock, logger });
+  return new ApiHarness({
+    ...{ server, orchestrator, recordings, dumps, folder, pulls, pullStore, rtsp },
+    ...{ store, certificates, clock, logger },
+  });
 }
 
 /** Keeps what would go to disk; refuses when told to. */
@@ -141,6 +169,10 @@ export class RecordingCertificates {
 export class ApiHarness {
   readonly server: ApiServer;
   readonly orchestrator: Orchestrator;
+  readonly recordings: FilePublisher;
+  readonly dumps: HlsDumper;
+  /** State and recordings; removed by `close`. */
+  readonly folder: string;
   readonly pulls: PullRegistry;
   readonly pullStore: MemoryPullStore;
   readonly rtsp: FakePullSource;
@@ -149,11 +181,30 @@ export class ApiHarness {
   readonly clock: ManualClock;
   readonly logger: RecordingLogger;
 
+  readonly #ingests = new Map<string, { readonly ingest: IngestStream; frames: number }>();
+
   constructor(
-    parts: Pick<ApiHarness, 'server' | 'orchestrator' | 'pulls' | 'pullStore' | 'rtsp' | 'store' | 'certificates' | 'clock' | 'logger'>,
+    parts: Pick<
+      ApiHarness,
+      | 'server'
+      | 'orchestrator'
+      | 'recordings'
+      | 'dumps'
+      | 'folder'
+      | 'pulls'
+      | 'pullStore'
+      | 'rtsp'
+      | 'store'
+      | 'certificates'
+      | 'clock'
+      | 'logger'
+    >,
   ) {
     this.server = parts.server;
     this.orchestrator = parts.orchestrator;
+    this.recordings = parts.recordings;
+    this.dumps = parts.dumps;
+    this.folder = parts.folder;
     this.pulls = parts.pulls;
     this.pullStore = parts.pullStore;
     this.rtsp = parts.rtsp;
@@ -178,8 +229,22 @@ export class ApiHarness {
     ingest.setTracks([videoTrack(), audioTrack(), { type: 'data', id: 2, timebase: MILLISECONDS, bitrateConf: 0 }]);
     for (let index = 0; index < 90; index += 1) ingest.push(videoPacket(index));
     ingest.countBytes(1000);
+    this.#ingests.set(JSON.stringify([vhost, app, stream]), { ingest, frames: 90 });
     while (application.stream(stream) === undefined) await new Promise((resolve) => setImmediate(resolve));
     return closed;
+  }
+
+  /** Sends `frames` more frames of a stream that `publish` brought; resolves when the publishers have them. */
+  async feed(vhost: string, app: string, stream: string, frames: number): Promise<void> {
+    const source = this.#ingests.get(JSON.stringify([vhost, app, stream]));
+    if (source === undefined) throw new Error(`nobody publishes ${vhost}/${app}/${stream}`);
+    for (let index = 0; index < frames; index += 1) {
+      source.ingest.push(videoPacket(source.frames));
+      source.frames += 1;
+      this.clock.advance(1000 / 30);
+      // The clock stands still while the server works.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
   }
 
   /** Resolves when `condition` holds; the test's own timeout is the deadline. */
@@ -207,9 +272,13 @@ export class ApiHarness {
     return exchange(this.port, bytes);
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.pulls.close({ code: 'shutdown', detail: 'the test is over' });
-    return this.server.close();
+    await this.server.close();
+    await this.orchestrator.close({ code: 'shutdown', detail: 'the test is over' });
+    await this.recordings.stop();
+    await this.dumps.close();
+    rmSync(this.folder, { recursive: true, force: true });
   }
 }
 

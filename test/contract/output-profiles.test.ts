@@ -154,8 +154,10 @@ describe('an output profile with encodes', () => {
 
   test('serves pictures with the headers of the reference server', async () => {
     await send(publish(), 0, 1);
-    const jpeg = await fetch(`${base}/s_out/thumb.jpg`, { headers: { origin: 'https://player.example' } });
-    expect(jpeg.status).toBe(200);
+    const get = () => fetch(`${base}/s_out/thumb.jpg`, { headers: { origin: 'https://player.example' } });
+    // The picture reaches the egress thread a little later.
+    await expect.poll(async () => (await get()).status).toBe(200);
+    const jpeg = await get();
     const { date: _date, connection: _connection, 'keep-alive': _keepAlive, ...headers } = Object.fromEntries(jpeg.headers);
     expect(headers).toEqual({
       server: 'Millrace',

@@ -19,6 +19,7 @@ export class FakeStream implements PublishableStream {
   readonly vhost = 'default';
   readonly app: string = 'app';
   readonly name: string = 'stream';
+  readonly sourceName: string = 'source';
   tracks: readonly Track[] = [];
   playlists: readonly Playlist[] = [];
   startedAt = Date.UTC(2026, 0, 2, 3, 4, 5);

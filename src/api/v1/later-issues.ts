@@ -8,10 +8,6 @@ const STREAM = `${APP}/streams/{stream}`;
 const STREAM_STATS = '/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}';
 
 const APP_ENDPOINTS: readonly (readonly [Method, string, string])[] = [
-  ['POST', `${APP}:startRecord`, 'recording'],
-  ['POST', `${APP}:stopRecord`, 'recording'],
-  ['POST', `${APP}:records`, 'recording'],
-  ['GET', `${APP}:records`, 'recording'],
   ['POST', `${APP}:startPush`, 'push publishing'],
   ['POST', `${APP}:stopPush`, 'push publishing'],
   ['POST', `${APP}:pushes`, 'push publishing'],
@@ -28,9 +24,6 @@ const APP_ENDPOINTS: readonly (readonly [Method, string, string])[] = [
 ];
 
 const STREAM_ENDPOINTS: readonly (readonly [Method, string, string])[] = [
-  ['POST', `${STREAM}:hlsDumps`, 'HLS dump'],
-  ['POST', `${STREAM}:startHlsDump`, 'HLS dump'],
-  ['POST', `${STREAM}:stopHlsDump`, 'HLS dump'],
   ['POST', `${STREAM}:sendEvent`, 'events'],
   ['POST', `${STREAM}:sendEvents`, 'events'],
   ['POST', `${STREAM}:concludeHlsLive`, 'conclusion of a live playlist'],

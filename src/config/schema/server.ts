@@ -18,6 +18,18 @@ const AnalyticsSchema = object('Read for compatibility, nothing is sent', {
   ),
 });
 
+const StorageSchema = object(
+  'Where the server may write what the API asks for: recordings and HLS dumps',
+  {
+    allowedRoots: list(
+      'Folders it must lie in; relative ones start at the state folder. Without this, every folder the process may write to',
+      text('Folder'),
+      { flatten: 'path', default: [] },
+    ),
+  },
+  { default: {} },
+);
+
 export const ServerSchema = object(
   'The server',
   {
@@ -28,6 +40,7 @@ export const ServerSchema = object(
     privacyProtection: boolean('Hides the addresses of clients in logs and answers', { default: false }),
     stunServer: optional(text('STUN server that tells the public address, as `host:port`')),
     modules: ModulesSchema,
+    storage: StorageSchema,
     bind: BindSchema,
     managers: ManagersSchema,
     alert: optional(AlertSchema),

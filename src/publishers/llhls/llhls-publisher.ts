@@ -13,12 +13,28 @@ const DEFAULT_NAME = 'llhls_default';
 const DEFAULT_RENDITION = 'default';
 const ABSOLUTE_PATHS = -1;
 
+/** Names an outbound stream. */
+export interface StreamAddress {
+  readonly vhost: string;
+  readonly app: string;
+  readonly name: string;
+}
+
+/** Who wants to know of the streams. */
+export interface StreamFollower {
+  /** It has tracks and playlists. */
+  streamStarted(stream: LlhlsStream, address: StreamAddress, settings: LlhlsSettings): void;
+  streamClosed(stream: LlhlsStream, address: StreamAddress): void;
+}
+
 export class LlhlsPublisher implements Publisher<LlhlsSettings> {
   readonly kind = PublisherKind.LLHLS;
   readonly #egress: EgressPort;
+  readonly #follower: StreamFollower | null;
 
-  constructor(egress: EgressPort) {
+  constructor(egress: EgressPort, follower: StreamFollower | null = null) {
     this.#egress = egress;
+    this.#follower = follower;
   }
 
   /** First servable video and audio as `llhls.m3u8`. */
@@ -44,6 +60,13 @@ export class LlhlsPublisher implements Publisher<LlhlsSettings> {
   }
 
   attach(stream: PublishableStream, settings: LlhlsSettings): LlhlsStream {
-    return new LlhlsStream({ stream, settings, egress: this.#egress });
+    const address = { vhost: stream.vhost, app: stream.app, name: stream.name };
+    return new LlhlsStream({
+      stream,
+      settings,
+      egress: this.#egress,
+      onStart: (started) => this.#follower?.streamStarted(started, address, settings),
+      onClose: (closed) => this.#follower?.streamClosed(closed, address),
+    });
   }
 }

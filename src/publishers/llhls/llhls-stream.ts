@@ -13,20 +13,27 @@ import { DvrWindow } from './dvr-window.ts';
 import { renderMultivariant } from './multivariant-text.ts';
 import { HOLD_BACK_PARTS, isPlayable } from './readiness.ts';
 import { SegmentLimits } from './segment-limits.ts';
-import { MemoryWindow, type SegmentWindow } from './segment-window.ts';
+import type { SegmentObserver } from './segment-observer.ts';
+import { MemoryWindow, type SegmentWindow, segmentSpans } from './segment-window.ts';
 import { type LlhlsSettings, viewSettings } from './settings.ts';
 import { fixedStreamKey, randomStreamKey } from './stream-key.ts';
-import { StreamModel } from './stream-model.ts';
+import { type SegmentModel, StreamModel } from './stream-model.ts';
 import { TimedMetadata } from './timed-metadata.ts';
 import { TrackAligner } from './track-aligner.ts';
 import { type PackagingContext, TrackPackager } from './track-packager.ts';
-import type { LlhlsUpdate, MultivariantText } from './update.ts';
+import { type LlhlsUpdate, type MultivariantText, TAIL_MARK } from './update.ts';
 
 export interface LlhlsStreamOptions {
   readonly stream: PublishableStream;
   readonly settings: LlhlsSettings;
   readonly egress: EgressPort;
+  /** The stream has tracks and playlists. */
+  readonly onStart?: (stream: LlhlsStream) => void;
+  /** The stream has ended. */
+  readonly onClose?: (stream: LlhlsStream) => void;
 }
+
+const PLAYLIST_SUFFIX = '.m3u8';
 
 export class LlhlsStream implements PublisherStream {
   readonly #stream: PublishableStream;
@@ -38,6 +45,9 @@ export class LlhlsStream implements PublisherStream {
   readonly #aligner = new TrackAligner();
   readonly #outlet: Outlet;
   readonly #window: SegmentWindow;
+  readonly #observers = new Set<SegmentObserver>();
+  readonly #onClose: ((stream: LlhlsStream) => void) | undefined;
+  #onStart: ((stream: LlhlsStream) => void) | undefined;
   #context: PackagingContext | null = null;
   #tracks: readonly Track[] = [];
   #pending: LlhlsUpdate[] = [];
@@ -49,6 +59,8 @@ export class LlhlsStream implements PublisherStream {
     const { stream, settings } = options;
     this.#stream = stream;
     this.#settings = settings;
+    this.#onStart = options.onStart;
+    this.#onClose = options.onClose;
     this.#streamKey = settings.originMode ? fixedStreamKey(stream.name) : randomStreamKey();
     // Origins that number by the wall clock must cut alike from the start.
     const first = settings.serverTimeBasedSegmentNumbering ? settings.segmentDuration : HOLD_BACK_PARTS * settings.chunkDuration;
@@ -72,6 +84,47 @@ export class LlhlsStream implements PublisherStream {
     return this.#model;
   }
 
+  /** Stands in the names of all resources. */
+  get streamKey(): string {
+    return this.#streamKey;
+  }
+
+  /** Internal path, `#<vhost>#<app>/<stream>`. */
+  get path(): string {
+    const { vhost, app, name } = this.#stream;
+    return `#${vhost}#${app}/${name}`;
+  }
+
+  /** File names of the multivariant playlists. */
+  get playlistNames(): readonly string[] {
+    return this.#stream.playlists.map(({ fileName }) => fileName + PLAYLIST_SUFFIX);
+  }
+
+  /** Tells `observer` of every segment from now on. */
+  observe(observer: SegmentObserver): void {
+    this.#observers.add(observer);
+  }
+
+  unobserve(observer: SegmentObserver): void {
+    this.#observers.delete(observer);
+  }
+
+  /** The bytes of a segment that is in memory. */
+  copyOf(segment: SegmentModel): Buffer {
+    return Buffer.concat(this.#outlet.read(segmentSpans(segment)));
+  }
+
+  /** Multivariant playlists (all, or those of these names) as they are now, for files in one folder: no paths, no queries. */
+  plainMultivariants(names: readonly string[]): [name: string, text: string][] {
+    const source = this.#multivariantSource();
+    return this.#stream.playlists.flatMap((playlist): [string, string][] => {
+      const name = playlist.fileName + PLAYLIST_SUFFIX;
+      if (names.length > 0 && !names.includes(name)) return [];
+      const rendered = renderMultivariant({ ...playlist, options: { ...playlist.options, hlsChunklistPathDepth: 0 } }, source);
+      return rendered === null ? [] : [[name, rendered.text.replaceAll(TAIL_MARK, '')]];
+    });
+  }
+
   /** Settles when DVR files handed over so far are written or removed. */
   get settled(): Promise<void> {
     return this.#window.settled;
@@ -84,6 +137,8 @@ export class LlhlsStream implements PublisherStream {
     this.#addMissingPackagers();
     this.#refreshMultivariants();
     this.#send();
+    this.#onStart?.(this);
+    this.#onStart = undefined;
   }
 
   onPacket(packet: Packet): void {
@@ -110,9 +165,13 @@ export class LlhlsStream implements PublisherStream {
 
   close(_reason: CloseReason): void {
     if (this.#closed) return;
+    // Viewers lose what is open; who keeps the stream does not.
+    if (this.#observers.size > 0 && !this.#model.concluded) this.#aligner.flush();
     this.#closed = true;
+    for (const observer of [...this.#observers]) observer.streamEnded();
     this.#window.close();
     this.#outlet.close();
+    this.#onClose?.(this);
   }
 
   #createWindow(segmentCount: number): SegmentWindow {
@@ -226,7 +285,10 @@ export class LlhlsStream implements PublisherStream {
     if (update.type === 'part-target' || update.type === 'segment-close') this.#multivariantStale = true;
     if (update.type !== 'segment-close') return;
     const track = this.#model.tracks.get(update.trackId);
-    if (track !== undefined) this.#window.segmentClosed(track);
+    if (track === undefined) return;
+    const segment = track.segments.at(-1);
+    if (segment !== undefined) for (const observer of [...this.#observers]) observer.segmentClosed(track, segment);
+    this.#window.segmentClosed(track);
   }
 
   #send(): void {

@@ -17,6 +17,17 @@ export interface DvrSettings {
   readonly maxDuration: number;
 }
 
+/** A dump that begins with every stream whose name matches. */
+export interface DumpSettings {
+  readonly enable: boolean;
+  /** Takes `*` and `?`. */
+  readonly targetStreamName: string;
+  /** Macros are replaced. */
+  readonly outputPath: string;
+  readonly id?: string | undefined;
+  readonly playlists?: { readonly playlist: readonly string[] } | undefined;
+}
+
 /** `Publishers/LLHLS` of an application; durations in seconds. */
 export interface LlhlsSettings {
   readonly chunkDuration: number;
@@ -30,6 +41,7 @@ export interface LlhlsSettings {
   readonly enablePreloadHint: boolean;
   readonly crossDomains?: CrossDomainRules | undefined;
   readonly dVR?: DvrSettings | undefined;
+  readonly dumps?: { readonly dump: readonly DumpSettings[] } | undefined;
   readonly cacheControl: CacheControlSettings;
   readonly defaultQueryString?: { readonly queries: readonly { readonly key: string; readonly value: string }[] } | undefined;
 }

@@ -24,6 +24,8 @@ export interface ServerSettings {
   readonly mpegtsPort?: number;
   /** Leave plain HLS out of the application. */
   readonly withoutHls?: boolean;
+  /** Where the FILE publisher writes; without it there is none. */
+  readonly recordRoot?: string;
   /** Serve WebRTC too, on the port of HTTP. `publisher`: what is inside its element of the application. */
   readonly webrtc?: { readonly publisher?: string };
   /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
@@ -41,6 +43,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               <SegmentCount>${settings.hlsSegmentCount ?? 4}</SegmentCount>
               <CrossDomains><Url>*</Url></CrossDomains>
             </HLS>`;
+  const file = settings.recordRoot === undefined ? '' : `<FILE><RootPath>${settings.recordRoot}</RootPath></FILE>`;
   const { srt } = settings;
   const srtOptions = Object.entries(srt?.options ?? {}).map(([key, value]) => `<Option><Key>${key}</Key><Value>${value}</Value></Option>`);
   const bindSrt = (port: number | undefined): string =>
@@ -98,6 +101,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               <CrossDomains><Url>*</Url></CrossDomains>
             </LLHLS>
             ${settings.withoutHls === true ? '' : hls}
+            ${file}
             ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.publisher ?? ''}</WebRTC>`}
             ${srt === undefined ? '' : '<SRT />'}
           </Publishers>

@@ -1,0 +1,114 @@
+import { Type } from '@sinclair/typebox';
+import type { HlsDump } from '../../publishers/llhls/hls-dump.ts';
+import { DumpRefused } from '../../publishers/llhls/hls-dumper.ts';
+import type { LlhlsStream } from '../../publishers/llhls/llhls-stream.ts';
+import { PathRefused } from '../../util/allowed-folders.ts';
+import { type Answer, ok } from '../envelope.ts';
+import { ApiError, causedBy } from '../errors.ts';
+import { memberOf } from '../json/json-value.ts';
+import { requireObject } from '../refusals.ts';
+import type { Route, StreamRequest } from '../route.ts';
+import { DumpRequestSchema, DumpSchema, DumpSelectionSchema } from '../schemas.ts';
+
+const STREAM = '/v1/vhosts/{vhost}/apps/{app}/streams/{stream}';
+
+export const hlsDumpRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: `${STREAM}:startHlsDump`,
+    level: 'stream',
+    summary: 'Keep the LL-HLS output of a stream as files',
+    body: DumpRequestSchema,
+    response: Type.Array(Type.String()),
+    handle: startDump,
+  },
+  {
+    method: 'POST',
+    path: `${STREAM}:stopHlsDump`,
+    level: 'stream',
+    summary: 'End a dump, or all of an output stream',
+    body: DumpSelectionSchema,
+    response: Type.Array(Type.String()),
+    handle: stopDump,
+  },
+  {
+    method: 'POST',
+    path: `${STREAM}:hlsDumps`,
+    level: 'stream',
+    summary: 'Dumps of an output stream, all or the one of an id',
+    body: DumpSelectionSchema,
+    response: Type.Array(DumpSchema),
+    handle: listDumps,
+  },
+];
+
+async function startDump(request: StreamRequest): Promise<Answer> {
+  const body = requireObject(request.body);
+  const [id, name, outputPath] = [textIn(body, 'id'), textIn(body, 'outputStreamName'), textIn(body, 'outputPath')];
+  if (id === '' || name === '' || outputPath === '') throw new ApiError('DUMP_INCOMPLETE');
+  const stream = outputOf(request, name);
+  const playlist = memberOf(body, 'playlist');
+  const playlists = Array.isArray(playlist) ? playlist.filter((item) => typeof item === 'string') : [];
+  const wanted = { id, outputPath, playlists, infoFile: textIn(body, 'infoFile'), userData: textIn(body, 'userData') };
+  try {
+    await request.control.dumps.start(stream, wanted);
+  } catch (error) {
+    throw refusedDump(error, 'DUMP_START_FAILED', request, name);
+  }
+  return ok([name]);
+}
+
+function stopDump(request: StreamRequest): Answer {
+  const { name, id, stream } = selectionOf(request);
+  try {
+    request.control.dumps.stop(stream, id);
+  } catch (error) {
+    throw refusedDump(error, 'DUMP_STOP_FAILED', request, name);
+  }
+  return ok([name]);
+}
+
+function listDumps(request: StreamRequest): Answer {
+  const { name, id, stream } = selectionOf(request);
+  const dumps = request.control.dumps.list(stream).filter((dump) => id === null || dump.request.id === id);
+  return ok(dumps.map((dump) => dumpInformation(dump, name)));
+}
+
+function selectionOf(request: StreamRequest): { readonly name: string; readonly id: string | null; readonly stream: LlhlsStream } {
+  const body = requireObject(request.body);
+  const name = textIn(body, 'outputStreamName');
+  if (name === '') throw new ApiError('DUMP_STREAM_MISSING');
+  return { name, id: textIn(body, 'id') || null, stream: outputOf(request, name) };
+}
+
+/** The output `name` of the stream in the path, as LL-HLS. */
+function outputOf({ vhost, app, stream, control }: StreamRequest, name: string): LlhlsStream {
+  if (!stream.outputs.some((output) => output.name === name)) throw new ApiError('DUMP_OUTPUT_NOT_FOUND', vhost.name, app.name, name);
+  const served = control.dumps.find({ vhost: vhost.name, app: app.name, name });
+  if (served === undefined) throw new ApiError('DUMP_LLHLS_NOT_FOUND', vhost.name, app.name, name);
+  return served;
+}
+
+function dumpInformation({ request, enabled }: HlsDump, outputStreamName: string) {
+  const { id, infoFile, outputPath, playlists, userData } = request;
+  return {
+    enabled,
+    id,
+    ...(infoFile !== '' && { infoFile }),
+    outputPath,
+    outputStreamName,
+    ...(playlists.length > 0 && { playlist: playlists }),
+    ...(userData !== '' && { userData }),
+  };
+}
+
+function textIn(body: unknown, name: string): string {
+  const value = memberOf(body, name);
+  return typeof value === 'string' ? value : '';
+}
+
+function refusedDump(error: unknown, code: 'DUMP_START_FAILED' | 'DUMP_STOP_FAILED', { vhost, app }: StreamRequest, name: string): unknown {
+  if (error instanceof PathRefused) return new ApiError('DUMP_PATH_REFUSED', error.message);
+  if (!(error instanceof DumpRefused)) return error;
+  return causedBy(new ApiError(code, vhost.name, app.name, name, error.message), error.cause);
+}

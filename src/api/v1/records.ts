@@ -1,0 +1,138 @@
+import { Type } from '@sinclair/typebox';
+import { MOST_TASKS, type RecordOwner, RecordRefused } from '../../publishers/file/file-publisher.ts';
+import { type RecordRequest, segmentationRuleOf } from '../../publishers/file/record-request.ts';
+import { DailySchedule } from '../../publishers/file/split-schedule.ts';
+import { PathRefused } from '../../util/allowed-folders.ts';
+import { type Answer, ok } from '../envelope.ts';
+import { ApiError, causedBy } from '../errors.ts';
+import { memberOf } from '../json/json-value.ts';
+import { requireObject } from '../refusals.ts';
+import type { AppRequest, Route } from '../route.ts';
+import { RecordRequestSchema, RecordTaskSchema, TaskIdSchema } from '../schemas.ts';
+
+const APP = '/v1/vhosts/{vhost}/apps/{app}';
+
+export const recordRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: `${APP}:startRecord`,
+    level: 'app',
+    summary: 'Record a stream, now or as soon as it comes',
+    body: RecordRequestSchema,
+    response: RecordTaskSchema,
+    handle: startRecord,
+  },
+  {
+    method: 'POST',
+    path: `${APP}:stopRecord`,
+    level: 'app',
+    summary: 'End a recording task',
+    body: TaskIdSchema,
+    response: RecordTaskSchema,
+    handle: stopRecord,
+  },
+  {
+    method: 'POST',
+    path: `${APP}:records`,
+    level: 'app',
+    summary: 'Recording tasks, all or the one of an id',
+    body: Type.Partial(TaskIdSchema),
+    response: Type.Array(RecordTaskSchema),
+    handle: records,
+  },
+  {
+    method: 'GET',
+    path: `${APP}:records`,
+    level: 'app',
+    summary: 'All recording tasks',
+    response: Type.Array(RecordTaskSchema),
+    handle: records,
+  },
+];
+
+async function startRecord(request: AppRequest): Promise<Answer> {
+  const owner = ownerOf(request);
+  const wanted = recordRequest(requireObject(request.body));
+  return ok(await carriedOut(request.control.recordings.startRecord(owner, wanted), wanted.id));
+}
+
+async function stopRecord(request: AppRequest): Promise<Answer> {
+  const owner = ownerOf(request);
+  const id = textIn(requireObject(request.body), 'id');
+  if (id === '') throw new ApiError('RECORD_INCOMPLETE', ' id');
+  const stopped = await carriedOut(request.control.recordings.stopRecord(owner, id), id);
+  if (stopped === null) throw new ApiError('RECORD_NOT_FOUND', id);
+  return ok(stopped);
+}
+
+function records(request: AppRequest): Answer {
+  const owner = ownerOf(request);
+  const id = textIn(request.body, 'id');
+  return ok(request.control.recordings.records(owner, id === '' ? null : id));
+}
+
+/** The application with its settings for recordings; it must have some. */
+function ownerOf({ vhost, app }: AppRequest): RecordOwner {
+  const settings = app.definition.config.publishers.file;
+  if (settings === undefined) throw new ApiError('RECORD_DISABLED', vhost.name, app.name);
+  return { vhost: vhost.name, app: app.name, settings };
+}
+
+/** Members of a wrong type count as absent, as in the reference server. */
+function recordRequest(body: unknown): RecordRequest {
+  const stream = memberOf(body, 'stream');
+  const id = textIn(body, 'id');
+  const streamName = textIn(stream, 'name');
+  const missing = `${id === '' ? ' id' : ''}${streamName === '' ? ' stream.name' : ''}`;
+  if (missing !== '') throw new ApiError('RECORD_INCOMPLETE', missing);
+  const interval = memberOf(body, 'interval');
+  const milliseconds = typeof interval === 'number' && Number.isSafeInteger(interval) && interval > 0 ? interval : 0;
+  const schedule = textIn(body, 'schedule').trim();
+  if (milliseconds > 0 && schedule !== '') throw new ApiError('RECORD_SPLIT_TWICE');
+  if (schedule !== '' && DailySchedule.parse(schedule) === null) throw new ApiError('RECORD_SCHEDULE_INVALID');
+  return {
+    id,
+    streamName,
+    trackIds: itemsIn(stream, 'trackIds', 'tracks').filter((item): item is number => Number.isSafeInteger(item)),
+    variantNames: itemsIn(stream, 'variantNames').filter((item): item is string => typeof item === 'string'),
+    interval: milliseconds,
+    schedule,
+    segmentationRule: segmentationRuleOf(memberOf(body, 'segmentationRule')),
+    filePath: textIn(body, 'filePath'),
+    infoPath: textIn(body, 'infoPath'),
+    metadata: textIn(body, 'metadata'),
+    isConfig: false,
+  };
+}
+
+function textIn(value: unknown, name: string): string {
+  const text = memberOf(value, name);
+  return typeof text === 'string' ? text : '';
+}
+
+/** Items of the first of these members that is an array. */
+function itemsIn(value: unknown, ...names: readonly string[]): readonly unknown[] {
+  for (const name of names) {
+    const items = memberOf(value, name);
+    if (Array.isArray(items)) return items;
+  }
+  return [];
+}
+
+/** Awaits a change of the tasks and throws the API error for what was refused. */
+async function carriedOut<T>(change: Promise<T>, id: string): Promise<T> {
+  try {
+    return await change;
+  } catch (error) {
+    if (error instanceof PathRefused) throw new ApiError('RECORD_PATH_REFUSED', error.message);
+    if (!(error instanceof RecordRefused)) throw error;
+    switch (error.code) {
+      case 'duplicate':
+        throw new ApiError('RECORD_EXISTS');
+      case 'too-many':
+        throw new ApiError('RECORD_LIMIT', String(MOST_TASKS));
+      case 'not-durable':
+        throw causedBy(new ApiError('RECORD_NOT_SAVED', id), error.cause);
+    }
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * Layout of an MP4 recording: ftyp, 16 bytes of `free`, moov with mvex, then moof and mdat in turn. It plays as it is
+ * at any moment. To finish it, a plain moov is appended and the `free` header becomes that of an mdat that spans
+ * everything in between, so no media byte ever moves, and the step that turns the file over is one write of 16 bytes.
+ */
+import { BoxWriter } from './box-writer.ts';
+import { writeFileType } from './init-segment.ts';
+import { type MovieTrack, writeMovieBox } from './movie-box.ts';
+
+const BRANDS = ['isom', 'iso6', 'mp41', 'mp42'] as const;
+
+/** Bytes kept free for the header of the spanning mdat: a large-size box header (§4.2). */
+export const SPAN_HEADER_SIZE = 16;
+
+/** Timescale of the movie header: edit lists and total duration are told in it. Milliseconds would move audio by part of one. */
+export const MOVIE_TIMESCALE = 90_000;
+
+/** What a recording of `tracks` begins with. */
+export function buildRecordingHead(tracks: readonly MovieTrack[]): Uint8Array {
+  const writer = new BoxWriter();
+  writeFileType(writer, BRANDS);
+  const free = writer.box('free');
+  writer.zeros(SPAN_HEADER_SIZE - 8);
+  writer.end(free);
+  writeMovieBox(writer, tracks, { timescale: MOVIE_TIMESCALE, longDurations: true });
+  return writer.copy();
+}
+
+/** Header of an mdat of `size` bytes, header included. */
+export function spanHeader(size: number): Uint8Array {
+  const writer = new BoxWriter();
+  writer.u32(1);
+  writer.fourCc('mdat');
+  writer.u64(size);
+  return writer.copy();
+}

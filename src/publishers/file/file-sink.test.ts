@@ -1,0 +1,76 @@
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FileSink } from './file-sink.ts';
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'millrace-sink-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function make(name: string, more: { limit?: number; prepare?: () => Promise<void> } = {}): { sink: FileSink; errors: Error[] } {
+  const errors: Error[] = [];
+  return { sink: new FileSink({ path: join(folder, name), onError: (error) => errors.push(error), ...more }), errors };
+}
+
+describe('FileSink', () => {
+  it('writes everything in order, thousands of small buffers too', async () => {
+    const { sink, errors } = make('many');
+    const expected: Buffer[] = [];
+    for (let index = 0; index < 5000; index += 1) {
+      const chunk = Buffer.from(`${index},`);
+      expected.push(chunk);
+      sink.write([Buffer.alloc(0), chunk]);
+    }
+    await sink.close();
+    expect(errors).toEqual([]);
+    expect(readFileSync(sink.path)).toEqual(Buffer.concat(expected));
+    expect(sink.bytes).toBe(Buffer.concat(expected).length);
+  });
+
+  it('copies the first buffer of a call, which its maker writes again, and keeps the others', async () => {
+    const { sink } = make('reused');
+    const header = Buffer.from('head');
+    sink.write([header, Buffer.from('body')]);
+    header.fill(0x78);
+    await sink.close();
+    expect(readFileSync(sink.path, 'utf8')).toBe('headbody');
+  });
+
+  it('says that it is full until the disk has caught up', async () => {
+    const gate = Promise.withResolvers<void>();
+    const { sink } = make('full', { limit: 10, prepare: () => gate.promise });
+    sink.write([Buffer.alloc(9)]);
+    expect(sink.full).toBe(false);
+    sink.write([Buffer.alloc(1)]);
+    expect(sink.full).toBe(true);
+    gate.resolve();
+    await sink.close();
+    expect(sink.full).toBe(false);
+    expect(readFileSync(sink.path)).toHaveLength(10);
+  });
+
+  it('tells once why it cannot write, takes no more and never replaces a file', async () => {
+    writeFileSync(join(folder, 'taken'), 'precious');
+    const { sink, errors } = make('taken');
+    sink.write([Buffer.from('x')]);
+    await sink.close();
+    await sink.close();
+    expect(errors.map((error) => (error as NodeJS.ErrnoException).code)).toEqual(['EEXIST']);
+    expect(readFileSync(join(folder, 'taken'), 'utf8')).toBe('precious');
+    const missing = make('no/such/folder');
+    await missing.sink.close();
+    expect(missing.sink.error).toMatchObject({ code: 'ENOENT' });
+    expect(missing.errors).toHaveLength(1);
+  });
+
+  it('does not follow a link that somebody put in its place', async () => {
+    symlinkSync('/dev/null', join(folder, 'link'));
+    const { sink, errors } = make('link');
+    sink.write([Buffer.alloc(100)]);
+    await sink.close();
+    expect(errors).toMatchObject([{ code: 'EEXIST' }]);
+  });
+});

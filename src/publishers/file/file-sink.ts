@@ -1,0 +1,164 @@
+/** Appends to one file, off the event loop and in order. */
+import { type FileHandle, open } from 'node:fs/promises';
+
+/** Bytes that may wait for the disk. The owner stops handing in media beyond it: see `full`. */
+const WAITING_BYTES = 16 * 1024 * 1024;
+/** Buffers the system takes in one call (IOV_MAX). */
+const BUFFERS_PER_WRITE = 1024;
+/** Written data reaches the disk itself this often, ms: what a loss of power can cost. */
+const SYNC_INTERVAL_MS = 5000;
+const FILE_MODE = 0o644;
+
+export interface FileSinkOptions {
+  readonly path: string;
+  /** Runs before the file is made. */
+  readonly prepare?: () => Promise<void>;
+  /** Called once, when the file cannot be made or written; what comes later is discarded. */
+  readonly onError: (error: Error) => void;
+  /** Bytes that may wait. */
+  readonly limit?: number;
+}
+
+/**
+ * A new file that grows at its end. Whoever made it calls `close`. `write` never blocks; it takes any amount, and
+ * whoever writes looks at `full` first and drops what it can spare.
+ */
+export class FileSink {
+  readonly path: string;
+  readonly #limit: number;
+  readonly #onError: (error: Error) => void;
+  readonly #opening: Promise<void>;
+  #file: FileHandle | null = null;
+  #waiting: Uint8Array[] = [];
+  #waitingBytes = 0;
+  #accepted = 0;
+  #pumping: Promise<void> | null = null;
+  #syncing: Promise<void> | null = null;
+  #syncedAt = performance.now();
+  #error: Error | null = null;
+  #closing: Promise<void> | null = null;
+
+  constructor({ path, prepare, onError, limit = WAITING_BYTES }: FileSinkOptions) {
+    this.path = path;
+    this.#limit = limit;
+    this.#onError = onError;
+    this.#opening = this.#open(prepare);
+  }
+
+  /** Bytes taken so far, those that still wait included. */
+  get bytes(): number {
+    return this.#accepted;
+  }
+
+  /** More waits for the disk than should: drop until this is false again. */
+  get full(): boolean {
+    return this.#waitingBytes >= this.#limit;
+  }
+
+  /** Why nothing is written any more. */
+  get error(): Error | null {
+    return this.#error;
+  }
+
+  /** Appends `chunks`. The first is copied, because containers write it again; the others must stay as they are. */
+  write(chunks: readonly Uint8Array[]): void {
+    if (this.#error !== null || this.#closing !== null) return;
+    for (let index = 0; index < chunks.length; index += 1) {
+      const chunk = chunks[index];
+      if (chunk === undefined || chunk.length === 0) continue;
+      this.#waiting.push(index === 0 ? new Uint8Array(chunk) : chunk);
+      this.#waitingBytes += chunk.length;
+      this.#accepted += chunk.length;
+    }
+    this.#pumping ??= this.#pump();
+  }
+
+  /** Writes what waits, brings it to the disk and closes the file. Idempotent; never rejects: see `error`. */
+  close(): Promise<void> {
+    this.#closing ??= this.#end();
+    return this.#closing;
+  }
+
+  async #open(prepare: (() => Promise<void>) | undefined): Promise<void> {
+    try {
+      await prepare?.();
+      this.#file = await open(this.path, 'wx', FILE_MODE);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  async #pump(): Promise<void> {
+    await this.#opening;
+    const file = this.#file;
+    try {
+      while (this.#waiting.length > 0 && this.#error === null && file !== null) {
+        const batch = this.#waiting.splice(0, BUFFERS_PER_WRITE);
+        this.#waitingBytes -= await writeAll(file, batch);
+        this.#syncNow(file);
+      }
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.#pumping = null;
+  }
+
+  /** Goes on beside the writes, so that a slow disk only delays what it must. */
+  #syncNow(file: FileHandle): void {
+    if (this.#syncing !== null || performance.now() - this.#syncedAt < SYNC_INTERVAL_MS) return;
+    this.#syncedAt = performance.now();
+    this.#syncing = file
+      .datasync()
+      .catch((error: unknown) => this.#fail(error))
+      .finally(() => {
+        this.#syncing = null;
+      });
+  }
+
+  async #end(): Promise<void> {
+    await this.#opening;
+    await this.#pumping;
+    await this.#syncing;
+    const file = this.#file;
+    this.#file = null;
+    if (file === null) return;
+    try {
+      if (this.#error === null) await file.datasync();
+    } catch (error) {
+      this.#fail(error);
+    }
+    await file.close().catch((error: unknown) => this.#fail(error));
+  }
+
+  #fail(error: unknown): void {
+    if (this.#error !== null) return;
+    this.#error = error instanceof Error ? error : new Error(String(error));
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+    this.#onError(this.#error);
+  }
+}
+
+/** Writes all of `chunks`, however little the system takes at once, and returns how many bytes they were. */
+async function writeAll(file: FileHandle, chunks: Uint8Array[]): Promise<number> {
+  let total = 0;
+  let rest = chunks;
+  while (rest.length > 0) {
+    const { bytesWritten } = await file.writev(rest);
+    if (bytesWritten === 0) throw new Error('the file system took no bytes');
+    total += bytesWritten;
+    rest = remaining(rest, bytesWritten);
+  }
+  return total;
+}
+
+function remaining(chunks: Uint8Array[], written: number): Uint8Array[] {
+  let left = written;
+  let index = 0;
+  for (let chunk = chunks[0]; chunk !== undefined && left >= chunk.length; chunk = chunks[index]) {
+    left -= chunk.length;
+    index += 1;
+  }
+  const [first, ...others] = chunks.slice(index);
+  return first === undefined ? [] : [first.subarray(left), ...others];
+}

@@ -1,0 +1,122 @@
+/** A recording as MP4: fragments while it runs (see `recording-layout.ts`), so that it can be played after any end. */
+import { BoxWriter } from '../../containers/isobmff/box-writer.ts';
+import { type FragmentSample, writeFragmentHeader } from '../../containers/isobmff/fragment.ts';
+import type { MovieTrack } from '../../containers/isobmff/movie-box.ts';
+import { buildRecordingHead } from '../../containers/isobmff/recording-layout.ts';
+import { hasSampleEntry } from '../../containers/isobmff/sample-entry.ts';
+import type { Packet } from '../../media/packet.ts';
+import { MPEG_90K, rescale, type Timebase } from '../../media/timebase.ts';
+import type { AudioTrack, Track, VideoTrack } from '../../media/track.ts';
+import type { RecordContainer } from './record-container.ts';
+
+/** Runs are written when the oldest packet in them is this old, 90 kHz: what a `kill -9` can cost. */
+const RUN_DURATION = 90_000;
+/** Or when this many bytes wait. */
+const RUN_BYTES = 1024 * 1024;
+
+/** True when an MP4 file can hold the track. */
+export function mp4CanCarry(track: Track): track is VideoTrack | AudioTrack {
+  return track.type !== 'data' && hasSampleEntry(track);
+}
+
+/** The packets of a track that are not written yet; they become one moof and mdat. */
+class Run {
+  readonly trackId: number;
+  readonly video: boolean;
+  readonly timebase: Timebase;
+  /** Taken off every dts, in the timebase of the track. */
+  readonly origin: number;
+  readonly packets: Packet[] = [];
+  bytes = 0;
+  /** A video track begins with a picture that can be decoded alone. */
+  begun: boolean;
+
+  constructor(track: Track, trackId: number, origin: number) {
+    this.trackId = trackId;
+    this.video = track.type === 'video';
+    this.begun = !this.video;
+    this.timebase = track.timebase;
+    this.origin = origin;
+  }
+}
+
+export class Mp4Container implements RecordContainer {
+  readonly #runs = new Map<number, Run>();
+  readonly #write: (chunks: readonly Uint8Array[]) => void;
+  readonly #writer = new BoxWriter();
+  #sequence = 0;
+
+  /**
+   * `first`: the packet the file begins with; its presentation time becomes `startAt` (90 kHz), and tracks are placed
+   * relative to it. Only tracks for which `mp4CanCarry` holds are taken.
+   */
+  constructor(options: {
+    tracks: readonly Track[];
+    first: Packet;
+    /** 90 kHz; 0 lets the file begin at 0. */
+    startAt: number;
+    write: (chunks: readonly Uint8Array[]) => void;
+  }) {
+    const { tracks, first, startAt } = options;
+    this.#write = options.write;
+    const start = rescale(first.pts, first.track.timebase, MPEG_90K) - startAt;
+    // The first picture is decoded before it is shown. The tracks begin that much earlier, and an edit skips the time.
+    const lead = first.track.type === 'video' ? rescale(first.pts - first.dts, first.track.timebase, MPEG_90K) : 0;
+    const entries: MovieTrack[] = [];
+    for (const track of tracks) {
+      if (!mp4CanCarry(track)) continue;
+      const trackId = entries.length + 1;
+      const delay = track.type === 'video' ? rescale(lead, MPEG_90K, track.timebase) : 0;
+      this.#runs.set(track.id, new Run(track, trackId, rescale(start, MPEG_90K, track.timebase) - delay));
+      const entry = { track, trackId, timescale: track.timebase.den };
+      entries.push(delay > 0 ? { ...entry, editMediaTime: delay } : entry);
+    }
+    this.#write([buildRecordingHead(entries)]);
+  }
+
+  get pending(): number {
+    let bytes = 0;
+    for (const run of this.#runs.values()) bytes += run.bytes;
+    return bytes;
+  }
+
+  push(packet: Packet): void {
+    const run = this.#runs.get(packet.track.id);
+    if (run === undefined || packet.dts < run.origin || !(run.begun || packet.keyframe)) return;
+    run.begun = true;
+    const oldest = run.packets[0];
+    if (oldest !== undefined && (rescale(packet.dts - oldest.dts, run.timebase, MPEG_90K) >= RUN_DURATION || run.bytes >= RUN_BYTES)) {
+      this.#writeRun(run);
+    }
+    run.packets.push(packet);
+    run.bytes += packet.data.length;
+  }
+
+  flush(): void {
+    for (const run of this.#runs.values()) this.#writeRun(run);
+  }
+
+  #writeRun(run: Run): void {
+    const first = run.packets[0];
+    if (first === undefined) return;
+    this.#sequence += 1;
+    this.#writer.reset();
+    writeFragmentHeader(this.#writer, {
+      trackId: run.trackId,
+      sequence: this.#sequence,
+      baseDecodeTime: first.dts - run.origin,
+      video: run.video,
+      samples: run.packets.map(
+        (packet, index): FragmentSample => ({
+          size: packet.data.length,
+          duration: (run.packets[index + 1]?.dts ?? packet.dts + packet.duration) - packet.dts,
+          compositionOffset: packet.pts - packet.dts,
+          keyframe: packet.keyframe,
+        }),
+      ),
+    });
+    this.#write([this.#writer.view(), ...run.packets.map(({ data }) => data)]);
+    run.packets.length = 0;
+    run.bytes = 0;
+  }
+}

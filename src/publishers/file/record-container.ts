@@ -1,0 +1,15 @@
+/** What a recording is written as: packets in, bytes of a file out. */
+import type { Packet } from '../../media/packet.ts';
+
+/** Containers by the extension of the path. */
+export type RecordContainerName = 'mp4' | 'ts';
+
+/** One file. Bytes come out through `write` of the options it was made with; the first chunk of a call is written again later, the others are payloads. */
+export interface RecordContainer {
+  /** Bytes of media it holds back. */
+  readonly pending: number;
+  /** Takes a packet of one of its tracks whose dts is not before the start of the file. */
+  push(packet: Packet): void;
+  /** Writes out what it still holds, so that all packets so far are in the file. */
+  flush(): void;
+}

@@ -1,0 +1,160 @@
+/** One file of a recording, from its first packet until it has its name. */
+
+import { dirname } from 'node:path';
+import type { Packet } from '../../media/packet.ts';
+import { MPEG_90K, rescale, toMilliseconds } from '../../media/timebase.ts';
+import type { Track } from '../../media/track.ts';
+import type { AllowedFolders } from '../../util/allowed-folders.ts';
+import type { Logger } from '../../util/logger.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { FileSink } from './file-sink.ts';
+import { Mp4Container, mp4CanCarry } from './mp4-container.ts';
+import type { RecordContainer, RecordContainerName } from './record-container.ts';
+import type { FinishedRecording, RecordingNote, RecordJournal } from './record-journal.ts';
+import { TsContainer, tsCanCarry } from './ts-container.ts';
+
+/** What a file is made with. */
+export interface RecordFileOptions {
+  /** Those that `canRecord` holds for. */
+  readonly tracks: readonly Track[];
+  /** The packet it begins with, of the main track. */
+  readonly first: Packet;
+  readonly container: RecordContainerName;
+  /** Time of the first packet in the file, 90 kHz. */
+  readonly startAt: number;
+  /** Name in the journal. */
+  readonly key: string;
+  readonly note: RecordingNote;
+  readonly journal: RecordJournal;
+  readonly folders: AllowedFolders;
+  readonly logger: Logger;
+  /** The file cannot be written any more; called at most once. */
+  readonly onError: (error: Error) => void;
+}
+
+/** True when a file of this kind can hold the track. */
+export function canRecord(container: RecordContainerName, track: Track): boolean {
+  return track.type !== 'data' && (container === 'mp4' ? mp4CanCarry(track) : tsCanCarry(track));
+}
+
+/** Packets in, a finished file out. Whoever made it calls `finish`. */
+export class RecordFile {
+  readonly tracks: ReadonlyMap<number, Track>;
+  /** Presentation time of the first packet, ms. */
+  readonly startMs: number;
+  readonly #options: RecordFileOptions;
+  readonly #sink: FileSink;
+  readonly #container: RecordContainer;
+  readonly #mainTrackId: number;
+  #endMs: number;
+  #skipping = false;
+  #dropped = 0;
+  #broken = 0;
+  #finishing: Promise<FinishedRecording> | null = null;
+
+  /** Throws `ProtocolError` when the decoder configuration of a track is broken; nothing was made then. */
+  constructor(options: RecordFileOptions) {
+    const { tracks, first, startAt, note, journal, key, folders, onError } = options;
+    this.#options = options;
+    this.tracks = new Map(tracks.map((track) => [track.id, track]));
+    this.#mainTrackId = first.track.id;
+    this.startMs = presentedAt(first);
+    this.#endMs = this.startMs;
+    let sink: FileSink | null = null;
+    const head: Uint8Array[] = [];
+    // The container writes its head while it is made, before there is a file to write it to.
+    const write = (chunks: readonly Uint8Array[]): void => {
+      if (sink === null) head.push(...chunks.map((chunk) => new Uint8Array(chunk)));
+      else sink.write(chunks);
+    };
+    const containerOptions = { tracks, first, startAt, write };
+    this.#container = options.container === 'mp4' ? new Mp4Container(containerOptions) : new TsContainer(containerOptions);
+    sink = new FileSink({
+      path: note.temporary,
+      prepare: async () => {
+        await folders.makeFolder(dirname(note.temporary));
+        await journal.open(key, note);
+      },
+      onError,
+    });
+    this.#sink = sink;
+    if (head.length > 0) sink.write(head);
+  }
+
+  /** Bytes recorded so far. */
+  get bytes(): number {
+    return this.#sink.bytes + this.#container.pending;
+  }
+
+  /** Media in the file so far, ms. */
+  get durationMs(): number {
+    return Math.round(this.#endMs - this.startMs);
+  }
+
+  /** Packets left out because the disk was too slow. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  /** Takes a packet; one that is shown before the file begins, or whose track is not in it, is ignored. */
+  push(packet: Packet): void {
+    if (this.#finishing !== null || !this.tracks.has(packet.track.id)) return;
+    const isMain = packet.track.id === this.#mainTrackId;
+    const at = presentedAt(packet);
+    if (!isMain && at < this.startMs) return;
+    if (this.#mustSkip(packet, isMain)) {
+      this.#dropped += 1;
+      return;
+    }
+    try {
+      this.#container.push(packet);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#broken += 1;
+      return;
+    }
+    this.#endMs = Math.max(this.#endMs, at + toMilliseconds(packet.duration, packet.track.timebase));
+  }
+
+  /** Ends the file and, `after` the one before it, gives it its name. Idempotent; never rejects. */
+  finish(finishTime: number, lastSequence: boolean, after: Promise<unknown>): Promise<FinishedRecording> {
+    this.#finishing ??= this.#finish(finishTime, lastSequence, after);
+    return this.#finishing;
+  }
+
+  async #finish(finishTime: number, lastSequence: boolean, after: Promise<unknown>): Promise<FinishedRecording> {
+    const { journal, key, note, folders, logger } = this.#options;
+    this.#container.flush();
+    await this.#sink.close();
+    await after;
+    if (this.#dropped + this.#broken > 0) {
+      const counts = { dropped: this.#dropped, broken: this.#broken };
+      logger.warn(counts, `packets are missing in the recording: ${this.#dropped} dropped, ${this.#broken} broken`);
+    }
+    return journal.finish(key, note, { finishTime, recordTime: this.durationMs, lastSequence }, folders);
+  }
+
+  /** A disk that cannot follow costs whole groups of pictures, never memory. */
+  #mustSkip(packet: Packet, isMain: boolean): boolean {
+    if (this.#sink.full) {
+      if (!this.#skipping) {
+        this.#skipping = true;
+        if (this.#dropped === 0)
+          this.#options.logger.warn({}, 'the disk is too slow for the recording: packets are dropped up to the next keyframe');
+      }
+      return true;
+    }
+    if (this.#skipping && isMain && packet.keyframe) this.#skipping = false;
+    return this.#skipping;
+  }
+}
+
+/** Presentation time, ms. */
+export function presentedAt({ pts, track }: Packet): number {
+  return toMilliseconds(pts, track.timebase);
+}
+
+/** Presentation time, 90 kHz. */
+export function presentedAt90k({ pts, track }: Packet): number {
+  return rescale(pts, track.timebase, MPEG_90K);
+}

@@ -1,0 +1,98 @@
+/** Where a recording is written: macros of the configured paths, and the folder they start from. */
+import { randomInt } from 'node:crypto';
+import { extname, join } from 'node:path';
+import { refuseStrange } from '../../util/allowed-folders.ts';
+import type { RecordContainerName } from './record-container.ts';
+
+const NAME = '${TransactionId}_${VirtualHost}_${Application}_${Stream}';
+
+/** Paths of a publisher without `FilePath` and `InfoPath`, below its folder for recordings. */
+export const DEFAULT_FILE_PATH = `/${NAME}_\${StartTime:YYYYMMDDhhmmss}_\${EndTime:YYYYMMDDhhmmss}.ts`;
+export const DEFAULT_INFO_PATH = `/${NAME}.xml`;
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+const MACRO = /\$\{(\w+)(?::([^}]*))?\}/g;
+
+/** What macros stand for. */
+export interface PathValues {
+  readonly transactionId: string;
+  readonly id: string;
+  readonly vhost: string;
+  readonly app: string;
+  /** Name of the inbound stream. */
+  readonly sourceStream: string;
+  readonly stream: string;
+  readonly sequence: number;
+  /** ms since the epoch. */
+  readonly startTime: number;
+  /** ms since the epoch; 0 as long as it is not known. */
+  readonly endTime: number;
+}
+
+/** `template` with its macros replaced; unknown ones stay. No value brings a slash of its own. */
+export function expandPath(template: string, values: PathValues): string {
+  return template.replaceAll(MACRO, (whole, name: string, format: string | undefined) => {
+    const value = macroValue(name, format, values);
+    return value === null ? whole : value.replaceAll('/', '_');
+  });
+}
+
+function macroValue(name: string, format: string | undefined, values: PathValues): string | null {
+  switch (name) {
+    case 'TransactionId':
+      return values.transactionId;
+    case 'Id':
+      return values.id;
+    case 'VirtualHost':
+      return values.vhost;
+    case 'Application':
+      return values.app;
+    case 'SourceStream':
+      return values.sourceStream;
+    case 'Stream':
+      return values.stream;
+    case 'Sequence':
+      return String(values.sequence);
+    case 'StartTime':
+      return formatTime(values.startTime, format ?? 'YYYYMMDDhhmmss');
+    case 'EndTime':
+      return formatTime(values.endTime, format ?? 'YYYYMMDDhhmmss');
+    default:
+      return null;
+  }
+}
+
+/** Local time by the letters `YYYY MM DD hh mm ss` in any arrangement; 0 is the epoch in UTC. */
+function formatTime(time: number, format: string): string {
+  const at = time === 0 ? new Date(new Date(0).getTimezoneOffset() * 60_000) : new Date(time);
+  const two = (value: number): string => String(value).padStart(2, '0');
+  return format
+    .replaceAll('YYYY', String(at.getFullYear()).padStart(4, '0'))
+    .replaceAll('MM', two(at.getMonth() + 1))
+    .replaceAll('DD', two(at.getDate()))
+    .replaceAll('hh', two(at.getHours()))
+    .replaceAll('mm', two(at.getMinutes()))
+    .replaceAll('ss', two(at.getSeconds()));
+}
+
+/** The absolute path of `path` below `root`. Throws `PathRefused` for a path that leads upwards. */
+export function belowRoot(root: string, path: string): string {
+  refuseStrange(path);
+  return join(root, path);
+}
+
+/** The container by the extension of the path. */
+export function containerOf(path: string): RecordContainerName {
+  return extname(path).toLowerCase() === '.mp4' ? 'mp4' : 'ts';
+}
+
+/** `length` random letters and digits. */
+export function randomName(length: number): string {
+  return Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
+}
+
+/** `path` with `_<number>` before its extension. */
+export function numbered(path: string, number: number): string {
+  const extension = extname(path);
+  return `${path.slice(0, path.length - extension.length)}_${number}${extension}`;
+}

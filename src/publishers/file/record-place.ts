@@ -1,0 +1,54 @@
+/** Where the recordings of an application go: its settings, and the folders that are allowed. */
+import { join, resolve } from 'node:path';
+import { AllowedFolders } from '../../util/allowed-folders.ts';
+import { belowRoot, DEFAULT_FILE_PATH, DEFAULT_INFO_PATH } from './record-path.ts';
+
+/** The part of the application's configuration that is about recordings. */
+export interface FileSettings {
+  readonly rootPath?: string | undefined;
+  readonly filePath?: string | undefined;
+  readonly infoPath?: string | undefined;
+  readonly streamMap?: { readonly enable: boolean; readonly path?: string | undefined } | undefined;
+}
+
+/** Path templates of one recording: as they were configured, and absolute. */
+export interface RecordPaths {
+  readonly shownFile: string;
+  readonly shownInfo: string;
+  readonly file: string;
+  readonly info: string;
+}
+
+export class RecordPlace {
+  /** What every folder must lie in. */
+  readonly folders: AllowedFolders;
+  readonly #settings: FileSettings;
+  readonly #root: string | null;
+  readonly #defaultRoot: string;
+
+  /** `stateFolder`: relative root paths start there, and recordings without any path go to `recordings` in it. */
+  constructor(settings: FileSettings, stateFolder: string, allowed: AllowedFolders) {
+    const { rootPath } = settings;
+    this.#settings = settings;
+    this.#root = rootPath === undefined || rootPath === '' ? null : resolve(stateFolder, rootPath);
+    this.#defaultRoot = join(resolve(stateFolder), 'recordings');
+    this.folders = this.#root === null ? allowed : new AllowedFolders([this.#root], 'RootPath of the FILE publisher', allowed);
+  }
+
+  /** The templates for a recording with these wishes (empty: those of the publisher). Throws `PathRefused`. */
+  pathsOf({ filePath, infoPath }: { readonly filePath: string; readonly infoPath: string }): RecordPaths {
+    const shownFile = filePath || this.#settings.filePath || DEFAULT_FILE_PATH;
+    const shownInfo = infoPath || this.#settings.infoPath || DEFAULT_INFO_PATH;
+    const file = this.#absolute(shownFile, DEFAULT_FILE_PATH);
+    const info = this.#absolute(shownInfo, DEFAULT_INFO_PATH);
+    this.folders.check(file);
+    this.folders.check(info);
+    return { shownFile, shownInfo, file, info };
+  }
+
+  #absolute(path: string, fallback: string): string {
+    if (this.#root !== null) return belowRoot(this.#root, path);
+    const isFree = path.startsWith('/') && path !== fallback;
+    return belowRoot(isFree ? '/' : this.#defaultRoot, path);
+  }
+}

@@ -1,0 +1,431 @@
+/** One recording task: waits for its stream, records it into one file after the other, and knows its figures. */
+import { dirname, join } from 'node:path';
+import { PublisherKind } from '../../core/kinds.ts';
+import type { PublishableStream } from '../../core/publishing.ts';
+import type { Packet } from '../../media/packet.ts';
+import type { Track } from '../../media/track.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import { canRecord, presentedAt, presentedAt90k, RecordFile } from './record-file.ts';
+import type { RecordJournal } from './record-journal.ts';
+import { containerOf, expandPath, type PathValues, randomName } from './record-path.ts';
+import type { RecordPaths, RecordPlace } from './record-place.ts';
+import { type RecordRequest, SegmentationRule } from './record-request.ts';
+import { atTimes, DailySchedule, everyInterval, NEVER, type SplitRule } from './split-schedule.ts';
+
+export const RecordState = {
+  READY: 'ready',
+  RECORDING: 'recording',
+  STOPPING: 'stopping',
+  STOPPED: 'stopped',
+  ERROR: 'error',
+} as const;
+export type RecordState = (typeof RecordState)[keyof typeof RecordState];
+
+const TEMPORARY_NAME_LENGTH = 32;
+const TRANSACTION_ID_LENGTH = 16;
+/** A file that ended waits this long, in media time, for packets of other tracks that still belong to it. */
+const LINGER_MS = 5000;
+
+/** What tasks share. */
+export interface RecordContext {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly journal: RecordJournal;
+  /** A file was finished: the totals have changed. */
+  readonly onFileFinished: (task: RecordTask) => void;
+}
+
+/** Sums over the files that are finished. */
+export interface RecordTotals {
+  readonly sequence: number;
+  readonly bytes: number;
+  /** ms. */
+  readonly time: number;
+}
+
+/** What a task knows while its stream is there. */
+interface Attachment {
+  readonly stream: PublishableStream;
+  readonly place: RecordPlace;
+  readonly paths: RecordPaths;
+  readonly transactionId: string;
+  readonly split: SplitRule;
+  /** By track id, as the last packet had it. */
+  readonly tracks: Map<number, Track>;
+  mainTrackId: number;
+  file: RecordFile | null;
+  /** The file before, until all tracks have passed the cut. */
+  ending: { readonly file: RecordFile; readonly endMs: number; readonly finishTime: number; readonly waiting: Set<number> } | null;
+  /** Parameters or the choice of tracks have changed: the next keyframe begins a new file. */
+  changed: boolean;
+  /** Presentation time of the very first packet, 90 kHz. */
+  origin: number | null;
+}
+
+export class RecordTask {
+  /** Name of the task in the state folder. */
+  readonly key: string;
+  readonly vhost: string;
+  readonly app: string;
+  readonly request: RecordRequest;
+  /** ms since the epoch. */
+  readonly createdAt: number;
+  readonly #context: RecordContext;
+  readonly #logger: Logger;
+  #state: RecordState = RecordState.READY;
+  #reason: string | null = null;
+  #attachment: Attachment | null = null;
+  /** Settles when the file that ended last has its name; the files get theirs in order. */
+  #finishing: Promise<void> = Promise.resolve();
+  /** The file that ended when recording did. */
+  #lastFile: RecordFile | null = null;
+  #totals: RecordTotals;
+  #startTime: number | null = null;
+  #finishTime: number | null = null;
+  #outputFile: string | null = null;
+  #outputInfo: string | null = null;
+
+  constructor(
+    options: {
+      readonly key: string;
+      readonly vhost: string;
+      readonly app: string;
+      readonly request: RecordRequest;
+      readonly createdAt: number;
+      readonly totals?: RecordTotals;
+    },
+    context: RecordContext,
+  ) {
+    this.key = options.key;
+    this.vhost = options.vhost;
+    this.app = options.app;
+    this.request = options.request;
+    this.createdAt = options.createdAt;
+    this.#totals = options.totals ?? { sequence: 0, bytes: 0, time: 0 };
+    this.#context = context;
+    this.#logger = context.logger.child({ vhost: this.vhost, app: this.app, stream: this.request.streamName, recording: this.request.id });
+  }
+
+  get state(): RecordState {
+    return this.#state;
+  }
+
+  /** Stopped, or about to be: it takes no more packets. */
+  get isOver(): boolean {
+    return this.#state === RecordState.STOPPING || this.#state === RecordState.STOPPED;
+  }
+
+  /** Why the state is `error`. */
+  get reason(): string | null {
+    return this.#reason;
+  }
+
+  /** Bytes of the current file. */
+  get recordBytes(): number {
+    return (this.#attachment?.file ?? this.#lastFile)?.bytes ?? 0;
+  }
+
+  /** Media in the current file, ms. */
+  get recordTime(): number {
+    return (this.#attachment?.file ?? this.#lastFile)?.durationMs ?? 0;
+  }
+
+  /** Of the files that have ended. */
+  get totals(): RecordTotals {
+    return this.#totals;
+  }
+
+  /** Of all files, the current one included. */
+  get totalRecordBytes(): number {
+    return this.#totals.bytes + (this.#attachment?.file?.bytes ?? 0);
+  }
+
+  /** ms. */
+  get totalRecordTime(): number {
+    return this.#totals.time + (this.#attachment?.file?.durationMs ?? 0);
+  }
+
+  /** Start of the current file, ms since the epoch. */
+  get startTime(): number | null {
+    return this.#startTime;
+  }
+
+  get finishTime(): number | null {
+    return this.#finishTime;
+  }
+
+  /** Path of the current file as configured, macros replaced; null before there was one. */
+  get outputFilePath(): string | null {
+    return this.#outputFile;
+  }
+
+  get outputInfoPath(): string | null {
+    return this.#outputInfo;
+  }
+
+  /** Settles when every file that has ended has its name. */
+  settled(): Promise<void> {
+    return this.#finishing;
+  }
+
+  /** The stream is there: recording begins with its next keyframe. */
+  begin(stream: PublishableStream, place: RecordPlace): void {
+    if (this.#attachment !== null || this.#state === RecordState.STOPPING || this.#state === RecordState.STOPPED) return;
+    this.#reason = null;
+    this.#lastFile = null;
+    this.#finishTime = null;
+    this.#startTime = this.#context.clock.now();
+    try {
+      const paths = place.pathsOf(this.request);
+      const transactionId = randomName(TRANSACTION_ID_LENGTH);
+      this.#attachment = {
+        ...{ stream, place, paths, transactionId, split: this.#splitRule() },
+        ...{ tracks: new Map(), mainTrackId: -1, file: null, ending: null, changed: false, origin: null },
+      };
+      this.#showPaths(this.#attachment, this.#startTime);
+      this.#state = RecordState.RECORDING;
+      stream.meter.connect(PublisherKind.FILE);
+      this.setTracks(stream.tracks);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** The tracks of the stream, as they are from now on. */
+  setTracks(tracks: readonly Track[]): void {
+    const attachment = this.#attachment;
+    if (attachment === null || this.#state !== RecordState.RECORDING) return;
+    const container = containerOf(attachment.paths.shownFile);
+    const chosen = tracks.filter((track) => this.#isChosen(track));
+    const recorded = chosen.filter((track) => canRecord(container, track));
+    const left = chosen.filter((track) => track.type !== 'data' && !recorded.includes(track));
+    if (left.length > 0) {
+      const words = left.map((track) => `${track.publicName} (${track.type === 'data' ? 'data' : track.codec})`).join(', ');
+      this.#logger.warn({ container, tracks: words }, `${container.toUpperCase()} cannot hold ${words}: left out of the recording`);
+    }
+    if (recorded.length === 0) {
+      const why =
+        chosen.length === 0 ? 'no track has the ids or names that were asked for' : `no track fits into ${container.toUpperCase()}`;
+      this.#fail(new Error(why));
+      return;
+    }
+    const isSame = recorded.length === attachment.tracks.size && recorded.every(({ id }) => attachment.tracks.has(id));
+    if (isSame) return;
+    attachment.tracks.clear();
+    for (const track of recorded) attachment.tracks.set(track.id, track);
+    attachment.mainTrackId = (recorded.find(({ type }) => type === 'video') ?? recorded[0])?.id ?? -1;
+    attachment.changed = attachment.file !== null;
+  }
+
+  push(packet: Packet): void {
+    const attachment = this.#attachment;
+    if (attachment === null || this.#state !== RecordState.RECORDING) return;
+    const { track } = packet;
+    const known = attachment.tracks.get(track.id);
+    if (known === undefined) return;
+    if (known !== track) {
+      attachment.tracks.set(track.id, track);
+      const inFile = attachment.file?.tracks.get(track.id);
+      if (inFile !== undefined && !hasSameParameters(inFile, track)) attachment.changed = true;
+    }
+    if (track.id === attachment.mainTrackId && packet.keyframe && this.#beginsFile(attachment, packet)) this.#startFile(attachment, packet);
+    if (this.#belongsBefore(attachment, packet)) return;
+    const inFile = attachment.file?.tracks.get(track.id);
+    // A file cannot change the parameters of a track: until the next one begins, the packet has no place.
+    if (inFile !== undefined && (inFile === track || hasSameParameters(inFile, track))) attachment.file?.push(packet);
+  }
+
+  /** The stream has ended: the file is finished, and the task waits for the next one. */
+  streamEnded(): void {
+    const wasRecording = this.#state === RecordState.RECORDING;
+    this.#detach(true);
+    if (wasRecording) this.#state = RecordState.READY;
+  }
+
+  /** Nothing more is recorded; the figures stay as they are until `stop`. */
+  markStopping(): void {
+    if (this.#state !== RecordState.STOPPED) this.#state = RecordState.STOPPING;
+  }
+
+  /** Ends the task. Resolves when its last file has its name. Idempotent. */
+  async stop(): Promise<void> {
+    this.markStopping();
+    this.#detach(true);
+    await this.settled();
+    this.#state = RecordState.STOPPED;
+  }
+
+  #isChosen(track: Track): boolean {
+    const { trackIds, variantNames } = this.request;
+    if (trackIds.length === 0 && variantNames.length === 0) return true;
+    return trackIds.includes(track.id) || variantNames.includes(track.variantName);
+  }
+
+  #splitRule(): SplitRule {
+    const { interval, schedule } = this.request;
+    if (interval > 0) return everyInterval(interval);
+    const times = schedule === '' ? null : DailySchedule.parse(schedule);
+    return times === null ? NEVER : atTimes(times);
+  }
+
+  #beginsFile(attachment: Attachment, packet: Packet): boolean {
+    if (attachment.file === null || attachment.changed) return true;
+    return attachment.split.splitsAt(presentedAt(packet), this.#context.clock.now());
+  }
+
+  #startFile(attachment: Attachment, first: Packet): void {
+    const now = this.#context.clock.now();
+    const startAt90k = presentedAt90k(first);
+    attachment.origin ??= startAt90k;
+    attachment.changed = false;
+    this.#cut(attachment, presentedAt(first), now);
+    const values = this.#values(attachment, now);
+    const { paths, place } = attachment;
+    const temporary = join(dirname(expandPath(paths.file, { ...values, endTime: 0 })), `tmp_${randomName(TEMPORARY_NAME_LENGTH)}`);
+    const continues = this.request.segmentationRule === SegmentationRule.CONTINUITY;
+    this.#startTime = now;
+    this.#showPaths(attachment, now);
+    attachment.split.begin(presentedAt(first), now);
+    try {
+      attachment.file = new RecordFile({
+        tracks: [...attachment.tracks.values()],
+        first,
+        container: containerOf(paths.shownFile),
+        startAt: continues ? startAt90k - attachment.origin : 0,
+        key: randomName(TEMPORARY_NAME_LENGTH),
+        note: {
+          ...{ temporary, filePath: paths.file, infoPath: paths.info, values, moved: null },
+          ...{ metadata: this.request.metadata, createdTime: this.createdAt },
+        },
+        journal: this.#context.journal,
+        folders: place.folders,
+        logger: this.#logger,
+        onError: (error) => this.#fail(error),
+      });
+      this.#logger.info({ file: this.#outputFile, sequence: values.sequence }, `recording to ${this.#outputFile}`);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Ends the present file at `endMs` for its main track: see `#belongsBefore`. */
+  #cut(attachment: Attachment, endMs: number, finishTime: number): void {
+    this.#finishEnding(attachment);
+    const { file } = attachment;
+    if (file === null) return;
+    const waiting = new Set([...file.tracks.keys()].filter((id) => id !== attachment.mainTrackId));
+    this.#count(file);
+    attachment.file = null;
+    attachment.ending = { file, endMs, finishTime, waiting };
+    if (waiting.size === 0) this.#finishEnding(attachment);
+  }
+
+  /**
+   * True when the packet belongs to the file before: that one takes every other track until it can begin in the new
+   * file, for sound at the cut, for further pictures at their own first keyframe behind it.
+   */
+  #belongsBefore(attachment: Attachment, packet: Packet): boolean {
+    const { ending } = attachment;
+    if (ending === null) return false;
+    const { track } = packet;
+    const at = presentedAt(packet);
+    if (track.id === attachment.mainTrackId) {
+      if (at >= ending.endMs + LINGER_MS) this.#finishEnding(attachment);
+      return false;
+    }
+    if (!ending.waiting.has(track.id)) return false;
+    if (at < ending.endMs || !packet.keyframe) {
+      const inFile = ending.file.tracks.get(track.id);
+      if (inFile !== undefined && hasSameParameters(inFile, track)) ending.file.push(packet);
+      return true;
+    }
+    ending.waiting.delete(track.id);
+    if (ending.waiting.size === 0) this.#finishEnding(attachment);
+    return false;
+  }
+
+  #finishEnding(attachment: Attachment): void {
+    const { ending } = attachment;
+    if (ending === null) return;
+    attachment.ending = null;
+    this.#finish(ending.file, ending.finishTime, false);
+  }
+
+  /** Adds what a file holds to the totals. */
+  #count(file: RecordFile): void {
+    const { sequence, bytes, time } = this.#totals;
+    this.#totals = { sequence: sequence + 1, bytes: bytes + file.bytes, time: time + file.durationMs };
+  }
+
+  #finish(file: RecordFile, finishTime: number, isLast: boolean): void {
+    const counted = file.bytes;
+    this.#finishing = file.finish(finishTime, isLast, this.#finishing).then(({ path, bytes }) => {
+      // The last fragments and the final tables came after it was counted.
+      if (bytes > 0) this.#totals = { ...this.#totals, bytes: this.#totals.bytes + bytes - counted };
+      this.#logger.info({ file: path, bytes }, path === null ? 'recording held nothing and was removed' : `recorded ${path}`);
+      this.#context.onFileFinished(this);
+    });
+  }
+
+  /** Lets go of the stream and ends what is open. */
+  #detach(isLast: boolean): void {
+    const attachment = this.#attachment;
+    if (attachment === null) return;
+    this.#attachment = null;
+    attachment.stream.meter.disconnect(PublisherKind.FILE);
+    this.#finishEnding(attachment);
+    if (attachment.file === null) return;
+    this.#lastFile = attachment.file;
+    this.#finishTime = this.#context.clock.now();
+    this.#count(attachment.file);
+    this.#finish(attachment.file, this.#finishTime, isLast);
+  }
+
+  /** What was written is kept; nothing more is until the stream comes again. */
+  #fail(error: unknown): void {
+    if (this.#state === RecordState.ERROR || this.#state === RecordState.STOPPED) return;
+    this.#reason = error instanceof Error ? error.message : String(error);
+    this.#logger.error({ err: error }, `recording failed: ${this.#reason}`);
+    if (this.#state !== RecordState.STOPPING) this.#state = RecordState.ERROR;
+    this.#detach(true);
+  }
+
+  #values(attachment: Attachment, startTime: number): Omit<PathValues, 'endTime'> {
+    const { vhost, app } = this;
+    const { id, streamName } = this.request;
+    const { transactionId, stream } = attachment;
+    return {
+      transactionId,
+      id,
+      vhost,
+      app,
+      sourceStream: stream.sourceName,
+      stream: streamName,
+      sequence: this.#totals.sequence,
+      startTime,
+    };
+  }
+
+  #showPaths(attachment: Attachment, startTime: number): void {
+    const values = { ...this.#values(attachment, startTime), endTime: 0 };
+    this.#outputFile = expandPath(attachment.paths.shownFile, values);
+    this.#outputInfo = expandPath(attachment.paths.shownInfo, values);
+  }
+}
+
+/** Whether packets of both can follow each other in one file. */
+function hasSameParameters(a: Track, b: Track): boolean {
+  if (a === b) return true;
+  if (a.type === 'video' && b.type === 'video') {
+    return a.codec === b.codec && a.width === b.width && a.height === b.height && isSameConfig(a.config, b.config);
+  }
+  if (a.type === 'audio' && b.type === 'audio') {
+    return a.codec === b.codec && a.sampleRate === b.sampleRate && a.channels === b.channels && isSameConfig(a.config, b.config);
+  }
+  return a.type === b.type;
+}
+
+function isSameConfig(a: Uint8Array | null, b: Uint8Array | null): boolean {
+  return a === b || (a !== null && b !== null && Buffer.compare(a, b) === 0);
+}

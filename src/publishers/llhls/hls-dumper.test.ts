@@ -1,0 +1,223 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { XMLParser } from 'fast-xml-parser';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { FakeEgress } from '../../../test/fakes/fake-egress.ts';
+import { FakeStream } from '../../../test/fakes/fake-stream.ts';
+import { ManualClock } from '../../../test/fakes/manual-clock.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { type EncodedMedia, encodeMedia } from '../../../test/support/encoded-media.ts';
+import { DEFAULT_SETTINGS } from '../../../test/validator/llhls-simulation.ts';
+import type { Packet } from '../../media/packet.ts';
+import { parseMediaPlaylist } from '../../playlist/media-playlist.ts';
+import { AllowedFolders } from '../../util/allowed-folders.ts';
+import type { DumpRequest } from './hls-dump.ts';
+import { HlsDumper } from './hls-dumper.ts';
+import { LlhlsPublisher } from './llhls-publisher.ts';
+import type { LlhlsStream } from './llhls-stream.ts';
+import { LlhlsView } from './llhls-view.ts';
+import type { LlhlsViewSettings } from './settings.ts';
+import { TAIL_MARK } from './update.ts';
+
+const SECONDS = 10;
+let sample: EncodedMedia;
+let folder: string;
+let dumper: HlsDumper;
+let stream: LlhlsStream;
+let source: FakeStream;
+let logger: RecordingLogger;
+
+beforeAll(() => {
+  const extra = ['-x264-params', 'scenecut=0:bframes=2:b-adapt=0'];
+  sample = encodeMedia({ seconds: SECONDS, video: 'libx264', audio: 'aac', rate: 25, gop: 25, extra });
+});
+
+function open(withDumps = false): void {
+  folder = mkdtempSync(join(tmpdir(), 'millrace-dump-'));
+  logger = new RecordingLogger();
+  const egress = new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context));
+  const allowed = new AllowedFolders([folder], 'the setting');
+  dumper = new HlsDumper({ clock: new ManualClock(), logger, stateFolder: folder, allowed });
+  const publisher = new LlhlsPublisher(egress, dumper);
+  source = new FakeStream();
+  const configured = [
+    { enable: true, targetStreamName: 'st*', outputPath: '${StreamName}_${YYYY}', id: 'conf', playlists: { playlist: ['llhls'] } },
+    { enable: false, targetStreamName: '*', outputPath: 'disabled' },
+    { enable: true, targetStreamName: 'other', outputPath: 'other' },
+    { enable: true, targetStreamName: '*', outputPath: '/etc/refused' },
+  ];
+  const settings = { ...DEFAULT_SETTINGS, segmentDuration: 2, segmentCount: 3, ...(withDumps && { dumps: { dump: configured } }) };
+  stream = publisher.attach(source, settings);
+  source.tracks = sample.tracks;
+  const playlist = publisher.defaultPlaylist(sample.tracks, settings);
+  source.playlists = playlist === null ? [] : [playlist, { ...playlist, fileName: 'master' }];
+  stream.onTracks(sample.tracks);
+}
+
+beforeEach(() => open());
+afterEach(async () => {
+  stream.close({ code: 'peer-left', detail: 'gone' });
+  await dumper.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function wish(id: string, more: Partial<DumpRequest> = {}): DumpRequest {
+  return { id, outputPath: join(folder, id), playlists: [], infoFile: join(folder, `${id}.info`), userData: '', ...more };
+}
+
+/** Packets from one second to another. */
+function send(from: number, to: number): void {
+  for (const packet of sample.packets) {
+    const at = packet.dts / packet.track.timebase.den;
+    if (at >= from && at < to) stream.onPacket(packet);
+  }
+}
+
+const end = () => stream.close({ code: 'peer-left', detail: 'gone' });
+
+/** Frames that ffprobe finds, by medium; fails on any complaint. */
+function frames(path: string): { video: number; audio: number } {
+  const args = ['-v', 'error', '-of', 'json', '-show_packets', '-show_entries', 'packet=codec_type,dts_time', path];
+  const { packets } = JSON.parse(execFileSync('ffprobe', args, { encoding: 'utf8' })) as { packets: { codec_type: string }[] };
+  const count = (type: string): number => packets.filter(({ codec_type }) => codec_type === type).length;
+  return { video: count('video'), audio: count('audio') };
+}
+
+interface Info {
+  readonly UserData: string;
+  readonly Stream: string;
+  readonly Status: string;
+  readonly Items: '' | { readonly Item: { readonly Seq: string; readonly Time: string; readonly File: string }[] };
+}
+
+function info(id: string): Info {
+  const parser = new XMLParser({ isArray: (name) => name === 'Item', parseTagValue: false });
+  return (parser.parse(readFileSync(join(folder, `${id}.info`), 'utf8')) as { HLSDumpInfo: Info }).HLSDumpInfo;
+}
+
+const files = (id: string): string[] => readdirSync(join(folder, id)).sort();
+const isVideo = ({ track }: Packet): boolean => track.type === 'video';
+
+describe('a dump', () => {
+  it('that was started before the stream plays holds all of it, to the frame', async () => {
+    await dumper.start(stream, wish('all', { userData: '<a & b>' }));
+    expect(info('all')).toEqual({ UserData: '<a & b>', Stream: '#default#app/stream', Status: 'Running', Items: '' });
+    send(0, SECONDS);
+    expect(dumper.list(stream)[0]?.enabled).toBe(true);
+    end();
+    await dumper.close();
+    for (const name of ['llhls.m3u8', 'master.m3u8']) {
+      expect(frames(join(folder, 'all', name)).video, name).toBe(sample.packets.filter(isVideo).length);
+      expect(frames(join(folder, 'all', name)).audio, name).toBeGreaterThan(sample.packets.filter((packet) => !isVideo(packet)).length - 6);
+      const text = readFileSync(join(folder, 'all', name), 'utf8');
+      expect(['/', '?', TAIL_MARK].filter((mark) => text.includes(mark))).toEqual([]);
+    }
+    const { Status, Items } = info('all');
+    expect(Status).toBe('Completed');
+    const items = Items === '' ? [] : Items.Item;
+    expect(items.map(({ Seq }) => Number(Seq))).toEqual(items.map((_, index) => index));
+    expect(items.map(({ File }) => File).sort()).toEqual(files('all').map((name) => join(folder, 'all', name)));
+    for (const name of files('all').filter((file) => file.startsWith('chunklist'))) {
+      const text = readFileSync(join(folder, 'all', name), 'utf8');
+      const playlist = parseMediaPlaylist(text);
+      expect(playlist).toMatchObject({ mediaSequence: 0, ended: true, version: 6 });
+      expect(text).toContain('#EXT-X-PLAYLIST-TYPE:VOD');
+      for (const { duration, uri, map } of playlist.segments) {
+        expect(Math.round(duration ?? 99)).toBeLessThanOrEqual(playlist.targetDuration ?? 0);
+        expect(existsSync(join(folder, 'all', uri ?? ''))).toBe(true);
+        expect(existsSync(join(folder, 'all', map ?? ''))).toBe(true);
+      }
+    }
+  });
+
+  it('that begins in the middle has aligned tracks from the newest segment on, and can be played while it runs', async () => {
+    send(0, 6.5);
+    await dumper.start(stream, wish('late', { playlists: ['llhls.m3u8'] }));
+    await dumper.start(stream, wish('other', { infoFile: '' }));
+    expect(frames(join(folder, 'late/llhls.m3u8')).video).toBeGreaterThan(20);
+    const firsts = files('late')
+      .filter((file) => file.startsWith('chunklist'))
+      .map((file) => parseMediaPlaylist(readFileSync(join(folder, 'late', file), 'utf8')).segments[0]?.uri?.split('_')[2]);
+    expect(new Set(firsts).size).toBe(1);
+    expect(files('late')).not.toContain('master.m3u8');
+    dumper.stop(stream, 'late');
+    await dumper.list(stream)[0]?.settled;
+    const before = files('late');
+    send(6.5, SECONDS);
+    end();
+    await dumper.close();
+    expect(files('late')).toEqual(before);
+    expect(frames(join(folder, 'other/master.m3u8')).video).toBeGreaterThan(frames(join(folder, 'late/llhls.m3u8')).video);
+    expect(info('late').Status).toBe('Completed');
+    expect(existsSync(join(folder, 'other.info'))).toBe(false);
+  });
+
+  it('keeps its id after the end; stopping again is fine, an unknown one is not', async () => {
+    await dumper.start(stream, wish('a'));
+    await dumper.start(stream, wish('b'));
+    dumper.stop(stream, null);
+    dumper.stop(stream, 'a');
+    expect(dumper.list(stream).map(({ request, enabled }) => [request.id, enabled])).toEqual([
+      ['a', false],
+      ['b', false],
+    ]);
+    await expect(dumper.start(stream, wish('a'))).rejects.toThrow('Duplicate ID');
+    expect(() => dumper.stop(stream, 'zzz')).toThrow('Could not find dump info');
+  });
+
+  it('is refused before anything is made', async () => {
+    writeFileSync(join(folder, 'taken.info'), 'x');
+    await expect(dumper.start(stream, wish('x', { infoFile: join(folder, 'taken.info') }))).rejects.toThrow('Duplicate info file');
+    await expect(dumper.start(stream, wish('y', { playlists: ['nope.m3u8'] }))).rejects.toThrow('Could not dump master playlist');
+    expect(existsSync(join(folder, 'y'))).toBe(false);
+    for (const outputPath of ['/etc/x', join(folder, '../x'), `${folder}/a/../../x`, '../x']) {
+      await expect(dumper.start(stream, wish('z', { outputPath })), outputPath).rejects.toMatchObject({ name: 'PathRefused' });
+    }
+    await expect(dumper.start(stream, wish('z', { infoFile: '../../x' }))).rejects.toMatchObject({ name: 'PathRefused' });
+    writeFileSync(join(folder, 'file'), '');
+    await expect(dumper.start(stream, wish('z', { outputPath: join(folder, 'file/x') }))).rejects.toThrow('Could not dump init segment');
+    expect(dumper.list(stream)).toEqual([]);
+    await dumper.start(stream, wish('z'));
+  });
+
+  it('that cannot be written ends with Error, others go on', async () => {
+    await dumper.start(stream, wish('bad'));
+    await dumper.start(stream, wish('good'));
+    rmSync(join(folder, 'bad'), { recursive: true });
+    send(0, SECONDS);
+    await expect.poll(() => dumper.list(stream)[0]?.enabled).toBe(false);
+    await dumper.list(stream)[0]?.over;
+    expect(info('bad').Status).toBe('Error');
+    expect(logger.lines.some(({ level, message }) => level === 'error' && message.startsWith('dump failed: ENOENT'))).toBe(true);
+    end();
+    await dumper.close();
+    expect(info('good').Status).toBe('Completed');
+    expect(frames(join(folder, 'good/llhls.m3u8')).video).toBe(sample.packets.filter(isVideo).length);
+  });
+
+  it('is started by the configuration for the streams it names', async () => {
+    rmSync(folder, { recursive: true });
+    open(true);
+    await expect.poll(() => dumper.list(stream).map(({ request }) => request.id)).toEqual(['conf']);
+    expect(logger.lines.filter(({ level }) => level === 'error').map(({ message }) => message)).toEqual([
+      expect.stringContaining('"/etc/refused" is outside of the folders that the setting allows'),
+    ]);
+    send(0, SECONDS);
+    expect(dumper.find({ vhost: 'default', app: 'app', name: 'stream' })).toBe(stream);
+    end();
+    expect(dumper.find({ vhost: 'default', app: 'app', name: 'stream' })).toBeUndefined();
+    await dumper.close();
+    const [name = ''] = readdirSync(folder);
+    expect(name).toMatch(/^stream_20\d\d$/);
+    expect(frames(join(folder, name, 'llhls.m3u8')).video).toBe(sample.packets.filter(isVideo).length);
+    expect(files(name)).not.toContain('master.m3u8');
+  });
+
+  it('writes into a folder that is there already', async () => {
+    mkdirSync(join(folder, 'here'));
+    await dumper.start(stream, wish('here', { outputPath: 'here', infoFile: 'deep/info.xml' }));
+    expect(files('here')).toEqual(['deep']);
+  });
+});

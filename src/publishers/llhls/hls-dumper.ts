@@ -1,0 +1,141 @@
+/** Starts, lists and ends dumps of LL-HLS streams. */
+import { randomBytes } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import type { AllowedFolders } from '../../util/allowed-folders.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import { compileWildcard } from '../../util/wildcard.ts';
+import { expandDumpPath } from './dump-path.ts';
+import { type DumpRequest, HlsDump } from './hls-dump.ts';
+import type { StreamAddress, StreamFollower } from './llhls-publisher.ts';
+import type { LlhlsStream } from './llhls-stream.ts';
+import type { DumpSettings, LlhlsSettings } from './settings.ts';
+
+/** Dumps that one stream may have had: their ids stay taken. */
+const MOST_DUMPS = 1000;
+const SUFFIX = '.m3u8';
+const RANDOM_ID_BYTES = 4;
+
+/** Why a dump cannot be started or stopped; `message` goes to the client. */
+export class DumpRefused extends Error {
+  override readonly name = 'DumpRefused';
+}
+
+export interface HlsDumperOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Relative paths start there. */
+  readonly stateFolder: string;
+  readonly allowed: AllowedFolders;
+}
+
+export class HlsDumper implements StreamFollower {
+  readonly #options: HlsDumperOptions;
+  readonly #streams = new Map<string, LlhlsStream>();
+  readonly #dumps = new WeakMap<LlhlsStream, Map<string, HlsDump | null>>();
+  /** Dumps whose files may not be complete yet. */
+  readonly #active = new Set<HlsDump>();
+
+  constructor(options: HlsDumperOptions) {
+    this.#options = options;
+  }
+
+  /** The outbound stream of this name as LL-HLS, or undefined when it is not served so. */
+  find(address: StreamAddress): LlhlsStream | undefined {
+    return this.#streams.get(keyOf(address));
+  }
+
+  /** Starts the dumps that the configuration wants of the stream. */
+  streamStarted(stream: LlhlsStream, address: StreamAddress, settings: LlhlsSettings): void {
+    this.#streams.set(keyOf(address), stream);
+    for (const dump of settings.dumps?.dump ?? []) {
+      if (dump.enable && compileWildcard(dump.targetStreamName)(address.name)) void this.#startConfigured(stream, address, dump);
+    }
+  }
+
+  streamClosed(stream: LlhlsStream, address: StreamAddress): void {
+    if (this.#streams.get(keyOf(address)) === stream) this.#streams.delete(keyOf(address));
+  }
+
+  /** Resolves when the first files are there. Throws `DumpRefused`, and `PathRefused` for a folder that is not allowed. */
+  async start(stream: LlhlsStream, request: DumpRequest): Promise<void> {
+    const { allowed, clock, logger, stateFolder } = this.#options;
+    const folder = resolve(stateFolder, request.outputPath);
+    const infoPath = request.infoFile === '' ? null : resolve(folder, request.infoFile);
+    // As it was written: resolving would hide the way up.
+    for (const path of [request.outputPath, request.infoFile]) allowed.check(path.startsWith('/') ? path : `${folder}/${path}`);
+    const dumps = this.#dumps.get(stream) ?? new Map<string, HlsDump | null>();
+    this.#dumps.set(stream, dumps);
+    if (dumps.has(request.id)) throw new DumpRefused('Duplicate ID');
+    if (dumps.size >= MOST_DUMPS) throw new DumpRefused(`The stream has had ${MOST_DUMPS} dumps`);
+    const unknown = request.playlists.find((name) => !stream.playlistNames.includes(name));
+    if (unknown !== undefined) throw new DumpRefused('Could not dump master playlist');
+    // The id is taken before anything is awaited, and free again when the start fails.
+    dumps.set(request.id, null);
+    try {
+      await this.#prepare(folder, infoPath);
+      const dump = new HlsDump({ request, stream, folder, infoPath, clock, logger });
+      dumps.set(request.id, dump);
+      this.#active.add(dump);
+      void dump.over.then(() => this.#active.delete(dump));
+      await dump.start().catch((error: unknown) => {
+        throw new DumpRefused('Could not dump segment', { cause: error });
+      });
+    } catch (error) {
+      dumps.delete(request.id);
+      throw error;
+    }
+  }
+
+  /** Ends the dump `id`, or all of the stream; resolves at once. Throws `DumpRefused` when there is none of that id. */
+  stop(stream: LlhlsStream, id: string | null): void {
+    const dumps = this.list(stream);
+    const wanted = id === null ? dumps : dumps.filter(({ request }) => request.id === id);
+    if (id !== null && wanted.length === 0) throw new DumpRefused('Could not find dump info');
+    for (const dump of wanted) void dump.stop();
+  }
+
+  /** Dumps of the stream, those that ended included, in the order they were started. */
+  list(stream: LlhlsStream): HlsDump[] {
+    return [...(this.#dumps.get(stream)?.values() ?? [])].filter((dump) => dump !== null);
+  }
+
+  /** Ends all dumps and resolves when their files are complete. */
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#active, (dump) => dump.stop()));
+  }
+
+  async #prepare(folder: string, infoPath: string | null): Promise<void> {
+    const { allowed, logger } = this.#options;
+    try {
+      await allowed.makeFolder(folder);
+      if (infoPath === null) return;
+      await allowed.makeFolder(dirname(infoPath));
+      await (await open(infoPath, 'wx')).close();
+    } catch (error) {
+      const { code, name } = error as NodeJS.ErrnoException;
+      if (name === 'PathRefused') throw error;
+      if (code === 'EEXIST') throw new DumpRefused('Duplicate info file', { cause: error });
+      logger.error({ err: error, folder }, `dump cannot be started: ${error instanceof Error ? error.message : String(error)}`);
+      throw new DumpRefused('Could not dump init segment', { cause: error });
+    }
+  }
+
+  async #startConfigured(stream: LlhlsStream, { vhost, app, name }: StreamAddress, dump: DumpSettings): Promise<void> {
+    const { clock, logger } = this.#options;
+    const playlists = (dump.playlists?.playlist ?? []).map((playlist) => (playlist.endsWith(SUFFIX) ? playlist : playlist + SUFFIX));
+    const outputPath = expandDumpPath(dump.outputPath, { vhost, app, stream: name, time: clock.now() });
+    const id = dump.id ?? randomBytes(RANDOM_ID_BYTES).toString('hex');
+    try {
+      await this.start(stream, { id, outputPath, playlists, infoFile: '', userData: '' });
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      logger.error({ err: error, stream: stream.path, folder: outputPath }, `dump of the configuration cannot be started: ${reason}`);
+    }
+  }
+}
+
+function keyOf({ vhost, app, name }: StreamAddress): string {
+  return JSON.stringify([vhost, app, name]);
+}

@@ -1,0 +1,48 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { DocumentFolder } from './document-folder.ts';
+
+let root: string;
+let folder: string;
+let logger: RecordingLogger;
+let documents: DocumentFolder;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'millrace-documents-'));
+  folder = join(root, 'deep/tasks');
+  logger = new RecordingLogger();
+  documents = new DocumentFolder(folder, 'task', logger);
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+test('what was saved comes back, the newest version, without what was removed', async () => {
+  expect(await documents.load()).toEqual([]);
+  await Promise.all(Array.from({ length: 10 }, (_, value) => documents.save('a', { value })));
+  await documents.save('b', {});
+  await documents.save('gone', {});
+  await documents.remove('gone');
+  expect(await new DocumentFolder(folder, 'task', logger).load()).toEqual([
+    { key: 'a', value: { value: 9 } },
+    { key: 'b', value: {} },
+  ]);
+});
+
+test('torn documents and those of another kind are set aside, at any length', async () => {
+  await documents.load();
+  await documents.save('good', { x: 1 });
+  const whole = readFileSync(join(folder, 'good.json'), 'utf8');
+  for (let length = 0; length < whole.length - 1; length += 5) writeFileSync(join(folder, `cut${length}.json`), whole.slice(0, length));
+  writeFileSync(join(folder, 'other.json'), whole.replace('"task"', '"virtual-host"'));
+  writeFileSync(join(folder, 'half.json.abc.tmp'), '{');
+  expect(await documents.load()).toEqual([{ key: 'good', value: { x: 1 } }]);
+  const left = readdirSync(folder);
+  expect(left.filter((name) => name.endsWith('.json'))).toEqual(['good.json']);
+  expect(left.some((name) => name.startsWith('other.json.broken-'))).toBe(true);
+  expect(left.some((name) => name.endsWith('.tmp'))).toBe(false);
+});
+
+test('a disk that refuses is told', async () => {
+  await expect(documents.save('a', {})).rejects.toMatchObject({ code: 'ENOENT' });
+});

@@ -1,0 +1,97 @@
+/** Small JSON documents in a folder, each replaced atomically and on disk before a write resolves. */
+import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from '../util/logger.ts';
+import { removeFileDurable, writeFileAtomic } from './atomic-file.ts';
+
+const FORMAT = 'millrace-state';
+const VERSION = 1;
+const SUFFIX = '.json';
+
+/** A document with its key. */
+export interface StoredDocument {
+  readonly key: string;
+  readonly value: unknown;
+}
+
+/** Documents of one kind. Keys are chosen by the owner: letters, digits, `-` and `_`. */
+export class DocumentFolder {
+  readonly #folder: string;
+  readonly #kind: string;
+  readonly #logger: Logger;
+  readonly #writes = new Map<string, Promise<void>>();
+
+  constructor(folder: string, kind: string, logger: Logger) {
+    this.#folder = folder;
+    this.#kind = kind;
+    this.#logger = logger;
+  }
+
+  /** Every document that can be read; others are renamed to `<file>.broken-<time>` and named in the log. Makes the folder. */
+  async load(): Promise<StoredDocument[]> {
+    await mkdir(this.#folder, { recursive: true });
+    const documents: StoredDocument[] = [];
+    for (const name of (await readdir(this.#folder)).sort()) {
+      if (name.endsWith('.tmp')) await rm(join(this.#folder, name), { force: true });
+      if (!name.endsWith(SUFFIX)) continue;
+      try {
+        documents.push({ key: name.slice(0, -SUFFIX.length), value: this.#parse(await readFile(join(this.#folder, name), 'utf8')) });
+      } catch (error) {
+        await this.setAside(name.slice(0, -SUFFIX.length), error instanceof Error ? error.message : String(error));
+      }
+    }
+    return documents;
+  }
+
+  /** Resolves when the document is on disk. Rejects with the file system's error, and the old one is still there. */
+  save(key: string, value: object): Promise<void> {
+    const content = `${JSON.stringify({ format: FORMAT, version: VERSION, kind: this.#kind, value }, null, 2)}\n`;
+    return this.#inOrder(key, () => writeFileAtomic(this.#pathOf(key), content));
+  }
+
+  /** Resolves when the document is gone from disk. */
+  remove(key: string): Promise<void> {
+    return this.#inOrder(key, () => removeFileDurable(this.#pathOf(key)));
+  }
+
+  /** Takes a document away whose content turned out to be unusable. */
+  async setAside(key: string, why: string): Promise<void> {
+    const file = this.#pathOf(key);
+    const aside = `${file}.broken-${Date.now()}`;
+    try {
+      await rename(file, aside);
+      this.#logger.error({ file, setAside: aside, why }, `state file cannot be used and was set aside: ${why}`);
+    } catch (error) {
+      this.#logger.error({ file, why, err: error }, `state file cannot be used and could not be set aside: ${why}`);
+    }
+  }
+
+  /** Resolves when every write under way has ended, well or not. */
+  async settle(): Promise<void> {
+    await Promise.allSettled(this.#writes.values());
+  }
+
+  #parse(text: string): unknown {
+    const document: unknown = JSON.parse(text);
+    if (typeof document !== 'object' || document === null) throw new Error('it is not a JSON object');
+    const { format, version, kind, value } = document as Record<string, unknown>;
+    if (format !== FORMAT || kind !== this.#kind) throw new Error(`it is not a Millrace document of the kind ${this.#kind}`);
+    if (version !== VERSION) throw new Error(`it has version ${JSON.stringify(version)}, this server reads ${VERSION}`);
+    return value;
+  }
+
+  #inOrder(key: string, write: () => Promise<void>): Promise<void> {
+    const before = this.#writes.get(key) ?? Promise.resolve();
+    const next = before.catch(() => undefined).then(write);
+    this.#writes.set(key, next);
+    const forget = (): void => {
+      if (this.#writes.get(key) === next) this.#writes.delete(key);
+    };
+    next.then(forget, forget);
+    return next;
+  }
+
+  #pathOf(key: string): string {
+    return join(this.#folder, `${key}${SUFFIX}`);
+  }
+}

@@ -1,0 +1,97 @@
+/** Keeps what the server writes inside folders: no `..`, and no symbolic link that leads out. */
+import { mkdir, realpath, stat } from 'node:fs/promises';
+import { dirname, resolve, sep } from 'node:path';
+
+/** A path the server must not write to. `message` names it and what it breaks. */
+export class PathRefused extends Error {
+  override readonly name = 'PathRefused';
+}
+
+/** A set of folders under which files may be made; null allows every folder the process may write to. */
+export class AllowedFolders {
+  readonly #roots: readonly string[] | null;
+  readonly #setting: string;
+  readonly #outer: AllowedFolders | null;
+
+  /** `roots` are absolute. `setting` is what the refusal names. What `outer` refuses is refused as well. */
+  constructor(roots: readonly string[] | null, setting: string, outer: AllowedFolders | null = null) {
+    this.#roots = roots;
+    this.#setting = setting;
+    this.#outer = outer;
+  }
+
+  /** Throws `PathRefused` when the absolute `path` lies outside by its text alone. */
+  check(path: string): void {
+    refuseStrange(path);
+    this.#outer?.check(path);
+    if (this.#roots === null || this.#roots.some((root) => isInside(path, root))) return;
+    throw new PathRefused(`${JSON.stringify(path)} is outside of the folders that ${this.#setting} allows`);
+  }
+
+  /** Like `check`, with symbolic links followed as far as the path exists. Rejects with `PathRefused`. */
+  async checkLinks(path: string): Promise<void> {
+    this.check(path);
+    await this.#outer?.checkLinks(path);
+    if (this.#roots === null) return;
+    const real = await deepestReal(path);
+    for (const root of this.#roots) if (isInside(real, await deepestReal(root))) return;
+    throw new PathRefused(`${JSON.stringify(path)} leads out of the folders that ${this.#setting} allows, through a symbolic link`);
+  }
+
+  /** Makes the folder `path`, parents included, unless it would lie outside. Rejects with `PathRefused` or the file system's error. */
+  async makeFolder(path: string): Promise<void> {
+    await this.checkLinks(path);
+    await makeFolders(resolve(path));
+    await this.checkLinks(path);
+  }
+}
+
+/** Throws `PathRefused` for a path that names its parent or holds a NUL. */
+export function refuseStrange(path: string): void {
+  if (path.includes('\0')) throw new PathRefused(`${JSON.stringify(path)} contains a NUL character`);
+  if (path.split('/').includes('..')) throw new PathRefused(`${JSON.stringify(path)} contains ".."`);
+}
+
+function isInside(path: string, root: string): boolean {
+  const folder = resolve(root);
+  const full = resolve(path);
+  return full === folder || full.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+}
+
+/** Like a recursive `mkdir`, which never returns below a file system that refuses with ENOENT, as /proc does. */
+async function makeFolders(path: string): Promise<void> {
+  const missing: string[] = [];
+  for (let at = path; !(await makeFolder(at)); at = dirname(at)) missing.push(at);
+  for (const folder of missing.reverse()) {
+    if (!(await makeFolder(folder))) throw new Error(`the file system does not take the folder ${folder}`);
+  }
+}
+
+/** False when the parent is missing. */
+async function makeFolder(path: string): Promise<boolean> {
+  try {
+    await mkdir(path);
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' && dirname(path) !== path) return false;
+    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return true;
+    throw error;
+  }
+}
+
+/** The real path of the longest part of `path` that exists, with the rest behind it. */
+async function deepestReal(path: string): Promise<string> {
+  const rest: string[] = [];
+  for (let at = resolve(path); ; at = dirname(at)) {
+    try {
+      return resolve(await realpath(at), ...rest);
+    } catch (error) {
+      // Nothing there yet, or a link that leads nowhere or a file in the way: mkdir would follow neither.
+      const { code, message } = error as NodeJS.ErrnoException;
+      const goesUp = code === 'ENOENT' || code === 'ENOTDIR';
+      if (!goesUp || dirname(at) === at) throw new PathRefused(`${JSON.stringify(path)} cannot be looked up: ${message}`);
+      rest.unshift(at.slice(dirname(at).length).replace(sep, ''));
+    }
+  }
+}

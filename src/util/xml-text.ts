@@ -1,0 +1,18 @@
+/** Text for XML 1.0 documents that the server writes. Characters XML cannot hold become U+FFFD. */
+
+const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
+
+/** `text` as the content of an element. */
+export function escapeXml(text: string): string {
+  return withoutControls(text).replaceAll(/[&<>]/g, (character) => ENTITIES[character] ?? character);
+}
+
+/** `text` as a CDATA section. */
+export function characterData(text: string): string {
+  return `<![CDATA[${withoutControls(text).replaceAll(']]>', ']]]]><![CDATA[>')}]]>`;
+}
+
+function withoutControls(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what XML forbids
+  return text.toWellFormed().replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '\ufffd');
+}

@@ -1,0 +1,251 @@
+/** Recordings made through the API hold what was sent, whatever ends them. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { apiPath } from './support/api-client.ts';
+import type { Child } from './support/child.ts';
+import { until } from './support/poll.ts';
+import { publish } from './support/publisher.ts';
+import { decodedFrames, encodeSource, type FilePacket, type FilePackets, packetsOf, publishFile } from './support/recorded-file.ts';
+import { startServer, type TestServer } from './support/server.ts';
+
+const SECONDS = 8;
+const FRAMES = SECONDS * 30;
+/** The most a recording may shift sound against picture, seconds. */
+const MOST_SHIFT = 0.02;
+const APP = apiPath.app('default', 'app');
+
+interface Task {
+  readonly id: string;
+  readonly state: string;
+  readonly reason?: string;
+  readonly sequence?: number;
+  readonly recordTime?: number;
+  readonly totalRecordBytes?: number;
+  readonly outputFilePath?: string;
+}
+
+let sourceFile: string;
+let source: FilePackets;
+beforeAll(() => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-source-'));
+  sourceFile = path.join(folder, 'source.flv');
+  encodeSource(sourceFile, SECONDS);
+  source = packetsOf(sourceFile);
+  return () => rmSync(folder, { recursive: true, force: true });
+});
+
+async function start(): Promise<{ server: TestServer; root: string }> {
+  const root = mkdtempSync(path.join(tmpdir(), 'millrace-recorded-'));
+  const server = await startServer({ recordRoot: root });
+  onTestFinished(async () => {
+    await server.close();
+    rmSync(root, { recursive: true, force: true });
+  });
+  return { server, root };
+}
+
+function stopAtEnd<T extends { stop(): Promise<unknown> }>(encoder: T): T {
+  onTestFinished(async () => {
+    await encoder.stop();
+  });
+  return encoder;
+}
+
+async function record(server: TestServer, id: string, filePath: string, more: object = {}): Promise<Task> {
+  const { status, body } = await server.api.call('POST', `${APP}:startRecord`, {
+    id,
+    stream: { name: 'live' },
+    filePath,
+    infoPath: '/info.xml',
+    ...more,
+  });
+  expect(status, JSON.stringify(body)).toBe(200);
+  return (body as { response: Task }).response;
+}
+
+async function stopRecord(server: TestServer, id: string): Promise<Task> {
+  const { status, body } = await server.api.call('POST', `${APP}:stopRecord`, { id });
+  expect(status, JSON.stringify(body)).toBe(200);
+  return (body as { response: Task }).response;
+}
+
+async function task(server: TestServer, id: string): Promise<Task | undefined> {
+  return (await server.api.get<Task[]>(`${APP}:records`)).find((one) => one.id === id);
+}
+
+function media(root: string): string[] {
+  return readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .filter((name) => /\.(mp4|ts)$/.test(name))
+    .sort();
+}
+
+function unfinished(root: string): string[] {
+  return readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => path.basename(name).startsWith('tmp_'));
+}
+
+async function finished(root: string, names: readonly string[]): Promise<void> {
+  await until(
+    `${names.join(', ')} are finished`,
+    () => unfinished(root).length === 0 && names.every((name) => existsSync(path.join(root, name))),
+  );
+}
+
+async function streamEnds(server: TestServer, encoder: Child): Promise<void> {
+  await encoder.ended((SECONDS + 20) * 1000);
+  await until('the stream is gone', async () => (await server.api.get<string[]>(`${APP}/streams`)).length === 0);
+}
+
+/** How far the packets of `recorded` are moved against the same packets of the source, seconds; missing ones are told by index. */
+function shifts(recorded: readonly FilePacket[], original: readonly FilePacket[]): { least: number; most: number; missing: number[] } {
+  const times = new Map(recorded.map(({ hash, time }) => [hash, time]));
+  const moved: number[] = [];
+  const missing: number[] = [];
+  for (const [index, { hash, time }] of original.entries()) {
+    const at = times.get(hash);
+    if (at === undefined) missing.push(index);
+    else moved.push(at - time);
+  }
+  return { least: Math.min(...moved), most: Math.max(...moved), missing };
+}
+
+test('MP4 and MPEG-TS hold every frame that was sent, with sound and picture together', async () => {
+  const { server, root } = await start();
+  expect(await record(server, 'whole', '/deep/whole.mp4')).toMatchObject({ state: 'ready' });
+  await record(server, 'stream', '/whole.ts');
+  await record(server, 'parts', '/part_${Sequence}.mp4', { interval: 3000 });
+  const encoder = stopAtEnd(publishFile(sourceFile, server.rtmp('live')));
+  await until('the recording runs', async () => ((await task(server, 'whole'))?.recordTime ?? 0) > 0);
+  await streamEnds(server, encoder);
+  await finished(root, ['deep/whole.mp4', 'whole.ts', 'part_2.mp4']);
+  expect(await task(server, 'whole')).toMatchObject({ state: 'ready' });
+
+  const whole = packetsOf(path.join(root, 'deep/whole.mp4'));
+  const video = shifts(whole.video, source.video);
+  const audio = shifts(whole.audio, source.audio);
+  expect(video.missing).toEqual([]);
+  expect(video.most - video.least).toBeLessThan(0.002);
+  // Sound before the first picture is not recorded.
+  expect(audio.missing.every((index) => index < 6)).toBe(true);
+  expect(Math.abs(audio.least - video.least)).toBeLessThan(MOST_SHIFT);
+  expect(Math.abs(audio.most - video.least)).toBeLessThan(MOST_SHIFT);
+
+  const stream = packetsOf(path.join(root, 'whole.ts'));
+  expect(stream.video).toHaveLength(FRAMES);
+  const streamShift = (stream.video[0]?.time ?? 0) - (source.video[0]?.time ?? 0);
+  const lastSound = (stream.audio.at(-1)?.time ?? 0) - (source.audio.at(-1)?.time ?? 0);
+  expect(Math.abs(lastSound - streamShift)).toBeLessThan(MOST_SHIFT);
+  expect(decodedFrames(path.join(root, 'whole.ts'))).toBe(FRAMES);
+
+  const parts = ['part_0.mp4', 'part_1.mp4', 'part_2.mp4'].map((name) => packetsOf(path.join(root, name)));
+  expect(parts.map((part) => part.video.length)).toEqual([90, 90, 60]);
+  const sound = parts.flatMap((part) => part.audio.map(({ hash }) => hash));
+  expect(source.audio.slice(6).filter(({ hash }) => !sound.includes(hash))).toEqual([]);
+});
+
+test('stopRecord ends a file at once, and SIGTERM finishes what runs', async () => {
+  const { server, root } = await start();
+  stopAtEnd(publish({ url: server.rtmp('live'), width: 320, height: 180, videoKbps: 300 }));
+  await until('the stream is there', async () => (await server.api.get<string[]>(`${APP}/streams`)).includes('live'));
+  expect(await record(server, 'stopped', '/stopped.mp4')).toMatchObject({ state: 'recording' });
+  await record(server, 'running', '/running.mp4');
+  await until('three seconds are recorded', async () => ((await task(server, 'running'))?.recordTime ?? 0) > 3000);
+  const last = await stopRecord(server, 'stopped');
+  expect(last).toMatchObject({ state: 'stopping', outputFilePath: '/stopped.mp4' });
+  expect(await task(server, 'stopped')).toBeUndefined();
+  await until('the file has its name', () => existsSync(path.join(root, 'stopped.mp4')));
+  expect(Math.abs(decodedFrames(path.join(root, 'stopped.mp4')) - ((last.recordTime ?? 0) * 30) / 1000)).toBeLessThanOrEqual(1);
+  await server.stop();
+  expect(unfinished(root)).toEqual([]);
+  expect(decodedFrames(path.join(root, 'running.mp4'))).toBeGreaterThanOrEqual(89);
+});
+
+test('kill -9 costs at most the last fragment, again and again', async () => {
+  const { server, root } = await start();
+  await record(server, 'mp4', '/kill_${StartTime:hhmmss}.mp4');
+  await record(server, 'ts', '/kill_${StartTime:hhmmss}.ts');
+  for (let round = 1; round <= 5; round += 1) {
+    const encoder = publish({ url: server.rtmp('live'), width: 320, height: 180, videoKbps: 300 });
+    const before = new Set(media(root));
+    const enough = 900 + round * 470;
+    const known = await until(`round ${round}: ${enough} ms are recorded`, async () => {
+      const tasks = await server.api.get<Task[]>(`${APP}:records`);
+      return tasks.length === 2 && tasks.every(({ recordTime = 0 }) => recordTime >= enough) ? tasks : null;
+    });
+    await server.kill();
+    await encoder.kill();
+    expect(unfinished(root)).toHaveLength(2);
+    await server.restart();
+    await until('what the kill left is finished', () => unfinished(root).length === 0);
+    const made = media(root).filter((name) => !before.has(name));
+    expect(made, `round ${round}`).toHaveLength(2);
+    for (const name of made) {
+      const { recordTime = 0 } = known.find(({ id }) => name.endsWith(id)) ?? {};
+      const { video } = packetsOf(path.join(root, name));
+      // What is held back is one second at most.
+      expect((video.length * 1000) / 30, `${name} of ${recordTime} ms`).toBeGreaterThan(recordTime - 1200);
+      if (name.endsWith('mp4')) expect(decodedFrames(path.join(root, name))).toBe(video.length);
+    }
+    expect((await server.api.get<Task[]>(`${APP}:records`)).map(({ state }) => state)).toEqual(['ready', 'ready']);
+  }
+});
+
+test('a full disk fails one recording with a reason and leaves a file that plays; others go on', async (context) => {
+  const { server, root } = await start();
+  const small = path.join(root, 'small');
+  mkdirSync(small);
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=20m', 'tmpfs', small], { stdio: 'ignore' });
+  } catch {
+    context.skip('a tmpfs cannot be mounted here');
+  }
+  onTestFinished(() => void execFileSync('umount', ['--lazy', small]));
+  writeFileSync(path.join(small, 'filler'), Buffer.alloc(18 * 1024 * 1024));
+  for (const extension of ['mp4', 'ts']) await record(server, `full-${extension}`, `/small/full.${extension}`);
+  await record(server, 'other', '/other.mp4');
+  const encoder = stopAtEnd(publish({ url: server.rtmp('live'), videoKbps: 2000 }));
+  for (const id of ['full-mp4', 'full-ts']) {
+    const failed = await until(`${id} fails`, async () => {
+      const one = await task(server, id);
+      return one?.state === 'error' ? one : null;
+    });
+    expect(failed.reason).toContain('ENOSPC');
+  }
+  const goingOn = await task(server, 'other');
+  expect(goingOn).toMatchObject({ state: 'recording' });
+  await until('the other goes on', async () => ((await task(server, 'other'))?.recordTime ?? 0) > (goingOn?.recordTime ?? 0) + 1000);
+  await until('the failed ones have their names', () => media(small).length === 2 && unfinished(small).length === 0);
+  for (const name of media(small)) expect(packetsOf(path.join(small, name)).video.length, name).toBeGreaterThan(60);
+  await encoder.stop();
+  await finished(root, ['other.mp4']);
+  expect(decodedFrames(path.join(root, 'other.mp4'))).toBeGreaterThan(90);
+});
+
+test('ten recordings and two dumps of one stream do not disturb each other', async () => {
+  const { server, root } = await start();
+  const names = Array.from({ length: 10 }, (_, index) => `many_${index}.${index % 2 === 0 ? 'mp4' : 'ts'}`);
+  for (const name of names) await record(server, name, `/${name}`);
+  const encoder = stopAtEnd(publishFile(sourceFile, server.rtmp('live')));
+  const stream = apiPath.stream('live');
+  await until('the stream is there', async () => (await server.api.call('GET', stream)).status === 200);
+  for (const id of ['d1', 'd2']) {
+    const wanted = { id, outputStreamName: 'live', outputPath: path.join(root, id) };
+    expect((await server.api.call('POST', `${stream}:startHlsDump`, wanted)).status).toBe(200);
+  }
+  await streamEnds(server, encoder);
+  await finished(root, names);
+  for (const name of names) expect(packetsOf(path.join(root, name)).video.length, name).toBe(FRAMES);
+  for (const id of ['d1', 'd2']) expect(decodedFrames(path.join(root, id, 'llhls.m3u8')), id).toBe(FRAMES);
+  expect(server.log).not.toMatch(/dropped|too slow/);
+});
+
+test('a path outside of the root is refused, and so is a taken id', async () => {
+  const { server } = await start();
+  const answer = await server.api.call('POST', `${APP}:startRecord`, { id: 'x', stream: { name: 'live' }, filePath: '/a/../../x.ts' });
+  expect(answer).toMatchObject({ status: 400, body: { message: expect.stringContaining('contains ".."') } });
+  await record(server, 'x', '/x.ts');
+  const again = await server.api.call('POST', `${APP}:startRecord`, { id: 'x', stream: { name: 'live' } });
+  expect(again).toEqual({ status: 409, body: { message: '[HTTP] Duplicate ID already exists (409)', statusCode: 409 } });
+});
