@@ -1,6 +1,6 @@
 /** Streams sent on over RTMP to receivers that somebody else wrote, and to a second server. */
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -188,6 +188,29 @@ test('five receivers get every frame of one stream, though one more does not rea
   const counts = await Promise.all(receivers.map(({ file }) => countFrames(file)));
   expect(counts).toEqual(ports.map(() => encoder.progress?.frames));
   for (const port of targets) await stopPush(server.api, `to-${port}`);
+});
+
+test('a map file beside Server.xml pushes the streams it names', async () => {
+  const sender = await startServer({ push: '<StreamMap><Enable>true</Enable><Path>push-map.xml</Path></StreamMap>' });
+  onTestFinished(async () => {
+    await sender.close();
+  });
+  const [port = 0] = await freePorts(1);
+  const url = `<Protocol>rtmp</Protocol><Url>rtmp://127.0.0.1:${port}/live</Url><StreamKey>key</StreamKey>`;
+  const map = `<PushInfo><Push><Enable>true</Enable><StreamName>map*</StreamName>${url}</Push></PushInfo>`;
+  writeFileSync(path.join(sender.folder, 'push-map.xml'), map);
+  const file = path.join(folder, 'mapped.mkv');
+  const receiver = listen(port, file);
+  const encoder = publish({ url: sender.rtmp('mapped'), width: 320, height: 180 });
+  onTestFinished(async () => {
+    await encoder.stop();
+  });
+  await until('the push of the map', async () => (await pushes(sender.api)).find(({ state, isConfig }) => state === 'pushing' && isConfig));
+  await encoder.sent(60);
+  await encoder.stop();
+  await receiver.ended(15_000);
+  expect(await countFrames(file)).toBe(encoder.progress?.frames);
+  expect(await pushes(sender.api)).toEqual([]);
 });
 
 test('a refusal is told, and the task comes through when the receiver is there', async () => {

@@ -137,7 +137,11 @@ test('a map starts pushes of the streams it names, and they vanish with them', a
   writeFileSync(path, `<PushInfo>${push('str*')}${push('other')}</PushInfo>`);
   const attached = publisher.attach(new FakeStream(), { ...SETTINGS, streamMap: { enable: true, path } });
   attached.onTracks([VIDEO]);
-  await expect.poll(() => publisher.pushes(OWNER)).toMatchObject([{ isConfig: true, state: 'pushing', url: 'rtmp://h/source' }]);
+  // The file has not been read yet.
+  for (const packet of videoPackets(VIDEO, [{ seconds: 0, keyframe: true }], 10)) attached.onPacket(packet);
+  await expect
+    .poll(() => publisher.pushes(OWNER))
+    .toMatchObject([{ isConfig: true, sentBytes: 40, state: 'pushing', url: 'rtmp://h/source' }]);
   expect(publisher.pushes(OWNER)[0]?.id).toMatch(/^[0-9a-f]{6}$/);
   attached.close({ code: 'peer-left', detail: '' });
   expect(publisher.pushes(OWNER)).toEqual([]);

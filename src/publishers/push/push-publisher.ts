@@ -205,6 +205,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
   }
 
   async #applyMap(path: string, stream: PushStream): Promise<void> {
+    stream.hold();
     try {
       const entries = parsePushMap(await readFile(path, 'utf8'), path);
       const nextId = (): string => randomBytes(CONFIG_ID_BYTES).toString('hex');
@@ -213,6 +214,8 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
       }
     } catch (error) {
       this.#logger.error({ err: error, map: path }, `push map cannot be used: ${error instanceof Error ? error.message : String(error)}`);
+    } finally {
+      stream.release();
     }
   }
 

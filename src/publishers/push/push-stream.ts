@@ -5,6 +5,9 @@ import type { Track } from '../../media/track.ts';
 import type { PushTimeouts } from './destination.ts';
 import type { PushTask } from './push-task.ts';
 
+/** Packets that may be held while a map file is read: reading takes milliseconds. */
+const LONGEST_HOLD = 500;
+
 export class PushStream implements PublisherStream {
   readonly source: PublishableStream;
   readonly #timeouts: PushTimeouts;
@@ -12,6 +15,8 @@ export class PushStream implements PublisherStream {
   readonly #tasks: PushTask[] = [];
   /** Empty until the stream has started. */
   #tracks: readonly Track[] = [];
+  /** What came while a map file is being read, for the tasks it brings; null otherwise. */
+  #held: Packet[] | null = null;
   #closed = false;
 
   constructor(source: PublishableStream, timeouts: PushTimeouts, onClose: () => void) {
@@ -30,6 +35,18 @@ export class PushStream implements PublisherStream {
     this.#tasks.push(task);
     task.begin(this.source, this.#timeouts);
     if (this.#tracks.length > 0) task.setTracks(this.#tracks);
+    if (this.#held === null) return;
+    for (const packet of this.#held) task.push(packet);
+    task.flush();
+  }
+
+  /** Keeps what comes until `release`, so that tasks which begin meanwhile miss nothing of a new stream. */
+  hold(): void {
+    this.#held = [];
+  }
+
+  release(): void {
+    this.#held = null;
   }
 
   /** The task has been stopped. */
@@ -44,6 +61,11 @@ export class PushStream implements PublisherStream {
   }
 
   onPacket(packet: Packet): void {
+    if (this.#held !== null) {
+      // Too long a read: its tasks begin with the next keyframe.
+      if (this.#held.length === LONGEST_HOLD) this.#held = null;
+      else this.#held.push(packet);
+    }
     for (const task of this.#tasks) task.push(packet);
   }
 
