@@ -3,6 +3,7 @@ import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import type { Track } from '../../media/track.ts';
+import { DvrStorage } from '../dvr/dvr-storage.ts';
 import type { EgressPort } from '../outlet/messages.ts';
 import { isServable } from './codec-support.ts';
 import { LlhlsStream } from './llhls-stream.ts';
@@ -16,6 +17,7 @@ const ABSOLUTE_PATHS = -1;
 export class LlhlsPublisher implements Publisher<LlhlsSettings> {
   readonly kind = PublisherKind.LLHLS;
   readonly #egress: EgressPort;
+  readonly #storage = new DvrStorage();
 
   constructor(egress: EgressPort) {
     this.#egress = egress;
@@ -44,6 +46,6 @@ export class LlhlsPublisher implements Publisher<LlhlsSettings> {
   }
 
   attach(stream: PublishableStream, settings: LlhlsSettings): LlhlsStream {
-    return new LlhlsStream({ stream, settings, egress: this.#egress });
+    return new LlhlsStream({ stream, settings, egress: this.#egress, storage: this.#storage });
   }
 }
