@@ -47,6 +47,11 @@ export class CutSchedule {
     return this.#firstMsn;
   }
 
+  /** The newest beginning of a segment; null before the first. */
+  get last(): Cut | null {
+    return this.#cuts.at(-1) ?? null;
+  }
+
   /** The beginning of segment `msn`, or null when nobody cut there yet. */
   cut(msn: number): Cut | null {
     const first = this.#cuts[0];

@@ -173,25 +173,49 @@ export class Segmenter {
 
   /**
    * Lists what the source left out up to `sample` as gaps: playlists must not run behind their media, and numbers must mean
-   * the same time in all tracks. Where other tracks went on, their cuts are followed, otherwise the hole is shared out evenly.
+   * the same time in all tracks. Gaps begin where the media ends: hls.js walks along them and stops where nothing is listed.
    */
   #passHole(sample: TimedSample): void {
-    const hole = this.#holeBefore(sample) * 1000;
+    const end = sample.time - this.#holeBefore(sample) * 1000;
     this.#closePart(null);
-    // Those that follow leave the next cut to the track that leads.
-    const least = (this.leads ? MIN_GAP : this.#limits.segmentDuration) * 1000;
-    let start = this.#schedule.cut(this.#msn + 1)?.time ?? sample.time - hole;
-    this.#endSegment((start - this.#segmentTime) / 1000);
+    this.#endSegment((end - this.#segmentTime) / 1000);
     this.#listedEnd = null;
-    for (;;) {
-      const known = this.#schedule.cut(this.#msn + 2);
-      const rest = sample.time - start;
-      if (known === null ? rest < least : known.time > sample.time) return;
-      const end = known?.time ?? start + rest / Math.ceil(rest / 1000 / this.#limits.segmentDuration);
+    if (this.leads) this.#leadThroughHole(end, sample.time);
+    else this.#followThroughHole(end, sample.time);
+  }
+
+  /** Where a follower went on alone the gaps get its numbers; the segment it is in ends where the next gap begins. */
+  #leadThroughHole(from: number, to: number): void {
+    const alone = this.#schedule.last;
+    let start = from;
+    if (alone !== null && alone.msn > this.#msn) {
+      const count = alone.msn - this.#msn;
+      const longest = Math.min(from + count * this.#limits.followerMax * 1000, alone.time + this.#limits.segmentDuration * 1000, to);
+      start = to - longest < MIN_GAP * 1000 ? to : Math.max(longest, alone.time);
+      this.#passGaps(from, start, count);
+    }
+    this.#passGaps(start, to, Math.ceil((to - start) / 1000 / this.#limits.segmentDuration));
+  }
+
+  /** The cuts of the leader are followed as far as they are known; the next one is left to it. */
+  #followThroughHole(from: number, to: number): void {
+    let start = from;
+    for (let cut = this.#schedule.cut(this.#msn + 2); cut !== null && cut.time <= to; cut = this.#schedule.cut(this.#msn + 2)) {
+      this.#passGaps(start, cut.time, 1);
+      start = cut.time;
+    }
+    if (this.#schedule.cut(this.#msn + 2) !== null) return;
+    this.#passGaps(start, to, Math.floor((to - start) / 1000 / this.#limits.segmentDuration));
+  }
+
+  /** Lists `count` gaps from `from` to `to` ms. */
+  #passGaps(from: number, to: number, count: number): void {
+    const duration = (to - from) / count;
+    for (let n = 0; n < count; n += 1) {
+      const time = from + n * duration;
       this.#msn += 1;
-      this.#schedule.add(this.#msn, start);
-      this.#sink.gapPassed({ msn: this.#msn, time: start, duration: (end - start) / 1000 });
-      start = end;
+      this.#schedule.add(this.#msn, time);
+      this.#sink.gapPassed({ msn: this.#msn, time, duration: duration / 1000 });
     }
   }
 
