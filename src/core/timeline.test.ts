@@ -61,6 +61,13 @@ describe('Timeline', () => {
     expect(timeline.jumps).toBe(1);
   });
 
+  it('keeps pauses where the time of the source is wanted', () => {
+    const timeline = new Timeline({ keepsPauses: true });
+    const video = timeline.addTrack(MPEG_90K);
+    expect(timeline.place(video, 0, 3600)).toBe(0);
+    expect(timeline.place(video, 8 * 90_000, 3600)).toBe(8 * 90_000);
+  });
+
   it('leaves a pause of one track as it is while another goes on', () => {
     const { timeline, video, audio } = oneSecond();
     for (let frame = 47; frame < 376; frame += 1) timeline.place(audio, frame * 1024, 1024);

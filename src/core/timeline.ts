@@ -39,12 +39,18 @@ interface Pause {
  */
 export class Timeline {
   readonly #tracks: TimelineTrack[] = [];
+  readonly #keepsPauses: boolean;
   /** Seconds to add to source time; null before the first packet. */
   #offset: number | null = null;
   /** The last one, until a track shows that it was none. */
   #pause: Pause | null = null;
   /** Jumps of the source clock bridged so far. */
   jumps = 0;
+
+  /** `keepsPauses`: holes that all tracks share stay, because the time of the source is wanted. */
+  constructor({ keepsPauses = false }: { keepsPauses?: boolean } = {}) {
+    this.#keepsPauses = keepsPauses;
+  }
 
   addTrack(timebase: Timebase): TimelineTrack {
     const track: TimelineTrack = { timebase, offset: null, lastDts: null, nextDts: 0 };
@@ -109,6 +115,7 @@ export class Timeline {
 
   /** Nothing of any track lies in the hole before `placed`. */
   #isPause(track: TimelineTrack, placed: number, duration: number): boolean {
+    if (this.#keepsPauses) return false;
     const shortest = Math.max(MIN_PAUSE_S, PAUSE_FRAMES * this.#seconds(track, duration));
     if (this.#seconds(track, placed - track.nextDts) <= shortest) return false;
     return this.#seconds(track, placed) - this.#end > shortest;
