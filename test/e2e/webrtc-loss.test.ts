@@ -64,7 +64,7 @@ describe.each([
         { deadlineMs: 15_000 },
       );
       expect(recovered).toBeGreaterThan(0);
-      expect((await page.stats()).video?.freezeCount ?? 0).toBeLessThanOrEqual(kind === 'JavaScript' ? 6 : 3);
+      expect((await page.stats()).video?.freezeCount ?? 0).toBeLessThanOrEqual(freezes);
     } finally {
       await page.page.close();
       relay.close();
