@@ -27,7 +27,13 @@ const TOOLS: readonly Tool[] = [
     purposes: ['test'],
     check: ['/usr/bin/python3', '-c', 'import gi; gi.require_version("GstRtspServer", "1.0"); from gi.repository import GstRtspServer'],
   },
-  { command: 'nginx', package: 'nginx-light', purposes: ['bench'] },
+  { command: 'nginx', package: 'nginx-light', purposes: ['test', 'bench'] },
+  {
+    command: 'nginx with RTMP',
+    package: 'libnginx-mod-rtmp',
+    purposes: ['test'],
+    check: ['/usr/bin/test', '-e', '/usr/lib/nginx/modules/ngx_rtmp_module.so'],
+  },
   { command: 'wrk', package: 'wrk', purposes: ['bench'] },
 ];
 

@@ -34,6 +34,7 @@ import { FilePublisher } from './publishers/file/file-publisher.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { HlsDumper } from './publishers/llhls/hls-dumper.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
+import { PushPublisher } from './publishers/push/push-publisher.ts';
 import { SrtPublisher } from './publishers/srt/srt-publisher.ts';
 import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
@@ -145,6 +146,8 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const thumbnail = new ThumbnailPublisher(pool);
   const queues = new QueueRegistry(systemClock);
   const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues });
+  const pushes = new PushPublisher({ clock: systemClock, logger, queues, stateFolder });
+  await pushes.start();
   const orchestrator: Orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
@@ -157,6 +160,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       ...(webrtc === null ? [] : [[webrtc.publisher.kind, webrtc.publisher] as const]),
       [srt.kind, srt],
       [thumbnail.kind, thumbnail],
+      [pushes.kind, pushes],
     ]),
     transcoder,
     onHostsChanged: (virtualHosts) => {
@@ -165,7 +169,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     },
   });
   const files = [recordings, { stop: () => dumps.close() }];
-  running.push({ stop: () => store.settle() }, pool, ...files, { stop: () => transcoder.close() });
+  running.push({ stop: () => store.settle() }, pool, ...files, pushes, { stop: () => transcoder.close() });
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
@@ -187,7 +191,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
   await restoreState(store, orchestrator, { logger, reading });
   await restorePulls(pullStore, pulls, logger);
-  const parts = { logger, orchestrator, recordings, dumps, pulls, certificates, transcoder, reading, accessToken: access.token };
+  const parts = { logger, orchestrator, recordings, dumps, pushes, pulls, certificates, transcoder, reading, accessToken: access.token };
   await startApi(config, parts, running);
   await certificates.settled();
   await poolStarted;
@@ -288,10 +292,11 @@ async function startApi(
   parts: Parts & {
     readonly recordings: FilePublisher;
     readonly dumps: HlsDumper;
+    readonly pushes: PushPublisher;
+    readonly pulls: PullRegistry;
     readonly reading: ReadOptions;
     readonly transcoder: TranscoderSupervisor;
     readonly accessToken: string;
-    readonly pulls: PullRegistry;
   },
   running: Running[],
 ): Promise<void> {
@@ -308,6 +313,7 @@ async function startApi(
     orchestrator: parts.orchestrator,
     recordings: parts.recordings,
     dumps: parts.dumps,
+    pushes: parts.pushes,
     pulls: parts.pulls,
     reading: parts.reading,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),

@@ -19,6 +19,7 @@ import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import type { FilePublisher } from '../publishers/file/file-publisher.ts';
 import type { HlsDumper } from '../publishers/llhls/hls-dumper.ts';
+import type { PushPublisher } from '../publishers/push/push-publisher.ts';
 import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
 import type { QueueStatus } from '../util/bounded-queue.ts';
 
@@ -26,6 +27,7 @@ export interface ControlPlaneOptions {
   readonly orchestrator: Orchestrator;
   readonly recordings: FilePublisher;
   readonly dumps: HlsDumper;
+  readonly pushes: PushPublisher;
   readonly pulls: PullRegistry;
   /** How definitions are read: macros, and where relative paths start. */
   readonly reading?: ReadOptions;
@@ -44,15 +46,18 @@ export class ControlPlane {
   readonly recordings: FilePublisher;
   /** Starts and stops HLS dumps. */
   readonly dumps: HlsDumper;
+  /** Starts and stops pushes. */
+  readonly pushes: PushPublisher;
   readonly #orchestrator: Orchestrator;
   readonly #pulls: PullRegistry;
   readonly #reading: ReadOptions;
   readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
   readonly #codecModules: ControlPlaneOptions['codecModules'];
 
-  constructor({ orchestrator, recordings, dumps, pulls, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
+  constructor({ orchestrator, recordings, dumps, pushes, pulls, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
     this.recordings = recordings;
     this.dumps = dumps;
+    this.pushes = pushes;
     this.#orchestrator = orchestrator;
     this.#pulls = pulls;
     this.#reading = reading;

@@ -81,6 +81,18 @@ export const CATALOGUE = {
   DUMP_START_FAILED: http(500, 'Could not start dump: [{0}/{1}/{2}] ({3})'),
   DUMP_STOP_FAILED: http(500, 'Could not stop dump: [{0}/{1}/{2}] ({3})'),
 
+  PUSH_DISABLED: http(404, 'Could not find application: [{0}/{1}]'),
+  PUSH_PROTOCOL_UNKNOWN: http(400, "Could not find protocol '{0}': [{1}/{2}]"),
+  PUSH_INCOMPLETE: http(400, 'There is no required parameter [{0}]'),
+  PUSH_URL_MALFORMED: http(400, 'Could not parse url'),
+  PUSH_URL_UNSUPPORTED: http(400, 'Unsupported protocol'),
+  PUSH_MODE_UNSUPPORTED: http(400, 'Unsupported connection mode'),
+  PUSH_LISTEN_UNSUPPORTED: http(400, 'Unsupported tcp listen'),
+  PUSH_EXISTS: http(409, 'Duplicate ID'),
+  PUSH_LIMIT: http(400, 'Too many pushes: {0}'),
+  PUSH_NOT_FOUND: http(404, "Could not find id '{0}': [{1}/{2}]"),
+  PUSH_NOT_SAVED: http(500, 'Failed to save the push task: [{0}]'),
+
   CERTIFICATE_RELOAD_FAILED: http(500, 'Failed to reload certificate. Check server log for more information.'),
   API_TLS_DISABLED: http(400, 'TLS is not enabled for the API Server'),
   API_CERTIFICATE_FAILED: http(500, 'Failed to create a certificate for API Server'),

@@ -5,6 +5,7 @@ import { hlsDumpRoutes } from './v1/hls-dumps.ts';
 import { internalsV1Routes } from './v1/internals.ts';
 import { laterRoutes } from './v1/later-issues.ts';
 import { outputProfileRoutes } from './v1/output-profiles.ts';
+import { pushRoutes } from './v1/pushes.ts';
 import { recordRoutes } from './v1/records.ts';
 import { statsV1Routes } from './v1/stats.ts';
 import { streamRoutes } from './v1/streams.ts';
@@ -23,6 +24,7 @@ export const routes: readonly Route[] = [
   ...streamRoutes,
   ...recordRoutes,
   ...hlsDumpRoutes,
+  ...pushRoutes,
   ...statsV1Routes,
   ...internalsV1Routes,
   ...statsV2Routes,

@@ -189,6 +189,44 @@ export const DumpSchema = Type.Object(
   closed,
 );
 
+/** The request to push a stream. */
+export const PushRequestSchema = Type.Object({
+  id: Type.String(),
+  stream: Type.Object({
+    name: Type.String(),
+    trackIds: Type.Optional(Type.Array(Type.Integer())),
+    variantNames: Type.Optional(Type.Array(Type.String())),
+  }),
+  protocol: Type.String(),
+  url: Type.String(),
+  streamKey: Type.Optional(Type.String()),
+});
+
+/** A push task. */
+export const PushTaskSchema = Type.Object(
+  {
+    app: Type.String(),
+    createdTime: Timestamp,
+    finishTime: Timestamp,
+    id: Type.String(),
+    isConfig: Type.Boolean(),
+    protocol: Type.Union(['rtmp', 'srt', 'mpegts'].map((protocol) => Type.Literal(protocol))),
+    reason: Type.Optional(Type.String()),
+    sentBytes: Count,
+    sentTime: Count,
+    sequence: Count,
+    startTime: Timestamp,
+    state: Type.Union(['ready', 'connecting', 'pushing', 'stopping', 'stopped', 'error'].map((state) => Type.Literal(state))),
+    stream: Type.Object({ name: Type.String(), trackIds: Type.Array(Type.Integer()), variantNames: Type.Array(Type.String()) }, closed),
+    streamKey: Type.Optional(Type.String()),
+    totalsentBytes: Count,
+    totalsentTime: Count,
+    url: Type.String(),
+    vhost: Type.String(),
+  },
+  closed,
+);
+
 const PublisherConnections = Type.Object(countsOf(Object.values(PublisherKind)), closed);
 const ProviderConnections = Type.Object(countsOf(Object.values(ProviderKind)), closed);
 

@@ -20,9 +20,11 @@ import { HlsDumper } from '../../src/publishers/llhls/hls-dumper.ts';
 import { LlhlsPublisher } from '../../src/publishers/llhls/llhls-publisher.ts';
 import { LlhlsView } from '../../src/publishers/llhls/llhls-view.ts';
 import type { LlhlsViewSettings } from '../../src/publishers/llhls/settings.ts';
+import { PushPublisher } from '../../src/publishers/push/push-publisher.ts';
 import { codecModules } from '../../src/transcoder/codec-modules.ts';
 import { ENCODERS } from '../../src/transcoder/encoder-catalogue.ts';
 import { AllowedFolders } from '../../src/util/allowed-folders.ts';
+import { openFakeDestination } from '../fakes/fake-destination.ts';
 import { FakeEgress } from '../fakes/fake-egress.ts';
 import { FakePullSource, MemoryPullStore } from '../fakes/fake-pull-source.ts';
 import { ManualClock } from '../fakes/manual-clock.ts';
@@ -76,14 +78,18 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
   await recordings.start();
   const dumps = new HlsDumper(writing);
   const llhls = new LlhlsPublisher(new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context)), dumps);
+  const queues = new QueueRegistry(clock);
+  const pushes = new PushPublisher({ clock, logger, queues, stateFolder: folder, open: openFakeDestination });
+  await pushes.start();
   const orchestrator = new Orchestrator({
     clock,
     logger,
-    queues: new QueueRegistry(clock),
+    queues,
     store,
     publishers: new Map<PublisherKind, Publisher>([
       [llhls.kind, llhls],
       [recordings.kind, recordings],
+      [pushes.kind, pushes],
     ]),
     onHostsChanged: () => undefined,
   });
@@ -116,6 +122,7 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
     orchestrator,
     recordings,
     dumps,
+    pushes,
     pulls,
     reloadCertificates: (hosts) => certificates.reload(hosts),
     codecModules: async () => codecModules(HELLO, []),
@@ -134,7 +141,7 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
   });
   await server.listen();
   return new ApiHarness({
-    ...{ server, orchestrator, recordings, dumps, folder, pulls, pullStore, rtsp },
+    ...{ server, orchestrator, recordings, dumps, pushes, folder, pulls, pullStore, rtsp },
     ...{ store, certificates, clock, logger },
   });
 }
@@ -171,6 +178,7 @@ export class ApiHarness {
   readonly orchestrator: Orchestrator;
   readonly recordings: FilePublisher;
   readonly dumps: HlsDumper;
+  readonly pushes: PushPublisher;
   /** State and recordings; removed by `close`. */
   readonly folder: string;
   readonly pulls: PullRegistry;
@@ -190,6 +198,7 @@ export class ApiHarness {
       | 'orchestrator'
       | 'recordings'
       | 'dumps'
+      | 'pushes'
       | 'folder'
       | 'pulls'
       | 'pullStore'
@@ -204,6 +213,7 @@ export class ApiHarness {
     this.orchestrator = parts.orchestrator;
     this.recordings = parts.recordings;
     this.dumps = parts.dumps;
+    this.pushes = parts.pushes;
     this.folder = parts.folder;
     this.pulls = parts.pulls;
     this.pullStore = parts.pullStore;
@@ -278,6 +288,7 @@ export class ApiHarness {
     await this.orchestrator.close({ code: 'shutdown', detail: 'the test is over' });
     await this.recordings.stop();
     await this.dumps.close();
+    await this.pushes.stop();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

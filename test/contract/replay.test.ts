@@ -13,6 +13,8 @@ const OWN_VALUES = new Set([
   1, 17, 20, 22, 55, 58, 59, 61, 68, 104, 143, 193, 217, 268, 361, 362, 363, 392, 453, 454, 455, 464, 465, 468, 469, 470, 471, 472, 473,
   474, 475, 477, 478, 484, 485, 487, 488, 489, 490, 491, 492, 604, 605, 620, 721, 725, 727, 730, 731, 748,
 ]);
+/** The same, of push tasks. */
+const OWN_PUSH_VALUES = new Set([365, 366, 495, 496, 497, 499, 507, 511, 512, 513, 514, 515, 516, 517, 518, 519, 520]);
 /** The recorded requests dump to a folder of another machine; this one has a name of the same length. */
 const RECORDED_FOLDER = '/data/dumps';
 const DUMP_FOLDER = mkdtempSync('/tmp/');
@@ -39,6 +41,8 @@ describe('recorded exchanges', () => {
     386: () => api.publish('default', 'app', 'stream'),
     454: () => api.feed('default', 'app', 'stream', 60),
     474: () => api.feed('default', 'app', 'stream', 400),
+    496: () => api.feed('default', 'app', 'stream', 60),
+    499: () => api.publish('default', 'bare', 'pushed'),
     540: () => api.feed('default', 'app', 'stream', 30),
     550: () => api.feed('default', 'app', 'stream', 200),
     602: async () => {
@@ -79,7 +83,7 @@ function expectSame(exchange: Exchange, answer: RawAnswer): void {
     if (!VARYING_HEADERS.has(name.toLowerCase())) expect(answer.headers.get(name.toLowerCase()), name).toBe(value);
   }
   const recorded = here(answerText(exchange));
-  if (!OWN_VALUES.has(exchange.n)) expect(answer.body).toBe(recorded);
+  if (!OWN_VALUES.has(exchange.n) && !OWN_PUSH_VALUES.has(exchange.n)) expect(answer.body).toBe(recorded);
   else expect(shapeDifference(comparable(recorded), comparable(answer.body))).toBeNull();
 }
 

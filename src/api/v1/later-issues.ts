@@ -8,10 +8,6 @@ const STREAM = `${APP}/streams/{stream}`;
 const STREAM_STATS = '/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}';
 
 const APP_ENDPOINTS: readonly (readonly [Method, string, string])[] = [
-  ['POST', `${APP}:startPush`, 'push publishing'],
-  ['POST', `${APP}:stopPush`, 'push publishing'],
-  ['POST', `${APP}:pushes`, 'push publishing'],
-  ['GET', `${APP}:pushes`, 'push publishing'],
   ['GET', `${APP}/scheduledChannels`, 'scheduled channels'],
   ['POST', `${APP}/scheduledChannels`, 'scheduled channels'],
   ['GET', `${APP}/scheduledChannels/{channel}`, 'scheduled channels'],

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ChunkWriter } from './chunk-writer.ts';
 
@@ -47,6 +48,28 @@ describe('ChunkWriter', () => {
     const writer = new ChunkWriter();
     for (const message of after) writer.write(message);
     expect(writer.write(next).toString('hex')).toBe(wire.replaceAll(' ', ''));
+  });
+
+  test('gathers the same bytes that it writes, whatever pieces a payload lies in', () => {
+    const message = fc.record({
+      chunkStreamId: fc.constantFrom(4, 64, 400),
+      timestamp: fc.oneof(fc.nat(1000), fc.integer({ min: 0xff_fff0, max: 0x100_0010 })),
+      parts: fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 4 }),
+    });
+    fc.assert(
+      fc.property(fc.array(message, { minLength: 1, maxLength: 6 }), fc.integer({ min: 1, max: 60 }), (messages, chunkSize) => {
+        const [one, other] = [new ChunkWriter(), new ChunkWriter()];
+        one.setChunkSize(chunkSize);
+        other.setChunkSize(chunkSize);
+        for (const { parts, ...head } of messages) {
+          const pieces: Uint8Array[] = [];
+          const bytes = other.gather({ ...head, typeId: 8, streamId: 1 }, parts, pieces);
+          const whole = one.write({ ...head, typeId: 8, streamId: 1, payload: Buffer.concat(parts) });
+          expect(Buffer.concat(pieces).toString('hex')).toBe(whole.toString('hex'));
+          expect(bytes).toBe(whole.length);
+        }
+      }),
+    );
   });
 
   test('refuses what no chunk stream can carry', () => {

@@ -6,6 +6,11 @@ const FIRST_ID_OF_TWO_BYTES = 64;
 const FIRST_ID_OF_THREE_BYTES = 320;
 const LAST_ID = 65_599;
 
+/** A message without its payload. */
+export type MessageHead = Omit<RtmpMessage, 'payload'>;
+
+type Format = 0 | 1 | 2 | 3;
+
 interface WrittenHeader {
   timestamp: number;
   /** Null after a full header: readers disagree on what a type 3 header then repeats. */
@@ -33,56 +38,106 @@ export class ChunkWriter {
   /** All chunks of one message in one buffer. */
   write(message: RtmpMessage): Buffer {
     const { chunkStreamId, payload } = message;
-    if (chunkStreamId < 2 || chunkStreamId > LAST_ID) throw new TypeError(`chunk stream id out of range: ${chunkStreamId}`);
-    if (payload.length > MAX_MESSAGE_LENGTH) throw new TypeError(`message of ${payload.length} bytes is too long`);
-    const timestamp = message.timestamp >>> 0;
-    const last = this.#last.get(chunkStreamId);
-    const fmt = chooseFormat(message, timestamp, last);
-    const field = fmt === 0 ? timestamp : timestamp - (last?.timestamp ?? 0);
-    const extended = field >= EXTENDED_TIMESTAMP;
-
-    const basic = basicHeaderLength(chunkStreamId);
-    const extra = extended ? 4 : 0;
+    const { fmt, field } = this.#begin(message, payload.length);
+    const extra = extendedLength(field);
     const continuations = Math.max(0, Math.ceil(payload.length / this.#chunkSize) - 1);
-    const total = basic + headerLength(fmt) + extra + payload.length + continuations * (basic + extra);
-    const out = Buffer.allocUnsafe(total);
+    const head = basicHeaderLength(chunkStreamId) + headerLength(fmt) + extra;
+    const out = Buffer.allocUnsafe(head + payload.length + continuations * (basicHeaderLength(chunkStreamId) + extra));
 
-    let at = writeBasicHeader(out, 0, fmt, chunkStreamId);
-    if (fmt <= 2) at = out.writeUIntBE(extended ? EXTENDED_TIMESTAMP : field, at, 3);
-    if (fmt <= 1) {
-      at = out.writeUIntBE(payload.length, at, 3);
-      at = out.writeUInt8(message.typeId, at);
-    }
-    if (fmt === 0) at = out.writeUInt32LE(message.streamId, at);
-    if (extended) at = out.writeUInt32BE(field, at);
-
+    let at = writeMessageHeader(out, message, { fmt, field, length: payload.length });
     for (let from = 0; from < payload.length; from += this.#chunkSize) {
-      if (from > 0) {
-        at = writeBasicHeader(out, at, 3, chunkStreamId);
-        if (extended) at = out.writeUInt32BE(field, at);
-      }
+      if (from > 0) at = writeContinuation(out, at, chunkStreamId, field);
       const part = payload.subarray(from, from + this.#chunkSize);
       out.set(part, at);
       at += part.length;
     }
-    this.#last.set(chunkStreamId, {
-      timestamp,
-      delta: fmt === 0 ? null : field,
-      length: payload.length,
-      typeId: message.typeId,
-      streamId: message.streamId,
-    });
     return out;
+  }
+
+  /**
+   * Like `write` for a payload that lies in several places: appends the pieces to send to `out`, in order, and returns
+   * how many bytes they are. The payload is not copied, so it must stay as it is until it has been sent.
+   */
+  gather(message: MessageHead, payload: readonly Uint8Array[], out: Uint8Array[]): number {
+    const { chunkStreamId } = message;
+    const length = payload.reduce((sum, part) => sum + part.length, 0);
+    const { fmt, field } = this.#begin(message, length);
+    const head = Buffer.allocUnsafe(basicHeaderLength(chunkStreamId) + headerLength(fmt) + extendedLength(field));
+    writeMessageHeader(head, message, { fmt, field, length });
+    out.push(head);
+    let total = head.length + length;
+    let continuation: Buffer | null = null;
+    let room = this.#chunkSize;
+    for (const part of payload) {
+      let from = 0;
+      while (from < part.length) {
+        if (room === 0) {
+          continuation ??= continuationHeader(chunkStreamId, field);
+          out.push(continuation);
+          total += continuation.length;
+          room = this.#chunkSize;
+        }
+        const to = Math.min(part.length, from + room);
+        out.push(from === 0 && to === part.length ? part : part.subarray(from, to));
+        room -= to - from;
+        from = to;
+      }
+    }
+    return total;
+  }
+
+  /** Chooses the header of a message and remembers it for those that follow. */
+  #begin(message: MessageHead, length: number): { fmt: Format; field: number } {
+    const { chunkStreamId, typeId, streamId } = message;
+    if (chunkStreamId < 2 || chunkStreamId > LAST_ID) throw new TypeError(`chunk stream id out of range: ${chunkStreamId}`);
+    if (length > MAX_MESSAGE_LENGTH) throw new TypeError(`message of ${length} bytes is too long`);
+    const timestamp = message.timestamp >>> 0;
+    const last = this.#last.get(chunkStreamId);
+    const fmt = chooseFormat({ timestamp, typeId, streamId, length }, last);
+    const field = fmt === 0 ? timestamp : timestamp - (last?.timestamp ?? 0);
+    this.#last.set(chunkStreamId, { timestamp, delta: fmt === 0 ? null : field, length, typeId, streamId });
+    return { fmt, field };
   }
 }
 
-function chooseFormat(message: RtmpMessage, timestamp: number, last: WrittenHeader | undefined): 0 | 1 | 2 | 3 {
-  if (last === undefined || last.streamId !== message.streamId || timestamp < last.timestamp) return 0;
-  if (last.length !== message.payload.length || last.typeId !== message.typeId) return 1;
-  return last.delta === timestamp - last.timestamp ? 3 : 2;
+function chooseFormat(next: Omit<WrittenHeader, 'delta'>, last: WrittenHeader | undefined): Format {
+  if (last === undefined || last.streamId !== next.streamId || next.timestamp < last.timestamp) return 0;
+  if (last.length !== next.length || last.typeId !== next.typeId) return 1;
+  return last.delta === next.timestamp - last.timestamp ? 3 : 2;
 }
 
-function headerLength(fmt: 0 | 1 | 2 | 3): number {
+/** Writes the header of the first chunk to the start of `out`; returns where it ends. */
+function writeMessageHeader(
+  out: Buffer,
+  message: MessageHead,
+  { fmt, field, length }: { fmt: Format; field: number; length: number },
+): number {
+  let at = writeBasicHeader(out, 0, fmt, message.chunkStreamId);
+  if (fmt <= 2) at = out.writeUIntBE(Math.min(field, EXTENDED_TIMESTAMP), at, 3);
+  if (fmt <= 1) {
+    at = out.writeUIntBE(length, at, 3);
+    at = out.writeUInt8(message.typeId, at);
+  }
+  if (fmt === 0) at = out.writeUInt32LE(message.streamId, at);
+  return field >= EXTENDED_TIMESTAMP ? out.writeUInt32BE(field, at) : at;
+}
+
+function writeContinuation(out: Buffer, at: number, chunkStreamId: number, field: number): number {
+  const end = writeBasicHeader(out, at, 3, chunkStreamId);
+  return field >= EXTENDED_TIMESTAMP ? out.writeUInt32BE(field, end) : end;
+}
+
+function continuationHeader(chunkStreamId: number, field: number): Buffer {
+  const header = Buffer.allocUnsafe(basicHeaderLength(chunkStreamId) + extendedLength(field));
+  writeContinuation(header, 0, chunkStreamId, field);
+  return header;
+}
+
+function extendedLength(field: number): number {
+  return field >= EXTENDED_TIMESTAMP ? 4 : 0;
+}
+
+function headerLength(fmt: Format): number {
   if (fmt === 0) return 11;
   if (fmt === 1) return 7;
   return fmt === 2 ? 3 : 0;

@@ -1,4 +1,6 @@
 /** One outbound stream served over SRT: a transport stream for each playlist that somebody watches. */
+
+import { TransportOutput } from '../../containers/mpegts/transport-output.ts';
 import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
@@ -7,7 +9,6 @@ import type { Track } from '../../media/track.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { renditionTracks } from './rendition-tracks.ts';
 import type { SrtViewer } from './srt-viewer.ts';
-import { TransportOutput } from './transport-output.ts';
 
 interface Channel {
   readonly output: TransportOutput;

@@ -52,6 +52,20 @@ export async function decode(url: string, seconds: number): Promise<{ frames: nu
   }
 }
 
+/** Video frames in a file, by its packets. */
+export async function countFrames(file: string): Promise<number> {
+  const entries = ['-select_streams', 'v:0', '-count_packets', '-show_entries', 'stream=nb_read_packets', '-of', 'csv=p=0'];
+  const child = new Child(requireProgram('ffprobe'), ['-v', 'error', ...entries, file]);
+  try {
+    const { code } = await child.ended(DEADLINE_MS);
+    if (code !== 0) throw new Error(`ffprobe ${file}: ${child.stderr.slice(-1000)}`);
+    // Of a transport stream ffprobe prints the stream twice, also as part of its program.
+    return Number(/^\d+/.exec(child.stdout.trim())?.[0]);
+  } finally {
+    await child.kill();
+  }
+}
+
 /** `30000/1001` as a number. */
 export function frameRate(text: string): number {
   const [numerator = 0, denominator = 1] = text.split('/').map(Number);

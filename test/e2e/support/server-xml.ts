@@ -22,6 +22,8 @@ export interface ServerSettings {
   readonly hlsSegmentCount?: number;
   /** UDP port for MPEG-TS, whose stream is `ts`. */
   readonly mpegtsPort?: number;
+  /** Settings of the PUSH publisher as XML, may be empty; without it there is none. */
+  readonly push?: string;
   /** Leave plain HLS out of the application. */
   readonly withoutHls?: boolean;
   /** Where the FILE publisher writes; without it there is none. */
@@ -104,6 +106,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
             ${file}
             ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.publisher ?? ''}</WebRTC>`}
             ${srt === undefined ? '' : '<SRT />'}
+            ${settings.push === undefined ? '' : `<Push>${settings.push}</Push>`}
           </Publishers>
         </Application>
       </Applications>

@@ -1,11 +1,12 @@
-/** The transport stream of one playlist: muxed once, whoever watches, and cut into payloads of datagrams. */
-import { sameElementary } from '../../containers/mpegts/elementary.ts';
-import { TS_PACKET_LENGTH, TsBuffer } from '../../containers/mpegts/ts-buffer.ts';
-import { TsMuxer } from '../../containers/mpegts/ts-muxer.ts';
+/** A transport stream cut into payloads of datagrams: muxed once, whoever watches. */
+
 import type { Packet } from '../../media/packet.ts';
 import { toMilliseconds } from '../../media/timebase.ts';
 import type { Track } from '../../media/track.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { sameElementary } from './elementary.ts';
+import { TS_PACKET_LENGTH, TsBuffer } from './ts-buffer.ts';
+import { TsMuxer } from './ts-muxer.ts';
 
 /** Payload of one datagram: seven packets, as every SRT program sends them. */
 const PAYLOAD_LENGTH = 7 * TS_PACKET_LENGTH;

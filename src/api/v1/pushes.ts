@@ -1,0 +1,131 @@
+import { Type } from '@sinclair/typebox';
+import { MOST_PUSHES, PushRefused } from '../../publishers/push/push-publisher.ts';
+import { faultOfUrl, type PushRequest, pushProtocolOf, trimUrl, type UrlFault } from '../../publishers/push/push-request.ts';
+import { type Answer, acknowledge, ok } from '../envelope.ts';
+import { ApiError, causedBy, type ErrorCode } from '../errors.ts';
+import { memberOf } from '../json/json-value.ts';
+import { requireObject } from '../refusals.ts';
+import type { AppRequest, Route } from '../route.ts';
+import { PushRequestSchema, PushTaskSchema, TaskIdSchema } from '../schemas.ts';
+
+const APP = '/v1/vhosts/{vhost}/apps/{app}';
+
+export const pushRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: `${APP}:startPush`,
+    level: 'app',
+    summary: 'Send a stream on to another server, now or as soon as it comes',
+    body: PushRequestSchema,
+    response: PushTaskSchema,
+    handle: startPush,
+  },
+  {
+    method: 'POST',
+    path: `${APP}:stopPush`,
+    level: 'app',
+    summary: 'End a push task',
+    body: TaskIdSchema,
+    handle: stopPush,
+  },
+  {
+    method: 'POST',
+    path: `${APP}:pushes`,
+    level: 'app',
+    summary: 'Push tasks, all or the one of an id',
+    body: Type.Partial(TaskIdSchema),
+    response: Type.Array(PushTaskSchema),
+    handle: pushes,
+  },
+  {
+    method: 'GET',
+    path: `${APP}:pushes`,
+    level: 'app',
+    summary: 'All push tasks',
+    response: Type.Array(PushTaskSchema),
+    handle: pushes,
+  },
+];
+
+const URL_ERRORS: Readonly<Record<UrlFault, ErrorCode>> = {
+  malformed: 'PUSH_URL_MALFORMED',
+  scheme: 'PUSH_URL_UNSUPPORTED',
+  mode: 'PUSH_MODE_UNSUPPORTED',
+  listen: 'PUSH_LISTEN_UNSUPPORTED',
+};
+
+async function startPush(request: AppRequest): Promise<Answer> {
+  const { vhost, app, control } = request;
+  const wanted = pushRequest(request);
+  return ok(await carriedOut(control.pushes.startPush({ vhost: vhost.name, app: app.name }, wanted), wanted.id));
+}
+
+async function stopPush({ vhost, app, control, body }: AppRequest): Promise<Answer> {
+  const id = textIn(requireObject(body), 'id');
+  if (id === '') throw new ApiError('PUSH_INCOMPLETE', ' id');
+  const stopped = await carriedOut(control.pushes.stopPush({ vhost: vhost.name, app: app.name }, id), id);
+  if (!stopped) throw new ApiError('PUSH_NOT_FOUND', id, vhost.name, app.name);
+  return acknowledge();
+}
+
+function pushes({ vhost, app, control, body }: AppRequest): Answer {
+  const id = textIn(body, 'id');
+  return ok(control.pushes.pushes({ vhost: vhost.name, app: app.name }, id === '' ? null : id));
+}
+
+/** Members of a wrong type count as absent, as in the reference server; the protocol is looked at first, as there. */
+function pushRequest({ vhost, app, body }: AppRequest): PushRequest {
+  const json = requireObject(body);
+  const protocol = pushProtocolOf(textIn(json, 'protocol'));
+  if (protocol === null) throw new ApiError('PUSH_PROTOCOL_UNKNOWN', textIn(json, 'protocol').trim(), vhost.name, app.name);
+  if (app.definition.config.publishers.push === undefined) throw new ApiError('PUSH_DISABLED', vhost.name, app.name);
+  const stream = memberOf(json, 'stream');
+  const id = textIn(json, 'id');
+  const streamName = textIn(stream, 'name');
+  const url = trimUrl(textIn(json, 'url'));
+  const missing = [id === '' ? ' id' : '', streamName === '' ? ' stream.name' : '', url === '' ? ' url' : ''].join('');
+  if (missing !== '') throw new ApiError('PUSH_INCOMPLETE', missing);
+  const fault = faultOfUrl(protocol, url);
+  if (fault !== null) throw new ApiError(URL_ERRORS[fault]);
+  return {
+    id,
+    streamName,
+    trackIds: itemsIn(stream, 'trackIds', 'tracks').filter((item): item is number => Number.isSafeInteger(item)),
+    variantNames: itemsIn(stream, 'variantNames').filter((item): item is string => typeof item === 'string'),
+    protocol,
+    url,
+    streamKey: textIn(json, 'streamKey').trim(),
+    isConfig: false,
+  };
+}
+
+function textIn(value: unknown, name: string): string {
+  const text = memberOf(value, name);
+  return typeof text === 'string' ? text : '';
+}
+
+/** Items of the first of these members that is an array. */
+function itemsIn(value: unknown, ...names: readonly string[]): readonly unknown[] {
+  for (const name of names) {
+    const items = memberOf(value, name);
+    if (Array.isArray(items)) return items;
+  }
+  return [];
+}
+
+/** Awaits a change of the tasks and throws the API error for what was refused. */
+async function carriedOut<T>(change: Promise<T>, id: string): Promise<T> {
+  try {
+    return await change;
+  } catch (error) {
+    if (!(error instanceof PushRefused)) throw error;
+    switch (error.code) {
+      case 'duplicate':
+        throw new ApiError('PUSH_EXISTS');
+      case 'too-many':
+        throw new ApiError('PUSH_LIMIT', String(MOST_PUSHES));
+      case 'not-durable':
+        throw causedBy(new ApiError('PUSH_NOT_SAVED', id), error.cause);
+    }
+  }
+}

@@ -1,0 +1,36 @@
+/** Which kind of connection a request needs. */
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { type Destination, type DestinationOptions, PushFailure } from './destination.ts';
+import { parseHostUrl } from './host-url.ts';
+import { PushProtocol } from './push-request.ts';
+import { RtmpDestination } from './rtmp-destination.ts';
+import { SrtLink } from './srt-link.ts';
+import { TcpPayloadLink } from './tcp-payload-link.ts';
+import { TransportDestination } from './transport-destination.ts';
+import { UdpLink } from './udp-link.ts';
+
+/** Begins to connect. Throws `PushFailure` for what can never work. */
+export function openDestination(options: DestinationOptions): Destination {
+  try {
+    return open(options);
+  } catch (error) {
+    if (error instanceof ProtocolError) throw new PushFailure('unsuitable', `a track cannot be sent: ${error.message}`);
+    throw error;
+  }
+}
+
+function open(options: DestinationOptions): Destination {
+  const { request, timeouts, clock } = options;
+  if (request.protocol === PushProtocol.RTMP) return new RtmpDestination(options);
+  const url = parseHostUrl(request.url);
+  return new TransportDestination(options, (events) => {
+    switch (url.scheme) {
+      case 'srt':
+        return new SrtLink({ url, streamKey: request.streamKey, connectionTimeout: timeouts.connection, clock }, events);
+      case 'tcp':
+        return new TcpPayloadLink({ host: url.host, port: url.port, sendTimeout: timeouts.send }, events);
+      default:
+        return new UdpLink(url, events);
+    }
+  });
+}

@@ -1,0 +1,26 @@
+/** What carries the payloads of a transport stream to a receiver. */
+import type { PushFailure } from './destination.ts';
+
+export interface PayloadLink {
+  /** False while earlier payloads wait. */
+  readonly writable: boolean;
+  /** Payloads that were given up because the receiver did not keep up. */
+  readonly dropped: number;
+  /** Takes a payload, which never changes; false when it is given up. */
+  send(payload: Uint8Array): boolean;
+  /** The payloads that follow begin with tables and a keyframe. */
+  onEntryPoint(): void;
+  /** Lets go what was gathered. */
+  flush(): void;
+  /** Cuts the connection and tells why. */
+  fail(failure: PushFailure): void;
+  /** Takes leave behind what still waits; resolves when the connection is gone. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** What a link tells; nothing comes after `onFailed` or `close`. */
+export interface LinkEvents {
+  readonly onOpen: () => void;
+  readonly onWritable: () => void;
+  readonly onFailed: (failure: PushFailure) => void;
+}

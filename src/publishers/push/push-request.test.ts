@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest';
+import { faultOfUrl, pushProtocolOf, receiverOf, storedPushRequest, trimUrl } from './push-request.ts';
+import { retryDelay } from './retry-delay.ts';
+
+test.each([
+  ['rtmp', 'rtmp://h/app', null],
+  ['rtmp', 'RTMPS://h:443/app', null],
+  ['rtmp', 'rtmp://[::1]:1935/app', null],
+  ['rtmp', 'srt://h:1', 'scheme'],
+  ['rtmp', 'h/app', 'malformed'],
+  ['rtmp', 'rtmp://', 'malformed'],
+  ['rtmp', 'rtmp://user:secret@h/app', 'malformed'],
+  ['srt', 'srt://h:1', null],
+  ['srt', 'srt://h:1?mode=caller&latency=120000', null],
+  ['srt', 'srt://h:1?mode=listener', 'mode'],
+  ['srt', 'srt://h:1?mode=rendezvous', 'mode'],
+  ['mpegts', 'udp://h:1', null],
+  ['mpegts', 'tcp://h:1', null],
+  ['mpegts', 'tcp://h:1?listen', 'listen'],
+  ['mpegts', 'tcp://h:1?listen=1', 'listen'],
+  ['mpegts', 'rtp://h:1', 'scheme'],
+] as const)('%s takes %s? %s', (protocol, url, fault) => {
+  expect(faultOfUrl(protocol, url)).toBe(fault);
+});
+
+test('names and URLs are taken as people write them', () => {
+  expect([' RTMP ', 'Srt', 'mpegts', 'rtp', ''].map(pushProtocolOf)).toEqual(['rtmp', 'srt', 'mpegts', null, null]);
+  expect(trimUrl(' rtmp://h/app// ')).toBe('rtmp://h/app');
+});
+
+test('logs name the receiver and no secret', () => {
+  expect(receiverOf('srt://h:1?passphrase=secret')).toBe('srt://h:1');
+  expect(receiverOf('rtmp://h:1/app/key')).toBe('rtmp://h:1');
+});
+
+test('what the state folder holds is looked at as closely as what a client sends', () => {
+  const good = { id: 'a', streamName: 's', trackIds: [1], variantNames: ['v'], protocol: 'rtmp', url: 'rtmp://h/app', streamKey: '' };
+  expect(storedPushRequest(good)).toEqual({ ...good, isConfig: false });
+  for (const bad of [
+    null,
+    [],
+    { ...good, id: '' },
+    { ...good, trackIds: [1.5] },
+    { ...good, url: 'http://h' },
+    { ...good, protocol: 'x' },
+    { ...good, streamKey: 1 },
+  ]) {
+    expect(storedPushRequest(bad)).toBeNull();
+  }
+});
+
+test('attempts become rarer up to fifteen seconds, never at the same moment', () => {
+  expect([1, 2, 3, 4, 5, 6, 1000].map((failures) => retryDelay(failures, 0.5))).toEqual([1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]);
+  expect([0, 1].map((random) => retryDelay(1, random))).toEqual([800, 1200]);
+});

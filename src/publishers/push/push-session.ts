@@ -1,0 +1,100 @@
+/** One connection of a task with what waits for it. */
+import type { Packet } from '../../media/packet.ts';
+import type { BoundedQueue } from '../../util/bounded-queue.ts';
+import { type Destination, type DestinationOptions, type OpenDestination, PushFailure } from './destination.ts';
+import { SendQueue } from './send-queue.ts';
+
+export interface PushSessionOptions extends Omit<DestinationOptions, 'events'> {
+  readonly open: OpenDestination;
+  readonly queue: BoundedQueue<Packet>;
+  /** Media goes out from now on. Called once. */
+  readonly onOpen: () => void;
+  /** The connection is gone. Called once, unless the session was closed before. */
+  readonly onFailed: (failure: PushFailure) => void;
+}
+
+export class PushSession {
+  readonly #options: PushSessionOptions;
+  readonly #queue: SendQueue;
+  readonly #destination: Destination;
+  #open = false;
+  #room = true;
+  #over = false;
+
+  /** Begins to connect. Throws `PushFailure` for what can never work. */
+  constructor(options: PushSessionOptions) {
+    this.#options = options;
+    this.#queue = new SendQueue(options.queue, options.tracks);
+    const { open, request, tracks, timeouts, clock } = options;
+    this.#destination = open({
+      ...{ request, tracks, timeouts, clock },
+      events: {
+        onOpen: () => {
+          this.#open = true;
+          options.onOpen();
+          this.flush();
+        },
+        onWritable: () => {
+          this.#room = true;
+          this.flush();
+        },
+        onFailed: (failure) => this.#fail(failure),
+      },
+    });
+  }
+
+  get sentBytes(): number {
+    return this.#destination.sentBytes;
+  }
+
+  /** Packets, or datagrams, lost because the receiver did not keep up. */
+  get dropped(): number {
+    return this.#queue.dropped + this.#destination.dropped;
+  }
+
+  /** Takes a packet of a selected track; it leaves with `flush`. */
+  push(packet: Packet): void {
+    if (!this.#over) this.#queue.push(packet);
+  }
+
+  /** Sends what waits, as far as the receiver takes it. */
+  flush(): void {
+    if (!this.#open || this.#over) return;
+    this.#guarded(() => {
+      while (this.#room) {
+        const packet = this.#queue.shift();
+        if (packet === undefined) break;
+        this.#room = this.#destination.write(packet);
+      }
+      this.#destination.flush();
+    });
+  }
+
+  /** Sends what is left and takes leave; resolves when the connection is gone. Idempotent. */
+  close(): Promise<void> {
+    if (!this.#over && this.#open) {
+      this.#guarded(() => {
+        for (let packet = this.#queue.shift(); packet !== undefined; packet = this.#queue.shift()) this.#destination.write(packet);
+        this.#destination.flush();
+      });
+    }
+    this.#over = true;
+    return this.#destination.close();
+  }
+
+  /** What goes wrong with one receiver is no trouble of the others. */
+  #guarded(action: () => void): void {
+    try {
+      action();
+    } catch (error) {
+      this.#fail(error instanceof PushFailure ? error : new PushFailure('internal', 'internal error', { cause: error }));
+    }
+  }
+
+  #fail(failure: PushFailure): void {
+    if (this.#over) return;
+    this.#over = true;
+    void this.#destination.close();
+    this.#options.onFailed(failure);
+  }
+}

@@ -1,0 +1,60 @@
+/** One outbound stream and the tasks that push it. */
+import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
+import type { Packet } from '../../media/packet.ts';
+import type { Track } from '../../media/track.ts';
+import type { PushTimeouts } from './destination.ts';
+import type { PushTask } from './push-task.ts';
+
+export class PushStream implements PublisherStream {
+  readonly source: PublishableStream;
+  readonly #timeouts: PushTimeouts;
+  readonly #onClose: () => void;
+  readonly #tasks: PushTask[] = [];
+  /** Empty until the stream has started. */
+  #tracks: readonly Track[] = [];
+  #closed = false;
+
+  constructor(source: PublishableStream, timeouts: PushTimeouts, onClose: () => void) {
+    this.source = source;
+    this.#timeouts = timeouts;
+    this.#onClose = onClose;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** The task pushes this stream from now on. */
+  begin(task: PushTask): void {
+    if (this.#closed || this.#tasks.includes(task)) return;
+    this.#tasks.push(task);
+    task.begin(this.source, this.#timeouts);
+    if (this.#tracks.length > 0) task.setTracks(this.#tracks);
+  }
+
+  /** The task has been stopped. */
+  leave(task: PushTask): void {
+    const index = this.#tasks.indexOf(task);
+    if (index >= 0) this.#tasks.splice(index, 1);
+  }
+
+  onTracks(tracks: readonly Track[]): void {
+    this.#tracks = tracks;
+    for (const task of this.#tasks) task.setTracks(tracks);
+  }
+
+  onPacket(packet: Packet): void {
+    for (const task of this.#tasks) task.push(packet);
+  }
+
+  onDrained(): void {
+    for (const task of this.#tasks) task.flush();
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const task of this.#tasks.splice(0)) task.streamEnded();
+    this.#onClose();
+  }
+}

@@ -1,0 +1,271 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { FakeStream } from '../../../test/fakes/fake-stream.ts';
+import { ManualClock } from '../../../test/fakes/manual-clock.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { audioTrack, videoTrack } from '../../../test/fakes/synthetic-media.ts';
+import { QueueRegistry } from '../../core/queue-registry.ts';
+import type { Packet } from '../../media/packet.ts';
+import type { Track } from '../../media/track.ts';
+import { type Destination, type DestinationOptions, PushFailure } from './destination.ts';
+import type { PushRequest } from './push-request.ts';
+import { PushTask } from './push-task.ts';
+import { SEND_QUEUE_PACKETS } from './send-queue.ts';
+
+const VIDEO = videoTrack();
+const AUDIO = audioTrack();
+const TIMEOUTS = { connection: 5000, send: 2000 };
+
+/** A receiver in the hand of the test. */
+class Receiver implements Destination {
+  sentBytes = 0;
+  dropped = 0;
+  room = true;
+  readonly packets: Packet[] = [];
+  closed = false;
+  broken = false;
+  readonly options: DestinationOptions;
+
+  constructor(options: DestinationOptions) {
+    this.options = options;
+  }
+
+  write(packet: Packet): boolean {
+    if (this.broken) throw new TypeError('a bug');
+    this.packets.push(packet);
+    this.sentBytes += packet.data.length;
+    return this.room;
+  }
+
+  flush(): void {}
+
+  async close(): Promise<void> {
+    this.closed = true;
+  }
+}
+
+let clock: ManualClock;
+let queues: QueueRegistry;
+let stream: FakeStream;
+let logger: RecordingLogger;
+let receivers: Receiver[];
+let refusal: PushFailure | null;
+let over: number;
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  clock = new ManualClock();
+  queues = new QueueRegistry(clock);
+  stream = new FakeStream();
+  logger = new RecordingLogger();
+  receivers = [];
+  refusal = null;
+  over = 0;
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function task(request: Partial<PushRequest> = {}): PushTask {
+  const all = {
+    id: 'p',
+    streamName: 'stream',
+    trackIds: [],
+    variantNames: [],
+    protocol: 'rtmp',
+    url: 'rtmp://h/app',
+    streamKey: 'k',
+    isConfig: false,
+  } as const;
+  const open = (options: DestinationOptions): Destination => {
+    if (refusal !== null) throw refusal;
+    const receiver = new Receiver(options);
+    receivers.push(receiver);
+    return receiver;
+  };
+  const onConnectionOver = (): void => {
+    over += 1;
+  };
+  return new PushTask(
+    { key: 'key', vhost: 'default', app: 'app', request: { ...all, ...request }, createdAt: 0 },
+    { clock, logger, queues, open, random: () => 0.5, onConnectionOver },
+  );
+}
+
+function running(tracks: readonly Track[] = [VIDEO, AUDIO]): { push: PushTask; receiver: Receiver } {
+  const push = task();
+  push.begin(stream, TIMEOUTS);
+  push.setTracks(tracks);
+  const receiver = receivers[0]!;
+  receiver.options.events.onOpen();
+  return { push, receiver };
+}
+
+function frame(index: number, keyframe = false, track: Track = VIDEO): Packet {
+  return { track, pts: index * 3000, dts: index * 3000, duration: 3000, keyframe, data: new Uint8Array(100) };
+}
+
+describe('a push task', () => {
+  test('goes from ready over connecting to pushing, and back to ready with its stream', () => {
+    const push = task();
+    expect(push.state).toBe('ready');
+    push.begin(stream, TIMEOUTS);
+    expect(push.state).toBe('ready');
+    push.setTracks([VIDEO, AUDIO]);
+    expect(push.state).toBe('connecting');
+    expect(stream.keyframeRequests).toEqual([VIDEO.id]);
+    receivers[0]?.options.events.onOpen();
+    expect(push.state).toBe('pushing');
+    expect(stream.viewers).toBe(1);
+    expect(push.startTime).toBe(clock.now());
+    clock.advance(4000);
+    push.streamEnded();
+    expect(push).toMatchObject({
+      state: 'ready',
+      reason: null,
+      sentTime: 4000,
+      finishTime: clock.now(),
+      totals: { sequence: 1, time: 4000 },
+    });
+    expect(receivers[0]?.closed).toBe(true);
+    expect(stream.viewers).toBe(0);
+    expect(queues.statuses()).toEqual([]);
+    expect(over).toBe(1);
+  });
+
+  test('sends what came while it connected, from the first keyframe on, and counts it', () => {
+    const push = task();
+    push.begin(stream, TIMEOUTS);
+    push.setTracks([VIDEO, AUDIO]);
+    for (const packet of [frame(0), frame(1, true), frame(2)]) push.push(packet);
+    push.flush();
+    const [receiver] = receivers;
+    expect(receiver?.packets).toEqual([]);
+    receiver?.options.events.onOpen();
+    push.push(frame(3));
+    push.push({ ...frame(3), track: videoTrack({ id: 7 }) });
+    push.flush();
+    expect(receiver?.packets.map(({ dts }) => dts)).toEqual([3000, 6000, 9000]);
+    expect(push.sentBytes).toBe(300);
+    expect(stream.bytes).toBe(300);
+    expect(push.totals.bytes).toBe(300);
+  });
+
+  test('waits for a receiver that has no room, loses up to the next keyframe when that takes too long, and counts it', () => {
+    const { push, receiver } = running();
+    push.push(frame(0, true));
+    receiver.room = false;
+    push.flush();
+    for (let index = 1; index <= SEND_QUEUE_PACKETS + 1; index += 1) push.push(frame(index));
+    push.push(frame(2000, true));
+    push.flush();
+    expect(receiver.packets).toHaveLength(1);
+    expect(queues.statuses()).toMatchObject([
+      { urn: 'mngq:v=default#app:s=/stream:p=pub:r=push_[p]', size: 1, drop: SEND_QUEUE_PACKETS + 1 },
+    ]);
+    receiver.room = true;
+    receiver.options.events.onWritable();
+    expect(receiver.packets.map(({ dts }) => dts)).toEqual([0, 6_000_000]);
+    push.streamEnded();
+    expect(logger.lines.at(-1)?.fields).toMatchObject({ dropped: SEND_QUEUE_PACKETS + 1 });
+  });
+
+  test('gives the receiver what is left when it ends', () => {
+    const { push, receiver } = running();
+    receiver.room = false;
+    push.push(frame(0, true));
+    push.flush();
+    push.push(frame(1));
+    push.streamEnded();
+    expect(receiver.packets).toHaveLength(2);
+    expect(push.totals.bytes).toBe(200);
+    expect(stream.bytes).toBe(200);
+  });
+
+  test('calls again after a loss, ever more rarely, and begins anew when it went well for a while', () => {
+    const { push, receiver } = running();
+    receiver.options.events.onFailed(new PushFailure('lost', 'connection lost'));
+    expect(push).toMatchObject({ state: 'error', reason: 'connection lost', totals: { sequence: 1 } });
+    for (const delay of [1000, 2000, 4000, 8000, 15_000, 15_000]) {
+      const before = receivers.length;
+      vi.advanceTimersByTime(delay - 1);
+      expect(receivers).toHaveLength(before);
+      vi.advanceTimersByTime(1);
+      expect(receivers).toHaveLength(before + 1);
+      expect(push).toMatchObject({ state: 'connecting', reason: null });
+      receivers.at(-1)?.options.events.onFailed(new PushFailure('unreachable', 'cannot connect'));
+    }
+    // Attempts that sent nothing are no connections.
+    expect(push.totals.sequence).toBe(1);
+    vi.advanceTimersByTime(15_000);
+    receivers.at(-1)?.options.events.onOpen();
+    clock.advance(10_000);
+    receivers.at(-1)?.options.events.onFailed(new PushFailure('lost', 'again'));
+    const before = receivers.length;
+    vi.advanceTimersByTime(1000);
+    expect(receivers).toHaveLength(before + 1);
+  });
+
+  test('does not call any more when its stream has gone or it was stopped', async () => {
+    const { push, receiver } = running();
+    receiver.options.events.onFailed(new PushFailure('lost', 'connection lost'));
+    push.streamEnded();
+    vi.advanceTimersByTime(60_000);
+    expect(receivers).toHaveLength(1);
+    push.begin(stream, TIMEOUTS);
+    push.setTracks([VIDEO]);
+    receivers[1]?.options.events.onFailed(new PushFailure('lost', 'connection lost'));
+    const stopped = push.stop();
+    expect(push.state).toBe('stopping');
+    await Promise.all([stopped, push.stop()]);
+    expect(push.state).toBe('stopped');
+    vi.advanceTimersByTime(60_000);
+    push.begin(stream, TIMEOUTS);
+    push.setTracks([VIDEO]);
+    expect(receivers).toHaveLength(2);
+  });
+
+  test('says why no track fits, and connects when one does', () => {
+    const push = task({ variantNames: ['low'] });
+    push.begin(stream, TIMEOUTS);
+    push.setTracks([VIDEO]);
+    expect(push).toMatchObject({ state: 'error', reason: expect.stringMatching(/no track low/) });
+    vi.advanceTimersByTime(60_000);
+    expect(receivers).toEqual([]);
+    push.setTracks([VIDEO, videoTrack({ id: 5, variantName: 'low' })]);
+    expect(push.state).toBe('connecting');
+    expect(receivers[0]?.options.tracks.map(({ id }) => id)).toEqual([5]);
+  });
+
+  test('does not try again what can never work', () => {
+    refusal = new PushFailure('unsuitable', 'the URL is no good');
+    const push = task();
+    push.begin(stream, TIMEOUTS);
+    push.setTracks([VIDEO]);
+    expect(push).toMatchObject({ state: 'error', reason: 'the URL is no good' });
+    expect(queues.statuses()).toEqual([]);
+    refusal = null;
+    vi.advanceTimersByTime(60_000);
+    expect(receivers).toEqual([]);
+  });
+
+  test('connects anew when other tracks are to be sent, and stays when only parameters change', () => {
+    const { push } = running();
+    push.setTracks([videoTrack({ width: 640 }), AUDIO]);
+    expect(receivers).toHaveLength(1);
+    push.setTracks([videoTrack({ codec: 'H265' }), AUDIO]);
+    expect(receivers).toHaveLength(2);
+    expect(receivers[0]?.closed).toBe(true);
+    expect(push.state).toBe('connecting');
+    expect(stream.viewers).toBe(0);
+  });
+
+  test('a failure inside one connection is told and does no harm outside of it', () => {
+    const { push, receiver } = running();
+    receiver.broken = true;
+    push.push(frame(0, true));
+    push.flush();
+    expect(push).toMatchObject({ state: 'error', reason: 'internal error' });
+    expect(logger.lines.find(({ level }) => level === 'error')?.fields['err']).toBeInstanceOf(TypeError);
+    expect(receiver.closed).toBe(true);
+  });
+});

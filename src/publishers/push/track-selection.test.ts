@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest';
+import { audioTrack, dataTrack, videoTrack } from '../../../test/fakes/synthetic-media.ts';
+import { ASC, HVCC } from '../../../test/fixtures/bitstreams.ts';
+import type { Track } from '../../media/track.ts';
+import { PushFailure } from './destination.ts';
+import { selectTracks } from './track-selection.ts';
+
+const H264 = videoTrack({ id: 1, variantName: 'high' });
+const LOW = videoTrack({ id: 2, variantName: 'low' });
+const H265 = videoTrack({ id: 0, codec: 'H265', config: Object.values(HVCC)[0] ?? null, variantName: 'hevc' });
+const JPEG = videoTrack({ id: 9, codec: 'JPEG', config: null, variantName: 'picture' });
+const VP9 = videoTrack({ id: 10, codec: 'VP9', variantName: 'vp9' });
+const OPUS = audioTrack({ id: 3, codec: 'OPUS', variantName: 'opus' });
+const AAC = audioTrack({ id: 4, config: ASC.plainStereo48, variantName: 'aac' });
+const AAC2 = audioTrack({ id: 5, config: ASC.plainStereo48, variantName: 'other' });
+const DATA = dataTrack(6);
+
+const ids = (tracks: readonly Track[]): number[] => tracks.map(({ id }) => id);
+const wish = (protocol: 'rtmp' | 'mpegts' | 'srt', variantNames: string[] = [], trackIds: number[] = []) => ({
+  protocol,
+  variantNames,
+  trackIds,
+});
+
+describe('tracks of a push', () => {
+  test.each([
+    ['the first of each kind over RTMP', wish('rtmp'), [H264, LOW, AAC, AAC2, DATA], [1, 4]],
+    ['those every receiver takes, before others', wish('rtmp'), [H265, H264, OPUS, AAC], [1, 4]],
+    ['those of Enhanced RTMP when there are no others', wish('rtmp'), [H265, OPUS], [0, 3]],
+    ['never a still picture', wish('rtmp'), [JPEG, AAC], [4]],
+    ['named ones', wish('rtmp', ['low', 'other']), [H264, LOW, AAC, AAC2, DATA], [2, 5]],
+    ['ones by id', wish('rtmp', [], [2, 4]), [H264, LOW, AAC], [2, 4]],
+    ['everything a transport stream carries', wish('mpegts'), [H264, H265, LOW, VP9, JPEG, OPUS, AAC, DATA], [1, 0, 2, 3, 4, 6]],
+    ['named ones with the data', wish('srt', ['low', 'aac']), [H264, LOW, AAC, AAC2, DATA], [2, 4, 6]],
+  ] as const)('are %s', (_what, wanted, tracks, expected) => {
+    expect(ids(selectTracks(wanted, tracks))).toEqual(expected);
+  });
+
+  test.each([
+    ['a name that no track has', wish('rtmp', ['high', 'nope']), [H264], "the stream has no track nope (track 1 'high': H264)"],
+    ['an id that no track has', wish('srt', [], [7]), [H264], "the stream has no track id 7 (track 1 'high': H264)"],
+    [
+      'two videos over RTMP',
+      wish('rtmp', ['high', 'low']),
+      [H264, LOW],
+      "RTMP carries one video track, but 2 are selected (track 1 'high': H264, track 2 'low': H264)",
+    ],
+    ['a codec RTMP has no name for', wish('rtmp', ['picture']), [JPEG, H264], "RTMP cannot carry track 9 'picture': JPEG"],
+    ['a codec that a transport stream cannot hold', wish('mpegts', ['vp9']), [VP9, H264], "MPEG-TS cannot carry track 10 'vp9': VP9"],
+    ['a stream of nothing that fits', wish('mpegts'), [VP9, DATA], "mpegts can carry no track of the stream (track 10 'vp9': VP9)"],
+    ['a stream of data alone', wish('rtmp'), [DATA], 'rtmp can carry no track of the stream (no audio, no video)'],
+  ] as const)('fail for %s, which is named', (_what, wanted, tracks, message) => {
+    expect(() => selectTracks(wanted, tracks)).toThrow(new PushFailure('unsuitable', message));
+  });
+});

@@ -1,0 +1,70 @@
+/** Push tasks beyond what was recorded: what is refused, and the state of the tasks. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type ApiHarness, startApi } from './harness.ts';
+
+let api: ApiHarness;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.close());
+
+const APP = '/v1/vhosts/default/apps/app';
+const GOOD = { id: 'p', stream: { name: 's' }, protocol: 'rtmp', url: 'rtmp://127.0.0.1:5000/app', streamKey: 'k' };
+
+test.each([
+  [{ ...GOOD, url: 'rtmp://' }, 'Could not parse url'],
+  [{ ...GOOD, url: 'rtmp://user:password@host/app' }, 'Could not parse url'],
+  [{ ...GOOD, url: 'http://host/app' }, 'Unsupported protocol'],
+  [{ ...GOOD, protocol: 'srt', url: 'srt://host:1?mode=listener' }, 'Unsupported connection mode'],
+  [{ ...GOOD, protocol: 'mpegts', url: 'tcp://host:1?listen' }, 'Unsupported tcp listen'],
+  [{ ...GOOD, protocol: 'rtsp' }, "Could not find protocol 'rtsp': [default/app]"],
+  [{ ...GOOD, protocol: 4 }, "Could not find protocol '': [default/app]"],
+  [{ protocol: 'rtmp' }, 'There is no required parameter [ id stream.name url]'],
+  [{ ...GOOD, id: 7, stream: 'live' }, 'There is no required parameter [ id stream.name]'],
+])('%j is refused: %s', async (body, message) => {
+  expect(await api.call('POST', `${APP}:startPush`, body)).toEqual({
+    status: 400,
+    json: { message: `[HTTP] ${message} (400)`, statusCode: 400 },
+  });
+  expect(await api.call('GET', `${APP}:pushes`)).toMatchObject({ json: { response: [] } });
+});
+
+test('a task follows its stream, tells why it fails, and an application takes its tasks along', async () => {
+  await api.call('POST', '/v1/vhosts', [{ name: 'v', host: { names: ['v.example'] } }]);
+  const profile = { name: 'b', outputStreamName: '${OriginStreamName}', encodes: { videos: [{ name: 'v', bypass: true }] } };
+  const application = {
+    name: 'a',
+    type: 'live',
+    providers: { rtmp: {} },
+    publishers: { push: {} },
+    outputProfiles: { outputProfile: [profile] },
+  };
+  expect((await api.call('POST', '/v1/vhosts/v/apps', [application])).status).toBe(200);
+  const app = '/v1/vhosts/v/apps/a';
+  const states = async () => {
+    const { json } = await api.call('POST', `${app}:pushes`, {});
+    return (json as { response: { id: string; state: string; reason?: string }[] }).response.map(({ id, state, reason }) => [
+      id,
+      state,
+      reason,
+    ]);
+  };
+  await api.call('POST', `${app}:startPush`, { ...GOOD, id: 'good' });
+  await api.call('POST', `${app}:startPush`, { ...GOOD, id: 'bad', url: 'rtmp://127.0.0.1:1/app' });
+  await api.call('POST', `${app}:startPush`, { ...GOOD, id: 'none', stream: { name: 's', variantNames: ['nope'] } });
+  await api.publish('v', 'a', 's');
+  await expect.poll(states).toEqual([
+    ['bad', 'error', 'cannot connect: nobody listens'],
+    ['good', 'pushing', undefined],
+    ['none', 'error', "the stream has no track nope (track 0 'v': H264)"],
+  ]);
+  api.orchestrator.application('v', 'a')?.stream('s')?.terminate({ code: 'peer-left', detail: 'stopped' });
+  await expect.poll(states).toEqual([
+    ['bad', 'ready', undefined],
+    ['good', 'ready', undefined],
+    ['none', 'ready', undefined],
+  ]);
+  await api.call('DELETE', app);
+  await api.call('POST', '/v1/vhosts/v/apps', [application]);
+  expect(await states()).toEqual([]);
+});

@@ -1,0 +1,27 @@
+/** Receivers of pushes that are not there: port 1 refuses, every other one takes all. */
+import type { Destination, DestinationOptions } from '../../src/publishers/push/destination.ts';
+import { PushFailure } from '../../src/publishers/push/destination.ts';
+
+export function openFakeDestination({ request, events }: DestinationOptions): Destination {
+  let open = true;
+  let sentBytes = 0;
+  setImmediate(() => {
+    if (!open) return;
+    if (/:1(\/|\?|$)/.test(request.url)) events.onFailed(new PushFailure('unreachable', 'cannot connect: nobody listens'));
+    else events.onOpen();
+  });
+  return {
+    get sentBytes() {
+      return sentBytes;
+    },
+    dropped: 0,
+    write: (packet) => {
+      sentBytes += packet.data.length;
+      return true;
+    },
+    flush: () => undefined,
+    close: async () => {
+      open = false;
+    },
+  };
+}
