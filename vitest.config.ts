@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
+/** Tests in which a player must keep up with a live stream. */
+const PLAYING = ['test/e2e/llhls-hlsjs.test.ts', 'test/e2e/webrtc-*.test.ts'];
+
 export default defineConfig({
   test: {
     testTimeout: 60_000,
@@ -8,7 +11,9 @@ export default defineConfig({
     expect: { poll: { timeout: 15_000 } },
     projects: [
       { extends: true, test: { name: 'unit', include: ['src/**/*.test.ts', 'test/fuzz/**/*.test.ts', 'test/contract/**/*.test.ts'] } },
-      { extends: true, test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], testTimeout: 120_000, fileParallelism: false } },
+      { extends: true, test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], exclude: PLAYING, testTimeout: 120_000, maxWorkers: 3 } },
+      // These look at the clock of a player, so nothing else runs beside them.
+      { extends: true, test: { name: 'playing', include: PLAYING, testTimeout: 120_000, fileParallelism: false } },
     ],
   },
 });

@@ -30,7 +30,7 @@ export interface RouterCounters {
 export class MediaRouter {
   readonly counters: RouterCounters = { discarded: 0, malformed: 0 };
   readonly #output: RouterOutput;
-  readonly #timeline = new Timeline();
+  readonly #timeline: Timeline;
   readonly #normalizers = new Map<number, TrackNormalizer>();
   #announced: readonly Track[] = [];
   #started = false;
@@ -42,6 +42,7 @@ export class MediaRouter {
   constructor(output: RouterOutput, options: { keepSourceTime?: boolean } = {}) {
     this.#output = output;
     this.#keepSourceTime = options.keepSourceTime ?? false;
+    this.#timeline = new Timeline({ keepsPauses: this.#keepSourceTime });
   }
 
   get tracks(): readonly Track[] {

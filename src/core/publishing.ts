@@ -40,7 +40,7 @@ export interface PublishableStream {
   readonly tracks: readonly Track[];
   /** Configured playlists and the publishers' defaults. */
   readonly playlists: readonly Playlist[];
-  /** Wall clock of the first packet, ms since the epoch: media time 0. */
+  /** Wall clock of media time 0, ms since the epoch; moves when the clock of the source pauses or jumps. */
   readonly startedAt: number;
   readonly meter: EgressMeter;
   figures(trackId: number): TrackFigures;

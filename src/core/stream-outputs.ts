@@ -10,6 +10,7 @@ import type { OutboundStream } from './outbound-stream.ts';
 import { planOutput } from './output-profile.ts';
 import { PacketHold } from './packet-hold.ts';
 import type { Playlist } from './playlist.ts';
+import { StreamEpoch } from './stream-epoch.ts';
 import { type DecodeSettings, TranscodeJob } from './transcode-job.ts';
 import type { Transcoder } from './transcoding.ts';
 
@@ -37,9 +38,8 @@ export class StreamOutputs {
   readonly #early = new PacketHold();
   #planned = false;
   #tracks: readonly Track[] = [];
-  /** Wall clock of media time 0, ms; infinite before the first packet. */
-  #startedAt = Number.POSITIVE_INFINITY;
-  /** Packets were handed on: `#startedAt` stays. */
+  readonly #epoch = new StreamEpoch();
+  /** Packets were handed on. */
   #playing = false;
   #scheduled = false;
   #closed = false;
@@ -67,10 +67,7 @@ export class StreamOutputs {
   }
 
   push(packet: Packet): void {
-    if (!this.#playing) {
-      // Providers hold packets back until all tracks are known: the one that waited least tells the time best.
-      this.#startedAt = Math.min(this.#startedAt, this.#options.clock.now() - toMilliseconds(packet.dts, packet.track.timebase));
-    }
+    if (this.#epoch.observe(toMilliseconds(packet.dts, packet.track.timebase), this.#options.clock.now())) this.#tellEpoch();
     if (!this.#planned) {
       this.#early.push(packet);
       if (this.#early.full) this.#begin();
@@ -82,9 +79,10 @@ export class StreamOutputs {
 
   /** Hands to publishers what was pushed. */
   drain(): void {
-    if (!this.#playing && Number.isFinite(this.#startedAt)) {
+    if (!this.#playing && Number.isFinite(this.#epoch.value)) {
       this.#playing = true;
-      for (const { stream } of this.#maps) stream.startedAt = this.#startedAt;
+      this.#epoch.settle();
+      this.#tellEpoch();
     }
     for (const map of this.#maps) map.stream.drain();
   }
@@ -99,6 +97,10 @@ export class StreamOutputs {
       map.close();
       map.stream.close(reason);
     }
+  }
+
+  #tellEpoch(): void {
+    for (const { stream } of this.#maps) stream.startedAt = this.#epoch.value;
   }
 
   #begin(): void {
@@ -118,7 +120,7 @@ export class StreamOutputs {
     const name = profile.outputStreamName.replaceAll('${OriginStreamName}', inbound);
     const stream = createOutput(name, (trackId) => this.#requestKeyframe(profile, trackId));
     if (stream === null) return null;
-    if (this.#playing) stream.startedAt = this.#startedAt;
+    if (this.#playing) stream.startedAt = this.#epoch.value;
     const announce = (tracks: readonly Track[]): void => stream.setTracks(tracks, playlists(stream, profile, tracks));
     return new OutboundMap({ profile, stream, logger: this.#options.logger, announce });
   }

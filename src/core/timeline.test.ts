@@ -42,6 +42,53 @@ describe('Timeline', () => {
     expect(timeline.jumps).toBe(1);
   });
 
+  /** 25 pictures and 47 frames of sound, which end at 1.0 s and 1.0027 s. */
+  function oneSecond() {
+    const timeline = new Timeline();
+    const video = timeline.addTrack(MPEG_90K);
+    const audio = timeline.addTrack(AUDIO);
+    for (let frame = 0; frame < 25; frame += 1) timeline.place(video, frame * 3600, 3600);
+    for (let frame = 0; frame < 47; frame += 1) timeline.place(audio, frame * 1024, 1024);
+    return { timeline, video, audio };
+  }
+
+  it('closes up a pause of all tracks and keeps them in step', () => {
+    const { timeline, video, audio } = oneSecond();
+    const end = Math.round((47 * 1024 * 90_000) / 48_000);
+    expect(timeline.place(video, 8 * 90_000, 3600)).toBe(end);
+    expect(timeline.place(video, 8 * 90_000 + 3600, 3600)).toBe(end + 3600);
+    expect(timeline.place(audio, 8 * 48_000 + 480, 1024)).toBe(47 * 1024 + 480);
+    expect(timeline.jumps).toBe(1);
+  });
+
+  it('keeps pauses where the time of the source is wanted', () => {
+    const timeline = new Timeline({ keepsPauses: true });
+    const video = timeline.addTrack(MPEG_90K);
+    expect(timeline.place(video, 0, 3600)).toBe(0);
+    expect(timeline.place(video, 8 * 90_000, 3600)).toBe(8 * 90_000);
+  });
+
+  it('leaves a pause of one track as it is while another goes on', () => {
+    const { timeline, video, audio } = oneSecond();
+    for (let frame = 47; frame < 376; frame += 1) timeline.place(audio, frame * 1024, 1024);
+    expect(timeline.place(video, 8 * 90_000, 3600)).toBe(8 * 90_000);
+    expect(timeline.jumps).toBe(0);
+  });
+
+  it('gives a track its pause back when sound of that time arrives after it', () => {
+    const { timeline, video, audio } = oneSecond();
+    expect(timeline.place(video, 8 * 90_000, 3600)).toBeLessThan(2 * 90_000);
+    for (let frame = 47; frame < 376; frame += 1) expect(timeline.place(audio, frame * 1024, 1024)).toBe(frame * 1024);
+    expect(timeline.place(video, 8 * 90_000 + 3600, 3600)).toBe(8 * 90_000 + 3600);
+  });
+
+  it('takes no slow picture rate for pauses', () => {
+    const timeline = new Timeline();
+    const video = timeline.addTrack(MPEG_90K);
+    const placed = [0, 1, 2, 3].map((picture) => timeline.place(video, picture * 135_000, 135_000));
+    expect(placed).toEqual([0, 135_000, 270_000, 405_000]);
+  });
+
   it('puts audio within the tolerance exactly where it is expected', () => {
     const timeline = new Timeline();
     const audio = timeline.addTrack(AUDIO);

@@ -4,6 +4,14 @@ import type { Timebase } from '../media/timebase.ts';
 const MAX_BACKWARD_S = 0.5;
 /** A packet this far ahead of its track, seconds, is a jump of the source clock, not a gap. */
 const MAX_FORWARD_S = 10;
+/**
+ * A hole of this many seconds in all tracks at once is a pause of the source and closed up: players stop
+ * at holes, and most of them for good. `PAUSE_FRAMES` is the same for sources that send pictures seldom.
+ */
+const MIN_PAUSE_S = 1;
+const PAUSE_FRAMES = 3;
+/** Tracks of one source may be this far from each other, seconds. */
+const SKEW_S = 0.5;
 
 /** Where one track stands on the timeline of its stream. */
 export interface TimelineTrack {
@@ -16,6 +24,14 @@ export interface TimelineTrack {
   nextDts: number;
 }
 
+/** A pause that was closed up, in seconds of the source. */
+interface Pause {
+  readonly from: number;
+  readonly to: number;
+  /** Offset of the timeline before. */
+  readonly offset: number;
+}
+
 /**
  * Puts the timestamps of all tracks of a stream on one timeline that starts at 0 and never jumps.
  * All tracks share one offset, so that they stay in step; when the clock of the source jumps, the
@@ -23,10 +39,18 @@ export interface TimelineTrack {
  */
 export class Timeline {
   readonly #tracks: TimelineTrack[] = [];
+  readonly #keepsPauses: boolean;
   /** Seconds to add to source time; null before the first packet. */
   #offset: number | null = null;
+  /** The last one, until a track shows that it was none. */
+  #pause: Pause | null = null;
   /** Jumps of the source clock bridged so far. */
   jumps = 0;
+
+  /** `keepsPauses`: holes that all tracks share stay, because the time of the source is wanted. */
+  constructor({ keepsPauses = false }: { keepsPauses?: boolean } = {}) {
+    this.#keepsPauses = keepsPauses;
+  }
 
   addTrack(timebase: Timebase): TimelineTrack {
     const track: TimelineTrack = { timebase, offset: null, lastDts: null, nextDts: 0 };
@@ -51,6 +75,7 @@ export class Timeline {
    */
   place(track: TimelineTrack, dts: number, duration: number, tolerance = 0): number | null {
     if (this.#offset === null) this.start(track, dts, 0);
+    if (this.#pause !== null) this.#doubtPause(this.#seconds(track, dts));
     track.offset ??= this.#offsetTicks(track);
     let placed = dts + track.offset;
     if (track.lastDts === null) {
@@ -61,13 +86,13 @@ export class Timeline {
         }
         placed = this.#jump(track, dts);
       }
-    } else if (!this.#plausible(track, placed)) {
+    } else if (!this.#fits(track, placed, duration)) {
       const latest = this.#offsetTicks(track);
-      if (latest !== track.offset && this.#plausible(track, dts + latest)) {
+      if (latest !== track.offset && this.#fits(track, dts + latest, duration)) {
         track.offset = latest;
         placed = dts + latest;
       } else {
-        placed = this.#jump(track, dts);
+        placed = this.#plausible(track, placed) ? this.#bridge(track, dts) : this.#jump(track, dts);
       }
     }
     if (track.lastDts !== null) {
@@ -84,15 +109,48 @@ export class Timeline {
     return delta >= -MAX_BACKWARD_S && delta <= MAX_FORWARD_S;
   }
 
+  #fits(track: TimelineTrack, placed: number, duration: number): boolean {
+    return this.#plausible(track, placed) && !this.#isPause(track, placed, duration);
+  }
+
+  /** Nothing of any track lies in the hole before `placed`. */
+  #isPause(track: TimelineTrack, placed: number, duration: number): boolean {
+    if (this.#keepsPauses) return false;
+    const shortest = Math.max(MIN_PAUSE_S, PAUSE_FRAMES * this.#seconds(track, duration));
+    if (this.#seconds(track, placed - track.nextDts) <= shortest) return false;
+    return this.#seconds(track, placed) - this.#end > shortest;
+  }
+
+  #bridge(track: TimelineTrack, dts: number): number {
+    const offset = this.#offset ?? 0;
+    const from = this.#end - offset;
+    const placed = this.#jump(track, dts);
+    this.#pause = { from, to: this.#seconds(track, dts), offset };
+    return placed;
+  }
+
+  /** A track that went on during the pause, but arrives later, shows that only the others paused: they get their hole back. */
+  #doubtPause(seconds: number): void {
+    const pause = this.#pause;
+    if (pause === null || seconds <= pause.from + SKEW_S || seconds >= pause.to - SKEW_S) return;
+    this.#pause = null;
+    this.#offset = pause.offset;
+    for (const track of this.#tracks) if (track.offset !== null) track.offset = this.#offsetTicks(track);
+  }
+
   #jump(track: TimelineTrack, dts: number): number {
     this.jumps += 1;
-    let end = 0;
-    for (const other of this.#tracks) {
-      if (other.lastDts !== null) end = Math.max(end, this.#seconds(other, other.nextDts));
-    }
-    this.start(track, dts, end);
+    this.#pause = null;
+    this.start(track, dts, this.#end);
     track.offset = this.#offsetTicks(track);
     return dts + track.offset;
+  }
+
+  /** Where the furthest track ends, seconds of the timeline. */
+  get #end(): number {
+    let end = 0;
+    for (const track of this.#tracks) if (track.lastDts !== null) end = Math.max(end, this.#seconds(track, track.nextDts));
+    return end;
   }
 
   #offsetTicks(track: TimelineTrack): number {

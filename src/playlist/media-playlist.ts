@@ -1,6 +1,7 @@
 /** Reads media playlists (rfc8216bis §4.4.3–4.4.5): tests and pulls judge with it what a server wrote. */
 import { ProtocolError } from '../util/protocol-error.ts';
 import { parseAttributeList, parseDecimal, requireAttribute } from './attribute-list.ts';
+import { GAP_TAG } from './gap.ts';
 import { type PartTag, parsePart } from './part.ts';
 import { parsePartInf } from './part-inf.ts';
 import { type PreloadHint, parsePreloadHint } from './preload-hint.ts';
@@ -17,6 +18,7 @@ export interface ListedSegment {
   uri: string | null;
   parts: PartTag[];
   discontinuity: boolean;
+  gap: boolean;
   programDateTime: number | null;
   /** URI of the EXT-X-MAP in effect. */
   map: string | null;
@@ -83,6 +85,9 @@ const TAG_READERS: Readonly<Record<string, TagReader>> = {
   '#EXT-X-DISCONTINUITY': (reader) => {
     openSegment(reader).discontinuity = true;
   },
+  [GAP_TAG]: (reader) => {
+    openSegment(reader).gap = true;
+  },
   '#EXT-X-PROGRAM-DATE-TIME': (reader, value) => {
     openSegment(reader).programDateTime = parseProgramDateTime(value);
   },
@@ -124,6 +129,7 @@ function openSegment(reader: Reader): ListedSegment {
     uri: null,
     parts: [],
     discontinuity: false,
+    gap: false,
     programDateTime: null,
     map: reader.map,
   };

@@ -9,9 +9,12 @@ import { FrameFlag, FrameType } from './wire.ts';
 /** Packets of one inbound track that may wait for its decoder: some five seconds, long enough for a process to start again. */
 export const DECODER_THRESHOLD = { video: 150, audio: 250 } as const;
 
+/** Pictures that have waited this long, ms, come too late for viewers of a live stream: the newest keyframe is better. */
+export const LATE_MS = 5000;
+
 /**
  * The packets of one inbound track on their way to its decoder. The process is sent no more than it can take soon; what waits is
- * bounded, and when it is too much everything up to the next keyframe is dropped and counted.
+ * bounded, and when it is too much, or too old, everything up to the next keyframe is dropped and counted.
  */
 export class SourceFeed {
   readonly id: number;
@@ -19,6 +22,8 @@ export class SourceFeed {
   readonly #video: boolean;
   readonly #window: number;
   readonly #onlyKeyframes: boolean;
+  /** Drops that were logged. */
+  reportedDrops = 0;
   #inFlight = 0;
   /** When the process took a packet last, or had none to take; monotonic ms. */
   #movedAt = 0;
@@ -44,6 +49,10 @@ export class SourceFeed {
       return;
     }
     this.#skipping = false;
+    if (this.#video && packet.keyframe && this.queue.oldestWait > LATE_MS) {
+      this.queue.dropAll();
+      this.#discontinuity = true;
+    }
     if (this.queue.push(packet)) return;
     this.queue.dropAll();
     this.#discontinuity = true;

@@ -15,6 +15,8 @@ export type JobOptions = Parameters<Transcoder['open']>[0];
 
 /** A job this heavy has a process of its own. */
 export const FULL_WEIGHT = 100;
+/** Dropping is told no more often than this. */
+const DROP_WARNING_MS = 10_000;
 const VIDEO_WEIGHT = 50;
 const LIGHT_WEIGHT = 10;
 
@@ -42,6 +44,7 @@ export class TranscodeJob implements TranscodeSession {
   readonly #childQueues = new Map<string, BoundedQueue<never>>();
   #tracks: readonly Track[] = [];
   #writer: FrameWriter | null = null;
+  #warnedAt = Number.NEGATIVE_INFINITY;
   #closed = false;
 
   constructor(options: TranscodeJobOptions) {
@@ -72,6 +75,7 @@ export class TranscodeJob implements TranscodeSession {
     const feed = this.#feedOf(packet.track);
     if (feed === null) return;
     feed.push(packet);
+    if (feed.queue.dropped > feed.reportedDrops) this.#warnOfDrops(feed);
     if (this.#writer !== null) feed.pump(this.id, this.#writer, this.#options.clock.monotonic());
   }
 
@@ -185,6 +189,16 @@ export class TranscodeJob implements TranscodeSession {
   }
 
   /** Null for tracks that nothing is made of. */
+  /** Says now and then that encoding is slower than the stream. */
+  #warnOfDrops(feed: SourceFeed): void {
+    const now = this.#options.clock.monotonic();
+    if (now - this.#warnedAt < DROP_WARNING_MS) return;
+    this.#warnedAt = now;
+    const dropped = feed.queue.dropped - feed.reportedDrops;
+    feed.reportedDrops = feed.queue.dropped;
+    this.logger.warn({ track: feed.id, dropped }, `encoding is slower than the stream: dropped ${dropped} packets of track ${feed.id}`);
+  }
+
   #feedOf(track: Track): SourceFeed | null {
     const known = this.#feeds.get(track.id);
     if (known !== undefined) return known;

@@ -65,6 +65,16 @@ export class BoundedQueue<T> {
     return this.#size;
   }
 
+  /** For how long the oldest message has waited, ms; 0 when there is none. */
+  get oldestWait(): number {
+    return this.#size === 0 ? 0 : this.#clock.monotonic() - (this.#arrivals[this.#head] ?? 0);
+  }
+
+  /** Messages dropped since creation. */
+  get dropped(): number {
+    return this.#drop;
+  }
+
   get full(): boolean {
     return this.#size === this.threshold;
   }

@@ -1,30 +1,60 @@
 /** hls.js in a real browser plays what the LL-HLS publisher serves, at low latency and without holes. */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { type Browser, chromium } from 'playwright-core';
+import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EgressServer } from '../fakes/egress-server.ts';
 import { encodeMedia } from '../support/encoded-media.ts';
 import { LlhlsSimulation } from '../validator/llhls-simulation.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
-const MEDIA_SECONDS = 40;
-const PLAY_SECONDS = 16;
+const MEDIA_SECONDS = 110;
+/** What is judged: so many windows, each on its own, of so many seconds. */
+const WINDOWS = 4;
+const WINDOW_SECONDS = 5;
+/** Seconds from the encoder to the screen. */
+const MAX_LATENCY = 2.5;
+/** A timer of the page that comes this late, ms, shows that the machine was busy with something else. */
+const MACHINE_LATE_MS = 200;
+const START_DEADLINE_MS = 40_000;
 
 const PAGE = `<video id="video" muted autoplay></video><script src="/hls.js"></script><script>
-  window.faults = [];
+  const TICK_MS = 50;
+  let faults = [];
+  let latencies = [];
+  let lateness = 0;
+  let tickedAt = performance.now();
   window.hls = new Hls({ lowLatencyMode: true });
   hls.on(Hls.Events.ERROR, (_event, data) => faults.push(data.details));
   hls.loadSource('/app/stream/llhls.m3u8');
   hls.attachMedia(video);
+  setInterval(() => {
+    const now = performance.now();
+    lateness = Math.max(lateness, now - tickedAt - TICK_MS);
+    tickedAt = now;
+    if (hls.playingDate) latencies.push((Date.now() - hls.playingDate) / 1000);
+  }, TICK_MS);
+  window.look = () => {
+    const sorted = latencies.toSorted((a, b) => a - b);
+    const seen = { faults, lateness, latency: sorted[Math.floor(sorted.length / 2)] ?? null, time: video.currentTime,
+      ranges: video.buffered.length, frames: video.getVideoPlaybackQuality().totalVideoFrames };
+    faults = [];
+    latencies = [];
+    lateness = 0;
+    return seen;
+  };
 </script>`;
 
-interface Playback {
-  time: number;
-  latency: number;
-  ranges: number;
-  faults: string[];
-  frames: number;
+/** What the page saw since it was last asked. */
+interface Look {
+  readonly faults: readonly string[];
+  /** The most a timer was late, ms. */
+  readonly lateness: number;
+  /** Median; null before anything played. */
+  readonly latency: number | null;
+  readonly time: number;
+  readonly ranges: number;
+  readonly frames: number;
 }
 
 let browser: Browser;
@@ -35,11 +65,33 @@ afterEach(async () => {
   await browser.close();
 });
 
+async function look(page: Page): Promise<Look> {
+  return await page.evaluate('look()');
+}
+
+/** Opens the player anew and waits until it plays as close to live as it wants to. */
+async function start(page: Page, url: string): Promise<Look> {
+  await page.goto(`${url}/`);
+  await page.waitForFunction('video.currentTime > 1 && video.readyState > 2 && !video.seeking', undefined, { timeout: START_DEADLINE_MS });
+  return await look(page);
+}
+
+/** Everything that is wrong with one window of playback; empty when nothing is. */
+function problemsOf(before: Look, after: Look): string[] {
+  const problems = after.faults.map((fault) => `hls.js reported ${fault}`);
+  const advance = after.time - before.time;
+  if (advance < WINDOW_SECONDS * 0.9) problems.push(`video advanced ${advance} s in ${WINDOW_SECONDS} s`);
+  if (after.latency === null || after.latency >= MAX_LATENCY) problems.push(`latency ${after.latency} s, not below ${MAX_LATENCY} s`);
+  if (after.ranges !== 1) problems.push(`${after.ranges} buffered ranges`);
+  if (after.frames - before.frames < 12 * WINDOW_SECONDS) problems.push(`${after.frames - before.frames} pictures shown`);
+  return problems;
+}
+
 describe('hls.js', () => {
   it.each([
     { name: '30 fps, GOP 2 s', extra: ['-preset', 'ultrafast'] },
     { name: '25 fps with B-frames, GOP 1.92 s', extra: ['-preset', 'veryfast', '-r', '25', '-g', '48', '-bf', '2'] },
-  ])('plays across segments with a latency below three seconds: $name', async ({ extra }) => {
+  ])('plays twenty seconds without a stall and less than 2.5 s behind: $name', async ({ extra }) => {
     const media = encodeMedia({ video: 'libx264', audio: 'aac', seconds: MEDIA_SECONDS, extra });
     const simulation = new LlhlsSimulation(media.tracks);
     const script = await readFile(fileURLToPath(import.meta.resolve('hls.js/dist/hls.js')));
@@ -49,17 +101,27 @@ describe('hls.js', () => {
     });
     try {
       const url = await server.listen();
+      simulation.source.startedAt = Date.now();
       server.play(media.packets);
       const page = await browser.newPage();
-      await page.goto(`${url}/`);
-      await page.waitForFunction(`video.currentTime > ${PLAY_SECONDS}`, undefined, { timeout: (PLAY_SECONDS + 20) * 1000 });
-      const playback = (await page.evaluate(
-        `({ time: video.currentTime, latency: hls.latency, ranges: video.buffered.length, faults, frames: video.getVideoPlaybackQuality().totalVideoFrames })`,
-      )) as Playback;
-      expect(playback.faults).toEqual([]);
-      expect(playback.ranges).toBe(1);
-      expect(playback.latency).toBeLessThan(3);
-      expect(playback.frames).toBeGreaterThan(300);
+      let before = await start(page, url);
+      let repeated = false;
+      for (let window = 0; window < WINDOWS; ) {
+        await page.waitForTimeout(WINDOW_SECONDS * 1000);
+        const after = await look(page);
+        const problems = problemsOf(before, after);
+        before = after;
+        // What the page could not help is no proof against the stream: such a window is played again, once, from the start.
+        const busy = Math.max(after.lateness, server.takeLateness()) > MACHINE_LATE_MS;
+        if (problems.length > 0 && busy && !repeated) {
+          repeated = true;
+          before = await start(page, url);
+          continue;
+        }
+        expect(problems, `window ${window}, the machine ${busy ? 'busy' : 'idle'}: ${JSON.stringify(after)}`).toEqual([]);
+        repeated = false;
+        window += 1;
+      }
     } finally {
       await server.close();
     }

@@ -93,8 +93,8 @@ test('ffmpeg publishes H.264 and AAC', async () => {
   expect(stream.request.sourceUrl).toMatch(/^TCP:\/\/127\.0\.0\.1:\d+$/);
   expect(stream.closeReason?.code).toBe('peer-left');
   expectH264AndAac(stream);
-  const closed = await logger.line('RTMP connection closed');
-  expect(closed.fields).toMatchObject({ app: 'app', stream: 'stream', code: 'peer-left' });
+  expect((await logger.line('RTMP stream unpublished')).fields).toMatchObject({ app: 'app', stream: 'stream' });
+  expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ code: 'peer-left' });
   expect(JSON.stringify(logger.lines)).not.toContain('signature=');
 });
 

@@ -27,6 +27,7 @@ export class EgressServer {
   readonly #pages: Readonly<Record<string, { type: string; body: string | Buffer }>>;
   readonly #server: Server;
   #timer: NodeJS.Timeout | null = null;
+  #lateness = 0;
 
   constructor(simulation: LlhlsSimulation, pages: Readonly<Record<string, { type: string; body: string | Buffer }>>) {
     this.#simulation = simulation;
@@ -47,6 +48,7 @@ export class EgressServer {
     let turned = start;
     this.#timer = setInterval(() => {
       const now = performance.now();
+      this.#lateness = Math.max(this.#lateness, now - turned - TURN_MS);
       this.#simulation.egress.context.advance(now - turned);
       turned = now;
       for (let packet = packets[next]; packet !== undefined; packet = packets[next]) {
@@ -55,6 +57,13 @@ export class EgressServer {
         this.#simulation.stream.onPacket(packet);
       }
     }, TURN_MS);
+  }
+
+  /** The most a turn was late since this was last asked, ms: how busy the machine was with something else. */
+  takeLateness(): number {
+    const lateness = this.#lateness;
+    this.#lateness = 0;
+    return lateness;
   }
 
   async close(): Promise<void> {

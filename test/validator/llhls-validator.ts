@@ -114,7 +114,7 @@ export class LlhlsValidator {
     let fromEnd = 0;
     for (const segment of [...playlist.segments].reverse()) {
       const near = fromEnd < (playlist.serverControl?.partHoldBack ?? 0);
-      if (near && segment.parts.length === 0) this.#report(`segment ${segment.msn} near the live edge lists no parts`);
+      if (near && segment.parts.length === 0 && !segment.gap) this.#report(`segment ${segment.msn} near the live edge lists no parts`);
       const far = fromEnd >= PARTS_WITHIN * targetDuration;
       if (far && segment.parts.length > 0) this.#report(`segment ${segment.msn} far from the live edge lists parts`);
       fromEnd += segmentDuration(segment);

@@ -1,22 +1,20 @@
 /** Files of segments that left memory but can still be rewound to. */
-import { randomUUID } from 'node:crypto';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { rm } from 'node:fs/promises';
+import type { RunFolder } from '../dvr/run-folder.ts';
 
 /** Segments waiting for the disk; more means it cannot keep up. */
 const MAX_WRITES = 16;
 
 /** The files of one stream, in a directory of this run that goes when it is closed. One file operation after the other. */
 export class DvrArchive {
-  readonly #directory: string;
+  readonly #folder: RunFolder;
   #waiting = 0;
   #chain: Promise<void> = Promise.resolve();
   #closed = false;
   #failures = 0;
 
-  /** `address`: directories below `root` by which people find the files. */
-  constructor(root: string, address: readonly string[]) {
-    this.#directory = join(root, ...address.map(pathComponent), `hls-${randomUUID()}`);
+  constructor(folder: RunFolder) {
+    this.#folder = folder;
   }
 
   /** Segments lost because the disk failed or could not keep up. */
@@ -53,15 +51,12 @@ export class DvrArchive {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#enqueue(() => rm(this.#directory, { recursive: true, force: true }));
+    this.#enqueue(() => this.#folder.remove());
   }
 
   async #writeFile(name: string, bytes: readonly Uint8Array[]): Promise<string | null> {
-    const path = join(this.#directory, name);
     try {
-      await mkdir(dirname(path), { recursive: true });
-      await writeFile(path, bytes);
-      return path;
+      return await this.#folder.write(name, bytes);
     } catch {
       this.#failures += 1;
       return null;
@@ -73,10 +68,4 @@ export class DvrArchive {
       this.#failures += 1;
     });
   }
-}
-
-/** A name as one component that cannot leave its directory. */
-function pathComponent(name: string): string {
-  const safe = name.replace(/[/\\\0]/g, '_');
-  return /^\.+$/.test(safe) ? `_${safe}` : safe;
 }

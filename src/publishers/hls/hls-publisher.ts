@@ -3,6 +3,7 @@ import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import type { Track } from '../../media/track.ts';
+import { DvrStorage } from '../dvr/dvr-storage.ts';
 import type { EgressPort } from '../outlet/messages.ts';
 import { HlsStream } from './hls-stream.ts';
 import type { HlsSettings } from './settings.ts';
@@ -15,6 +16,7 @@ const FIRST_OR_ALL = -1;
 export class HlsPublisher implements Publisher<HlsSettings> {
   readonly kind = PublisherKind.HLS;
   readonly #egress: EgressPort;
+  readonly #storage = new DvrStorage();
 
   constructor(egress: EgressPort) {
     this.#egress = egress;
@@ -43,6 +45,6 @@ export class HlsPublisher implements Publisher<HlsSettings> {
   }
 
   attach(stream: PublishableStream, settings: HlsSettings): HlsStream {
-    return new HlsStream(stream, settings, this.#egress);
+    return new HlsStream(stream, settings, { egress: this.#egress, storage: this.#storage });
   }
 }

@@ -4,6 +4,7 @@ import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
+import type { DvrStorage } from '../dvr/dvr-storage.ts';
 import type { EgressPort, Outlet } from '../outlet/messages.ts';
 import { CutSchedule } from './cut-schedule.ts';
 import { DvrArchive } from './dvr-archive.ts';
@@ -37,11 +38,12 @@ export class HlsStream implements PublisherStream {
   #concluded = false;
   #closed = false;
 
-  constructor(stream: PublishableStream, settings: HlsSettings, egress: EgressPort) {
+  constructor(stream: PublishableStream, settings: HlsSettings, { egress, storage }: { egress: EgressPort; storage: DvrStorage }) {
     const { segmentDuration, segmentCount, crossDomains, dVR } = settings;
     this.#stream = stream;
     this.#memoryCount = segmentCount + KEPT_BEHIND;
-    this.#archive = dVR?.enable === true ? new DvrArchive(dVR.tempStoragePath, [`#${stream.vhost}#${stream.app}`, stream.name]) : null;
+    const address = [`#${stream.vhost}#${stream.app}`, stream.name];
+    this.#archive = dVR?.enable === true ? new DvrArchive(storage.open(dVR.tempStoragePath, address, `hls-${stream.id}`)) : null;
     this.#dvr = this.#archive === null ? null : { archive: this.#archive, maxDuration: dVR?.maxDuration ?? 0 };
     this.#schedule = new CutSchedule(segmentDuration * 1000);
     this.#sink = {

@@ -2,6 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { RunFolder } from '../dvr/run-folder.ts';
 import type { Span } from '../outlet/messages.ts';
 import { DvrArchive } from './dvr-archive.ts';
 import { SegmentWindow, type WindowContext } from './segment-window.ts';
@@ -59,7 +60,7 @@ describe('SegmentWindow with DVR', () => {
   const files = async (): Promise<string[]> => (await readdir(root, { recursive: true })).filter((name) => name.endsWith('.ts')).sort();
 
   it('moves segments to files and retires them when the window is full', async () => {
-    const archive = new DvrArchive(root, ['#default#app', '../stream']);
+    const archive = new DvrArchive(new RunFolder(root, ['#default#app', '../stream'], 'hls'));
     const window = open(archive, 8);
     for (let number = 0; number < 6; number++) {
       window.add(segment(number));
@@ -90,7 +91,7 @@ describe('SegmentWindow with DVR', () => {
   it('drops a segment that cannot be written, and what lies before it', async () => {
     const blocked = join(root, 'file');
     await writeFile(blocked, '');
-    const archive = new DvrArchive(blocked, ['app', '..']);
+    const archive = new DvrArchive(new RunFolder(blocked, ['app', '..'], 'hls'));
     const window = open(archive, 60);
     for (let number = 0; number < 4; number++) window.add(segment(number));
     await archive.settled;
@@ -100,7 +101,7 @@ describe('SegmentWindow with DVR', () => {
   });
 
   it('gives up segments when the disk cannot keep up', () => {
-    const archive = new DvrArchive(root, []);
+    const archive = new DvrArchive(new RunFolder(root, [], 'hls'));
     const window = open(archive, 1000);
     for (let number = 0; number < 30; number++) window.add(segment(number));
     expect(archive.failures).toBeGreaterThan(0);
@@ -109,7 +110,7 @@ describe('SegmentWindow with DVR', () => {
   });
 
   it('removes files of segments that went while they were written', async () => {
-    const archive = new DvrArchive(root, []);
+    const archive = new DvrArchive(new RunFolder(root, [], 'hls'));
     const window = open(archive, 1000);
     for (let number = 0; number < 4; number++) window.add(segment(number));
     window.clear();

@@ -8,6 +8,8 @@ export interface Cut {
   readonly msn: number;
   /** Presentation time, ms. */
   readonly time: number;
+  /** Wall clock of media time 0 when the cut was made, ms since the epoch. */
+  readonly epoch: number;
 }
 
 /** Cuts older than this many segments are of no use to any track. */
@@ -16,11 +18,14 @@ const MAX_CUTS = 512;
 export class CutSchedule {
   readonly #cuts: Cut[] = [];
   readonly #firstMsn: number;
-  #expected: Cut | null = null;
+  readonly #epoch: () => number;
+  #expected: { readonly msn: number; readonly time: number } | null = null;
   #discontinuities = 0;
 
-  constructor(firstMsn: number) {
+  /** `epoch` tells the wall clock of media time 0; it may change. */
+  constructor(firstMsn: number, epoch: () => number) {
     this.#firstMsn = firstMsn;
+    this.#epoch = epoch;
   }
 
   /** How many discontinuities every track must have shown, sooner or later. */
@@ -40,6 +45,11 @@ export class CutSchedule {
       if (cut !== undefined && cut.time <= time) return cut.msn;
     }
     return this.#firstMsn;
+  }
+
+  /** The newest beginning of a segment; null before the first. */
+  get last(): Cut | null {
+    return this.#cuts.at(-1) ?? null;
   }
 
   /** The beginning of segment `msn`, or null when nobody cut there yet. */
@@ -62,7 +72,7 @@ export class CutSchedule {
   add(msn: number, time: number): void {
     const last = this.#cuts.at(-1);
     if (last !== undefined && msn !== last.msn + 1) return;
-    this.#cuts.push({ msn, time });
+    this.#cuts.push({ msn, time, epoch: this.#epoch() });
     if (this.#cuts.length > MAX_CUTS) this.#cuts.shift();
   }
 }

@@ -42,7 +42,7 @@ describe('DVR', () => {
     expect(complete).toHaveLength(10);
     const old = simulation.egress.get(complete[0]?.uri ?? '');
     expect(old.status).toBe(200);
-    expect(old.path).toMatch(/#default#app\/stream\/\w+\/0\/\d+\.m4s$/);
+    expect(old.path).toMatch(/#default#app\/stream\/[\w-]+\/0\/\d+\.m4s$/);
     const parts = [...track.parts].filter(([uri]) => uri.startsWith(`part_0_${complete[0]?.msn}_`)).map(([, bytes]) => bytes);
     expect(Buffer.compare(readFileSync(old.path ?? ''), Buffer.concat(parts))).toBe(0);
     const perSegment = PER_SEGMENT * 550;

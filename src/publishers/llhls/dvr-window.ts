@@ -1,6 +1,7 @@
 /** DVR: segments that leave memory go to files and stay listed until `maxDuration` is reached. */
-import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { RunFolder } from '../dvr/run-folder.ts';
 import type { Span } from '../outlet/messages.ts';
 import { heldSpans, type SegmentWindow, segmentSpans, type WindowContext } from './segment-window.ts';
 import { type DvrSettings, EXTRA_SEGMENTS } from './settings.ts';
@@ -11,11 +12,8 @@ const MAX_WRITES = 16;
 
 export interface DvrOptions extends DvrSettings {
   readonly segmentCount: number;
-  /** `#vhost#app`. */
-  readonly app: string;
-  readonly stream: string;
-  /** Keeps the files of one run apart from those of the next. */
-  readonly streamKey: string;
+  /** Removed at the end. */
+  readonly folder: RunFolder;
 }
 
 export interface DvrContext extends WindowContext {
@@ -27,7 +25,6 @@ export interface DvrContext extends WindowContext {
 export class DvrWindow implements SegmentWindow {
   readonly #options: DvrOptions;
   readonly #context: DvrContext;
-  readonly #directory: string;
   readonly #writing = new Set<SegmentModel>();
   #chain: Promise<void> = Promise.resolve();
   #closed = false;
@@ -37,7 +34,6 @@ export class DvrWindow implements SegmentWindow {
   constructor(options: DvrOptions, context: DvrContext) {
     this.#options = options;
     this.#context = context;
-    this.#directory = join(options.tempStoragePath, pathName(options.app), pathName(options.stream), options.streamKey);
   }
 
   get settled(): Promise<void> {
@@ -45,7 +41,7 @@ export class DvrWindow implements SegmentWindow {
   }
 
   segmentClosed(track: TrackModel): void {
-    const inMemory = track.segments.filter((segment) => segment.duration !== null && segment.path === null);
+    const inMemory = track.segments.filter(({ duration, path, gap }) => duration !== null && path === null && !gap);
     for (const segment of inMemory.slice(0, Math.max(0, inMemory.length - this.#options.segmentCount - EXTRA_SEGMENTS + 1))) {
       if (!this.#writing.has(segment)) this.#archive(track, segment);
     }
@@ -53,7 +49,7 @@ export class DvrWindow implements SegmentWindow {
   }
 
   forget(track: TrackModel): void {
-    const directory = join(this.#directory, String(track.id));
+    const directory = join(this.#options.folder.path, String(track.id));
     const spans = heldSpans(track);
     track.segments.length = 0;
     track.retired = null;
@@ -67,7 +63,7 @@ export class DvrWindow implements SegmentWindow {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#enqueue(() => rm(this.#directory, { recursive: true, force: true }));
+    this.#enqueue(() => this.#options.folder.remove());
   }
 
   #archive(track: TrackModel, segment: SegmentModel): void {
@@ -90,11 +86,8 @@ export class DvrWindow implements SegmentWindow {
   /** Path of the written file, or null when that failed. */
   async #write(track: TrackModel, segment: SegmentModel): Promise<string | null> {
     if (this.#closed) return null;
-    const path = join(this.#directory, String(track.id), `${segment.msn}.m4s`);
     try {
-      await mkdir(dirname(path), { recursive: true });
-      await writeFile(path, this.#context.read(segmentSpans(segment)));
-      return path;
+      return await this.#options.folder.write(`${track.id}/${segment.msn}.m4s`, this.#context.read(segmentSpans(segment)));
     } catch {
       return null;
     }
@@ -114,7 +107,7 @@ export class DvrWindow implements SegmentWindow {
 
   #trim(track: TrackModel): void {
     let total = track.segments.reduce((sum, segment) => sum + (segment.duration ?? 0), 0);
-    for (let oldest = track.segments[0]; oldest !== undefined && oldest.path !== null; oldest = track.segments[0]) {
+    for (let oldest = track.segments[0]; oldest !== undefined && (oldest.path !== null || oldest.gap); oldest = track.segments[0]) {
       if (total <= this.#options.maxDuration) return;
       total -= oldest.duration ?? 0;
       this.#retire(track);
@@ -135,10 +128,4 @@ export class DvrWindow implements SegmentWindow {
       this.failures += 1;
     });
   }
-}
-
-/** A stream name as one path component that cannot leave its directory. */
-function pathName(name: string): string {
-  const safe = name.replace(/[/\\\0]/g, '_');
-  return /^\.+$/.test(safe) ? `_${safe}` : safe;
 }

@@ -3,6 +3,7 @@ import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import type { Track } from '../../media/track.ts';
+import { DvrStorage } from '../dvr/dvr-storage.ts';
 import type { EgressPort } from '../outlet/messages.ts';
 import { isServable } from './codec-support.ts';
 import { LlhlsStream } from './llhls-stream.ts';
@@ -31,6 +32,7 @@ export class LlhlsPublisher implements Publisher<LlhlsSettings> {
   readonly kind = PublisherKind.LLHLS;
   readonly #egress: EgressPort;
   readonly #follower: StreamFollower | null;
+  readonly #storage = new DvrStorage();
 
   constructor(egress: EgressPort, follower: StreamFollower | null = null) {
     this.#egress = egress;
@@ -65,6 +67,7 @@ export class LlhlsPublisher implements Publisher<LlhlsSettings> {
       stream,
       settings,
       egress: this.#egress,
+      storage: this.#storage,
       onStart: (started) => this.#follower?.streamStarted(started, address, settings),
       onClose: (closed) => this.#follower?.streamClosed(closed, address),
     });

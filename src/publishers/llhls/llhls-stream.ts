@@ -6,6 +6,7 @@ import type { PublishableStream, PublisherStream } from '../../core/publishing.t
 import type { Packet } from '../../media/packet.ts';
 import { toMilliseconds } from '../../media/timebase.ts';
 import type { Track } from '../../media/track.ts';
+import type { DvrStorage } from '../dvr/dvr-storage.ts';
 import type { EgressPort, Outlet } from '../outlet/messages.ts';
 import { isServable } from './codec-support.ts';
 import { CutSchedule } from './cut-schedule.ts';
@@ -27,6 +28,7 @@ export interface LlhlsStreamOptions {
   readonly stream: PublishableStream;
   readonly settings: LlhlsSettings;
   readonly egress: EgressPort;
+  readonly storage: DvrStorage;
   /** The stream has tracks and playlists. */
   readonly onStart?: (stream: LlhlsStream) => void;
   /** The stream has ended. */
@@ -44,6 +46,7 @@ export class LlhlsStream implements PublisherStream {
   readonly #metadata = new TimedMetadata();
   readonly #aligner = new TrackAligner();
   readonly #outlet: Outlet;
+  readonly #storage: DvrStorage;
   readonly #window: SegmentWindow;
   readonly #observers = new Set<SegmentObserver>();
   readonly #onClose: ((stream: LlhlsStream) => void) | undefined;
@@ -59,6 +62,7 @@ export class LlhlsStream implements PublisherStream {
     const { stream, settings } = options;
     this.#stream = stream;
     this.#settings = settings;
+    this.#storage = options.storage;
     this.#onStart = options.onStart;
     this.#onClose = options.onClose;
     this.#streamKey = settings.originMode ? fixedStreamKey(stream.name) : randomStreamKey();
@@ -184,7 +188,8 @@ export class LlhlsStream implements PublisherStream {
     const dvr = this.#settings.dVR;
     if (dvr?.enable !== true) return new MemoryWindow(segmentCount, context);
     const { vhost, app, name } = this.#stream;
-    return new DvrWindow({ ...dvr, segmentCount, app: `#${vhost}#${app}`, stream: name, streamKey: this.#streamKey }, context);
+    const folder = this.#storage.open(dvr.tempStoragePath, [`#${vhost}#${app}`, name], this.#streamKey);
+    return new DvrWindow({ ...dvr, segmentCount, folder }, context);
   }
 
   #createContext(first: Packet): PackagingContext {
@@ -195,11 +200,10 @@ export class LlhlsStream implements PublisherStream {
     const earliest = Math.min(0, toMilliseconds(first.dts, first.track.timebase));
     return {
       chunkDuration,
-      schedule: new CutSchedule(firstMsn),
+      schedule: new CutSchedule(firstMsn, () => this.#stream.startedAt),
       limits: this.#limits,
       metadata: this.#metadata,
       offset: Math.ceil(-earliest / 1000) * 1000,
-      startedAt,
       writer: new BoxWriter(),
       store: (chunks) => this.#outlet.store(chunks),
       emit: (update) => this.#emit(update),

@@ -151,7 +151,8 @@ export class LlhlsView implements OutletView {
       this.#wait(exchange, track, () => {
         const arrived = findPart(track, msn, part);
         if (arrived !== null) this.#respondPart(exchange, track, arrived);
-        else if (this.#model.concluded) this.#respondEmpty(exchange, 404);
+        // A segment that ends in a gap leaves what was hinted behind its end unmade.
+        else if (this.#model.concluded || !this.#isHinted(track, msn, part)) this.#respondEmpty(exchange, 404);
         else return false;
         return true;
       });
@@ -171,7 +172,7 @@ export class LlhlsView implements OutletView {
   #respondSegment(exchange: DeliveryExchange, track: TrackModel, msn: number): void {
     const segment = track.segment(msn);
     const headers = this.#headers.segment[track.type];
-    if (segment === null || segment.duration === null) this.#respondEmpty(exchange, 404);
+    if (segment === null || segment.duration === null || segment.gap) this.#respondEmpty(exchange, 404);
     else if (segment.path !== null) exchange.respondFile(200, headers, segment.path);
     else
       exchange.respondSpans(

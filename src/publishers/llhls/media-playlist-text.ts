@@ -1,5 +1,6 @@
 /** Renders media playlists (rfc8216bis §4.4.3–4.4.5) once for all clients: a client's query is put in afterwards. */
 import { quoted, seconds } from '../../playlist/attribute-list.ts';
+import { GAP } from '../../playlist/gap.ts';
 import { serializePart } from '../../playlist/part.ts';
 import { serializePartInf } from '../../playlist/part-inf.ts';
 import { serializePreloadHint } from '../../playlist/preload-hint.ts';
@@ -141,6 +142,7 @@ export class MediaPlaylistText {
       });
     }
     if (segment.duration === null) return text;
+    if (segment.gap) text += GAP;
     text += `#EXTINF:${seconds(segment.duration)},\n${this.#names.segment(segment.msn)}${TAIL_MARK}\n`;
     if (withParts) segment.textWithParts = text;
     else segment.text = text;

@@ -92,8 +92,8 @@ export class PlaylistCache {
     if (texts.reports.version === this.#model.version) return texts.reports.pieces;
     let text = '';
     for (const other of this.#model.tracks.values()) {
-      const last = other.last;
-      if (other === texts.track || last === null) continue;
+      const last = other.segments.findLast((segment) => !segment.gap && (segment.duration !== null || segment.parts.length > 0));
+      if (other === texts.track || last === undefined) continue;
       const lastPart = last.path === null ? last.parts.length - 1 : null;
       text += serializeRenditionReport({ uri: this.#texts(other).text.uri, lastMsn: last.msn, lastPart });
     }

@@ -23,6 +23,8 @@ export interface SegmentSink {
   partTargetChosen(seconds: number): void;
   partClosed(part: CutPart): void;
   segmentClosed(duration: number): void;
+  /** Segment `msn` has no media: the source paused. `time` in ms of presentation, `duration` in seconds. */
+  gapPassed(gap: { msn: number; time: number; duration: number }): void;
 }
 
 export interface SegmenterOptions {
@@ -37,6 +39,8 @@ export interface SegmenterOptions {
 
 /** A frame that lasts longer than this, seconds, is a pause of the source and says nothing about its frame rate. */
 const LONGEST_FRAME = 2;
+/** A hole this long, seconds, is listed as such when the segment cannot hold it. */
+const MIN_GAP = 1;
 
 export class Segmenter {
   readonly #video: boolean;
@@ -55,12 +59,16 @@ export class Segmenter {
   #samples: TimedSample[] = [];
   /** End of what is listed, ticks; null before the first part and after a change of timescale. */
   #listedEnd: number | null = null;
+  /** Where the last sample ends, ticks. */
+  #mediaEnd = 0;
   #lastKey: number | null = null;
   #gop: number | null = null;
   #frame = 0;
   #discontinuities = 0;
   /** This track proposes cuts. */
   leads = false;
+  /** Pictures behind a gap up to the next keyframe: players could not show them and go back to look for it. */
+  discarded = 0;
 
   constructor(options: SegmenterOptions) {
     this.#video = options.video;
@@ -92,11 +100,17 @@ export class Segmenter {
 
   /** Takes the next sample in decoding order. */
   push(sample: TimedSample): void {
-    if (this.#video && sample.keyframe) this.#measureGop(sample.dts);
+    const leavesGap = this.#open && this.#leavesGap(sample);
+    if (leavesGap && !sample.keyframe) {
+      this.discarded += 1;
+      return;
+    }
+    if (this.#video && sample.keyframe) this.#measureGop(sample.dts, leavesGap);
     this.#frame = sample.duration;
     if (!this.#open) this.#openSegment(sample);
-    else if (this.#cutsBefore(sample)) {
-      this.#closeSegment(sample.dts);
+    else if (leavesGap || this.#cutsBefore(sample)) {
+      if (leavesGap) this.#passHole(sample);
+      else this.#closeSegment(sample);
       this.#openSegment(sample);
     } else if (this.#samples.length > 0 && this.#isPartFull(sample.dts, sample.duration)) {
       this.#closeFullPart(sample.dts);
@@ -121,8 +135,8 @@ export class Segmenter {
     if (this.#open) this.#closeSegment(null);
   }
 
-  #measureGop(dts: number): void {
-    if (this.#lastKey !== null) this.#gop = (dts - this.#lastKey) / this.#timescale;
+  #measureGop(dts: number, paused: boolean): void {
+    if (this.#lastKey !== null && !paused) this.#gop = (dts - this.#lastKey) / this.#timescale;
     this.#lastKey = dts;
   }
 
@@ -142,6 +156,67 @@ export class Segmenter {
     if (this.#gop === null || seconds <= 0) return false;
     const max = this.#limits.leaderMaxFor(this.#gop);
     return this.#gop <= max && seconds + this.#gop > max;
+  }
+
+  /** There is a hole before `sample` that the segment cannot hold, or that other tracks have cut already. */
+  #leavesGap(sample: TimedSample): boolean {
+    if (this.#holeBefore(sample) <= MIN_GAP) return false;
+    const cut = this.#schedule.cut(this.#msn + 1);
+    if (cut !== null) return sample.time - cut.time > MIN_GAP * 1000;
+    return (sample.time - this.#segmentTime) / 1000 > this.#limits.followerMax;
+  }
+
+  /** Seconds without media before `sample`. */
+  #holeBefore(sample: TimedSample): number {
+    return (sample.dts - this.#mediaEnd) / this.#timescale;
+  }
+
+  /**
+   * Lists what the source left out up to `sample` as gaps: playlists must not run behind their media, and numbers must mean
+   * the same time in all tracks. Gaps begin where the media ends: hls.js walks along them and stops where nothing is listed.
+   */
+  #passHole(sample: TimedSample): void {
+    const end = sample.time - this.#holeBefore(sample) * 1000;
+    this.#closePart(null);
+    this.#endSegment((end - this.#segmentTime) / 1000);
+    this.#listedEnd = null;
+    if (this.leads) this.#leadThroughHole(end, sample.time);
+    else this.#followThroughHole(end, sample.time);
+  }
+
+  /** Where a follower went on alone the gaps get its numbers; the segment it is in ends where the next gap begins. */
+  #leadThroughHole(from: number, to: number): void {
+    const alone = this.#schedule.last;
+    let start = from;
+    if (alone !== null && alone.msn > this.#msn) {
+      const count = alone.msn - this.#msn;
+      const longest = Math.min(from + count * this.#limits.followerMax * 1000, alone.time + this.#limits.segmentDuration * 1000, to);
+      start = to - longest < MIN_GAP * 1000 ? to : Math.max(longest, alone.time);
+      this.#passGaps(from, start, count);
+    }
+    this.#passGaps(start, to, Math.ceil((to - start) / 1000 / this.#limits.segmentDuration));
+  }
+
+  /** The cuts of the leader are followed as far as they are known; the next one is left to it. */
+  #followThroughHole(from: number, to: number): void {
+    let start = from;
+    for (let cut = this.#schedule.cut(this.#msn + 2); cut !== null && cut.time <= to; cut = this.#schedule.cut(this.#msn + 2)) {
+      this.#passGaps(start, cut.time, 1);
+      start = cut.time;
+    }
+    if (this.#schedule.cut(this.#msn + 2) !== null) return;
+    this.#passGaps(start, to, Math.floor((to - start) / 1000 / this.#limits.segmentDuration));
+  }
+
+  /** Lists `count` gaps from `from` to `to` ms. */
+  #passGaps(from: number, to: number, count: number): void {
+    const duration = (to - from) / count;
+    for (let n = 0; n < count; n += 1) {
+      const time = from + n * duration;
+      this.#msn += 1;
+      this.#schedule.add(this.#msn, time);
+      this.#sink.gapPassed({ msn: this.#msn, time, duration: duration / 1000 });
+    }
   }
 
   get #wantedDuration(): number {
@@ -189,6 +264,7 @@ export class Segmenter {
       this.#partStart = gap ? sample.dts : (this.#listedEnd ?? sample.dts);
     }
     this.#samples.push(sample);
+    this.#mediaEnd = sample.dts + sample.duration;
   }
 
   /** Closes a part because no further frame fits: the first such part decides PART-TARGET. */
@@ -233,12 +309,18 @@ export class Segmenter {
     this.#part += 1;
   }
 
-  #closeSegment(next: number | null): void {
-    this.#closePart(next);
+  /** `next` is the first sample behind the segment; null when there is none of this configuration. */
+  #closeSegment(next: TimedSample | null): void {
+    this.#closePart(next?.dts ?? null);
+    // By presentation, as date-times are: with B-frames and an uneven frame rate decoding times tell something else.
+    this.#endSegment(next === null ? null : (next.time - this.#segmentTime) / 1000);
+  }
+
+  /** `real` seconds are from this segment to the next, as far as known; too long ones are not listed. */
+  #endSegment(real: number | null): void {
     this.#open = false;
     const listed = ((this.#listedEnd ?? this.#segmentStart) - this.#segmentStart) / this.#timescale;
-    const real = next === null ? listed : (next - this.#segmentStart) / this.#timescale;
-    this.#sink.segmentClosed(real > 0 && real <= this.#limits.followerMax ? real : listed);
+    this.#sink.segmentClosed(real !== null && real > 0 && real <= this.#limits.followerMax ? real : listed);
   }
 
   /** The segment is expected to end within half a frame of `end`. */

@@ -17,6 +17,8 @@ export interface SegmentModel {
   readonly startTime: number;
   readonly generation: number;
   readonly discontinuity: boolean;
+  /** Has no media and never will. */
+  readonly gap: boolean;
   readonly parts: PartModel[];
   /** Seconds; null while the segment grows. */
   duration: number | null;
@@ -155,6 +157,7 @@ function applyToTrack(track: TrackModel, update: TrackUpdate): void {
         startTime: update.startTime,
         generation: update.generation,
         discontinuity: update.discontinuity,
+        gap: update.gap,
         parts: [],
         duration: null,
         path: null,
@@ -195,8 +198,8 @@ function trackSnapshot(track: TrackModel): LlhlsUpdate[] {
   if (track.partTarget > 0) updates.push({ type: 'part-target', trackId, seconds: track.partTarget });
   for (const [generation, bytes] of track.inits) updates.push({ type: 'init', trackId, generation, bytes });
   for (const segment of track.segments) {
-    const { msn, startTime, generation, discontinuity } = segment;
-    updates.push({ type: 'segment-open', trackId, msn, startTime, generation, discontinuity });
+    const { msn, startTime, generation, discontinuity, gap } = segment;
+    updates.push({ type: 'segment-open', trackId, msn, startTime, generation, discontinuity, gap });
     segment.parts.forEach((part, index) => {
       updates.push({ ...part, type: 'part', trackId, msn, part: index });
     });

@@ -25,8 +25,6 @@ export interface PackagingContext {
   readonly metadata: TimedMetadata;
   /** ms added to all times in fragments, so that none is negative. */
   readonly offset: number;
-  /** Wall clock of media time 0, ms since the epoch. */
-  readonly startedAt: number;
   /** Scratch memory for fragment headers, shared by the tracks. */
   readonly writer: BoxWriter;
   store(chunks: readonly Uint8Array[]): readonly Span[];
@@ -147,16 +145,15 @@ export class TrackPackager implements SegmentSink {
   }
 
   segmentOpened(segment: { msn: number; time: number; discontinuity: boolean; independent: boolean }): void {
-    this.#segmentBytes = 0;
     if (!segment.independent) this.#context.dependentSegment();
-    this.#context.emit({
-      type: 'segment-open',
-      trackId: this.#track.id,
-      msn: segment.msn,
-      startTime: this.#context.startedAt + segment.time,
-      generation: this.#generation,
-      discontinuity: segment.discontinuity,
-    });
+    this.#open(segment, false);
+  }
+
+  gapPassed({ msn, time, duration }: { msn: number; time: number; duration: number }): void {
+    // Players decode what follows from its own time on: nothing leads up to it.
+    this.#writtenEnd = null;
+    this.#open({ msn, time, discontinuity: false }, true);
+    this.#context.emit({ type: 'segment-close', trackId: this.#track.id, duration });
   }
 
   partTargetChosen(seconds: number): void {
@@ -189,6 +186,13 @@ export class TrackPackager implements SegmentSink {
     if (duration >= this.#context.limits.segmentDuration / 2)
       this.#peakBitrate = Math.max(this.#peakBitrate, (this.#segmentBytes * 8) / duration);
     this.#context.emit({ type: 'segment-close', trackId: this.#track.id, duration });
+  }
+
+  #open({ msn, time, discontinuity }: { msn: number; time: number; discontinuity: boolean }, gap: boolean): void {
+    this.#segmentBytes = 0;
+    // All tracks take the wall clock of the same moment.
+    const startTime = (this.#context.schedule.cut(msn)?.epoch ?? 0) + time;
+    this.#context.emit({ type: 'segment-open', trackId: this.#track.id, msn, startTime, generation: this.#generation, discontinuity, gap });
   }
 
   #writeHeader(writer: BoxWriter, part: CutPart): void {

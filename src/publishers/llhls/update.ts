@@ -26,6 +26,8 @@ export type LlhlsUpdate =
       readonly startTime: number;
       readonly generation: number;
       readonly discontinuity: boolean;
+      /** The source sent nothing for this time: the segment stays without media (EXT-X-GAP). */
+      readonly gap: boolean;
     }
   | {
       readonly type: 'part';
