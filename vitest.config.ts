@@ -10,7 +10,7 @@ export default defineConfig({
     // A condition that is waited for may take its time on a loaded machine; one that holds ends the wait at once.
     expect: { poll: { timeout: 15_000 } },
     projects: [
-      { extends: true, test: { name: 'unit', include: ['src/**/*.test.ts', 'test/fuzz/**/*.test.ts', 'test/contract/**/*.test.ts'] } },
+      { extends: true, test: { name: 'unit', include: ['src/**/*.test.ts', 'test/contract/**/*.test.ts'], maxWorkers: 2 } },
       { extends: true, test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], exclude: PLAYING, testTimeout: 120_000, maxWorkers: 3 } },
       // These look at the clock of a player, so nothing else runs beside them.
       { extends: true, test: { name: 'playing', include: PLAYING, testTimeout: 120_000, fileParallelism: false } },

@@ -17,9 +17,9 @@ afterAll(async () => {
 });
 
 describe.each([
-  { name: 'the addon', env: {}, warned: false, kinds: 3, freezes: 3 },
-  { name: 'JavaScript', env: { MILLRACE_NATIVE: 'off' }, warned: true, kinds: 1, freezes: 6 },
-])('sent by $name', ({ env, warned, kinds, freezes }) => {
+  { name: 'the addon', env: {}, warned: false, kinds: 3, patience: 1 },
+  { name: 'JavaScript', env: { MILLRACE_NATIVE: 'off' }, warned: true, kinds: 1, patience: 2 },
+])('sent by $name', ({ env, warned, kinds, patience }) => {
   let server: TestServer;
   let encoder: FfmpegPublisher;
 
@@ -34,13 +34,14 @@ describe.each([
     await server?.close();
   });
 
-  const cases: { name: string; path: Omit<LossyRelayOptions, 'server'> }[] = [
-    { name: '5 % loss', path: { loss: 0.05 } },
-    { name: '15 % loss', path: { loss: 0.15 } },
-    { name: 'reordering and repetition', path: { reordering: 0.05, duplication: 0.05 } },
+  /** `freezes`: how often the picture may stand; without repetitions it would each time a packet is lost. */
+  const cases: { name: string; path: Omit<LossyRelayOptions, 'server'>; freezes: number }[] = [
+    { name: '5 % loss', path: { loss: 0.05 }, freezes: 3 },
+    { name: '15 % loss', path: { loss: 0.15 }, freezes: 8 },
+    { name: 'reordering and repetition', path: { reordering: 0.05, duplication: 0.05 }, freezes: 3 },
   ];
 
-  test.each(cases.slice(0, kinds))('$name is made good', async ({ path }) => {
+  test.each(cases.slice(0, kinds))('$name is made good', async ({ path, freezes }) => {
     const relay = await LossyRelay.open({ server: server.ports.ice, ...path });
     const page = await browser.open();
     try {
@@ -64,7 +65,7 @@ describe.each([
         { deadlineMs: 15_000 },
       );
       expect(recovered).toBeGreaterThan(0);
-      expect((await page.stats()).video?.freezeCount ?? 0).toBeLessThanOrEqual(freezes);
+      expect((await page.stats()).video?.freezeCount ?? 0).toBeLessThanOrEqual(freezes * patience);
     } finally {
       await page.page.close();
       relay.close();
