@@ -18,3 +18,18 @@ export function nameIn(definition: unknown): string {
   const name = memberOf(definition, 'name');
   return typeof name === 'string' || typeof name === 'number' || typeof name === 'boolean' ? String(name) : '';
 }
+
+/** A member that is a string; empty for anything else. */
+export function textIn(value: unknown, name: string): string {
+  const text = memberOf(value, name);
+  return typeof text === 'string' ? text : '';
+}
+
+/** Items of the first of these members that is an array. */
+export function itemsIn(value: unknown, ...names: readonly string[]): readonly unknown[] {
+  for (const name of names) {
+    const items = memberOf(value, name);
+    if (Array.isArray(items)) return items;
+  }
+  return [];
+}

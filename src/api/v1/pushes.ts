@@ -3,7 +3,7 @@ import { MOST_PUSHES, PushRefused } from '../../publishers/push/push-publisher.t
 import { faultOfUrl, type PushRequest, pushProtocolOf, trimUrl, type UrlFault } from '../../publishers/push/push-request.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError, causedBy, type ErrorCode } from '../errors.ts';
-import { memberOf } from '../json/json-value.ts';
+import { itemsIn, memberOf, textIn } from '../json/json-value.ts';
 import { requireObject } from '../refusals.ts';
 import type { AppRequest, Route } from '../route.ts';
 import { PushRequestSchema, PushTaskSchema, TaskIdSchema } from '../schemas.ts';
@@ -97,20 +97,6 @@ function pushRequest({ vhost, app, body }: AppRequest): PushRequest {
     streamKey: textIn(json, 'streamKey').trim(),
     isConfig: false,
   };
-}
-
-function textIn(value: unknown, name: string): string {
-  const text = memberOf(value, name);
-  return typeof text === 'string' ? text : '';
-}
-
-/** Items of the first of these members that is an array. */
-function itemsIn(value: unknown, ...names: readonly string[]): readonly unknown[] {
-  for (const name of names) {
-    const items = memberOf(value, name);
-    if (Array.isArray(items)) return items;
-  }
-  return [];
 }
 
 /** Awaits a change of the tasks and throws the API error for what was refused. */

@@ -5,7 +5,7 @@ import { DailySchedule } from '../../publishers/file/split-schedule.ts';
 import { PathRefused } from '../../util/allowed-folders.ts';
 import { type Answer, ok } from '../envelope.ts';
 import { ApiError, causedBy } from '../errors.ts';
-import { memberOf } from '../json/json-value.ts';
+import { itemsIn, memberOf, textIn } from '../json/json-value.ts';
 import { requireObject } from '../refusals.ts';
 import type { AppRequest, Route } from '../route.ts';
 import { RecordRequestSchema, RecordTaskSchema, TaskIdSchema } from '../schemas.ts';
@@ -103,20 +103,6 @@ function recordRequest(body: unknown): RecordRequest {
     metadata: textIn(body, 'metadata'),
     isConfig: false,
   };
-}
-
-function textIn(value: unknown, name: string): string {
-  const text = memberOf(value, name);
-  return typeof text === 'string' ? text : '';
-}
-
-/** Items of the first of these members that is an array. */
-function itemsIn(value: unknown, ...names: readonly string[]): readonly unknown[] {
-  for (const name of names) {
-    const items = memberOf(value, name);
-    if (Array.isArray(items)) return items;
-  }
-  return [];
 }
 
 /** Awaits a change of the tasks and throws the API error for what was refused. */
