@@ -112,6 +112,8 @@ bool Fanout::Push(uint32_t id, uint32_t timestamp, bool keyframe, bool marker, c
     frame->offsets.push_back(static_cast<uint32_t>(total));
   }
   if (total != length) return false;
+  frame->order = next_order_;
+  next_order_ += 1;
   frame->first_sequence = found->second.next_sequence;
   frame->timestamp = timestamp;
   frame->keyframe = keyframe;

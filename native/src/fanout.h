@@ -66,6 +66,7 @@ class Fanout {
   std::unordered_map<uint32_t, Member> members_;
   std::unordered_map<uint32_t, Source> sources_;
   uint32_t next_id_ = 1;
+  uint64_t next_order_ = 0;
   size_t next_shard_ = 0;
 };
 

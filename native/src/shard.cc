@@ -243,12 +243,24 @@ int64_t Shard::Work(int64_t now) {
   return next;
 }
 
+// Sends what was pushed before `order` to the sources that viewers leave for `source`: nothing of it is overtaken.
+void Shard::SendEarlier(SourceQueue* source, uint64_t order, int64_t now) {
+  for (size_t n = 0; n < source->joining.size(); n += 1) {
+    SourceQueue* old = source->joining[n]->source;
+    if (old == nullptr || old == source) continue;
+    while (!old->pending.empty() && old->due <= now && old->pending.front()->order < order) SendSlice(old, now);
+  }
+}
+
 void Shard::SendSlice(SourceQueue* source, int64_t now) {
   const FrameRef frame = source->pending.front();
   const size_t packets = frame->packets();
   if (source->cursor == 0) {
     Remember(source, frame);
-    if (frame->keyframe) Promote(source, *frame);
+    if (frame->keyframe) {
+      SendEarlier(source, frame->order, now);
+      Promote(source, *frame);
+    }
   }
   const size_t slice = std::max(kSlicePackets, (packets + kMostSlices - 1) / kMostSlices);
   const size_t first = source->cursor;

@@ -51,6 +51,7 @@ class Shard {
   void Post(Command command);
   void Run();
   int64_t Work(int64_t now);
+  void SendEarlier(SourceQueue* source, uint64_t order, int64_t now);
   void SendSlice(SourceQueue* source, int64_t now);
   void Promote(SourceQueue* source, const Frame& frame);
   void SendPackets(Viewer* viewer, Slot* slot, const SourceQueue* source, const Frame& frame, size_t first, size_t last);

@@ -15,6 +15,8 @@ namespace millrace {
 
 // One frame, packetised: shared by all threads and by the retransmission history, never changed.
 struct Frame {
+  // Grows from frame to frame over all sources: what was pushed first.
+  uint64_t order = 0;
   uint64_t first_sequence = 0;
   uint32_t timestamp = 0;
   bool keyframe = false;
