@@ -147,9 +147,8 @@ export class ChunkReader {
         return offset;
       }
       const end = Math.min(limit, offset + needed - this.#headerLength);
-      data.copy(this.#header, this.#headerLength, offset, end);
-      this.#headerLength += end - offset;
-      offset = end;
+      // So few bytes that calling a function to copy them costs more.
+      for (; offset < end; offset += 1, this.#headerLength += 1) this.#header[this.#headerLength] = data[offset] ?? 0;
       if (this.#headerLength < needed) return offset;
     }
   }
