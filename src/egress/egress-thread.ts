@@ -5,6 +5,7 @@ import { type Certificate, SecureListener } from '../protocols/http/secure-liste
 import { requireFreePort } from '../protocols/http/shared-port.ts';
 import { DateLine } from '../protocols/http/status-line.ts';
 import type { Clock } from '../util/clock.ts';
+import { Attention } from './attention.ts';
 import { BlockTable } from './block-table.ts';
 import { COMMON_HEADERS, type Delivery, type DeliveryServices } from './delivery.ts';
 import { FileShelf } from './file-shelf.ts';
@@ -26,6 +27,7 @@ export interface EgressThreadOptions {
 
 export class EgressThread {
   readonly #options: EgressThreadOptions;
+  readonly #attention: Attention;
   readonly #blocks: BlockTable;
   readonly #hosts = new HostTable();
   readonly #outlets: OutletRegistry;
@@ -44,6 +46,7 @@ export class EgressThread {
     const { settings, clock, views, post } = options;
     const { limits } = settings;
     this.#options = options;
+    this.#attention = new Attention((wanted) => post({ type: 'attention', wanted }));
     this.#blocks = new BlockTable((block) => post({ type: 'block-idle', block }));
     this.#sessions = new ThreadSessions({
       tokens: new SessionTokens(settings.secret, settings.incarnation),
@@ -59,6 +62,7 @@ export class EgressThread {
       hosts: this.#hosts,
       outlets: this.#outlets,
       services: this.#services,
+      attention: this.#attention,
       maxWaiting: limits.waiting,
       foreign: this.#foreign,
     });
@@ -105,6 +109,9 @@ export class EgressThread {
         break;
       case 'revoke':
         this.#sessions.revoke(message.sessions);
+        break;
+      case 'caught-up':
+        this.#attention.caughtUp();
         break;
       case 'stop':
         void this.#stop();
@@ -186,6 +193,7 @@ export class EgressThread {
       sessionEvents: this.#sessions.takeEvents(),
     };
     this.#options.post(report);
+    this.#attention.look(connections, this.#counters.opened);
   }
 
   /** Ports first, then streams (whoever waits is answered), then what is left of the connections. */
