@@ -53,7 +53,12 @@ interface Slot {
 
 /** What the pool tells about itself. */
 export interface EgressStatus {
-  readonly threads: readonly { readonly thread: number; readonly report: ThreadReport | null }[];
+  readonly threads: readonly {
+    readonly thread: number;
+    readonly report: ThreadReport | null;
+    /** It has nobody to serve and hears of media in bundles. */
+    readonly resting: boolean;
+  }[];
   readonly restarts: number;
   readonly outlets: number;
   readonly sessions: number;
@@ -163,7 +168,7 @@ export class EgressPool implements EgressPort {
 
   status(): EgressStatus {
     return {
-      threads: this.#slots.map(({ thread, report }) => ({ thread, report })),
+      threads: this.#slots.map(({ thread, report, link }) => ({ thread, report, resting: link?.resting === true })),
       restarts: this.#restarts,
       outlets: this.#outlets.size,
       sessions: this.#ledger.size,

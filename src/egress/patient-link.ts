@@ -18,6 +18,11 @@ export class PatientLink implements ThreadLink {
     this.#link = link;
   }
 
+  /** Media waits for a bundle now. */
+  get resting(): boolean {
+    return this.#resting;
+  }
+
   post(messages: readonly ToThread[]): void {
     if (!this.#resting) {
       this.#link.post(messages);
