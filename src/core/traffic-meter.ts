@@ -25,10 +25,10 @@ class ByteMeter {
     this.#windowStart = clock.monotonic();
   }
 
-  add(bytes: number): void {
+  /** `now` is monotonic, `wall` the wall clock: the meters above count at the same moment. */
+  add(bytes: number, now: number, wall: number): void {
     this.total += bytes;
     this.#window += bytes;
-    const now = this.#clock.monotonic();
     const elapsed = now - this.#windowStart;
     if (elapsed >= INTERVAL_MS) {
       this.#last = this.#window;
@@ -37,7 +37,7 @@ class ByteMeter {
       this.#window = 0;
       this.#windowStart = now;
     }
-    this.lastAt = this.#clock.now();
+    this.lastAt = wall;
   }
 
   /** Bytes counted in the last whole interval. */
@@ -97,13 +97,15 @@ export class TrafficMeter implements EgressMeter {
   }
 
   countBytesIn(bytes: number): void {
-    this.in.add(bytes);
-    this.#parent?.countBytesIn(bytes);
+    const now = this.#clock.monotonic();
+    const wall = this.#clock.now();
+    for (let meter: TrafficMeter | null = this; meter !== null; meter = meter.#parent) meter.in.add(bytes, now, wall);
   }
 
   countBytes(bytes: number): void {
-    this.out.add(bytes);
-    this.#parent?.countBytes(bytes);
+    const now = this.#clock.monotonic();
+    const wall = this.#clock.now();
+    for (let meter: TrafficMeter | null = this; meter !== null; meter = meter.#parent) meter.out.add(bytes, now, wall);
   }
 
   ingestOpened(kind: ProviderKind): void {
