@@ -44,6 +44,8 @@ const SOUND_MS = 20;
 const SOUND_BYTES = 160;
 const PACKETS_OF_A_PICTURE = 9;
 const WARM_UP_VIEWERS = 10;
+/** Viewers that connect at one time. */
+const AT_ONCE = 25;
 const CONNECT = { deadlineMs: 60_000, everyMs: 50 };
 
 const COMMON = { publicName: '', language: '', characteristics: '', bypass: true, config: null, bitrateConf: 0 };
@@ -118,8 +120,11 @@ async function main(sendMode: SendMode, viewers: number, seconds: number): Promi
     load.send({ type: 'watch', viewer, offer: session.offer(), candidates: session.candidates() } satisfies LoadOrder);
   };
   const connectUpTo = async (count: number): Promise<void> => {
-    while (sessions.length < count) watch(sessions.length);
-    await until(`${count} viewers are connected`, () => source.viewers === count, CONNECT);
+    while (sessions.length < count) {
+      const next = Math.min(count, sessions.length + AT_ONCE);
+      while (sessions.length < next) watch(sessions.length);
+      await until(`${next} viewers are connected`, () => source.viewers === next, CONNECT);
+    }
   };
   await connectUpTo(Math.min(WARM_UP_VIEWERS, viewers / 2));
   const [few, idle, memory] = [sessions.length, process.cpuUsage(), residentKiB()];

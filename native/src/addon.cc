@@ -355,7 +355,7 @@ napi_value CloseDtls(const Arguments& arguments) {
   return Outcome(arguments.env(), dtls);
 }
 
-// dtlsKeys(dtls) → { profile, localKey, localSalt, remoteKey, remoteSalt, fingerprint } or null
+// dtlsKeys(dtls) → { profile, localKey, localSalt, remoteKey, remoteSalt, fingerprint } or null; once
 napi_value ExportKeys(const Arguments& arguments) {
   napi_env env = arguments.env();
   auto* dtls = arguments.External<Dtls>(0);
@@ -367,6 +367,7 @@ napi_value ExportKeys(const Arguments& arguments) {
   }
   const size_t salt = SaltLength(keys.profile);
   const std::string fingerprint = dtls->PeerFingerprint();
+  dtls->Settle();
   napi_create_object(env, &object);
   Set(env, object, "profile", static_cast<double>(keys.profile));
   Set(env, object, "localKey", MakeBuffer(env, keys.local_key, kMasterKeyLength));
