@@ -28,7 +28,10 @@ afterAll(async () => {
 });
 
 interface StreamInfo {
-  readonly input: { readonly sourceType: string; readonly tracks: { readonly type: string; readonly video?: { readonly codec: string } }[] };
+  readonly input: {
+    readonly sourceType: string;
+    readonly tracks: { readonly type: string; readonly video?: { readonly codec: string } }[];
+  };
 }
 
 /** Null when the API knows no such stream. */
@@ -73,7 +76,10 @@ test('what a page publishes by WHIP plays over LL-HLS and WebRTC, until it leave
   expect(input.sourceType).toBe('WebRTC');
   expect(input.tracks.find(({ type }) => type === 'Video')?.video?.codec).toBe('H264');
 
-  const second = await fetch(url('cam', 'whip'), { method: 'POST', body: answer.replaceAll('recvonly', 'sendonly').replaceAll('passive', 'actpass') });
+  const second = await fetch(url('cam', 'whip'), {
+    method: 'POST',
+    body: answer.replaceAll('recvonly', 'sendonly').replaceAll('passive', 'actpass'),
+  });
   expect([second.status, await second.text()]).toEqual([409, 'Stream is already exist\n']);
 
   const viewer = await watch('cam', 60);
@@ -105,7 +111,9 @@ test('OvenLiveKit publishes over its WebSocket protocol, and its stream ends wit
 
   const late = await browser.open();
   await late.ovenLiveKit(url('oven', 'send', 'ws'));
-  await until('the second publisher is refused', async () => (await late.messages()).some(({ code }) => code === 404), { deadlineMs: 10_000 });
+  await until('the second publisher is refused', async () => (await late.messages()).some(({ code }) => code === 404), {
+    deadlineMs: 10_000,
+  });
   expect((await late.messages()).at(-1)).toEqual({ code: 404, error: 'Cannot create offer' });
 
   await page.page.close();
