@@ -126,7 +126,16 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const token = config.managers.api.accessToken;
   const access = token === '' ? await loadOrCreateAccessToken(stateFolder) : { token, file: null };
 
-  const webrtc = await startWebrtc(config, (host) => orchestrator.nameForHost(host), logger, running);
+  const webrtc = await startWebrtc(
+    config,
+    {
+      virtualHostFor: (host) => orchestrator.nameForHost(host),
+      gate: { openIngest: (target, request) => orchestrator.openIngest(target, request) },
+      providerSettings: (vhost, app) => orchestrator.application(vhost, app)?.definition.config.providers?.webrtc ?? null,
+      logger,
+    },
+    running,
+  );
   const pool = new EgressPool({
     threads: egressThreads(config, availableParallelism()),
     views: VIEWS,
@@ -157,7 +166,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       [llhls.kind, llhls],
       [hls.kind, hls],
       [recordings.kind, recordings],
-      ...(webrtc === null ? [] : [[webrtc.publisher.kind, webrtc.publisher] as const]),
+      ...(webrtc?.publisher == null ? [] : [[webrtc.publisher.kind, webrtc.publisher] as const]),
       [srt.kind, srt],
       [thumbnail.kind, thumbnail],
       [pushes.kind, pushes],

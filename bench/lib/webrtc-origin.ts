@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import type { Packet } from '../../src/media/packet.ts';
 import type { AudioTrack, VideoTrack } from '../../src/media/track.ts';
 import type { SendMode } from '../../src/protocols/fanout/native-fanout.ts';
-import { PeerTransport } from '../../src/publishers/webrtc/peer-transport.ts';
+import { PeerTransport } from '../../src/protocols/peer/peer-transport.ts';
 import type { PlaySession } from '../../src/publishers/webrtc/play-session.ts';
 import { WebrtcPublisher } from '../../src/publishers/webrtc/webrtc-publisher.ts';
 import { systemClock } from '../../src/util/clock.ts';

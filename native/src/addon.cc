@@ -54,8 +54,9 @@ void Deliver(napi_env env, napi_value callback, void* context, void*) {
         MakeBuffer(env, event.bytes.data(), event.bytes.size()),
         MakeText(env, addressed ? HostOf(event.from) : ""),
         MakeNumber(env, addressed ? PortOf(event.from) : 0),
+        MakeNumber(env, event.at),
     };
-    const napi_status status = napi_call_function(env, receiver, callback, 5, arguments, nullptr);
+    const napi_status status = napi_call_function(env, receiver, callback, 6, arguments, nullptr);
     napi_close_handle_scope(env, scope);
     if (status == napi_pending_exception) {
       // The callback is ours and must not throw; if it does, it is the process's business.

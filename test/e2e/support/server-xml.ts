@@ -28,8 +28,8 @@ export interface ServerSettings {
   readonly withoutHls?: boolean;
   /** Where the FILE publisher writes; without it there is none. */
   readonly recordRoot?: string;
-  /** Serve WebRTC too, on the port of HTTP. `publisher`: what is inside its element of the application. */
-  readonly webrtc?: { readonly publisher?: string };
+  /** WebRTC too, in and out, on the port of HTTP. What is inside the elements of the application. */
+  readonly webrtc?: { readonly publisher?: string; readonly provider?: string };
   /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
   readonly srt?: { readonly ingest: number; readonly egress: number; readonly options?: Readonly<Record<string, string>> };
 }
@@ -63,7 +63,10 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   <IP>127.0.0.1</IP>
   <Bind>
     <Managers><API><Port>${ports.api}</Port></API></Managers>
-    <Providers><RTMP><Port>${ports.rtmp}</Port></RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}</Providers>
+    <Providers>
+      <RTMP><Port>${ports.rtmp}</Port></RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}
+      ${settings.webrtc === undefined ? '' : webrtcBind(ports)}
+    </Providers>
     <Publishers>
       <LLHLS><Port>${ports.http}</Port></LLHLS>
       <HLS><Port>${ports.http}</Port></HLS>
@@ -93,7 +96,10 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               </Encodes>
             </OutputProfile>
           </OutputProfiles>
-          <Providers><RTMP /><RTSPPull />${mpegts}${srt === undefined ? '' : '<SRT />'}</Providers>
+          <Providers>
+            <RTMP /><RTSPPull />${mpegts}${srt === undefined ? '' : '<SRT />'}
+            ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.provider ?? ''}</WebRTC>`}
+          </Providers>
           <Publishers>
             <LLHLS>
               <ChunkDuration>${chunk}</ChunkDuration>

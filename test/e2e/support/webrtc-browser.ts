@@ -1,4 +1,4 @@
-/** Headless Chromium that plays over WebRTC: a WHEP page of ours, and the OvenPlayer package. */
+/** Headless Chromium that plays and publishes over WebRTC: pages of ours, OvenPlayer and OvenLiveKit. */
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { createRequire } from 'node:module';
@@ -18,6 +18,8 @@ const CHROMIUM_ARGUMENTS = [
   '--disable-dev-shm-usage',
   '--autoplay-policy=no-user-gesture-required',
   '--allow-loopback-in-peer-connection',
+  '--use-fake-device-for-media-stream',
+  '--use-fake-ui-for-media-stream',
 ];
 
 /** Of `getStats()`; counters since the connection began. */
@@ -51,6 +53,34 @@ export interface WhepAnswer {
   readonly answer: string;
 }
 
+/** Of `getStats()`, one for each stream or simulcast layer. */
+export interface OutboundStats {
+  readonly kind: string;
+  readonly rid?: string;
+  readonly framesEncoded?: number;
+  readonly keyFramesEncoded?: number;
+  readonly packetsSent: number;
+  readonly nackCount?: number;
+  readonly pliCount?: number;
+  readonly retransmittedPacketsSent?: number;
+  readonly targetBitrate?: number;
+  readonly frameWidth?: number;
+  readonly frameHeight?: number;
+  readonly codec?: string;
+}
+
+export interface WhipOptions {
+  /** Preferred video codec; default `H264`. */
+  readonly codec?: string;
+  readonly audio?: boolean;
+  /** Port of a relay in front of the server's. */
+  readonly relay?: number;
+  /** Scale of each simulcast layer, e.g. `[1, 2]`. */
+  readonly layers?: readonly number[];
+  /** Bits per second. */
+  readonly maxBitrate?: number;
+}
+
 /** One page; it may play once. */
 export class WebrtcPage {
   readonly page: Page;
@@ -62,6 +92,21 @@ export class WebrtcPage {
   /** `path`: `tcp` for nothing but TCP, or the port of a relay in front of the server's. */
   async whep(url: string, kinds: readonly string[] = ['video', 'audio'], path: 'tcp' | number | null = null): Promise<WhepAnswer> {
     return await this.page.evaluate(`playWhep(${JSON.stringify(url)}, ${JSON.stringify(kinds)}, ${JSON.stringify(path)})`);
+  }
+
+  /** Publishes a fake camera and microphone by WHIP. */
+  async whip(url: string, options: WhipOptions = {}): Promise<WhepAnswer> {
+    return await this.page.evaluate(`publishWhip(${JSON.stringify(url)}, ${JSON.stringify(options)})`);
+  }
+
+  /** Publishes with the OvenLiveKit package. */
+  async ovenLiveKit(url: string): Promise<void> {
+    await this.page.evaluate(`publishOven(${JSON.stringify(url)})`);
+  }
+
+  /** Counters of what the page sends. */
+  async sent(): Promise<OutboundStats[]> {
+    return await this.page.evaluate('sent()');
   }
 
   async ovenPlayer(url: string): Promise<void> {
@@ -123,11 +168,16 @@ export class WebrtcBrowser {
 
 export async function openWebrtcBrowser(): Promise<WebrtcBrowser> {
   const page = readFileSync(path.join(import.meta.dirname, 'webrtc-player.html'));
-  const library = readFileSync(createRequire(import.meta.url).resolve('ovenplayer/dist/ovenplayer.js'));
+  const find = createRequire(import.meta.url);
+  const files = new Map([
+    ['/', page],
+    ['/ovenplayer.js', readFileSync(find.resolve('ovenplayer/dist/ovenplayer.js'))],
+    ['/ovenlivekit.js', readFileSync(find.resolve('ovenlivekit/dist/OvenLiveKit.min.js'))],
+  ]);
   const server = createServer((request, response) => {
-    const isLibrary = request.url === '/ovenplayer.js';
-    response.writeHead(200, { 'content-type': isLibrary ? 'text/javascript' : 'text/html' });
-    response.end(isLibrary ? library : page);
+    const file = files.get(request.url ?? '/');
+    response.writeHead(file === undefined ? 404 : 200, { 'content-type': request.url === '/' ? 'text/html' : 'text/javascript' });
+    response.end(file);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const browser = await chromium.launch({ executablePath: requireProgram('chromium'), headless: true, args: CHROMIUM_ARGUMENTS });
