@@ -167,7 +167,8 @@ export class InboundStream implements IngestStream {
     }
     if (!this.#scheduled) {
       this.#scheduled = true;
-      setImmediate(this.#turn);
+      // Behind everything that came in the same read.
+      queueMicrotask(this.#turn);
     }
   }
 

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
 import type { Logger } from '../../util/logger.ts';
+import { SocketReader } from '../../util/socket-reader.ts';
 import { formatEndpoint } from './endpoint.ts';
 import { RtmpConnection } from './rtmp-connection.ts';
 import {
@@ -27,6 +28,7 @@ export class RtmpProvider {
   readonly #logger: Logger;
   readonly #limits: RtmpLimits;
   readonly #timeouts: RtmpTimeouts;
+  readonly #reader = new SocketReader();
   readonly #connections = new Set<RtmpConnection>();
   /** Every accepted socket, those still in the TLS handshake included. */
   readonly #sockets = new Set<net.Socket>();
@@ -92,8 +94,11 @@ export class RtmpProvider {
   }
 
   #createServer(): net.Server {
+    const { tls: credentials } = this.#options;
     const server =
-      this.#options.tls === undefined ? net.createServer((socket) => this.#open(socket)) : this.#createTlsServer(this.#options.tls);
+      credentials === undefined
+        ? net.createServer({ pauseOnConnect: true }, (socket) => this.#open(socket))
+        : this.#createTlsServer(credentials);
     server.maxConnections = this.#limits.connections;
     server.on('connection', (socket: net.Socket) => {
       this.accepted += 1;
@@ -121,6 +126,7 @@ export class RtmpProvider {
     const connection = new RtmpConnection({
       id: this.#lastSession,
       socket,
+      reader: this.#reader,
       scheme: this.#scheme,
       gate: this.#options.gate,
       logger: this.#logger,
