@@ -1,24 +1,9 @@
 /** Headless Chromium that plays over WebRTC: a WHEP page of ours, and the OvenPlayer package. */
-import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import { createRequire } from 'node:module';
-import type { AddressInfo } from 'node:net';
-import path from 'node:path';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { requireProgram } from '../../../scripts/ensure-tools.ts';
+import type { Page } from 'playwright-core';
+import { PageBrowser } from './page-browser.ts';
 import { until } from './poll.ts';
 
-const CHROMIUM_ARGUMENTS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--disable-dev-shm-usage',
-  '--autoplay-policy=no-user-gesture-required',
-  '--allow-loopback-in-peer-connection',
-];
+const SIZE = { width: 640, height: 720 };
 
 /** Of `getStats()`; counters since the connection began. */
 export interface InboundStats {
@@ -99,37 +84,26 @@ export class WebrtcPage {
   }
 }
 
+/** Whoever made it closes it. */
 export class WebrtcBrowser {
-  readonly #browser: Browser;
-  readonly #server: Server;
+  readonly #browser: PageBrowser;
 
-  constructor(browser: Browser, server: Server) {
+  constructor(browser: PageBrowser) {
     this.#browser = browser;
-    this.#server = server;
   }
 
   async open(): Promise<WebrtcPage> {
-    const page = await this.#browser.newPage({ viewport: { width: 640, height: 720 } });
-    await page.goto(`http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`);
-    return new WebrtcPage(page);
+    return new WebrtcPage(await this.#browser.open(SIZE));
   }
 
-  async close(): Promise<void> {
-    await this.#browser.close();
-    this.#server.close();
-    this.#server.closeAllConnections();
+  close(): Promise<void> {
+    return this.#browser.close();
   }
 }
 
 export async function openWebrtcBrowser(): Promise<WebrtcBrowser> {
-  const page = readFileSync(path.join(import.meta.dirname, 'webrtc-player.html'));
-  const library = readFileSync(createRequire(import.meta.url).resolve('ovenplayer/dist/ovenplayer.js'));
-  const server = createServer((request, response) => {
-    const isLibrary = request.url === '/ovenplayer.js';
-    response.writeHead(200, { 'content-type': isLibrary ? 'text/javascript' : 'text/html' });
-    response.end(isLibrary ? library : page);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const browser = await chromium.launch({ executablePath: requireProgram('chromium'), headless: true, args: CHROMIUM_ARGUMENTS });
-  return new WebrtcBrowser(browser, server);
+  const scripts = { '/ovenplayer.js': 'ovenplayer/dist/ovenplayer.js' };
+  return new WebrtcBrowser(
+    await PageBrowser.start({ page: 'webrtc-player.html', scripts, switches: ['--allow-loopback-in-peer-connection'] }),
+  );
 }
