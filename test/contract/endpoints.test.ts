@@ -50,6 +50,21 @@ test('GET /v1/version', async () => {
   expect(await call('GET', '/v1/version')).toEqual(found({ gitVersion: 'v0.1.0', version: '0.1.0' }));
 });
 
+test('GET /openapi.json describes the API, to whom may use it', async () => {
+  const answer = await api.send({ path: '/openapi.json' });
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json;charset=UTF-8']);
+  const described = Object.entries<object>(JSON.parse(answer.body).paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  expect(described.sort()).toEqual(
+    routes
+      .map(({ method, path }) => `${method} ${path}`)
+      .filter((route) => route !== 'GET /openapi.json')
+      .sort(),
+  );
+  expect((await api.send({ path: '/openapi.json', headers: { Authorization: null } })).status).toBe(401);
+});
+
 describe('virtual hosts', () => {
   test('are listed in the order of their creation', async () => {
     await call('POST', '/v1/vhosts', [

@@ -27,7 +27,7 @@ export const appRoutes: readonly Route[] = [
     path: '/v1/vhosts/{vhost}/apps',
     level: 'vhost',
     summary: 'Create applications',
-    body: Type.Array(Application),
+    body: Type.Array(ApplicationSchema),
     response: Application,
     batch: true,
     handle: async ({ control, vhost, body }) => {
@@ -50,7 +50,7 @@ export const appRoutes: readonly Route[] = [
     path: '/v1/vhosts/{vhost}/apps/{app}',
     level: 'app',
     summary: 'Change an application; it restarts and all its sessions are closed',
-    body: Type.Partial(Application),
+    body: Type.Partial(ApplicationSchema),
     response: Application,
     handle: async ({ control, vhost, app, body }) => {
       requireWritable(vhost);
