@@ -12,6 +12,7 @@ export interface Exchange {
 
 type Body = { readonly text: string } | { readonly base64: string };
 
+const PLAYBACK_HOSTS = ['Host: 127.0.0.1:3333', 'Host: 127.0.0.1:3334'];
 const FOLDER = new URL('../fixtures/recorded-answers/', import.meta.url);
 
 /** All recorded exchanges with the API, in order. */
@@ -19,13 +20,13 @@ export function recordedExchanges(): Exchange[] {
   return allExchanges().filter((exchange) => !isPlayback(exchange));
 }
 
-/** All recorded exchanges with the port that viewers use, in order. */
+/** All recorded exchanges with the ports that viewers use, in order. */
 export function recordedPlayback(): Exchange[] {
   return allExchanges().filter(isPlayback);
 }
 
 function isPlayback({ request }: Exchange): boolean {
-  return request.headers?.includes('Host: 127.0.0.1:3333') === true;
+  return request.headers?.some((line) => PLAYBACK_HOSTS.includes(line)) === true;
 }
 
 function allExchanges(): Exchange[] {
