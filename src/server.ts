@@ -46,6 +46,7 @@ import { TranscoderSupervisor } from './transcoder/supervisor.ts';
 import { AllowedFolders } from './util/allowed-folders.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
+import { hidingAddresses } from './util/private-logger.ts';
 import { startWebrtc } from './webrtc-listeners.ts';
 
 /** The configuration cannot be used; `message` lists what is wrong, one line each. */
@@ -113,10 +114,11 @@ function loadConfig(file: string, logger: Logger): LoadedServer {
 }
 
 async function startAll(options: ServerOptions, running: Running[]): Promise<string> {
-  const { logger, stateFolder } = options;
+  const { stateFolder } = options;
   const configFile = findConfigFile(options.configFile);
-  const loaded = loadConfig(configFile, logger);
+  const loaded = loadConfig(configFile, options.logger);
   const { config } = loaded;
+  const logger = config.privacyProtection ? hidingAddresses(options.logger) : options.logger;
   logger.info(
     { config: configFile, state: stateFolder, version: packageVersion() },
     `millrace ${packageVersion()} starts with ${configFile}`,
@@ -256,6 +258,7 @@ async function startListeners(
       continue;
     }
     await named(`HTTP port ${port.port}`, pool.listen(port));
+    logger.info({ part: 'egress', ...port }, 'HTTP listening for viewers');
   }
   await startMpegts(config, { orchestrator, logger: logger.child({ provider: 'mpegts' }), clock: systemClock }, running);
   await startSrt(config, { orchestrator, publisher: srt, logger: logger.child({ provider: 'srt' }), clock: systemClock }, running);

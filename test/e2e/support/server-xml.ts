@@ -14,6 +14,8 @@ export interface ServerSettings {
   /** Host names of the virtual host `default`. */
   readonly hostNames?: readonly string[];
   readonly accessToken?: string;
+  /** `PrivacyProtection`. */
+  readonly privacyProtection?: boolean;
   readonly chunkDuration?: number;
   readonly segmentDuration?: number;
   readonly segmentCount?: number;
@@ -61,6 +63,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   <Name>Millrace</Name>
   <Type>origin</Type>
   <IP>127.0.0.1</IP>
+  <PrivacyProtection>${settings.privacyProtection === true}</PrivacyProtection>
   <Bind>
     <Managers><API><Port>${ports.api}</Port></API></Managers>
     <Providers><RTMP><Port>${ports.rtmp}</Port></RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}</Providers>
