@@ -137,7 +137,8 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     clock: systemClock,
     logger: logger.child({ part: 'egress' }),
   });
-  const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
+  const certificates = new CertificateStore(logger);
+  certificates.tell((all) => pool.setCertificates(all));
   const hls = new HlsPublisher(pool);
   const writing = { clock: systemClock, logger, stateFolder, allowed: allowedFolders(config, stateFolder) };
   const recordings = new FilePublisher(writing);
@@ -253,12 +254,11 @@ async function startListeners(
 ): Promise<void> {
   const { logger, orchestrator, pool, certificates, srt } = parts;
   for (const port of egressPorts(config)) {
-    if (port.tls && !certificates.available) {
-      logger.warn({ port: port.port }, `TLS port ${port.port} stays closed: no virtual host has a certificate (Host/TLS)`);
-      continue;
-    }
-    await named(`HTTP port ${port.port}`, pool.listen(port));
-    logger.info({ part: 'egress', ...port }, 'HTTP listening for viewers');
+    const open = async (): Promise<void> => {
+      await named(`HTTP port ${port.port}`, pool.listen(port));
+      logger.info({ part: 'egress', ...port }, 'HTTP listening for viewers');
+    };
+    await (port.tls ? openWithCertificate(`TLS port ${port.port}`, open, parts) : open());
   }
   await startMpegts(config, { orchestrator, logger: logger.child({ provider: 'mpegts' }), clock: systemClock }, running);
   await startSrt(config, { orchestrator, publisher: srt, logger: logger.child({ provider: 'srt' }), clock: systemClock }, running);
@@ -269,16 +269,27 @@ async function startListeners(
     const plain = new RtmpProvider({ ...common, port: rtmp.port });
     await named(`RTMP port ${rtmp.port}`, plain.start());
     running.push(plain);
-    const [certificate] = certificates.loaded;
     if (rtmp.tlsPort === undefined) continue;
-    if (certificate === undefined) {
-      logger.warn({ port: rtmp.tlsPort }, `RTMPS port ${rtmp.tlsPort} stays closed: no virtual host has a certificate (Host/TLS)`);
-      continue;
-    }
-    const secure = new RtmpProvider({ ...common, port: rtmp.tlsPort, tls: { cert: certificate.cert, key: certificate.key } });
-    await named(`RTMPS port ${rtmp.tlsPort}`, secure.start());
+    const secure = new RtmpProvider({ ...common, port: rtmp.tlsPort, tls: [] });
     running.push(secure);
+    const open = async (): Promise<void> => {
+      await named(`RTMPS port ${rtmp.tlsPort}`, secure.start());
+      certificates.tell((all) => secure.setCertificates(all));
+    };
+    await openWithCertificate(`RTMPS port ${rtmp.tlsPort}`, open, parts);
   }
+}
+
+/** Opens a TLS port: now, or with the first certificate, which may come through the API. */
+async function openWithCertificate(what: string, open: () => Promise<void>, { certificates, logger }: Parts): Promise<void> {
+  if (certificates.available) return open();
+  logger.warn({}, `${what} stays closed until a virtual host has a certificate (Host/TLS)`);
+  let waits = true;
+  certificates.tell((all) => {
+    if (!waits || all.length === 0) return;
+    waits = false;
+    open().catch((error: unknown) => logger.error({ err: error }, String(error)));
+  });
 }
 
 /** Says which listener failed. */
