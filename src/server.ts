@@ -61,6 +61,9 @@ export interface ServerOptions {
   readonly logger: Logger;
 }
 
+/** An application made from a template lives this long without streams, and how often that is looked at. */
+const UNUSED_APPLICATION_MS = 60_000;
+const APPLICATION_CHECK_MS = 10_000;
 const NO_RULES: CrossDomainRules = { urls: [], headers: [] };
 
 /** Something that was started and must be stopped. */
@@ -194,6 +197,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
   await restoreState(store, orchestrator, { logger, reading });
   await restorePulls(pullStore, pulls, logger);
+  if (config.modules.dynamicAppRemoval.enable) running.push(removingUnusedApplications(orchestrator));
   const parts = { logger, orchestrator, recordings, dumps, pushes, pulls, certificates, transcoder, reading, accessToken: access.token };
   await startApi(config, parts, running);
   await certificates.settled();
@@ -239,6 +243,12 @@ async function restorePulls(store: PullDocumentStore, pulls: PullRegistry, logge
       logger.error({ vhost, app, stream: name, err: error }, `persistent stream '${vhost}/${app}/${name}' could not be restored`);
     }
   }
+}
+
+/** `Modules/DynamicAppRemoval`. */
+function removingUnusedApplications(orchestrator: Orchestrator): Running {
+  const timer = setInterval(() => orchestrator.removeUnusedApplications(UNUSED_APPLICATION_MS), APPLICATION_CHECK_MS);
+  return { stop: async () => clearInterval(timer) };
 }
 
 interface Parts {

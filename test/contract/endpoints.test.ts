@@ -111,6 +111,13 @@ describe('virtual hosts', () => {
     expect(await call('GET', '/v1/vhosts/v/apps')).toEqual(found(['a']));
   });
 
+  test('bring no templates: those belong into the file', async () => {
+    const { json } = await call('POST', '/v1/vhosts', [{ ...VHOST, applications: [{ name: '*', type: 'live' }] }]);
+    const message = '[Config] application.name must not be "*": templates can only be declared in the configuration file';
+    expect(json).toEqual([{ message, statusCode: 400 }]);
+    expect((await call('GET', '/v1/vhosts/v')).status).toBe(404);
+  });
+
   test('with an application that cannot be created are not created', async () => {
     const twice = { name: 'a', type: 'live' };
     const { json } = await call('POST', '/v1/vhosts', [{ ...VHOST, applications: [twice, twice] }]);
