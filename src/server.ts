@@ -24,9 +24,11 @@ import { Orchestrator } from './core/orchestrator.ts';
 import type { Publisher } from './core/publishing.ts';
 import { PullRegistry } from './core/pull-registry.ts';
 import { QueueRegistry } from './core/queue-registry.ts';
+import type { VirtualHost } from './core/virtual-host.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
 import { startMpegts } from './mpegts-listeners.ts';
+import { notBuiltInServer, notBuiltInVirtualHost } from './not-built.ts';
 import { packageVersion } from './package-version.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
@@ -126,6 +128,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     { config: configFile, state: stateFolder, version: packageVersion() },
     `millrace ${packageVersion()} starts with ${configFile}`,
   );
+  for (const sentence of notBuiltInServer(config)) logger.warn({}, sentence);
   await mkdir(stateFolder, { recursive: true });
   const store = new StateStore(join(stateFolder, 'vhosts'), logger);
   const token = config.managers.api.accessToken;
@@ -154,6 +157,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues });
   const pushes = new PushPublisher({ clock: systemClock, logger, queues, stateFolder });
   await pushes.start();
+  const warnOfNotBuilt = notBuiltWarner(logger);
   const orchestrator: Orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
@@ -172,6 +176,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     onHostsChanged: (virtualHosts) => {
       pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
       certificates.follow(virtualHosts);
+      warnOfNotBuilt(virtualHosts);
     },
   });
   const files = [recordings, { stop: () => dumps.close() }];
@@ -243,6 +248,18 @@ async function restorePulls(store: PullDocumentStore, pulls: PullRegistry, logge
       logger.error({ vhost, app, stream: name, err: error }, `persistent stream '${vhost}/${app}/${name}' could not be restored`);
     }
   }
+}
+
+/** Says of each virtual host once what it asks for in vain. */
+function notBuiltWarner(logger: Logger): (virtualHosts: readonly VirtualHost[]) => void {
+  const known = new WeakSet<VirtualHost>();
+  return (virtualHosts) => {
+    for (const vhost of virtualHosts) {
+      if (known.has(vhost)) continue;
+      known.add(vhost);
+      for (const sentence of notBuiltInVirtualHost(vhost.definition.config)) logger.warn({ vhost: vhost.name }, sentence);
+    }
+  };
 }
 
 /** `Modules/DynamicAppRemoval`. */
