@@ -318,6 +318,26 @@ describe('StreamOutputs', () => {
     expect(viewer('o').of('v').length).toBe(90);
   });
 
+  it('tells the transcoder which sources are bypassed, and begins anew when one is for the first time', () => {
+    const rule = { bypassIfMatch: { height: 'lte' }, codec: 'h264', bitrate: 1_000_000, height: 720 };
+    const encodes = { videos: [{ name: 'source', ...rule }, LADDER.encodes.videos[1]] };
+    const large = { ...VIDEO, height: 1080 } as Track;
+    const { outputs, transcoder } = setUp([{ ...LADDER, encodes }]);
+    outputs.setTracks([large], true);
+    expect(transcoder.sessions.map(({ job }) => [job.encodes.length, job.bypassedSources])).toEqual([[2, []]]);
+    outputs.setTracks([VIDEO], true);
+    expect(transcoder.sessions.map(({ closed }) => closed)).toEqual([true, false]);
+    expect(transcoder.sessions[1]?.job).toMatchObject({ encodes: [{ encode: { name: 'small' } }], bypassedSources: [0] });
+    outputs.setTracks([{ ...VIDEO }, AUDIO], true);
+    expect(transcoder.sessions.map(({ closed }) => closed)).toEqual([true, false]);
+    outputs.setTracks([large, AUDIO], true);
+    expect(transcoder.sessions.map(({ job, closed }) => [job.bypassedSources, closed])).toEqual([
+      [[], true],
+      [[0], false],
+      [[0], false],
+    ]);
+  });
+
   it('lets encodes at work go on when the source gets a further track', async () => {
     const { outputs, viewer, push, transcoder } = setUp();
     outputs.setTracks([VIDEO], true);

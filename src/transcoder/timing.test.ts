@@ -219,6 +219,30 @@ describe('encoded pictures', () => {
     }
   });
 
+  it('can be switched with a source that is bypassed, whatever rates and distances they have themselves', async () => {
+    const media = encodeMedia({
+      video: 'libx264',
+      audio: null,
+      seconds: 8,
+      extra: ['-bf', '0', '-r', '30000/1001', '-g', '50', '-keyint_min', '50', '-sc_threshold', '0', '-preset', 'ultrafast'],
+    });
+    const second = { keyFrameInterval: 1000, keyFrameIntervalType: 'time' } as const;
+    const rates = { 10: 0, 11: 30, 12: 15 } as const;
+    const encodes = Object.entries(rates).map(([id, framerate]) => video(Number(id), { framerate, ...second }));
+    const run = open(encodes, [media.video!], { bypassedSources: [0] });
+    await run.feed(media.packets);
+    await run.reaches(7.8);
+    const source = media.packets.filter(({ keyframe }) => keyframe).map(({ pts }) => pts);
+    expect(source.length).toBe(5);
+    for (const [id, framerate] of Object.entries(rates)) {
+      const keyframes = run.made(Number(id)).packets.filter(({ keyframe }) => keyframe);
+      const slack = framerate === 0 ? 0 : 45_000 / framerate;
+      const far = source.filter((at) => !keyframes.some(({ pts }) => Math.abs(pts - at) <= slack));
+      expect(far, `keyframes of the source that ${framerate} fps does not have`).toEqual([]);
+      expect(keyframes.length).toBeLessThanOrEqual(10);
+    }
+  });
+
   it('of a source with B-frames come in display order at their times', async () => {
     const media = encodeMedia({
       video: 'libx264',
