@@ -84,8 +84,9 @@ function* looped(packets: readonly Packet[], seconds: number, skew: number): Gen
 
 function expectGapless(run: TranscodeRun): void {
   const { packets } = run.made(10);
-  for (let index = 1; index < packets.length; index += 1)
-    expect(packets[index]!.pts).toBe(packets[index - 1]!.pts + packets[index - 1]!.duration);
+  // One expectation for the packets of an hour.
+  const ends = packets.map(({ pts, duration }) => pts + duration);
+  expect(packets.flatMap(({ pts }, index) => (index > 0 && pts !== ends[index - 1] ? [[ends[index - 1], pts]] : []))).toEqual([]);
 }
 
 describe('encoded sound', () => {

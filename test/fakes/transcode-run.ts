@@ -60,7 +60,7 @@ export class TranscodeLab {
   readonly logger = new RecordingLogger();
   readonly supervisor: TranscoderSupervisor;
 
-  constructor(options: Pick<SupervisorOptions, 'jobsPerProcess' | 'entry' | 'silenceDeadlineMs'> = {}) {
+  constructor(options: Partial<Pick<SupervisorOptions, 'jobsPerProcess' | 'entry' | 'silenceDeadlineMs' | 'clock'>> = {}) {
     this.supervisor = new TranscoderSupervisor({ clock: systemClock, logger: this.logger, queues: this.queues, ...options });
   }
 
