@@ -12,7 +12,8 @@ import type { PublisherStream } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
-import { FilePublisher, MOST_TASKS } from './file-publisher.ts';
+import { MOST_TASKS } from '../tasks/task-registry.ts';
+import { FilePublisher } from './file-publisher.ts';
 import type { FileSettings } from './record-place.ts';
 import type { RecordRequest } from './record-request.ts';
 

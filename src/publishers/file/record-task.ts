@@ -6,6 +6,7 @@ import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import { type FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../tasks/task-registry.ts';
 import { canRecord, presentedAt, presentedAt90k, RecordFile } from './record-file.ts';
 import type { RecordJournal } from './record-journal.ts';
 import { containerOf, expandPath, type PathValues, randomName } from './record-path.ts';
@@ -36,14 +37,6 @@ export interface RecordContext {
   readonly onFileFinished: (task: RecordTask) => void;
 }
 
-/** Sums over the files that are finished. */
-export interface RecordTotals {
-  readonly sequence: number;
-  readonly bytes: number;
-  /** ms. */
-  readonly time: number;
-}
-
 /** What a task knows while its stream is there. */
 interface Attachment {
   readonly stream: PublishableStream;
@@ -63,7 +56,7 @@ interface Attachment {
   origin: number | null;
 }
 
-export class RecordTask {
+export class RecordTask implements FollowingTask<RecordRequest> {
   /** Name of the task in the state folder. */
   readonly key: string;
   readonly vhost: string;
@@ -80,29 +73,19 @@ export class RecordTask {
   #finishing: Promise<void> = Promise.resolve();
   /** The file that ended when recording did. */
   #lastFile: RecordFile | null = null;
-  #totals: RecordTotals;
+  #totals: TaskTotals;
   #startTime: number | null = null;
   #finishTime: number | null = null;
   #outputFile: string | null = null;
   #outputInfo: string | null = null;
 
-  constructor(
-    options: {
-      readonly key: string;
-      readonly vhost: string;
-      readonly app: string;
-      readonly request: RecordRequest;
-      readonly createdAt: number;
-      readonly totals?: RecordTotals;
-    },
-    context: RecordContext,
-  ) {
+  constructor(options: TaskOrigin<RecordRequest>, context: RecordContext) {
     this.key = options.key;
     this.vhost = options.vhost;
     this.app = options.app;
     this.request = options.request;
     this.createdAt = options.createdAt;
-    this.#totals = options.totals ?? { sequence: 0, bytes: 0, time: 0 };
+    this.#totals = options.totals ?? NO_TOTALS;
     this.#context = context;
     this.#logger = context.logger.child({ vhost: this.vhost, app: this.app, stream: this.request.streamName, recording: this.request.id });
   }
@@ -132,7 +115,7 @@ export class RecordTask {
   }
 
   /** Of the files that have ended. */
-  get totals(): RecordTotals {
+  get totals(): TaskTotals {
     return this.#totals;
   }
 
