@@ -1,4 +1,5 @@
 /** The LL-HLS publisher: packages outbound streams into CMAF and serves them through the egress threads. */
+import { defaultPlaylist } from '../../core/default-playlist.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
@@ -11,7 +12,6 @@ import type { LlhlsSettings } from './settings.ts';
 
 const DEFAULT_FILE_NAME = 'llhls';
 const DEFAULT_NAME = 'llhls_default';
-const DEFAULT_RENDITION = 'default';
 const ABSOLUTE_PATHS = -1;
 
 /** Names an outbound stream. */
@@ -42,23 +42,11 @@ export class LlhlsPublisher implements Publisher<LlhlsSettings> {
   /** First servable video and audio as `llhls.m3u8`. */
   defaultPlaylist(tracks: readonly Track[], settings: LlhlsSettings): Playlist | null {
     if (!settings.createDefaultPlaylist) return null;
-    const video = tracks.find((track) => track.type === 'video' && isServable(track));
-    const audio = tracks.find((track) => track.type === 'audio' && isServable(track));
-    if (video === undefined && audio === undefined) return null;
-    return {
+    return defaultPlaylist(tracks, isServable, {
       name: DEFAULT_NAME,
       fileName: DEFAULT_FILE_NAME,
       options: { webrtcAutoAbr: false, hlsChunklistPathDepth: ABSOLUTE_PATHS, enableTsPackaging: false, enableSubtitles: true },
-      renditions: [
-        {
-          name: DEFAULT_RENDITION,
-          videoVariantName: video?.variantName ?? '',
-          audioVariantName: audio?.variantName ?? '',
-          videoIndexHint: -1,
-          audioIndexHint: -1,
-        },
-      ],
-    };
+    });
   }
 
   attach(stream: PublishableStream, settings: LlhlsSettings): LlhlsStream {
