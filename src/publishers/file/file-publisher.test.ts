@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -427,5 +427,56 @@ describe('after a kill', () => {
     expect(readFileSync(join(root, 'info.xml'), 'utf8')).toContain('<id>k</id>');
     expect(publisher.records(owner())[0]).toMatchObject({ id: 'k', state: 'ready' });
     await dead.stopRecord(owner(), 'k');
+  });
+
+  it.each(['mp4', 'ts'])('figures and numbers go on as if nothing had happened (%s)', async (extension) => {
+    await publisher.startRecord(owner(), wish('n', { interval: 2000, filePath: `/n_\${Sequence}.${extension}` }));
+    const { attached } = open();
+    send(attached, sample.packets);
+    await expect.poll(() => rootFiles().filter((name) => name.startsWith('n_')).length).toBe(2);
+    await expect.poll(() => readdirSync(join(folder, 'state/records/open'))).toHaveLength(1);
+    const dead = publisher;
+    publisher = await start();
+    await publisher.recovered;
+    const names = [0, 1, 2].map((number) => `n_${number}.${extension}`);
+    expect(rootFiles()).toEqual(names);
+    const info = [...readFileSync(join(root, 'info.xml'), 'utf8').matchAll(/<file>[\s\S]*?<\/file>/g)].map(([text]) => ({
+      bytes: Number(/<recordBytes>(\d+)/.exec(text)?.[1]),
+      time: Number(/<recordTime>(\d+)/.exec(text)?.[1]),
+      last: /<lastSequence>(\w+)/.exec(text)?.[1],
+    }));
+    expect(info.map(({ last }) => last)).toEqual(['false', 'false', 'true']);
+    expect(info.map(({ bytes }) => bytes)).toEqual(names.map((name) => statSync(join(root, name)).size));
+    const shown = probe(join(root, names[2] ?? ''));
+    const frames = [...shown.video, ...shown.audio];
+    expect(Math.abs((info[2]?.time ?? 0) - (Math.max(...frames) - Math.min(...frames)) * 1000)).toBeLessThan(80);
+    open();
+    expect(publisher.records(owner())[0]).toMatchObject({
+      state: 'recording',
+      sequence: 3,
+      outputFilePath: `/n_3.${extension}`,
+      totalRecordBytes: info.reduce((sum, { bytes }) => sum + bytes, 0),
+      totalRecordTime: info.reduce((sum, { time }) => sum + time, 0),
+    });
+    await dead.stopRecord(owner(), 'n');
+  });
+
+  it('a second kill, while the first is being cleared up, counts no file twice', async () => {
+    await publisher.startRecord(owner(), wish('n', { interval: 2000 }));
+    const { attached } = open();
+    send(attached, sample.packets);
+    await expect.poll(() => readdirSync(join(folder, 'state/records/open'))).toHaveLength(1);
+    const dead = publisher;
+    for (let kill = 0; kill < 3; kill += 1) {
+      publisher = await start();
+      await publisher.recovered;
+    }
+    await publisher.stop();
+    publisher = await start();
+    open();
+    const whole = rootFiles().reduce((sum, name) => sum + statSync(join(root, name)).size, 0);
+    expect(rootFiles()).toHaveLength(3);
+    expect(publisher.records(owner())[0]).toMatchObject({ sequence: 3, totalRecordBytes: whole });
+    await dead.stopRecord(owner(), 'n');
   });
 });

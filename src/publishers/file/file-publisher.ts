@@ -69,8 +69,15 @@ export class FilePublisher implements Publisher<FileSettings> {
 
   /** Brings back the tasks and begins to finish the files of the last run, behind the scenes. Call before streams come. */
   async start(): Promise<void> {
-    this.#recovering = this.#journal.recover(await this.#journal.load(), this.#options.allowed);
     await this.#tasks.load();
+    const left = await this.#journal.load();
+    for (const { note } of left) this.#tasks.byKey(note.task)?.skipSequence(note.values.sequence);
+    this.#recovering = this.#journal.recover(left, this.#options.allowed, (note, file) => {
+      const task = this.#tasks.byKey(note.task);
+      if (task === null) return;
+      task.countRecovered(file);
+      this.#tasks.keepTotals(task);
+    });
   }
 
   /** Recordings have no playlist. */

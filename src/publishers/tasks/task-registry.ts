@@ -109,6 +109,12 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
     return this.#tasks.get(keyOf(owner))?.get(id) ?? null;
   }
 
+  /** The task whose document has this name. */
+  byKey(key: string): Task | null {
+    for (const tasks of this.#tasks.values()) for (const task of tasks.values()) if (task.key === key) return task;
+    return null;
+  }
+
   has(task: Task): boolean {
     return this.find(task, task.request.id) === task;
   }
