@@ -324,6 +324,15 @@ describe('paths', () => {
     expect(publisher.records(owner())).toEqual([]);
   });
 
+  it.each(['/x.webm', '/${Id}.WebM'])('%s is refused, for WebM is not written', async (filePath) => {
+    await expect(publisher.startRecord(owner(), wish('x', { filePath }))).rejects.toThrow(
+      'asks for WebM, which is not written: use .mp4 or .ts',
+    );
+    settings = { rootPath: root, filePath };
+    await expect(publisher.startRecord(owner(), wish('x'))).rejects.toMatchObject({ name: 'PathRefused' });
+    expect(publisher.records(owner())).toEqual([]);
+  });
+
   it('may not leave the root through a link, also one that comes later', async () => {
     mkdirSync(root);
     mkdirSync(join(folder, 'outside'));
@@ -409,6 +418,21 @@ describe('tasks', () => {
   });
 });
 
+/** Bytes of the files that have their names. */
+const namedBytes = (): number =>
+  rootFiles()
+    .filter((name) => !name.startsWith('tmp_'))
+    .reduce((sum, name) => sum + statSync(join(root, name)).size, 0);
+
+/** Two files have their names, the third is open, and the disk knows all that. */
+async function thirdFileOpen(): Promise<void> {
+  await expect.poll(() => (existsSync(root) ? rootFiles().filter((name) => !name.startsWith('tmp_')).length : 0)).toBe(2);
+  await expect.poll(() => readdirSync(join(folder, 'state/records/open'))).toHaveLength(1);
+  const tasks = join(folder, 'state/records/tasks');
+  const stored = (): unknown => JSON.parse(readFileSync(join(tasks, readdirSync(tasks)[0] ?? ''), 'utf8'));
+  await expect.poll(stored).toMatchObject({ value: { totals: { bytes: namedBytes() } } });
+}
+
 describe('after a kill', () => {
   it.each(['mp4', 'ts'])('the next start finishes what lies there (%s)', async (extension) => {
     await publisher.startRecord(owner(), wish('k', { filePath: `/k_\${EndTime:YYYY}.${extension}` }));
@@ -433,8 +457,7 @@ describe('after a kill', () => {
     await publisher.startRecord(owner(), wish('n', { interval: 2000, filePath: `/n_\${Sequence}.${extension}` }));
     const { attached } = open();
     send(attached, sample.packets);
-    await expect.poll(() => rootFiles().filter((name) => name.startsWith('n_')).length).toBe(2);
-    await expect.poll(() => readdirSync(join(folder, 'state/records/open'))).toHaveLength(1);
+    await thirdFileOpen();
     const dead = publisher;
     publisher = await start();
     await publisher.recovered;
@@ -465,7 +488,7 @@ describe('after a kill', () => {
     await publisher.startRecord(owner(), wish('n', { interval: 2000 }));
     const { attached } = open();
     send(attached, sample.packets);
-    await expect.poll(() => readdirSync(join(folder, 'state/records/open'))).toHaveLength(1);
+    await thirdFileOpen();
     const dead = publisher;
     for (let kill = 0; kill < 3; kill += 1) {
       publisher = await start();
@@ -474,9 +497,8 @@ describe('after a kill', () => {
     await publisher.stop();
     publisher = await start();
     open();
-    const whole = rootFiles().reduce((sum, name) => sum + statSync(join(root, name)).size, 0);
     expect(rootFiles()).toHaveLength(3);
-    expect(publisher.records(owner())[0]).toMatchObject({ sequence: 3, totalRecordBytes: whole });
+    expect(publisher.records(owner())[0]).toMatchObject({ sequence: 3, totalRecordBytes: namedBytes() });
     await dead.stopRecord(owner(), 'n');
   });
 });

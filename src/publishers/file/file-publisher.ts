@@ -52,7 +52,7 @@ export class FilePublisher implements Publisher<FileSettings> {
     const notes = new DocumentFolder(join(stateFolder, 'records/open'), 'open-recording', logger);
     const journal = new RecordJournal(notes, new RecordInfoFiles(), logger);
     this.#journal = journal;
-    const context: RecordContext = { clock, logger, journal, onFileFinished: (task) => this.#tasks.keepTotals(task) };
+    const context: RecordContext = { clock, logger, journal, onFileFinished: (task) => void this.#tasks.keepTotals(task) };
     this.#tasks = new TaskRegistry({
       noun: 'recording',
       documents: new DocumentFolder(join(stateFolder, 'records/tasks'), 'recording-task', logger),
@@ -72,11 +72,11 @@ export class FilePublisher implements Publisher<FileSettings> {
     await this.#tasks.load();
     const left = await this.#journal.load();
     for (const { note } of left) this.#tasks.byKey(note.task)?.skipSequence(note.values.sequence);
-    this.#recovering = this.#journal.recover(left, this.#options.allowed, (note, file) => {
+    this.#recovering = this.#journal.recover(left, this.#options.allowed, async (note, file) => {
       const task = this.#tasks.byKey(note.task);
       if (task === null) return;
       task.countRecovered(file);
-      this.#tasks.keepTotals(task);
+      await this.#tasks.keepTotals(task);
     });
   }
 

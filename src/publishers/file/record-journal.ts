@@ -101,7 +101,7 @@ export class RecordJournal {
   async recover(
     left: readonly OpenRecording[],
     folders: AllowedFolders,
-    onFinished: (note: RecordingNote, file: FinishedRecording) => void,
+    onFinished: (note: RecordingNote, file: FinishedRecording) => Promise<void>,
   ): Promise<void> {
     const newest = new Map<string, number>();
     for (const { note } of left)
@@ -121,7 +121,7 @@ export class RecordJournal {
         `recording of the last run was finished: ${file.path ?? 'it was empty'}`,
       );
       // One that only had to be made plain was counted when it got its name.
-      if (file.outcome === 'finished' && note.moved === null) onFinished(note, file);
+      if (file.outcome === 'finished' && note.moved === null) await onFinished(note, file);
     }
   }
 

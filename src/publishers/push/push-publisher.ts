@@ -45,7 +45,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
     const open = options.open ?? openDestination;
     const context: PushContext = {
       ...{ clock, logger, queues, open, random: Math.random },
-      onConnectionOver: (task) => this.#tasks.keepTotals(task),
+      onConnectionOver: (task) => void this.#tasks.keepTotals(task),
     };
     this.#tasks = new TaskRegistry({
       noun: 'push',

@@ -13,7 +13,7 @@ import { type PushRequest, receiverOf } from './push-request.ts';
 import { PushSession } from './push-session.ts';
 import { retryDelay } from './retry-delay.ts';
 import { SEND_QUEUE_PACKETS } from './send-queue.ts';
-import { selectTracks } from './track-selection.ts';
+import { leftOut, selectTracks } from './track-selection.ts';
 
 /** Words of the API. */
 export const PushState = {
@@ -138,6 +138,8 @@ export class PushTask implements FollowingTask<PushRequest> {
     }
     const same = sameTracks(selected, this.#selected);
     this.#selected = selected;
+    const left = same ? '' : leftOut(this.request, tracks);
+    if (left !== '') this.#logger.warn({ tracks: left }, `${left} cannot be carried: left out of the push '${this.request.id}'`);
     if (same && (this.#session !== null || this.#retry !== null)) return;
     this.#end('tracks of the stream have changed');
     this.#connect();

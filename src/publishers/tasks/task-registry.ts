@@ -162,13 +162,15 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
     void ending.finally(() => this.#ending.delete(ending));
   }
 
-  /** Totals go on after a restart: saves them behind the scenes. */
-  keepTotals(task: Task): void {
+  /** Totals go on after a restart: resolves when they are on disk, or the log says why not. Never rejects. */
+  async keepTotals(task: Task): Promise<void> {
     if (task.request.isConfig || !this.has(task)) return;
     const { documents, logger, noun } = this.#options;
-    documents.save(task.key, storedOf(task)).catch((error: unknown) => {
+    try {
+      await documents.save(task.key, storedOf(task));
+    } catch (error) {
       logger.warn({ err: error, [noun]: task.request.id }, `totals of the ${noun} could not be saved`);
-    });
+    }
   }
 
   /** The application is gone for good, and its tasks with it. */
