@@ -1,21 +1,17 @@
 /** Starts, lists and ends dumps of LL-HLS streams. */
-import { randomBytes } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
-import { compileWildcard } from '../../util/wildcard.ts';
-import { expandDumpPath } from './dump-path.ts';
+import { type StreamAddress, type WantedDump, wantedDumps } from '../dump/wanted-dumps.ts';
 import { type DumpRequest, HlsDump } from './hls-dump.ts';
-import type { StreamAddress, StreamFollower } from './llhls-publisher.ts';
+import type { StreamFollower } from './llhls-publisher.ts';
 import type { LlhlsStream } from './llhls-stream.ts';
-import type { DumpSettings, LlhlsSettings } from './settings.ts';
+import type { LlhlsSettings } from './settings.ts';
 
 /** Dumps that one stream may have had: their ids stay taken. */
 const MOST_DUMPS = 1000;
-const SUFFIX = '.m3u8';
-const RANDOM_ID_BYTES = 4;
 
 /** Why a dump cannot be started or stopped; `message` goes to the client. */
 export class DumpRefused extends Error {
@@ -49,9 +45,7 @@ export class HlsDumper implements StreamFollower {
   /** Starts the dumps that the configuration wants of the stream. */
   streamStarted(stream: LlhlsStream, address: StreamAddress, settings: LlhlsSettings): void {
     this.#streams.set(keyOf(address), stream);
-    for (const dump of settings.dumps?.dump ?? []) {
-      if (dump.enable && compileWildcard(dump.targetStreamName)(address.name)) void this.#startConfigured(stream, address, dump);
-    }
+    for (const dump of wantedDumps(settings.dumps, address, this.#options.clock.now())) void this.#startConfigured(stream, dump);
   }
 
   streamClosed(stream: LlhlsStream, address: StreamAddress): void {
@@ -122,16 +116,13 @@ export class HlsDumper implements StreamFollower {
     }
   }
 
-  async #startConfigured(stream: LlhlsStream, { vhost, app, name }: StreamAddress, dump: DumpSettings): Promise<void> {
-    const { clock, logger } = this.#options;
-    const playlists = (dump.playlists?.playlist ?? []).map((playlist) => (playlist.endsWith(SUFFIX) ? playlist : playlist + SUFFIX));
-    const outputPath = expandDumpPath(dump.outputPath, { vhost, app, stream: name, time: clock.now() });
-    const id = dump.id ?? randomBytes(RANDOM_ID_BYTES).toString('hex');
+  async #startConfigured(stream: LlhlsStream, wanted: WantedDump): Promise<void> {
     try {
-      await this.start(stream, { id, outputPath, playlists, infoFile: '', userData: '' });
+      await this.start(stream, { ...wanted, infoFile: '', userData: '' });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      logger.error({ err: error, stream: stream.path, folder: outputPath }, `dump of the configuration cannot be started: ${reason}`);
+      const about = { err: error, stream: stream.path, folder: wanted.outputPath };
+      this.#options.logger.error(about, `dump of the configuration cannot be started: ${reason}`);
     }
   }
 }

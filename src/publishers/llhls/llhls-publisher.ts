@@ -4,6 +4,7 @@ import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import type { Track } from '../../media/track.ts';
+import type { StreamAddress } from '../dump/wanted-dumps.ts';
 import { DvrStorage } from '../dvr/dvr-storage.ts';
 import type { EgressPort } from '../outlet/messages.ts';
 import { isServable } from './codec-support.ts';
@@ -13,13 +14,6 @@ import type { LlhlsSettings } from './settings.ts';
 const DEFAULT_FILE_NAME = 'llhls';
 const DEFAULT_NAME = 'llhls_default';
 const ABSOLUTE_PATHS = -1;
-
-/** Names an outbound stream. */
-export interface StreamAddress {
-  readonly vhost: string;
-  readonly app: string;
-  readonly name: string;
-}
 
 /** Who wants to know of the streams. */
 export interface StreamFollower {
