@@ -32,6 +32,7 @@ import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
 import { FilePublisher } from './publishers/file/file-publisher.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
+import { TsDumper } from './publishers/hls/ts-dumper.ts';
 import { HlsDumper } from './publishers/llhls/hls-dumper.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
 import { PushPublisher } from './publishers/push/push-publisher.ts';
@@ -136,9 +137,10 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     logger: logger.child({ part: 'egress' }),
   });
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
-  const hls = new HlsPublisher(pool);
   const writing = { clock: systemClock, logger, stateFolder, allowed: allowedFolders(config, stateFolder) };
   const recordings = new FilePublisher(writing);
+  const tsDumps = new TsDumper(writing);
+  const hls = new HlsPublisher(pool, tsDumps);
   const dumps = new HlsDumper(writing);
   const llhls = new LlhlsPublisher(pool, dumps);
   await recordings.start();
@@ -168,7 +170,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       certificates.follow(virtualHosts);
     },
   });
-  const files = [recordings, { stop: () => dumps.close() }];
+  const files = [recordings, { stop: () => dumps.close() }, { stop: () => tsDumps.close() }];
   running.push({ stop: () => store.settle() }, pool, ...files, pushes, { stop: () => transcoder.close() });
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.

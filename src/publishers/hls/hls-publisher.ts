@@ -8,6 +8,7 @@ import { DvrStorage } from '../dvr/dvr-storage.ts';
 import type { EgressPort } from '../outlet/messages.ts';
 import { HlsStream } from './hls-stream.ts';
 import type { HlsSettings } from './settings.ts';
+import type { TsDumper } from './ts-dumper.ts';
 import { isServable } from './variants.ts';
 
 const DEFAULT_PLAYLIST_NAME = 'hls_default';
@@ -16,10 +17,12 @@ const DEFAULT_PLAYLIST_FILE = 'playlist';
 export class HlsPublisher implements Publisher<HlsSettings> {
   readonly kind = PublisherKind.HLS;
   readonly #egress: EgressPort;
+  readonly #dumper: TsDumper | null;
   readonly #storage = new DvrStorage();
 
-  constructor(egress: EgressPort) {
+  constructor(egress: EgressPort, dumper: TsDumper | null = null) {
     this.#egress = egress;
+    this.#dumper = dumper;
   }
 
   /** First video and first audio that can be served, as `ts:playlist.m3u8`. */
@@ -33,6 +36,7 @@ export class HlsPublisher implements Publisher<HlsSettings> {
   }
 
   attach(stream: PublishableStream, settings: HlsSettings): HlsStream {
-    return new HlsStream(stream, settings, { egress: this.#egress, storage: this.#storage });
+    const onStart = (started: HlsStream): void => this.#dumper?.streamStarted(started, stream, settings);
+    return new HlsStream(stream, settings, { egress: this.#egress, storage: this.#storage, onStart });
   }
 }
