@@ -144,6 +144,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const dumps = new HlsDumper(writing);
   const llhls = new LlhlsPublisher(pool, dumps);
   await recordings.start();
+  await dumps.recover();
   const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock });
   const thumbnail = new ThumbnailPublisher(pool);
   const queues = new QueueRegistry(systemClock);

@@ -1,4 +1,5 @@
 /** Starts, lists and ends dumps of LL-HLS streams. */
+import { randomBytes } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
@@ -8,10 +9,12 @@ import { type StreamAddress, type WantedDump, wantedDumps } from '../dump/wanted
 import { type DumpRequest, HlsDump } from './hls-dump.ts';
 import type { StreamFollower } from './llhls-publisher.ts';
 import type { LlhlsStream } from './llhls-stream.ts';
+import { OpenDumps } from './open-dumps.ts';
 import type { LlhlsSettings } from './settings.ts';
 
 /** Dumps that one stream may have had: their ids stay taken. */
 const MOST_DUMPS = 1000;
+const NOTE_BYTES = 12;
 
 /** Why a dump cannot be started or stopped; `message` goes to the client. */
 export class DumpRefused extends Error {
@@ -30,11 +33,19 @@ export class HlsDumper implements StreamFollower {
   readonly #options: HlsDumperOptions;
   readonly #streams = new Map<string, LlhlsStream>();
   readonly #dumps = new WeakMap<LlhlsStream, Map<string, HlsDump | null>>();
-  /** Dumps whose files may not be complete yet. */
-  readonly #active = new Set<HlsDump>();
+  /** Dumps whose files may not be complete yet, with when they are. */
+  readonly #active = new Map<HlsDump, Promise<void>>();
+
+  readonly #open: OpenDumps;
 
   constructor(options: HlsDumperOptions) {
     this.#options = options;
+    this.#open = new OpenDumps(options.stateFolder, options.logger);
+  }
+
+  /** Settles what the last run left. Call before streams come. */
+  recover(): Promise<void> {
+    return this.#open.recover();
   }
 
   /** The outbound stream of this name as LL-HLS, or undefined when it is not served so. */
@@ -69,10 +80,14 @@ export class HlsDumper implements StreamFollower {
     dumps.set(request.id, null);
     try {
       await this.#prepare(folder, infoPath);
+      const note = infoPath === null ? null : randomBytes(NOTE_BYTES).toString('hex');
+      if (infoPath !== null && note !== null) await this.#open.add(note, infoPath);
       const dump = new HlsDump({ request, stream, folder, infoPath, clock, logger });
       dumps.set(request.id, dump);
-      this.#active.add(dump);
-      void dump.over.then(() => this.#active.delete(dump));
+      this.#active.set(
+        dump,
+        dump.over.then(() => this.#forget(dump, note)),
+      );
       await dump.start().catch((error: unknown) => {
         throw new DumpRefused('Could not dump segment', { cause: error });
       });
@@ -97,7 +112,14 @@ export class HlsDumper implements StreamFollower {
 
   /** Ends all dumps and resolves when their files are complete. */
   async close(): Promise<void> {
-    await Promise.all(Array.from(this.#active, (dump) => dump.stop()));
+    const active = [...this.#active];
+    for (const [dump] of active) void dump.stop();
+    await Promise.all(active.map(([, over]) => over));
+  }
+
+  async #forget(dump: HlsDump, note: string | null): Promise<void> {
+    if (note !== null) await this.#open.remove(note);
+    this.#active.delete(dump);
   }
 
   async #prepare(folder: string, infoPath: string | null): Promise<void> {
