@@ -34,6 +34,7 @@ import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
 import { FilePublisher } from './publishers/file/file-publisher.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
+import { TsDumper } from './publishers/hls/ts-dumper.ts';
 import { HlsDumper } from './publishers/llhls/hls-dumper.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
 import { PushPublisher } from './publishers/push/push-publisher.ts';
@@ -154,12 +155,14 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   });
   const certificates = new CertificateStore(logger);
   certificates.tell((all) => pool.setCertificates(all));
-  const hls = new HlsPublisher(pool);
   const writing = { clock: systemClock, logger, stateFolder, allowed: allowedFolders(config, stateFolder) };
   const recordings = new FilePublisher(writing);
+  const tsDumps = new TsDumper(writing);
+  const hls = new HlsPublisher(pool, tsDumps);
   const dumps = new HlsDumper(writing);
   const llhls = new LlhlsPublisher(pool, dumps);
   await recordings.start();
+  await dumps.recover();
   const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock });
   const thumbnail = new ThumbnailPublisher(pool);
   const queues = new QueueRegistry(systemClock);
@@ -189,7 +192,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       warnOfNotBuilt(virtualHosts);
     },
   });
-  const files = [recordings, { stop: () => dumps.close() }];
+  const files = [recordings, { stop: () => dumps.close() }, { stop: () => tsDumps.close() }];
   running.push({ stop: () => store.settle() }, pool, ...files, pushes, { stop: () => transcoder.close() });
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.

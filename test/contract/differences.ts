@@ -58,6 +58,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'push-reason': {},
   'push-tracks': {},
   'push-codecs': {},
+  'push-transport-codecs': {},
   'push-retry': {},
   'push-figures': {},
   'dump-answer': each([540, 549, 555, 556, 559], { status: 200 }),

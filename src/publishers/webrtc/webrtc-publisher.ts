@@ -1,4 +1,5 @@
 /** The WebRTC publisher: knows which streams can be played and opens sessions for viewers. */
+import { defaultPlaylist } from '../../core/default-playlist.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
@@ -14,7 +15,6 @@ import type { WebrtcSettings } from './settings.ts';
 import { WebrtcStream } from './webrtc-stream.ts';
 
 const DEFAULT_PLAYLIST = 'webrtc_default';
-const FIRST = -1;
 const COUNT_INTERVAL_MS = 1000;
 
 export interface WebrtcPublisherOptions {
@@ -39,23 +39,11 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
   /** First video and first audio that browsers can be sent. */
   defaultPlaylist(tracks: readonly Track[], settings: WebrtcSettings): Playlist | null {
     if (!settings.createDefaultPlaylist) return null;
-    const video = tracks.find((track) => track.type === 'video' && isPlayable(track));
-    const audio = tracks.find((track) => track.type === 'audio' && isPlayable(track));
-    if (video?.type !== 'video' && audio?.type !== 'audio') return null;
-    return {
+    return defaultPlaylist(tracks, isPlayable, {
       name: DEFAULT_PLAYLIST,
       fileName: DEFAULT_PLAYLIST,
       options: { webrtcAutoAbr: false, hlsChunklistPathDepth: -1, enableTsPackaging: false, enableSubtitles: true },
-      renditions: [
-        {
-          name: 'default',
-          videoVariantName: video?.type === 'video' ? video.variantName : '',
-          audioVariantName: audio?.type === 'audio' ? audio.variantName : '',
-          videoIndexHint: FIRST,
-          audioIndexHint: FIRST,
-        },
-      ],
-    };
+    });
   }
 
   attach(stream: PublishableStream, settings: WebrtcSettings): WebrtcStream {
