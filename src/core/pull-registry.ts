@@ -97,7 +97,7 @@ export class PullRegistry {
       register: (request) => {
         const target = application(vhost, app);
         if (target === undefined || this.#shutDown) throw new IngestRefused('no-application', `there is no application '${vhost}/${app}'`);
-        const stream = target.openIngest(request);
+        const stream = target.openPulled(request);
         this.#entries.set(key, entry);
         return stream;
       },

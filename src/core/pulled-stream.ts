@@ -245,6 +245,7 @@ class Delivery implements PullSink {
   readonly #target: () => InboundStream | null;
   readonly #clock: Clock;
   #lastAt: number;
+  #begun = false;
   #stopped = false;
 
   constructor(target: () => InboundStream | null, clock: Clock) {
@@ -263,7 +264,12 @@ class Delivery implements PullSink {
   }
 
   setTracks(tracks: Parameters<PullSink['setTracks']>[0]): void {
-    if (!this.#stopped) this.#target()?.setTracks(tracks);
+    const stream = this.#stopped ? null : this.#target();
+    if (stream === null) return;
+    // The tracks of this connection go on where those of the last one ended.
+    if (!this.#begun) stream.changeSource();
+    this.#begun = true;
+    stream.setTracks(tracks);
   }
 
   push(packet: Parameters<PullSink['push']>[0]): void {

@@ -28,6 +28,8 @@ export interface ServerSettings {
   readonly withoutHls?: boolean;
   /** Where the FILE publisher writes; without it there is none. */
   readonly recordRoot?: string;
+  /** Inside the application, behind its publishers. */
+  readonly application?: string;
   /** Serve WebRTC too, on the port of HTTP. `publisher`: what is inside its element of the application. */
   readonly webrtc?: { readonly publisher?: string };
   /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
@@ -108,6 +110,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
             ${srt === undefined ? '' : '<SRT />'}
             ${settings.push === undefined ? '' : `<Push>${settings.push}</Push>`}
           </Publishers>
+          ${settings.application ?? ''}
         </Application>
       </Applications>
     </VirtualHost>
