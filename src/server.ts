@@ -26,8 +26,10 @@ import { PullRegistry } from './core/pull-registry.ts';
 import { QueueRegistry } from './core/queue-registry.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
+import { startMappedFiles } from './mapped-files.ts';
 import { startMpegts } from './mpegts-listeners.ts';
 import { packageVersion } from './package-version.ts';
+import { FilePullSource } from './providers/file/file-pull-source.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
 import { FilePublisher } from './publishers/file/file-publisher.ts';
@@ -137,7 +139,8 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   });
   const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
   const hls = new HlsPublisher(pool);
-  const writing = { clock: systemClock, logger, stateFolder, allowed: allowedFolders(config, stateFolder) };
+  const allowed = allowedFolders(config, stateFolder);
+  const writing = { clock: systemClock, logger, stateFolder, allowed };
   const recordings = new FilePublisher(writing);
   const dumps = new HlsDumper(writing);
   const llhls = new LlhlsPublisher(pool, dumps);
@@ -167,6 +170,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
       certificates.follow(virtualHosts);
     },
+    onApplication: (application) => startMappedFiles(application, pulls, logger),
   });
   const files = [recordings, { stop: () => dumps.close() }];
   running.push({ stop: () => store.settle() }, pool, ...files, pushes, { stop: () => transcoder.close() });
@@ -175,8 +179,8 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const poolStarted = pool.start();
   running.push({ stop: () => orchestrator.close({ code: 'shutdown', detail: 'the server stops' }) });
   const pullStore = new PullDocumentStore(join(stateFolder, 'pulls'), logger);
-  const pulls = new PullRegistry({
-    sources: [new RtspPullSource(systemClock)],
+  const pulls: PullRegistry = new PullRegistry({
+    sources: [new RtspPullSource(systemClock), new FilePullSource(systemClock, allowed)],
     store: pullStore,
     clock: systemClock,
     logger,

@@ -144,7 +144,7 @@ export class Application {
     if (this.#closed) throw new IngestRefused('no-application', `application '${this.name}' is being closed`);
     if (!isAddressableName(streamName))
       throw new IngestRefused('invalid-name', `stream name ${JSON.stringify(streamName)} is empty or contains / : ? # or blanks`);
-    const settings = this.#providerSettings(provider);
+    const settings = this.providerSettings(provider);
     if (settings === undefined)
       throw new IngestRefused('provider-disabled', `provider '${provider}' is not enabled in application '${this.name}'`);
     return settings;
@@ -192,10 +192,11 @@ export class Application {
   }
 
   #isPassthrough({ passthrough, provider }: Pick<InboundStream, 'provider'> & { readonly passthrough?: boolean }): boolean {
-    return passthrough === true || this.#providerSettings(provider)?.passthroughOutputProfile === true;
+    return passthrough === true || this.providerSettings(provider)?.passthroughOutputProfile === true;
   }
 
-  #providerSettings(kind: ProviderKind): ProviderSettings | undefined {
+  /** What the configuration says about a provider; undefined when it is not enabled. */
+  providerSettings(kind: ProviderKind): ProviderSettings | undefined {
     const providers: Partial<Record<string, unknown>> = this.definition.config.providers ?? {};
     return providers[PROVIDER_KEYS[kind]] as ProviderSettings | undefined;
   }

@@ -63,6 +63,8 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'dump-paths': {},
   'dump-status': {},
   'source-loss': {},
+  'file-paths': {},
+  'file-containers': {},
   'later-issues': {
     ...each([714, 715, 716], { status: 501, message: /live playlist/ }),
   },

@@ -28,6 +28,8 @@ export interface ServerSettings {
   readonly withoutHls?: boolean;
   /** Where the FILE publisher writes; without it there is none. */
   readonly recordRoot?: string;
+  /** Inside the FILE provider of the application; without it there is none. */
+  readonly fileProvider?: string;
   /** Inside the application, behind its publishers. */
   readonly application?: string;
   /** Serve WebRTC too, on the port of HTTP. `publisher`: what is inside its element of the application. */
@@ -95,7 +97,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               </Encodes>
             </OutputProfile>
           </OutputProfiles>
-          <Providers><RTMP /><RTSPPull />${mpegts}${srt === undefined ? '' : '<SRT />'}</Providers>
+          <Providers><RTMP /><RTSPPull />${mpegts}${settings.fileProvider === undefined ? '' : `<FILE>${settings.fileProvider}</FILE>`}${srt === undefined ? '' : '<SRT />'}</Providers>
           <Publishers>
             <LLHLS>
               <ChunkDuration>${chunk}</ChunkDuration>
