@@ -27,9 +27,11 @@ import { QueueRegistry } from './core/queue-registry.ts';
 import type { VirtualHost } from './core/virtual-host.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
+import { startMappedFiles } from './mapped-files.ts';
 import { startMpegts } from './mpegts-listeners.ts';
 import { notBuiltInServer, notBuiltInVirtualHost } from './not-built.ts';
 import { packageVersion } from './package-version.ts';
+import { FilePullSource } from './providers/file/file-pull-source.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
 import { FilePublisher } from './publishers/file/file-publisher.ts';
@@ -155,7 +157,8 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   });
   const certificates = new CertificateStore(logger);
   certificates.tell((all) => pool.setCertificates(all));
-  const writing = { clock: systemClock, logger, stateFolder, allowed: allowedFolders(config, stateFolder) };
+  const allowed = allowedFolders(config, stateFolder);
+  const writing = { clock: systemClock, logger, stateFolder, allowed };
   const recordings = new FilePublisher(writing);
   const tsDumps = new TsDumper(writing);
   const hls = new HlsPublisher(pool, tsDumps);
@@ -191,6 +194,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       certificates.follow(virtualHosts);
       warnOfNotBuilt(virtualHosts);
     },
+    onApplication: (application) => startMappedFiles(application, pulls, logger),
   });
   const files = [recordings, { stop: () => dumps.close() }, { stop: () => tsDumps.close() }];
   running.push({ stop: () => store.settle() }, pool, ...files, pushes, { stop: () => transcoder.close() });
@@ -199,8 +203,8 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const poolStarted = pool.start();
   running.push({ stop: () => orchestrator.close({ code: 'shutdown', detail: 'the server stops' }) });
   const pullStore = new PullDocumentStore(join(stateFolder, 'pulls'), logger);
-  const pulls = new PullRegistry({
-    sources: [new RtspPullSource(systemClock)],
+  const pulls: PullRegistry = new PullRegistry({
+    sources: [new RtspPullSource(systemClock), new FilePullSource(systemClock, allowed)],
     store: pullStore,
     clock: systemClock,
     logger,

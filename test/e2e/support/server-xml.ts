@@ -32,6 +32,10 @@ export interface ServerSettings {
   readonly withoutHls?: boolean;
   /** Where the FILE publisher writes; without it there is none. */
   readonly recordRoot?: string;
+  /** Inside the FILE provider of the application; without it there is none. */
+  readonly fileProvider?: string;
+  /** Inside the application, behind its publishers. */
+  readonly application?: string;
   /** WebRTC too, in and out, on the port of HTTP. What is inside the elements of the application. */
   readonly webrtc?: { readonly publisher?: string; readonly provider?: string };
   /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
@@ -104,6 +108,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
           </OutputProfiles>
           <Providers>
             <RTMP /><RTSPPull />${mpegts}${srt === undefined ? '' : '<SRT />'}
+            ${settings.fileProvider === undefined ? '' : `<FILE>${settings.fileProvider}</FILE>`}
             ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.provider ?? ''}</WebRTC>`}
           </Providers>
           <Publishers>
@@ -120,6 +125,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
             ${srt === undefined ? '' : '<SRT />'}
             ${settings.push === undefined ? '' : `<Push>${settings.push}</Push>`}
           </Publishers>
+          ${settings.application ?? ''}
         </Application>
       </Applications>
     </VirtualHost>
