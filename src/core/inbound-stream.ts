@@ -8,6 +8,7 @@ import type { ProviderKind, SourceType } from './kinds.ts';
 import { MediaRouter } from './media-router.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import type { QueueRegistry } from './queue-registry.ts';
+import { SessionRegistry } from './session-registry.ts';
 import type { StreamOutputs } from './stream-outputs.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
@@ -53,6 +54,8 @@ export class InboundStream implements IngestStream {
   /** Wall clock, ms. */
   readonly createdAt: number;
   readonly meter: TrafficMeter;
+  /** Viewers of all its outputs. */
+  readonly sessions: SessionRegistry;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #queues: QueueRegistry;
@@ -83,6 +86,7 @@ export class InboundStream implements IngestStream {
     this.passthrough = request.passthrough === true;
     this.createdAt = options.clock.now();
     this.meter = options.meter;
+    this.sessions = new SessionRegistry(options.clock, options.meter);
     this.#clock = options.clock;
     this.#logger = options.logger;
     this.#queues = options.queues;

@@ -1,5 +1,7 @@
 /** One viewer of a stream: what it negotiated, which rendition it gets. */
+import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
+import type { SessionHandle } from '../../core/publishing.ts';
 import { randomWord } from '../../protocols/ice/ice-credentials.ts';
 import { readViewerFeedback } from '../../protocols/rtp/viewer-feedback.ts';
 import { type LocalMedia, serializeDescription } from '../../protocols/sdp/local-description.ts';
@@ -43,7 +45,8 @@ export class PlaySession implements PeerListener {
   #agreement: Agreement | null = null;
   #rendition: StreamRendition | null = null;
   #auto: boolean;
-  #connected = false;
+  /** While it plays. */
+  #handle: SessionHandle | null = null;
   #ended = false;
   #counted = 0;
   #keyframeRequests = 0;
@@ -150,7 +153,7 @@ export class PlaySession implements PeerListener {
     if (wanted === this.#rendition) return true;
     this.#rendition = wanted;
     this.#adaptation.selected(name, this.#options.transport.now());
-    if (this.#connected) this.#play();
+    if (this.#handle !== null) this.#play();
     this.#options.onRendition?.(wanted.name, this.#auto);
     return true;
   }
@@ -162,8 +165,11 @@ export class PlaySession implements PeerListener {
 
   connected(): void {
     const { stream } = this.#options;
-    this.#connected = true;
-    stream.meter.connect('webrtc');
+    this.#handle = stream.openSession({
+      kind: PublisherKind.WEBRTC,
+      id: this.id,
+      onTerminate: (reason) => this.#peer.fail(reason),
+    });
     this.#logger.info({ path: this.#peer.place }, 'viewer session plays over WebRTC');
     this.#play();
     if (this.#rendition !== null) this.#options.onRendition?.(this.#rendition.name, this.#auto);
@@ -185,8 +191,10 @@ export class PlaySession implements PeerListener {
   /** Adds what was sent since the last call to the stream's counters. */
   countBytes(): void {
     const bytes = this.#peer.counters?.bytes ?? 0;
-    if (bytes > this.#counted) this.#options.stream.meter.countBytes(bytes - this.#counted);
-    this.#counted = Math.max(this.#counted, bytes);
+    if (bytes <= this.#counted) return;
+    this.#options.stream.meter.countBytes(bytes - this.#counted);
+    this.#handle?.countBytes(bytes - this.#counted);
+    this.#counted = bytes;
   }
 
   /** The stream's sources were replaced: renditions have to be looked up again. */
@@ -195,7 +203,7 @@ export class PlaySession implements PeerListener {
     this.#renditions = this.#filtered(stream.renditions(this.playlist));
     const name = this.#rendition?.name;
     this.#rendition = this.#renditions.find((rendition) => rendition.name === name) ?? this.#renditions[0] ?? null;
-    if (this.#connected) this.#play();
+    if (this.#handle !== null) this.#play();
   }
 
   /** Ends the session; `onEnded` is not called. Idempotent. */
@@ -247,7 +255,7 @@ export class PlaySession implements PeerListener {
     this.#ended = true;
     const { stream } = this.#options;
     stream.remove(this);
-    if (this.#connected) stream.meter.disconnect('webrtc');
+    this.#handle?.close();
     if (this.#agreement !== null) this.#logger.info({ keyframeRequests: this.#keyframeRequests }, `viewer session closed: ${reason}`);
   }
 }

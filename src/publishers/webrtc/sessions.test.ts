@@ -163,6 +163,23 @@ test('a viewer that falls silent is given up', async () => {
   expect(ends[1]).toContain('is the UDP port reachable');
 });
 
+test('a viewer is a session with bytes of its own, and can be sent away', async () => {
+  const { viewer, session, ends } = await watch();
+  const other = await watch();
+  await until('both play', () => source.viewers === 2, WAIT);
+  const ids = source.sessions.map(({ request: { id, kind } }) => `${kind} ${id}`);
+  expect(ids.sort()).toEqual([`webrtc ${session.id}`, `webrtc ${other.session.id}`].sort());
+  for (let frame = 0; frame < 10; frame += 1) stream.onPacket(packet(LOW, frame, frame === 0));
+  await until('all came', () => viewer.packets.length === 10 && other.viewer.packets.length === 10, WAIT);
+  await until('bytes are counted', () => source.sessions.every(({ bytes }) => bytes > 100), WAIT);
+  source.sessions.find(({ request }) => request.id === session.id)?.request.onTerminate('the test wants it');
+  expect([ends, session.ended, source.viewers]).toEqual([['the test wants it'], true, 1]);
+  expect([transport.sessions, transport.fanout.counters().viewers]).toEqual([1, 1]);
+  stream.onPacket(packet(LOW, 10, false));
+  await until('the other plays on', () => other.viewer.packets.length === 11, WAIT);
+  expect(viewer.packets.length).toBe(10);
+});
+
 test('another certificate than the one signalled ends the session', async () => {
   const ends: string[] = [];
   const session = publisher.openSession(TARGET, { client: 'test', onEnded: (reason) => ends.push(reason) });
