@@ -53,6 +53,7 @@ let source: FakeStream;
 let stream: WebrtcStream;
 let viewers: WebrtcViewer[];
 let timeout = 30_000;
+let bandwidthEstimation: 'REMB' | 'TransportCC' = 'REMB';
 
 async function start(): Promise<void> {
   const logger = new RecordingLogger();
@@ -70,13 +71,14 @@ async function start(): Promise<void> {
   }));
   const options = { webrtcAutoAbr: false, hlsChunklistPathDepth: -1, enableTsPackaging: true, enableSubtitles: true };
   source.playlists = [{ name: '', fileName: 'webrtc_default', options, renditions: both }];
-  stream = publisher.attach(source, { ...SETTINGS, timeout });
+  stream = publisher.attach(source, { ...SETTINGS, timeout, bandwidthEstimation });
   stream.onTracks(source.tracks);
   viewers = [];
 }
 
 beforeEach(async () => {
   timeout = 30_000;
+  bandwidthEstimation = 'REMB';
   await start();
 });
 
@@ -178,6 +180,24 @@ test('a viewer is a session with bytes of its own, and can be sent away', async 
   stream.onPacket(packet(LOW, 10, false));
   await until('the other plays on', () => other.viewer.packets.length === 11, WAIT);
   expect(viewer.packets.length).toBe(10);
+});
+
+test('packets are numbered for an estimate of ours where it is asked for and there is a choice', async () => {
+  const offer = (): string => publisher.openSession(TARGET, { client: 'test', onEnded: () => undefined }).offer();
+  const lines = (text: string): string[] =>
+    text.split('\r\n').filter((line) => /transport-wide|abs-send-time|transport-cc|remb/.test(line));
+  const remb = ['a=extmap:4 http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time', 'a=rtcp-fb:98 goog-remb'];
+  expect(lines(offer()).sort()).toEqual(remb);
+  publisher.stop();
+  await transport.close();
+  bandwidthEstimation = 'TransportCC';
+  await start();
+  const numbered = 'a=extmap:3 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01';
+  expect(lines(offer()).sort()).toEqual([numbered, 'a=rtcp-fb:98 transport-cc']);
+  const [playlist] = source.playlists;
+  if (playlist === undefined) throw new Error('there is no playlist');
+  source.playlists = [{ ...playlist, renditions: playlist.renditions.slice(0, 1) }];
+  expect(lines(offer()).sort()).toEqual(remb);
 });
 
 test('another certificate than the one signalled ends the session', async () => {
