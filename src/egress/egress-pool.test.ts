@@ -82,6 +82,30 @@ describe.each([
     }
   });
 
+  test('answers after nobody asked for a while also who has closed his side', async () => {
+    const { pool } = await start();
+    new Shelf(pool, 'stream').putText('list.m3u8', 'here');
+    await expect.poll(() => pool.status().threads.every(({ resting }) => resting), { timeout: 5000 }).toBe(true);
+    const client = await RawClient.open(port, { allowHalfOpen: true });
+    client.socket.end('GET /app/stream/list.m3u8 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
+    expect(await client.end()).toMatch(/here$/);
+  });
+
+  test('refuses after nobody asked for a while what it refuses otherwise', async () => {
+    const { pool } = await start();
+    for (const path of ['/app/stream/%zz', '/app/stream/list.m3u8?x=%zz']) {
+      await expect.poll(() => pool.status().threads.every(({ resting }) => resting), { timeout: 5000 }).toBe(true);
+      const late = await RawClient.open(port);
+      late.send(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`);
+      const answer = await late.end();
+      const prompt = await RawClient.open(port);
+      prompt.send(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`);
+      const undated = (text: string): string => text.replace(/Date: .*\r\n/, '');
+      expect(undated(answer)).toBe(undated(await prompt.end()));
+      expect(answer).toMatch(/^HTTP\/1.1 4/);
+    }
+  });
+
   test('gives memory back while nobody asks', async () => {
     const { pool } = await start();
     const shelf = new Shelf(pool, 'stream');

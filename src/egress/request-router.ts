@@ -61,12 +61,11 @@ export class RequestRouter implements RequestHandler {
     const forget = this.#options.attention.wait(() => {
       try {
         answer();
-      } catch {
-        // Nobody above is told: a connection answers for what fails while it hands out a request.
-        sink.answer(500, COMMON_HEADERS + TEXT, 'the server failed on this request\n', null);
+      } catch (error) {
+        sink.fail(error);
       }
     });
-    sink.wait({ aborted: forget });
+    sink.waitBriefly({ aborted: forget });
   }
 
   #deliver(request: IncomingRequest, sink: AnswerSink): void {
