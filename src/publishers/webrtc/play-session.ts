@@ -68,7 +68,7 @@ export class PlaySession implements PeerListener {
     this.#auto = playlist.options.webrtcAutoAbr;
     this.#renditions = stream.renditions(playlist);
     if (this.#renditions.length === 0)
-      throw new ProtocolError('WEBRTC_CODECS', 'the playlist has no track that WebRTC carries (H264, H265, VP8, OPUS)');
+      throw new ProtocolError('WEBRTC_CODECS', 'the playlist has no track that WebRTC carries (H264, H265, VP8, AV1, OPUS)');
     // Feedback about every packet costs, and without a choice nobody would use it.
     this.#settings = this.#renditions.length > 1 ? stream.settings : { ...stream.settings, bandwidthEstimation: 'REMB' };
     this.#peer = transport.openSession(this, stream.settings.timeout);

@@ -2,6 +2,7 @@
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import { VideoCodec } from '../../media/codec.ts';
 import type { Track } from '../../media/track.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -47,7 +48,9 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
   /** First video and first audio that browsers can be sent. */
   defaultPlaylist(tracks: readonly Track[], settings: WebrtcSettings): Playlist | null {
     if (!settings.createDefaultPlaylist) return null;
-    const video = tracks.find((track) => track.type === 'video' && isPlayable(track));
+    const videos = tracks.filter((track) => track.type === 'video' && isPlayable(track));
+    // Not every browser decodes AV1.
+    const video = videos.find(({ codec }) => codec !== VideoCodec.AV1) ?? videos[0];
     const audio = tracks.find((track) => track.type === 'audio' && isPlayable(track));
     if (video?.type !== 'video' && audio?.type !== 'audio') return null;
     return {
