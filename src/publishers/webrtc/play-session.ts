@@ -4,6 +4,8 @@ import type { Playlist } from '../../core/playlist.ts';
 import type { SessionHandle } from '../../core/publishing.ts';
 import { SENDS_KEPT } from '../../protocols/fanout/fanout.ts';
 import { randomWord } from '../../protocols/ice/ice-credentials.ts';
+import type { PeerListener, PeerSession } from '../../protocols/peer/peer-session.ts';
+import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
 import type { ArrivalReport } from '../../protocols/rtp/arrival-report.ts';
 import { readViewerFeedback } from '../../protocols/rtp/viewer-feedback.ts';
 import { type LocalMedia, serializeDescription } from '../../protocols/sdp/local-description.ts';
@@ -14,8 +16,6 @@ import { AutoRendition } from './auto-rendition.ts';
 import { BandwidthEstimator } from './bandwidth-estimator.ts';
 import type { MediaKind } from './codec-plan.ts';
 import { type Agreement, answerOffer, newNumbers, offerMedias, readAnswer } from './negotiation.ts';
-import type { PeerListener, PeerSession } from './peer-session.ts';
-import type { PeerTransport } from './peer-transport.ts';
 import type { WebrtcSettings } from './settings.ts';
 import type { StreamRendition, WebrtcStream } from './webrtc-stream.ts';
 

@@ -4,6 +4,8 @@ import { createSocket, type Socket } from 'node:dgram';
 export interface LossyRelayOptions {
   /** Where the server's media port is, on loopback. */
   readonly server: number;
+  /** Which media suffers; default: that to players. */
+  readonly towards?: 'player' | 'server';
   /** Shares of media packets, 0 to 1. */
   readonly loss?: number;
   readonly duplication?: number;
@@ -22,7 +24,7 @@ export class LossyRelay {
   /** A linear congruential generator: every run loses the same packets. */
   #seed = 12_345;
   #closed = false;
-  /** Bits per second of all that goes to players. */
+  /** Bits per second of all that goes the way that suffers. */
   capacity = Number.POSITIVE_INFINITY;
   forwarded = 0;
   dropped = 0;
@@ -32,7 +34,11 @@ export class LossyRelay {
   private constructor(options: LossyRelayOptions, front: Socket) {
     this.#options = options;
     this.#front = front;
-    front.on('message', (datagram, { port }) => this.#back(port).send(datagram, options.server, '127.0.0.1'));
+    front.on('message', (datagram, { port }) => {
+      const send = (): void => this.#back(port).send(datagram, options.server, '127.0.0.1', () => undefined);
+      if (options.towards === 'server') this.#carry(datagram, send);
+      else send();
+    });
   }
 
   static async open(options: LossyRelayOptions): Promise<LossyRelay> {
@@ -57,13 +63,17 @@ export class LossyRelay {
     let back = this.#backs.get(player);
     if (back === undefined) {
       back = createSocket('udp4');
-      back.on('message', (datagram) => this.#forward(datagram, player));
+      back.on('message', (datagram) => {
+        const send = (): void => this.#front.send(datagram, player, '127.0.0.1', () => undefined);
+        if (this.#options.towards === 'server') send();
+        else this.#carry(datagram, send);
+      });
       this.#backs.set(player, back);
     }
     return back;
   }
 
-  #forward(datagram: Buffer, player: number): void {
+  #carry(datagram: Buffer, send: () => void): void {
     const { loss = 0, duplication = 0, reordering = 0 } = this.#options;
     // Checks and the handshake pass: this is about media.
     const isMedia = (datagram[0] ?? 0) >= 128;
@@ -79,12 +89,10 @@ export class LossyRelay {
     }
     this.#free = now + wait + (datagram.length * 8000) / this.capacity;
     this.forwarded += 1;
-    const send = (): void => {
-      // The test may have ended meanwhile.
-      if (!this.#closed) this.#front.send(datagram, player, '127.0.0.1', () => undefined);
-    };
-    if (wait > 0) setTimeout(send, wait);
-    else if (isMedia && this.#random() < reordering) setTimeout(send, HOLD_MS);
+    // The test may have ended meanwhile.
+    const later = (): void => (this.#closed ? undefined : send());
+    if (wait > 0) setTimeout(later, wait);
+    else if (isMedia && this.#random() < reordering) setTimeout(later, HOLD_MS);
     else send();
     if (isMedia && this.#random() < duplication) send();
   }
