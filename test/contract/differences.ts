@@ -64,10 +64,10 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'dump-answer': each([540, 549, 555, 556, 559], { status: 200 }),
   'dump-paths': {},
   'dump-status': {},
-  sessions: {},
   'source-loss': {},
   'file-paths': {},
   'file-containers': {},
+  sessions: {},
   'later-issues': {
     ...each([714, 715, 716], { status: 501, message: /live playlist/ }),
   },
