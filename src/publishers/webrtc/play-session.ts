@@ -2,7 +2,6 @@
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { SessionHandle } from '../../core/publishing.ts';
-import { SENDS_KEPT } from '../../protocols/fanout/fanout.ts';
 import { randomWord } from '../../protocols/ice/ice-credentials.ts';
 import type { PeerListener, PeerSession } from '../../protocols/peer/peer-session.ts';
 import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
@@ -22,8 +21,6 @@ import type { StreamRendition, WebrtcStream } from './webrtc-stream.ts';
 const CNAME_LENGTH = 16;
 const STREAM_ID_LENGTH = 36;
 const MID_LENGTH = 6;
-/** Lent to whoever reads a report; the main thread does one at a time. */
-const SENDS = new Uint32Array(2 * SENDS_KEPT);
 
 export interface PlaySessionOptions {
   readonly stream: WebrtcStream;
@@ -177,7 +174,10 @@ export class PlaySession implements PeerListener {
     this.#handle = stream.openSession({
       kind: PublisherKind.WEBRTC,
       id: this.id,
-      onTerminate: (reason) => this.#peer.fail(reason),
+      onTerminate: (reason) => {
+        this.countBytes();
+        this.#peer.fail(reason);
+      },
     });
     this.#logger.info({ path: this.#peer.place }, 'viewer session plays over WebRTC');
     this.#play();
@@ -247,11 +247,9 @@ export class PlaySession implements PeerListener {
 
   /** A new estimate, when the report brings one. */
   #judge(report: ArrivalReport): number | null {
-    const { stream, transport } = this.#options;
+    const { stream } = this.#options;
     if (this.#settings.bandwidthEstimation !== 'TransportCC' || this.#rendition === null) return null;
-    const sends = SENDS.subarray(0, 2 * report.arrivals.length);
-    transport.fanout.readSends(this.#peer.viewer, report.first, sends);
-    return this.#estimator.report(report, sends, stream.bitrate(this.#rendition));
+    return this.#estimator.report(report, stream.sends(this.#peer.viewer, report), stream.bitrate(this.#rendition));
   }
 
   #adapt(estimate: number): void {
