@@ -55,6 +55,7 @@ export class PlaySession implements PeerListener {
   #ended = false;
   #counted = 0;
   #keyframeRequests = 0;
+  #renditionChanges = 0;
   #estimate: number | null = null;
 
   /** Throws ProtocolError when the playlist has nothing that browsers play. */
@@ -158,6 +159,7 @@ export class PlaySession implements PeerListener {
     if (wanted === undefined) return false;
     if (wanted === this.#rendition) return true;
     this.#rendition = wanted;
+    this.#renditionChanges += 1;
     this.#adaptation.selected(name, this.#options.transport.now());
     if (this.#handle !== null) this.#play();
     this.#options.onRendition?.(wanted.name, this.#auto);
@@ -274,6 +276,8 @@ export class PlaySession implements PeerListener {
     const { stream } = this.#options;
     stream.remove(this);
     this.#handle?.close();
-    if (this.#agreement !== null) this.#logger.info({ keyframeRequests: this.#keyframeRequests }, `viewer session closed: ${reason}`);
+    if (this.#agreement === null) return;
+    const figures = { keyframeRequests: this.#keyframeRequests, renditionChanges: this.#renditionChanges, estimate: this.#estimate };
+    this.#logger.info(figures, `viewer session closed: ${reason}`);
   }
 }
