@@ -24,7 +24,7 @@ export class LossyRelay {
   /** A linear congruential generator: every run loses the same packets. */
   #seed = 12_345;
   #closed = false;
-  /** Bits per second of all that goes the way that suffers. */
+  /** Bits per second of all that goes to players. */
   capacity = Number.POSITIVE_INFINITY;
   forwarded = 0;
   dropped = 0;
@@ -35,7 +35,9 @@ export class LossyRelay {
     this.#options = options;
     this.#front = front;
     front.on('message', (datagram, { port }) => {
-      const send = (): void => this.#back(port).send(datagram, options.server, '127.0.0.1', () => undefined);
+      const send = (): void => {
+        if (!this.#closed) this.#back(port).send(datagram, options.server, '127.0.0.1', () => undefined);
+      };
       if (options.towards === 'server') this.#carry(datagram, send);
       else send();
     });
@@ -64,7 +66,10 @@ export class LossyRelay {
     if (back === undefined) {
       back = createSocket('udp4');
       back.on('message', (datagram) => {
-        const send = (): void => this.#front.send(datagram, player, '127.0.0.1', () => undefined);
+        const send = (): void => {
+          // The test may have ended meanwhile.
+          if (!this.#closed) this.#front.send(datagram, player, '127.0.0.1', () => undefined);
+        };
         if (this.#options.towards === 'server') send();
         else this.#carry(datagram, send);
       });
@@ -89,10 +94,8 @@ export class LossyRelay {
     }
     this.#free = now + wait + (datagram.length * 8000) / this.capacity;
     this.forwarded += 1;
-    // The test may have ended meanwhile.
-    const later = (): void => (this.#closed ? undefined : send());
-    if (wait > 0) setTimeout(later, wait);
-    else if (isMedia && this.#random() < reordering) setTimeout(later, HOLD_MS);
+    if (wait > 0) setTimeout(send, wait);
+    else if (isMedia && this.#random() < reordering) setTimeout(send, HOLD_MS);
     else send();
     if (isMedia && this.#random() < duplication) send();
   }
