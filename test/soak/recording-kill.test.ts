@@ -46,6 +46,7 @@ test(`${KILLS} kills at random moments cost a fragment each`, { timeout: KILLS *
       { deadlineMs: KILL_DEADLINE_MS },
     );
     await server.kill();
+    const { log } = server;
     await encoder.kill();
     await server.respawn();
     await until('the server is back', () => tasks(server), { deadlineMs: KILL_DEADLINE_MS });
@@ -59,9 +60,10 @@ test(`${KILLS} kills at random moments cost a fragment each`, { timeout: KILLS *
         return video.length;
       });
       const sum = frames.reduce((total, count) => total + count, 0);
-      expect((sum * 1000) / FPS, `round ${round}, kill after ${wait} ms: ${time} ms in ${files.join(', ')}`).toBeGreaterThan(
-        time - MOST_LOST_MS,
-      );
+      expect(
+        (sum * 1000) / FPS,
+        `round ${round}, kill after ${wait} ms: ${time} ms in ${files.join(', ')}\n${log}\n--\n${server.log}`,
+      ).toBeGreaterThan(time - MOST_LOST_MS);
       // No number is given twice, so no file had to be called otherwise.
       expect(
         files.every((name) => /^[a-z0-9]+_\d+\.\w+$/.test(name)),

@@ -68,9 +68,12 @@ export class RecordJournal {
     this.#logger = logger;
   }
 
-  /** Resolves when the note is on disk: from then on the file will be finished, whatever happens to this process. */
+  /**
+   * Resolves when the note is there: from then on the file will be finished, whatever happens to this process. Media
+   * waits in memory until then, so the disk itself is not waited for.
+   */
   open(key: string, note: RecordingNote): Promise<void> {
-    return this.#documents.save(key, note);
+    return this.#documents.saveSoon(key, note);
   }
 
   /**
