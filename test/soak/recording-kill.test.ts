@@ -14,16 +14,25 @@ const INTERVAL_MS = 1000;
 const MOST_LOST_MS = 1200;
 /** Media recorded before the kill, ms: at random up to this much. */
 const LONGEST_MS = 5000;
+const TASKS = 3;
 const KILL_DEADLINE_MS = 60_000;
 
-/** Media of this round by the ids of tasks, ms: files that are full, and the current one. `before`: files of earlier rounds. */
-function recorded(now: readonly RecordTask[], before: ReadonlySet<string>): Map<string, number> {
-  return new Map(
-    now.map(({ id, sequence = 0, recordTime = 0 }) => {
-      const earlier = [...before].filter((name) => name.startsWith(`${id}_`)).length;
-      return [id, (sequence - earlier) * INTERVAL_MS + recordTime];
-    }),
-  );
+/** What the tasks say that they have recorded since the encoder came, by their ids. */
+class Progress {
+  /** Number of the first file that was seen of each. */
+  readonly #first = new Map<string, number>();
+
+  /** ms: files that are full, and the current one. */
+  of(now: readonly RecordTask[]): ReadonlyMap<string, number> {
+    const running = now.filter(({ state }) => state === 'recording');
+    return new Map(
+      running.map(({ id, sequence = 0, recordTime = 0 }) => {
+        const first = this.#first.get(id) ?? sequence;
+        this.#first.set(id, first);
+        return [id, (sequence - first) * INTERVAL_MS + recordTime];
+      }),
+    );
+  }
 }
 
 test(`${KILLS} kills at random moments cost a fragment each`, { timeout: KILLS * KILL_DEADLINE_MS }, async () => {
@@ -36,12 +45,12 @@ test(`${KILLS} kills at random moments cost a fragment each`, { timeout: KILLS *
     const encoder = publish({ url: server.rtmp('live'), width: 320, height: 180, videoKbps: 300 });
     const before = new Set(media(root));
     const wait = Math.round(100 + Math.random() * LONGEST_MS);
+    const progress = new Progress();
     const told = await until(
       `round ${round}: ${wait} ms are recorded`,
       async () => {
-        const now = await tasks(server);
-        const times = recorded(now, before);
-        return now.every(({ state }) => state === 'recording') && [...times.values()].every((time) => time >= wait) ? times : null;
+        const times = progress.of(await tasks(server));
+        return times.size === TASKS && [...times.values()].every((time) => time >= wait) ? times : null;
       },
       { deadlineMs: KILL_DEADLINE_MS },
     );
