@@ -10,7 +10,7 @@ const KILLS = 20;
 const FPS = 30;
 /** Keyframes come as often. */
 const INTERVAL_MS = 1000;
-/** A fragment is a second; the rest is what the API told and the socket had not brought yet. */
+/** A fragment, and what the API tells before a busy machine has written it. */
 const MOST_LOST_MS = 1200;
 /** Media recorded before the kill, ms: at random up to this much. */
 const LONGEST_MS = 5000;
@@ -72,7 +72,8 @@ test(`${KILLS} kills at random moments cost a fragment each`, { timeout: KILLS *
       expect(
         (sum * 1000) / FPS,
         `round ${round}, kill after ${wait} ms: ${time} ms in ${files.join(', ')}\n${log}\n--\n${server.log}`,
-      ).toBeGreaterThan(time - MOST_LOST_MS);
+        // A kill may hit the file before too, while its end is on its way to the disk.
+      ).toBeGreaterThan(time - MOST_LOST_MS - (id === 'parts' ? INTERVAL_MS : 0));
       // No number is given twice, so no file had to be called otherwise.
       expect(
         files.every((name) => /^[a-z0-9]+_\d+\.\w+$/.test(name)),
