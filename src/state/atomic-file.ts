@@ -16,8 +16,8 @@ export async function writeFileAtomic(path: string, content: string, mode = 0o64
  * Like `writeFileAtomic`, but it resolves as soon as the new file survives the death of this process. `durable` resolves
  * when it survives a loss of power too, and rejects with the file system's error when that cannot be had.
  */
-export async function writeFileSoon(path: string, content: string): Promise<{ readonly durable: Promise<void> }> {
-  await replaceFile(path, content, { mode: 0o644, flush: false });
+export async function writeFileSoon(path: string, content: string, mode = 0o644): Promise<{ readonly durable: Promise<void> }> {
+  await replaceFile(path, content, { mode, flush: false });
   return { durable: syncPath(path).then(() => syncPath(dirname(path))) };
 }
 

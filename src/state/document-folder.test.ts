@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -59,6 +59,13 @@ test('what is saved soon is there when that resolves, and keeps its place among 
     { key: 'a', value: { value: 1 } },
     { key: 'b', value: { value: 2 } },
   ]);
+});
+
+test('nobody but the owner reads them: they hold stream keys', async () => {
+  await documents.load();
+  await documents.save('a', {});
+  await documents.saveSoon('b', {});
+  expect(['a', 'b'].map((key) => statSync(join(folder, `${key}.json`)).mode & 0o777)).toEqual([0o600, 0o600]);
 });
 
 test('a disk that refuses is told', async () => {

@@ -7,6 +7,8 @@ import { removeFileDurable, writeFileAtomic, writeFileSoon } from './atomic-file
 const FORMAT = 'millrace-state';
 const VERSION = 1;
 const SUFFIX = '.json';
+/** Tasks hold stream keys and passphrases. */
+const MODE = 0o600;
 
 /** A document with its key. */
 export interface StoredDocument {
@@ -45,14 +47,14 @@ export class DocumentFolder {
 
   /** Resolves when the document is on disk. Rejects with the file system's error, and the old one is still there. */
   save(key: string, value: object): Promise<void> {
-    return this.#inOrder(key, () => writeFileAtomic(this.#pathOf(key), this.#textOf(value)));
+    return this.#inOrder(key, () => writeFileAtomic(this.#pathOf(key), this.#textOf(value), MODE));
   }
 
   /** Like `save`, but resolves when the document survives this process; against a loss of power it is brought to the disk afterwards. */
   saveSoon(key: string, value: object): Promise<void> {
     const written = Promise.withResolvers<void>();
     const durable = this.#inOrder(key, async () => {
-      const { durable } = await writeFileSoon(this.#pathOf(key), this.#textOf(value));
+      const { durable } = await writeFileSoon(this.#pathOf(key), this.#textOf(value), MODE);
       written.resolve();
       await durable;
     });

@@ -210,7 +210,7 @@ describe('RTMP', () => {
   });
 
   test('does not trust a certificate that nobody vouches for', async () => {
-    const { gate, url } = await provider({ tls: selfSigned('localhost') });
+    const { gate, url } = await provider({ tls: [{ hostNames: ['localhost'], ...selfSigned('localhost') }] });
     const failure = await new Attempt({ url: url.replace('rtmp://127.0.0.1', 'rtmps://localhost') }).failed.promise;
     expect(failure).toMatchObject({ code: 'unreachable', message: expect.stringMatching(/self.signed/) });
     expect(gate.streams).toEqual([]);

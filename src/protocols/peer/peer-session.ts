@@ -1,16 +1,17 @@
 /** One peer: its ICE session, its handshake, and its viewer in the fanout. */
-import type { Socket } from 'node:net';
-import { formatFingerprint } from '../../protocols/dtls/certificate.ts';
-import type { DtlsEndpoint, Fanout, PeerAddress, ViewerCounters, ViewerPlan } from '../../protocols/fanout/fanout.ts';
-import { createCredentials, type IceCredentials } from '../../protocols/ice/ice-credentials.ts';
-import { frameDatagram } from '../../protocols/ice/tcp-framer.ts';
-import type { SrtpKeys } from '../../protocols/srtp/profile.ts';
+import { formatFingerprint } from '../dtls/certificate.ts';
+import type { DtlsEndpoint, Fanout, PeerAddress, ViewerCounters, ViewerPlan } from '../fanout/fanout.ts';
+import { createCredentials, type IceCredentials } from '../ice/ice-credentials.ts';
+import type { SrtpKeys } from '../srtp/profile.ts';
+import type { PeerPipe } from './peer-pipe.ts';
 
 /** Where a datagram came from and an answer goes to. */
 export type PeerPath =
   | { readonly kind: 'udp'; readonly socket: number; readonly to: PeerAddress }
-  | { readonly kind: 'tcp'; readonly stream: Socket };
+  | { readonly kind: 'tcp'; readonly pipe: PeerPipe };
 
+/** Why a session ends that the peer ended itself. */
+export const PEER_LEFT = 'the peer closed the connection';
 /** Datagrams of a handshake that may arrive before the peer's answer does. */
 const EARLY_LIMIT = 8;
 /** Bytes waiting in a TCP connection beyond which frames are dropped: the viewer is too slow. */
@@ -22,6 +23,8 @@ export interface PeerListener {
   connected(session: PeerSession): void;
   /** Compound RTCP of the peer, decrypted. */
   rtcp(packet: Buffer): void;
+  /** Media of the peer, decrypted. `at`: when it came, ms of a clock of its own. Absent: the peer sends none that is wanted. */
+  rtp?(packet: Buffer, at: number): void;
   /** The session is over; once, and not when the owner closed it. */
   closed(reason: string): void;
 }
@@ -82,7 +85,7 @@ export class PeerSession {
   get place(): string {
     if (this.#path === null) return '';
     if (this.#path.kind === 'udp') return `udp ${this.#path.to.host}:${this.#path.to.port}`;
-    return `tcp ${this.#path.stream.remoteAddress ?? ''}:${this.#path.stream.remotePort ?? ''}`;
+    return this.#path.pipe.place;
   }
 
   get counters(): ViewerCounters | null {
@@ -131,8 +134,17 @@ export class PeerSession {
   /** Packets for a peer over TCP. */
   sendTcp(frames: Buffer): void {
     if (this.#path?.kind !== 'tcp') return;
-    if (this.#path.stream.writableLength > TCP_BACKLOG) this.#tcpDropped += 1;
-    else this.#path.stream.write(frames);
+    if (this.#path.pipe.backlog > TCP_BACKLOG) this.#tcpDropped += 1;
+    else this.#path.pipe.sendFrames(frames);
+  }
+
+  rtp(packet: Buffer, at: number): void {
+    if (!this.#closed) this.#listener.rtp?.(packet, at);
+  }
+
+  /** Sends a compound RTCP packet. */
+  sendRtcp(packet: Uint8Array): void {
+    if (this.#connected && !this.#closed) this.#owner.fanout.sendRtcp(this.#viewer, packet);
   }
 
   rtcp(packet: Buffer): void {
@@ -149,8 +161,8 @@ export class PeerSession {
   }
 
   /** The TCP connection is gone. */
-  lost(stream: Socket): void {
-    if (this.#path?.kind === 'tcp' && this.#path.stream === stream) this.fail('the TCP connection ended');
+  lost(pipe: PeerPipe): void {
+    if (this.#path?.kind === 'tcp' && this.#path.pipe === pipe) this.fail('the TCP connection ended');
   }
 
   /** Ends the session and tells the owner. */
@@ -166,12 +178,12 @@ export class PeerSession {
     this.#closed = true;
     this.#dtls?.close();
     if (this.#viewer !== 0) this.#owner.fanout.closeViewer(this.#viewer);
-    if (this.#path?.kind === 'tcp') this.#path.stream.end();
+    if (this.#path?.kind === 'tcp') this.#path.pipe.end();
     this.#owner.forget(this);
   }
 
   #failure(): string {
-    if (this.#path === null) return `no connectivity check arrived within ${this.timeout} ms: is the UDP port reachable from the player?`;
+    if (this.#path === null) return `no connectivity check arrived within ${this.timeout} ms: is the UDP port reachable from the peer?`;
     return `the handshake was not finished within ${this.timeout} ms (peer at ${this.place})`;
   }
 
@@ -185,7 +197,7 @@ export class PeerSession {
     this.#dtls ??= this.#owner.fanout.openDtls(this.#terms?.role ?? 'server', {
       send: (datagram) => this.#send(datagram),
       connected: (keys, fingerprint) => this.#secured(keys, fingerprint),
-      closed: (reason) => this.fail(this.#connected ? 'the peer closed the connection' : `DTLS: ${reason}`),
+      closed: (reason) => this.fail(this.#connected ? PEER_LEFT : `DTLS: ${reason}`),
     });
     return this.#dtls;
   }
@@ -194,7 +206,7 @@ export class PeerSession {
     const path = this.#path;
     if (path === null) return;
     if (path.kind === 'udp') this.#owner.fanout.send(path.socket, path.to, datagram);
-    else path.stream.write(frameDatagram(datagram));
+    else path.pipe.send(datagram);
   }
 
   #secured(keys: SrtpKeys, fingerprint: Uint8Array): void {
@@ -209,6 +221,6 @@ export class PeerSession {
 }
 
 function samePath(a: PeerPath, b: PeerPath): boolean {
-  if (a.kind === 'tcp') return b.kind === 'tcp' && a.stream === b.stream;
+  if (a.kind === 'tcp') return b.kind === 'tcp' && a.pipe === b.pipe;
   return b.kind === 'udp' && a.socket === b.socket && a.to.host === b.to.host && a.to.port === b.to.port;
 }
