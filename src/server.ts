@@ -61,6 +61,8 @@ export interface ServerOptions {
   readonly configFile?: string | undefined;
   readonly stateFolder: string;
   readonly logger: Logger;
+  /** Debug lines for each HTTP connection of a viewer; default: none are made. */
+  readonly logConnections?: boolean;
 }
 
 /** An application made from a template lives this long without streams, and how often that is looked at. */
@@ -140,6 +142,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     views: VIEWS,
     http2: config.modules.http2.enable,
     ...(webrtc !== null && { foreign: webrtc.signallingPath }),
+    logConnections: options.logConnections === true,
     clock: systemClock,
     logger: logger.child({ part: 'egress' }),
   });
