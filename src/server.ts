@@ -27,13 +27,16 @@ import { QueueRegistry } from './core/queue-registry.ts';
 import type { VirtualHost } from './core/virtual-host.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
+import { startMappedFiles } from './mapped-files.ts';
 import { startMpegts } from './mpegts-listeners.ts';
 import { notBuiltInServer, notBuiltInVirtualHost } from './not-built.ts';
 import { packageVersion } from './package-version.ts';
+import { FilePullSource } from './providers/file/file-pull-source.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
 import { FilePublisher } from './publishers/file/file-publisher.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
+import { TsDumper } from './publishers/hls/ts-dumper.ts';
 import { HlsDumper } from './publishers/llhls/hls-dumper.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
 import { PushPublisher } from './publishers/push/push-publisher.ts';
@@ -136,7 +139,16 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const token = config.managers.api.accessToken;
   const access = token === '' ? await loadOrCreateAccessToken(stateFolder) : { token, file: null };
 
-  const webrtc = await startWebrtc(config, (host) => orchestrator.nameForHost(host), logger, running);
+  const webrtc = await startWebrtc(
+    config,
+    {
+      virtualHostFor: (host) => orchestrator.nameForHost(host),
+      gate: { openIngest: (target, request) => orchestrator.openIngest(target, request) },
+      providerSettings: (vhost, app) => orchestrator.application(vhost, app)?.definition.config.providers?.webrtc ?? null,
+      logger,
+    },
+    running,
+  );
   const pool = new EgressPool({
     threads: egressThreads(config, availableParallelism()),
     views: VIEWS,
@@ -148,16 +160,20 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   });
   const certificates = new CertificateStore(logger);
   certificates.tell((all) => pool.setCertificates(all));
-  const hls = new HlsPublisher(pool);
-  const writing = { clock: systemClock, logger, stateFolder, allowed: allowedFolders(config, stateFolder) };
+  const allowed = allowedFolders(config, stateFolder);
+  const writing = { clock: systemClock, logger, stateFolder, allowed };
   const recordings = new FilePublisher(writing);
+  const tsDumps = new TsDumper(writing);
+  const hls = new HlsPublisher(pool, tsDumps);
   const dumps = new HlsDumper(writing);
   const llhls = new LlhlsPublisher(pool, dumps);
   await recordings.start();
+  await dumps.recover();
   const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock });
   const thumbnail = new ThumbnailPublisher(pool);
   const queues = new QueueRegistry(systemClock);
-  const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues });
+  const { jobsPerProcess } = config.modules.transcoder;
+  const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues, jobsPerProcess });
   const pushes = new PushPublisher({ clock: systemClock, logger, queues, stateFolder });
   await pushes.start();
   const warnOfNotBuilt = notBuiltWarner(logger);
@@ -170,7 +186,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       [llhls.kind, llhls],
       [hls.kind, hls],
       [recordings.kind, recordings],
-      ...(webrtc === null ? [] : [[webrtc.publisher.kind, webrtc.publisher] as const]),
+      ...(webrtc?.publisher == null ? [] : [[webrtc.publisher.kind, webrtc.publisher] as const]),
       [srt.kind, srt],
       [thumbnail.kind, thumbnail],
       [pushes.kind, pushes],
@@ -181,16 +197,17 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       certificates.follow(virtualHosts);
       warnOfNotBuilt(virtualHosts);
     },
+    onApplication: (application) => startMappedFiles(application, pulls, logger),
   });
-  const files = [recordings, { stop: () => dumps.close() }];
+  const files = [recordings, { stop: () => dumps.close() }, { stop: () => tsDumps.close() }];
   running.push({ stop: () => store.settle() }, pool, ...files, pushes, { stop: () => transcoder.close() });
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
   running.push({ stop: () => orchestrator.close({ code: 'shutdown', detail: 'the server stops' }) });
   const pullStore = new PullDocumentStore(join(stateFolder, 'pulls'), logger);
-  const pulls = new PullRegistry({
-    sources: [new RtspPullSource(systemClock)],
+  const pulls: PullRegistry = new PullRegistry({
+    sources: [new RtspPullSource(systemClock), new FilePullSource(systemClock, allowed)],
     store: pullStore,
     clock: systemClock,
     logger,

@@ -33,6 +33,8 @@ export interface OrchestratorOptions {
   readonly transcoder?: Transcoder;
   /** Host names or virtual hosts have changed. */
   readonly onHostsChanged: (virtualHosts: readonly VirtualHost[]) => void;
+  /** An application runs, for the first time or with new settings. */
+  readonly onApplication?: (application: Application) => void;
 }
 
 /**
@@ -167,6 +169,7 @@ export class Orchestrator implements IngestGate {
         application.close({ code: 'deleted', detail: 'application could not be saved' });
         throw error;
       }
+      this.#options.onApplication?.(application);
       return application;
     });
   }
@@ -192,6 +195,7 @@ export class Orchestrator implements IngestGate {
       current.close({ code: 'application-restart', detail: `application '${vhostName}/${appName}' restarts with new settings` });
       const application = new Application(vhostName, definition, vhost.meter, this.#context);
       vhost.applications.set(appName, application);
+      this.#options.onApplication?.(application);
       return application;
     });
   }
@@ -252,6 +256,7 @@ export class Orchestrator implements IngestGate {
     }
     this.#virtualHosts.set(vhost.name, vhost);
     this.#hostsChanged();
+    for (const application of vhost.applications.values()) this.#options.onApplication?.(application);
     return vhost;
   }
 

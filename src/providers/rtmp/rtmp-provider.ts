@@ -4,6 +4,7 @@ import net from 'node:net';
 import tls from 'node:tls';
 import { type Certificate, CertificateChoice } from '../../protocols/tls/certificate-choice.ts';
 import type { Logger } from '../../util/logger.ts';
+import { SocketReader } from '../../util/socket-reader.ts';
 import { formatEndpoint } from './endpoint.ts';
 import { RtmpConnection } from './rtmp-connection.ts';
 import {
@@ -28,6 +29,7 @@ export class RtmpProvider {
   readonly #logger: Logger;
   readonly #limits: RtmpLimits;
   readonly #timeouts: RtmpTimeouts;
+  readonly #reader = new SocketReader();
   readonly #connections = new Set<RtmpConnection>();
   readonly #certificates = new CertificateChoice();
   /** Every accepted socket, those still in the TLS handshake included. */
@@ -99,8 +101,11 @@ export class RtmpProvider {
   }
 
   #createServer(): net.Server {
+    const { tls: credentials } = this.#options;
     const server =
-      this.#options.tls === undefined ? net.createServer((socket) => this.#open(socket)) : this.#createTlsServer(this.#options.tls);
+      credentials === undefined
+        ? net.createServer({ pauseOnConnect: true }, (socket) => this.#open(socket))
+        : this.#createTlsServer(credentials);
     server.maxConnections = this.#limits.connections;
     server.on('connection', (socket: net.Socket) => {
       this.accepted += 1;
@@ -130,6 +135,7 @@ export class RtmpProvider {
     const connection = new RtmpConnection({
       id: this.#lastSession,
       socket,
+      reader: this.#reader,
       scheme: this.#scheme,
       gate: this.#options.gate,
       logger: this.#logger,

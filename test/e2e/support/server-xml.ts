@@ -32,8 +32,12 @@ export interface ServerSettings {
   readonly withoutHls?: boolean;
   /** Where the FILE publisher writes; without it there is none. */
   readonly recordRoot?: string;
-  /** Serve WebRTC too, on the port of HTTP. `publisher`: what is inside its element of the application. */
-  readonly webrtc?: { readonly publisher?: string };
+  /** Inside the FILE provider of the application; without it there is none. */
+  readonly fileProvider?: string;
+  /** Inside the application, behind its publishers. */
+  readonly application?: string;
+  /** WebRTC too, in and out, on the port of HTTP. What is inside the elements of the application. */
+  readonly webrtc?: { readonly publisher?: string; readonly provider?: string };
   /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
   readonly srt?: { readonly ingest: number; readonly egress: number; readonly options?: Readonly<Record<string, string>> };
 }
@@ -69,7 +73,10 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   <PrivacyProtection>${settings.privacyProtection === true}</PrivacyProtection>
   <Bind>
     <Managers><API><Port>${ports.api}</Port></API></Managers>
-    <Providers><RTMP><Port>${ports.rtmp}</Port>${tlsPort(settings.tls?.rtmp)}</RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}</Providers>
+    <Providers>
+      <RTMP><Port>${ports.rtmp}</Port>${tlsPort(settings.tls?.rtmp)}</RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}
+      ${settings.webrtc === undefined ? '' : webrtcBind(ports)}
+    </Providers>
     <Publishers>
       <LLHLS><Port>${ports.http}</Port>${tlsPort(settings.tls?.http)}</LLHLS>
       <HLS><Port>${ports.http}</Port></HLS>
@@ -99,7 +106,11 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               </Encodes>
             </OutputProfile>
           </OutputProfiles>
-          <Providers><RTMP /><RTSPPull />${mpegts}${srt === undefined ? '' : '<SRT />'}</Providers>
+          <Providers>
+            <RTMP /><RTSPPull />${mpegts}${srt === undefined ? '' : '<SRT />'}
+            ${settings.fileProvider === undefined ? '' : `<FILE>${settings.fileProvider}</FILE>`}
+            ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.provider ?? ''}</WebRTC>`}
+          </Providers>
           <Publishers>
             <LLHLS>
               <ChunkDuration>${chunk}</ChunkDuration>
@@ -114,6 +125,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
             ${srt === undefined ? '' : '<SRT />'}
             ${settings.push === undefined ? '' : `<Push>${settings.push}</Push>`}
           </Publishers>
+          ${settings.application ?? ''}
         </Application>
       </Applications>
     </VirtualHost>

@@ -1,9 +1,10 @@
-/** Headless Chromium that plays over WebRTC: a WHEP page of ours, and the OvenPlayer package. */
+/** Headless Chromium that plays and publishes over WebRTC: pages of ours, OvenPlayer and OvenLiveKit. */
 import type { Page } from 'playwright-core';
 import { PageBrowser } from './page-browser.ts';
 import { until } from './poll.ts';
 
 const SIZE = { width: 640, height: 720 };
+const SWITCHES = ['--allow-loopback-in-peer-connection', '--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'];
 
 /** Of `getStats()`; counters since the connection began. */
 export interface InboundStats {
@@ -36,6 +37,34 @@ export interface WhepAnswer {
   readonly answer: string;
 }
 
+/** Of `getStats()`, one for each stream or simulcast layer. */
+export interface OutboundStats {
+  readonly kind: string;
+  readonly rid?: string;
+  readonly framesEncoded?: number;
+  readonly keyFramesEncoded?: number;
+  readonly packetsSent: number;
+  readonly nackCount?: number;
+  readonly pliCount?: number;
+  readonly retransmittedPacketsSent?: number;
+  readonly targetBitrate?: number;
+  readonly frameWidth?: number;
+  readonly frameHeight?: number;
+  readonly codec?: string;
+}
+
+export interface WhipOptions {
+  /** Preferred video codec; default `H264`. */
+  readonly codec?: string;
+  readonly audio?: boolean;
+  /** Port of a relay in front of the server's. */
+  readonly relay?: number;
+  /** Scale of each simulcast layer, e.g. `[1, 2]`. */
+  readonly layers?: readonly number[];
+  /** Bits per second. */
+  readonly maxBitrate?: number;
+}
+
 /** One page; it may play once. */
 export class WebrtcPage {
   readonly page: Page;
@@ -47,6 +76,21 @@ export class WebrtcPage {
   /** `path`: `tcp` for nothing but TCP, or the port of a relay in front of the server's. */
   async whep(url: string, kinds: readonly string[] = ['video', 'audio'], path: 'tcp' | number | null = null): Promise<WhepAnswer> {
     return await this.page.evaluate(`playWhep(${JSON.stringify(url)}, ${JSON.stringify(kinds)}, ${JSON.stringify(path)})`);
+  }
+
+  /** Publishes a fake camera and microphone by WHIP. */
+  async whip(url: string, options: WhipOptions = {}): Promise<WhepAnswer> {
+    return await this.page.evaluate(`publishWhip(${JSON.stringify(url)}, ${JSON.stringify(options)})`);
+  }
+
+  /** Publishes with the OvenLiveKit package. */
+  async ovenLiveKit(url: string): Promise<void> {
+    await this.page.evaluate(`publishOven(${JSON.stringify(url)})`);
+  }
+
+  /** Counters of what the page sends. */
+  async sent(): Promise<OutboundStats[]> {
+    return await this.page.evaluate('sent()');
   }
 
   async ovenPlayer(url: string): Promise<void> {
@@ -102,8 +146,6 @@ export class WebrtcBrowser {
 }
 
 export async function openWebrtcBrowser(): Promise<WebrtcBrowser> {
-  const scripts = { '/ovenplayer.js': 'ovenplayer/dist/ovenplayer.js' };
-  return new WebrtcBrowser(
-    await PageBrowser.start({ page: 'webrtc-player.html', scripts, switches: ['--allow-loopback-in-peer-connection'] }),
-  );
+  const scripts = { '/ovenplayer.js': 'ovenplayer/dist/ovenplayer.js', '/ovenlivekit.js': 'ovenlivekit/dist/OvenLiveKit.min.js' };
+  return new WebrtcBrowser(await PageBrowser.start({ page: 'webrtc-player.html', scripts, switches: SWITCHES }));
 }

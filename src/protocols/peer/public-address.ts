@@ -1,8 +1,8 @@
 /** Asks a STUN server (RFC 8489) which address this machine has outside. */
 import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
-import { parseStun, readXorMappedAddress, StunAttribute, StunType, serializeStun } from '../../protocols/stun/stun-message.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { parseStun, readXorMappedAddress, StunAttribute, StunType, serializeStun } from '../stun/stun-message.ts';
 
 const DEFAULT_PORT = 3478;
 const ATTEMPTS = 4;

@@ -1,10 +1,18 @@
 /** Which stream a signalling request is for: `/<app>/<stream>[/<file>]?<query>` (streaming facts 1.1, 3.5). */
-import { decodePath, hostName, queryValue, splitTarget } from '../../protocols/http/request-target.ts';
-import type { PlayTarget } from './webrtc-publisher.ts';
+import { decodePath, hostName, queryValue, splitTarget } from '../http/request-target.ts';
+
+/** A stream by the names of a request, decoded. */
+export interface StreamTarget {
+  readonly vhost: string;
+  readonly app: string;
+  readonly stream: string;
+  /** Players: the file name of a playlist, empty for the default one. */
+  readonly playlist: string;
+}
 
 export interface RequestPlace {
-  /** Null when no virtual host serves the host name. */
-  readonly target: PlayTarget | null;
+  /** Null when no virtual host serves the host name, or the path names no stream. */
+  readonly target: StreamTarget | null;
   /** Raw path components as requested. */
   readonly app: string;
   readonly stream: string;

@@ -2,50 +2,53 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { HttpFault } from '../../protocols/http/http-fault.ts';
-import type { Logger } from '../../util/logger.ts';
-import { type IceServer, PlaySignalling } from './play-signalling.ts';
+import { HttpFault } from '../http/http-fault.ts';
 import { placeOf, type RequestPlace } from './request-place.ts';
-import type { WebrtcPublisher } from './webrtc-publisher.ts';
-import { WhepServer } from './whep.ts';
 
-/** Longest message of a player: a session description with many candidates is a tenth of it. */
+/** Longest message of a peer: a session description with many candidates is a tenth of it. */
 const MESSAGE_LIMIT = 256 * 1024;
 const CLOSE_UNSUPPORTED = 1008;
-
-export interface SignallingOptions {
-  readonly publisher: WebrtcPublisher;
-  readonly virtualHostFor: (host: string) => string | undefined;
-  /** Told to players that ask for `transport=tcp`, or to all with `forceRelay`. */
-  readonly iceServers: readonly IceServer[];
-  readonly forceRelay: boolean;
-  readonly logger: Logger;
-}
 
 /** Where a request came from. */
 export interface SignallingClient {
   readonly address: string;
 }
 
+/** One way in: those who play, or those who publish. */
+export interface SignallingSide {
+  /** WHIP or WHEP. Answers, whatever the request. */
+  request(request: IncomingMessage, response: ServerResponse, place: RequestPlace, client: SignallingClient): void;
+  /** A connection of the WebSocket protocol; it is the side's from now on. */
+  connected(socket: WebSocket, place: RequestPlace, client: SignallingClient): void;
+}
+
+export interface SignallingOptions {
+  /** Null where this server does not listen for them. */
+  readonly play: SignallingSide | null;
+  readonly publish: SignallingSide | null;
+  readonly virtualHostFor: (host: string) => string | undefined;
+}
+
 export class SignallingServer {
   readonly #options: SignallingOptions;
   readonly #sockets = new WebSocketServer({ noServer: true, maxPayload: MESSAGE_LIMIT, perMessageDeflate: false });
-  readonly #whep: WhepServer;
 
   constructor(options: SignallingOptions) {
     this.#options = options;
-    this.#whep = new WhepServer(options);
   }
 
   request(request: IncomingMessage, response: ServerResponse, client: SignallingClient): void {
     const place = this.#place(request, response);
     if (place === null) return;
-    if (place.direction === 'whep') this.#whep.handle(request, response, place, client.address);
-    else {
-      response.statusCode = 501;
-      response.setHeader('Content-Type', 'text/plain');
-      response.end('publishing over WHIP is not supported yet\n');
+    const { play, publish } = this.#options;
+    const side = place.direction === 'whep' ? play : publish;
+    if (side !== null) {
+      side.request(request, response, place, client);
+      return;
     }
+    response.statusCode = 404;
+    response.setHeader('Content-Type', 'text/plain');
+    response.end(`this server does not listen for ${place.direction === 'whep' ? 'players' : 'publishers'} over WebRTC\n`);
   }
 
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, client: SignallingClient): void {
@@ -66,15 +69,17 @@ export class SignallingServer {
   }
 
   #connected(socket: WebSocket, place: RequestPlace, client: SignallingClient): void {
-    if (place.direction === 'send') {
-      socket.on('error', () => socket.terminate());
-      socket.send(JSON.stringify({ code: 501, error: 'Publishing over WebRTC is not supported yet' }));
-      socket.close(CLOSE_UNSUPPORTED);
+    const isPublisher = place.direction === 'send';
+    const side = isPublisher ? this.#options.publish : this.#options.play;
+    if (side !== null) {
+      side.connected(socket, place, client);
       return;
     }
-    const { publisher, logger, forceRelay } = this.#options;
-    const iceServers = forceRelay || place.transport === 'tcp' ? this.#options.iceServers : [];
-    new PlaySignalling({ socket, publisher, target: place.target, client: client.address, iceServers, logger });
+    socket.on('error', () => socket.terminate());
+    socket.send(
+      JSON.stringify({ code: 404, error: `This server does not listen for ${isPublisher ? 'publishers' : 'players'} over WebRTC` }),
+    );
+    socket.close(CLOSE_UNSUPPORTED);
   }
 
   #place(request: IncomingMessage, response: ServerResponse): RequestPlace | null {

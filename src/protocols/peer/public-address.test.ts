@@ -1,6 +1,6 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { afterEach, expect, test } from 'vitest';
-import { parseStun, StunAttribute, StunType, serializeStun, xorMappedAddress } from '../../protocols/stun/stun-message.ts';
+import { parseStun, StunAttribute, StunType, serializeStun, xorMappedAddress } from '../stun/stun-message.ts';
 import { publicAddress } from './public-address.ts';
 
 const sockets: Socket[] = [];

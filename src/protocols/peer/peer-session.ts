@@ -1,16 +1,18 @@
 /** One peer: its ICE session, its handshake, and its viewer in the fanout. */
 import type { Socket } from 'node:net';
-import { formatFingerprint } from '../../protocols/dtls/certificate.ts';
-import type { DtlsEndpoint, Fanout, PeerAddress, ViewerCounters, ViewerPlan } from '../../protocols/fanout/fanout.ts';
-import { createCredentials, type IceCredentials } from '../../protocols/ice/ice-credentials.ts';
-import { frameDatagram } from '../../protocols/ice/tcp-framer.ts';
-import type { SrtpKeys } from '../../protocols/srtp/profile.ts';
+import { formatFingerprint } from '../dtls/certificate.ts';
+import type { DtlsEndpoint, Fanout, PeerAddress, ViewerCounters, ViewerPlan } from '../fanout/fanout.ts';
+import { createCredentials, type IceCredentials } from '../ice/ice-credentials.ts';
+import { frameDatagram } from '../ice/tcp-framer.ts';
+import type { SrtpKeys } from '../srtp/profile.ts';
 
 /** Where a datagram came from and an answer goes to. */
 export type PeerPath =
   | { readonly kind: 'udp'; readonly socket: number; readonly to: PeerAddress }
   | { readonly kind: 'tcp'; readonly stream: Socket };
 
+/** Why a session ends that the peer ended itself. */
+export const PEER_LEFT = 'the peer closed the connection';
 /** Datagrams of a handshake that may arrive before the peer's answer does. */
 const EARLY_LIMIT = 8;
 /** Bytes waiting in a TCP connection beyond which frames are dropped: the viewer is too slow. */
@@ -22,6 +24,8 @@ export interface PeerListener {
   connected(session: PeerSession): void;
   /** Compound RTCP of the peer, decrypted. */
   rtcp(packet: Buffer): void;
+  /** Media of the peer, decrypted. `at`: when it came, ms of a clock of its own. Absent: the peer sends none that is wanted. */
+  rtp?(packet: Buffer, at: number): void;
   /** The session is over; once, and not when the owner closed it. */
   closed(reason: string): void;
 }
@@ -135,6 +139,15 @@ export class PeerSession {
     else this.#path.stream.write(frames);
   }
 
+  rtp(packet: Buffer, at: number): void {
+    if (!this.#closed) this.#listener.rtp?.(packet, at);
+  }
+
+  /** Sends a compound RTCP packet. */
+  sendRtcp(packet: Uint8Array): void {
+    if (this.#connected && !this.#closed) this.#owner.fanout.sendRtcp(this.#viewer, packet);
+  }
+
   rtcp(packet: Buffer): void {
     if (!this.#closed) this.#listener.rtcp(packet);
   }
@@ -171,7 +184,7 @@ export class PeerSession {
   }
 
   #failure(): string {
-    if (this.#path === null) return `no connectivity check arrived within ${this.timeout} ms: is the UDP port reachable from the player?`;
+    if (this.#path === null) return `no connectivity check arrived within ${this.timeout} ms: is the UDP port reachable from the peer?`;
     return `the handshake was not finished within ${this.timeout} ms (peer at ${this.place})`;
   }
 
@@ -185,7 +198,7 @@ export class PeerSession {
     this.#dtls ??= this.#owner.fanout.openDtls(this.#terms?.role ?? 'server', {
       send: (datagram) => this.#send(datagram),
       connected: (keys, fingerprint) => this.#secured(keys, fingerprint),
-      closed: (reason) => this.fail(this.#connected ? 'the peer closed the connection' : `DTLS: ${reason}`),
+      closed: (reason) => this.fail(this.#connected ? PEER_LEFT : `DTLS: ${reason}`),
     });
     return this.#dtls;
   }

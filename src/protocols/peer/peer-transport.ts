@@ -1,15 +1,15 @@
 /** The ports that peers reach: sorts what arrives to their sessions. */
 import { createServer, type Server, type Socket } from 'node:net';
-import { createCertificate } from '../../protocols/dtls/certificate.ts';
-import type { Fanout, PeerAddress } from '../../protocols/fanout/fanout.ts';
-import type { SendMode } from '../../protocols/fanout/native-fanout.ts';
-import { openFanout } from '../../protocols/fanout/open-fanout.ts';
-import { formatCandidate, type IceCandidate } from '../../protocols/ice/ice-candidate.ts';
-import { checkRequest } from '../../protocols/ice/ice-lite.ts';
-import { frameDatagram, TcpFramer } from '../../protocols/ice/tcp-framer.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { createCertificate } from '../dtls/certificate.ts';
+import type { Fanout, PeerAddress } from '../fanout/fanout.ts';
+import type { SendMode } from '../fanout/native-fanout.ts';
+import { openFanout } from '../fanout/open-fanout.ts';
+import { formatCandidate, type IceCandidate } from '../ice/ice-candidate.ts';
+import { checkRequest } from '../ice/ice-lite.ts';
+import { frameDatagram, TcpFramer } from '../ice/tcp-framer.ts';
 import type { PortGroup } from './candidate-ports.ts';
 import { type PeerListener, type PeerOwner, type PeerPath, PeerSession } from './peer-session.ts';
 
@@ -23,8 +23,10 @@ const SESSIONS_LIMIT = 20_000;
 const PLACES_LIMIT = 16;
 
 export interface PeerTransportOptions {
-  /** UDP ports with the addresses told to peers. */
+  /** UDP ports with the addresses told to players. */
   readonly ports: readonly PortGroup[];
+  /** The same for publishers; a port may serve both. */
+  readonly publishPorts?: readonly PortGroup[];
   /** Also accept TCP on the same port numbers (RFC 6544). */
   readonly tcp: boolean;
   readonly threads: number;
@@ -34,8 +36,12 @@ export interface PeerTransportOptions {
   readonly logger: Logger;
 }
 
-interface OpenGroup {
-  readonly candidates: readonly IceCandidate[];
+/** What a peer wants. */
+export type PeerUse = 'play' | 'publish';
+
+interface OpenPort {
+  readonly port: number;
+  readonly tcp: boolean;
 }
 
 export class PeerTransport implements PeerOwner {
@@ -48,7 +54,9 @@ export class PeerTransport implements PeerOwner {
   readonly #places = new Map<string, PeerSession>();
   /** The keys in `#places` of each session, oldest first. */
   readonly #placesOf = new Map<PeerSession, string[]>();
-  readonly #groups: OpenGroup[] = [];
+  /** By address and number as configured. */
+  readonly #ports = new Map<string, OpenPort>();
+  readonly #groups: Record<PeerUse, (readonly IceCandidate[])[]> = { play: [], publish: [] };
   readonly #servers: Server[] = [];
   readonly #streams = new Set<Socket>();
   readonly #ticker: NodeJS.Timeout;
@@ -68,8 +76,7 @@ export class PeerTransport implements PeerOwner {
         stun: (socket, from, datagram) => this.#stun({ kind: 'udp', socket, to: from }, from, datagram),
         dtls: (socket, from, datagram) => this.#places.get(placeKey(socket, from))?.handshake(datagram),
         rtcp: (viewer, packet) => this.#viewers.get(viewer)?.rtcp(packet),
-        // Viewers send no media.
-        rtp: () => undefined,
+        rtp: (viewer, packet, at) => this.#viewers.get(viewer)?.rtp(packet, at),
         tcp: (viewer, frames) => this.#viewers.get(viewer)?.sendTcp(frames),
       },
     });
@@ -84,7 +91,8 @@ export class PeerTransport implements PeerOwner {
   static async open(options: PeerTransportOptions): Promise<PeerTransport> {
     const transport = new PeerTransport(options);
     try {
-      for (const group of options.ports) await transport.#bind(group);
+      for (const group of options.ports) await transport.#open('play', group);
+      for (const group of options.publishPorts ?? []) await transport.#open('publish', group);
     } catch (error) {
       await transport.close();
       throw error;
@@ -114,10 +122,11 @@ export class PeerTransport implements PeerOwner {
   }
 
   /** Candidates of one port, all its addresses: ports take turns. */
-  candidates(): readonly string[] {
-    const group = this.#groups[this.#next % Math.max(1, this.#groups.length)];
+  candidates(use: PeerUse = 'play'): readonly string[] {
+    const groups = this.#groups[use];
+    const group = groups[this.#next % Math.max(1, groups.length)];
     this.#next += 1;
-    return (group?.candidates ?? []).map((candidate) => formatCandidate(candidate));
+    return (group ?? []).map((candidate) => formatCandidate(candidate));
   }
 
   started(session: PeerSession): void {
@@ -143,7 +152,15 @@ export class PeerTransport implements PeerOwner {
     this.fanout.close();
   }
 
-  async #bind({ host, port, addresses }: PortGroup): Promise<void> {
+  async #open(use: PeerUse, { host, port, addresses }: PortGroup): Promise<void> {
+    const key = `${host} ${port}`;
+    const open = this.#ports.get(key) ?? (await this.#bind(host, port));
+    this.#ports.set(key, open);
+    const protocols: readonly IceCandidate['protocol'][] = open.tcp ? ['UDP', 'TCP'] : ['UDP'];
+    this.#groups[use].push(protocols.flatMap((protocol) => addresses.map((address) => ({ protocol, address, port: open.port }))));
+  }
+
+  async #bind(host: string, port: number): Promise<OpenPort> {
     let bound: { socket: number; port: number };
     try {
       bound = await this.fanout.bind(host, port);
@@ -152,11 +169,7 @@ export class PeerTransport implements PeerOwner {
         cause: error,
       });
     }
-    const candidates: IceCandidate[] = addresses.map((address) => ({ protocol: 'UDP', address, port: bound.port }));
-    if (this.#options.tcp && (await this.#listen(host, bound.port))) {
-      candidates.push(...addresses.map((address): IceCandidate => ({ protocol: 'TCP', address, port: bound.port })));
-    }
-    this.#groups.push({ candidates });
+    return { port: bound.port, tcp: this.#options.tcp && (await this.#listen(host, bound.port)) };
   }
 
   /** False when somebody else has the TCP port: media goes over UDP then, which is what was asked for. */
