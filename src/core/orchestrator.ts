@@ -111,6 +111,7 @@ export class Orchestrator implements IngestGate {
     vhost.applications.set(appName, application);
     vhost.dynamic.set(application, this.#options.clock.monotonic());
     this.#options.logger.info({ vhost: vhostName, app: appName }, `application '${vhostName}/${appName}' made from the template`);
+    this.#options.onApplication?.(application);
     return application;
   }
 
