@@ -357,7 +357,7 @@ describe('StreamOutputs', () => {
     expect(transcoder.sessions.map(({ job }) => [job.encodes.length, job.bypassedSources])).toEqual([[2, []]]);
     outputs.setTracks([VIDEO], true);
     expect(transcoder.sessions.map(({ closed }) => closed)).toEqual([true, false]);
-    expect(transcoder.sessions[1]?.job).toMatchObject({ encodes: [{ encode: { name: 'small' } }], bypassedSources: [0] });
+    expect(transcoder.sessions[1]?.job).toMatchObject({ encodes: [{ trackId: 1, encode: { name: 'small' } }], bypassedSources: [0] });
     outputs.setTracks([{ ...VIDEO }, AUDIO], true);
     expect(transcoder.sessions.map(({ closed }) => closed)).toEqual([true, false]);
     outputs.setTracks([large, AUDIO], true);

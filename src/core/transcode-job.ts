@@ -86,7 +86,7 @@ export class TranscodeJob {
     if (wanted.size > 0) {
       const encodes = new Map<string, Encode>();
       for (const [fingerprint, { planned, targets }] of wanted) {
-        const request = requestOf(planned, ids.get(fingerprint) ?? this.#newId());
+        const request = requestOf(planned, ids.get(fingerprint) ?? this.#newId(), targets[0]?.map.trackId(planned.key));
         encodes.set(fingerprint, { request, targets, keyframeAskedAt: Number.NEGATIVE_INFINITY });
       }
       this.#open(encodes);
@@ -190,14 +190,14 @@ function fingerprintOf({ kind, source, encode }: PlannedEncode): string {
   return JSON.stringify([kind, source.id, members]);
 }
 
-function requestOf(planned: PlannedEncode, id: number): EncodeRequest {
-  const sourceId = planned.source.id;
+function requestOf(planned: PlannedEncode, id: number, trackId: number | undefined): EncodeRequest {
+  const common = { id, sourceId: planned.source.id, ...(trackId !== undefined && { trackId }) };
   switch (planned.kind) {
     case 'video':
-      return { id, sourceId, type: 'video', encode: planned.encode };
+      return { ...common, type: 'video', encode: planned.encode };
     case 'audio':
-      return { id, sourceId, type: 'audio', encode: planned.encode };
+      return { ...common, type: 'audio', encode: planned.encode };
     case 'image':
-      return { id, sourceId, type: 'image', encode: planned.encode };
+      return { ...common, type: 'image', encode: planned.encode };
   }
 }

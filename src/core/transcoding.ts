@@ -9,6 +9,8 @@ export type EncodeRequest = {
   readonly id: number;
   /** Id of the inbound track it is made from. */
   readonly sourceId: number;
+  /** Id of the first outbound track that is made of it: its queue is called after that. Default: `id`. */
+  readonly trackId?: number;
 } & (
   | { readonly type: 'video'; readonly encode: EncodeVideoConfig }
   | { readonly type: 'audio'; readonly encode: EncodeAudioConfig }

@@ -415,11 +415,11 @@ describe('a transcoder that is late', () => {
 
   it('shows its queues under the names of the contract', async () => {
     const made = lab();
-    const run = made.open([video(10, { height: 90 }), audio(11, { codec: 'opus' })], tracks());
+    const run = made.open([{ ...video(10, { height: 90 }), trackId: 3 }, audio(11, { codec: 'opus' })], tracks());
     await run.feed(media.packets);
     const roles = () => made.queues.statuses().map(({ urn }) => urn.split(':r=')[1]);
     await until('the queues of the process are known', () => roles().length >= 5);
-    expect(roles().sort()).toEqual(['decoder_aac_1', 'decoder_h264_0', 'encoder_h264_10', 'filter_audio', 'filter_video']);
+    expect(roles().sort()).toEqual(['decoder_aac_1', 'decoder_h264_0', 'encoder_h264_3', 'filter_audio', 'filter_video']);
     run.session.close();
     run.session.close();
     expect(roles()).toEqual([]);
