@@ -177,6 +177,7 @@ export class Application {
       transcoder: this.#context.transcoder,
       clock: this.#context.clock,
       logger,
+      requestSourceKeyframe: (trackId) => inbound.requestKeyframe(trackId),
       createOutput: (name, requestKeyframe) => this.#createOutput(inbound, name, requestKeyframe, logger),
       playlists: (stream, profile, tracks) => this.#playlists(stream, profile.playlists, tracks),
     });

@@ -67,6 +67,7 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
   const logger = new RecordingLogger();
   const queues = new QueueRegistry(clock);
   const viewers = new Map<string, Viewer>();
+  const sourceKeyframes: number[] = [];
   const outputs = new StreamOutputs({
     vhost: 'v',
     app: 'app',
@@ -94,6 +95,7 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
       stream.attach({ publisher: viewer, settings: {} });
       return stream;
     },
+    requestSourceKeyframe: (trackId) => sourceKeyframes.push(trackId),
     playlists: () => [],
   });
   const viewer = (name = 's'): Viewer => {
@@ -105,7 +107,7 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
     for (const packet of packets) outputs.push(packet);
     outputs.drain();
   };
-  return { outputs, viewer, viewers, push, transcoder: transcoder as FakeTranscoder, logger, clock };
+  return { outputs, viewer, viewers, push, transcoder: transcoder as FakeTranscoder, logger, clock, sourceKeyframes };
 }
 
 /** Two seconds of both tracks from `from` on. */
@@ -421,6 +423,21 @@ describe('StreamOutputs', () => {
     clock.advance(500);
     viewer().stream?.requestKeyframe(1);
     expect(transcoder.session.keyframeRequests).toEqual([small, small]);
+  });
+
+  it('passes requests for keyframes of bypassed video on to the source, not more than one a second', () => {
+    const { outputs, viewer, push, transcoder, clock, sourceKeyframes } = setUp();
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media());
+    for (let viewers = 0; viewers < 5; viewers += 1) viewer().stream?.requestKeyframe(0);
+    for (const other of [1, 2, 3, 4, 99]) viewer().stream?.requestKeyframe(other);
+    expect(sourceKeyframes).toEqual([VIDEO.id]);
+    clock.advance(999);
+    viewer().stream?.requestKeyframe(0);
+    clock.advance(1);
+    viewer().stream?.requestKeyframe(0);
+    expect(sourceKeyframes).toEqual([VIDEO.id, VIDEO.id]);
+    expect(transcoder.session.keyframeRequests.length).toBe(1);
   });
 
   it('asks for keyframes only when nothing but pictures is made', () => {
