@@ -164,8 +164,9 @@ export class Application {
     const passthrough = inbound.passthrough || this.#providerSettings(inbound.provider)?.passthroughOutputProfile === true;
     const { outputProfiles } = this.definition.config;
     const profiles = passthrough ? [PASSTHROUGH_PROFILE] : (outputProfiles?.outputProfile ?? []);
-    const { encoder } = outputProfiles?.hwaccels ?? {};
-    const hardware = encoder ?? { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };
+    const { encoder, decoder } = outputProfiles?.hwaccels ?? {};
+    const either = { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };
+    const decodes = { ...(outputProfiles?.decodes ?? DEFAULT_DECODES), hardware: encoder ?? either, hardwareDecoding: decoder ?? either };
     const logger = this.#logger.child({ stream: inbound.name });
     if (profiles.length === 0) logger.warn({}, 'application has no output profile: the stream cannot be watched');
     return new StreamOutputs({
@@ -173,7 +174,7 @@ export class Application {
       app: this.name,
       stream: inbound.name,
       profiles,
-      decodes: { ...(outputProfiles?.decodes ?? DEFAULT_DECODES), hardware },
+      decodes,
       transcoder: this.#context.transcoder,
       clock: this.#context.clock,
       logger,

@@ -73,7 +73,12 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
     app: 'app',
     stream: 's',
     profiles: profiles.map((profile) => readOutputProfile(profile).typed),
-    decodes: { threadCount: 2, onlyKeyframes: true, hardware: { enable: true, modules: 'nv' } },
+    decodes: {
+      threadCount: 2,
+      onlyKeyframes: true,
+      hardware: { enable: true, modules: 'nv' },
+      hardwareDecoding: { enable: false, modules: 'qsv' },
+    },
     transcoder,
     clock,
     logger,
@@ -137,6 +142,7 @@ describe('StreamOutputs', () => {
       decoderThreads: 2,
       onlyKeyframes: false,
       hardware: { enable: true, modules: 'nv' },
+      hardwareDecoding: { enable: false, modules: 'qsv' },
     });
     for (const variant of ['source', 'small', 'picture']) expect(viewer().of(variant).length).toBe(60);
     expect(viewer().of('opus').length).toBe(viewer().of('aac').length);

@@ -15,6 +15,8 @@ export interface DecodeSettings {
   readonly onlyKeyframes: boolean;
   /** Hardware encoders: whether to try them, and which, in order; all there are when empty. */
   readonly hardware: { readonly enable: boolean; readonly modules: string };
+  /** The same for decoders. */
+  readonly hardwareDecoding: { readonly enable: boolean; readonly modules: string };
 }
 
 /** Where an encoded track goes. */
@@ -133,9 +135,9 @@ export class TranscodeJob {
     const { vhost, app, stream, decodes, transcoder } = this.#options;
     // Keyframes are enough only when nothing but still pictures is made of the video.
     const onlyKeyframes = decodes.onlyKeyframes && !requests.some(({ type }) => type === 'video');
-    const { threadCount: decoderThreads, hardware } = decodes;
+    const { threadCount: decoderThreads, hardware, hardwareDecoding } = decodes;
     const bypassedSources = [...run.sources].filter((id) => this.#bypassed.has(id));
-    const job = { vhost, app, stream, encodes: requests, decoderThreads, onlyKeyframes, bypassedSources, hardware };
+    const job = { vhost, app, stream, encodes: requests, decoderThreads, onlyKeyframes, bypassedSources, hardware, hardwareDecoding };
     try {
       run.session = transcoder.open(job, this.#listenFor(run));
     } catch (error) {

@@ -68,6 +68,8 @@ export interface Transcoder {
       readonly bypassedSources?: readonly number[];
       /** Hardware encoders, off when absent; `modules` are tried in order, all that the machine has when empty. */
       readonly hardware?: { readonly enable: boolean; readonly modules: string };
+      /** The same for decoders. */
+      readonly hardwareDecoding?: { readonly enable: boolean; readonly modules: string };
     },
     listener: TranscodeListener,
   ): TranscodeSession;

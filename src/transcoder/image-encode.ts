@@ -36,6 +36,7 @@ export function imageEncode(request: ImageRequest, tools: PipelineTools): Pictur
           name: entry.name,
           format,
           pixelFormat: entry.pixelFormat,
+          uploads: entry.uploads,
           framerate,
           bitrate: 0,
           bufferBits: 0,

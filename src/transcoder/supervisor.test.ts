@@ -255,6 +255,15 @@ describe('encodes', () => {
     expect(made.logger.lines.some(({ message }) => /falls back to libx264: module 'nilogan' is not available/.test(message))).toBe(true);
   });
 
+  it('are made all the same when hardware decoders are missing, with a line in the log', async () => {
+    const made = lab();
+    const run = made.open([video(10, { height: 90 })], tracks(), { hardwareDecoding: { enable: true, modules: 'nilogan' } });
+    await run.feed(media.packets);
+    await run.reaches(SECONDS - 0.1);
+    const said = made.logger.lines.map(({ message }) => message);
+    expect(said).toContain("decoding of track 0 falls back to h264: module 'nilogan' is not available");
+  });
+
   it('give a keyframe when asked', async () => {
     const run = open([video(10, { height: 90, keyFrameInterval: 10_000, keyFrameIntervalType: 'time' })], tracks());
     const half = media.packets.length / 2;

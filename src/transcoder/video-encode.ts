@@ -48,6 +48,7 @@ export function videoEncode(request: VideoRequest, followSource: boolean, tools:
           name: entry.name,
           format,
           pixelFormat: entry.pixelFormat,
+          uploads: entry.uploads,
           framerate,
           bitrate,
           gop: Math.max(gop, 1),

@@ -2,7 +2,17 @@
 
 import { MPEG_90K, rescale, type Timebase } from '../media/timebase.ts';
 import type { BoundedQueue } from '../util/bounded-queue.ts';
-import { Decoder, type PictureFormat, pictureFormat, type RawFrame, rotationOf, samePictureFormat, startsGroup } from './engine.ts';
+import { chooseDecoders } from './encoder-catalogue.ts';
+import {
+  Decoder,
+  EngineError,
+  type PictureFormat,
+  pictureFormat,
+  type RawFrame,
+  rotationOf,
+  samePictureFormat,
+  startsGroup,
+} from './engine.ts';
 import { FrameQueue } from './frame-queue.ts';
 import { configBytes, type SourceMessage } from './messages.ts';
 import { type PictureEncode, PictureOutput } from './picture-output.ts';
@@ -122,21 +132,37 @@ export class VideoPipeline implements Pipeline {
     this.#timebase = source.timebase;
     this.#framerate = source.framerate;
     try {
-      this.#decoder = new Decoder(
-        {
-          codec: source.codec,
-          timebase: source.timebase,
-          config: configBytes(source.config),
-          threads: this.#tools.decoderThreads,
-          // A size that is not known yet is taken for a large one.
-          offThread: source.width * source.height === 0 || source.width * source.height > OFF_THREAD_PIXELS,
-        },
-        this.#tools.pool,
-      );
+      this.#decoder = this.#openDecoder(source);
       this.#tools.census.decoder(this.#decoder.name, 1);
     } catch (error) {
       for (const output of this.#outputs) output.fail(error);
     }
+  }
+
+  /** The first hardware decoder that opens, where hardware is on, else the library's own. Throws EngineError. */
+  #openDecoder(source: Extract<SourceMessage, { type: 'video' }>): Decoder {
+    const { decoderThreads, hardwareDecoding, pool, sink, working } = this.#tools;
+    const options = {
+      codec: source.codec,
+      timebase: source.timebase,
+      config: configBytes(source.config),
+      threads: decoderThreads,
+      // A size that is not known yet is taken for a large one.
+      offThread: source.width * source.height === 0 || source.width * source.height > OFF_THREAD_PIXELS,
+    };
+    const { names, unavailable } = chooseDecoders(source.codec, hardwareDecoding, working);
+    const reasons = unavailable.map((module) => `module '${module}' is not available`);
+    for (const name of names) {
+      try {
+        return new Decoder({ ...options, name }, pool);
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error;
+        reasons.push(error.message);
+      }
+    }
+    const decoder = new Decoder(options, pool);
+    if (reasons.length > 0) sink.notice('warn', `decoding of track ${this.#sourceId} falls back to ${decoder.name}: ${reasons.join('; ')}`);
+    return decoder;
   }
 
   #closeDecoder(): void {

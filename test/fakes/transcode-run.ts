@@ -52,6 +52,7 @@ interface RunOptions {
   readonly stream?: string;
   readonly onlyKeyframes?: boolean;
   readonly bypassedSources?: readonly number[];
+  readonly hardwareDecoding?: { readonly enable: boolean; readonly modules: string };
 }
 
 /** A supervisor with everything it needs. Close it. */
@@ -85,12 +86,12 @@ export class TranscodeRun implements TranscodeListener {
     lab: TranscodeLab,
     encodes: readonly EncodeRequest[],
     tracks: readonly Track[],
-    { stream = 'stream', onlyKeyframes = false, bypassedSources = [] }: RunOptions,
+    { stream = 'stream', onlyKeyframes = false, bypassedSources = [], hardwareDecoding = { enable: false, modules: '' } }: RunOptions,
   ) {
     this.#lab = lab;
     this.stream = stream;
     for (const { id } of encodes) this.#made.set(id, { tracks: [], packets: [], failed: null });
-    const job = { vhost: 'default', app: 'app', stream, encodes, decoderThreads: 2, onlyKeyframes, bypassedSources };
+    const job = { vhost: 'default', app: 'app', stream, encodes, decoderThreads: 2, onlyKeyframes, bypassedSources, hardwareDecoding };
     this.session = lab.supervisor.open(job, this);
     this.session.setTracks(tracks);
   }
