@@ -7,7 +7,7 @@ import { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
 import { ProviderKind, PublisherKind } from './kinds.ts';
 import { type EnabledPublisher, OutboundStream } from './outbound-stream.ts';
-import { PASSTHROUGH_PROFILE } from './passthrough-profile.ts';
+import { passthroughProfile } from './passthrough-profile.ts';
 import type { Playlist } from './playlist.ts';
 import { buildPlaylist } from './playlist-builder.ts';
 import type { Publisher } from './publishing.ts';
@@ -163,7 +163,7 @@ export class Application {
   #createOutputs(inbound: InboundStream): StreamOutputs {
     const passthrough = inbound.passthrough || this.#providerSettings(inbound.provider)?.passthroughOutputProfile === true;
     const { outputProfiles } = this.definition.config;
-    const profiles = passthrough ? [PASSTHROUGH_PROFILE] : (outputProfiles?.outputProfile ?? []);
+    const profiles = passthrough ? [passthroughProfile()] : (outputProfiles?.outputProfile ?? []);
     const { encoder, decoder } = outputProfiles?.hwaccels ?? {};
     const either = { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };
     const decodes = { ...(outputProfiles?.decodes ?? DEFAULT_DECODES), hardware: encoder ?? either, hardwareDecoding: decoder ?? either };
