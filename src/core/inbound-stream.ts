@@ -115,6 +115,11 @@ export class InboundStream implements LinkedStream {
     this.meter.ingestOpened(this.provider);
   }
 
+  /** Asks the source for a keyframe, where its protocol can. */
+  requestKeyframe(trackId: number): void {
+    if (!this.#closed) this.#request.onKeyframeWanted?.(trackId);
+  }
+
   get closed(): boolean {
     return this.#closed;
   }
