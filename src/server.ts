@@ -24,6 +24,7 @@ import { Orchestrator } from './core/orchestrator.ts';
 import type { Publisher } from './core/publishing.ts';
 import { PullRegistry } from './core/pull-registry.ts';
 import { QueueRegistry } from './core/queue-registry.ts';
+import { StreamDemand } from './core/stream-demand.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
 import { startMappedFiles } from './mapped-files.ts';
@@ -128,12 +129,21 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const token = config.managers.api.accessToken;
   const access = token === '' ? await loadOrCreateAccessToken(stateFolder) : { token, file: null };
 
-  const webrtc = await startWebrtc(config, (host) => orchestrator.nameForHost(host), logger, running);
+  const demand: StreamDemand = new StreamDemand({
+    application: (vhost, app) => orchestrator.application(vhost, app),
+    origins: (vhost) => orchestrator.virtualHost(vhost)?.definition.config.origins,
+    pull: (application, definition) => pulls.create(application, definition),
+    clock: systemClock,
+    logger,
+  });
+  const webrtc = await startWebrtc(config, (host) => orchestrator.nameForHost(host), demand, logger, running);
   const pool = new EgressPool({
     threads: egressThreads(config, availableParallelism()),
     views: VIEWS,
     http2: config.modules.http2.enable,
     ...(webrtc !== null && { foreign: webrtc.signallingPath }),
+    // What is there already was announced to the threads before they hear this.
+    find: async (wanted) => (await demand.find(wanted)) ?? true,
     clock: systemClock,
     logger: logger.child({ part: 'egress' }),
   });
@@ -145,7 +155,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const dumps = new HlsDumper(writing);
   const llhls = new LlhlsPublisher(pool, dumps);
   await recordings.start();
-  const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock });
+  const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock, finder: demand });
   const thumbnail = new ThumbnailPublisher(pool);
   const queues = new QueueRegistry(systemClock);
   const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues });
@@ -167,7 +177,11 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     ]),
     transcoder,
     onHostsChanged: (virtualHosts) => {
-      pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
+      pool.setHosts(
+        virtualHosts.map(({ name, hostNames, definition }) => {
+          return { name, hostNames, hasOrigins: (definition.config.origins?.origin.length ?? 0) > 0 };
+        }),
+      );
       certificates.follow(virtualHosts);
     },
     onApplication: (application) => startMappedFiles(application, pulls, logger),

@@ -1,6 +1,7 @@
 /** Wires WebRTC: media ports, the publisher, and signalling behind the delivery ports. */
 import { availableParallelism } from 'node:os';
 import type { ServerConfig } from './config/index.ts';
+import type { StreamFinder } from './core/stream-demand.ts';
 import { ForeignServer } from './egress/foreign-server.ts';
 import { type PortGroup, readCandidatePorts } from './publishers/webrtc/candidate-ports.ts';
 import { PeerTransport } from './publishers/webrtc/peer-transport.ts';
@@ -26,6 +27,7 @@ export interface WebrtcParts {
 export async function startWebrtc(
   config: ServerConfig,
   virtualHostFor: (host: string) => string | undefined,
+  finder: StreamFinder,
   rootLogger: Logger,
   running: { stop(): Promise<void> }[],
 ): Promise<WebrtcParts | null> {
@@ -44,7 +46,7 @@ export async function startWebrtc(
     logger,
   });
   running.push({ stop: () => transport.close() });
-  const publisher = new WebrtcPublisher({ transport, clock: systemClock, logger });
+  const publisher = new WebrtcPublisher({ transport, clock: systemClock, logger, finder });
   running.push({ stop: async () => publisher.stop() });
   const signalling = new SignallingServer({
     publisher,

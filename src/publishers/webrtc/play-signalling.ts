@@ -56,6 +56,7 @@ export class PlaySignalling {
   readonly #pinger: NodeJS.Timeout;
   #session: PlaySession | null = null;
   #missed = 0;
+  #fetching = false;
 
   constructor(options: PlaySignallingOptions) {
     this.#options = options;
@@ -70,8 +71,12 @@ export class PlaySignalling {
   }
 
   #receive(text: string | null): void {
+    this.#guard(() => this.#obey(readMessage(text)));
+  }
+
+  #guard(action: () => void): void {
     try {
-      this.#obey(readMessage(text));
+      action();
     } catch (error) {
       if (error instanceof SignallingFault) this.#refuse(error.code, error.message);
       else {
@@ -83,7 +88,7 @@ export class PlaySignalling {
 
   #obey(message: PlayerMessage): void {
     if (message.command === 'request_offer') {
-      this.#offer();
+      this.#prepareOffer();
       return;
     }
     if (message.command === 'ping') {
@@ -110,9 +115,25 @@ export class PlaySignalling {
     }
   }
 
+  /** The offer waits while an origin is asked for the stream; a player that asks again meanwhile gets one offer. */
+  #prepareOffer(): void {
+    const { publisher, target } = this.#options;
+    this.#stop('the player asked for another offer');
+    if (this.#fetching) return;
+    const fetched = target === null ? null : publisher.fetch(target);
+    if (fetched === null) {
+      this.#offer();
+      return;
+    }
+    this.#fetching = true;
+    void fetched.then(() => {
+      this.#fetching = false;
+      if (this.#socket.readyState === this.#socket.OPEN) this.#guard(() => this.#offer());
+    });
+  }
+
   #offer(): void {
     const { publisher, target, client, logger } = this.#options;
-    this.#stop('the player asked for another offer');
     try {
       if (target === null) throw new ProtocolError('WEBRTC_STREAM', 'no virtual host serves this host name, or the path names no stream');
       const session = publisher.openSession(target, {

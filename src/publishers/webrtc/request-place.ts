@@ -21,7 +21,9 @@ export function placeOf(target: string, host: string, virtualHostFor: (host: str
   const vhost = virtualHostFor(hostName(authority ?? host));
   return {
     target:
-      vhost === undefined || stream === '' ? null : { vhost, app: decodePath(app), stream: decodePath(stream), playlist: decodePath(file) },
+      vhost === undefined || stream === ''
+        ? null
+        : { vhost, app: decodePath(app), stream: decodePath(stream), playlist: decodePath(file), query },
     app,
     stream,
     file,

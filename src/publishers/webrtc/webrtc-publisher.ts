@@ -2,6 +2,7 @@
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import type { StreamFinder } from '../../core/stream-demand.ts';
 import type { Track } from '../../media/track.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -20,6 +21,8 @@ export interface WebrtcPublisherOptions {
   readonly transport: PeerTransport;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Finds streams that are not there; without it nothing is looked for. */
+  readonly finder?: StreamFinder;
 }
 
 /** What a viewer asks for. */
@@ -29,6 +32,8 @@ export interface PlayTarget {
   readonly stream: string;
   /** File name of a playlist; empty: the default one. */
   readonly playlist: string;
+  /** Raw query of the request, for origins. */
+  readonly query?: string;
 }
 
 export class WebrtcPublisher implements Publisher<WebrtcSettings> {
@@ -91,6 +96,11 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
     });
     this.#streams.set(key, attached);
     return attached;
+  }
+
+  /** Null when `target` can be opened or refused now; else resolves when an origin was asked for its stream. Never rejects. */
+  fetch(target: PlayTarget): Promise<unknown> | null {
+    return this.#streams.has(keyOf(target)) ? null : (this.#options.finder?.find({ query: '', ...target }) ?? null);
   }
 
   /** Opens a session for a viewer. Throws ProtocolError: no such stream or playlist, or nothing in it to play. */

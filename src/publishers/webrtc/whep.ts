@@ -5,7 +5,7 @@ import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { PlaySession } from './play-session.ts';
 import type { RequestPlace } from './request-place.ts';
-import type { WebrtcPublisher } from './webrtc-publisher.ts';
+import type { PlayTarget, WebrtcPublisher } from './webrtc-publisher.ts';
 
 const BODY_LIMIT = 64 * 1024;
 const KEY_LENGTH = 16;
@@ -41,15 +41,27 @@ export class WhepServer {
   }
 
   #open(response: ServerResponse, place: RequestPlace, offer: string, client: string): void {
-    const { publisher, logger } = this.#options;
+    const { publisher } = this.#options;
     if (place.target === null) {
       answer(response, 404, 'no virtual host serves this host name, or the path names no stream');
       return;
     }
+    const { target } = place;
+    const fetched = publisher.fetch(target);
+    if (fetched === null) this.#accept(response, place, target, offer, client);
+    else {
+      void fetched.then(() => {
+        if (!response.destroyed) this.#guard(response, () => this.#accept(response, place, target, offer, client));
+      });
+    }
+  }
+
+  #accept(response: ServerResponse, place: RequestPlace, target: PlayTarget, offer: string, client: string): void {
+    const { publisher, logger } = this.#options;
     const key = randomWord(KEY_LENGTH);
     let session: PlaySession;
     try {
-      session = publisher.openSession(place.target, { client, onEnded: () => this.#sessions.delete(key) });
+      session = publisher.openSession(target, { client, onEnded: () => this.#sessions.delete(key) });
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       logger.info({ peer: client, reason: error.message }, 'a viewer over WHEP was refused');
@@ -104,13 +116,17 @@ export class WhepServer {
         answer(response, 413, `the body is longer than ${BODY_LIMIT} bytes`);
         return;
       }
-      try {
-        use(Buffer.concat(chunks).toString());
-      } catch (error) {
-        this.#options.logger.error({ err: error }, 'a WHEP request failed');
-        if (!response.headersSent) answer(response, 500, 'the server failed on this request');
-      }
+      this.#guard(response, () => use(Buffer.concat(chunks).toString()));
     });
+  }
+
+  #guard(response: ServerResponse, action: () => void): void {
+    try {
+      action();
+    } catch (error) {
+      this.#options.logger.error({ err: error }, 'a WHEP request failed');
+      if (!response.headersSent) answer(response, 500, 'the server failed on this request');
+    }
   }
 
   #allowOrigins(request: IncomingMessage, response: ServerResponse): void {

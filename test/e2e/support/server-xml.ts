@@ -30,6 +30,8 @@ export interface ServerSettings {
   readonly recordRoot?: string;
   /** Inside the FILE provider of the application; without it there is none. */
   readonly fileProvider?: string;
+  /** `Origins` of the virtual host. */
+  readonly origins?: string;
   /** Inside the application, behind its publishers. */
   readonly application?: string;
   /** Serve WebRTC too, on the port of HTTP. `publisher`: what is inside its element of the application. */
@@ -83,6 +85,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
     <VirtualHost>
       <Name>default</Name>
       <Host><Names>${names}</Names></Host>
+      ${settings.origins ?? ''}
       <Applications>
         <Application>
           <Name>app</Name>
