@@ -28,7 +28,7 @@ import { StreamDemand } from './core/stream-demand.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
 import { startMappedFiles } from './mapped-files.ts';
-import { startMpegts } from './mpegts-listeners.ts';
+import { checkMpegtsPorts, startMpegts } from './mpegts-listeners.ts';
 import { packageVersion } from './package-version.ts';
 import { FilePullSource } from './providers/file/file-pull-source.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
@@ -334,6 +334,7 @@ async function startApi(
     pushes: parts.pushes,
     pulls: parts.pulls,
     reading: parts.reading,
+    checkApplication: (vhost, application) => checkMpegtsPorts(parts.orchestrator, vhost, application),
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
     codecModules: () => parts.transcoder.codecModules(),
   });

@@ -15,6 +15,7 @@ import type { Publisher } from '../../src/core/publishing.ts';
 import { PullRegistry } from '../../src/core/pull-registry.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
+import { checkMpegtsPorts } from '../../src/mpegts-listeners.ts';
 import { FilePublisher } from '../../src/publishers/file/file-publisher.ts';
 import { HlsDumper } from '../../src/publishers/llhls/hls-dumper.ts';
 import { LlhlsPublisher } from '../../src/publishers/llhls/llhls-publisher.ts';
@@ -124,6 +125,7 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
     dumps,
     pushes,
     pulls,
+    checkApplication: (vhost, config) => checkMpegtsPorts(orchestrator, vhost, config),
     reloadCertificates: (hosts) => certificates.reload(hosts),
     codecModules: async () => codecModules(HELLO, []),
   });
