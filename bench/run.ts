@@ -11,6 +11,7 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   'api-micro': () => import('./api-micro.ts'),
   latency: () => import('./latency.ts'),
   'webrtc-fanout': () => import('./webrtc-fanout.ts'),
+  srt: () => import('./srt.ts'),
   transcoder: () => import('./transcoder.ts'),
 };
 const DEFAULTS = { seconds: '5', rounds: '3' };
