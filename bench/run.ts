@@ -12,7 +12,8 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   latency: () => import('./latency.ts'),
   'webrtc-fanout': () => import('./webrtc-fanout.ts'),
   srt: () => import('./srt.ts'),
-  transcoder: () => import('./transcoder.ts'),
+  'webrtc-latency': () => import('./webrtc-latency.ts'),
+  transcode: () => import('./transcode.ts'),
 };
 const DEFAULTS = { seconds: '5', rounds: '3' };
 /** More would be a soak test. */

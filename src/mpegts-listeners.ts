@@ -1,5 +1,5 @@
 /** Opens the ports of `Bind/Providers/MPEGTS` and finds the application that takes what comes in on one. */
-import { type ApplicationConfig, ConfigError, type MpegtsPortUser, type ServerConfig, sharedMpegtsPort } from './config/index.ts';
+import { type ServerConfig, sharedMpegtsPort } from './config/index.ts';
 import type { Application } from './core/application.ts';
 import type { Orchestrator } from './core/orchestrator.ts';
 import { MpegtsProvider } from './providers/mpegts/mpegts-provider.ts';
@@ -52,14 +52,15 @@ export function mpegtsRoute(applications: Iterable<Application>, port: number): 
   return null;
 }
 
-/** Throws `ConfigError` when an application that is to be made, or to replace the one of its name, shares a port with another. */
-export function checkMpegtsPorts(orchestrator: Orchestrator, vhost: string, config: ApplicationConfig): void {
-  const users: MpegtsPortUser[] = [];
-  for (const { vhost: other, name, definition } of applicationsOf(orchestrator)) {
-    if (other !== vhost || name !== config.name) users.push({ vhost: other, config: definition.config });
-  }
-  const conflict = sharedMpegtsPort([...users, { vhost, config }]);
-  if (conflict !== null) throw new ConfigError(conflict, { path: 'application.providers.mpegts.streams' });
+/** Says when an application that was made through the API shares a port with another: the one that was there first gets it. */
+export function warnOfSharedPorts(orchestrator: Orchestrator, { vhost, name, definition }: Application, logger: Logger): void {
+  if ((definition.config.providers?.mpegts?.streams ?? []).length === 0) return;
+  const users = Array.from(applicationsOf(orchestrator), (application) => ({
+    vhost: application.vhost,
+    config: application.definition.config,
+  }));
+  const shared = sharedMpegtsPort(users);
+  if (shared !== null) logger.warn({ vhost, app: name }, shared);
 }
 
 function* applicationsOf(orchestrator: Orchestrator): Generator<Application> {

@@ -1,12 +1,21 @@
-/** Wires WebRTC: media ports, the publisher, and signalling behind the delivery ports. */
+/** Wires WebRTC: media ports, publisher and provider, and signalling behind the delivery ports. */
 import { availableParallelism } from 'node:os';
 import type { ServerConfig } from './config/index.ts';
+import type { WebrtcProviderConfig } from './config/schema/providers.ts';
+import type { IngestGate } from './core/ingest.ts';
 import type { StreamFinder } from './core/stream-demand.ts';
 import { ForeignServer } from './egress/foreign-server.ts';
-import { type PortGroup, readCandidatePorts } from './publishers/webrtc/candidate-ports.ts';
-import { PeerTransport } from './publishers/webrtc/peer-transport.ts';
-import { publicAddress } from './publishers/webrtc/public-address.ts';
-import { SignallingServer } from './publishers/webrtc/signalling-server.ts';
+import { type PortGroup, readCandidatePorts } from './protocols/peer/candidate-ports.ts';
+import { PeerTransport } from './protocols/peer/peer-transport.ts';
+import { publicAddress } from './protocols/peer/public-address.ts';
+import { type RelayPlan, readRelayAddresses } from './protocols/peer/relay-addresses.ts';
+import { RELAY_ACCOUNT, TurnRelay } from './protocols/peer/turn-relay.ts';
+import type { IceServer } from './protocols/signalling/ice-server.ts';
+import type { RequestPlace } from './protocols/signalling/request-place.ts';
+import { SignallingServer } from './protocols/signalling/signalling-server.ts';
+import { PublishSide } from './providers/webrtc/publish-side.ts';
+import { WebrtcProvider } from './providers/webrtc/webrtc-provider.ts';
+import { PlaySide } from './publishers/webrtc/play-side.ts';
 import { WebrtcPublisher } from './publishers/webrtc/webrtc-publisher.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
@@ -18,47 +27,66 @@ const DEFAULT_CANDIDATES = ['*:10000/udp'];
 const PUBLIC_IP = '${PublicIP}';
 
 export interface WebrtcParts {
-  readonly publisher: WebrtcPublisher;
+  /** Null when `Bind/Publishers/WebRTC` is absent. */
+  readonly publisher: WebrtcPublisher | null;
   /** Unix socket that egress threads hand signalling to. */
   readonly signallingPath: string;
 }
 
-/** Null when `Bind/Publishers/WebRTC` is absent. Throws when a port cannot be opened; what runs is in `running`. */
+/** What WebRTC needs of the rest of the server, which may be made later. */
+export interface WebrtcNeighbours {
+  readonly virtualHostFor: (host: string) => string | undefined;
+  readonly gate: IngestGate;
+  /** `Providers/WebRTC` of an application; null when it is absent. */
+  readonly providerSettings: (vhost: string, app: string) => WebrtcProviderConfig | null;
+  /** Finds streams that are not there. */
+  readonly finder: StreamFinder;
+  readonly logger: Logger;
+}
+
+type WebrtcBind = NonNullable<ServerConfig['bind']['publishers']['webrtc']>;
+
+/**
+ * Null when neither `Bind/Publishers/WebRTC` nor `Bind/Providers/WebRTC` is there. Throws when a port cannot be opened; what
+ * runs is in `running`.
+ */
 export async function startWebrtc(
   config: ServerConfig,
-  virtualHostFor: (host: string) => string | undefined,
-  finder: StreamFinder,
-  rootLogger: Logger,
+  neighbours: WebrtcNeighbours,
   running: { stop(): Promise<void> }[],
 ): Promise<WebrtcParts | null> {
-  const { webrtc } = config.bind.publishers;
-  if (webrtc === undefined) return null;
+  const egress = config.bind.publishers.webrtc;
+  const ingest = config.bind.providers.webrtc;
+  if (egress === undefined && ingest === undefined) return null;
+  const rootLogger = neighbours.logger;
   const logger = rootLogger.child({ publisher: 'webrtc' });
-  const { iceCandidates } = webrtc;
-  if ((iceCandidates?.tcpRelay.length ?? 0) > 0) {
-    logger.warn({}, 'the TCP relay (TcpRelay, TcpForce) is not supported yet: players connect by UDP, or by TCP to the same ports');
-  }
+  const outside = await outsideAddress(config.stunServer, logger);
+  const portsOf = (side: string, bind: WebrtcBind | undefined): PortGroup[] =>
+    bind === undefined ? [] : candidatePorts(`Bind/${side}/WebRTC/IceCandidates/IceCandidate`, bind, { config, outside, logger });
   const transport = await PeerTransport.open({
-    ports: await portsOf(config, logger),
+    ports: portsOf('Publishers', egress),
+    publishPorts: portsOf('Providers', ingest),
     tcp: true,
     threads: Math.min(SENDERS_LIMIT, availableParallelism()),
     clock: systemClock,
     logger,
   });
   running.push({ stop: () => transport.close() });
-  const publisher = new WebrtcPublisher({ transport, clock: systemClock, logger, finder });
-  running.push({ stop: async () => publisher.stop() });
-  const signalling = new SignallingServer({
-    publisher,
-    virtualHostFor,
-    iceServers: (webrtc.iceServers?.iceServer ?? []).map(({ urls, userName, credential }) => ({
-      urls: urls.url,
-      username: userName,
-      credential,
-    })),
-    forceRelay: iceCandidates?.tcpForce ?? false,
-    logger,
-  });
+  const relayPlans = {
+    play: relayPlan('Publishers', egress, { config, outside, logger }),
+    publish: relayPlan('Providers', ingest, { config, outside, logger }),
+  };
+  const relay = await TurnRelay.open({ listen: placesToListen(Object.values(relayPlans)), transport, clock: systemClock, logger });
+  running.push({ stop: async () => relay.close() });
+  const publisher = egress === undefined ? null : new WebrtcPublisher({ transport, clock: systemClock, logger, finder: neighbours.finder });
+  if (publisher !== null) running.push({ stop: async () => publisher.stop() });
+  const play =
+    publisher === null || egress === undefined
+      ? null
+      : new PlaySide({ publisher, iceServersFor: iceServersOf(egress, relayPlans.play), logger });
+  const publish = ingest === undefined ? null : publishSide(iceServersOf(ingest, relayPlans.publish), transport, neighbours, running);
+  const { virtualHostFor } = neighbours;
+  const signalling = new SignallingServer({ play, publish, virtualHostFor });
   const foreign = new ForeignServer(signalling);
   running.push({
     stop: async () => {
@@ -70,12 +98,68 @@ export async function startWebrtc(
   return { publisher, signallingPath: foreign.path };
 }
 
+function publishSide(
+  iceServersFor: (place: RequestPlace) => readonly IceServer[],
+  transport: PeerTransport,
+  { gate, providerSettings, logger: rootLogger }: WebrtcNeighbours,
+  running: { stop(): Promise<void> }[],
+): PublishSide {
+  const logger = rootLogger.child({ provider: 'webrtc' });
+  const provider = new WebrtcProvider({
+    gate,
+    transport,
+    settingsOf: (vhost, app) => {
+      const settings = providerSettings(vhost, app);
+      return settings === null ? null : { timeout: settings.timeout, keyframeInterval: settings.fIRInterval };
+    },
+    clock: systemClock,
+    logger,
+  });
+  running.push({ stop: async () => provider.stop() });
+  const crossDomainsOf = (vhost: string, app: string) => providerSettings(vhost, app)?.crossDomains ?? null;
+  return new PublishSide({ provider, crossDomainsOf, iceServersFor, logger });
+}
+
+/** Servers told to peers that ask for `transport=tcp`, or to all with `TcpForce`: those configured, then our relay. */
+function iceServersOf({ iceServers, iceCandidates }: WebrtcBind, { urls }: RelayPlan): (place: RequestPlace) => readonly IceServer[] {
+  const servers: IceServer[] = (iceServers?.iceServer ?? []).map(({ urls: { url }, userName, credential }) => ({
+    urls: url,
+    username: userName,
+    credential,
+  }));
+  if (urls.length > 0) servers.push({ urls, username: RELAY_ACCOUNT.username, credential: RELAY_ACCOUNT.password });
+  const isForced = iceCandidates?.tcpForce ?? false;
+  return ({ transport }) => (isForced || transport === 'tcp' ? servers : []);
+}
+
+interface AddressSources {
+  readonly config: ServerConfig;
+  /** The address that the STUN server tells; null while it is not known. */
+  readonly outside: string | null;
+  readonly logger: Logger;
+}
+
+function relayPlan(side: string, bind: WebrtcBind | undefined, sources: AddressSources): RelayPlan {
+  const element = `Bind/${side}/WebRTC/IceCandidates/TcpRelay`;
+  const entries = withPublicAddress(element, bind?.iceCandidates?.tcpRelay ?? [], sources);
+  return named(element, () => readRelayAddresses(entries, sources.config.ip, bind?.tcpRelayBind));
+}
+
+/** Players and publishers usually share the relay's port. */
+function placesToListen(plans: readonly RelayPlan[]): RelayPlan['listen'] {
+  const places = plans.flatMap(({ listen }) => listen);
+  return places.filter(({ host, port }, n) => places.findIndex((other) => other.host === host && other.port === port) === n);
+}
+
 /** Media ports with the addresses that peers are told, the public one included when a STUN server knows it. */
-async function portsOf(config: ServerConfig, logger: Logger): Promise<PortGroup[]> {
-  const element = 'Bind/Publishers/WebRTC/IceCandidates/IceCandidate';
-  const entries = config.bind.publishers.webrtc?.iceCandidates?.iceCandidate ?? DEFAULT_CANDIDATES;
-  const outside = await outsideAddress(config.stunServer, logger);
-  const known = entries.flatMap((entry) => {
+function candidatePorts(element: string, bind: WebrtcBind, sources: AddressSources): PortGroup[] {
+  const entries = withPublicAddress(element, bind.iceCandidates?.iceCandidate ?? DEFAULT_CANDIDATES, sources);
+  return named(element, () => readCandidatePorts(entries, sources.config.ip));
+}
+
+/** Entries with the public address in place of its name; a star stands for it too. */
+function withPublicAddress(element: string, entries: readonly string[], { config, outside, logger }: AddressSources): string[] {
+  return entries.flatMap((entry) => {
     if (entry.includes(PUBLIC_IP)) {
       if (outside !== null) return [entry.replace(PUBLIC_IP, outside)];
       logger.warn(
@@ -87,8 +171,12 @@ async function portsOf(config: ServerConfig, logger: Logger): Promise<PortGroup[
     const everywhere = entry.startsWith('*:') && config.ip.includes('*');
     return everywhere && outside !== null ? [entry, entry.replace('*', outside)] : [entry];
   });
+}
+
+/** Puts the element before the sentence of what `read` throws. */
+function named<T>(element: string, read: () => T): T {
   try {
-    return readCandidatePorts(known, config.ip);
+    return read();
   } catch (error) {
     throw new Error(`${element}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   }

@@ -31,8 +31,6 @@ export interface ControlPlaneOptions {
   readonly pulls: PullRegistry;
   /** How definitions are read: macros, and where relative paths start. */
   readonly reading?: ReadOptions;
-  /** Throws `ConfigError` when an application cannot be beside the others, but for the one of its name that it replaces. */
-  readonly checkApplication?: (vhost: string, config: ApplicationConfig) => void;
   /** Loads the certificate files of these virtual hosts again; rejects and keeps the old ones when that fails. */
   readonly reloadCertificates: (virtualHosts: readonly VirtualHost[]) => Promise<void>;
   /** What the transcoder can do on this machine, with what is at work. */
@@ -55,11 +53,8 @@ export class ControlPlane {
   readonly #reading: ReadOptions;
   readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
   readonly #codecModules: ControlPlaneOptions['codecModules'];
-  readonly #checkApplication: ControlPlaneOptions['checkApplication'];
 
-  constructor(options: ControlPlaneOptions) {
-    const { orchestrator, recordings, dumps, pushes, pulls, reading = {}, reloadCertificates, codecModules } = options;
-    this.#checkApplication = options.checkApplication;
+  constructor({ orchestrator, recordings, dumps, pushes, pulls, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
     this.recordings = recordings;
     this.dumps = dumps;
     this.pushes = pushes;
@@ -97,7 +92,6 @@ export class ControlPlane {
   async createVirtualHost(json: unknown): Promise<VirtualHost> {
     const host = readVirtualHost(json, this.#reading);
     if (host.typed.host === undefined) throw new ConfigError('virtualHost.host is not optional', { path: 'virtualHost.host' });
-    for (const { typed } of host.applications) this.#checkApplication?.(host.typed.name, typed as ApplicationConfig);
     return this.#orchestrator.createVirtualHost(
       definitionOf<VirtualHostConfig>(host),
       host.applications.map(definitionOf<ApplicationConfig>),
@@ -110,7 +104,7 @@ export class ControlPlane {
   }
 
   async createApplication(vhost: string, json: unknown): Promise<Application> {
-    return this.#orchestrator.createApplication(vhost, this.#application(vhost, json));
+    return this.#orchestrator.createApplication(vhost, this.#application(json));
   }
 
   /**
@@ -118,7 +112,7 @@ export class ControlPlane {
    * anything ends; then all sessions of the application are closed.
    */
   changeApplication(vhost: string, app: string, change: (echo: JsonObject) => unknown): Promise<Application> {
-    return this.#orchestrator.replaceApplication(vhost, app, (current) => this.#application(vhost, change(current.echo)));
+    return this.#orchestrator.replaceApplication(vhost, app, (current) => this.#application(change(current.echo)));
   }
 
   deleteApplication(vhost: string, app: string): Promise<void> {
@@ -142,10 +136,8 @@ export class ControlPlane {
     return this.#reloadCertificates(virtualHosts);
   }
 
-  #application(vhost: string, json: unknown): Definition<ApplicationConfig> {
-    const definition = definitionOf<ApplicationConfig>(readApplication(json, this.#reading));
-    this.#checkApplication?.(vhost, definition.config);
-    return definition;
+  #application(json: unknown): Definition<ApplicationConfig> {
+    return definitionOf<ApplicationConfig>(readApplication(json, this.#reading));
   }
 }
 

@@ -8,6 +8,7 @@ import type { ProviderKind, SourceType } from './kinds.ts';
 import { MediaRouter } from './media-router.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import type { QueueRegistry } from './queue-registry.ts';
+import { SessionRegistry } from './session-registry.ts';
 import { type LinkedStream, SourceLink } from './source-link.ts';
 import type { StreamOutputs } from './stream-outputs.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
@@ -54,6 +55,8 @@ export class InboundStream implements LinkedStream {
   /** Wall clock, ms. */
   readonly createdAt: number;
   readonly meter: TrafficMeter;
+  /** Viewers of all its outputs. */
+  readonly sessions: SessionRegistry;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #queues: QueueRegistry;
@@ -88,6 +91,7 @@ export class InboundStream implements LinkedStream {
     this.#keepMs = options.keepMs;
     this.createdAt = options.clock.now();
     this.meter = options.meter;
+    this.sessions = new SessionRegistry(options.clock, options.meter);
     this.#clock = options.clock;
     this.#logger = options.logger;
     this.#queues = options.queues;
@@ -232,7 +236,8 @@ export class InboundStream implements LinkedStream {
     }
     if (!this.#scheduled) {
       this.#scheduled = true;
-      setImmediate(this.#turn);
+      // Behind everything that came in the same read.
+      queueMicrotask(this.#turn);
     }
   }
 

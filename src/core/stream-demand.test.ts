@@ -8,7 +8,7 @@ import { type PullDefinition, PullFailed } from './pull.ts';
 import { StreamDemand } from './stream-demand.ts';
 
 const ORIGINS = {
-  origin: [{ location: '/app/', pass: { scheme: 'rtsp', urls: { url: ['h/'] }, forwardQueryParams: true }, strictLocation: false }],
+  origin: [{ location: '/', pass: { scheme: 'rtsp', urls: { url: ['h/'] }, forwardQueryParams: true }, strictLocation: false }],
 } as unknown as OriginsConfig;
 const wanted = (stream: string) => ({ vhost: 'v', app: 'app', stream, query: 'q=1' });
 
@@ -23,6 +23,7 @@ function setUp(pull: (streams: Set<string>, definition: PullDefinition) => Promi
   } as unknown as Application;
   const demand = new StreamDemand({
     application: (_vhost, app) => (app === 'app' ? application : undefined),
+    applicationOnDemand: (_vhost, app) => (app === 'made' ? application : undefined),
     origins: () => ORIGINS,
     pull: async (_application, definition) => {
       pulled.push(definition);
@@ -43,7 +44,7 @@ describe('a stream that a viewer asks for', () => {
     const second = demand.find(wanted('s'));
     setTimeout(() => playable.add('s'), 60);
     expect(await Promise.all([first, second])).toEqual([true, true]);
-    expect(pulled.map(({ urls }) => urls)).toEqual([['rtsp://h/s?q=1']]);
+    expect(pulled.map(({ urls }) => urls)).toEqual([['rtsp://h/app/s?q=1']]);
     expect([demand.find(wanted('s')), demand.pending]).toEqual([null, 0]);
   });
 
@@ -76,6 +77,14 @@ describe('a stream that a viewer asks for', () => {
     const found = demand.find(wanted('s'));
     playable.add('s');
     expect([await found, pulled.length]).toEqual([true, 0]);
+  });
+
+  it('gets an application of its own where there is a template', async () => {
+    const { demand, playable } = setUp(async (streams, { name }) => {
+      streams.add(name);
+      playable.add(name);
+    });
+    expect(await demand.find({ ...wanted('s'), app: 'made' })).toBe(true);
   });
 
   it('is nothing without an application, or with too many others', async () => {

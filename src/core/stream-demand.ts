@@ -25,6 +25,8 @@ export interface StreamFinder {
 
 export interface StreamDemandOptions {
   readonly application: (vhost: string, app: string) => Application | undefined;
+  /** The application of that name, or one made for the occasion; asked only for streams that an origin has. */
+  readonly applicationOnDemand: (vhost: string, app: string) => Application | undefined;
   readonly origins: (vhost: string) => Partial<OriginsConfig> | undefined;
   /** Rejects with `IngestRefused` or `PullFailed`. */
   readonly pull: (application: Application, definition: PullDefinition) => Promise<void>;
@@ -52,8 +54,8 @@ export class StreamDemand implements StreamFinder {
 
   find(wanted: WantedStream): Promise<boolean> | null {
     const { vhost, app, stream } = wanted;
-    const application = this.#options.application(vhost, app);
-    if (application === undefined || isPlayable(application, stream)) return null;
+    const existing = this.#options.application(vhost, app);
+    if (existing !== undefined && isPlayable(existing, stream)) return null;
     const definition = originPull(this.#options.origins(vhost), wanted);
     if (definition === null) return null;
     const key = `${vhost}/${app}/${stream}`;
@@ -64,6 +66,8 @@ export class StreamDemand implements StreamFinder {
       this.refused += 1;
       return null;
     }
+    const application = existing ?? this.#options.applicationOnDemand(vhost, app);
+    if (application === undefined) return null;
     const pull = this.#pull(application, definition, key).finally(() => this.#pending.delete(key));
     this.#pending.set(key, pull);
     return pull;

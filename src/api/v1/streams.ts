@@ -29,6 +29,7 @@ export const streamRoutes: readonly Route[] = [
     level: 'app',
     summary: 'Pull a stream',
     body: PullRequest,
+    success: 201,
     handle: pull,
   },
   {

@@ -172,6 +172,11 @@ export class ScriptFanout implements Fanout, ViewerWire {
     return found === undefined ? null : { ...found.counters };
   }
 
+  readSends(viewer: number, first: number, into: Uint32Array): void {
+    into.fill(0);
+    this.#viewers.get(viewer)?.log?.read(first, into);
+  }
+
   openDtls(role: 'client' | 'server', listener: DtlsListener): DtlsEndpoint {
     return new ScriptDtls(role, this.#certificate, listener);
   }
@@ -240,7 +245,7 @@ export class ScriptFanout implements Fanout, ViewerWire {
     }
     viewer.counters.received += 1;
     if (!rtcp) {
-      this.#listener.rtp(viewer.id, plain);
+      this.#listener.rtp(viewer.id, plain, performance.now());
       return;
     }
     const { nacks, other } = readNacks(plain);

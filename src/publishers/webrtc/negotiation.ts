@@ -3,10 +3,19 @@ import { randomInt } from 'node:crypto';
 import { VideoCodec } from '../../media/codec.ts';
 import type { SlotPlan, ViewerPlan } from '../../protocols/fanout/fanout.ts';
 import { buildExtensions, ExtensionUri } from '../../protocols/rtp/header-extensions.ts';
-import type { LocalMedia, LocalPayload } from '../../protocols/sdp/local-description.ts';
+import { type LocalMedia, type LocalPayload, rejectedMedia } from '../../protocols/sdp/local-description.ts';
+import { securityOf } from '../../protocols/sdp/security.ts';
 import type { SdpMedia, SdpPayload, SessionDescription } from '../../protocols/sdp/session-description.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { type MediaKind, mapOf, offeredExtensions, offeredPayloads, parametersOf, type WebrtcTrack } from './codec-plan.ts';
+import {
+  ESTIMATION_FEEDBACK,
+  type MediaKind,
+  mapOf,
+  offeredExtensions,
+  offeredPayloads,
+  parametersOf,
+  type WebrtcTrack,
+} from './codec-plan.ts';
 import type { WebrtcSettings } from './settings.ts';
 
 /** One stream that was agreed on. */
@@ -52,7 +61,7 @@ export function offerMedias(
     const hasRtx = payloads.some(({ map }) => map.startsWith('rtx/'));
     const { ssrc, rtxSsrc } = numbers[kind];
     const extensions = offeredExtensions(kind, settings);
-    return [{ kind, mid: mids[kind], rejected: false, payloads, extensions, ssrc, rtxSsrc: hasRtx ? rtxSsrc : 0 }];
+    return [{ kind, mid: mids[kind], rejected: false, payloads, extensions, sends: { ssrc, rtxSsrc: hasRtx ? rtxSsrc : 0 } }];
   });
 }
 
@@ -76,7 +85,7 @@ export function readAnswer(
     if (chosen === undefined || codec === undefined)
       throw new ProtocolError('SDP_ANSWER', `m-line ${n} of the answer takes no codec of the offer`);
     medias.push({ kind: ours.kind, codec: codec as AgreedMedia['codec'] });
-    slots.push(slotOf(theirs, chosen, { ssrc: ours.ssrc, rtxSsrc: ours.rtxSsrc }, settings));
+    if (ours.sends !== null) slots.push(slotOf(theirs, chosen, ours.sends, settings));
   });
   return { medias, plan: { cname, slots }, ...securityOf(answer) };
 }
@@ -94,22 +103,20 @@ export function answerOffer(
     const kind = theirs.kind === 'video' || theirs.kind === 'audio' ? theirs.kind : null;
     const wanted = !theirs.rejected && theirs.direction !== 'inactive' && theirs.direction !== 'sendonly';
     const chosen = kind === null || !wanted || agreed.some((media) => media.kind === kind) ? null : choose(theirs, tracks);
-    if (kind === null || chosen === null) {
-      return { kind: theirs.kind, mid: theirs.mid, rejected: true, payloads: [], extensions: [], ssrc: 0, rtxSsrc: 0 };
-    }
+    if (kind === null || chosen === null) return rejectedMedia(theirs);
     const { track, payload } = chosen;
     const rtx = kind === 'video' ? rtxOf(theirs, payload) : null;
     const numbers = newNumbers();
+    const sends = { ...numbers, rtxSsrc: rtx === null ? 0 : numbers.rtxSsrc };
     agreed.push({ kind, codec: track.codec });
-    slots.push(slotOf(theirs, payload, { ...numbers, rtxSsrc: rtx === null ? 0 : numbers.rtxSsrc }, settings));
+    slots.push(slotOf(theirs, payload, sends, settings));
     return {
       kind,
       mid: theirs.mid,
       rejected: false,
-      payloads: answeredPayloads(track, payload, rtx),
+      payloads: answeredPayloads(track, payload, rtx, settings),
       extensions: extensionsFor(theirs, settings),
-      ssrc: numbers.ssrc,
-      rtxSsrc: rtx === null ? 0 : numbers.rtxSsrc,
+      sends,
     };
   });
   if (agreed.length === 0) throw new ProtocolError('SDP_CODECS', `the offer takes none of the codecs of the stream: ${codecNames(tracks)}`);
@@ -146,23 +153,27 @@ function rtxOf(theirs: SdpMedia, payload: SdpPayload): SdpPayload | null {
   return theirs.payloads.find(({ codec, parameters }) => codec === 'RTX' && parameters.get('apt') === wanted) ?? null;
 }
 
-function answeredPayloads(track: WebrtcTrack, payload: SdpPayload, rtx: SdpPayload | null): LocalPayload[] {
-  const known = ['goog-remb', 'transport-cc', 'ccm fir', 'nack', 'nack pli'];
+function answeredPayloads(
+  track: WebrtcTrack,
+  payload: SdpPayload,
+  rtx: SdpPayload | null,
+  { bandwidthEstimation }: WebrtcSettings,
+): LocalPayload[] {
+  const known = [ESTIMATION_FEEDBACK[bandwidthEstimation], 'ccm fir', 'nack', 'nack pli'];
   const offered = [...payload.parameters].map(([name, value]) => (value === '' ? name : `${name}=${value}`)).join(';');
   const main: LocalPayload = {
     payloadType: payload.payloadType,
     map: mapOf(track),
     parameters: track.type === 'audio' ? parametersOf(track) : offered,
-    feedback: payload.feedback.filter((value) => known.includes(value) && (value !== 'nack' || rtx !== null) && value !== 'transport-cc'),
+    feedback: payload.feedback.filter((value) => known.includes(value) && (value !== 'nack' || rtx !== null)),
   };
   if (rtx === null) return [main];
   return [main, { payloadType: rtx.payloadType, map: `rtx/${rtx.clockRate}`, parameters: `apt=${payload.payloadType}`, feedback: [] }];
 }
 
-function extensionsFor(theirs: SdpMedia, { playoutDelay }: WebrtcSettings): { id: number; uri: ExtensionUri }[] {
-  if (theirs.kind !== 'video') return [];
-  const uris = [ExtensionUri.ABS_SEND_TIME, ...(playoutDelay === undefined ? [] : [ExtensionUri.PLAYOUT_DELAY])];
-  return uris.flatMap((uri) => {
+function extensionsFor(theirs: SdpMedia, settings: WebrtcSettings): { id: number; uri: ExtensionUri }[] {
+  const ours = theirs.kind === 'video' || theirs.kind === 'audio' ? offeredExtensions(theirs.kind, settings) : [];
+  return ours.flatMap(({ uri }) => {
     const id = theirs.extensions.get(uri);
     return id === undefined ? [] : [{ id, uri }];
   });
@@ -182,21 +193,12 @@ function slotOf(
     payloadType: payload.payloadType,
     rtx: rtx === null ? null : { ssrc: rtxSsrc, payloadType: rtx.payloadType },
     extension: buildExtensions({
-      absSendTime: isVideo ? theirs.extensions.get(ExtensionUri.ABS_SEND_TIME) : undefined,
-      transportCc: isVideo && bandwidthEstimation === 'TransportCC' ? theirs.extensions.get(ExtensionUri.TRANSPORT_CC) : undefined,
+      absSendTime: isVideo && bandwidthEstimation === 'REMB' ? theirs.extensions.get(ExtensionUri.ABS_SEND_TIME) : undefined,
+      transportCc: bandwidthEstimation === 'TransportCC' ? theirs.extensions.get(ExtensionUri.TRANSPORT_CC) : undefined,
       playoutDelay:
         isVideo && delayId !== undefined && playoutDelay !== undefined
           ? { id: delayId, minMs: playoutDelay.min, maxMs: playoutDelay.max }
           : undefined,
     }),
   };
-}
-
-function securityOf({ medias }: SessionDescription): { readonly fingerprint: string; readonly role: 'client' | 'server' } {
-  const media = medias.find(({ rejected, fingerprint }) => !rejected && fingerprint !== '');
-  if (media === undefined) throw new ProtocolError('SDP_FINGERPRINT', 'the session description has no a=fingerprint');
-  if (!/^sha-256 ([0-9A-F]{2}:){31}[0-9A-F]{2}$/.test(media.fingerprint))
-    throw new ProtocolError('SDP_FINGERPRINT', 'a=fingerprint is not a SHA-256 digest');
-  // Who answers `passive` waits for us; everybody else begins.
-  return { fingerprint: media.fingerprint, role: media.setup === 'passive' ? 'client' : 'server' };
 }

@@ -1,14 +1,14 @@
 /** One stream inside the WebRTC publisher: its packetised tracks and its viewers. */
 import type { CloseReason } from '../../core/ingest.ts';
 import type { Playlist, PlaylistRendition } from '../../core/playlist.ts';
-import type { EgressMeter, PublishableStream, PublisherStream } from '../../core/publishing.ts';
+import type { EgressMeter, PublishableStream, PublisherStream, SessionHandle, SessionRequest } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
+import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { isPlayable, type WebrtcTrack } from './codec-plan.ts';
 import { MediaSource } from './media-source.ts';
-import type { PeerTransport } from './peer-transport.ts';
 import type { PlaySession } from './play-session.ts';
 import type { WebrtcSettings } from './settings.ts';
 
@@ -74,6 +74,11 @@ export class WebrtcStream implements PublisherStream {
       sum += bitrateConf > 0 ? bitrateConf : this.#options.stream.figures(id).bitrateAvg;
     }
     return sum;
+  }
+
+  /** Counts a viewer and lists it. */
+  openSession(request: SessionRequest): SessionHandle {
+    return this.#options.stream.openSession(request);
   }
 
   add(session: PlaySession): void {

@@ -1,15 +1,19 @@
-/** A UDP path that loses, repeats and reorders what the server sends. */
+/** A UDP path that loses, repeats, reorders and slows down what the server sends. */
 import { createSocket, type Socket } from 'node:dgram';
 
 export interface LossyRelayOptions {
   /** Where the server's media port is, on loopback. */
   readonly server: number;
+  /** Which media suffers; default: that to players. */
+  readonly towards?: 'player' | 'server';
   /** Shares of media packets, 0 to 1. */
   readonly loss?: number;
   readonly duplication?: number;
   readonly reordering?: number;
 }
 
+/** Packets wait this long, ms, for a path that is too narrow; beyond, they are lost. */
+const QUEUE_MS = 300;
 /** Packets are held back this long, ms, to be overtaken. */
 const HOLD_MS = 20;
 
@@ -19,13 +23,24 @@ export class LossyRelay {
   readonly #backs = new Map<number, Socket>();
   /** A linear congruential generator: every run loses the same packets. */
   #seed = 12_345;
+  #closed = false;
+  /** Bits per second of all that goes to players. */
+  capacity = Number.POSITIVE_INFINITY;
   forwarded = 0;
   dropped = 0;
+  /** When the path has carried everything so far, ms. */
+  #free = 0;
 
   private constructor(options: LossyRelayOptions, front: Socket) {
     this.#options = options;
     this.#front = front;
-    front.on('message', (datagram, { port }) => this.#back(port).send(datagram, options.server, '127.0.0.1'));
+    front.on('message', (datagram, { port }) => {
+      const send = (): void => {
+        if (!this.#closed) this.#back(port).send(datagram, options.server, '127.0.0.1', () => undefined);
+      };
+      if (options.towards === 'server') this.#carry(datagram, send);
+      else send();
+    });
   }
 
   static async open(options: LossyRelayOptions): Promise<LossyRelay> {
@@ -40,6 +55,7 @@ export class LossyRelay {
   }
 
   close(): void {
+    this.#closed = true;
     this.#front.close();
     for (const back of this.#backs.values()) back.close();
   }
@@ -49,13 +65,20 @@ export class LossyRelay {
     let back = this.#backs.get(player);
     if (back === undefined) {
       back = createSocket('udp4');
-      back.on('message', (datagram) => this.#forward(datagram, player));
+      back.on('message', (datagram) => {
+        const send = (): void => {
+          // The test may have ended meanwhile.
+          if (!this.#closed) this.#front.send(datagram, player, '127.0.0.1', () => undefined);
+        };
+        if (this.#options.towards === 'server') send();
+        else this.#carry(datagram, send);
+      });
       this.#backs.set(player, back);
     }
     return back;
   }
 
-  #forward(datagram: Buffer, player: number): void {
+  #carry(datagram: Buffer, send: () => void): void {
     const { loss = 0, duplication = 0, reordering = 0 } = this.#options;
     // Checks and the handshake pass: this is about media.
     const isMedia = (datagram[0] ?? 0) >= 128;
@@ -63,11 +86,16 @@ export class LossyRelay {
       this.dropped += 1;
       return;
     }
+    const now = performance.now();
+    const wait = Math.max(0, this.#free - now);
+    if (isMedia && wait > QUEUE_MS) {
+      this.dropped += 1;
+      return;
+    }
+    this.#free = now + wait + (datagram.length * 8000) / this.capacity;
     this.forwarded += 1;
-    const send = (): void => {
-      this.#front.send(datagram, player, '127.0.0.1', () => undefined);
-    };
-    if (isMedia && this.#random() < reordering) setTimeout(send, HOLD_MS);
+    if (wait > 0) setTimeout(send, wait);
+    else if (isMedia && this.#random() < reordering) setTimeout(send, HOLD_MS);
     else send();
     if (isMedia && this.#random() < duplication) send();
   }

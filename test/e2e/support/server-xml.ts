@@ -7,6 +7,8 @@ export interface ServerPorts {
   readonly api: number;
   /** UDP and TCP for media of WebRTC. */
   readonly ice: number;
+  /** TCP of the TURN relay. */
+  readonly relay: number;
 }
 
 /** What a test may want different; durations in seconds. */
@@ -14,6 +16,10 @@ export interface ServerSettings {
   /** Host names of the virtual host `default`. */
   readonly hostNames?: readonly string[];
   readonly accessToken?: string;
+  /** TLS ports of RTMP and of LL-HLS. */
+  readonly tls?: { readonly rtmp: number; readonly http: number };
+  /** `PrivacyProtection`. */
+  readonly privacyProtection?: boolean;
   readonly chunkDuration?: number;
   readonly segmentDuration?: number;
   readonly segmentCount?: number;
@@ -34,8 +40,8 @@ export interface ServerSettings {
   readonly origins?: string;
   /** Inside the application, behind its publishers. */
   readonly application?: string;
-  /** Serve WebRTC too, on the port of HTTP. `publisher`: what is inside its element of the application. */
-  readonly webrtc?: { readonly publisher?: string };
+  /** WebRTC too, in and out, on the port of HTTP. What is inside the elements of the application. */
+  readonly webrtc?: { readonly publisher?: string; readonly provider?: string };
   /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
   readonly srt?: { readonly ingest: number; readonly egress: number; readonly options?: Readonly<Record<string, string>> };
 }
@@ -56,6 +62,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   const srtOptions = Object.entries(srt?.options ?? {}).map(([key, value]) => `<Option><Key>${key}</Key><Value>${value}</Value></Option>`);
   const bindSrt = (port: number | undefined): string =>
     port === undefined ? '' : `<SRT><Port>${port}/srt</Port><Options>${srtOptions.join('')}</Options></SRT>`;
+  const tlsPort = (port: number | undefined): string => (port === undefined ? '' : `<TLSPort>${port}</TLSPort>`);
   const { mpegtsPort } = settings;
   const mpegtsBind = mpegtsPort === undefined ? '' : `<MPEGTS><Port>${mpegtsPort}/udp</Port></MPEGTS>`;
   const mpegts =
@@ -67,11 +74,15 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   <Name>Millrace</Name>
   <Type>origin</Type>
   <IP>127.0.0.1</IP>
+  <PrivacyProtection>${settings.privacyProtection === true}</PrivacyProtection>
   <Bind>
     <Managers><API><Port>${ports.api}</Port></API></Managers>
-    <Providers><RTMP><Port>${ports.rtmp}</Port></RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}</Providers>
+    <Providers>
+      <RTMP><Port>${ports.rtmp}</Port>${tlsPort(settings.tls?.rtmp)}</RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}
+      ${settings.webrtc === undefined ? '' : webrtcBind(ports)}
+    </Providers>
     <Publishers>
-      <LLHLS><Port>${ports.http}</Port></LLHLS>
+      <LLHLS><Port>${ports.http}</Port>${tlsPort(settings.tls?.http)}</LLHLS>
       <HLS><Port>${ports.http}</Port></HLS>
       ${settings.webrtc === undefined ? '' : webrtcBind(ports)}
       ${bindSrt(srt?.egress)}
@@ -100,7 +111,11 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               </Encodes>
             </OutputProfile>
           </OutputProfiles>
-          <Providers><RTMP /><RTSPPull />${mpegts}${settings.fileProvider === undefined ? '' : `<FILE>${settings.fileProvider}</FILE>`}${srt === undefined ? '' : '<SRT />'}</Providers>
+          <Providers>
+            <RTMP /><RTSPPull />${mpegts}${srt === undefined ? '' : '<SRT />'}
+            ${settings.fileProvider === undefined ? '' : `<FILE>${settings.fileProvider}</FILE>`}
+            ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.provider ?? ''}</WebRTC>`}
+          </Providers>
           <Publishers>
             <LLHLS>
               <ChunkDuration>${chunk}</ChunkDuration>
@@ -127,6 +142,9 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
 function webrtcBind(ports: ServerPorts): string {
   return `<WebRTC>
         <Signalling><Port>${ports.http}</Port></Signalling>
-        <IceCandidates><IceCandidate>127.0.0.1:${ports.ice}/udp</IceCandidate></IceCandidates>
+        <IceCandidates>
+          <IceCandidate>127.0.0.1:${ports.ice}/udp</IceCandidate>
+          <TcpRelay>127.0.0.1:${ports.relay}</TcpRelay>
+        </IceCandidates>
       </WebRTC>`;
 }

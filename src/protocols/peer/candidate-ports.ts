@@ -1,0 +1,70 @@
+/** Reads `IceCandidate` elements: where media ports are opened and which addresses peers are told. */
+import { isIP, isIPv6 } from 'node:net';
+import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
+
+/** A UDP port to open. */
+export interface PortGroup {
+  readonly host: string;
+  readonly port: number;
+  /** Told to peers: IP addresses. */
+  readonly addresses: readonly string[];
+}
+
+const PORTS_LIMIT = 1000;
+
+/**
+ * `*:10000/udp`, `*:10000-10004/udp`, `192.0.2.1:10000/udp`, `[::]:10000/udp`. Throws TypeError with a sentence for anything
+ * else. An address that is not one of this machine (NAT) is told to peers, and the port is opened on all of it.
+ */
+export function readCandidatePorts(entries: readonly string[], bindAddresses: readonly string[]): PortGroup[] {
+  const groups = new Map<string, { host: string; port: number; addresses: Set<string> }>();
+  for (const entry of entries) {
+    const match = /^(?:(\*|\[[^\]]+\]|[^:[\]]+):)?(\d{1,5})(?:-(\d{1,5}))?(?:\/(\w+))?$/.exec(entry.trim());
+    if (match === null) throw new TypeError(`'${entry}' is not <ip>:<ports>/udp`);
+    const [, written = '*', first = '', last = first, protocol = 'udp'] = match;
+    if (protocol.toLowerCase() !== 'udp') throw new TypeError(`'${entry}': media ports are UDP; TCP is offered on the same numbers`);
+    const from = Number(first);
+    const to = Number(last);
+    if (from < 0 || to > 65_535 || to < from || to - from >= PORTS_LIMIT)
+      throw new TypeError(`'${entry}': ${first}-${last} is no range of ports`);
+    const address = written.replace(/^\[(.*)\]$/, '$1');
+    for (const { host, addresses } of placesOf(address, bindAddresses, entry)) {
+      for (let port = from; port <= to; port += 1) {
+        const key = `${host} ${port}`;
+        const group = groups.get(key) ?? { host, port, addresses: new Set() };
+        for (const one of addresses) group.addresses.add(one);
+        groups.set(key, group);
+      }
+    }
+  }
+  return Array.from(groups.values(), ({ host, port, addresses }) => ({ host, port, addresses: [...addresses] }));
+}
+
+/** Where to listen for `address` (an IP address or `*`), and which addresses that stands for. Throws TypeError. */
+export function placesOf(
+  address: string,
+  bindAddresses: readonly string[],
+  entry: string,
+): { host: string; addresses: readonly string[] }[] {
+  if (address === '*') {
+    // The server may be told to listen on some addresses only.
+    const own = bindAddresses.filter((bind) => bind !== '*' && bind !== '0.0.0.0' && bind !== '::' && isIP(bind) === 4);
+    return own.length > 0 ? own.map((host) => ({ host, addresses: [host] })) : [{ host: '0.0.0.0', addresses: interfaceAddresses('IPv4') }];
+  }
+  if (address === '::') return [{ host: '::', addresses: interfaceAddresses('IPv6') }];
+  if (isIP(address) === 0) throw new TypeError(`'${entry}': '${address}' is not an IP address`);
+  const isOwn = allAddresses().some((own) => own.address === address);
+  if (isOwn) return [{ host: address, addresses: [address] }];
+  return [{ host: isIPv6(address) ? '::' : '0.0.0.0', addresses: [address] }];
+}
+
+/** Addresses of this machine; loopback only when there is nothing else. */
+function interfaceAddresses(family: 'IPv4' | 'IPv6'): string[] {
+  const own = allAddresses().filter((entry) => entry.family === family && !entry.address.startsWith('fe80'));
+  const outside = own.filter(({ internal }) => !internal);
+  return (outside.length > 0 ? outside : own).map(({ address }) => address);
+}
+
+function allAddresses(): NetworkInterfaceInfo[] {
+  return Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+}
