@@ -12,6 +12,7 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   'api-micro': () => import('./api-micro.ts'),
   latency: () => import('./latency.ts'),
   'webrtc-fanout': () => import('./webrtc-fanout.ts'),
+  srt: () => import('./srt.ts'),
   'webrtc-latency': () => import('./webrtc-latency.ts'),
   transcode: () => import('./transcode.ts'),
 };

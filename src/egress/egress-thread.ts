@@ -8,6 +8,7 @@ import type { Certificate } from '../protocols/tls/certificate-choice.ts';
 import type { Clock } from '../util/clock.ts';
 import { BlockTable } from './block-table.ts';
 import { COMMON_HEADERS, type Delivery, type DeliveryServices } from './delivery.ts';
+import { DemandDesk } from './demand-desk.ts';
 import { FileShelf } from './file-shelf.ts';
 import { ForeignRelay } from './foreign-relay.ts';
 import { HostTable } from './host-table.ts';
@@ -33,6 +34,7 @@ export class EgressThread {
   readonly #sessions: ThreadSessions;
   readonly #services: DeliveryServices;
   readonly #foreign: ForeignRelay | null;
+  readonly #demands: DemandDesk;
   readonly #router: RequestRouter;
   readonly #date: DateLine;
   readonly #counters: HttpCounters = newHttpCounters();
@@ -56,11 +58,13 @@ export class EgressThread {
     this.#outlets = new OutletRegistry({ sessions: this.#sessions, clock, views });
     this.#services = { blocks: this.#blocks, coder: new TextCoder(), files: new FileShelf(limits.fileBytes), waiting: new Set<Delivery>() };
     this.#foreign = settings.foreign === null ? null : new ForeignRelay(settings.foreign);
+    this.#demands = new DemandDesk(post, limits.waiting);
     this.#router = new RequestRouter({
       hosts: this.#hosts,
       outlets: this.#outlets,
       services: this.#services,
       maxWaiting: limits.waiting,
+      demands: this.#demands,
       foreign: this.#foreign,
     });
     this.#date = new DateLine(clock);
@@ -83,6 +87,10 @@ export class EgressThread {
     switch (message.type) {
       case 'hosts':
         this.#hosts.set(message.hosts);
+        this.#demands.setOrigins(new Set(message.hosts.filter(({ hasOrigins }) => hasOrigins).map(({ name }) => name)));
+        break;
+      case 'demand-answer':
+        this.#demands.answered(message.question, message.found);
         break;
       case 'default-cross-domains':
         this.#outlets.setDefaults(message.rules);
@@ -184,7 +192,7 @@ export class EgressThread {
       type: 'report',
       http: { ...this.#counters, statuses: [...this.#counters.statuses] },
       connections,
-      waiting: this.#services.waiting.size,
+      waiting: this.#services.waiting.size + this.#demands.waiting,
       sessions: this.#sessions.size,
       blocksInFlight: this.#blocks.inFlight,
       bytes,
@@ -200,6 +208,7 @@ export class EgressThread {
     this.#stopping = true;
     const closing = [...this.#listeners.keys()].map((id) => this.#unlisten(id));
     this.#outlets.closeAll();
+    this.#demands.close();
     for (const delivery of [...this.#services.waiting]) delivery.withdraw(503, '');
     await Promise.all(closing);
     this.#foreign?.close();
