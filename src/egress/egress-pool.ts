@@ -9,11 +9,12 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import { DEFAULT_EGRESS_LIMITS } from './egress-limits.ts';
 import type { ViewFactories } from './outlet-registry.ts';
+import { PatientLink } from './patient-link.ts';
 import { type OutletRequest, PoolOutlet } from './pool-outlet.ts';
 import { PortBook } from './port-book.ts';
 import { SessionLedger } from './session-ledger.ts';
 import { SharedArena } from './shared-arena.ts';
-import { startLocal, startWorker, type ThreadLink, WORKER_ENTRY } from './thread-link.ts';
+import { startLocal, startWorker, WORKER_ENTRY } from './thread-link.ts';
 import type { EgressLimits, FromThread, ListenRequest, ServedHost, SessionSighting, ThreadReport, ToThread } from './thread-protocol.ts';
 import { sessionId } from './thread-sessions.ts';
 
@@ -46,7 +47,7 @@ export interface EgressPoolOptions {
 interface Slot {
   /** Number of the running thread, which is also its incarnation; 0 when none runs. */
   thread: number;
-  link: ThreadLink | null;
+  link: PatientLink | null;
   startedAt: number;
   failures: number;
   restart: NodeJS.Timeout | null;
@@ -55,7 +56,12 @@ interface Slot {
 
 /** What the pool tells about itself. */
 export interface EgressStatus {
-  readonly threads: readonly { readonly thread: number; readonly report: ThreadReport | null }[];
+  readonly threads: readonly {
+    readonly thread: number;
+    readonly report: ThreadReport | null;
+    /** It has nobody to serve and hears of media in bundles. */
+    readonly resting: boolean;
+  }[];
   readonly restarts: number;
   readonly outlets: number;
   readonly sessions: number;
@@ -165,7 +171,7 @@ export class EgressPool implements EgressPort {
 
   status(): EgressStatus {
     return {
-      threads: this.#slots.map(({ thread, report }) => ({ thread, report })),
+      threads: this.#slots.map(({ thread, report, link }) => ({ thread, report, resting: link?.resting === true })),
       restarts: this.#restarts,
       outlets: this.#outlets.size,
       sessions: this.#ledger.size,
@@ -259,7 +265,7 @@ export class EgressPool implements EgressPort {
     slot.thread = thread;
     slot.startedAt = clock.monotonic();
     slot.restart = null;
-    slot.link = threads === 0 ? startLocal(views, clock, settings, owner) : startWorker(workerEntry, settings, owner);
+    slot.link = new PatientLink(threads === 0 ? startLocal(views, clock, settings, owner) : startWorker(workerEntry, settings, owner));
     slot.link.post([...this.#replay()]);
     this.#ports.threadStarted(thread);
   }
@@ -290,6 +296,11 @@ export class EgressPool implements EgressPort {
         break;
       case 'demand':
         void this.#find(thread, message.question, message.wanted);
+        break;
+      case 'attention':
+        this.#flush();
+        if (message.wanted) slot.link?.attend();
+        else slot.link?.rest();
         break;
       case 'log':
         logger[message.level]({ thread, ...message.fields }, message.message);
@@ -330,6 +341,7 @@ export class EgressPool implements EgressPort {
 
   #exited(slot: Slot, thread: number, reason: string): void {
     if (slot.thread !== thread) return;
+    slot.link?.close();
     slot.link = null;
     slot.report = null;
     this.#ledger.threadGone(thread);

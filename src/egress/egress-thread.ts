@@ -6,6 +6,7 @@ import { requireFreePort } from '../protocols/http/shared-port.ts';
 import { DateLine } from '../protocols/http/status-line.ts';
 import type { Certificate } from '../protocols/tls/certificate-choice.ts';
 import type { Clock } from '../util/clock.ts';
+import { Attention } from './attention.ts';
 import { BlockTable } from './block-table.ts';
 import { COMMON_HEADERS, type Delivery, type DeliveryServices } from './delivery.ts';
 import { DemandDesk } from './demand-desk.ts';
@@ -28,6 +29,7 @@ export interface EgressThreadOptions {
 
 export class EgressThread {
   readonly #options: EgressThreadOptions;
+  readonly #attention: Attention;
   readonly #blocks: BlockTable;
   readonly #hosts = new HostTable();
   readonly #outlets: OutletRegistry;
@@ -47,6 +49,7 @@ export class EgressThread {
     const { settings, clock, views, post } = options;
     const { limits } = settings;
     this.#options = options;
+    this.#attention = new Attention((wanted) => post({ type: 'attention', wanted }));
     this.#blocks = new BlockTable((block) => post({ type: 'block-idle', block }));
     this.#sessions = new ThreadSessions({
       tokens: new SessionTokens(settings.secret, settings.incarnation),
@@ -63,6 +66,7 @@ export class EgressThread {
       hosts: this.#hosts,
       outlets: this.#outlets,
       services: this.#services,
+      attention: this.#attention,
       maxWaiting: limits.waiting,
       demands: this.#demands,
       foreign: this.#foreign,
@@ -114,6 +118,9 @@ export class EgressThread {
         break;
       case 'revoke':
         this.#sessions.revoke(message.sessions);
+        break;
+      case 'caught-up':
+        this.#attention.caughtUp();
         break;
       case 'stop':
         void this.#stop();
@@ -200,6 +207,7 @@ export class EgressThread {
       sessionEvents: this.#sessions.takeEvents(),
     };
     this.#options.post(report);
+    this.#attention.look(connections, this.#counters.opened);
   }
 
   /** Ports first, then streams (whoever waits is answered), then what is left of the connections. */

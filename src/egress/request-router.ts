@@ -1,6 +1,7 @@
 /** Finds the views for a request: Host → virtual host, path → stream, file → view (streaming facts 1.1, 1.2, 3.1). */
 import type { AnswerSink, IncomingRequest, RequestHandler } from '../protocols/http/answer-sink.ts';
 import { decodePath, splitTarget } from '../protocols/http/request-target.ts';
+import type { Attention } from './attention.ts';
 import { COMMON_HEADERS, crossDomainBlock, Delivery, type DeliveryServices } from './delivery.ts';
 import type { DemandDesk } from './demand-desk.ts';
 import type { HostTable } from './host-table.ts';
@@ -22,6 +23,7 @@ export interface RouterOptions {
   readonly hosts: HostTable;
   readonly outlets: OutletRegistry;
   readonly services: DeliveryServices;
+  readonly attention: Attention;
   /** Requests that may wait for media at once. */
   readonly maxWaiting: number;
   /** Where to ask for streams that are not there. */
@@ -47,14 +49,29 @@ export class RequestRouter implements RequestHandler {
 
   handle(request: IncomingRequest, sink: AnswerSink): void {
     const { method } = request;
+    const { attention, foreign } = this.#options;
     if (method === 'GET' || method === 'HEAD') {
       if (request.header('upgrade')?.toLowerCase() === 'websocket') this.#foreign(request, sink);
-      else this.#deliver(request, sink);
+      else if (attention.current) this.#deliver(request, sink);
+      else this.#later(sink, () => this.#deliver(request, sink));
     } else if (method === 'OPTIONS' && request.target === '*') this.#preflight(request, sink, undefined);
     // What signalling allows is its own to say.
-    else if (method === 'OPTIONS' && this.#options.foreign?.take(request, sink) === true) return;
-    else if (method === 'OPTIONS') this.#preflight(request, sink, this.#find(request));
+    else if (method === 'OPTIONS' && foreign?.take(request, sink) === true) return;
+    else if (method === 'OPTIONS' && attention.current) this.#preflight(request, sink, this.#find(request));
+    else if (method === 'OPTIONS') this.#later(sink, () => this.#preflight(request, sink, this.#find(request)));
     else this.#foreign(request, sink);
+  }
+
+  /** Answers when this thread knows what there is. */
+  #later(sink: AnswerSink, answer: () => void): void {
+    const forget = this.#options.attention.wait(() => {
+      try {
+        answer();
+      } catch (error) {
+        sink.fail(error);
+      }
+    });
+    sink.waitBriefly({ aborted: forget });
   }
 
   #deliver(request: IncomingRequest, sink: AnswerSink, mayAsk = true): void {

@@ -94,6 +94,8 @@ export type ToThread =
   | { readonly type: 'block-add'; readonly block: number; readonly buffer: SharedArrayBuffer }
   | { readonly type: 'block-retire'; readonly block: number }
   | { readonly type: 'revoke'; readonly sessions: readonly string[] }
+  /** Answers a thread that asked for attention: it has been told everything. */
+  | { readonly type: 'caught-up' }
   | { readonly type: 'stop' };
 
 /** Counters of a thread since it started, plus what changed since the last report. */
@@ -120,5 +122,7 @@ export type FromThread =
   | { readonly type: 'block-idle'; readonly block: number }
   /** A viewer wants a stream that is not there; `question` is the thread's own number for it. */
   | { readonly type: 'demand'; readonly question: number; readonly wanted: WantedStream }
+  /** The thread has somebody to serve and must hear of everything at once; or nobody, and bundles will do. */
+  | { readonly type: 'attention'; readonly wanted: boolean }
   | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly fields: object; readonly message: string }
   | { readonly type: 'stopped' };
