@@ -27,13 +27,16 @@ import { QueueRegistry } from './core/queue-registry.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
 import { startMpegts } from './mpegts-listeners.ts';
+import { startOvt } from './ovt-listeners.ts';
 import { packageVersion } from './package-version.ts';
+import { OvtPullSource } from './providers/ovt/ovt-pull-source.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
 import { FilePublisher } from './publishers/file/file-publisher.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { HlsDumper } from './publishers/llhls/hls-dumper.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
+import { OvtPublisher } from './publishers/ovt/ovt-publisher.ts';
 import { PushPublisher } from './publishers/push/push-publisher.ts';
 import { SrtPublisher } from './publishers/srt/srt-publisher.ts';
 import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
@@ -142,6 +145,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const dumps = new HlsDumper(writing);
   const llhls = new LlhlsPublisher(pool, dumps);
   await recordings.start();
+  const ovt = new OvtPublisher({ logger: logger.child({ publisher: 'ovt' }), clock: systemClock });
   const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock });
   const thumbnail = new ThumbnailPublisher(pool);
   const queues = new QueueRegistry(systemClock);
@@ -159,6 +163,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       [recordings.kind, recordings],
       ...(webrtc === null ? [] : [[webrtc.publisher.kind, webrtc.publisher] as const]),
       [srt.kind, srt],
+      [ovt.kind, ovt],
       [thumbnail.kind, thumbnail],
       [pushes.kind, pushes],
     ]),
@@ -176,7 +181,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   running.push({ stop: () => orchestrator.close({ code: 'shutdown', detail: 'the server stops' }) });
   const pullStore = new PullDocumentStore(join(stateFolder, 'pulls'), logger);
   const pulls = new PullRegistry({
-    sources: [new RtspPullSource(systemClock)],
+    sources: [new RtspPullSource(systemClock), new OvtPullSource(systemClock)],
     store: pullStore,
     clock: systemClock,
     logger,
@@ -195,7 +200,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   await startApi(config, parts, running);
   await certificates.settled();
   await poolStarted;
-  await startListeners(config, { logger, orchestrator, pool, certificates, srt }, running);
+  await startListeners(config, { logger, orchestrator, pool, certificates, srt, ovt }, running);
   return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
 }
 
@@ -246,10 +251,10 @@ interface Parts {
 
 async function startListeners(
   config: ServerConfig,
-  parts: Parts & { readonly pool: EgressPool; readonly srt: SrtPublisher },
+  parts: Parts & { readonly pool: EgressPool; readonly srt: SrtPublisher; readonly ovt: OvtPublisher },
   running: Running[],
 ): Promise<void> {
-  const { logger, orchestrator, pool, certificates, srt } = parts;
+  const { logger, orchestrator, pool, certificates, srt, ovt } = parts;
   for (const port of egressPorts(config)) {
     if (port.tls && !certificates.available) {
       logger.warn({ port: port.port }, `TLS port ${port.port} stays closed: no virtual host has a certificate (Host/TLS)`);
@@ -259,6 +264,7 @@ async function startListeners(
   }
   await startMpegts(config, { orchestrator, logger: logger.child({ provider: 'mpegts' }), clock: systemClock }, running);
   await startSrt(config, { orchestrator, publisher: srt, logger: logger.child({ provider: 'srt' }), clock: systemClock }, running);
+  await startOvt(config, { orchestrator, publisher: ovt }, running);
   const { rtmp } = config.bind.providers;
   if (rtmp === undefined) return;
   for (const ip of config.ip) {

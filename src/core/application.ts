@@ -178,7 +178,7 @@ export class Application {
       clock: this.#context.clock,
       logger,
       createOutput: (name, requestKeyframe) => this.#createOutput(inbound, name, requestKeyframe, logger),
-      playlists: (stream, profile, tracks) => this.#playlists(stream, profile.playlists, tracks),
+      playlists: (stream, profile, tracks) => this.#playlists(stream, tracks, profile.playlists, passthrough ? inbound.playlists : []),
     });
   }
 
@@ -203,9 +203,14 @@ export class Application {
     return stream;
   }
 
-  /** Configured playlists, then the default ones of the publishers whose file name is still free; sorted by file name. */
-  #playlists(stream: OutboundStream, rules: Parameters<typeof buildPlaylist>[0][], tracks: readonly Track[]): Playlist[] {
-    const playlists: Playlist[] = [];
+  /** Playlists of the source, configured ones, then the publishers' default ones whose file name is still free; sorted by file name. */
+  #playlists(
+    stream: OutboundStream,
+    tracks: readonly Track[],
+    rules: readonly Parameters<typeof buildPlaylist>[0][],
+    inherited: readonly Playlist[],
+  ): Playlist[] {
+    const playlists = [...inherited];
     for (const rule of rules) {
       const playlist = buildPlaylist(rule, tracks, (id) => stream.figures(id));
       if (playlist !== null) playlists.push(playlist);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Packet } from '../media/packet.ts';
 import type { Track } from '../media/track.ts';
 import type { BoundedQueue } from '../util/bounded-queue.ts';
@@ -7,6 +8,7 @@ import type { CloseReason, IngestRequest, IngestStream, SourcePacket, SourceTrac
 import type { ProviderKind, SourceType } from './kinds.ts';
 import { MediaRouter } from './media-router.ts';
 import type { OutboundStream } from './outbound-stream.ts';
+import type { Playlist } from './playlist.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 import type { StreamOutputs } from './stream-outputs.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
@@ -63,6 +65,7 @@ export class InboundStream implements IngestStream {
   readonly #meters = new TrackMeters();
   readonly #outputs: StreamOutputs;
   #sourceUrl: string;
+  #playlists: readonly Playlist[] = [];
   #shown = false;
   #scheduled = false;
   #congested = false;
@@ -139,6 +142,11 @@ export class InboundStream implements IngestStream {
     return this.#router.tracks;
   }
 
+  /** Playlists that the source announced with its tracks. */
+  get playlists(): readonly Playlist[] {
+    return this.#playlists;
+  }
+
   get outputs(): readonly OutboundStream[] {
     return this.#outputs.streams;
   }
@@ -147,11 +155,14 @@ export class InboundStream implements IngestStream {
     return this.#meters.of(trackId);
   }
 
-  setTracks(tracks: readonly SourceTrack[]): void {
+  setTracks(tracks: readonly SourceTrack[], playlists: readonly Playlist[] = []): void {
     if (this.#closed) return;
     this.#drain(Number.POSITIVE_INFINITY);
     this.#started = true;
+    const renewed = this.passthrough && !isDeepStrictEqual(this.#playlists, playlists);
+    this.#playlists = playlists;
     this.#router.setTracks(tracks);
+    if (renewed) this.#outputs.renewPlaylists();
   }
 
   push(packet: SourcePacket): void {

@@ -143,7 +143,7 @@ function withDataTrack(sources: readonly SourceTrack[]): readonly SourceTrack[] 
 }
 
 function sameSource(a: SourceTrack, b: SourceTrack): boolean {
-  if (a.type !== b.type) return false;
+  if (a.type !== b.type || a.variantName !== b.variantName) return false;
   if (a.type === 'data' || b.type === 'data') return true;
   return a.codec === b.codec && a.format === b.format && sameBytes(a.config, b.config);
 }

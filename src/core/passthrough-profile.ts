@@ -1,6 +1,6 @@
 import type { OutputProfileConfig } from '../config/index.ts';
 
-/** The output profile of streams that pass untouched (`PassthroughOutputProfile`). */
+/** The output profile of streams that pass untouched (`PassthroughOutputProfile`). Tracks that have names keep them. */
 export const PASSTHROUGH_PROFILE: OutputProfileConfig = {
   name: '',
   outputStreamName: '${OriginStreamName}',

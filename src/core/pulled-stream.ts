@@ -262,8 +262,8 @@ class Delivery implements PullSink {
     this.#stopped = true;
   }
 
-  setTracks(tracks: Parameters<PullSink['setTracks']>[0]): void {
-    if (!this.#stopped) this.#target()?.setTracks(tracks);
+  setTracks(...announced: Parameters<PullSink['setTracks']>): void {
+    if (!this.#stopped) this.#target()?.setTracks(...announced);
   }
 
   push(packet: Parameters<PullSink['push']>[0]): void {

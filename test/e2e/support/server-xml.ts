@@ -30,6 +30,8 @@ export interface ServerSettings {
   readonly recordRoot?: string;
   /** Serve WebRTC too, on the port of HTTP. `publisher`: what is inside its element of the application. */
   readonly webrtc?: { readonly publisher?: string };
+  /** Port on which edges are served. Without it nothing is served over OVT, but pulled it can be. */
+  readonly ovtPort?: number;
   /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
   readonly srt?: { readonly ingest: number; readonly egress: number; readonly options?: Readonly<Record<string, string>> };
 }
@@ -69,6 +71,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
       <HLS><Port>${ports.http}</Port></HLS>
       ${settings.webrtc === undefined ? '' : webrtcBind(ports)}
       ${bindSrt(srt?.egress)}
+      ${settings.ovtPort === undefined ? '' : `<OVT><Port>${settings.ovtPort}</Port></OVT>`}
     </Publishers>
   </Bind>
   <Managers>
@@ -93,7 +96,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               </Encodes>
             </OutputProfile>
           </OutputProfiles>
-          <Providers><RTMP /><RTSPPull />${mpegts}${srt === undefined ? '' : '<SRT />'}</Providers>
+          <Providers><RTMP /><RTSPPull /><OVT />${mpegts}${srt === undefined ? '' : '<SRT />'}</Providers>
           <Publishers>
             <LLHLS>
               <ChunkDuration>${chunk}</ChunkDuration>
@@ -106,6 +109,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
             ${file}
             ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.publisher ?? ''}</WebRTC>`}
             ${srt === undefined ? '' : '<SRT />'}
+            ${settings.ovtPort === undefined ? '' : '<OVT />'}
             ${settings.push === undefined ? '' : `<Push>${settings.push}</Push>`}
           </Publishers>
         </Application>
