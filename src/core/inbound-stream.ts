@@ -158,8 +158,8 @@ export class InboundStream implements IngestStream {
   setTracks(tracks: readonly SourceTrack[], playlists: readonly Playlist[] = []): void {
     if (this.#closed) return;
     this.#drain(Number.POSITIVE_INFINITY);
+    const renewed = this.#started && this.passthrough && !isDeepStrictEqual(this.#playlists, playlists);
     this.#started = true;
-    const renewed = this.passthrough && !isDeepStrictEqual(this.#playlists, playlists);
     this.#playlists = playlists;
     this.#router.setTracks(tracks);
     if (renewed) this.#outputs.renewPlaylists();

@@ -16,8 +16,6 @@ const READER_LIMITS = { message: 65_536, media: 0 };
 /** Requests not yet answered. */
 const MOST_REQUESTS = 16;
 const MOST_SESSIONS = 64;
-/** How long a stream may take to start before an edge is told to come again. */
-const START_WAIT_MS = 3000;
 /** A connection that plays nothing ends after this silence. */
 const IDLE_TIMEOUT_MS = 10_000;
 /** For the last bytes to leave before the connection is cut. */
@@ -31,6 +29,8 @@ export interface OvtConnectionOptions {
   readonly clock: Clock;
   /** The stream that a URL names; null when there is none. */
   readonly find: (target: { readonly host: string; readonly app: string; readonly stream: string }) => OvtStream | null;
+  /** How long a stream may take to start before the edge is told to come again, ms. */
+  readonly startWait: number;
   readonly onClosed: (connection: OvtConnection) => void;
 }
 
@@ -204,7 +204,7 @@ export class OvtConnection implements OvtLink {
         resolve();
       };
       const callOff = stream.whenSettled(done);
-      const timer = setTimeout(done, START_WAIT_MS);
+      const timer = setTimeout(done, this.#options.startWait);
       this.#giveUp = done;
     });
   }

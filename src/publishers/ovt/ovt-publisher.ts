@@ -10,6 +10,7 @@ import { OvtConnection } from './ovt-connection.ts';
 import { OvtStream } from './ovt-stream.ts';
 
 const DEFAULT_MAX_CONNECTIONS = 1000;
+const DEFAULT_START_WAIT_MS = 3000;
 const SWEEP_MS = 1000;
 
 export interface OvtListenOptions {
@@ -19,6 +20,8 @@ export interface OvtListenOptions {
   readonly virtualHostFor: (host: string) => string | null;
   /** Edges of one port at once. */
   readonly maxConnections?: number;
+  /** How long a stream that exists may take to start before an edge is told to come again, ms. */
+  readonly startWait?: number;
 }
 
 interface Listener {
@@ -106,11 +109,16 @@ export class OvtPublisher implements Publisher {
     );
   }
 
-  #open(socket: net.Socket, { virtualHostFor }: OvtListenOptions, connections: Set<OvtConnection>): OvtConnection {
+  #open(
+    socket: net.Socket,
+    { virtualHostFor, startWait = DEFAULT_START_WAIT_MS }: OvtListenOptions,
+    connections: Set<OvtConnection>,
+  ): OvtConnection {
     this.#lastSession += 1;
     return new OvtConnection({
       socket,
       clock: this.#clock,
+      startWait,
       logger: this.#logger.child({ session: this.#lastSession, peer: `${socket.remoteAddress}:${socket.remotePort}` }),
       find: ({ host, app, stream }) => {
         const vhost = virtualHostFor(host);
