@@ -12,6 +12,7 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   latency: () => import('./latency.ts'),
   'webrtc-fanout': () => import('./webrtc-fanout.ts'),
   transcoder: () => import('./transcoder.ts'),
+  'ovt-relay': () => import('./ovt-relay.ts'),
 };
 const DEFAULTS = { seconds: '5', rounds: '3' };
 /** More would be a soak test. */
