@@ -90,7 +90,7 @@ async function listen(url: string, onPicture: (packet: SourcePacket, at: number)
     countBytes: () => undefined,
     ended: () => undefined,
   };
-  const target = { url, ignoreSenderReports: false, sink, signal: AbortSignal.timeout(5000), logger: new RecordingLogger() };
+  const target = { url, settings: {}, ignoreSenderReports: false, sink, signal: AbortSignal.timeout(5000), logger: new RecordingLogger() };
   return await new OvtPullSource(systemClock).open(target);
 }
 

@@ -26,15 +26,16 @@ export interface HttpPort {
   readonly tls: boolean;
 }
 
-/** The ports of all HTTP publishers, each once: several publishers may share one. */
+/** The ports of all HTTP publishers and of WebRTC signalling, each once: several may share one. */
 export function egressPorts(config: ServerConfig): HttpPort[] {
   const { llhls, hls, thumbnail, webrtc } = config.bind.publishers;
+  const ingest = config.bind.providers.webrtc;
   const ports = new Map<string, HttpPort>();
   const add = (port: number | undefined, tls: boolean): void => {
     if (port === undefined) return;
     for (const host of config.ip) ports.set(`${host} ${port}`, { host, port, tls });
   };
-  for (const listener of [llhls, hls, thumbnail, webrtc?.signalling]) {
+  for (const listener of [llhls, hls, thumbnail, webrtc?.signalling, ingest?.signalling]) {
     add(listener?.port, false);
     add(listener?.tlsPort, true);
   }

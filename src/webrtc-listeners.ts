@@ -1,11 +1,18 @@
-/** Wires WebRTC: media ports, the publisher, and signalling behind the delivery ports. */
+/** Wires WebRTC: media ports, publisher and provider, and signalling behind the delivery ports. */
 import { availableParallelism } from 'node:os';
 import type { ServerConfig } from './config/index.ts';
+import type { WebrtcProviderConfig } from './config/schema/providers.ts';
+import type { IngestGate } from './core/ingest.ts';
 import { ForeignServer } from './egress/foreign-server.ts';
-import { type PortGroup, readCandidatePorts } from './publishers/webrtc/candidate-ports.ts';
-import { PeerTransport } from './publishers/webrtc/peer-transport.ts';
-import { publicAddress } from './publishers/webrtc/public-address.ts';
-import { SignallingServer } from './publishers/webrtc/signalling-server.ts';
+import { type PortGroup, readCandidatePorts } from './protocols/peer/candidate-ports.ts';
+import { PeerTransport } from './protocols/peer/peer-transport.ts';
+import { publicAddress } from './protocols/peer/public-address.ts';
+import type { IceServer } from './protocols/signalling/ice-server.ts';
+import type { RequestPlace } from './protocols/signalling/request-place.ts';
+import { SignallingServer } from './protocols/signalling/signalling-server.ts';
+import { PublishSide } from './providers/webrtc/publish-side.ts';
+import { WebrtcProvider } from './providers/webrtc/webrtc-provider.ts';
+import { PlaySide } from './publishers/webrtc/play-side.ts';
 import { WebrtcPublisher } from './publishers/webrtc/webrtc-publisher.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
@@ -17,46 +24,58 @@ const DEFAULT_CANDIDATES = ['*:10000/udp'];
 const PUBLIC_IP = '${PublicIP}';
 
 export interface WebrtcParts {
-  readonly publisher: WebrtcPublisher;
+  /** Null when `Bind/Publishers/WebRTC` is absent. */
+  readonly publisher: WebrtcPublisher | null;
   /** Unix socket that egress threads hand signalling to. */
   readonly signallingPath: string;
 }
 
-/** Null when `Bind/Publishers/WebRTC` is absent. Throws when a port cannot be opened; what runs is in `running`. */
+/** What WebRTC needs of the rest of the server, which may be made later. */
+export interface WebrtcNeighbours {
+  readonly virtualHostFor: (host: string) => string | undefined;
+  readonly gate: IngestGate;
+  /** `Providers/WebRTC` of an application; null when it is absent. */
+  readonly providerSettings: (vhost: string, app: string) => WebrtcProviderConfig | null;
+  readonly logger: Logger;
+}
+
+type WebrtcBind = NonNullable<ServerConfig['bind']['publishers']['webrtc']>;
+
+/**
+ * Null when neither `Bind/Publishers/WebRTC` nor `Bind/Providers/WebRTC` is there. Throws when a port cannot be opened; what
+ * runs is in `running`.
+ */
 export async function startWebrtc(
   config: ServerConfig,
-  virtualHostFor: (host: string) => string | undefined,
-  rootLogger: Logger,
+  neighbours: WebrtcNeighbours,
   running: { stop(): Promise<void> }[],
 ): Promise<WebrtcParts | null> {
-  const { webrtc } = config.bind.publishers;
-  if (webrtc === undefined) return null;
+  const egress = config.bind.publishers.webrtc;
+  const ingest = config.bind.providers.webrtc;
+  if (egress === undefined && ingest === undefined) return null;
+  const rootLogger = neighbours.logger;
   const logger = rootLogger.child({ publisher: 'webrtc' });
-  const { iceCandidates } = webrtc;
-  if ((iceCandidates?.tcpRelay.length ?? 0) > 0) {
-    logger.warn({}, 'the TCP relay (TcpRelay, TcpForce) is not supported yet: players connect by UDP, or by TCP to the same ports');
+  if ([egress, ingest].some((bind) => (bind?.iceCandidates?.tcpRelay.length ?? 0) > 0)) {
+    logger.warn({}, 'the TCP relay (TcpRelay, TcpForce) is not supported yet: peers connect by UDP, or by TCP to the same ports');
   }
+  const outside = await outsideAddress(config.stunServer, logger);
+  const portsOf = (side: string, bind: WebrtcBind | undefined): PortGroup[] =>
+    bind === undefined ? [] : candidatePorts(`Bind/${side}/WebRTC/IceCandidates/IceCandidate`, bind, { config, outside, logger });
   const transport = await PeerTransport.open({
-    ports: await portsOf(config, logger),
+    ports: portsOf('Publishers', egress),
+    publishPorts: portsOf('Providers', ingest),
     tcp: true,
     threads: Math.min(SENDERS_LIMIT, availableParallelism()),
     clock: systemClock,
     logger,
   });
   running.push({ stop: () => transport.close() });
-  const publisher = new WebrtcPublisher({ transport, clock: systemClock, logger });
-  running.push({ stop: async () => publisher.stop() });
-  const signalling = new SignallingServer({
-    publisher,
-    virtualHostFor,
-    iceServers: (webrtc.iceServers?.iceServer ?? []).map(({ urls, userName, credential }) => ({
-      urls: urls.url,
-      username: userName,
-      credential,
-    })),
-    forceRelay: iceCandidates?.tcpForce ?? false,
-    logger,
-  });
+  const publisher = egress === undefined ? null : new WebrtcPublisher({ transport, clock: systemClock, logger });
+  if (publisher !== null) running.push({ stop: async () => publisher.stop() });
+  const play = publisher === null || egress === undefined ? null : new PlaySide({ publisher, iceServersFor: relaysOf(egress), logger });
+  const publish = ingest === undefined ? null : publishSide(ingest, transport, neighbours, running);
+  const { virtualHostFor } = neighbours;
+  const signalling = new SignallingServer({ play, publish, virtualHostFor });
   const foreign = new ForeignServer(signalling);
   running.push({
     stop: async () => {
@@ -68,11 +87,46 @@ export async function startWebrtc(
   return { publisher, signallingPath: foreign.path };
 }
 
+function publishSide(
+  bind: WebrtcBind,
+  transport: PeerTransport,
+  { gate, providerSettings, logger: rootLogger }: WebrtcNeighbours,
+  running: { stop(): Promise<void> }[],
+): PublishSide {
+  const logger = rootLogger.child({ provider: 'webrtc' });
+  const provider = new WebrtcProvider({
+    gate,
+    transport,
+    settingsOf: (vhost, app) => {
+      const settings = providerSettings(vhost, app);
+      return settings === null ? null : { timeout: settings.timeout, keyframeInterval: settings.fIRInterval };
+    },
+    clock: systemClock,
+    logger,
+  });
+  running.push({ stop: async () => provider.stop() });
+  const crossDomainsOf = (vhost: string, app: string) => providerSettings(vhost, app)?.crossDomains ?? null;
+  return new PublishSide({ provider, crossDomainsOf, iceServersFor: relaysOf(bind), logger });
+}
+
+/** Servers told to peers that ask for `transport=tcp`, or to all with `TcpForce`. */
+function relaysOf({ iceServers, iceCandidates }: WebrtcBind): (place: RequestPlace) => readonly IceServer[] {
+  const servers = (iceServers?.iceServer ?? []).map(({ urls, userName, credential }) => ({
+    urls: urls.url,
+    username: userName,
+    credential,
+  }));
+  const isForced = iceCandidates?.tcpForce ?? false;
+  return ({ transport }) => (isForced || transport === 'tcp' ? servers : []);
+}
+
 /** Media ports with the addresses that peers are told, the public one included when a STUN server knows it. */
-async function portsOf(config: ServerConfig, logger: Logger): Promise<PortGroup[]> {
-  const element = 'Bind/Publishers/WebRTC/IceCandidates/IceCandidate';
-  const entries = config.bind.publishers.webrtc?.iceCandidates?.iceCandidate ?? DEFAULT_CANDIDATES;
-  const outside = await outsideAddress(config.stunServer, logger);
+function candidatePorts(
+  element: string,
+  bind: WebrtcBind,
+  { config, outside, logger }: { readonly config: ServerConfig; readonly outside: string | null; readonly logger: Logger },
+): PortGroup[] {
+  const entries = bind.iceCandidates?.iceCandidate ?? DEFAULT_CANDIDATES;
   const known = entries.flatMap((entry) => {
     if (entry.includes(PUBLIC_IP)) {
       if (outside !== null) return [entry.replace(PUBLIC_IP, outside)];

@@ -54,8 +54,9 @@ void Deliver(napi_env env, napi_value callback, void* context, void*) {
         MakeBuffer(env, event.bytes.data(), event.bytes.size()),
         MakeText(env, addressed ? HostOf(event.from) : ""),
         MakeNumber(env, addressed ? PortOf(event.from) : 0),
+        MakeNumber(env, event.at),
     };
-    const napi_status status = napi_call_function(env, receiver, callback, 5, arguments, nullptr);
+    const napi_status status = napi_call_function(env, receiver, callback, 6, arguments, nullptr);
     napi_close_handle_scope(env, scope);
     if (status == napi_pending_exception) {
       // The callback is ours and must not throw; if it does, it is the process's business.
@@ -355,7 +356,7 @@ napi_value CloseDtls(const Arguments& arguments) {
   return Outcome(arguments.env(), dtls);
 }
 
-// dtlsKeys(dtls) → { profile, localKey, localSalt, remoteKey, remoteSalt, fingerprint } or null
+// dtlsKeys(dtls) → { profile, localKey, localSalt, remoteKey, remoteSalt, fingerprint } or null; once
 napi_value ExportKeys(const Arguments& arguments) {
   napi_env env = arguments.env();
   auto* dtls = arguments.External<Dtls>(0);
@@ -367,6 +368,7 @@ napi_value ExportKeys(const Arguments& arguments) {
   }
   const size_t salt = SaltLength(keys.profile);
   const std::string fingerprint = dtls->PeerFingerprint();
+  dtls->Settle();
   napi_create_object(env, &object);
   Set(env, object, "profile", static_cast<double>(keys.profile));
   Set(env, object, "localKey", MakeBuffer(env, keys.local_key, kMasterKeyLength));

@@ -34,6 +34,8 @@ struct Event {
   uint32_t id;
   Address from;
   std::string bytes;
+  // When a packet came, ms of the steady clock.
+  double at = 0;
 };
 
 // Filled by all threads, emptied by the main thread. What does not fit is dropped and counted.

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 
 #include "bytes.h"
@@ -32,6 +33,10 @@ std::string PlaceOf(uint32_t socket, const Address& address) {
     place.append(reinterpret_cast<const char*>(&four->sin_addr), sizeof four->sin_addr);
   }
   return place;
+}
+
+double SteadyMs() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 bool IsRtcp(const uint8_t* data, size_t length) { return length >= 2 && data[1] >= 192 && data[1] <= 223; }
@@ -97,7 +102,9 @@ void Receiver::Connect(uint32_t viewer, uint32_t socket_id, const Address& addre
 void Receiver::Inject(uint32_t viewer, std::string packet) {
   Post([this, viewer, packet = std::move(packet)]() mutable {
     const auto found = peers_.find(viewer);
-    if (found != peers_.end()) Protected(viewer, &found->second, reinterpret_cast<uint8_t*>(packet.data()), packet.size());
+    if (found == peers_.end()) return;
+    arrived_ = SteadyMs();
+    Protected(viewer, &found->second, reinterpret_cast<uint8_t*>(packet.data()), packet.size());
   });
 }
 
@@ -141,6 +148,7 @@ void Receiver::Read(const Socket& socket) {
     }
     const int count = recvmmsg(socket.descriptor, messages, kDatagrams, MSG_DONTWAIT, nullptr);
     if (count <= 0) return;
+    arrived_ = SteadyMs();
     for (int n = 0; n < count; n += 1) {
       counters_.datagrams.fetch_add(1, std::memory_order_relaxed);
       if ((messages[n].msg_hdr.msg_flags & MSG_TRUNC) != 0) continue;
@@ -185,7 +193,7 @@ void Receiver::Protected(uint32_t viewer, Peer* peer, uint8_t* data, size_t leng
   }
   peer->counters->received.fetch_add(1, std::memory_order_relaxed);
   if (rtcp && !ServeFeedback(viewer, peer, data, plain)) return;
-  events_->Push({rtcp ? EventType::kRtcp : EventType::kRtp, viewer, {}, std::string(reinterpret_cast<char*>(data), plain)});
+  events_->Push({rtcp ? EventType::kRtcp : EventType::kRtp, viewer, {}, std::string(reinterpret_cast<char*>(data), plain), arrived_});
 }
 
 bool Receiver::ServeFeedback(uint32_t viewer, Peer* peer, const uint8_t* data, size_t length) {

@@ -64,6 +64,8 @@ class Receiver {
   // Socket and address → viewer.
   std::unordered_map<std::string, uint32_t> places_;
   std::vector<uint8_t> buffers_;
+  // When what is being read came, ms of the steady clock.
+  double arrived_ = 0;
   int wake_;
   std::mutex mutex_;
   std::vector<Command> inbox_;

@@ -1,3 +1,4 @@
+import { openApiRoute } from './openapi-route.ts';
 import type { Route } from './route.ts';
 import { appRoutes } from './v1/apps.ts';
 import { certificateRoutes } from './v1/certificates.ts';
@@ -14,8 +15,7 @@ import { vhostRoutes } from './v1/vhosts.ts';
 import { internalsV2Routes } from './v2/internals.ts';
 import { statsV2Routes } from './v2/stats.ts';
 
-/** Every route of the API; where two fit a path, the earlier wins. */
-export const routes: readonly Route[] = [
+const resources: readonly Route[] = [
   ...versionRoutes,
   ...vhostRoutes,
   ...certificateRoutes,
@@ -31,3 +31,6 @@ export const routes: readonly Route[] = [
   ...internalsV2Routes,
   ...laterRoutes,
 ];
+
+/** Every route of the API; where two fit a path, the earlier wins. */
+export const routes: readonly Route[] = [...resources, openApiRoute(resources)];

@@ -62,7 +62,7 @@ function setUp(passthrough: boolean) {
     passthrough,
     onClose: () => undefined,
   } as const;
-  const stream = application.openIngest(request);
+  const stream = application.openPulled(request);
   return { stream, announced, output: () => stream.outputs[0]! };
 }
 

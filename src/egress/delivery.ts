@@ -110,7 +110,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     }
     if (this.#done) return;
     const body = this.#services.coder.gzipTailored(pieces, tail);
-    this.#answer(status, `${this.#block(headers)}Content-Encoding: gzip\r\n`, [body], body.length);
+    this.#answer(status, `${this.#block(headers)}${VARY_CODING}Content-Encoding: gzip\r\n`, [body], body.length);
   }
 
   respondSpans(status: number, headers: readonly string[], spans: readonly Span[]): void {

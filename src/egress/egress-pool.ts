@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { CrossDomainRules } from '../access/cross-domains.ts';
 import type { NamedHosts } from '../core/host-table.ts';
-import type { Certificate } from '../protocols/http/secure-listener.ts';
+import type { Certificate } from '../protocols/tls/certificate-choice.ts';
 import type { EgressPort, Outlet } from '../publishers/outlet/messages.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';

@@ -3,7 +3,7 @@ import type { CrossDomainRules } from '../access/cross-domains.ts';
 import type { NamedHosts } from '../core/host-table.ts';
 import type { HttpCounters } from '../protocols/http/answer-sink.ts';
 import type { HttpLimits } from '../protocols/http/limits.ts';
-import type { Certificate } from '../protocols/http/secure-listener.ts';
+import type { Certificate } from '../protocols/tls/certificate-choice.ts';
 import type { EgressMessage } from '../publishers/outlet/messages.ts';
 
 /** A port of the delivery side. */

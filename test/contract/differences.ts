@@ -18,6 +18,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'json-depth': {},
   'host-names': {},
   health: {},
+  openapi: {},
   'non-ascii-paths': { 190: { status: 200, message: /^OK$/ }, 191: { status: 400, message: /^\[HTTP\] Malformed request/ } },
   'collection-actions': each([145, 154], { status: 404, message: /Controller not found/ }),
   'host-required': {
@@ -57,11 +58,15 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'push-reason': {},
   'push-tracks': {},
   'push-codecs': {},
+  'push-transport-codecs': {},
   'push-retry': {},
   'push-figures': {},
   'dump-answer': each([540, 549, 555, 556, 559], { status: 200 }),
   'dump-paths': {},
   'dump-status': {},
+  'source-loss': {},
+  'file-paths': {},
+  'file-containers': {},
   'later-issues': {
     ...each([714, 715, 716], { status: 501, message: /live playlist/ }),
   },

@@ -16,16 +16,25 @@ export interface ReceivedPacket {
   readonly ssrc: number;
   readonly sequence: number;
   readonly timestamp: number;
+  readonly marker: boolean;
   readonly payload: Buffer;
 }
 
+export interface WebrtcViewerOptions {
+  /** Only counts packets, without decrypting or keeping them: hundreds of viewers then fit on a core. */
+  readonly counting?: boolean;
+  /** Told of each media packet when it arrives. */
+  readonly onPacket?: (packet: ReceivedPacket) => void;
+}
+
 export class WebrtcViewer {
-  /** Every media packet, in order of arrival. */
+  /** Every media packet, in order of arrival; empty when they are only counted. */
   readonly packets: ReceivedPacket[] = [];
   readonly certificate: DtlsCertificate = createCertificate(Date.now());
   connected = false;
   /** Why the connection ended; empty while it lasts. */
   ended = '';
+  readonly #options: WebrtcViewerOptions;
   readonly #fanout: Fanout;
   #socket = 0;
   #viewer = 0;
@@ -33,7 +42,8 @@ export class WebrtcViewer {
   #server: { readonly to: PeerAddress; readonly ufrag: string; readonly password: string; readonly fingerprint: string } | null = null;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor() {
+  constructor(options: WebrtcViewerOptions = {}) {
+    this.#options = options;
     const listener = {
       stun: (_socket: number, _from: PeerAddress, datagram: Buffer) => this.#stun(datagram),
       dtls: (_socket: number, _from: PeerAddress, datagram: Buffer) => this.#dtls?.receive(datagram),
@@ -42,8 +52,14 @@ export class WebrtcViewer {
       tcp: () => undefined,
     };
     const { addon } = loadAddon();
-    const options = { certificate: this.certificate, listener, threads: 1, history: 0 };
-    this.#fanout = addon === null ? new ScriptFanout(options) : new NativeFanout(addon, options);
+    const plan = { certificate: this.certificate, listener, threads: 1, history: 0 };
+    this.#fanout = addon === null ? new ScriptFanout(plan) : new NativeFanout(addon, plan);
+  }
+
+  /** Media packets that arrived. */
+  get received(): number {
+    // Packets without keys belong to nobody the fanout knows.
+    return this.#options.counting === true ? this.#fanout.counters().strangers : this.packets.length;
   }
 
   /** The answer to an offer of ours: the first codec of each m-line. */
@@ -124,10 +140,11 @@ export class WebrtcViewer {
       },
       connected: (keys, fingerprint) => {
         if (formatFingerprint(fingerprint) !== server.fingerprint) throw new Error('the server has another certificate than it said');
+        this.connected = true;
+        if (this.#options.counting === true) return;
         this.#viewer = this.#fanout.openViewer({ cname: 'viewer', slots: [] });
         this.#fanout.setKeys(this.#viewer, keys);
         this.#fanout.connect(this.#viewer, this.#socket, server.to);
-        this.connected = true;
       },
       closed: (reason) => {
         this.ended = reason;
@@ -137,11 +154,14 @@ export class WebrtcViewer {
 
   #rtp(packet: Buffer): void {
     const header = rtpHeaderLength(packet);
-    this.packets.push({
+    const received: ReceivedPacket = {
       ssrc: packet.readUInt32BE(8),
       sequence: packet.readUInt16BE(2),
       timestamp: packet.readUInt32BE(4),
+      marker: (packet.readUInt8(1) & 0x80) !== 0,
       payload: packet.subarray(header),
-    });
+    };
+    this.packets.push(received);
+    this.#options.onPacket?.(received);
   }
 }

@@ -39,5 +39,5 @@ function describe([method, path, what]: readonly [Method, string, string]) {
     throw new ApiError('NOT_IMPLEMENTED', what);
   };
   const hasBody = method === 'POST' || method === 'PATCH';
-  return { method, path, summary: `Not implemented: ${what}`, handle, ...(hasBody && { body: Type.Unknown() }) };
+  return { method, path, summary: `Not implemented: ${what}`, handle, success: null, ...(hasBody && { body: Type.Unknown() }) };
 }

@@ -104,7 +104,14 @@ export const WebrtcProviderSchema = object(
   'Takes streams published over WebRTC (WHIP)',
   {
     ...pushed,
+    blockDuplicateStreamName: blockDuplicate,
     timeout: integer('Gives up a connection whose ICE is silent for this long, ms', { default: 30_000, minimum: 0 }),
+    fIRInterval: integer('Asks the encoder for a keyframe when none came for this long, ms; 0 leaves it to the encoder', {
+      xml: 'FIRInterval',
+      aliases: ['firInterval'],
+      default: 3000,
+      minimum: 0,
+    }),
     crossDomains: optional(CrossDomainsSchema),
   },
   { xml: 'WebRTC', ...pushRules },

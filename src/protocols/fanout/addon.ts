@@ -28,7 +28,7 @@ export interface NativeAddon {
     threads: number,
     mode: number,
     history: number,
-    deliver: (type: number, id: number, bytes: Buffer, host: string, port: number) => void,
+    deliver: (type: number, id: number, bytes: Buffer, host: string, port: number, at: number) => void,
   ): Handle;
   close(fanout: Handle): void;
   bind(fanout: Handle, host: string, port: number): [id: number, port: number];

@@ -17,8 +17,8 @@ export interface FanoutListener {
   dtls(socket: number, from: PeerAddress, datagram: Buffer): void;
   /** An authentic compound packet, decrypted. Generic NACKs have been served already. */
   rtcp(viewer: number, packet: Buffer): void;
-  /** An authentic RTP packet, decrypted. */
-  rtp(viewer: number, packet: Buffer): void;
+  /** An authentic RTP packet, decrypted. `at`: when it came, ms of a clock of its own that runs evenly. */
+  rtp(viewer: number, packet: Buffer, at: number): void;
   /** Frames after RFC 4571 to write to a viewer that is reached over TCP. */
   tcp(viewer: number, frames: Buffer): void;
 }

@@ -46,11 +46,11 @@ export class NativeFanout implements Fanout {
     const { certificate, listener, threads, sendMode = 'segmented', history = DEFAULT_HISTORY } = options;
     this.#addon = addon;
     this.#context = addon.dtlsContext(certificate.certificate, certificate.key);
-    this.#handle = addon.open(threads, SEND_MODES[sendMode], history, (type, id, bytes, host, port) => {
+    this.#handle = addon.open(threads, SEND_MODES[sendMode], history, (type, id, bytes, host, port, at) => {
       if (type === EventType.STUN) listener.stun(id, { host, port }, bytes);
       else if (type === EventType.DTLS) listener.dtls(id, { host, port }, bytes);
       else if (type === EventType.RTCP) listener.rtcp(id, bytes);
-      else if (type === EventType.RTP) listener.rtp(id, bytes);
+      else if (type === EventType.RTP) listener.rtp(id, bytes, at);
       else listener.tcp(id, bytes);
     });
   }

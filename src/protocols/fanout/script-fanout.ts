@@ -240,7 +240,7 @@ export class ScriptFanout implements Fanout, ViewerWire {
     }
     viewer.counters.received += 1;
     if (!rtcp) {
-      this.#listener.rtp(viewer.id, plain);
+      this.#listener.rtp(viewer.id, plain, performance.now());
       return;
     }
     const { nacks, other } = readNacks(plain);

@@ -2,6 +2,8 @@
 export const ExtensionUri = {
   ABS_SEND_TIME: 'http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time',
   MID: 'urn:ietf:params:rtp-hdrext:sdes:mid',
+  REPAIRED_RID: 'urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id',
+  RID: 'urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id',
   PLAYOUT_DELAY: 'http://www.webrtc.org/experiments/rtp-hdrext/playout-delay',
   TRANSPORT_CC: 'http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01',
 } as const;

@@ -76,16 +76,20 @@ export interface ReceptionReport {
   readonly delaySinceLastReport: number;
 }
 
-/** A receiver report followed by the name of the receiver, which a compound packet must hold (§6.1). */
-export function buildReceiverReport(ownSsrc: number, name: string, report: ReceptionReport | null): Uint8Array {
+/** Sources that one report can tell of. */
+const MOST_REPORTS = 31;
+
+/** A receiver report followed by the name of the receiver, which a compound packet must hold (§6.1). At most 31 sources. */
+export function buildReceiverReport(ownSsrc: number, name: string, sources: readonly ReceptionReport[]): Uint8Array {
   const writer = new ByteWriter(64);
-  const count = report === null ? 0 : 1;
+  const reports = sources.slice(0, MOST_REPORTS);
+  const count = reports.length;
   writer
     .u8(0x80 | count)
     .u8(TYPE_RR)
     .u16(1 + count * 6)
     .u32(ownSsrc);
-  if (report !== null) {
+  for (const report of reports) {
     writer.u32(report.ssrc).u8(report.fractionLost).u24(Math.min(report.totalLost, 0x7f_ff_ff));
     writer.u32(report.highestSequence).u32(report.jitter).u32(report.lastReport).u32(report.delaySinceLastReport);
   }

@@ -82,11 +82,11 @@ describe('RTCP', () => {
       lastReport: 0x18000,
       delaySinceLastReport: 9,
     };
-    const bytes = buildReceiverReport(1, 'abc', report);
+    const bytes = buildReceiverReport(1, 'abc', [report]);
     expect(Buffer.from(bytes).toString('hex')).toBe(
       '81c9000700000001000000070300000500010004000000020001800000000009' + '81ca000300000001010361626300' + '0000',
     );
-    for (const name of ['', 'a', 'ab', 'abc', 'abcd']) expect(() => parseRtcp(buildReceiverReport(1, name, null))).not.toThrow();
+    for (const name of ['', 'a', 'ab', 'abc', 'abcd']) expect(() => parseRtcp(buildReceiverReport(1, name, []))).not.toThrow();
   });
 });
 

@@ -1,5 +1,6 @@
 /** Puts the packets of one source back into order, RFC 3550 §A.1. */
 import type { RtpPacket } from './rtp-packet.ts';
+import { sequenceDistance } from './serial.ts';
 
 /** A step back or ahead of more than this is a new beginning of the source, not a loss. */
 const MAX_STEP = 3000;
@@ -37,7 +38,7 @@ export class SequenceBuffer {
   push(packet: RtpPacket, sink: (packet: RtpPacket, lost: boolean) => void): void {
     this.counters.received += 1;
     if (this.#expected < 0) this.#expected = packet.sequence;
-    const ahead = distance(this.#expected, packet.sequence);
+    const ahead = sequenceDistance(this.#expected, packet.sequence);
     if (Math.abs(ahead) > MAX_STEP) {
       this.#waiting.clear();
       this.#deliver(packet, true, sink);
@@ -57,7 +58,7 @@ export class SequenceBuffer {
     let nearest: RtpPacket | null = null;
     let least = MAX_STEP + 1;
     for (const packet of this.#waiting.values()) {
-      const ahead = distance(this.#expected, packet.sequence);
+      const ahead = sequenceDistance(this.#expected, packet.sequence);
       if (ahead < least) {
         least = ahead;
         nearest = packet;
@@ -82,9 +83,4 @@ export class SequenceBuffer {
     if (this.#expected === 0) this.#wraps += 1;
     sink(packet, lost);
   }
-}
-
-/** From `from` to `to` around the circle of 16 bits, -32768 to 32767. */
-function distance(from: number, to: number): number {
-  return ((to - from) << 16) >> 16;
 }

@@ -1,4 +1,4 @@
-/** Session descriptions of an ICE-lite server that sends media (RFC 8829, RFC 8839). */
+/** Session descriptions of an ICE-lite server (RFC 8829, RFC 8839). */
 import { randomInt } from 'node:crypto';
 import type { IceCredentials } from '../ice/ice-credentials.ts';
 
@@ -19,9 +19,14 @@ export interface LocalMedia {
   readonly rejected: boolean;
   readonly payloads: readonly LocalPayload[];
   readonly extensions: readonly { readonly id: number; readonly uri: string }[];
-  readonly ssrc: number;
-  /** 0 without retransmission. */
-  readonly rtxSsrc: number;
+  /** What we send under; null when we receive. */
+  readonly sends: {
+    readonly ssrc: number;
+    /** 0 without retransmission. */
+    readonly rtxSsrc: number;
+  } | null;
+  /** Simulcast layers that we receive (RFC 8853). */
+  readonly layers?: readonly string[];
 }
 
 export interface LocalDescription {
@@ -63,27 +68,37 @@ export function serializeDescription(description: LocalDescription): string {
 }
 
 function mediaLines(media: LocalMedia, { cname, streamId, candidates }: LocalDescription, setup: string): string[] {
-  const { kind, mid, payloads, extensions, ssrc, rtxSsrc } = media;
+  const { kind, mid, payloads, extensions, sends, layers = [] } = media;
   const track = `${streamId}-${kind}`;
   const named = (id: number): string[] => [`a=ssrc:${id} cname:${cname}`, `a=ssrc:${id} msid:${streamId} ${track}`];
   return [
     `m=${kind} 9 UDP/TLS/RTP/SAVPF ${payloads.map(({ payloadType }) => payloadType).join(' ')}`,
     'c=IN IP4 0.0.0.0',
-    'a=sendonly',
+    sends === null ? 'a=recvonly' : 'a=sendonly',
     `a=mid:${mid}`,
     `a=setup:${setup}`,
     'a=rtcp-mux',
     'a=rtcp-rsize',
-    `a=msid:${streamId} ${track}`,
+    ...(sends === null ? [] : [`a=msid:${streamId} ${track}`]),
     ...extensions.map(({ id, uri }) => `a=extmap:${id} ${uri}`),
     ...payloads.flatMap(({ payloadType, map, parameters, feedback }) => [
       `a=rtpmap:${payloadType} ${map}`,
       ...(parameters === '' ? [] : [`a=fmtp:${payloadType} ${parameters}`]),
       ...feedback.map((value) => `a=rtcp-fb:${payloadType} ${value}`),
     ]),
-    ...(rtxSsrc === 0 ? [] : [`a=ssrc-group:FID ${ssrc} ${rtxSsrc}`]),
-    ...named(ssrc),
-    ...(rtxSsrc === 0 ? [] : named(rtxSsrc)),
+    ...layers.map((layer) => `a=rid:${layer} recv`),
+    ...(layers.length === 0 ? [] : [`a=simulcast:recv ${layers.join(';')}`]),
+    ...(sends === null ? [] : sourceLines(sends, named)),
     ...candidates.map((candidate) => `a=${candidate}`),
   ];
+}
+
+function sourceLines({ ssrc, rtxSsrc }: { readonly ssrc: number; readonly rtxSsrc: number }, named: (id: number) => string[]): string[] {
+  if (rtxSsrc === 0) return named(ssrc);
+  return [`a=ssrc-group:FID ${ssrc} ${rtxSsrc}`, ...named(ssrc), ...named(rtxSsrc)];
+}
+
+/** An m-line of an offer that is not wanted. */
+export function rejectedMedia({ kind, mid }: { readonly kind: string; readonly mid: string }): LocalMedia {
+  return { kind, mid, rejected: true, payloads: [], extensions: [], sends: null };
 }

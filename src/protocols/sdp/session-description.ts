@@ -5,6 +5,9 @@ const SIZE_LIMIT = 64 * 1024;
 const MEDIA_LIMIT = 32;
 const PAYLOAD_LIMIT = 128;
 const EXTENSION_LIMIT = 32;
+const SOURCE_LIMIT = 16;
+/** Layers of one m-line (RFC 8853). */
+const LAYER_LIMIT = 8;
 
 export type SdpDirection = 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
 
@@ -37,6 +40,10 @@ export interface SdpMedia {
   readonly payloads: readonly SdpPayload[];
   /** URI → id. */
   readonly extensions: ReadonlyMap<string, number>;
+  /** What the peer says that it will send under (RFC 5576), each with the source of its retransmissions; 0 without one. */
+  readonly sources: readonly { readonly ssrc: number; readonly rtxSsrc: number }[];
+  /** Restriction identifiers of the simulcast layers that the peer wants to send (RFC 8853), in its order; empty without. */
+  readonly layers: readonly string[];
 }
 
 export interface SessionDescription {
@@ -105,6 +112,8 @@ function readMedia(section: Section, session: Section): SdpMedia {
     rtcpMux: own('rtcp-mux') !== undefined,
     payloads: /RTP\//.test(protocol) ? readPayloads(section, formats) : [],
     extensions: readExtensions(section),
+    sources: readSources(section),
+    layers: readLayers(section),
   };
 }
 
@@ -157,6 +166,35 @@ function readExtensions({ attributes }: Section): Map<string, number> {
     if (number >= 1 && number <= 14 && uri !== '' && !extensions.has(uri)) extensions.set(uri, number);
   }
   return extensions;
+}
+
+/** `a=ssrc:<id> …` and `a=ssrc-group:FID <media> <retransmission>`. */
+function readSources({ attributes }: Section): { ssrc: number; rtxSsrc: number }[] {
+  const repairs = new Map<number, number>();
+  for (const { name, value } of attributes) {
+    if (name !== 'ssrc-group' || repairs.size >= SOURCE_LIMIT) continue;
+    const [semantics, media, repair] = value.split(' ');
+    if (semantics === 'FID') repairs.set(Number(media) >>> 0, Number(repair) >>> 0);
+  }
+  const ids = new Set<number>();
+  for (const { name, value } of attributes) if (name === 'ssrc' && ids.size < 2 * SOURCE_LIMIT) ids.add(Number.parseInt(value, 10) >>> 0);
+  const own = [...ids].filter((id) => id !== 0 && ![...repairs.values()].includes(id));
+  return own.map((ssrc) => ({ ssrc, rtxSsrc: repairs.get(ssrc) ?? 0 }));
+}
+
+/** `a=simulcast:send hi,alternative;~paused;low`: of alternatives the first counts. Layers without `a=rid:<id> send` do not. */
+function readLayers({ attributes }: Section): string[] {
+  const rids = new Set(attributes.filter(({ name }) => name === 'rid').flatMap(({ value }) => ridOf(value) ?? []));
+  const simulcast = attributes.find(({ name }) => name === 'simulcast')?.value.split(' ') ?? [];
+  const sent = simulcast[simulcast.indexOf('send') + 1];
+  if (sent === undefined || !simulcast.includes('send')) return [];
+  const layers = sent.split(';').map((alternatives) => (alternatives.split(',')[0] ?? '').replace(/^~/, ''));
+  return [...new Set(layers)].filter((layer) => rids.has(layer)).slice(0, LAYER_LIMIT);
+}
+
+function ridOf(value: string): string | null {
+  const [id = '', direction] = value.split(' ');
+  return direction === 'send' && /^[A-Za-z0-9_-]{1,32}$/.test(id) ? id : null;
 }
 
 function splitOnce(text: string): [string, string] {

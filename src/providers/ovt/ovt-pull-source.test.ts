@@ -61,7 +61,7 @@ async function open(origin: FakeOvtOrigin, limitMs = 10_000) {
   const sink = new RecordingSink();
   const logger = new RecordingLogger();
   const url = `ovt://user:secret@127.0.0.1:${origin.port}/app/live?token=1`;
-  const target = { url, ignoreSenderReports: false, sink, signal: AbortSignal.timeout(limitMs), logger };
+  const target = { url, settings: {}, ignoreSenderReports: false, sink, signal: AbortSignal.timeout(limitMs), logger };
   const session = await new OvtPullSource(new ManualClock()).open(target);
   sessions.push(session);
   return { sink, session, logger };
@@ -231,6 +231,7 @@ describe('OvtPullSource', () => {
     await origin.stop();
     origins.length = 0;
     const target = {
+      settings: {},
       ignoreSenderReports: false,
       sink: new RecordingSink(),
       signal: AbortSignal.timeout(5000),

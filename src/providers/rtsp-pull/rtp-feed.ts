@@ -167,15 +167,17 @@ export class RtpFeed {
     const track = this.#tracks.get(id);
     if (track === undefined || track.ssrc < 0) return null;
     const { counters, highest } = track.sequence;
-    return buildReceiverReport(OWN_SSRC, OWN_NAME, {
-      ssrc: track.ssrc,
-      fractionLost: track.reception.fractionLost(counters),
-      totalLost: counters.lost,
-      highestSequence: highest,
-      jitter: track.reception.jitter,
-      lastReport: track.report?.content.compactNtp ?? 0,
-      delaySinceLastReport: track.report === null ? 0 : Math.round(((this.#now - track.report.atMs) * 65_536) / 1000),
-    });
+    return buildReceiverReport(OWN_SSRC, OWN_NAME, [
+      {
+        ssrc: track.ssrc,
+        fractionLost: track.reception.fractionLost(counters),
+        totalLost: counters.lost,
+        highestSequence: highest,
+        jitter: track.reception.jitter,
+        lastReport: track.report?.content.compactNtp ?? 0,
+        delaySinceLastReport: track.report === null ? 0 : Math.round(((this.#now - track.report.atMs) * 65_536) / 1000),
+      },
+    ]);
   }
 
   /** Looks at the clock; call it some times a second. */

@@ -24,7 +24,7 @@ async function serve(script: RtspScript = {}): Promise<FakeRtspServer> {
 async function open(url: string, options: { clock?: ManualClock; limitMs?: number; ignore?: boolean } = {}): Promise<RecordingSink> {
   const sink = new RecordingSink();
   const signal = AbortSignal.timeout(options.limitMs ?? 10_000);
-  const target = { url, ignoreSenderReports: options.ignore ?? true, sink, signal, logger: new RecordingLogger() };
+  const target = { url, settings: {}, ignoreSenderReports: options.ignore ?? true, sink, signal, logger: new RecordingLogger() };
   sessions.push(await new RtspPullSource(options.clock ?? new ManualClock()).open(target));
   return sink;
 }

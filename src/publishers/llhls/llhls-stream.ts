@@ -104,9 +104,10 @@ export class LlhlsStream implements PublisherStream {
     return this.#stream.playlists.map(({ fileName }) => fileName + PLAYLIST_SUFFIX);
   }
 
-  /** Tells `observer` of every segment from now on. */
+  /** Tells `observer` of every segment from now on; of a stream that is gone it hears that. */
   observe(observer: SegmentObserver): void {
-    this.#observers.add(observer);
+    if (this.#closed) observer.streamEnded();
+    else this.#observers.add(observer);
   }
 
   unobserve(observer: SegmentObserver): void {

@@ -87,7 +87,7 @@ function url(stream = 'live'): string {
 async function pull(target = url()): Promise<{ sink: RecordingSink; close: () => void }> {
   const sink = new RecordingSink();
   const signal = AbortSignal.timeout(10_000);
-  const session = await new OvtPullSource(clock).open({ url: target, ignoreSenderReports: false, sink, signal, logger });
+  const session = await new OvtPullSource(clock).open({ url: target, settings: {}, ignoreSenderReports: false, sink, signal, logger });
   closing.push(() => session.close());
   return { sink, close: () => session.close() };
 }

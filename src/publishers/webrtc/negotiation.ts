@@ -3,7 +3,8 @@ import { randomInt } from 'node:crypto';
 import { VideoCodec } from '../../media/codec.ts';
 import type { SlotPlan, ViewerPlan } from '../../protocols/fanout/fanout.ts';
 import { buildExtensions, ExtensionUri } from '../../protocols/rtp/header-extensions.ts';
-import type { LocalMedia, LocalPayload } from '../../protocols/sdp/local-description.ts';
+import { type LocalMedia, type LocalPayload, rejectedMedia } from '../../protocols/sdp/local-description.ts';
+import { securityOf } from '../../protocols/sdp/security.ts';
 import type { SdpMedia, SdpPayload, SessionDescription } from '../../protocols/sdp/session-description.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { type MediaKind, mapOf, offeredExtensions, offeredPayloads, parametersOf, type WebrtcTrack } from './codec-plan.ts';
@@ -52,7 +53,7 @@ export function offerMedias(
     const hasRtx = payloads.some(({ map }) => map.startsWith('rtx/'));
     const { ssrc, rtxSsrc } = numbers[kind];
     const extensions = offeredExtensions(kind, settings);
-    return [{ kind, mid: mids[kind], rejected: false, payloads, extensions, ssrc, rtxSsrc: hasRtx ? rtxSsrc : 0 }];
+    return [{ kind, mid: mids[kind], rejected: false, payloads, extensions, sends: { ssrc, rtxSsrc: hasRtx ? rtxSsrc : 0 } }];
   });
 }
 
@@ -76,7 +77,7 @@ export function readAnswer(
     if (chosen === undefined || codec === undefined)
       throw new ProtocolError('SDP_ANSWER', `m-line ${n} of the answer takes no codec of the offer`);
     medias.push({ kind: ours.kind, codec: codec as AgreedMedia['codec'] });
-    slots.push(slotOf(theirs, chosen, { ssrc: ours.ssrc, rtxSsrc: ours.rtxSsrc }, settings));
+    if (ours.sends !== null) slots.push(slotOf(theirs, chosen, ours.sends, settings));
   });
   return { medias, plan: { cname, slots }, ...securityOf(answer) };
 }
@@ -94,22 +95,20 @@ export function answerOffer(
     const kind = theirs.kind === 'video' || theirs.kind === 'audio' ? theirs.kind : null;
     const wanted = !theirs.rejected && theirs.direction !== 'inactive' && theirs.direction !== 'sendonly';
     const chosen = kind === null || !wanted || agreed.some((media) => media.kind === kind) ? null : choose(theirs, tracks);
-    if (kind === null || chosen === null) {
-      return { kind: theirs.kind, mid: theirs.mid, rejected: true, payloads: [], extensions: [], ssrc: 0, rtxSsrc: 0 };
-    }
+    if (kind === null || chosen === null) return rejectedMedia(theirs);
     const { track, payload } = chosen;
     const rtx = kind === 'video' ? rtxOf(theirs, payload) : null;
     const numbers = newNumbers();
+    const sends = { ...numbers, rtxSsrc: rtx === null ? 0 : numbers.rtxSsrc };
     agreed.push({ kind, codec: track.codec });
-    slots.push(slotOf(theirs, payload, { ...numbers, rtxSsrc: rtx === null ? 0 : numbers.rtxSsrc }, settings));
+    slots.push(slotOf(theirs, payload, sends, settings));
     return {
       kind,
       mid: theirs.mid,
       rejected: false,
       payloads: answeredPayloads(track, payload, rtx),
       extensions: extensionsFor(theirs, settings),
-      ssrc: numbers.ssrc,
-      rtxSsrc: rtx === null ? 0 : numbers.rtxSsrc,
+      sends,
     };
   });
   if (agreed.length === 0) throw new ProtocolError('SDP_CODECS', `the offer takes none of the codecs of the stream: ${codecNames(tracks)}`);
@@ -190,13 +189,4 @@ function slotOf(
           : undefined,
     }),
   };
-}
-
-function securityOf({ medias }: SessionDescription): { readonly fingerprint: string; readonly role: 'client' | 'server' } {
-  const media = medias.find(({ rejected, fingerprint }) => !rejected && fingerprint !== '');
-  if (media === undefined) throw new ProtocolError('SDP_FINGERPRINT', 'the session description has no a=fingerprint');
-  if (!/^sha-256 ([0-9A-F]{2}:){31}[0-9A-F]{2}$/.test(media.fingerprint))
-    throw new ProtocolError('SDP_FINGERPRINT', 'a=fingerprint is not a SHA-256 digest');
-  // Who answers `passive` waits for us; everybody else begins.
-  return { fingerprint: media.fingerprint, role: media.setup === 'passive' ? 'client' : 'server' };
 }

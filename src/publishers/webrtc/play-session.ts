@@ -1,6 +1,8 @@
 /** One viewer of a stream: what it negotiated, which rendition it gets. */
 import type { Playlist } from '../../core/playlist.ts';
 import { randomWord } from '../../protocols/ice/ice-credentials.ts';
+import type { PeerListener, PeerSession } from '../../protocols/peer/peer-session.ts';
+import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
 import { readViewerFeedback } from '../../protocols/rtp/viewer-feedback.ts';
 import { type LocalMedia, serializeDescription } from '../../protocols/sdp/local-description.ts';
 import { parseSessionDescription } from '../../protocols/sdp/session-description.ts';
@@ -9,8 +11,6 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import { AutoRendition } from './auto-rendition.ts';
 import type { MediaKind } from './codec-plan.ts';
 import { type Agreement, answerOffer, newNumbers, offerMedias, readAnswer } from './negotiation.ts';
-import type { PeerListener, PeerSession } from './peer-session.ts';
-import type { PeerTransport } from './peer-transport.ts';
 import type { StreamRendition, WebrtcStream } from './webrtc-stream.ts';
 
 const CNAME_LENGTH = 16;

@@ -8,10 +8,11 @@ import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import { MPEG_90K } from '../../media/timebase.ts';
 import type { AudioTrack, VideoTrack } from '../../media/track.ts';
+import { PeerTransport } from '../../protocols/peer/peer-transport.ts';
+import { SignallingServer } from '../../protocols/signalling/signalling-server.ts';
 import { systemClock } from '../../util/clock.ts';
-import { PeerTransport } from './peer-transport.ts';
+import { PlaySide } from './play-side.ts';
 import type { WebrtcSettings } from './settings.ts';
-import { SignallingServer } from './signalling-server.ts';
 import { WebrtcPublisher } from './webrtc-publisher.ts';
 import type { WebrtcStream } from './webrtc-stream.ts';
 
@@ -85,7 +86,8 @@ beforeEach(async () => {
   publisher = new WebrtcPublisher({ transport, clock: systemClock, logger });
   const virtualHostFor = (host: string): string | undefined => (host === '127.0.0.1' ? 'default' : undefined);
   const iceServers = [{ urls: ['turn:192.0.2.9:3478?transport=tcp'], username: 'me', credential: 'secret' }];
-  signalling = new SignallingServer({ publisher, virtualHostFor, iceServers, forceRelay: false, logger });
+  const play = new PlaySide({ publisher, iceServersFor: (place) => (place.transport === 'tcp' ? iceServers : []), logger });
+  signalling = new SignallingServer({ play, publish: null, virtualHostFor });
   server = createServer((request, response) => signalling.request(request, response, { address: '192.0.2.1' }));
   server.on('upgrade', (request, socket, head) => signalling.upgrade(request, socket, head, { address: '192.0.2.1' }));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -242,7 +244,7 @@ describe('refusals close the connection', () => {
         messages: (id, sdp) => [{ command: 'answer', id, sdp: { sdp: answerTo(sdp).replaceAll(/a=fingerprint.*\r\n/g, '') } }],
         code: 403,
       },
-      { name: 'publishing', path: '/app/stream?direction=send', messages: () => [], code: 501 },
+      { name: 'publishing', path: '/app/stream?direction=send', messages: () => [], code: 404 },
     ];
   test.each(cases)('$name', async ({ path = '/app/stream', messages, code, error }) => {
     const player = new Player(path);
@@ -359,8 +361,8 @@ describe('WHEP', () => {
     expect(transport.sessions).toBe(0);
   });
 
-  test('WHIP is told that it is not there', async () => {
+  test('WHIP is told that nobody listens for it', async () => {
     const response = await fetch(url('/app/stream?direction=whip'), { method: 'POST', body: 'v=0' });
-    expect([response.status, await response.text()]).toEqual([501, 'publishing over WHIP is not supported yet\n']);
+    expect([response.status, await response.text()]).toEqual([404, 'this server does not listen for publishers over WebRTC\n']);
   });
 });

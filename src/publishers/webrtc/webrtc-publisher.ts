@@ -1,34 +1,26 @@
 /** The WebRTC publisher: knows which streams can be played and opens sessions for viewers. */
+import { defaultPlaylist } from '../../core/default-playlist.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import type { Track } from '../../media/track.ts';
+import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
+import type { StreamTarget } from '../../protocols/signalling/request-place.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { isPlayable } from './codec-plan.ts';
-import type { PeerTransport } from './peer-transport.ts';
 import { PlaySession, type PlaySessionOptions } from './play-session.ts';
 import type { WebrtcSettings } from './settings.ts';
 import { WebrtcStream } from './webrtc-stream.ts';
 
 const DEFAULT_PLAYLIST = 'webrtc_default';
-const FIRST = -1;
 const COUNT_INTERVAL_MS = 1000;
 
 export interface WebrtcPublisherOptions {
   readonly transport: PeerTransport;
   readonly clock: Clock;
   readonly logger: Logger;
-}
-
-/** What a viewer asks for. */
-export interface PlayTarget {
-  readonly vhost: string;
-  readonly app: string;
-  readonly stream: string;
-  /** File name of a playlist; empty: the default one. */
-  readonly playlist: string;
 }
 
 export class WebrtcPublisher implements Publisher<WebrtcSettings> {
@@ -47,23 +39,11 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
   /** First video and first audio that browsers can be sent. */
   defaultPlaylist(tracks: readonly Track[], settings: WebrtcSettings): Playlist | null {
     if (!settings.createDefaultPlaylist) return null;
-    const video = tracks.find((track) => track.type === 'video' && isPlayable(track));
-    const audio = tracks.find((track) => track.type === 'audio' && isPlayable(track));
-    if (video?.type !== 'video' && audio?.type !== 'audio') return null;
-    return {
+    return defaultPlaylist(tracks, isPlayable, {
       name: DEFAULT_PLAYLIST,
       fileName: DEFAULT_PLAYLIST,
       options: { webrtcAutoAbr: false, hlsChunklistPathDepth: -1, enableTsPackaging: false, enableSubtitles: true },
-      renditions: [
-        {
-          name: 'default',
-          videoVariantName: video?.type === 'video' ? video.variantName : '',
-          audioVariantName: audio?.type === 'audio' ? audio.variantName : '',
-          videoIndexHint: FIRST,
-          audioIndexHint: FIRST,
-        },
-      ],
-    };
+    });
   }
 
   attach(stream: PublishableStream, settings: WebrtcSettings): WebrtcStream {
@@ -94,7 +74,7 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
   }
 
   /** Opens a session for a viewer. Throws ProtocolError: no such stream or playlist, or nothing in it to play. */
-  openSession(target: PlayTarget, options: Pick<PlaySessionOptions, 'client' | 'onEnded' | 'onRendition'>): PlaySession {
+  openSession(target: StreamTarget, options: Pick<PlaySessionOptions, 'client' | 'onEnded' | 'onRendition'>): PlaySession {
     const { transport, logger } = this.#options;
     const stream = this.#streams.get(keyOf(target));
     if (stream === undefined) throw new ProtocolError('WEBRTC_STREAM', `there is no stream '${target.app}/${target.stream}'`);

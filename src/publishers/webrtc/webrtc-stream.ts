@@ -4,11 +4,11 @@ import type { Playlist, PlaylistRendition } from '../../core/playlist.ts';
 import type { EgressMeter, PublishableStream, PublisherStream } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
+import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { isPlayable, type WebrtcTrack } from './codec-plan.ts';
 import { MediaSource } from './media-source.ts';
-import type { PeerTransport } from './peer-transport.ts';
 import type { PlaySession } from './play-session.ts';
 import type { WebrtcSettings } from './settings.ts';
 

@@ -4,6 +4,8 @@ import { createSocket, type Socket } from 'node:dgram';
 export interface LossyRelayOptions {
   /** Where the server's media port is, on loopback. */
   readonly server: number;
+  /** Which media suffers; default: that to players. */
+  readonly towards?: 'player' | 'server';
   /** Shares of media packets, 0 to 1. */
   readonly loss?: number;
   readonly duplication?: number;
@@ -25,7 +27,11 @@ export class LossyRelay {
   private constructor(options: LossyRelayOptions, front: Socket) {
     this.#options = options;
     this.#front = front;
-    front.on('message', (datagram, { port }) => this.#back(port).send(datagram, options.server, '127.0.0.1'));
+    front.on('message', (datagram, { port }) => {
+      const send = (): void => this.#back(port).send(datagram, options.server, '127.0.0.1', () => undefined);
+      if (options.towards === 'server') this.#carry(datagram, send);
+      else send();
+    });
   }
 
   static async open(options: LossyRelayOptions): Promise<LossyRelay> {
@@ -49,13 +55,17 @@ export class LossyRelay {
     let back = this.#backs.get(player);
     if (back === undefined) {
       back = createSocket('udp4');
-      back.on('message', (datagram) => this.#forward(datagram, player));
+      back.on('message', (datagram) => {
+        const send = (): void => this.#front.send(datagram, player, '127.0.0.1', () => undefined);
+        if (this.#options.towards === 'server') send();
+        else this.#carry(datagram, send);
+      });
       this.#backs.set(player, back);
     }
     return back;
   }
 
-  #forward(datagram: Buffer, player: number): void {
+  #carry(datagram: Buffer, send: () => void): void {
     const { loss = 0, duplication = 0, reordering = 0 } = this.#options;
     // Checks and the handshake pass: this is about media.
     const isMedia = (datagram[0] ?? 0) >= 128;
@@ -64,9 +74,6 @@ export class LossyRelay {
       return;
     }
     this.forwarded += 1;
-    const send = (): void => {
-      this.#front.send(datagram, player, '127.0.0.1', () => undefined);
-    };
     if (isMedia && this.#random() < reordering) setTimeout(send, HOLD_MS);
     else send();
     if (isMedia && this.#random() < duplication) send();

@@ -14,6 +14,10 @@ export interface ServerSettings {
   /** Host names of the virtual host `default`. */
   readonly hostNames?: readonly string[];
   readonly accessToken?: string;
+  /** TLS ports of RTMP and of LL-HLS. */
+  readonly tls?: { readonly rtmp: number; readonly http: number };
+  /** `PrivacyProtection`. */
+  readonly privacyProtection?: boolean;
   readonly chunkDuration?: number;
   readonly segmentDuration?: number;
   readonly segmentCount?: number;
@@ -28,8 +32,12 @@ export interface ServerSettings {
   readonly withoutHls?: boolean;
   /** Where the FILE publisher writes; without it there is none. */
   readonly recordRoot?: string;
-  /** Serve WebRTC too, on the port of HTTP. `publisher`: what is inside its element of the application. */
-  readonly webrtc?: { readonly publisher?: string };
+  /** Inside the FILE provider of the application; without it there is none. */
+  readonly fileProvider?: string;
+  /** Inside the application, behind its publishers. */
+  readonly application?: string;
+  /** WebRTC too, in and out, on the port of HTTP. What is inside the elements of the application. */
+  readonly webrtc?: { readonly publisher?: string; readonly provider?: string };
   /** Port on which edges are served. Without it nothing is served over OVT, but pulled it can be. */
   readonly ovtPort?: number;
   /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
@@ -52,6 +60,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   const srtOptions = Object.entries(srt?.options ?? {}).map(([key, value]) => `<Option><Key>${key}</Key><Value>${value}</Value></Option>`);
   const bindSrt = (port: number | undefined): string =>
     port === undefined ? '' : `<SRT><Port>${port}/srt</Port><Options>${srtOptions.join('')}</Options></SRT>`;
+  const tlsPort = (port: number | undefined): string => (port === undefined ? '' : `<TLSPort>${port}</TLSPort>`);
   const { mpegtsPort } = settings;
   const mpegtsBind = mpegtsPort === undefined ? '' : `<MPEGTS><Port>${mpegtsPort}/udp</Port></MPEGTS>`;
   const mpegts =
@@ -63,11 +72,15 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   <Name>Millrace</Name>
   <Type>origin</Type>
   <IP>127.0.0.1</IP>
+  <PrivacyProtection>${settings.privacyProtection === true}</PrivacyProtection>
   <Bind>
     <Managers><API><Port>${ports.api}</Port></API></Managers>
-    <Providers><RTMP><Port>${ports.rtmp}</Port></RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}</Providers>
+    <Providers>
+      <RTMP><Port>${ports.rtmp}</Port>${tlsPort(settings.tls?.rtmp)}</RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}
+      ${settings.webrtc === undefined ? '' : webrtcBind(ports)}
+    </Providers>
     <Publishers>
-      <LLHLS><Port>${ports.http}</Port></LLHLS>
+      <LLHLS><Port>${ports.http}</Port>${tlsPort(settings.tls?.http)}</LLHLS>
       <HLS><Port>${ports.http}</Port></HLS>
       ${settings.webrtc === undefined ? '' : webrtcBind(ports)}
       ${bindSrt(srt?.egress)}
@@ -96,7 +109,11 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
               </Encodes>
             </OutputProfile>
           </OutputProfiles>
-          <Providers><RTMP /><RTSPPull /><OVT />${mpegts}${srt === undefined ? '' : '<SRT />'}</Providers>
+          <Providers>
+            <RTMP /><RTSPPull /><OVT />${mpegts}${srt === undefined ? '' : '<SRT />'}
+            ${settings.fileProvider === undefined ? '' : `<FILE>${settings.fileProvider}</FILE>`}
+            ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.provider ?? ''}</WebRTC>`}
+          </Providers>
           <Publishers>
             <LLHLS>
               <ChunkDuration>${chunk}</ChunkDuration>
@@ -112,6 +129,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
             ${settings.ovtPort === undefined ? '' : '<OVT />'}
             ${settings.push === undefined ? '' : `<Push>${settings.push}</Push>`}
           </Publishers>
+          ${settings.application ?? ''}
         </Application>
       </Applications>
     </VirtualHost>

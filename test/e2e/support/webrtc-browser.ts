@@ -1,24 +1,10 @@
-/** Headless Chromium that plays over WebRTC: a WHEP page of ours, and the OvenPlayer package. */
-import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import { createRequire } from 'node:module';
-import type { AddressInfo } from 'node:net';
-import path from 'node:path';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { requireProgram } from '../../../scripts/ensure-tools.ts';
+/** Headless Chromium that plays and publishes over WebRTC: pages of ours, OvenPlayer and OvenLiveKit. */
+import type { Page } from 'playwright-core';
+import { PageBrowser } from './page-browser.ts';
 import { until } from './poll.ts';
 
-const CHROMIUM_ARGUMENTS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--disable-dev-shm-usage',
-  '--autoplay-policy=no-user-gesture-required',
-  '--allow-loopback-in-peer-connection',
-];
+const SIZE = { width: 640, height: 720 };
+const SWITCHES = ['--allow-loopback-in-peer-connection', '--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'];
 
 /** Of `getStats()`; counters since the connection began. */
 export interface InboundStats {
@@ -51,6 +37,34 @@ export interface WhepAnswer {
   readonly answer: string;
 }
 
+/** Of `getStats()`, one for each stream or simulcast layer. */
+export interface OutboundStats {
+  readonly kind: string;
+  readonly rid?: string;
+  readonly framesEncoded?: number;
+  readonly keyFramesEncoded?: number;
+  readonly packetsSent: number;
+  readonly nackCount?: number;
+  readonly pliCount?: number;
+  readonly retransmittedPacketsSent?: number;
+  readonly targetBitrate?: number;
+  readonly frameWidth?: number;
+  readonly frameHeight?: number;
+  readonly codec?: string;
+}
+
+export interface WhipOptions {
+  /** Preferred video codec; default `H264`. */
+  readonly codec?: string;
+  readonly audio?: boolean;
+  /** Port of a relay in front of the server's. */
+  readonly relay?: number;
+  /** Scale of each simulcast layer, e.g. `[1, 2]`. */
+  readonly layers?: readonly number[];
+  /** Bits per second. */
+  readonly maxBitrate?: number;
+}
+
 /** One page; it may play once. */
 export class WebrtcPage {
   readonly page: Page;
@@ -62,6 +76,21 @@ export class WebrtcPage {
   /** `path`: `tcp` for nothing but TCP, or the port of a relay in front of the server's. */
   async whep(url: string, kinds: readonly string[] = ['video', 'audio'], path: 'tcp' | number | null = null): Promise<WhepAnswer> {
     return await this.page.evaluate(`playWhep(${JSON.stringify(url)}, ${JSON.stringify(kinds)}, ${JSON.stringify(path)})`);
+  }
+
+  /** Publishes a fake camera and microphone by WHIP. */
+  async whip(url: string, options: WhipOptions = {}): Promise<WhepAnswer> {
+    return await this.page.evaluate(`publishWhip(${JSON.stringify(url)}, ${JSON.stringify(options)})`);
+  }
+
+  /** Publishes with the OvenLiveKit package. */
+  async ovenLiveKit(url: string): Promise<void> {
+    await this.page.evaluate(`publishOven(${JSON.stringify(url)})`);
+  }
+
+  /** Counters of what the page sends. */
+  async sent(): Promise<OutboundStats[]> {
+    return await this.page.evaluate('sent()');
   }
 
   async ovenPlayer(url: string): Promise<void> {
@@ -99,37 +128,24 @@ export class WebrtcPage {
   }
 }
 
+/** Whoever made it closes it. */
 export class WebrtcBrowser {
-  readonly #browser: Browser;
-  readonly #server: Server;
+  readonly #browser: PageBrowser;
 
-  constructor(browser: Browser, server: Server) {
+  constructor(browser: PageBrowser) {
     this.#browser = browser;
-    this.#server = server;
   }
 
   async open(): Promise<WebrtcPage> {
-    const page = await this.#browser.newPage({ viewport: { width: 640, height: 720 } });
-    await page.goto(`http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`);
-    return new WebrtcPage(page);
+    return new WebrtcPage(await this.#browser.open(SIZE));
   }
 
-  async close(): Promise<void> {
-    await this.#browser.close();
-    this.#server.close();
-    this.#server.closeAllConnections();
+  close(): Promise<void> {
+    return this.#browser.close();
   }
 }
 
 export async function openWebrtcBrowser(): Promise<WebrtcBrowser> {
-  const page = readFileSync(path.join(import.meta.dirname, 'webrtc-player.html'));
-  const library = readFileSync(createRequire(import.meta.url).resolve('ovenplayer/dist/ovenplayer.js'));
-  const server = createServer((request, response) => {
-    const isLibrary = request.url === '/ovenplayer.js';
-    response.writeHead(200, { 'content-type': isLibrary ? 'text/javascript' : 'text/html' });
-    response.end(isLibrary ? library : page);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const browser = await chromium.launch({ executablePath: requireProgram('chromium'), headless: true, args: CHROMIUM_ARGUMENTS });
-  return new WebrtcBrowser(browser, server);
+  const scripts = { '/ovenplayer.js': 'ovenplayer/dist/ovenplayer.js', '/ovenlivekit.js': 'ovenlivekit/dist/OvenLiveKit.min.js' };
+  return new WebrtcBrowser(await PageBrowser.start({ page: 'webrtc-player.html', scripts, switches: SWITCHES }));
 }

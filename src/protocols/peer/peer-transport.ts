@@ -1,0 +1,269 @@
+/** The ports that peers reach: sorts what arrives to their sessions. */
+import { createServer, type Server, type Socket } from 'node:net';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { createCertificate } from '../dtls/certificate.ts';
+import type { Fanout, PeerAddress } from '../fanout/fanout.ts';
+import type { SendMode } from '../fanout/native-fanout.ts';
+import { openFanout } from '../fanout/open-fanout.ts';
+import { formatCandidate, type IceCandidate } from '../ice/ice-candidate.ts';
+import { checkRequest } from '../ice/ice-lite.ts';
+import { frameDatagram, TcpFramer } from '../ice/tcp-framer.ts';
+import type { PortGroup } from './candidate-ports.ts';
+import { type PeerListener, type PeerOwner, type PeerPath, PeerSession } from './peer-session.ts';
+
+const TICK_MS = 250;
+/** A TCP connection without a valid connectivity check is closed after this, ms. */
+const TCP_PATIENCE_MS = 10_000;
+const TCP_CONNECTIONS = 5000;
+/** Sessions open at once, those included that are still being negotiated. */
+const SESSIONS_LIMIT = 20_000;
+/** Addresses remembered of one session: one for each path that works. The oldest is forgotten first. */
+const PLACES_LIMIT = 16;
+
+export interface PeerTransportOptions {
+  /** UDP ports with the addresses told to players. */
+  readonly ports: readonly PortGroup[];
+  /** The same for publishers; a port may serve both. */
+  readonly publishPorts?: readonly PortGroup[];
+  /** Also accept TCP on the same port numbers (RFC 6544). */
+  readonly tcp: boolean;
+  readonly threads: number;
+  /** How datagrams leave, where that is measured. */
+  readonly sendMode?: SendMode;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** What a peer wants. */
+export type PeerUse = 'play' | 'publish';
+
+interface OpenPort {
+  readonly port: number;
+  readonly tcp: boolean;
+}
+
+export class PeerTransport implements PeerOwner {
+  readonly fanout: Fanout;
+  /** SHA-256 of our certificate, as SDP writes it. */
+  readonly fingerprint: string;
+  readonly #options: PeerTransportOptions;
+  readonly #sessions = new Map<string, PeerSession>();
+  readonly #viewers = new Map<number, PeerSession>();
+  readonly #places = new Map<string, PeerSession>();
+  /** The keys in `#places` of each session, oldest first. */
+  readonly #placesOf = new Map<PeerSession, string[]>();
+  /** By address and number as configured. */
+  readonly #ports = new Map<string, OpenPort>();
+  readonly #groups: Record<PeerUse, (readonly IceCandidate[])[]> = { play: [], publish: [] };
+  readonly #servers: Server[] = [];
+  readonly #streams = new Set<Socket>();
+  readonly #ticker: NodeJS.Timeout;
+  #next = 0;
+  #malformed = 0;
+  #closed = false;
+
+  private constructor(options: PeerTransportOptions) {
+    this.#options = options;
+    const certificate = createCertificate(options.clock.now());
+    this.fingerprint = certificate.fingerprint;
+    const { fanout, fallback } = openFanout({
+      certificate,
+      threads: options.threads,
+      sendMode: options.sendMode,
+      listener: {
+        stun: (socket, from, datagram) => this.#stun({ kind: 'udp', socket, to: from }, from, datagram),
+        dtls: (socket, from, datagram) => this.#places.get(placeKey(socket, from))?.handshake(datagram),
+        rtcp: (viewer, packet) => this.#viewers.get(viewer)?.rtcp(packet),
+        rtp: (viewer, packet, at) => this.#viewers.get(viewer)?.rtp(packet, at),
+        tcp: (viewer, frames) => this.#viewers.get(viewer)?.sendTcp(frames),
+      },
+    });
+    this.fanout = fanout;
+    if (fallback !== null) {
+      options.logger.warn({ reason: fallback }, 'WebRTC is sent from JavaScript, at several times the CPU: the native addon is not used');
+    }
+    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+  }
+
+  /** Opens the ports. Rejects with the UDP port that could not be opened. */
+  static async open(options: PeerTransportOptions): Promise<PeerTransport> {
+    const transport = new PeerTransport(options);
+    try {
+      for (const group of options.ports) await transport.#open('play', group);
+      for (const group of options.publishPorts ?? []) await transport.#open('publish', group);
+    } catch (error) {
+      await transport.close();
+      throw error;
+    }
+    return transport;
+  }
+
+  get sessions(): number {
+    return this.#sessions.size;
+  }
+
+  /** Datagrams that looked like STUN and were not. */
+  get malformed(): number {
+    return this.#malformed;
+  }
+
+  now(): number {
+    return this.#options.clock.monotonic();
+  }
+
+  /** Throws ProtocolError `WEBRTC_FULL` when there are too many. */
+  openSession(listener: PeerListener, timeout: number): PeerSession {
+    if (this.#sessions.size >= SESSIONS_LIMIT) throw new ProtocolError('WEBRTC_FULL', `${SESSIONS_LIMIT} WebRTC sessions are open already`);
+    const session = new PeerSession(this, listener, timeout);
+    this.#sessions.set(session.credentials.ufrag, session);
+    return session;
+  }
+
+  /** Candidates of one port, all its addresses: ports take turns. */
+  candidates(use: PeerUse = 'play'): readonly string[] {
+    const groups = this.#groups[use];
+    const group = groups[this.#next % Math.max(1, groups.length)];
+    this.#next += 1;
+    return (group ?? []).map((candidate) => formatCandidate(candidate));
+  }
+
+  started(session: PeerSession): void {
+    this.#viewers.set(session.viewer, session);
+  }
+
+  /** For sessions that are over. */
+  forget(session: PeerSession): void {
+    this.#sessions.delete(session.credentials.ufrag);
+    this.#viewers.delete(session.viewer);
+    for (const key of this.#placesOf.get(session) ?? []) this.#unplace(key, session);
+    this.#placesOf.delete(session);
+  }
+
+  /** Closes sessions and ports. Idempotent. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearInterval(this.#ticker);
+    for (const session of [...this.#sessions.values()]) session.fail('the server stops');
+    for (const stream of this.#streams) stream.destroy();
+    for (const server of this.#servers) server.close();
+    this.fanout.close();
+  }
+
+  async #open(use: PeerUse, { host, port, addresses }: PortGroup): Promise<void> {
+    const key = `${host} ${port}`;
+    const open = this.#ports.get(key) ?? (await this.#bind(host, port));
+    this.#ports.set(key, open);
+    const protocols: readonly IceCandidate['protocol'][] = open.tcp ? ['UDP', 'TCP'] : ['UDP'];
+    this.#groups[use].push(protocols.flatMap((protocol) => addresses.map((address) => ({ protocol, address, port: open.port }))));
+  }
+
+  async #bind(host: string, port: number): Promise<OpenPort> {
+    let bound: { socket: number; port: number };
+    try {
+      bound = await this.fanout.bind(host, port);
+    } catch (error) {
+      throw new Error(`UDP port ${port} of ${host} cannot be opened: ${error instanceof Error ? error.message : String(error)}`, {
+        cause: error,
+      });
+    }
+    return { port: bound.port, tcp: this.#options.tcp && (await this.#listen(host, bound.port)) };
+  }
+
+  /** False when somebody else has the TCP port: media goes over UDP then, which is what was asked for. */
+  #listen(host: string, port: number): Promise<boolean> {
+    const { logger } = this.#options;
+    const server = createServer({ noDelay: true }, (stream) => this.#accept(stream));
+    server.maxConnections = TCP_CONNECTIONS;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    server.once('error', (error) => {
+      logger.warn({ host, port, reason: error.message }, `media over TCP is not offered: port ${port} cannot be opened`);
+      resolve(false);
+    });
+    server.listen(port, host, () => {
+      server.removeAllListeners('error');
+      server.on('error', (error) => logger.error({ err: error, port }, 'the TCP port for media failed'));
+      this.#servers.push(server);
+      resolve(true);
+    });
+    return promise;
+  }
+
+  #accept(stream: Socket): void {
+    const framer = new TcpFramer();
+    const path: PeerPath = { kind: 'tcp', stream };
+    const from = { host: plainAddress(stream.remoteAddress ?? ''), port: stream.remotePort ?? 0 };
+    let session: PeerSession | null = null;
+    const deadline = setTimeout(() => {
+      if (session === null) stream.destroy();
+    }, TCP_PATIENCE_MS);
+    this.#streams.add(stream);
+    stream.on('data', (chunk: Buffer) => {
+      const frames = framer.push(chunk);
+      if (frames === null) stream.destroy();
+      for (const frame of frames ?? []) {
+        const first = frame[0] ?? 0xff;
+        if (first <= 3) session = this.#stun(path, from, frame) ?? session;
+        else if (first >= 20 && first <= 63) session?.handshake(frame);
+        else if (first >= 128 && first <= 191) session?.packet(frame);
+      }
+    });
+    stream.on('error', () => undefined);
+    stream.on('close', () => {
+      clearTimeout(deadline);
+      this.#streams.delete(stream);
+      session?.lost(stream);
+    });
+  }
+
+  /** Answers a check; returns the session it was for. */
+  #stun(path: PeerPath, from: PeerAddress, datagram: Buffer): PeerSession | null {
+    let checked: ReturnType<typeof checkRequest<PeerSession>>;
+    try {
+      checked = checkRequest(datagram, from, (ufrag) => this.#sessions.get(ufrag));
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#malformed += 1;
+      return null;
+    }
+    if (checked === null) return null;
+    const { response, session, nominated } = checked;
+    if (path.kind === 'udp') this.fanout.send(path.socket, path.to, response);
+    else path.stream.write(frameDatagram(response));
+    if (session === null) return null;
+    if (path.kind === 'udp') this.#remember(placeKey(path.socket, path.to), session);
+    session.reached(path, nominated);
+    return session;
+  }
+
+  #remember(key: string, session: PeerSession): void {
+    const owner = this.#places.get(key);
+    if (owner === session) return;
+    this.#places.set(key, session);
+    const keys = this.#placesOf.get(session) ?? [];
+    this.#placesOf.set(session, keys);
+    keys.push(key);
+    if (keys.length > PLACES_LIMIT) this.#unplace(keys.shift() ?? '', session);
+  }
+
+  /** Another session may have the address by now: a peer's port is used again. */
+  #unplace(key: string, session: PeerSession): void {
+    if (this.#places.get(key) === session) this.#places.delete(key);
+  }
+
+  #tick(): void {
+    const now = this.now();
+    for (const session of this.#sessions.values()) session.tick(now);
+  }
+}
+
+function placeKey(socket: number, { host, port }: PeerAddress): string {
+  return `${socket} ${host} ${port}`;
+}
+
+/** An IPv4 address that a dual-stack socket wrote as IPv6. */
+function plainAddress(host: string): string {
+  return host.startsWith('::ffff:') ? host.slice('::ffff:'.length) : host;
+}

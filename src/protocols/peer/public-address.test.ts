@@ -1,0 +1,36 @@
+import { createSocket, type Socket } from 'node:dgram';
+import { afterEach, expect, test } from 'vitest';
+import { parseStun, StunAttribute, StunType, serializeStun, xorMappedAddress } from '../stun/stun-message.ts';
+import { publicAddress } from './public-address.ts';
+
+const sockets: Socket[] = [];
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.close();
+});
+
+async function serve(answer: (transaction: Buffer) => Buffer | null): Promise<string> {
+  const socket = createSocket('udp4');
+  sockets.push(socket);
+  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
+  socket.on('message', (datagram, { port }) => {
+    const reply = answer(parseStun(datagram).transaction);
+    if (reply !== null) socket.send(reply, port, '127.0.0.1');
+  });
+  return `127.0.0.1:${socket.address().port}`;
+}
+
+test('the address is what the server saw, and garbage in between does not disturb', async () => {
+  let count = 0;
+  const server = await serve((transaction) => {
+    count += 1;
+    if (count === 1) return Buffer.from('garbage');
+    const attributes = [[StunAttribute.XOR_MAPPED_ADDRESS, xorMappedAddress('203.0.113.77', 4711, transaction)]] as const;
+    return serializeStun({ type: StunType.BINDING_SUCCESS, transaction, attributes, password: null });
+  });
+  expect(await publicAddress(server)).toBe('203.0.113.77');
+});
+
+test('a server that is silent is named', async () => {
+  const server = await serve(() => null);
+  await expect(publicAddress(server)).rejects.toThrow(`the STUN server ${server} does not answer`);
+});

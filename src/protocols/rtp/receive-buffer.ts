@@ -1,0 +1,179 @@
+/** Puts the packets of one source back into order and says which to ask for again, RFC 3550 §A.1 and RFC 4585 §6.2.1. */
+import type { RtpPacket } from './rtp-packet.ts';
+import { sequenceDistance } from './serial.ts';
+
+/** A step back or ahead of more than this is a new beginning of the source, not a loss. */
+const MAX_STEP = 3000;
+/** Where indices begin: packets that were overtaken by the first have one, too. */
+const FIRST_INDEX = 0x1_00_00;
+/** Packets behind a gap that are kept for the missing ones, a second of a large stream. Beyond that the gap is given up. */
+const MOST_WAITING = 1500;
+/** Missing packets that are waited for; more at once are a broken path, which asking makes worse. */
+const MOST_MISSING = 500;
+/** Packets overtake each other by less than this, ms: nothing is asked for sooner. */
+const REORDER_MS = 10;
+const MOST_REQUESTS = 10;
+/** Round trip while none was measured, ms. */
+const USUAL_ROUND_TRIP = 100;
+const LONGEST_ROUND_TRIP = 1000;
+const LEAST_PATIENCE = 150;
+const MOST_PATIENCE = 700;
+/** What overtaking alone is waited for when lost packets are not sent again, ms. */
+const ORDER_PATIENCE = 60;
+
+export interface ReceiveCounters {
+  received: number;
+  /** Given up. */
+  lost: number;
+  /** Came when their place had been given up, or twice. */
+  late: number;
+  /** Asked for again and come. */
+  recovered: number;
+  /** Requests, repeated ones included. */
+  requested: number;
+}
+
+interface Missing {
+  readonly since: number;
+  askedAt: number;
+  asked: number;
+}
+
+export type PacketSink = (packet: RtpPacket, lost: boolean) => void;
+
+/**
+ * Hands packets on in order, at once where nothing is missing. A gap is waited for as long as asking for its packets can
+ * help; `lost` says that packets before the one handed on are missing.
+ */
+export class ReceiveBuffer {
+  readonly counters: ReceiveCounters = { received: 0, lost: 0, late: 0, recovered: 0, requested: 0 };
+  readonly #repeats: boolean;
+  /** By index, the sequence number past its wraps. */
+  readonly #waiting = new Map<number, RtpPacket>();
+  /** Oldest first. */
+  readonly #missing = new Map<number, Missing>();
+  #next = -1;
+  #highest = -1;
+  #roundTrip: number | null = null;
+
+  /** `repeats`: the sender sends lost packets again when it is asked. */
+  constructor({ repeats }: { readonly repeats: boolean }) {
+    this.#repeats = repeats;
+  }
+
+  /** Highest sequence number seen, with its wraps in the upper 16 bits. */
+  get highest(): number {
+    return Math.max(0, this.#highest - FIRST_INDEX) >>> 0;
+  }
+
+  /** Packets that are waited for. */
+  get missing(): number {
+    return this.#missing.size;
+  }
+
+  push(packet: RtpPacket, now: number, sink: PacketSink): void {
+    this.counters.received += 1;
+    if (this.#next < 0) {
+      this.#next = packet.sequence + FIRST_INDEX;
+      this.#highest = this.#next - 1;
+    }
+    const ahead = sequenceDistance(this.#highest & 0xff_ff, packet.sequence);
+    const index = this.#highest + ahead;
+    if (Math.abs(ahead) > MAX_STEP) {
+      this.#restart(packet, sink);
+      return;
+    }
+    if (index < this.#next || this.#waiting.has(index)) {
+      this.counters.late += 1;
+      return;
+    }
+    this.#arrived(index, now);
+    if (index === this.#next) {
+      this.#deliver(packet, false, sink);
+      this.#release(sink);
+      return;
+    }
+    this.#waiting.set(index, packet);
+    while (this.#waiting.size > MOST_WAITING || this.#missing.size > MOST_MISSING) this.#skip(sink);
+  }
+
+  /** Gives up what has been missing too long. Returns the numbers to ask for now, oldest first. Call it often. */
+  check(now: number, sink: PacketSink): number[] {
+    const patience = this.#patience;
+    for (let oldest = this.#oldest; oldest !== null && now - oldest.since > patience; oldest = this.#oldest) this.#skip(sink);
+    if (!this.#repeats || this.#missing.size === 0) return [];
+    const wanted: number[] = [];
+    const again = Math.max(REORDER_MS, (this.#roundTrip ?? USUAL_ROUND_TRIP) * 1.25);
+    for (const [index, missing] of this.#missing) {
+      if (missing.asked >= MOST_REQUESTS || now - missing.since < REORDER_MS) continue;
+      if (missing.asked > 0 && now - missing.askedAt < again) continue;
+      missing.asked += 1;
+      missing.askedAt = now;
+      wanted.push(index & 0xff_ff);
+    }
+    this.counters.requested += wanted.length;
+    return wanted;
+  }
+
+  get #patience(): number {
+    if (!this.#repeats) return ORDER_PATIENCE;
+    return Math.min(MOST_PATIENCE, Math.max(LEAST_PATIENCE, (this.#roundTrip ?? USUAL_ROUND_TRIP) * 4));
+  }
+
+  get #oldest(): Missing | null {
+    for (const missing of this.#missing.values()) return missing;
+    return null;
+  }
+
+  #arrived(index: number, now: number): void {
+    if (index > this.#highest) {
+      for (let gap = this.#highest + 1; gap < index; gap += 1) this.#missing.set(gap, { since: now, askedAt: 0, asked: 0 });
+      this.#highest = index;
+      return;
+    }
+    const missing = this.#missing.get(index);
+    if (missing === undefined) return;
+    this.#missing.delete(index);
+    if (missing.asked === 0) return;
+    this.counters.recovered += 1;
+    // Which of several requests was answered is not known.
+    if (missing.asked > 1) return;
+    const measured = Math.min(LONGEST_ROUND_TRIP, now - missing.askedAt);
+    this.#roundTrip = this.#roundTrip === null ? measured : this.#roundTrip + (measured - this.#roundTrip) / 8;
+  }
+
+  /** Gives the first gap up: goes on with the first packet behind it. */
+  #skip(sink: PacketSink): void {
+    while (this.#next <= this.#highest && !this.#waiting.has(this.#next)) {
+      this.#missing.delete(this.#next);
+      this.counters.lost += 1;
+      this.#next += 1;
+    }
+    const packet = this.#waiting.get(this.#next);
+    if (packet === undefined) return;
+    this.#waiting.delete(this.#next);
+    this.#deliver(packet, true, sink);
+    this.#release(sink);
+  }
+
+  #release(sink: PacketSink): void {
+    for (let packet = this.#waiting.get(this.#next); packet !== undefined; packet = this.#waiting.get(this.#next)) {
+      this.#waiting.delete(this.#next);
+      this.#deliver(packet, false, sink);
+    }
+  }
+
+  #deliver(packet: RtpPacket, lost: boolean, sink: PacketSink): void {
+    this.#next += 1;
+    sink(packet, lost);
+  }
+
+  #restart(packet: RtpPacket, sink: PacketSink): void {
+    this.counters.lost += this.#missing.size;
+    this.#waiting.clear();
+    this.#missing.clear();
+    this.#next = packet.sequence + FIRST_INDEX;
+    this.#highest = this.#next;
+    this.#deliver(packet, true, sink);
+  }
+}

@@ -1,0 +1,164 @@
+/**
+ * The HTTP side of WHIP (draft-ietf-wish-whip) and WHEP (draft-ietf-wish-whep): a POST exchanges session descriptions and
+ * makes a session, a DELETE ends it. Both follow the rules that the reference server has for WHIP (streaming facts 3.8).
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Logger } from '../../util/logger.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { randomWord } from '../ice/ice-credentials.ts';
+import { type IceServer, relayLinks } from './ice-server.ts';
+import type { RequestPlace, StreamTarget } from './request-place.ts';
+
+const BODY_LIMIT = 64 * 1024;
+const KEY_LENGTH = 16;
+const ETAG_LENGTH = 8;
+export const EXCHANGE_METHODS = 'OPTIONS, POST, PATCH, DELETE';
+
+/** A request that is answered with this status and text. */
+export class ExchangeRefused extends Error {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Ended by the peer's DELETE. */
+export interface ExchangeSession {
+  /** Answers the offer. Throws ProtocolError when nothing comes of it; the session is then closed. */
+  accept(offer: string): string;
+  close(reason: string): void;
+}
+
+export interface OpenRequest {
+  readonly target: StreamTarget;
+  readonly place: RequestPlace;
+  readonly client: string;
+  /** The session has ended by itself; once. */
+  readonly onEnded: (reason: string) => void;
+}
+
+export interface ExchangeOptions {
+  /** For answers: `WHIP` or `WHEP`. */
+  readonly name: 'WHIP' | 'WHEP';
+  /** Who sends such requests, for the log. */
+  readonly peer: string;
+  /** Throws ExchangeRefused. */
+  readonly open: (request: OpenRequest) => ExchangeSession;
+  /** Headers that let pages of other origins ask. */
+  readonly crossOrigin: (request: IncomingMessage, place: RequestPlace) => readonly (readonly [name: string, value: string])[];
+  readonly iceServersFor: (place: RequestPlace) => readonly IceServer[];
+  readonly logger: Logger;
+}
+
+export class DescriptionExchange {
+  readonly #options: ExchangeOptions;
+  readonly #sessions = new Map<string, ExchangeSession>();
+
+  constructor(options: ExchangeOptions) {
+    this.#options = options;
+  }
+
+  get sessions(): number {
+    return this.#sessions.size;
+  }
+
+  /** Answers, whatever the request. */
+  handle(request: IncomingMessage, response: ServerResponse, place: RequestPlace, client: string): void {
+    response.setHeader('Server', 'Millrace');
+    for (const [name, value] of this.#options.crossOrigin(request, place)) response.setHeader(name, value);
+    response.setHeader('Access-Control-Expose-Headers', 'Location, Link, ETag');
+    const { method } = request;
+    if (method === 'OPTIONS') {
+      response.setHeader('Access-Control-Allow-Private-Network', 'true');
+      answer(response, place.target === null ? 404 : 200, '');
+    } else if (method === 'POST') this.#withBody(request, response, (body) => this.#open(response, place, body, client));
+    else if (method === 'PATCH') this.#withBody(request, response, (body) => this.#trickle(response, place, body));
+    else if (method === 'DELETE') this.#delete(response, place);
+    else {
+      response.setHeader('Allow', EXCHANGE_METHODS);
+      answer(response, 405, `${method} is not allowed here`);
+    }
+  }
+
+  #open(response: ServerResponse, place: RequestPlace, offer: string, client: string): void {
+    const { name, peer, logger } = this.#options;
+    const key = randomWord(KEY_LENGTH);
+    let session: ExchangeSession | null = null;
+    try {
+      if (place.target === null) throw new ExchangeRefused(404, 'no virtual host serves this host name, or the path names no stream');
+      session = this.#options.open({ target: place.target, place, client, onEnded: () => this.#sessions.delete(key) });
+      const description = session.accept(offer);
+      this.#sessions.set(key, session);
+      response.setHeader('Content-Type', 'application/sdp');
+      response.setHeader('ETag', randomWord(ETAG_LENGTH));
+      response.setHeader('Location', `/${place.app}/${place.stream}/${key}?direction=${name.toLowerCase()}`);
+      const links = relayLinks(this.#options.iceServersFor(place));
+      if (links.length > 0) response.setHeader('Link', links);
+      response.statusCode = 201;
+      response.end(description);
+    } catch (error) {
+      session?.close('the offer was refused');
+      const status = statusOf(error);
+      if (status === null || !(error instanceof Error)) throw error;
+      logger.info({ peer: client, reason: error.message }, `${peer} over ${name} was refused`);
+      answer(response, status, error.message);
+    }
+  }
+
+  /** Peers reach us: their candidates are read and not needed. */
+  #trickle(response: ServerResponse, place: RequestPlace, fragment: string): void {
+    if (place.file === '') answer(response, 400, 'the path names no session');
+    else if (!this.#sessions.has(place.file)) answer(response, 404, 'there is no such session');
+    else if (!/^a=(?:ice-ufrag|candidate|end-of-candidates|mid|ice-pwd)/m.test(fragment))
+      answer(response, 400, 'the body is no trickle-ice-sdpfrag');
+    else {
+      response.setHeader('Content-Type', 'application/trickle-ice-sdpfrag');
+      response.statusCode = 204;
+      response.end();
+    }
+  }
+
+  #delete(response: ServerResponse, place: RequestPlace): void {
+    const session = this.#sessions.get(place.file);
+    this.#sessions.delete(place.file);
+    session?.close('the peer left');
+    answer(response, session === undefined ? 404 : 200, session === undefined ? 'there is no such session' : '');
+  }
+
+  #withBody(request: IncomingMessage, response: ServerResponse, use: (body: string) => void): void {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= BODY_LIMIT) chunks.push(chunk);
+    });
+    request.on('error', () => response.destroy());
+    request.on('end', () => {
+      if (size > BODY_LIMIT) {
+        answer(response, 413, `the body is longer than ${BODY_LIMIT} bytes`);
+        return;
+      }
+      try {
+        use(Buffer.concat(chunks).toString());
+      } catch (error) {
+        this.#options.logger.error({ err: error }, `a ${this.#options.name} request failed`);
+        if (!response.headersSent) answer(response, 500, 'the server failed on this request');
+      }
+    });
+  }
+}
+
+/** Null: nothing the peer can help. */
+function statusOf(error: unknown): number | null {
+  if (error instanceof ExchangeRefused) return error.status;
+  if (!(error instanceof ProtocolError)) return null;
+  if (error.code === 'WEBRTC_FULL') return 503;
+  return error.code === 'SDP_CODECS' ? 406 : 400;
+}
+
+function answer(response: ServerResponse, status: number, text: string): void {
+  response.statusCode = status;
+  if (text !== '') response.setHeader('Content-Type', 'text/plain');
+  response.end(text === '' ? '' : `${text}\n`);
+}

@@ -1,0 +1,30 @@
+/** STUN and TURN servers that peers are told about. */
+export interface IceServer {
+  readonly urls: readonly string[];
+  readonly username?: string | undefined;
+  readonly credential?: string | undefined;
+}
+
+/** Members of an offer message: the same list in two spellings, for old and new peers. */
+export function relayMembers(servers: readonly IceServer[]): object {
+  if (servers.length === 0) return {};
+  return {
+    ice_servers: servers.map(({ urls, username, credential }) => ({ credential, urls, user_name: username })),
+    iceServers: servers.map(({ urls, username, credential }) => ({ credential, urls, username })),
+  };
+}
+
+/** Values of `Link` headers (draft-ietf-wish-whip section 4.6), one for each address. */
+export function relayLinks(servers: readonly IceServer[]): string[] {
+  return servers.flatMap(({ urls, username, credential }) => {
+    const secret =
+      username === undefined
+        ? ''
+        : `; username="${quotable(username)}"; credential="${quotable(credential ?? '')}"; credential-type="password"`;
+    return urls.map((url) => `<${url}>; rel="ice-server"${secret}`);
+  });
+}
+
+function quotable(text: string): string {
+  return text.replaceAll(/["\\]/g, '\\$&');
+}

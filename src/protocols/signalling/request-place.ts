@@ -1,0 +1,39 @@
+/** Which stream a signalling request is for: `/<app>/<stream>[/<file>]?<query>` (streaming facts 1.1, 3.5). */
+import { decodePath, hostName, queryValue, splitTarget } from '../http/request-target.ts';
+
+/** A stream by the names of a request, decoded. */
+export interface StreamTarget {
+  readonly vhost: string;
+  readonly app: string;
+  readonly stream: string;
+  /** Players: the file name of a playlist, empty for the default one. */
+  readonly playlist: string;
+}
+
+export interface RequestPlace {
+  /** Null when no virtual host serves the host name, or the path names no stream. */
+  readonly target: StreamTarget | null;
+  /** Raw path components as requested. */
+  readonly app: string;
+  readonly stream: string;
+  readonly file: string;
+  readonly direction: string;
+  /** Lower-case value of `transport`: `tcp` asks for a relay. */
+  readonly transport: string;
+}
+
+/** Throws HttpFault for a target that is none. `virtualHostFor`: the virtual host of a host name. */
+export function placeOf(target: string, host: string, virtualHostFor: (host: string) => string | undefined): RequestPlace {
+  const { path, query, authority } = splitTarget(target);
+  const [, app = '', stream = '', file = ''] = path.split('/');
+  const vhost = virtualHostFor(hostName(authority ?? host));
+  return {
+    target:
+      vhost === undefined || stream === '' ? null : { vhost, app: decodePath(app), stream: decodePath(stream), playlist: decodePath(file) },
+    app,
+    stream,
+    file,
+    direction: queryValue(query, 'direction') ?? '',
+    transport: (queryValue(query, 'transport') ?? '').toLowerCase(),
+  };
+}

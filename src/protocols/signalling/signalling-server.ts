@@ -1,0 +1,99 @@
+/** Signalling requests that came through the delivery ports: decides who takes them (streaming facts 3.1). */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { HttpFault } from '../http/http-fault.ts';
+import { placeOf, type RequestPlace } from './request-place.ts';
+
+/** Longest message of a peer: a session description with many candidates is a tenth of it. */
+const MESSAGE_LIMIT = 256 * 1024;
+const CLOSE_UNSUPPORTED = 1008;
+
+/** Where a request came from. */
+export interface SignallingClient {
+  readonly address: string;
+}
+
+/** One way in: those who play, or those who publish. */
+export interface SignallingSide {
+  /** WHIP or WHEP. Answers, whatever the request. */
+  request(request: IncomingMessage, response: ServerResponse, place: RequestPlace, client: SignallingClient): void;
+  /** A connection of the WebSocket protocol; it is the side's from now on. */
+  connected(socket: WebSocket, place: RequestPlace, client: SignallingClient): void;
+}
+
+export interface SignallingOptions {
+  /** Null where this server does not listen for them. */
+  readonly play: SignallingSide | null;
+  readonly publish: SignallingSide | null;
+  readonly virtualHostFor: (host: string) => string | undefined;
+}
+
+export class SignallingServer {
+  readonly #options: SignallingOptions;
+  readonly #sockets = new WebSocketServer({ noServer: true, maxPayload: MESSAGE_LIMIT, perMessageDeflate: false });
+
+  constructor(options: SignallingOptions) {
+    this.#options = options;
+  }
+
+  request(request: IncomingMessage, response: ServerResponse, client: SignallingClient): void {
+    const place = this.#place(request, response);
+    if (place === null) return;
+    const { play, publish } = this.#options;
+    const side = place.direction === 'whep' ? play : publish;
+    if (side !== null) {
+      side.request(request, response, place, client);
+      return;
+    }
+    response.statusCode = 404;
+    response.setHeader('Content-Type', 'text/plain');
+    response.end(`this server does not listen for ${place.direction === 'whep' ? 'players' : 'publishers'} over WebRTC\n`);
+  }
+
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, client: SignallingClient): void {
+    let place: RequestPlace;
+    try {
+      place = this.#placeOf(request);
+    } catch {
+      socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+      return;
+    }
+    this.#sockets.handleUpgrade(request, socket, head, (connection) => this.#connected(connection, place, client));
+  }
+
+  /** Ends all connections. Idempotent. */
+  close(): void {
+    for (const connection of this.#sockets.clients) connection.terminate();
+    this.#sockets.close();
+  }
+
+  #connected(socket: WebSocket, place: RequestPlace, client: SignallingClient): void {
+    const isPublisher = place.direction === 'send';
+    const side = isPublisher ? this.#options.publish : this.#options.play;
+    if (side !== null) {
+      side.connected(socket, place, client);
+      return;
+    }
+    socket.on('error', () => socket.terminate());
+    socket.send(
+      JSON.stringify({ code: 404, error: `This server does not listen for ${isPublisher ? 'publishers' : 'players'} over WebRTC` }),
+    );
+    socket.close(CLOSE_UNSUPPORTED);
+  }
+
+  #place(request: IncomingMessage, response: ServerResponse): RequestPlace | null {
+    try {
+      return this.#placeOf(request);
+    } catch (error) {
+      if (!(error instanceof HttpFault)) throw error;
+      response.statusCode = error.status;
+      response.end(`${error.message}\n`);
+      return null;
+    }
+  }
+
+  #placeOf(request: IncomingMessage): RequestPlace {
+    return placeOf(request.url ?? '/', request.headers.host ?? '', this.#options.virtualHostFor);
+  }
+}

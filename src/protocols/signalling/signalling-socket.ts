@@ -1,0 +1,180 @@
+/** One connection of the reference server's WebSocket protocol (streaming facts 3.2), for players and for publishers. */
+import { randomInt } from 'node:crypto';
+import type { WebSocket } from 'ws';
+import type { Logger } from '../../util/logger.ts';
+
+const PING_INTERVAL_MS = 20_000;
+/** Pings without an answer after which the peer is gone. */
+const MISSED_PINGS = 2;
+/** Longest reason that fits into the frame that closes a WebSocket, bytes. */
+const REASON_LIMIT = 120;
+const CANDIDATE = /^(?:a=)?candidate:\S+ \d+ \S+ \d+ \S+ \d+ typ \S+/i;
+
+/** What a peer may send. */
+export interface SignallingMessage {
+  readonly command: string;
+  readonly id: unknown;
+  readonly sdp: unknown;
+  readonly candidates: unknown;
+  readonly rendition_name: unknown;
+  readonly auto: unknown;
+}
+
+/** Answered with `{code, error}`, then the connection is closed. */
+export class SignallingFault extends Error {
+  readonly code: number;
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Who the messages are for. Throws SignallingFault. */
+export interface SignallingDialogue {
+  /** The peer wants an offer. */
+  offer(): void;
+  /** The peer's session description. */
+  answer(sdp: string): void;
+  /** What only some peers say; false for an unknown command. */
+  other(message: SignallingMessage): boolean;
+  /** The session is over, by the peer or by a fault; may be called more than once. */
+  stop(reason: string): void;
+}
+
+export interface SignallingSocketOptions {
+  readonly socket: WebSocket;
+  /** Address of the peer, for the log. */
+  readonly client: string;
+  readonly logger: Logger;
+  readonly dialogue: SignallingDialogue;
+}
+
+export class SignallingSocket {
+  /** Names the peer in all its messages but the first. */
+  readonly id = randomInt(1, 2 ** 31 - 1);
+  readonly #options: SignallingSocketOptions;
+  readonly #socket: WebSocket;
+  readonly #pinger: NodeJS.Timeout;
+  #missed = 0;
+
+  constructor(options: SignallingSocketOptions) {
+    this.#options = options;
+    this.#socket = options.socket;
+    this.#socket.on('message', (data, isBinary) => this.#receive(isBinary ? null : data.toString()));
+    this.#socket.on('pong', () => {
+      this.#missed = 0;
+    });
+    this.#socket.on('error', () => this.#socket.terminate());
+    this.#socket.on('close', () => this.#gone());
+    this.#pinger = setInterval(() => this.#ping(), PING_INTERVAL_MS);
+  }
+
+  /** Does nothing when the connection is closed. */
+  send(message: object): void {
+    if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(JSON.stringify(message));
+  }
+
+  /** Ends the connection because the session has ended. Idempotent. */
+  close(reason: string): void {
+    this.#socket.close(
+      1000,
+      Buffer.from(reason)
+        .subarray(0, REASON_LIMIT)
+        .toString('latin1')
+        .replaceAll(/[^ -~]/g, '?'),
+    );
+  }
+
+  #receive(text: string | null): void {
+    try {
+      this.#obey(readMessage(text));
+    } catch (error) {
+      if (error instanceof SignallingFault) this.#refuse(error.code, error.message);
+      else {
+        this.#options.logger.error({ err: error, peer: this.#options.client }, 'signalling failed');
+        this.#refuse(500, 'Internal Server Error');
+      }
+    }
+  }
+
+  #obey(message: SignallingMessage): void {
+    const { dialogue } = this.#options;
+    if (message.command === 'request_offer') {
+      dialogue.offer();
+      return;
+    }
+    if (message.command === 'ping') {
+      this.send({ command: 'pong' });
+      return;
+    }
+    if (message.command === 'pong') return;
+    if (message.id !== this.id) throw new SignallingFault(400, 'Invalid ID');
+    switch (message.command) {
+      case 'answer':
+        dialogue.answer(sdpOf(message.sdp));
+        break;
+      case 'candidate':
+        checkCandidates(message.candidates);
+        break;
+      case 'stop':
+        dialogue.stop('the peer stopped');
+        break;
+      default:
+        if (!dialogue.other(message)) throw new SignallingFault(400, `Unknown command: ${message.command}`);
+    }
+  }
+
+  #refuse(code: number, error: string): void {
+    this.send({ code, error });
+    this.#options.dialogue.stop(error);
+    this.#socket.close();
+  }
+
+  #ping(): void {
+    this.#missed += 1;
+    if (this.#missed > MISSED_PINGS) this.#socket.terminate();
+    else if (this.#socket.readyState === this.#socket.OPEN) this.#socket.ping();
+  }
+
+  #gone(): void {
+    clearInterval(this.#pinger);
+    this.#options.dialogue.stop('the signalling connection closed');
+  }
+}
+
+function readMessage(text: string | null): SignallingMessage {
+  let message: unknown = null;
+  try {
+    message = text === null ? null : JSON.parse(text);
+  } catch {
+    throw new SignallingFault(400, 'The message is not JSON');
+  }
+  if (typeof message !== 'object' || message === null || !('command' in message) || typeof message.command !== 'string') {
+    throw new SignallingFault(400, 'The message has no command');
+  }
+  return {
+    id: undefined,
+    sdp: undefined,
+    candidates: undefined,
+    rendition_name: undefined,
+    auto: undefined,
+    ...message,
+    command: message.command,
+  };
+}
+
+function sdpOf(member: unknown): string {
+  const text = typeof member === 'object' && member !== null && 'sdp' in member ? member.sdp : undefined;
+  if (typeof text !== 'string') throw new SignallingFault(400, 'There is no SDP');
+  return text;
+}
+
+/** Peers reach us, so where they can be reached does not matter; nonsense is still refused as the reference server does. */
+function checkCandidates(candidates: unknown): void {
+  if (!Array.isArray(candidates)) throw new SignallingFault(400, 'There are no candidates');
+  for (const entry of candidates as unknown[]) {
+    const text = typeof entry === 'object' && entry !== null && 'candidate' in entry ? entry.candidate : undefined;
+    if (typeof text !== 'string') throw new SignallingFault(400, 'A candidate has no text');
+    if (text !== '' && !CANDIDATE.test(text)) throw new SignallingFault(400, 'Invalid candidate');
+  }
+}

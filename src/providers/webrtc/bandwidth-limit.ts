@@ -1,0 +1,35 @@
+/** How much a publisher may send that estimates nothing itself (REMB): by what arrives and what is lost. */
+
+const START_BPS = 3_000_000;
+const LEAST_BPS = 150_000;
+const MOST_BPS = 50_000_000;
+/** Share of lost packets below which there is room, and above which there is none. */
+const LITTLE_LOSS = 0.02;
+const MUCH_LOSS = 0.1;
+const GROWTH = 1.08;
+/** The limit stays within this multiple of what arrives: more has never been seen to work. */
+const HEADROOM = 2;
+
+export class BandwidthLimit {
+  #limit = START_BPS;
+  #bytes = 0;
+  #last = { received: 0, lost: 0 };
+
+  received(bytes: number): void {
+    this.#bytes += bytes;
+  }
+
+  /** Bits per second after `intervalMs`; packets since the start, lost ones before they were repeated. */
+  evaluate(intervalMs: number, packets: { readonly received: number; readonly lost: number }): number {
+    const rate = (this.#bytes * 8000) / Math.max(1, intervalMs);
+    const lost = Math.max(0, packets.lost - this.#last.lost);
+    const received = Math.max(0, packets.received - this.#last.received);
+    this.#bytes = 0;
+    this.#last = packets;
+    const share = lost / Math.max(1, lost + received);
+    if (share > MUCH_LOSS) this.#limit = rate * (1 - share / 2);
+    else if (share < LITTLE_LOSS) this.#limit = Math.max(Math.min(this.#limit * GROWTH, HEADROOM * rate), Math.min(this.#limit, START_BPS));
+    this.#limit = Math.min(MOST_BPS, Math.max(LEAST_BPS, this.#limit));
+    return this.#limit;
+  }
+}

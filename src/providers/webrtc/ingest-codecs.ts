@@ -1,0 +1,69 @@
+/** The codecs that publishers may send, by their names in session descriptions. */
+import { describeVideo } from '../../codecs/describe.ts';
+import { buildOpusHead, OPUS_SAMPLE_RATE } from '../../codecs/opus/opus-head.ts';
+import type { SourceAudioTrack, SourceVideoTrack } from '../../core/ingest.ts';
+import { AudioCodec, BitstreamFormat, VideoCodec } from '../../media/codec.ts';
+import { MPEG_90K } from '../../media/timebase.ts';
+import { type Depacketizer, FrameDepacketizer } from '../../protocols/rtp/depacketizer.ts';
+import { NalDepacketizer } from '../../protocols/rtp/nal-depacketizer.ts';
+import { Vp8Depacketizer } from '../../protocols/rtp/vp8-depacketizer.ts';
+
+/** WebRTC carries Opus as stereo; a decoder makes two channels of a mono packet. */
+const OPUS_CHANNELS = 2;
+
+export type IngestCodec = IngestVideoCodec | typeof AudioCodec.OPUS;
+export type IngestVideoCodec = typeof VideoCodec.H264 | typeof VideoCodec.H265 | typeof VideoCodec.VP8;
+
+const CODECS: readonly string[] = [VideoCodec.H264, VideoCodec.H265, VideoCodec.VP8, AudioCodec.OPUS];
+
+/** True for `a=rtpmap` encodings that can be received; upper case. */
+export function isIngestCodec(encoding: string): encoding is IngestCodec {
+  return CODECS.includes(encoding);
+}
+
+export function isAudioCodec(codec: IngestCodec): codec is typeof AudioCodec.OPUS {
+  return codec === AudioCodec.OPUS;
+}
+
+/** Ticks of RTP timestamps per second. */
+export function clockRateOf(codec: IngestCodec): number {
+  return isAudioCodec(codec) ? OPUS_SAMPLE_RATE : MPEG_90K.den;
+}
+
+export function createDepacketizer(codec: IngestCodec): Depacketizer {
+  switch (codec) {
+    case VideoCodec.H264:
+    case VideoCodec.H265:
+      return new NalDepacketizer(codec);
+    case VideoCodec.VP8:
+      return new Vp8Depacketizer();
+    default:
+      return new FrameDepacketizer();
+  }
+}
+
+/** What the core is told of a video track. `size`: of the last keyframe, where there is no configuration that tells it. */
+export function videoTrack(
+  id: number,
+  codec: IngestVideoCodec,
+  config: Uint8Array | null,
+  size: { readonly width: number; readonly height: number },
+): SourceVideoTrack {
+  const { width, height } = config === null ? size : describeVideo(codec, config);
+  const format = codec === VideoCodec.VP8 ? BitstreamFormat.RAW : BitstreamFormat.LENGTH_PREFIXED;
+  return { id, type: 'video', codec, format, config, width, height, timebase: MPEG_90K, bitrateConf: 0, framerateConf: 0 };
+}
+
+export function opusTrack(id: number): SourceAudioTrack {
+  return {
+    id,
+    type: 'audio',
+    codec: AudioCodec.OPUS,
+    format: BitstreamFormat.RAW,
+    config: buildOpusHead({ channels: OPUS_CHANNELS }),
+    sampleRate: OPUS_SAMPLE_RATE,
+    channels: OPUS_CHANNELS,
+    timebase: { num: 1, den: OPUS_SAMPLE_RATE },
+    bitrateConf: 0,
+  };
+}

@@ -1,0 +1,204 @@
+/** One publisher: its inbound stream, its peer, and what it negotiated. */
+import type { CloseReason, IngestGate, IngestStream } from '../../core/ingest.ts';
+import { ProviderKind, SourceType } from '../../core/kinds.ts';
+import { randomWord } from '../../protocols/ice/ice-credentials.ts';
+import { PEER_LEFT, type PeerListener, type PeerSession } from '../../protocols/peer/peer-session.ts';
+import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
+import { type LocalMedia, serializeDescription } from '../../protocols/sdp/local-description.ts';
+import { parseSessionDescription } from '../../protocols/sdp/session-description.ts';
+import type { StreamTarget } from '../../protocols/signalling/request-place.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { IngestFeed } from './ingest-feed.ts';
+import { answerIngest, type IngestAgreement, offerIngest, readIngestAnswer } from './ingest-negotiation.ts';
+import type { IngestTrack } from './ingest-track.ts';
+import type { WebrtcIngestSettings } from './settings.ts';
+
+const CNAME_LENGTH = 16;
+const STREAM_ID_LENGTH = 36;
+const MID_LENGTH = 6;
+
+export interface IngestSessionOptions {
+  readonly target: StreamTarget;
+  readonly gate: IngestGate;
+  readonly transport: PeerTransport;
+  readonly settings: WebrtcIngestSettings;
+  /** Address that the request came from. */
+  readonly client: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The session has ended by itself; once. */
+  readonly onEnded: (reason: string) => void;
+  /** The session is over, whoever ended it; once. */
+  readonly onClosed: (session: IngestSession) => void;
+}
+
+export class IngestSession implements PeerListener {
+  readonly #options: IngestSessionOptions;
+  readonly #stream: IngestStream;
+  readonly #peer: PeerSession;
+  readonly #logger: Logger;
+  readonly #openedAt: number;
+  #offered: readonly LocalMedia[] = [];
+  #feed: IngestFeed | null = null;
+  readonly #cname = randomWord(CNAME_LENGTH);
+  readonly #streamId = randomWord(STREAM_ID_LENGTH);
+  #ended = false;
+
+  /** Registers the stream. Throws IngestRefused, and ProtocolError `WEBRTC_FULL`. */
+  constructor(options: IngestSessionOptions) {
+    const { target, gate, transport, settings, client, clock, logger } = options;
+    this.#options = options;
+    this.#openedAt = clock.monotonic();
+    this.#peer = transport.openSession(this, settings.timeout);
+    try {
+      this.#stream = gate.openIngest(
+        { vhost: target.vhost, host: target.vhost, app: target.app },
+        {
+          streamName: target.stream,
+          provider: ProviderKind.WEBRTC,
+          sourceType: SourceType.WEBRTC,
+          sourceUrl: `WebRTC://${client}`,
+          onClose: (reason) => this.#endedByServer(reason),
+        },
+      );
+    } catch (error) {
+      this.#peer.close();
+      throw error;
+    }
+    const { vhost, app, stream } = target;
+    this.#logger = logger.child({ vhost, app, stream, session: this.#peer.credentials.ufrag, peer: client });
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Candidates to tell the publisher beside an offer. */
+  candidates(): readonly string[] {
+    return this.#options.transport.candidates('publish');
+  }
+
+  /** Our offer, without candidates. */
+  offer(): string {
+    this.#offered = offerIngest({ video: randomWord(MID_LENGTH), audio: randomWord(MID_LENGTH) });
+    return this.#describe('actpass', this.#offered, []);
+  }
+
+  /** Takes the publisher's answer. Throws ProtocolError when nothing can come of it. */
+  answered(text: string): void {
+    this.#begin(readIngestAnswer(parseSessionDescription(text), this.#offered));
+  }
+
+  /** Answers the publisher's offer. Throws ProtocolError. */
+  accept(text: string): string {
+    const { agreement, medias } = answerIngest(parseSessionDescription(text));
+    this.#begin(agreement);
+    return this.#describe('passive', medias, this.candidates());
+  }
+
+  connected(): void {
+    this.#logger.info({ path: this.#peer.place }, 'publisher connected over WebRTC');
+  }
+
+  rtp(packet: Buffer, at: number): void {
+    this.#guarded(() => this.#feed?.rtp(packet, at));
+  }
+
+  rtcp(packet: Buffer): void {
+    this.#guarded(() => this.#feed?.rtcp(packet));
+  }
+
+  /** Does what is due; called every 20 ms or so. */
+  tick(): void {
+    this.#guarded(() => this.#feed?.tick());
+  }
+
+  closed(reason: string): void {
+    this.#end({ code: reason === PEER_LEFT ? 'peer-left' : 'timeout', detail: reason });
+    this.#options.onEnded(reason);
+  }
+
+  /** Ends stream and session; `onEnded` is not called. Idempotent. */
+  close(detail: string, code: CloseReason['code'] = 'peer-left'): void {
+    this.#end({ code, detail });
+  }
+
+  #begin(agreement: IngestAgreement): void {
+    if (this.#feed !== null) throw new ProtocolError('WEBRTC_ANSWER', 'the session has its answer already');
+    const { clock, settings } = this.#options;
+    this.#feed = new IngestFeed({
+      stream: this.#stream,
+      agreement,
+      clock,
+      keyframeInterval: settings.keyframeInterval,
+      send: (packet) => this.#peer.sendRtcp(packet),
+      onStarted: (tracks) => this.#logger.info({ tracks }, 'WebRTC stream started'),
+      onReordered: (track) => this.#warnOfReordering(track),
+    });
+    const { fingerprint, role } = agreement.security;
+    this.#peer.start({ plan: { cname: this.#cname, slots: [] }, fingerprint, role });
+    this.#logger.info({ medias: agreement.medias.map(({ kind }) => kind) }, 'WebRTC stream published');
+  }
+
+  #describe(setup: 'actpass' | 'passive', medias: readonly LocalMedia[], candidates: readonly string[]): string {
+    return serializeDescription({
+      credentials: this.#peer.credentials,
+      fingerprint: this.#options.transport.fingerprint,
+      setup,
+      candidates,
+      cname: this.#cname,
+      streamId: this.#streamId,
+      medias,
+    });
+  }
+
+  #warnOfReordering(track: IngestTrack): void {
+    this.#logger.warn(
+      { track: track.id, codec: track.codec },
+      'the publisher sends B-frames, which WebRTC players cannot show: switch them off in the encoder (OBS: bframes=0 or profile baseline; ' +
+        'ffmpeg: -bf 0; GStreamer x264enc: bframes=0)',
+    );
+  }
+
+  /** A fault of ours ends this session and no other. */
+  #guarded(work: () => void): void {
+    if (this.#ended) return;
+    try {
+      work();
+    } catch (error) {
+      this.#logger.error({ err: error }, 'a WebRTC publication failed inside the server');
+      this.#end({ code: 'peer-error', detail: 'internal error' });
+      this.#options.onEnded('internal error');
+    }
+  }
+
+  #endedByServer(reason: CloseReason): void {
+    this.#end(reason);
+    this.#options.onEnded(reason.detail);
+  }
+
+  #end(reason: CloseReason): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#peer.close();
+    this.#stream.close(reason);
+    this.#report(reason);
+    this.#options.onClosed(this);
+  }
+
+  #report({ code, detail }: CloseReason): void {
+    const tracks = this.#feed?.tracks.map((track) => ({ codec: track.codec, layer: track.layer, ...track.received, ...track.counters }));
+    this.#logger.info(
+      {
+        code,
+        durationMs: Math.round(this.#options.clock.monotonic() - this.#openedAt),
+        ...this.#feed?.counters,
+        refused: this.#peer.counters?.refused ?? 0,
+        tracks,
+      },
+      `WebRTC publication closed: ${detail}`,
+    );
+  }
+}

@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest';
+import { LipSync, type SyncedTrack } from './lip-sync.ts';
+
+const AUDIO = { isAudio: true, rate: 48_000 };
+const VIDEO = { isAudio: false, rate: 90_000 };
+
+/** A sender whose sound and picture are `skew` seconds apart in arrival. */
+function play(
+  sync: LipSync,
+  audio: SyncedTrack,
+  video: SyncedTrack,
+  { skew, seconds, from = 0 }: { skew: number; seconds: number; from?: number },
+) {
+  const sound: number[] = [];
+  const picture: number[] = [];
+  for (let n = from * 100; n < (from + seconds) * 100; n += 1) {
+    const now = n / 100;
+    if (n % 2 === 0) sound.push(sync.place(audio, 1000 + n * 480, now));
+    if (n % 4 === 0) picture.push(sync.place(video, 4_294_960_000 + n * 900, now + skew));
+    // Both clocks read the same wall clock.
+    if (n % 100 === 99) {
+      sync.report(audio, { ssrc: 1, ntp: 5000 + now, compactNtp: 0, rtpTimestamp: (1000 + n * 480) >>> 0 });
+      sync.report(video, { ssrc: 2, ntp: 5000 + now, compactNtp: 0, rtpTimestamp: (4_294_960_000 + n * 900) % 2 ** 32 });
+    }
+  }
+  return { sound, picture };
+}
+
+test('without reports the times of arrival count, and nothing jumps at a wrap', () => {
+  const sync = new LipSync();
+  const video = sync.add(VIDEO);
+  expect(sync.place(video, 4_294_967_000, 3)).toBe(3);
+  expect(sync.place(video, (4_294_967_000 + 90_000) % 2 ** 32, 99)).toBeCloseTo(4, 6);
+});
+
+test('pictures are led to where reports put them, in steps nobody sees, and sound stays gapless', () => {
+  const sync = new LipSync();
+  const [audio, video] = [sync.add(AUDIO), sync.add(VIDEO)];
+  const { sound, picture } = play(sync, audio, video, { skew: 0.12, seconds: 8 });
+  sound.forEach((at, n) => {
+    expect(at).toBeCloseTo(n / 50, 6);
+  });
+  for (let n = 1; n < picture.length; n += 1) {
+    const step = (picture[n] ?? 0) - (picture[n - 1] ?? 0);
+    expect(step).toBeGreaterThan(0.04 - 0.0041);
+    expect(step).toBeLessThan(0.04 + 0.0041);
+  }
+  expect(picture[0]).toBeCloseTo(0.12, 6);
+  expect((picture.at(-1) ?? 0) - (picture.length - 1) / 25).toBeCloseTo(0, 2);
+});
+
+test('an error that cannot be stretched is jumped, one of unrelated clocks is ignored', () => {
+  const sync = new LipSync();
+  const [audio, video] = [sync.add(AUDIO), sync.add(VIDEO)];
+  play(sync, audio, video, { skew: 2, seconds: 2 });
+  expect((video.base ?? 0) - (video.wanted ?? 1)).toBe(0);
+  sync.report(video, { ssrc: 2, ntp: 90_000, compactNtp: 0, rtpTimestamp: 0 });
+  expect(video.wanted).toBeNull();
+});
+
+test('a source that begins anew is placed by its arrival again', () => {
+  const sync = new LipSync();
+  const [audio, video] = [sync.add(AUDIO), sync.add(VIDEO)];
+  play(sync, audio, video, { skew: 0, seconds: 2 });
+  sync.restart(video);
+  expect(sync.place(video, 7, 2.5)).toBeCloseTo(2.5, 6);
+});

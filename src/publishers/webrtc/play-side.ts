@@ -1,0 +1,60 @@
+/** Players' half of the signalling: WHEP, and the reference server's WebSocket protocol. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { WebSocket } from 'ws';
+import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../../protocols/signalling/description-exchange.ts';
+import type { IceServer } from '../../protocols/signalling/ice-server.ts';
+import type { RequestPlace } from '../../protocols/signalling/request-place.ts';
+import type { SignallingClient, SignallingSide } from '../../protocols/signalling/signalling-server.ts';
+import type { Logger } from '../../util/logger.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { PlaySignalling } from './play-signalling.ts';
+import type { WebrtcPublisher } from './webrtc-publisher.ts';
+
+export interface PlaySideOptions {
+  readonly publisher: WebrtcPublisher;
+  readonly iceServersFor: (place: RequestPlace) => readonly IceServer[];
+  readonly logger: Logger;
+}
+
+export class PlaySide implements SignallingSide {
+  readonly #options: PlaySideOptions;
+  readonly #whep: DescriptionExchange;
+
+  constructor(options: PlaySideOptions) {
+    const { publisher, logger, iceServersFor } = options;
+    this.#options = options;
+    this.#whep = new DescriptionExchange({
+      name: 'WHEP',
+      peer: 'a viewer',
+      iceServersFor,
+      crossOrigin: allowAll,
+      logger,
+      open: ({ target, client, onEnded }) => {
+        try {
+          return publisher.openSession(target, { client, onEnded });
+        } catch (error) {
+          if (!(error instanceof ProtocolError)) throw error;
+          throw new ExchangeRefused(error.code === 'WEBRTC_FULL' ? 503 : 404, error.message);
+        }
+      },
+    });
+  }
+
+  request(request: IncomingMessage, response: ServerResponse, place: RequestPlace, { address }: SignallingClient): void {
+    this.#whep.handle(request, response, place, address);
+  }
+
+  connected(socket: WebSocket, place: RequestPlace, { address }: SignallingClient): void {
+    const { publisher, iceServersFor, logger } = this.#options;
+    new PlaySignalling({ socket, publisher, target: place.target, client: address, iceServers: iceServersFor(place), logger });
+  }
+}
+
+function allowAll(request: IncomingMessage): (readonly [string, string])[] {
+  const asked = request.headers['access-control-request-headers'];
+  return [
+    ['Access-Control-Allow-Origin', '*'],
+    ['Access-Control-Allow-Methods', EXCHANGE_METHODS],
+    ...(asked === undefined ? [] : [['Access-Control-Allow-Headers', asked] as const]),
+  ];
+}

@@ -1,0 +1,161 @@
+/** A fake camera and microphone published from Chromium over WebRTC, watched over LL-HLS and WebRTC. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { LossyRelay } from './support/lossy-relay.ts';
+import { until } from './support/poll.ts';
+import { decode, probe } from './support/probe.ts';
+import { startServer, type TestServer } from './support/server.ts';
+import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from './support/webrtc-browser.ts';
+
+/** A uniform picture has a variance of nearly 0. */
+const LEAST_VARIANCE = 100;
+const SIZE = { width: 640, height: 360 };
+
+let server: TestServer;
+let browser: WebrtcBrowser;
+
+const url = (stream: string, direction: string, scheme = 'http'): string =>
+  `${scheme}://127.0.0.1:${server.ports.http}/app/${stream}?direction=${direction}`;
+const resource = (location: string): string => new URL(location, url('', 'whip')).href;
+
+beforeAll(async () => {
+  server = await startServer({ webrtc: { publisher: '<Rtx>true</Rtx>', provider: '<FIRInterval>1000</FIRInterval>' }, withoutHls: true });
+  browser = await openWebrtcBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+interface StreamInfo {
+  readonly input: {
+    readonly sourceType: string;
+    readonly tracks: { readonly type: string; readonly video?: { readonly codec: string } }[];
+  };
+}
+
+/** Null when the API knows no such stream. */
+async function information(stream: string): Promise<StreamInfo | null> {
+  const { status, body } = await server.api.call('GET', `/v1/vhosts/default/apps/app/streams/${stream}`);
+  return status === 200 ? (body as { response: StreamInfo }).response : null;
+}
+
+async function started(stream: string): Promise<StreamInfo> {
+  return await until(
+    `stream '${stream}'`,
+    async () => {
+      const found = await information(stream);
+      return found !== null && found.input.tracks.length > 1 ? found : null;
+    },
+    { deadlineMs: 15_000 },
+  );
+}
+
+async function gone(stream: string): Promise<void> {
+  await until(`the end of '${stream}'`, async () => (await information(stream)) === null, { deadlineMs: 15_000 });
+}
+
+/** Another page plays the stream over WebRTC. */
+async function watch(stream: string, frames: number): Promise<WebrtcPage> {
+  const page = await browser.open();
+  await until(`an offer for '${stream}'`, async () => await page.whep(url(stream, 'whep')).catch(() => null), { deadlineMs: 10_000 });
+  await page.decoded(frames);
+  const picture = await until('a picture', () => page.picture(), { deadlineMs: 10_000 });
+  expect(picture).toMatchObject(SIZE);
+  expect(picture.variance).toBeGreaterThan(LEAST_VARIANCE);
+  return page;
+}
+
+test('what a page publishes by WHIP plays over LL-HLS and WebRTC, until it leaves', async () => {
+  const page = await browser.open();
+  const { location, etag, answer } = await page.whip(url('cam', 'whip'));
+  expect(location).toMatch(/^\/app\/cam\/\w+\?direction=whip$/);
+  expect(etag).toMatch(/^\w{8}$/);
+  expect(answer).toContain('a=setup:passive');
+  const { input } = await started('cam');
+  expect(input.sourceType).toBe('WebRTC');
+  expect(input.tracks.find(({ type }) => type === 'Video')?.video?.codec).toBe('H264');
+
+  const second = await fetch(url('cam', 'whip'), {
+    method: 'POST',
+    body: answer.replaceAll('recvonly', 'sendonly').replaceAll('passive', 'actpass'),
+  });
+  expect([second.status, await second.text()]).toEqual([409, 'Stream is already exist\n']);
+
+  const viewer = await watch('cam', 60);
+  const { video, audio } = await probe(server.http('cam', 'llhls.m3u8'));
+  expect(video).toMatchObject({ codec_name: 'h264', ...SIZE });
+  expect(audio).toMatchObject({ codec_name: 'opus', channels: 2 });
+  const decoded = await decode(server.http('cam', 'llhls.m3u8'), 3);
+  expect(decoded.errors).toBe('');
+  expect(decoded.frames).toBeGreaterThan(30);
+  const sender = (await page.sent()).find(({ kind }) => kind === 'video');
+  // Feedback lets the sender raise its bitrate above where it begins, and keyframes come because they are asked for.
+  expect(sender?.targetBitrate ?? 0).toBeGreaterThan(400_000);
+  expect(sender?.pliCount ?? 0).toBeGreaterThan(1);
+  expect(sender?.keyFramesEncoded ?? 0).toBeGreaterThan(2);
+
+  expect((await fetch(resource(location), { method: 'PATCH', body: 'a=ice-ufrag:x\r\na=end-of-candidates\r\n' })).status).toBe(204);
+  expect((await fetch(resource(location), { method: 'DELETE' })).status).toBe(200);
+  await gone('cam');
+  expect((await fetch(resource(location), { method: 'DELETE' })).status).toBe(404);
+  await Promise.all([page.page.close(), viewer.page.close()]);
+});
+
+test('OvenLiveKit publishes over its WebSocket protocol, and its stream ends with the page', async () => {
+  const page = await browser.open();
+  await page.ovenLiveKit(url('oven', 'send', 'ws'));
+  await started('oven');
+  const viewer = await watch('oven', 40);
+  expect((await page.stats()).errors).toEqual([]);
+
+  const late = await browser.open();
+  await late.ovenLiveKit(url('oven', 'send', 'ws'));
+  await until('the second publisher is refused', async () => (await late.messages()).some(({ code }) => code === 404), {
+    deadlineMs: 10_000,
+  });
+  expect((await late.messages()).at(-1)).toEqual({ code: 404, error: 'Cannot create offer' });
+
+  await page.page.close();
+  await gone('oven');
+  await Promise.all([late.page.close(), viewer.page.close()]);
+});
+
+test('lost and overtaken packets are asked for again', async () => {
+  const relay = await LossyRelay.open({ server: server.ports.ice, towards: 'server', loss: 0.1, reordering: 0.03, duplication: 0.02 });
+  const page = await browser.open();
+  try {
+    const { location } = await page.whip(url('lossy', 'whip'), { relay: relay.port });
+    await started('lossy');
+    const viewer = await watch('lossy', 150);
+    const { video } = await viewer.stats();
+    // The path to the viewer is whole: what stands still was missing here.
+    expect(video?.freezeCount ?? 0).toBeLessThanOrEqual(3);
+    const sender = (await page.sent()).find(({ kind }) => kind === 'video');
+    expect(relay.dropped).toBeGreaterThan(10);
+    expect(sender?.nackCount ?? 0).toBeGreaterThan(0);
+    expect(sender?.retransmittedPacketsSent ?? 0).toBeGreaterThan(0);
+    await viewer.page.close();
+    await fetch(resource(location), { method: 'DELETE' });
+    await until('the server tells of it', () => /"stream":"lossy".*WebRTC publication closed/.test(server.log), { deadlineMs: 5000 });
+    const line = server.log.split('\n').find((one) => one.includes('"stream":"lossy"') && one.includes('publication closed')) ?? '{}';
+    const { tracks } = JSON.parse(line) as { tracks: { codec: string; recovered: number; lost: number; malformed: number }[] };
+    const track = tracks.find(({ codec }) => codec === 'H264');
+    expect(track?.recovered).toBeGreaterThan(5);
+    expect(track?.lost).toBeLessThan(0.2 * (track?.recovered ?? 0) + 2);
+    expect(track?.malformed).toBe(0);
+  } finally {
+    await page.page.close();
+    relay.close();
+  }
+});
+
+test('VP8 passes through to players over WebRTC', async () => {
+  const page = await browser.open();
+  const { location } = await page.whip(url('vp8', 'whip'), { codec: 'VP8', audio: false });
+  const { input } = await started('vp8');
+  expect(input.tracks.find(({ type }) => type === 'Video')?.video).toMatchObject({ codec: 'VP8', ...SIZE });
+  const viewer = await watch('vp8', 30);
+  await fetch(resource(location), { method: 'DELETE' });
+  await Promise.all([page.page.close(), viewer.page.close()]);
+});
