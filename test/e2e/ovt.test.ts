@@ -20,7 +20,8 @@ let ovtPort = 0;
 
 beforeAll(async () => {
   [ovtPort = 0] = await freePorts(1);
-  [origin, edge] = await Promise.all([startServer({ ovtPort, withoutHls: true }), startServer({ segmentDuration: 1 })]);
+  origin = await startServer({ ovtPort, withoutHls: true });
+  edge = await startServer({ segmentDuration: 1 });
   encoder = publish({ url: origin.rtmp('live') });
   await encoder.sent(30);
 });
