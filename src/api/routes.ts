@@ -8,6 +8,7 @@ import { laterRoutes } from './v1/later-issues.ts';
 import { outputProfileRoutes } from './v1/output-profiles.ts';
 import { pushRoutes } from './v1/pushes.ts';
 import { recordRoutes } from './v1/records.ts';
+import { sessionRoutes } from './v1/sessions.ts';
 import { statsV1Routes } from './v1/stats.ts';
 import { streamRoutes } from './v1/streams.ts';
 import { versionRoutes } from './v1/version.ts';
@@ -23,6 +24,7 @@ const resources: readonly Route[] = [
   ...outputProfileRoutes,
   ...streamRoutes,
   ...recordRoutes,
+  ...sessionRoutes,
   ...hlsDumpRoutes,
   ...pushRoutes,
   ...statsV1Routes,

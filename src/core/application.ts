@@ -235,6 +235,7 @@ export class Application {
       name,
       sourceName: inbound.name,
       meter: inbound.meter,
+      sessions: inbound.sessions,
       queues: this.#context.queues,
       logger: logger.child({ output: name }),
       requestKeyframe,

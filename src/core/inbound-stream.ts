@@ -10,6 +10,7 @@ import { MediaRouter } from './media-router.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import type { Playlist } from './playlist.ts';
 import type { QueueRegistry } from './queue-registry.ts';
+import { SessionRegistry } from './session-registry.ts';
 import { type LinkedStream, SourceLink } from './source-link.ts';
 import type { StreamOutputs } from './stream-outputs.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
@@ -56,6 +57,8 @@ export class InboundStream implements LinkedStream {
   /** Wall clock, ms. */
   readonly createdAt: number;
   readonly meter: TrafficMeter;
+  /** Viewers of all its outputs. */
+  readonly sessions: SessionRegistry;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #queues: QueueRegistry;
@@ -91,6 +94,7 @@ export class InboundStream implements LinkedStream {
     this.#keepMs = options.keepMs;
     this.createdAt = options.clock.now();
     this.meter = options.meter;
+    this.sessions = new SessionRegistry(options.clock, options.meter);
     this.#clock = options.clock;
     this.#logger = options.logger;
     this.#queues = options.queues;

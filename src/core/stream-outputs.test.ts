@@ -13,6 +13,7 @@ import { PublisherKind } from './kinds.ts';
 import { OutboundStream } from './outbound-stream.ts';
 import type { PublishableStream } from './publishing.ts';
 import { QueueRegistry } from './queue-registry.ts';
+import { SessionRegistry } from './session-registry.ts';
 import { StreamOutputs } from './stream-outputs.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 
@@ -85,6 +86,7 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
         name,
         sourceName: 'source',
         meter,
+        sessions: new SessionRegistry(clock, meter),
         queues,
         logger,
         requestKeyframe,

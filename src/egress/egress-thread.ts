@@ -184,6 +184,7 @@ export class EgressThread {
       sessions: this.#sessions.size,
       blocksInFlight: this.#blocks.inFlight,
       bytes,
+      sessionBytes: this.#sessions.takeBytes(),
       sessionEvents: this.#sessions.takeEvents(),
     };
     this.#options.post(report);

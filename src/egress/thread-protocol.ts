@@ -63,6 +63,12 @@ export interface SessionEvent {
   readonly ended: string | null;
 }
 
+/** Bytes sent to viewers since they were last told of, position by position. */
+export interface SessionBytes {
+  readonly sightings: readonly SessionSighting[];
+  readonly bytes: readonly number[];
+}
+
 export type ToThread =
   | EgressMessage
   | { readonly type: 'hosts'; readonly hosts: readonly NamedHosts[] }
@@ -92,6 +98,7 @@ export interface ThreadReport {
   readonly blocksInFlight: number;
   /** Bytes of answers sent since the last report: outlet, bytes, outlet, bytes, … */
   readonly bytes: readonly number[];
+  readonly sessionBytes: SessionBytes;
   /** In the order they happened. */
   readonly sessionEvents: readonly SessionEvent[];
 }

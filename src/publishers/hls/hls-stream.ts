@@ -76,7 +76,7 @@ export class HlsStream implements PublisherStream {
       settings: viewSettings(settings),
       bytesPerSecond: Math.round(stream.tracks.reduce((sum, { bitrateConf }) => sum + bitrateConf, 0) / 8),
       snapshot: () => this.#snapshot(),
-      onSessions: (delta) => this.#countSessions(delta),
+      openSession: (request) => stream.openSession({ ...request, kind: PublisherKind.HLS }),
       onBytesSent: (bytes) => stream.meter.countBytes(bytes),
     });
   }
@@ -208,10 +208,5 @@ export class HlsStream implements PublisherStream {
     for (const { window } of this.#variants.values()) updates.push(...window.snapshot());
     if (this.#concluded) updates.push({ type: 'conclude' });
     return updates;
-  }
-
-  #countSessions(delta: number): void {
-    if (delta > 0) this.#stream.meter.connect(PublisherKind.HLS, delta);
-    else if (delta < 0) this.#stream.meter.disconnect(PublisherKind.HLS, -delta);
   }
 }

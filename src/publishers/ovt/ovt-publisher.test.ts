@@ -209,6 +209,20 @@ describe('a relayed stream', () => {
     await expect(pull()).rejects.toThrow('404');
   });
 
+  test('is a session with a name and bytes of its own, which can be sent away', async () => {
+    await listen();
+    const { stream, served } = serve();
+    const [one, two] = [await pull(), await pull()];
+    const [packet] = media(1).filter(({ track }) => track === AAC);
+    served.onPacket(packet!);
+    expect(new Set(stream.sessions.map(({ request }) => request.id)).size).toBe(2);
+    expect(stream.sessions.map(({ bytes }) => bytes * 2)).toEqual([stream.bytes, stream.bytes]);
+    stream.sessions[0]!.request.onTerminate('sent away');
+    await one.sink.until(({ reason }) => reason !== null);
+    expect(one.sink.reason?.detail).toBe('the origin stopped: sent away');
+    expect([stream.viewers, two.sink.reason]).toEqual([1, null]);
+  });
+
   test('is left when the edge closes it, and by an edge that disappears', async () => {
     await listen();
     const { stream } = serve();

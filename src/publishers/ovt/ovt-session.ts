@@ -1,4 +1,5 @@
 /** One edge that plays one stream. */
+import { randomUUID } from 'node:crypto';
 import { KeyframeGate } from '../../media/keyframe-gate.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
@@ -22,6 +23,8 @@ export interface OvtLink {
 
 /** Sends from the next packet on, keyframe or not: an edge must see soon that the stream is alive. */
 export class OvtSession {
+  /** Names the session in the API. */
+  readonly id = randomUUID();
   /** Packets left out because the edge did not keep up. */
   dropped = 0;
   bytes = 0;
@@ -38,20 +41,20 @@ export class OvtSession {
     this.#gate = new KeyframeGate(options.tracks);
   }
 
-  /** Sends `packet` as `bytes`; returns how many were sent: all or none. */
-  send(packet: Packet, bytes: Buffer): number {
+  /** Sends `packet` as `bytes`; false when it was left out. */
+  send(packet: Packet, bytes: Buffer): boolean {
     if (this.#link.waiting > MOST_WAITING_BYTES) {
       this.#stall();
-      return 0;
+      return false;
     }
     this.#stalledSince = null;
     if (!this.#gate.passes(packet)) {
       this.dropped += 1;
-      return 0;
+      return false;
     }
     this.#link.send(bytes);
     this.bytes += bytes.length;
-    return bytes.length;
+    return true;
   }
 
   /** The stream is over for this edge, which may ask for it anew. */

@@ -1,7 +1,7 @@
 /** One outbound stream served to edges: each packet is laid out once, for all of them. */
 import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
-import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
+import type { PublishableStream, PublisherStream, SessionHandle } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import type { OvtDescription } from '../../protocols/ovt/description.ts';
@@ -21,7 +21,7 @@ export class OvtStream implements PublisherStream {
   malformed = 0;
   readonly #options: OvtStreamOptions;
   readonly #packetizer: MediaPacketizer;
-  readonly #sessions = new Set<OvtSession>();
+  readonly #sessions = new Map<OvtSession, SessionHandle>();
   readonly #waiting = new Set<() => void>();
   /** Empty until the stream has started. */
   #tracks: readonly Track[] = [];
@@ -59,13 +59,18 @@ export class OvtStream implements PublisherStream {
 
   /** Sends the session what comes from now on. */
   join(session: OvtSession): void {
-    this.#sessions.add(session);
-    this.#options.stream.meter.connect(PublisherKind.OVT);
+    const handle = this.#options.stream.openSession({
+      kind: PublisherKind.OVT,
+      id: session.id,
+      onTerminate: (reason) => session.end(reason),
+    });
+    this.#sessions.set(session, handle);
   }
 
   /** Idempotent. */
   leave(session: OvtSession): void {
-    if (this.#sessions.delete(session)) this.#options.stream.meter.disconnect(PublisherKind.OVT);
+    this.#sessions.get(session)?.close();
+    this.#sessions.delete(session);
   }
 
   onTracks(tracks: readonly Track[]): void {
@@ -87,7 +92,11 @@ export class OvtStream implements PublisherStream {
       return;
     }
     let sent = 0;
-    for (const session of this.#sessions) sent += session.send(packet, bytes);
+    for (const [session, handle] of this.#sessions) {
+      if (!session.send(packet, bytes)) continue;
+      handle.countBytes(bytes.length);
+      sent += bytes.length;
+    }
     if (sent > 0) this.#options.stream.meter.countBytes(sent);
   }
 
@@ -100,7 +109,7 @@ export class OvtStream implements PublisherStream {
   }
 
   #endSessions(detail: string): void {
-    for (const session of [...this.#sessions]) session.end(detail);
+    for (const session of [...this.#sessions.keys()]) session.end(detail);
   }
 
   #settle(): void {

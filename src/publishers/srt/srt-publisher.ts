@@ -106,10 +106,12 @@ export class SrtPublisher implements Publisher {
       return RejectionCode.NOT_FOUND;
     }
     this.#lastSession += 1;
+    const id = String(this.#lastSession);
     return new SrtViewer({
+      id,
       call,
       logger: this.#logger.child({
-        session: this.#lastSession,
+        session: id,
         peer: formatPeer(call.peer),
         vhost,
         app: target.app,

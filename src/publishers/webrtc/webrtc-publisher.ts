@@ -48,11 +48,7 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
 
   attach(stream: PublishableStream, settings: WebrtcSettings): WebrtcStream {
     const { transport, clock, logger } = this.#options;
-    const missing = [
-      ...(settings.bandwidthEstimation === 'TransportCC' ? ['BandwidthEstimation TransportCC (REMB is used)'] : []),
-      ...(settings.ulpfec ? ['Ulpfec'] : []),
-      ...(settings.jitterBuffer ? ['JitterBuffer'] : []),
-    ];
+    const missing = [...(settings.ulpfec ? ['Ulpfec'] : []), ...(settings.jitterBuffer ? ['JitterBuffer'] : [])];
     if (missing.length > 0) {
       const fields = { vhost: stream.vhost, app: stream.app, stream: stream.name };
       logger.warn(fields, `the WebRTC publisher does not support yet: ${missing.join(', ')}`);
@@ -60,8 +56,7 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
     const key = keyOf({ vhost: stream.vhost, app: stream.app, stream: stream.name });
     const attached = new WebrtcStream({
       stream,
-      // Feedback for an estimator that is not there would only cost.
-      settings: { ...settings, bandwidthEstimation: 'REMB' },
+      settings,
       transport,
       clock,
       logger,
