@@ -119,6 +119,13 @@ describe('the reader', () => {
     expect(read([...bytes].map((byte) => Uint8Array.of(byte))).map(({ payload }) => payload.toString())).toEqual(['one', 'two']);
   });
 
+  test('joins what comes in thousands of small parts', () => {
+    const part = hex('40 1e 0000 0000000000000000 00000000 0001 aa');
+    const last = hex('60 1e 0000 0000000000000000 00000000 0001 bb');
+    const [payload] = read([Buffer.concat([...Array.from({ length: 5000 }, () => part), last])]);
+    expect(payload?.payload.equals(Buffer.concat([Buffer.alloc(5000, 0xaa), Buffer.of(0xbb)]))).toBe(true);
+  });
+
   test('a message may stand between the parts of a media packet', () => {
     const media = packets(Buffer.alloc(LARGEST_PAYLOAD + 1, 1));
     const message = packets(Buffer.from('{}'), OvtPayloadType.RESPONSE);

@@ -13,9 +13,12 @@ export interface OvtReaderLimits {
 /** Takes whole payloads. They are the taker's own. */
 export type PayloadHandler = (type: OvtPayloadType, payload: Uint8Array) => void;
 
-/** The parts of one payload that have come. */
+const NOTHING = new Uint8Array(0);
+const SMALLEST_ROOM = 1024;
+
+/** The parts of one payload that have come: a view of the first as long as it is alone, else copies one behind the other. */
 class Assembly {
-  #pieces: Uint8Array[] = [];
+  #bytes: Uint8Array = NOTHING;
   #size = 0;
 
   get size(): number {
@@ -23,16 +26,27 @@ class Assembly {
   }
 
   add(piece: Uint8Array): void {
-    this.#pieces.push(piece);
-    this.#size += piece.length;
+    const size = this.#size + piece.length;
+    if (this.#size === 0) this.#bytes = piece;
+    else {
+      if (this.#size === this.#bytes.length || size > this.#bytes.length) this.#grow(size);
+      this.#bytes.set(piece, this.#size);
+    }
+    this.#size = size;
   }
 
   take(): Uint8Array {
-    const [only] = this.#pieces;
-    const whole = this.#pieces.length === 1 && only !== undefined ? only : Buffer.concat(this.#pieces, this.#size);
-    this.#pieces = [];
+    const whole = this.#bytes.subarray(0, this.#size);
+    this.#bytes = NOTHING;
     this.#size = 0;
     return whole;
+  }
+
+  /** Twice as much as is needed, so that a payload of many small parts is not copied over and over. */
+  #grow(size: number): void {
+    const bytes = Buffer.allocUnsafeSlow(Math.max(2 * size, SMALLEST_ROOM));
+    bytes.set(this.#bytes.subarray(0, this.#size));
+    this.#bytes = bytes;
   }
 }
 

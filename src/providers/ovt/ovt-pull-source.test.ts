@@ -105,6 +105,7 @@ describe('OvtPullSource', () => {
       AUDIO,
       track({ id: 2, name: 'still', codecId: 10, mediaType: 0 }),
       track({ id: 3, name: 'odd', codecId: 99, mediaType: 1 }),
+      track({ id: 4, name: 'surround', codecId: 9, mediaType: 1, audioTrack: { samplerate: 48_000, sampleFormat: 8, layout: 0x60f } }),
     ];
     const playlists = [
       playlist('abr.m3u8', [
@@ -120,7 +121,7 @@ describe('OvtPullSource', () => {
     ];
     const { sink, logger } = await open(await serve(plays(contents(tracks, playlists))));
     expect(sink.tracks[0]?.map(({ id }) => id)).toEqual([0, 1]);
-    expect(logger.lines[0]?.message).toBe('tracks left out: still, odd');
+    expect(logger.lines[0]?.message).toBe('tracks left out: still, odd, surround');
     expect(
       sink.playlists.map(({ fileName, renditions }) => [
         fileName,

@@ -60,7 +60,9 @@ function sourceTrack(described: OvtTrackDescription): SourceTrack | null {
     return { ...base, type: 'video', codec, format, config, framerateConf: framerate, width, height };
   }
   const codec = described.mediaType === OvtMediaType.AUDIO ? audioCodecOf(described.codecId) : undefined;
-  return codec === undefined ? null : audioSource(described, base, codec);
+  // How more than two channels of Opus are mapped is not told.
+  const unclear = codec === AudioCodec.OPUS && channelsOf(described.layout) > 2;
+  return codec === undefined || unclear ? null : audioSource(described, base, codec);
 }
 
 function audioSource(

@@ -81,16 +81,18 @@ export class OvtPublisher implements Publisher {
     const connections = new Set<OvtConnection>();
     const server = net.createServer((socket) => connections.add(this.#open(socket, options, connections)));
     server.maxConnections = maxConnections;
+    let untold = 0;
     server.on('drop', () => {
-      // Told once for each time that the limit is reached anew.
-      if (this.refused === 0) this.#logger.warn({ limit: maxConnections }, 'OVT edges refused: too many are connected');
       this.refused += 1;
+      untold += 1;
     });
     server.listen({ host, port });
     await once(server, 'listening');
     server.on('error', (error) => this.#logger.error({ err: error }, 'OVT listener failed'));
     const sweep = setInterval(() => {
       for (const connection of connections) connection.checkDeadline();
+      if (untold > 0) this.#logger.warn({ count: untold, limit: maxConnections }, 'OVT edges refused: too many are connected');
+      untold = 0;
     }, SWEEP_MS);
     this.#listeners.push({ server, sweep, connections });
     this.#logger.info({ host, port: (server.address() as net.AddressInfo).port }, 'OVT publisher listening');
