@@ -1,4 +1,4 @@
-/** What it costs to relay a stream to another server over OVT, on both sides, and how much later it arrives there. */
+/** What it costs to relay a stream over OVT, and how much later it arrives. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import type { SourcePacket } from '../src/core/ingest.ts';
@@ -24,60 +24,64 @@ const VIDEO_TRACK = 0;
 const TICKS_PER_MS = 90;
 const COLLECTION = `${apiPath.app('default', 'app')}/streams`;
 
-/** Two servers, of which the second can pull from the first. */
+/** An origin, and a server that pulls from it and serves further edges. */
 interface Pair {
   readonly origin: TestServer;
-  readonly edge: TestServer;
-  ovt(server: 'origin' | 'edge', stream: string): string;
+  readonly relay: TestServer;
+  ovt(server: 'origin' | 'relay', stream: string): string;
   close(): Promise<void>;
 }
 
 async function startPair(): Promise<Pair> {
-  const [originPort = 0, edgePort = 0] = await freePorts(2);
-  const settings = { segmentDuration: 2, segmentCount: 4, withoutHls: true };
-  const origin = await startServer({ ...settings, ovtPort: originPort });
-  const edge = await startServer({ ...settings, ovtPort: edgePort });
+  const [originPort = 0, relayPort = 0] = await freePorts(2);
+  const origin = await startServer({ segmentDuration: 2, segmentCount: 4, withoutHls: true, ovtPort: originPort });
+  const relay = await startServer({ withoutLlhls: true, withoutHls: true, ovtPort: relayPort });
   return {
     origin,
-    edge,
-    ovt: (server, stream) => `ovt://127.0.0.1:${server === 'origin' ? originPort : edgePort}/app/${stream}`,
+    relay,
+    ovt: (server, stream) => `ovt://127.0.0.1:${server === 'origin' ? originPort : relayPort}/app/${stream}`,
     close: async () => {
-      await edge.close();
+      await relay.close();
       await origin.close();
     },
   };
 }
 
-/** CPU ms per second of one stream: taken in over RTMP, sent to the edge, and taken in there. */
-async function costs(source: string, streams: number, seconds: number): Promise<{ ingest: number; sending: number; receiving: number }> {
+/** CPU ms per second of one stream: through the relay, and taken in and packaged by the origin at the same time. */
+async function costs(source: string, streams: number, seconds: number): Promise<{ relayed: number; ingested: number }> {
   const pair = await startPair();
   const encoders: Child[] = [];
-  const span = Math.max(seconds, STREAM_SECONDS / streams);
+  const sessions: PullSession[] = [];
+  const names = Array.from({ length: streams }, (_, index) => `s${index}`);
   try {
     const originIdle = await idleCpuRate(pair.origin.pid);
-    const edgeIdle = await idleCpuRate(pair.edge.pid);
-    for (let index = 0; index < streams; index += 1) encoders.push(publishSource(source, pair.origin.rtmp(`s${index}`)));
+    const relayIdle = await idleCpuRate(pair.relay.pid);
+    for (const name of names) encoders.push(publishSource(source, pair.origin.rtmp(name)));
     await until(`${streams} streams`, async () => (await pair.origin.api.get<string[]>(COLLECTION)).length === streams);
     await delay(WARM_UP_MS);
-    const alone = await cpuRate(pair.origin.pid, span);
-    for (let index = 0; index < streams; index += 1) {
-      await pair.edge.api.create(COLLECTION, {
-        name: `s${index}`,
-        urls: [pair.ovt('origin', `s${index}`)],
-        properties: { persistent: true, relay: true },
-      });
+    for (const name of names) {
+      await pullFrom(pair, name);
+      sessions.push(await listen(pair.ovt('relay', name), () => undefined));
     }
     await delay(WARM_UP_MS);
-    const [relaying, receiving] = await Promise.all([cpuRate(pair.origin.pid, span), cpuRate(pair.edge.pid, span)]);
-    return {
-      ingest: (alone - originIdle) / streams,
-      sending: (relaying - alone) / streams,
-      receiving: (receiving - edgeIdle) / streams,
-    };
+    const span = Math.max(seconds, STREAM_SECONDS / streams);
+    const [ingested, relayed] = await Promise.all([cpuRate(pair.origin.pid, span), cpuRate(pair.relay.pid, span)]);
+    return { relayed: (relayed - relayIdle) / streams, ingested: (ingested - originIdle) / streams };
   } finally {
+    for (const session of sessions) session.close();
     await Promise.all(encoders.map((encoder) => encoder.kill()));
     await pair.close();
   }
+}
+
+/** The relay pulls a stream of the origin; resolves when it can be pulled from there. */
+async function pullFrom(pair: Pair, name: string): Promise<void> {
+  const properties = { persistent: true, relay: true };
+  await pair.relay.api.create(COLLECTION, { name, urls: [pair.ovt('origin', name)], properties });
+  await until(`${name} at the relay`, async () => {
+    const { outputs } = await pair.relay.api.get<{ outputs: readonly unknown[] }>(apiPath.stream(name));
+    return outputs.length > 0;
+  });
 }
 
 /** Plays a stream and notes when each picture came. */
@@ -94,7 +98,7 @@ async function listen(url: string, onPicture: (packet: SourcePacket, at: number)
   return await new OvtPullSource(systemClock).open(target);
 }
 
-/** Milliseconds from sending a frame to its arrival over OVT, from the origin and from the edge behind it. */
+/** Milliseconds from sending a frame to its arrival over OVT, from the origin and from the relay behind it. */
 async function delays(seconds: number): Promise<{ origin: number[]; added: number[] }> {
   const tags = readFlv(await sourceFile());
   const pair = await startPair();
@@ -108,7 +112,6 @@ async function delays(seconds: number): Promise<{ origin: number[]; added: numbe
   const arrivals = new Map<number, number>();
   try {
     await until('the stream', async () => (await pair.origin.api.get<string[]>(COLLECTION)).includes('paced'));
-    await pair.edge.api.create(COLLECTION, { name: 'paced', urls: [pair.ovt('origin', 'paced')], properties: { relay: true } });
     sessions.push(
       await listen(pair.ovt('origin', 'paced'), ({ pts, data }, at) => {
         arrivals.set(crc32(data), at);
@@ -116,11 +119,9 @@ async function delays(seconds: number): Promise<{ origin: number[]; added: numbe
         if (frame !== undefined) origin.push(at - frame.sentAt);
       }),
     );
-    const edgeStream = async (): Promise<boolean> =>
-      (await pair.edge.api.get<{ outputs: { tracks: unknown[] }[] }>(apiPath.stream('paced'))).outputs.length > 0;
-    await until('the stream at the edge', edgeStream);
+    await pullFrom(pair, 'paced');
     sessions.push(
-      await listen(pair.ovt('edge', 'paced'), ({ data }, at) => {
+      await listen(pair.ovt('relay', 'paced'), ({ data }, at) => {
         const before = arrivals.get(crc32(data));
         if (before !== undefined) added.push(at - before);
       }),
@@ -140,12 +141,9 @@ export async function run(options: BenchOptions): Promise<Report> {
   const source = await sourceFile();
   const figures: Figure[] = [];
   for (const streams of STREAMS) {
-    const { ingest, sending, receiving } = await costs(source, streams, options.seconds);
+    const { relayed, ingested } = await costs(source, streams, options.seconds);
     const count = `${streams} ${streams === 1 ? 'stream' : 'streams'}`;
-    figures.push(
-      { name: `origin, CPU per stream sent to an edge, ${count}`, value: sending, unit: 'ms/s' },
-      { name: `edge, CPU per stream received, ${count}`, value: receiving, unit: 'ms/s', baseline: ingest },
-    );
+    figures.push({ name: `CPU per relayed stream, ${count}`, value: relayed, unit: 'ms/s', baseline: ingested });
   }
   const { origin, added } = await delays(options.seconds);
   return {
@@ -153,11 +151,12 @@ export async function run(options: BenchOptions): Promise<Report> {
     figures: [
       ...figures,
       { name: 'frame sent over RTMP to its arrival over OVT, median', value: median(origin), unit: 'ms' },
-      { name: 'added by an edge in between, median', value: median(added), unit: 'ms' },
-      { name: 'added by an edge in between, p95', value: percentile(added, 95), unit: 'ms' },
+      { name: 'added by a relay in between, median', value: median(added), unit: 'ms' },
+      { name: 'added by a relay in between, p95', value: percentile(added, 95), unit: 'ms' },
     ],
     notes: [
-      'each stream: 720p30, 2.5 Mbit/s; both servers make LL-HLS of it; baseline: the same stream taken in over RTMP by the origin',
+      'each stream: 720p30, 2.5 Mbit/s, in over OVT and out over OVT to one edge',
+      'baseline: what the origin uses at the same time for the same stream: RTMP in, LL-HLS packaged, OVT out',
       `${added.length} pictures were timed at both places`,
     ],
   };

@@ -28,6 +28,8 @@ export interface ServerSettings {
   readonly mpegtsPort?: number;
   /** Settings of the PUSH publisher as XML, may be empty; without it there is none. */
   readonly push?: string;
+  /** Leave LL-HLS out of the application. */
+  readonly withoutLlhls?: boolean;
   /** Leave plain HLS out of the application. */
   readonly withoutHls?: boolean;
   /** Where the FILE publisher writes; without it there is none. */
@@ -50,6 +52,13 @@ export const ACCESS_TOKEN = 'test:token';
 export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): string {
   const chunk = settings.chunkDuration ?? 0.5;
   const names = (settings.hostNames ?? ['*']).map((name) => `<Name>${name}</Name>`).join('');
+  const llhls = `<LLHLS>
+              <ChunkDuration>${chunk}</ChunkDuration>
+              <PartHoldBack>${chunk * 3}</PartHoldBack>
+              <SegmentDuration>${settings.segmentDuration ?? 2}</SegmentDuration>
+              <SegmentCount>${settings.segmentCount ?? 5}</SegmentCount>
+              <CrossDomains><Url>*</Url></CrossDomains>
+            </LLHLS>`;
   const hls = `<HLS>
               <SegmentDuration>${settings.hlsSegmentDuration ?? 2}</SegmentDuration>
               <SegmentCount>${settings.hlsSegmentCount ?? 4}</SegmentCount>
@@ -115,13 +124,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
             ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.provider ?? ''}</WebRTC>`}
           </Providers>
           <Publishers>
-            <LLHLS>
-              <ChunkDuration>${chunk}</ChunkDuration>
-              <PartHoldBack>${chunk * 3}</PartHoldBack>
-              <SegmentDuration>${settings.segmentDuration ?? 2}</SegmentDuration>
-              <SegmentCount>${settings.segmentCount ?? 5}</SegmentCount>
-              <CrossDomains><Url>*</Url></CrossDomains>
-            </LLHLS>
+            ${settings.withoutLlhls === true ? '' : llhls}
             ${settings.withoutHls === true ? '' : hls}
             ${file}
             ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.publisher ?? ''}</WebRTC>`}
