@@ -11,7 +11,7 @@ import { publish } from './support/publisher.ts';
 import { ROOT, runCommand, spawnServer, startServer, type TestServer } from './support/server.ts';
 import { serverXml } from './support/server-xml.ts';
 
-const GOOD = serverXml({ rtmp: 1935, http: 3333, api: 8081, ice: 10000 });
+const GOOD = serverXml({ rtmp: 1935, http: 3333, api: 8081, ice: 10000, relay: 3478 });
 const STOP_DEADLINE_MS = 5000;
 
 let folder: string;

@@ -78,6 +78,22 @@ test('OvenPlayer plays over its WebSocket signalling', async () => {
   await page.page.close();
 });
 
+test('OvenPlayer plays over the TCP relay when it asks for TCP', async () => {
+  const page = await browser.open();
+  await page.ovenPlayer(socketUrl('live?transport=tcp'));
+  const { video, relay, errors } = await page.decoded(90);
+  expect({ relay, errors }).toEqual({ relay: 'tcp', errors: [] });
+  expect(video.packetsLost).toBe(0);
+  await expectPicture(page);
+  const [offer] = await page.messages();
+  const urls = [`turn:127.0.0.1:${server.ports.relay}?transport=tcp`];
+  expect(offer).toMatchObject({
+    ice_servers: [{ urls, user_name: 'ome', credential: 'airen' }],
+    iceServers: [{ urls, username: 'ome', credential: 'airen' }],
+  });
+  await page.page.close();
+});
+
 test('sound in Opus is heard', async () => {
   const sound = await publishOpus(server.ports.rtmp, 'app', 'sound');
   const page = await browser.open();
