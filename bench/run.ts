@@ -15,6 +15,7 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   srt: () => import('./srt.ts'),
   'webrtc-latency': () => import('./webrtc-latency.ts'),
   transcode: () => import('./transcode.ts'),
+  'ovt-relay': () => import('./ovt-relay.ts'),
 };
 const DEFAULTS = { seconds: '5', rounds: '3' };
 /** More would be a soak test. */

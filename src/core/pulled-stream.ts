@@ -307,13 +307,13 @@ class Delivery implements PullSink {
     this.#stopped = true;
   }
 
-  setTracks(tracks: Parameters<PullSink['setTracks']>[0]): void {
+  setTracks(...announced: Parameters<PullSink['setTracks']>): void {
     const stream = this.#stopped ? null : this.#target();
     if (stream === null) return;
     // The tracks of this connection go on where those of the last one ended.
     if (!this.#begun) stream.changeSource();
     this.#begun = true;
-    stream.setTracks(tracks);
+    stream.setTracks(...announced);
   }
 
   push(packet: Parameters<PullSink['push']>[0]): void {

@@ -68,6 +68,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'file-paths': {},
   'file-containers': {},
   'origin-schemes': {},
+  'ovt-sessions': {},
   sessions: {},
   'later-issues': {
     ...each([714, 715, 716], { status: 501, message: /live playlist/ }),
