@@ -8,12 +8,16 @@ import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { FakeWebrtcPublisher } from '../../../test/fakes/webrtc-publisher.ts';
 import type { CrossDomainRules } from '../../access/cross-domains.ts';
+import { loadAddon } from '../../protocols/fanout/addon.ts';
 import { PeerTransport } from '../../protocols/peer/peer-transport.ts';
 import { readViewerFeedback } from '../../protocols/rtp/viewer-feedback.ts';
 import { SignallingServer } from '../../protocols/signalling/signalling-server.ts';
 import { systemClock } from '../../util/clock.ts';
 import { PublishSide } from './publish-side.ts';
 import { WebrtcProvider } from './webrtc-provider.ts';
+
+/** The handshake in JavaScript ends without a word. */
+const SAYS_GOODBYE = loadAddon().addon !== null;
 
 let gate: FakeIngestGate;
 let transport: PeerTransport;
@@ -112,11 +116,11 @@ describe('WHIP', () => {
     expect((await fetch(url(location), { method: 'DELETE' })).status).toBe(200);
     expect(gate.streams[0]?.closeReason).toMatchObject({ code: 'peer-left' });
     expect((await fetch(url(location), { method: 'DELETE' })).status).toBe(404);
-    await until('the publisher hears of it', () => publisher.ended !== '', { deadlineMs: 5000 });
+    if (SAYS_GOODBYE) await until('the publisher hears of it', () => publisher.ended !== '', { deadlineMs: 5000 });
     expect([provider.sessions, transport.sessions, transport.fanout.counters().viewers]).toEqual([0, 0, 0]);
   });
 
-  test('a publisher that leaves takes its stream along', async () => {
+  test.skipIf(!SAYS_GOODBYE)('a publisher that leaves takes its stream along', async () => {
     const answer = await (await post(publisher.offer())).text();
     await publisher.connect(answer);
     await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
@@ -143,7 +147,7 @@ describe('WHIP', () => {
     await publisher.connect(await response.text());
     await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
     gate.streams[0]?.request.onClose({ code: 'deleted', detail: 'deleted by the test' });
-    await until('the publisher hears of it', () => publisher.ended !== '', { deadlineMs: 5000 });
+    if (SAYS_GOODBYE) await until('the publisher hears of it', () => publisher.ended !== '', { deadlineMs: 5000 });
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
     expect((await fetch(url(response.headers.get('location') ?? ''), { method: 'DELETE' })).status).toBe(404);
   });
