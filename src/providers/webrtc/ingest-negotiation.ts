@@ -126,7 +126,8 @@ export function answerIngest(offer: SessionDescription): { readonly agreement: I
       layers: media.layers,
     };
   });
-  if (agreed.length === 0) throw new ProtocolError('SDP_CODECS', 'the offer sends nothing that can be received: H264, H265, VP8 or OPUS');
+  if (agreed.length === 0)
+    throw new ProtocolError('SDP_CODECS', 'the offer sends nothing that can be received: H264, H265, VP8, AV1 or OPUS');
   const security = securityOf(offer);
   if (security.role === 'client')
     throw new ProtocolError(
