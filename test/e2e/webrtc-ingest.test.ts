@@ -157,6 +157,24 @@ test('lost and overtaken packets are asked for again', async () => {
   }
 });
 
+test('AV1 passes through to LL-HLS', async () => {
+  const page = await browser.open();
+  const { location } = await page.whip(url('av1', 'whip'), { codec: 'AV1' });
+  const { input } = await started('av1');
+  expect(input.tracks.find(({ type }) => type === 'Video')?.video).toMatchObject({ codec: 'AV1', ...SIZE });
+  const decoded = await until(
+    'pictures',
+    async () => await decode(server.http('av1', 'llhls.m3u8'), 1, { uneven: true }).catch(() => null),
+    {
+      deadlineMs: 20_000,
+    },
+  );
+  expect(decoded.errors).toBe('');
+  expect(decoded.frames).toBeGreaterThan(5);
+  await fetch(resource(location), { method: 'DELETE' });
+  await page.page.close();
+});
+
 test('VP8 passes through to players over WebRTC', async () => {
   const page = await browser.open();
   const { location } = await page.whip(url('vp8', 'whip'), { codec: 'VP8', audio: false });

@@ -29,6 +29,8 @@ const KEYFRAME_PATIENCE_MS = 3000;
 const UNANNOUNCED_REORDERING = 2;
 const USUAL_FRAME_TICKS = 3000;
 
+const NOTHING: readonly number[] = [];
+
 export interface TrackCounters {
   /** Packets or payloads that could not be understood. */
   malformed: number;
@@ -121,24 +123,24 @@ export class IngestTrack {
     };
   }
 
-  /**
-   * A packet of the track itself. `now`: ms of the session; `arrivedAt`: ms of any clock that runs evenly, null for a packet
-   * that was sent again.
-   */
-  push(packet: RtpPacket, now: number, arrivedAt: number | null): void {
+  /** A packet of the track. `now`: ms of the session; `arrivedAt`: ms of any clock that runs evenly. */
+  push(packet: RtpPacket, now: number, arrivedAt: number): void {
     this.#now = now;
-    if (arrivedAt !== null) {
-      if (packet.ssrc !== this.#ssrc) this.#begin(packet.ssrc);
-      this.#reception.arrived(packet.timestamp, arrivedAt);
-    }
-    const buffer = this.#bufferFor(packet.payloadType);
-    buffer?.push(packet, now, this.#sink);
+    if (packet.ssrc !== this.#ssrc) this.#begin(packet.ssrc);
+    this.#reception.arrived(packet.timestamp, arrivedAt);
+    this.#bufferFor(packet.payloadType)?.push(packet, now, this.#sink);
+  }
+
+  /** A packet of the track that was sent again. */
+  repeat(packet: RtpPacket, now: number): void {
+    this.#now = now;
+    this.#buffer?.repeat(packet, now, this.#sink);
   }
 
   /** Gives up what is missing too long; returns the numbers to ask for. */
-  check(now: number): number[] {
+  check(now: number): readonly number[] {
     this.#now = now;
-    return this.#buffer?.check(now, this.#sink) ?? [];
+    return this.#buffer?.check(now, this.#sink) ?? NOTHING;
   }
 
   /** How to ask for a keyframe when it is time to; null when it is not. */
