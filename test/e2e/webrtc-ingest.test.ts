@@ -5,6 +5,7 @@ import { until } from './support/poll.ts';
 import { decode, probe } from './support/probe.ts';
 import { startServer, type TestServer } from './support/server.ts';
 import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from './support/webrtc-browser.ts';
+import { publishWhip } from './support/whip-encoder.ts';
 
 /** A uniform picture has a variance of nearly 0. */
 const LEAST_VARIANCE = 100;
@@ -228,5 +229,27 @@ test('JavaScript without the addon hears publishers, too', async () => {
   } finally {
     await page.page.close();
     await plain.close();
+  }
+});
+
+test('an encoder with a WebRTC stack of its own publishes, and its B-frames are warned about', async () => {
+  const encoder = await publishWhip({ url: url('encoder', 'whip'), bFrames: 2 });
+  try {
+    await started('encoder');
+    const decoded = await until('pictures', async () => await decode(server.http('encoder', 'llhls.m3u8'), 2).catch(() => null), {
+      deadlineMs: 20_000,
+    });
+    expect(decoded.errors).toBe('');
+    expect(decoded.frames).toBeGreaterThan(50);
+    expect(server.log).toMatch(/"stream":"encoder".*the publisher sends B-frames.*bframes=0/);
+    expect((await fetch(encoder.location, { method: 'DELETE' })).status).toBe(200);
+    await gone('encoder');
+      server.log
+        .split('\n')
+        .filter((l) => l.includes('encoder'))
+        .join('\n'),
+    );
+  } finally {
+    await encoder.close();
   }
 });
