@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 /** Tests in which a player must keep up with a live stream. */
-const PLAYING = ['test/e2e/llhls-hlsjs.test.ts', 'test/e2e/webrtc-*.test.ts'];
+const PLAYING = ['test/e2e/llhls-hlsjs.test.ts', 'test/e2e/ladder-playing.test.ts', 'test/e2e/webrtc-*.test.ts'];
 
 export default defineConfig({
   test: {
@@ -12,6 +12,8 @@ export default defineConfig({
     projects: [
       { extends: true, test: { name: 'unit', include: ['src/**/*.test.ts', 'test/contract/**/*.test.ts'], maxWorkers: 2 } },
       { extends: true, test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], exclude: PLAYING, testTimeout: 120_000, maxWorkers: 3 } },
+      // Minutes of one thing over and over; not part of `npm test`.
+      { extends: true, test: { name: 'soak', include: ['test/soak/**/*.test.ts'], fileParallelism: false } },
       // These look at the clock of a player, so nothing else runs beside them.
       { extends: true, test: { name: 'playing', include: PLAYING, testTimeout: 120_000, fileParallelism: false } },
     ],

@@ -11,7 +11,8 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   'api-micro': () => import('./api-micro.ts'),
   latency: () => import('./latency.ts'),
   'webrtc-fanout': () => import('./webrtc-fanout.ts'),
-  transcoder: () => import('./transcoder.ts'),
+  'webrtc-latency': () => import('./webrtc-latency.ts'),
+  transcode: () => import('./transcode.ts'),
 };
 const DEFAULTS = { seconds: '5', rounds: '3' };
 /** More would be a soak test. */

@@ -20,9 +20,12 @@ const WAYS: readonly Way[] = [
     mode: 'segmented',
     env: {},
     targets: new Map([
+      [20, null],
       [50, 8],
+      [100, null],
       [150, 5.5],
       [200, 5],
+      [500, 4],
     ]),
   },
   {
@@ -32,11 +35,23 @@ const WAYS: readonly Way[] = [
     targets: new Map([
       [50, null],
       [150, null],
+      [200, null],
     ]),
   },
-  { name: 'JavaScript', mode: 'segmented', env: { MILLRACE_NATIVE: 'off' }, targets: new Map([[20, null]]) },
+  {
+    name: 'JavaScript',
+    mode: 'segmented',
+    env: { MILLRACE_NATIVE: 'off' },
+    targets: new Map([
+      [20, null],
+      [50, null],
+    ]),
+  },
 ];
 const SETUP_TARGET_MS = 2;
+const MEMORY_TARGET_KIB = 60;
+/** Few viewers say little of what one of them takes. */
+const MEMORY_VIEWERS = 200;
 /** Packets a second of one viewer that "viewers per core" counts with. */
 const USUAL_RATE = 270;
 const DEADLINE_MS = 120_000;
@@ -44,7 +59,7 @@ const DEADLINE_MS = 120_000;
 const ORIGIN = fileURLToPath(new URL('./lib/webrtc-origin.ts', import.meta.url));
 
 async function measure(way: Way, viewers: number, seconds: number): Promise<FanoutResult> {
-  const args = [ORIGIN, way.mode, String(viewers), String(seconds)];
+  const args = ['--expose-gc', ORIGIN, way.mode, String(viewers), String(seconds)];
   const { stdout } = await promisify(execFile)(process.execPath, args, { env: { ...process.env, ...way.env }, timeout: DEADLINE_MS });
   return JSON.parse(stdout) as FanoutResult;
 }
@@ -61,6 +76,10 @@ export async function run({ seconds, rounds }: BenchOptions): Promise<Report> {
       if (way.name === 'addon') {
         const setup = median(results.map((result) => result.setup));
         figures.push({ name: `connecting one of ${viewers}`, value: setup, unit: 'ms', target: SETUP_TARGET_MS });
+        if (viewers >= MEMORY_VIEWERS) {
+          const memory = median(results.map((result) => result.memory));
+          figures.push({ name: `memory of one of ${viewers}`, value: memory, unit: 'KiB', target: MEMORY_TARGET_KIB });
+        }
       }
       const worst = Math.min(...results.map(({ least, expected }) => least / expected));
       const perCore = Math.round(1_000_000 / perPacket / USUAL_RATE);

@@ -2,32 +2,30 @@ import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { VirtualHost } from './core/virtual-host.ts';
+import type { Certificate } from './protocols/tls/certificate-choice.ts';
 import type { Logger } from './util/logger.ts';
-
-/** A usable certificate with the host names it is for. */
-export interface LoadedCertificate {
-  readonly hostNames: readonly string[];
-  /** PEM: leaf first, chain behind it. */
-  readonly cert: string;
-  readonly key: string;
-}
 
 /** Certificates of the virtual hosts, read from their files when hosts change and when the API asks. */
 export class CertificateStore {
   readonly #logger: Logger;
-  readonly #onChange: (certificates: readonly LoadedCertificate[]) => void;
+  readonly #followers: ((certificates: readonly Certificate[]) => void)[] = [];
   /** By virtual host. */
-  readonly #loaded = new Map<string, LoadedCertificate>();
+  readonly #loaded = new Map<string, Certificate>();
   #virtualHosts: readonly VirtualHost[] = [];
   #tail: Promise<void> = Promise.resolve();
 
-  constructor(logger: Logger, onChange: (certificates: readonly LoadedCertificate[]) => void) {
+  constructor(logger: Logger) {
     this.#logger = logger;
-    this.#onChange = onChange;
+  }
+
+  /** Tells `follower` all certificates, now and whenever they change. */
+  tell(follower: (certificates: readonly Certificate[]) => void): void {
+    this.#followers.push(follower);
+    follower(this.loaded);
   }
 
   /** In the order of the virtual hosts. */
-  get loaded(): readonly LoadedCertificate[] {
+  get loaded(): readonly Certificate[] {
     return this.#virtualHosts.flatMap(({ name }) => this.#loaded.get(name) ?? []);
   }
 
@@ -55,7 +53,7 @@ export class CertificateStore {
           );
         }
       }
-      this.#onChange(this.loaded);
+      this.#changed();
     });
   }
 
@@ -74,8 +72,13 @@ export class CertificateStore {
       this.#logger.error({ err: error }, `certificates were not reloaded: ${String(error)}`);
       throw error;
     }
-    this.#onChange(this.loaded);
+    this.#changed();
     this.#logger.info({ vhosts: virtualHosts.map(({ name }) => name) }, 'certificates reloaded');
+  }
+
+  #changed(): void {
+    const { loaded } = this;
+    for (const follower of this.#followers) follower(loaded);
   }
 
   async #load(vhost: VirtualHost): Promise<void> {

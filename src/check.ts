@@ -1,17 +1,20 @@
 import type { CommandLine } from './command-line.ts';
 import { ConfigErrors, formatConfigProblem, loadServerConfig } from './config/index.ts';
 import { ExitCode } from './exit-code.ts';
+import { notBuiltInServer, notBuiltInVirtualHost } from './not-built.ts';
 import { findConfigFile } from './server-config.ts';
 
 /** Reads the configuration, prints everything odd or wrong about it, starts nothing. */
 export function check(line: CommandLine): number {
   const file = findConfigFile(line.config);
   try {
-    const { warnings, virtualHosts } = loadServerConfig(file);
+    const { config, warnings, virtualHosts } = loadServerConfig(file);
     for (const warning of warnings) process.stdout.write(`warning: ${formatConfigProblem(warning)}\n`);
+    const notBuilt = [...notBuiltInServer(config), ...config.virtualHosts.flatMap(notBuiltInVirtualHost)];
+    for (const sentence of notBuilt) process.stdout.write(`warning: ${sentence}\n`);
     const applications = virtualHosts.reduce((sum, vhost) => sum + vhost.applications.length, 0);
     process.stdout.write(
-      `${file}: good, ${virtualHosts.length} virtual host(s), ${applications} application(s), ${warnings.length} warning(s)\n`,
+      `${file}: good, ${virtualHosts.length} virtual host(s), ${applications} application(s), ${warnings.length + notBuilt.length} warning(s)\n`,
     );
     return ExitCode.CLEAN;
   } catch (error) {

@@ -24,14 +24,19 @@ import { Orchestrator } from './core/orchestrator.ts';
 import type { Publisher } from './core/publishing.ts';
 import { PullRegistry } from './core/pull-registry.ts';
 import { QueueRegistry } from './core/queue-registry.ts';
+import type { VirtualHost } from './core/virtual-host.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
+import { startMappedFiles } from './mapped-files.ts';
 import { startMpegts } from './mpegts-listeners.ts';
+import { notBuiltInServer, notBuiltInVirtualHost } from './not-built.ts';
 import { packageVersion } from './package-version.ts';
+import { FilePullSource } from './providers/file/file-pull-source.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
 import { FilePublisher } from './publishers/file/file-publisher.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
+import { TsDumper } from './publishers/hls/ts-dumper.ts';
 import { HlsDumper } from './publishers/llhls/hls-dumper.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
 import { PushPublisher } from './publishers/push/push-publisher.ts';
@@ -46,6 +51,7 @@ import { TranscoderSupervisor } from './transcoder/supervisor.ts';
 import { AllowedFolders } from './util/allowed-folders.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
+import { hidingAddresses } from './util/private-logger.ts';
 import { startWebrtc } from './webrtc-listeners.ts';
 
 /** The configuration cannot be used; `message` lists what is wrong, one line each. */
@@ -60,6 +66,9 @@ export interface ServerOptions {
   readonly logger: Logger;
 }
 
+/** An application made from a template lives this long without streams, and how often that is looked at. */
+const UNUSED_APPLICATION_MS = 60_000;
+const APPLICATION_CHECK_MS = 10_000;
 const NO_RULES: CrossDomainRules = { urls: [], headers: [] };
 
 /** Something that was started and must be stopped. */
@@ -113,14 +122,16 @@ function loadConfig(file: string, logger: Logger): LoadedServer {
 }
 
 async function startAll(options: ServerOptions, running: Running[]): Promise<string> {
-  const { logger, stateFolder } = options;
+  const { stateFolder } = options;
   const configFile = findConfigFile(options.configFile);
-  const loaded = loadConfig(configFile, logger);
+  const loaded = loadConfig(configFile, options.logger);
   const { config } = loaded;
+  const logger = config.privacyProtection ? hidingAddresses(options.logger) : options.logger;
   logger.info(
     { config: configFile, state: stateFolder, version: packageVersion() },
     `millrace ${packageVersion()} starts with ${configFile}`,
   );
+  for (const sentence of notBuiltInServer(config)) logger.warn({}, sentence);
   await mkdir(stateFolder, { recursive: true });
   const store = new StateStore(join(stateFolder, 'vhosts'), logger);
   const token = config.managers.api.accessToken;
@@ -144,19 +155,25 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     clock: systemClock,
     logger: logger.child({ part: 'egress' }),
   });
-  const certificates = new CertificateStore(logger, (loadedCertificates) => pool.setCertificates(loadedCertificates));
-  const hls = new HlsPublisher(pool);
-  const writing = { clock: systemClock, logger, stateFolder, allowed: allowedFolders(config, stateFolder) };
+  const certificates = new CertificateStore(logger);
+  certificates.tell((all) => pool.setCertificates(all));
+  const allowed = allowedFolders(config, stateFolder);
+  const writing = { clock: systemClock, logger, stateFolder, allowed };
   const recordings = new FilePublisher(writing);
+  const tsDumps = new TsDumper(writing);
+  const hls = new HlsPublisher(pool, tsDumps);
   const dumps = new HlsDumper(writing);
   const llhls = new LlhlsPublisher(pool, dumps);
   await recordings.start();
+  await dumps.recover();
   const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock });
   const thumbnail = new ThumbnailPublisher(pool);
   const queues = new QueueRegistry(systemClock);
-  const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues });
+  const { jobsPerProcess } = config.modules.transcoder;
+  const transcoder = new TranscoderSupervisor({ clock: systemClock, logger: logger.child({ part: 'transcoder' }), queues, jobsPerProcess });
   const pushes = new PushPublisher({ clock: systemClock, logger, queues, stateFolder });
   await pushes.start();
+  const warnOfNotBuilt = notBuiltWarner(logger);
   const orchestrator: Orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
@@ -175,17 +192,19 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     onHostsChanged: (virtualHosts) => {
       pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
       certificates.follow(virtualHosts);
+      warnOfNotBuilt(virtualHosts);
     },
+    onApplication: (application) => startMappedFiles(application, pulls, logger),
   });
-  const files = [recordings, { stop: () => dumps.close() }];
+  const files = [recordings, { stop: () => dumps.close() }, { stop: () => tsDumps.close() }];
   running.push({ stop: () => store.settle() }, pool, ...files, pushes, { stop: () => transcoder.close() });
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
   running.push({ stop: () => orchestrator.close({ code: 'shutdown', detail: 'the server stops' }) });
   const pullStore = new PullDocumentStore(join(stateFolder, 'pulls'), logger);
-  const pulls = new PullRegistry({
-    sources: [new RtspPullSource(systemClock)],
+  const pulls: PullRegistry = new PullRegistry({
+    sources: [new RtspPullSource(systemClock), new FilePullSource(systemClock, allowed)],
     store: pullStore,
     clock: systemClock,
     logger,
@@ -200,6 +219,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
   await restoreState(store, orchestrator, { logger, reading });
   await restorePulls(pullStore, pulls, logger);
+  if (config.modules.dynamicAppRemoval.enable) running.push(removingUnusedApplications(orchestrator));
   const parts = { logger, orchestrator, recordings, dumps, pushes, pulls, certificates, transcoder, reading, accessToken: access.token };
   await startApi(config, parts, running);
   await certificates.settled();
@@ -247,6 +267,24 @@ async function restorePulls(store: PullDocumentStore, pulls: PullRegistry, logge
   }
 }
 
+/** Says of each virtual host once what it asks for in vain. */
+function notBuiltWarner(logger: Logger): (virtualHosts: readonly VirtualHost[]) => void {
+  const known = new WeakSet<VirtualHost>();
+  return (virtualHosts) => {
+    for (const vhost of virtualHosts) {
+      if (known.has(vhost)) continue;
+      known.add(vhost);
+      for (const sentence of notBuiltInVirtualHost(vhost.definition.config)) logger.warn({ vhost: vhost.name }, sentence);
+    }
+  };
+}
+
+/** `Modules/DynamicAppRemoval`. */
+function removingUnusedApplications(orchestrator: Orchestrator): Running {
+  const timer = setInterval(() => orchestrator.removeUnusedApplications(UNUSED_APPLICATION_MS), APPLICATION_CHECK_MS);
+  return { stop: async () => clearInterval(timer) };
+}
+
 interface Parts {
   readonly logger: Logger;
   readonly orchestrator: Orchestrator;
@@ -260,11 +298,11 @@ async function startListeners(
 ): Promise<void> {
   const { logger, orchestrator, pool, certificates, srt } = parts;
   for (const port of egressPorts(config)) {
-    if (port.tls && !certificates.available) {
-      logger.warn({ port: port.port }, `TLS port ${port.port} stays closed: no virtual host has a certificate (Host/TLS)`);
-      continue;
-    }
-    await named(`HTTP port ${port.port}`, pool.listen(port));
+    const open = async (): Promise<void> => {
+      await named(`HTTP port ${port.port}`, pool.listen(port));
+      logger.info({ part: 'egress', ...port }, 'HTTP listening for viewers');
+    };
+    await (port.tls ? openWithCertificate(`TLS port ${port.port}`, open, parts) : open());
   }
   await startMpegts(config, { orchestrator, logger: logger.child({ provider: 'mpegts' }), clock: systemClock }, running);
   await startSrt(config, { orchestrator, publisher: srt, logger: logger.child({ provider: 'srt' }), clock: systemClock }, running);
@@ -275,16 +313,27 @@ async function startListeners(
     const plain = new RtmpProvider({ ...common, port: rtmp.port });
     await named(`RTMP port ${rtmp.port}`, plain.start());
     running.push(plain);
-    const [certificate] = certificates.loaded;
     if (rtmp.tlsPort === undefined) continue;
-    if (certificate === undefined) {
-      logger.warn({ port: rtmp.tlsPort }, `RTMPS port ${rtmp.tlsPort} stays closed: no virtual host has a certificate (Host/TLS)`);
-      continue;
-    }
-    const secure = new RtmpProvider({ ...common, port: rtmp.tlsPort, tls: { cert: certificate.cert, key: certificate.key } });
-    await named(`RTMPS port ${rtmp.tlsPort}`, secure.start());
+    const secure = new RtmpProvider({ ...common, port: rtmp.tlsPort, tls: [] });
     running.push(secure);
+    const open = async (): Promise<void> => {
+      await named(`RTMPS port ${rtmp.tlsPort}`, secure.start());
+      certificates.tell((all) => secure.setCertificates(all));
+    };
+    await openWithCertificate(`RTMPS port ${rtmp.tlsPort}`, open, parts);
   }
+}
+
+/** Opens a TLS port: now, or with the first certificate, which may come through the API. */
+async function openWithCertificate(what: string, open: () => Promise<void>, { certificates, logger }: Parts): Promise<void> {
+  if (certificates.available) return open();
+  logger.warn({}, `${what} stays closed until a virtual host has a certificate (Host/TLS)`);
+  let waits = true;
+  certificates.tell((all) => {
+    if (!waits || all.length === 0) return;
+    waits = false;
+    open().catch((error: unknown) => logger.error({ err: error }, String(error)));
+  });
 }
 
 /** Says which listener failed. */

@@ -16,7 +16,7 @@ function openShelf(pool: EgressPool): Outlet {
     settings: {},
     bytesPerSecond: 500_000,
     snapshot: () => [],
-    onSessions: () => {},
+    openSession: null,
     onBytesSent: () => {},
   });
 }

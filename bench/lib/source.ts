@@ -8,17 +8,25 @@ import { RESULTS_FOLDER } from './report.ts';
 export const SOURCE_FPS = 30;
 export const SOURCE_GOP_SECONDS = 2;
 export const SOURCE_SECONDS = 20;
-const VIDEO_KBPS = 2500;
 const AUDIO_KBPS = 128;
 
-/** 720p30 H.264 at 2.5 Mbit/s with AAC, as a file of 20 s; noise keeps the encoder at its bitrate. */
-export async function sourceFile(): Promise<string> {
-  const file = path.join(RESULTS_FOLDER, `source-720p30-${VIDEO_KBPS}k.flv`);
+/** What a source looks like. */
+export interface SourceForm {
+  readonly width: number;
+  readonly height: number;
+  readonly kbps: number;
+}
+
+const HD: SourceForm = { width: 1280, height: 720, kbps: 2500 };
+
+/** 30 fps of H.264 (720p at 2.5 Mbit/s unless told) with AAC, as a file of 20 s; noise keeps the encoder at its bitrate. */
+export async function sourceFile({ width, height, kbps }: SourceForm = HD): Promise<string> {
+  const file = path.join(RESULTS_FOLDER, `source-${height}p${SOURCE_FPS}-${kbps}k.flv`);
   if (existsSync(file)) return file;
   mkdirSync(RESULTS_FOLDER, { recursive: true });
   const unfinished = `${file}.${process.pid}.part`;
-  const picture = `testsrc2=size=1280x720:rate=${SOURCE_FPS}:duration=${SOURCE_SECONDS},noise=alls=12:allf=t`;
-  const rate = ['-b:v', `${VIDEO_KBPS}k`, '-minrate', `${VIDEO_KBPS}k`, '-maxrate', `${VIDEO_KBPS}k`, '-bufsize', `${VIDEO_KBPS}k`];
+  const picture = `testsrc2=size=${width}x${height}:rate=${SOURCE_FPS}:duration=${SOURCE_SECONDS},noise=alls=12:allf=t`;
+  const rate = ['-b:v', `${kbps}k`, '-minrate', `${kbps}k`, '-maxrate', `${kbps}k`, '-bufsize', `${kbps}k`];
   const gop = `${SOURCE_FPS * SOURCE_GOP_SECONDS}`;
   const child = new Child(requireProgram('ffmpeg'), [
     ...['-v', 'error', '-nostdin', '-y'],

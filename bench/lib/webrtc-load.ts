@@ -1,16 +1,19 @@
-/** Child process of `webrtc-fanout`: viewers with real checks, handshakes and decryption, which count what arrives. */
+/** Child process of `webrtc-fanout`: viewers with real checks and handshakes, which count what arrives. */
 import { WebrtcViewer } from '../../test/fakes/webrtc-viewer.ts';
 import type { LoadAnswer, LoadOrder } from './webrtc-origin.ts';
+
+/** This many decrypt what they get, so that what is counted at the others is media indeed. */
+const DECRYPTING = 4;
 
 const viewers: WebrtcViewer[] = [];
 
 process.on('message', (order: LoadOrder) => {
   if (order.type === 'report') {
-    const received = viewers.map(({ packets }) => packets.length);
+    const received = viewers.map((viewer) => viewer.received);
     send({ type: 'received', total: received.reduce((sum, count) => sum + count, 0), least: Math.min(...received) });
     return;
   }
-  const viewer = new WebrtcViewer();
+  const viewer = new WebrtcViewer({ counting: viewers.length >= DECRYPTING });
   viewers.push(viewer);
   send({ type: 'answer', viewer: order.viewer, description: viewer.answer(order.offer) });
   void viewer.connect(order.offer, order.candidates);

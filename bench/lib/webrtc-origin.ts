@@ -30,6 +30,8 @@ export interface FanoutResult {
   readonly perPacket: number;
   /** CPU milliseconds to connect a viewer. */
   readonly setup: number;
+  /** Resident memory that a viewer adds, KiB. */
+  readonly memory: number;
   /** Media packets of the stream, and what the viewer that got least received. */
   readonly expected: number;
   readonly least: number;
@@ -41,6 +43,9 @@ const GOP = 60;
 const SOUND_MS = 20;
 const SOUND_BYTES = 160;
 const PACKETS_OF_A_PICTURE = 9;
+const WARM_UP_VIEWERS = 10;
+/** Viewers that connect at one time. */
+const AT_ONCE = 25;
 const CONNECT = { deadlineMs: 60_000, everyMs: 50 };
 
 const COMMON = { publicName: '', language: '', characteristics: '', bypass: true, config: null, bitrateConf: 0 };
@@ -96,23 +101,36 @@ async function main(sendMode: SendMode, viewers: number, seconds: number): Promi
   stream.onTracks(source.tracks);
 
   const load = fork(fileURLToPath(new URL('./webrtc-load.ts', import.meta.url)), { env: { ...process.env, MILLRACE_NATIVE: '' } });
+  load.once('exit', (code) => {
+    throw new Error(`the load client ended with ${code}`);
+  });
   const sessions: PlaySession[] = [];
   let report: Extract<LoadAnswer, { type: 'received' }> | null = null;
   load.on('message', (answer: LoadAnswer) => {
     if (answer.type === 'answer') sessions[answer.viewer]?.answered(answer.description);
     else report = answer;
   });
-  const idle = process.cpuUsage();
-  for (let viewer = 0; viewer < viewers; viewer += 1) {
+  // The first viewers load code and fill pools.
+  const watch = (viewer: number): void => {
     const session = publisher.openSession(
       { vhost: 'default', app: 'app', stream: 'stream', playlist: '' },
       { client: '', onEnded: () => undefined },
     );
     sessions.push(session);
     load.send({ type: 'watch', viewer, offer: session.offer(), candidates: session.candidates() } satisfies LoadOrder);
-  }
-  await until('all viewers are connected', () => source.viewers === viewers, CONNECT);
-  const setup = cpuMs(idle) / viewers;
+  };
+  const connectUpTo = async (count: number): Promise<void> => {
+    while (sessions.length < count) {
+      const next = Math.min(count, sessions.length + AT_ONCE);
+      while (sessions.length < next) watch(sessions.length);
+      await until(`${next} viewers are connected`, () => source.viewers === next, CONNECT);
+    }
+  };
+  await connectUpTo(Math.min(WARM_UP_VIEWERS, viewers / 2));
+  const [few, idle, memory] = [sessions.length, process.cpuUsage(), residentKiB()];
+  await connectUpTo(viewers);
+  const setup = cpuMs(idle) / (viewers - few);
+  const memoryEach = (residentKiB() - memory) / (viewers - few);
 
   // The last viewer's own end of the handshake is not done yet.
   await delay(500);
@@ -136,8 +154,14 @@ async function main(sendMode: SendMode, viewers: number, seconds: number): Promi
   await delay(500);
   load.send({ type: 'report' } satisfies LoadOrder);
   const { total, least } = await until('the report', () => report, CONNECT);
-  load.kill();
-  return { kind: transport.fanout.kind, perPacket: (cpu * 1000) / total, setup, expected, least };
+  load.removeAllListeners('exit').kill();
+  return { kind: transport.fanout.kind, perPacket: (cpu * 1000) / total, setup, memory: memoryEach, expected, least };
+}
+
+/** After a collection, when node was told to allow one. */
+function residentKiB(): number {
+  globalThis.gc?.();
+  return process.memoryUsage.rss() / 1024;
 }
 
 function cpuMs(since: NodeJS.CpuUsage): number {

@@ -263,6 +263,19 @@ napi_value ViewerFigures(const Arguments& arguments) {
   return object;
 }
 
+// readSends(fanout, viewer, first, into): for each number from `first` on the time in µs and the bytes, 0 when it is not known
+napi_value ReadSends(const Arguments& arguments) {
+  const SendLog* log = Running(arguments)->log(arguments.Unsigned(1));
+  const uint32_t first = arguments.Unsigned(2);
+  size_t length = 0;
+  uint32_t* into = arguments.WordsInPlace(3, &length);
+  for (size_t n = 0; 2 * n + 1 < length; n += 1) {
+    into[2 * n] = 0;
+    into[2 * n + 1] = log == nullptr ? 0 : log->Read(static_cast<uint16_t>(first + n), into + 2 * n);
+  }
+  return nullptr;
+}
+
 // counters(fanout) → object
 napi_value Figures(const Arguments& arguments) {
   napi_env env = arguments.env();
@@ -356,7 +369,7 @@ napi_value CloseDtls(const Arguments& arguments) {
   return Outcome(arguments.env(), dtls);
 }
 
-// dtlsKeys(dtls) → { profile, localKey, localSalt, remoteKey, remoteSalt, fingerprint } or null
+// dtlsKeys(dtls) → { profile, localKey, localSalt, remoteKey, remoteSalt, fingerprint } or null; once
 napi_value ExportKeys(const Arguments& arguments) {
   napi_env env = arguments.env();
   auto* dtls = arguments.External<Dtls>(0);
@@ -368,6 +381,7 @@ napi_value ExportKeys(const Arguments& arguments) {
   }
   const size_t salt = SaltLength(keys.profile);
   const std::string fingerprint = dtls->PeerFingerprint();
+  dtls->Settle();
   napi_create_object(env, &object);
   Set(env, object, "profile", static_cast<double>(keys.profile));
   Set(env, object, "localKey", MakeBuffer(env, keys.local_key, kMasterKeyLength));
@@ -473,6 +487,7 @@ NAPI_MODULE_INIT() {
   Export<Inject>(env, exports, "inject");
   Export<SendRtcp>(env, exports, "sendRtcp");
   Export<ViewerFigures>(env, exports, "viewerCounters");
+  Export<ReadSends>(env, exports, "readSends");
   Export<Figures>(env, exports, "counters");
   Export<MakeContext>(env, exports, "dtlsContext");
   Export<OpenDtls>(env, exports, "dtlsOpen");

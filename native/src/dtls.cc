@@ -110,6 +110,10 @@ Dtls::~Dtls() { SSL_free(ssl_); }
 
 void Dtls::Receive(const uint8_t* data, size_t length) {
   if (state_ == State::kClosed) return;
+  if (tail_) {
+    if (tail_->Receive(data, length, &outbox_)) state_ = State::kClosed;
+    return;
+  }
   ERR_clear_error();
   inbox_ = data;
   inbox_length_ = length;
@@ -122,6 +126,7 @@ void Dtls::Advance() {
     const int result = SSL_do_handshake(ssl_);
     if (result == 1) {
       state_ = State::kConnected;
+      if (server_) last_flight_ = outbox_;
     } else {
       const int error = SSL_get_error(ssl_, result);
       if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) Fail(LastError("the handshake failed"));
@@ -149,9 +154,18 @@ void Dtls::Tick() {
 void Dtls::Close() {
   if (state_ == State::kConnected) {
     ERR_clear_error();
-    SSL_shutdown(ssl_);
+    if (tail_) outbox_.push_back(tail_->CloseNotify());
+    else SSL_shutdown(ssl_);
   }
   state_ = State::kClosed;
+}
+
+void Dtls::Settle() {
+  if (state_ != State::kConnected || tail_) return;
+  tail_ = DtlsTail::Of(ssl_, server_, std::move(last_flight_));
+  if (!tail_) return;
+  SSL_free(ssl_);
+  ssl_ = nullptr;
 }
 
 void Dtls::Fail(const std::string& what) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "dtls_tail.h"
 #include "srtp.h"
 
 namespace millrace {
@@ -52,6 +53,8 @@ class Dtls {
   bool ExportKeys(DtlsKeys* keys) const;
   // SHA-256 of the peer's certificate, 32 bytes; empty without one.
   std::string PeerFingerprint() const;
+  // Lets go of the handshake, once keys and fingerprint have been read.
+  void Settle();
 
  private:
   void Advance();
@@ -65,6 +68,10 @@ class Dtls {
   const uint8_t* inbox_ = nullptr;
   size_t inbox_length_ = 0;
   std::vector<std::string> outbox_;
+  // What a server said last in the handshake.
+  std::vector<std::string> last_flight_;
+  // In place of `ssl_` after the handshake.
+  std::unique_ptr<DtlsTail> tail_;
 
   static int BioWrite(BIO* bio, const char* data, int length);
   static int BioRead(BIO* bio, char* data, int length);

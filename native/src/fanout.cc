@@ -133,6 +133,10 @@ uint32_t Fanout::OpenViewer(std::unique_ptr<Viewer> viewer) {
   member.counters = std::make_shared<ViewerCounters>();
   viewer->id = id;
   viewer->counters = member.counters;
+  for (const auto& slot : viewer->slots) {
+    if (slot->transport_sequence_at != 0 && !member.log) member.log = std::make_shared<SendLog>();
+  }
+  viewer->log = member.log;
   member.shard->AddViewer(std::move(viewer));
   members_[id] = member;
   return id;
@@ -206,6 +210,11 @@ bool Fanout::SendRtcp(uint32_t id, std::vector<uint8_t> packet) {
 const ViewerCounters* Fanout::viewer(uint32_t id) const {
   const auto found = members_.find(id);
   return found == members_.end() ? nullptr : found->second.counters.get();
+}
+
+const SendLog* Fanout::log(uint32_t id) const {
+  const auto found = members_.find(id);
+  return found == members_.end() ? nullptr : found->second.log.get();
 }
 
 }  // namespace millrace

@@ -41,6 +41,8 @@ class Fanout {
   bool SendRtcp(uint32_t id, std::vector<uint8_t> packet);
 
   const ViewerCounters* viewer(uint32_t id) const;
+  // Null when its packets carry no transport-wide sequence numbers.
+  const SendLog* log(uint32_t id) const;
   EventQueue& events() { return events_; }
   const Receiver& receiver() const { return *receiver_; }
   const std::vector<std::unique_ptr<Shard>>& shards() const { return shards_; }
@@ -50,6 +52,7 @@ class Fanout {
   struct Member {
     Shard* shard;
     std::shared_ptr<ViewerCounters> counters;
+    std::shared_ptr<SendLog> log;
     bool keyed = false;
     bool placed = false;
     uint32_t socket = 0;

@@ -64,18 +64,22 @@ class Arguments {
     bytes.data = static_cast<uint8_t*>(data);
     return bytes;
   }
-  // A Uint32Array.
+  // A copy of a Uint32Array.
   std::vector<uint32_t> Words(size_t n) const {
     size_t length = 0;
+    const uint32_t* words = WordsInPlace(n, &length);
+    return std::vector<uint32_t>(words, words + length);
+  }
+  // A Uint32Array, to be written to.
+  uint32_t* WordsInPlace(size_t n, size_t* length) const {
     void* data = nullptr;
     napi_typedarray_type type = napi_int8_array;
     napi_value buffer = nullptr;
     size_t offset = 0;
-    if (value(n) == nullptr || napi_get_typedarray_info(env_, value(n), &type, &length, &data, &buffer, &offset) != napi_ok ||
+    if (value(n) == nullptr || napi_get_typedarray_info(env_, value(n), &type, length, &data, &buffer, &offset) != napi_ok ||
         type != napi_uint32_array)
       throw BadArgument{"a Uint32Array is expected"};
-    const auto* words = static_cast<const uint32_t*>(data);
-    return std::vector<uint32_t>(words, words + length);
+    return static_cast<uint32_t*>(data);
   }
 
  private:

@@ -228,6 +228,7 @@ void Shard::Run() {
 // Sends what is due and returns when to look again.
 int64_t Shard::Work(int64_t now) {
   int64_t next = now + kReportSweepUs;
+  sending_at_ = now;
   send_time_ = AbsoluteSendTime(now);
   for (const auto& [id, source] : sources_) {
     while (!source->pending.empty() && source->due <= now) SendSlice(source.get(), now);
@@ -335,16 +336,17 @@ void Shard::SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, size_t pa
   if (!slot->extension.empty()) {
     memcpy(at + 12, slot->extension.data(), slot->extension.size());
     if (slot->send_time_at != 0) Write24(at + 12 + slot->send_time_at, send_time_);
-    if (slot->transport_sequence_at != 0) {
-      Write16(at + 12 + slot->transport_sequence_at, viewer->transport_sequence);
-      viewer->transport_sequence += 1;
-    }
+    if (slot->transport_sequence_at != 0) Write16(at + 12 + slot->transport_sequence_at, viewer->transport_sequence);
   }
   if (again) Write16(at + header, static_cast<uint32_t>(index));
   memcpy(at + header + original, frame.payload(packet), payload);
   const size_t length = viewer->rtp.EncryptRtp(at, header, header + original + payload, ssrc, number);
   if (again) slot->rtx_index += 1;
   if (length == 0) return;
+  if (slot->transport_sequence_at != 0) {
+    if (viewer->log) viewer->log->Write(viewer->transport_sequence, length, sending_at_);
+    viewer->transport_sequence += 1;
+  }
   viewer->counters->packets.fetch_add(1, std::memory_order_relaxed);
   viewer->counters->bytes.fetch_add(length, std::memory_order_relaxed);
   if (viewer->socket >= 0) {
@@ -370,6 +372,7 @@ void Shard::ResendNow(Viewer* viewer, uint32_t ssrc, const std::vector<uint16_t>
     if (candidate->ssrc == ssrc && candidate->rtx_payload_type != 0) slot = candidate.get();
   if (slot == nullptr || slot->next_index == 0) return;
   const int64_t now = NowUs();
+  sending_at_ = now;
   send_time_ = AbsoluteSendTime(now);
   viewer->resend_budget =
       std::min(kResendBurst, viewer->resend_budget + kResendRate * static_cast<double>(now - viewer->resend_refilled) / 1e6);

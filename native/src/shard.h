@@ -73,6 +73,8 @@ class Shard {
   std::unordered_map<uint32_t, std::unique_ptr<SourceQueue>> sources_;
   std::unordered_map<uint32_t, std::unique_ptr<Viewer>> viewers_;
   uint32_t send_time_ = 0;
+  // The moment of `send_time_`.
+  int64_t sending_at_ = 0;
   int64_t next_report_sweep_ = 0;
 
   std::mutex mutex_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "event.h"
+#include "send-log.h"
 #include "srtp.h"
 
 namespace millrace {
@@ -99,6 +100,8 @@ struct Viewer {
   bool keyed = false;
   uint32_t rtcp_index = 0;
   uint16_t transport_sequence = 0;
+  // Null when no packet carries a transport-wide sequence number.
+  std::shared_ptr<SendLog> log;
   std::vector<std::unique_ptr<Slot>> slots;
   std::string cname;
   int64_t next_report = 0;

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import { internalAppName } from '../core/stream-address.ts';
 import type { Logger } from '../util/logger.ts';
+import { HIDDEN_ADDRESS } from '../util/private-logger.ts';
 import type { TokenAuth } from './auth.ts';
 import type { ControlPlane } from './control.ts';
 import { type Answer, failure, reasonPhrase } from './envelope.ts';
@@ -152,7 +153,7 @@ export class Dispatcher {
   }
 
   #peerOf({ socket }: IncomingMessage): string | undefined {
-    return this.#options.server.privacyProtection ? 'xxx.xxx.xxx.xxx' : socket.remoteAddress;
+    return this.#options.server.privacyProtection ? HIDDEN_ADDRESS : socket.remoteAddress;
   }
 }
 

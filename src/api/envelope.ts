@@ -69,7 +69,10 @@ export function batchFailure(error: ApiError): BatchItem {
 
 /** The answer to a request that failed as a whole. */
 export function failure(error: ApiError): Answer {
-  return { status: error.status, body: envelope(error.status, framedMessage(error)) };
+  const { status } = error;
+  if (error.frame !== 'response') return { status, body: envelope(status, framedMessage(error)) };
+  const words = [reasonPhrase(status), error.message].map((text) => writeJson(text));
+  return { status, body: `{"message":${words[0]},"response":${words[1]},"statusCode":${status}}` };
 }
 
 function framedMessage(error: ApiError): string {
@@ -79,6 +82,7 @@ function framedMessage(error: ApiError): string {
     case 'config':
       return `[Config] ${error.message}`;
     case 'bare':
+    case 'response':
       return error.message;
   }
 }

@@ -1,7 +1,7 @@
 /** The error catalogue of the API: what may go wrong, with which status and which words. */
 
 /** How the text of an error is framed: see `envelope.ts`. */
-export type ErrorFrame = 'http' | 'config' | 'bare';
+export type ErrorFrame = 'http' | 'config' | 'bare' | 'response';
 
 interface CatalogueEntry {
   readonly status: number;
@@ -17,6 +17,7 @@ export const CATALOGUE = {
   APP_NOT_FOUND: http(404, 'Could not find the application: [{0}/{1}]'),
   STREAM_NOT_FOUND: http(404, 'Could not find the stream: [{0}/{1}/{2}]'),
   PROFILE_NOT_FOUND: http(404, 'Could not find the output profile: [{0}/{1}/{2}]'),
+  SESSION_NOT_FOUND: { status: 404, frame: 'response', text: 'Could not find the session' },
 
   AUTH_HEADER_REQUIRED: http(401, 'Authorization header is required to call API'),
   AUTH_HEADER_INVALID: http(401, 'Invalid authorization header'),
@@ -60,6 +61,7 @@ export const CATALOGUE = {
   STREAM_URL_WRONG: http(400, 'Url must be a string'),
   STREAM_URLS_DIFFER: http(400, 'Urls must have the same scheme'),
   STREAM_NAME_INVALID: http(400, 'Stream name must not be empty or contain / : ? # or white space: [{0}]'),
+  STREAM_PATH_REFUSED: http(400, 'Invalid path: {0}'),
   STREAM_EXISTS: http(409, 'Stream already exists'),
   STREAM_PULL_FAILED: http(502, 'Could not pull the stream : {0}'),
 

@@ -54,6 +54,8 @@ interface RouteBase {
   readonly response?: TSchema;
   /** Answers with an array of envelopes. */
   readonly batch?: boolean;
+  /** Status of success, default 200; null when there is none, because the route is not built. */
+  readonly success?: 200 | 201 | null;
 }
 
 /** A route by the level of its path. */

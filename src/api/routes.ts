@@ -1,3 +1,4 @@
+import { openApiRoute } from './openapi-route.ts';
 import type { Route } from './route.ts';
 import { appRoutes } from './v1/apps.ts';
 import { certificateRoutes } from './v1/certificates.ts';
@@ -7,6 +8,7 @@ import { laterRoutes } from './v1/later-issues.ts';
 import { outputProfileRoutes } from './v1/output-profiles.ts';
 import { pushRoutes } from './v1/pushes.ts';
 import { recordRoutes } from './v1/records.ts';
+import { sessionRoutes } from './v1/sessions.ts';
 import { statsV1Routes } from './v1/stats.ts';
 import { streamRoutes } from './v1/streams.ts';
 import { versionRoutes } from './v1/version.ts';
@@ -14,8 +16,7 @@ import { vhostRoutes } from './v1/vhosts.ts';
 import { internalsV2Routes } from './v2/internals.ts';
 import { statsV2Routes } from './v2/stats.ts';
 
-/** Every route of the API; where two fit a path, the earlier wins. */
-export const routes: readonly Route[] = [
+const resources: readonly Route[] = [
   ...versionRoutes,
   ...vhostRoutes,
   ...certificateRoutes,
@@ -23,6 +24,7 @@ export const routes: readonly Route[] = [
   ...outputProfileRoutes,
   ...streamRoutes,
   ...recordRoutes,
+  ...sessionRoutes,
   ...hlsDumpRoutes,
   ...pushRoutes,
   ...statsV1Routes,
@@ -31,3 +33,6 @@ export const routes: readonly Route[] = [
   ...internalsV2Routes,
   ...laterRoutes,
 ];
+
+/** Every route of the API; where two fit a path, the earlier wins. */
+export const routes: readonly Route[] = [...resources, openApiRoute(resources)];

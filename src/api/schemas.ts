@@ -287,6 +287,20 @@ export const StatisticsV2Schema = Type.Object(
   closed,
 );
 
+/** Statistics of a viewer session. */
+export const SessionStatisticsSchema = Type.Object(
+  {
+    avgThroughputOut: Count,
+    createdTime: Timestamp,
+    lastSentTime: Timestamp,
+    lastThroughputOut: Count,
+    lastUpdatedTime: Timestamp,
+    maxThroughputOut: Count,
+    totalBytesOut: Count,
+  },
+  closed,
+);
+
 /** State of one queue. */
 export const QueueStatusSchema = Type.Object(
   {

@@ -29,18 +29,23 @@ export interface ReadOptions {
 
 /** Reads a virtual host. Throws `ConfigError`. */
 export function readVirtualHost(json: unknown, options: ReadOptions = {}): VirtualHostResource {
-  return withApplications(read<VirtualHostConfig>(VirtualHostSchema, json, 'virtualHost', options));
+  const host = withApplications(read<VirtualHostConfig>(VirtualHostSchema, json, 'virtualHost', options));
+  for (const { typed } of host.applications) refuseTemplate(typed);
+  return host;
 }
 
 /** Reads an application, without filling in what `applicationDefaults` does. Throws `ConfigError`. */
 export function readApplication(json: unknown, options: ReadOptions = {}): Resource<ApplicationConfig> {
   const application = read<ApplicationConfig>(ApplicationSchema, json, 'application', options);
-  if (application.typed.name === '*') {
-    throw new ConfigError('application.name must not be "*": templates can only be declared in the configuration file', {
-      path: 'application.name',
-    });
-  }
+  refuseTemplate(application.typed);
   return application;
+}
+
+function refuseTemplate({ name }: ApplicationConfig): void {
+  if (name !== '*') return;
+  throw new ConfigError('application.name must not be "*": templates can only be declared in the configuration file', {
+    path: 'application.name',
+  });
 }
 
 /** Reads an output profile. Throws `ConfigError`. */

@@ -212,6 +212,7 @@ describe('defaults', () => {
       recovery: { enable: false, deleteLazyStreamTimeout: 0 },
       dynamicAppRemoval: { enable: false },
       etag: { enable: false },
+      transcoder: { jobsPerProcess: 8 },
       ertmp: { enable: false },
     });
     expect(config).toMatchObject({ version: 8, type: 'origin', ip: ['*'], privacyProtection: false, virtualHosts: [] });
@@ -392,6 +393,10 @@ describe('refusals', () => {
     ['Codec must be specified when bypass is false', () => encodes({ videos: [{}] })],
     ['Bitrate must be specified when bypass is false', () => encodes({ audios: [{ codec: 'aac' }] })],
     ['Bitrate must be greater than 0', video({ bitrate: 0 })],
+    ['Bitrate must not be greater than 1000000000', video({ bitrate: '1000M' })],
+    ['outputProfile.encodes.videos[0].framerate must be a number from 0 to 1000, but got 1000000000', video({ framerate: 1e9 })],
+    ['outputProfile.encodes.videos[0].width must be a whole number from 0 to 16384, but got 100000', video({ width: 100_000 })],
+    ['outputProfile.encodes.videos[0].threadCount must be a whole number from -1 to 64, but got 1000', video({ threadCount: 1000 })],
     ['outputProfile.encodes.videos[0].bitrate must be a bit rate such as 2000000, 128K or 2M, but got "fast"', video({ bitrate: 'fast' })],
     ['Unknown codec: bogus (expected: h264, h265, vp8, av1)', video({ codec: 'bogus' })],
     ['Unknown codec: gif (expected: jpeg, png, webp)', () => encodes({ images: [{ codec: 'gif' }] })],

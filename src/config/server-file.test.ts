@@ -68,6 +68,35 @@ describe('files of the reference server', () => {
     expect(loadServerConfig(new URL(name, FIXTURES).pathname).warnings).toEqual([]);
   });
 
+  test('an origin of a cluster, with everything that has an element, includes and the environment', () => {
+    const env = { SECOND_HOST: 'two.test', OME_RTMP_PROV_PORT: '2935', OME_WEBRTC_CANDIDATE_IP: '192.0.2.7' };
+    const { config, virtualHosts, warnings } = loadServerConfig(new URL('cluster-origin.xml', FIXTURES).pathname, {
+      macros: { ...macros, env },
+    });
+    expect(warnings.map(({ message }) => message)).toEqual([expect.stringMatching(/PersistentStreams is deprecated/)]);
+    expect(virtualHosts.map(({ typed, applications }) => [typed.name, applications.map((app) => app.typed.name)])).toEqual([
+      ['second', ['show']],
+      ['default', ['app', '*']],
+    ]);
+    expect(config.bind.providers.rtmp).toMatchObject({ port: 2935, tlsPort: 1936 });
+    expect(config.bind.providers.mpegts?.port).toEqual({ protocol: 'udp', ranges: [{ first: 4000, last: 4005 }] });
+    expect(virtualHosts[0]?.typed.host?.names).toEqual(['two.test']);
+    expect(virtualHosts[0]?.applications[0]?.typed.publishers.llhls?.segmentDuration).toBe(4);
+    const [app] = virtualHosts[1]?.applications ?? [];
+    const [profile] = app?.typed.outputProfiles.outputProfile ?? [];
+    expect(profile?.encodes.videos.map(({ bitrate }) => bitrate)).toEqual([undefined, 5_024_000, 2 * 1024 * 1024]);
+    expect(virtualHosts[1]?.typed.origins?.origin[0]).toMatchObject({ location: '/app/stream', relay: true, pass: { scheme: 'ovt' } });
+  });
+
+  test('an edge of a cluster, which names no manager and one template', () => {
+    const { config, virtualHosts, warnings } = loadServerConfig(new URL('edge.xml', FIXTURES).pathname, { macros });
+    expect(warnings).toEqual([]);
+    expect([config.type, config.ip, config.bind.managers.api]).toEqual(['edge', ['*'], undefined]);
+    expect(config.bind.publishers.llhls).toMatchObject({ port: 3333, workerCount: 2 });
+    expect(virtualHosts[0]?.applications[0]?.typed).toMatchObject({ name: '*', publishers: { llhls: { originMode: true } } });
+    expect(virtualHosts[0]?.typed.origins?.origin[0]?.pass.urls.url).toEqual(['192.0.2.10:9000/']);
+  });
+
   test('alerts and hooks are read', () => {
     const { config } = loadServerConfig(new URL('server-hooks.xml', FIXTURES).pathname);
     expect(config.alert).toMatchObject({

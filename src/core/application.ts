@@ -4,7 +4,7 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Definition } from './definition.ts';
 import { InboundStream } from './inbound-stream.ts';
-import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
+import { type CloseReason, IngestRefused, type IngestRequest, type IngestStream } from './ingest.ts';
 import { ProviderKind, PublisherKind } from './kinds.ts';
 import { type EnabledPublisher, OutboundStream } from './outbound-stream.ts';
 import { PASSTHROUGH_PROFILE } from './passthrough-profile.ts';
@@ -113,20 +113,63 @@ export class Application {
     return this.#outputs.get(name);
   }
 
-  /** Registers an inbound stream; throws IngestRefused. Check and registration are one synchronous step. */
-  openIngest(request: IngestRequest): InboundStream {
-    const { streamName, provider } = request;
+  /**
+   * Registers a stream that is pushed to us, or gives one that is kept a new source (`SourceLoss`); throws IngestRefused.
+   * Check and registration are one synchronous step.
+   */
+  openIngest(request: IngestRequest): IngestStream {
+    const settings = this.#settingsFor(request);
+    const existing = this.#streams.get(request.streamName);
+    if (existing !== undefined && this.#takesOver(existing, request)) {
+      return existing.takeOver(request, settings.packetSilenceTimeoutMs ?? 0);
+    }
+    return this.#open(request, settings).link();
+  }
+
+  /** Registers a stream that the server fetches itself: its source is one for good. Throws IngestRefused. */
+  openPulled(request: IngestRequest): InboundStream {
+    return this.#open(request, this.#settingsFor(request));
+  }
+
+  /** Ends every stream. Idempotent. */
+  close(reason: CloseReason): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const stream of [...this.#streams.values()]) stream.terminate(reason);
+    this.meter.retire();
+  }
+
+  /** The settings of the provider that asks; throws IngestRefused when there is no stream for it. */
+  #settingsFor({ streamName, provider }: IngestRequest): ProviderSettings {
     if (this.#closed) throw new IngestRefused('no-application', `application '${this.name}' is being closed`);
     if (!isAddressableName(streamName))
       throw new IngestRefused('invalid-name', `stream name ${JSON.stringify(streamName)} is empty or contains / : ? # or blanks`);
-    const settings = this.#providerSettings(provider);
+    const settings = this.providerSettings(provider);
     if (settings === undefined)
       throw new IngestRefused('provider-disabled', `provider '${provider}' is not enabled in application '${this.name}'`);
+    return settings;
+  }
+
+  /** Whether a stream that is there goes on with a new source; throws IngestRefused when its present one keeps it. */
+  #takesOver(existing: InboundStream, request: IngestRequest): boolean {
+    // Outputs are made for good, so a stream cannot change from one kind to the other.
+    const continues = existing.linked && this.#isPassthrough(existing) === this.#isPassthrough(request);
+    if (!existing.hasSource) {
+      if (!continues) existing.terminate({ code: 'replaced', detail: `replaced by ${request.sourceUrl}` });
+      return continues;
+    }
+    const { takeOver, takeOverSilenceMs = 0 } = this.definition.config.sourceLoss ?? {};
+    if (takeOver === undefined) return false;
+    const refused = takeOver === 'block' || (takeOver === 'afterSilence' && existing.silence < takeOverSilenceMs);
+    if (refused || !continues) throw duplicate(existing);
+    return true;
+  }
+
+  #open(request: IngestRequest, settings: ProviderSettings): InboundStream {
+    const { streamName } = request;
     const existing = this.#streams.get(streamName);
     if (existing !== undefined) {
-      if (settings.blockDuplicateStreamName !== false) {
-        throw new IngestRefused('duplicate-name', `stream '${streamName}' is already being published by ${existing.sourceUrl}`);
-      }
+      if (settings.blockDuplicateStreamName !== false) throw duplicate(existing);
       existing.terminate({ code: 'replaced', detail: `replaced by ${request.sourceUrl}` });
     }
     const stream = new InboundStream({
@@ -139,6 +182,7 @@ export class Application {
       queues: this.#context.queues,
       meter: new TrafficMeter(this.#context.clock, this.meter),
       silenceTimeoutMs: settings.packetSilenceTimeoutMs ?? 0,
+      keepMs: this.definition.config.sourceLoss?.keepStreamMs ?? 0,
       keepSourceTime: settings.timestampMode === 'Original',
       createOutputs: (inbound) => this.#createOutputs(inbound),
       onEnd: (ended) => this.#forget(ended),
@@ -147,23 +191,19 @@ export class Application {
     return stream;
   }
 
-  /** Ends every stream. Idempotent. */
-  close(reason: CloseReason): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    for (const stream of [...this.#streams.values()]) stream.terminate(reason);
-    this.meter.retire();
+  #isPassthrough({ passthrough, provider }: Pick<InboundStream, 'provider'> & { readonly passthrough?: boolean }): boolean {
+    return passthrough === true || this.providerSettings(provider)?.passthroughOutputProfile === true;
   }
 
-  #providerSettings(kind: ProviderKind): ProviderSettings | undefined {
+  /** What the configuration says about a provider; undefined when it is not enabled. */
+  providerSettings(kind: ProviderKind): ProviderSettings | undefined {
     const providers: Partial<Record<string, unknown>> = this.definition.config.providers ?? {};
     return providers[PROVIDER_KEYS[kind]] as ProviderSettings | undefined;
   }
 
   #createOutputs(inbound: InboundStream): StreamOutputs {
-    const passthrough = inbound.passthrough || this.#providerSettings(inbound.provider)?.passthroughOutputProfile === true;
     const { outputProfiles } = this.definition.config;
-    const profiles = passthrough ? [PASSTHROUGH_PROFILE] : (outputProfiles?.outputProfile ?? []);
+    const profiles = this.#isPassthrough(inbound) ? [PASSTHROUGH_PROFILE] : (outputProfiles?.outputProfile ?? []);
     const { encoder } = outputProfiles?.hwaccels ?? {};
     const hardware = encoder ?? { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };
     const logger = this.#logger.child({ stream: inbound.name });
@@ -194,6 +234,7 @@ export class Application {
       name,
       sourceName: inbound.name,
       meter: inbound.meter,
+      sessions: inbound.sessions,
       queues: this.#context.queues,
       logger: logger.child({ output: name }),
       requestKeyframe,
@@ -223,4 +264,8 @@ export class Application {
     }
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
   }
+}
+
+function duplicate({ name, sourceUrl }: InboundStream): IngestRefused {
+  return new IngestRefused('duplicate-name', `stream '${name}' is already being published by ${sourceUrl}`);
 }

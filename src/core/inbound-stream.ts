@@ -8,6 +8,8 @@ import type { ProviderKind, SourceType } from './kinds.ts';
 import { MediaRouter } from './media-router.ts';
 import type { OutboundStream } from './outbound-stream.ts';
 import type { QueueRegistry } from './queue-registry.ts';
+import { SessionRegistry } from './session-registry.ts';
+import { type LinkedStream, SourceLink } from './source-link.ts';
 import type { StreamOutputs } from './stream-outputs.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
@@ -20,6 +22,8 @@ const RELIEVED_AT = 128;
 /** Packets handed on in one turn of the event loop, so that one stream cannot hold up the others. */
 const PACKETS_PER_TURN = 256;
 const SILENCE_CHECK_MS = 100;
+/** Ends of a source after which another one may go on; all others end the stream. */
+const RECOVERABLE: readonly CloseReason['code'][] = ['peer-left', 'peer-error', 'timeout'];
 
 export interface InboundStreamOptions {
   readonly id: number;
@@ -30,8 +34,10 @@ export interface InboundStreamOptions {
   readonly logger: Logger;
   readonly queues: QueueRegistry;
   readonly meter: TrafficMeter;
-  /** Ends the stream after this long without packets, ms; 0 waits forever. */
+  /** Ends the source after this long without packets, ms; 0 waits forever. */
   readonly silenceTimeoutMs: number;
+  /** How long a linked stream outlives its source, ms; 0 ends it at once. */
+  readonly keepMs: number;
   /** Timestamps stay those of the source instead of starting at 0. */
   readonly keepSourceTime: boolean;
   /** What becomes of the stream; made anew for each stream and closed by it. */
@@ -41,27 +47,30 @@ export interface InboundStreamOptions {
 }
 
 /** A stream as it comes in, before output profiles. */
-export class InboundStream implements IngestStream {
+export class InboundStream implements LinkedStream {
   readonly id: number;
   readonly vhost: string;
   readonly app: string;
   readonly name: string;
-  readonly provider: ProviderKind;
-  readonly sourceType: SourceType;
-  /** Its output streams carry all tracks as they are. */
-  readonly passthrough: boolean;
   /** Wall clock, ms. */
   readonly createdAt: number;
   readonly meter: TrafficMeter;
+  /** Viewers of all its outputs. */
+  readonly sessions: SessionRegistry;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #queues: QueueRegistry;
   readonly #queue: BoundedQueue<SourcePacket>;
   readonly #router: MediaRouter;
   readonly #onEnd: InboundStreamOptions['onEnd'];
-  readonly #request: IngestRequest;
+  readonly #keepMs: number;
   readonly #meters = new TrackMeters();
   readonly #outputs: StreamOutputs;
+  /** What the source asked for that is there now, or was the last. */
+  #request: IngestRequest;
+  #link: SourceLink | null = null;
+  /** False between two sources. */
+  #hasSource = true;
   #sourceUrl: string;
   #shown = false;
   #scheduled = false;
@@ -70,6 +79,7 @@ export class InboundStream implements IngestStream {
   #closed = false;
   #lastPacketAt: number;
   #silenceTimer: NodeJS.Timeout | undefined;
+  #lossTimer: NodeJS.Timeout | undefined;
 
   constructor(options: InboundStreamOptions) {
     const { request } = options;
@@ -77,12 +87,11 @@ export class InboundStream implements IngestStream {
     this.vhost = options.vhost;
     this.app = options.app;
     this.name = request.streamName;
-    this.provider = request.provider;
-    this.sourceType = request.sourceType;
     this.#sourceUrl = request.sourceUrl;
-    this.passthrough = request.passthrough === true;
+    this.#keepMs = options.keepMs;
     this.createdAt = options.clock.now();
     this.meter = options.meter;
+    this.sessions = new SessionRegistry(options.clock, options.meter);
     this.#clock = options.clock;
     this.#logger = options.logger;
     this.#queues = options.queues;
@@ -102,12 +111,40 @@ export class InboundStream implements IngestStream {
     );
     this.#outputs = options.createOutputs(this);
     this.#lastPacketAt = options.clock.monotonic();
-    if (options.silenceTimeoutMs > 0) this.#watchSilence(options.silenceTimeoutMs);
+    this.#watchSilence(options.silenceTimeoutMs);
     this.meter.ingestOpened(this.provider);
   }
 
   get closed(): boolean {
     return this.#closed;
+  }
+
+  get provider(): ProviderKind {
+    return this.#request.provider;
+  }
+
+  get sourceType(): SourceType {
+    return this.#request.sourceType;
+  }
+
+  /** Its output streams carry all tracks as they are. */
+  get passthrough(): boolean {
+    return this.#request.passthrough === true;
+  }
+
+  /** False between two sources, while the stream waits for the next one. */
+  get hasSource(): boolean {
+    return this.#hasSource;
+  }
+
+  /** It was pushed to us, so that another source may take it over. */
+  get linked(): boolean {
+    return this.#link !== null;
+  }
+
+  /** Since the last packet, ms. */
+  get silence(): number {
+    return this.#clock.monotonic() - this.#lastPacketAt;
   }
 
   /** The source has announced its tracks. */
@@ -133,6 +170,38 @@ export class InboundStream implements IngestStream {
   /** The media comes from another place now. */
   moveTo(sourceUrl: string): void {
     this.#sourceUrl = sourceUrl;
+  }
+
+  /** Binds the stream to the source that asked for it. */
+  link(): IngestStream {
+    this.#link = new SourceLink(this);
+    return this.#link;
+  }
+
+  /** Gives a linked stream another source, which goes on where the last one ended; one that is still there is sent away. */
+  takeOver(request: IngestRequest, silenceTimeoutMs: number): IngestStream {
+    this.#drain(Number.POSITIVE_INFINITY);
+    const before = this.#hasSource ? this.#request : null;
+    if (before !== null) this.meter.ingestClosed(before.provider);
+    clearTimeout(this.#lossTimer);
+    this.#link?.cut();
+    this.#request = request;
+    this.#hasSource = true;
+    this.#congested = false;
+    this.#lastPacketAt = this.#clock.monotonic();
+    this.moveTo(request.sourceUrl);
+    this.meter.ingestOpened(request.provider);
+    this.#watchSilence(silenceTimeoutMs);
+    this.changeSource();
+    this.#logger.info({ source: request.sourceUrl }, `${request.sourceUrl} goes on with the stream`);
+    before?.onClose({ code: 'replaced', detail: `replaced by ${request.sourceUrl}` });
+    return this.link();
+  }
+
+  /** The tracks and packets that follow come from another source and go on where the last one ended. */
+  changeSource(): void {
+    this.#drain(Number.POSITIVE_INFINITY);
+    this.#router.changeSource();
   }
 
   get tracks(): readonly Track[] {
@@ -167,7 +236,8 @@ export class InboundStream implements IngestStream {
     }
     if (!this.#scheduled) {
       this.#scheduled = true;
-      setImmediate(this.#turn);
+      // Behind everything that came in the same read.
+      queueMicrotask(this.#turn);
     }
   }
 
@@ -175,14 +245,20 @@ export class InboundStream implements IngestStream {
     if (!this.#closed) this.meter.countBytesIn(bytes);
   }
 
+  sourceLeft(reason: CloseReason): void {
+    if (this.#isKept(reason)) this.#outlive(reason);
+    else this.close(reason);
+  }
+
   close(reason: CloseReason): void {
     if (this.#closed) return;
     this.#drain(Number.POSITIVE_INFINITY);
     this.#closed = true;
     clearInterval(this.#silenceTimer);
+    clearTimeout(this.#lossTimer);
     this.#queues.remove(this.#queue);
     this.#outputs.close(reason);
-    this.meter.ingestClosed(this.provider);
+    if (this.#hasSource) this.meter.ingestClosed(this.provider);
     this.meter.retire();
     const { discarded, malformed } = this.#router.counters;
     this.#logger.info(
@@ -202,15 +278,40 @@ export class InboundStream implements IngestStream {
   /** Ends the stream from the server's side: its connection goes too. Idempotent. */
   terminate(reason: CloseReason): void {
     if (this.#closed) return;
+    const hadSource = this.#hasSource;
     this.close(reason);
-    this.#request.onClose(reason);
+    if (hadSource) this.#request.onClose(reason);
+  }
+
+  #isKept({ code }: CloseReason): boolean {
+    return this.#keepMs > 0 && this.#started && !this.#closed && this.#link !== null && RECOVERABLE.includes(code);
+  }
+
+  /** The stream goes on without a source until another one comes, or none does for too long. */
+  #outlive(reason: CloseReason): void {
+    this.#drain(Number.POSITIVE_INFINITY);
+    this.#hasSource = false;
+    this.#link?.cut();
+    clearInterval(this.#silenceTimer);
+    this.meter.ingestClosed(this.provider);
+    this.#logger.info({ reason: reason.code }, `the source is gone, the stream waits ${this.#keepMs} ms for another one: ${reason.detail}`);
+    this.#lossTimer = setTimeout(() => {
+      this.close({ code: reason.code, detail: `no source came within ${this.#keepMs} ms (KeepStreamMs) after: ${reason.detail}` });
+    }, this.#keepMs);
   }
 
   #watchSilence(timeoutMs: number): void {
+    clearInterval(this.#silenceTimer);
+    if (timeoutMs <= 0) return;
     this.#silenceTimer = setInterval(() => {
-      if (this.#clock.monotonic() - this.#lastPacketAt >= timeoutMs) {
-        this.terminate({ code: 'timeout', detail: `no packets for ${timeoutMs} ms (PacketSilenceTimeoutMs)` });
+      if (this.silence < timeoutMs) return;
+      const reason: CloseReason = { code: 'timeout', detail: `no packets for ${timeoutMs} ms (PacketSilenceTimeoutMs)` };
+      if (!this.#isKept(reason)) {
+        this.terminate(reason);
+        return;
       }
+      this.#outlive(reason);
+      this.#request.onClose(reason);
     }, SILENCE_CHECK_MS);
   }
 

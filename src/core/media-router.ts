@@ -31,7 +31,10 @@ export class MediaRouter {
   readonly counters: RouterCounters = { discarded: 0, malformed: 0 };
   readonly #output: RouterOutput;
   readonly #timeline: Timeline;
+  /** By the id that the source gives the track; the track itself may have another one. */
   readonly #normalizers = new Map<number, TrackNormalizer>();
+  /** Tracks of the source before that no track of the present one has followed. */
+  #vacant: TrackNormalizer[] = [];
   #announced: readonly Track[] = [];
   #started = false;
   /** Source time of the first packet seen, seconds. */
@@ -62,24 +65,43 @@ export class MediaRouter {
 
   /** Announces the tracks of the source; throws ProtocolError when a decoder configuration cannot be read. */
   setTracks(sources: readonly SourceTrack[]): void {
-    const wanted = withDataTrack(sources);
+    const wanted = withDataTrack(sources).map((source) => ({ source, before: this.#predecessor(source) }));
+    const taken = new Set(wanted.flatMap(({ before }) => before?.source.id ?? []));
     const fresh = new Map<number, TrackNormalizer>();
-    for (const source of wanted) {
-      const existing = this.#normalizers.get(source.id);
-      if (existing !== undefined && sameSource(existing.source, source)) {
-        fresh.set(source.id, existing);
+    for (const { source, before } of wanted) {
+      const id = before?.source.id ?? freeId(source.id, taken);
+      taken.add(id);
+      if (before !== undefined && sameSource(before.source, source)) {
+        fresh.set(source.id, before);
         continue;
       }
-      const normalizer = createNormalizer(source, this.#timeline);
-      if (existing !== undefined) inheritPosition(existing, normalizer);
+      const normalizer = createNormalizer(source.id === id ? source : { ...source, id }, this.#timeline);
+      if (before !== undefined) {
+        inheritPosition(before, normalizer);
+        this.#timeline.removeTrack(before.position);
+      }
       fresh.set(source.id, normalizer);
     }
-    for (const [id, normalizer] of this.#normalizers) {
-      if (fresh.get(id) !== normalizer) this.#timeline.removeTrack(normalizer.position);
-    }
+    const kept = new Set([...fresh.values(), ...this.#vacant]);
+    for (const normalizer of this.#normalizers.values()) if (!kept.has(normalizer)) this.#timeline.removeTrack(normalizer.position);
     this.#normalizers.clear();
     for (const [id, normalizer] of fresh) this.#normalizers.set(id, normalizer);
     this.#announce();
+  }
+
+  /**
+   * What follows comes from another source: after `setTracks`, its tracks take the places of those before, by type and in
+   * their order, and its first keyframe goes on where they ended.
+   */
+  changeSource(): void {
+    this.#timeline.changeSource();
+    if (this.#normalizers.size > 0) {
+      for (const { position } of this.#vacant) this.#timeline.removeTrack(position);
+      this.#vacant = [...this.#normalizers.values()].sort((a, b) => a.source.id - b.source.id);
+      this.#normalizers.clear();
+    }
+    this.#started = false;
+    this.#firstSeconds = Number.NaN;
   }
 
   push(source: SourcePacket): void {
@@ -113,8 +135,18 @@ export class MediaRouter {
     if (!opens) return false;
     this.#started = true;
     const { timebase } = normalizer.position;
-    this.#timeline.start(normalizer.position, (seconds * timebase.den) / timebase.num, this.#keepSourceTime ? seconds : 0);
+    const { floor } = this.#timeline;
+    const at = this.#keepSourceTime && (floor === 0 || seconds > floor) ? seconds : floor;
+    this.#timeline.start(normalizer.position, (seconds * timebase.den) / timebase.num, at);
     return true;
+  }
+
+  /** The track that `source` changes, or whose place it takes. */
+  #predecessor(source: SourceTrack): TrackNormalizer | undefined {
+    const known = this.#normalizers.get(source.id);
+    if (known?.source.type === source.type) return known;
+    const index = this.#vacant.findIndex((vacant) => vacant.source.type === source.type);
+    return index < 0 ? undefined : this.#vacant.splice(index, 1)[0];
   }
 
   get #hasVideo(): boolean {
@@ -144,8 +176,17 @@ function withDataTrack(sources: readonly SourceTrack[]): readonly SourceTrack[] 
 
 function sameSource(a: SourceTrack, b: SourceTrack): boolean {
   if (a.type !== b.type) return false;
-  if (a.type === 'data' || b.type === 'data') return true;
-  return a.codec === b.codec && a.format === b.format && sameBytes(a.config, b.config);
+  if (a.type === 'data' || b.type === 'data') return sameTimebase(a, b);
+  return sameTimebase(a, b) && a.codec === b.codec && a.format === b.format && sameBytes(a.config, b.config);
+}
+
+function sameTimebase({ timebase: a }: SourceTrack, { timebase: b }: SourceTrack): boolean {
+  return a.num === b.num && a.den === b.den;
+}
+
+/** `wanted`, or the next number that is not taken. */
+function freeId(wanted: number, taken: ReadonlySet<number>): number {
+  return taken.has(wanted) ? Math.max(...taken) + 1 : wanted;
 }
 
 function sameBytes(a: Uint8Array | null, b: Uint8Array | null): boolean {

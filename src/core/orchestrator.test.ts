@@ -249,4 +249,41 @@ describe('Orchestrator', () => {
     stream?.meter.disconnect('llhls', 2);
     expect(orchestrator.meter).toMatchObject({ ingests: { rtmp: 0 }, sessions: { llhls: 0 }, totalSessions: 0, maxTotalSessions: 2 });
   });
+
+  it('makes applications of a template when a viewer asks, never for publishers, and takes them back when they are not used', async () => {
+    const { orchestrator, clock } = setUp();
+    orchestrator.restore(vhostDefinition('v', ['*']), [appDefinition('app'), appDefinition('*')], { readOnly: true });
+    const vhost = orchestrator.virtualHost('v');
+    expect([...(vhost?.applications.keys() ?? [])]).toEqual(['app']);
+    for (const app of ['*', 'made']) {
+      expect(() => orchestrator.openIngest({ host: 'x', app }, request('s'))).toThrow(/has no application/);
+    }
+    expect(orchestrator.applicationOnDemand('v', 'app')).toBe(orchestrator.application('v', 'app'));
+    expect(orchestrator.applicationOnDemand('v', 'a/b')).toBeUndefined();
+    expect(orchestrator.applicationOnDemand('nope', 'made')).toBeUndefined();
+    const made = orchestrator.applicationOnDemand('v', 'made');
+    if (made === undefined) throw new Error('nothing was made');
+    expect([made.name, made.definition.echo['name'], vhost?.dynamic.has(made)]).toEqual(['made', 'made', true]);
+    expect(orchestrator.applicationOnDemand('v', 'made')).toBe(made);
+
+    const ingest = orchestrator.openIngest({ host: 'x', app: 'made' }, request('s'));
+    ingest.setTracks([videoTrack()]);
+    clock.advance(100_000);
+    orchestrator.removeUnusedApplications(60_000);
+    ingest.close({ code: 'peer-left', detail: 'bye' });
+    orchestrator.removeUnusedApplications(60_000);
+    clock.advance(59_000);
+    orchestrator.removeUnusedApplications(60_000);
+    expect(orchestrator.application('v', 'made')).toBe(made);
+    clock.advance(2000);
+    orchestrator.removeUnusedApplications(60_000);
+    expect(vhost?.dynamic.size).toBe(0);
+    expect([...(vhost?.applications.keys() ?? [])]).toEqual(['app']);
+  });
+
+  it('makes no application where there is no template', async () => {
+    const { orchestrator } = setUp();
+    orchestrator.restore(vhostDefinition('v', ['*']), [appDefinition('app')], { readOnly: true });
+    expect(orchestrator.applicationOnDemand('v', 'made')).toBeUndefined();
+  });
 });

@@ -9,9 +9,13 @@ import { type CloseReason, type IngestGate, IngestRefused, type IngestRequest, t
 import type { PublisherKind } from './kinds.ts';
 import type { Publisher } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
+import { isAddressableName } from './stream-address.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 import type { Transcoder } from './transcoding.ts';
 import { VirtualHost } from './virtual-host.ts';
+
+/** Name under which a configuration file declares what applications are made of on demand. */
+const TEMPLATE_NAME = '*';
 
 /** Where virtual hosts made through the API are kept. */
 export interface VirtualHostStore {
@@ -29,6 +33,8 @@ export interface OrchestratorOptions {
   readonly transcoder?: Transcoder;
   /** Host names or virtual hosts have changed. */
   readonly onHostsChanged: (virtualHosts: readonly VirtualHost[]) => void;
+  /** An application runs, for the first time or with new settings. */
+  readonly onApplication?: (application: Application) => void;
 }
 
 /**
@@ -82,6 +88,36 @@ export class Orchestrator implements IngestGate {
     return this.#virtualHosts.get(vhost)?.applications.get(app);
   }
 
+  /**
+   * An application for a stream that a viewer asks for: the one of this name, else one made from the template of its virtual
+   * host (the application declared as `*`). Undefined when there is neither. Publishers that come by themselves get none.
+   */
+  applicationOnDemand(vhostName: string, appName: string): Application | undefined {
+    const vhost = this.#virtualHosts.get(vhostName);
+    const existing = vhost?.applications.get(appName);
+    if (vhost === undefined || existing !== undefined) return existing;
+    const { template } = vhost;
+    if (template === null || this.#shuttingDown || !isAddressableName(appName)) return undefined;
+    const named = { name: appName, config: { ...template.config, name: appName }, echo: { ...template.echo, name: appName } };
+    const application = new Application(vhostName, named, vhost.meter, this.#context);
+    vhost.applications.set(appName, application);
+    vhost.dynamic.set(application, this.#options.clock.monotonic());
+    this.#options.logger.info({ vhost: vhostName, app: appName }, `application '${vhostName}/${appName}' made from the template`);
+    return application;
+  }
+
+  /** Ends applications made from a template that have had no stream for `unusedMs`; to be called every now and then. */
+  removeUnusedApplications(unusedMs: number): void {
+    const now = this.#options.clock.monotonic();
+    for (const vhost of this.#virtualHosts.values()) {
+      for (const [application, since] of vhost.dynamic) {
+        if (application.streams.length > 0) vhost.dynamic.set(application, null);
+        else if (since === null) vhost.dynamic.set(application, now);
+        else if (now - since >= unusedMs) this.#removeDynamic(vhost, application);
+      }
+    }
+  }
+
   /** Adds what the configuration file or the state folder holds. Throws ControlError `vhost-exists`. */
   restore(
     definition: Definition<VirtualHostConfig>,
@@ -133,6 +169,7 @@ export class Orchestrator implements IngestGate {
         application.close({ code: 'deleted', detail: 'application could not be saved' });
         throw error;
       }
+      this.#options.onApplication?.(application);
       return application;
     });
   }
@@ -158,6 +195,7 @@ export class Orchestrator implements IngestGate {
       current.close({ code: 'application-restart', detail: `application '${vhostName}/${appName}' restarts with new settings` });
       const application = new Application(vhostName, definition, vhost.meter, this.#context);
       vhost.applications.set(appName, application);
+      this.#options.onApplication?.(application);
       return application;
     });
   }
@@ -208,12 +246,17 @@ export class Orchestrator implements IngestGate {
     if (this.#virtualHosts.has(definition.name)) throw new ControlError('vhost-exists', `virtual host '${definition.name}' exists already`);
     const vhost = new VirtualHost(definition, { readOnly, order, clock: this.#options.clock, parentMeter: this.meter });
     for (const application of applications) {
+      if (application.name === TEMPLATE_NAME) {
+        vhost.template = application;
+        continue;
+      }
       if (vhost.applications.has(application.name))
         throw new ControlError('app-exists', `application '${vhost.name}/${application.name}' is declared twice`);
       vhost.applications.set(application.name, new Application(vhost.name, application, vhost.meter, this.#context));
     }
     this.#virtualHosts.set(vhost.name, vhost);
     this.#hostsChanged();
+    for (const application of vhost.applications.values()) this.#options.onApplication?.(application);
     return vhost;
   }
 
@@ -225,6 +268,17 @@ export class Orchestrator implements IngestGate {
     }
     vhost.meter.retire();
     this.#hostsChanged();
+  }
+
+  #removeDynamic(vhost: VirtualHost, application: Application): void {
+    vhost.dynamic.delete(application);
+    vhost.applications.delete(application.name);
+    application.close({ code: 'deleted', detail: 'the application made from the template is not used any more' });
+    this.#forget(application);
+    this.#options.logger.info(
+      { vhost: vhost.name, app: application.name },
+      `application '${vhost.name}/${application.name}' is not used any more and was removed`,
+    );
   }
 
   #forget({ vhost, name }: Application): void {

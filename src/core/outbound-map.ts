@@ -61,6 +61,13 @@ export class OutboundMap {
     return Array.from(this.#slots.values(), (slot) => slot.planned).filter((planned) => planned.kind !== 'bypass');
   }
 
+  /** Inbound video tracks that are bypassed. */
+  get bypassedVideos(): number[] {
+    return Array.from(this.#slots.values(), ({ planned }) => planned).flatMap(({ kind, source }) =>
+      kind === 'bypass' && source.type === 'video' ? [source.id] : [],
+    );
+  }
+
   /** Takes over a new plan; tracks that were there before keep their ids. `settle` must follow. */
   follow(plan: readonly PlannedTrack[]): void {
     const before = this.#slots;

@@ -7,6 +7,7 @@ import type { Track } from '../media/track.ts';
 import { PublisherKind } from './kinds.ts';
 import { OutboundStream } from './outbound-stream.ts';
 import { QueueRegistry } from './queue-registry.ts';
+import { SessionRegistry } from './session-registry.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 
 const HIGH = videoTrack({ id: 0, variantName: 'high' });
@@ -17,13 +18,15 @@ const PICTURE = videoTrack({ id: 3, variantName: 'picture', codec: 'JPEG' });
 function setUp(tracks: readonly Track[]) {
   const clock = new ManualClock();
   const queues = new QueueRegistry(clock);
+  const meter = new TrafficMeter(clock, null);
   const stream = new OutboundStream({
     id: 1,
     vhost: 'v',
     app: 'app',
     name: 's',
     sourceName: 'source',
-    meter: new TrafficMeter(clock, null),
+    meter,
+    sessions: new SessionRegistry(clock, meter),
     queues,
     logger: new RecordingLogger(),
     requestKeyframe: () => undefined,

@@ -5,8 +5,9 @@ import type { Logger } from '../util/logger.ts';
 import type { CloseReason } from './ingest.ts';
 import type { PublisherKind } from './kinds.ts';
 import type { Playlist } from './playlist.ts';
-import type { PublishableStream, Publisher, PublisherStream } from './publishing.ts';
+import type { PublishableStream, Publisher, PublisherStream, SessionHandle, SessionRequest } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
+import type { SessionRegistry } from './session-registry.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
 
@@ -41,6 +42,7 @@ export class OutboundStream implements PublishableStream {
   playlists: readonly Playlist[] = [];
   startedAt = 0;
   readonly requestKeyframe: (trackId: number) => void;
+  readonly #sessions: SessionRegistry;
   readonly #queues: QueueRegistry;
   readonly #logger: Logger;
   readonly #meters = new TrackMeters();
@@ -55,6 +57,7 @@ export class OutboundStream implements PublishableStream {
     name: string;
     sourceName: string;
     meter: TrafficMeter;
+    sessions: SessionRegistry;
     queues: QueueRegistry;
     logger: Logger;
     requestKeyframe: (trackId: number) => void;
@@ -65,9 +68,14 @@ export class OutboundStream implements PublishableStream {
     this.name = options.name;
     this.sourceName = options.sourceName;
     this.meter = options.meter;
+    this.#sessions = options.sessions;
     this.#queues = options.queues;
     this.#logger = options.logger;
     this.requestKeyframe = options.requestKeyframe;
+  }
+
+  openSession(request: SessionRequest): SessionHandle {
+    return this.#sessions.open(request);
   }
 
   figures(trackId: number): TrackMeter {

@@ -1,6 +1,9 @@
 import type { EncodeAudioConfig, EncodeImageConfig, EncodeVideoConfig, OutputProfileConfig } from '../config/index.ts';
 import type { AudioTrack, Track, VideoTrack } from '../media/track.ts';
 
+/** Frame rates are written with two or three decimals. */
+const SAME_FRAMERATE = 0.0005;
+
 type Operator = 'eq' | 'lte' | 'gte';
 
 interface Planned {
@@ -22,14 +25,29 @@ export type PlannedEncode = Planned &
 /** What becomes of an inbound track in an outbound stream. */
 export type PlannedTrack = PlannedEncode | (Planned & { readonly kind: 'bypass' });
 
+/** What is known of inbound tracks beside what they say themselves. */
+export interface SourceFigures {
+  /** Frames per second; 0 when unknown. */
+  framerate(track: VideoTrack): number;
+}
+
+const ANNOUNCED: SourceFigures = { framerate: ({ framerateConf }) => framerateConf };
+
+/** The profile cannot be planned before the frame rates of the source are known. */
+export function needsFramerate({ encodes }: OutputProfileConfig): boolean {
+  return encodes.videos.some(({ bypass, bypassIfMatch }) => !bypass && bypassIfMatch?.framerate !== undefined);
+}
+
 /** What `profile` makes of `inbound`, in the order of the outbound tracks: videos, audios, images, data. */
-export function planOutput(profile: OutputProfileConfig, inbound: readonly Track[]): readonly PlannedTrack[] {
+export function planOutput(profile: OutputProfileConfig, inbound: readonly Track[], figures = ANNOUNCED): readonly PlannedTrack[] {
   const planned: PlannedTrack[] = [];
   profile.encodes.videos.forEach((encode, index) => {
     for (const source of inbound) {
       if (source.type !== 'video') continue;
       const common = { key: `video ${index} ${source.id}`, source, variantName: encode.name };
-      planned.push(encode.bypass || matchesVideo(encode, source) ? { ...common, kind: 'bypass' } : { ...common, kind: 'video', encode });
+      planned.push(
+        encode.bypass || matchesVideo(encode, source, figures) ? { ...common, kind: 'bypass' } : { ...common, kind: 'video', encode },
+      );
     }
   });
   profile.encodes.audios.forEach((encode, index) => {
@@ -51,14 +69,14 @@ export function planOutput(profile: OutputProfileConfig, inbound: readonly Track
   return planned;
 }
 
-function matchesVideo(encode: EncodeVideoConfig, source: VideoTrack): boolean {
+function matchesVideo(encode: EncodeVideoConfig, source: VideoTrack, figures: SourceFigures): boolean {
   const rule = encode.bypassIfMatch;
   if (rule === undefined) return false;
   const conditions = [
     sameCodec(rule.codec, encode.codec, source.codec),
     compare(rule.width, source.width, encode.width),
     compare(rule.height, source.height, encode.height),
-    compare(rule.framerate, source.framerateConf, encode.framerate),
+    compareFramerate(rule.framerate, figures.framerate(source), encode.framerate),
     sameAspect(rule.sAR, encode, source),
   ];
   return allHold(conditions);
@@ -92,6 +110,13 @@ function sameAspect(rule: string | undefined, encode: EncodeVideoConfig, source:
   if (rule === undefined) return null;
   if (encode.width === 0 || encode.height === 0) return true;
   return encode.width * source.height === encode.height * source.width;
+}
+
+/** A rate that nobody knows matches nothing; 29.97 as it is written is 30000/1001. */
+function compareFramerate(rule: string | undefined, actual: number, wanted: number): boolean | null {
+  if (rule === undefined) return null;
+  if (actual <= 0) return false;
+  return compare(rule, Math.abs(actual / wanted - 1) < SAME_FRAMERATE ? wanted : actual, wanted);
 }
 
 function compare(rule: string | undefined, actual: number, wanted: number): boolean | null {

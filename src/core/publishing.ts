@@ -22,9 +22,26 @@ export interface TrackFigures {
 /** Bytes and sessions, counted by publishers, rolled up to application, virtual host and server. */
 export interface EgressMeter {
   countBytes(bytes: number): void;
-  /** A viewer session began / ended (`count` at once). */
+  /** A connection began / ended (`count` at once). Viewers are counted by `PublishableStream.openSession`. */
   connect(kind: PublisherKind, count?: number): void;
   disconnect(kind: PublisherKind, count?: number): void;
+}
+
+/** What a publisher tells of a viewer that begins. */
+export interface SessionRequest {
+  readonly kind: PublisherKind;
+  /** Unique among the viewers of the inbound stream; the API addresses the session by it. */
+  readonly id: string;
+  /** Somebody wants the viewer gone: send it away for good. Its session is closed already. */
+  readonly onTerminate: (reason: string) => void;
+}
+
+/** A viewer session that is counted and that the API lists; whoever opened it closes it. */
+export interface SessionHandle {
+  /** Bytes sent to this viewer. Those of the stream are counted apart, by its meter. */
+  countBytes(bytes: number): void;
+  /** Idempotent. */
+  close(): void;
 }
 
 /** The outbound stream as publishers see it. */
@@ -43,6 +60,8 @@ export interface PublishableStream {
   /** Wall clock of media time 0, ms since the epoch; moves when the clock of the source pauses or jumps. */
   readonly startedAt: number;
   readonly meter: EgressMeter;
+  /** Counts a viewer and lists it. How many there may be is up to the publisher. */
+  openSession(request: SessionRequest): SessionHandle;
   figures(trackId: number): TrackFigures;
   /** Asks for a keyframe of an encoded video track soon; nothing happens for other tracks. May be called often. */
   requestKeyframe(trackId: number): void;

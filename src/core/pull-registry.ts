@@ -52,7 +52,7 @@ export class PullRegistry {
     }
     const { pull } = this.#open(document);
     await pull.start();
-    if (!definition.properties.persistent) return;
+    if (!isDurable(document)) return;
     try {
       await this.#options.store.save(document);
     } catch (error) {
@@ -63,7 +63,10 @@ export class PullRegistry {
     if (pull.closed) await this.#options.store.remove(document);
   }
 
-  /** Brings a persistent stream back; its source may be away. Throws `IngestRefused` or `PullFailed`. */
+  /**
+   * Brings a persistent stream back, or begins one that the configuration asks for; its source may be away. Throws
+   * `IngestRefused` or `PullFailed`.
+   */
   restore(document: PullDocument): void {
     this.#open(document).pull.resume();
   }
@@ -72,7 +75,7 @@ export class PullRegistry {
   async delete(stream: Pick<PullDocument, 'vhost' | 'app' | 'name'>, reason: CloseReason): Promise<void> {
     const entry = this.#entries.get(keyOf(stream));
     if (entry === undefined) return;
-    if (entry.document.properties.persistent) await this.#options.store.remove(entry.document);
+    if (isDurable(entry.document)) await this.#options.store.remove(entry.document);
     entry.pull.end(reason);
   }
 
@@ -94,10 +97,11 @@ export class PullRegistry {
       source,
       clock,
       logger: logger.child({ vhost, app, stream: name }),
+      settings: () => application(vhost, app)?.providerSettings(source.provider),
       register: (request) => {
         const target = application(vhost, app);
         if (target === undefined || this.#shutDown) throw new IngestRefused('no-application', `there is no application '${vhost}/${app}'`);
-        const stream = target.openIngest(request);
+        const stream = target.openPulled(request);
         this.#entries.set(key, entry);
         return stream;
       },
@@ -110,11 +114,15 @@ export class PullRegistry {
   #ended(key: string, entry: Entry, reason: CloseReason): void {
     if (this.#entries.get(key) === entry) this.#entries.delete(key);
     const { document } = entry;
-    if (!document.properties.persistent || reason.code !== 'deleted' || this.#shutDown) return;
+    if (!isDurable(document) || reason.code !== 'deleted' || this.#shutDown) return;
     this.#options.store.remove(document).catch((error: unknown) => {
       this.#options.logger.error({ err: error, stream: document.name }, 'a deleted persistent stream could not be removed from disk');
     });
   }
+}
+
+function isDurable({ properties, configured = false }: PullDefinition): boolean {
+  return properties.persistent && !configured;
 }
 
 function keyOf({ vhost, app, name }: Pick<PullDocument, 'vhost' | 'app' | 'name'>): string {

@@ -13,6 +13,8 @@ export interface PullTarget {
   readonly url: string;
   /** Starts at once instead of waiting for the sender reports that bring audio and video together (RTSP). */
   readonly ignoreSenderReports: boolean;
+  /** The provider's part of the application's configuration; its type is the provider's to know. */
+  readonly settings: unknown;
   readonly sink: PullSink;
   /** Gives the opening up; of no effect once `open` has resolved. */
   readonly signal: AbortSignal;
@@ -59,6 +61,8 @@ export interface PullDefinition {
   /** In the order of failover; all of one scheme. */
   readonly urls: readonly string[];
   readonly properties: PullProperties;
+  /** The configuration of the application asks for it, or a viewer did: it ends with the application and is not kept on disk. */
+  readonly configured?: boolean;
 }
 
 /** No URL could be pulled; `message` tells the last reason. */

@@ -22,6 +22,8 @@ export interface PulledStreamOptions {
   readonly source: PullSource;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** What the application says about the provider, now. */
+  readonly settings: () => unknown;
   /** Registers the stream in its application; throws `IngestRefused`. */
   readonly register: (request: IngestRequest) => InboundStream;
   /** The stream is no more and will not come back. */
@@ -119,7 +121,8 @@ export class PulledStream {
   /** The core took the stream away. A persistent one comes back when its application does. */
   #lost(reason: CloseReason): void {
     this.#stream = null;
-    if (reason.code !== 'application-restart' || !this.definition.properties.persistent) {
+    const { properties, configured = false } = this.definition;
+    if (reason.code !== 'application-restart' || !properties.persistent || configured) {
       this.end(reason);
       return;
     }
@@ -141,7 +144,7 @@ export class PulledStream {
   }
 
   async #connect(limitMs = Number.POSITIVE_INFINITY): Promise<void> {
-    const { source, definition, clock } = this.#options;
+    const { source, definition, settings, clock } = this.#options;
     const url = this.#currentUrl;
     const shown = withoutCredentials(url);
     const delivery = new Delivery(() => this.#stream, clock);
@@ -151,6 +154,7 @@ export class PulledStream {
       const session = await source.open({
         url,
         ignoreSenderReports: definition.properties.ignoreRtcpSRTimestamp,
+        settings: settings(),
         sink: delivery,
         signal,
         logger: this.#logger,
@@ -245,6 +249,7 @@ class Delivery implements PullSink {
   readonly #target: () => InboundStream | null;
   readonly #clock: Clock;
   #lastAt: number;
+  #begun = false;
   #stopped = false;
 
   constructor(target: () => InboundStream | null, clock: Clock) {
@@ -263,7 +268,12 @@ class Delivery implements PullSink {
   }
 
   setTracks(tracks: Parameters<PullSink['setTracks']>[0]): void {
-    if (!this.#stopped) this.#target()?.setTracks(tracks);
+    const stream = this.#stopped ? null : this.#target();
+    if (stream === null) return;
+    // The tracks of this connection go on where those of the last one ended.
+    if (!this.#begun) stream.changeSource();
+    this.#begun = true;
+    stream.setTracks(tracks);
   }
 
   push(packet: Parameters<PullSink['push']>[0]): void {

@@ -13,6 +13,7 @@ import { PublisherKind } from './kinds.ts';
 import { OutboundStream } from './outbound-stream.ts';
 import type { PublishableStream } from './publishing.ts';
 import { QueueRegistry } from './queue-registry.ts';
+import { SessionRegistry } from './session-registry.ts';
 import { StreamOutputs } from './stream-outputs.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 
@@ -85,6 +86,7 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
         name,
         sourceName: 'source',
         meter,
+        sessions: new SessionRegistry(clock, meter),
         queues,
         logger,
         requestKeyframe,
@@ -316,6 +318,56 @@ describe('StreamOutputs', () => {
     expect(transcoder.session.closed).toBe(true);
     expect(viewer('o').announcements.at(-1)).toMatchObject([{ id: 0, bypass: true, height: 720 }]);
     expect(viewer('o').of('v').length).toBe(90);
+  });
+
+  it.each([
+    ['as announced', 30, 30, 'bypass'],
+    ['when nothing is announced', 25, 0, 'bypass'],
+    ['when less is announced than comes', 60, 30, 'encode'],
+    ['when more is announced than comes', 15, 60, 'bypass'],
+  ])('judges the frame rate of a source by its first pictures: %s', (_name, rate, framerateConf, expected) => {
+    const rule = { codec: 'h264', bitrate: 1_000_000, framerate: 30, bypassIfMatch: { framerate: 'lte' } };
+    const { outputs, push, transcoder, viewer } = setUp([{ ...LADDER, encodes: { videos: [{ name: 'source', ...rule }] } }]);
+    const video = { ...VIDEO, framerateConf } as typeof VIDEO;
+    const packets = videoPackets(video, constantFrames({ rate, gop: rate, seconds: 2 }));
+    outputs.setTracks([video], true);
+    push(packets.slice(0, 15));
+    expect(viewer).toThrow('no output');
+    push(packets.slice(15));
+    expect(transcoder.sessions.length).toBe(expected === 'bypass' ? 0 : 1);
+    if (expected === 'bypass') expect(viewer().packets.length).toBe(packets.length);
+    else expect(transcoder.session.pushed.length).toBe(packets.length);
+  });
+
+  it('begins when pictures do not come by which a frame rate could be judged', () => {
+    const rule = { codec: 'h264', bitrate: 1_000_000, framerate: 30, bypassIfMatch: { framerate: 'lte' } };
+    const encodes = { videos: [{ name: 'source', ...rule }], audios: [{ name: 'aac', bypass: true }] };
+    const { outputs, push, transcoder } = setUp([{ ...LADDER, encodes }]);
+    outputs.setTracks([{ ...VIDEO, framerateConf: 0 } as Track, AUDIO], true);
+    push(audioPackets(AUDIO, 4.9));
+    expect(transcoder.sessions.length).toBe(0);
+    push(audioPackets(AUDIO, 0.5, 4.9));
+    expect(transcoder.session.job.encodes.length).toBe(1);
+  });
+
+  it('tells the transcoder which sources are bypassed, and begins anew when one is for the first time', () => {
+    const rule = { bypassIfMatch: { height: 'lte' }, codec: 'h264', bitrate: 1_000_000, height: 720 };
+    const encodes = { videos: [{ name: 'source', ...rule }, LADDER.encodes.videos[1]] };
+    const large = { ...VIDEO, height: 1080 } as Track;
+    const { outputs, transcoder } = setUp([{ ...LADDER, encodes }]);
+    outputs.setTracks([large], true);
+    expect(transcoder.sessions.map(({ job }) => [job.encodes.length, job.bypassedSources])).toEqual([[2, []]]);
+    outputs.setTracks([VIDEO], true);
+    expect(transcoder.sessions.map(({ closed }) => closed)).toEqual([true, false]);
+    expect(transcoder.sessions[1]?.job).toMatchObject({ encodes: [{ encode: { name: 'small' } }], bypassedSources: [0] });
+    outputs.setTracks([{ ...VIDEO }, AUDIO], true);
+    expect(transcoder.sessions.map(({ closed }) => closed)).toEqual([true, false]);
+    outputs.setTracks([large, AUDIO], true);
+    expect(transcoder.sessions.map(({ job, closed }) => [job.bypassedSources, closed])).toEqual([
+      [[], true],
+      [[0], false],
+      [[0], false],
+    ]);
   });
 
   it('lets encodes at work go on when the source gets a further track', async () => {

@@ -1,13 +1,14 @@
 import type { OutputProfileConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
 import { toMilliseconds } from '../media/timebase.ts';
-import type { Track } from '../media/track.ts';
+import { isMovingPicture, type Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
+import { FramerateProbe } from './framerate-probe.ts';
 import type { CloseReason } from './ingest.ts';
 import { OutboundMap } from './outbound-map.ts';
 import type { OutboundStream } from './outbound-stream.ts';
-import { planOutput } from './output-profile.ts';
+import { needsFramerate, planOutput, type SourceFigures } from './output-profile.ts';
 import { PacketHold } from './packet-hold.ts';
 import type { Playlist } from './playlist.ts';
 import { StreamEpoch } from './stream-epoch.ts';
@@ -36,6 +37,13 @@ export class StreamOutputs {
   readonly #maps: OutboundMap[] = [];
   readonly #job: TranscodeJob | null;
   readonly #early = new PacketHold();
+  /** By inbound track; empty when no profile asks for frame rates. */
+  readonly #probes = new Map<number, FramerateProbe>();
+  readonly #probing: boolean;
+  readonly #figures: SourceFigures = {
+    framerate: ({ id, framerateConf }) => this.#probes.get(id)?.rate(framerateConf) ?? framerateConf,
+  };
+  #complete = false;
   #planned = false;
   #tracks: readonly Track[] = [];
   readonly #epoch = new StreamEpoch();
@@ -47,6 +55,7 @@ export class StreamOutputs {
   constructor(options: StreamOutputsOptions) {
     this.#options = options;
     const { vhost, app, stream, decodes, transcoder, clock, logger } = options;
+    this.#probing = options.profiles.some(needsFramerate);
     const shared = { vhost, app, stream, decodes, clock, logger };
     this.#job = transcoder === null ? null : new TranscodeJob({ ...shared, transcoder, onOutput: () => this.#drainSoon() });
   }
@@ -58,19 +67,21 @@ export class StreamOutputs {
 
   /**
    * Tracks of the inbound stream as they are now. While `complete` is false some are not known yet, and
-   * outbound streams wait for them as long as packets can be held.
+   * outbound streams wait for them as long as packets can be held; so they do for frame rates, where profiles ask for those.
    */
   setTracks(tracks: readonly Track[], complete: boolean): void {
     this.#tracks = tracks;
+    this.#complete ||= complete;
     if (this.#planned) this.#plan();
-    else if (complete) this.#begin();
+    else if (this.#ready) this.#begin();
   }
 
   push(packet: Packet): void {
     if (this.#epoch.observe(toMilliseconds(packet.dts, packet.track.timebase), this.#options.clock.now())) this.#tellEpoch();
     if (!this.#planned) {
       this.#early.push(packet);
-      if (this.#early.full) this.#begin();
+      if (this.#probing) this.#probe(packet);
+      if (this.#early.full || (this.#probing && this.#ready)) this.#begin();
       return;
     }
     this.#job?.push(packet);
@@ -97,6 +108,23 @@ export class StreamOutputs {
       map.close();
       map.stream.close(reason);
     }
+  }
+
+  /** All is known that plans are made by. */
+  get #ready(): boolean {
+    if (!this.#complete) return false;
+    return !this.#probing || this.#tracks.every((track) => !isMovingPicture(track) || this.#probes.get(track.id)?.settled === true);
+  }
+
+  #probe(packet: Packet): void {
+    const { track } = packet;
+    if (!isMovingPicture(track)) return;
+    let probe = this.#probes.get(track.id);
+    if (probe === undefined) {
+      probe = new FramerateProbe();
+      this.#probes.set(track.id, probe);
+    }
+    probe.count(packet);
   }
 
   #tellEpoch(): void {
@@ -139,7 +167,7 @@ export class StreamOutputs {
 
   /** Without a transcoder encodes are left out. */
   #planOf(profile: OutputProfileConfig) {
-    const plan = planOutput(profile, this.#tracks);
+    const plan = planOutput(profile, this.#tracks, this.#figures);
     return this.#job === null ? plan.filter(({ kind }) => kind === 'bypass') : plan;
   }
 
@@ -151,7 +179,9 @@ export class StreamOutputs {
       if (videos.length + audios.length + images.length === 0) {
         logger.warn({ profile: profile.name }, `output profile '${profile.name}' has no encodes: its stream carries no media`);
       }
-      const names = planOutput(profile, this.#tracks).flatMap(({ kind, variantName }) => (kind === 'bypass' ? [] : [variantName]));
+      const names = planOutput(profile, this.#tracks, this.#figures).flatMap(({ kind, variantName }) =>
+        kind === 'bypass' ? [] : [variantName],
+      );
       if (this.#job !== null || names.length === 0) continue;
       logger.warn(
         { profile: profile.name, encodes: names },

@@ -44,6 +44,8 @@ export class Timeline {
   #offset: number | null = null;
   /** The last one, until a track shows that it was none. */
   #pause: Pause | null = null;
+  /** Where the present source begins, seconds of the timeline. */
+  #floor = 0;
   /** Jumps of the source clock bridged so far. */
   jumps = 0;
 
@@ -63,24 +65,39 @@ export class Timeline {
     if (index >= 0) this.#tracks.splice(index, 1);
   }
 
+  /** Where the present source begins, seconds of the timeline: 0, or behind everything of the source before. */
+  get floor(): number {
+    return this.#floor;
+  }
+
+  /** What follows comes from another source, with another clock. `start` must follow. */
+  changeSource(): void {
+    this.#floor = Math.max(this.#floor, this.#end);
+    this.#pause = null;
+    for (const track of this.#tracks) track.offset = null;
+  }
+
   /** Makes `dts` (ticks of `track`) the time `at` seconds of the timeline. */
   start(track: TimelineTrack, dts: number, at: number): void {
     this.#offset = at - (dts * track.timebase.num) / track.timebase.den;
   }
 
   /**
-   * Source ticks to ticks of the timeline, or null for a packet that lies before the start.
+   * Source ticks to ticks of the timeline, or null for a packet that lies before the start of the source.
    * `duration` is the expected length of the packet, ticks. A packet within `tolerance` ticks of
    * where it was expected is put exactly there (coarse source timestamps of gapless audio).
    */
   place(track: TimelineTrack, dts: number, duration: number, tolerance = 0): number | null {
     if (this.#offset === null) this.start(track, dts, 0);
     if (this.#pause !== null) this.#doubtPause(this.#seconds(track, dts));
+    const isFirst = track.offset === null;
     track.offset ??= this.#offsetTicks(track);
     let placed = dts + track.offset;
-    if (track.lastDts === null) {
-      if (placed < 0) {
-        if (this.#seconds(track, placed) >= -MAX_FORWARD_S) {
+    if (isFirst) {
+      // The floor is a time of another track: what rounds to the same tick is not before it.
+      const early = this.#floor - this.#seconds(track, placed + 1);
+      if (early >= 0) {
+        if (early <= MAX_FORWARD_S) {
           track.offset = null;
           return null;
         }

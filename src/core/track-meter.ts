@@ -3,6 +3,8 @@ import { toSeconds } from '../media/timebase.ts';
 import type { TrackFigures } from './publishing.ts';
 
 const INTERVAL_S = 1;
+/** A measured rate this close to a usual one is that one. */
+const SNAP = 0.0005;
 
 /** Measures bitrate, frame rate and GOP of one track from its media timestamps; nothing is allocated per packet. */
 export class TrackMeter implements TrackFigures {
@@ -53,7 +55,7 @@ export class TrackMeter implements TrackFigures {
 
   /** Frames per second since the start; snaps to the usual rates that timestamps of 1 ms blur. */
   get framerateAvg(): number {
-    return this.#seconds > 0 ? snapFramerate(this.#frames / this.#seconds) : 0;
+    return this.#seconds > 0 ? nearestFramerate(this.#frames / this.#seconds, SNAP) : 0;
   }
 
   /** Frames between keyframes since the start. */
@@ -99,10 +101,8 @@ export class TrackMeters {
 
 const COMMON_RATES = [15, 20, 24000 / 1001, 24, 25, 30000 / 1001, 30, 48, 50, 60000 / 1001, 60, 100, 120];
 
-/** The usual frame rate nearest to `rate` if it is within 0.05 %, else `rate` itself. */
-function snapFramerate(rate: number): number {
-  for (const common of COMMON_RATES) {
-    if (Math.abs(rate - common) / common < 0.0005) return common;
-  }
-  return rate;
+/** The usual frame rate nearest to `rate` if it is within `tolerance` of it, else `rate` itself. */
+export function nearestFramerate(rate: number, tolerance: number): number {
+  const nearest = COMMON_RATES.reduce((best, common) => (Math.abs(rate - common) < Math.abs(rate - best) ? common : best));
+  return Math.abs(rate / nearest - 1) < tolerance ? nearest : rate;
 }

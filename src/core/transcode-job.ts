@@ -53,6 +53,8 @@ interface Run {
 export class TranscodeJob {
   readonly #options: JobOptions;
   readonly #runs = new Set<Run>();
+  /** Inbound video tracks that were bypassed beside an encode of theirs; none is ever taken out. */
+  readonly #bypassed = new Set<number>();
   #nextId = 0;
 
   constructor(options: JobOptions) {
@@ -61,13 +63,17 @@ export class TranscodeJob {
 
   /**
    * Follows the plans of `maps`. All encodes wanted at first share one session. Later ones get a session of
-   * their own, so that those at work go on; a session with an encode that is no longer wanted begins anew without it.
+   * their own, so that those at work go on; a session with an encode that is no longer wanted begins anew without it, and one
+   * whose source is bypassed for the first time begins anew with the keyframes of that.
    */
   follow(maps: readonly OutboundMap[], tracks: readonly Track[]): void {
     const wanted = wantedBy(maps);
     const ids = new Map<string, number>();
+    const realigned = new Set(maps.flatMap((map) => map.bypassedVideos).filter((id) => !this.#bypassed.has(id)));
+    for (const id of realigned) this.#bypassed.add(id);
     for (const run of this.#runs) {
-      const lasting = [...run.encodes.keys()].every((fingerprint) => wanted.has(fingerprint));
+      const aligned = ![...run.sources].some((id) => realigned.has(id));
+      const lasting = aligned && [...run.encodes.keys()].every((fingerprint) => wanted.has(fingerprint));
       for (const [fingerprint, encode] of run.encodes) {
         if (!lasting) ids.set(fingerprint, encode.request.id);
         else {
@@ -128,7 +134,8 @@ export class TranscodeJob {
     // Keyframes are enough only when nothing but still pictures is made of the video.
     const onlyKeyframes = decodes.onlyKeyframes && !requests.some(({ type }) => type === 'video');
     const { threadCount: decoderThreads, hardware } = decodes;
-    const job = { vhost, app, stream, encodes: requests, decoderThreads, onlyKeyframes, hardware };
+    const bypassedSources = [...run.sources].filter((id) => this.#bypassed.has(id));
+    const job = { vhost, app, stream, encodes: requests, decoderThreads, onlyKeyframes, bypassedSources, hardware };
     try {
       run.session = transcoder.open(job, this.#listenFor(run));
     } catch (error) {

@@ -59,6 +59,11 @@ export interface Transcoder {
       /** `outputProfiles.decodes`; 0 lets the decoder choose. */
       readonly decoderThreads: number;
       readonly onlyKeyframes: boolean;
+      /**
+       * Inbound video tracks that viewers also get as they are: their encodes have keyframes wherever the source has one, so that
+       * viewers can be switched between all of them. None when absent.
+       */
+      readonly bypassedSources?: readonly number[];
       /** Hardware encoders, off when absent; `modules` are tried in order, all that the machine has when empty. */
       readonly hardware?: { readonly enable: boolean; readonly modules: string };
     },

@@ -1,4 +1,4 @@
-import type { VirtualHostConfig } from '../config/index.ts';
+import type { ApplicationConfig, VirtualHostConfig } from '../config/index.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Application } from './application.ts';
 import type { Definition } from './definition.ts';
@@ -14,6 +14,10 @@ export class VirtualHost implements NamedHosts {
   readonly meter: TrafficMeter;
   /** By name, in order of creation. */
   readonly applications = new Map<string, Application>();
+  /** What applications are made of that somebody asks for and nobody declared; null: none are. */
+  template: Definition<ApplicationConfig> | null = null;
+  /** Applications made from the template, with the monotonic time (ms) since which they have no streams; null while they have. */
+  readonly dynamic = new Map<Application, number | null>();
   /** Position among the durable virtual hosts. */
   readonly order: number;
 

@@ -5,7 +5,7 @@ import type { AbortListener, AnswerSink, IncomingRequest, SentListener } from '.
 import { readRange } from '../protocols/http/byte-range.ts';
 import { queryValue } from '../protocols/http/request-target.ts';
 import type { Span } from '../publishers/outlet/messages.ts';
-import type { DeliveryExchange } from '../publishers/outlet/view.ts';
+import type { ByteSink, DeliveryExchange } from '../publishers/outlet/view.ts';
 import { type BlockTable, sliceSpans, spansLength } from './block-table.ts';
 import type { FileLease, FileShelf } from './file-shelf.ts';
 import type { TextCoder } from './text-coder.ts';
@@ -40,6 +40,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   readonly #request: IncomingRequest;
   readonly #sink: AnswerSink;
   #outlet: DeliveryOutlet;
+  #viewer: ByteSink | null = null;
   #done = false;
   #onAbort: (() => void) | null = null;
   #spans: readonly Span[] | null = null;
@@ -71,6 +72,10 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   /** The outlet whose view is asked next. */
   offerTo(outlet: DeliveryOutlet): void {
     this.#outlet = outlet;
+  }
+
+  billTo(viewer: ByteSink): void {
+    this.#viewer = viewer;
   }
 
   queryValue(key: string): string | undefined {
@@ -110,7 +115,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     }
     if (this.#done) return;
     const body = this.#services.coder.gzipTailored(pieces, tail);
-    this.#answer(status, `${this.#block(headers)}Content-Encoding: gzip\r\n`, [body], body.length);
+    this.#answer(status, `${this.#block(headers)}${VARY_CODING}Content-Encoding: gzip\r\n`, [body], body.length);
   }
 
   respondSpans(status: number, headers: readonly string[], spans: readonly Span[]): void {
@@ -211,7 +216,9 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     this.#done = true;
     this.#onAbort = null;
     this.#services.waiting.delete(this);
-    this.#outlet.bytesSent += block.length + (this.method === 'HEAD' ? 0 : length);
+    const bytes = block.length + (this.method === 'HEAD' ? 0 : length);
+    this.#outlet.bytesSent += bytes;
+    this.#viewer?.countBytes(bytes);
     this.#sink.answer(status, block, body, this.#spans === null && this.#lease === null ? null : this);
   }
 

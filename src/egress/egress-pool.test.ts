@@ -214,6 +214,24 @@ describe.each([
     await expect.poll(() => ask(`/app/stream/need-session?session=${token}`)).toBe(401);
   });
 
+  test('a session knows its bytes, and is refused once it was terminated', async () => {
+    const { pool } = await start();
+    const shelf = new Shelf(pool, 'stream');
+    shelf.putBytes('public', randomBytes(5000));
+    const token = await (await get('/app/stream/new-session')).text();
+    const ask = async (): Promise<number> => (await get(`/app/stream/need-session?session=${token}`)).status;
+    expect(await ask()).toBe(200);
+    await (await get('/app/stream/public')).arrayBuffer();
+    await expect.poll(() => shelf.sessions).toBe(1);
+    const viewer = [...shelf.viewers.values()][0];
+    await expect.poll(() => viewer?.bytes).toBeGreaterThan(200);
+    expect(viewer?.bytes).toBeLessThan(5000);
+    viewer?.terminate();
+    await expect.poll(ask).toBe(401);
+    await expect.poll(() => shelf.sessions).toBe(0);
+    expect(await ask()).toBe(401);
+  });
+
   test('closing an outlet answers who waits, ends its sessions and gives its memory back', async () => {
     const { pool } = await start();
     const shelf = new Shelf(pool, 'stream');

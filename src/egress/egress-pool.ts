@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import type { CrossDomainRules } from '../access/cross-domains.ts';
 import type { NamedHosts } from '../core/host-table.ts';
-import type { Certificate } from '../protocols/http/secure-listener.ts';
+import type { SessionHandle } from '../core/publishing.ts';
+import type { Certificate } from '../protocols/tls/certificate-choice.ts';
 import type { EgressPort, Outlet } from '../publishers/outlet/messages.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
@@ -198,18 +199,18 @@ export class EgressPool implements EgressPort {
     this.#outlets.delete(outlet.id);
   }
 
-  #sessionOpened(sighting: SessionSighting): void {
+  #sessionOpened(sighting: SessionSighting): SessionHandle | null {
     const outlet = this.#outlets.get(sighting.outlet);
-    if (outlet === undefined) return;
+    if (outlet === undefined) return null;
     this.#options.logger.info(sessionFields(outlet, sighting), 'viewer session opened');
-    outlet.request.onSessions(1);
+    const { openSession } = outlet.request;
+    return openSession === null ? null : openSession({ id: sighting.session, onTerminate: () => this.revokeSessions([sighting.session]) });
   }
 
   #sessionClosed(sighting: SessionSighting, reason: string): void {
     const outlet = this.#outlets.get(sighting.outlet);
     if (outlet === undefined) return;
     this.#options.logger.info(sessionFields(outlet, sighting), `viewer session closed: ${reason}`);
-    outlet.request.onSessions(-1);
   }
 
   #threads(): readonly number[] {
@@ -311,6 +312,7 @@ export class EgressPool implements EgressPort {
       if (ended !== null) this.#ledger.closed(thread, sighting, ended);
       else if (this.#outlets.has(sighting.outlet)) this.#ledger.opened(thread, sighting);
     }
+    this.#ledger.countBytes(report.sessionBytes);
     for (let at = 0; at + 1 < report.bytes.length; at += 2) {
       this.#outlets.get(report.bytes[at] ?? 0)?.request.onBytesSent(report.bytes[at + 1] ?? 0);
     }

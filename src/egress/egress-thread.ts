@@ -1,9 +1,10 @@
 /** Everything that happens in one egress thread. It knows nothing of workers: messages come in and go out. */
 import { type HttpCounters, newHttpCounters } from '../protocols/http/answer-sink.ts';
 import { HttpListener } from '../protocols/http/http-listener.ts';
-import { type Certificate, SecureListener } from '../protocols/http/secure-listener.ts';
+import { SecureListener } from '../protocols/http/secure-listener.ts';
 import { requireFreePort } from '../protocols/http/shared-port.ts';
 import { DateLine } from '../protocols/http/status-line.ts';
+import type { Certificate } from '../protocols/tls/certificate-choice.ts';
 import type { Clock } from '../util/clock.ts';
 import { BlockTable } from './block-table.ts';
 import { COMMON_HEADERS, type Delivery, type DeliveryServices } from './delivery.ts';
@@ -183,6 +184,7 @@ export class EgressThread {
       sessions: this.#sessions.size,
       blocksInFlight: this.#blocks.inFlight,
       bytes,
+      sessionBytes: this.#sessions.takeBytes(),
       sessionEvents: this.#sessions.takeEvents(),
     };
     this.#options.post(report);

@@ -52,17 +52,24 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
   }
 
   createSession(exchange: DeliveryExchange): ViewerSession {
-    return this.#services.sessions.create(this, exchange.remoteAddress);
+    const session = this.#services.sessions.create(this, exchange.remoteAddress);
+    exchange.billTo(session);
+    return session;
   }
 
   session(exchange: DeliveryExchange): ViewerSession | null {
     const token = exchange.queryValue('session');
-    return token === undefined ? null : this.#services.sessions.check(this, token, exchange.remoteAddress);
+    const session = token === undefined ? null : this.#services.sessions.check(this, token, exchange.remoteAddress);
+    if (session !== null) exchange.billTo(session);
+    return session;
   }
 
-  countViewer(exchange: DeliveryExchange, ttlMs: number): void {
+  countViewer(exchange: DeliveryExchange, ttlMs: number): boolean {
     const { remoteAddress } = exchange;
-    this.#services.sessions.count(this, `${remoteAddress} ${exchange.header('user-agent') ?? ''}`, ttlMs, remoteAddress);
+    const key = `${remoteAddress} ${exchange.header('user-agent') ?? ''}`;
+    const viewer = this.#services.sessions.count(this, key, ttlMs, remoteAddress);
+    if (viewer !== null) exchange.billTo(viewer);
+    return viewer !== null;
   }
 
   schedule(ms: number, callback: () => void): () => void {

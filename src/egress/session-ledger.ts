@@ -1,14 +1,17 @@
 /** Viewer sessions of all threads together: one viewer may be seen by several threads and counts once. */
-import type { SessionSighting } from './thread-protocol.ts';
+import type { SessionHandle } from '../core/publishing.ts';
+import type { SessionBytes, SessionSighting } from './thread-protocol.ts';
 
 /** Told when a viewer of an outlet comes, and when the last thread has seen the end of it. */
 export interface SessionListener {
-  sessionOpened(sighting: SessionSighting): void;
+  /** Returns where the viewer is counted; null: nowhere. */
+  sessionOpened(sighting: SessionSighting): SessionHandle | null;
   sessionClosed(sighting: SessionSighting, reason: string): void;
 }
 
 interface Entry {
   readonly sighting: SessionSighting;
+  readonly handle: SessionHandle | null;
   readonly threads: Set<number>;
 }
 
@@ -31,8 +34,7 @@ export class SessionLedger {
       entry.threads.add(thread);
       return;
     }
-    this.#entries.set(key, { sighting, threads: new Set([thread]) });
-    this.#listener.sessionOpened(sighting);
+    this.#entries.set(key, { sighting, handle: this.#listener.sessionOpened(sighting), threads: new Set([thread]) });
   }
 
   closed(thread: number, sighting: SessionSighting, reason: string): void {
@@ -40,9 +42,14 @@ export class SessionLedger {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
     entry.threads.delete(thread);
-    if (entry.threads.size > 0) return;
-    this.#entries.delete(key);
-    this.#listener.sessionClosed(entry.sighting, reason);
+    if (entry.threads.size === 0) this.#end(key, entry, reason);
+  }
+
+  /** Adds what viewers were sent. */
+  countBytes({ sightings, bytes }: SessionBytes): void {
+    sightings.forEach((sighting, n) => {
+      this.#entries.get(keyOf(sighting))?.handle?.countBytes(bytes[n] ?? 0);
+    });
   }
 
   /** A thread is gone: its viewers come back through another one, or not. */
@@ -55,10 +62,14 @@ export class SessionLedger {
   /** The outlet is gone: whatever the threads still say about it does not matter. */
   outletGone(outlet: number): void {
     for (const [key, entry] of this.#entries) {
-      if (entry.sighting.outlet !== outlet) continue;
-      this.#entries.delete(key);
-      this.#listener.sessionClosed(entry.sighting, 'the stream ended');
+      if (entry.sighting.outlet === outlet) this.#end(key, entry, 'the stream ended');
     }
+  }
+
+  #end(key: string, { sighting, handle }: Entry, reason: string): void {
+    this.#entries.delete(key);
+    handle?.close();
+    this.#listener.sessionClosed(sighting, reason);
   }
 }
 

@@ -3,7 +3,7 @@ import type { CrossDomainRules } from '../access/cross-domains.ts';
 import type { NamedHosts } from '../core/host-table.ts';
 import type { HttpCounters } from '../protocols/http/answer-sink.ts';
 import type { HttpLimits } from '../protocols/http/limits.ts';
-import type { Certificate } from '../protocols/http/secure-listener.ts';
+import type { Certificate } from '../protocols/tls/certificate-choice.ts';
 import type { EgressMessage } from '../publishers/outlet/messages.ts';
 
 /** A port of the delivery side. */
@@ -63,6 +63,12 @@ export interface SessionEvent {
   readonly ended: string | null;
 }
 
+/** Bytes sent to viewers since they were last told of, position by position. */
+export interface SessionBytes {
+  readonly sightings: readonly SessionSighting[];
+  readonly bytes: readonly number[];
+}
+
 export type ToThread =
   | EgressMessage
   | { readonly type: 'hosts'; readonly hosts: readonly NamedHosts[] }
@@ -92,6 +98,7 @@ export interface ThreadReport {
   readonly blocksInFlight: number;
   /** Bytes of answers sent since the last report: outlet, bytes, outlet, bytes, … */
   readonly bytes: readonly number[];
+  readonly sessionBytes: SessionBytes;
   /** In the order they happened. */
   readonly sessionEvents: readonly SessionEvent[];
 }

@@ -107,6 +107,21 @@ describe('sessions of a thread', () => {
     expect(events()).toEqual([null, null, null, 'too many sessions', null, 'too many sessions']);
   });
 
+  test('bytes are told once, a thousand viewers at a time, whoever waits longest first', () => {
+    sessions = make(1, 5000);
+    const live = Array.from({ length: 1500 }, () => sessions.create(HERE, '10.0.0.1'));
+    for (const session of live) session.countBytes(10);
+    live[0]?.countBytes(5);
+    const first = sessions.takeBytes();
+    expect([first.sightings.length, first.bytes[0], first.bytes[1]]).toEqual([1000, 15, 10]);
+    expect(first.sightings[0]).toEqual({ outlet: 1, session: live[0]?.id, remoteAddress: '10.0.0.1' });
+    live[0]?.countBytes(7);
+    sessions.revoke([live[1400]?.token ?? '']);
+    const second = sessions.takeBytes();
+    expect([second.sightings.length, second.bytes.at(-1)]).toEqual([500, 7]);
+    expect(sessions.takeBytes()).toEqual({ sightings: [], bytes: [] });
+  });
+
   test('closing an outlet ends its sessions only', () => {
     sessions.create(HERE, '10.0.0.1');
     sessions.create(THERE, '10.0.0.1');
@@ -116,7 +131,7 @@ describe('sessions of a thread', () => {
   });
 
   describe('without tokens', () => {
-    const seen = (remoteAddress: string, player = 'vlc', place = HERE): void =>
+    const seen = (remoteAddress: string, player = 'vlc', place = HERE): ReturnType<typeof sessions.count> =>
       sessions.count(place, `${remoteAddress} ${player}`, 1000, remoteAddress);
 
     test('an address with one player is one viewer while requests come', () => {
@@ -148,6 +163,17 @@ describe('sessions of a thread', () => {
       expect(sessions.takeEvents()[0]?.sighting.session).toBe(first?.sighting.session);
     });
 
+    test('one that was sent away is refused, and others are not', () => {
+      seen('10.0.0.1');
+      seen('10.0.0.2');
+      const [first] = sessions.takeEvents();
+      sessions.revoke([first?.sighting.session ?? '']);
+      expect(events()).toEqual(['revoked']);
+      expect(seen('10.0.0.1')).toBeNull();
+      expect(seen('10.0.0.2')).not.toBeNull();
+      expect(events()).toEqual([]);
+    });
+
     test('a player name of any length costs a bounded key', () => {
       seen('10.0.0.1', 'x'.repeat(100_000));
       seen('10.0.0.1', 'x'.repeat(200_000));
@@ -164,7 +190,10 @@ describe('session ledger', () => {
   beforeEach(() => {
     told = [];
     ledger = new SessionLedger({
-      sessionOpened: ({ session }) => told.push(`+${session}`),
+      sessionOpened: ({ session }) => {
+        told.push(`+${session}`);
+        return { countBytes: (bytes) => told.push(`${session} ${bytes}`), close: () => told.push(`${session} closed`) };
+      },
       sessionClosed: ({ session }, reason) => told.push(`-${session} ${reason}`),
     });
   });
@@ -175,9 +204,17 @@ describe('session ledger', () => {
     ledger.closed(1, viewer, 'idle');
     expect(told).toEqual(['+s1']);
     ledger.closed(2, viewer, 'idle');
-    expect(told).toEqual(['+s1', '-s1 idle']);
+    expect(told).toEqual(['+s1', 's1 closed', '-s1 idle']);
     ledger.closed(2, viewer, 'idle');
     expect(ledger.size).toBe(0);
+  });
+
+  test('bytes go to the viewer, whichever thread sent them, while it is there', () => {
+    ledger.opened(1, viewer);
+    ledger.countBytes({ sightings: [{ ...viewer, session: 'unknown' }, viewer], bytes: [1, 2] });
+    ledger.closed(1, viewer, 'idle');
+    ledger.countBytes({ sightings: [viewer], bytes: [3] });
+    expect(told).toEqual(['+s1', 's1 2', 's1 closed', '-s1 idle']);
   });
 
   test('a thread that is gone takes only its own viewers along', () => {
@@ -185,7 +222,7 @@ describe('session ledger', () => {
     ledger.opened(2, viewer);
     ledger.opened(2, { ...viewer, session: 's2' });
     ledger.threadGone(2);
-    expect(told).toEqual(['+s1', '+s2', '-s2 the egress thread ended']);
+    expect(told).toEqual(['+s1', '+s2', 's2 closed', '-s2 the egress thread ended']);
   });
 
   test('an outlet that is gone ends its viewers, and late words about it do nothing', () => {
@@ -193,7 +230,7 @@ describe('session ledger', () => {
     ledger.opened(1, { ...viewer, outlet: 2 });
     ledger.outletGone(1);
     ledger.closed(1, viewer, 'the stream ended');
-    expect(told).toEqual(['+s1', '+s1', '-s1 the stream ended']);
+    expect(told).toEqual(['+s1', '+s1', 's1 closed', '-s1 the stream ended']);
     expect(ledger.size).toBe(1);
   });
 });

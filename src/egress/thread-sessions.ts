@@ -1,15 +1,17 @@
 /** Viewer sessions as one thread sees them: who asked lately. Doubles as the cache of verified tokens. */
 import { createHash } from 'node:crypto';
-import type { ViewerSession } from '../publishers/outlet/view.ts';
+import type { ByteSink, ViewerSession } from '../publishers/outlet/view.ts';
 import type { Clock } from '../util/clock.ts';
 import type { SessionTokens } from './session-token.ts';
-import type { SessionEvent } from './thread-protocol.ts';
+import type { SessionBytes, SessionEvent, SessionSighting } from './thread-protocol.ts';
 
 /** Revocations remembered; the oldest is forgotten first. */
 const REVOKED_LIMIT = 100_000;
 const MAX_KEY_LENGTH = 256;
+/** Viewers whose bytes one report tells; the others have their turn in the next ones, so that a crowd cannot hold up the main thread. */
+const BILLED_PER_REPORT = 1000;
 
-class LiveSession implements ViewerSession {
+class LiveSession implements ViewerSession, ByteSink {
   readonly token: string;
   readonly id: string;
   readonly address: string;
@@ -19,13 +21,17 @@ class LiveSession implements ViewerSession {
   /** Without request for so long it has ended, ms. */
   readonly idle: number;
   seenAt: number;
+  /** Not told to the main thread yet. */
+  #bytes = 0;
+  readonly #owing: Set<LiveSession>;
 
+  /** It adds itself to `owing` when it has bytes to tell. */
   constructor(
     fields: { token: string; id: string; address: string; outlet: number; remoteAddress: string; expiresAt: number },
-    idle: number,
-    now: number,
+    { idle, now, owing }: { idle: number; now: number; owing: Set<LiveSession> },
   ) {
     this.idle = idle;
+    this.#owing = owing;
     this.token = fields.token;
     this.id = fields.id;
     this.address = fields.address;
@@ -33,6 +39,21 @@ class LiveSession implements ViewerSession {
     this.remoteAddress = fields.remoteAddress;
     this.expiresAt = fields.expiresAt;
     this.seenAt = now;
+  }
+
+  get sighting(): SessionSighting {
+    return { outlet: this.outlet, session: this.id, remoteAddress: this.remoteAddress };
+  }
+
+  countBytes(bytes: number): void {
+    if (this.#bytes === 0) this.#owing.add(this);
+    this.#bytes += bytes;
+  }
+
+  takeBytes(): number {
+    const bytes = this.#bytes;
+    this.#bytes = 0;
+    return bytes;
   }
 }
 
@@ -55,6 +76,8 @@ export class ThreadSessions {
   readonly #options: ThreadSessionsOptions;
   readonly #live = new Map<string, LiveSession>();
   readonly #revoked = new Set<string>();
+  /** Sessions with bytes to tell, those that wait longest first. */
+  readonly #owing = new Set<LiveSession>();
   #events: SessionEvent[] = [];
 
   constructor(options: ThreadSessionsOptions) {
@@ -65,7 +88,7 @@ export class ThreadSessions {
     return this.#live.size;
   }
 
-  create(place: SessionPlace, remoteAddress: string): ViewerSession {
+  create(place: SessionPlace, remoteAddress: string): LiveSession {
     const { tokens, clock, lifetime } = this.#options;
     const expiresAt = clock.now() + lifetime;
     const { id, token } = tokens.mint(place.address, expiresAt);
@@ -73,7 +96,7 @@ export class ThreadSessions {
   }
 
   /** The session of `token`, marked as alive; null when the token is not good for this stream (any more). */
-  check(place: SessionPlace, token: string, remoteAddress: string): ViewerSession | null {
+  check(place: SessionPlace, token: string, remoteAddress: string): LiveSession | null {
     const { clock, tokens } = this.#options;
     const live = this.#live.get(token);
     if (live !== undefined) {
@@ -90,19 +113,20 @@ export class ThreadSessions {
     return this.#open({ token, ...verified, address: place.address, outlet: place.outlet, remoteAddress });
   }
 
-  /** Marks a viewer without token as alive: one per outlet and `key`, gone `idle` ms after it was last seen. */
-  count(place: SessionPlace, key: string, idle: number, remoteAddress: string): void {
+  /** Marks a viewer without token as alive: one per outlet and `key`, gone `idle` ms after it was last seen. Null: it was revoked. */
+  count(place: SessionPlace, key: string, idle: number, remoteAddress: string): LiveSession | null {
     const { clock } = this.#options;
     // Peers choose parts of the key.
     const token = `${place.outlet} ${key.slice(0, MAX_KEY_LENGTH)}`;
     const live = this.#live.get(token);
     if (live !== undefined) {
       live.seenAt = clock.monotonic();
-      return;
+      return live;
     }
-    const id = createHash('sha256').update(token).digest('base64url').slice(0, 12);
+    const id = createHash('sha256').update(token).digest('hex').slice(0, 16);
+    if (this.#revoked.has(id)) return null;
     const { address, outlet } = place;
-    this.#open({ token, id, address, outlet, remoteAddress, expiresAt: Number.POSITIVE_INFINITY }, idle);
+    return this.#open({ token, id, address, outlet, remoteAddress, expiresAt: Number.POSITIVE_INFINITY }, idle);
   }
 
   /** Refuses these sessions (by id or whole token) from now on. */
@@ -134,8 +158,21 @@ export class ThreadSessions {
     return events;
   }
 
+  /** Bytes sent to viewers since the last call. */
+  takeBytes(): SessionBytes {
+    const sightings: SessionSighting[] = [];
+    const bytes: number[] = [];
+    for (const live of this.#owing) {
+      if (sightings.length === BILLED_PER_REPORT) break;
+      this.#owing.delete(live);
+      sightings.push(live.sighting);
+      bytes.push(live.takeBytes());
+    }
+    return { sightings, bytes };
+  }
+
   #open(fields: ConstructorParameters<typeof LiveSession>[0], idle = this.#options.idle): LiveSession {
-    const live = new LiveSession(fields, idle, this.#options.clock.monotonic());
+    const live = new LiveSession(fields, { idle, now: this.#options.clock.monotonic(), owing: this.#owing });
     this.#live.set(live.token, live);
     this.#note(live, null);
     if (this.#live.size > this.#options.limit) {
@@ -147,11 +184,12 @@ export class ThreadSessions {
 
   #close(live: LiveSession, reason: string): void {
     this.#live.delete(live.token);
+    this.#owing.delete(live);
     this.#note(live, reason);
   }
 
   #note(live: LiveSession, ended: string | null): void {
-    this.#events.push({ sighting: { outlet: live.outlet, session: live.id, remoteAddress: live.remoteAddress }, ended });
+    this.#events.push({ sighting: live.sighting, ended });
   }
 }
 

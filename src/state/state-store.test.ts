@@ -37,7 +37,10 @@ describe('StateStore', () => {
     await store.load();
     for (const [index, name] of names.entries()) await store.save(documentOf(name, index));
     expect((await new StateStore(folder, logger).load()).map(({ name }) => name)).toEqual(names);
-    expect((await readdir(folder)).length).toBe(names.length);
+    const files = await readdir(folder);
+    expect(files.length).toBe(names.length);
+    // Definitions hold secrets.
+    for (const file of files) expect((await stat(join(folder, file))).mode & 0o777).toBe(0o600);
   });
 
   it('sets torn, foreign and newer files aside, names them, and loads the rest', async () => {

@@ -14,7 +14,8 @@ export interface StateDocument {
 /** The virtual hosts made through the API, one document each. */
 export class StateStore extends DocumentStore<StateDocument> {
   constructor(folder: string, logger: Logger) {
-    super({ folder, logger, kind: 'virtual-host', nameOf: ({ name }) => name, parse });
+    // Definitions hold secrets: of signed policies, webhooks and Redis.
+    super({ folder, logger, kind: 'virtual-host', mode: 0o600, nameOf: ({ name }) => name, parse });
   }
 
   /** Loads every document, in order. */

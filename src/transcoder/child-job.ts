@@ -13,16 +13,17 @@ export class ChildJob {
   readonly #pipelines = new Map<number, Pipeline>();
   readonly #byEncode = new Map<number, Pipeline>();
 
-  constructor(id: number, { encodes }: OpenMessage, tools: PipelineTools) {
+  constructor(id: number, { encodes, bypassedSources }: OpenMessage, tools: PipelineTools) {
     this.#id = id;
     for (const sourceId of new Set(encodes.map((encode) => encode.sourceId))) {
       const mine = encodes.filter((encode) => encode.sourceId === sourceId);
       const audios: AudioEncode[] = [];
       const pictures: PictureEncode[] = [];
       const videos = mine.flatMap((request): EncodeVideoConfig[] => (request.type === 'video' ? [request.encode] : []));
+      const followSource = bypassedSources.includes(sourceId) || followsSource(videos);
       for (const request of mine) {
         if (request.type === 'audio') audios.push(request);
-        else if (request.type === 'video') pictures.push(videoEncode(request.id, request.encode, followsSource(videos), tools));
+        else if (request.type === 'video') pictures.push(videoEncode(request.id, request.encode, followSource, tools));
         else pictures.push(imageEncode(request.id, request.encode, tools));
       }
       const pipeline = audios.length > 0 ? new AudioPipeline(sourceId, audios, tools) : new VideoPipeline(sourceId, pictures, tools);

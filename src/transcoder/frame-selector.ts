@@ -20,6 +20,7 @@ export class FrameSelector {
   readonly #times: number[] = [];
   #skipped = Number.POSITIVE_INFINITY;
   #slot = Number.NaN;
+  #previous = Number.NaN;
 
   constructor(rule: FrameRule) {
     this.#rule = rule;
@@ -58,8 +59,10 @@ export class FrameSelector {
       this.#slot = period;
       return times;
     }
+    const distance = Math.min(pts - this.#previous, step);
+    this.#previous = pts;
     const slot = Math.round(pts / step);
-    if (slot <= this.#slot) return times;
+    if (slot <= this.#slot || slot * step - pts > distance / 2 + EARLY) return times; // Of a faster source the next one is nearer.
     if (!Number.isNaN(this.#slot) && !discontinuity && (slot - this.#slot) * step <= LONGEST_FILL) {
       for (let missed = this.#slot + 1; missed < slot; missed += 1) times.push(Math.round(missed * step));
     }

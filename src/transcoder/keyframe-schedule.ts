@@ -18,6 +18,9 @@ export class KeyframeSchedule {
   readonly #plan: KeyframePlan;
   #cell = Number.NaN;
   #anchor = Number.NaN;
+  /** The last keyframe of the source that was followed, and how far it lay behind the one before. */
+  #sourceAnchor = Number.NaN;
+  #sourceInterval = Number.NaN;
 
   constructor(plan: KeyframePlan) {
     this.#plan = plan;
@@ -36,12 +39,23 @@ export class KeyframeSchedule {
   }
 
   #dueBehindSource(pts: number, sourceKeyframe: boolean): boolean {
-    const since = pts - this.#anchor;
     const { interval } = this.#plan;
+    const sinceSource = pts - this.#sourceAnchor;
     // A source with many keyframes must not drive the encoders to as many.
-    const due = Number.isNaN(since) || since + EARLY >= interval || (sourceKeyframe && since + EARLY >= interval / 2);
+    const followed = sourceKeyframe && !(sinceSource + EARLY < interval / 2);
+    if (followed) {
+      this.#sourceInterval = sinceSource;
+      this.#sourceAnchor = pts;
+    }
+    const due = followed || (!(pts - this.#anchor + EARLY < interval) && !this.#sourceIsNear(pts));
     if (due) this.#anchor = pts;
     return due;
+  }
+
+  /** The source will probably have a keyframe soon: one of our own just before it would be in vain. */
+  #sourceIsNear(pts: number): boolean {
+    const left = this.#sourceAnchor + this.#sourceInterval - pts;
+    return left + EARLY > 0 && left < this.#plan.interval / 2;
   }
 }
 

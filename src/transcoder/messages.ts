@@ -16,6 +16,8 @@ export interface HardwareChoice {
 export interface OpenMessage {
   readonly encodes: readonly EncodeRequest[];
   readonly decoderThreads: number;
+  /** Inbound video tracks whose keyframes their encodes follow. */
+  readonly bypassedSources: readonly number[];
   readonly hardware: HardwareChoice;
 }
 

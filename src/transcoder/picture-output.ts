@@ -54,6 +54,8 @@ export class PictureOutput {
   #schedule: KeyframeSchedule | null = null;
   #sourceRate = 0;
   #keyframeOwed = false;
+  /** The source had a keyframe since the last picture of a constant rate. */
+  #sourceKeyframe = false;
   #keyframeWanted = false;
   /** The picture before, when it may have to be repeated. */
   #last: RawFrame | null = null;
@@ -91,7 +93,8 @@ export class PictureOutput {
   /** The times at which the picture at `pts` (1/90000 s) is shown, as `FrameSelector.select`; empty when it is not. */
   select(pts: number, sourceKeyframe: boolean, discontinuity: boolean): readonly number[] {
     // A constant rate has instants of its own, and the schedule is asked about those; else about every picture of the source.
-    if (!this.#selector.repeats && this.#schedule?.due(pts, sourceKeyframe) === true) this.#keyframeOwed = true;
+    if (this.#selector.repeats) this.#sourceKeyframe ||= sourceKeyframe;
+    else if (this.#schedule?.due(pts, sourceKeyframe) === true) this.#keyframeOwed = true;
     return this.#selector.select(pts, this.#keyframeOwed, discontinuity);
   }
 
@@ -103,8 +106,9 @@ export class PictureOutput {
     const { pool } = this.#tools;
     for (let index = 0; index < times.length; index += 1) {
       const pts = times[index] ?? 0;
-      const frame = pool.share(index < times.length - 1 ? (this.#last ?? picture) : picture);
-      const waiting = { frame, pts, duration: this.#durationOf(sourceDuration), keyframe: this.#keyframeAt(pts) };
+      const repeated = index < times.length - 1;
+      const frame = pool.share(repeated ? (this.#last ?? picture) : picture);
+      const waiting = { frame, pts, duration: this.#durationOf(sourceDuration), keyframe: this.#keyframeAt(pts, repeated) };
       if (!(await this.queue.put(waiting))) pool.give(frame);
     }
     if (!this.#selector.repeats) return;
@@ -138,8 +142,9 @@ export class PictureOutput {
     return framerate > 0 ? Math.round(90_000 / framerate) : sourceDuration;
   }
 
-  #keyframeAt(pts: number): boolean {
-    const scheduled = this.#selector.repeats ? this.#schedule?.due(pts, false) === true : this.#keyframeOwed;
+  #keyframeAt(pts: number, repeated: boolean): boolean {
+    const scheduled = this.#selector.repeats ? this.#schedule?.due(pts, this.#sourceKeyframe && !repeated) === true : this.#keyframeOwed;
+    if (!repeated) this.#sourceKeyframe = false;
     const keyframe = scheduled || this.#keyframeWanted;
     this.#keyframeOwed = false;
     this.#keyframeWanted = false;

@@ -99,6 +99,18 @@ describe('FrameSelector', () => {
     );
   });
 
+  it.each([
+    ['60 → 30', 60, 30],
+    ['30 → 15', 30, 15],
+    ['29.97 → 15', 30_000 / 1001, 15],
+    ['50 → 30', 50, 30],
+  ])('of a faster source takes the pictures that are nearest: %s', (_name, from, to) => {
+    const selector = new FrameSelector({ framerate: to, skipFrames: -1, constant: true });
+    for (const time of times(from, from * 10)) {
+      for (const at of selector.select(time, false, false)) expect(Math.abs(at - time)).toBeLessThanOrEqual(45_000 / from + 90);
+    }
+  });
+
   it('leaves long holes and known losses open', () => {
     const selector = new FrameSelector({ framerate: 30, skipFrames: -1, constant: true });
     expect([...selector.select(0, false, false)]).toEqual([0]);
@@ -141,6 +153,24 @@ describe('KeyframeSchedule', () => {
   it('follows the keyframes of the source and adds those that are missing', () => {
     const found = due({ interval: 90_000, followSource: true }, times(30, 300), (index) => index % 75 === 0);
     expect(found).toEqual([0, 90_000, 180_000, 225_000, 315_000, 405_000, 450_000, 540_000, 630_000, 675_000, 765_000, 855_000]);
+  });
+
+  it.each([
+    ['a little longer than the interval', 36],
+    ['a little shorter', 28],
+    ['much longer', 100],
+    ['half as long', 15],
+  ])('follows every keyframe of a source whose distance is %s', (_name, gop) => {
+    const found = due({ interval: 90_000, followSource: true }, times(30, 600), (index) => index % gop === 0);
+    expect(times(30, 600).filter((_time, index) => index % gop === 0 && !found.includes(index * 3000))).toEqual([]);
+    // No more than twice what was asked for, however they fall.
+    expect(found.length).toBeLessThanOrEqual(41);
+  });
+
+  it('waits for a keyframe of the source that is near, but not for ever', () => {
+    const source = new Set([0, 36, 72]);
+    const found = due({ interval: 90_000, followSource: true }, times(30, 150), (index) => source.has(index));
+    expect(found.map((time) => time / 3000)).toEqual([0, 30, 36, 72, 109, 139]);
   });
 
   it('is not driven by a source that has nothing but keyframes', () => {

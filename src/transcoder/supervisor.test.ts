@@ -381,6 +381,12 @@ describe('a process that dies', () => {
   });
 });
 
+it('lets no more jobs share a process than it is told', () => {
+  const made = lab({ jobsPerProcess: 2 });
+  for (const stream of ['a', 'b', 'c']) made.open([audio(10)], tracks(), { stream });
+  expect(made.supervisor.pids.length).toBe(2);
+});
+
 it('keeps the codec library out of the server', async () => {
   await lab().supervisor.codecModules();
   expect(readFileSync('/proc/self/maps', 'utf8')).not.toMatch(/node-av/);

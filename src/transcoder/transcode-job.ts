@@ -102,6 +102,7 @@ export class TranscodeJob implements TranscodeSession {
     const open: OpenMessage = {
       encodes: this.#groups.filter((group) => !group.failed).map((group) => group.leader),
       decoderThreads: job.decoderThreads,
+      bypassedSources: job.bypassedSources ?? [],
       hardware: job.hardware ?? { enable: false, modules: '' },
     };
     writer.writeJson({ type: FrameType.OPEN, job: this.id }, open);
@@ -188,7 +189,6 @@ export class TranscodeJob implements TranscodeSession {
     return this.#groups.find(({ leader }) => leader.id === encodeId);
   }
 
-  /** Null for tracks that nothing is made of. */
   /** Says now and then that encoding is slower than the stream. */
   #warnOfDrops(feed: SourceFeed): void {
     const now = this.#options.clock.monotonic();
@@ -199,6 +199,7 @@ export class TranscodeJob implements TranscodeSession {
     this.logger.warn({ track: feed.id, dropped }, `encoding is slower than the stream: dropped ${dropped} packets of track ${feed.id}`);
   }
 
+  /** Null for tracks that nothing is made of. */
   #feedOf(track: Track): SourceFeed | null {
     const known = this.#feeds.get(track.id);
     if (known !== undefined) return known;

@@ -16,7 +16,7 @@ const DEFAULT_BITRATE = 1_000_000;
 const SPARE_INTERVALS = 10;
 const SECOND = 90_000;
 
-/** A video encode of a profile. `followSource` lets the source's keyframes lead: no encode of the job has a rate or interval of its own. */
+/** A video encode of a profile. `followSource` lets the source's keyframes lead, as `KeyframePlan` has it. */
 export function videoEncode(id: number, config: EncodeVideoConfig, followSource: boolean, tools: PipelineTools): PictureEncode {
   const codec = encodeCodec(config.codec ?? '')?.codec as VideoCodec | undefined;
   const { candidates } =

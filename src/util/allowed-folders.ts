@@ -1,4 +1,4 @@
-/** Keeps what the server writes inside folders: no `..`, and no symbolic link that leads out. */
+/** Keeps what the server writes and reads inside folders: no `..`, and no symbolic link that leads out. */
 import { mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname, resolve, sep } from 'node:path';
 
@@ -18,6 +18,11 @@ export class AllowedFolders {
     this.#roots = roots;
     this.#setting = setting;
     this.#outer = outer;
+  }
+
+  /** Whether there is a folder that is not allowed. */
+  get bounded(): boolean {
+    return this.#roots !== null || this.#outer?.bounded === true;
   }
 
   /** Throws `PathRefused` when the absolute `path` lies outside by its text alone. */

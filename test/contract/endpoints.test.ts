@@ -50,6 +50,21 @@ test('GET /v1/version', async () => {
   expect(await call('GET', '/v1/version')).toEqual(found({ gitVersion: 'v0.1.0', version: '0.1.0' }));
 });
 
+test('GET /openapi.json describes the API, to whom may use it', async () => {
+  const answer = await api.send({ path: '/openapi.json' });
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json;charset=UTF-8']);
+  const described = Object.entries<object>(JSON.parse(answer.body).paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  expect(described.sort()).toEqual(
+    routes
+      .map(({ method, path }) => `${method} ${path}`)
+      .filter((route) => route !== 'GET /openapi.json')
+      .sort(),
+  );
+  expect((await api.send({ path: '/openapi.json', headers: { Authorization: null } })).status).toBe(401);
+});
+
 describe('virtual hosts', () => {
   test('are listed in the order of their creation', async () => {
     await call('POST', '/v1/vhosts', [
@@ -94,6 +109,13 @@ describe('virtual hosts', () => {
     expect(created.json[0].response).toEqual(VHOST);
     expect(await call('GET', '/v1/vhosts/v')).toEqual(found(VHOST));
     expect(await call('GET', '/v1/vhosts/v/apps')).toEqual(found(['a']));
+  });
+
+  test('bring no templates: those belong into the file', async () => {
+    const { json } = await call('POST', '/v1/vhosts', [{ ...VHOST, applications: [{ name: '*', type: 'live' }] }]);
+    const message = '[Config] application.name must not be "*": templates can only be declared in the configuration file';
+    expect(json).toEqual([{ message, statusCode: 400 }]);
+    expect((await call('GET', '/v1/vhosts/v')).status).toBe(404);
   });
 
   test('with an application that cannot be created are not created', async () => {

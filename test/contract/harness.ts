@@ -36,7 +36,7 @@ export const AUTHORIZATION = `Basic ${Buffer.from(TOKEN).toString('base64')}`;
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 
-/** What came back, header names in lower case. */
+/** What came back, header names in lower case; lines of the same name are joined by commas. */
 export interface RawAnswer {
   readonly status: number;
   readonly reason: string;
@@ -320,7 +320,13 @@ export function parseAnswer(received: string, isHead: boolean): RawAnswer {
   const [statusLine = '', ...lines] = text.slice(0, end).split('\r\n');
   const match = /^HTTP\/1\.1 (\d{3}) (.*)$/.exec(statusLine);
   if (match === null) throw new Error(`not an answer: ${JSON.stringify(text.slice(0, 200))}`);
-  const headers = new Map(lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]));
+  const headers = new Map<string, string>();
+  for (const line of lines) {
+    const name = line.slice(0, line.indexOf(':')).toLowerCase();
+    const value = line.slice(line.indexOf(':') + 1).trim();
+    const before = headers.get(name);
+    headers.set(name, before === undefined ? value : `${before}, ${value}`);
+  }
   const body = text.slice(end + 4);
   if (isHead && body !== '') throw new Error('the answer to HEAD has a body');
   return { status: Number(match[1]), reason: match[2] ?? '', headers, body };

@@ -12,16 +12,29 @@ export interface Exchange {
 
 type Body = { readonly text: string } | { readonly base64: string };
 
+const PLAYBACK_HOSTS = ['Host: 127.0.0.1:3333', 'Host: 127.0.0.1:3334'];
 const FOLDER = new URL('../fixtures/recorded-answers/', import.meta.url);
 
 /** All recorded exchanges with the API, in order. */
 export function recordedExchanges(): Exchange[] {
+  return allExchanges().filter((exchange) => !isPlayback(exchange));
+}
+
+/** All recorded exchanges with the ports that viewers use, in order. */
+export function recordedPlayback(): Exchange[] {
+  return allExchanges().filter(isPlayback);
+}
+
+function isPlayback({ request }: Exchange): boolean {
+  return request.headers?.some((line) => PLAYBACK_HOSTS.includes(line)) === true;
+}
+
+function allExchanges(): Exchange[] {
   return readdirSync(FOLDER)
     .filter((file) => file.endsWith('.jsonl'))
     .sort()
     .flatMap((file) => readFileSync(new URL(file, FOLDER), 'utf8').trim().split('\n'))
-    .map((line) => JSON.parse(line) as Exchange)
-    .filter(({ request }) => !request.headers?.includes('Host: 127.0.0.1:3333'));
+    .map((line) => JSON.parse(line) as Exchange);
 }
 
 /** The bytes of a recorded request; its connection is to be closed by the server. */

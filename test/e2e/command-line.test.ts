@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { until } from './support/poll.ts';
 import { freePorts } from './support/ports.ts';
 import { publish } from './support/publisher.ts';
 import { ROOT, runCommand, spawnServer, startServer, type TestServer } from './support/server.ts';
@@ -119,6 +120,22 @@ test.for(['rtmp', 'http', 'api'] as const)('a %s port that is taken ends the ser
   });
   expect((await server.child.ended(15_000)).code).toBe(1);
   expect(server.log).toContain(`${port}`);
+});
+
+test('the log tells each port that is open, and with PrivacyProtection no address of a client', async () => {
+  const server = await startServer({ privacyProtection: true });
+  onTestFinished(() => server.close());
+  for (const port of [server.ports.rtmp, server.ports.http, server.ports.api]) expect(server.log).toContain(`"port":${port}`);
+  const encoders = [1, 2].map(() => publish({ url: server.rtmp('live'), width: 320, height: 180, videoKbps: 300 }));
+  onTestFinished(async () => {
+    for (const encoder of encoders) await encoder.kill();
+  });
+  await server.child.printed(/is already being published by TCP:\/\/xxx\.xxx\.xxx\.xxx:xxx/, 15_000);
+  await until('a viewer', async () => (await fetch(server.http('live', 'llhls.m3u8'))).status === 200);
+  await server.child.printed(/viewer session opened/, 15_000);
+  const clients = server.child.stderr.split('\n').filter((line) => line.includes('127.0.0.1') && !line.includes('listening'));
+  expect(clients).toEqual([]);
+  expect(server.log).toContain('"peer":"xxx.xxx.xxx.xxx"');
 });
 
 test('the server writes nothing outside its state folder', async () => {

@@ -140,7 +140,8 @@ test('nginx takes a stream and keeps every frame of it', async () => {
 });
 
 test('a server with a certificate that the system trusts takes streams over TLS', async () => {
-  const tls = { cert: readFileSync(`${CERTIFICATE}/cert.pem`), key: readFileSync(`${CERTIFICATE}/key.pem`) };
+  const [cert, key] = ['cert', 'key'].map((name) => readFileSync(`${CERTIFICATE}/${name}.pem`, 'utf8')) as [string, string];
+  const tls = [{ hostNames: ['localhost'], cert, key }];
   const gate = new FakeIngestGate();
   const receiver = new RtmpProvider({ gate, logger: new RecordingLogger(), clock: systemClock, host: '127.0.0.1', port: 0, tls });
   await receiver.start();

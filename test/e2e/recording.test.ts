@@ -1,6 +1,7 @@
 /** Recordings made through the API hold what was sent, whatever ends them. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createWriteStream, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -8,24 +9,16 @@ import { apiPath } from './support/api-client.ts';
 import type { Child } from './support/child.ts';
 import { until } from './support/poll.ts';
 import { publish } from './support/publisher.ts';
+import { pushes, startPush } from './support/push.ts';
 import { decodedFrames, encodeSource, type FilePacket, type FilePackets, packetsOf, publishFile } from './support/recorded-file.ts';
-import { startServer, type TestServer } from './support/server.ts';
+import { finished, media, record, startRecorder, stopAtEnd, stopRecord, task, tasks, unfinished } from './support/recordings.ts';
+import type { TestServer } from './support/server.ts';
 
 const SECONDS = 8;
 const FRAMES = SECONDS * 30;
 /** The most a recording may shift sound against picture, seconds. */
 const MOST_SHIFT = 0.02;
 const APP = apiPath.app('default', 'app');
-
-interface Task {
-  readonly id: string;
-  readonly state: string;
-  readonly reason?: string;
-  readonly sequence?: number;
-  readonly recordTime?: number;
-  readonly totalRecordBytes?: number;
-  readonly outputFilePath?: string;
-}
 
 let sourceFile: string;
 let source: FilePackets;
@@ -36,62 +29,6 @@ beforeAll(() => {
   source = packetsOf(sourceFile);
   return () => rmSync(folder, { recursive: true, force: true });
 });
-
-async function start(): Promise<{ server: TestServer; root: string }> {
-  const root = mkdtempSync(path.join(tmpdir(), 'millrace-recorded-'));
-  const server = await startServer({ recordRoot: root });
-  onTestFinished(async () => {
-    await server.close();
-    rmSync(root, { recursive: true, force: true });
-  });
-  return { server, root };
-}
-
-function stopAtEnd<T extends { stop(): Promise<unknown> }>(encoder: T): T {
-  onTestFinished(async () => {
-    await encoder.stop();
-  });
-  return encoder;
-}
-
-async function record(server: TestServer, id: string, filePath: string, more: object = {}): Promise<Task> {
-  const { status, body } = await server.api.call('POST', `${APP}:startRecord`, {
-    id,
-    stream: { name: 'live' },
-    filePath,
-    infoPath: '/info.xml',
-    ...more,
-  });
-  expect(status, JSON.stringify(body)).toBe(200);
-  return (body as { response: Task }).response;
-}
-
-async function stopRecord(server: TestServer, id: string): Promise<Task> {
-  const { status, body } = await server.api.call('POST', `${APP}:stopRecord`, { id });
-  expect(status, JSON.stringify(body)).toBe(200);
-  return (body as { response: Task }).response;
-}
-
-async function task(server: TestServer, id: string): Promise<Task | undefined> {
-  return (await server.api.get<Task[]>(`${APP}:records`)).find((one) => one.id === id);
-}
-
-function media(root: string): string[] {
-  return readdirSync(root, { recursive: true, encoding: 'utf8' })
-    .filter((name) => /\.(mp4|ts)$/.test(name))
-    .sort();
-}
-
-function unfinished(root: string): string[] {
-  return readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => path.basename(name).startsWith('tmp_'));
-}
-
-async function finished(root: string, names: readonly string[]): Promise<void> {
-  await until(
-    `${names.join(', ')} are finished`,
-    () => unfinished(root).length === 0 && names.every((name) => existsSync(path.join(root, name))),
-  );
-}
 
 async function streamEnds(server: TestServer, encoder: Child): Promise<void> {
   await encoder.ended((SECONDS + 20) * 1000);
@@ -112,7 +49,7 @@ function shifts(recorded: readonly FilePacket[], original: readonly FilePacket[]
 }
 
 test('MP4 and MPEG-TS hold every frame that was sent, with sound and picture together', async () => {
-  const { server, root } = await start();
+  const { server, root } = await startRecorder();
   expect(await record(server, 'whole', '/deep/whole.mp4')).toMatchObject({ state: 'ready' });
   await record(server, 'stream', '/whole.ts');
   await record(server, 'parts', '/part_${Sequence}.mp4', { interval: 3000 });
@@ -146,7 +83,7 @@ test('MP4 and MPEG-TS hold every frame that was sent, with sound and picture tog
 });
 
 test('stopRecord ends a file at once, and SIGTERM finishes what runs', async () => {
-  const { server, root } = await start();
+  const { server, root } = await startRecorder();
   stopAtEnd(publish({ url: server.rtmp('live'), width: 320, height: 180, videoKbps: 300 }));
   await until('the stream is there', async () => (await server.api.get<string[]>(`${APP}/streams`)).includes('live'));
   expect(await record(server, 'stopped', '/stopped.mp4')).toMatchObject({ state: 'recording' });
@@ -163,7 +100,7 @@ test('stopRecord ends a file at once, and SIGTERM finishes what runs', async () 
 });
 
 test('kill -9 costs at most the last fragment, again and again', async () => {
-  const { server, root } = await start();
+  const { server, root } = await startRecorder();
   await record(server, 'mp4', '/kill_${StartTime:hhmmss}.mp4');
   await record(server, 'ts', '/kill_${StartTime:hhmmss}.ts');
   for (let round = 1; round <= 5; round += 1) {
@@ -171,8 +108,8 @@ test('kill -9 costs at most the last fragment, again and again', async () => {
     const before = new Set(media(root));
     const enough = 900 + round * 470;
     const known = await until(`round ${round}: ${enough} ms are recorded`, async () => {
-      const tasks = await server.api.get<Task[]>(`${APP}:records`);
-      return tasks.length === 2 && tasks.every(({ recordTime = 0 }) => recordTime >= enough) ? tasks : null;
+      const now = await tasks(server);
+      return now.length === 2 && now.every(({ recordTime = 0 }) => recordTime >= enough) ? now : null;
     });
     await server.kill();
     await encoder.kill();
@@ -188,12 +125,12 @@ test('kill -9 costs at most the last fragment, again and again', async () => {
       expect((video.length * 1000) / 30, `${name} of ${recordTime} ms`).toBeGreaterThan(recordTime - 1200);
       if (name.endsWith('mp4')) expect(decodedFrames(path.join(root, name))).toBe(video.length);
     }
-    expect((await server.api.get<Task[]>(`${APP}:records`)).map(({ state }) => state)).toEqual(['ready', 'ready']);
+    expect((await tasks(server)).map(({ state }) => state)).toEqual(['ready', 'ready']);
   }
 });
 
 test('a full disk fails one recording with a reason and leaves a file that plays; others go on', async (context) => {
-  const { server, root } = await start();
+  const { server, root } = await startRecorder();
   const small = path.join(root, 'small');
   mkdirSync(small);
   try {
@@ -223,8 +160,21 @@ test('a full disk fails one recording with a reason and leaves a file that plays
   expect(decodedFrames(path.join(root, 'other.mp4'))).toBeGreaterThan(90);
 });
 
-test('ten recordings and two dumps of one stream do not disturb each other', async () => {
-  const { server, root } = await start();
+/** Writes what a TCP push brings into `file`; returns the port. */
+async function receive(file: string): Promise<number> {
+  const receiver = createServer((socket) => socket.pipe(createWriteStream(file)));
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void receiver.close());
+  return (receiver.address() as AddressInfo).port;
+}
+
+test('ten recordings, five pushes and two dumps of one stream do not disturb each other', async () => {
+  const { server, root } = await startRecorder({ push: '' });
+  const received = Array.from({ length: 5 }, (_, index) => path.join(root, `pushed_${index}`));
+  for (const file of received) {
+    const url = `tcp://127.0.0.1:${await receive(file)}`;
+    await startPush(server.api, { id: path.basename(file), stream: 'live', protocol: 'mpegts', url });
+  }
   const names = Array.from({ length: 10 }, (_, index) => `many_${index}.${index % 2 === 0 ? 'mp4' : 'ts'}`);
   for (const name of names) await record(server, name, `/${name}`);
   const encoder = stopAtEnd(publishFile(sourceFile, server.rtmp('live')));
@@ -237,12 +187,20 @@ test('ten recordings and two dumps of one stream do not disturb each other', asy
   await streamEnds(server, encoder);
   await finished(root, names);
   for (const name of names) expect(packetsOf(path.join(root, name)).video.length, name).toBe(FRAMES);
+  await until('the pushes have taken leave', async () => (await pushes(server.api)).every(({ state }) => state === 'ready'));
+  for (const file of received) {
+    expect(decodedFrames(file), file).toBe(FRAMES);
+    const { video, audio } = packetsOf(file);
+    const moved = (video[0]?.time ?? 0) - (source.video[0]?.time ?? 0);
+    expect(Math.abs((audio.at(-1)?.time ?? 0) - (source.audio.at(-1)?.time ?? 0) - moved), file).toBeLessThan(MOST_SHIFT);
+  }
   for (const id of ['d1', 'd2']) expect(decodedFrames(path.join(root, id, 'llhls.m3u8')), id).toBe(FRAMES);
-  expect(server.log).not.toMatch(/dropped|too slow/);
+  // Pushes tell how much they dropped whenever they end: nothing.
+  expect(server.log.replaceAll('"dropped":0,', '')).not.toMatch(/dropped|too slow/);
 });
 
 test('a path outside of the root is refused, and so is a taken id', async () => {
-  const { server } = await start();
+  const { server } = await startRecorder();
   const answer = await server.api.call('POST', `${APP}:startRecord`, { id: 'x', stream: { name: 'live' }, filePath: '/a/../../x.ts' });
   expect(answer).toMatchObject({ status: 400, body: { message: expect.stringContaining('contains ".."') } });
   await record(server, 'x', '/x.ts');

@@ -22,7 +22,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-async function startProvider(tls?: { key: Buffer; cert: Buffer }, timeouts: Partial<RtmpTimeouts> = {}) {
+async function startProvider(tls?: { key: string; cert: string }, timeouts: Partial<RtmpTimeouts> = {}) {
   const gate = new FakeIngestGate();
   const logger = new RecordingLogger();
   const provider = new RtmpProvider({
@@ -32,7 +32,7 @@ async function startProvider(tls?: { key: Buffer; cert: Buffer }, timeouts: Part
     host: '127.0.0.1',
     port: 0,
     timeouts,
-    ...(tls === undefined ? {} : { tls }),
+    ...(tls === undefined ? {} : { tls: [{ hostNames: [], ...tls }] }),
   });
   await provider.start();
   cleanups.push(() => provider.stop());
@@ -50,13 +50,13 @@ async function runFfmpeg(args: readonly string[]): Promise<void> {
   expect({ code, errors }).toEqual({ code: 0, errors: '' });
 }
 
-function selfSignedCertificate(): { key: Buffer; cert: Buffer } {
+function selfSignedCertificate(): { key: string; cert: string } {
   const folder = mkdtempSync(join(tmpdir(), 'rtmps-test-'));
   cleanups.push(() => rmSync(folder, { recursive: true }));
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
   const subject = ['-subj', '/CN=localhost', '-days', '2'];
   execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, ...subject], { stdio: 'ignore' });
-  return { key: readFileSync(key), cert: readFileSync(cert) };
+  return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') };
 }
 
 function expectH264AndAac(stream: FakeIngestStream): void {

@@ -1,9 +1,11 @@
 /** A stream published with ffmpeg over RTMP, played in Chromium over WebRTC. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { apiPath } from './support/api-client.ts';
 import { publishOpus } from './support/opus-publisher.ts';
 import { until } from './support/poll.ts';
 import { type FfmpegPublisher, PUBLISH_DEFAULTS, publish } from './support/publisher.ts';
 import { startServer, type TestServer } from './support/server.ts';
+import { follow, openSession } from './support/viewer.ts';
 import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from './support/webrtc-browser.ts';
 
 /** A uniform picture has a variance of nearly 0; the test picture is far above this. */
@@ -115,6 +117,47 @@ test('viewers are counted while they are there', async () => {
   await page.page.close();
   await until('nobody', async () => (await connections()) === 0, { deadlineMs: 40_000 });
 }, 90_000);
+
+test('the API lists viewers, tells what each was sent, and sends them away', async () => {
+  const sessions = `${apiPath.stream('live')}/sessions`;
+  const list = (): Promise<string[]> => server.api.get<string[]>(sessions);
+  const others = await list();
+  const fresh = async (): Promise<string | undefined> => (await list()).find((name) => !others.includes(name));
+  const sent = async (name: string): Promise<number> =>
+    (await server.api.get<{ totalBytesOut: number }>(`${apiPath.stats('live')}/sessions/${name}`)).totalBytesOut;
+  const watching = new AbortController();
+  const page = await browser.open();
+  try {
+    const { video } = await openSession(server.http('live', 'llhls.m3u8'));
+    const followed = follow(video, watching.signal).then(
+      () => 'it was let go on',
+      (error: Error) => error.message,
+    );
+    const reader = await until('the LL-HLS viewer is listed', fresh, { deadlineMs: 10_000 });
+    others.push(reader);
+    expect(video).toContain(`session=${reader}_`);
+    const { location } = await page.whep(whepUrl('live'));
+    await page.decoded(30);
+    const viewer = await until('the WHEP viewer is listed', fresh, { deadlineMs: 10_000 });
+    await until('both were sent something', async () => (await sent(reader)) > 1000 && (await sent(viewer)) > 50_000, {
+      deadlineMs: 10_000,
+    });
+
+    expect((await server.api.call('DELETE', `${sessions}/${reader}`)).status).toBe(200);
+    expect(await followed).toContain('answered 401');
+    expect((await server.api.call('DELETE', `${sessions}/${viewer}`)).status).toBe(200);
+    await until('the player sees the end', async () => ['closed', 'failed', 'disconnected'].includes((await page.stats()).connection), {
+      deadlineMs: 20_000,
+    });
+    expect((await fetch(new URL(location, whepUrl('live')), { method: 'DELETE' })).status).toBe(404);
+    const left = await list();
+    expect([left.includes(reader), left.includes(viewer)]).toEqual([false, false]);
+    expect((await server.api.call('DELETE', `${sessions}/${viewer}`)).body).toMatchObject({ response: 'Could not find the session' });
+  } finally {
+    watching.abort();
+    await page.page.close();
+  }
+});
 
 test('what cannot be played is refused in words', async () => {
   const missing = await fetch(whepUrl('nobody'), { method: 'POST', body: 'v=0\r\n' });

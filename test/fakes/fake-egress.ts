@@ -1,6 +1,6 @@
 /** An egress pool of one pretended thread: outlets, shared memory, sessions, exchanges and a clock turned by hand. */
 import type { EgressPort, Outlet, Span } from '../../src/publishers/outlet/messages.ts';
-import type { DeliveryExchange, OutletView, ViewContext } from '../../src/publishers/outlet/view.ts';
+import type { ByteSink, DeliveryExchange, OutletView, ViewContext } from '../../src/publishers/outlet/view.ts';
 
 type OpenRequest = Parameters<EgressPort['openOutlet']>[0];
 
@@ -26,6 +26,8 @@ export class FakeViewContext implements ViewContext {
   #sessions = 0;
   /** Address, User-Agent and patience of every client counted. */
   readonly viewers: { readonly address: string; readonly agent: string | undefined; readonly ttlMs: number }[] = [];
+  /** Viewers without session are refused. */
+  refusing = false;
   readonly #timers = new Set<{ at: number; callback: () => void }>();
 
   createSession(): { token: string } {
@@ -38,8 +40,9 @@ export class FakeViewContext implements ViewContext {
     return token !== undefined && /^\d+_FakeKey1$/.test(token) ? { token } : null;
   }
 
-  countViewer(exchange: DeliveryExchange, ttlMs: number): void {
+  countViewer(exchange: DeliveryExchange, ttlMs: number): boolean {
     this.viewers.push({ address: exchange.remoteAddress, agent: exchange.header('user-agent'), ttlMs });
+    return !this.refusing;
   }
 
   schedule(ms: number, callback: () => void): () => void {
@@ -106,6 +109,9 @@ export class FakeExchange implements DeliveryExchange {
   header(name: string): string | undefined {
     return name === 'user-agent' ? this.#agent : undefined;
   }
+
+  /** Nothing is counted here. */
+  billTo(_viewer: ByteSink): void {}
 
   onAbort(callback: () => void): void {
     this.#onAbort = callback;

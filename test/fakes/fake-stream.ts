@@ -1,6 +1,6 @@
 /** A stream as publishers see it, with figures that stand still. */
 import type { Playlist } from '../../src/core/playlist.ts';
-import type { PublishableStream, TrackFigures } from '../../src/core/publishing.ts';
+import type { PublishableStream, SessionHandle, SessionRequest, TrackFigures } from '../../src/core/publishing.ts';
 import type { Track } from '../../src/media/track.ts';
 
 const FIGURES: TrackFigures = {
@@ -25,6 +25,8 @@ export class FakeStream implements PublishableStream {
   startedAt = Date.UTC(2026, 0, 2, 3, 4, 5);
   bytes = 0;
   viewers = 0;
+  /** Sessions open now. */
+  readonly sessions: { readonly request: SessionRequest; bytes: number }[] = [];
   readonly keyframeRequests: number[] = [];
   readonly figuresById = new Map<number, Partial<TrackFigures>>();
   readonly meter = {
@@ -38,6 +40,23 @@ export class FakeStream implements PublishableStream {
       this.viewers -= count;
     },
   };
+
+  openSession(request: SessionRequest): SessionHandle {
+    const session = { request, bytes: 0 };
+    this.sessions.push(session);
+    this.viewers += 1;
+    return {
+      countBytes: (bytes) => {
+        session.bytes += bytes;
+      },
+      close: () => {
+        const at = this.sessions.indexOf(session);
+        if (at < 0) return;
+        this.sessions.splice(at, 1);
+        this.viewers -= 1;
+      },
+    };
+  }
 
   requestKeyframe(trackId: number): void {
     this.keyframeRequests.push(trackId);

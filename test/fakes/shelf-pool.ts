@@ -11,7 +11,8 @@ import { SHELF_VIEWS } from './shelf-views.ts';
 /** The packager's end of a shelf: keeps what it listed, so that a thread that starts can be told. */
 export class Shelf {
   readonly outlet: Outlet;
-  sessions = 0;
+  /** Viewers now, with the bytes they were sent. */
+  readonly viewers = new Map<string, { bytes: number; readonly terminate: () => void }>();
   bytes = 0;
   readonly #items = new Map<string, ShelfUpdate & { put: string }>();
 
@@ -27,13 +28,24 @@ export class Shelf {
       settings: {},
       bytesPerSecond: 0,
       snapshot: () => [...this.#items.values()],
-      onSessions: (delta) => {
-        this.sessions += delta;
+      openSession: ({ id, onTerminate }) => {
+        const viewer = { bytes: 0, terminate: () => onTerminate('the test wants it') };
+        this.viewers.set(id, viewer);
+        return {
+          countBytes: (bytes) => {
+            viewer.bytes += bytes;
+          },
+          close: () => this.viewers.delete(id),
+        };
       },
       onBytesSent: (bytes) => {
         this.bytes += bytes;
       },
     });
+  }
+
+  get sessions(): number {
+    return this.viewers.size;
   }
 
   putText(name: string, text: string): void {

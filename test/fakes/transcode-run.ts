@@ -48,22 +48,24 @@ export interface Made {
   failed: string | null;
 }
 
+interface RunOptions {
+  readonly stream?: string;
+  readonly onlyKeyframes?: boolean;
+  readonly bypassedSources?: readonly number[];
+}
+
 /** A supervisor with everything it needs. Close it. */
 export class TranscodeLab {
   readonly queues = new QueueRegistry(systemClock);
   readonly logger = new RecordingLogger();
   readonly supervisor: TranscoderSupervisor;
 
-  constructor(options: Pick<SupervisorOptions, 'jobsPerProcess' | 'entry' | 'silenceDeadlineMs'> = {}) {
+  constructor(options: Partial<Pick<SupervisorOptions, 'jobsPerProcess' | 'entry' | 'silenceDeadlineMs' | 'clock'>> = {}) {
     this.supervisor = new TranscoderSupervisor({ clock: systemClock, logger: this.logger, queues: this.queues, ...options });
   }
 
   /** Starts a job. `tracks` are those of the inbound stream. */
-  open(
-    encodes: readonly EncodeRequest[],
-    tracks: readonly Track[],
-    options: { stream?: string; onlyKeyframes?: boolean } = {},
-  ): TranscodeRun {
+  open(encodes: readonly EncodeRequest[], tracks: readonly Track[], options: RunOptions = {}): TranscodeRun {
     return new TranscodeRun(this, encodes, tracks, options);
   }
 
@@ -83,12 +85,12 @@ export class TranscodeRun implements TranscodeListener {
     lab: TranscodeLab,
     encodes: readonly EncodeRequest[],
     tracks: readonly Track[],
-    { stream = 'stream', onlyKeyframes = false }: { stream?: string; onlyKeyframes?: boolean },
+    { stream = 'stream', onlyKeyframes = false, bypassedSources = [] }: RunOptions,
   ) {
     this.#lab = lab;
     this.stream = stream;
     for (const { id } of encodes) this.#made.set(id, { tracks: [], packets: [], failed: null });
-    const job = { vhost: 'default', app: 'app', stream, encodes, decoderThreads: 2, onlyKeyframes };
+    const job = { vhost: 'default', app: 'app', stream, encodes, decoderThreads: 2, onlyKeyframes, bypassedSources };
     this.session = lab.supervisor.open(job, this);
     this.session.setTracks(tracks);
   }

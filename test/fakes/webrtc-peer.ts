@@ -13,8 +13,8 @@ const RETRY_MS = 200;
 export const PEER_CREDENTIALS: readonly string[] = [`a=ice-ufrag:${UFRAG}`, `a=ice-pwd:${PASSWORD}`];
 
 export interface WebrtcPeerOptions {
-  /** What it sends under. */
-  readonly slots: () => readonly SlotPlan[];
+  /** What it sends under; null: it does not even decrypt. */
+  readonly slots: () => readonly SlotPlan[] | null;
   readonly onConnected?: (fanout: Fanout, viewer: number) => void;
   readonly onRtp?: (packet: Buffer) => void;
   readonly onRtcp?: (packet: Buffer) => void;
@@ -42,6 +42,11 @@ export class WebrtcPeer {
       tcp: () => undefined,
     };
     this.#fanout = openFanout({ certificate: this.certificate, listener, threads: 1 }).fanout;
+  }
+
+  /** Datagrams that nobody decrypts. */
+  get strangers(): number {
+    return this.#fanout.counters().strangers;
   }
 
   /** Connects to who described itself so, at its first UDP candidate. */
@@ -95,10 +100,12 @@ export class WebrtcPeer {
       },
       connected: (keys, fingerprint) => {
         if (formatFingerprint(fingerprint) !== server.fingerprint) throw new Error('the server has another certificate than it said');
-        const viewer = this.#fanout.openViewer({ cname: 'peer', slots: this.#options.slots() });
+        this.connected = true;
+        const slots = this.#options.slots();
+        if (slots === null) return;
+        const viewer = this.#fanout.openViewer({ cname: 'peer', slots });
         this.#fanout.setKeys(viewer, keys);
         this.#fanout.connect(viewer, this.#socket, server.to);
-        this.connected = true;
         this.#options.onConnected?.(this.#fanout, viewer);
       },
       closed: (reason) => {

@@ -6,13 +6,33 @@ export interface ReceivedPacket {
   readonly ssrc: number;
   readonly sequence: number;
   readonly timestamp: number;
+  readonly marker: boolean;
   readonly payload: Buffer;
 }
 
+export interface WebrtcViewerOptions {
+  /** Only counts packets, without decrypting or keeping them: hundreds of viewers then fit on a core. */
+  readonly counting?: boolean;
+  /** Told of each media packet when it arrives. */
+  readonly onPacket?: (packet: ReceivedPacket) => void;
+}
+
 export class WebrtcViewer {
-  /** Every media packet, in order of arrival. */
+  /** Every media packet, in order of arrival; empty when they are only counted. */
   readonly packets: ReceivedPacket[] = [];
-  readonly #peer = new WebrtcPeer({ slots: () => [], onRtp: (packet) => this.#rtp(packet) });
+  readonly #options: WebrtcViewerOptions;
+  readonly #peer: WebrtcPeer;
+
+  constructor(options: WebrtcViewerOptions = {}) {
+    this.#options = options;
+    this.#peer = new WebrtcPeer({ slots: () => (options.counting === true ? null : []), onRtp: (packet) => this.#rtp(packet) });
+  }
+
+  /** Media packets that arrived. */
+  get received(): number {
+    // Packets without keys belong to nobody the fanout knows.
+    return this.#options.counting === true ? this.#peer.strangers : this.packets.length;
+  }
 
   get connected(): boolean {
     return this.#peer.connected;
@@ -55,11 +75,14 @@ export class WebrtcViewer {
 
   #rtp(packet: Buffer): void {
     const header = rtpHeaderLength(packet);
-    this.packets.push({
+    const received: ReceivedPacket = {
       ssrc: packet.readUInt32BE(8),
       sequence: packet.readUInt16BE(2),
       timestamp: packet.readUInt32BE(4),
+      marker: (packet.readUInt8(1) & 0x80) !== 0,
       payload: packet.subarray(header),
-    });
+    };
+    this.packets.push(received);
+    this.#options.onPacket?.(received);
   }
 }

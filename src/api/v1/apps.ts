@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox';
 import { ApplicationSchema, applicationDefaults, mergePatch } from '../../config/index.ts';
 import type { Application as RunningApplication } from '../../core/application.ts';
+import type { VirtualHost } from '../../core/virtual-host.ts';
 import type { ControlPlane } from '../control.ts';
 import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
@@ -27,7 +28,7 @@ export const appRoutes: readonly Route[] = [
     path: '/v1/vhosts/{vhost}/apps',
     level: 'vhost',
     summary: 'Create applications',
-    body: Type.Array(Application),
+    body: Type.Array(ApplicationSchema),
     response: Application,
     batch: true,
     handle: async ({ control, vhost, body }) => {
@@ -43,14 +44,14 @@ export const appRoutes: readonly Route[] = [
     level: 'app',
     summary: 'An application',
     response: Application,
-    handle: ({ app }) => ok(printed(app)),
+    handle: ({ vhost, app }) => ok(printed(app, vhost)),
   },
   {
     method: 'PATCH',
     path: '/v1/vhosts/{vhost}/apps/{app}',
     level: 'app',
     summary: 'Change an application; it restarts and all its sessions are closed',
-    body: Type.Partial(Application),
+    body: Type.Partial(ApplicationSchema),
     response: Application,
     handle: async ({ control, vhost, app, body }) => {
       requireWritable(vhost);
@@ -94,7 +95,7 @@ function withDefaults(given: unknown): unknown {
   return { ...(applicationDefaults(given) as object), ...Object.fromEntries(nulls) };
 }
 
-/** What was configured; no application is made from a template yet. */
-function printed(app: RunningApplication): object {
-  return { ...app.definition.echo, dynamic: false };
+/** What was configured, and whether it was made from the template of its virtual host. */
+function printed(app: RunningApplication, vhost?: VirtualHost): object {
+  return { ...app.definition.echo, dynamic: vhost?.dynamic.has(app) === true };
 }

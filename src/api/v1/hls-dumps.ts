@@ -5,50 +5,37 @@ import type { LlhlsStream } from '../../publishers/llhls/llhls-stream.ts';
 import { PathRefused } from '../../util/allowed-folders.ts';
 import { type Answer, ok } from '../envelope.ts';
 import { ApiError, causedBy } from '../errors.ts';
-import { memberOf } from '../json/json-value.ts';
+import { itemsIn, textIn } from '../json/json-value.ts';
 import { requireObject } from '../refusals.ts';
 import type { Route, StreamRequest } from '../route.ts';
 import { DumpRequestSchema, DumpSchema, DumpSelectionSchema } from '../schemas.ts';
 
-const STREAM = '/v1/vhosts/{vhost}/apps/{app}/streams/{stream}';
+const NAMES = Type.Array(Type.String());
 
 export const hlsDumpRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: `${STREAM}:startHlsDump`,
-    level: 'stream',
-    summary: 'Keep the LL-HLS output of a stream as files',
-    body: DumpRequestSchema,
-    response: Type.Array(Type.String()),
-    handle: startDump,
-  },
-  {
-    method: 'POST',
-    path: `${STREAM}:stopHlsDump`,
-    level: 'stream',
-    summary: 'End a dump, or all of an output stream',
-    body: DumpSelectionSchema,
-    response: Type.Array(Type.String()),
-    handle: stopDump,
-  },
-  {
-    method: 'POST',
-    path: `${STREAM}:hlsDumps`,
-    level: 'stream',
-    summary: 'Dumps of an output stream, all or the one of an id',
+  action('startHlsDump', 'Keep the LL-HLS output of a stream as files', startDump, { body: DumpRequestSchema, response: NAMES }),
+  action('stopHlsDump', 'End a dump, or all of an output stream', stopDump, { body: DumpSelectionSchema, response: NAMES }),
+  action('hlsDumps', 'Dumps of an output stream, all or the one of an id', listDumps, {
     body: DumpSelectionSchema,
     response: Type.Array(DumpSchema),
-    handle: listDumps,
-  },
+  }),
 ];
+
+function action(
+  name: string,
+  summary: string,
+  handle: (request: StreamRequest) => Answer | Promise<Answer>,
+  schemas: Pick<Route, 'body' | 'response'>,
+): Route {
+  return { method: 'POST', path: `/v1/vhosts/{vhost}/apps/{app}/streams/{stream}:${name}`, level: 'stream', summary, ...schemas, handle };
+}
 
 async function startDump(request: StreamRequest): Promise<Answer> {
   const body = requireObject(request.body);
   const [id, name, outputPath] = [textIn(body, 'id'), textIn(body, 'outputStreamName'), textIn(body, 'outputPath')];
   if (id === '' || name === '' || outputPath === '') throw new ApiError('DUMP_INCOMPLETE');
   const stream = outputOf(request, name);
-  const playlist = memberOf(body, 'playlist');
-  const playlists = Array.isArray(playlist) ? playlist.filter((item) => typeof item === 'string') : [];
+  const playlists = itemsIn(body, 'playlist').filter((item) => typeof item === 'string');
   const wanted = { id, outputPath, playlists, infoFile: textIn(body, 'infoFile'), userData: textIn(body, 'userData') };
   try {
     await request.control.dumps.start(stream, wanted);
@@ -100,11 +87,6 @@ function dumpInformation({ request, enabled }: HlsDump, outputStreamName: string
     ...(playlists.length > 0 && { playlist: playlists }),
     ...(userData !== '' && { userData }),
   };
-}
-
-function textIn(body: unknown, name: string): string {
-  const value = memberOf(body, name);
-  return typeof value === 'string' ? value : '';
 }
 
 function refusedDump(error: unknown, code: 'DUMP_START_FAILED' | 'DUMP_STOP_FAILED', { vhost, app }: StreamRequest, name: string): unknown {

@@ -5,7 +5,6 @@ import type { Method, Route } from '../route.ts';
 
 const APP = '/v1/vhosts/{vhost}/apps/{app}';
 const STREAM = `${APP}/streams/{stream}`;
-const STREAM_STATS = '/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}';
 
 const APP_ENDPOINTS: readonly (readonly [Method, string, string])[] = [
   ['GET', `${APP}/scheduledChannels`, 'scheduled channels'],
@@ -24,9 +23,6 @@ const STREAM_ENDPOINTS: readonly (readonly [Method, string, string])[] = [
   ['POST', `${STREAM}:sendEvents`, 'events'],
   ['POST', `${STREAM}:concludeHlsLive`, 'conclusion of a live playlist'],
   ['POST', `${STREAM}:sendSubtitles`, 'subtitles'],
-  ['GET', `${STREAM}/sessions`, 'sessions'],
-  ['DELETE', `${STREAM}/sessions/{session}`, 'sessions'],
-  ['GET', `${STREAM_STATS}/sessions/{session}`, 'session statistics'],
 ];
 
 export const laterRoutes: readonly Route[] = [
@@ -39,5 +35,5 @@ function describe([method, path, what]: readonly [Method, string, string]) {
     throw new ApiError('NOT_IMPLEMENTED', what);
   };
   const hasBody = method === 'POST' || method === 'PATCH';
-  return { method, path, summary: `Not implemented: ${what}`, handle, ...(hasBody && { body: Type.Unknown() }) };
+  return { method, path, summary: `Not implemented: ${what}`, handle, success: null, ...(hasBody && { body: Type.Unknown() }) };
 }

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox';
+import { OutputProfileSchema } from '../../config/index.ts';
 import type { Application } from '../../core/application.ts';
 import type { JsonObject } from '../../core/definition.ts';
 import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
@@ -25,7 +26,7 @@ export const outputProfileRoutes: readonly Route[] = [
     path: COLLECTION,
     level: 'app',
     summary: 'Create output profiles; the application restarts',
-    body: Type.Array(OutputProfile),
+    body: Type.Array(OutputProfileSchema),
     response: OutputProfile,
     batch: true,
     handle: createProfiles,
@@ -46,7 +47,7 @@ export const outputProfileRoutes: readonly Route[] = [
     path: ITEM,
     level: 'app',
     summary: 'Replace an output profile, except for its name; the application restarts',
-    body: Type.Partial(OutputProfile),
+    body: Type.Partial(OutputProfileSchema),
     response: OutputProfile,
     handle: replaceProfile,
   },

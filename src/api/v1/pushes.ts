@@ -1,14 +1,15 @@
 import { Type } from '@sinclair/typebox';
-import { MOST_PUSHES, PushRefused } from '../../publishers/push/push-publisher.ts';
 import { faultOfUrl, type PushRequest, pushProtocolOf, trimUrl, type UrlFault } from '../../publishers/push/push-request.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
-import { ApiError, causedBy, type ErrorCode } from '../errors.ts';
-import { itemsIn, memberOf, textIn } from '../json/json-value.ts';
+import { ApiError, type ErrorCode } from '../errors.ts';
+import { textIn } from '../json/json-value.ts';
 import { requireObject } from '../refusals.ts';
 import type { AppRequest, Route } from '../route.ts';
 import { PushRequestSchema, PushTaskSchema, TaskIdSchema } from '../schemas.ts';
+import { carriedOut, missingIn, type TaskErrors, taskRequestIn } from './task-answers.ts';
 
 const APP = '/v1/vhosts/{vhost}/apps/{app}';
+const ERRORS: TaskErrors = { exists: 'PUSH_EXISTS', limit: 'PUSH_LIMIT', notSaved: 'PUSH_NOT_SAVED' };
 
 export const pushRoutes: readonly Route[] = [
   {
@@ -57,13 +58,13 @@ const URL_ERRORS: Readonly<Record<UrlFault, ErrorCode>> = {
 async function startPush(request: AppRequest): Promise<Answer> {
   const { vhost, app, control } = request;
   const wanted = pushRequest(request);
-  return ok(await carriedOut(control.pushes.startPush({ vhost: vhost.name, app: app.name }, wanted), wanted.id));
+  return ok(await carriedOut(control.pushes.startPush({ vhost: vhost.name, app: app.name }, wanted), wanted.id, ERRORS));
 }
 
 async function stopPush({ vhost, app, control, body }: AppRequest): Promise<Answer> {
   const id = textIn(requireObject(body), 'id');
   if (id === '') throw new ApiError('PUSH_INCOMPLETE', ' id');
-  const stopped = await carriedOut(control.pushes.stopPush({ vhost: vhost.name, app: app.name }, id), id);
+  const stopped = await carriedOut(control.pushes.stopPush({ vhost: vhost.name, app: app.name }, id), id, ERRORS);
   if (!stopped) throw new ApiError('PUSH_NOT_FOUND', id, vhost.name, app.name);
   return acknowledge();
 }
@@ -79,39 +80,11 @@ function pushRequest({ vhost, app, body }: AppRequest): PushRequest {
   const protocol = pushProtocolOf(textIn(json, 'protocol'));
   if (protocol === null) throw new ApiError('PUSH_PROTOCOL_UNKNOWN', textIn(json, 'protocol').trim(), vhost.name, app.name);
   if (app.definition.config.publishers.push === undefined) throw new ApiError('PUSH_DISABLED', vhost.name, app.name);
-  const stream = memberOf(json, 'stream');
-  const id = textIn(json, 'id');
-  const streamName = textIn(stream, 'name');
+  const common = taskRequestIn(json);
   const url = trimUrl(textIn(json, 'url'));
-  const missing = [id === '' ? ' id' : '', streamName === '' ? ' stream.name' : '', url === '' ? ' url' : ''].join('');
+  const missing = missingIn({ id: common.id, 'stream.name': common.streamName, url });
   if (missing !== '') throw new ApiError('PUSH_INCOMPLETE', missing);
   const fault = faultOfUrl(protocol, url);
   if (fault !== null) throw new ApiError(URL_ERRORS[fault]);
-  return {
-    id,
-    streamName,
-    trackIds: itemsIn(stream, 'trackIds', 'tracks').filter((item): item is number => Number.isSafeInteger(item)),
-    variantNames: itemsIn(stream, 'variantNames').filter((item): item is string => typeof item === 'string'),
-    protocol,
-    url,
-    streamKey: textIn(json, 'streamKey').trim(),
-    isConfig: false,
-  };
-}
-
-/** Awaits a change of the tasks and throws the API error for what was refused. */
-async function carriedOut<T>(change: Promise<T>, id: string): Promise<T> {
-  try {
-    return await change;
-  } catch (error) {
-    if (!(error instanceof PushRefused)) throw error;
-    switch (error.code) {
-      case 'duplicate':
-        throw new ApiError('PUSH_EXISTS');
-      case 'too-many':
-        throw new ApiError('PUSH_LIMIT', String(MOST_PUSHES));
-      case 'not-durable':
-        throw causedBy(new ApiError('PUSH_NOT_SAVED', id), error.cause);
-    }
-  }
+  return { ...common, protocol, url, streamKey: textIn(json, 'streamKey').trim() };
 }

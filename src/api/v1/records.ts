@@ -1,16 +1,18 @@
 import { Type } from '@sinclair/typebox';
-import { MOST_TASKS, type RecordOwner, RecordRefused } from '../../publishers/file/file-publisher.ts';
+import type { RecordOwner } from '../../publishers/file/file-publisher.ts';
 import { type RecordRequest, segmentationRuleOf } from '../../publishers/file/record-request.ts';
 import { DailySchedule } from '../../publishers/file/split-schedule.ts';
 import { PathRefused } from '../../util/allowed-folders.ts';
 import { type Answer, ok } from '../envelope.ts';
-import { ApiError, causedBy } from '../errors.ts';
-import { itemsIn, memberOf, textIn } from '../json/json-value.ts';
+import { ApiError } from '../errors.ts';
+import { memberOf, textIn } from '../json/json-value.ts';
 import { requireObject } from '../refusals.ts';
 import type { AppRequest, Route } from '../route.ts';
 import { RecordRequestSchema, RecordTaskSchema, TaskIdSchema } from '../schemas.ts';
+import { carriedOut, missingIn, type TaskErrors, taskRequestIn } from './task-answers.ts';
 
 const APP = '/v1/vhosts/{vhost}/apps/{app}';
+const ERRORS: TaskErrors = { exists: 'RECORD_EXISTS', limit: 'RECORD_LIMIT', notSaved: 'RECORD_NOT_SAVED' };
 
 export const recordRoutes: readonly Route[] = [
   {
@@ -53,14 +55,19 @@ export const recordRoutes: readonly Route[] = [
 async function startRecord(request: AppRequest): Promise<Answer> {
   const owner = ownerOf(request);
   const wanted = recordRequest(requireObject(request.body));
-  return ok(await carriedOut(request.control.recordings.startRecord(owner, wanted), wanted.id));
+  try {
+    return ok(await carriedOut(request.control.recordings.startRecord(owner, wanted), wanted.id, ERRORS));
+  } catch (error) {
+    if (error instanceof PathRefused) throw new ApiError('RECORD_PATH_REFUSED', error.message);
+    throw error;
+  }
 }
 
 async function stopRecord(request: AppRequest): Promise<Answer> {
   const owner = ownerOf(request);
   const id = textIn(requireObject(request.body), 'id');
   if (id === '') throw new ApiError('RECORD_INCOMPLETE', ' id');
-  const stopped = await carriedOut(request.control.recordings.stopRecord(owner, id), id);
+  const stopped = await carriedOut(request.control.recordings.stopRecord(owner, id), id, ERRORS);
   if (stopped === null) throw new ApiError('RECORD_NOT_FOUND', id);
   return ok(stopped);
 }
@@ -80,10 +87,8 @@ function ownerOf({ vhost, app }: AppRequest): RecordOwner {
 
 /** Members of a wrong type count as absent, as in the reference server. */
 function recordRequest(body: unknown): RecordRequest {
-  const stream = memberOf(body, 'stream');
-  const id = textIn(body, 'id');
-  const streamName = textIn(stream, 'name');
-  const missing = `${id === '' ? ' id' : ''}${streamName === '' ? ' stream.name' : ''}`;
+  const common = taskRequestIn(body);
+  const missing = missingIn({ id: common.id, 'stream.name': common.streamName });
   if (missing !== '') throw new ApiError('RECORD_INCOMPLETE', missing);
   const interval = memberOf(body, 'interval');
   const milliseconds = typeof interval === 'number' && Number.isSafeInteger(interval) && interval > 0 ? interval : 0;
@@ -91,34 +96,12 @@ function recordRequest(body: unknown): RecordRequest {
   if (milliseconds > 0 && schedule !== '') throw new ApiError('RECORD_SPLIT_TWICE');
   if (schedule !== '' && DailySchedule.parse(schedule) === null) throw new ApiError('RECORD_SCHEDULE_INVALID');
   return {
-    id,
-    streamName,
-    trackIds: itemsIn(stream, 'trackIds', 'tracks').filter((item): item is number => Number.isSafeInteger(item)),
-    variantNames: itemsIn(stream, 'variantNames').filter((item): item is string => typeof item === 'string'),
+    ...common,
     interval: milliseconds,
     schedule,
     segmentationRule: segmentationRuleOf(memberOf(body, 'segmentationRule')),
     filePath: textIn(body, 'filePath'),
     infoPath: textIn(body, 'infoPath'),
     metadata: textIn(body, 'metadata'),
-    isConfig: false,
   };
-}
-
-/** Awaits a change of the tasks and throws the API error for what was refused. */
-async function carriedOut<T>(change: Promise<T>, id: string): Promise<T> {
-  try {
-    return await change;
-  } catch (error) {
-    if (error instanceof PathRefused) throw new ApiError('RECORD_PATH_REFUSED', error.message);
-    if (!(error instanceof RecordRefused)) throw error;
-    switch (error.code) {
-      case 'duplicate':
-        throw new ApiError('RECORD_EXISTS');
-      case 'too-many':
-        throw new ApiError('RECORD_LIMIT', String(MOST_TASKS));
-      case 'not-durable':
-        throw causedBy(new ApiError('RECORD_NOT_SAVED', id), error.cause);
-    }
-  }
 }

@@ -3,6 +3,7 @@ import { IngestRefused } from '../../core/ingest.ts';
 import { type PullDefinition, PullFailed, schemeOf } from '../../core/pull.ts';
 import { isAddressableName } from '../../core/stream-address.ts';
 import { streamInformation } from '../../monitoring/stream-info.ts';
+import { PathRefused } from '../../util/allowed-folders.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
 import { isJsonObject, memberOf } from '../json/json-value.ts';
@@ -28,6 +29,7 @@ export const streamRoutes: readonly Route[] = [
     level: 'app',
     summary: 'Pull a stream',
     body: PullRequest,
+    success: 201,
     handle: pull,
   },
   {
@@ -56,11 +58,19 @@ async function pull({ control, vhost, app, body, url }: AppRequest): Promise<Ans
   try {
     await control.pullStream(app, definition);
   } catch (error) {
-    if (error instanceof PullFailed) throw new ApiError('STREAM_PULL_FAILED', url);
+    if (error instanceof PullFailed) throw pullFailure(error, url);
     if (error instanceof IngestRefused) throw refused(error, { vhost: vhost.name, app: app.name, url });
     throw error;
   }
   return acknowledge(201);
+}
+
+/** A path that may not be read is the client's fault; everything else is the source's. */
+function pullFailure(error: PullFailed, url: string): ApiError {
+  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof PathRefused) return new ApiError('STREAM_PATH_REFUSED', cause.message);
+  }
+  return new ApiError('STREAM_PULL_FAILED', url);
 }
 
 function refused({ code }: IngestRefused, { vhost, app, url }: { vhost: string; app: string; url: string }): ApiError {

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox';
+import { VirtualHostSchema } from '../../config/index.ts';
 import type { ControlPlane } from '../control.ts';
 import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
 import { nameIn } from '../json/json-value.ts';
@@ -20,7 +21,7 @@ export const vhostRoutes: readonly Route[] = [
     path: '/v1/vhosts',
     level: 'server',
     summary: 'Create virtual hosts',
-    body: Type.Array(VirtualHost),
+    body: Type.Array(VirtualHostSchema),
     response: VirtualHost,
     batch: true,
     handle: async ({ control, body }) => {

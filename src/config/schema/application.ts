@@ -16,6 +16,26 @@ const TranscodeWebhookSchema = object('Asks a control server for the output prof
 });
 export type TranscodeWebhookConfig = Static<typeof TranscodeWebhookSchema>;
 
+const SourceLossSchema = object('What becomes of a stream when its encoder goes away, or another one comes', {
+  keepStreamMs: integer(
+    'Keeps a stream that was pushed here this long without a source, ms; the next one goes on with it. 0 ends it at once',
+    {
+      default: 0,
+      minimum: 0,
+      maximum: 86_400_000,
+    },
+  ),
+  takeOver: optional(
+    choice(
+      'A second encoder for a name in use: `block` refuses it, `replace` lets it go on with the stream, `afterSilence` does so when the ' +
+        'first one is silent; absent: as the provider says (BlockDuplicateStreamName)',
+      ['block', 'replace', 'afterSilence'],
+    ),
+  ),
+  takeOverSilenceMs: integer('Silence of the first encoder that `afterSilence` asks for, ms', { default: 2000, minimum: 0 }),
+});
+export type SourceLossConfig = Static<typeof SourceLossSchema>;
+
 const EventGeneratorSchema = object('Sends events by a file of rules', {
   enable: boolean('Turns it on', { default: false }),
   path: optional(path('The rules file')),
@@ -58,6 +78,7 @@ export const ApplicationSchema = object('An application', {
       { deprecated: 'multiplex channels' },
     ),
   ),
+  sourceLoss: optional(SourceLossSchema),
   transcodeWebhook: optional(TranscodeWebhookSchema),
   eventGenerator: optional(EventGeneratorSchema),
 });

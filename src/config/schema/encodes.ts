@@ -41,6 +41,14 @@ const BypassIfMatchSchema = object(
 );
 export type BypassIfMatchConfig = Static<typeof BypassIfMatchSchema>;
 
+/** Encoders count in 32 bits. */
+const MAX_BITRATE = 1_000_000_000;
+/** The side of the largest picture that encoders take. */
+const MAX_SIDE = 16_384;
+/** Beyond this repeated pictures are all that a stream would consist of. */
+const MAX_FRAMERATE = 1000;
+const MAX_THREADS = 64;
+
 interface CodedEncode {
   bypass: boolean;
   codec?: string;
@@ -55,6 +63,7 @@ function codedRules(value: CodedEncode, codecs: readonly string[], fail: Fail): 
   if (value.codec === undefined) fail('Codec must be specified when bypass is false', 'codec');
   else if (value.bitrate === undefined) fail('Bitrate must be specified when bypass is false', 'bitrate');
   else if (value.bitrate <= 0) fail('Bitrate must be greater than 0', 'bitrate');
+  else if (value.bitrate > MAX_BITRATE) fail(`Bitrate must not be greater than ${MAX_BITRATE}`, 'bitrate');
   else knownCodec(value.codec, codecs, fail);
 }
 
@@ -94,9 +103,9 @@ const skipFramesRange = within('SkipFrames', 0, 120);
 const named = (prefix: string) => text(`Name that renditions refer to; \`${prefix}_<n>\` when absent`, { default: '' });
 const bypass = boolean('Passes the track through untouched', { default: false });
 const modules = optional(text('Encoder modules to try, in order, separated by commas; absent chooses'));
-const width = integer('Width, pixels; 0 follows the source or the height', { default: 0, minimum: 0 });
-const height = integer('Height, pixels; 0 follows the source or the width', { default: 0, minimum: 0 });
-const framerate = real('Frames per second; 0 follows the source', { default: 0, minimum: 0 });
+const width = integer('Width, pixels; 0 follows the source or the height', { default: 0, minimum: 0, maximum: MAX_SIDE });
+const height = integer('Height, pixels; 0 follows the source or the width', { default: 0, minimum: 0, maximum: MAX_SIDE });
+const framerate = real('Frames per second; 0 follows the source', { default: 0, minimum: 0, maximum: MAX_FRAMERATE });
 const rate = optional(bitrate('Bits per second; required unless bypassed. The suffixes K (× 1024) and M (× 1048576) may be used'));
 
 interface AudioFinish extends CodedEncode {
@@ -140,7 +149,7 @@ export const EncodeVideoSchema = object(
         refusal: () => 'Profile must be baseline, main or high',
       }),
     ),
-    threadCount: integer('Encoder threads; -1 chooses', { default: -1, minimum: -1 }),
+    threadCount: integer('Encoder threads; -1 chooses', { default: -1, minimum: -1, maximum: MAX_THREADS }),
     lookahead: integer('Frames the encoder looks ahead; -1 turns it off', { default: -1, minimum: -1, maximum: 250 }),
     modules,
     bypassIfMatch: optional(BypassIfMatchSchema),

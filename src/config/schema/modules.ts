@@ -26,6 +26,17 @@ export const ModulesSchema = object(
     ),
     dynamicAppRemoval: module('Removes applications made from a template once they have no streams', false),
     etag: module('ETag headers', false, 'ETag'),
+    transcoder: object(
+      'Processes that encode',
+      {
+        jobsPerProcess: integer('Streams of which little is encoded (sound, still pictures) that share a process; 1 gives each its own', {
+          default: 8,
+          minimum: 1,
+          maximum: 64,
+        }),
+      },
+      { default: {} },
+    ),
     ertmp: module('Enhanced RTMP', false, 'ERTMP'),
   },
   { default: {} },

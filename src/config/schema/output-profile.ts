@@ -83,7 +83,7 @@ export const OutputProfilesSchema = object(
     decodes: object(
       'Decoders',
       {
-        threadCount: integer('Threads of each decoder', { default: 2, minimum: 0 }),
+        threadCount: integer('Threads of each decoder; 0 chooses', { default: 2, minimum: 0, maximum: 64 }),
         onlyKeyframes: boolean('Decodes keyframes only, when nothing but still pictures is made', { default: false }),
       },
       { default: {} },

@@ -43,10 +43,14 @@ export const WebrtcPublisherSchema = object(
         max: integer('Most delay, ms', { minimum: 0 }),
       }),
     ),
-    bandwidthEstimation: choice('How the bandwidth of a viewer is estimated', ['REMB', 'TransportCC'], {
-      default: 'REMB',
-      refusal: () => "Invalid value for BWE. Valid values are 'TransportCC' or 'REMB'",
-    }),
+    bandwidthEstimation: choice(
+      'How the bandwidth of a viewer is estimated: by its player (REMB), or by us from when each packet came (TransportCC)',
+      ['REMB', 'TransportCC'],
+      {
+        default: 'REMB',
+        refusal: () => "Invalid value for BWE. Valid values are 'TransportCC' or 'REMB'",
+      },
+    ),
     createDefaultPlaylist,
   },
   { xml: 'WebRTC' },

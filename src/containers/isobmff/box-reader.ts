@@ -49,3 +49,9 @@ export function findBox(bytes: Uint8Array, path: readonly string[]): Box | null 
   }
   return found;
 }
+
+/** The body of `box` to read numbers from. Throws `ProtocolError` when it has fewer than `atLeast` bytes. */
+export function bodyView({ body, type, offset }: Box, atLeast: number): DataView {
+  if (body.length < atLeast) throw new ProtocolError('ISOBMFF_TRUNCATED', `${type} needs ${atLeast} bytes and has ${body.length}`, offset);
+  return new DataView(body.buffer, body.byteOffset, body.byteLength);
+}

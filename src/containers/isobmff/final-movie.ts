@@ -12,7 +12,9 @@ const TKHD_ID_AT = 20;
 const TKHD_DURATION_AT = 28;
 const MDHD_TIMESCALE_AT = 20;
 const MDHD_DURATION_AT = 24;
+const ELST_DURATION_AT = 8;
 const ELST_MEDIA_TIME_AT = 16;
+const EMPTY_EDIT = 0xffff_ffff;
 
 /** Ids of the tracks of a moov (`body` without its header). */
 export function trackIdsOf(body: Uint8Array): number[] {
@@ -38,6 +40,20 @@ export function writeFinalMovie(writer: BoxWriter, body: Uint8Array, tracks: Rea
   }
   writer.end(moov);
   patchU64(writer, header + MVHD_DURATION_AT, longest);
+}
+
+/** What a moov made by `writeFinalMovie` (`body` without its header) shows, from the first frame of any track to the last, ms. */
+export function shownMilliseconds(body: Uint8Array): number {
+  let begin = Number.POSITIVE_INFINITY;
+  let end = 0;
+  for (const trak of readBoxes(body)) {
+    if (trak.type !== 'trak') continue;
+    const elst = required(trak.body, ['edts', 'elst']);
+    // An edit without media stands for the time before the track begins.
+    begin = Math.min(begin, u32(elst, ELST_MEDIA_TIME_AT) === EMPTY_EDIT ? u64(elst, ELST_DURATION_AT) : 0);
+    end = Math.max(end, u64(required(trak.body, ['tkhd']), TKHD_DURATION_AT));
+  }
+  return end <= begin ? 0 : ((end - begin) * 1000) / u32(required(body, ['mvhd']), MVHD_TIMESCALE_AT);
 }
 
 /** Returns the duration of the track's presentation in the timescale of the movie. */

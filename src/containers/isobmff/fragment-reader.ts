@@ -1,6 +1,6 @@
-/** Reads moof boxes back into runs of samples (ISO/IEC 14496-12 §8.8): what the finaliser of a recording needs. */
+/** Reads moof boxes back into runs of samples (ISO/IEC 14496-12 §8.8): for the finaliser of recordings, and to play files. */
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { type Box, readBoxes } from './box-reader.ts';
+import { type Box, bodyView, readBoxes } from './box-reader.ts';
 
 const TFHD_BASE_DATA_OFFSET = 0x01;
 const TFHD_DESCRIPTION_INDEX = 0x02;
@@ -22,25 +22,41 @@ export interface SampleSink {
   sample(size: number, duration: number, compositionOffset: number, keyframe: boolean): void;
 }
 
-/** Hands the samples of one moof (`body` without its header) to `sink`. Throws `ProtocolError` with the byte within `body`. */
-export function readMovieFragment(body: Uint8Array, sink: SampleSink): void {
-  for (const box of readBoxes(body)) {
-    if (box.type === 'traf') readTrackFragment(box, sink);
-  }
-}
-
-interface Defaults {
-  readonly trackId: number;
+/** What samples are like that do not say it themselves (trex, §8.8.3). */
+export interface SampleDefaults {
   readonly duration: number;
   readonly size: number;
   readonly flags: number;
 }
 
-function readTrackFragment(traf: Box, sink: SampleSink): void {
+/** What foreign files need; ours say everything in the fragment and count from its beginning. */
+export interface FragmentContext {
+  /** Where moof begins in the file. */
+  readonly position: number;
+  readonly defaults: ReadonlyMap<number, SampleDefaults>;
+}
+
+const NO_DEFAULTS: SampleDefaults = { duration: 0, size: 0, flags: 0 };
+const OWN: FragmentContext = { position: 0, defaults: new Map() };
+
+/** Hands the samples of one moof (`body` without its header) to `sink`. Throws `ProtocolError` with the byte within `body`. */
+export function readMovieFragment(body: Uint8Array, sink: SampleSink, context: FragmentContext = OWN): void {
+  for (const box of readBoxes(body)) {
+    if (box.type === 'traf') readTrackFragment(box, sink, context);
+  }
+}
+
+interface Defaults extends SampleDefaults {
+  readonly trackId: number;
+  /** Where offsets of data start, from the start of moof. */
+  readonly base: number;
+}
+
+function readTrackFragment(traf: Box, sink: SampleSink, context: FragmentContext): void {
   let defaults: Defaults | null = null;
   let decodeTime = 0;
   for (const box of readBoxes(traf.body)) {
-    if (box.type === 'tfhd') defaults = readTrackFragmentHeader(box);
+    if (box.type === 'tfhd') defaults = readTrackFragmentHeader(box, context);
     else if (box.type === 'tfdt') decodeTime = readDecodeTime(box);
     else if (box.type === 'trun') {
       if (defaults === null) throw new ProtocolError('ISOBMFF_FRAGMENT', 'trun before tfhd', traf.offset);
@@ -49,55 +65,57 @@ function readTrackFragment(traf: Box, sink: SampleSink): void {
   }
 }
 
-function viewOf({ body, type, offset }: Box, atLeast: number): DataView {
-  if (body.length < atLeast) throw new ProtocolError('ISOBMFF_TRUNCATED', `${type} needs ${atLeast} bytes and has ${body.length}`, offset);
-  return new DataView(body.buffer, body.byteOffset, body.byteLength);
-}
-
-function readTrackFragmentHeader(box: Box): Defaults {
-  const view = viewOf(box, 8);
+function readTrackFragmentHeader(box: Box, { position, defaults }: FragmentContext): Defaults {
+  const view = bodyView(box, 8);
   const flags = view.getUint32(0);
+  const trackId = view.getUint32(4);
+  const { duration, size, flags: sampleFlags } = defaults.get(trackId) ?? NO_DEFAULTS;
   let at = 8;
-  const next = (present: number, size: number): number => {
-    if ((flags & present) === 0) return 0;
-    viewOf(box, at + size);
-    at += size;
+  let base = 0;
+  if ((flags & TFHD_BASE_DATA_OFFSET) !== 0) {
+    base = Number(bodyView(box, at + 8).getBigUint64(at)) - position;
+    at += 8;
+  }
+  const next = (present: number, otherwise: number): number => {
+    if ((flags & present) === 0) return otherwise;
+    bodyView(box, at + 4);
+    at += 4;
     return view.getUint32(at - 4);
   };
-  next(TFHD_BASE_DATA_OFFSET, 8);
-  next(TFHD_DESCRIPTION_INDEX, 4);
+  next(TFHD_DESCRIPTION_INDEX, 0);
   return {
-    trackId: view.getUint32(4),
-    duration: next(TFHD_DEFAULT_DURATION, 4),
-    size: next(TFHD_DEFAULT_SIZE, 4),
-    flags: next(TFHD_DEFAULT_FLAGS, 4),
+    trackId,
+    base,
+    duration: next(TFHD_DEFAULT_DURATION, duration),
+    size: next(TFHD_DEFAULT_SIZE, size),
+    flags: next(TFHD_DEFAULT_FLAGS, sampleFlags),
   };
 }
 
 function readDecodeTime(box: Box): number {
-  const version = viewOf(box, 8).getUint8(0);
-  return version === 1 ? Number(viewOf(box, 12).getBigUint64(4)) : viewOf(box, 8).getUint32(4);
+  const version = bodyView(box, 8).getUint8(0);
+  return version === 1 ? Number(bodyView(box, 12).getBigUint64(4)) : bodyView(box, 8).getUint32(4);
 }
 
 /** Returns the duration of the run. */
 function readRun(box: Box, defaults: Defaults, decodeTime: number, sink: SampleSink): number {
-  const view = viewOf(box, 8);
+  const view = bodyView(box, 8);
   const flags = view.getUint32(0);
   const count = view.getUint32(4);
   const signed = flags >>> 24 > 0;
   let at = 8;
   let dataOffset = 0;
   if ((flags & TRUN_DATA_OFFSET) !== 0) {
-    dataOffset = viewOf(box, at + 4).getInt32(at);
+    dataOffset = defaults.base + bodyView(box, at + 4).getInt32(at);
     at += 4;
   }
   let firstFlags = -1;
   if ((flags & TRUN_FIRST_FLAGS) !== 0) {
-    firstFlags = viewOf(box, at + 4).getUint32(at);
+    firstFlags = bodyView(box, at + 4).getUint32(at);
     at += 4;
   }
   const width = [TRUN_DURATION, TRUN_SIZE, TRUN_FLAGS, TRUN_COMPOSITION_OFFSET].filter((bit) => (flags & bit) !== 0).length * 4;
-  viewOf(box, at + count * width);
+  bodyView(box, at + count * width);
   // A run without a field per sample could claim four thousand million samples in a few bytes.
   if (width === 0 && count > 1) throw new ProtocolError('ISOBMFF_FRAGMENT', 'trun with several samples and no sizes', box.offset);
   sink.run(defaults.trackId, decodeTime, dataOffset);

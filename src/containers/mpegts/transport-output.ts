@@ -37,6 +37,11 @@ export class TransportOutput {
     this.#muxer = new TsMuxer(tracks);
   }
 
+  /** Times begin there, 90 kHz; call it before the first packet. Without it they are those of the stream. */
+  beginAt(origin: number): void {
+    this.#muxer.origin = origin;
+  }
+
   /** Tracks changed; the tables follow when decoders must be set up anew. */
   setTracks(tracks: readonly Track[]): void {
     const before = this.#tracks;

@@ -32,6 +32,8 @@ interface MuxedStream extends PidState {
  * that segments can be cut anywhere between two calls.
  */
 export class TsMuxer {
+  /** Taken off every timestamp, 90 kHz. */
+  origin = 0;
   readonly #pat: PidState = { pid: PAT_PID, continuity: 0 };
   readonly #pmt: PidState = { pid: PMT_PID, continuity: 0 };
   /** By track id; PIDs of tracks that left are used again, counters included. */
@@ -92,8 +94,9 @@ export class TsMuxer {
     const stream = this.#streams.get(packet.track.id);
     if (stream === undefined) return;
     if (stream.track !== packet.track) this.#follow(stream, packet.track);
-    const dts = rescale(packet.dts, packet.track.timebase, MPEG_90K) + TIME_OFFSET;
-    const pts = rescale(packet.pts, packet.track.timebase, MPEG_90K) + TIME_OFFSET;
+    const offset = TIME_OFFSET - this.origin;
+    const dts = rescale(packet.dts, packet.track.timebase, MPEG_90K) + offset;
+    const pts = rescale(packet.pts, packet.track.timebase, MPEG_90K) + offset;
     const payload = this.#payload;
     payload.reset();
     const headerLength = putPesHeader(this.#header, stream.streamId, wrap33(pts), wrap33(dts));

@@ -61,6 +61,7 @@ export interface NativeAddon {
   inject(fanout: Handle, viewer: number, packet: Uint8Array): boolean;
   sendRtcp(fanout: Handle, viewer: number, packet: Uint8Array): boolean;
   viewerCounters(fanout: Handle, viewer: number): Record<string, number> | null;
+  readSends(fanout: Handle, viewer: number, first: number, into: Uint32Array): void;
   counters(fanout: Handle): Record<string, number>;
   dtlsContext(certificate: string, key: string): Handle;
   dtlsOpen(context: Handle, server: boolean): Handle;

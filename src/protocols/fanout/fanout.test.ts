@@ -250,6 +250,46 @@ describe.each(KINDS)('%s', (kind) => {
     expect(peer.again[0]?.timestamp).toBe(3001);
   });
 
+  test('it is known when packets with transport-wide numbers left, those sent again too', async () => {
+    const { fanout, peer, source, viewer, port, socket } = await start();
+    const none = new Uint32Array(4).fill(9);
+    fanout.readSends(viewer, 0, none);
+    expect([...none]).toEqual([0, 0, 0, 0]);
+    fanout.closeViewer(viewer);
+    const keys = keysFor(SrtpProfile.AEAD_AES_128_GCM);
+    const numbered = await openPeer(keys);
+    // Id 3, two bytes.
+    const extension = { bytes: Uint8Array.of(0xbe, 0xde, 0, 1, 0x31, 0, 0, 0), sendTimeAt: 0, transportSequenceAt: 5 };
+    const counted = fanout.openViewer({ cname: 'counted', slots: [{ ...VIDEO, extension }] });
+    fanout.setKeys(counted, keys);
+    fanout.connect(counted, socket, { host: '127.0.0.1', port: numbered.socket.address().port });
+    fanout.play(counted, 0, source);
+    fanout.push(source, frame(0, true, [100, 200]));
+    await until('two packets', () => numbered.video.length === 2, WAIT);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    fanout.push(source, frame(3000, false, [300]));
+    await until('the third', () => numbered.video.length === 3, WAIT);
+    expect(numbered.video.map(({ extension: bytes }) => bytes.readUInt16BE(5))).toEqual([0, 1, 2]);
+    numbered.socket.send(numbered.seal(nackOf(VIDEO.ssrc, numbered.video[1]?.sequence ?? 0, 0)), port, '127.0.0.1');
+    await until('one again', () => numbered.again.length === 1, WAIT);
+    const sends = new Uint32Array(12);
+    fanout.readSends(counted, 0xffff, sends);
+    const at = (n: number): number => sends[2 * n] ?? 0;
+    // Header, extension, payload and the tag of the cipher; 2 bytes more in the retransmission format.
+    expect([0, 1, 2, 3, 4, 5].map((n) => sends[2 * n + 1])).toEqual([0, 136, 236, 336, 238, 0]);
+    expect((at(3) - at(2)) | 0).toBeGreaterThanOrEqual(15_000);
+    expect((at(4) - at(3)) | 0).toBeGreaterThanOrEqual(0);
+    for (let n = 1; n <= 12; n += 1) {
+      fanout.push(source, frame(3000 + n, false, new Array(100).fill(10)));
+      await until('a hundred more', () => numbered.video.length === 3 + n * 100, WAIT);
+    }
+    fanout.readSends(counted, 0, sends);
+    expect([...sends]).toEqual(new Array(12).fill(0));
+    fanout.readSends(counted, 1203, sends);
+    expect([sends[1], sends[3]]).toEqual([46, 0]);
+    expect(peer.video).toEqual([]);
+  });
+
   test('sender reports with the name come, and other feedback goes to the listener', async () => {
     const { fanout, peer, source, viewer, port, heard } = await start();
     fanout.play(viewer, 0, source);

@@ -141,6 +141,11 @@ export interface Fanout {
   sendRtcp(viewer: number, packet: Uint8Array): void;
   closeViewer(viewer: number): void;
   viewerCounters(viewer: number): ViewerCounters | null;
+  /**
+   * When and how large the packets with the transport-wide numbers `first` and following were sent: pairs of µs (32 bits of
+   * a clock of its own) and bytes; 0 bytes: not known, or too long ago (`SENDS_KEPT`).
+   */
+  readSends(viewer: number, first: number, into: Uint32Array): void;
   openDtls(role: 'client' | 'server', listener: DtlsListener): DtlsEndpoint;
   counters(): FanoutCounters;
   /** Closes ports and threads. Idempotent. */
@@ -150,6 +155,9 @@ export interface Fanout {
 /** Sequence numbers begin below this, so that a receiver that misses the first packets cannot miss a roll-over. */
 export const FIRST_SEQUENCE_LIMIT = 0x8000;
 export const LARGEST_PAYLOAD = 1400;
+
+/** Packets of a viewer whose sending is remembered, where they carry transport-wide numbers. */
+export const SENDS_KEPT = 1024;
 
 /** Packets of a source that can be sent again, by default: 1.5 s of a large stream. */
 export const DEFAULT_HISTORY = 1500;

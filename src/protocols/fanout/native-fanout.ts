@@ -122,6 +122,11 @@ export class NativeFanout implements Fanout {
     return this.#closed ? null : (this.#addon.viewerCounters(this.#handle, viewer) as ViewerCounters | null);
   }
 
+  readSends(viewer: number, first: number, into: Uint32Array): void {
+    if (this.#closed) into.fill(0);
+    else this.#addon.readSends(this.#handle, viewer, first, into);
+  }
+
   openDtls(role: 'client' | 'server', listener: DtlsListener): DtlsEndpoint {
     return new NativeDtls(this.#addon, this.#addon.dtlsOpen(this.#context, role === 'server'), role, listener);
   }

@@ -172,6 +172,11 @@ export class ScriptFanout implements Fanout, ViewerWire {
     return found === undefined ? null : { ...found.counters };
   }
 
+  readSends(viewer: number, first: number, into: Uint32Array): void {
+    into.fill(0);
+    this.#viewers.get(viewer)?.log?.read(first, into);
+  }
+
   openDtls(role: 'client' | 'server', listener: DtlsListener): DtlsEndpoint {
     return new ScriptDtls(role, this.#certificate, listener);
   }

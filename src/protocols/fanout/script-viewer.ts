@@ -5,6 +5,7 @@ import { SrtpCipher } from '../srtp/srtp-cipher.ts';
 import { SrtpReceiver } from '../srtp/srtp-receiver.ts';
 import { FIRST_SEQUENCE_LIMIT, type PeerAddress, type SlotPlan, type ViewerPlan } from './fanout.ts';
 import type { ScriptSource, SourceFrame } from './script-source.ts';
+import { SendLog } from './send-log.ts';
 
 /** The same packet is not sent again more often than this, ms. */
 const RESEND_GAP = 15;
@@ -56,6 +57,8 @@ export class ScriptViewer {
   /** Null until it is known; `tcp` when packets go to the listener. */
   place: { readonly socket: number; readonly to: PeerAddress } | 'tcp' | null = null;
   receiver: SrtpReceiver | null = null;
+  /** Null when no packet carries a transport-wide sequence number. */
+  readonly log: SendLog | null;
   #rtp: SrtpCipher | null = null;
   #rtcp: SrtpCipher | null = null;
   #rtcpIndex = 0;
@@ -67,6 +70,7 @@ export class ScriptViewer {
     this.id = id;
     this.#plan = plan;
     this.#wire = wire;
+    this.log = plan.slots.some(({ extension }) => extension.transportSequenceAt !== 0) ? new SendLog() : null;
     this.#slots = plan.slots.map((slot) => {
       const first = randomInt(FIRST_SEQUENCE_LIMIT);
       return {
@@ -243,7 +247,6 @@ export class ScriptViewer {
     if (extension.sendTimeAt !== 0) plain.writeUIntBE(absoluteSendTime(), RTP_HEADER + extension.sendTimeAt, 3);
     if (extension.transportSequenceAt !== 0) {
       plain.writeUInt16BE(this.#transportSequence, RTP_HEADER + extension.transportSequenceAt);
-      this.#transportSequence = (this.#transportSequence + 1) & 0xffff;
     }
     if (rtx !== null) {
       plain.writeUInt16BE(index & 0xffff, header);
@@ -252,6 +255,10 @@ export class ScriptViewer {
     plain.set(payload, header + original);
     const sealed = this.#rtp?.protectRtp(plain, number);
     if (sealed === undefined) return;
+    if (extension.transportSequenceAt !== 0) {
+      this.log?.write(this.#transportSequence, sealed.length, performance.now() * 1000);
+      this.#transportSequence = (this.#transportSequence + 1) & 0xffff;
+    }
     this.counters.packets += 1;
     this.counters.bytes += sealed.length;
     this.#wire.send(this, sealed);

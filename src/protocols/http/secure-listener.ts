@@ -3,25 +3,11 @@ import type { IncomingMessage } from 'node:http';
 import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { createSecureContext, type SecureContext } from 'node:tls';
-import { compileWildcard } from '../../util/wildcard.ts';
+import { type Certificate, CertificateChoice } from '../tls/certificate-choice.ts';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
 import type { HttpLimits } from './limits.ts';
 import { NodeSink, type NodeSinkContext } from './node-sink.ts';
 import { closeShared, type ListenAddress, listenShared } from './shared-port.ts';
-
-/** A certificate with the host names (wildcards allowed) it is for. Texts are PEM. */
-export interface Certificate {
-  readonly hostNames: readonly string[];
-  /** Leaf first, chain behind it. */
-  readonly cert: string;
-  readonly key: string;
-}
-
-interface LoadedCertificate {
-  readonly matches: (host: string) => boolean;
-  readonly context: SecureContext;
-}
 
 export interface SecureListenerOptions {
   readonly handler: RequestHandler;
@@ -42,8 +28,8 @@ export class SecureListener {
   readonly #limits: HttpLimits;
   readonly #context: NodeSinkContext;
   readonly #sockets = new Set<Socket>();
+  readonly #certificates = new CertificateChoice();
   #sweeper: NodeJS.Timeout | null = null;
-  #certificates: readonly LoadedCertificate[] = [];
 
   constructor(options: SecureListenerOptions) {
     const { limits, handler } = options;
@@ -54,11 +40,7 @@ export class SecureListener {
     this.#server = createSecureServer({
       allowHTTP1: true,
       ALPNProtocols: options.http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
-      SNICallback: (name, done) => {
-        const context = this.#choose(name);
-        if (context === undefined) done(new Error('there is no certificate'));
-        else done(null, context);
-      },
+      SNICallback: this.#certificates.answer,
       maxHeaderListPairs: limits.headerLines,
       settings: { maxConcurrentStreams: 128, maxHeaderListSize: limits.headerBytes },
     });
@@ -99,13 +81,7 @@ export class SecureListener {
 
   /** Replaces all certificates. Open connections keep theirs; the first is for clients without SNI. Throws for bad PEM. */
   setCertificates(certificates: readonly Certificate[]): void {
-    const loaded = certificates.map(({ hostNames, cert, key }) => {
-      const tests = hostNames.map((name) => compileWildcard(name.toLowerCase()));
-      return { matches: (host: string) => tests.some((test) => test(host)), context: createSecureContext({ cert, key }) };
-    });
-    const [first] = certificates;
-    if (first !== undefined) this.#server.setSecureContext({ cert: first.cert, key: first.key });
-    this.#certificates = loaded;
+    this.#certificates.replace(certificates, this.#server);
   }
 
   async listen(address: ListenAddress): Promise<number> {
@@ -127,11 +103,6 @@ export class SecureListener {
   #sweep(): void {
     const now = performance.now();
     for (const sink of this.#context.open) sink.sweep(now, this.#limits.sendTime);
-  }
-
-  #choose(name: string): SecureContext | undefined {
-    const host = name.toLowerCase();
-    return (this.#certificates.find((certificate) => certificate.matches(host)) ?? this.#certificates[0])?.context;
   }
 
   #track(socket: Socket): void {

@@ -18,72 +18,54 @@ function reading(limits: Partial<ChunkReaderLimits> = {}) {
   return { reader, messages };
 }
 
-function brief(messages: readonly RtmpMessage[]) {
-  return messages.map((m) => [m.chunkStreamId, m.typeId, m.streamId, m.timestamp, Buffer.from(m.payload).toString('hex')]);
+/** Each message as `<chunk stream> <type> <message stream> <timestamp> <payload>`, the last two in hex as on the wire. */
+function brief(messages: readonly RtmpMessage[]): string[] {
+  return messages.map(
+    (m) => `${m.chunkStreamId} ${m.typeId} ${m.streamId} ${m.timestamp.toString(16)} ${Buffer.from(m.payload).toString('hex')}`,
+  );
 }
 
-const HEADER_FORMS: { name: string; wire: string; messages: unknown[] }[] = [
-  { name: 'type 0', wire: '03 000010 000002 14 01000000 aabb', messages: [[3, 20, 1, 16, 'aabb']] },
-  { name: 'two-byte chunk stream id', wire: '00 06 000000 000001 08 00000000 cc', messages: [[70, 8, 0, 0, 'cc']] },
-  { name: 'three-byte chunk stream id', wire: '01 0201 000000 000001 08 00000000 cc', messages: [[322, 8, 0, 0, 'cc']] },
-  { name: 'a message without payload', wire: '04 000005 000000 08 01000000', messages: [[4, 8, 1, 5, '']] },
+const HEADER_FORMS: { name: string; wire: string; messages: string[] }[] = [
+  { name: 'type 0', wire: '03 000010 000002 14 01000000 aabb', messages: ['3 20 1 10 aabb'] },
+  { name: 'two-byte chunk stream id', wire: '00 06 000000 000001 08 00000000 cc', messages: ['70 8 0 0 cc'] },
+  { name: 'three-byte chunk stream id', wire: '01 0201 000000 000001 08 00000000 cc', messages: ['322 8 0 0 cc'] },
+  { name: 'a message without payload', wire: '04 000005 000000 08 01000000', messages: ['4 8 1 5 '] },
   {
     name: 'type 1: new length and type, same stream',
     wire: '04 000010 000001 08 01000000 aa  44 000005 000002 09 bbcc',
-    messages: [
-      [4, 8, 1, 16, 'aa'],
-      [4, 9, 1, 21, 'bbcc'],
-    ],
+    messages: ['4 8 1 10 aa', '4 9 1 15 bbcc'],
   },
   {
     name: 'type 2: new delta only',
     wire: '04 000010 000001 08 01000000 aa  84 000007 bb',
-    messages: [
-      [4, 8, 1, 16, 'aa'],
-      [4, 8, 1, 23, 'bb'],
-    ],
+    messages: ['4 8 1 10 aa', '4 8 1 17 bb'],
   },
   {
     name: 'type 3 after type 2 repeats the delta',
     wire: '04 000010 000001 08 01000000 aa  84 000007 bb  c4 cc  c4 dd',
-    messages: [
-      [4, 8, 1, 16, 'aa'],
-      [4, 8, 1, 23, 'bb'],
-      [4, 8, 1, 30, 'cc'],
-      [4, 8, 1, 37, 'dd'],
-    ],
+    messages: ['4 8 1 10 aa', '4 8 1 17 bb', '4 8 1 1e cc', '4 8 1 25 dd'],
   },
   {
     name: 'type 3 after type 0 adds its timestamp once more',
     wire: '04 000010 000001 08 01000000 aa  c4 bb',
-    messages: [
-      [4, 8, 1, 16, 'aa'],
-      [4, 8, 1, 32, 'bb'],
-    ],
+    messages: ['4 8 1 10 aa', '4 8 1 20 bb'],
   },
-  { name: 'type 1 as the first header', wire: '42 000001 000001 08 aa', messages: [[2, 8, 0, 1, 'aa']] },
-  { name: 'extended timestamp', wire: '04 ffffff 000001 08 01000000 01000000 aa', messages: [[4, 8, 1, 0x0100_0000, 'aa']] },
+  { name: 'type 1 as the first header', wire: '42 000001 000001 08 aa', messages: ['2 8 0 1 aa'] },
+  { name: 'extended timestamp', wire: '04 ffffff 000001 08 01000000 01000000 aa', messages: ['4 8 1 1000000 aa'] },
   {
     name: 'extended delta, past the wrap',
     wire: '04 ffffff 000001 08 01000000 ffffff00 aa  84 ffffff 01000000 bb  c4 01000000 cc',
-    messages: [
-      [4, 8, 1, 0xffff_ff00, 'aa'],
-      [4, 8, 1, 0x00ff_ff00, 'bb'],
-      [4, 8, 1, 0x01ff_ff00, 'cc'],
-    ],
+    messages: ['4 8 1 ffffff00 aa', '4 8 1 ffff00 bb', '4 8 1 1ffff00 cc'],
   },
   {
     name: 'small delta past the wrap',
     wire: '04 ffffff 000001 08 01000000 fffffff0 aa  84 000020 bb',
-    messages: [
-      [4, 8, 1, 0xffff_fff0, 'aa'],
-      [4, 8, 1, 0x10, 'bb'],
-    ],
+    messages: ['4 8 1 fffffff0 aa', '4 8 1 10 bb'],
   },
   {
     name: 'a new header that cuts off an unfinished message',
     wire: `04 000000 0000ff 09 01000000 ${'11'.repeat(128)} 04 000001 000001 08 01000000 aa`,
-    messages: [[4, 8, 1, 1, 'aa']],
+    messages: ['4 8 1 1 aa'],
   },
 ];
 
@@ -119,10 +101,7 @@ describe('messages of several chunks', () => {
     const { reader, messages } = reading();
     const audio = '05 000009 000002 08 01000000 eeff';
     reader.push(hex(`04 000001 00012c 09 01000000 ${part(0, 128)} ${audio} c4 ${part(128, 256)} c4 ${part(256, 300)}`));
-    expect(brief(messages)).toEqual([
-      [5, 8, 1, 9, 'eeff'],
-      [4, 9, 1, 1, payload.toString('hex')],
-    ]);
+    expect(brief(messages)).toEqual(['5 8 1 9 eeff', `4 9 1 1 ${payload.toString('hex')}`]);
   });
 
   test('takes a new chunk size between the chunks of a message', () => {
@@ -142,10 +121,7 @@ describe('messages of several chunks', () => {
     for (const step of [1, 7, wire.length]) {
       const { reader, messages } = reading();
       for (let at = 0; at < wire.length; at += step) reader.push(wire.subarray(at, at + step));
-      expect(brief(messages)).toEqual([
-        [4, 9, 1, 0x0102_0304, payload.toString('hex')],
-        [5, 8, 1, 9, 'eeff'],
-      ]);
+      expect(brief(messages)).toEqual([`4 9 1 1020304 ${payload.toString('hex')}`, '5 8 1 9 eeff']);
     }
   });
 
@@ -156,7 +132,7 @@ describe('messages of several chunks', () => {
       hex(`04 ffffff 000082 09 01000000 01020304 ${body.subarray(0, 128).toString('hex')} c4 ${body.subarray(128).toString('hex')}`),
     );
     reader.push(hex('05 000009 000002 08 01000000 eeff'));
-    expect(brief(messages).map((m) => m[4])).toEqual([body.toString('hex'), 'eeff']);
+    expect(brief(messages).map((m) => m.split(' ')[4])).toEqual([body.toString('hex'), 'eeff']);
   });
 
   test('forgets an aborted message', () => {
@@ -168,7 +144,7 @@ describe('messages of several chunks', () => {
     expect(reader.pendingBytes).toBe(0);
     expect(reader.discarded).toBe(1);
     reader.push(hex('04 000002 000001 08 01000000 aa'));
-    expect(brief(messages)).toEqual([[4, 8, 1, 2, 'aa']]);
+    expect(brief(messages)).toEqual(['4 8 1 2 aa']);
   });
 
   test('hands out messages that nothing else writes to', () => {

@@ -102,18 +102,18 @@ export class ChunkReader {
     if (stream !== undefined) this.#discard(stream);
   }
 
-  /** Takes received bytes; calls `onMessage` for every message they complete. `data` is not kept. */
-  push(data: Buffer): void {
-    let offset = 0;
-    while (offset < data.length) {
-      offset = this.#current === null ? this.#readHeader(data, offset) : this.#readPayload(this.#current, data, offset);
+  /** Takes the bytes of `data` from `start` to `limit`; calls `onMessage` for every message they complete. `data` is not kept. */
+  push(data: Buffer, start = 0, limit: number = data.length): void {
+    let offset = start;
+    while (offset < limit) {
+      offset = this.#current === null ? this.#readHeader(data, offset, limit) : this.#readPayload(this.#current, data, offset, limit);
     }
   }
 
-  #readPayload(stream: ChunkStream, data: Buffer, offset: number): number {
+  #readPayload(stream: ChunkStream, data: Buffer, offset: number, limit: number): number {
     const payload = stream.payload;
     if (payload === null) throw new Error('a chunk without a message');
-    const end = Math.min(data.length, offset + this.#chunkRemaining);
+    const end = Math.min(limit, offset + this.#chunkRemaining);
     data.copy(payload, stream.received, offset, end);
     stream.received += end - offset;
     this.#chunkRemaining -= end - offset;
@@ -138,7 +138,7 @@ export class ChunkReader {
   }
 
   /** Collects header bytes until they are complete; returns the new offset. */
-  #readHeader(data: Buffer, start: number): number {
+  #readHeader(data: Buffer, start: number, limit: number): number {
     let offset = start;
     for (;;) {
       const needed = this.#headerBytesNeeded();
@@ -146,10 +146,9 @@ export class ChunkReader {
         this.#applyHeader();
         return offset;
       }
-      const end = Math.min(data.length, offset + needed - this.#headerLength);
-      data.copy(this.#header, this.#headerLength, offset, end);
-      this.#headerLength += end - offset;
-      offset = end;
+      const end = Math.min(limit, offset + needed - this.#headerLength);
+      // So few bytes that calling a function to copy them costs more.
+      for (; offset < end; offset += 1, this.#headerLength += 1) this.#header[this.#headerLength] = data[offset] ?? 0;
       if (this.#headerLength < needed) return offset;
     }
   }

@@ -15,9 +15,46 @@ test('reports, keyframe requests and bandwidth are read out of compounds', () =>
     keyframeWanted: true,
     remb: 0x20000 * 2 ** 4,
     reports: [{ ssrc: 0x1111, fractionLost: 0.25, totalLost: -2, jitter: 100 }],
+    arrivals: [],
   });
   expect(readViewerFeedback(FIR).keyframeWanted).toBe(true);
   expect(readViewerFeedback(REPORT)).toMatchObject({ keyframeWanted: false, remb: null });
+});
+
+const NEVER = Number.NaN;
+/** Reference time 2 (128 ms), feedback 7. */
+const head = (first: string, count: string): string => `00000001 00001111 ${first} ${count} 000002 07`;
+
+test.each([
+  // A run of three small deltas.
+  ['8fcd0006', head('fffe', '0003'), '2003 04 00 08 00 00 00', { first: 0xfffe, arrivals: [129_000, 129_000, 131_000] }],
+  // A list of 14 statuses of which four count: came, missing, missing, came.
+  ['8fcd0005', head('0010', '0004'), 'a400 04 02', { first: 0x10, arrivals: [129_000, NEVER, NEVER, 129_500] }],
+  // A list of seven statuses: small, large and negative, missing; then a run of two that are missing.
+  ['8fcd0006', head('0000', '0009'), 'd800 0002 04 fffe 00', { first: 0, arrivals: [129_000, 128_500, ...new Array(7).fill(NEVER)] }],
+])('packets and their times are read out of chunks', (start, middle, rest, expected) => {
+  const packet = hex(start + middle + rest);
+  packet.writeUInt16BE(packet.length / 4 - 1, 2);
+  const { arrivals } = readViewerFeedback(Buffer.concat([PLI, packet]));
+  expect(arrivals.map((report) => ({ ...report, arrivals: [...report.arrivals] }))).toEqual([expected]);
+  survivesHostileBytes((data) => readViewerFeedback(data), [packet]);
+});
+
+test.each([
+  ['chunks that end too early', `${head('0000', '0020')}8000 0000`],
+  ['deltas that end too early', `${head('0000', '0008')}2008 0400`],
+  ['a run of nothing', `${head('0000', '0008')}2000 0408`],
+  ['more packets than any player tells of', `${head('0000', '0401')}0401 0000`],
+  ['nothing at all', `${head('0000', '0000')}`],
+])('%s are no report', (_name, body) => {
+  const packet = hex(`8fcd0000${body}`);
+  packet.writeUInt16BE(packet.length / 4 - 1, 2);
+  expect(readViewerFeedback(packet).arrivals).toEqual([]);
+});
+
+test('reports of one compound are limited', () => {
+  const packet = hex(`8fcd0005${head('0000', '0400')}0400 0000`);
+  expect(readViewerFeedback(Buffer.concat(new Array(50).fill(packet))).arrivals).toHaveLength(4);
 });
 
 test('hostile feedback is skipped, never worse', () => {

@@ -1,9 +1,13 @@
 /** What a receiver of media reports in RTCP (RFC 3550 section 6.4, RFC 4585, RFC 5104, draft-alvestrand-rmcat-remb). */
+import { type ArrivalReport, readArrivalReport } from './arrival-report.ts';
 
 const PacketType = { RECEIVER_REPORT: 201, TRANSPORT_FEEDBACK: 205, PAYLOAD_FEEDBACK: 206 } as const;
+const ARRIVALS_FORMAT = 15;
 const PayloadFormat = { PLI: 1, FIR: 4, APPLICATION: 15 } as const;
 const REMB = 0x5245_4d42;
 const REPORT_LENGTH = 24;
+/** Arrival reports of one compound that are read; players send one. */
+const MOST_ARRIVAL_REPORTS = 4;
 
 export interface ReceptionReport {
   readonly ssrc: number;
@@ -21,12 +25,15 @@ export interface ViewerFeedback {
   /** Receiver estimate of the bandwidth, bits per second; null when not reported. */
   readonly remb: number | null;
   readonly reports: readonly ReceptionReport[];
+  /** Which packets came when, by transport-wide numbers. */
+  readonly arrivals: readonly ArrivalReport[];
 }
 
 /** Reads a compound packet; what is unknown or cut off is skipped. */
 export function readViewerFeedback(packet: Uint8Array): ViewerFeedback {
   const view = new DataView(packet.buffer, packet.byteOffset, packet.byteLength);
   const reports: ReceptionReport[] = [];
+  const arrivals: ArrivalReport[] = [];
   let keyframeWanted = false;
   let remb: number | null = null;
   for (let at = 0; at + 4 <= packet.length; ) {
@@ -35,13 +42,16 @@ export function readViewerFeedback(packet: Uint8Array): ViewerFeedback {
     const count = view.getUint8(at) & 0x1f;
     const type = view.getUint8(at + 1);
     if (type === PacketType.RECEIVER_REPORT) readReports(view, at, end, count, reports);
-    else if (type === PacketType.PAYLOAD_FEEDBACK) {
+    else if (type === PacketType.TRANSPORT_FEEDBACK && count === ARRIVALS_FORMAT && arrivals.length < MOST_ARRIVAL_REPORTS) {
+      const report = readArrivalReport(view, at, end);
+      if (report !== null) arrivals.push(report);
+    } else if (type === PacketType.PAYLOAD_FEEDBACK) {
       if (count === PayloadFormat.PLI || count === PayloadFormat.FIR) keyframeWanted = true;
       else if (count === PayloadFormat.APPLICATION) remb = readRemb(view, at, end) ?? remb;
     }
     at = end;
   }
-  return { keyframeWanted, remb, reports };
+  return { keyframeWanted, remb, reports, arrivals };
 }
 
 function readReports(view: DataView, start: number, end: number, count: number, reports: ReceptionReport[]): void {

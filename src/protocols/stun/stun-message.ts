@@ -1,5 +1,5 @@
 /**
- * STUN messages as ICE uses them (RFC 8489, RFC 8445 section 7).
+ * STUN messages as ICE and TURN use them (RFC 8489, RFC 8445 section 7, RFC 8656 section 18).
  *
  *  0                   1                   2                   3
  * |0 0|    type (14)      |         length (16)          |
@@ -18,13 +18,31 @@ export const StunType = {
   BINDING_INDICATION: 0x0011,
   BINDING_SUCCESS: 0x0101,
   BINDING_ERROR: 0x0111,
+  ALLOCATE_REQUEST: 0x0003,
+  REFRESH_REQUEST: 0x0004,
+  CREATE_PERMISSION_REQUEST: 0x0008,
+  CHANNEL_BIND_REQUEST: 0x0009,
+  SEND_INDICATION: 0x0016,
+  DATA_INDICATION: 0x0017,
 } as const;
-export type StunType = (typeof StunType)[keyof typeof StunType];
+
+/** What makes a request's type that of its answer (RFC 8489 section 5). */
+const SUCCESS_CLASS = 0x0100;
+const ERROR_CLASS = 0x0110;
 
 export const StunAttribute = {
   USERNAME: 0x0006,
   MESSAGE_INTEGRITY: 0x0008,
   ERROR_CODE: 0x0009,
+  CHANNEL_NUMBER: 0x000c,
+  LIFETIME: 0x000d,
+  XOR_PEER_ADDRESS: 0x0012,
+  DATA: 0x0013,
+  REALM: 0x0014,
+  NONCE: 0x0015,
+  XOR_RELAYED_ADDRESS: 0x0016,
+  REQUESTED_ADDRESS_FAMILY: 0x0017,
+  REQUESTED_TRANSPORT: 0x0019,
   XOR_MAPPED_ADDRESS: 0x0020,
   PRIORITY: 0x0024,
   USE_CANDIDATE: 0x0025,
@@ -82,21 +100,34 @@ export function parseStun(bytes: Buffer): StunMessage {
   return { type, transaction: bytes.subarray(8, HEADER), attributes, integrityAt, bytes };
 }
 
-/** True when the message was made by somebody who knows `password`. */
-export function isStunAuthentic(message: StunMessage, password: string): boolean {
+/** The type of the answer that grants a request. */
+export function successOf(request: number): number {
+  return request | SUCCESS_CLASS;
+}
+
+/** The type of the answer that refuses a request. */
+export function errorOf(request: number): number {
+  return request | ERROR_CLASS;
+}
+
+/** True when the message was made by somebody who knows `password`, or the long-term key as bytes. */
+export function isStunAuthentic(message: StunMessage, password: StunKey): boolean {
   const { integrityAt, bytes } = message;
   if (integrityAt < 0) return false;
   const expected = integrityOf(bytes.subarray(0, integrityAt), password);
   return timingSafeEqual(expected, bytes.subarray(integrityAt + 4, integrityAt + 4 + INTEGRITY_LENGTH));
 }
 
+/** A short-term password, or the key of a long-term one (RFC 8489 section 9.2.2). */
+export type StunKey = string | Uint8Array;
+
 /** What goes into a message besides integrity and fingerprint, which are added. */
 export interface StunDraft {
-  readonly type: StunType;
+  readonly type: number;
   readonly transaction: Uint8Array;
   readonly attributes: readonly (readonly [type: number, value: Uint8Array])[];
   /** Key of MESSAGE-INTEGRITY; null leaves it out. */
-  readonly password: string | null;
+  readonly password: StunKey | null;
 }
 
 export function serializeStun({ type, transaction, attributes, password }: StunDraft): Buffer {
@@ -160,7 +191,7 @@ function attribute(name: number, value: Uint8Array): Buffer {
 }
 
 /** HMAC over everything before the attribute, with a length that reaches to its end. */
-function integrityOf(before: Buffer, password: string): Buffer {
+function integrityOf(before: Buffer, password: StunKey): Buffer {
   const head = Buffer.from(before.subarray(0, HEADER));
   head.writeUInt16BE(before.length - HEADER + 4 + INTEGRITY_LENGTH, 2);
   return createHmac('sha1', password).update(head).update(before.subarray(HEADER)).digest();

@@ -10,7 +10,7 @@ import { type StarterLimits, StreamStarter } from '../stream-starter.ts';
 import { type AudioLabel, type ReadableKind, sourceTrack } from './source-track.ts';
 
 export interface TransportFeedOptions {
-  readonly stream: IngestStream;
+  readonly stream: Pick<IngestStream, 'setTracks' | 'push'>;
   readonly logger: Logger;
   /** Labels for the audio tracks, in the order of the program map table. */
   readonly audioLabels?: readonly AudioLabel[];

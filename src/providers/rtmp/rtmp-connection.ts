@@ -9,6 +9,7 @@ import { MessageType, type RtmpMessage, UserControlEvent } from '../../protocols
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import type { SocketReader } from '../../util/socket-reader.ts';
 import { formatEndpoint, plainAddress } from './endpoint.ts';
 import type { FeedCounters } from './publish-feed.ts';
 import type { PublishTarget } from './publish-target.ts';
@@ -22,7 +23,9 @@ const UNPUBLISHED_MESSAGES = 4;
 /** What the provider hands to each connection. */
 export interface RtmpConnectionOptions {
   readonly id: number;
+  /** As the server accepted it, paused. */
   readonly socket: Socket;
+  readonly reader: SocketReader;
   readonly scheme: 'rtmp' | 'rtmps';
   readonly gate: IngestGate;
   readonly logger: Logger;
@@ -60,7 +63,8 @@ export class RtmpConnection {
   #messagesSeenAt = 0;
 
   constructor(options: RtmpConnectionOptions) {
-    const { socket, limits } = options;
+    const { limits } = options;
+    const socket = options.reader.adopt(options.socket, (data, length) => this.#onData(data, length));
     this.#socket = socket;
     this.#clock = options.clock;
     this.#limits = limits;
@@ -139,7 +143,6 @@ export class RtmpConnection {
   #listen(onClosed: (connection: RtmpConnection) => void): void {
     const socket = this.#socket;
     socket.setNoDelay(true);
-    socket.on('data', (data: Buffer) => this.#onData(data));
     socket.on('end', () => this.close({ code: 'peer-left', detail: 'connection ended by the peer' }));
     socket.on('error', (error: NodeJS.ErrnoException) => this.close({ code: 'peer-left', detail: error.code ?? error.message }));
     socket.on('close', () => {
@@ -164,15 +167,15 @@ export class RtmpConnection {
     };
   }
 
-  #onData(data: Buffer): void {
+  #onData(data: Buffer, length: number): void {
     if (this.#closeReason !== null) return;
-    this.#bytesIn += data.length;
-    this.#session.countBytes(data.length);
+    this.#bytesIn += length;
+    this.#session.countBytes(length);
     // All answers to what came in one read leave in one write.
     this.#socket.cork();
     try {
-      const rest = this.#handshake.done ? data : this.#shakeHands(data);
-      if (rest.length > 0) this.#reader.push(rest);
+      const consumed = this.#handshake.done ? 0 : this.#shakeHands(data.subarray(0, length));
+      this.#reader.push(data, consumed, length);
       this.#acknowledge();
     } catch (error) {
       this.#closeOnError(error);
@@ -189,10 +192,11 @@ export class RtmpConnection {
     this.close({ code: 'peer-error', detail: 'internal error' });
   }
 
-  #shakeHands(data: Buffer): Buffer {
+  /** Returns how many bytes of `data` were part of the handshake. */
+  #shakeHands(data: Buffer): number {
     const { consumed, reply } = this.#handshake.push(data);
     if (reply !== null) this.#write(reply);
-    return data.subarray(consumed);
+    return consumed;
   }
 
   #receive(message: RtmpMessage): void {

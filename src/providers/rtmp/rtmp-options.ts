@@ -2,6 +2,7 @@
 import type { IngestGate } from '../../core/ingest.ts';
 import { type AmfLimits, DEFAULT_AMF_LIMITS } from '../../protocols/rtmp/amf.ts';
 import { MAX_MESSAGE_LENGTH } from '../../protocols/rtmp/message.ts';
+import type { Certificate } from '../../protocols/tls/certificate-choice.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 
@@ -78,8 +79,8 @@ export interface RtmpProviderOptions {
   readonly host: string;
   /** 0 lets the system choose. */
   readonly port: number;
-  /** PEM texts; given, the listener speaks RTMPS and nothing else. */
-  readonly tls?: { readonly key: string | Buffer; readonly cert: string | Buffer };
+  /** Given, the listener speaks RTMPS and nothing else; without a certificate nobody gets through the handshake. */
+  readonly tls?: readonly Certificate[];
   readonly timeouts?: Partial<RtmpTimeouts>;
   readonly limits?: Partial<RtmpLimits>;
 }

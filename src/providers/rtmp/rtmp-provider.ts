@@ -2,7 +2,9 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
+import { type Certificate, CertificateChoice } from '../../protocols/tls/certificate-choice.ts';
 import type { Logger } from '../../util/logger.ts';
+import { SocketReader } from '../../util/socket-reader.ts';
 import { formatEndpoint } from './endpoint.ts';
 import { RtmpConnection } from './rtmp-connection.ts';
 import {
@@ -27,7 +29,9 @@ export class RtmpProvider {
   readonly #logger: Logger;
   readonly #limits: RtmpLimits;
   readonly #timeouts: RtmpTimeouts;
+  readonly #reader = new SocketReader();
   readonly #connections = new Set<RtmpConnection>();
+  readonly #certificates = new CertificateChoice();
   /** Every accepted socket, those still in the TLS handshake included. */
   readonly #sockets = new Set<net.Socket>();
   #lastSession = 0;
@@ -72,6 +76,11 @@ export class RtmpProvider {
     this.#logger.info({ host: this.#options.host, port: this.port, scheme: this.#scheme }, 'RTMP provider listening');
   }
 
+  /** Replaces all certificates of an RTMPS listener; open connections keep theirs. Throws for bad PEM. */
+  setCertificates(certificates: readonly Certificate[]): void {
+    if (this.#server instanceof tls.Server) this.#certificates.replace(certificates, this.#server);
+  }
+
   /** Stops listening and closes every connection. Idempotent. */
   async stop(): Promise<void> {
     const server = this.#server;
@@ -92,8 +101,11 @@ export class RtmpProvider {
   }
 
   #createServer(): net.Server {
+    const { tls: credentials } = this.#options;
     const server =
-      this.#options.tls === undefined ? net.createServer((socket) => this.#open(socket)) : this.#createTlsServer(this.#options.tls);
+      credentials === undefined
+        ? net.createServer({ pauseOnConnect: true }, (socket) => this.#open(socket))
+        : this.#createTlsServer(credentials);
     server.maxConnections = this.#limits.connections;
     server.on('connection', (socket: net.Socket) => {
       this.accepted += 1;
@@ -106,8 +118,10 @@ export class RtmpProvider {
     return server;
   }
 
-  #createTlsServer(credentials: { key: string | Buffer; cert: string | Buffer }): tls.Server {
-    const server = tls.createServer({ ...credentials, handshakeTimeout: this.#timeouts.handshake }, (socket) => this.#open(socket));
+  #createTlsServer(certificates: readonly Certificate[]): tls.Server {
+    const options = { SNICallback: this.#certificates.answer, handshakeTimeout: this.#timeouts.handshake };
+    const server = tls.createServer(options, (socket) => this.#open(socket));
+    this.#certificates.replace(certificates, server);
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       const peer = formatEndpoint(socket.remoteAddress, socket.remotePort);
       this.#logger.info({ peer, code: 'peer-error', detail: error.code ?? error.message }, 'RTMPS connection closed in the TLS handshake');
@@ -121,6 +135,7 @@ export class RtmpProvider {
     const connection = new RtmpConnection({
       id: this.#lastSession,
       socket,
+      reader: this.#reader,
       scheme: this.#scheme,
       gate: this.#options.gate,
       logger: this.#logger,

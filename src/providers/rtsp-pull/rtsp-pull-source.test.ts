@@ -46,7 +46,7 @@ class Sink implements PullSink {
 async function open(url: string, options: { clock?: ManualClock; limitMs?: number; ignore?: boolean } = {}): Promise<Sink> {
   const sink = new Sink();
   const signal = AbortSignal.timeout(options.limitMs ?? 10_000);
-  const target = { url, ignoreSenderReports: options.ignore ?? true, sink, signal, logger: new RecordingLogger() };
+  const target = { url, settings: {}, ignoreSenderReports: options.ignore ?? true, sink, signal, logger: new RecordingLogger() };
   sessions.push(await new RtspPullSource(options.clock ?? new ManualClock()).open(target));
   return sink;
 }

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -12,7 +12,8 @@ import type { PublisherStream } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
-import { FilePublisher, MOST_TASKS } from './file-publisher.ts';
+import { MOST_TASKS } from '../tasks/task-registry.ts';
+import { FilePublisher } from './file-publisher.ts';
 import type { FileSettings } from './record-place.ts';
 import type { RecordRequest } from './record-request.ts';
 
@@ -323,6 +324,15 @@ describe('paths', () => {
     expect(publisher.records(owner())).toEqual([]);
   });
 
+  it.each(['/x.webm', '/${Id}.WebM'])('%s is refused, for WebM is not written', async (filePath) => {
+    await expect(publisher.startRecord(owner(), wish('x', { filePath }))).rejects.toThrow(
+      'asks for WebM, which is not written: use .mp4 or .ts',
+    );
+    settings = { rootPath: root, filePath };
+    await expect(publisher.startRecord(owner(), wish('x'))).rejects.toMatchObject({ name: 'PathRefused' });
+    expect(publisher.records(owner())).toEqual([]);
+  });
+
   it('may not leave the root through a link, also one that comes later', async () => {
     mkdirSync(root);
     mkdirSync(join(folder, 'outside'));
@@ -408,6 +418,21 @@ describe('tasks', () => {
   });
 });
 
+/** Bytes of the files that have their names. */
+const namedBytes = (): number =>
+  rootFiles()
+    .filter((name) => !name.startsWith('tmp_'))
+    .reduce((sum, name) => sum + statSync(join(root, name)).size, 0);
+
+/** Two files have their names, the third is open, and the disk knows all that. */
+async function thirdFileOpen(): Promise<void> {
+  await expect.poll(() => (existsSync(root) ? rootFiles().filter((name) => !name.startsWith('tmp_')).length : 0)).toBe(2);
+  await expect.poll(() => readdirSync(join(folder, 'state/records/open'))).toHaveLength(1);
+  const tasks = join(folder, 'state/records/tasks');
+  const stored = (): unknown => JSON.parse(readFileSync(join(tasks, readdirSync(tasks)[0] ?? ''), 'utf8'));
+  await expect.poll(stored).toMatchObject({ value: { totals: { bytes: namedBytes() } } });
+}
+
 describe('after a kill', () => {
   it.each(['mp4', 'ts'])('the next start finishes what lies there (%s)', async (extension) => {
     await publisher.startRecord(owner(), wish('k', { filePath: `/k_\${EndTime:YYYY}.${extension}` }));
@@ -426,5 +451,54 @@ describe('after a kill', () => {
     expect(readFileSync(join(root, 'info.xml'), 'utf8')).toContain('<id>k</id>');
     expect(publisher.records(owner())[0]).toMatchObject({ id: 'k', state: 'ready' });
     await dead.stopRecord(owner(), 'k');
+  });
+
+  it.each(['mp4', 'ts'])('figures and numbers go on as if nothing had happened (%s)', async (extension) => {
+    await publisher.startRecord(owner(), wish('n', { interval: 2000, filePath: `/n_\${Sequence}.${extension}` }));
+    const { attached } = open();
+    send(attached, sample.packets);
+    await thirdFileOpen();
+    const dead = publisher;
+    publisher = await start();
+    await publisher.recovered;
+    const names = [0, 1, 2].map((number) => `n_${number}.${extension}`);
+    expect(rootFiles()).toEqual(names);
+    const info = [...readFileSync(join(root, 'info.xml'), 'utf8').matchAll(/<file>[\s\S]*?<\/file>/g)].map(([text]) => ({
+      bytes: Number(/<recordBytes>(\d+)/.exec(text)?.[1]),
+      time: Number(/<recordTime>(\d+)/.exec(text)?.[1]),
+      last: /<lastSequence>(\w+)/.exec(text)?.[1],
+    }));
+    expect(info.map(({ last }) => last)).toEqual(['false', 'false', 'true']);
+    expect(info.map(({ bytes }) => bytes)).toEqual(names.map((name) => statSync(join(root, name)).size));
+    const shown = probe(join(root, names[2] ?? ''));
+    const frames = [...shown.video, ...shown.audio];
+    expect(Math.abs((info[2]?.time ?? 0) - (Math.max(...frames) - Math.min(...frames)) * 1000)).toBeLessThan(80);
+    open();
+    expect(publisher.records(owner())[0]).toMatchObject({
+      state: 'recording',
+      sequence: 3,
+      outputFilePath: `/n_3.${extension}`,
+      totalRecordBytes: info.reduce((sum, { bytes }) => sum + bytes, 0),
+      totalRecordTime: info.reduce((sum, { time }) => sum + time, 0),
+    });
+    await dead.stopRecord(owner(), 'n');
+  });
+
+  it('a second kill, while the first is being cleared up, counts no file twice', async () => {
+    await publisher.startRecord(owner(), wish('n', { interval: 2000 }));
+    const { attached } = open();
+    send(attached, sample.packets);
+    await thirdFileOpen();
+    const dead = publisher;
+    for (let kill = 0; kill < 3; kill += 1) {
+      publisher = await start();
+      await publisher.recovered;
+    }
+    await publisher.stop();
+    publisher = await start();
+    open();
+    expect(rootFiles()).toHaveLength(3);
+    expect(publisher.records(owner())[0]).toMatchObject({ sequence: 3, totalRecordBytes: namedBytes() });
+    await dead.stopRecord(owner(), 'n');
   });
 });

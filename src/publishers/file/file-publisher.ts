@@ -10,36 +10,20 @@ import { DocumentFolder } from '../../state/document-folder.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import { type TaskOwner, TaskRegistry } from '../tasks/task-registry.ts';
 import { RecordInfoFiles } from './record-info-file.ts';
 import { type RecordInformation, recordInformation } from './record-information.ts';
 import { RecordJournal } from './record-journal.ts';
 import { parseRecordMap, requestsFor } from './record-map.ts';
-import { randomName } from './record-path.ts';
 import { type FileSettings, RecordPlace } from './record-place.ts';
 import { type RecordRequest, storedRequest } from './record-request.ts';
 import { type RecordContext, RecordTask } from './record-task.ts';
 
-/** Tasks that one application may have. */
-export const MOST_TASKS = 1000;
-const KEY_LENGTH = 24;
 /** How long a stop may take, ms; the server allows five seconds for everything. */
 const STOP_DEADLINE_MS = 3500;
 
-/** Why a recording cannot be started. */
-export class RecordRefused extends Error {
-  override readonly name = 'RecordRefused';
-  readonly code: 'duplicate' | 'too-many' | 'not-durable';
-
-  constructor(code: RecordRefused['code'], message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
-}
-
 /** An application, and its part of the configuration that is about recordings. */
-export interface RecordOwner {
-  readonly vhost: string;
-  readonly app: string;
+export interface RecordOwner extends TaskOwner {
   readonly settings: FileSettings;
 }
 
@@ -51,27 +35,13 @@ export interface FilePublisherOptions {
   readonly allowed: AllowedFolders;
 }
 
-/** What the state folder holds of a task. */
-interface StoredTask {
-  readonly vhost: string;
-  readonly app: string;
-  readonly request: RecordRequest;
-  readonly createdAt: number;
-  readonly totals: { readonly sequence: number; readonly bytes: number; readonly time: number };
-}
-
 export class FilePublisher implements Publisher<FileSettings> {
   readonly kind = PublisherKind.FILE;
   readonly #options: FilePublisherOptions;
   readonly #logger: Logger;
-  readonly #documents: DocumentFolder;
   readonly #journal: RecordJournal;
-  readonly #context: RecordContext;
-  /** By virtual host and application, then by id. */
-  readonly #tasks = new Map<string, Map<string, RecordTask>>();
+  readonly #tasks: TaskRegistry<RecordRequest, RecordTask>;
   readonly #streams = new Map<string, FileStream>();
-  /** Tasks that were stopped and whose files are not finished yet. */
-  readonly #ending = new Set<Promise<void>>();
   #recovering: Promise<void> = Promise.resolve();
 
   constructor(options: FilePublisherOptions) {
@@ -79,10 +49,17 @@ export class FilePublisher implements Publisher<FileSettings> {
     const logger = options.logger.child({ publisher: PublisherKind.FILE });
     this.#options = options;
     this.#logger = logger;
-    this.#documents = new DocumentFolder(join(stateFolder, 'records/tasks'), 'recording-task', logger);
     const notes = new DocumentFolder(join(stateFolder, 'records/open'), 'open-recording', logger);
-    this.#journal = new RecordJournal(notes, new RecordInfoFiles(), logger);
-    this.#context = { clock, logger, journal: this.#journal, onFileFinished: (task) => this.#keepTotals(task) };
+    const journal = new RecordJournal(notes, new RecordInfoFiles(), logger);
+    this.#journal = journal;
+    const context: RecordContext = { clock, logger, journal, onFileFinished: (task) => void this.#tasks.keepTotals(task) };
+    this.#tasks = new TaskRegistry({
+      noun: 'recording',
+      documents: new DocumentFolder(join(stateFolder, 'records/tasks'), 'recording-task', logger),
+      logger,
+      parse: storedRequest,
+      make: (origin) => new RecordTask(origin, context),
+    });
   }
 
   /** Settles when the files of the last run are finished. */
@@ -92,12 +69,15 @@ export class FilePublisher implements Publisher<FileSettings> {
 
   /** Brings back the tasks and begins to finish the files of the last run, behind the scenes. Call before streams come. */
   async start(): Promise<void> {
-    this.#recovering = this.#journal.recover(await this.#journal.load(), this.#options.allowed);
-    for (const { key, value } of await this.#documents.load()) {
-      const stored = parseStored(value);
-      if (stored === null) await this.#documents.setAside(key, 'it does not describe a recording task');
-      else this.#add(new RecordTask({ key, ...stored }, this.#context));
-    }
+    await this.#tasks.load();
+    const left = await this.#journal.load();
+    for (const { note } of left) this.#tasks.byKey(note.task)?.skipSequence(note.values.sequence);
+    this.#recovering = this.#journal.recover(left, this.#options.allowed, async (note, file) => {
+      const task = this.#tasks.byKey(note.task);
+      if (task === null) return;
+      task.countRecovered(file);
+      await this.#tasks.keepTotals(task);
+    });
   }
 
   /** Recordings have no playlist. */
@@ -109,10 +89,10 @@ export class FilePublisher implements Publisher<FileSettings> {
     const owner = { vhost: stream.vhost, app: stream.app, settings };
     const name = streamKey(stream.vhost, stream.app, stream.name);
     const attached = new FileStream(stream, this.#placeOf(owner), {
-      tasks: () => this.#tasksOf(owner).filter(({ request }) => request.streamName === stream.name),
+      tasks: () => this.#tasks.following(stream),
       onClose: () => {
         if (this.#streams.get(name) === attached) this.#streams.delete(name);
-        for (const task of this.#tasksOf(owner)) if (task.request.isConfig && task.request.streamName === stream.name) this.#drop(task);
+        for (const task of this.#tasks.following(stream)) if (task.request.isConfig) this.#tasks.drop(task);
       },
     });
     this.#streams.set(name, attached);
@@ -122,7 +102,7 @@ export class FilePublisher implements Publisher<FileSettings> {
   }
 
   /**
-   * Makes a task that survives a restart, and lets it begin when its stream is there. Throws `RecordRefused`, and
+   * Makes a task that survives a restart, and lets it begin when its stream is there. Throws `TaskRefused`, and
    * `PathRefused` for a path that is not allowed.
    */
   async startRecord(owner: RecordOwner, request: RecordRequest): Promise<RecordInformation> {
@@ -133,50 +113,34 @@ export class FilePublisher implements Publisher<FileSettings> {
     try {
       await place.folders.checkLinks(file);
       await place.folders.checkLinks(info);
-      await this.#durably(this.#documents.save(task.key, this.#storedOf(task)));
+      await this.#tasks.persist(task);
     } catch (error) {
-      this.#drop(task);
+      this.#tasks.drop(task);
       throw error;
     }
     // It may have been stopped meanwhile.
-    if (this.#find(owner, request.id) === task) this.#streams.get(streamKey(owner.vhost, owner.app, request.streamName))?.begin(task);
+    if (this.#tasks.has(task)) this.#streams.get(streamKey(owner.vhost, owner.app, request.streamName))?.begin(task);
     return recordInformation(task);
   }
 
-  /** Ends a task; its file is finished behind the scenes. Null when there is none of this id. Throws `RecordRefused`. */
+  /** Ends a task; its file is finished behind the scenes. Null when there is none of this id. Throws `TaskRefused`. */
   async stopRecord(owner: RecordOwner, id: string): Promise<RecordInformation | null> {
-    const task = this.#find(owner, id);
+    const task = await this.#tasks.release(owner, id);
     if (task === null) return null;
-    // Out of the list first: a file that ends meanwhile must not save the task again.
-    this.#forgetTask(task);
-    try {
-      if (!task.request.isConfig) await this.#durably(this.#documents.remove(task.key));
-    } catch (error) {
-      this.#add(task);
-      throw error;
-    }
     task.markStopping();
     const information = recordInformation(task);
-    this.#drop(task);
+    this.#tasks.drop(task);
     return information;
   }
 
   /** Tasks of an application by the byte order of their ids; with `id`, that one or none. */
   records(owner: RecordOwner, id: string | null = null): RecordInformation[] {
-    return this.#tasksOf(owner)
-      .filter(({ request }) => id === null || request.id === id)
-      .sort((a, b) => Buffer.compare(Buffer.from(a.request.id), Buffer.from(b.request.id)))
-      .map(recordInformation);
+    return this.#tasks.list(owner, id).map(recordInformation);
   }
 
   /** The application is gone for good, and its tasks with it. */
   forgetApplication(vhost: string, app: string): void {
-    for (const task of this.#tasksOf({ vhost, app })) {
-      this.#drop(task);
-      this.#documents.remove(task.key).catch((error: unknown) => {
-        this.#logger.error({ err: error, recording: task.request.id }, 'recording task of a deleted application stays in the state folder');
-      });
-    }
+    this.#tasks.forgetApplication({ vhost, app });
   }
 
   /** Resolves when every file that has ended is finished, or is left to the next start. Call after the streams are closed. */
@@ -189,57 +153,16 @@ export class FilePublisher implements Publisher<FileSettings> {
   }
 
   async #settle(): Promise<void> {
-    await Promise.all([this.#recovering, ...this.#ending]);
-    for (const tasks of this.#tasks.values()) for (const task of tasks.values()) await task.settled();
-    await this.#documents.settle();
+    await this.#recovering;
+    await this.#tasks.settle();
   }
 
   #placeOf({ settings }: RecordOwner): RecordPlace {
     return new RecordPlace(settings, this.#options.stateFolder, this.#options.allowed);
   }
 
-  #tasksOf({ vhost, app }: { readonly vhost: string; readonly app: string }): RecordTask[] {
-    return [...(this.#tasks.get(appKey(vhost, app))?.values() ?? [])];
-  }
-
-  #find({ vhost, app }: RecordOwner, id: string): RecordTask | null {
-    return this.#tasks.get(appKey(vhost, app))?.get(id) ?? null;
-  }
-
-  #register({ vhost, app, settings }: RecordOwner, request: RecordRequest): RecordTask {
-    if (this.#find({ vhost, app, settings }, request.id) !== null) {
-      throw new RecordRefused('duplicate', `the application has a recording '${request.id}'`);
-    }
-    if (this.#tasksOf({ vhost, app }).length >= MOST_TASKS) {
-      throw new RecordRefused('too-many', `the application has ${MOST_TASKS} recordings`);
-    }
-    const key = randomName(KEY_LENGTH);
-    const task = new RecordTask({ key, vhost, app, request, createdAt: this.#options.clock.now() }, this.#context);
-    this.#add(task);
-    return task;
-  }
-
-  #add(task: RecordTask): void {
-    const key = appKey(task.vhost, task.app);
-    const tasks = this.#tasks.get(key) ?? new Map<string, RecordTask>();
-    tasks.set(task.request.id, task);
-    this.#tasks.set(key, tasks);
-  }
-
-  #forgetTask(task: RecordTask): void {
-    const key = appKey(task.vhost, task.app);
-    const tasks = this.#tasks.get(key);
-    if (tasks?.get(task.request.id) !== task) return;
-    tasks.delete(task.request.id);
-    if (tasks.size === 0) this.#tasks.delete(key);
-  }
-
-  /** Takes the task out of the lists and lets it finish. */
-  #drop(task: RecordTask): void {
-    this.#forgetTask(task);
-    const ending = task.stop();
-    this.#ending.add(ending);
-    void ending.finally(() => this.#ending.delete(ending));
+  #register(owner: TaskOwner, request: RecordRequest): RecordTask {
+    return this.#tasks.register(owner, request, this.#options.clock.now());
   }
 
   async #applyMap(path: string, stream: FileStream, owner: RecordOwner): Promise<void> {
@@ -249,26 +172,6 @@ export class FilePublisher implements Publisher<FileSettings> {
       }
     } catch (error) {
       this.#logger.error({ err: error, map: path }, `record map cannot be used: ${error instanceof Error ? error.message : String(error)}`);
-    }
-  }
-
-  /** Sequence numbers and totals go on after a restart. */
-  #keepTotals(task: RecordTask): void {
-    if (task.request.isConfig || this.#tasks.get(appKey(task.vhost, task.app))?.get(task.request.id) !== task) return;
-    this.#documents.save(task.key, this.#storedOf(task)).catch((error: unknown) => {
-      this.#logger.warn({ err: error, recording: task.request.id }, 'totals of the recording could not be saved');
-    });
-  }
-
-  #storedOf({ vhost, app, request, createdAt, totals }: RecordTask): StoredTask {
-    return { vhost, app, request, createdAt, totals };
-  }
-
-  async #durably(write: Promise<void>): Promise<void> {
-    try {
-      await write;
-    } catch (error) {
-      throw new RecordRefused('not-durable', 'the recording task could not be saved', { cause: error });
     }
   }
 }
@@ -329,21 +232,6 @@ class FileStream implements PublisherStream {
   }
 }
 
-function appKey(vhost: string, app: string): string {
-  return JSON.stringify([vhost, app]);
-}
-
 function streamKey(vhost: string, app: string, stream: string): string {
   return JSON.stringify([vhost, app, stream]);
-}
-
-function parseStored(value: unknown): StoredTask | null {
-  if (typeof value !== 'object' || value === null) return null;
-  const { vhost, app, request, createdAt, totals } = value as Record<string, unknown>;
-  const stored = storedRequest(request);
-  if (typeof vhost !== 'string' || typeof app !== 'string' || stored === null || typeof createdAt !== 'number') return null;
-  if (typeof totals !== 'object' || totals === null) return null;
-  const { sequence, bytes, time } = totals as Record<string, unknown>;
-  if (typeof sequence !== 'number' || typeof bytes !== 'number' || typeof time !== 'number') return null;
-  return { vhost, app, request: stored, createdAt, totals: { sequence, bytes, time } };
 }

@@ -80,18 +80,20 @@ describe('a recording in MP4', () => {
     const { path } = record('finished.mp4');
     const before = probe(path);
     const media = readFileSync(path);
-    expect(await finaliseMp4(path)).toMatchObject({ outcome: 'finalised', truncated: 0 });
+    const finished = await finaliseMp4(path);
+    expect(finished).toMatchObject({ outcome: 'finalised', truncated: 0 });
     expect(probe(path)).toEqual(before);
     const bytes = readFileSync(path);
     expect(readBoxes(bytes).map(({ type }) => type)).toEqual(['ftyp', 'mdat', 'moov']);
     // Not a byte of media has moved or changed.
     expect(bytes.subarray(64, media.length).equals(media.subarray(64))).toBe(true);
-    expect(await finaliseMp4(path)).toMatchObject({ outcome: 'already' });
+    expect(await finaliseMp4(path)).toMatchObject({ outcome: 'already', durationMs: finished.durationMs });
     const duration = execFileSync('ffprobe', ['-v', 'error', '-show_entries', 'format=duration', '-of', 'csv=p=0', path], {
       encoding: 'utf8',
     });
     expect(Number(duration)).toBeGreaterThan(3.95);
     expect(Number(duration)).toBeLessThan(4.1);
+    expect(finished.durationMs).toBeCloseTo(Number(duration) * 1000, -1);
   });
 
   it('that begins at a later keyframe begins at 0 with sound and picture together', async () => {

@@ -2,7 +2,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { findBox } from '../../containers/isobmff/box-reader.ts';
 import { BoxWriter } from '../../containers/isobmff/box-writer.ts';
-import { trackIdsOf, writeFinalMovie } from '../../containers/isobmff/final-movie.ts';
+import { shownMilliseconds, trackIdsOf, writeFinalMovie } from '../../containers/isobmff/final-movie.ts';
 import { readMovieFragment, type SampleSink } from '../../containers/isobmff/fragment-reader.ts';
 import { SPAN_HEADER_SIZE, spanHeader } from '../../containers/isobmff/recording-layout.ts';
 import { SampleTables } from '../../containers/isobmff/sample-tables.ts';
@@ -12,10 +12,15 @@ export interface Finalised {
   /** `already`: the file was finished before; `empty`: it holds no sample and was left as it is. */
   readonly outcome: 'finalised' | 'already' | 'empty';
   readonly samples: number;
+  /** What the file shows, ms. */
+  readonly durationMs: number;
   /** Bytes cut off the end: a fragment that was not written to its end. */
   readonly truncated: number;
 }
 
+const EMPTY: Finalised = { outcome: 'empty', samples: 0, durationMs: 0, truncated: 0 };
+/** Size and type. */
+const BOX_HEADER = 8;
 /** A box header with a 64-bit size. */
 const HEADER_SIZE = 16;
 /** Larger than most moof boxes, so one read brings a moof and the header of its mdat. */
@@ -50,18 +55,22 @@ async function finalise(file: FileHandle): Promise<Finalised> {
   const ftyp = await boxAt(file, 0, fileSize);
   if (ftyp?.type !== 'ftyp') throw new ProtocolError('RECORDING_HEAD', 'the file does not begin with ftyp', 0);
   const span = await boxAt(file, ftyp.size, fileSize);
-  if (span?.type === 'mdat') return { outcome: 'already', samples: 0, truncated: 0 };
+  if (span?.type === 'mdat') {
+    const moov = await boxAt(file, span.offset + span.size, fileSize);
+    if (moov?.type !== 'moov') throw new ProtocolError('RECORDING_HEAD', 'no moov behind the media', span.offset + span.size);
+    return { outcome: 'already', samples: 0, durationMs: shownMilliseconds(await bodyOf(file, moov)), truncated: 0 };
+  }
   if (span?.type !== 'free' || span.size !== SPAN_HEADER_SIZE) {
     throw new ProtocolError('RECORDING_HEAD', 'ftyp is not followed by the free box of a recording', ftyp.size);
   }
   const moov = await boxAt(file, span.offset + span.size, fileSize);
-  if (moov === null) return { outcome: 'empty', samples: 0, truncated: 0 };
+  if (moov === null) return EMPTY;
   if (moov.type !== 'moov' || moov.size > LARGEST_MOOV)
     throw new ProtocolError('RECORDING_HEAD', 'no moov behind the free box', moov.offset);
   const movie = await bodyOf(file, moov);
   const gathered = new Gathered(trackIdsOf(movie));
   const end = await gather(file, moov.offset + moov.size, fileSize, gathered);
-  if (gathered.samples === 0) return { outcome: 'empty', samples: 0, truncated: 0 };
+  if (gathered.samples === 0) return EMPTY;
 
   const writer = new BoxWriter();
   writeFinalMovie(writer, movie, gathered.tables);
@@ -82,7 +91,8 @@ async function finalise(file: FileHandle): Promise<Finalised> {
   }
   await writeAll(file, spanHeader(end - span.offset), span.offset);
   await file.datasync();
-  return { outcome: 'finalised', samples: gathered.samples, truncated: fileSize - end };
+  const durationMs = shownMilliseconds(bytes.subarray(BOX_HEADER));
+  return { outcome: 'finalised', samples: gathered.samples, durationMs, truncated: fileSize - end };
 }
 
 class Gathered implements SampleSink {

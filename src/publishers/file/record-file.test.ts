@@ -46,7 +46,7 @@ it('drops whole groups of pictures while the disk is stuck, and goes on at a key
   const file = new RecordFile({
     ...{ tracks: [track], first, container: 'mp4', startAt: 0, key: 'k', folders, logger },
     note: {
-      ...{ temporary: join(folder, 'out/tmp_x'), filePath: target, infoPath: join(folder, 'out/info.xml') },
+      ...{ task: 'x', temporary: join(folder, 'out/tmp_x'), filePath: target, infoPath: join(folder, 'out/info.xml') },
       ...{ values: { ...names, ...times }, metadata: '', createdTime: 0, moved: null },
     },
     journal: new RecordJournal(documents, new RecordInfoFiles(), logger),

@@ -51,6 +51,8 @@ export class RecordFile {
   #dropped = 0;
   #broken = 0;
   #finishing: Promise<FinishedRecording> | null = null;
+  /** What became of it. */
+  #finished: FinishedRecording | null = null;
 
   /** Throws `ProtocolError` when the decoder configuration of a track is broken; nothing was made then. */
   constructor(options: RecordFileOptions) {
@@ -81,14 +83,14 @@ export class RecordFile {
     if (head.length > 0) sink.write(head);
   }
 
-  /** Bytes recorded so far. */
+  /** Bytes recorded so far; what is really there once the file has its name. */
   get bytes(): number {
-    return this.#sink.bytes + this.#container.pending;
+    return this.#isKnown ? (this.#finished?.bytes ?? 0) : this.#sink.bytes + this.#container.pending;
   }
 
   /** Media in the file so far, ms. */
   get durationMs(): number {
-    return Math.round(this.#endMs - this.startMs);
+    return this.#isKnown ? (this.#finished?.durationMs ?? 0) : Math.round(this.#endMs - this.startMs);
   }
 
   /** Packets left out because the disk was too slow. */
@@ -131,7 +133,14 @@ export class RecordFile {
       const counts = { dropped: this.#dropped, broken: this.#broken };
       logger.warn(counts, `packets are missing in the recording: ${this.#dropped} dropped, ${this.#broken} broken`);
     }
-    return journal.finish(key, note, { finishTime, recordTime: this.durationMs, lastSequence }, folders);
+    // A disk that refused has lost media that was counted here.
+    const recordTime = this.#sink.error === null ? this.durationMs : null;
+    this.#finished = await journal.finish(key, note, { finishTime, recordTime, lastSequence }, folders);
+    return this.#finished;
+  }
+
+  get #isKnown(): boolean {
+    return this.#finished !== null && this.#finished.outcome !== 'left';
   }
 
   /** A disk that cannot follow costs whole groups of pictures, never memory. */

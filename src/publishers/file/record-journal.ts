@@ -1,18 +1,22 @@
 /** Which temporary file belongs to which recording: what the next start finishes when this process cannot. */
 import { link, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { DocumentFolder, StoredDocument } from '../../state/document-folder.ts';
+import type { DocumentFolder } from '../../state/document-folder.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Logger } from '../../util/logger.ts';
 import { finalise } from './finalise.ts';
+import type { RecordContainerName } from './record-container.ts';
 import type { RecordInfoFiles } from './record-info-file.ts';
 import { containerOf, expandPath, numbered, type PathValues } from './record-path.ts';
+import { tsMilliseconds } from './ts-length.ts';
 
 /** Names tried beside a target that exists already. */
 const MOST_NUMBERS = 10_000;
 
 /** Everything needed to finish a file without the process that began it. Paths are absolute templates with macros. */
 export interface RecordingNote {
+  /** Key of the task; its totals grow with what a next start finishes. */
+  readonly task: string;
   /** The file that is being written. */
   readonly temporary: string;
   readonly filePath: string;
@@ -29,16 +33,28 @@ export interface RecordingNote {
 export interface RecordingEnd {
   /** ms since the epoch. */
   readonly finishTime: number;
-  /** ms. */
-  readonly recordTime: number;
+  /** Media that was handed over, ms; null when the file itself must tell what of it is there. */
+  readonly recordTime: number | null;
   readonly lastSequence: boolean;
 }
 
-/** A finished file; `path` is null when nothing was in it and it was removed. */
+/** A file that has ended. */
 export interface FinishedRecording {
+  /** `finished`: it has its name; `empty`: nothing was in it and it was removed; `left`: the next start tries again. */
+  readonly outcome: 'finished' | 'empty' | 'left';
   readonly path: string | null;
   readonly bytes: number;
+  /** Media in it, ms. */
+  readonly durationMs: number;
 }
+
+/** A recording that the last process left open. */
+export interface OpenRecording {
+  readonly key: string;
+  readonly note: RecordingNote;
+}
+
+const EMPTY: FinishedRecording = { outcome: 'empty', path: null, bytes: 0, durationMs: 0 };
 
 /** The recordings that are open, on disk. */
 export class RecordJournal {
@@ -67,35 +83,45 @@ export class RecordJournal {
       return await this.#finish(key, note, end, { folders, logger });
     } catch (error) {
       logger.error({ err: error }, `recording could not be given its name; the next start tries again: ${messageOf(error)}`);
-      return { path: note.moved ?? note.temporary, bytes: 0 };
+      return { outcome: 'left', path: note.moved ?? note.temporary, bytes: 0, durationMs: 0 };
     }
   }
 
   /** What the last process left open. Call once, before anything is opened. */
-  load(): Promise<StoredDocument[]> {
-    return this.#documents.load();
+  async load(): Promise<OpenRecording[]> {
+    const open: OpenRecording[] = [];
+    for (const { key, value } of await this.#documents.load()) {
+      if (isNote(value)) open.push({ key, note: value });
+      else await this.#documents.setAside(key, 'it does not describe a recording');
+    }
+    return open;
   }
 
-  /** Finishes what `load` gave, one after the other. Never rejects. */
-  async recover(left: readonly StoredDocument[], folders: AllowedFolders): Promise<void> {
-    for (const { key, value } of left) {
-      if (!isNote(value)) {
-        await this.#documents.setAside(key, 'it does not describe a recording');
-        continue;
-      }
-      const file = await stat(value.moved ?? value.temporary).catch(() => null);
-      if (file === null) {
+  /** Finishes what `load` gave, one after the other; `onFinished` is told of each that has its name now. Never rejects. */
+  async recover(
+    left: readonly OpenRecording[],
+    folders: AllowedFolders,
+    onFinished: (note: RecordingNote, file: FinishedRecording) => Promise<void>,
+  ): Promise<void> {
+    const newest = new Map<string, number>();
+    for (const { note } of left)
+      newest.set(note.values.transactionId, Math.max(newest.get(note.values.transactionId) ?? 0, note.values.sequence));
+    for (const { key, note } of left) {
+      const present = await stat(note.moved ?? note.temporary).catch(() => null);
+      if (present === null) {
         // It was renamed just before the end, or never made.
         await this.#forget(key);
         continue;
       }
-      const finishTime = Math.round(file.mtimeMs);
-      const recordTime = Math.max(0, finishTime - value.values.startTime);
-      const { path, bytes } = await this.finish(key, value, { finishTime, recordTime, lastSequence: true }, folders);
+      const lastSequence = note.values.sequence === newest.get(note.values.transactionId);
+      const end = { finishTime: Math.round(present.mtimeMs), recordTime: null, lastSequence };
+      const file = await this.finish(key, note, end, folders);
       this.#logger.info(
-        { recording: value.values.id, file: path, bytes },
-        `recording of the last run was finished: ${path ?? 'it was empty'}`,
+        { recording: note.values.id, file: file.path, bytes: file.bytes },
+        `recording of the last run was finished: ${file.path ?? 'it was empty'}`,
       );
+      // One that only had to be made plain was counted when it got its name.
+      if (file.outcome === 'finished' && note.moved === null) await onFinished(note, file);
     }
   }
 
@@ -114,35 +140,41 @@ export class RecordJournal {
     if (!(await exists(present))) {
       // It could not even be made.
       await this.#documents.remove(key);
-      return { path: null, bytes: 0 };
+      return EMPTY;
     }
     const values = { ...note.values, endTime: end.finishTime };
     const target = expandPath(note.filePath, values);
-    const state = await this.#complete(present, containerOf(target), logger);
+    const { state, durationMs } = await this.#complete(present, containerOf(target), { measured: end.recordTime === null, logger });
     if (state === 'empty') {
       await rm(present, { force: true });
       await this.#documents.remove(key);
-      return { path: null, bytes: 0 };
+      return EMPTY;
     }
+    const recordTime = Math.round(end.recordTime ?? durationMs ?? Math.max(0, end.finishTime - note.values.startTime));
     const path = note.moved ?? (await place(present, target, folders));
     const { size } = await stat(path);
-    if (note.moved === null) await this.#tell(note, end, { path, size, infoPath: expandPath(note.infoPath, values), folders, logger });
+    const about = { path, size, recordTime, infoPath: expandPath(note.infoPath, values), folders, logger };
+    if (note.moved === null) await this.#tell(note, end, about);
     if (state === 'complete') await this.#documents.remove(key);
     else await this.#documents.save(key, { ...note, moved: path });
-    return { path, bytes: size };
+    return { outcome: 'finished', path, bytes: size, durationMs: recordTime };
   }
 
-  /** A fragmented file that could not be finalised is kept as it is: it plays. */
-  async #complete(path: string, container: string, logger: Logger): Promise<'complete' | 'fragmented' | 'empty'> {
-    if (container !== 'mp4') return (await stat(path)).size === 0 ? 'empty' : 'complete';
-    if ((await stat(path)).size === 0) return 'empty';
+  /** Makes the file whole. A fragmented one that could not be finalised is kept as it is: it plays. */
+  async #complete(
+    path: string,
+    container: RecordContainerName,
+    { measured, logger }: { readonly measured: boolean; readonly logger: Logger },
+  ): Promise<Completed> {
+    if ((await stat(path)).size === 0) return { state: 'empty', durationMs: null };
+    if (container !== 'mp4') return { state: 'complete', durationMs: measured ? await tsMilliseconds(path) : null };
     try {
-      const { outcome, truncated } = await finalise(path);
+      const { outcome, truncated, durationMs } = await finalise(path);
       if (truncated > 0) logger.warn({ bytes: truncated }, `recording ended within a fragment: ${truncated} bytes of it were cut off`);
-      return outcome === 'empty' ? 'empty' : 'complete';
+      return { state: outcome === 'empty' ? 'empty' : 'complete', durationMs };
     } catch (error) {
       logger.error({ err: error }, `recording stays fragmented, it could not be finalised: ${messageOf(error)}`);
-      return 'fragmented';
+      return { state: 'fragmented', durationMs: null };
     }
   }
 
@@ -152,24 +184,31 @@ export class RecordJournal {
     about: {
       readonly path: string;
       readonly size: number;
+      readonly recordTime: number;
       readonly infoPath: string;
       readonly folders: AllowedFolders;
       readonly logger: Logger;
     },
   ): Promise<void> {
-    const { path, size, infoPath, folders, logger } = about;
+    const { path, size, recordTime, infoPath, folders, logger } = about;
     const { transactionId, id, vhost, app, stream, sequence, startTime } = note.values;
     try {
       await folders.makeFolder(dirname(infoPath));
       await this.#info.append(infoPath, {
         ...{ transactionId, id, metadata: note.metadata, vhost, app, stream, filePath: path },
-        ...{ recordBytes: size, recordTime: end.recordTime, sequence, lastSequence: end.lastSequence },
+        ...{ recordBytes: size, recordTime, sequence, lastSequence: end.lastSequence },
         ...{ createdTime: note.createdTime, startTime, finishTime: end.finishTime },
       });
     } catch (error) {
       logger.error({ err: error, info: infoPath }, `information file of the recording could not be written: ${messageOf(error)}`);
     }
   }
+}
+
+interface Completed {
+  readonly state: 'complete' | 'fragmented' | 'empty';
+  /** Null when the file does not tell. */
+  readonly durationMs: number | null;
 }
 
 /** Gives `from` the name `target`, or one with a number when that is taken, and returns it. */
@@ -210,8 +249,8 @@ async function exists(path: string): Promise<boolean> {
 
 function isNote(value: unknown): value is RecordingNote {
   if (typeof value !== 'object' || value === null) return false;
-  const { temporary, filePath, infoPath, values, metadata, createdTime, moved } = value as Record<string, unknown>;
-  const texts = [temporary, filePath, infoPath, metadata].every((text) => typeof text === 'string');
+  const { task, temporary, filePath, infoPath, values, metadata, createdTime, moved } = value as Record<string, unknown>;
+  const texts = [task, temporary, filePath, infoPath, metadata].every((text) => typeof text === 'string');
   return (
     texts &&
     typeof values === 'object' &&

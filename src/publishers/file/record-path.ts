@@ -1,7 +1,7 @@
 /** Where a recording is written: macros of the configured paths, and the folder they start from. */
 import { randomInt } from 'node:crypto';
 import { extname, join } from 'node:path';
-import { refuseStrange } from '../../util/allowed-folders.ts';
+import { PathRefused, refuseStrange } from '../../util/allowed-folders.ts';
 import type { RecordContainerName } from './record-container.ts';
 
 const NAME = '${TransactionId}_${VirtualHost}_${Application}_${Stream}';
@@ -11,6 +11,8 @@ export const DEFAULT_FILE_PATH = `/${NAME}_\${StartTime:YYYYMMDDhhmmss}_\${EndTi
 export const DEFAULT_INFO_PATH = `/${NAME}.xml`;
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+/** A file of such a name with another container inside would mislead whoever opens it. */
+const UNWRITTEN = '.webm';
 const MACRO = /\$\{(\w+)(?::([^}]*))?\}/g;
 
 /** What macros stand for. */
@@ -84,6 +86,12 @@ export function belowRoot(root: string, path: string): string {
 /** The container by the extension of the path. */
 export function containerOf(path: string): RecordContainerName {
   return extname(path).toLowerCase() === '.mp4' ? 'mp4' : 'ts';
+}
+
+/** Throws `PathRefused` for the extension of a container that is not written. */
+export function refuseContainer(path: string): void {
+  if (extname(path).toLowerCase() === UNWRITTEN)
+    throw new PathRefused(`${JSON.stringify(path)} asks for WebM, which is not written: use .mp4 or .ts`);
 }
 
 /** `length` random letters and digits. */

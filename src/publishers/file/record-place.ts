@@ -1,7 +1,7 @@
 /** Where the recordings of an application go: its settings, and the folders that are allowed. */
 import { join, resolve } from 'node:path';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
-import { belowRoot, DEFAULT_FILE_PATH, DEFAULT_INFO_PATH } from './record-path.ts';
+import { belowRoot, DEFAULT_FILE_PATH, DEFAULT_INFO_PATH, refuseContainer } from './record-path.ts';
 
 /** The part of the application's configuration that is about recordings. */
 export interface FileSettings {
@@ -43,6 +43,7 @@ export class RecordPlace {
     const info = this.#absolute(shownInfo, DEFAULT_INFO_PATH);
     this.folders.check(file);
     this.folders.check(info);
+    refuseContainer(shownFile);
     return { shownFile, shownInfo, file, info };
   }
 

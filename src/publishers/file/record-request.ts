@@ -1,4 +1,5 @@
 /** What a recording is asked to do, as the API, a map file or the state folder say it. */
+import { storedTaskRequest, type TaskRequest } from '../tasks/task-request.ts';
 import { DailySchedule } from './split-schedule.ts';
 
 export const SegmentationRule = {
@@ -9,13 +10,8 @@ export const SegmentationRule = {
 } as const;
 export type SegmentationRule = (typeof SegmentationRule)[keyof typeof SegmentationRule];
 
-export interface RecordRequest {
-  readonly id: string;
-  /** Name of the outbound stream. */
-  readonly streamName: string;
-  /** Both select tracks; when both are empty, all are recorded. */
-  readonly trackIds: readonly number[];
-  readonly variantNames: readonly string[];
+/** Without a selection all tracks are recorded. */
+export interface RecordRequest extends TaskRequest {
   /** Length of a file, ms; 0 for no limit. */
   readonly interval: number;
   /** `<second> <minute> <hour>`; empty for none. */
@@ -25,8 +21,6 @@ export interface RecordRequest {
   readonly filePath: string;
   readonly infoPath: string;
   readonly metadata: string;
-  /** Made by a map file. */
-  readonly isConfig: boolean;
 }
 
 /** The rule that `text` names; the default for anything else. */
@@ -37,19 +31,12 @@ export function segmentationRuleOf(text: unknown): SegmentationRule {
 /** A request that the state folder holds, or null. */
 export function storedRequest(value: unknown): RecordRequest | null {
   if (typeof value !== 'object' || value === null) return null;
-  const { id, streamName, trackIds, variantNames, interval, schedule, segmentationRule, filePath, infoPath, metadata } = value as Record<
-    string,
-    unknown
-  >;
-  if (typeof id !== 'string' || typeof streamName !== 'string' || id === '' || streamName === '') return null;
-  if (!Array.isArray(trackIds) || !trackIds.every((trackId) => Number.isInteger(trackId))) return null;
-  if (!Array.isArray(variantNames) || !variantNames.every((name) => typeof name === 'string')) return null;
+  const stored = value as Record<string, unknown>;
+  const common = storedTaskRequest(stored);
+  const { interval, schedule, segmentationRule, filePath, infoPath, metadata } = stored;
+  if (common === null) return null;
   if (typeof interval !== 'number' || typeof schedule !== 'string') return null;
   if (schedule !== '' && DailySchedule.parse(schedule) === null) return null;
   if (typeof filePath !== 'string' || typeof infoPath !== 'string' || typeof metadata !== 'string') return null;
-  return {
-    ...{ id, streamName, trackIds, variantNames, interval, schedule, filePath, infoPath, metadata },
-    segmentationRule: segmentationRuleOf(segmentationRule),
-    isConfig: false,
-  };
+  return { ...common, interval, schedule, filePath, infoPath, metadata, segmentationRule: segmentationRuleOf(segmentationRule) };
 }

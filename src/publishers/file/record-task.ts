@@ -6,6 +6,7 @@ import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import { type FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../tasks/task-registry.ts';
 import { canRecord, presentedAt, presentedAt90k, RecordFile } from './record-file.ts';
 import type { RecordJournal } from './record-journal.ts';
 import { containerOf, expandPath, type PathValues, randomName } from './record-path.ts';
@@ -36,14 +37,6 @@ export interface RecordContext {
   readonly onFileFinished: (task: RecordTask) => void;
 }
 
-/** Sums over the files that are finished. */
-export interface RecordTotals {
-  readonly sequence: number;
-  readonly bytes: number;
-  /** ms. */
-  readonly time: number;
-}
-
 /** What a task knows while its stream is there. */
 interface Attachment {
   readonly stream: PublishableStream;
@@ -63,7 +56,7 @@ interface Attachment {
   origin: number | null;
 }
 
-export class RecordTask {
+export class RecordTask implements FollowingTask<RecordRequest> {
   /** Name of the task in the state folder. */
   readonly key: string;
   readonly vhost: string;
@@ -80,29 +73,28 @@ export class RecordTask {
   #finishing: Promise<void> = Promise.resolve();
   /** The file that ended when recording did. */
   #lastFile: RecordFile | null = null;
-  #totals: RecordTotals;
+  /** Of files that have their names. */
+  #finished: { readonly bytes: number; readonly time: number };
+  /** Of files that could not be finished: the next start counts them anew. */
+  #left = { bytes: 0, time: 0 };
+  /** Files that have ended and are being finished. */
+  readonly #unfinished = new Set<RecordFile>();
+  /** Number of the next file. */
+  #sequence: number;
   #startTime: number | null = null;
   #finishTime: number | null = null;
   #outputFile: string | null = null;
   #outputInfo: string | null = null;
 
-  constructor(
-    options: {
-      readonly key: string;
-      readonly vhost: string;
-      readonly app: string;
-      readonly request: RecordRequest;
-      readonly createdAt: number;
-      readonly totals?: RecordTotals;
-    },
-    context: RecordContext,
-  ) {
+  constructor(options: TaskOrigin<RecordRequest>, context: RecordContext) {
     this.key = options.key;
     this.vhost = options.vhost;
     this.app = options.app;
     this.request = options.request;
     this.createdAt = options.createdAt;
-    this.#totals = options.totals ?? { sequence: 0, bytes: 0, time: 0 };
+    const { sequence, bytes, time } = options.totals ?? NO_TOTALS;
+    this.#sequence = sequence;
+    this.#finished = { bytes, time };
     this.#context = context;
     this.#logger = context.logger.child({ vhost: this.vhost, app: this.app, stream: this.request.streamName, recording: this.request.id });
   }
@@ -131,19 +123,19 @@ export class RecordTask {
     return (this.#attachment?.file ?? this.#lastFile)?.durationMs ?? 0;
   }
 
-  /** Of the files that have ended. */
-  get totals(): RecordTotals {
-    return this.#totals;
+  /** What a next start can count on: bytes and ms of files that have their names. */
+  get totals(): TaskTotals {
+    return { sequence: this.#sequence, ...this.#finished };
   }
 
   /** Of all files, the current one included. */
   get totalRecordBytes(): number {
-    return this.#totals.bytes + (this.#attachment?.file?.bytes ?? 0);
+    return this.#total(this.#finished.bytes + this.#left.bytes, ({ bytes }) => bytes);
   }
 
   /** ms. */
   get totalRecordTime(): number {
-    return this.#totals.time + (this.#attachment?.file?.durationMs ?? 0);
+    return this.#total(this.#finished.time + this.#left.time, ({ durationMs }) => durationMs);
   }
 
   /** Start of the current file, ms since the epoch. */
@@ -162,6 +154,16 @@ export class RecordTask {
 
   get outputInfoPath(): string | null {
     return this.#outputInfo;
+  }
+
+  /** The last run left file `sequence` open: its number is taken. */
+  skipSequence(sequence: number): void {
+    this.#sequence = Math.max(this.#sequence, sequence + 1);
+  }
+
+  /** A file of the last run has its name now. */
+  countRecovered({ bytes, durationMs }: { readonly bytes: number; readonly durationMs: number }): void {
+    this.#finished = { bytes: this.#finished.bytes + bytes, time: this.#finished.time + durationMs };
   }
 
   /** Settles when every file that has ended has its name. */
@@ -295,7 +297,7 @@ export class RecordTask {
         startAt: continues ? startAt90k - attachment.origin : 0,
         key: randomName(TEMPORARY_NAME_LENGTH),
         note: {
-          ...{ temporary, filePath: paths.file, infoPath: paths.info, values, moved: null },
+          ...{ task: this.key, temporary, filePath: paths.file, infoPath: paths.info, values, moved: null },
           ...{ metadata: this.request.metadata, createdTime: this.createdAt },
         },
         journal: this.#context.journal,
@@ -315,7 +317,8 @@ export class RecordTask {
     const { file } = attachment;
     if (file === null) return;
     const waiting = new Set([...file.tracks.keys()].filter((id) => id !== attachment.mainTrackId));
-    this.#count(file);
+    this.#sequence += 1;
+    this.#unfinished.add(file);
     attachment.file = null;
     attachment.ending = { file, endMs, finishTime, waiting };
     if (waiting.size === 0) this.#finishEnding(attachment);
@@ -352,20 +355,24 @@ export class RecordTask {
     this.#finish(ending.file, ending.finishTime, false);
   }
 
-  /** Adds what a file holds to the totals. */
-  #count(file: RecordFile): void {
-    const { sequence, bytes, time } = this.#totals;
-    this.#totals = { sequence: sequence + 1, bytes: bytes + file.bytes, time: time + file.durationMs };
-  }
-
   #finish(file: RecordFile, finishTime: number, isLast: boolean): void {
-    const counted = file.bytes;
-    this.#finishing = file.finish(finishTime, isLast, this.#finishing).then(({ path, bytes }) => {
-      // The last fragments and the final tables came after it was counted.
-      if (bytes > 0) this.#totals = { ...this.#totals, bytes: this.#totals.bytes + bytes - counted };
+    this.#finishing = file.finish(finishTime, isLast, this.#finishing).then(({ outcome, path, bytes }) => {
+      this.#unfinished.delete(file);
+      // The last fragments and the final tables came after the file had ended, so figures are taken now.
+      const sums = outcome === 'left' ? this.#left : this.#finished;
+      const grown = { bytes: sums.bytes + file.bytes, time: sums.time + file.durationMs };
+      if (outcome === 'left') this.#left = grown;
+      else this.#finished = grown;
       this.#logger.info({ file: path, bytes }, path === null ? 'recording held nothing and was removed' : `recorded ${path}`);
       this.#context.onFileFinished(this);
     });
+  }
+
+  #total(ended: number, figureOf: (file: RecordFile) => number): number {
+    let sum = ended;
+    for (const file of this.#unfinished) sum += figureOf(file);
+    const current = this.#attachment?.file ?? null;
+    return current === null ? sum : sum + figureOf(current);
   }
 
   /** Lets go of the stream and ends what is open. */
@@ -378,7 +385,8 @@ export class RecordTask {
     if (attachment.file === null) return;
     this.#lastFile = attachment.file;
     this.#finishTime = this.#context.clock.now();
-    this.#count(attachment.file);
+    this.#sequence += 1;
+    this.#unfinished.add(attachment.file);
     this.#finish(attachment.file, this.#finishTime, isLast);
   }
 
@@ -402,7 +410,7 @@ export class RecordTask {
       app,
       sourceStream: stream.sourceName,
       stream: streamName,
-      sequence: this.#totals.sequence,
+      sequence: this.#sequence,
       startTime,
     };
   }

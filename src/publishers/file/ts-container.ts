@@ -20,8 +20,6 @@ export class TsContainer implements RecordContainer {
   readonly #muxer: TsMuxer;
   readonly #buffer = new TsBuffer();
   readonly #write: (chunks: readonly Uint8Array[]) => void;
-  /** Taken off every timestamp, 90 kHz. */
-  readonly #origin: number;
   #tablesAt = Number.NEGATIVE_INFINITY;
   #flushedAt = Number.NEGATIVE_INFINITY;
 
@@ -29,7 +27,7 @@ export class TsContainer implements RecordContainer {
   constructor(options: { tracks: readonly Track[]; first: Packet; startAt: number; write: (chunks: readonly Uint8Array[]) => void }) {
     this.#muxer = new TsMuxer(options.tracks);
     this.#write = options.write;
-    this.#origin = rescale(options.first.pts, options.first.track.timebase, MPEG_90K) - options.startAt;
+    this.#muxer.origin = rescale(options.first.pts, options.first.track.timebase, MPEG_90K) - options.startAt;
   }
 
   get pending(): number {
@@ -37,14 +35,12 @@ export class TsContainer implements RecordContainer {
   }
 
   push(packet: Packet): void {
-    const { timebase } = packet.track;
-    const dts = rescale(packet.dts, timebase, MPEG_90K) - this.#origin;
+    const dts = rescale(packet.dts, packet.track.timebase, MPEG_90K);
     if (dts - this.#tablesAt >= TABLES_INTERVAL || (packet.keyframe && packet.track.type === 'video')) {
       this.#muxer.writeTables(this.#buffer);
       this.#tablesAt = dts;
     }
-    const origin = rescale(this.#origin, MPEG_90K, timebase);
-    this.#muxer.writePacket({ ...packet, pts: packet.pts - origin, dts: packet.dts - origin }, this.#buffer);
+    this.#muxer.writePacket(packet, this.#buffer);
     if (this.#buffer.length >= GATHERED || dts - this.#flushedAt >= GATHERED_DURATION) {
       this.#flushedAt = dts;
       this.flush();

@@ -1,4 +1,5 @@
 /** The HLS publisher of version 3 playlists and MPEG-TS segments (RFC 8216). */
+import { defaultPlaylist } from '../../core/default-playlist.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
@@ -7,44 +8,35 @@ import { DvrStorage } from '../dvr/dvr-storage.ts';
 import type { EgressPort } from '../outlet/messages.ts';
 import { HlsStream } from './hls-stream.ts';
 import type { HlsSettings } from './settings.ts';
+import type { TsDumper } from './ts-dumper.ts';
 import { isServable } from './variants.ts';
 
 const DEFAULT_PLAYLIST_NAME = 'hls_default';
 const DEFAULT_PLAYLIST_FILE = 'playlist';
-const FIRST_OR_ALL = -1;
 
 export class HlsPublisher implements Publisher<HlsSettings> {
   readonly kind = PublisherKind.HLS;
   readonly #egress: EgressPort;
+  readonly #dumper: TsDumper | null;
   readonly #storage = new DvrStorage();
 
-  constructor(egress: EgressPort) {
+  constructor(egress: EgressPort, dumper: TsDumper | null = null) {
     this.#egress = egress;
+    this.#dumper = dumper;
   }
 
   /** First video and first audio that can be served, as `ts:playlist.m3u8`. */
   defaultPlaylist(tracks: readonly Track[], settings: HlsSettings): Playlist | null {
     if (!settings.createDefaultPlaylist) return null;
-    const video = tracks.find((track) => track.type === 'video' && isServable(track));
-    const audio = tracks.find((track) => track.type === 'audio' && isServable(track));
-    if (video === undefined && audio === undefined) return null;
-    return {
+    return defaultPlaylist(tracks, isServable, {
       name: DEFAULT_PLAYLIST_NAME,
       fileName: DEFAULT_PLAYLIST_FILE,
       options: { webrtcAutoAbr: true, hlsChunklistPathDepth: -1, enableTsPackaging: true, enableSubtitles: true },
-      renditions: [
-        {
-          name: 'default',
-          videoVariantName: video?.variantName ?? '',
-          audioVariantName: audio?.variantName ?? '',
-          videoIndexHint: FIRST_OR_ALL,
-          audioIndexHint: FIRST_OR_ALL,
-        },
-      ],
-    };
+    });
   }
 
   attach(stream: PublishableStream, settings: HlsSettings): HlsStream {
-    return new HlsStream(stream, settings, { egress: this.#egress, storage: this.#storage });
+    const onStart = (started: HlsStream): void => this.#dumper?.streamStarted(started, stream, settings);
+    return new HlsStream(stream, settings, { egress: this.#egress, storage: this.#storage, onStart });
   }
 }

@@ -354,9 +354,14 @@ describe('HLS over time', () => {
 
   it('reports sessions and bytes to the meter of the stream', () => {
     const { egress, stream } = setUp([AV], { ...SETTINGS, crossDomains: { urls: ['*'], headers: [] } });
-    egress.outlet.request.onSessions(3);
-    egress.outlet.request.onSessions(-1);
-    egress.outlet.request.onSessions(0);
+    const { openSession } = egress.outlet.request;
+    const sessions = ['a', 'b', 'c'].map((id) => openSession?.({ id, onTerminate: () => undefined }));
+    sessions[1]?.close();
+    sessions[1]?.close();
+    expect(stream.sessions.map(({ request: { id, kind } }) => [id, kind])).toEqual([
+      ['a', 'hlsv3'],
+      ['c', 'hlsv3'],
+    ]);
     egress.outlet.request.onBytesSent(100);
     expect(stream).toMatchObject({ viewers: 2, bytes: 100 });
     expect(egress.outlet.request).toMatchObject({

@@ -8,19 +8,30 @@ import type { DvrStorage } from '../dvr/dvr-storage.ts';
 import type { EgressPort, Outlet } from '../outlet/messages.ts';
 import { CutSchedule } from './cut-schedule.ts';
 import { DvrArchive } from './dvr-archive.ts';
+import { multivariantText } from './playlist-text.ts';
+import type { SegmentObserver } from './segment-observer.ts';
 import { type DvrWindow, SegmentWindow, type WindowContext } from './segment-window.ts';
 import { type FinishedSegment, Segmenter, type SegmentSink } from './segmenter.ts';
 import { type HlsSettings, viewSettings } from './settings.ts';
 import { streamInfAttributes } from './stream-inf.ts';
-import type { HlsUpdate } from './updates.ts';
+import type { HlsMultivariant, HlsUpdate } from './updates.ts';
 import { type HlsPlaylistVariants, type HlsVariant, selectVariants } from './variants.ts';
 
 /** Segments kept behind those in the playlist, for players that hold an older one. */
 const KEPT_BEHIND = 3;
+const PLAYLIST_SUFFIX = '.m3u8';
 
 interface PackagedVariant {
   readonly segmenter: Segmenter;
   readonly window: SegmentWindow;
+}
+
+/** What streams of the publisher share. */
+export interface HlsStreamContext {
+  readonly egress: EgressPort;
+  readonly storage: DvrStorage;
+  /** The stream has tracks and playlists. */
+  readonly onStart?: (stream: HlsStream) => void;
 }
 
 export class HlsStream implements PublisherStream {
@@ -33,12 +44,15 @@ export class HlsStream implements PublisherStream {
   readonly #sink: SegmentSink;
   readonly #context: WindowContext;
   readonly #variants = new Map<string, PackagedVariant>();
+  readonly #observers = new Set<SegmentObserver>();
+  readonly #onStart: ((stream: HlsStream) => void) | undefined;
   #playlists: readonly HlsPlaylistVariants[] = [];
   #started = false;
   #concluded = false;
   #closed = false;
 
-  constructor(stream: PublishableStream, settings: HlsSettings, { egress, storage }: { egress: EgressPort; storage: DvrStorage }) {
+  constructor(stream: PublishableStream, settings: HlsSettings, { egress, storage, onStart }: HlsStreamContext) {
+    this.#onStart = onStart;
     const { segmentDuration, segmentCount, crossDomains, dVR } = settings;
     this.#stream = stream;
     this.#memoryCount = segmentCount + KEPT_BEHIND;
@@ -62,7 +76,7 @@ export class HlsStream implements PublisherStream {
       settings: viewSettings(settings),
       bytesPerSecond: Math.round(stream.tracks.reduce((sum, { bitrateConf }) => sum + bitrateConf, 0) / 8),
       snapshot: () => this.#snapshot(),
-      onSessions: (delta) => this.#countSessions(delta),
+      openSession: (request) => stream.openSession({ ...request, kind: PublisherKind.HLS }),
       onBytesSent: (bytes) => stream.meter.countBytes(bytes),
     });
   }
@@ -83,6 +97,27 @@ export class HlsStream implements PublisherStream {
     return count;
   }
 
+  /** Names of the multivariant playlists, with `.m3u8`. */
+  get playlistNames(): readonly string[] {
+    return this.#playlists.map(({ fileName }) => fileName + PLAYLIST_SUFFIX);
+  }
+
+  /** Multivariant playlists (all, or those of these names) as they are now, without queries. */
+  plainMultivariants(names: readonly string[]): [name: string, text: string][] {
+    return this.#multivariants()
+      .map((playlist): [string, string] => [playlist.fileName + PLAYLIST_SUFFIX, multivariantText(playlist, '')])
+      .filter(([name]) => names.length === 0 || names.includes(name));
+  }
+
+  /** Tells `observer` of every segment from now on. */
+  observe(observer: SegmentObserver): void {
+    this.#observers.add(observer);
+  }
+
+  unobserve(observer: SegmentObserver): void {
+    this.#observers.delete(observer);
+  }
+
   /** Settles when the files of the DVR are written or removed as far as asked for. */
   get settled(): Promise<void> {
     return this.#archive?.settled ?? Promise.resolve();
@@ -100,8 +135,10 @@ export class HlsStream implements PublisherStream {
     }
     const anyVideo = [...wanted.values()].some(({ video }) => video !== null);
     for (const variant of wanted.values()) this.#package(variant, variant.video !== null || !anyVideo);
+    const isFirst = !this.#started;
     this.#started = true;
     this.#outlet.update(this.#playlistsUpdate());
+    if (isFirst) this.#onStart?.(this);
   }
 
   onPacket(packet: Packet): void {
@@ -119,7 +156,10 @@ export class HlsStream implements PublisherStream {
 
   close(_reason: CloseReason): void {
     if (this.#closed) return;
+    // Viewers lose what is open; who keeps the stream does not.
+    if (this.#observers.size > 0 && !this.#concluded) for (const { segmenter } of this.#variants.values()) segmenter.finish();
     this.#closed = true;
+    for (const observer of [...this.#observers]) observer.streamEnded();
     this.#variants.clear();
     this.#archive?.close();
     this.#outlet.close();
@@ -129,7 +169,10 @@ export class HlsStream implements PublisherStream {
     const variant = this.#variants.get(variantId);
     if (variant === undefined) return;
     const { start, ...rest } = made;
-    variant.window.add({ ...rest, wallClock: this.#stream.startedAt + start, path: null });
+    const segment = { ...rest, wallClock: this.#stream.startedAt + start, path: null };
+    const read = (): Buffer => Buffer.concat(this.#outlet.read(segment.spans));
+    for (const observer of [...this.#observers]) observer.segmentFinished(variantId, segment, read);
+    variant.window.add(segment);
     // Measured bandwidths change all the time: once per segment of the first variant is often enough.
     if (variant === this.#variants.values().next().value) this.#outlet.update(this.#playlistsUpdate());
   }
@@ -147,12 +190,15 @@ export class HlsStream implements PublisherStream {
   }
 
   #playlistsUpdate(): HlsUpdate {
+    return { type: 'playlists', playlists: this.#multivariants(), variants: [...this.#variants.keys()] };
+  }
+
+  #multivariants(): HlsMultivariant[] {
     const figures = this.#stream.figures.bind(this.#stream);
-    const playlists = this.#playlists.map(({ fileName, variants }) => ({
+    return this.#playlists.map(({ fileName, variants }) => ({
       fileName,
       renditions: variants.map((variant) => ({ variant: variant.id, attributes: streamInfAttributes(variant, figures) })),
     }));
-    return { type: 'playlists', playlists, variants: [...this.#variants.keys()] };
   }
 
   /** What a thread that starts late must know. */
@@ -162,10 +208,5 @@ export class HlsStream implements PublisherStream {
     for (const { window } of this.#variants.values()) updates.push(...window.snapshot());
     if (this.#concluded) updates.push({ type: 'conclude' });
     return updates;
-  }
-
-  #countSessions(delta: number): void {
-    if (delta > 0) this.#stream.meter.connect(PublisherKind.HLS, delta);
-    else if (delta < 0) this.#stream.meter.disconnect(PublisherKind.HLS, -delta);
   }
 }

@@ -26,7 +26,7 @@ function open(settings: HlsViewSettings = SETTINGS): void {
     settings,
     bytesPerSecond: 0,
     snapshot: () => [],
-    onSessions: () => undefined,
+    openSession: null,
     onBytesSent: () => undefined,
   });
   view = egress.outlet.view;
@@ -176,6 +176,15 @@ describe('HlsView', () => {
       { address: '192.0.2.1', agent: 'vlc', ttlMs: 10_000 },
       { address: '192.0.2.9', agent: undefined, ttlMs: 10_000 },
     ]);
+  });
+
+  it('refuses a viewer that was sent away', () => {
+    view.update(PLAYLISTS);
+    append(0);
+    egress.context.refusing = true;
+    expect(egress.get('ts:playlist.m3u8').status).toBe(200);
+    expect(egress.get('medialist_7_hls.m3u8').status).toBe(401);
+    expect(egress.get('seg_7_0_hls.ts').status).toBe(401);
   });
 
   it('forgets variants that are gone and ignores segments of unknown ones', () => {

@@ -104,7 +104,7 @@ export class HlsView implements OutletView {
       exchange.respond(variantId === undefined ? 400 : 404, [], []);
       return;
     }
-    this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000);
+    if (!this.#admit(exchange)) return;
     const text = this.#mediaText(variantId, variant, this.#rewind(exchange));
     exchange.respond(200, [PLAYLIST_TYPE, ...cacheControl(this.#settings.cacheControl.chunklistMaxAge)], [text]);
   }
@@ -141,10 +141,17 @@ export class HlsView implements OutletView {
       exchange.respond(404, [], []);
       return;
     }
-    this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000);
+    if (!this.#admit(exchange)) return;
     const headers = [SEGMENT_TYPE, ...cacheControl(this.#settings.cacheControl.segmentMaxAge)];
     if (segment.path === null) exchange.respondSpans(200, headers, segment.spans);
     else exchange.respondFile(200, headers, segment.path);
+  }
+
+  /** False for a viewer that was sent away; it has its answer then. */
+  #admit(exchange: DeliveryExchange): boolean {
+    if (this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000)) return true;
+    exchange.respond(401, [], []);
+    return false;
   }
 
   #findSegment(variantId: string, number: number): HlsSegment | undefined {

@@ -38,10 +38,12 @@ export function mediaText(list: {
   return list.concluded ? `${text}#EXT-X-ENDLIST\n` : text;
 }
 
-function mediaPlaylistName(variant: string): string {
+/** Name of the media playlist of a variant. */
+export function mediaPlaylistName(variant: string): string {
   return `medialist_${variant}_hls.m3u8`;
 }
 
-function segmentName(variant: string, number: number): string {
+/** Name of a segment of a variant. */
+export function segmentName(variant: string, number: number): string {
   return `seg_${variant}_${number}_hls.ts`;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { constantFrames, videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
+import { audioPackets, audioTrack, constantFrames, interleave, videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import { AVCC } from '../../../test/fixtures/bitstreams.ts';
 import { joinNalUnits } from '../../codecs/nal/convert.ts';
 import type { Span } from '../outlet/messages.ts';
@@ -49,6 +49,34 @@ describe('Segmenter', () => {
     for (const { spans } of segments) expect(spans).toHaveLength(1);
     expect(pieces.length).toBeGreaterThan(3 * segments.length);
     expect(Math.max(...pieces)).toBeLessThan(300_000);
+  });
+
+  it.each([
+    { pause: 'a short one', from: 6, to: 8 },
+    { pause: 'one of many segments', from: 6.2, to: 26.2 },
+    { pause: 'one that does not end', from: 6.2, to: 40 },
+  ])('goes on with the sound while the pictures pause: $pause', ({ from, to }) => {
+    const video = videoTrack();
+    const audio = audioTrack();
+    const segments: FinishedSegment[] = [];
+    const segmenter = new Segmenter({
+      variant: { id: '1', video, audios: [audio], data: null },
+      leads: true,
+      schedule: new CutSchedule(TARGET_MS),
+      sink: { store: () => [], finished: (_variant, made) => void segments.push(made) },
+    });
+    const pictures = videoPackets(video, constantFrames({ rate: 25, gop: 25, seconds: 40 }));
+    const left = pictures.filter(({ dts }) => dts < from * 90_000 || dts >= to * 90_000);
+    for (const packet of interleave(left, audioPackets(audio, 40))) segmenter.push(packet);
+    segmenter.finish();
+    // No segment is longer than the target and what is waited for before a pause is taken for one; none overlaps or is missing.
+    for (const { duration } of segments) expect(duration).toBeLessThan(TARGET_MS / 1000 + 3.1);
+    segments.forEach(({ start, duration }, index) => {
+      const next = segments[index + 1];
+      if (next !== undefined) expect(start + duration * 1000).toBeCloseTo(next.start, 3);
+    });
+    const last = segments.at(-1);
+    expect((last?.start ?? 0) / 1000 + (last?.duration ?? 0)).toBeGreaterThan(39.8);
   });
 
   it('ends a segment even when no keyframe comes any more', () => {

@@ -41,6 +41,11 @@ interface OpenSegment {
 
 /** Bytes are handed on in pieces of about this size: copying a whole segment at once would hold everything else up. */
 const PIECE_LENGTH = 188 * 1024;
+/**
+ * When the sound is so far ahead of the pictures, ms, these pause: segments then end with the sound, so that the playlist
+ * goes on and no segment outgrows the target duration. As long as LL-HLS waits for late pictures.
+ */
+const PAUSE_MS = 3000;
 const ID3_MAGIC = [0x49, 0x44, 0x33] as const;
 
 export class Segmenter {
@@ -51,6 +56,8 @@ export class Segmenter {
   #variant: HlsVariant;
   #leads: boolean;
   #segment: OpenSegment | null = null;
+  /** Where the pictures end, ms; of variants without video the sound that leads. */
+  #leadEnd = 0;
   #nextNumber = 0;
   #discontinuity = false;
   #discontinuities = 0;
@@ -99,6 +106,7 @@ export class Segmenter {
     if (!this.#muxer.carries(packet.track.id)) return;
     const isLead = packet.track.id === this.#leadTrackId();
     if (isLead && !this.#followLead(packet)) return;
+    if (!isLead && packet.track.type === 'audio') this.#followSound(packet);
     if (this.#segment === null || (packet.track.type === 'data' && !isId3(packet.data))) return;
     try {
       this.#muxer.writePacket(packet, this.#output);
@@ -126,8 +134,22 @@ export class Segmenter {
       this.#close(time);
       this.#open(time, open.slot + 1);
     }
-    if (this.#segment !== null) this.#segment.end = Math.max(this.#segment.end, time + toMilliseconds(packet.duration, timebase));
+    this.#leadEnd = time + toMilliseconds(packet.duration, timebase);
+    if (this.#segment !== null) this.#segment.end = Math.max(this.#segment.end, this.#leadEnd);
     return true;
+  }
+
+  /** Goes on without pictures while these pause. */
+  #followSound(packet: Packet): void {
+    const { timebase } = packet.track;
+    const time = toMilliseconds(packet.pts, timebase);
+    const open = this.#segment;
+    if (open === null || time - this.#leadEnd < PAUSE_MS) return;
+    if (this.#schedule.cutsAt({ slot: open.slot, start: open.start, time, keyframe: true, leads: this.#leads })) {
+      this.#close(time);
+      this.#open(time, open.slot + 1);
+    }
+    if (this.#segment !== null) this.#segment.end = time + toMilliseconds(packet.duration, timebase);
   }
 
   #open(start: number, slot: number): void {

@@ -1,4 +1,5 @@
 /** What the HLS (MPEG-TS) publisher needs of its application's configuration. */
+import type { DumpsSettings } from '../dump/wanted-dumps.ts';
 import type { CrossDomainRules } from '../outlet/messages.ts';
 
 /** `Cache-Control` in seconds: -1 no header, 0 `no-cache, no-store`, more `max-age`. */
@@ -29,6 +30,7 @@ export interface HlsSettings {
   readonly crossDomains?: CrossDomainRules | undefined;
   readonly cacheControl?: HlsCacheControl | undefined;
   readonly dVR?: HlsDvrSettings | undefined;
+  readonly dumps?: DumpsSettings;
   readonly defaultQueryString?: { readonly queries: readonly { readonly key: string; readonly value: string }[] } | undefined;
 }
 

@@ -9,6 +9,11 @@ export const DumpStatus = {
 } as const;
 export type DumpStatus = (typeof DumpStatus)[keyof typeof DumpStatus];
 
+/** The element that tells the status. User data cannot hold it: its angle brackets are escaped. */
+export function statusElement(status: DumpStatus): string {
+  return `<Status>${status}</Status>`;
+}
+
 /** Text of the file; items are rendered once. */
 export class DumpInfo {
   readonly #head: string;
@@ -29,6 +34,6 @@ export class DumpInfo {
 
   text(status: DumpStatus): string {
     const head = `<?xml version="1.0" encoding="utf-8"?>\n<HLSDumpInfo>\n${this.#head}`;
-    return `${head}  <Status>${status}</Status>\n  <Items>\n${this.#items}  </Items>\n</HLSDumpInfo>\n`;
+    return `${head}  ${statusElement(status)}\n  <Items>\n${this.#items}  </Items>\n</HLSDumpInfo>\n`;
   }
 }

@@ -1,18 +1,14 @@
 /** One dump: keeps init segments, segments and playlists of a stream as files in a folder. */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { writeFileAtomic } from '../../state/atomic-file.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import { DumpFolder } from '../dump/dump-folder.ts';
+import { DumpPlaylist } from '../dump/dump-playlist.ts';
 import { DumpInfo, DumpStatus } from './dump-info.ts';
-import { DumpPlaylist } from './dump-playlist.ts';
 import type { LlhlsStream } from './llhls-stream.ts';
 import { ResourceNames } from './resource-name.ts';
 import type { SegmentObserver } from './segment-observer.ts';
 import type { SegmentModel, TrackModel } from './stream-model.ts';
-
-/** Bytes of segments that may wait for the disk; a dump that needs more ends with an error, for it may not have holes. */
-const WAITING_BYTES = 64 * 1024 * 1024;
 
 /** What was asked for, as the API shows it. */
 export interface DumpRequest {
@@ -42,13 +38,10 @@ export class HlsDump implements SegmentObserver {
   readonly #logger: Logger;
   readonly #info: DumpInfo;
   readonly #playlists = new Map<number, DumpPlaylist>();
-  /** Files that were written at least once. */
-  readonly #written = new Set<string>();
+  readonly #files: DumpFolder;
   readonly #masters = new Map<string, string>();
   /** Segments before this one are not part of the dump; null before the first. */
   #firstMsn: number | null = null;
-  #tail: Promise<void> = Promise.resolve();
-  #waiting = 0;
   #segments = 0;
   #status: DumpStatus = DumpStatus.RUNNING;
   #open = true;
@@ -60,6 +53,11 @@ export class HlsDump implements SegmentObserver {
     this.#options = options;
     this.#logger = options.logger.child({ dump: request.id, stream: stream.path });
     this.#info = new DumpInfo(stream.path, request.userData);
+    this.#files = new DumpFolder({
+      path: options.folder,
+      onWritten: (path) => this.#info.add(path, options.clock.now()),
+      onFailed: (error) => this.#fail(error),
+    });
   }
 
   /** Files are still added. */
@@ -74,7 +72,7 @@ export class HlsDump implements SegmentObserver {
 
   /** Settles when everything handed over so far is on disk or has failed. */
   get settled(): Promise<void> {
-    return this.#tail;
+    return this.#files.settled;
   }
 
   /** Begins with the newest segments that all tracks have, or waits for the first. Rejects when the first files cannot be written. */
@@ -91,7 +89,7 @@ export class HlsDump implements SegmentObserver {
       for (const segment of track.segments.slice(0, track.completeCount)) this.segmentClosed(track, segment);
     }
     this.#writeInfo();
-    await this.#tail;
+    await this.settled;
     if (this.#status === DumpStatus.ERROR) throw new Error('the first files could not be written');
   }
 
@@ -103,25 +101,20 @@ export class HlsDump implements SegmentObserver {
     const { stream } = this.#options;
     const names = new ResourceNames(track, stream.streamKey);
     const bytes = stream.copyOf(segment);
-    this.#waiting += bytes.length;
-    if (this.#waiting > WAITING_BYTES) {
-      this.#fail(new Error(`the disk is too slow: more than ${WAITING_BYTES} bytes wait for it`));
-      return;
-    }
     const init = names.init(generation);
     const initBytes = track.inits.get(generation);
     const playlist = this.#playlists.get(track.id) ?? new DumpPlaylist(names.chunklist);
     this.#playlists.set(track.id, playlist);
     const masters = this.#changedMasters();
-    this.#enqueue(async () => {
-      if (initBytes !== undefined && !this.#written.has(init)) await this.#write(init, initBytes);
-      await this.#write(names.segment(msn), bytes);
+    const files = this.#files;
+    files.enqueue(async () => {
+      if (initBytes !== undefined && !files.has(init)) await files.write(init, initBytes);
+      await files.write(names.segment(msn), bytes);
       playlist.add({ uri: names.segment(msn), init, duration, startTime, discontinuity });
-      await this.#replace(playlist.uri, playlist.text);
-      for (const [name, text] of masters) await this.#replace(name, text);
-      this.#waiting -= bytes.length;
+      await files.replace(playlist.uri, playlist.text);
+      for (const [name, text] of masters) await files.replace(name, text);
       this.#segments += 1;
-    });
+    }, bytes.length);
     this.#writeInfo();
   }
 
@@ -132,18 +125,18 @@ export class HlsDump implements SegmentObserver {
   /** Ends the dump; what it holds stays. Resolves when the files are complete. Idempotent. */
   stop(): Promise<void> {
     this.#end('it was stopped');
-    return this.#tail;
+    return this.settled;
   }
 
   #end(why: string): void {
     if (!this.#open) return;
     this.#open = false;
     this.#options.stream.unobserve(this);
-    this.#enqueue(async () => {
+    this.#files.enqueue(async () => {
       this.#status = DumpStatus.COMPLETED;
     });
     this.#writeInfo();
-    void this.#tail.then(() => {
+    void this.settled.then(() => {
       this.#over.resolve();
       if (this.#status === DumpStatus.COMPLETED) this.#logger.info({ segments: this.#segments }, `dump complete: ${why}`);
     });
@@ -160,54 +153,20 @@ export class HlsDump implements SegmentObserver {
     return changed;
   }
 
-  async #write(name: string, bytes: Uint8Array): Promise<void> {
-    await writeFile(join(this.#options.folder, name), bytes);
-    this.#note(name);
-  }
-
-  async #replace(name: string, text: string): Promise<void> {
-    await writeFileAtomic(join(this.#options.folder, name), text);
-    this.#note(name);
-  }
-
-  #note(name: string): void {
-    if (this.#written.has(name)) return;
-    this.#written.add(name);
-    this.#info.add(join(this.#options.folder, name), this.#options.clock.now());
-  }
-
   #writeInfo(): void {
     const { infoPath } = this.#options;
-    if (infoPath !== null) this.#enqueue(() => writeFileAtomic(infoPath, this.#info.text(this.#status)));
+    if (infoPath !== null) this.#files.enqueue(() => writeFileAtomic(infoPath, this.#info.text(this.#status)));
   }
 
-  /** One file after the other; after a failure nothing more is written. */
-  #enqueue(work: () => Promise<void>): void {
-    this.#tail = this.#tail.then(async () => {
-      if (this.#status === DumpStatus.ERROR) return;
-      try {
-        await work();
-      } catch (error) {
-        this.#fail(error);
-        await this.#tellError();
-      }
-    });
-  }
-
-  #fail(error: unknown): void {
-    if (this.#status === DumpStatus.ERROR) return;
+  async #fail(error: unknown): Promise<void> {
     const wasOpen = this.#open;
     this.#open = false;
     this.#status = DumpStatus.ERROR;
     if (wasOpen) this.#options.stream.unobserve(this);
-    void this.#tail.then(() => this.#over.resolve());
     this.#logger.error({ err: error }, `dump failed: ${error instanceof Error ? error.message : String(error)}`);
-  }
-
-  async #tellError(): Promise<void> {
     const { infoPath } = this.#options;
-    if (infoPath === null) return;
     // The disk that failed may hold this file too; the log has said it already.
-    await writeFileAtomic(infoPath, this.#info.text(DumpStatus.ERROR)).catch(() => undefined);
+    if (infoPath !== null) await writeFileAtomic(infoPath, this.#info.text(DumpStatus.ERROR)).catch(() => undefined);
+    this.#over.resolve();
   }
 }

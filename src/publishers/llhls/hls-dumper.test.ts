@@ -197,6 +197,30 @@ describe('a dump', () => {
     expect(frames(join(folder, 'good/llhls.m3u8')).video).toBe(sample.packets.filter(isVideo).length);
   });
 
+  it('that a kill interrupted says Error after the next start, others keep what they say', async () => {
+    await dumper.start(stream, wish('done'));
+    await dumper.start(stream, wish('cut', { userData: '<Status>Running</Status>' }));
+    send(0, 5);
+    await dumper.list(stream)[0]?.stop();
+    await dumper.list(stream)[1]?.settled;
+    await expect.poll(() => readdirSync(join(folder, 'dumps'))).toHaveLength(1);
+    // Nothing is closed: this process is as good as dead.
+    const allowed = new AllowedFolders([folder], 'the setting');
+    await new HlsDumper({ clock: new ManualClock(), logger, stateFolder: folder, allowed }).recover();
+    expect(info('cut')).toMatchObject({ Status: 'Error', UserData: '<Status>Running</Status>' });
+    expect(info('done').Status).toBe('Completed');
+    expect(readdirSync(join(folder, 'dumps'))).toEqual([]);
+    expect(frames(join(folder, 'cut/llhls.m3u8')).video).toBeGreaterThan(90);
+  });
+
+  it('of a stream that ends while it is prepared is complete at once', async () => {
+    const starting = dumper.start(stream, wish('late'));
+    end();
+    await starting;
+    await dumper.close();
+    expect(info('late').Status).toBe('Completed');
+  });
+
   it('is started by the configuration for the streams it names', async () => {
     rmSync(folder, { recursive: true });
     open(true);

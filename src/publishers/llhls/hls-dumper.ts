@@ -5,17 +5,16 @@ import { dirname, resolve } from 'node:path';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
-import { compileWildcard } from '../../util/wildcard.ts';
-import { expandDumpPath } from './dump-path.ts';
+import { type StreamAddress, type WantedDump, wantedDumps } from '../dump/wanted-dumps.ts';
 import { type DumpRequest, HlsDump } from './hls-dump.ts';
-import type { StreamAddress, StreamFollower } from './llhls-publisher.ts';
+import type { StreamFollower } from './llhls-publisher.ts';
 import type { LlhlsStream } from './llhls-stream.ts';
-import type { DumpSettings, LlhlsSettings } from './settings.ts';
+import { OpenDumps } from './open-dumps.ts';
+import type { LlhlsSettings } from './settings.ts';
 
 /** Dumps that one stream may have had: their ids stay taken. */
 const MOST_DUMPS = 1000;
-const SUFFIX = '.m3u8';
-const RANDOM_ID_BYTES = 4;
+const NOTE_BYTES = 12;
 
 /** Why a dump cannot be started or stopped; `message` goes to the client. */
 export class DumpRefused extends Error {
@@ -34,11 +33,19 @@ export class HlsDumper implements StreamFollower {
   readonly #options: HlsDumperOptions;
   readonly #streams = new Map<string, LlhlsStream>();
   readonly #dumps = new WeakMap<LlhlsStream, Map<string, HlsDump | null>>();
-  /** Dumps whose files may not be complete yet. */
-  readonly #active = new Set<HlsDump>();
+  /** Dumps whose files may not be complete yet, with when they are. */
+  readonly #active = new Map<HlsDump, Promise<void>>();
+
+  readonly #open: OpenDumps;
 
   constructor(options: HlsDumperOptions) {
     this.#options = options;
+    this.#open = new OpenDumps(options.stateFolder, options.logger);
+  }
+
+  /** Settles what the last run left. Call before streams come. */
+  recover(): Promise<void> {
+    return this.#open.recover();
   }
 
   /** The outbound stream of this name as LL-HLS, or undefined when it is not served so. */
@@ -49,9 +56,7 @@ export class HlsDumper implements StreamFollower {
   /** Starts the dumps that the configuration wants of the stream. */
   streamStarted(stream: LlhlsStream, address: StreamAddress, settings: LlhlsSettings): void {
     this.#streams.set(keyOf(address), stream);
-    for (const dump of settings.dumps?.dump ?? []) {
-      if (dump.enable && compileWildcard(dump.targetStreamName)(address.name)) void this.#startConfigured(stream, address, dump);
-    }
+    for (const dump of wantedDumps(settings.dumps, address, this.#options.clock.now())) void this.#startConfigured(stream, dump);
   }
 
   streamClosed(stream: LlhlsStream, address: StreamAddress): void {
@@ -75,10 +80,14 @@ export class HlsDumper implements StreamFollower {
     dumps.set(request.id, null);
     try {
       await this.#prepare(folder, infoPath);
+      const note = infoPath === null ? null : randomBytes(NOTE_BYTES).toString('hex');
+      if (infoPath !== null && note !== null) await this.#open.add(note, infoPath);
       const dump = new HlsDump({ request, stream, folder, infoPath, clock, logger });
       dumps.set(request.id, dump);
-      this.#active.add(dump);
-      void dump.over.then(() => this.#active.delete(dump));
+      this.#active.set(
+        dump,
+        dump.over.then(() => this.#forget(dump, note)),
+      );
       await dump.start().catch((error: unknown) => {
         throw new DumpRefused('Could not dump segment', { cause: error });
       });
@@ -103,7 +112,14 @@ export class HlsDumper implements StreamFollower {
 
   /** Ends all dumps and resolves when their files are complete. */
   async close(): Promise<void> {
-    await Promise.all(Array.from(this.#active, (dump) => dump.stop()));
+    const active = [...this.#active];
+    for (const [dump] of active) void dump.stop();
+    await Promise.all(active.map(([, over]) => over));
+  }
+
+  async #forget(dump: HlsDump, note: string | null): Promise<void> {
+    if (note !== null) await this.#open.remove(note);
+    this.#active.delete(dump);
   }
 
   async #prepare(folder: string, infoPath: string | null): Promise<void> {
@@ -122,16 +138,13 @@ export class HlsDumper implements StreamFollower {
     }
   }
 
-  async #startConfigured(stream: LlhlsStream, { vhost, app, name }: StreamAddress, dump: DumpSettings): Promise<void> {
-    const { clock, logger } = this.#options;
-    const playlists = (dump.playlists?.playlist ?? []).map((playlist) => (playlist.endsWith(SUFFIX) ? playlist : playlist + SUFFIX));
-    const outputPath = expandDumpPath(dump.outputPath, { vhost, app, stream: name, time: clock.now() });
-    const id = dump.id ?? randomBytes(RANDOM_ID_BYTES).toString('hex');
+  async #startConfigured(stream: LlhlsStream, wanted: WantedDump): Promise<void> {
     try {
-      await this.start(stream, { id, outputPath, playlists, infoFile: '', userData: '' });
+      await this.start(stream, { ...wanted, infoFile: '', userData: '' });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      logger.error({ err: error, stream: stream.path, folder: outputPath }, `dump of the configuration cannot be started: ${reason}`);
+      const about = { err: error, stream: stream.path, folder: wanted.outputPath };
+      this.#options.logger.error(about, `dump of the configuration cannot be started: ${reason}`);
     }
   }
 }

@@ -1,8 +1,10 @@
 /** The LL-HLS publisher: packages outbound streams into CMAF and serves them through the egress threads. */
+import { defaultPlaylist } from '../../core/default-playlist.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import type { Track } from '../../media/track.ts';
+import type { StreamAddress } from '../dump/wanted-dumps.ts';
 import { DvrStorage } from '../dvr/dvr-storage.ts';
 import type { EgressPort } from '../outlet/messages.ts';
 import { isServable } from './codec-support.ts';
@@ -11,15 +13,7 @@ import type { LlhlsSettings } from './settings.ts';
 
 const DEFAULT_FILE_NAME = 'llhls';
 const DEFAULT_NAME = 'llhls_default';
-const DEFAULT_RENDITION = 'default';
 const ABSOLUTE_PATHS = -1;
-
-/** Names an outbound stream. */
-export interface StreamAddress {
-  readonly vhost: string;
-  readonly app: string;
-  readonly name: string;
-}
 
 /** Who wants to know of the streams. */
 export interface StreamFollower {
@@ -42,23 +36,11 @@ export class LlhlsPublisher implements Publisher<LlhlsSettings> {
   /** First servable video and audio as `llhls.m3u8`. */
   defaultPlaylist(tracks: readonly Track[], settings: LlhlsSettings): Playlist | null {
     if (!settings.createDefaultPlaylist) return null;
-    const video = tracks.find((track) => track.type === 'video' && isServable(track));
-    const audio = tracks.find((track) => track.type === 'audio' && isServable(track));
-    if (video === undefined && audio === undefined) return null;
-    return {
+    return defaultPlaylist(tracks, isServable, {
       name: DEFAULT_NAME,
       fileName: DEFAULT_FILE_NAME,
       options: { webrtcAutoAbr: false, hlsChunklistPathDepth: ABSOLUTE_PATHS, enableTsPackaging: false, enableSubtitles: true },
-      renditions: [
-        {
-          name: DEFAULT_RENDITION,
-          videoVariantName: video?.variantName ?? '',
-          audioVariantName: audio?.variantName ?? '',
-          videoIndexHint: -1,
-          audioIndexHint: -1,
-        },
-      ],
-    };
+    });
   }
 
   attach(stream: PublishableStream, settings: LlhlsSettings): LlhlsStream {

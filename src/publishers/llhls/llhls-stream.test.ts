@@ -108,11 +108,15 @@ describe('an LL-HLS stream', () => {
   it('rolls its traffic up to the stream', () => {
     const simulation = new LlhlsSimulation([video]);
     const { request } = simulation.egress.outlet;
-    request.onSessions(3);
-    request.onSessions(-1);
-    request.onSessions(0);
+    const sessions = ['a', 'b', 'c'].map((id) => request.openSession?.({ id, onTerminate: () => undefined }));
+    sessions[1]?.close();
+    sessions[1]?.close();
     request.onBytesSent(1000);
     expect(simulation.source.viewers).toBe(2);
+    expect(simulation.source.sessions.map(({ request: { id, kind } }) => [id, kind])).toEqual([
+      ['a', 'llhls'],
+      ['c', 'llhls'],
+    ]);
     expect(simulation.source.bytes).toBe(1000);
   });
 

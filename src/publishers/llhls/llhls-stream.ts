@@ -77,7 +77,7 @@ export class LlhlsStream implements PublisherStream {
       settings: view,
       bytesPerSecond: stream.tracks.reduce((sum, track) => sum + track.bitrateConf, 0) / 8,
       snapshot: () => [this.#model.snapshot()],
-      onSessions: (delta) => this.#countSessions(delta),
+      openSession: (request) => stream.openSession({ ...request, kind: PublisherKind.LLHLS }),
       onBytesSent: (bytes) => stream.meter.countBytes(bytes),
     });
     this.#window = this.#createWindow(view.segmentCount);
@@ -104,9 +104,10 @@ export class LlhlsStream implements PublisherStream {
     return this.#stream.playlists.map(({ fileName }) => fileName + PLAYLIST_SUFFIX);
   }
 
-  /** Tells `observer` of every segment from now on. */
+  /** Tells `observer` of every segment from now on; of a stream that is gone it hears that. */
   observe(observer: SegmentObserver): void {
-    this.#observers.add(observer);
+    if (this.#closed) observer.streamEnded();
+    else this.#observers.add(observer);
   }
 
   unobserve(observer: SegmentObserver): void {
@@ -300,11 +301,5 @@ export class LlhlsStream implements PublisherStream {
     const updates = this.#pending;
     this.#pending = [];
     this.#outlet.update(updates);
-  }
-
-  #countSessions(delta: number): void {
-    const { meter } = this.#stream;
-    if (delta > 0) meter.connect(PublisherKind.LLHLS, delta);
-    else if (delta < 0) meter.disconnect(PublisherKind.LLHLS, -delta);
   }
 }

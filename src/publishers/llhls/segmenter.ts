@@ -123,7 +123,8 @@ export class Segmenter {
   /** The configuration of the track changed: what follows begins a new segment behind a discontinuity. */
   changeTimeline(timescale: number, jitter: number): void {
     this.flush();
-    this.#schedule.addDiscontinuity();
+    // Renditions that change together, because their source does, share one discontinuity.
+    if (this.#discontinuities === this.#schedule.discontinuities) this.#schedule.addDiscontinuity();
     this.#target = this.#target.rescale(timescale, jitter);
     this.#timescale = timescale;
     this.#listedEnd = null;

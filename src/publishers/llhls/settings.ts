@@ -1,4 +1,5 @@
 /** Configuration of the LL-HLS publisher and the part of it that egress threads need. */
+import type { DumpsSettings } from '../dump/wanted-dumps.ts';
 import type { CrossDomainRules } from '../outlet/messages.ts';
 
 /** Seconds for `Cache-Control: max-age`; -1 leaves the header out, 0 forbids caching. */
@@ -17,17 +18,6 @@ export interface DvrSettings {
   readonly maxDuration: number;
 }
 
-/** A dump that begins with every stream whose name matches. */
-export interface DumpSettings {
-  readonly enable: boolean;
-  /** Takes `*` and `?`. */
-  readonly targetStreamName: string;
-  /** Macros are replaced. */
-  readonly outputPath: string;
-  readonly id?: string | undefined;
-  readonly playlists?: { readonly playlist: readonly string[] } | undefined;
-}
-
 /** `Publishers/LLHLS` of an application; durations in seconds. */
 export interface LlhlsSettings {
   readonly chunkDuration: number;
@@ -41,7 +31,7 @@ export interface LlhlsSettings {
   readonly enablePreloadHint: boolean;
   readonly crossDomains?: CrossDomainRules | undefined;
   readonly dVR?: DvrSettings | undefined;
-  readonly dumps?: { readonly dump: readonly DumpSettings[] } | undefined;
+  readonly dumps?: DumpsSettings;
   readonly cacheControl: CacheControlSettings;
   readonly defaultQueryString?: { readonly queries: readonly { readonly key: string; readonly value: string }[] } | undefined;
 }

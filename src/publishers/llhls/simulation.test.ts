@@ -358,6 +358,31 @@ describe('an LL-HLS stream over time', () => {
     expect(audioChange?.msn).toBe(changed[0]?.msn);
   });
 
+  it('counts a change of all renditions at once as one discontinuity', () => {
+    const seconds = { before: 20, after: 40 };
+    const renditions = [0, 2, 3].map((id) => {
+      const before = videoTrack({ id, variantName: `v${id}` });
+      const after = { ...before, width: 640, height: 360, codecString: 'avc1.64001e' };
+      return { before, after };
+    });
+    const audio = audioTrack();
+    const simulation = new LlhlsSimulation([...renditions.map(({ before }) => before), audio]);
+    simulation.run(
+      interleave(
+        ...renditions.map(({ before, after }) => [
+          ...videoPackets(before, constantFrames({ rate: 30, gop: 60, seconds: seconds.before })),
+          ...videoPackets(after, constantFrames({ rate: 30, gop: 60, seconds: seconds.after, from: seconds.before })),
+        ]),
+        audioPackets(audio, seconds.before + seconds.after),
+      ),
+    );
+    const changed = [0, 1, 2, 3].map((id) =>
+      [...(simulation.stream.model.tracks.get(id)?.segments ?? [])].filter((one) => one.discontinuity),
+    );
+    expect(changed.map((segments) => segments.length)).toEqual([1, 1, 1, 1]);
+    expect(new Set(changed.flat().map(({ msn }) => msn)).size).toBe(1);
+  });
+
   it('goes on with audio when video pauses', () => {
     const video = videoTrack();
     const audio = audioTrack();

@@ -5,6 +5,7 @@
  */
 import type { CrossDomainRules } from '../../access/cross-domains.ts';
 import type { PublisherKind } from '../../core/kinds.ts';
+import type { SessionHandle, SessionRequest } from '../../core/publishing.ts';
 
 export type { CrossDomainRules } from '../../access/cross-domains.ts';
 
@@ -65,8 +66,9 @@ export interface EgressPort {
     readonly bytesPerSecond: number;
     /** Everything a thread that (re)starts must know, as update payloads in order. */
     readonly snapshot: () => readonly unknown[];
-    /** Viewer counts and bytes sent, as reported by the threads. */
-    readonly onSessions: (delta: number) => void;
+    /** Called for each viewer the threads tell of; null where requests make no viewer. */
+    readonly openSession: ((request: Omit<SessionRequest, 'kind'>) => SessionHandle) | null;
+    /** Bytes of all answers, as reported by the threads. */
     readonly onBytesSent: (bytes: number) => void;
   }): Outlet;
 }

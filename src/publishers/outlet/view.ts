@@ -13,6 +13,8 @@ export interface DeliveryExchange {
   /** Request header by lower-case name. */
   header(name: string): string | undefined;
   readonly remoteAddress: string;
+  /** The bytes of the answer count for this viewer too. */
+  billTo(viewer: ByteSink): void;
   /** The client went away or an answer was sent. */
   readonly done: boolean;
   /** Called once when the client goes away before an answer was sent: forget this exchange. */
@@ -32,6 +34,11 @@ export interface DeliveryExchange {
   respondTailored(status: number, headers: readonly string[], pieces: readonly string[], tail: string): void;
 }
 
+/** Where bytes are counted. */
+export interface ByteSink {
+  countBytes(bytes: number): void;
+}
+
 /** A valid viewer session, proven by the `session` query. */
 export interface ViewerSession {
   /** The whole value to put into child URIs. */
@@ -46,9 +53,9 @@ export interface ViewContext {
   session(exchange: DeliveryExchange): ViewerSession | null;
   /**
    * Counts a viewer whose URLs carry no session: one per address and player, gone when it made no request
-   * for `ttlMs`. Reported like sessions.
+   * for `ttlMs`. Reported like sessions. False: it was sent away and is to be refused.
    */
-  countViewer(exchange: DeliveryExchange, ttlMs: number): void;
+  countViewer(exchange: DeliveryExchange, ttlMs: number): boolean;
   /** Runs `callback` after `ms`; returns a function that cancels it. */
   schedule(ms: number, callback: () => void): () => void;
   /** Wall clock, ms since the epoch. */

@@ -8,6 +8,7 @@ import { accept, RtmpServer, type ServerScript } from '../../../test/fakes/rtmp-
 import { selfSigned } from '../../../test/fakes/self-signed.ts';
 import { audioPackets, audioTrack, constantFrames, interleave, videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import { AVCC, HVCC } from '../../../test/fixtures/bitstreams.ts';
+import { demuxTs } from '../../../test/support/ts-demuxer.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import { userControlMessage } from '../../protocols/rtmp/control.ts';
@@ -209,7 +210,7 @@ describe('RTMP', () => {
   });
 
   test('does not trust a certificate that nobody vouches for', async () => {
-    const { gate, url } = await provider({ tls: selfSigned('localhost') });
+    const { gate, url } = await provider({ tls: [{ hostNames: ['localhost'], ...selfSigned('localhost') }] });
     const failure = await new Attempt({ url: url.replace('rtmp://127.0.0.1', 'rtmps://localhost') }).failed.promise;
     expect(failure).toMatchObject({ code: 'unreachable', message: expect.stringMatching(/self.signed/) });
     expect(gate.streams).toEqual([]);
@@ -329,6 +330,28 @@ describe('MPEG-TS', () => {
     await attempt.destination.close();
     await expect.poll(() => bytes).toBe(attempt.destination.sentBytes);
     expect(bytes).toBeGreaterThan(3_000_000);
+  });
+
+  test('begins at 0 whatever the time of the stream, sound and picture together', async () => {
+    const received: Buffer[] = [];
+    const port = await listen((socket) => socket.on('data', (data: Buffer) => received.push(data)));
+    const attempt = new Attempt({ protocol: 'mpegts', url: `tcp://127.0.0.1:${port}` });
+    await attempt.opened.promise;
+    const packets = media(2).map((packet) => (packet.track === VIDEO ? { ...packet, data: lengthPrefixed(packet.data) } : packet));
+    attempt.send(packets);
+    await attempt.destination.close();
+    await expect.poll(() => Buffer.concat(received).length).toBe(attempt.destination.sentBytes);
+    const { streams, faults } = demuxTs(Buffer.concat(received));
+    expect(faults).toEqual([]);
+    const sent = packets.filter(({ track }) => track === VIDEO);
+    const base = sent[0]?.dts ?? 0;
+    const [video, audio] = streams;
+    // Every transport stream of ours begins this late, so that the clock may be ahead of the first picture.
+    const offset = video?.pes[0]?.dts ?? 0;
+    expect(offset).toBeLessThan(2 * 90_000);
+    expect(video?.pes.map(({ pts, dts }) => [pts - offset, dts - offset])).toEqual(sent.map(({ pts, dts }) => [pts - base, dts - base]));
+    const sound = packets.filter(({ track, dts }) => track === AUDIO && Math.round((dts * 90) / 48) >= base);
+    expect(audio?.pes.map(({ pts }) => pts - offset)).toEqual(sound.map(({ pts }) => Math.round((pts * 90) / 48) - base));
   });
 
   test('SRT: a listener that is not there is told', async () => {

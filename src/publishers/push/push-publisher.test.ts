@@ -9,7 +9,8 @@ import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import type { PushPublisherConfig } from '../../config/index.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
-import { MOST_PUSHES, PushPublisher } from './push-publisher.ts';
+import { MOST_TASKS } from '../tasks/task-registry.ts';
+import { PushPublisher } from './push-publisher.ts';
 import type { PushRequest } from './push-request.ts';
 
 const OWNER = { vhost: 'default', app: 'app' };
@@ -97,7 +98,7 @@ test('an id is taken once for each application, also by two who ask at the same 
 });
 
 test('an application has no more tasks than it may', async () => {
-  await Promise.all(Array.from({ length: MOST_PUSHES }, (_, index) => publisher.startPush(OWNER, wish(`${index}`))));
+  await Promise.all(Array.from({ length: MOST_TASKS }, (_, index) => publisher.startPush(OWNER, wish(`${index}`))));
   await expect(publisher.startPush(OWNER, wish('more'))).rejects.toMatchObject({ code: 'too-many' });
 });
 

@@ -1,22 +1,16 @@
 /** What a push task is asked to do, as the API, a map file or the state folder say it. */
+import { storedTaskRequest, type TaskRequest } from '../tasks/task-request.ts';
 
 export const PushProtocol = { RTMP: 'rtmp', SRT: 'srt', MPEGTS: 'mpegts' } as const;
 export type PushProtocol = (typeof PushProtocol)[keyof typeof PushProtocol];
 
-export interface PushRequest {
-  readonly id: string;
-  /** Name of the outbound stream. */
-  readonly streamName: string;
-  /** Both select tracks; when both are empty, the protocol decides. */
-  readonly trackIds: readonly number[];
-  readonly variantNames: readonly string[];
+/** Without a selection the protocol decides which tracks are sent. */
+export interface PushRequest extends TaskRequest {
   readonly protocol: PushProtocol;
   /** Without a slash at its end. */
   readonly url: string;
   /** Empty for none. */
   readonly streamKey: string;
-  /** Made by a map file. */
-  readonly isConfig: boolean;
 }
 
 /** Why a URL cannot be pushed to. */
@@ -55,12 +49,11 @@ export function faultOfUrl(protocol: PushProtocol, url: string): UrlFault | null
 /** A request that the state folder holds, or null. */
 export function storedPushRequest(value: unknown): PushRequest | null {
   if (typeof value !== 'object' || value === null) return null;
-  const { id, streamName, trackIds, variantNames, protocol, url, streamKey } = value as Record<string, unknown>;
-  if (typeof id !== 'string' || typeof streamName !== 'string' || id === '' || streamName === '') return null;
-  if (!Array.isArray(trackIds) || !trackIds.every((trackId) => Number.isInteger(trackId))) return null;
-  if (!Array.isArray(variantNames) || !variantNames.every((name) => typeof name === 'string')) return null;
+  const common = storedTaskRequest(value as Record<string, unknown>);
+  const { protocol, url, streamKey } = value as Record<string, unknown>;
+  if (common === null) return null;
   if (typeof protocol !== 'string' || typeof url !== 'string' || typeof streamKey !== 'string') return null;
   const known = pushProtocolOf(protocol);
   if (known === null || faultOfUrl(known, url) !== null) return null;
-  return { id, streamName, trackIds, variantNames, protocol: known, url, streamKey, isConfig: false };
+  return { ...common, protocol: known, url, streamKey };
 }

@@ -7,12 +7,13 @@ import { isMovingPicture, type Track } from '../../media/track.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import { type FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../tasks/task-registry.ts';
 import { type OpenDestination, PushFailure, type PushTimeouts } from './destination.ts';
 import { type PushRequest, receiverOf } from './push-request.ts';
 import { PushSession } from './push-session.ts';
 import { retryDelay } from './retry-delay.ts';
 import { SEND_QUEUE_PACKETS } from './send-queue.ts';
-import { selectTracks } from './track-selection.ts';
+import { leftOut, selectTracks } from './track-selection.ts';
 
 /** Words of the API. */
 export const PushState = {
@@ -40,24 +41,7 @@ export interface PushContext {
   readonly onConnectionOver: (task: PushTask) => void;
 }
 
-/** Sums over all connections: ended ones, bytes, and ms. */
-export interface PushTotals {
-  readonly sequence: number;
-  readonly bytes: number;
-  readonly time: number;
-}
-
-/** What makes a task, new or from the state folder. */
-export interface PushTaskOrigin {
-  readonly key: string;
-  readonly vhost: string;
-  readonly app: string;
-  readonly request: PushRequest;
-  readonly createdAt: number;
-  readonly totals?: PushTotals;
-}
-
-export class PushTask {
+export class PushTask implements FollowingTask<PushRequest> {
   readonly key: string;
   readonly vhost: string;
   readonly app: string;
@@ -68,7 +52,7 @@ export class PushTask {
   #state: PushState = PushState.READY;
   #reason: string | null = null;
   /** Of connections that are over. */
-  #totals: PushTotals;
+  #totals: TaskTotals;
   #stream: PublishableStream | null = null;
   #timeouts: PushTimeouts | null = null;
   #selected: readonly Track[] = [];
@@ -88,13 +72,13 @@ export class PushTask {
   #stopping: Promise<void> | null = null;
   readonly #closing = new Set<Promise<void>>();
 
-  constructor(origin: PushTaskOrigin, context: PushContext) {
+  constructor(origin: TaskOrigin<PushRequest>, context: PushContext) {
     this.key = origin.key;
     this.vhost = origin.vhost;
     this.app = origin.app;
     this.request = origin.request;
     this.createdAt = origin.createdAt;
-    this.#totals = origin.totals ?? { sequence: 0, bytes: 0, time: 0 };
+    this.#totals = origin.totals ?? NO_TOTALS;
     this.#context = context;
     const { id, streamName, protocol } = origin.request;
     this.#logger = context.logger.child({ vhost: origin.vhost, app: origin.app, stream: streamName, push: id, protocol });
@@ -126,7 +110,7 @@ export class PushTask {
   }
 
   /** This connection included. */
-  get totals(): PushTotals {
+  get totals(): TaskTotals {
     const { sequence, bytes, time } = this.#totals;
     return { sequence, bytes: bytes + (this.#session?.sentBytes ?? 0), time: time + (this.#pushing ? this.sentTime : 0) };
   }
@@ -154,6 +138,8 @@ export class PushTask {
     }
     const same = sameTracks(selected, this.#selected);
     this.#selected = selected;
+    const left = same ? '' : leftOut(this.request, tracks);
+    if (left !== '') this.#logger.warn({ tracks: left }, `${left} cannot be carried: left out of the push '${this.request.id}'`);
     if (same && (this.#session !== null || this.#retry !== null)) return;
     this.#end('tracks of the stream have changed');
     this.#connect();

@@ -3,7 +3,7 @@ import { audioTrack, dataTrack, videoTrack } from '../../../test/fakes/synthetic
 import { ASC, HVCC } from '../../../test/fixtures/bitstreams.ts';
 import type { Track } from '../../media/track.ts';
 import { PushFailure } from './destination.ts';
-import { selectTracks } from './track-selection.ts';
+import { leftOut, selectTracks } from './track-selection.ts';
 
 const H264 = videoTrack({ id: 1, variantName: 'high' });
 const LOW = videoTrack({ id: 2, variantName: 'low' });
@@ -48,8 +48,16 @@ describe('tracks of a push', () => {
     ['a codec RTMP has no name for', wish('rtmp', ['picture']), [JPEG, H264], "RTMP cannot carry track 9 'picture': JPEG"],
     ['a codec that a transport stream cannot hold', wish('mpegts', ['vp9']), [VP9, H264], "MPEG-TS cannot carry track 10 'vp9': VP9"],
     ['a stream of nothing that fits', wish('mpegts'), [VP9, DATA], "mpegts can carry no track of the stream (track 10 'vp9': VP9)"],
+    ['pictures that do not fit beside sound that does', wish('srt'), [VP9, OPUS, DATA], "MPEG-TS cannot carry track 10 'vp9': VP9"],
     ['a stream of data alone', wish('rtmp'), [DATA], 'rtmp can carry no track of the stream (no audio, no video)'],
   ] as const)('fail for %s, which is named', (_what, wanted, tracks, message) => {
     expect(() => selectTracks(wanted, tracks)).toThrow(new PushFailure('unsuitable', message));
+  });
+
+  test('that are left out because of their codec are named, others are not', () => {
+    const tracks = [H264, LOW, VP9, JPEG, AAC, DATA];
+    expect(leftOut(wish('srt'), tracks)).toBe("track 10 'vp9': VP9");
+    expect(leftOut(wish('srt', ['low']), tracks)).toBe('');
+    expect(leftOut(wish('rtmp'), tracks)).toBe('');
   });
 });

@@ -6,6 +6,8 @@ import { type AudioTrack, isMovingPicture, type Track, type VideoTrack } from '.
 import { PushFailure } from './destination.ts';
 import { PushProtocol, type PushRequest } from './push-request.ts';
 
+const CONTAINERS: Readonly<Record<PushProtocol, string>> = { rtmp: 'RTMP', srt: 'MPEG-TS', mpegts: 'MPEG-TS' };
+
 type Wanted = Pick<PushRequest, 'protocol' | 'trackIds' | 'variantNames'>;
 
 /** The tracks to send, in order of the stream. Throws `PushFailure` that names what does not fit. */
@@ -13,8 +15,24 @@ export function selectTracks(wanted: Wanted, tracks: readonly Track[]): readonly
   const everything = wanted.trackIds.length === 0 && wanted.variantNames.length === 0;
   const chosen = everything ? tracks : chooseNamed(wanted, tracks);
   const selected = wanted.protocol === PushProtocol.RTMP ? forRtmp(chosen, everything) : forTransportStream(chosen, everything);
-  if (selected.some(({ type }) => type !== 'data')) return selected;
-  throw new PushFailure('unsuitable', `${wanted.protocol} can carry no track of the stream (${labels(tracks)})`);
+  if (!selected.some(({ type }) => type !== 'data')) {
+    throw new PushFailure('unsuitable', `${wanted.protocol} can carry no track of the stream (${labels(tracks)})`);
+  }
+  // A picture stream that arrives as sound alone looks like one that works.
+  for (const type of ['video', 'audio'] as const) {
+    const there = chosen.filter((track) => track.type === type && (track.type === 'audio' || isMovingPicture(track)));
+    if (there.length > 0 && !selected.some((track) => track.type === type)) {
+      throw new PushFailure('unsuitable', `${CONTAINERS[wanted.protocol]} cannot carry ${labels(there)}`);
+    }
+  }
+  return selected;
+}
+
+/** Tracks that nobody named and that are not sent because of their codec, as a text; empty for none. */
+export function leftOut({ protocol, trackIds, variantNames }: Wanted, tracks: readonly Track[]): string {
+  if (protocol === PushProtocol.RTMP || trackIds.length + variantNames.length > 0) return '';
+  const left = tracks.filter((track) => (track.type === 'audio' || isMovingPicture(track)) && !canCarry(track));
+  return left.length === 0 ? '' : labels(left);
 }
 
 /** The FourCC that a track needs Enhanced RTMP for; null when every RTMP server takes it. */
@@ -35,7 +53,7 @@ function chooseNamed({ trackIds, variantNames }: Wanted, tracks: readonly Track[
 /** One video and one audio track: the named ones, or the first that plain RTMP carries, or the first that Enhanced RTMP does. */
 function forRtmp(chosen: readonly Track[], everything: boolean): readonly Track[] {
   const media = chosen.filter((track) => track.type !== 'data');
-  if (!everything) requireCarried('RTMP', media, (track) => fourCcOf(track.codec) !== null);
+  if (!everything) requireCarried(CONTAINERS.rtmp, media, (track) => fourCcOf(track.codec) !== null);
   const videos = media.filter(isMovingPicture).filter(({ codec }) => fourCcOf(codec) !== null);
   const audios = media.filter((track) => track.type === 'audio').filter(({ codec }) => fourCcOf(codec) !== null);
   for (const [kind, candidates] of [
@@ -53,7 +71,7 @@ function forRtmp(chosen: readonly Track[], everything: boolean): readonly Track[
 function forTransportStream(chosen: readonly Track[], everything: boolean): readonly Track[] {
   if (!everything)
     requireCarried(
-      'MPEG-TS',
+      CONTAINERS.mpegts,
       chosen.filter((track) => track.type !== 'data'),
       canCarry,
     );

@@ -1,6 +1,7 @@
 /** Sends a transport stream over whatever carries its payloads. */
 import { type PayloadSink, TransportOutput } from '../../containers/mpegts/transport-output.ts';
 import type { Packet } from '../../media/packet.ts';
+import { MPEG_90K, rescale } from '../../media/timebase.ts';
 import { type Destination, type DestinationOptions, PushFailure } from './destination.ts';
 import type { LinkEvents, PayloadLink } from './payload-link.ts';
 
@@ -9,6 +10,8 @@ export class TransportDestination implements Destination, PayloadSink {
   readonly #output: TransportOutput;
   readonly #link: PayloadLink;
   readonly #deadline: NodeJS.Timeout;
+  /** Decoding time of the first packet, 90 kHz: the receiver's 0. */
+  #base: number | null = null;
 
   /** Begins to connect. `open` throws `PushFailure` for what can never work. */
   constructor({ tracks, timeouts, events }: DestinationOptions, open: (events: LinkEvents) => PayloadLink) {
@@ -34,6 +37,13 @@ export class TransportDestination implements Destination, PayloadSink {
   }
 
   write(packet: Packet): boolean {
+    const time = rescale(packet.dts, packet.track.timebase, MPEG_90K);
+    if (this.#base === null) {
+      this.#base = time;
+      this.#output.beginAt(time);
+    }
+    // Sound from before the first picture.
+    if (time < this.#base) return this.#link.writable;
     this.#output.push(packet);
     return this.#link.writable;
   }

@@ -168,6 +168,22 @@ describe('viewers', () => {
     },
   );
 
+  test('are sessions with a name and bytes of their own, and can be sent away', async () => {
+    const { served, stream, port } = await serve();
+    const [first, second] = [await play(port, 'default/app/stream'), await play(port, 'default/app/stream')];
+    feed(served, 0);
+    const [one, two] = stream.sessions;
+    expect([one?.request.kind, two?.request.kind, one?.request.id === two?.request.id]).toEqual(['srt', 'srt', false]);
+    expect([one?.bytes, two?.bytes]).toEqual([stream.bytes / 2, stream.bytes / 2]);
+    one?.request.onTerminate('the test wants it');
+    expect(await first?.closed).toBe('peer-left');
+    expect([stream.viewers, stream.sessions[0]]).toEqual([1, two]);
+    const before = stream.bytes;
+    feed(served, 1);
+    expect(two?.bytes).toBe(before / 2 + stream.bytes - before);
+    await second?.received(two?.bytes ?? 0);
+  });
+
   test('of a stream that ends are told', async () => {
     const { served, port, stream } = await serve();
     const player = await play(port, 'default/app/stream');
@@ -189,6 +205,7 @@ test('a viewer that does not keep up loses whole groups of pictures, and that is
     policy: {
       open: (call) => {
         const viewer = new SrtViewer({
+          id: '1',
           call,
           logger: new RecordingLogger(),
           now: () => link.now,

@@ -1,5 +1,6 @@
 /** Serves outbound streams to SRT players that call. */
 import { canCarry } from '../../containers/mpegts/stream-type.ts';
+import { defaultPlaylist } from '../../core/default-playlist.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
@@ -18,7 +19,6 @@ import { SrtViewer } from './srt-viewer.ts';
 
 const DEFAULT_PLAYLIST_NAME = 'srt_default';
 const DEFAULT_PLAYLIST_FILE = 'playlist';
-const FIRST_OR_ALL = -1;
 /** Lines about refused callers. */
 const REFUSALS_PER_SECOND = 10;
 const DEFAULT_MAX_CONNECTIONS = 5000;
@@ -55,23 +55,11 @@ export class SrtPublisher implements Publisher {
 
   /** First video and first audio that a transport stream can carry. */
   defaultPlaylist(tracks: readonly Track[]): Playlist | null {
-    const video = tracks.find((track) => track.type === 'video' && canCarry(track));
-    const audio = tracks.find((track) => track.type === 'audio' && canCarry(track));
-    if (video === undefined && audio === undefined) return null;
-    return {
+    return defaultPlaylist(tracks, canCarry, {
       name: DEFAULT_PLAYLIST_NAME,
       fileName: DEFAULT_PLAYLIST_FILE,
       options: { webrtcAutoAbr: true, hlsChunklistPathDepth: -1, enableTsPackaging: false, enableSubtitles: true },
-      renditions: [
-        {
-          name: 'default',
-          videoVariantName: video?.variantName ?? '',
-          audioVariantName: audio?.variantName ?? '',
-          videoIndexHint: FIRST_OR_ALL,
-          audioIndexHint: FIRST_OR_ALL,
-        },
-      ],
-    };
+    });
   }
 
   attach(stream: PublishableStream): SrtStream {
@@ -118,10 +106,12 @@ export class SrtPublisher implements Publisher {
       return RejectionCode.NOT_FOUND;
     }
     this.#lastSession += 1;
+    const id = String(this.#lastSession);
     return new SrtViewer({
+      id,
       call,
       logger: this.#logger.child({
-        session: this.#lastSession,
+        session: id,
         peer: formatPeer(call.peer),
         vhost,
         app: target.app,

@@ -3,7 +3,7 @@
 import { TransportOutput } from '../../containers/mpegts/transport-output.ts';
 import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
-import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
+import type { PublishableStream, PublisherStream, SessionHandle } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
@@ -12,7 +12,7 @@ import type { SrtViewer } from './srt-viewer.ts';
 
 interface Channel {
   readonly output: TransportOutput;
-  readonly viewers: Set<SrtViewer>;
+  readonly viewers: Map<SrtViewer, SessionHandle>;
 }
 
 export class SrtStream implements PublisherStream {
@@ -47,15 +47,21 @@ export class SrtStream implements PublisherStream {
       viewer.close(`playlist '${fileName}' is gone`);
       return;
     }
-    channel.viewers.add(viewer);
-    this.#stream.meter.connect(PublisherKind.SRT);
+    const session = this.#stream.openSession({
+      kind: PublisherKind.SRT,
+      id: viewer.id,
+      onTerminate: (reason) => viewer.close(reason),
+    });
+    channel.viewers.set(viewer, session);
   }
 
   /** Idempotent. */
   leave(fileName: string, viewer: SrtViewer): void {
     const channel = this.#channels.get(fileName);
-    if (channel?.viewers.delete(viewer) !== true) return;
-    this.#stream.meter.disconnect(PublisherKind.SRT);
+    const session = channel?.viewers.get(viewer);
+    if (channel === undefined || session === undefined) return;
+    channel.viewers.delete(viewer);
+    session.close();
     if (channel.viewers.size === 0) this.#channels.delete(fileName);
   }
 
@@ -64,7 +70,7 @@ export class SrtStream implements PublisherStream {
     for (const [fileName, { output, viewers }] of this.#channels) {
       const chosen = this.#tracksOf(fileName);
       if (chosen !== null) output.setTracks(chosen);
-      else for (const viewer of [...viewers]) viewer.close(`playlist '${fileName}' is gone`);
+      else for (const viewer of [...viewers.keys()]) viewer.close(`playlist '${fileName}' is gone`);
     }
   }
 
@@ -73,18 +79,31 @@ export class SrtStream implements PublisherStream {
   }
 
   onDrained(): void {
-    for (const { output } of this.#channels.values()) output.flush();
+    for (const channel of this.#channels.values()) this.#flush(channel);
   }
 
   close(reason: CloseReason): void {
     if (this.#closed) return;
     this.#closed = true;
-    for (const { output, viewers } of [...this.#channels.values()]) {
-      output.flush();
-      for (const viewer of [...viewers]) viewer.close(`the stream has ended: ${reason.detail}`);
+    for (const channel of [...this.#channels.values()]) {
+      this.#flush(channel);
+      for (const viewer of [...channel.viewers.keys()]) viewer.close(`the stream has ended: ${reason.detail}`);
     }
     this.#channels.clear();
     this.#onClosed();
+  }
+
+  /** Sends what waits, and counts once for all payloads of the turn. */
+  #flush({ output, viewers }: Channel): void {
+    output.flush();
+    let sum = 0;
+    for (const [viewer, session] of viewers) {
+      const bytes = viewer.takeBytes();
+      if (bytes === 0) continue;
+      session.countBytes(bytes);
+      sum += bytes;
+    }
+    if (sum > 0) this.#stream.meter.countBytes(sum);
   }
 
   #tracksOf(fileName: string): readonly Track[] | null {
@@ -95,18 +114,14 @@ export class SrtStream implements PublisherStream {
   #open(fileName: string): Channel | null {
     const tracks = this.#tracksOf(fileName);
     if (tracks === null) return null;
-    const viewers = new Set<SrtViewer>();
-    const { meter } = this.#stream;
+    const viewers = new Map<SrtViewer, SessionHandle>();
     try {
       const output = new TransportOutput(tracks, {
         onPayload: (payload) => {
-          for (const viewer of viewers) {
-            const sent = viewer.send(payload);
-            if (sent > 0) meter.countBytes(sent);
-          }
+          for (const viewer of viewers.keys()) viewer.send(payload);
         },
         onEntryPoint: () => {
-          for (const viewer of viewers) viewer.enter();
+          for (const viewer of viewers.keys()) viewer.enter();
         },
       });
       const channel = { output, viewers };

@@ -4,6 +4,8 @@ import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
 import type { Logger } from '../../util/logger.ts';
 
 export interface SrtViewerOptions {
+  /** Name of the session. */
+  readonly id: string;
   readonly call: SrtCall;
   readonly logger: Logger;
   /** Time of the connection, µs. */
@@ -20,6 +22,7 @@ export interface SrtViewerOptions {
 export class SrtViewer implements SrtSession {
   /** Payloads left out because the viewer did not keep up. */
   dropped = 0;
+  #unbilled = 0;
   readonly #options: SrtViewerOptions;
   readonly #openedAt: number;
   #connection: SrtConnection | null = null;
@@ -35,13 +38,27 @@ export class SrtViewer implements SrtSession {
     this.#state = 'playing';
   }
 
+  get id(): string {
+    return this.#options.id;
+  }
+
   /** Sends a payload; returns the bytes that went into the send buffer. */
   send(payload: Uint8Array): number {
     if (this.#connection === null || this.#state === 'joining') return 0;
-    if (this.#state === 'playing' && this.#connection.send(payload, this.#options.now())) return payload.length;
+    if (this.#state === 'playing' && this.#connection.send(payload, this.#options.now())) {
+      this.#unbilled += payload.length;
+      return payload.length;
+    }
     this.#state = 'skipping';
     this.dropped += 1;
     return 0;
+  }
+
+  /** Bytes that went into the send buffer since the last call. */
+  takeBytes(): number {
+    const bytes = this.#unbilled;
+    this.#unbilled = 0;
+    return bytes;
   }
 
   /** Ends the connection. Idempotent. */

@@ -37,7 +37,7 @@ export class ThumbnailStream implements PublisherStream {
       bytesPerSecond: 0,
       snapshot: () => this.#snapshot(),
       // Whoever fetches a picture is no viewer: only bytes are counted.
-      onSessions: () => undefined,
+      openSession: null,
       onBytesSent: (bytes) => stream.meter.countBytes(bytes),
     });
   }

@@ -119,7 +119,6 @@ describe('thumbnails', () => {
   it('count bytes but no viewers', () => {
     const { egress, source } = setUp();
     egress.outlet.request.onBytesSent(1234);
-    egress.outlet.request.onSessions(1);
-    expect([source.bytes, source.viewers]).toEqual([1234, 0]);
+    expect([source.bytes, source.viewers, egress.outlet.request.openSession]).toEqual([1234, 0, null]);
   });
 });

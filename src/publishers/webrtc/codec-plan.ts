@@ -17,6 +17,9 @@ const PAYLOAD_TYPES: Partial<Record<VideoCodec | AudioCodec, { readonly main: nu
 };
 const OFFER_ORDER: readonly (VideoCodec | AudioCodec)[] = [VideoCodec.H264, VideoCodec.H265, VideoCodec.VP8, AudioCodec.OPUS];
 
+/** What feeds an estimate of the bandwidth, as `a=rtcp-fb` names it. */
+export const ESTIMATION_FEEDBACK = { REMB: 'goog-remb', TransportCC: 'transport-cc' } as const;
+
 /** Ids of header extensions in our offers. */
 const ExtensionId = { PLAYOUT_DELAY: 2, TRANSPORT_CC: 3, ABS_SEND_TIME: 4 } as const;
 
@@ -52,10 +55,12 @@ export function offeredPayloads(tracks: readonly WebrtcTrack[], settings: Webrtc
 
 /** Header extensions we offer. */
 export function offeredExtensions(kind: MediaKind, settings: WebrtcSettings): { id: number; uri: ExtensionUri }[] {
-  if (kind === 'audio') return [];
   const list: { id: number; uri: ExtensionUri }[] = [];
+  // All that is sent counts, or sound would look like a path that is too narrow.
+  const transportCc = { id: ExtensionId.TRANSPORT_CC, uri: ExtensionUri.TRANSPORT_CC };
+  if (kind === 'audio') return settings.bandwidthEstimation === 'TransportCC' ? [transportCc] : [];
   if (settings.playoutDelay !== undefined) list.push({ id: ExtensionId.PLAYOUT_DELAY, uri: ExtensionUri.PLAYOUT_DELAY });
-  if (settings.bandwidthEstimation === 'TransportCC') list.push({ id: ExtensionId.TRANSPORT_CC, uri: ExtensionUri.TRANSPORT_CC });
+  if (settings.bandwidthEstimation === 'TransportCC') list.push(transportCc);
   else list.push({ id: ExtensionId.ABS_SEND_TIME, uri: ExtensionUri.ABS_SEND_TIME });
   return list;
 }
@@ -75,7 +80,6 @@ export function parametersOf(track: WebrtcTrack): string {
 }
 
 function feedbackOf(track: WebrtcTrack, { rtx, bandwidthEstimation }: WebrtcSettings): string[] {
-  if (track.type === 'audio') return [];
-  const estimation = bandwidthEstimation === 'REMB' ? 'goog-remb' : 'transport-cc';
-  return [estimation, 'ccm fir', ...(rtx ? ['nack'] : []), 'nack pli'];
+  if (track.type === 'audio') return bandwidthEstimation === 'REMB' ? [] : ['transport-cc'];
+  return [ESTIMATION_FEEDBACK[bandwidthEstimation], 'ccm fir', ...(rtx ? ['nack'] : []), 'nack pli'];
 }

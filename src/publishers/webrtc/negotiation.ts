@@ -7,7 +7,15 @@ import { type LocalMedia, type LocalPayload, rejectedMedia } from '../../protoco
 import { securityOf } from '../../protocols/sdp/security.ts';
 import type { SdpMedia, SdpPayload, SessionDescription } from '../../protocols/sdp/session-description.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { type MediaKind, mapOf, offeredExtensions, offeredPayloads, parametersOf, type WebrtcTrack } from './codec-plan.ts';
+import {
+  ESTIMATION_FEEDBACK,
+  type MediaKind,
+  mapOf,
+  offeredExtensions,
+  offeredPayloads,
+  parametersOf,
+  type WebrtcTrack,
+} from './codec-plan.ts';
 import type { WebrtcSettings } from './settings.ts';
 
 /** One stream that was agreed on. */
@@ -106,7 +114,7 @@ export function answerOffer(
       kind,
       mid: theirs.mid,
       rejected: false,
-      payloads: answeredPayloads(track, payload, rtx),
+      payloads: answeredPayloads(track, payload, rtx, settings),
       extensions: extensionsFor(theirs, settings),
       sends,
     };
@@ -145,23 +153,27 @@ function rtxOf(theirs: SdpMedia, payload: SdpPayload): SdpPayload | null {
   return theirs.payloads.find(({ codec, parameters }) => codec === 'RTX' && parameters.get('apt') === wanted) ?? null;
 }
 
-function answeredPayloads(track: WebrtcTrack, payload: SdpPayload, rtx: SdpPayload | null): LocalPayload[] {
-  const known = ['goog-remb', 'transport-cc', 'ccm fir', 'nack', 'nack pli'];
+function answeredPayloads(
+  track: WebrtcTrack,
+  payload: SdpPayload,
+  rtx: SdpPayload | null,
+  { bandwidthEstimation }: WebrtcSettings,
+): LocalPayload[] {
+  const known = [ESTIMATION_FEEDBACK[bandwidthEstimation], 'ccm fir', 'nack', 'nack pli'];
   const offered = [...payload.parameters].map(([name, value]) => (value === '' ? name : `${name}=${value}`)).join(';');
   const main: LocalPayload = {
     payloadType: payload.payloadType,
     map: mapOf(track),
     parameters: track.type === 'audio' ? parametersOf(track) : offered,
-    feedback: payload.feedback.filter((value) => known.includes(value) && (value !== 'nack' || rtx !== null) && value !== 'transport-cc'),
+    feedback: payload.feedback.filter((value) => known.includes(value) && (value !== 'nack' || rtx !== null)),
   };
   if (rtx === null) return [main];
   return [main, { payloadType: rtx.payloadType, map: `rtx/${rtx.clockRate}`, parameters: `apt=${payload.payloadType}`, feedback: [] }];
 }
 
-function extensionsFor(theirs: SdpMedia, { playoutDelay }: WebrtcSettings): { id: number; uri: ExtensionUri }[] {
-  if (theirs.kind !== 'video') return [];
-  const uris = [ExtensionUri.ABS_SEND_TIME, ...(playoutDelay === undefined ? [] : [ExtensionUri.PLAYOUT_DELAY])];
-  return uris.flatMap((uri) => {
+function extensionsFor(theirs: SdpMedia, settings: WebrtcSettings): { id: number; uri: ExtensionUri }[] {
+  const ours = theirs.kind === 'video' || theirs.kind === 'audio' ? offeredExtensions(theirs.kind, settings) : [];
+  return ours.flatMap(({ uri }) => {
     const id = theirs.extensions.get(uri);
     return id === undefined ? [] : [{ id, uri }];
   });
@@ -181,8 +193,8 @@ function slotOf(
     payloadType: payload.payloadType,
     rtx: rtx === null ? null : { ssrc: rtxSsrc, payloadType: rtx.payloadType },
     extension: buildExtensions({
-      absSendTime: isVideo ? theirs.extensions.get(ExtensionUri.ABS_SEND_TIME) : undefined,
-      transportCc: isVideo && bandwidthEstimation === 'TransportCC' ? theirs.extensions.get(ExtensionUri.TRANSPORT_CC) : undefined,
+      absSendTime: isVideo && bandwidthEstimation === 'REMB' ? theirs.extensions.get(ExtensionUri.ABS_SEND_TIME) : undefined,
+      transportCc: bandwidthEstimation === 'TransportCC' ? theirs.extensions.get(ExtensionUri.TRANSPORT_CC) : undefined,
       playoutDelay:
         isVideo && delayId !== undefined && playoutDelay !== undefined
           ? { id: delayId, minMs: playoutDelay.min, maxMs: playoutDelay.max }

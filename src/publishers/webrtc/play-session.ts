@@ -1,21 +1,29 @@
 /** One viewer of a stream: what it negotiated, which rendition it gets. */
+import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
+import type { SessionHandle } from '../../core/publishing.ts';
+import { SENDS_KEPT } from '../../protocols/fanout/fanout.ts';
 import { randomWord } from '../../protocols/ice/ice-credentials.ts';
 import type { PeerListener, PeerSession } from '../../protocols/peer/peer-session.ts';
 import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
+import type { ArrivalReport } from '../../protocols/rtp/arrival-report.ts';
 import { readViewerFeedback } from '../../protocols/rtp/viewer-feedback.ts';
 import { type LocalMedia, serializeDescription } from '../../protocols/sdp/local-description.ts';
 import { parseSessionDescription } from '../../protocols/sdp/session-description.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { AutoRendition } from './auto-rendition.ts';
+import { BandwidthEstimator } from './bandwidth-estimator.ts';
 import type { MediaKind } from './codec-plan.ts';
 import { type Agreement, answerOffer, newNumbers, offerMedias, readAnswer } from './negotiation.ts';
+import type { WebrtcSettings } from './settings.ts';
 import type { StreamRendition, WebrtcStream } from './webrtc-stream.ts';
 
 const CNAME_LENGTH = 16;
 const STREAM_ID_LENGTH = 36;
 const MID_LENGTH = 6;
+/** Lent to whoever reads a report; the main thread does one at a time. */
+const SENDS = new Uint32Array(2 * SENDS_KEPT);
 
 export interface PlaySessionOptions {
   readonly stream: WebrtcStream;
@@ -36,14 +44,17 @@ export class PlaySession implements PeerListener {
   readonly #peer: PeerSession;
   readonly #logger: Logger;
   readonly #cname = randomWord(CNAME_LENGTH);
+  readonly #settings: WebrtcSettings;
   readonly #adaptation = new AutoRendition();
+  readonly #estimator = new BandwidthEstimator();
   readonly #streamId = randomWord(STREAM_ID_LENGTH);
   #renditions: readonly StreamRendition[];
   #offered: (LocalMedia & { readonly kind: MediaKind })[] = [];
   #agreement: Agreement | null = null;
   #rendition: StreamRendition | null = null;
   #auto: boolean;
-  #connected = false;
+  /** While it plays. */
+  #handle: SessionHandle | null = null;
   #ended = false;
   #counted = 0;
   #keyframeRequests = 0;
@@ -58,6 +69,8 @@ export class PlaySession implements PeerListener {
     this.#renditions = stream.renditions(playlist);
     if (this.#renditions.length === 0)
       throw new ProtocolError('WEBRTC_CODECS', 'the playlist has no track that WebRTC carries (H264, H265, VP8, OPUS)');
+    // Feedback about every packet costs, and without a choice nobody would use it.
+    this.#settings = this.#renditions.length > 1 ? stream.settings : { ...stream.settings, bandwidthEstimation: 'REMB' };
     this.#peer = transport.openSession(this, stream.settings.timeout);
     this.#logger = options.logger.child({ ...stream.fields, session: this.#peer.credentials.ufrag, peer: options.client });
     stream.add(this);
@@ -89,7 +102,7 @@ export class PlaySession implements PeerListener {
     return this.#keyframeRequests;
   }
 
-  /** The viewer's own estimate of its bandwidth, bits per second; null before the first. */
+  /** What the viewer's path carries, bits per second, by its own estimate or by ours; null before the first. */
   get estimate(): number | null {
     return this.#estimate;
   }
@@ -101,15 +114,14 @@ export class PlaySession implements PeerListener {
 
   /** Our offer, without candidates. */
   offer(): string {
-    const { stream, transport } = this.#options;
     const tracks = this.#renditions
       .flatMap(({ video, audio }) => [video, audio].filter((source) => source !== null))
       .map(({ track }) => track);
     const mids = { video: randomWord(MID_LENGTH), audio: randomWord(MID_LENGTH) };
-    this.#offered = offerMedias(tracks, stream.settings, mids, { video: newNumbers(), audio: newNumbers() });
+    this.#offered = offerMedias(tracks, this.#settings, mids, { video: newNumbers(), audio: newNumbers() });
     return serializeDescription({
       credentials: this.#peer.credentials,
-      fingerprint: transport.fingerprint,
+      fingerprint: this.#options.transport.fingerprint,
       setup: 'actpass',
       candidates: [],
       cname: this.#cname,
@@ -120,17 +132,17 @@ export class PlaySession implements PeerListener {
 
   /** Takes the viewer's answer. Throws ProtocolError when it cannot be played with. */
   answered(text: string): void {
-    const agreement = readAnswer(parseSessionDescription(text), this.#offered, this.#options.stream.settings, this.#cname);
+    const agreement = readAnswer(parseSessionDescription(text), this.#offered, this.#settings, this.#cname);
     this.#begin(agreement);
   }
 
   /** Answers the viewer's offer. Throws ProtocolError. */
   accept(text: string): string {
-    const { stream, transport } = this.#options;
+    const { transport } = this.#options;
     const tracks = this.#renditions
       .flatMap(({ video, audio }) => [video, audio].filter((source) => source !== null))
       .map(({ track }) => track);
-    const { agreement, medias } = answerOffer(parseSessionDescription(text), tracks, stream.settings, this.#cname);
+    const { agreement, medias } = answerOffer(parseSessionDescription(text), tracks, this.#settings, this.#cname);
     this.#begin(agreement);
     return serializeDescription({
       credentials: this.#peer.credentials,
@@ -150,7 +162,7 @@ export class PlaySession implements PeerListener {
     if (wanted === this.#rendition) return true;
     this.#rendition = wanted;
     this.#adaptation.selected(name, this.#options.transport.now());
-    if (this.#connected) this.#play();
+    if (this.#handle !== null) this.#play();
     this.#options.onRendition?.(wanted.name, this.#auto);
     return true;
   }
@@ -162,19 +174,24 @@ export class PlaySession implements PeerListener {
 
   connected(): void {
     const { stream } = this.#options;
-    this.#connected = true;
-    stream.meter.connect('webrtc');
+    this.#handle = stream.openSession({
+      kind: PublisherKind.WEBRTC,
+      id: this.id,
+      onTerminate: (reason) => this.#peer.fail(reason),
+    });
     this.#logger.info({ path: this.#peer.place }, 'viewer session plays over WebRTC');
     this.#play();
     if (this.#rendition !== null) this.#options.onRendition?.(this.#rendition.name, this.#auto);
   }
 
   rtcp(packet: Buffer): void {
-    const { keyframeWanted, remb } = readViewerFeedback(packet);
+    const { keyframeWanted, remb, arrivals } = readViewerFeedback(packet);
     if (keyframeWanted) this.#keyframeRequests += 1;
-    if (remb === null) return;
-    this.#estimate = remb;
-    if (this.#auto) this.#adapt(remb);
+    let estimate = remb;
+    for (const report of arrivals) estimate = this.#judge(report) ?? estimate;
+    if (estimate === null) return;
+    this.#estimate = estimate;
+    if (this.#auto) this.#adapt(estimate);
   }
 
   closed(reason: string): void {
@@ -185,8 +202,10 @@ export class PlaySession implements PeerListener {
   /** Adds what was sent since the last call to the stream's counters. */
   countBytes(): void {
     const bytes = this.#peer.counters?.bytes ?? 0;
-    if (bytes > this.#counted) this.#options.stream.meter.countBytes(bytes - this.#counted);
-    this.#counted = Math.max(this.#counted, bytes);
+    if (bytes <= this.#counted) return;
+    this.#options.stream.meter.countBytes(bytes - this.#counted);
+    this.#handle?.countBytes(bytes - this.#counted);
+    this.#counted = bytes;
   }
 
   /** The stream's sources were replaced: renditions have to be looked up again. */
@@ -195,7 +214,7 @@ export class PlaySession implements PeerListener {
     this.#renditions = this.#filtered(stream.renditions(this.playlist));
     const name = this.#rendition?.name;
     this.#rendition = this.#renditions.find((rendition) => rendition.name === name) ?? this.#renditions[0] ?? null;
-    if (this.#connected) this.#play();
+    if (this.#handle !== null) this.#play();
   }
 
   /** Ends the session; `onEnded` is not called. Idempotent. */
@@ -226,6 +245,15 @@ export class PlaySession implements PeerListener {
     );
   }
 
+  /** A new estimate, when the report brings one. */
+  #judge(report: ArrivalReport): number | null {
+    const { stream, transport } = this.#options;
+    if (this.#settings.bandwidthEstimation !== 'TransportCC' || this.#rendition === null) return null;
+    const sends = SENDS.subarray(0, 2 * report.arrivals.length);
+    transport.fanout.readSends(this.#peer.viewer, report.first, sends);
+    return this.#estimator.report(report, sends, stream.bitrate(this.#rendition));
+  }
+
   #adapt(estimate: number): void {
     const { stream, transport } = this.#options;
     if (this.#rendition === null || this.#renditions.length < 2) return;
@@ -247,7 +275,7 @@ export class PlaySession implements PeerListener {
     this.#ended = true;
     const { stream } = this.#options;
     stream.remove(this);
-    if (this.#connected) stream.meter.disconnect('webrtc');
+    this.#handle?.close();
     if (this.#agreement !== null) this.#logger.info({ keyframeRequests: this.#keyframeRequests }, `viewer session closed: ${reason}`);
   }
 }

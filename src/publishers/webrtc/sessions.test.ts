@@ -53,6 +53,7 @@ let source: FakeStream;
 let stream: WebrtcStream;
 let viewers: WebrtcViewer[];
 let timeout = 30_000;
+let bandwidthEstimation: 'REMB' | 'TransportCC' = 'REMB';
 
 async function start(): Promise<void> {
   const logger = new RecordingLogger();
@@ -70,13 +71,14 @@ async function start(): Promise<void> {
   }));
   const options = { webrtcAutoAbr: false, hlsChunklistPathDepth: -1, enableTsPackaging: true, enableSubtitles: true };
   source.playlists = [{ name: '', fileName: 'webrtc_default', options, renditions: both }];
-  stream = publisher.attach(source, { ...SETTINGS, timeout });
+  stream = publisher.attach(source, { ...SETTINGS, timeout, bandwidthEstimation });
   stream.onTracks(source.tracks);
   viewers = [];
 }
 
 beforeEach(async () => {
   timeout = 30_000;
+  bandwidthEstimation = 'REMB';
   await start();
 });
 
@@ -161,6 +163,41 @@ test('a viewer that falls silent is given up', async () => {
   never.answered(new WebrtcViewer().answer(never.offer()));
   await until('who never came too', () => ends.length === 2, WAIT);
   expect(ends[1]).toContain('is the UDP port reachable');
+});
+
+test('a viewer is a session with bytes of its own, and can be sent away', async () => {
+  const { viewer, session, ends } = await watch();
+  const other = await watch();
+  await until('both play', () => source.viewers === 2, WAIT);
+  const ids = source.sessions.map(({ request: { id, kind } }) => `${kind} ${id}`);
+  expect(ids.sort()).toEqual([`webrtc ${session.id}`, `webrtc ${other.session.id}`].sort());
+  for (let frame = 0; frame < 10; frame += 1) stream.onPacket(packet(LOW, frame, frame === 0));
+  await until('all came', () => viewer.packets.length === 10 && other.viewer.packets.length === 10, WAIT);
+  await until('bytes are counted', () => source.sessions.every(({ bytes }) => bytes > 100), WAIT);
+  source.sessions.find(({ request }) => request.id === session.id)?.request.onTerminate('the test wants it');
+  expect([ends, session.ended, source.viewers]).toEqual([['the test wants it'], true, 1]);
+  expect([transport.sessions, transport.fanout.counters().viewers]).toEqual([1, 1]);
+  stream.onPacket(packet(LOW, 10, false));
+  await until('the other plays on', () => other.viewer.packets.length === 11, WAIT);
+  expect(viewer.packets.length).toBe(10);
+});
+
+test('packets are numbered for an estimate of ours where it is asked for and there is a choice', async () => {
+  const offer = (): string => publisher.openSession(TARGET, { client: 'test', onEnded: () => undefined }).offer();
+  const lines = (text: string): string[] =>
+    text.split('\r\n').filter((line) => /transport-wide|abs-send-time|transport-cc|remb/.test(line));
+  const remb = ['a=extmap:4 http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time', 'a=rtcp-fb:98 goog-remb'];
+  expect(lines(offer()).sort()).toEqual(remb);
+  publisher.stop();
+  await transport.close();
+  bandwidthEstimation = 'TransportCC';
+  await start();
+  const numbered = 'a=extmap:3 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01';
+  expect(lines(offer()).sort()).toEqual([numbered, 'a=rtcp-fb:98 transport-cc']);
+  const [playlist] = source.playlists;
+  if (playlist === undefined) throw new Error('there is no playlist');
+  source.playlists = [{ ...playlist, renditions: playlist.renditions.slice(0, 1) }];
+  expect(lines(offer()).sort()).toEqual(remb);
 });
 
 test('another certificate than the one signalled ends the session', async () => {

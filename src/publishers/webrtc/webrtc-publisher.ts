@@ -1,4 +1,5 @@
 /** The WebRTC publisher: knows which streams can be played and opens sessions for viewers. */
+import { defaultPlaylist } from '../../core/default-playlist.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
@@ -14,7 +15,6 @@ import type { WebrtcSettings } from './settings.ts';
 import { WebrtcStream } from './webrtc-stream.ts';
 
 const DEFAULT_PLAYLIST = 'webrtc_default';
-const FIRST = -1;
 const COUNT_INTERVAL_MS = 1000;
 
 export interface WebrtcPublisherOptions {
@@ -39,32 +39,16 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
   /** First video and first audio that browsers can be sent. */
   defaultPlaylist(tracks: readonly Track[], settings: WebrtcSettings): Playlist | null {
     if (!settings.createDefaultPlaylist) return null;
-    const video = tracks.find((track) => track.type === 'video' && isPlayable(track));
-    const audio = tracks.find((track) => track.type === 'audio' && isPlayable(track));
-    if (video?.type !== 'video' && audio?.type !== 'audio') return null;
-    return {
+    return defaultPlaylist(tracks, isPlayable, {
       name: DEFAULT_PLAYLIST,
       fileName: DEFAULT_PLAYLIST,
       options: { webrtcAutoAbr: false, hlsChunklistPathDepth: -1, enableTsPackaging: false, enableSubtitles: true },
-      renditions: [
-        {
-          name: 'default',
-          videoVariantName: video?.type === 'video' ? video.variantName : '',
-          audioVariantName: audio?.type === 'audio' ? audio.variantName : '',
-          videoIndexHint: FIRST,
-          audioIndexHint: FIRST,
-        },
-      ],
-    };
+    });
   }
 
   attach(stream: PublishableStream, settings: WebrtcSettings): WebrtcStream {
     const { transport, clock, logger } = this.#options;
-    const missing = [
-      ...(settings.bandwidthEstimation === 'TransportCC' ? ['BandwidthEstimation TransportCC (REMB is used)'] : []),
-      ...(settings.ulpfec ? ['Ulpfec'] : []),
-      ...(settings.jitterBuffer ? ['JitterBuffer'] : []),
-    ];
+    const missing = [...(settings.ulpfec ? ['Ulpfec'] : []), ...(settings.jitterBuffer ? ['JitterBuffer'] : [])];
     if (missing.length > 0) {
       const fields = { vhost: stream.vhost, app: stream.app, stream: stream.name };
       logger.warn(fields, `the WebRTC publisher does not support yet: ${missing.join(', ')}`);
@@ -72,8 +56,7 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
     const key = keyOf({ vhost: stream.vhost, app: stream.app, stream: stream.name });
     const attached = new WebrtcStream({
       stream,
-      // Feedback for an estimator that is not there would only cost.
-      settings: { ...settings, bandwidthEstimation: 'REMB' },
+      settings,
       transport,
       clock,
       logger,

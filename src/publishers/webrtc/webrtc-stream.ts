@@ -1,7 +1,7 @@
 /** One stream inside the WebRTC publisher: its packetised tracks and its viewers. */
 import type { CloseReason } from '../../core/ingest.ts';
 import type { Playlist, PlaylistRendition } from '../../core/playlist.ts';
-import type { EgressMeter, PublishableStream, PublisherStream } from '../../core/publishing.ts';
+import type { EgressMeter, PublishableStream, PublisherStream, SessionHandle, SessionRequest } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
@@ -74,6 +74,11 @@ export class WebrtcStream implements PublisherStream {
       sum += bitrateConf > 0 ? bitrateConf : this.#options.stream.figures(id).bitrateAvg;
     }
     return sum;
+  }
+
+  /** Counts a viewer and lists it. */
+  openSession(request: SessionRequest): SessionHandle {
+    return this.#options.stream.openSession(request);
   }
 
   add(session: PlaySession): void {

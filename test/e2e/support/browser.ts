@@ -1,25 +1,10 @@
 /** Headless Chromium with an hls.js player. */
-import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import { createRequire } from 'node:module';
-import type { AddressInfo } from 'node:net';
-import path from 'node:path';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { requireProgram } from '../../../scripts/ensure-tools.ts';
+import type { Page } from 'playwright-core';
 import { CLOCK_BITS, CLOCK_CELL, clockDelay } from './burnt-clock.ts';
+import { PageBrowser } from './page-browser.ts';
 import { until } from './poll.ts';
 
-const CHROMIUM_ARGUMENTS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--disable-dev-shm-usage',
-  '--autoplay-policy=no-user-gesture-required',
-];
+const SIZE = { width: 640, height: 360 };
 
 /** What the page tells about its player. */
 export interface PlayerState {
@@ -87,14 +72,12 @@ export class HlsPlayer {
   }
 }
 
-/** A browser and the little web server of its player page. Whoever made it closes it. */
+/** Whoever made it closes it. */
 export class PlayerBrowser {
-  readonly #browser: Browser;
-  readonly #server: Server;
+  readonly #browser: PageBrowser;
 
-  constructor(browser: Browser, server: Server) {
+  constructor(browser: PageBrowser) {
     this.#browser = browser;
-    this.#server = server;
   }
 
   /**
@@ -102,34 +85,15 @@ export class PlayerBrowser {
    * too far behind live; 1, hls.js's own setting, never catches up.
    */
   async play(url: string, catchUpRate = 1.5): Promise<HlsPlayer> {
-    const page = await this.#browser.newPage({ viewport: { width: 640, height: 360 } });
-    const { port } = this.#server.address() as AddressInfo;
-    const query = new URLSearchParams({ src: url, cells: `${CLOCK_BITS}`, cell: `${CLOCK_CELL}`, rate: `${catchUpRate}` });
-    await page.goto(`http://127.0.0.1:${port}/?${query}`);
-    return new HlsPlayer(page);
+    const query = { src: url, cells: `${CLOCK_BITS}`, cell: `${CLOCK_CELL}`, rate: `${catchUpRate}` };
+    return new HlsPlayer(await this.#browser.open(SIZE, query));
   }
 
-  async close(): Promise<void> {
-    await this.#browser.close();
-    this.#server.close();
-    this.#server.closeAllConnections();
+  close(): Promise<void> {
+    return this.#browser.close();
   }
 }
 
 export async function openBrowser(): Promise<PlayerBrowser> {
-  const server = await servePlayer();
-  const browser = await chromium.launch({ executablePath: requireProgram('chromium'), headless: true, args: CHROMIUM_ARGUMENTS });
-  return new PlayerBrowser(browser, server);
-}
-
-/** Serves the player page at `/` and hls.js beside it. */
-async function servePlayer(): Promise<Server> {
-  const page = readFileSync(path.join(import.meta.dirname, 'player.html'));
-  const library = readFileSync(createRequire(import.meta.url).resolve('hls.js/dist/hls.min.js'));
-  const server = createServer((request, response) => {
-    const isLibrary = request.url === '/hls.js';
-    response.writeHead(200, { 'content-type': isLibrary ? 'text/javascript' : 'text/html' });
-    response.end(isLibrary ? library : page);
-  });
-  return await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server)));
+  return new PlayerBrowser(await PageBrowser.start({ page: 'player.html', scripts: { '/hls.js': 'hls.js/dist/hls.min.js' } }));
 }

@@ -1,4 +1,4 @@
-/** A UDP path that loses, repeats and reorders what the server sends. */
+/** A UDP path that loses, repeats, reorders and slows down what the server sends. */
 import { createSocket, type Socket } from 'node:dgram';
 
 export interface LossyRelayOptions {
@@ -12,6 +12,8 @@ export interface LossyRelayOptions {
   readonly reordering?: number;
 }
 
+/** Packets wait this long, ms, for a path that is too narrow; beyond, they are lost. */
+const QUEUE_MS = 300;
 /** Packets are held back this long, ms, to be overtaken. */
 const HOLD_MS = 20;
 
@@ -21,14 +23,21 @@ export class LossyRelay {
   readonly #backs = new Map<number, Socket>();
   /** A linear congruential generator: every run loses the same packets. */
   #seed = 12_345;
+  #closed = false;
+  /** Bits per second of all that goes to players. */
+  capacity = Number.POSITIVE_INFINITY;
   forwarded = 0;
   dropped = 0;
+  /** When the path has carried everything so far, ms. */
+  #free = 0;
 
   private constructor(options: LossyRelayOptions, front: Socket) {
     this.#options = options;
     this.#front = front;
     front.on('message', (datagram, { port }) => {
-      const send = (): void => this.#back(port).send(datagram, options.server, '127.0.0.1', () => undefined);
+      const send = (): void => {
+        if (!this.#closed) this.#back(port).send(datagram, options.server, '127.0.0.1', () => undefined);
+      };
       if (options.towards === 'server') this.#carry(datagram, send);
       else send();
     });
@@ -46,6 +55,7 @@ export class LossyRelay {
   }
 
   close(): void {
+    this.#closed = true;
     this.#front.close();
     for (const back of this.#backs.values()) back.close();
   }
@@ -56,7 +66,10 @@ export class LossyRelay {
     if (back === undefined) {
       back = createSocket('udp4');
       back.on('message', (datagram) => {
-        const send = (): void => this.#front.send(datagram, player, '127.0.0.1', () => undefined);
+        const send = (): void => {
+          // The test may have ended meanwhile.
+          if (!this.#closed) this.#front.send(datagram, player, '127.0.0.1', () => undefined);
+        };
         if (this.#options.towards === 'server') send();
         else this.#carry(datagram, send);
       });
@@ -73,8 +86,16 @@ export class LossyRelay {
       this.dropped += 1;
       return;
     }
+    const now = performance.now();
+    const wait = Math.max(0, this.#free - now);
+    if (isMedia && wait > QUEUE_MS) {
+      this.dropped += 1;
+      return;
+    }
+    this.#free = now + wait + (datagram.length * 8000) / this.capacity;
     this.forwarded += 1;
-    if (isMedia && this.#random() < reordering) setTimeout(send, HOLD_MS);
+    if (wait > 0) setTimeout(send, wait);
+    else if (isMedia && this.#random() < reordering) setTimeout(send, HOLD_MS);
     else send();
     if (isMedia && this.#random() < duplication) send();
   }

@@ -14,6 +14,10 @@ export interface ServerSettings {
   /** Host names of the virtual host `default`. */
   readonly hostNames?: readonly string[];
   readonly accessToken?: string;
+  /** TLS ports of RTMP and of LL-HLS. */
+  readonly tls?: { readonly rtmp: number; readonly http: number };
+  /** `PrivacyProtection`. */
+  readonly privacyProtection?: boolean;
   readonly chunkDuration?: number;
   readonly segmentDuration?: number;
   readonly segmentCount?: number;
@@ -28,6 +32,10 @@ export interface ServerSettings {
   readonly withoutHls?: boolean;
   /** Where the FILE publisher writes; without it there is none. */
   readonly recordRoot?: string;
+  /** Inside the FILE provider of the application; without it there is none. */
+  readonly fileProvider?: string;
+  /** Inside the application, behind its publishers. */
+  readonly application?: string;
   /** WebRTC too, in and out, on the port of HTTP. What is inside the elements of the application. */
   readonly webrtc?: { readonly publisher?: string; readonly provider?: string };
   /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
@@ -50,6 +58,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   const srtOptions = Object.entries(srt?.options ?? {}).map(([key, value]) => `<Option><Key>${key}</Key><Value>${value}</Value></Option>`);
   const bindSrt = (port: number | undefined): string =>
     port === undefined ? '' : `<SRT><Port>${port}/srt</Port><Options>${srtOptions.join('')}</Options></SRT>`;
+  const tlsPort = (port: number | undefined): string => (port === undefined ? '' : `<TLSPort>${port}</TLSPort>`);
   const { mpegtsPort } = settings;
   const mpegtsBind = mpegtsPort === undefined ? '' : `<MPEGTS><Port>${mpegtsPort}/udp</Port></MPEGTS>`;
   const mpegts =
@@ -61,14 +70,15 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   <Name>Millrace</Name>
   <Type>origin</Type>
   <IP>127.0.0.1</IP>
+  <PrivacyProtection>${settings.privacyProtection === true}</PrivacyProtection>
   <Bind>
     <Managers><API><Port>${ports.api}</Port></API></Managers>
     <Providers>
-      <RTMP><Port>${ports.rtmp}</Port></RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}
+      <RTMP><Port>${ports.rtmp}</Port>${tlsPort(settings.tls?.rtmp)}</RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}
       ${settings.webrtc === undefined ? '' : webrtcBind(ports)}
     </Providers>
     <Publishers>
-      <LLHLS><Port>${ports.http}</Port></LLHLS>
+      <LLHLS><Port>${ports.http}</Port>${tlsPort(settings.tls?.http)}</LLHLS>
       <HLS><Port>${ports.http}</Port></HLS>
       ${settings.webrtc === undefined ? '' : webrtcBind(ports)}
       ${bindSrt(srt?.egress)}
@@ -98,6 +108,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
           </OutputProfiles>
           <Providers>
             <RTMP /><RTSPPull />${mpegts}${srt === undefined ? '' : '<SRT />'}
+            ${settings.fileProvider === undefined ? '' : `<FILE>${settings.fileProvider}</FILE>`}
             ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.provider ?? ''}</WebRTC>`}
           </Providers>
           <Publishers>
@@ -114,6 +125,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
             ${srt === undefined ? '' : '<SRT />'}
             ${settings.push === undefined ? '' : `<Push>${settings.push}</Push>`}
           </Publishers>
+          ${settings.application ?? ''}
         </Application>
       </Applications>
     </VirtualHost>

@@ -1,26 +1,10 @@
 /** Headless Chromium that plays and publishes over WebRTC: pages of ours, OvenPlayer and OvenLiveKit. */
-import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import { createRequire } from 'node:module';
-import type { AddressInfo } from 'node:net';
-import path from 'node:path';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { requireProgram } from '../../../scripts/ensure-tools.ts';
+import type { Page } from 'playwright-core';
+import { PageBrowser } from './page-browser.ts';
 import { until } from './poll.ts';
 
-const CHROMIUM_ARGUMENTS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--disable-dev-shm-usage',
-  '--autoplay-policy=no-user-gesture-required',
-  '--allow-loopback-in-peer-connection',
-  '--use-fake-device-for-media-stream',
-  '--use-fake-ui-for-media-stream',
-];
+const SIZE = { width: 640, height: 720 };
+const SWITCHES = ['--allow-loopback-in-peer-connection', '--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'];
 
 /** Of `getStats()`; counters since the connection began. */
 export interface InboundStats {
@@ -144,42 +128,24 @@ export class WebrtcPage {
   }
 }
 
+/** Whoever made it closes it. */
 export class WebrtcBrowser {
-  readonly #browser: Browser;
-  readonly #server: Server;
+  readonly #browser: PageBrowser;
 
-  constructor(browser: Browser, server: Server) {
+  constructor(browser: PageBrowser) {
     this.#browser = browser;
-    this.#server = server;
   }
 
   async open(): Promise<WebrtcPage> {
-    const page = await this.#browser.newPage({ viewport: { width: 640, height: 720 } });
-    await page.goto(`http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`);
-    return new WebrtcPage(page);
+    return new WebrtcPage(await this.#browser.open(SIZE));
   }
 
-  async close(): Promise<void> {
-    await this.#browser.close();
-    this.#server.close();
-    this.#server.closeAllConnections();
+  close(): Promise<void> {
+    return this.#browser.close();
   }
 }
 
 export async function openWebrtcBrowser(): Promise<WebrtcBrowser> {
-  const page = readFileSync(path.join(import.meta.dirname, 'webrtc-player.html'));
-  const find = createRequire(import.meta.url);
-  const files = new Map([
-    ['/', page],
-    ['/ovenplayer.js', readFileSync(find.resolve('ovenplayer/dist/ovenplayer.js'))],
-    ['/ovenlivekit.js', readFileSync(find.resolve('ovenlivekit/dist/OvenLiveKit.min.js'))],
-  ]);
-  const server = createServer((request, response) => {
-    const file = files.get(request.url ?? '/');
-    response.writeHead(file === undefined ? 404 : 200, { 'content-type': request.url === '/' ? 'text/html' : 'text/javascript' });
-    response.end(file);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const browser = await chromium.launch({ executablePath: requireProgram('chromium'), headless: true, args: CHROMIUM_ARGUMENTS });
-  return new WebrtcBrowser(browser, server);
+  const scripts = { '/ovenplayer.js': 'ovenplayer/dist/ovenplayer.js', '/ovenlivekit.js': 'ovenlivekit/dist/OvenLiveKit.min.js' };
+  return new WebrtcBrowser(await PageBrowser.start({ page: 'webrtc-player.html', scripts, switches: SWITCHES }));
 }

@@ -1,12 +1,15 @@
-/** The media playlist of a dumped track: complete at any moment, as players expect of a recording. */
+/** The media playlist of a dumped track or variant: complete at any moment, as players expect of a recording. */
 import { quoted, seconds } from '../../playlist/attribute-list.ts';
 import { serializeProgramDateTime } from '../../playlist/program-date-time.ts';
 
-const VERSION = 6;
+/** Without EXT-X-MAP in a playlist of whole segments, and with it (RFC 8216bis §8). */
+const PLAIN_VERSION = 3;
+const MAP_VERSION = 6;
 
 export interface DumpedSegment {
   readonly uri: string;
-  readonly init: string;
+  /** Null for segments that need none. */
+  readonly init: string | null;
   /** Seconds. */
   readonly duration: number;
   /** ms since the epoch. */
@@ -20,7 +23,7 @@ export class DumpPlaylist {
   readonly uri: string;
   #longest = 0;
   #count = 0;
-  #init = '';
+  #init: string | null = null;
   #lines = '';
 
   constructor(uri: string) {
@@ -30,7 +33,7 @@ export class DumpPlaylist {
   add(segment: DumpedSegment): void {
     // What lies before the first segment is not part of the dump.
     if (segment.discontinuity && this.#count > 0) this.#lines += '#EXT-X-DISCONTINUITY\n';
-    if (segment.init !== this.#init) this.#lines += `#EXT-X-MAP:URI=${quoted(segment.init)}\n`;
+    if (segment.init !== null && segment.init !== this.#init) this.#lines += `#EXT-X-MAP:URI=${quoted(segment.init)}\n`;
     this.#lines += serializeProgramDateTime(segment.startTime);
     this.#lines += `#EXTINF:${seconds(segment.duration)},\n${segment.uri}\n`;
     this.#init = segment.init;
@@ -39,7 +42,7 @@ export class DumpPlaylist {
   }
 
   get text(): string {
-    const head = `#EXTM3U\n#EXT-X-VERSION:${VERSION}\n#EXT-X-TARGETDURATION:${Math.max(1, Math.round(this.#longest))}\n`;
+    const head = `#EXTM3U\n#EXT-X-VERSION:${this.#init === null ? PLAIN_VERSION : MAP_VERSION}\n#EXT-X-TARGETDURATION:${Math.max(1, Math.round(this.#longest))}\n`;
     return `${head}#EXT-X-MEDIA-SEQUENCE:0\n#EXT-X-PLAYLIST-TYPE:VOD\n${this.#lines}#EXT-X-ENDLIST\n`;
   }
 }

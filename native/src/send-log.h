@@ -1,0 +1,34 @@
+// When and how large the packets of one viewer left, by transport-wide sequence number.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace millrace {
+
+// Written by the sender thread of the viewer, read by the main thread: an entry is one word, so it is never half written.
+class SendLog {
+ public:
+  void Write(uint16_t sequence, size_t length, int64_t at_us) {
+    const uint64_t entry = static_cast<uint64_t>(sequence) << 48 | static_cast<uint64_t>(length & 0xffff) << 32 |
+                           (static_cast<uint64_t>(at_us) & 0xffffffff);
+    entries_[sequence % kEntries].store(entry, std::memory_order_relaxed);
+  }
+
+  // Bytes of the packet with this number and its time, 32 bits of microseconds; 0 bytes when it is not known (any more).
+  uint32_t Read(uint16_t sequence, uint32_t* at_us) const {
+    const uint64_t entry = entries_[sequence % kEntries].load(std::memory_order_relaxed);
+    if (entry >> 48 != sequence) return 0;
+    *at_us = static_cast<uint32_t>(entry);
+    return static_cast<uint32_t>(entry >> 32) & 0xffff;
+  }
+
+ private:
+  // A second of 10 Mbit/s.
+  static constexpr size_t kEntries = 1024;
+  std::array<std::atomic<uint64_t>, kEntries> entries_{};
+};
+
+}  // namespace millrace

@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest';
+import { openApiDocument } from './openapi.ts';
+import { routes } from './routes.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: the document is JSON of any form; what it must hold is asserted
+const document: any = openApiDocument(routes, '1.2.3');
+const operations = Object.entries<Record<string, Operation>>(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+);
+
+interface Operation {
+  readonly operationId: string;
+  readonly parameters?: readonly { readonly name: string }[];
+  readonly responses: Readonly<Record<string, unknown>>;
+}
+
+/** Every `$ref` below `value`. */
+function references(value: unknown): string[] {
+  if (Array.isArray(value)) return value.flatMap(references);
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) => (key === '$ref' ? [String(inner)] : references(inner)));
+}
+
+describe('the OpenAPI document', () => {
+  test('is data, of this version', () => {
+    expect(JSON.parse(JSON.stringify(document))).toEqual(document);
+    expect([document.openapi, document.info.version]).toEqual(['3.1.0', '1.2.3']);
+  });
+
+  test('has every route once, with its parameters', () => {
+    const named = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`);
+    expect(named.sort()).toEqual(routes.map(({ method, path }) => `${method} ${path}`).sort());
+    expect(new Set(operations.map(({ operation }) => operation.operationId)).size).toBe(operations.length);
+    for (const { path, operation } of operations) {
+      expect((operation.parameters ?? []).map(({ name }) => `{${name}}`)).toEqual(path.match(/\{\w+\}/g) ?? []);
+    }
+  });
+
+  test('refers to schemas that it has, and has none that nobody refers to', () => {
+    const found = new Set(references(document).map((reference) => reference.replace('#/components/schemas/', '')));
+    expect([...found].sort()).toEqual(Object.keys(document.components.schemas).sort());
+  });
+
+  test('tells the statuses of success', () => {
+    const statuses = (path: string, method: string) => Object.keys(document.paths[path][method].responses);
+    expect(statuses('/v1/version', 'get')).toEqual(['200', 'default']);
+    expect(statuses('/v1/vhosts', 'post')).toEqual(['200', '207', 'default']);
+    expect(statuses('/v1/vhosts/{vhost}/apps/{app}/streams', 'post')).toEqual(['201', 'default']);
+    for (const { path, method } of routes.filter(({ success }) => success === null)) {
+      expect(statuses(path, method.toLowerCase())).toEqual(['default']);
+    }
+  });
+
+  test('describes bodies by the schemas that read them', () => {
+    const { VirtualHostDefinition, ApplicationDefinition } = document.components.schemas;
+    expect(VirtualHostDefinition.required).toEqual(['name']);
+    expect(ApplicationDefinition.properties.publishers.properties.llhls.properties.segmentDuration.type).toBe('number');
+    expect(JSON.stringify(document)).not.toContain('x-config');
+  });
+});

@@ -1,0 +1,98 @@
+/** The API as an OpenAPI 3.1 document, made of the routes and of the schemas they name. */
+import type { TSchema } from '@sinclair/typebox';
+import { ApplicationSchema, type JsonSchema, jsonSchemaOf, OutputProfileSchema, VirtualHostSchema } from '../config/index.ts';
+import { reasonPhrase } from './envelope.ts';
+import type { Route } from './route.ts';
+import * as answers from './schemas.ts';
+
+const STATUS_CODE = { type: 'integer', description: 'Same as the HTTP status' };
+const MESSAGE = { type: 'string', description: 'The status in words' };
+const ERROR = '#/components/schemas/Error';
+const SECURITY_SCHEME = 'accessToken';
+const JSON_TYPE = 'application/json';
+
+/** What bodies and answers are called; a schema without a name is written where it is used. */
+const NAMES: ReadonlyMap<TSchema, string> = new Map([
+  [VirtualHostSchema, 'VirtualHostDefinition'],
+  [ApplicationSchema, 'ApplicationDefinition'],
+  [OutputProfileSchema, 'OutputProfileDefinition'],
+  ...Object.entries(answers).map(([name, schema]) => [schema as TSchema, name.replace(/Schema$/, '')] as const),
+]);
+
+/** The document for `routes`; `version` is that of the product. Plain data. */
+export function openApiDocument(routes: readonly Route[], version: string): JsonSchema {
+  const used = new Map<TSchema, string>();
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const route of routes) {
+    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route, used) };
+  }
+  const schemas = [...used].map(([schema, name]) => [name, jsonSchemaOf(schema)] as const);
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Millrace management API', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
+    security: [{ [SECURITY_SCHEME]: [] }],
+    paths,
+    components: {
+      securitySchemes: {
+        [SECURITY_SCHEME]: { type: 'http', scheme: 'basic', description: 'Base64 of the access token alone, whatever it holds' },
+      },
+      schemas: { ...Object.fromEntries(schemas), Error: objectOf({ message: MESSAGE, statusCode: STATUS_CODE }) },
+    },
+  };
+}
+
+function operation(route: Route, used: Map<TSchema, string>): object {
+  const parameters = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }));
+  return {
+    operationId: operationId(route),
+    summary: route.summary,
+    ...(parameters.length > 0 && { parameters }),
+    ...(route.body !== undefined && { requestBody: { content: content(reference(route.body, used)) } }),
+    responses: { ...successes(route, used), default: { description: 'What went wrong', content: content({ $ref: ERROR }) } },
+  };
+}
+
+function successes(route: Route, used: Map<TSchema, string>): object {
+  const { success = 200 } = route;
+  if (success === null) return {};
+  const envelope = objectOf({
+    message: MESSAGE,
+    statusCode: STATUS_CODE,
+    ...(route.response !== undefined && { response: reference(route.response, used) }),
+  });
+  if (route.batch !== true) return { [success]: { description: reasonPhrase(success), content: content(envelope) } };
+  const items = { anyOf: [envelope, { $ref: ERROR }] };
+  const mixed = { description: 'Some of the items failed', content: content({ type: 'array', items }) };
+  return { [success]: { description: reasonPhrase(success), content: content({ type: 'array', items: envelope }) }, 207: mixed };
+}
+
+/** A named schema by its name, an array of one by that of its items, anything else in full. */
+function reference(schema: TSchema, used: Map<TSchema, string>): JsonSchema {
+  const name = NAMES.get(schema);
+  if (name !== undefined) {
+    used.set(schema, name);
+    return { $ref: `#/components/schemas/${name}` };
+  }
+  const items: unknown = schema['items'];
+  if (schema['type'] === 'array' && NAMES.has(items as TSchema)) return { type: 'array', items: reference(items as TSchema, used) };
+  return jsonSchemaOf(schema);
+}
+
+function objectOf(properties: Readonly<Record<string, unknown>>): JsonSchema {
+  return { type: 'object', properties, required: Object.keys(properties) };
+}
+
+function content(schema: unknown): object {
+  return { [JSON_TYPE]: { schema } };
+}
+
+/** `GET /v1/vhosts/{vhost}/apps` → `getV1VhostsByVhostApps`. */
+function operationId({ method, path }: Route): string {
+  const words = path.replace(/\{(\w+)\}/g, 'by-$1').split(/[^A-Za-z0-9]+/);
+  return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+}

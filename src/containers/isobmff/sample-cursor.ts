@@ -1,0 +1,184 @@
+/** Walks the sample tables of a track (ISO/IEC 14496-12 §8.6, §8.7) without unfolding them: a film has half a million samples. */
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { type Box, bodyView, readBoxes } from './box-reader.ts';
+
+/** One sample of a file; times in the timescale of its track. */
+export interface FileSample {
+  /** Where its bytes lie in the file. */
+  readonly offset: number;
+  readonly size: number;
+  readonly dts: number;
+  readonly compositionOffset: number;
+  readonly duration: number;
+  readonly keyframe: boolean;
+}
+
+/** A box of equal entries behind its count. */
+interface Table {
+  readonly view: DataView;
+  readonly count: number;
+  /** Position of entry 0. */
+  readonly start: number;
+}
+
+/** The tables of one track; views of the bytes that were read. */
+export interface SampleTables {
+  readonly sampleCount: number;
+  /** Bytes of every sample, or 0: each has its own in `sizes`. */
+  readonly sampleSize: number;
+  readonly sizes: Table & { readonly bits: 4 | 8 | 16 | 32 };
+  readonly durations: Table;
+  readonly compositions: (Table & { readonly signed: boolean }) | null;
+  readonly chunks: Table;
+  readonly chunkOffsets: Table & { readonly wide: boolean };
+  /** Null: every sample is a sync sample. */
+  readonly syncSamples: Table | null;
+}
+
+/** Reads stbl (`body` without its header). Throws `ProtocolError` when a table is missing or longer than its box. */
+export function readSampleTables(body: Uint8Array): SampleTables {
+  const boxes = new Map(readBoxes(body).map((box) => [box.type, box]));
+  const required = (...types: string[]): Box => {
+    const box = types.map((type) => boxes.get(type)).find((found) => found !== undefined);
+    if (box === undefined) throw new ProtocolError('ISOBMFF_TABLE', `stbl without ${types.join(' or ')}`);
+    return box;
+  };
+  const size = required('stsz', 'stz2');
+  const offsets = required('stco', 'co64');
+  const wide = offsets.type === 'co64';
+  const composition = boxes.get('ctts');
+  const sync = boxes.get('stss');
+  return {
+    ...sizesOf(size),
+    durations: table(required('stts'), 8),
+    compositions: composition === undefined ? null : { ...table(composition, 8), signed: composition.body[0] === 1 },
+    chunks: table(required('stsc'), 12),
+    chunkOffsets: { ...table(offsets, wide ? 8 : 4), wide },
+    syncSamples: sync === undefined ? null : table(sync, 4),
+  };
+}
+
+/** Ticks of all samples together. */
+export function totalDuration({ durations: { view, count, start } }: SampleTables): number {
+  let total = 0;
+  for (let index = 0; index < count; index += 1) total += view.getUint32(start + index * 8) * view.getUint32(start + index * 8 + 4);
+  return total;
+}
+
+function sizesOf(box: Box): Pick<SampleTables, 'sampleCount' | 'sampleSize' | 'sizes'> {
+  const view = bodyView(box, 12);
+  const sampleCount = view.getUint32(8);
+  const common = { view, count: sampleCount, start: 12 };
+  if (box.type === 'stsz') {
+    const sampleSize = view.getUint32(4);
+    if (sampleSize === 0) bodyView(box, 12 + sampleCount * 4);
+    return { sampleCount, sampleSize, sizes: { ...common, bits: 32 } };
+  }
+  const bits = view.getUint8(7);
+  if (bits !== 4 && bits !== 8 && bits !== 16) throw new ProtocolError('ISOBMFF_TABLE', `stz2 with sizes of ${bits} bits`, box.offset);
+  bodyView(box, 12 + Math.ceil((sampleCount * bits) / 8));
+  return { sampleCount, sampleSize: 0, sizes: { ...common, bits } };
+}
+
+function table(box: Box, width: number): Table {
+  const count = bodyView(box, 8).getUint32(4);
+  return { view: bodyView(box, 8 + count * width), count, start: 8 };
+}
+
+/** The samples of a track, one after the other. */
+export class SampleCursor {
+  readonly #tables: SampleTables;
+  #sample = 0;
+  #dts = 0;
+  /** Entry of a run-length table, and how many samples of it are left. */
+  #duration = { entry: -1, left: 0 };
+  #composition = { entry: -1, left: 0 };
+  #run = -1;
+  #chunk = 0;
+  #leftInChunk = 0;
+  #offset = 0;
+  #sync = 0;
+
+  constructor(tables: SampleTables) {
+    this.#tables = tables;
+  }
+
+  /** The next sample, or null behind the last one. Throws `ProtocolError` when the tables contradict each other. */
+  next(): FileSample | null {
+    const { sampleCount, durations, compositions } = this.#tables;
+    if (this.#sample >= sampleCount) return null;
+    const size = this.#size();
+    const offset = this.#place(size);
+    const duration = durations.view.getUint32(this.#enter(durations, this.#duration, 'stts') + 4);
+    const sample: FileSample = {
+      offset,
+      size,
+      dts: this.#dts,
+      compositionOffset: compositions === null ? 0 : this.#compositionOffset(compositions),
+      duration,
+      keyframe: this.#isSync(),
+    };
+    this.#sample += 1;
+    this.#dts += duration;
+    return sample;
+  }
+
+  #size(): number {
+    const { sampleSize, sizes } = this.#tables;
+    if (sampleSize > 0) return sampleSize;
+    const { view, start, bits } = sizes;
+    const index = this.#sample;
+    if (bits === 32) return view.getUint32(start + index * 4);
+    if (bits === 16) return view.getUint16(start + index * 2);
+    if (bits === 8) return view.getUint8(start + index);
+    const pair = view.getUint8(start + (index >> 1));
+    return index % 2 === 0 ? pair >> 4 : pair & 0x0f;
+  }
+
+  /** Where the next sample lies: samples of a chunk lie back to back. */
+  #place(size: number): number {
+    while (this.#leftInChunk === 0) this.#nextChunk();
+    this.#leftInChunk -= 1;
+    this.#offset += size;
+    return this.#offset - size;
+  }
+
+  #nextChunk(): void {
+    const { chunks, chunkOffsets } = this.#tables;
+    if (this.#chunk >= chunkOffsets.count) throw new ProtocolError('ISOBMFF_TABLE', `no chunk for sample ${this.#sample}`);
+    const next = this.#run + 1;
+    // Chunks are counted from 1 in stsc.
+    if (next < chunks.count && chunks.view.getUint32(chunks.start + next * 12) <= this.#chunk + 1) this.#run = next;
+    if (this.#run < 0) throw new ProtocolError('ISOBMFF_TABLE', 'stsc does not begin with the first chunk');
+    this.#leftInChunk = chunks.view.getUint32(chunks.start + this.#run * 12 + 4);
+    const { view, start, wide } = chunkOffsets;
+    this.#offset = wide ? Number(view.getBigUint64(start + this.#chunk * 8)) : view.getUint32(start + this.#chunk * 4);
+    this.#chunk += 1;
+  }
+
+  #compositionOffset(compositions: NonNullable<SampleTables['compositions']>): number {
+    const at = this.#enter(compositions, this.#composition, 'ctts') + 4;
+    // Many writers put negative offsets into version 0, too; offsets of more than 2³¹ ticks do not exist.
+    return compositions.signed ? compositions.view.getInt32(at) : compositions.view.getUint32(at) | 0;
+  }
+
+  /** Position of the run-length entry that holds for the next sample. */
+  #enter({ view, count, start }: Table, run: { entry: number; left: number }, type: string): number {
+    while (run.left === 0) {
+      run.entry += 1;
+      if (run.entry >= count) throw new ProtocolError('ISOBMFF_TABLE', `${type} ends before sample ${this.#sample}`);
+      run.left = view.getUint32(start + run.entry * 8);
+    }
+    run.left -= 1;
+    return start + run.entry * 8;
+  }
+
+  #isSync(): boolean {
+    const { syncSamples } = this.#tables;
+    if (syncSamples === null) return true;
+    const { view, count, start } = syncSamples;
+    const wanted = this.#sample + 1;
+    while (this.#sync < count && view.getUint32(start + this.#sync * 4) < wanted) this.#sync += 1;
+    return this.#sync < count && view.getUint32(start + this.#sync * 4) === wanted;
+  }
+}

@@ -1,0 +1,68 @@
+/** How much media a transport stream holds, told from its timestamps alone: no tables, no payloads (ISO/IEC 13818-1 §2.4.3). */
+import { PacketSync } from './packet-sync.ts';
+import { readTimestamp, wrap33 } from './timestamp.ts';
+import { TS_PACKET_LENGTH } from './ts-buffer.ts';
+
+const FLAG_UNIT_START = 0x40;
+const HAS_ADAPTATION = 0x20;
+const HAS_PAYLOAD = 0x10;
+const HEADER = 4;
+/** Start code, stream id, length, flags, header length, PTS. */
+const PES_WITH_PTS = 14;
+const HAS_PTS = 0x80;
+const WRAP = 2 ** 33;
+/** A frame is shown at most this much before one that was written earlier, 90 kHz. */
+const REORDERED = 60 * 90_000;
+const TICKS_PER_MS = 90;
+
+/** Takes pieces of a file in order; what lies between two of them may be missing. */
+export class PtsSpan {
+  /** Presentation times from the first one on, past a wrap, 90 kHz, by PID. */
+  readonly #times = new Map<number, number[]>();
+  #first: number | null = null;
+
+  /** Begins and ends with whole packets, or with parts of some, which are ignored. */
+  push(piece: Uint8Array): void {
+    new PacketSync((data, at) => this.#read(data, at)).push(piece);
+  }
+
+  /** From the earliest presentation time to the end of the latest frame, ms; null when no frame was seen. */
+  get milliseconds(): number | null {
+    let earliest = Number.POSITIVE_INFINITY;
+    let end = Number.NEGATIVE_INFINITY;
+    for (const times of this.#times.values()) {
+      const sorted = times.toSorted((a, b) => a - b);
+      earliest = Math.min(earliest, sorted[0] ?? earliest);
+      end = Math.max(end, (sorted.at(-1) ?? end) + frameLength(sorted));
+    }
+    return end < earliest ? null : (end - earliest) / TICKS_PER_MS;
+  }
+
+  #read(data: Uint8Array, at: number): void {
+    const flags = data[at + 3] ?? 0;
+    if (((data[at + 1] ?? 0) & FLAG_UNIT_START) === 0 || (flags & HAS_PAYLOAD) === 0) return;
+    const payload = at + HEADER + ((flags & HAS_ADAPTATION) === 0 ? 0 : 1 + (data[at + HEADER] ?? 0));
+    if (payload + PES_WITH_PTS > at + TS_PACKET_LENGTH) return;
+    const isPes = data[payload] === 0 && data[payload + 1] === 0 && data[payload + 2] === 1;
+    if (!isPes || ((data[payload + 7] ?? 0) & HAS_PTS) === 0) return;
+    const pts = readTimestamp(data, payload + PES_WITH_PTS - 5);
+    this.#first ??= pts;
+    // Frames are a little out of order, and a file is shorter than the wrap of 26 hours.
+    const ahead = wrap33(pts - this.#first);
+    const time = ahead < WRAP - REORDERED ? ahead : ahead - WRAP;
+    const pid = (((data[at + 1] ?? 0) & 0x1f) << 8) | (data[at + 2] ?? 0);
+    const known = this.#times.get(pid);
+    if (known === undefined) this.#times.set(pid, [time]);
+    else known.push(time);
+  }
+}
+
+/** The shortest way from one frame to the next; nobody tells how long the last one is. */
+function frameLength(sorted: readonly number[]): number {
+  let shortest = Number.POSITIVE_INFINITY;
+  for (let index = 1; index < sorted.length; index += 1) {
+    const gap = (sorted[index] ?? 0) - (sorted[index - 1] ?? 0);
+    if (gap > 0) shortest = Math.min(shortest, gap);
+  }
+  return Number.isFinite(shortest) ? shortest : 0;
+}

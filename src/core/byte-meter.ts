@@ -1,0 +1,60 @@
+/** Counts bytes and tells how fast they go. */
+import type { Clock } from '../util/clock.ts';
+
+const INTERVAL_MS = 1000;
+/** Throughput figures fall to 0 after this silence. */
+const STALE_MS = 2000;
+
+/** Bytes in one direction with the throughput figures of the statistics API. */
+export class ByteMeter {
+  total = 0;
+  /** Wall clock of the last byte, ms. */
+  lastAt: number;
+  /** Bytes per second: highest interval seen. */
+  #max = 0;
+  #last = 0;
+  #avg = 0;
+  #window = 0;
+  #windowStart: number;
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.lastAt = clock.now();
+    this.#windowStart = clock.monotonic();
+  }
+
+  add(bytes: number): void {
+    this.total += bytes;
+    this.#window += bytes;
+    const now = this.#clock.monotonic();
+    const elapsed = now - this.#windowStart;
+    if (elapsed >= INTERVAL_MS) {
+      this.#last = this.#window;
+      this.#avg = (this.#window * 1000) / elapsed;
+      if (this.#avg > this.#max) this.#max = this.#avg;
+      this.#window = 0;
+      this.#windowStart = now;
+    }
+    this.lastAt = this.#clock.now();
+  }
+
+  /** Bytes counted in the last whole interval. */
+  get last(): number {
+    return this.#stale ? 0 : this.#last;
+  }
+
+  /** Bits per second over the last whole interval. */
+  get avg(): number {
+    return this.#stale ? 0 : Math.round(this.#avg * 8);
+  }
+
+  /** Bits per second, maximum of `avg`. */
+  get max(): number {
+    return Math.round(this.#max * 8);
+  }
+
+  get #stale(): boolean {
+    return this.#clock.monotonic() - this.#windowStart > STALE_MS;
+  }
+}

@@ -1,0 +1,89 @@
+/** The viewers of a stream, one by one. */
+import type { Clock } from '../util/clock.ts';
+import { ByteMeter } from './byte-meter.ts';
+import type { PublisherKind } from './kinds.ts';
+import type { EgressMeter, SessionHandle, SessionRequest } from './publishing.ts';
+
+/** One viewer of a stream, whichever publisher serves it. */
+export class Session implements SessionHandle {
+  readonly id: string;
+  readonly kind: PublisherKind;
+  /** Wall clock, ms. */
+  readonly createdAt: number;
+  readonly out: ByteMeter;
+  readonly #registry: SessionRegistry;
+
+  constructor({ id, kind }: SessionRequest, clock: Clock, registry: SessionRegistry) {
+    this.id = id;
+    this.kind = kind;
+    this.createdAt = clock.now();
+    this.out = new ByteMeter(clock);
+    this.#registry = registry;
+  }
+
+  countBytes(bytes: number): void {
+    this.out.add(bytes);
+  }
+
+  close(): void {
+    this.#registry.forget(this);
+  }
+}
+
+interface Entry {
+  readonly session: Session;
+  readonly onTerminate: SessionRequest['onTerminate'];
+}
+
+/**
+ * The viewer sessions of an inbound stream over all its outputs. It holds what the publishers open and no more; each of
+ * them limits how many viewers it takes.
+ */
+export class SessionRegistry {
+  readonly #clock: Clock;
+  readonly #meter: EgressMeter;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(clock: Clock, meter: EgressMeter) {
+    this.#clock = clock;
+    this.#meter = meter;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Names of the sessions, oldest first. */
+  get ids(): string[] {
+    return [...this.#entries.keys()];
+  }
+
+  find(id: string): Session | undefined {
+    return this.#entries.get(id)?.session;
+  }
+
+  open(request: SessionRequest): Session {
+    const session = new Session(request, this.#clock, this);
+    // Two of one name would be a mistake of a publisher; the count stays right all the same.
+    this.#entries.get(request.id)?.session.close();
+    this.#entries.set(session.id, { session, onTerminate: request.onTerminate });
+    this.#meter.connect(session.kind);
+    return session;
+  }
+
+  /** Sends a viewer away; false when there is none of that name. */
+  terminate(id: string, reason: string): boolean {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return false;
+    entry.session.close();
+    entry.onTerminate(reason);
+    return true;
+  }
+
+  /** For sessions that are over. */
+  forget(session: Session): void {
+    if (this.#entries.get(session.id)?.session !== session) return;
+    this.#entries.delete(session.id);
+    this.#meter.disconnect(session.kind);
+  }
+}

@@ -1,0 +1,35 @@
+import { formatTimestamp } from './timestamp.ts';
+import type { ByteFigures } from './traffic-figures.ts';
+
+/** What statistics read of a viewer session. */
+export interface SessionFigures {
+  /** Wall clock, ms since the epoch. */
+  readonly createdAt: number;
+  readonly out: ByteFigures;
+}
+
+/** Statistics of a session: units as in version 1 of those of streams. Members in byte order. */
+export interface SessionStatistics {
+  readonly avgThroughputOut: number;
+  readonly createdTime: string;
+  readonly lastSentTime: string;
+  readonly lastThroughputOut: number;
+  readonly lastUpdatedTime: string;
+  readonly maxThroughputOut: number;
+  readonly totalBytesOut: number;
+}
+
+/** Serialises the counters of a session. */
+export function sessionStatistics({ createdAt, out }: SessionFigures): SessionStatistics {
+  const lastSentTime = formatTimestamp(out.lastAt);
+  return {
+    avgThroughputOut: out.avg,
+    createdTime: formatTimestamp(createdAt),
+    lastSentTime,
+    lastThroughputOut: out.last,
+    // Nothing of a session changes but what was sent.
+    lastUpdatedTime: lastSentTime,
+    maxThroughputOut: out.max,
+    totalBytesOut: out.total,
+  };
+}

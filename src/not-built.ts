@@ -1,0 +1,49 @@
+/** What a configuration asks for and this server does not do yet: to be said aloud, above all where it is about security. */
+import type { ApplicationConfig, ServerConfig, VirtualHostConfig } from './config/index.ts';
+
+/** Sentences about the whole server, without its virtual hosts. */
+export function notBuiltInServer({ alert, bind, modules }: ServerConfig): string[] {
+  return sentences('Server', [
+    [alert !== undefined, 'Alert', 'no alerts are sent'],
+    [bind.providers.rtsp !== undefined, 'Bind/Providers/RTSP', 'nobody can publish over RTSP'],
+    [modules.p2p.enable, 'Modules/P2P', 'viewers do not serve each other'],
+    [modules.recovery.enable, 'Modules/Recovery', 'streams that cannot keep up drop pictures and stay'],
+    [modules.etag.enable, 'Modules/ETag', 'answers have no ETag'],
+  ]);
+}
+
+/** Sentences about a virtual host and the applications that are declared with it. */
+export function notBuiltInVirtualHost(vhost: VirtualHostConfig): string[] {
+  const { signedPolicy, admissionWebhooks, originMapStore } = vhost;
+  const own = sentences(`virtual host '${vhost.name}'`, [
+    [isEnabled(signedPolicy), 'SignedPolicy', 'EVERYBODY is let in, signed or not'],
+    [isEnabled(admissionWebhooks), 'AdmissionWebhooks', 'EVERYBODY is let in, nobody is asked'],
+    [originMapStore !== undefined, 'OriginMapStore', 'streams are neither registered nor looked up in Redis'],
+  ]);
+  return [...own, ...vhost.applications.flatMap((application) => notBuiltInApplication(vhost.name, application))];
+}
+
+function notBuiltInApplication(vhost: string, application: ApplicationConfig): string[] {
+  const { providers, publishers, outputProfiles, eventGenerator, transcodeWebhook } = application;
+  const { subtitles, overlays } = outputProfiles.mediaOptions ?? {};
+  return sentences(`application '${vhost}/${application.name}'`, [
+    [publishers.llhls?.dRM?.enable === true, 'Publishers/LLHLS/DRM', 'media is NOT ENCRYPTED'],
+    [providers.schedule !== undefined, 'Providers/Schedule', 'no scheduled channel plays'],
+    [providers.multiplex !== undefined, 'Providers/Multiplex', 'no multiplex channel plays'],
+    [providers.rtmp?.eventGenerator !== undefined, 'Providers/RTMP/EventGenerator', 'no events are made'],
+    [eventGenerator?.enable === true, 'EventGenerator', 'no events are made'],
+    [transcodeWebhook?.enable === true, 'TranscodeWebhook', 'the profiles configured here are used'],
+    [subtitles?.enable === true, 'OutputProfiles/MediaOptions/Subtitles', 'there are none'],
+    [overlays?.enable === true, 'OutputProfiles/MediaOptions/Overlays', 'pictures are as they come'],
+  ]);
+}
+
+function isEnabled(
+  control: { readonly enables: { readonly providers: readonly string[]; readonly publishers: readonly string[] } } | undefined,
+) {
+  return control !== undefined && control.enables.providers.length + control.enables.publishers.length > 0;
+}
+
+function sentences(owner: string, rules: readonly (readonly [asked: boolean, element: string, consequence: string])[]): string[] {
+  return rules.filter(([asked]) => asked).map(([, element, consequence]) => `${owner}: ${element} is not built yet: ${consequence}`);
+}

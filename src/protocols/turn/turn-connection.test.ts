@@ -1,0 +1,230 @@
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { beforeEach, expect, test } from 'vitest';
+import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import {
+  isStunAuthentic,
+  parseStun,
+  readXorMappedAddress,
+  StunAttribute,
+  type StunMessage,
+  StunType,
+  serializeStun,
+  successOf,
+  xorMappedAddress,
+} from '../stun/stun-message.ts';
+import { type TurnAddress, TurnConnection } from './turn-connection.ts';
+import { frameChannelData } from './turn-framer.ts';
+
+const ACCOUNT = { realm: 'airensoft', username: 'ome', password: 'airen' };
+const KEY = createHash('md5').update('ome:airensoft:airen').digest();
+const CLIENT = { host: '192.0.2.7', port: 40_000 };
+const RELAYED = { host: '1.1.1.1', port: 14_090 };
+const PEER = { host: '198.51.100.1', port: 10_000 };
+const TRANSACTION = Buffer.alloc(12, 5);
+const UDP = Buffer.of(17, 0, 0, 0);
+
+let now = 0;
+let sent: Buffer[] = [];
+let received: { peer: TurnAddress; bytes: string }[] = [];
+let turn: TurnConnection;
+
+beforeEach(() => {
+  now = 1000;
+  sent = [];
+  received = [];
+  turn = open();
+});
+
+function open(): TurnConnection {
+  const owner = {
+    send: (bytes: Buffer): void => void sent.push(bytes),
+    datagram: (peer: TurnAddress, bytes: Buffer): void => void received.push({ peer, bytes: bytes.toString() }),
+    now: () => now,
+  };
+  return new TurnConnection(owner, ACCOUNT, CLIENT, RELAYED);
+}
+
+/** Sends a request as a client that knows `key`, and returns the answer. */
+function ask(type: number, attributes: (readonly [number, Uint8Array])[] = [], key: Buffer | null = KEY, nonce = nonceNow()): StunMessage {
+  const account = [
+    [StunAttribute.USERNAME, Buffer.from(ACCOUNT.username)],
+    [StunAttribute.REALM, Buffer.from(ACCOUNT.realm)],
+    [StunAttribute.NONCE, Buffer.from(nonce)],
+  ] as const;
+  const own = key === null ? [] : account;
+  turn.push(serializeStun({ type, transaction: TRANSACTION, attributes: [...attributes, ...own], password: key }));
+  return parseStun(sent.pop() ?? Buffer.alloc(0));
+}
+
+function nonceNow(): string {
+  turn.push(serializeStun({ type: StunType.ALLOCATE_REQUEST, transaction: TRANSACTION, attributes: [], password: null }));
+  return (
+    parseStun(sent.pop() ?? Buffer.alloc(0))
+      .attributes.get(StunAttribute.NONCE)
+      ?.toString() ?? ''
+  );
+}
+
+function codeOf({ attributes }: StunMessage): number {
+  const value = attributes.get(StunAttribute.ERROR_CODE) ?? Buffer.alloc(4);
+  return (value[2] ?? 0) * 100 + (value[3] ?? 0);
+}
+
+function peerAddress(peer = PEER): readonly [number, Buffer] {
+  return [StunAttribute.XOR_PEER_ADDRESS, xorMappedAddress(peer.host, peer.port, TRANSACTION)];
+}
+
+function lifetime(seconds: number): readonly [number, Buffer] {
+  const value = Buffer.alloc(4);
+  value.writeUInt32BE(seconds);
+  return [StunAttribute.LIFETIME, value];
+}
+
+function channel(number: number): readonly [number, Buffer] {
+  return [StunAttribute.CHANNEL_NUMBER, Buffer.of(number >> 8, number & 0xff, 0, 0)];
+}
+
+function allocate(): StunMessage {
+  return ask(StunType.ALLOCATE_REQUEST, [[StunAttribute.REQUESTED_TRANSPORT, UDP]]);
+}
+
+function indicate(bytes: string, peer = PEER): void {
+  const attributes = [peerAddress(peer), [StunAttribute.DATA, Buffer.from(bytes)]] as const;
+  turn.push(serializeStun({ type: StunType.SEND_INDICATION, transaction: TRANSACTION, attributes, password: null }));
+}
+
+test('who does not show himself is asked to, with realm and nonce', () => {
+  const answer = ask(StunType.ALLOCATE_REQUEST, [[StunAttribute.REQUESTED_TRANSPORT, UDP]], null);
+  expect(codeOf(answer)).toBe(401);
+  expect(answer.attributes.get(StunAttribute.REALM)?.toString()).toBe('airensoft');
+  expect(answer.attributes.get(StunAttribute.NONCE)?.toString()).toMatch(/^[0-9a-f]{32}$/);
+  expect(turn.isAllocated).toBe(false);
+});
+
+test('a wrong password is refused, and so is the nonce of another connection', () => {
+  expect(codeOf(ask(StunType.ALLOCATE_REQUEST, [], Buffer.alloc(16)))).toBe(401);
+  expect(codeOf(ask(StunType.ALLOCATE_REQUEST, [], KEY, 'f'.repeat(32)))).toBe(438);
+});
+
+test('an allocation tells its address, its lifetime and where the client comes from', () => {
+  const answer = allocate();
+  expect(answer.type).toBe(successOf(StunType.ALLOCATE_REQUEST));
+  expect(isStunAuthentic(answer, KEY)).toBe(true);
+  const address = (name: number): TurnAddress => readXorMappedAddress(answer.attributes.get(name) ?? Buffer.alloc(0), TRANSACTION);
+  expect(address(StunAttribute.XOR_RELAYED_ADDRESS)).toEqual(RELAYED);
+  expect(address(StunAttribute.XOR_MAPPED_ADDRESS)).toEqual(CLIENT);
+  expect(answer.attributes.get(StunAttribute.LIFETIME)?.readUInt32BE()).toBe(3600);
+  expect(codeOf(allocate())).toBe(437);
+});
+
+test('only datagrams can be relayed', () => {
+  expect(codeOf(ask(StunType.ALLOCATE_REQUEST, [[StunAttribute.REQUESTED_TRANSPORT, Buffer.of(6, 0, 0, 0)]]))).toBe(442);
+  expect(codeOf(ask(StunType.ALLOCATE_REQUEST))).toBe(442);
+});
+
+test('nothing but an allocation is granted without one', () => {
+  for (const type of [StunType.REFRESH_REQUEST, StunType.CREATE_PERMISSION_REQUEST, StunType.CHANNEL_BIND_REQUEST]) {
+    expect(codeOf(ask(type, [peerAddress(), channel(0x4000)]))).toBe(437);
+  }
+});
+
+test('datagrams pass in indications once there is a permission', () => {
+  allocate();
+  indicate('early');
+  turn.deliver(PEER, Buffer.from('early too'));
+  expect(received).toEqual([]);
+  expect(sent).toEqual([]);
+  expect(turn.dropped).toBe(2);
+
+  expect(ask(StunType.CREATE_PERMISSION_REQUEST, [peerAddress()]).type).toBe(successOf(StunType.CREATE_PERMISSION_REQUEST));
+  indicate('check');
+  expect(received).toEqual([{ peer: PEER, bytes: 'check' }]);
+  turn.deliver(PEER, Buffer.from('answer'));
+  const back = parseStun(sent.pop() ?? Buffer.alloc(0));
+  expect(back.type).toBe(StunType.DATA_INDICATION);
+  expect(back.attributes.get(StunAttribute.DATA)?.toString()).toBe('answer');
+  expect(readXorMappedAddress(back.attributes.get(StunAttribute.XOR_PEER_ADDRESS) ?? Buffer.alloc(0), back.transaction)).toEqual(PEER);
+});
+
+test('a channel carries datagrams both ways, padded', () => {
+  allocate();
+  expect(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(), channel(0x4001)]).type).toBe(successOf(StunType.CHANNEL_BIND_REQUEST));
+  turn.push(frameChannelData(0x4001, Buffer.from('media')));
+  expect(received).toEqual([{ peer: PEER, bytes: 'media' }]);
+  turn.deliver(PEER, Buffer.from('frame'));
+  expect(sent.pop()?.toString('hex')).toBe(`40010005${Buffer.from('frame').toString('hex')}000000`);
+});
+
+test('a channel stays with its peer', () => {
+  allocate();
+  ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(), channel(0x4001)]);
+  expect(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(), channel(0x4001)]).type).toBe(successOf(StunType.CHANNEL_BIND_REQUEST));
+  expect(codeOf(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress({ ...PEER, port: 1 }), channel(0x4001)]))).toBe(400);
+  expect(codeOf(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(), channel(0x4002)]))).toBe(400);
+  expect(codeOf(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(), channel(0x3fff)]))).toBe(400);
+});
+
+test('peers are bounded', () => {
+  allocate();
+  const permit = (n: number): StunMessage => ask(StunType.CREATE_PERMISSION_REQUEST, [peerAddress({ host: `10.0.0.${n}`, port: 1 })]);
+  for (let n = 0; n < 64; n += 1) expect(permit(n).type).toBe(successOf(StunType.CREATE_PERMISSION_REQUEST));
+  expect(codeOf(permit(64))).toBe(508);
+});
+
+test('an allocation ends with its lifetime unless it is refreshed', () => {
+  allocate();
+  now += 3_599_000;
+  expect(
+    ask(StunType.REFRESH_REQUEST, [lifetime(700)])
+      .attributes.get(StunAttribute.LIFETIME)
+      ?.readUInt32BE(),
+  ).toBe(700);
+  now += 699_000;
+  expect(turn.isAllocated).toBe(true);
+  now += 2000;
+  expect(turn.isAllocated).toBe(false);
+  allocate();
+  expect(
+    ask(StunType.REFRESH_REQUEST, [lifetime(0)])
+      .attributes.get(StunAttribute.LIFETIME)
+      ?.readUInt32BE(),
+  ).toBe(0);
+  expect(turn.isAllocated).toBe(false);
+});
+
+test('a binding request is answered with the address of the client', () => {
+  turn.push(serializeStun({ type: StunType.BINDING_REQUEST, transaction: TRANSACTION, attributes: [], password: null }));
+  const answer = parseStun(sent.pop() ?? Buffer.alloc(0));
+  expect(readXorMappedAddress(answer.attributes.get(StunAttribute.XOR_MAPPED_ADDRESS) ?? Buffer.alloc(0), TRANSACTION)).toEqual(CLIENT);
+});
+
+test('frames arrive whole however they are cut', () => {
+  allocate();
+  ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(), channel(0x4001)]);
+  fc.assert(
+    fc.property(fc.array(fc.stringMatching(/^[a-z]{0,9}$/), { maxLength: 5 }), fc.array(fc.nat(80)), (texts, cuts) => {
+      received = [];
+      const bytes = Buffer.concat(texts.map((text) => frameChannelData(0x4001, Buffer.from(text))));
+      let from = 0;
+      for (const cut of [...cuts.filter((at) => at < bytes.length).sort((a, b) => a - b), bytes.length]) {
+        turn.push(bytes.subarray(from, cut));
+        from = cut;
+      }
+      expect(received.map((one) => one.bytes)).toEqual(texts);
+    }),
+  );
+});
+
+test('what is not TURN is refused with its place', () => {
+  expect(() => turn.push(Buffer.from('GET / HTTP/1.1\r\n'))).toThrow(ProtocolError);
+  expect(() => open().push(Buffer.of(0x80, 0, 0, 0))).toThrow('0x8000 begins no TURN frame');
+  expect(() => open().push(Buffer.of(0x40, 0, 0xff, 0xff))).toThrow('longer than 4096');
+});
+
+test('hostile bytes are refused, never worse', () => {
+  const attributes = [[StunAttribute.REQUESTED_TRANSPORT, UDP], lifetime(5)] as const;
+  const allocation = serializeStun({ type: StunType.ALLOCATE_REQUEST, transaction: TRANSACTION, attributes, password: KEY });
+  survivesHostileBytes((data) => open().push(Buffer.from(data)), [allocation, frameChannelData(0x4001, Buffer.from('media'))]);
+});

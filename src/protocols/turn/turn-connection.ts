@@ -1,0 +1,280 @@
+/**
+ * The server's side of TURN over one TCP connection (RFC 8656), without sockets.
+ *
+ * It is no relay to the world: every datagram is handed to the owner, who is the peer himself. So a player behind a
+ * firewall that lets nothing but TCP through reaches our media ports, and nobody reaches anything else.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import {
+  errorCode,
+  errorOf,
+  isStunAuthentic,
+  parseStun,
+  readXorMappedAddress,
+  StunAttribute,
+  type StunMessage,
+  StunType,
+  serializeStun,
+  successOf,
+  xorMappedAddress,
+} from '../stun/stun-message.ts';
+import { frameChannelData, isChannelNumber, TurnFramer } from './turn-framer.ts';
+
+/** Seconds an allocation lives unless it is refreshed. */
+const LIFETIME_S = 3600;
+const SHORTEST_LIFETIME_S = 600;
+/** Protocol number of UDP in REQUESTED-TRANSPORT. */
+const UDP = 17;
+/** Permissions and channels of one allocation: a browser needs one for each of our candidates. */
+const PEERS_LIMIT = 64;
+
+export interface TurnAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface TurnAccount {
+  readonly realm: string;
+  readonly username: string;
+  readonly password: string;
+}
+
+export interface TurnOwner {
+  /** Bytes for the client. */
+  send(bytes: Buffer): void;
+  /** A datagram that the client sent to `peer`; valid during the call. */
+  datagram(peer: TurnAddress, bytes: Buffer): void;
+  /** Monotonic time, ms. */
+  now(): number;
+}
+
+interface Peer {
+  readonly address: TurnAddress;
+  /** 0 until one is bound. */
+  channel: number;
+}
+
+export class TurnConnection {
+  readonly #owner: TurnOwner;
+  readonly #account: TurnAccount;
+  readonly #client: TurnAddress;
+  readonly #relayed: TurnAddress;
+  readonly #key: Buffer;
+  readonly #nonce = randomBytes(16).toString('hex');
+  readonly #framer = new TurnFramer();
+  readonly #permitted = new Set<string>();
+  readonly #peers = new Map<string, Peer>();
+  readonly #channels = new Map<number, Peer>();
+  /** Monotonic ms; 0 without allocation. */
+  #expiresAt = 0;
+  #dropped = 0;
+
+  /** `client` is where the connection comes from; `relayed` is told as the address of the allocation, and no more than a name. */
+  constructor(owner: TurnOwner, account: TurnAccount, client: TurnAddress, relayed: TurnAddress) {
+    this.#owner = owner;
+    this.#account = account;
+    this.#client = client;
+    this.#relayed = relayed;
+    this.#key = createHash('md5').update(`${account.username}:${account.realm}:${account.password}`).digest();
+  }
+
+  get isAllocated(): boolean {
+    return this.#expiresAt > this.#owner.now();
+  }
+
+  /** Datagrams from or to peers that the client has no permission for. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  /** Bytes from the client. Throws ProtocolError when they are not TURN: the connection is of no more use then. */
+  push(chunk: Buffer): void {
+    for (const frame of this.#framer.push(chunk)) {
+      if (frame.kind === 'message') this.#message(parseStun(frame.bytes));
+      else this.#fromClient(this.#channels.get(frame.channel)?.address, frame.datagram);
+    }
+  }
+
+  /** A datagram from `peer` for the client. */
+  deliver(address: TurnAddress, datagram: Uint8Array): void {
+    if (!this.isAllocated || !this.#permitted.has(address.host)) {
+      this.#dropped += 1;
+      return;
+    }
+    const channel = this.#peers.get(keyOf(address))?.channel ?? 0;
+    this.#owner.send(channel === 0 ? dataIndication(address, datagram) : frameChannelData(channel, datagram));
+  }
+
+  #fromClient(address: TurnAddress | undefined, datagram: Buffer): void {
+    if (address === undefined || !this.isAllocated || !this.#permitted.has(address.host)) this.#dropped += 1;
+    else this.#owner.datagram(address, datagram);
+  }
+
+  #message(message: StunMessage): void {
+    switch (message.type) {
+      case StunType.BINDING_REQUEST:
+        this.#grant(message, [this.#mappedAddress(message)], null);
+        return;
+      case StunType.SEND_INDICATION: {
+        const data = message.attributes.get(StunAttribute.DATA);
+        if (data !== undefined) this.#fromClient(peerOf(message), data);
+        return;
+      }
+      case StunType.ALLOCATE_REQUEST:
+      case StunType.REFRESH_REQUEST:
+      case StunType.CREATE_PERMISSION_REQUEST:
+      case StunType.CHANNEL_BIND_REQUEST:
+        if (this.#isAuthorised(message)) this.#request(message);
+        return;
+      default:
+      // Indications of others and answers to nothing need none.
+    }
+  }
+
+  #request(message: StunMessage): void {
+    if (message.type === StunType.ALLOCATE_REQUEST) {
+      this.#allocate(message);
+    } else if (!this.isAllocated) {
+      this.#refuse(message, 437, 'Allocation Mismatch');
+    } else if (message.type === StunType.REFRESH_REQUEST) {
+      const lifetime = lifetimeOf(message);
+      this.#expiresAt = this.#owner.now() + lifetime * 1000;
+      this.#grant(message, [lifetimeAttribute(lifetime)]);
+    } else if (message.type === StunType.CREATE_PERMISSION_REQUEST) {
+      const peer = peerOf(message);
+      if (peer === undefined) this.#refuse(message, 400, 'XOR-PEER-ADDRESS is missing');
+      else if (this.#permit(peer)) this.#grant(message, []);
+      else this.#refuse(message, 508, 'Insufficient Capacity');
+    } else {
+      this.#bindChannel(message);
+    }
+  }
+
+  #allocate(message: StunMessage): void {
+    if (this.isAllocated) {
+      this.#refuse(message, 437, 'Allocation Mismatch');
+      return;
+    }
+    if (message.attributes.get(StunAttribute.REQUESTED_TRANSPORT)?.[0] !== UDP) {
+      this.#refuse(message, 442, 'Unsupported Transport Protocol');
+      return;
+    }
+    const lifetime = lifetimeOf(message) || SHORTEST_LIFETIME_S;
+    this.#expiresAt = this.#owner.now() + lifetime * 1000;
+    const { host, port } = this.#relayed;
+    this.#grant(message, [
+      [StunAttribute.XOR_RELAYED_ADDRESS, xorMappedAddress(host, port, message.transaction)],
+      lifetimeAttribute(lifetime),
+      this.#mappedAddress(message),
+    ]);
+  }
+
+  /** RFC 8656 section 12.2: one channel for one peer, for good. */
+  #bindChannel(message: StunMessage): void {
+    const number = message.attributes.get(StunAttribute.CHANNEL_NUMBER);
+    const channel = number !== undefined && number.length >= 2 ? number.readUInt16BE() : 0;
+    const address = peerOf(message);
+    if (!isChannelNumber(channel) || address === undefined) {
+      this.#refuse(message, 400, 'CHANNEL-NUMBER or XOR-PEER-ADDRESS is missing or wrong');
+      return;
+    }
+    const bound = this.#channels.get(channel);
+    const peer = this.#peers.get(keyOf(address)) ?? { address, channel: 0 };
+    if ((bound !== undefined && bound !== peer) || (peer.channel !== 0 && peer.channel !== channel)) {
+      this.#refuse(message, 400, 'the channel or the peer is bound already');
+      return;
+    }
+    if (!this.#permit(address) || (bound === undefined && this.#channels.size >= PEERS_LIMIT)) {
+      this.#refuse(message, 508, 'Insufficient Capacity');
+      return;
+    }
+    peer.channel = channel;
+    this.#peers.set(keyOf(address), peer);
+    this.#channels.set(channel, peer);
+    this.#grant(message, []);
+  }
+
+  #permit({ host }: TurnAddress): boolean {
+    if (!this.#permitted.has(host) && this.#permitted.size >= PEERS_LIMIT) return false;
+    this.#permitted.add(host);
+    return true;
+  }
+
+  /** The long-term credential mechanism (RFC 8489 section 9.2.4); answers who has not shown himself. */
+  #isAuthorised(message: StunMessage): boolean {
+    const { realm, username } = this.#account;
+    const { attributes } = message;
+    if (message.integrityAt < 0) {
+      this.#challenge(message, 401, 'Unauthorized');
+      return false;
+    }
+    if (attributes.get(StunAttribute.NONCE)?.toString() !== this.#nonce) {
+      this.#challenge(message, 438, 'Stale Nonce');
+      return false;
+    }
+    const isKnown =
+      attributes.get(StunAttribute.USERNAME)?.toString() === username && attributes.get(StunAttribute.REALM)?.toString() === realm;
+    if (!isKnown || !isStunAuthentic(message, this.#key)) {
+      this.#challenge(message, 401, 'Unauthorized');
+      return false;
+    }
+    return true;
+  }
+
+  #challenge({ type, transaction }: StunMessage, code: number, reason: string): void {
+    const attributes = [
+      [StunAttribute.ERROR_CODE, errorCode(code, reason)],
+      [StunAttribute.REALM, Buffer.from(this.#account.realm)],
+      [StunAttribute.NONCE, Buffer.from(this.#nonce)],
+    ] as const;
+    this.#owner.send(serializeStun({ type: errorOf(type), transaction, attributes, password: null }));
+  }
+
+  #refuse({ type, transaction }: StunMessage, code: number, reason: string): void {
+    const attributes = [[StunAttribute.ERROR_CODE, errorCode(code, reason)]] as const;
+    this.#owner.send(serializeStun({ type: errorOf(type), transaction, attributes, password: this.#key }));
+  }
+
+  #grant({ type, transaction }: StunMessage, attributes: readonly (readonly [number, Uint8Array])[], key: Buffer | null = this.#key): void {
+    this.#owner.send(serializeStun({ type: successOf(type), transaction, attributes, password: key }));
+  }
+
+  #mappedAddress({ transaction }: StunMessage): readonly [number, Buffer] {
+    return [StunAttribute.XOR_MAPPED_ADDRESS, xorMappedAddress(this.#client.host, this.#client.port, transaction)];
+  }
+}
+
+/** Throws ProtocolError when the address cannot be read. */
+function peerOf({ attributes, transaction }: StunMessage): TurnAddress | undefined {
+  const value = attributes.get(StunAttribute.XOR_PEER_ADDRESS);
+  return value === undefined ? undefined : readXorMappedAddress(value, transaction);
+}
+
+/** Seconds: what is asked for, within our bounds; 0 ends the allocation. */
+function lifetimeOf({ attributes }: StunMessage): number {
+  const value = attributes.get(StunAttribute.LIFETIME);
+  if (value === undefined) return LIFETIME_S;
+  if (value.length !== 4) throw new ProtocolError('TURN_LIFETIME', `LIFETIME has ${value.length} bytes instead of 4`);
+  const wanted = value.readUInt32BE();
+  return wanted === 0 ? 0 : Math.min(LIFETIME_S, Math.max(SHORTEST_LIFETIME_S, wanted));
+}
+
+function lifetimeAttribute(seconds: number): readonly [number, Buffer] {
+  const value = Buffer.alloc(4);
+  value.writeUInt32BE(seconds);
+  return [StunAttribute.LIFETIME, value];
+}
+
+function dataIndication({ host, port }: TurnAddress, datagram: Uint8Array): Buffer {
+  const transaction = randomBytes(12);
+  const attributes = [
+    [StunAttribute.XOR_PEER_ADDRESS, xorMappedAddress(host, port, transaction)],
+    [StunAttribute.DATA, datagram],
+  ] as const;
+  return serializeStun({ type: StunType.DATA_INDICATION, transaction, attributes, password: null });
+}
+
+function keyOf({ host, port }: TurnAddress): string {
+  return `${host} ${port}`;
+}

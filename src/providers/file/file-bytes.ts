@@ -1,0 +1,49 @@
+/** Reads parts of a file. */
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+
+/** Bytes anywhere in a file. */
+export interface FileBytes {
+  readonly size: number;
+  /** Fresh memory with exactly `length` bytes. Rejects when the file is shorter, or closed. */
+  read(offset: number, length: number): Promise<Uint8Array>;
+}
+
+export class OpenFile implements FileBytes {
+  readonly size: number;
+  readonly #handle: FileHandle;
+
+  private constructor(handle: FileHandle, size: number) {
+    this.#handle = handle;
+    this.size = size;
+  }
+
+  /** Rejects when the file cannot be opened, or is no regular file. */
+  static async open(path: string): Promise<OpenFile> {
+    // A pipe would wait here for its writer for ever.
+    const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const status = await handle.stat();
+      if (!status.isFile()) throw new Error(`${path} is not a file`);
+      return new OpenFile(handle, status.size);
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  async read(offset: number, length: number): Promise<Uint8Array> {
+    const buffer = Buffer.allocUnsafe(length);
+    for (let done = 0; done < length; ) {
+      const { bytesRead } = await this.#handle.read(buffer, done, length - done, offset + done);
+      if (bytesRead === 0) throw new Error(`the file ends at byte ${offset + done}, ${length - done} more were expected`);
+      done += bytesRead;
+    }
+    return buffer;
+  }
+
+  /** Reads in progress are finished first. Idempotent. */
+  async close(): Promise<void> {
+    await this.#handle.close().catch(() => undefined);
+  }
+}

@@ -1,0 +1,40 @@
+/** Pulls streams out of files. */
+import { ProviderKind, SourceType } from '../../core/kinds.ts';
+import type { PullSession, PullSource, PullTarget } from '../../core/pull.ts';
+import type { AllowedFolders } from '../../util/allowed-folders.ts';
+import type { Clock } from '../../util/clock.ts';
+import { OpenFile } from './file-bytes.ts';
+import { type FileSettings, placeOf } from './file-place.ts';
+import { FileSession } from './file-session.ts';
+import { openMediaFile } from './media-file.ts';
+
+export class FilePullSource implements PullSource {
+  readonly schemes = ['file'];
+  readonly provider = ProviderKind.FILE;
+  readonly sourceType = SourceType.FILE;
+  readonly #clock: Clock;
+  readonly #allowed: AllowedFolders;
+
+  /** `allowed`: the folders of `Server/Storage/AllowedRoots`. */
+  constructor(clock: Clock, allowed: AllowedFolders) {
+    this.#clock = clock;
+    this.#allowed = allowed;
+  }
+
+  async open({ url, settings, sink, signal, logger }: PullTarget): Promise<PullSession> {
+    const path = await placeOf(url, (settings ?? {}) as FileSettings, this.#allowed);
+    const bytes = await OpenFile.open(path);
+    const close = (): void => void bytes.close();
+    // Whoever reads fails then.
+    signal.addEventListener('abort', close, { once: true });
+    try {
+      const file = await openMediaFile(bytes, logger);
+      return await FileSession.start(file, { sink, clock: this.#clock, close });
+    } catch (error) {
+      close();
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', close);
+    }
+  }
+}

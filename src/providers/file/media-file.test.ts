@@ -1,0 +1,164 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { toSeconds } from '../../media/timebase.ts';
+import { type FileBytes, OpenFile } from './file-bytes.ts';
+import { type MediaFile, openMediaFile } from './media-file.ts';
+
+const SOURCE = ['-f', 'lavfi', '-i', 'testsrc2=size=160x90:rate=30', '-f', 'lavfi', '-i', 'sine=sample_rate=48000', '-t', '2'];
+const H264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-bf', '2', '-g', '30', '-c:a', 'aac'];
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'millrace-files-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function encode(name: string, options: readonly string[]): string {
+  const path = join(folder, name);
+  execFileSync('ffmpeg', ['-v', 'error', '-y', ...SOURCE, ...options, path]);
+  return path;
+}
+
+interface Line {
+  readonly type: string;
+  readonly pts: string;
+  readonly hash: string;
+}
+
+/** Packets as ffprobe sees them, without those that the edit list cuts off. */
+function expected(path: string): Line[] {
+  const entries = 'packet=codec_type,pts_time,data_hash,flags';
+  const options = ['-v', 'error', '-of', 'json', '-show_packets', '-show_data_hash', 'md5', '-show_entries', entries];
+  const { packets } = JSON.parse(execFileSync('ffprobe', [...options, path], { encoding: 'utf8', maxBuffer: 1 << 26 })) as {
+    packets: { codec_type: string; pts_time: string; data_hash: string; flags: string }[];
+  };
+  return packets
+    .filter(({ flags }) => !flags.includes('D'))
+    .map(({ codec_type, pts_time, data_hash }) => ({ type: codec_type, pts: Number(pts_time).toFixed(4), hash: data_hash.slice(4) }));
+}
+
+async function readAll(file: MediaFile): Promise<{ lines: Line[]; disorder: number; tracks: number }> {
+  const types = new Map<number, string>();
+  const lines: Line[] = [];
+  let last = Number.NEGATIVE_INFINITY;
+  let disorder = 0;
+  let tracks = 0;
+  for (let event = await file.next(); event !== null; event = await file.next()) {
+    if (event.type === 'tracks') {
+      tracks += 1;
+      for (const { id, type } of event.tracks) types.set(id, type);
+      continue;
+    }
+    const { packet, timebase } = event;
+    const at = toSeconds(packet.dts, timebase);
+    if (at < last) disorder += 1;
+    last = at;
+    const hash = createHash('md5').update(packet.data).digest('hex');
+    lines.push({ type: types.get(packet.trackId) ?? '', pts: toSeconds(packet.pts, timebase).toFixed(4), hash });
+  }
+  return { lines, disorder, tracks };
+}
+
+const of = (lines: readonly Line[], type: string) => lines.filter((line) => line.type === type);
+
+describe('a media file', () => {
+  it.each([
+    ['MP4 with its tables at the end', 'end.mp4', H264],
+    ['MP4 with its tables first', 'first.mp4', [...H264, '-movflags', '+faststart']],
+    ['fragmented MP4 that counts from the beginning of the file', 'base.mp4', [...H264, '-movflags', 'frag_keyframe+empty_moov']],
+    ['fragmented MP4', 'fragments.mp4', [...H264, '-movflags', 'frag_keyframe+empty_moov+default_base_moof']],
+    ['MP4 whose second half is fragments', 'hybrid.mp4', [...H264, '-movflags', 'frag_keyframe']],
+    ['a fragment for each track alone', 'separate.mp4', [...H264, '-movflags', 'frag_keyframe+empty_moov+separate_moof+omit_tfhd_offset']],
+    ['QuickTime', 'quick.mov', H264],
+    ['H.265 and Opus', 'hevc.mp4', ['-c:v', 'libx265', '-preset', 'ultrafast', '-x265-params', 'log-level=none', '-c:a', 'libopus']],
+    ['VP9 and MP3', 'vp9.mp4', ['-c:v', 'libvpx-vp9', '-deadline', 'realtime', '-cpu-used', '8', '-c:a', 'libmp3lame']],
+    ['sound alone', 'sound.m4a', ['-vn', '-c:a', 'aac']],
+  ])('%s is read packet by packet, in the order of decoding, and again', async (_what, name, options) => {
+    const path = encode(name, options);
+    const bytes = await OpenFile.open(path);
+    const file = await openMediaFile(bytes, new RecordingLogger());
+    const first = await readAll(file);
+    const wanted = expected(path);
+    expect(of(first.lines, 'video')).toEqual(of(wanted, 'video'));
+    expect(of(first.lines, 'audio')).toEqual(of(wanted, 'audio'));
+    expect([first.disorder, first.tracks]).toEqual([0, 1]);
+    file.rewind();
+    expect(await readAll(file)).toEqual(first);
+    await bytes.close();
+    await bytes.close();
+  });
+
+  it('MPEG-TS is read packet by packet, and again', async () => {
+    const path = encode('stream.ts', H264);
+    const bytes = await OpenFile.open(path);
+    const file = await openMediaFile(bytes, new RecordingLogger());
+    const first = await readAll(file);
+    const times = (lines: readonly Line[], type: string) => of(lines, type).map(({ pts }) => pts);
+    expect(times(first.lines, 'video')).toEqual(times(expected(path), 'video'));
+    expect(times(first.lines, 'audio')).toEqual(times(expected(path), 'audio'));
+    file.rewind();
+    expect(await readAll(file)).toEqual(first);
+    await bytes.close();
+  });
+
+  it.each([
+    ['is neither', 'neither MP4 nor MPEG-TS', () => Buffer.from('hello, this is a text and no media file')],
+    ['is empty', 'neither MP4 nor MPEG-TS', () => Buffer.alloc(0)],
+    ['has no moov yet', 'no moov', () => Buffer.from('\0\0\0\x10ftypisom\0\0\0\0', 'latin1')],
+    ['is cut off', 'not complete', () => readFileSync(encode('cut.mp4', [...H264, '-movflags', '+faststart'])).subarray(0, 900)],
+  ])('is refused when it %s', async (_what, reason, contents) => {
+    const path = join(folder, 'broken');
+    writeFileSync(path, contents());
+    const bytes = await OpenFile.open(path);
+    await expect(openMediaFile(bytes, new RecordingLogger())).rejects.toThrow(reason);
+    await bytes.close();
+  });
+
+  it('is refused when it is a folder or a device', async () => {
+    await expect(OpenFile.open(folder)).rejects.toThrow('is not a file');
+    await expect(OpenFile.open('/dev/zero')).rejects.toThrow('is not a file');
+  });
+
+  it.each([
+    ['MP4', 'hostile.mp4', []],
+    ['fragmented MP4', 'hostile-fragments.mp4', ['-movflags', 'frag_keyframe+empty_moov+default_base_moof']],
+    ['MPEG-TS', 'hostile.ts', []],
+  ])('%s with broken bytes ends or is refused, and nothing else', async (_what, name, options) => {
+    const good = readFileSync(encode(name, [...H264, ...options, '-t', '0.3']));
+    const attempt = async (bytes: Buffer): Promise<void> => {
+      try {
+        const file = await openMediaFile(inMemory(bytes), new RecordingLogger());
+        for (let count = 0; count < 1000 && (await file.next()) !== null; count += 1);
+      } catch (error) {
+        expect(error).toMatchObject({ name: expect.stringMatching(/^(ProtocolError|Error)$/) });
+      }
+    };
+    await attempt(good);
+    const change = fc.record({ at: fc.nat(good.length - 1), value: fc.nat(255), length: fc.integer({ min: 1, max: good.length }) });
+    await fc.assert(
+      fc.asyncProperty(change, async ({ at, value, length }) => {
+        const changed = Buffer.from(good);
+        changed[at] = value;
+        await attempt(changed);
+        await attempt(good.subarray(0, length));
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
+
+function inMemory(bytes: Buffer): FileBytes {
+  return {
+    size: bytes.length,
+    read: async (offset, length) => {
+      if (offset < 0 || offset + length > bytes.length) throw new Error('beyond the end');
+      return bytes.subarray(offset, offset + length);
+    },
+  };
+}

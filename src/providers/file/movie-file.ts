@@ -1,0 +1,229 @@
+/** Plays MP4, plain and fragmented, of any writer. */
+
+import { readMovieFragment } from '../../containers/isobmff/fragment-reader.ts';
+import { type FileMovie, type FileTrack, readMovie } from '../../containers/isobmff/movie-reader.ts';
+import { type FileSample, SampleCursor } from '../../containers/isobmff/sample-cursor.ts';
+import type { SourceTrack } from '../../core/ingest.ts';
+import { AudioCodec, BitstreamFormat, VideoCodec } from '../../media/codec.ts';
+import type { Logger } from '../../util/logger.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import type { FileBytes } from './file-bytes.ts';
+import type { FileEvent, MediaFile } from './media-file.ts';
+
+/** More would not be a film but an attack: a moov has some bytes per sample, a moof lasts for seconds. */
+const MOST_MOOV_BYTES = 67_108_864;
+const MOST_MOOF_BYTES = 1_048_576;
+const MOST_SAMPLE_BYTES = 16_777_216;
+/** Boxes in a row that bring no sample. */
+const MOST_EMPTY_BOXES = 10_000;
+/** Fragments of one track may come this much before those of the others, seconds. */
+const MOST_AHEAD_S = 10;
+const BOX_HEADER = 8;
+const LARGE_BOX_HEADER = 16;
+
+interface BoxPlace {
+  readonly type: string;
+  readonly body: number;
+  readonly end: number;
+}
+
+/** A track with what is known of its next samples. */
+class TrackReader {
+  readonly track: FileTrack;
+  /** Id of the track in the stream. */
+  readonly id: number;
+  readonly #cursor: SampleCursor;
+  #ahead: FileSample | null = null;
+  /** Samples of fragments, in their order. */
+  readonly #queue: FileSample[] = [];
+  /** Where the samples of fragments end, ticks. */
+  fragmentEnd = 0;
+
+  constructor(track: FileTrack, id: number) {
+    this.track = track;
+    this.id = id;
+    this.#cursor = new SampleCursor(track.tables);
+  }
+
+  /** The next sample; null when none is known. */
+  peek(): FileSample | null {
+    this.#ahead ??= this.#cursor.next() ?? this.#queue.shift() ?? null;
+    return this.#ahead;
+  }
+
+  take(): void {
+    this.#ahead = null;
+  }
+
+  add(sample: FileSample): void {
+    this.#queue.push(sample);
+  }
+
+  /** Seconds of the presentation at which `dts` lies. */
+  seconds(dts: number): number {
+    return (dts + this.track.shift) / this.track.timescale;
+  }
+
+  /** Seconds of samples that wait. */
+  get ahead(): number {
+    const first = this.#queue[0];
+    const last = this.#queue.at(-1);
+    return first === undefined || last === undefined ? 0 : (last.dts - first.dts) / this.track.timescale;
+  }
+}
+
+export class MovieFile implements MediaFile {
+  readonly #bytes: FileBytes;
+  readonly #movie: FileMovie;
+  readonly #tracks: readonly FileTrack[];
+  /** Where the boxes behind moov begin. */
+  readonly #start: number;
+  #readers: readonly TrackReader[] = [];
+  #at = 0;
+  #told = false;
+
+  private constructor(bytes: FileBytes, movie: FileMovie, tracks: readonly FileTrack[], start: number) {
+    this.#bytes = bytes;
+    this.#movie = movie;
+    this.#tracks = tracks;
+    this.#start = start;
+    this.rewind();
+  }
+
+  /** Rejects with `ProtocolError` when there is nothing to play. */
+  static async open(bytes: FileBytes, logger: Logger): Promise<MovieFile> {
+    for (let at = 0; at < bytes.size; ) {
+      const box = await boxAt(bytes, at);
+      at = box.end;
+      if (box.type !== 'moov') continue;
+      const movie = readMovie(await readBody(bytes, box, MOST_MOOV_BYTES));
+      const tracks = movie.tracks.filter(({ description }) => description.type !== 'unsupported');
+      const left = movie.tracks.flatMap(({ description }) => (description.type === 'unsupported' ? [description.what] : []));
+      if (left.length > 0) logger.warn({ unsupported: left }, `tracks left out: ${left.join(', ')}`);
+      if (tracks.length === 0) throw new ProtocolError('ISOBMFF_MOVIE', 'the file has no video or sound that can be played');
+      return new MovieFile(bytes, movie, tracks, box.end);
+    }
+    throw new ProtocolError('ISOBMFF_MOVIE', 'the file has no moov: it is not complete');
+  }
+
+  rewind(): void {
+    this.#readers = this.#tracks.map((track, index) => new TrackReader(track, index));
+    this.#at = this.#start;
+    this.#told = false;
+  }
+
+  async next(): Promise<FileEvent | null> {
+    if (!this.#told) {
+      this.#told = true;
+      return { type: 'tracks', tracks: this.#readers.flatMap(({ track, id }) => sourceTrack(track, id) ?? []) };
+    }
+    for (;;) {
+      const reader = await this.#earliest();
+      const sample = reader?.peek();
+      if (reader === null || sample === null || sample === undefined) return null;
+      reader.take();
+      const { track, id } = reader;
+      const dts = sample.dts + track.shift;
+      // What encoders of sound put before the beginning is not part of the presentation.
+      const isPriming = track.description.type === 'audio' && dts + sample.duration <= 0;
+      if (isPriming || sample.size === 0) continue;
+      const data = await this.#read(sample);
+      const packet = { trackId: id, pts: dts + sample.compositionOffset, dts, keyframe: sample.keyframe, data };
+      return { type: 'packet', packet, timebase: { num: 1, den: track.timescale }, duration: sample.duration };
+    }
+  }
+
+  async #read({ offset, size }: FileSample): Promise<Uint8Array> {
+    if (size > MOST_SAMPLE_BYTES) throw new ProtocolError('ISOBMFF_SAMPLE', `a sample of ${size} bytes`, offset);
+    if (offset < 0 || offset + size > this.#bytes.size) {
+      throw new ProtocolError('ISOBMFF_SAMPLE', `a sample of ${size} bytes lies beyond the end of the file`, offset);
+    }
+    return await this.#bytes.read(offset, size);
+  }
+
+  /** The track whose next sample is to be decoded first; null when all have ended. */
+  async #earliest(): Promise<TrackReader | null> {
+    if (this.#movie.fragmented) await this.#fill();
+    let best: TrackReader | null = null;
+    let bestAt = Number.POSITIVE_INFINITY;
+    for (const reader of this.#readers) {
+      const sample = reader.peek();
+      if (sample === null || reader.seconds(sample.dts) >= bestAt) continue;
+      best = reader;
+      bestAt = reader.seconds(sample.dts);
+    }
+    return best;
+  }
+
+  /** Reads fragments until every track has a sample, or it is clear that one has ended. */
+  async #fill(): Promise<void> {
+    for (let empty = 0; this.#at < this.#bytes.size; empty += 1) {
+      if (this.#readers.every((reader) => reader.peek() !== null) || this.#readers.some(({ ahead }) => ahead > MOST_AHEAD_S)) return;
+      if (empty > MOST_EMPTY_BOXES) throw new ProtocolError('ISOBMFF_FRAGMENT', `${empty} boxes without a sample`, this.#at);
+      const position = this.#at;
+      const box = await boxAt(this.#bytes, position);
+      this.#at = box.end;
+      if (box.type !== 'moof') continue;
+      this.#addFragment(await readBody(this.#bytes, box, MOST_MOOF_BYTES), position);
+    }
+  }
+
+  #addFragment(body: Uint8Array, position: number): void {
+    let reader: TrackReader | undefined;
+    let offset = 0;
+    let dts = 0;
+    const sink = {
+      run: (trackId: number, baseDecodeTime: number, dataOffset: number) => {
+        reader = this.#readers.find(({ track }) => track.trackId === trackId);
+        // Without an offset the data of a run follows that of the run before; without a time its samples do.
+        if (dataOffset !== 0) offset = position + dataOffset;
+        dts = baseDecodeTime === 0 ? (reader?.fragmentEnd ?? 0) : baseDecodeTime;
+      },
+      sample: (size: number, duration: number, compositionOffset: number, keyframe: boolean) => {
+        reader?.add({ offset, size, dts, compositionOffset, duration, keyframe });
+        offset += size;
+        dts += duration;
+        if (reader !== undefined) reader.fragmentEnd = dts;
+      },
+    };
+    readMovieFragment(body, sink, { position, defaults: this.#movie.defaults });
+  }
+}
+
+/** The box that begins at `at`. */
+async function boxAt(bytes: FileBytes, at: number): Promise<BoxPlace> {
+  if (bytes.size - at < BOX_HEADER) throw new ProtocolError('ISOBMFF_TRUNCATED', 'the file ends inside a box header', at);
+  const head = Buffer.from(await bytes.read(at, Math.min(LARGE_BOX_HEADER, bytes.size - at)));
+  const type = head.toString('latin1', 4, BOX_HEADER);
+  let size = head.readUInt32BE(0);
+  let header = BOX_HEADER;
+  if (size === 1 && head.length === LARGE_BOX_HEADER) {
+    size = Number(head.readBigUInt64BE(BOX_HEADER));
+    header = LARGE_BOX_HEADER;
+  } else if (size === 0) size = bytes.size - at;
+  if (size < header) throw new ProtocolError('ISOBMFF_BOX_SIZE', `a box of ${size} bytes`, at);
+  return { type, body: at + header, end: at + size };
+}
+
+async function readBody(bytes: FileBytes, { type, body, end }: BoxPlace, limit: number): Promise<Uint8Array> {
+  if (end > bytes.size) throw new ProtocolError('ISOBMFF_TRUNCATED', `the file ends inside ${type}: it is not complete`, body);
+  if (end - body > limit) throw new ProtocolError('ISOBMFF_BOX_SIZE', `${type} of ${end - body} bytes, at most ${limit} expected`, body);
+  return await bytes.read(body, end - body);
+}
+
+function sourceTrack({ description, timescale, language }: FileTrack, id: number): SourceTrack | null {
+  const base = { id, timebase: { num: 1, den: timescale }, bitrateConf: 0, ...(language !== '' && { language }) };
+  switch (description.type) {
+    case 'unsupported':
+      return null;
+    case 'video':
+      return { ...base, ...description, format: videoFormat(description.codec), framerateConf: 0 };
+    case 'audio':
+      return { ...base, ...description, format: description.codec === AudioCodec.AAC ? BitstreamFormat.AAC_RAW : BitstreamFormat.RAW };
+  }
+}
+
+function videoFormat(codec: VideoCodec): BitstreamFormat {
+  if (codec === VideoCodec.H264 || codec === VideoCodec.H265) return BitstreamFormat.LENGTH_PREFIXED;
+  return codec === VideoCodec.AV1 ? BitstreamFormat.OBU : BitstreamFormat.RAW;
+}

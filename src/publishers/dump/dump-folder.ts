@@ -1,0 +1,87 @@
+/** Writes the files of one dump one after the other, and nothing more after a failure. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { writeFileAtomic } from '../../state/atomic-file.ts';
+
+/** Bytes of segments that may wait for the disk; a dump that needs more ends with an error, for it may not have holes. */
+const WAITING_BYTES = 64 * 1024 * 1024;
+
+export interface DumpFolderOptions {
+  /** Absolute. */
+  readonly path: string;
+  /** A file was written for the first time. */
+  readonly onWritten?: (path: string) => void;
+  /** Nothing is written any more. Called once; what it returns is awaited by `settled`. */
+  readonly onFailed: (error: unknown) => Promise<void> | void;
+}
+
+export class DumpFolder {
+  readonly #options: DumpFolderOptions;
+  /** Files that were written at least once. */
+  readonly #written = new Set<string>();
+  #tail: Promise<void> = Promise.resolve();
+  #waiting = 0;
+  #failed = false;
+
+  constructor(options: DumpFolderOptions) {
+    this.#options = options;
+  }
+
+  /** Settles when everything handed over so far is on disk or has failed. Never rejects. */
+  get settled(): Promise<void> {
+    return this.#tail;
+  }
+
+  /** Runs `work` behind everything before it; `bytes` wait with it. */
+  enqueue(work: () => Promise<void>, bytes = 0): void {
+    if (this.#failed) return;
+    this.#waiting += bytes;
+    if (this.#waiting > WAITING_BYTES) {
+      const told = this.#fail(new Error(`the disk is too slow: more than ${WAITING_BYTES} bytes wait for it`));
+      this.#tail = this.#tail.then(() => told);
+      return;
+    }
+    this.#tail = this.#tail.then(async () => {
+      if (this.#failed) return;
+      try {
+        await work();
+      } catch (error) {
+        await this.#fail(error);
+      }
+      this.#waiting -= bytes;
+    });
+  }
+
+  /** True once `write` or `replace` has made the file. */
+  has(name: string): boolean {
+    return this.#written.has(name);
+  }
+
+  /** A file that is written once. On disk when it resolves, so that no playlist names what a loss of power takes. */
+  async write(name: string, bytes: Uint8Array): Promise<void> {
+    await writeFile(this.#pathOf(name), bytes, { flush: true });
+    this.#note(name);
+  }
+
+  /** A file that changes: readers find the old or the new text. */
+  async replace(name: string, text: string): Promise<void> {
+    await writeFileAtomic(this.#pathOf(name), text);
+    this.#note(name);
+  }
+
+  #pathOf(name: string): string {
+    return join(this.#options.path, name);
+  }
+
+  #note(name: string): void {
+    if (this.#written.has(name)) return;
+    this.#written.add(name);
+    this.#options.onWritten?.(this.#pathOf(name));
+  }
+
+  async #fail(error: unknown): Promise<void> {
+    if (this.#failed) return;
+    this.#failed = true;
+    await this.#options.onFailed(error);
+  }
+}

@@ -1,0 +1,82 @@
+/** One dump of plain HLS: keeps the segments and playlists of a stream as files in a folder. */
+import type { Logger } from '../../util/logger.ts';
+import { DumpFolder } from '../dump/dump-folder.ts';
+import { DumpPlaylist } from '../dump/dump-playlist.ts';
+import type { HlsStream } from './hls-stream.ts';
+import { mediaPlaylistName, segmentName } from './playlist-text.ts';
+import type { SegmentObserver } from './segment-observer.ts';
+import type { HlsSegment } from './updates.ts';
+
+export interface TsDumpOptions {
+  readonly stream: HlsStream;
+  /** Absolute. */
+  readonly folder: string;
+  /** Makes the folder. */
+  readonly prepare: () => Promise<void>;
+  /** Multivariant playlists to keep, with `.m3u8`; [] for all. */
+  readonly playlists: readonly string[];
+  readonly logger: Logger;
+}
+
+/** Follows the stream from when it is made until that ends. */
+export class TsDump implements SegmentObserver {
+  readonly #options: TsDumpOptions;
+  readonly #files: DumpFolder;
+  /** Media playlists by variant. */
+  readonly #media = new Map<string, DumpPlaylist>();
+  /** Texts of multivariant playlists as they were written last. */
+  readonly #masters = new Map<string, string>();
+  readonly #over = Promise.withResolvers<void>();
+  #segments = 0;
+  #failed = false;
+
+  constructor(options: TsDumpOptions) {
+    const { folder, prepare, stream, logger } = options;
+    this.#options = options;
+    this.#files = new DumpFolder({ path: folder, onFailed: (error) => this.#fail(error) });
+    this.#files.enqueue(prepare);
+    logger.info({ folder }, `dump to ${folder}`);
+    stream.observe(this);
+  }
+
+  /** Resolves when no file will be touched any more. */
+  get over(): Promise<void> {
+    return this.#over.promise;
+  }
+
+  segmentFinished(variant: string, segment: HlsSegment, read: () => Buffer): void {
+    const { stream, playlists } = this.#options;
+    const { number, duration, wallClock, discontinuity } = segment;
+    const bytes = read();
+    const media = this.#media.get(variant) ?? new DumpPlaylist(mediaPlaylistName(variant));
+    this.#media.set(variant, media);
+    const masters = stream.plainMultivariants(playlists).filter(([name, text]) => this.#masters.get(name) !== text);
+    for (const [name, text] of masters) this.#masters.set(name, text);
+    const files = this.#files;
+    files.enqueue(async () => {
+      const uri = segmentName(variant, number);
+      await files.write(uri, bytes);
+      media.add({ uri, init: null, duration, startTime: wallClock, discontinuity });
+      await files.replace(media.uri, media.text);
+      for (const [name, text] of masters) await files.replace(name, text);
+      this.#segments += 1;
+    }, bytes.length);
+  }
+
+  streamEnded(): void {
+    const { stream, logger } = this.#options;
+    stream.unobserve(this);
+    void this.#files.settled.then(() => {
+      this.#over.resolve();
+      if (!this.#failed) logger.info({ segments: this.#segments }, 'dump complete: the stream has ended');
+    });
+  }
+
+  #fail(error: unknown): void {
+    const { stream, logger } = this.#options;
+    this.#failed = true;
+    stream.unobserve(this);
+    this.#over.resolve();
+    logger.error({ err: error }, `dump failed: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

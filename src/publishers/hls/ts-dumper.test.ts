@@ -1,0 +1,125 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { FakeEgress } from '../../../test/fakes/fake-egress.ts';
+import { FakeStream } from '../../../test/fakes/fake-stream.ts';
+import { ManualClock } from '../../../test/fakes/manual-clock.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { encodeMedia } from '../../../test/support/encoded-media.ts';
+import { AllowedFolders } from '../../util/allowed-folders.ts';
+import type { DumpSettings } from '../dump/wanted-dumps.ts';
+import { HlsPublisher } from './hls-publisher.ts';
+import type { HlsStream } from './hls-stream.ts';
+import { HlsView } from './hls-view.ts';
+import type { HlsSettings, HlsViewSettings } from './settings.ts';
+import { TsDumper } from './ts-dumper.ts';
+
+const SECONDS = 9;
+const SAMPLE = encodeMedia({ seconds: SECONDS, video: 'libx264', audio: 'aac', rate: 25, gop: 25, extra: ['-bf', '2'] });
+const WANTED: DumpSettings = {
+  enable: true,
+  targetStreamName: 'str*',
+  outputPath: '${StreamName}/${AppName}',
+  playlists: { playlist: ['playlist'] },
+};
+
+let folder: string;
+let logger: RecordingLogger;
+let dumper: TsDumper;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'millrace-ts-dump-'));
+  logger = new RecordingLogger();
+  dumper = new TsDumper({ clock: new ManualClock(), logger, stateFolder: folder, allowed: new AllowedFolders([folder], 'the setting') });
+});
+afterEach(async () => {
+  await dumper.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function open(dump: readonly DumpSettings[]): HlsStream {
+  const egress = new FakeEgress((given, context) => new HlsView(given as HlsViewSettings, context));
+  const settings: HlsSettings = { segmentDuration: 2, segmentCount: 3, createDefaultPlaylist: true, dumps: { dump } };
+  const publisher = new HlsPublisher(egress, dumper);
+  const source = new FakeStream();
+  source.tracks = SAMPLE.tracks;
+  const playlist = publisher.defaultPlaylist(SAMPLE.tracks, settings);
+  if (playlist === null) throw new Error('no playlist');
+  source.playlists = [playlist, { ...playlist, fileName: 'other' }];
+  const stream = publisher.attach(source, settings);
+  stream.onTracks(SAMPLE.tracks);
+  return stream;
+}
+
+function send(stream: HlsStream, from: number, to: number): void {
+  for (const packet of SAMPLE.packets) {
+    const at = packet.dts / packet.track.timebase.den;
+    if (at >= from && at < to) stream.onPacket(packet);
+  }
+}
+
+const end = (stream: HlsStream): void => stream.close({ code: 'peer-left', detail: 'gone' });
+const files = (path: string): string[] => readdirSync(join(folder, path)).sort();
+
+/** Packets that ffprobe finds, by medium. */
+function packets(path: string): { video: number; audio: number } {
+  const args = ['-v', 'error', '-of', 'csv=p=0', '-show_entries', 'packet=codec_type', path];
+  const lines = execFileSync('ffprobe', args, { encoding: 'utf8' }).split('\n');
+  const count = (type: string): number => lines.filter((line) => line.startsWith(type)).length;
+  return { video: count('video'), audio: count('audio') };
+}
+
+test('a dump of the configuration holds the whole stream, to the frame, and only the playlists it names', async () => {
+  const stream = open([WANTED]);
+  send(stream, 0, SECONDS + 1);
+  end(stream);
+  await dumper.close();
+  const names = files('stream/app');
+  expect(names.filter((name) => name.endsWith('.ts'))).toHaveLength(5);
+  expect(names.filter((name) => name.endsWith('.m3u8')).map((name) => name.replace(/_\d+_/, '_N_'))).toEqual([
+    'medialist_N_hls.m3u8',
+    'playlist.m3u8',
+  ]);
+  const sent = (type: string): number => SAMPLE.packets.filter(({ track }) => track.type === type).length;
+  const found = packets(join(folder, 'stream/app/playlist.m3u8'));
+  expect(found.video).toBe(sent('video'));
+  // Sound before the first picture belongs to no segment.
+  expect(found.audio).toBeGreaterThan(sent('audio') - 8);
+});
+
+test('a dump can be played while it runs', async () => {
+  const stream = open([{ ...WANTED, playlists: undefined }]);
+  send(stream, 0, 5);
+  await expect.poll(() => files('stream/app').filter((name) => name.endsWith('.m3u8')).length).toBe(3);
+  await expect.poll(() => packets(join(folder, 'stream/app/other.m3u8')).video).toBe(100);
+  const media = files('stream/app').find((name) => name.startsWith('medialist')) ?? '';
+  const text = readFileSync(join(folder, 'stream/app', media), 'utf8');
+  expect(text).toMatch(/#EXT-X-VERSION:3\n[\s\S]*#EXT-X-MEDIA-SEQUENCE:0\n[\s\S]*#EXT-X-ENDLIST\n$/);
+  end(stream);
+});
+
+test('what cannot be dumped is told, and the stream goes on', async () => {
+  writeFileSync(join(folder, 'file'), '');
+  const stream = open([
+    { ...WANTED, outputPath: '/etc/refused' },
+    { ...WANTED, outputPath: '../up' },
+    { ...WANTED, outputPath: 'none', playlists: { playlist: ['nope'] } },
+    { ...WANTED, outputPath: 'file' },
+    { ...WANTED, enable: false, outputPath: 'disabled' },
+    { ...WANTED, targetStreamName: 'x*', outputPath: 'others' },
+    WANTED,
+  ]);
+  send(stream, 0, SECONDS + 1);
+  end(stream);
+  await dumper.close();
+  const errors = logger.lines.filter(({ level }) => level === 'error').map(({ message }) => message);
+  expect(errors).toEqual([
+    expect.stringContaining('"/etc/refused" is outside of the folders that the setting allows'),
+    expect.stringContaining('contains ".."'),
+    expect.stringContaining('the stream has no playlist nope.m3u8'),
+    expect.stringMatching(/^dump failed: .*EEXIST/),
+  ]);
+  expect(readdirSync(folder).sort()).toEqual(['file', 'stream']);
+});

@@ -1,0 +1,53 @@
+/** Starts the dumps of plain HLS that the configuration wants; the API knows none of this kind. */
+import { resolve } from 'node:path';
+import type { AllowedFolders } from '../../util/allowed-folders.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import { type StreamAddress, wantedDumps } from '../dump/wanted-dumps.ts';
+import type { HlsStream } from './hls-stream.ts';
+import type { HlsSettings } from './settings.ts';
+import { TsDump } from './ts-dump.ts';
+
+export interface TsDumperOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Relative paths start there. */
+  readonly stateFolder: string;
+  readonly allowed: AllowedFolders;
+}
+
+export class TsDumper {
+  readonly #options: TsDumperOptions;
+  /** Dumps whose files may not be complete yet. */
+  readonly #active = new Set<TsDump>();
+
+  constructor(options: TsDumperOptions) {
+    this.#options = options;
+  }
+
+  /** The stream has tracks and playlists. What cannot be dumped is told in the log. */
+  streamStarted(stream: HlsStream, address: StreamAddress, settings: HlsSettings): void {
+    const { allowed, clock, stateFolder } = this.#options;
+    for (const { id, outputPath, playlists } of wantedDumps(settings.dumps, address, clock.now())) {
+      const folder = resolve(stateFolder, outputPath);
+      const logger = this.#options.logger.child({ dump: id, vhost: address.vhost, app: address.app, stream: address.name });
+      try {
+        // As it was written: resolving would hide the way up.
+        allowed.check(outputPath.startsWith('/') ? outputPath : `${stateFolder}/${outputPath}`);
+        const unknown = playlists.find((name) => !stream.playlistNames.includes(name));
+        if (unknown !== undefined) throw new Error(`the stream has no playlist ${unknown} for transport streams`);
+        const dump = new TsDump({ stream, folder, playlists, logger, prepare: () => allowed.makeFolder(folder) });
+        this.#active.add(dump);
+        void dump.over.then(() => this.#active.delete(dump));
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        logger.error({ err: error, folder }, `dump of the configuration cannot be started: ${reason}`);
+      }
+    }
+  }
+
+  /** Resolves when the files of all dumps are complete. Call after the streams are closed. */
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#active, ({ over }) => over));
+  }
+}

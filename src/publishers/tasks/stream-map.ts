@@ -1,0 +1,67 @@
+/** Map files: which tasks begin with streams of which names. */
+import { ConfigError } from '../../config/index.ts';
+import { parseXml, type XmlElement } from '../../config/xml.ts';
+import { compileWildcard } from '../../util/wildcard.ts';
+
+/** What entries of all maps say. */
+export interface StreamMapEntry {
+  /** Takes `*` and `?`; the macro for the name of the inbound stream is replaced first. */
+  readonly streamName: string;
+}
+
+/** One enabled entry while it is read. */
+export class MapElement {
+  readonly streamName: string;
+  readonly variantNames: readonly string[];
+  readonly #element: XmlElement;
+
+  /** Throws `ConfigError` when no stream is named. */
+  constructor(element: XmlElement) {
+    this.#element = element;
+    this.streamName = this.text('StreamName');
+    if (this.streamName === '') throw this.fault('StreamName', 'is missing');
+    this.variantNames = this.text('VariantNames')
+      .split(',')
+      .map((name) => name.trim())
+      .filter((name) => name !== '');
+  }
+
+  /** Trimmed text of a child; empty for none. */
+  text(name: string): string {
+    return textOf(this.#element, name);
+  }
+
+  /** What is wrong with a child, with its place. */
+  fault(name: string, what: string): ConfigError {
+    return faultOf(this.#element, `${this.#element.name}/${name} ${what}`);
+  }
+}
+
+/** The entries `root`/`item` of a file that are enabled, each as `read` takes it. Throws `ConfigError` with the line at fault. */
+export function readStreamMap<Entry extends StreamMapEntry>(
+  source: { readonly xml: string; readonly file: string },
+  names: { readonly root: string; readonly item: string },
+  read: (entry: MapElement) => Entry,
+): Entry[] {
+  const root = parseXml(source.xml, source.file);
+  if (root.name !== names.root) throw faultOf(root, `the root element must be ${names.root}, but is ${root.name}`);
+  return root.children
+    .filter((element) => element.name === names.item && textOf(element, 'Enable').toLowerCase() === 'true')
+    .map((element) => read(new MapElement(element)));
+}
+
+/** The entries that name an outbound stream. */
+export function entriesFor<Entry extends StreamMapEntry>(
+  entries: readonly Entry[],
+  stream: { readonly name: string; readonly sourceName: string },
+): Entry[] {
+  return entries.filter(({ streamName }) => compileWildcard(streamName.replaceAll('${SourceStream}', stream.sourceName))(stream.name));
+}
+
+function textOf({ children }: XmlElement, name: string): string {
+  return (children.find((child) => child.name === name)?.text ?? '').trim();
+}
+
+function faultOf({ file, line, name }: XmlElement, message: string): ConfigError {
+  return new ConfigError(`${file}:${line}: ${message}`, { path: name, file, line });
+}

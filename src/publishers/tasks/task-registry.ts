@@ -1,0 +1,239 @@
+/** The tasks of a publisher that follow streams: recordings, pushes. Made once here, kept on disk, ended behind the scenes. */
+import { randomBytes } from 'node:crypto';
+import type { DocumentFolder } from '../../state/document-folder.ts';
+import type { Logger } from '../../util/logger.ts';
+import type { TaskRequest } from './task-request.ts';
+
+/** Tasks of one kind that an application may have. */
+export const MOST_TASKS = 1000;
+const KEY_BYTES = 12;
+
+/** Why a task cannot be started or stopped. */
+export class TaskRefused extends Error {
+  override readonly name = 'TaskRefused';
+  readonly code: 'duplicate' | 'too-many' | 'not-durable';
+
+  constructor(code: TaskRefused['code'], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** An application by its names. */
+export interface TaskOwner {
+  readonly vhost: string;
+  readonly app: string;
+}
+
+/** Sums over files or connections that are over: how many, bytes, and ms. */
+export interface TaskTotals {
+  readonly sequence: number;
+  readonly bytes: number;
+  readonly time: number;
+}
+
+export const NO_TOTALS: TaskTotals = { sequence: 0, bytes: 0, time: 0 };
+
+/** What makes a task, new or from the state folder. */
+export interface TaskOrigin<Request extends TaskRequest> extends TaskOwner {
+  /** Name of its document. */
+  readonly key: string;
+  readonly request: Request;
+  /** ms since the epoch. */
+  readonly createdAt: number;
+  readonly totals?: TaskTotals;
+}
+
+/** A task as the registry sees it. */
+export interface FollowingTask<Request extends TaskRequest> extends TaskOwner {
+  readonly key: string;
+  readonly request: Request;
+  readonly createdAt: number;
+  readonly totals: TaskTotals;
+  /** Ends it for good; resolves when nothing of it is left. Idempotent; never rejects. */
+  stop(): Promise<void>;
+  /** Resolves when what has ended of it is finished. */
+  settled(): Promise<void>;
+}
+
+export interface TaskRegistryOptions<Request extends TaskRequest, Task> {
+  /** As messages and the fields of the log name one: `recording`, `push`. */
+  readonly noun: string;
+  readonly documents: DocumentFolder;
+  readonly logger: Logger;
+  /** A request that the state folder holds, or null. */
+  readonly parse: (value: unknown) => Request | null;
+  readonly make: (origin: TaskOrigin<Request>) => Task;
+  /** A task is out of the lists, and about to be stopped. */
+  readonly onDropped?: (task: Task) => void;
+}
+
+export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTask<Request>> {
+  readonly #options: TaskRegistryOptions<Request, Task>;
+  /** By virtual host and application, then by id. */
+  readonly #tasks = new Map<string, Map<string, Task>>();
+  /** Tasks that were dropped and are not over yet. */
+  readonly #ending = new Set<Promise<void>>();
+
+  constructor(options: TaskRegistryOptions<Request, Task>) {
+    this.#options = options;
+  }
+
+  /** Brings back the tasks of the last run. */
+  async load(): Promise<void> {
+    const { documents, noun, make } = this.#options;
+    for (const { key, value } of await documents.load()) {
+      const origin = this.#parse(key, value);
+      if (origin === null) await documents.setAside(key, `it does not describe a ${noun}`);
+      else this.#add(make(origin));
+    }
+  }
+
+  /** Tasks of an application. */
+  of(owner: TaskOwner): Task[] {
+    return [...(this.#tasks.get(keyOf(owner))?.values() ?? [])];
+  }
+
+  /** Those by the byte order of their ids; with `id`, that one or none. */
+  list(owner: TaskOwner, id: string | null): Task[] {
+    if (id !== null) return [this.find(owner, id)].filter((task) => task !== null);
+    return this.of(owner).sort((a, b) => Buffer.compare(Buffer.from(a.request.id), Buffer.from(b.request.id)));
+  }
+
+  /** Those that follow an outbound stream. */
+  following(stream: TaskOwner & { readonly name: string }): Task[] {
+    return this.of(stream).filter(({ request }) => request.streamName === stream.name);
+  }
+
+  find(owner: TaskOwner, id: string): Task | null {
+    return this.#tasks.get(keyOf(owner))?.get(id) ?? null;
+  }
+
+  /** The task whose document has this name. */
+  byKey(key: string): Task | null {
+    for (const tasks of this.#tasks.values()) for (const task of tasks.values()) if (task.key === key) return task;
+    return null;
+  }
+
+  has(task: Task): boolean {
+    return this.find(task, task.request.id) === task;
+  }
+
+  /** Makes a task; its id is taken from here on. Throws `TaskRefused`. */
+  register({ vhost, app }: TaskOwner, request: Request, createdAt: number): Task {
+    const { noun, make } = this.#options;
+    const tasks = this.#tasks.get(keyOf({ vhost, app }));
+    if (tasks?.has(request.id) === true) throw new TaskRefused('duplicate', `the application has a ${noun} '${request.id}'`);
+    if ((tasks?.size ?? 0) >= MOST_TASKS) throw new TaskRefused('too-many', `the application has ${MOST_TASKS} tasks of the kind ${noun}`);
+    const task = make({ key: randomBytes(KEY_BYTES).toString('hex'), vhost, app, request, createdAt });
+    this.#add(task);
+    return task;
+  }
+
+  /** Resolves when the task survives a restart. Rejects with `TaskRefused`. */
+  persist(task: Task): Promise<void> {
+    return this.#durably(this.#options.documents.save(task.key, storedOf(task)));
+  }
+
+  /**
+   * Takes a task out of the lists and off the disk; call `drop` next. Null when there is none of this id. Rejects with
+   * `TaskRefused`, and nothing has changed then.
+   */
+  async release(owner: TaskOwner, id: string): Promise<Task | null> {
+    const task = this.find(owner, id);
+    if (task === null) return null;
+    // Out of the list first: what ends meanwhile must not save the task again.
+    this.#forget(task);
+    try {
+      if (!task.request.isConfig) await this.#durably(this.#options.documents.remove(task.key));
+    } catch (error) {
+      this.#add(task);
+      throw error;
+    }
+    return task;
+  }
+
+  /** Takes the task out of the lists, if it is still there, and lets it end. */
+  drop(task: Task): void {
+    this.#forget(task);
+    this.#options.onDropped?.(task);
+    const ending = task.stop();
+    this.#ending.add(ending);
+    void ending.finally(() => this.#ending.delete(ending));
+  }
+
+  /** Totals go on after a restart: resolves when they are on disk, or the log says why not. Never rejects. */
+  async keepTotals(task: Task): Promise<void> {
+    if (task.request.isConfig || !this.has(task)) return;
+    const { documents, logger, noun } = this.#options;
+    try {
+      await documents.save(task.key, storedOf(task));
+    } catch (error) {
+      logger.warn({ err: error, [noun]: task.request.id }, `totals of the ${noun} could not be saved`);
+    }
+  }
+
+  /** The application is gone for good, and its tasks with it. */
+  forgetApplication(owner: TaskOwner): void {
+    const { documents, logger, noun } = this.#options;
+    for (const task of this.of(owner)) {
+      this.drop(task);
+      documents.remove(task.key).catch((error: unknown) => {
+        logger.error({ err: error, [noun]: task.request.id }, `${noun} of a deleted application stays in the state folder`);
+      });
+    }
+  }
+
+  /** Resolves when all that has ended is finished and all totals are saved. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#ending);
+    for (const tasks of this.#tasks.values()) for (const task of tasks.values()) await task.settled();
+    await this.#options.documents.settle();
+  }
+
+  #add(task: Task): void {
+    const key = keyOf(task);
+    const tasks = this.#tasks.get(key) ?? new Map<string, Task>();
+    tasks.set(task.request.id, task);
+    this.#tasks.set(key, tasks);
+  }
+
+  #forget(task: Task): void {
+    const key = keyOf(task);
+    const tasks = this.#tasks.get(key);
+    if (tasks?.get(task.request.id) !== task) return;
+    tasks.delete(task.request.id);
+    if (tasks.size === 0) this.#tasks.delete(key);
+  }
+
+  async #durably(write: Promise<void>): Promise<void> {
+    try {
+      await write;
+    } catch (error) {
+      throw new TaskRefused('not-durable', `the ${this.#options.noun} could not be saved`, { cause: error });
+    }
+  }
+
+  #parse(key: string, value: unknown): TaskOrigin<Request> | null {
+    if (typeof value !== 'object' || value === null) return null;
+    const { vhost, app, request, createdAt, totals } = value as Record<string, unknown>;
+    const parsed = this.#options.parse(request);
+    if (typeof vhost !== 'string' || typeof app !== 'string' || parsed === null || typeof createdAt !== 'number') return null;
+    return { key, vhost, app, request: parsed, createdAt, ...(isTotals(totals) && { totals }) };
+  }
+}
+
+/** What the state folder holds of a task. */
+function storedOf<Request extends TaskRequest>({ vhost, app, request, createdAt, totals }: FollowingTask<Request>): object {
+  return { vhost, app, request, createdAt, totals };
+}
+
+function isTotals(value: unknown): value is TaskTotals {
+  if (typeof value !== 'object' || value === null) return false;
+  const { sequence, bytes, time } = value as Record<string, unknown>;
+  return [sequence, bytes, time].every((figure) => typeof figure === 'number' && Number.isFinite(figure) && figure >= 0);
+}
+
+function keyOf({ vhost, app }: TaskOwner): string {
+  return JSON.stringify([vhost, app]);
+}

@@ -1,0 +1,21 @@
+/** What recordings and pushes are asked for alike. */
+
+export interface TaskRequest {
+  readonly id: string;
+  /** Name of the outbound stream. */
+  readonly streamName: string;
+  /** Both select tracks; what no selection means is up to the kind of task. */
+  readonly trackIds: readonly number[];
+  readonly variantNames: readonly string[];
+  /** Made by a map file: such a task is gone with its stream. */
+  readonly isConfig: boolean;
+}
+
+/** The common part of a request that the state folder holds; null when it is none. */
+export function storedTaskRequest(value: Readonly<Record<string, unknown>>): TaskRequest | null {
+  const { id, streamName, trackIds, variantNames } = value;
+  if (typeof id !== 'string' || typeof streamName !== 'string' || id === '' || streamName === '') return null;
+  if (!Array.isArray(trackIds) || !trackIds.every((trackId) => Number.isInteger(trackId))) return null;
+  if (!Array.isArray(variantNames) || !variantNames.every((name) => typeof name === 'string')) return null;
+  return { id, streamName, trackIds, variantNames, isConfig: false };
+}

@@ -1,0 +1,144 @@
+/** The Sessions section of the contract, row by row. */
+import { Value } from '@sinclair/typebox/value';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { SessionStatisticsSchema } from '../../src/api/schemas.ts';
+import type { SessionHandle } from '../../src/core/publishing.ts';
+import { type ApiHarness, startApi } from './harness.ts';
+
+const STREAM = '/v1/vhosts/default/apps/app/streams/s';
+const STATISTICS = '/v1/stats/current/vhosts/default/apps/app/streams/s';
+const MISSING = { status: 404, json: { message: 'Not Found', response: 'Could not find the session', statusCode: 404 } };
+
+let api: ApiHarness;
+let ended: string[];
+
+beforeEach(async () => {
+  api = await startApi();
+  await api.publish('default', 'app', 's');
+  ended = [];
+});
+afterEach(() => api.close());
+
+function watch(id: string, kind: 'webrtc' | 'llhls' | 'srt'): SessionHandle {
+  const output = api.orchestrator.application('default', 'app')?.stream('s')?.outputs[0];
+  if (output === undefined) throw new Error('the stream has no output');
+  return output.openSession({ kind, id, onTerminate: (reason) => ended.push(`${id} ${reason}`) });
+}
+
+const found = (response: unknown) => ({ status: 200, json: { message: 'OK', response, statusCode: 200 } });
+const connections = async (version: 'v1' | 'v2') => {
+  const { json } = (await api.call('GET', STATISTICS.replace('v1', version))) as { json: { response: Record<string, unknown> } };
+  return (version === 'v1' ? json.response : json.response['publishers']) as { connections: object; totalConnections: number };
+};
+
+describe('the list', () => {
+  test('has the names of all viewers, whatever they watch by, oldest first', async () => {
+    expect(await api.call('GET', `${STREAM}/sessions`)).toEqual(found([]));
+    const first = watch('aBc+/=', 'webrtc');
+    watch('017_x-y', 'llhls');
+    watch('3', 'srt');
+    expect(await api.call('GET', `${STREAM}/sessions`)).toEqual(found(['aBc+/=', '017_x-y', '3']));
+    first.close();
+    expect(await api.call('GET', `${STREAM}/sessions`)).toEqual(found(['017_x-y', '3']));
+  });
+
+  test('agrees with the statistics of both versions', async () => {
+    watch('a', 'webrtc');
+    watch('b', 'webrtc');
+    watch('c', 'llhls');
+    for (const version of ['v1', 'v2'] as const) {
+      expect(await connections(version)).toMatchObject({
+        connections: { webrtc: 2, llhls: 1, srt: 0 },
+        totalConnections: 3,
+        maxTotalConnections: 3,
+      });
+    }
+  });
+
+  test('ends with the stream', async () => {
+    watch('a', 'webrtc');
+    expect((await api.call('DELETE', STREAM)).status).toBe(200);
+    expect(api.orchestrator.meter.totalSessions).toBe(0);
+    expect((await api.call('GET', `${STREAM}/sessions`)).status).toBe(404);
+  });
+});
+
+describe('termination', () => {
+  test('sends the viewer away, and only that one', async () => {
+    watch('a', 'webrtc');
+    watch('b', 'llhls');
+    expect(await api.call('DELETE', `${STREAM}/sessions/a`)).toEqual({ status: 200, json: { message: 'OK', statusCode: 200 } });
+    expect(ended).toEqual(['a terminated through the API']);
+    expect(await api.call('GET', `${STREAM}/sessions`)).toEqual(found(['b']));
+    for (const version of ['v1', 'v2'] as const) {
+      expect(await connections(version)).toMatchObject({ connections: { webrtc: 0, llhls: 1 }, totalConnections: 1 });
+    }
+    expect(await api.call('DELETE', `${STREAM}/sessions/a`)).toEqual(MISSING);
+    expect(ended).toHaveLength(1);
+  });
+
+  test.each(['nope', '', '%61', 'b ', 'b:stop'])('of %j finds nobody', async (name) => {
+    watch('a', 'webrtc');
+    watch('b', 'llhls');
+    expect(await api.call('DELETE', `${STREAM}/sessions/${encodeURI(name)}`)).toEqual(MISSING);
+    expect(ended).toEqual([]);
+  });
+});
+
+describe('statistics', () => {
+  test('are those of the session', async () => {
+    const session = watch('a', 'webrtc');
+    watch('b', 'webrtc').countBytes(9999);
+    api.clock.advance(600);
+    session.countBytes(1000);
+    api.clock.advance(600);
+    session.countBytes(2000);
+    const { status, json } = (await api.call('GET', `${STATISTICS}/sessions/a`)) as { status: number; json: Record<string, unknown> };
+    expect(status).toBe(200);
+    const response = json['response'] as Record<string, unknown>;
+    expect(Value.Check(SessionStatisticsSchema, response)).toBe(true);
+    expect(response).toMatchObject({ totalBytesOut: 3000, lastThroughputOut: 3000, avgThroughputOut: 20_000, maxThroughputOut: 20_000 });
+    const [created, sent] = [response['createdTime'], response['lastSentTime']].map((time) => Date.parse(String(time)));
+    expect((sent ?? 0) - (created ?? 0)).toBe(1200);
+    expect(response['lastUpdatedTime']).toBe(response['lastSentTime']);
+    expect(JSON.stringify(Object.keys(response))).toBe(JSON.stringify(Object.keys(response).sort()));
+  });
+
+  test('of a session that is over are missing', async () => {
+    watch('a', 'webrtc').close();
+    expect(await api.call('GET', `${STATISTICS}/sessions/a`)).toEqual(MISSING);
+    expect(await api.call('GET', `${STATISTICS}/sessions/`)).toEqual(MISSING);
+  });
+});
+
+const REQUESTS = [
+  ['GET', `${STREAM}/sessions`],
+  ['DELETE', `${STREAM}/sessions/a`],
+  ['GET', `${STATISTICS}/sessions/a`],
+] as const;
+
+describe.each(REQUESTS)('%s %s', (method, path) => {
+  test.each([
+    ['vhosts/default', 'vhosts/nope', 'Could not find the virtual host: [nope]'],
+    ['apps/app', 'apps/nope', 'Could not find the application: [default/nope]'],
+    ['streams/s', 'streams/nope', 'Could not find the stream: [default/#default#app/nope]'],
+  ])('without %s finds nothing', async (from, to, text) => {
+    watch('a', 'webrtc');
+    const answer = await api.call(method, path.replace(from, to));
+    expect(answer).toEqual({ status: 404, json: { message: `[HTTP] ${text} (404)`, statusCode: 404 } });
+    expect(ended).toEqual([]);
+  });
+
+  test('wants authorization', async () => {
+    watch('a', 'webrtc');
+    const answer = await api.send({ method, path, headers: { Authorization: null } });
+    expect(answer.status).toBe(401);
+    expect(ended).toEqual([]);
+  });
+});
+
+test.each(['POST', 'PATCH', 'PUT'])('%s is no method of sessions', async (method) => {
+  watch('a', 'webrtc');
+  expect((await api.call(method, `${STREAM}/sessions/a`, {})).status).toBe(404);
+  expect((await api.call(method, `${STREAM}/sessions`, {})).status).toBe(404);
+});

@@ -1,0 +1,111 @@
+/** The handshake against another library's program, and the end of the connection in both directions. */
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { createCertificate } from '../../src/protocols/dtls/certificate.ts';
+import { loadAddon } from '../../src/protocols/fanout/addon.ts';
+import type { DtlsEndpoint } from '../../src/protocols/fanout/fanout.ts';
+import { NativeFanout } from '../../src/protocols/fanout/native-fanout.ts';
+import { Child } from './support/child.ts';
+import { until } from './support/poll.ts';
+
+const SUITES = [
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-ECDSA-AES128-SHA',
+];
+
+const own = createCertificate(Date.now());
+const peer = createCertificate(Date.now());
+let folder = '';
+let fanout: NativeFanout;
+const children: Child[] = [];
+const sockets: Socket[] = [];
+
+beforeAll(() => {
+  const loaded = loadAddon();
+  if (loaded.addon === null) throw new Error(`the addon is not built: ${loaded.reason}`);
+  folder = mkdtempSync(path.join(tmpdir(), 'millrace-dtls-'));
+  writeFileSync(path.join(folder, 'cert.pem'), peer.certificate);
+  writeFileSync(path.join(folder, 'key.pem'), peer.key);
+  const nothing = (): void => undefined;
+  const listener = { stun: nothing, dtls: nothing, rtcp: nothing, rtp: nothing, tcp: nothing };
+  fanout = new NativeFanout(loaded.addon, { certificate: own, listener, threads: 1 });
+});
+
+afterEach(async () => {
+  for (const child of children.splice(0)) await child.kill();
+  for (const socket of sockets.splice(0)) socket.close();
+});
+
+afterAll(() => {
+  fanout.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Server {
+  readonly endpoint: DtlsEndpoint;
+  readonly port: number;
+  connected: boolean;
+  ended: string;
+}
+
+async function listen(): Promise<Server> {
+  const socket = createSocket('udp4');
+  sockets.push(socket);
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  let from = { port: 0, address: '' };
+  const server: Server = {
+    endpoint: fanout.openDtls('server', {
+      send: (datagram) => socket.send(datagram, from.port, from.address),
+      connected: () => {
+        server.connected = true;
+      },
+      closed: (reason) => {
+        server.ended = reason;
+      },
+    }),
+    port: socket.address().port,
+    connected: false,
+    ended: '',
+  };
+  socket.on('message', (datagram, info) => {
+    from = info;
+    server.endpoint.receive(datagram);
+  });
+  return server;
+}
+
+/** Without `stay` it ends the connection as soon as it stands. */
+function openssl(port: number, suite: string, stay: boolean): Child {
+  const child = new Child(requireProgram('openssl'), [
+    ...['s_client', '-dtls1_2', '-connect', `127.0.0.1:${port}`, '-cipher', suite, '-use_srtp', 'SRTP_AEAD_AES_128_GCM'],
+    ...['-cert', path.join(folder, 'cert.pem'), '-key', path.join(folder, 'key.pem'), ...(stay ? ['-ign_eof'] : [])],
+  ]);
+  children.push(child);
+  return child;
+}
+
+test.each(SUITES)('openssl connects with %s and hears the end', async (suite) => {
+  const server = await listen();
+  const child = openssl(server.port, suite, true);
+  await until('the handshake', () => server.connected);
+  await until('the client to be done', () => child.stdout.includes(suite));
+  server.endpoint.close();
+  await child.exited;
+  expect(child.stdout).toContain('SRTP_AEAD_AES_128_GCM');
+});
+
+test.each(SUITES)('openssl connects with %s and ends it', async (suite) => {
+  const server = await listen();
+  openssl(server.port, suite, false);
+  await until('the handshake', () => server.connected);
+  await until('the end', () => server.ended !== '');
+  expect(server.ended).toBe('the peer closed');
+});

@@ -1,0 +1,141 @@
+/** A ladder of real encoders as ffprobe, the API and hls.js see it: what was asked for, aligned, and switched without a stall. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { apiPath } from './support/api-client.ts';
+import { type HlsPlayer, openBrowser, type PlayerBrowser } from './support/browser.ts';
+import { until } from './support/poll.ts';
+import { frameRate, probe } from './support/probe.ts';
+import { type FfmpegPublisher, publish } from './support/publisher.ts';
+import { startServer, type TestServer } from './support/server.ts';
+import { fetchText } from './support/viewer.ts';
+
+const APP = 'made';
+const HOST = 'localhost';
+const FPS = 30;
+const LADDER = [
+  { name: 'high', codec: 'h264', width: 640, height: 360, bitrate: 500_000 },
+  { name: 'middle', codec: 'h264', width: 426, height: 240, bitrate: 300_000, framerate: 30 },
+  { name: 'low', codec: 'h264', width: 320, height: 180, bitrate: 150_000, framerate: 15 },
+] as const;
+const PROFILE = {
+  name: 'ladder',
+  outputStreamName: `\${OriginStreamName}`,
+  encodes: {
+    videos: [{ name: 'source', bypass: true }, ...LADDER],
+    audios: [{ name: 'opus', codec: 'opus', bitrate: 64_000 }],
+    images: [{ name: 'jpeg', codec: 'jpeg', width: 320, height: 180, framerate: 1 }],
+  },
+  playlists: [
+    {
+      name: 'abr',
+      fileName: 'abr',
+      renditions: ['source', ...LADDER.map(({ name }) => name)].map((name) => ({ name, video: name, audio: 'opus' })),
+    },
+    ...LADDER.map(({ name }) => ({ name, fileName: name, renditions: [{ name, video: name }] })),
+  ],
+};
+
+let server: TestServer;
+let encoder: FfmpegPublisher;
+let browser: PlayerBrowser;
+
+beforeAll(async () => {
+  server = await startServer({ hostNames: ['127.0.0.1'] });
+  await server.api.create('/v1/vhosts', [{ name: 'second', host: { names: [HOST] } }]);
+  const llhls = { chunkDuration: 0.5, segmentDuration: 2, segmentCount: 10, crossDomains: { urls: ['*'] } };
+  const application = {
+    name: APP,
+    type: 'live',
+    providers: { rtmp: {} },
+    publishers: { llhls, thumbnail: {} },
+    outputProfiles: { outputProfile: [PROFILE] },
+  };
+  await server.api.create(`${apiPath.vhost('second')}/apps`, [application]);
+  encoder = publish({ url: server.rtmp('live', APP, HOST), videoKbps: 1200, gop: 45 });
+  browser = await openBrowser();
+  await encoder.sent(10 * FPS);
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await encoder?.stop();
+  await server?.close();
+});
+
+function url(file: string): string {
+  return server.http('live', file, APP, HOST);
+}
+
+interface Segment {
+  readonly msn: number;
+  readonly startsAt: string;
+  readonly seconds: number;
+  readonly url: string;
+}
+
+/** The complete segments of the rendition whose media playlist is the first of `playlist`. */
+async function segments(playlist: string): Promise<Segment[]> {
+  const master = await fetchText(url(playlist));
+  const uri = master.split('\n').find((line) => line !== '' && !line.startsWith('#')) ?? '';
+  const from = new URL(uri, url(playlist));
+  const text = await fetchText(from.href);
+  const pattern = /#EXT-X-PROGRAM-DATE-TIME:(\S+)\n(?:#EXT-X-PART:.*\n)*#EXTINF:([\d.]+),.*\n(\S+)/g;
+  return Array.from(text.matchAll(pattern), ([, startsAt = '', seconds, name = '']) => ({
+    msn: Number(/^seg_\d+_(\d+)_/.exec(name)?.[1]),
+    startsAt,
+    seconds: Number(seconds),
+    url: new URL(name, from).href,
+  }));
+}
+
+test.for(LADDER)('$name has the codec, size, frame rate and bit rate that were asked for', async (rung) => {
+  const { video } = await probe(url(`${rung.name}.m3u8`));
+  expect(video).toMatchObject({ codec_name: rung.codec, width: rung.width, height: rung.height });
+  expect(frameRate(video?.avg_frame_rate ?? '0/1')).toBeCloseTo('framerate' in rung ? rung.framerate : FPS, 0);
+  const listed = (await segments(`${rung.name}.m3u8`)).slice(1);
+  let bytes = 0;
+  for (const segment of listed) bytes += (await (await fetch(segment.url)).arrayBuffer()).byteLength;
+  const seconds = listed.reduce((sum, segment) => sum + segment.seconds, 0);
+  expect(seconds).toBeGreaterThan(4);
+  expect(Math.abs((bytes * 8) / seconds / rung.bitrate - 1), `${rung.name}: ${((bytes * 8) / seconds).toFixed(0)} bit/s`).toBeLessThan(0.1);
+});
+
+test('all renditions begin their segments at the same instants, the bypassed one too', async () => {
+  const lists = await Promise.all(['abr', ...LADDER.map(({ name }) => name)].map((name) => segments(`${name}.m3u8`)));
+  const [first = []] = lists;
+  const common = first.filter(({ msn }) => lists.every((list) => list.some((segment) => segment.msn === msn)));
+  expect(common.length).toBeGreaterThan(2);
+  for (const list of lists) {
+    for (const { msn, startsAt } of common) {
+      const same = list.find((segment) => segment.msn === msn);
+      // Half a frame of the slowest rendition.
+      expect(Math.abs(Date.parse(same?.startsAt ?? '') - Date.parse(startsAt))).toBeLessThanOrEqual(500 / 15);
+    }
+  }
+});
+
+/** Waits until the picture has the size of `level`; the video must go on meanwhile. */
+async function shows(player: HlsPlayer, level: number, width: number): Promise<void> {
+  await player.page.evaluate(`hls.nextLevel = ${level}`);
+  await until(`level ${level} is on show`, async () => (await player.state()).width === width, { deadlineMs: 20_000, everyMs: 100 });
+}
+
+test('hls.js switches levels down and up without a stall', async () => {
+  const player = await browser.play(url('abr.m3u8'));
+  const begun = await player.played(3, 30_000);
+  // hls.js sorts by bit rate: 180p, 240p, 360p, and the source with 360 lines too.
+  for (const [level, width] of [
+    [0, 320],
+    [2, 640],
+    [1, 426],
+    [3, 640],
+  ] as const) {
+    await shows(player, level, width);
+    await player.played(1, 15_000);
+  }
+  const ended = await player.state();
+  expect(ended.stalls - begun.stalls, ended.errors.join('\n')).toBe(0);
+  expect(ended.restarts).toBe(0);
+  expect(ended.errors.filter((error) => error.includes('fatal'))).toEqual([]);
+  expect(ended.frames - begun.frames).toBeGreaterThan(0.5 * 15 * (ended.time - begun.time));
+  await player.page.close();
+});

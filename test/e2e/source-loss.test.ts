@@ -1,0 +1,87 @@
+/** An encoder loses power and comes back: whoever watches, plays or records its stream goes on. */
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { apiPath, type StreamInformation } from './support/api-client.ts';
+import { until } from './support/poll.ts';
+import { countFrames, decode } from './support/probe.ts';
+import { type FfmpegPublisher, PUBLISH_DEFAULTS, publish } from './support/publisher.ts';
+import { startServer, type TestServer } from './support/server.ts';
+import { openWebrtcBrowser, type WebrtcBrowser } from './support/webrtc-browser.ts';
+
+const APP = apiPath.app('default', 'app');
+const KEPT = '<SourceLoss><KeepStreamMs>60000</KeepStreamMs></SourceLoss>';
+
+let server: TestServer;
+let browser: WebrtcBrowser;
+let records: string;
+let encoder: FfmpegPublisher;
+
+beforeAll(async () => {
+  records = mkdtempSync(path.join(tmpdir(), 'millrace-kept-'));
+  server = await startServer({ application: KEPT, webrtc: {}, recordRoot: records, segmentDuration: 1, segmentCount: 10 });
+  browser = await openWebrtcBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await encoder?.stop();
+  await server?.close();
+  rmSync(records, { recursive: true, force: true });
+});
+
+/** Media sequence number of the newest segment, and whether the playlist has a discontinuity. */
+async function chunklist(url: string): Promise<{ readonly last: number; readonly broken: boolean }> {
+  const text = await (await fetch(url)).text();
+  const first = Number(/#EXT-X-MEDIA-SEQUENCE:(\d+)/.exec(text)?.[1]);
+  return { last: first + [...text.matchAll(/^#EXTINF/gm)].length, broken: text.includes('DISCONTINUITY') };
+}
+
+/**
+ * What decoders complain about. ffmpeg's own output counts in whole frames, where two pictures of both sides of the
+ * splice may fall on the same number.
+ */
+async function decodingErrors(url: string, seconds: number): Promise<string[]> {
+  const { errors } = await decode(url, seconds);
+  return errors.split('\n').filter((line) => line !== '' && !line.startsWith('[null @'));
+}
+
+test('playlist, WebRTC viewer and recording go on when a killed encoder returns', async () => {
+  const frames = PUBLISH_DEFAULTS.fps * 3;
+  encoder = publish({ url: server.rtmp('live') });
+  await encoder.sent(frames);
+  const record = { id: 'r', stream: { name: 'live' }, filePath: '/kept.mp4', infoPath: '/kept.xml' };
+  await server.api.create(`${APP}:startRecord`, record);
+  const page = await browser.open();
+  await page.whep(`http://127.0.0.1:${server.ports.http}/app/live?direction=whep`, ['video']);
+  const seen = (await page.decoded(30)).video.framesDecoded;
+  const line = await until('the playlist to name the video', async () =>
+    /^\S*chunklist\S*video\S*$/m.exec(await (await fetch(server.http('live', 'llhls.m3u8'))).text()),
+  );
+  const media = new URL(line[0], server.http('live', 'llhls.m3u8')).href;
+  const before = await chunklist(media);
+  const { sourceUrl } = (await server.api.get<StreamInformation>(apiPath.stream('live'))).input;
+
+  await encoder.kill();
+  await until('the server to miss the encoder', () => server.log.includes('the source is gone'));
+  expect(await server.api.get(`${APP}/streams`)).toEqual(['live']);
+  expect((await fetch(media)).status).toBe(200);
+  encoder = publish({ url: server.rtmp('live') });
+  await encoder.sent(frames);
+
+  expect((await page.decoded(seen + 60)).connection).toBe('connected');
+  const after = await until('new segments', async () => {
+    const now = await chunklist(media);
+    return now.last >= before.last + 3 ? now : null;
+  });
+  expect(after.broken).toBe(false);
+  expect((await server.api.get<StreamInformation>(apiPath.stream('live'))).input.sourceUrl).not.toBe(sourceUrl);
+  expect(await decodingErrors(server.http('live', 'llhls.m3u8'), 3)).toEqual([]);
+
+  await server.api.create(`${APP}:stopRecord`, { id: 'r' });
+  const file = path.join(records, 'kept.mp4');
+  await until('the recording', () => existsSync(file));
+  expect(await countFrames(file)).toBeGreaterThan(frames);
+  expect(await decodingErrors(file, 60)).toEqual([]);
+});
