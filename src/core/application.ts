@@ -218,6 +218,7 @@ export class Application {
       clock: this.#context.clock,
       logger,
       createOutput: (name, requestKeyframe) => this.#createOutput(inbound, name, requestKeyframe, logger),
+      requestSourceKeyframe: (trackId) => inbound.requestKeyframe(trackId),
       playlists: (stream, profile, tracks) => this.#playlists(stream, profile.playlists, tracks),
     });
   }

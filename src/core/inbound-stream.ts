@@ -216,6 +216,11 @@ export class InboundStream implements LinkedStream {
     return this.#meters.of(trackId);
   }
 
+  /** Asks the source for a keyframe; sources that cannot be asked do nothing. */
+  requestKeyframe(trackId: number): void {
+    if (!this.#closed) this.#request.onKeyframeWanted?.(trackId);
+  }
+
   setTracks(tracks: readonly SourceTrack[]): void {
     if (this.#closed) return;
     this.#drain(Number.POSITIVE_INFINITY);

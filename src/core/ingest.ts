@@ -74,6 +74,8 @@ export interface IngestRequest {
   /** Packets come faster than they are worked off: a provider that can should read no more until `onRelieved`. */
   readonly onCongested?: () => void;
   readonly onRelieved?: () => void;
+  /** A viewer of this source track waits for a keyframe: a provider that can should ask its encoder for one. */
+  readonly onKeyframeWanted?: (trackId: number) => void;
 }
 
 /** An open inbound stream, seen from its provider. */

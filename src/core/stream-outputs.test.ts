@@ -68,6 +68,7 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
   const logger = new RecordingLogger();
   const queues = new QueueRegistry(clock);
   const viewers = new Map<string, Viewer>();
+  const asked: number[] = [];
   const outputs = new StreamOutputs({
     vhost: 'v',
     app: 'app',
@@ -96,6 +97,7 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
       stream.attach({ publisher: viewer, settings: {} });
       return stream;
     },
+    requestSourceKeyframe: (trackId) => asked.push(trackId),
     playlists: () => [],
   });
   const viewer = (name = 's'): Viewer => {
@@ -107,7 +109,7 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
     for (const packet of packets) outputs.push(packet);
     outputs.drain();
   };
-  return { outputs, viewer, viewers, push, transcoder: transcoder as FakeTranscoder, logger, clock };
+  return { outputs, viewer, viewers, push, asked, transcoder: transcoder as FakeTranscoder, logger, clock };
 }
 
 /** Two seconds of both tracks from `from` on. */
@@ -423,6 +425,16 @@ describe('StreamOutputs', () => {
     clock.advance(500);
     viewer().stream?.requestKeyframe(1);
     expect(transcoder.session.keyframeRequests).toEqual([small, small]);
+  });
+
+  it('asks the source for keyframes of what passes through', () => {
+    const { outputs, viewer, push, asked } = setUp([{ name: 'p', outputStreamName: 's', encodes: { videos: [{ bypass: true }] } }]);
+    outputs.setTracks([AUDIO, VIDEO], true);
+    push(media());
+    const [track] = viewer().packets;
+    viewer().stream?.requestKeyframe(track?.track.id ?? -1);
+    viewer().stream?.requestKeyframe(99);
+    expect(asked).toEqual([VIDEO.id]);
   });
 
   it('asks for keyframes only when nothing but pictures is made', () => {

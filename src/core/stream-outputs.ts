@@ -28,6 +28,8 @@ export interface StreamOutputsOptions {
   readonly logger: Logger;
   /** Makes the outbound stream of a profile; null when it cannot be made. `requestKeyframe` asks for one of an outbound track. */
   readonly createOutput: (name: string, requestKeyframe: (trackId: number) => void) => OutboundStream | null;
+  /** Asks the source for a keyframe of one of its tracks. Absent: it cannot be asked. */
+  readonly requestSourceKeyframe?: (trackId: number) => void;
   readonly playlists: (stream: OutboundStream, profile: OutputProfileConfig, tracks: readonly Track[]) => Playlist[];
 }
 
@@ -157,6 +159,7 @@ export class StreamOutputs {
     const map = this.#maps.find((candidate) => candidate.profile === profile);
     const planned = map?.plannedTrack(trackId);
     if (map !== undefined && planned?.kind === 'video') this.#job?.requestKeyframe(map, planned.key);
+    if (planned?.kind === 'bypass') this.#options.requestSourceKeyframe?.(planned.source.id);
   }
 
   #plan(): void {

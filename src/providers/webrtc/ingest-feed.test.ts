@@ -190,6 +190,22 @@ test('a keyframe is asked for when none came for the interval', () => {
   expect(keyframesAsked()).toBe(2);
 });
 
+test('a keyframe that a viewer waits for is asked for, once until it comes', () => {
+  const feed = open(offer(FULL, false), 0);
+  const sender = new Sender();
+  const send = (n: number, keyframe: boolean): void => {
+    for (const packet of sender.picture(n * 3600, keyframe)) feed.rtp(packet, clock.monotonic());
+    pass(feed, 40);
+  };
+  for (let n = 0; n < 30; n += 1) send(n, n === 0);
+  expect(keyframesAsked()).toBe(0);
+  for (let viewers = 0; viewers < 5; viewers += 1) feed.tracks[0]?.requestKeyframe();
+  send(30, false);
+  expect(keyframesAsked()).toBe(1);
+  for (let n = 31; n < 60; n += 1) send(n, n === 31);
+  expect(keyframesAsked()).toBe(1);
+});
+
 test.each([
   ['PLI', ['a=rtcp-fb:96 nack pli', 'a=rtcp-fb:96 ccm fir'], 1],
   ['FIR', ['a=rtcp-fb:96 ccm fir'], 4],

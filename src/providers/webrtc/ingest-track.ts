@@ -85,6 +85,8 @@ export class IngestTrack {
   #brokenSince: number | null = null;
   #keyframeAt: number | null = null;
   #askedAt = Number.NEGATIVE_INFINITY;
+  /** A viewer waits for a keyframe. */
+  #isWanted = false;
   #report: { readonly compactNtp: number; readonly at: number } | null = null;
   #now = 0;
 
@@ -151,10 +153,15 @@ export class IngestTrack {
     const isOverdue = keyframeInterval > 0 && now - Math.max(this.#keyframeAt ?? 0, this.#askedAt) >= keyframeInterval;
     // Every encoder begins with a keyframe: it is on its way while the first packets come.
     const isBroken = this.#brokenSince !== null && (this.#keyframeAt !== null || now - this.#brokenSince >= KEYFRAME_RETRY_MS / 2);
-    if (!isOverdue && !isBroken) return null;
+    if (!isOverdue && !isBroken && !this.#isWanted) return null;
     this.#askedAt = now;
     this.counters.keyframeRequests += 1;
     return how;
+  }
+
+  /** A viewer waits for a keyframe: asks for one with the next `keyframeWanted`. */
+  requestKeyframe(): void {
+    this.#isWanted = true;
   }
 
   senderReport(report: SenderReport, now: number): void {
@@ -249,6 +256,7 @@ export class IngestTrack {
     if (keyframe) {
       this.#keyframeAt = this.#now;
       this.#brokenSince = null;
+      this.#isWanted = false;
       this.#describe(codec, data);
     } else if (this.#isBroken()) {
       this.counters.skipped += 1;

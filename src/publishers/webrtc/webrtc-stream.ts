@@ -28,6 +28,9 @@ export interface WebrtcStreamOptions {
   readonly onClosed: (stream: WebrtcStream) => void;
 }
 
+/** Viewers come and go by hundreds; the encoder makes one keyframe for all of them. */
+const KEYFRAME_GAP_MS = 1000;
+
 export class WebrtcStream implements PublisherStream {
   readonly settings: WebrtcSettings;
   /** For log lines. */
@@ -35,6 +38,8 @@ export class WebrtcStream implements PublisherStream {
   readonly #options: WebrtcStreamOptions;
   readonly #sources = new Map<number, MediaSource>();
   readonly #sessions = new Set<PlaySession>();
+  /** When a keyframe of a track was asked for last, ms. */
+  readonly #asked = new Map<number, number>();
   #warned = false;
   #closed = false;
 
@@ -81,6 +86,16 @@ export class WebrtcStream implements PublisherStream {
     return this.#options.stream.openSession(request);
   }
 
+  /** Asks the source for a keyframe of a track that passes through, for a viewer who cannot begin or go on without. */
+  requestKeyframe({ track }: MediaSource): void {
+    // Encodes have keyframes at an interval that all renditions share.
+    if (!track.bypass) return;
+    const now = this.#options.clock.monotonic();
+    if (now - (this.#asked.get(track.id) ?? Number.NEGATIVE_INFINITY) < KEYFRAME_GAP_MS) return;
+    this.#asked.set(track.id, now);
+    this.#options.stream.requestKeyframe(track.id);
+  }
+
   add(session: PlaySession): void {
     this.#sessions.add(session);
   }
@@ -98,6 +113,7 @@ export class WebrtcStream implements PublisherStream {
       else {
         source.close();
         this.#sources.delete(id);
+        this.#asked.delete(id);
         changed = true;
       }
     }
