@@ -338,6 +338,20 @@ test('simulcast layers become tracks of their own, in the order of the offer', (
   expect(stream.packets.filter(({ trackId }) => trackId === 1)).toHaveLength(5);
 });
 
+test('tracks of one publisher are bounded', () => {
+  const layers = [
+    'a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id',
+    'a=rid:a send',
+    'a=rid:b send',
+    'a=rid:c send',
+    'a=simulcast:send a;b;c',
+  ];
+  const [head = '', media = ''] = offer([...FULL, ...layers], false).split(/(?=m=video)/);
+  const { agreement, medias } = answerIngest(parseSessionDescription(head + media.repeat(4)));
+  expect(agreement.medias).toHaveLength(2);
+  expect(medias.map(({ rejected }) => rejected)).toEqual([false, false, true, true]);
+});
+
 test('another source of the same track is a new beginning', () => {
   const feed = open(offer(FULL, false));
   for (const ssrc of [10, 20]) {

@@ -187,6 +187,19 @@ describe('WHIP', () => {
     expect((await post(publisher.offer(), '/app/stream?direction=whep')).status).toBe(404);
   });
 
+  test('a hundred publishers come and go without growth', async () => {
+    for (let n = 0; n < 100; n += 1) {
+      const response = await post(publisher.offer());
+      expect(response.status).toBe(201);
+      await response.text();
+      if (n % 2 === 0) await fetch(url(response.headers.get('location') ?? ''), { method: 'DELETE' });
+      else gate.streams.at(-1)?.request.onClose({ code: 'deleted', detail: 'deleted by the test' });
+    }
+    expect([provider.sessions, transport.sessions, transport.fanout.counters().viewers]).toEqual([0, 0, 0]);
+    expect(gate.streams).toHaveLength(100);
+    expect(gate.streams.every(({ closed }) => closed)).toBe(true);
+  });
+
   test('relays are told in Link headers', async () => {
     const response = await post(publisher.offer(), '/app/stream?direction=whip&transport=tcp');
     expect(response.headers.get('link')).toBe(
