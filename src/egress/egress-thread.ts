@@ -157,7 +157,8 @@ export class EgressThread {
       counters: this.#counters,
       http2,
       ...(foreign !== null && {
-        onUpgrade: (socket, bytes, address) => foreign.relay(socket, bytes, { address, secure: true }),
+        onUpgrade: (socket, bytes, { remoteAddress: address, localPort: port }) =>
+          foreign.relay(socket, bytes, { address, port, secure: true }),
       }),
     });
     listener.setCertificates(this.#certificates);

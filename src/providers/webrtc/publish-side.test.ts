@@ -19,6 +19,7 @@ import { WebrtcProvider } from './webrtc-provider.ts';
 /** The handshake in JavaScript ends without a word. */
 const SAYS_GOODBYE = loadAddon().addon !== null;
 
+let ports: Set<number>;
 let gate: FakeIngestGate;
 let transport: PeerTransport;
 let provider: WebrtcProvider;
@@ -34,8 +35,9 @@ beforeEach(async () => {
   logger = new RecordingLogger();
   crossDomains = null;
   timeout = 30_000;
-  const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1'] }];
-  transport = await PeerTransport.open({ ports: [], publishPorts: ports, tcp: false, threads: 1, clock: systemClock, logger });
+  ports = new Set([3333]);
+  const media = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1'] }];
+  transport = await PeerTransport.open({ ports: [], publishPorts: media, tcp: false, threads: 1, clock: systemClock, logger });
   const settingsOf = () => ({ timeout, keyframeInterval: 300 });
   provider = new WebrtcProvider({ gate, transport, settingsOf, clock: systemClock, logger });
   const iceServers = [{ urls: ['turn:192.0.2.9:3478?transport=tcp'], username: 'me', credential: 'a "secret"' }];
@@ -46,9 +48,9 @@ beforeEach(async () => {
     logger,
   });
   const virtualHostFor = (host: string): string | undefined => (host === '127.0.0.1' ? 'default' : undefined);
-  signalling = new SignallingServer({ play: null, publish, virtualHostFor });
-  server = createServer((request, response) => signalling.request(request, response, { address: '192.0.2.1' }));
-  server.on('upgrade', (request, socket, head) => signalling.upgrade(request, socket, head, { address: '192.0.2.1' }));
+  signalling = new SignallingServer({ play: null, publish: { side: publish, ports }, virtualHostFor });
+  server = createServer((request, response) => signalling.request(request, response, { address: '192.0.2.1', port: 3333 }));
+  server.on('upgrade', (request, socket, head) => signalling.upgrade(request, socket, head, { address: '192.0.2.1', port: 3333 }));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   publisher = new FakeWebrtcPublisher();
 });
@@ -198,6 +200,13 @@ describe('WHIP', () => {
     expect([provider.sessions, transport.sessions, transport.fanout.counters().viewers]).toEqual([0, 0, 0]);
     expect(gate.streams).toHaveLength(100);
     expect(gate.streams.every(({ closed }) => closed)).toBe(true);
+  });
+
+  test('ports that other services share do not listen for publishers', async () => {
+    ports.clear();
+    const response = await post(publisher.offer());
+    expect([response.status, await response.text()]).toEqual([404, 'this port does not listen for publishers over WebRTC\n']);
+    expect(gate.streams).toHaveLength(0);
   });
 
   test('relays are told in Link headers', async () => {
