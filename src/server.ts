@@ -29,7 +29,7 @@ import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
 import { startMappedFiles } from './mapped-files.ts';
 import { startMpegts } from './mpegts-listeners.ts';
-import { notBuiltInServer, notBuiltInVirtualHost } from './not-built.ts';
+import { notBuiltInApplication, notBuiltInServer, notBuiltInVirtualHost } from './not-built.ts';
 import { packageVersion } from './package-version.ts';
 import { FilePullSource } from './providers/file/file-pull-source.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
@@ -64,6 +64,8 @@ export interface ServerOptions {
   readonly configFile?: string | undefined;
   readonly stateFolder: string;
   readonly logger: Logger;
+  /** Debug lines for each HTTP connection of a viewer; default: none are made. */
+  readonly logConnections?: boolean;
 }
 
 /** An application made from a template lives this long without streams, and how often that is looked at. */
@@ -152,6 +154,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     views: VIEWS,
     http2: config.modules.http2.enable,
     ...(webrtc !== null && { foreign: webrtc.signallingPath }),
+    logConnections: options.logConnections === true,
     clock: systemClock,
     logger: logger.child({ part: 'egress' }),
   });
@@ -194,7 +197,11 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       certificates.follow(virtualHosts);
       warnOfNotBuilt(virtualHosts);
     },
-    onApplication: (application) => startMappedFiles(application, pulls, logger),
+    onApplication: (application) => {
+      const { vhost, name: app, definition } = application;
+      for (const sentence of notBuiltInApplication(vhost, definition.config)) logger.warn({ vhost, app }, sentence);
+      startMappedFiles(application, pulls, logger);
+    },
   });
   const files = [recordings, { stop: () => dumps.close() }, { stop: () => tsDumps.close() }];
   running.push({ stop: () => store.settle() }, pool, ...files, pushes, { stop: () => transcoder.close() });

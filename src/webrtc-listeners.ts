@@ -7,6 +7,8 @@ import { ForeignServer } from './egress/foreign-server.ts';
 import { type PortGroup, readCandidatePorts } from './protocols/peer/candidate-ports.ts';
 import { PeerTransport } from './protocols/peer/peer-transport.ts';
 import { publicAddress } from './protocols/peer/public-address.ts';
+import { type RelayPlan, readRelayAddresses } from './protocols/peer/relay-addresses.ts';
+import { RELAY_ACCOUNT, TurnRelay } from './protocols/peer/turn-relay.ts';
 import type { IceServer } from './protocols/signalling/ice-server.ts';
 import type { RequestPlace } from './protocols/signalling/request-place.ts';
 import { SignallingServer } from './protocols/signalling/signalling-server.ts';
@@ -55,9 +57,6 @@ export async function startWebrtc(
   if (egress === undefined && ingest === undefined) return null;
   const rootLogger = neighbours.logger;
   const logger = rootLogger.child({ publisher: 'webrtc' });
-  if ([egress, ingest].some((bind) => (bind?.iceCandidates?.tcpRelay.length ?? 0) > 0)) {
-    logger.warn({}, 'the TCP relay (TcpRelay, TcpForce) is not supported yet: peers connect by UDP, or by TCP to the same ports');
-  }
   const outside = await outsideAddress(config.stunServer, logger);
   const portsOf = (side: string, bind: WebrtcBind | undefined): PortGroup[] =>
     bind === undefined ? [] : candidatePorts(`Bind/${side}/WebRTC/IceCandidates/IceCandidate`, bind, { config, outside, logger });
@@ -70,10 +69,19 @@ export async function startWebrtc(
     logger,
   });
   running.push({ stop: () => transport.close() });
+  const relayPlans = {
+    play: relayPlan('Publishers', egress, { config, outside, logger }),
+    publish: relayPlan('Providers', ingest, { config, outside, logger }),
+  };
+  const relay = await TurnRelay.open({ listen: placesToListen(Object.values(relayPlans)), transport, clock: systemClock, logger });
+  running.push({ stop: async () => relay.close() });
   const publisher = egress === undefined ? null : new WebrtcPublisher({ transport, clock: systemClock, logger });
   if (publisher !== null) running.push({ stop: async () => publisher.stop() });
-  const play = publisher === null || egress === undefined ? null : new PlaySide({ publisher, iceServersFor: relaysOf(egress), logger });
-  const publish = ingest === undefined ? null : publishSide(ingest, transport, neighbours, running);
+  const play =
+    publisher === null || egress === undefined
+      ? null
+      : new PlaySide({ publisher, iceServersFor: iceServersOf(egress, relayPlans.play), logger });
+  const publish = ingest === undefined ? null : publishSide(iceServersOf(ingest, relayPlans.publish), transport, neighbours, running);
   const { virtualHostFor } = neighbours;
   const signalling = new SignallingServer({
     play: play === null ? null : { side: play, ports: signallingPorts(egress) },
@@ -97,7 +105,7 @@ function signallingPorts(bind: WebrtcBind | undefined): ReadonlySet<number> {
 }
 
 function publishSide(
-  bind: WebrtcBind,
+  iceServersFor: (place: RequestPlace) => readonly IceServer[],
   transport: PeerTransport,
   { gate, providerSettings, logger: rootLogger }: WebrtcNeighbours,
   running: { stop(): Promise<void> }[],
@@ -115,28 +123,49 @@ function publishSide(
   });
   running.push({ stop: async () => provider.stop() });
   const crossDomainsOf = (vhost: string, app: string) => providerSettings(vhost, app)?.crossDomains ?? null;
-  return new PublishSide({ provider, crossDomainsOf, iceServersFor: relaysOf(bind), logger });
+  return new PublishSide({ provider, crossDomainsOf, iceServersFor, logger });
 }
 
-/** Servers told to peers that ask for `transport=tcp`, or to all with `TcpForce`. */
-function relaysOf({ iceServers, iceCandidates }: WebrtcBind): (place: RequestPlace) => readonly IceServer[] {
-  const servers = (iceServers?.iceServer ?? []).map(({ urls, userName, credential }) => ({
-    urls: urls.url,
+/** Servers told to peers that ask for `transport=tcp`, or to all with `TcpForce`: those configured, then our relay. */
+function iceServersOf({ iceServers, iceCandidates }: WebrtcBind, { urls }: RelayPlan): (place: RequestPlace) => readonly IceServer[] {
+  const servers: IceServer[] = (iceServers?.iceServer ?? []).map(({ urls: { url }, userName, credential }) => ({
+    urls: url,
     username: userName,
     credential,
   }));
+  if (urls.length > 0) servers.push({ urls, username: RELAY_ACCOUNT.username, credential: RELAY_ACCOUNT.password });
   const isForced = iceCandidates?.tcpForce ?? false;
   return ({ transport }) => (isForced || transport === 'tcp' ? servers : []);
 }
 
+interface AddressSources {
+  readonly config: ServerConfig;
+  /** The address that the STUN server tells; null while it is not known. */
+  readonly outside: string | null;
+  readonly logger: Logger;
+}
+
+function relayPlan(side: string, bind: WebrtcBind | undefined, sources: AddressSources): RelayPlan {
+  const element = `Bind/${side}/WebRTC/IceCandidates/TcpRelay`;
+  const entries = withPublicAddress(element, bind?.iceCandidates?.tcpRelay ?? [], sources);
+  return named(element, () => readRelayAddresses(entries, sources.config.ip, bind?.tcpRelayBind));
+}
+
+/** Players and publishers usually share the relay's port. */
+function placesToListen(plans: readonly RelayPlan[]): RelayPlan['listen'] {
+  const places = plans.flatMap(({ listen }) => listen);
+  return places.filter(({ host, port }, n) => places.findIndex((other) => other.host === host && other.port === port) === n);
+}
+
 /** Media ports with the addresses that peers are told, the public one included when a STUN server knows it. */
-function candidatePorts(
-  element: string,
-  bind: WebrtcBind,
-  { config, outside, logger }: { readonly config: ServerConfig; readonly outside: string | null; readonly logger: Logger },
-): PortGroup[] {
-  const entries = bind.iceCandidates?.iceCandidate ?? DEFAULT_CANDIDATES;
-  const known = entries.flatMap((entry) => {
+function candidatePorts(element: string, bind: WebrtcBind, sources: AddressSources): PortGroup[] {
+  const entries = withPublicAddress(element, bind.iceCandidates?.iceCandidate ?? DEFAULT_CANDIDATES, sources);
+  return named(element, () => readCandidatePorts(entries, sources.config.ip));
+}
+
+/** Entries with the public address in place of its name; a star stands for it too. */
+function withPublicAddress(element: string, entries: readonly string[], { config, outside, logger }: AddressSources): string[] {
+  return entries.flatMap((entry) => {
     if (entry.includes(PUBLIC_IP)) {
       if (outside !== null) return [entry.replace(PUBLIC_IP, outside)];
       logger.warn(
@@ -148,8 +177,12 @@ function candidatePorts(
     const everywhere = entry.startsWith('*:') && config.ip.includes('*');
     return everywhere && outside !== null ? [entry, entry.replace('*', outside)] : [entry];
   });
+}
+
+/** Puts the element before the sentence of what `read` throws. */
+function named<T>(element: string, read: () => T): T {
   try {
-    return readCandidatePorts(known, config.ip);
+    return read();
   } catch (error) {
     throw new Error(`${element}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   }

@@ -115,7 +115,7 @@ describe('defaults', () => {
     expect(providers).toEqual({
       rtmp: { ...silent, blockDuplicateStreamName: true, passthroughOutputProfile: false },
       srt: { ...silent, blockDuplicateStreamName: true },
-      webrtc: { ...silent, blockDuplicateStreamName: true, timeout: 30_000, fIRInterval: 3000 },
+      webrtc: { ...silent, timeout: 30_000, blockDuplicateStreamName: true, fIRInterval: 3000 },
       rtspPull: { maxConnection: 0, blockDuplicateStreamName: true },
       ovt: { maxConnection: 0 },
       mpegts: {

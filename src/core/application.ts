@@ -7,7 +7,7 @@ import { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, IngestRefused, type IngestRequest, type IngestStream } from './ingest.ts';
 import { ProviderKind, PublisherKind } from './kinds.ts';
 import { type EnabledPublisher, OutboundStream } from './outbound-stream.ts';
-import { PASSTHROUGH_PROFILE } from './passthrough-profile.ts';
+import { passthroughProfile } from './passthrough-profile.ts';
 import type { Playlist } from './playlist.ts';
 import { buildPlaylist } from './playlist-builder.ts';
 import type { Publisher } from './publishing.ts';
@@ -203,9 +203,10 @@ export class Application {
 
   #createOutputs(inbound: InboundStream): StreamOutputs {
     const { outputProfiles } = this.definition.config;
-    const profiles = this.#isPassthrough(inbound) ? [PASSTHROUGH_PROFILE] : (outputProfiles?.outputProfile ?? []);
-    const { encoder } = outputProfiles?.hwaccels ?? {};
-    const hardware = encoder ?? { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };
+    const profiles = this.#isPassthrough(inbound) ? [passthroughProfile()] : (outputProfiles?.outputProfile ?? []);
+    const { encoder, decoder } = outputProfiles?.hwaccels ?? {};
+    const either = { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };
+    const decodes = { ...(outputProfiles?.decodes ?? DEFAULT_DECODES), hardware: encoder ?? either, hardwareDecoding: decoder ?? either };
     const logger = this.#logger.child({ stream: inbound.name });
     if (profiles.length === 0) logger.warn({}, 'application has no output profile: the stream cannot be watched');
     return new StreamOutputs({
@@ -213,12 +214,12 @@ export class Application {
       app: this.name,
       stream: inbound.name,
       profiles,
-      decodes: { ...(outputProfiles?.decodes ?? DEFAULT_DECODES), hardware },
+      decodes,
       transcoder: this.#context.transcoder,
       clock: this.#context.clock,
       logger,
-      createOutput: (name, requestKeyframe) => this.#createOutput(inbound, name, requestKeyframe, logger),
       requestSourceKeyframe: (trackId) => inbound.requestKeyframe(trackId),
+      createOutput: (name, requestKeyframe) => this.#createOutput(inbound, name, requestKeyframe, logger),
       playlists: (stream, profile, tracks) => this.#playlists(stream, profile.playlists, tracks),
     });
   }

@@ -115,6 +115,11 @@ export class InboundStream implements LinkedStream {
     this.meter.ingestOpened(this.provider);
   }
 
+  /** Asks the source for a keyframe, where its protocol can. */
+  requestKeyframe(trackId: number): void {
+    if (!this.#closed) this.#request.onKeyframeWanted?.(trackId);
+  }
+
   get closed(): boolean {
     return this.#closed;
   }
@@ -216,11 +221,6 @@ export class InboundStream implements LinkedStream {
     return this.#meters.of(trackId);
   }
 
-  /** Asks the source for a keyframe; sources that cannot be asked do nothing. */
-  requestKeyframe(trackId: number): void {
-    if (!this.#closed) this.#request.onKeyframeWanted?.(trackId);
-  }
-
   setTracks(tracks: readonly SourceTrack[]): void {
     if (this.#closed) return;
     this.#drain(Number.POSITIVE_INFINITY);
@@ -265,7 +265,7 @@ export class InboundStream implements LinkedStream {
     this.#outputs.close(reason);
     if (this.#hasSource) this.meter.ingestClosed(this.provider);
     this.meter.retire();
-    const { discarded, malformed } = this.#router.counters;
+    const { discarded, malformed, firstFault } = this.#router.counters;
     this.#logger.info(
       {
         reason: reason.code,
@@ -273,6 +273,7 @@ export class InboundStream implements LinkedStream {
         seconds: Math.round((this.#clock.now() - this.createdAt) / 1000),
         discarded,
         malformed,
+        ...(firstFault !== null && { firstFault }),
         jumps: this.#router.jumps,
       },
       `stream closed: ${reason.detail}`,

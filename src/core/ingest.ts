@@ -74,7 +74,10 @@ export interface IngestRequest {
   /** Packets come faster than they are worked off: a provider that can should read no more until `onRelieved`. */
   readonly onCongested?: () => void;
   readonly onRelieved?: () => void;
-  /** A viewer of this source track waits for a keyframe: a provider that can should ask its encoder for one. */
+  /**
+   * A viewer needs a keyframe of a track that passes as it is; asked at most once a second for each track. For providers whose
+   * protocol can ask for one (RTCP has PLI; RTMP, SRT and MPEG-TS have nothing).
+   */
   readonly onKeyframeWanted?: (trackId: number) => void;
 }
 

@@ -16,6 +16,8 @@ import { VirtualHost } from './virtual-host.ts';
 
 /** Name under which a configuration file declares what applications are made of on demand. */
 const TEMPLATE_NAME = '*';
+/** Applications that a virtual host may have from its template at once: viewers choose their names. */
+const MOST_DYNAMIC = 200;
 
 /** Where virtual hosts made through the API are kept. */
 export interface VirtualHostStore {
@@ -44,6 +46,8 @@ export interface OrchestratorOptions {
 export class Orchestrator implements IngestGate {
   readonly meter: TrafficMeter;
   readonly queues: QueueRegistry;
+  /** Applications that were not made of a template because there were too many. */
+  demandsRefused = 0;
   readonly #options: OrchestratorOptions;
   readonly #context: ApplicationContext;
   readonly #virtualHosts = new Map<string, VirtualHost>();
@@ -98,11 +102,16 @@ export class Orchestrator implements IngestGate {
     if (vhost === undefined || existing !== undefined) return existing;
     const { template } = vhost;
     if (template === null || this.#shuttingDown || !isAddressableName(appName)) return undefined;
+    if (vhost.dynamic.size >= MOST_DYNAMIC) {
+      this.demandsRefused += 1;
+      return undefined;
+    }
     const named = { name: appName, config: { ...template.config, name: appName }, echo: { ...template.echo, name: appName } };
     const application = new Application(vhostName, named, vhost.meter, this.#context);
     vhost.applications.set(appName, application);
     vhost.dynamic.set(application, this.#options.clock.monotonic());
     this.#options.logger.info({ vhost: vhostName, app: appName }, `application '${vhostName}/${appName}' made from the template`);
+    this.#options.onApplication?.(application);
     return application;
   }
 

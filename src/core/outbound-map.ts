@@ -146,6 +146,11 @@ export class OutboundMap {
     return this.#slots.get(key)?.planned.variantName ?? '';
   }
 
+  /** Id of the outbound track behind `key`; undefined when there is none. */
+  trackId(key: string): number | undefined {
+    return this.#slots.get(key)?.id;
+  }
+
   /** What an outbound track is made by. */
   plannedTrack(trackId: number): PlannedTrack | undefined {
     for (const slot of this.#slots.values()) if (slot.id === trackId) return slot.planned;

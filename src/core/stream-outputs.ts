@@ -15,6 +15,9 @@ import { StreamEpoch } from './stream-epoch.ts';
 import { type DecodeSettings, TranscodeJob } from './transcode-job.ts';
 import type { Transcoder } from './transcoding.ts';
 
+/** A keyframe costs the encoder of the source more than one of ours. */
+const SOURCE_REQUEST_INTERVAL_MS = 1000;
+
 export interface StreamOutputsOptions {
   readonly vhost: string;
   readonly app: string;
@@ -28,8 +31,8 @@ export interface StreamOutputsOptions {
   readonly logger: Logger;
   /** Makes the outbound stream of a profile; null when it cannot be made. `requestKeyframe` asks for one of an outbound track. */
   readonly createOutput: (name: string, requestKeyframe: (trackId: number) => void) => OutboundStream | null;
-  /** Asks the source for a keyframe of one of its tracks. Absent: it cannot be asked. */
-  readonly requestSourceKeyframe?: (trackId: number) => void;
+  /** Asks for a keyframe of an inbound track. */
+  readonly requestSourceKeyframe: (trackId: number) => void;
   readonly playlists: (stream: OutboundStream, profile: OutputProfileConfig, tracks: readonly Track[]) => Playlist[];
 }
 
@@ -49,6 +52,8 @@ export class StreamOutputs {
   #planned = false;
   #tracks: readonly Track[] = [];
   readonly #epoch = new StreamEpoch();
+  /** By inbound track. */
+  readonly #sourceAskedAt = new Map<number, number>();
   /** Packets were handed on. */
   #playing = false;
   #scheduled = false;
@@ -159,7 +164,14 @@ export class StreamOutputs {
     const map = this.#maps.find((candidate) => candidate.profile === profile);
     const planned = map?.plannedTrack(trackId);
     if (map !== undefined && planned?.kind === 'video') this.#job?.requestKeyframe(map, planned.key);
-    if (planned?.kind === 'bypass') this.#options.requestSourceKeyframe?.(planned.source.id);
+    else if (planned?.kind === 'bypass' && planned.source.type === 'video') this.#requestSourceKeyframe(planned.source.id);
+  }
+
+  #requestSourceKeyframe(trackId: number): void {
+    const now = this.#options.clock.monotonic();
+    if (now - (this.#sourceAskedAt.get(trackId) ?? Number.NEGATIVE_INFINITY) < SOURCE_REQUEST_INTERVAL_MS) return;
+    this.#sourceAskedAt.set(trackId, now);
+    this.#options.requestSourceKeyframe(trackId);
   }
 
   #plan(): void {

@@ -35,7 +35,7 @@ export interface EgressPoolOptions {
   readonly http2?: boolean;
   /** Unix socket where signalling is served; without one it is refused. */
   readonly foreign?: string;
-  /** One debug line for each HTTP connection that ends. */
+  /** Debug lines for each HTTP connection that opens and ends. */
   readonly logConnections?: boolean;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -148,7 +148,7 @@ export class EgressThread {
   }
 
   #secureListener(): SecureListener {
-    const { limits, http2 } = this.#options.settings;
+    const { limits, http2, logConnections } = this.#options.settings;
     const foreign = this.#foreign;
     const listener = new SecureListener({
       handler: this.#router,
@@ -156,6 +156,10 @@ export class EgressThread {
       commonHeaders: COMMON_HEADERS,
       counters: this.#counters,
       http2,
+      ...(logConnections && {
+        onOpened: (peer) => this.#log('debug', { peer, tls: true }, 'HTTP connection opened'),
+        onClosed: (peer, reason) => this.#log('debug', { peer, tls: true }, `HTTP connection closed: ${reason}`),
+      }),
       ...(foreign !== null && {
         onUpgrade: (socket, bytes, { remoteAddress: address, localPort: port }) =>
           foreign.relay(socket, bytes, { address, port, secure: true }),

@@ -45,7 +45,7 @@ export interface ThreadSettings {
   readonly http2: boolean;
   /** Unix socket of the main thread for requests that are not delivery; null: they are refused. */
   readonly foreign: string | null;
-  /** Log each HTTP connection that ends. */
+  /** Log each HTTP connection that opens and ends. */
   readonly logConnections: boolean;
 }
 

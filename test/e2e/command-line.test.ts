@@ -11,7 +11,7 @@ import { publish } from './support/publisher.ts';
 import { ROOT, runCommand, spawnServer, startServer, type TestServer } from './support/server.ts';
 import { serverXml } from './support/server-xml.ts';
 
-const GOOD = serverXml({ rtmp: 1935, http: 3333, api: 8081, ice: 10000 });
+const GOOD = serverXml({ rtmp: 1935, http: 3333, api: 8081, ice: 10000, relay: 3478 });
 const STOP_DEADLINE_MS = 5000;
 
 let folder: string;
@@ -46,6 +46,20 @@ test('check accepts a good configuration with exit code 0', async () => {
 
 test('check accepts the configuration that comes with the project', async () => {
   expect((await runCommand(['check', '--config', path.join(ROOT, 'conf/Server.xml')])).code).toBe(0);
+});
+
+test('check and the log tell what is configured in vain, of an application made through the API too', async () => {
+  const policy =
+    '<SignedPolicy><PolicyQueryKeyName>p</PolicyQueryKeyName><SignatureQueryKeyName>s</SignatureQueryKeyName><SecretKey>k</SecretKey><Enables><Publishers>llhls</Publishers></Enables></SignedPolicy>';
+  const file = configFile(GOOD.replace('<Applications>', `${policy}<Applications>`));
+  const { code, stdout } = await runCommand(['check', '--config', file]);
+  expect(stdout).toContain("warning: virtual host 'default': SignedPolicy is not built yet: EVERYBODY is let in, signed or not");
+  expect(code).toBe(0);
+  const server = await start();
+  await server.api.create('/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);
+  const drm = { enable: true, infoFile: 'drm.xml' };
+  await server.api.create('/v1/vhosts/made/apps', [{ name: 'app', type: 'live', publishers: { llhls: { drm } } }]);
+  await server.child.printed(/application 'made\/app': Publishers\/LLHLS\/DRM is not built yet: media is NOT ENCRYPTED/, 5000);
 });
 
 test('check warns about an element it does not know, by path, and still exits with 0', async () => {

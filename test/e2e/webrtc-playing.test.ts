@@ -78,6 +78,22 @@ test('OvenPlayer plays over its WebSocket signalling', async () => {
   await page.page.close();
 });
 
+test('OvenPlayer plays over the TCP relay when it asks for TCP', async () => {
+  const page = await browser.open();
+  await page.ovenPlayer(socketUrl('live?transport=tcp'));
+  const { video, relay, errors } = await page.decoded(90);
+  expect({ relay, errors }).toEqual({ relay: 'tcp', errors: [] });
+  expect(video.packetsLost).toBe(0);
+  await expectPicture(page);
+  const [offer] = await page.messages();
+  const urls = [`turn:127.0.0.1:${server.ports.relay}?transport=tcp`];
+  expect(offer).toMatchObject({
+    ice_servers: [{ urls, user_name: 'ome', credential: 'airen' }],
+    iceServers: [{ urls, username: 'ome', credential: 'airen' }],
+  });
+  await page.page.close();
+});
+
 test('sound in Opus is heard', async () => {
   const sound = await publishOpus(server.ports.rtmp, 'app', 'sound');
   const page = await browser.open();
@@ -102,6 +118,29 @@ test('sound in Opus is heard', async () => {
   } finally {
     await page.page.close();
     sound.stop();
+  }
+});
+
+test('pictures in AV1 are shown', async () => {
+  const videos = [{ name: 'av1', codec: 'av1', bitrate: 200_000, width: 160, height: 90, framerate: 15, keyFrameInterval: 15 }];
+  const outputProfile = [{ name: 'av1', outputStreamName: `\${OriginStreamName}`, encodes: { videos, audios: [] } }];
+  const publishers = { webrtc: { rtx: true } };
+  await server.api.create('/v1/vhosts', [{ name: 'second', host: { names: ['localhost'] } }]);
+  const application = { name: 'av1', type: 'live', providers: { rtmp: {} }, publishers, outputProfiles: { outputProfile } };
+  await server.api.create(`${apiPath.vhost('second')}/apps`, [application]);
+  const source = publish({ url: server.rtmp('live', 'av1', 'localhost'), width: 320, height: 180, videoKbps: 300, withoutAudio: true });
+  const page = await browser.open();
+  try {
+    const url = `http://localhost:${server.ports.http}/av1/live?direction=whep`;
+    const { answer } = await until('the stream can be played', () => page.whep(url, ['video']), { deadlineMs: 20_000, everyMs: 500 });
+    expect(answer).toMatch(/^a=rtpmap:\d+ AV1\/90000\r$/m);
+    const { video } = await page.decoded(45);
+    expect([video.frameWidth, video.keyFramesDecoded > 1]).toEqual([160, true]);
+    const picture = await until('a picture', () => page.picture(), { deadlineMs: 10_000 });
+    expect(picture.variance).toBeGreaterThan(LEAST_VARIANCE);
+  } finally {
+    await page.page.close();
+    await source.stop();
   }
 });
 

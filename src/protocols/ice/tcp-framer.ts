@@ -31,3 +31,12 @@ export function frameDatagram(datagram: Uint8Array): Buffer {
   frame.set(datagram, PREFIX);
   return frame;
 }
+
+/** The datagrams of whole frames, as `frameDatagram` writes them. */
+export function* unframeDatagrams(frames: Buffer): Generator<Buffer> {
+  for (let at = 0; at + PREFIX <= frames.length; ) {
+    const end = at + PREFIX + frames.readUInt16BE(at);
+    yield frames.subarray(at + PREFIX, end);
+    at = end;
+  }
+}

@@ -40,7 +40,12 @@ export function readCandidatePorts(entries: readonly string[], bindAddresses: re
   return Array.from(groups.values(), ({ host, port, addresses }) => ({ host, port, addresses: [...addresses] }));
 }
 
-function placesOf(address: string, bindAddresses: readonly string[], entry: string): { host: string; addresses: readonly string[] }[] {
+/** Where to listen for `address` (an IP address or `*`), and which addresses that stands for. Throws TypeError. */
+export function placesOf(
+  address: string,
+  bindAddresses: readonly string[],
+  entry: string,
+): { host: string; addresses: readonly string[] }[] {
   if (address === '*') {
     // The server may be told to listen on some addresses only.
     const own = bindAddresses.filter((bind) => bind !== '*' && bind !== '0.0.0.0' && bind !== '::' && isIP(bind) === 4);

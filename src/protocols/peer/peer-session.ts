@@ -1,15 +1,14 @@
 /** One peer: its ICE session, its handshake, and its viewer in the fanout. */
-import type { Socket } from 'node:net';
 import { formatFingerprint } from '../dtls/certificate.ts';
 import type { DtlsEndpoint, Fanout, PeerAddress, ViewerCounters, ViewerPlan } from '../fanout/fanout.ts';
 import { createCredentials, type IceCredentials } from '../ice/ice-credentials.ts';
-import { frameDatagram } from '../ice/tcp-framer.ts';
 import type { SrtpKeys } from '../srtp/profile.ts';
+import type { PeerPipe } from './peer-pipe.ts';
 
 /** Where a datagram came from and an answer goes to. */
 export type PeerPath =
   | { readonly kind: 'udp'; readonly socket: number; readonly to: PeerAddress }
-  | { readonly kind: 'tcp'; readonly stream: Socket };
+  | { readonly kind: 'tcp'; readonly pipe: PeerPipe };
 
 /** Why a session ends that the peer ended itself. */
 export const PEER_LEFT = 'the peer closed the connection';
@@ -88,7 +87,7 @@ export class PeerSession {
   get place(): string {
     if (this.#path === null) return '';
     if (this.#path.kind === 'udp') return `udp ${this.#path.to.host}:${this.#path.to.port}`;
-    return `tcp ${this.#path.stream.remoteAddress ?? ''}:${this.#path.stream.remotePort ?? ''}`;
+    return this.#path.pipe.place;
   }
 
   get counters(): ViewerCounters | null {
@@ -137,8 +136,8 @@ export class PeerSession {
   /** Packets for a peer over TCP. */
   sendTcp(frames: Buffer): void {
     if (this.#path?.kind !== 'tcp') return;
-    if (this.#path.stream.writableLength > TCP_BACKLOG) this.#tcpDropped += 1;
-    else this.#path.stream.write(frames);
+    if (this.#path.pipe.backlog > TCP_BACKLOG) this.#tcpDropped += 1;
+    else this.#path.pipe.sendFrames(frames);
   }
 
   rtp(packet: Buffer, at: number): void {
@@ -166,8 +165,8 @@ export class PeerSession {
   }
 
   /** The TCP connection is gone. */
-  lost(stream: Socket): void {
-    if (this.#path?.kind === 'tcp' && this.#path.stream === stream) this.fail('the TCP connection ended');
+  lost(pipe: PeerPipe): void {
+    if (this.#path?.kind === 'tcp' && this.#path.pipe === pipe) this.fail('the TCP connection ended');
   }
 
   /** Ends the session and tells the owner. */
@@ -183,7 +182,7 @@ export class PeerSession {
     this.#closed = true;
     this.#dtls?.close();
     if (this.#viewer !== 0) this.#owner.fanout.closeViewer(this.#viewer);
-    if (this.#path?.kind === 'tcp') this.#path.stream.end();
+    if (this.#path?.kind === 'tcp') this.#path.pipe.end();
     this.#owner.forget(this);
   }
 
@@ -211,7 +210,7 @@ export class PeerSession {
     const path = this.#path;
     if (path === null) return;
     if (path.kind === 'udp') this.#owner.fanout.send(path.socket, path.to, datagram);
-    else path.stream.write(frameDatagram(datagram));
+    else path.pipe.send(datagram);
   }
 
   #secured(keys: SrtpKeys, fingerprint: Uint8Array): void {
@@ -226,6 +225,6 @@ export class PeerSession {
 }
 
 function samePath(a: PeerPath, b: PeerPath): boolean {
-  if (a.kind === 'tcp') return b.kind === 'tcp' && a.stream === b.stream;
+  if (a.kind === 'tcp') return b.kind === 'tcp' && a.pipe === b.pipe;
   return b.kind === 'udp' && a.socket === b.socket && a.to.host === b.to.host && a.to.port === b.to.port;
 }

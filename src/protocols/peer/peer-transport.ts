@@ -9,8 +9,9 @@ import type { SendMode } from '../fanout/native-fanout.ts';
 import { openFanout } from '../fanout/open-fanout.ts';
 import { formatCandidate, type IceCandidate } from '../ice/ice-candidate.ts';
 import { checkRequest } from '../ice/ice-lite.ts';
-import { frameDatagram, TcpFramer } from '../ice/tcp-framer.ts';
+import { TcpFramer } from '../ice/tcp-framer.ts';
 import type { PortGroup } from './candidate-ports.ts';
+import { DirectPipe, type PeerPipe } from './peer-pipe.ts';
 import { type PeerListener, type PeerOwner, type PeerPath, PeerSession } from './peer-session.ts';
 
 const TICK_MS = 250;
@@ -152,6 +153,15 @@ export class PeerTransport implements PeerOwner {
     this.fanout.close();
   }
 
+  /** A datagram that came through a pipe, from `session` as far as that is known; returns whose pipe it is now. */
+  arrived(pipe: PeerPipe, from: PeerAddress, datagram: Buffer, session: PeerSession | null): PeerSession | null {
+    const first = datagram[0] ?? 0xff;
+    if (first <= 3) return this.#stun({ kind: 'tcp', pipe }, from, datagram) ?? session;
+    if (first >= 20 && first <= 63) session?.handshake(datagram);
+    else if (first >= 128 && first <= 191) session?.packet(datagram);
+    return session;
+  }
+
   async #open(use: PeerUse, { host, port, addresses }: PortGroup): Promise<void> {
     const key = `${host} ${port}`;
     const open = this.#ports.get(key) ?? (await this.#bind(host, port));
@@ -193,7 +203,7 @@ export class PeerTransport implements PeerOwner {
 
   #accept(stream: Socket): void {
     const framer = new TcpFramer();
-    const path: PeerPath = { kind: 'tcp', stream };
+    const pipe = new DirectPipe(stream);
     const from = { host: plainAddress(stream.remoteAddress ?? ''), port: stream.remotePort ?? 0 };
     let session: PeerSession | null = null;
     const deadline = setTimeout(() => {
@@ -203,18 +213,13 @@ export class PeerTransport implements PeerOwner {
     stream.on('data', (chunk: Buffer) => {
       const frames = framer.push(chunk);
       if (frames === null) stream.destroy();
-      for (const frame of frames ?? []) {
-        const first = frame[0] ?? 0xff;
-        if (first <= 3) session = this.#stun(path, from, frame) ?? session;
-        else if (first >= 20 && first <= 63) session?.handshake(frame);
-        else if (first >= 128 && first <= 191) session?.packet(frame);
-      }
+      for (const frame of frames ?? []) session = this.arrived(pipe, from, frame, session);
     });
     stream.on('error', () => undefined);
     stream.on('close', () => {
       clearTimeout(deadline);
       this.#streams.delete(stream);
-      session?.lost(stream);
+      session?.lost(pipe);
     });
   }
 
@@ -231,7 +236,7 @@ export class PeerTransport implements PeerOwner {
     if (checked === null) return null;
     const { response, session, nominated } = checked;
     if (path.kind === 'udp') this.fanout.send(path.socket, path.to, response);
-    else path.stream.write(frameDatagram(response));
+    else path.pipe.send(response);
     if (session === null) return null;
     if (path.kind === 'udp') this.#remember(placeKey(path.socket, path.to), session);
     session.reached(path, nominated);
@@ -264,6 +269,6 @@ function placeKey(socket: number, { host, port }: PeerAddress): string {
 }
 
 /** An IPv4 address that a dual-stack socket wrote as IPv6. */
-function plainAddress(host: string): string {
+export function plainAddress(host: string): string {
   return host.startsWith('::ffff:') ? host.slice('::ffff:'.length) : host;
 }

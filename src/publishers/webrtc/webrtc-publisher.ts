@@ -3,6 +3,7 @@ import { defaultPlaylist } from '../../core/default-playlist.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import { VideoCodec } from '../../media/codec.ts';
 import type { Track } from '../../media/track.ts';
 import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
 import type { StreamTarget } from '../../protocols/signalling/request-place.ts';
@@ -39,7 +40,10 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
   /** First video and first audio that browsers can be sent. */
   defaultPlaylist(tracks: readonly Track[], settings: WebrtcSettings): Playlist | null {
     if (!settings.createDefaultPlaylist) return null;
-    return defaultPlaylist(tracks, isPlayable, {
+    // Not every browser decodes AV1.
+    const isCommon = (track: Track): boolean => isPlayable(track) && track.codec !== VideoCodec.AV1;
+    const hasCommon = tracks.some((track) => track.type === 'video' && isCommon(track));
+    return defaultPlaylist(tracks, hasCommon ? isCommon : isPlayable, {
       name: DEFAULT_PLAYLIST,
       fileName: DEFAULT_PLAYLIST,
       options: { webrtcAutoAbr: false, hlsChunklistPathDepth: -1, enableTsPackaging: false, enableSubtitles: true },

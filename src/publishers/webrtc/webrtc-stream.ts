@@ -4,7 +4,9 @@ import type { Playlist, PlaylistRendition } from '../../core/playlist.ts';
 import type { EgressMeter, PublishableStream, PublisherStream, SessionHandle, SessionRequest } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
+import { SENDS_KEPT } from '../../protocols/fanout/fanout.ts';
 import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
+import type { ArrivalReport } from '../../protocols/rtp/arrival-report.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { isPlayable, type WebrtcTrack } from './codec-plan.ts';
@@ -28,9 +30,6 @@ export interface WebrtcStreamOptions {
   readonly onClosed: (stream: WebrtcStream) => void;
 }
 
-/** Viewers come and go by hundreds; the encoder makes one keyframe for all of them. */
-const KEYFRAME_GAP_MS = 1000;
-
 export class WebrtcStream implements PublisherStream {
   readonly settings: WebrtcSettings;
   /** For log lines. */
@@ -38,8 +37,7 @@ export class WebrtcStream implements PublisherStream {
   readonly #options: WebrtcStreamOptions;
   readonly #sources = new Map<number, MediaSource>();
   readonly #sessions = new Set<PlaySession>();
-  /** When a keyframe of a track was asked for last, ms. */
-  readonly #asked = new Map<number, number>();
+  readonly #sends = new Uint32Array(2 * SENDS_KEPT);
   #warned = false;
   #closed = false;
 
@@ -81,6 +79,13 @@ export class WebrtcStream implements PublisherStream {
     return sum;
   }
 
+  /** When and how large the packets of a viewer's report left, as the fanout tells; valid until the next call. */
+  sends(viewer: number, { first, arrivals }: ArrivalReport): Uint32Array {
+    const sends = this.#sends.subarray(0, 2 * arrivals.length);
+    this.#options.transport.fanout.readSends(viewer, first, sends);
+    return sends;
+  }
+
   /** Counts a viewer and lists it. */
   openSession(request: SessionRequest): SessionHandle {
     return this.#options.stream.openSession(request);
@@ -89,11 +94,7 @@ export class WebrtcStream implements PublisherStream {
   /** Asks the source for a keyframe of a track that passes through, for a viewer who cannot begin or go on without. */
   requestKeyframe({ track }: MediaSource): void {
     // Encodes have keyframes at an interval that all renditions share.
-    if (!track.bypass) return;
-    const now = this.#options.clock.monotonic();
-    if (now - (this.#asked.get(track.id) ?? Number.NEGATIVE_INFINITY) < KEYFRAME_GAP_MS) return;
-    this.#asked.set(track.id, now);
-    this.#options.stream.requestKeyframe(track.id);
+    if (track.bypass) this.#options.stream.requestKeyframe(track.id);
   }
 
   add(session: PlaySession): void {
@@ -113,7 +114,6 @@ export class WebrtcStream implements PublisherStream {
       else {
         source.close();
         this.#sources.delete(id);
-        this.#asked.delete(id);
         changed = true;
       }
     }

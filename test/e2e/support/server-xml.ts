@@ -7,6 +7,8 @@ export interface ServerPorts {
   readonly api: number;
   /** UDP and TCP for media of WebRTC. */
   readonly ice: number;
+  /** TCP of the TURN relay. */
+  readonly relay: number;
 }
 
 /** What a test may want different; durations in seconds. */
@@ -137,6 +139,9 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
 function webrtcBind(ports: ServerPorts): string {
   return `<WebRTC>
         <Signalling><Port>${ports.http}</Port></Signalling>
-        <IceCandidates><IceCandidate>127.0.0.1:${ports.ice}/udp</IceCandidate></IceCandidates>
+        <IceCandidates>
+          <IceCandidate>127.0.0.1:${ports.ice}/udp</IceCandidate>
+          <TcpRelay>127.0.0.1:${ports.relay}</TcpRelay>
+        </IceCandidates>
       </WebRTC>`;
 }

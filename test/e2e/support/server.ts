@@ -136,9 +136,9 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
 
 /** Starts a server without waiting for it. */
 export async function spawnServer(options: StartOptions = {}): Promise<TestServer> {
-  const [rtmp = 0, http = 0, api = 0, ice = 0] = await freePorts(4);
+  const [rtmp = 0, http = 0, api = 0, ice = 0, relay = 0] = await freePorts(5);
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-e2e-'));
-  return new TestServer(folder, { rtmp, http, api, ice, ...options.ports }, options);
+  return new TestServer(folder, { rtmp, http, api, ice, relay, ...options.ports }, options);
 }
 
 /** Runs a short command of the server to its end. */

@@ -25,6 +25,8 @@ export interface PeerState {
   readonly connection: string;
   /** Protocol of the pair in use. */
   readonly pair: 'udp' | 'tcp' | null;
+  /** How the page reaches the TURN relay; null without one. */
+  readonly relay: string | null;
   readonly srtp: string | null;
   readonly video?: InboundStats;
   readonly audio?: InboundStats;

@@ -1,0 +1,79 @@
+/** Ways to a peer over a TCP connection. */
+import type { Socket } from 'node:net';
+import { frameDatagram, unframeDatagrams } from '../ice/tcp-framer.ts';
+import type { TurnAddress, TurnConnection } from '../turn/turn-connection.ts';
+
+export interface PeerPipe {
+  /** For the log. */
+  readonly place: string;
+  /** Bytes that wait for the peer. */
+  readonly backlog: number;
+  send(datagram: Uint8Array): void;
+  /** Several datagrams, each with two bytes of length before it (RFC 4571). */
+  sendFrames(frames: Buffer): void;
+  end(): void;
+}
+
+/** Straight to a media port (RFC 6544). */
+export class DirectPipe implements PeerPipe {
+  readonly #stream: Socket;
+
+  constructor(stream: Socket) {
+    this.#stream = stream;
+  }
+
+  get place(): string {
+    return `tcp ${this.#stream.remoteAddress ?? ''}:${this.#stream.remotePort ?? ''}`;
+  }
+
+  get backlog(): number {
+    return this.#stream.writableLength;
+  }
+
+  send(datagram: Uint8Array): void {
+    this.#stream.write(frameDatagram(datagram));
+  }
+
+  sendFrames(frames: Buffer): void {
+    this.#stream.write(frames);
+  }
+
+  end(): void {
+    this.#stream.end();
+  }
+}
+
+/** By way of our relay: `address` is the one of ours that the client talks to through it. */
+export class RelayedPipe implements PeerPipe {
+  readonly #stream: Socket;
+  readonly #turn: TurnConnection;
+  readonly #address: TurnAddress;
+
+  constructor(stream: Socket, turn: TurnConnection, address: TurnAddress) {
+    this.#stream = stream;
+    this.#turn = turn;
+    this.#address = address;
+  }
+
+  get place(): string {
+    return `relay ${this.#stream.remoteAddress ?? ''}:${this.#stream.remotePort ?? ''}`;
+  }
+
+  get backlog(): number {
+    return this.#stream.writableLength;
+  }
+
+  send(datagram: Uint8Array): void {
+    this.#turn.deliver(this.#address, datagram);
+  }
+
+  sendFrames(frames: Buffer): void {
+    this.#stream.cork();
+    for (const datagram of unframeDatagrams(frames)) this.send(datagram);
+    this.#stream.uncork();
+  }
+
+  end(): void {
+    this.#stream.end();
+  }
+}
