@@ -309,6 +309,33 @@ test('B-frames are told of once and get decoding times', () => {
   expect(times.every(({ dts }, n) => n < 3 || dts >= (times[n - 1]?.dts ?? 0))).toBe(true);
 });
 
+test('pictures that are set back to be in step with the sound are no B-frames', () => {
+  const feed = open(offer(FULL));
+  const sender = new Sender();
+  const report = (ssrc: number, ntp: number, rtpTime: number): void => {
+    const packet = Buffer.alloc(28);
+    packet.set([0x80, 200, 0, 6]);
+    [ssrc, ntp, 0, rtpTime].forEach((value, n) => {
+      packet.writeUInt32BE(value >>> 0, 4 + 4 * n);
+    });
+    feed.rtcp(packet);
+  };
+  for (let n = 0; n < 20; n += 1) {
+    for (const packet of sender.picture(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
+    feed.rtp(sound(n * 2), clock.monotonic());
+    feed.rtp(sound(n * 2 + 1), clock.monotonic());
+    pass(feed, 40);
+    if (n !== 9) continue;
+    // The sound of this moment was captured a second later than the picture.
+    report(AUDIO_SSRC, 101, n * 1920);
+    report(VIDEO_SSRC, 100, n * 3600);
+  }
+  const times = videoPackets().map(({ pts }) => pts);
+  expect(times).toHaveLength(20);
+  expect((times[10] ?? 0) - (times[9] ?? 0)).toBe(3600 - 90_000);
+  expect(reordered).toBe(0);
+});
+
 test('simulcast layers become tracks of their own, in the order of the offer', () => {
   const feed = open(
     offer(

@@ -79,7 +79,8 @@ export class IngestTrack {
   #config: Uint8Array | null = null;
   #size = { width: 0, height: 0 };
   #order: DecodeOrder | null = null;
-  #lastPts = Number.NEGATIVE_INFINITY;
+  /** RTP timestamp of the last picture, 32 bits; null before the first of a source. */
+  #lastTimestamp: number | null = null;
   #isReordered = false;
   /** Since when pictures cannot be decoded, ms; null when they can. */
   #brokenSince: number | null = null;
@@ -191,7 +192,7 @@ export class IngestTrack {
       this.#options.lipSync.restart(this.#synced);
       this.#reception = new Reception(this.#synced.rate);
       this.#order = null;
-      this.#lastPts = Number.NEGATIVE_INFINITY;
+      this.#lastTimestamp = null;
       this.#report = null;
       this.#gap = true;
     }
@@ -262,6 +263,7 @@ export class IngestTrack {
       this.counters.skipped += 1;
       return;
     }
+    this.#watchOrder(timestamp);
     starter.push({ trackId: this.id, pts, dts: this.#decodingTime(codec, pts), keyframe, data });
   };
 
@@ -290,13 +292,17 @@ export class IngestTrack {
     starter.describe(videoTrack(this.id, codec, null, this.#size), { tell: true });
   }
 
+  /** The sender's own clock tells: times of the session may be set back to be in step with the sound. */
+  #watchOrder(timestamp: number): void {
+    const step = this.#lastTimestamp === null ? 0 : (timestamp - this.#lastTimestamp) | 0;
+    this.#lastTimestamp = timestamp;
+    if (step >= 0 || this.#isReordered) return;
+    this.#isReordered = true;
+    this.#order = null;
+    this.#options.onReordered();
+  }
+
   #decodingTime(codec: IngestVideoCodec, pts: number): number {
-    if (pts < this.#lastPts && !this.#isReordered) {
-      this.#isReordered = true;
-      this.#order = null;
-      this.#options.onReordered();
-    }
-    this.#lastPts = pts;
     if (this.#order === null) {
       const announced = reorderingDepth(codec, this.#config);
       this.#order = new DecodeOrder(this.#isReordered ? Math.max(announced, UNANNOUNCED_REORDERING) : announced, USUAL_FRAME_TICKS);
