@@ -86,7 +86,11 @@ export async function startWebrtc(
       : new PlaySide({ publisher, iceServersFor: iceServersOf(egress, relayPlans.play), logger });
   const publish = ingest === undefined ? null : publishSide(iceServersOf(ingest, relayPlans.publish), transport, neighbours, running);
   const { virtualHostFor } = neighbours;
-  const signalling = new SignallingServer({ play, publish, virtualHostFor });
+  const signalling = new SignallingServer({
+    play: play === null ? null : { side: play, ports: signallingPorts(egress) },
+    publish: publish === null ? null : { side: publish, ports: signallingPorts(ingest) },
+    virtualHostFor,
+  });
   const foreign = new ForeignServer(signalling);
   running.push({
     stop: async () => {
@@ -96,6 +100,11 @@ export async function startWebrtc(
   });
   await foreign.listen();
   return { publisher, signallingPath: foreign.path };
+}
+
+function signallingPorts(bind: WebrtcBind | undefined): ReadonlySet<number> {
+  const { port, tlsPort } = bind?.signalling ?? {};
+  return new Set([port, tlsPort].filter((number) => number !== undefined));
 }
 
 function publishSide(

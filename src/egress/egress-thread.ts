@@ -176,7 +176,8 @@ export class EgressThread {
         onClosed: (peer, reason) => this.#log('debug', { peer, tls: true }, `HTTP connection closed: ${reason}`),
       }),
       ...(foreign !== null && {
-        onUpgrade: (socket, bytes, address) => foreign.relay(socket, bytes, { address, secure: true }),
+        onUpgrade: (socket, bytes, { remoteAddress: address, localPort: port }) =>
+          foreign.relay(socket, bytes, { address, port, secure: true }),
       }),
     });
     listener.setCertificates(this.#certificates);

@@ -20,7 +20,7 @@ export interface SecureListenerOptions {
   /** `reason` is for the log. */
   readonly onClosed?: (remoteAddress: string, reason: string) => void;
   /** Takes WebSocket upgrades (HTTP/1.1); without it they are refused. `bytes` begin with the request. */
-  readonly onUpgrade?: (socket: Duplex, bytes: Buffer, remoteAddress: string) => void;
+  readonly onUpgrade?: (socket: Duplex, bytes: Buffer, ends: { readonly remoteAddress: string; readonly localPort: number }) => void;
 }
 
 const REFUSED_UPGRADE = 'HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
@@ -54,7 +54,10 @@ export class SecureListener {
     this.#server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       counters.requests += 1;
       if (options.onUpgrade === undefined || request.headers.upgrade?.toLowerCase() !== 'websocket') socket.end(REFUSED_UPGRADE);
-      else options.onUpgrade(socket, Buffer.concat([requestBytes(request), head]), request.socket.remoteAddress ?? '');
+      else {
+        const { remoteAddress = '', localPort = 0 } = request.socket;
+        options.onUpgrade(socket, Buffer.concat([requestBytes(request), head]), { remoteAddress, localPort });
+      }
     });
     this.#server.on('connection', (socket: Socket) => this.#track(socket, options));
     this.#server.on('tlsClientError', (_error, socket: Socket) => {

@@ -188,7 +188,10 @@ export class PlaySession implements PeerListener {
 
   rtcp(packet: Buffer): void {
     const { keyframeWanted, remb, arrivals } = readViewerFeedback(packet);
-    if (keyframeWanted) this.#keyframeRequests += 1;
+    if (keyframeWanted) {
+      this.#keyframeRequests += 1;
+      this.#askForKeyframe();
+    }
     let estimate = remb;
     for (const report of arrivals) estimate = this.#judge(report) ?? estimate;
     if (estimate === null) return;
@@ -268,6 +271,12 @@ export class PlaySession implements PeerListener {
     this.#agreement?.medias.forEach(({ kind }, slot) => {
       fanout.play(this.#peer.viewer, slot, this.#rendition?.[kind]?.id ?? null);
     });
+    this.#askForKeyframe();
+  }
+
+  #askForKeyframe(): void {
+    const video = this.#rendition?.video ?? null;
+    if (video !== null) this.#options.stream.requestKeyframe(video);
   }
 
   #end(reason: string): void {

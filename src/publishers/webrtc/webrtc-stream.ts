@@ -91,6 +91,12 @@ export class WebrtcStream implements PublisherStream {
     return this.#options.stream.openSession(request);
   }
 
+  /** Asks the source for a keyframe of a track that passes through, for a viewer who cannot begin or go on without. */
+  requestKeyframe({ track }: MediaSource): void {
+    // Encodes have keyframes at an interval that all renditions share.
+    if (track.bypass) this.#options.stream.requestKeyframe(track.id);
+  }
+
   add(session: PlaySession): void {
     this.#sessions.add(session);
   }
