@@ -55,9 +55,7 @@ interface Cost {
 async function transcode(media: Media, seconds: number): Promise<Cost> {
   const lab = new TranscodeLab();
   try {
-    await lab.supervisor.codecModules();
-    const [pid] = lab.supervisor.pids;
-    if (pid === undefined) throw new Error('no transcoder process runs');
+    const pid = await processOf(lab);
     const before = cpuTime(pid);
     const server = process.cpuUsage();
     const run = lab.open(encodesOf(LADDER), [media.video, media.audio]);
@@ -71,6 +69,14 @@ async function transcode(media: Media, seconds: number): Promise<Cost> {
   } finally {
     await lab.close();
   }
+}
+
+/** Starts the process for the first job. */
+async function processOf(lab: TranscodeLab): Promise<number> {
+  await lab.supervisor.codecModules();
+  const [pid] = lab.supervisor.pids;
+  if (pid === undefined) throw new Error('no transcoder process runs');
+  return pid;
 }
 
 async function finished(run: TranscodeRun, { rungs, sounds }: Ladder, seconds: number): Promise<void> {
@@ -130,7 +136,7 @@ async function latencies(file: string, media: Media, seconds: number): Promise<{
   const lab = new TranscodeLab();
   let through: readonly number[];
   try {
-    await lab.supervisor.codecModules();
+    await processOf(lab);
     const run = new PacedRun(lab, encodesOf(TIMED), [media.video, media.audio], {});
     await run.play(media.packets, performance.now());
     await finished(run, TIMED, seconds);
@@ -195,9 +201,7 @@ async function mostLadders(guess: number, media: Media, seconds: number): Promis
 async function smallLadderCost(media: Media, seconds: number): Promise<number> {
   const lab = new TranscodeLab();
   try {
-    await lab.supervisor.codecModules();
-    const [pid] = lab.supervisor.pids;
-    if (pid === undefined) throw new Error('no transcoder process runs');
+    const pid = await processOf(lab);
     const before = cpuTime(pid);
     const run = new PacedRun(lab, encodesOf(SMALL_LADDER), [media.video, media.audio], {});
     await run.play(media.packets, performance.now());

@@ -9,12 +9,14 @@ export function bannerOf(config: ServerConfig, facts: { version: string; accessT
   const vhost = config.virtualHosts[0];
   const app = vhost?.applications.find(({ name }) => name !== '*')?.name ?? '<app>';
   const host = config.ip.some((ip) => ip === '*' || ip === '::') ? 'localhost' : (config.ip[0] ?? 'localhost');
-  const { rtmp, srt: srtIn } = config.bind.providers;
+  const { rtmp, srt: srtIn, webrtc: ingest } = config.bind.providers;
   const { llhls, hls, srt: srtOut, webrtc } = config.bind.publishers;
   const srt = (port: number): string => `${url('srt', host, port, 0, '')}?streamid=${vhost?.name ?? '<vhost>'}/${app}/<stream>`;
   if (rtmp !== undefined)
     lines.push(row('Publish', url('rtmp', host, rtmp.port, 1935, `/${app}/<stream>`), 'RTMP: server .../app, stream key <stream>'));
   if (srtIn !== undefined) lines.push(row('', srt(portsOf(srtIn.port)[0] ?? 0), 'SRT'));
+  const whip = ingest?.signalling?.port;
+  if (whip !== undefined) lines.push(row('', url('http', host, whip, 80, `/${app}/<stream>?direction=whip`), 'WebRTC: WHIP'));
   if (llhls?.port !== undefined) lines.push(row('Watch', url('http', host, llhls.port, 80, `/${app}/<stream>/llhls.m3u8`), 'LL-HLS'));
   if (hls?.port !== undefined) lines.push(row('', url('http', host, hls.port, 80, `/${app}/<stream>/ts:playlist.m3u8`), 'HLS'));
   const signalling = webrtc?.signalling?.port;

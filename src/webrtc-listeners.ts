@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import type { ServerConfig } from './config/index.ts';
 import type { WebrtcProviderConfig } from './config/schema/providers.ts';
 import type { IngestGate } from './core/ingest.ts';
+import type { StreamFinder } from './core/stream-demand.ts';
 import { ForeignServer } from './egress/foreign-server.ts';
 import { type PortGroup, readCandidatePorts } from './protocols/peer/candidate-ports.ts';
 import { PeerTransport } from './protocols/peer/peer-transport.ts';
@@ -38,6 +39,8 @@ export interface WebrtcNeighbours {
   readonly gate: IngestGate;
   /** `Providers/WebRTC` of an application; null when it is absent. */
   readonly providerSettings: (vhost: string, app: string) => WebrtcProviderConfig | null;
+  /** Finds streams that are not there. */
+  readonly finder: StreamFinder;
   readonly logger: Logger;
 }
 
@@ -75,7 +78,7 @@ export async function startWebrtc(
   };
   const relay = await TurnRelay.open({ listen: placesToListen(Object.values(relayPlans)), transport, clock: systemClock, logger });
   running.push({ stop: async () => relay.close() });
-  const publisher = egress === undefined ? null : new WebrtcPublisher({ transport, clock: systemClock, logger });
+  const publisher = egress === undefined ? null : new WebrtcPublisher({ transport, clock: systemClock, logger, finder: neighbours.finder });
   if (publisher !== null) running.push({ stop: async () => publisher.stop() });
   const play =
     publisher === null || egress === undefined
@@ -83,7 +86,11 @@ export async function startWebrtc(
       : new PlaySide({ publisher, iceServersFor: iceServersOf(egress, relayPlans.play), logger });
   const publish = ingest === undefined ? null : publishSide(iceServersOf(ingest, relayPlans.publish), transport, neighbours, running);
   const { virtualHostFor } = neighbours;
-  const signalling = new SignallingServer({ play, publish, virtualHostFor });
+  const signalling = new SignallingServer({
+    play: play === null ? null : { side: play, ports: signallingPorts(egress) },
+    publish: publish === null ? null : { side: publish, ports: signallingPorts(ingest) },
+    virtualHostFor,
+  });
   const foreign = new ForeignServer(signalling);
   running.push({
     stop: async () => {
@@ -93,6 +100,11 @@ export async function startWebrtc(
   });
   await foreign.listen();
   return { publisher, signallingPath: foreign.path };
+}
+
+function signallingPorts(bind: WebrtcBind | undefined): ReadonlySet<number> {
+  const { port, tlsPort } = bind?.signalling ?? {};
+  return new Set([port, tlsPort].filter((number) => number !== undefined));
 }
 
 function publishSide(

@@ -43,6 +43,7 @@ async function encode(frame: RawFrame): Promise<void> {
     name: entry?.name ?? '',
     format: pictureFormat(frame),
     pixelFormat: 'yuv420p',
+    uploads: false,
     framerate: SOURCE_FPS,
     bitrate,
     gop: SOURCE_FPS * 10,

@@ -204,8 +204,9 @@ export class Application {
   #createOutputs(inbound: InboundStream): StreamOutputs {
     const { outputProfiles } = this.definition.config;
     const profiles = this.#isPassthrough(inbound) ? [PASSTHROUGH_PROFILE] : (outputProfiles?.outputProfile ?? []);
-    const { encoder } = outputProfiles?.hwaccels ?? {};
-    const hardware = encoder ?? { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };
+    const { encoder, decoder } = outputProfiles?.hwaccels ?? {};
+    const either = { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };
+    const decodes = { ...(outputProfiles?.decodes ?? DEFAULT_DECODES), hardware: encoder ?? either, hardwareDecoding: decoder ?? either };
     const logger = this.#logger.child({ stream: inbound.name });
     if (profiles.length === 0) logger.warn({}, 'application has no output profile: the stream cannot be watched');
     return new StreamOutputs({
@@ -213,12 +214,14 @@ export class Application {
       app: this.name,
       stream: inbound.name,
       profiles,
-      decodes: { ...(outputProfiles?.decodes ?? DEFAULT_DECODES), hardware },
+      decodes,
       transcoder: this.#context.transcoder,
       clock: this.#context.clock,
       logger,
+      requestSourceKeyframe: (trackId) => inbound.requestKeyframe(trackId),
       createOutput: (name, requestKeyframe) => this.#createOutput(inbound, name, requestKeyframe, logger),
-      playlists: (stream, profile, tracks) => this.#playlists(stream, profile.playlists, tracks),
+      playlists: (stream, profile, tracks) =>
+        this.#playlists(stream, tracks, profile.playlists, this.#isPassthrough(inbound) ? inbound.playlists : []),
     });
   }
 
@@ -244,9 +247,14 @@ export class Application {
     return stream;
   }
 
-  /** Configured playlists, then the default ones of the publishers whose file name is still free; sorted by file name. */
-  #playlists(stream: OutboundStream, rules: Parameters<typeof buildPlaylist>[0][], tracks: readonly Track[]): Playlist[] {
-    const playlists: Playlist[] = [];
+  /** Playlists of the source, configured ones, then the publishers' default ones whose file name is still free; sorted by file name. */
+  #playlists(
+    stream: OutboundStream,
+    tracks: readonly Track[],
+    rules: readonly Parameters<typeof buildPlaylist>[0][],
+    inherited: readonly Playlist[],
+  ): Playlist[] {
+    const playlists = [...inherited];
     for (const rule of rules) {
       const playlist = buildPlaylist(rule, tracks, (id) => stream.figures(id));
       if (playlist !== null) playlists.push(playlist);

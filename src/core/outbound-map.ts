@@ -100,6 +100,11 @@ export class OutboundMap {
     this.#turn();
   }
 
+  /** Tells publishers the same tracks once more: something else about them is new. */
+  announceAgain(): void {
+    if (this.#announced !== null) this.#announce(this.#announced);
+  }
+
   /** Routes a packet of the inbound stream to the tracks that bypass it. */
   route(packet: Packet): void {
     const routes = this.#routes.get(packet.track.id);
@@ -144,6 +149,11 @@ export class OutboundMap {
   /** Name of the encode behind `key`. */
   variantName(key: string): string {
     return this.#slots.get(key)?.planned.variantName ?? '';
+  }
+
+  /** Id of the outbound track behind `key`; undefined when there is none. */
+  trackId(key: string): number | undefined {
+    return this.#slots.get(key)?.id;
   }
 
   /** What an outbound track is made by. */

@@ -68,12 +68,18 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
   const logger = new RecordingLogger();
   const queues = new QueueRegistry(clock);
   const viewers = new Map<string, Viewer>();
+  const sourceKeyframes: number[] = [];
   const outputs = new StreamOutputs({
     vhost: 'v',
     app: 'app',
     stream: 's',
     profiles: profiles.map((profile) => readOutputProfile(profile).typed),
-    decodes: { threadCount: 2, onlyKeyframes: true, hardware: { enable: true, modules: 'nv' } },
+    decodes: {
+      threadCount: 2,
+      onlyKeyframes: true,
+      hardware: { enable: true, modules: 'nv' },
+      hardwareDecoding: { enable: false, modules: 'qsv' },
+    },
     transcoder,
     clock,
     logger,
@@ -96,6 +102,7 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
       stream.attach({ publisher: viewer, settings: {} });
       return stream;
     },
+    requestSourceKeyframe: (trackId) => sourceKeyframes.push(trackId),
     playlists: () => [],
   });
   const viewer = (name = 's'): Viewer => {
@@ -107,7 +114,7 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
     for (const packet of packets) outputs.push(packet);
     outputs.drain();
   };
-  return { outputs, viewer, viewers, push, transcoder: transcoder as FakeTranscoder, logger, clock };
+  return { outputs, viewer, viewers, push, transcoder: transcoder as FakeTranscoder, logger, clock, sourceKeyframes };
 }
 
 /** Two seconds of both tracks from `from` on. */
@@ -137,6 +144,7 @@ describe('StreamOutputs', () => {
       decoderThreads: 2,
       onlyKeyframes: false,
       hardware: { enable: true, modules: 'nv' },
+      hardwareDecoding: { enable: false, modules: 'qsv' },
     });
     for (const variant of ['source', 'small', 'picture']) expect(viewer().of(variant).length).toBe(60);
     expect(viewer().of('opus').length).toBe(viewer().of('aac').length);
@@ -359,7 +367,7 @@ describe('StreamOutputs', () => {
     expect(transcoder.sessions.map(({ job }) => [job.encodes.length, job.bypassedSources])).toEqual([[2, []]]);
     outputs.setTracks([VIDEO], true);
     expect(transcoder.sessions.map(({ closed }) => closed)).toEqual([true, false]);
-    expect(transcoder.sessions[1]?.job).toMatchObject({ encodes: [{ encode: { name: 'small' } }], bypassedSources: [0] });
+    expect(transcoder.sessions[1]?.job).toMatchObject({ encodes: [{ trackId: 1, encode: { name: 'small' } }], bypassedSources: [0] });
     outputs.setTracks([{ ...VIDEO }, AUDIO], true);
     expect(transcoder.sessions.map(({ closed }) => closed)).toEqual([true, false]);
     outputs.setTracks([large, AUDIO], true);
@@ -423,6 +431,21 @@ describe('StreamOutputs', () => {
     clock.advance(500);
     viewer().stream?.requestKeyframe(1);
     expect(transcoder.session.keyframeRequests).toEqual([small, small]);
+  });
+
+  it('passes requests for keyframes of bypassed video on to the source, not more than one a second', () => {
+    const { outputs, viewer, push, transcoder, clock, sourceKeyframes } = setUp();
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media());
+    for (let viewers = 0; viewers < 5; viewers += 1) viewer().stream?.requestKeyframe(0);
+    for (const other of [1, 2, 3, 4, 99]) viewer().stream?.requestKeyframe(other);
+    expect(sourceKeyframes).toEqual([VIDEO.id]);
+    clock.advance(999);
+    viewer().stream?.requestKeyframe(0);
+    clock.advance(1);
+    viewer().stream?.requestKeyframe(0);
+    expect(sourceKeyframes).toEqual([VIDEO.id, VIDEO.id]);
+    expect(transcoder.session.keyframeRequests.length).toBe(1);
   });
 
   it('asks for keyframes only when nothing but pictures is made', () => {

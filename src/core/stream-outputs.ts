@@ -15,6 +15,9 @@ import { StreamEpoch } from './stream-epoch.ts';
 import { type DecodeSettings, TranscodeJob } from './transcode-job.ts';
 import type { Transcoder } from './transcoding.ts';
 
+/** A keyframe costs the encoder of the source more than one of ours. */
+const SOURCE_REQUEST_INTERVAL_MS = 1000;
+
 export interface StreamOutputsOptions {
   readonly vhost: string;
   readonly app: string;
@@ -28,6 +31,8 @@ export interface StreamOutputsOptions {
   readonly logger: Logger;
   /** Makes the outbound stream of a profile; null when it cannot be made. `requestKeyframe` asks for one of an outbound track. */
   readonly createOutput: (name: string, requestKeyframe: (trackId: number) => void) => OutboundStream | null;
+  /** Asks for a keyframe of an inbound track. */
+  readonly requestSourceKeyframe: (trackId: number) => void;
   readonly playlists: (stream: OutboundStream, profile: OutputProfileConfig, tracks: readonly Track[]) => Playlist[];
 }
 
@@ -47,6 +52,8 @@ export class StreamOutputs {
   #planned = false;
   #tracks: readonly Track[] = [];
   readonly #epoch = new StreamEpoch();
+  /** By inbound track. */
+  readonly #sourceAskedAt = new Map<number, number>();
   /** Packets were handed on. */
   #playing = false;
   #scheduled = false;
@@ -74,6 +81,11 @@ export class StreamOutputs {
     this.#complete ||= complete;
     if (this.#planned) this.#plan();
     else if (this.#ready) this.#begin();
+  }
+
+  /** The playlists that the source asks for are others now. */
+  renewPlaylists(): void {
+    for (const map of this.#maps) map.announceAgain();
   }
 
   push(packet: Packet): void {
@@ -157,6 +169,14 @@ export class StreamOutputs {
     const map = this.#maps.find((candidate) => candidate.profile === profile);
     const planned = map?.plannedTrack(trackId);
     if (map !== undefined && planned?.kind === 'video') this.#job?.requestKeyframe(map, planned.key);
+    else if (planned?.kind === 'bypass' && planned.source.type === 'video') this.#requestSourceKeyframe(planned.source.id);
+  }
+
+  #requestSourceKeyframe(trackId: number): void {
+    const now = this.#options.clock.monotonic();
+    if (now - (this.#sourceAskedAt.get(trackId) ?? Number.NEGATIVE_INFINITY) < SOURCE_REQUEST_INTERVAL_MS) return;
+    this.#sourceAskedAt.set(trackId, now);
+    this.#options.requestSourceKeyframe(trackId);
   }
 
   #plan(): void {

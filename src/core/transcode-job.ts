@@ -15,6 +15,8 @@ export interface DecodeSettings {
   readonly onlyKeyframes: boolean;
   /** Hardware encoders: whether to try them, and which, in order; all there are when empty. */
   readonly hardware: { readonly enable: boolean; readonly modules: string };
+  /** The same for decoders. */
+  readonly hardwareDecoding: { readonly enable: boolean; readonly modules: string };
 }
 
 /** Where an encoded track goes. */
@@ -86,7 +88,7 @@ export class TranscodeJob {
     if (wanted.size > 0) {
       const encodes = new Map<string, Encode>();
       for (const [fingerprint, { planned, targets }] of wanted) {
-        const request = requestOf(planned, ids.get(fingerprint) ?? this.#newId());
+        const request = requestOf(planned, ids.get(fingerprint) ?? this.#newId(), targets[0]?.map.trackId(planned.key));
         encodes.set(fingerprint, { request, targets, keyframeAskedAt: Number.NEGATIVE_INFINITY });
       }
       this.#open(encodes);
@@ -133,9 +135,9 @@ export class TranscodeJob {
     const { vhost, app, stream, decodes, transcoder } = this.#options;
     // Keyframes are enough only when nothing but still pictures is made of the video.
     const onlyKeyframes = decodes.onlyKeyframes && !requests.some(({ type }) => type === 'video');
-    const { threadCount: decoderThreads, hardware } = decodes;
+    const { threadCount: decoderThreads, hardware, hardwareDecoding } = decodes;
     const bypassedSources = [...run.sources].filter((id) => this.#bypassed.has(id));
-    const job = { vhost, app, stream, encodes: requests, decoderThreads, onlyKeyframes, bypassedSources, hardware };
+    const job = { vhost, app, stream, encodes: requests, decoderThreads, onlyKeyframes, bypassedSources, hardware, hardwareDecoding };
     try {
       run.session = transcoder.open(job, this.#listenFor(run));
     } catch (error) {
@@ -190,14 +192,14 @@ function fingerprintOf({ kind, source, encode }: PlannedEncode): string {
   return JSON.stringify([kind, source.id, members]);
 }
 
-function requestOf(planned: PlannedEncode, id: number): EncodeRequest {
-  const sourceId = planned.source.id;
+function requestOf(planned: PlannedEncode, id: number, trackId: number | undefined): EncodeRequest {
+  const common = { id, sourceId: planned.source.id, ...(trackId !== undefined && { trackId }) };
   switch (planned.kind) {
     case 'video':
-      return { id, sourceId, type: 'video', encode: planned.encode };
+      return { ...common, type: 'video', encode: planned.encode };
     case 'audio':
-      return { id, sourceId, type: 'audio', encode: planned.encode };
+      return { ...common, type: 'audio', encode: planned.encode };
     case 'image':
-      return { id, sourceId, type: 'image', encode: planned.encode };
+      return { ...common, type: 'image', encode: planned.encode };
   }
 }

@@ -9,6 +9,8 @@ export type EncodeRequest = {
   readonly id: number;
   /** Id of the inbound track it is made from. */
   readonly sourceId: number;
+  /** Id of the first outbound track that is made of it: its queue is called after that. Default: `id`. */
+  readonly trackId?: number;
 } & (
   | { readonly type: 'video'; readonly encode: EncodeVideoConfig }
   | { readonly type: 'audio'; readonly encode: EncodeAudioConfig }
@@ -66,6 +68,8 @@ export interface Transcoder {
       readonly bypassedSources?: readonly number[];
       /** Hardware encoders, off when absent; `modules` are tried in order, all that the machine has when empty. */
       readonly hardware?: { readonly enable: boolean; readonly modules: string };
+      /** The same for decoders. */
+      readonly hardwareDecoding?: { readonly enable: boolean; readonly modules: string };
     },
     listener: TranscodeListener,
   ): TranscodeSession;

@@ -1,7 +1,7 @@
 /** The egress threads, seen from the main thread: starts and restarts them, keeps them informed, adds up what they report. */
 import { randomBytes } from 'node:crypto';
 import type { CrossDomainRules } from '../access/cross-domains.ts';
-import type { NamedHosts } from '../core/host-table.ts';
+import type { WantedStream } from '../core/origins.ts';
 import type { SessionHandle } from '../core/publishing.ts';
 import type { Certificate } from '../protocols/tls/certificate-choice.ts';
 import type { EgressPort, Outlet } from '../publishers/outlet/messages.ts';
@@ -15,7 +15,7 @@ import { PortBook } from './port-book.ts';
 import { SessionLedger } from './session-ledger.ts';
 import { SharedArena } from './shared-arena.ts';
 import { startLocal, startWorker, WORKER_ENTRY } from './thread-link.ts';
-import type { EgressLimits, FromThread, ListenRequest, SessionSighting, ThreadReport, ToThread } from './thread-protocol.ts';
+import type { EgressLimits, FromThread, ListenRequest, ServedHost, SessionSighting, ThreadReport, ToThread } from './thread-protocol.ts';
 import { sessionId } from './thread-sessions.ts';
 
 const MAX_FREE_BYTES = 16 * 1024 * 1024;
@@ -36,7 +36,9 @@ export interface EgressPoolOptions {
   readonly http2?: boolean;
   /** Unix socket where signalling is served; without one it is refused. */
   readonly foreign?: string;
-  /** One debug line for each HTTP connection that ends. */
+  /** Finds streams that are not there; resolves with whether they are now. Never rejects. Absent: nothing is looked for. */
+  readonly find?: (wanted: WantedStream) => Promise<boolean>;
+  /** Debug lines for each HTTP connection that opens and ends. */
   readonly logConnections?: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -76,7 +78,7 @@ export class EgressPool implements EgressPort {
   readonly #arena: SharedArena;
   readonly #ports: PortBook;
   readonly #revoked = new Set<string>();
-  #hosts: readonly NamedHosts[] = [];
+  #hosts: readonly ServedHost[] = [];
   #crossDomains: CrossDomainRules = { urls: [], headers: [] };
   #certificates: readonly Certificate[] = [];
   #batch: ToThread[] = [];
@@ -130,7 +132,7 @@ export class EgressPool implements EgressPort {
     if (this.#ports.close(id)) this.#post({ type: 'unlisten', listener: id });
   }
 
-  setHosts(hosts: readonly NamedHosts[]): void {
+  setHosts(hosts: readonly ServedHost[]): void {
     this.#hosts = hosts;
     this.#post({ type: 'hosts', hosts });
   }
@@ -292,6 +294,9 @@ export class EgressPool implements EgressPort {
       case 'block-idle':
         this.#arena.acknowledge(thread, message.block);
         break;
+      case 'demand':
+        void this.#find(thread, message.question, message.wanted);
+        break;
       case 'attention':
         this.#flush();
         if (message.wanted) slot.link?.attend();
@@ -307,6 +312,11 @@ export class EgressPool implements EgressPort {
       case 'stopped':
         break;
     }
+  }
+
+  async #find(thread: number, question: number, wanted: WantedStream): Promise<void> {
+    const found = (await this.#options.find?.(wanted)) ?? false;
+    this.#postTo(thread, { type: 'demand-answer', question, found });
   }
 
   #ready(slot: Slot): void {

@@ -55,7 +55,7 @@ test('a WHEP request reaches the main thread with its body and client', async ()
   const response = await fetch(`http://127.0.0.1:${plain}/app/stream?direction=whep`, { method: 'POST', body: 'an offer' });
   expect([response.status, response.headers.get('location')]).toEqual([201, '/here']);
   expect(await response.text()).toBe(`POST /app/stream?direction=whep 127.0.0.1:${plain} an offer`);
-  expect(clients.at(-1)).toEqual({ address: '127.0.0.1', secure: false });
+  expect(clients.at(-1)).toEqual({ address: '127.0.0.1', port: plain, secure: false });
 });
 
 test('the connection closes afterwards: what follows on it would not be signalling', async () => {
@@ -75,7 +75,7 @@ test.each(['ws', 'wss'])('WebSockets work over %s', async (scheme) => {
     socket.on('message', (data) => resolve(data.toString()));
   });
   expect(answer).toBe('echo hello /app/stream?x=1');
-  expect(clients.at(-1)).toEqual({ address: '127.0.0.1', secure: scheme === 'wss' });
+  expect(clients.at(-1)).toEqual({ address: '127.0.0.1', port, secure: scheme === 'wss' });
   const closed = new Promise<number>((resolve) => socket.on('close', (code) => resolve(code)));
   socket.close(4000);
   expect(await closed).toBe(4000);

@@ -17,6 +17,8 @@ const LINGER_MS = 2000;
 /** What the main thread is told of a connection: one line of JSON before the first byte of the request. */
 export interface ForeignPeer {
   readonly address: string;
+  /** The port of ours that the client called. */
+  readonly port: number;
   readonly secure: boolean;
 }
 
@@ -50,7 +52,7 @@ export class ForeignRelay implements ForeignRequests {
       sink.answer(503, `${COMMON_HEADERS}Retry-After: 1\r\nContent-Type: text/plain\r\n`, 'too many signalling connections\n', null);
       return true;
     }
-    const peer: ForeignPeer = { address: sink.remoteAddress, secure: sink.secure };
+    const peer: ForeignPeer = { address: sink.remoteAddress, port: sink.localPort, secure: sink.secure };
     const taken = sink.takeOver();
     if (taken !== null) this.relay(taken.socket, taken.bytes, peer);
     else if (request.body !== undefined) this.#forward(request, request.body, sink, peer);

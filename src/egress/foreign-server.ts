@@ -59,7 +59,7 @@ export class ForeignServer {
   }
 
   #peerOf(socket: object): ForeignPeer {
-    return this.#peers.get(socket) ?? { address: '', secure: false };
+    return this.#peers.get(socket) ?? { address: '', port: 0, secure: false };
   }
 
   #accept(socket: Socket): void {

@@ -3,6 +3,7 @@ import type { AnswerSink, IncomingRequest, RequestHandler } from '../protocols/h
 import { decodePath, splitTarget } from '../protocols/http/request-target.ts';
 import type { Attention } from './attention.ts';
 import { COMMON_HEADERS, crossDomainBlock, Delivery, type DeliveryServices } from './delivery.ts';
+import type { DemandDesk } from './demand-desk.ts';
 import type { HostTable } from './host-table.ts';
 import type { OutletRegistry, ThreadOutlet } from './outlet-registry.ts';
 
@@ -25,10 +26,15 @@ export interface RouterOptions {
   readonly attention: Attention;
   /** Requests that may wait for media at once. */
   readonly maxWaiting: number;
+  /** Where to ask for streams that are not there. */
+  readonly demands: DemandDesk;
   readonly foreign: ForeignRequests | null;
 }
 
 interface Place {
+  readonly vhost: string | null;
+  /** `<app>/<stream>`. */
+  readonly key: string;
   readonly outlets: readonly ThreadOutlet[] | undefined;
   readonly file: string;
   readonly query: string;
@@ -68,11 +74,12 @@ export class RequestRouter implements RequestHandler {
     sink.waitBriefly({ aborted: forget });
   }
 
-  #deliver(request: IncomingRequest, sink: AnswerSink): void {
+  #deliver(request: IncomingRequest, sink: AnswerSink, mayAsk = true): void {
     const { services, outlets: registry, maxWaiting } = this.#options;
     const place = this.#find(request);
     const first = place.outlets?.[0];
     if (place.outlets === undefined || first === undefined || place.file === '') {
+      if (mayAsk && place.outlets === undefined && this.#ask(place, request, sink)) return;
       sink.answer(404, COMMON_HEADERS + crossDomainBlock(registry.fallback, request) + EMPTY, '', null);
       return;
     }
@@ -87,6 +94,19 @@ export class RequestRouter implements RequestHandler {
     }
     delivery.offerTo(speaker(place.outlets, place.file) ?? first);
     delivery.respondEmpty(404, '');
+  }
+
+  /** Holds a request that begins to watch until it is known whether an origin has the stream. False: nobody is to be asked. */
+  #ask({ vhost, key, file, query }: Place, request: IncomingRequest, sink: AnswerSink): boolean {
+    const { demands, outlets } = this.#options;
+    if (vhost === null || !demands.hasOrigins(vhost) || !beginsToWatch(file, query)) return false;
+    const [app = '', stream = '', ...deeper] = key.split('/');
+    if (app === '' || stream === '' || deeper.length > 0) return false;
+    const forget = demands.ask({ vhost, app, stream, query }, () => this.#deliver(request, sink, false));
+    if (forget === null)
+      sink.answer(503, `${COMMON_HEADERS}${crossDomainBlock(outlets.fallback, request)}Retry-After: 1\r\n${EMPTY}`, '', null);
+    else sink.wait({ aborted: forget });
+    return true;
   }
 
   #preflight(request: IncomingRequest, sink: AnswerSink, place: Place | undefined): void {
@@ -116,8 +136,13 @@ export class RequestRouter implements RequestHandler {
     const key = decodePath(streamEnd < 0 ? path.slice(1) : path.slice(1, streamEnd));
     const fileEnd = streamEnd < 0 ? -1 : path.indexOf('/', streamEnd + 1);
     const file = streamEnd < 0 ? '' : decodePath(path.slice(streamEnd + 1, fileEnd < 0 ? undefined : fileEnd));
-    return { outlets: vhost === null ? undefined : this.#options.outlets.find(vhost, key), file, query: target.query };
+    return { vhost, key, outlets: vhost === null ? undefined : this.#options.outlets.find(vhost, key), file, query: target.query };
   }
+}
+
+/** Players that go on asking for the media of a stream that has ended are not to bring it back. */
+function beginsToWatch(file: string, query: string): boolean {
+  return file.startsWith('thumb.') || (file.endsWith('.m3u8') && !/(?:^|&)session=/.test(query));
 }
 
 /** Whose CORS rules count for a file that no view claimed: by its name, as the reference server routes. */

@@ -31,6 +31,11 @@ const DEFAULT_BITRATE = 128_000;
 /** Encoders that fail this often in a row are given up. */
 const MAX_FAILURES = 3;
 
+/** More than any source has; damaged headers announce up to 64. */
+const MAX_CHANNELS = 8;
+/** Blocks in a row that must have another form than those before until it is believed. */
+const BELIEVED_AFTER = 8;
+
 export interface AudioEncode {
   readonly id: number;
   readonly encode: EncodeAudioConfig;
@@ -45,7 +50,13 @@ export class AudioPipeline implements Pipeline {
   readonly #outputs: readonly AudioOutput[];
   readonly #running: Promise<unknown>;
   #decoder: Decoder | null = null;
+  #source: SourceMessage | null = null;
   #timebase: Timebase = { num: 1, den: OPUS_RATE };
+  /** Form of the blocks so far; 0 before the first of a source. */
+  #sampleRate = 0;
+  #channels = 0;
+  /** Blocks of another form in a row. */
+  #strange = 0;
 
   constructor(sourceId: number, encodes: readonly AudioEncode[], tools: PipelineTools) {
     this.#sourceId = sourceId;
@@ -79,12 +90,19 @@ export class AudioPipeline implements Pipeline {
       const input = await this.#input.take();
       if (input === undefined || this.#decoded.closed) break;
       if ('source' in input) {
+        this.#source = input.source;
+        this.#sampleRate = 0;
+        this.#strange = 0;
         this.#open(input.source);
         continue;
       }
       this.#tools.sink.onTaken(this.#sourceId);
       await this.#decoder?.decode(input.packet, (frame) => decoded.push(frame));
       for (const frame of decoded) {
+        if (!this.#believes(frame)) {
+          this.#tools.pool.give(frame);
+          continue;
+        }
         // The decoder's rate need not be the one the track announces: implicit SBR doubles it.
         stampFrame(frame, rescale(Number(frame.pts), this.#timebase, { num: 1, den: frame.sampleRate }), false);
         if (!(await this.#decoded.put(frame))) this.#tools.pool.give(frame);
@@ -93,6 +111,26 @@ export class AudioPipeline implements Pipeline {
     }
     this.#closeDecoder();
     this.#decoded.close();
+  }
+
+  /**
+   * False for a block whose form only damage explains: it is dropped, and the decoder, which may have taken the damage for a new
+   * configuration, begins anew. A form that comes back all the same is believed after a while.
+   */
+  #believes(frame: RawFrame): boolean {
+    const { sampleRate, channelLayout } = frame;
+    const channels = channelLayout.nbChannels;
+    const possible = channels > 0 && channels <= MAX_CHANNELS && sampleRate > 0;
+    const same = sampleRate === this.#sampleRate && channels === this.#channels;
+    if (possible && (same || this.#sampleRate === 0 || this.#strange >= BELIEVED_AFTER)) {
+      this.#sampleRate = sampleRate;
+      this.#channels = channels;
+      this.#strange = 0;
+      return true;
+    }
+    if (this.#strange % BELIEVED_AFTER === 0 && this.#source !== null) this.#open(this.#source);
+    this.#strange += 1;
+    return false;
   }
 
   #open(source: SourceMessage): void {

@@ -23,8 +23,8 @@ export class ChildJob {
       const followSource = bypassedSources.includes(sourceId) || followsSource(videos);
       for (const request of mine) {
         if (request.type === 'audio') audios.push(request);
-        else if (request.type === 'video') pictures.push(videoEncode(request.id, request.encode, followSource, tools));
-        else pictures.push(imageEncode(request.id, request.encode, tools));
+        else if (request.type === 'video') pictures.push(videoEncode(request, followSource, tools));
+        else pictures.push(imageEncode(request, tools));
       }
       const pipeline = audios.length > 0 ? new AudioPipeline(sourceId, audios, tools) : new VideoPipeline(sourceId, pictures, tools);
       this.#pipelines.set(sourceId, pipeline);

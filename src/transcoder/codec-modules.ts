@@ -1,6 +1,6 @@
 /** Codec modules as `GET /v2/internals/codecs` lists them. */
 import { AudioCodec, VideoCodec } from '../media/codec.ts';
-import { CodecModule, ENCODERS, type EncoderEntry } from './encoder-catalogue.ts';
+import { CodecModule, ENCODERS, type EncoderEntry, HARDWARE_DECODERS } from './encoder-catalogue.ts';
 import type { HelloMessage, StatusMessage } from './messages.ts';
 
 /** One element of the answer, members as the contract names them. */
@@ -30,10 +30,11 @@ const DISPLAY_NAMES: Readonly<Record<CodecModule, string>> = {
   [CodecModule.LAME]: 'LAME',
   [CodecModule.NV]: 'NVIDIA NVENC',
   [CodecModule.QSV]: 'Intel Quick Sync Video',
+  [CodecModule.VAAPI]: 'VA-API',
   [CodecModule.AMF]: 'AMD AMF',
 };
 
-/** Decoders are the codec library's own; these are the names it gives them. */
+/** Software decoders are the codec library's own; these are the names it gives them. */
 const DECODERS: readonly (readonly [VideoCodec | AudioCodec, readonly string[]])[] = [
   [VideoCodec.H264, ['h264']],
   [VideoCodec.H265, ['hevc']],
@@ -47,6 +48,13 @@ const DECODERS: readonly (readonly [VideoCodec | AudioCodec, readonly string[]])
   [AudioCodec.PCMA, ['pcm_alaw']],
 ];
 
+const HARDWARE: ReadonlySet<CodecModule> = new Set([CodecModule.NV, CodecModule.QSV, CodecModule.VAAPI, CodecModule.AMF]);
+
+function decodersOf(module: CodecModule): readonly (readonly [VideoCodec | AudioCodec, readonly string[]])[] {
+  if (module === CodecModule.DEFAULT) return DECODERS;
+  return HARDWARE_DECODERS.filter((entry) => entry.module === module).map(({ codec, name }) => [codec, [name]] as const);
+}
+
 const AUDIO: ReadonlySet<string> = new Set(Object.values(AudioCodec));
 
 /** The modules a process found, with the codecs all processes have at work. */
@@ -56,10 +64,9 @@ export function codecModules(hello: HelloMessage, statuses: readonly StatusMessa
   for (const mediaType of ['Video', 'Audio'] as const) {
     for (const module of Object.values(CodecModule)) {
       const encoders = working.filter((entry) => entry.module === module && mediaTypeOf(entry.codec) === mediaType);
-      const decoders =
-        module === CodecModule.DEFAULT
-          ? DECODERS.filter(([codec, names]) => mediaTypeOf(codec) === mediaType && names.some((name) => hello.decoders.includes(name)))
-          : [];
+      const decoders = decodersOf(module).filter(
+        ([codec, names]) => mediaTypeOf(codec) === mediaType && names.some((name) => hello.decoders.includes(name)),
+      );
       if (encoders.length === 0 && decoders.length === 0) continue;
       const codecs = new Set([...decoders.map(([codec]) => codec), ...encoders.map(({ codec }) => codec)]);
       items.push({
@@ -67,9 +74,9 @@ export function codecModules(hello: HelloMessage, statuses: readonly StatusMessa
         displayName: `${DISPLAY_NAMES[module]} ${mediaType.toLowerCase()}`,
         id: 0,
         isDecoder: decoders.length > 0,
-        isDefault: encoders.some((entry) => isDefault(entry, working)) || decoders.length > 0,
+        isDefault: encoders.some((entry) => isDefault(entry, working)) || (decoders.length > 0 && module === CodecModule.DEFAULT),
         isEncoder: encoders.length > 0,
-        isHwAccel: encoders.some(({ hardware }) => hardware),
+        isHwAccel: HARDWARE.has(module),
         mediaType,
         metrics: {
           active: {

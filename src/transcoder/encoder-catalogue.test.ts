@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AudioCodec, VideoCodec } from '../media/codec.ts';
 import { codecModules } from './codec-modules.ts';
-import { chooseEncoders, ENCODERS, encodeCodec } from './encoder-catalogue.ts';
+import { chooseDecoders, chooseEncoders, ENCODERS, encodeCodec } from './encoder-catalogue.ts';
 
 const SOFTWARE = new Set(ENCODERS.filter(({ hardware }) => !hardware).map(({ name }) => name));
 const ALL = new Set(ENCODERS.map(({ name }) => name));
@@ -17,8 +17,15 @@ describe('chooseEncoders', () => {
       'any hardware when none is named',
       { modules: '', hardware: { enable: true, modules: '' } },
       ALL,
-      ['h264_nvenc', 'h264_qsv', 'h264_amf', 'libx264'],
+      ['h264_nvenc', 'h264_qsv', 'h264_vaapi', 'h264_amf', 'libx264'],
       [],
+    ],
+    [
+      'software when the hardware that is on is missing, and says so',
+      { modules: '', hardware: { enable: true, modules: 'xma, vaapi:0' } },
+      SOFTWARE,
+      ['libx264'],
+      ['xma', 'vaapi'],
     ],
     ['x264 for the encoder of the reference server', { modules: 'openh264', hardware: off }, ALL, ['libx264'], []],
     ['nothing where nothing is', { modules: '', hardware: off }, new Set<string>(), [], []],
@@ -26,6 +33,23 @@ describe('chooseEncoders', () => {
     const choice = chooseEncoders(VideoCodec.H264, wanted, working);
     expect(choice.candidates.map(({ name }) => name)).toEqual(names);
     expect(choice.unavailable).toEqual(unavailable);
+  });
+});
+
+it('does not look for hardware for sound and still pictures', () => {
+  const wanted = { modules: '', hardware: { enable: true, modules: 'nv' } };
+  for (const codec of [AudioCodec.AAC, VideoCodec.JPEG]) expect(chooseEncoders(codec, wanted, ALL).unavailable).toEqual([]);
+});
+
+describe('chooseDecoders', () => {
+  const working = new Set(['h264', 'h264_cuvid', 'h264_qsv', 'hevc_qsv']);
+  it.each([
+    ['none when hardware is off', VideoCodec.H264, { enable: false, modules: 'nv' }, [], []],
+    ['all there are when none is named', VideoCodec.H264, { enable: true, modules: '' }, ['h264_cuvid', 'h264_qsv'], []],
+    ['the named ones in their order', VideoCodec.H264, { enable: true, modules: 'qsv:0,nvenc' }, ['h264_qsv', 'h264_cuvid'], []],
+    ['those of the codec, and says which are missing', VideoCodec.H265, { enable: true, modules: 'nv,qsv' }, ['hevc_qsv'], ['nv']],
+  ])('takes %s', (_name, codec, hardware, names, unavailable) => {
+    expect(chooseDecoders(codec, hardware, working)).toEqual({ names, unavailable });
   });
 });
 
@@ -58,5 +82,26 @@ describe('codecModules', () => {
     ]);
     expect(items[2]).toMatchObject({ isHwAccel: true, isDefault: false, isEncoder: true, isDecoder: false, supportedCodecs: ['H264'] });
     expect(items[0]).toMatchObject({ isHwAccel: false, isDecoder: true, isEncoder: true, supportedCodecs: ['H264', 'PNG'] });
+  });
+
+  it('knows modules that decode in hardware, and that encode and decode in it', () => {
+    const found = {
+      version: '8',
+      encoders: ['libx264', 'h264_qsv', 'h264_vaapi'],
+      decoders: ['h264', 'h264_cuvid', 'hevc_cuvid', 'h264_qsv'],
+    };
+    const items = codecModules(found, [{ encoders: { h264_vaapi: 1 }, decoders: { h264_cuvid: 2 }, queues: [] }]);
+    const hardware = items.filter(({ isHwAccel }) => isHwAccel);
+    expect(hardware.map(({ name, isDecoder, isEncoder, isDefault }) => [name, isDecoder, isEncoder, isDefault])).toEqual([
+      ['nv:0', true, false, false],
+      ['qsv:0', true, true, false],
+      ['vaapi:0', false, true, false],
+    ]);
+    expect(hardware.map(({ supportedCodecs }) => supportedCodecs)).toEqual([['H264', 'H265'], ['H264'], ['H264']]);
+    expect(hardware.map(({ metrics }) => metrics.active)).toEqual([
+      { decoder: 2, encoder: 0 },
+      { decoder: 0, encoder: 0 },
+      { decoder: 0, encoder: 1 },
+    ]);
   });
 });

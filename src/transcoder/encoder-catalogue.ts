@@ -14,6 +14,7 @@ export const CodecModule = {
   LAME: 'lame',
   NV: 'nv',
   QSV: 'qsv',
+  VAAPI: 'vaapi',
   AMF: 'amf',
 } as const;
 export type CodecModule = (typeof CodecModule)[keyof typeof CodecModule];
@@ -26,6 +27,8 @@ export interface EncoderEntry {
   readonly hardware: boolean;
   /** For pictures: the library's name of the pixel format. */
   readonly pixelFormat: string;
+  /** Pictures must be brought into the memory of the device first. */
+  readonly uploads: boolean;
 }
 
 const picture = (codec: VideoCodec, module: CodecModule, name: string, pixelFormat = 'yuv420p'): EncoderEntry => ({
@@ -34,6 +37,7 @@ const picture = (codec: VideoCodec, module: CodecModule, name: string, pixelForm
   module,
   hardware: false,
   pixelFormat,
+  uploads: false,
 });
 const hardware = (codec: VideoCodec, module: CodecModule, name: string): EncoderEntry => ({
   name,
@@ -41,6 +45,7 @@ const hardware = (codec: VideoCodec, module: CodecModule, name: string): Encoder
   module,
   hardware: true,
   pixelFormat: 'nv12',
+  uploads: module === CodecModule.VAAPI,
 });
 const sound = (codec: AudioCodec, module: CodecModule, name: string): EncoderEntry => ({
   name,
@@ -48,6 +53,7 @@ const sound = (codec: AudioCodec, module: CodecModule, name: string): EncoderEnt
   module,
   hardware: false,
   pixelFormat: '',
+  uploads: false,
 });
 
 /** All encoders the transcoder can drive; of one codec the software encoder comes first. */
@@ -55,21 +61,48 @@ export const ENCODERS: readonly EncoderEntry[] = [
   picture(VideoCodec.H264, CodecModule.X264, 'libx264'),
   hardware(VideoCodec.H264, CodecModule.NV, 'h264_nvenc'),
   hardware(VideoCodec.H264, CodecModule.QSV, 'h264_qsv'),
+  hardware(VideoCodec.H264, CodecModule.VAAPI, 'h264_vaapi'),
   hardware(VideoCodec.H264, CodecModule.AMF, 'h264_amf'),
   picture(VideoCodec.H265, CodecModule.X265, 'libx265'),
   hardware(VideoCodec.H265, CodecModule.NV, 'hevc_nvenc'),
   hardware(VideoCodec.H265, CodecModule.QSV, 'hevc_qsv'),
+  hardware(VideoCodec.H265, CodecModule.VAAPI, 'hevc_vaapi'),
   hardware(VideoCodec.H265, CodecModule.AMF, 'hevc_amf'),
   picture(VideoCodec.VP8, CodecModule.LIBVPX, 'libvpx'),
+  hardware(VideoCodec.VP8, CodecModule.VAAPI, 'vp8_vaapi'),
   picture(VideoCodec.AV1, CodecModule.SVTAV1, 'libsvtav1'),
   hardware(VideoCodec.AV1, CodecModule.NV, 'av1_nvenc'),
   hardware(VideoCodec.AV1, CodecModule.QSV, 'av1_qsv'),
+  hardware(VideoCodec.AV1, CodecModule.VAAPI, 'av1_vaapi'),
   picture(VideoCodec.JPEG, CodecModule.DEFAULT, 'mjpeg', 'yuvj420p'),
   picture(VideoCodec.PNG, CodecModule.DEFAULT, 'png', 'rgb24'),
   picture(VideoCodec.WEBP, CodecModule.LIBWEBP, 'libwebp'),
   sound(AudioCodec.AAC, CodecModule.DEFAULT, 'aac'),
   sound(AudioCodec.OPUS, CodecModule.LIBOPUS, 'libopus'),
   sound(AudioCodec.MP3, CodecModule.LAME, 'libmp3lame'),
+];
+
+/** Nobody expects hardware for sound and still pictures. */
+const HARDWARE_CODECS: ReadonlySet<VideoCodec | AudioCodec> = new Set(ENCODERS.filter((entry) => entry.hardware).map(({ codec }) => codec));
+
+const DECODED = [
+  [VideoCodec.H264, 'h264'],
+  [VideoCodec.H265, 'hevc'],
+  [VideoCodec.VP8, 'vp8'],
+  [VideoCodec.VP9, 'vp9'],
+  [VideoCodec.AV1, 'av1'],
+] as const;
+
+/** Decoders of hardware, by the library's names; software is the library's own choice. */
+export const HARDWARE_DECODERS = [
+  ...DECODED.map(([codec, name]) => ({ name: `${name}_cuvid`, codec, module: CodecModule.NV })),
+  ...DECODED.map(([codec, name]) => ({ name: `${name}_qsv`, codec, module: CodecModule.QSV })),
+];
+
+/** Without the device of its module no encoder or decoder works, though some open; asking for it is cheaper, too. */
+export const DEVICES: readonly { readonly module: CodecModule; readonly device: 'cuda' | 'qsv' }[] = [
+  { module: CodecModule.NV, device: 'cuda' },
+  { module: CodecModule.QSV, device: 'qsv' },
 ];
 
 /** Other names for modules that profiles written for the reference server use. */
@@ -119,10 +152,25 @@ export function chooseEncoders(
   addNamed(wanted.modules, unavailable);
   if (wanted.hardware.enable) {
     if (wanted.hardware.modules.trim() === '') add(usable.filter((entry) => entry.hardware));
-    else addNamed(wanted.hardware.modules, null);
+    else addNamed(wanted.hardware.modules, HARDWARE_CODECS.has(codec) ? unavailable : null);
   }
   add(usable.filter((entry) => !entry.hardware));
   return { candidates, unavailable };
+}
+
+/** The hardware decoders to try for `codec`, in order, and named modules that cannot be used. */
+export function chooseDecoders(
+  codec: VideoCodec,
+  hardware: { readonly enable: boolean; readonly modules: string },
+  working: ReadonlySet<string>,
+): { readonly names: readonly string[]; readonly unavailable: readonly string[] } {
+  if (!hardware.enable) return { names: [], unavailable: [] };
+  const usable = HARDWARE_DECODERS.filter((entry) => entry.codec === codec && working.has(entry.name));
+  const modules = moduleNames(hardware.modules);
+  if (modules.length === 0) return { names: usable.map(({ name }) => name), unavailable: [] };
+  const of = (module: string): string[] =>
+    usable.filter((entry) => entry.module === (MODULE_ALIASES[module] ?? module)).map(({ name }) => name);
+  return { names: modules.flatMap(of), unavailable: modules.filter((module) => of(module).length === 0) };
 }
 
 /** `nv:0, qsv` names the modules `nv` and `qsv`; devices are left to the library. */

@@ -93,6 +93,14 @@ function optionsOf(entry: EncoderEntry, encode: Tuned, bitrate: number): Record<
         forced_idr: '1',
         ...(entry.codec === VideoCodec.H264 && { profile: h264Profile(encode) }),
       };
+    case CodecModule.VAAPI:
+      return {
+        rc_mode: 'CBR',
+        async_depth: '1',
+        ...(entry.codec === VideoCodec.H264 && {
+          profile: h264Profile(encode) === 'baseline' ? 'constrained_baseline' : h264Profile(encode),
+        }),
+      };
     default:
       return {};
   }

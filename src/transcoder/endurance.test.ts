@@ -94,7 +94,7 @@ it('ten deaths under load cost a stream a GOP each and its neighbour nothing', a
 
 describe('garbage', () => {
   /** Repeatable. */
-  let seed = 20_261_121;
+  let seed = 0;
   const random = (below: number): number => {
     seed = (seed * 48_271) % 2_147_483_647;
     return seed % below;
@@ -118,17 +118,19 @@ describe('garbage', () => {
     () => Uint8Array.of(random(256)),
   ];
 
+  const spoil = (packet: Packet): Packet => {
+    if (random(4) !== 0) return packet;
+    const spoiler = spoilers[random(spoilers.length)]!;
+    return { ...packet, data: spoiler(packet.data) };
+  };
+
   it('in the bitstreams costs what was spoiled and no process', async () => {
+    seed = 20_261_121;
     lab = new TranscodeLab();
     const run = lab.open(ladder, [media.video!, media.audio!]);
     const laps = 15 * ENDURANCE;
     for (let lap = 0; lap < laps; lap += 1) {
-      const spoiled = lapOf(lap).map((packet): Packet => {
-        if (random(4) !== 0) return packet;
-        const spoil = spoilers[random(spoilers.length)]!;
-        return { ...packet, data: spoil(packet.data) };
-      });
-      await run.feed(spoiled);
+      await run.feed(lapOf(lap).map(spoil));
     }
     await run.feed(lapOf(laps));
     // A whole lap at the end is as good as ever.
@@ -142,6 +144,24 @@ describe('garbage', () => {
       expect(packets.filter(({ pts }) => pts >= laps * SECONDS * 90_000).length).toBeGreaterThan((SECONDS - 1) * 30);
     }
   }, 600_000);
+
+  it('that tells a decoder of dozens of channels is not believed', async () => {
+    // With this seed damaged AAC does so after 117 s, and what follows depends on it.
+    seed = 23_757;
+    const sound = encodeMedia({ video: null, audio: 'aac', seconds: SECONDS });
+    const { den } = sound.audio!.timebase;
+    lab = new TranscodeLab();
+    const run = lab.open([{ id: 12, sourceId: sound.audio!.id, type: 'audio', encode: audioConfig({ codec: 'opus' }) }], [sound.audio!]);
+    const laps = 31;
+    for (let lap = 0; lap < laps; lap += 1) {
+      const shift = lap * SECONDS * den;
+      const spoiled = sound.packets.map((packet) => spoil({ ...packet, pts: packet.pts + shift, dts: packet.dts + shift }));
+      if (lap > 27) await run.feed(spoiled);
+    }
+    await until('the sound arrives', () => run.end(12) > laps * SECONDS - 2 || run.made(12).failed !== null, { deadlineMs: 60_000 });
+    expect(run.made(12).failed).toBeNull();
+    expect(run.made(12).tracks.length).toBe(1);
+  });
 });
 
 it('starting and stopping leaves no memory behind', async () => {

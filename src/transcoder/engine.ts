@@ -16,6 +16,8 @@ import {
   FilterGraph,
   Frame,
   getFFmpegInfo,
+  HardwareDeviceContext,
+  HardwareFramesContext,
   Log,
   Option,
   Packet,
@@ -93,6 +95,8 @@ export class FramePool {
 /** What a decoder of one inbound track must know. */
 export interface DecoderOptions {
   readonly codec: VideoCodec | AudioCodec;
+  /** The library's name of a decoder; absent takes the library's choice. */
+  readonly name?: string;
   readonly timebase: { readonly num: number; readonly den: number };
   readonly config: Uint8Array | null;
   /** 0 lets the library choose. */
@@ -108,6 +112,10 @@ const MAX_PIXELS = String(8192 * 8192);
 /** Frame threads hold a picture back each; slices do not, so up to this many threads they must do. */
 const LOW_DELAY_THREADS = 2;
 
+function findDecoderByName(name: string): Codec | null {
+  return Codec.findDecoderByName(name as Parameters<typeof Codec.findDecoderByName>[0]);
+}
+
 /** Coded packets in, frames out in display order. */
 export class Decoder {
   /** The library's name of the decoder. */
@@ -122,8 +130,9 @@ export class Decoder {
 
   /** Throws EngineError when there is no decoder or it refuses the configuration. */
   constructor(options: DecoderOptions, pool: FramePool) {
-    const codec = Codec.findDecoder(CODEC_IDS[options.codec]);
-    if (codec === null) throw new EngineError(`no decoder for ${options.codec}`);
+    const { name } = options;
+    const codec = name === undefined ? Codec.findDecoder(CODEC_IDS[options.codec]) : findDecoderByName(name);
+    if (codec === null) throw new EngineError(`no decoder ${name ?? `for ${options.codec}`}`);
     this.name = codec.name ?? options.codec;
     this.#pool = pool;
     this.#offThread = options.offThread;
@@ -370,6 +379,8 @@ export interface PictureEncoderOptions extends EncoderOptions {
   /** Bits that may pile up; 0 leaves rate control to the encoder. */
   readonly bufferBits: number;
   readonly offThread: boolean;
+  /** The encoder takes pictures from the memory of a VA-API device only: they are brought there first. */
+  readonly uploads: boolean;
 }
 
 export interface SampleEncoderOptions extends EncoderOptions {
@@ -386,6 +397,50 @@ export interface EncodedData {
   readonly keyframe: boolean;
 }
 
+/** Pictures a VA-API encoder may hold at once. */
+const SURFACES = 20;
+
+/** Brings pictures into the memory of a VA-API device. */
+class Surfaces {
+  readonly frames = new HardwareFramesContext();
+  readonly #device = new HardwareDeviceContext();
+  readonly #surface = new Frame();
+
+  /** Throws EngineError when there is no device. */
+  constructor({ format, pixelFormat }: Pick<PictureEncoderOptions, 'format' | 'pixelFormat'>) {
+    this.#surface.alloc();
+    try {
+      check(this.#device.create(C.AV_HWDEVICE_TYPE_VAAPI, null, null), 'VA-API device');
+      this.frames.alloc(this.#device);
+      this.frames.format = C.AV_PIX_FMT_VAAPI;
+      this.frames.swFormat = avGetPixFmtFromName(pixelFormat);
+      this.frames.width = format.width;
+      this.frames.height = format.height;
+      this.frames.initialPoolSize = SURFACES;
+      check(this.frames.init(), 'VA-API surfaces');
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
+  /** The picture as a surface, valid until the next one. */
+  upload(frame: RawFrame): RawFrame {
+    const surface = this.#surface;
+    surface.unref();
+    check(this.frames.getBuffer(surface, 0), 'VA-API surface');
+    check(this.frames.transferDataSync(surface, frame, 0), 'VA-API upload');
+    check(surface.copyProps(frame), 'VA-API upload');
+    return surface;
+  }
+
+  close(): void {
+    this.#surface.free();
+    this.frames.free();
+    this.#device.free();
+  }
+}
+
 /** Frames in, coded packets out. */
 export class Encoder {
   readonly name: string;
@@ -398,15 +453,18 @@ export class Encoder {
   readonly #context: CodecContext;
   readonly #packet = new Packet();
   readonly #offThread: boolean;
+  readonly #surfaces: Surfaces | null;
   #closed = false;
 
   /** Throws EngineError when the encoder does not exist or refuses the parameters. */
   static forPictures(options: PictureEncoderOptions): Encoder {
-    return new Encoder(options, options.offThread, (context) => {
+    const surfaces = options.uploads ? new Surfaces(options) : null;
+    return new Encoder(options, options.offThread, surfaces, (context) => {
       const { format } = options;
       context.width = format.width;
       context.height = format.height;
-      context.pixelFormat = avGetPixFmtFromName(options.pixelFormat);
+      context.pixelFormat = surfaces === null ? avGetPixFmtFromName(options.pixelFormat) : C.AV_PIX_FMT_VAAPI;
+      if (surfaces !== null) context.hwFramesCtx = surfaces.frames;
       context.sampleAspectRatio = new Rational(format.sarNum, format.sarDen);
       context.colorSpace = format.colorSpace as C.AVColorSpace;
       context.colorRange = (options.pixelFormat.startsWith('yuvj') ? C.AVCOL_RANGE_JPEG : format.colorRange) as C.AVColorRange;
@@ -424,7 +482,7 @@ export class Encoder {
   }
 
   static forSamples(options: SampleEncoderOptions): Encoder {
-    return new Encoder(options, false, (context, codec) => {
+    return new Encoder(options, false, null, (context, codec) => {
       const [format] = codec.sampleFormats ?? [];
       context.sampleRate = options.sampleRate;
       context.sampleFormat = format ?? C.AV_SAMPLE_FMT_FLTP;
@@ -433,11 +491,20 @@ export class Encoder {
     });
   }
 
-  private constructor(options: EncoderOptions, offThread: boolean, configure: (context: CodecContext, codec: Codec) => void) {
+  private constructor(
+    options: EncoderOptions,
+    offThread: boolean,
+    surfaces: Surfaces | null,
+    configure: (context: CodecContext, codec: Codec) => void,
+  ) {
     const codec = Codec.findEncoderByName(options.name as Parameters<typeof Codec.findEncoderByName>[0]);
-    if (codec === null) throw new EngineError(`no encoder '${options.name}'`);
+    if (codec === null) {
+      surfaces?.close();
+      throw new EngineError(`no encoder '${options.name}'`);
+    }
     this.name = options.name;
     this.#offThread = offThread;
+    this.#surfaces = surfaces;
     const context = new CodecContext();
     this.#context = context;
     context.allocContext3(codec);
@@ -459,6 +526,7 @@ export class Encoder {
       parameters.free();
     } catch (error) {
       context.freeContext();
+      surfaces?.close();
       throw error;
     }
     this.#packet.alloc();
@@ -469,7 +537,8 @@ export class Encoder {
 
   /** `frame` stays the caller's; its `pts` is in 1/90000 s or samples. Null drains the encoder, which then takes no more. Throws EngineError. */
   async encode(frame: RawFrame | null, sink: (packet: EncodedData) => void): Promise<void> {
-    const sent = this.#offThread ? await this.#context.sendFrame(frame) : this.#context.sendFrameSync(frame);
+    const input = frame === null || this.#surfaces === null ? frame : this.#surfaces.upload(frame);
+    const sent = this.#offThread ? await this.#context.sendFrame(input) : this.#context.sendFrameSync(input);
     if (sent !== C.AVERROR_EOF) check(sent, `encoder ${this.name}`);
     const packet = this.#packet;
     for (;;) {
@@ -498,6 +567,7 @@ export class Encoder {
     this.#closed = true;
     this.#packet.free();
     this.#context.freeContext();
+    this.#surfaces?.close();
   }
 }
 
@@ -533,7 +603,7 @@ const PROBE: PictureFormat = {
 };
 
 /** Whether the library has this encoder; one for hardware counts only when it opens on this machine. */
-export function encoderWorks(name: string, hardware: { readonly pixelFormat: string } | null): boolean {
+export function encoderWorks(name: string, hardware: { readonly pixelFormat: string; readonly uploads: boolean } | null): boolean {
   if (Codec.findEncoderByName(name as Parameters<typeof Codec.findEncoderByName>[0]) === null) return false;
   if (hardware === null) return true;
   try {
@@ -549,6 +619,7 @@ export function encoderWorks(name: string, hardware: { readonly pixelFormat: str
       threads: 1,
       options: {},
       offThread: false,
+      uploads: hardware.uploads,
     });
     encoder.close();
     return true;
@@ -560,6 +631,27 @@ export function encoderWorks(name: string, hardware: { readonly pixelFormat: str
 /** The name of the library's decoder for a codec; null when it has none. */
 export function decoderName(codec: VideoCodec | AudioCodec): string | null {
   return Codec.findDecoder(CODEC_IDS[codec])?.name ?? null;
+}
+
+const DEVICES = { cuda: C.AV_HWDEVICE_TYPE_CUDA, qsv: C.AV_HWDEVICE_TYPE_QSV } as const;
+
+/** Whether this machine has such a device. */
+export function deviceWorks(device: keyof typeof DEVICES): boolean {
+  const context = new HardwareDeviceContext();
+  const created = context.create(DEVICES[device], null, null);
+  context.free();
+  return created >= 0;
+}
+
+/** Whether the library has this decoder for hardware and it opens; some open without their device, which must be asked for too. */
+export function decoderWorks(name: string, codec: VideoCodec): boolean {
+  try {
+    const options = { codec, name, timebase: { num: 1, den: 90_000 }, config: null, threads: 1, offThread: false };
+    new Decoder(options, new FramePool()).close();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The picture was decoded from a keyframe. */

@@ -1,4 +1,4 @@
-import type { EncodeImageConfig } from '../config/index.ts';
+import type { EncodeRequest } from '../core/transcoding.ts';
 import type { VideoCodec } from '../media/codec.ts';
 import { routedAccessUnit, videoTrackMessage } from './encoded-track.ts';
 import { chooseEncoders, encodeCodec } from './encoder-catalogue.ts';
@@ -10,8 +10,11 @@ import type { PipelineTools } from './pipeline.ts';
 
 const OFF_THREAD_PIXELS = 640 * 360;
 
+type ImageRequest = Extract<EncodeRequest, { type: 'image' }>;
+
 /** Still pictures of a profile. A frame rate, when there is one, wins over `skipFrames` 0, which drops nothing. */
-export function imageEncode(id: number, config: EncodeImageConfig, tools: PipelineTools): PictureEncode {
+export function imageEncode(request: ImageRequest, tools: PipelineTools): PictureEncode {
+  const { id, trackId = id, encode: config } = request;
   const codec = encodeCodec(config.codec ?? '')?.codec as VideoCodec | undefined;
   const { candidates } =
     codec === undefined
@@ -25,7 +28,7 @@ export function imageEncode(id: number, config: EncodeImageConfig, tools: Pipeli
     skipFrames: config.skipFrames > 0 ? config.skipFrames : -1,
     constant: false,
     pixelFormat: candidates[0]?.pixelFormat ?? 'yuv420p',
-    role: `encoder_${(codec ?? config.codec ?? 'none').toLowerCase()}_${id}`,
+    role: `encoder_${(codec ?? config.codec ?? 'none').toLowerCase()}_${trackId}`,
     keyframePlan: () => null,
     open: (format, framerate) => {
       const opened = openEncoder(tools, config, (entry) =>
@@ -33,6 +36,7 @@ export function imageEncode(id: number, config: EncodeImageConfig, tools: Pipeli
           name: entry.name,
           format,
           pixelFormat: entry.pixelFormat,
+          uploads: entry.uploads,
           framerate,
           bitrate: 0,
           bufferBits: 0,

@@ -5,7 +5,7 @@ import type { Timebase } from '../media/timebase.ts';
 import type { AudioTrack, VideoTrack } from '../media/track.ts';
 import type { QueueFigures } from '../util/bounded-queue.ts';
 
-/** Which encoder modules a job may use. */
+/** Which hardware modules a job may use. */
 export interface HardwareChoice {
   readonly enable: boolean;
   /** `nv:0,qsv`: modules to try first, in order; empty tries all that were found. */
@@ -19,6 +19,7 @@ export interface OpenMessage {
   /** Inbound video tracks whose keyframes their encodes follow. */
   readonly bypassedSources: readonly number[];
   readonly hardware: HardwareChoice;
+  readonly hardwareDecoding: HardwareChoice;
 }
 
 /** SOURCE: what a decoder must know. */

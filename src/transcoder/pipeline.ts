@@ -45,7 +45,8 @@ export interface PipelineTools {
   readonly census: CodecCensus;
   readonly sink: PipelineSink;
   readonly hardware: HardwareChoice;
-  /** Encoders that work on this machine, by the library's names. */
+  readonly hardwareDecoding: HardwareChoice;
+  /** Encoders and decoders that work on this machine, by the library's names. */
   readonly working: ReadonlySet<string>;
   readonly decoderThreads: number;
   readonly cpus: number;

@@ -255,6 +255,15 @@ describe('encodes', () => {
     expect(made.logger.lines.some(({ message }) => /falls back to libx264: module 'nilogan' is not available/.test(message))).toBe(true);
   });
 
+  it('are made all the same when hardware decoders are missing, with a line in the log', async () => {
+    const made = lab();
+    const run = made.open([video(10, { height: 90 })], tracks(), { hardwareDecoding: { enable: true, modules: 'nilogan' } });
+    await run.feed(media.packets);
+    await run.reaches(SECONDS - 0.1);
+    const said = made.logger.lines.map(({ message }) => message);
+    expect(said).toContain("decoding of track 0 falls back to h264: module 'nilogan' is not available");
+  });
+
   it('give a keyframe when asked', async () => {
     const run = open([video(10, { height: 90, keyFrameInterval: 10_000, keyFrameIntervalType: 'time' })], tracks());
     const half = media.packets.length / 2;
@@ -415,11 +424,11 @@ describe('a transcoder that is late', () => {
 
   it('shows its queues under the names of the contract', async () => {
     const made = lab();
-    const run = made.open([video(10, { height: 90 }), audio(11, { codec: 'opus' })], tracks());
+    const run = made.open([{ ...video(10, { height: 90 }), trackId: 3 }, audio(11, { codec: 'opus' })], tracks());
     await run.feed(media.packets);
     const roles = () => made.queues.statuses().map(({ urn }) => urn.split(':r=')[1]);
     await until('the queues of the process are known', () => roles().length >= 5);
-    expect(roles().sort()).toEqual(['decoder_aac_1', 'decoder_h264_0', 'encoder_h264_10', 'filter_audio', 'filter_video']);
+    expect(roles().sort()).toEqual(['decoder_aac_1', 'decoder_h264_0', 'encoder_h264_3', 'filter_audio', 'filter_video']);
     run.session.close();
     run.session.close();
     expect(roles()).toEqual([]);

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { audioConfig, TranscodeLab, type TranscodeRun, videoConfig } from '../../test/fakes/transcode-run.ts';
 import { type EncodedMedia, encodeMedia } from '../../test/support/encoded-media.ts';
+import { decodeComplaints } from '../../test/support/ffprobe.ts';
 import { BoxWriter } from '../containers/isobmff/box-writer.ts';
 import { writeFragmentHeader } from '../containers/isobmff/fragment.ts';
 import { buildInitSegment } from '../containers/isobmff/init-segment.ts';
@@ -281,5 +282,20 @@ describe('encoded pictures', () => {
     await run.reaches(0.8);
     expect(run.track<VideoTrack>(10)).toMatchObject({ width: 512, height: 288 });
     expect(run.track<VideoTrack>(11)).toMatchObject({ width: 360, height: 288 });
+  });
+
+  it('of a source with odd sides are as large as it, rounded up to even', async () => {
+    const media = encodeMedia({
+      video: 'libvpx-vp9',
+      audio: null,
+      seconds: 1,
+      extra: ['-vf', 'scale=321:181,setsar=1', '-deadline', 'realtime', '-cpu-used', '8'],
+    });
+    const run = open([video(10, { height: 0 }), video(11, { codec: 'vp8', height: 91 })], [{ ...media.video!, width: 321, height: 181 }]);
+    await run.feed(media.packets);
+    await run.reaches(0.8);
+    expect(run.track<VideoTrack>(10)).toMatchObject({ width: 322, height: 182 });
+    expect(run.track<VideoTrack>(11)).toMatchObject({ width: 164, height: 92 });
+    expect(decodeComplaints(run.file(10))).toEqual([]);
   });
 });

@@ -19,6 +19,7 @@ export const FULL_WEIGHT = 100;
 const DROP_WARNING_MS = 10_000;
 const VIDEO_WEIGHT = 50;
 const LIGHT_WEIGHT = 10;
+const NO_HARDWARE = { enable: false, modules: '' };
 
 export interface TranscodeJobOptions {
   /** Number on the wire. */
@@ -103,7 +104,8 @@ export class TranscodeJob implements TranscodeSession {
       encodes: this.#groups.filter((group) => !group.failed).map((group) => group.leader),
       decoderThreads: job.decoderThreads,
       bypassedSources: job.bypassedSources ?? [],
-      hardware: job.hardware ?? { enable: false, modules: '' },
+      hardware: job.hardware ?? NO_HARDWARE,
+      hardwareDecoding: job.hardwareDecoding ?? NO_HARDWARE,
     };
     writer.writeJson({ type: FrameType.OPEN, job: this.id }, open);
     for (const feed of this.#feeds.values()) feed.pump(this.id, writer, clock.monotonic());

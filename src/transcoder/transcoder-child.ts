@@ -4,8 +4,8 @@ import { AudioCodec, VideoCodec } from '../media/codec.ts';
 import type { Clock } from '../util/clock.ts';
 import { ChildJob } from './child-job.ts';
 import { CodecCensus } from './codec-census.ts';
-import { ENCODERS } from './encoder-catalogue.ts';
-import { decoderName, encoderWorks, FramePool, libraryVersion, silenceLibrary } from './engine.ts';
+import { DEVICES, ENCODERS, HARDWARE_DECODERS } from './encoder-catalogue.ts';
+import { decoderName, decoderWorks, deviceWorks, encoderWorks, FramePool, libraryVersion, silenceLibrary } from './engine.ts';
 import { FrameWriter } from './frame-writer.ts';
 import type { FailedMessage, HelloMessage, NoticeMessage, OpenMessage, SourceMessage, StatusMessage, TrackMessage } from './messages.ts';
 import type { OutputPacket, PipelineSink } from './pipeline.ts';
@@ -32,10 +32,14 @@ export class TranscoderChild {
   /** Looks what the machine can do and says hello; then reports every second. */
   start(): void {
     silenceLibrary();
-    const encoders = ENCODERS.filter((entry) => encoderWorks(entry.name, entry.hardware ? entry : null)).map(({ name }) => name);
-    this.#working = new Set(encoders);
-    const decoders = [...Object.values(VideoCodec), ...Object.values(AudioCodec)].map(decoderName).filter((name) => name !== null);
-    const hello: HelloMessage = { version: libraryVersion(), encoders, decoders };
+    const missing = new Set(DEVICES.filter(({ device }) => !deviceWorks(device)).map(({ module }) => module));
+    const encoders = ENCODERS.filter((entry) => !missing.has(entry.module) && encoderWorks(entry.name, entry.hardware ? entry : null));
+    const software = [...Object.values(VideoCodec), ...Object.values(AudioCodec)].map(decoderName).filter((name) => name !== null);
+    const hardware = HARDWARE_DECODERS.filter(({ name, codec, module }) => !missing.has(module) && decoderWorks(name, codec));
+    const decoders = [...software, ...hardware.map(({ name }) => name)];
+    const names = encoders.map(({ name }) => name);
+    this.#working = new Set([...names, ...decoders]);
+    const hello: HelloMessage = { version: libraryVersion(), encoders: names, decoders };
     this.#writer.writeJson({ type: FrameType.HELLO }, hello);
     setInterval(() => this.#report(), STATUS_INTERVAL_MS);
   }
@@ -81,6 +85,7 @@ export class TranscoderChild {
       census: this.#census,
       sink: this.#sink(jobId),
       hardware: message.hardware,
+      hardwareDecoding: message.hardwareDecoding,
       working: this.#working,
       decoderThreads: message.decoderThreads,
       cpus: this.#cpus,

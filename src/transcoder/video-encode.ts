@@ -1,4 +1,5 @@
 import type { EncodeVideoConfig } from '../config/index.ts';
+import type { EncodeRequest } from '../core/transcoding.ts';
 import type { VideoCodec } from '../media/codec.ts';
 import { routedAccessUnit, videoTrackMessage } from './encoded-track.ts';
 import { chooseEncoders, encodeCodec } from './encoder-catalogue.ts';
@@ -16,8 +17,11 @@ const DEFAULT_BITRATE = 1_000_000;
 const SPARE_INTERVALS = 10;
 const SECOND = 90_000;
 
+type VideoRequest = Extract<EncodeRequest, { type: 'video' }>;
+
 /** A video encode of a profile. `followSource` lets the source's keyframes lead, as `KeyframePlan` has it. */
-export function videoEncode(id: number, config: EncodeVideoConfig, followSource: boolean, tools: PipelineTools): PictureEncode {
+export function videoEncode(request: VideoRequest, followSource: boolean, tools: PipelineTools): PictureEncode {
+  const { id, trackId = id, encode: config } = request;
   const codec = encodeCodec(config.codec ?? '')?.codec as VideoCodec | undefined;
   const { candidates } =
     codec === undefined
@@ -32,7 +36,7 @@ export function videoEncode(id: number, config: EncodeVideoConfig, followSource:
     skipFrames: config.skipFrames,
     constant: true,
     pixelFormat: candidates[0]?.pixelFormat ?? 'yuv420p',
-    role: `encoder_${(codec ?? config.codec ?? 'none').toLowerCase()}_${id}`,
+    role: `encoder_${(codec ?? config.codec ?? 'none').toLowerCase()}_${trackId}`,
     keyframePlan: (framerate) => ({ interval: keyframeInterval(config, framerate), followSource }),
     open: (format, framerate) => {
       const { width, height } = format;
@@ -44,6 +48,7 @@ export function videoEncode(id: number, config: EncodeVideoConfig, followSource:
           name: entry.name,
           format,
           pixelFormat: entry.pixelFormat,
+          uploads: entry.uploads,
           framerate,
           bitrate,
           gop: Math.max(gop, 1),

@@ -2,7 +2,17 @@
 
 import { MPEG_90K, rescale, type Timebase } from '../media/timebase.ts';
 import type { BoundedQueue } from '../util/bounded-queue.ts';
-import { Decoder, type PictureFormat, pictureFormat, type RawFrame, rotationOf, samePictureFormat, startsGroup } from './engine.ts';
+import { chooseDecoders, HARDWARE_DECODERS } from './encoder-catalogue.ts';
+import {
+  Decoder,
+  EngineError,
+  type PictureFormat,
+  pictureFormat,
+  type RawFrame,
+  rotationOf,
+  samePictureFormat,
+  startsGroup,
+} from './engine.ts';
 import { FrameQueue } from './frame-queue.ts';
 import { configBytes, type SourceMessage } from './messages.ts';
 import { type PictureEncode, PictureOutput } from './picture-output.ts';
@@ -16,6 +26,10 @@ const OFF_THREAD_PIXELS = 640 * 360;
 const DEFAULT_FRAMERATE = 30;
 /** Pictures in a row that cannot be scaled before the encodes are given up; a damaged stream has single ones. */
 const MAX_FAILURES = 30;
+/** A hardware decoder that has taken this many packets in a row without a picture only seemed to work. */
+const FRUITLESS_PACKETS = 60;
+
+type VideoSource = Extract<SourceMessage, { type: 'video' }>;
 
 interface DecodedPicture {
   readonly frame: RawFrame;
@@ -44,6 +58,11 @@ export class VideoPipeline implements Pipeline {
   #sourceRate = 0;
   #rotation = 0;
   #failures = 0;
+  #source: VideoSource | null = null;
+  /** Names of hardware decoders that have made nothing. */
+  readonly #fruitless = new Set<string>();
+  /** Packets since the last picture. */
+  #withoutPicture = 0;
 
   constructor(sourceId: number, encodes: readonly PictureEncode[], tools: PipelineTools) {
     this.#sourceId = sourceId;
@@ -89,6 +108,8 @@ export class VideoPipeline implements Pipeline {
       if (this.#framerate <= 0) this.#framerate = packet.duration > 0 ? this.#timebase.den / this.#timebase.num / packet.duration : 0;
       const frames: RawFrame[] = [];
       await this.#decoder.decode(packet, (frame) => frames.push(frame));
+      this.#withoutPicture = frames.length > 0 ? 0 : this.#withoutPicture + 1;
+      if (this.#withoutPicture === FRUITLESS_PACKETS) this.#giveUpHardware(this.#decoder);
       await this.#pass(frames);
     }
     this.#closeDecoder();
@@ -121,22 +142,53 @@ export class VideoPipeline implements Pipeline {
     if (source.type !== 'video') return;
     this.#timebase = source.timebase;
     this.#framerate = source.framerate;
+    this.#source = source;
+    this.#start(source);
+  }
+
+  #start(source: VideoSource): void {
+    this.#withoutPicture = 0;
     try {
-      this.#decoder = new Decoder(
-        {
-          codec: source.codec,
-          timebase: source.timebase,
-          config: configBytes(source.config),
-          threads: this.#tools.decoderThreads,
-          // A size that is not known yet is taken for a large one.
-          offThread: source.width * source.height === 0 || source.width * source.height > OFF_THREAD_PIXELS,
-        },
-        this.#tools.pool,
-      );
+      this.#decoder = this.#openDecoder(source);
       this.#tools.census.decoder(this.#decoder.name, 1);
     } catch (error) {
       for (const output of this.#outputs) output.fail(error);
     }
+  }
+
+  /** The first hardware decoder that opens, where hardware is on, else the library's own. Throws EngineError. */
+  #openDecoder(source: VideoSource): Decoder {
+    const { decoderThreads, hardwareDecoding, pool, sink, working } = this.#tools;
+    const options = {
+      codec: source.codec,
+      timebase: source.timebase,
+      config: configBytes(source.config),
+      threads: decoderThreads,
+      // A size that is not known yet is taken for a large one.
+      offThread: source.width * source.height === 0 || source.width * source.height > OFF_THREAD_PIXELS,
+    };
+    const { names, unavailable } = chooseDecoders(source.codec, hardwareDecoding, working);
+    const reasons = unavailable.map((module) => `module '${module}' is not available`);
+    for (const name of names) {
+      try {
+        if (this.#fruitless.has(name)) throw new EngineError(`${name} made no picture of ${FRUITLESS_PACKETS} packets`);
+        return new Decoder({ ...options, name }, pool);
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error;
+        reasons.push(error.message);
+      }
+    }
+    const decoder = new Decoder(options, pool);
+    if (reasons.length > 0) sink.notice('warn', `decoding of track ${this.#sourceId} falls back to ${decoder.name}: ${reasons.join('; ')}`);
+    return decoder;
+  }
+
+  /** The next decoder takes over with the next keyframe. */
+  #giveUpHardware({ name }: Decoder): void {
+    if (this.#source === null || !HARDWARE_DECODERS.some((entry) => entry.name === name)) return;
+    this.#fruitless.add(name);
+    this.#closeDecoder();
+    this.#start(this.#source);
   }
 
   #closeDecoder(): void {

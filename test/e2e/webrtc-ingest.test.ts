@@ -5,6 +5,7 @@ import { until } from './support/poll.ts';
 import { decode, probe } from './support/probe.ts';
 import { startServer, type TestServer } from './support/server.ts';
 import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from './support/webrtc-browser.ts';
+import { publishWhip } from './support/whip-encoder.ts';
 
 /** A uniform picture has a variance of nearly 0. */
 const LEAST_VARIANCE = 100;
@@ -18,7 +19,11 @@ const url = (stream: string, direction: string, scheme = 'http'): string =>
 const resource = (location: string): string => new URL(location, url('', 'whip')).href;
 
 beforeAll(async () => {
-  server = await startServer({ webrtc: { publisher: '<Rtx>true</Rtx>', provider: '<FIRInterval>1000</FIRInterval>' }, withoutHls: true });
+  server = await startServer({
+    segmentDuration: 1,
+    webrtc: { publisher: '<Rtx>true</Rtx>', provider: '<FIRInterval>1000</FIRInterval>' },
+    withoutHls: true,
+  });
   browser = await openWebrtcBrowser();
 });
 
@@ -30,7 +35,10 @@ afterAll(async () => {
 interface StreamInfo {
   readonly input: {
     readonly sourceType: string;
-    readonly tracks: { readonly type: string; readonly video?: { readonly codec: string } }[];
+    readonly tracks: {
+      readonly type: string;
+      readonly video?: { readonly codec: string; readonly width: number; readonly height: number };
+    }[];
   };
 }
 
@@ -86,7 +94,7 @@ test('what a page publishes by WHIP plays over LL-HLS and WebRTC, until it leave
   const { video, audio } = await probe(server.http('cam', 'llhls.m3u8'));
   expect(video).toMatchObject({ codec_name: 'h264', ...SIZE });
   expect(audio).toMatchObject({ codec_name: 'opus', channels: 2 });
-  const decoded = await decode(server.http('cam', 'llhls.m3u8'), 3);
+  const decoded = await decode(server.http('cam', 'llhls.m3u8'), 3, { uneven: true });
   expect(decoded.errors).toBe('');
   expect(decoded.frames).toBeGreaterThan(30);
   const sender = (await page.sent()).find(({ kind }) => kind === 'video');
@@ -150,6 +158,24 @@ test('lost and overtaken packets are asked for again', async () => {
   }
 });
 
+test('AV1 passes through to LL-HLS', async () => {
+  const page = await browser.open();
+  const { location } = await page.whip(url('av1', 'whip'), { codec: 'AV1' });
+  const { input } = await started('av1');
+  expect(input.tracks.find(({ type }) => type === 'Video')?.video).toMatchObject({ codec: 'AV1', ...SIZE });
+  const decoded = await until(
+    'pictures',
+    async () => await decode(server.http('av1', 'llhls.m3u8'), 1, { uneven: true }).catch(() => null),
+    {
+      deadlineMs: 20_000,
+    },
+  );
+  expect(decoded.errors).toBe('');
+  expect(decoded.frames).toBeGreaterThan(5);
+  await fetch(resource(location), { method: 'DELETE' });
+  await page.page.close();
+});
+
 test('VP8 passes through to players over WebRTC', async () => {
   const page = await browser.open();
   const { location } = await page.whip(url('vp8', 'whip'), { codec: 'VP8', audio: false });
@@ -158,4 +184,67 @@ test('VP8 passes through to players over WebRTC', async () => {
   const viewer = await watch('vp8', 30);
   await fetch(resource(location), { method: 'DELETE' });
   await Promise.all([page.page.close(), viewer.page.close()]);
+});
+
+test('simulcast layers arrive as tracks of their own', async () => {
+  const page = await browser.open();
+  const { location, answer } = await page.whip(url('layers', 'whip'), { audio: false, layers: [1, 2] });
+  expect(answer).toMatch(/a=simulcast:recv l0;l1/);
+  const { input } = await until(
+    'both layers',
+    async () => {
+      const found = await information('layers');
+      return found !== null && found.input.tracks.filter(({ type }) => type === 'Video').length === 2 ? found : null;
+    },
+    { deadlineMs: 30_000 },
+  );
+  const sizes = input.tracks.filter(({ type }) => type === 'Video').map(({ video }) => [video?.width, video?.height]);
+  expect(sizes).toEqual([
+    [640, 360],
+    [320, 180],
+  ]);
+  // The default playlist has the first layer; the other has a media playlist, too.
+  const master = await (await fetch(server.http('layers', 'llhls.m3u8'))).text();
+  const [first = ''] = master.split('\n').filter((line) => line.includes('chunklist_0_video'));
+  const second = new URL(first.replace('chunklist_0', 'chunklist_1'), url('', 'whip')).href;
+  const { video } = await until('the second layer', async () => await probe(second).catch(() => null), { deadlineMs: 15_000 });
+  expect(video).toMatchObject({ codec_name: 'h264', width: 320, height: 180 });
+  await fetch(resource(location), { method: 'DELETE' });
+  await page.page.close();
+});
+
+test('JavaScript without the addon hears publishers, too', async () => {
+  const plain = await startServer({ segmentDuration: 1, webrtc: {}, withoutHls: true, env: { MILLRACE_NATIVE: 'off' } });
+  const page = await browser.open();
+  try {
+    await page.whip(`http://127.0.0.1:${plain.ports.http}/app/cam?direction=whip`);
+    const decoded = await until(
+      'pictures',
+      async () => await decode(plain.http('cam', 'llhls.m3u8'), 2, { uneven: true }).catch(() => null),
+      { deadlineMs: 20_000 },
+    );
+    expect(decoded.errors).toBe('');
+    expect(decoded.frames).toBeGreaterThan(20);
+    expect(plain.log).toContain('WebRTC is sent from JavaScript');
+  } finally {
+    await page.page.close();
+    await plain.close();
+  }
+});
+
+test('an encoder with a WebRTC stack of its own publishes, and its B-frames are warned about', async () => {
+  const encoder = await publishWhip({ url: url('encoder', 'whip'), bFrames: 2 });
+  try {
+    await started('encoder');
+    const decoded = await until('pictures', async () => await decode(server.http('encoder', 'llhls.m3u8'), 2).catch(() => null), {
+      deadlineMs: 20_000,
+    });
+    expect(decoded.errors).toBe('');
+    expect(decoded.frames).toBeGreaterThan(50);
+    expect(server.log).toMatch(/"stream":"encoder".*the publisher sends B-frames.*bframes=0/);
+    expect((await fetch(encoder.location, { method: 'DELETE' })).status).toBe(200);
+    await gone('encoder');
+  } finally {
+    await encoder.close();
+  }
 });

@@ -34,6 +34,8 @@ export interface AbortListener {
 export interface AnswerSink {
   /** IP address of the client. */
   readonly remoteAddress: string;
+  /** The port of ours that the request came to. */
+  readonly localPort: number;
   /** The request came over TLS. */
   readonly secure: boolean;
   /**

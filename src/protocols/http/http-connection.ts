@@ -30,6 +30,7 @@ export interface HttpConnectionContext {
  */
 export class HttpConnection implements AnswerSink {
   readonly remoteAddress: string;
+  readonly localPort: number;
   readonly secure = false;
   readonly openedAt: number;
   readonly #socket: Socket;
@@ -69,6 +70,7 @@ export class HttpConnection implements AnswerSink {
     this.#context = context;
     this.#reader = new RequestReader(context.limits);
     this.remoteAddress = socket.remoteAddress ?? '';
+    this.localPort = socket.localPort ?? 0;
     this.openedAt = context.now();
     context.counters.opened += 1;
     socket.setTimeout(context.limits.idleTime);

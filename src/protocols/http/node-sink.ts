@@ -25,6 +25,7 @@ export interface NodeSinkContext {
 export class NodeSink implements AnswerSink, IncomingRequest {
   readonly secure = true;
   readonly remoteAddress: string;
+  readonly localPort: number;
   readonly method: string;
   readonly target: string;
   readonly #request: Http2ServerRequest;
@@ -45,6 +46,7 @@ export class NodeSink implements AnswerSink, IncomingRequest {
     this.method = request.method;
     this.target = request.url;
     this.remoteAddress = request.socket.remoteAddress ?? '';
+    this.localPort = request.socket.localPort ?? 0;
     context.open.add(this);
     response.on('close', () => this.#onClose());
     response.on('error', () => {});

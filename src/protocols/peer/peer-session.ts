@@ -12,6 +12,8 @@ export type PeerPath =
 
 /** Why a session ends that the peer ended itself. */
 export const PEER_LEFT = 'the peer closed the connection';
+/** To connect, ms, where the timeout is switched off. */
+const CONNECT_PATIENCE_MS = 30_000;
 /** Datagrams of a handshake that may arrive before the peer's answer does. */
 const EARLY_LIMIT = 8;
 /** Bytes waiting in a TCP connection beyond which frames are dropped: the viewer is too slow. */
@@ -155,8 +157,10 @@ export class PeerSession {
   tick(now: number): void {
     if (this.#terms?.role === 'client' && this.#path !== null) this.#endpoint();
     this.#dtls?.tick();
-    if (this.timeout > 0 && now - this.#heardAt > this.timeout) {
-      this.fail(this.#connected ? `no connectivity check for ${this.timeout} ms` : this.#failure());
+    // Who never connected is not waited for without end, whatever the settings say of those who play.
+    const patience = this.timeout > 0 || this.#connected ? this.timeout : CONNECT_PATIENCE_MS;
+    if (patience > 0 && now - this.#heardAt > patience) {
+      this.fail(this.#connected ? `no connectivity check for ${patience} ms` : this.#failure(patience));
     }
   }
 
@@ -182,9 +186,9 @@ export class PeerSession {
     this.#owner.forget(this);
   }
 
-  #failure(): string {
-    if (this.#path === null) return `no connectivity check arrived within ${this.timeout} ms: is the UDP port reachable from the peer?`;
-    return `the handshake was not finished within ${this.timeout} ms (peer at ${this.place})`;
+  #failure(patience: number): string {
+    if (this.#path === null) return `no connectivity check arrived within ${patience} ms: is the UDP port reachable from the peer?`;
+    return `the handshake was not finished within ${patience} ms (peer at ${this.place})`;
   }
 
   #place(path: PeerPath): void {

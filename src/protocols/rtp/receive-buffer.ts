@@ -21,6 +21,8 @@ const MOST_PATIENCE = 700;
 /** What overtaking alone is waited for when lost packets are not sent again, ms. */
 const ORDER_PATIENCE = 60;
 
+const NOTHING: readonly number[] = [];
+
 export interface ReceiveCounters {
   received: number;
   /** Given up. */
@@ -55,6 +57,7 @@ export class ReceiveBuffer {
   #next = -1;
   #highest = -1;
   #roundTrip: number | null = null;
+  #repeated = 0;
 
   /** `repeats`: the sender sends lost packets again when it is asked. */
   constructor({ repeats }: { readonly repeats: boolean }) {
@@ -97,11 +100,24 @@ export class ReceiveBuffer {
     while (this.#waiting.size > MOST_WAITING || this.#missing.size > MOST_MISSING) this.#skip(sink);
   }
 
+  /** A packet that was sent again: it fills a gap or nothing. */
+  repeat(packet: RtpPacket, now: number, sink: PacketSink): void {
+    if (this.#next < 0) return;
+    const index = this.#highest + sequenceDistance(this.#highest & 0xff_ff, packet.sequence);
+    if (index > this.#highest || index < this.#next || this.#waiting.has(index)) this.#repeated += 1;
+    else this.push(packet, now, sink);
+  }
+
+  /** Packets that were sent again and not needed. */
+  get repeated(): number {
+    return this.#repeated;
+  }
+
   /** Gives up what has been missing too long. Returns the numbers to ask for now, oldest first. Call it often. */
-  check(now: number, sink: PacketSink): number[] {
+  check(now: number, sink: PacketSink): readonly number[] {
     const patience = this.#patience;
     for (let oldest = this.#oldest; oldest !== null && now - oldest.since > patience; oldest = this.#oldest) this.#skip(sink);
-    if (!this.#repeats || this.#missing.size === 0) return [];
+    if (!this.#repeats || this.#missing.size === 0) return NOTHING;
     const wanted: number[] = [];
     const again = Math.max(REORDER_MS, (this.#roundTrip ?? USUAL_ROUND_TRIP) * 1.25);
     for (const [index, missing] of this.#missing) {

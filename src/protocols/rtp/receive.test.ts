@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { readNacks } from '../fanout/nacks.ts';
-import { findExtension } from './extension-reader.ts';
+import { findExtension, readExtension16 } from './extension-reader.ts';
 import { buildExtensions } from './header-extensions.ts';
 import { ReceiveBuffer } from './receive-buffer.ts';
 import { buildFir, buildNack, buildPli, buildRemb } from './receiver-feedback.ts';
@@ -24,6 +24,8 @@ describe('header extensions', () => {
     const { bytes } = buildExtensions({ absSendTime: 4, transportCc: 3, playoutDelay: { id: 2, minMs: 0, maxMs: 100 } });
     const packet = withExtensions(bytes);
     expect(findExtension(packet, 3)).toEqual(Buffer.of(0, 0));
+    expect(readExtension16(packet, 3)).toBe(0);
+    expect(readExtension16(packet, 9)).toBe(-1);
     expect(findExtension(packet, 4)).toHaveLength(3);
     expect(findExtension(packet, 9)).toBeNull();
     expect(findExtension(withExtensions(new Uint8Array(0)), 3)).toBeNull();
@@ -156,6 +158,19 @@ describe('the receive buffer', () => {
       { at: 20_001, lost: false },
     ]);
     expect(buffer.missing).toBe(0);
+  });
+
+  test('what is sent again fills gaps and does nothing else', () => {
+    const { out, push, buffer } = receiver(true);
+    const repeat = (index: number): void => buffer.repeat(packetAt(index), 5, (packet, lost) => out.push({ at: packet.timestamp, lost }));
+    repeat(3);
+    push(10, 0);
+    push(12, 0);
+    for (const index of [9, 10, 12, 13, 30_000, 40_000]) repeat(index);
+    expect(out.map(({ at }) => at)).toEqual([10]);
+    expect(buffer.repeated).toBe(6);
+    repeat(11);
+    expect(out.map(({ at }) => at)).toEqual([10, 11, 12]);
   });
 
   test('it stays bounded when a path breaks', () => {

@@ -58,6 +58,52 @@ test('an offer is understood', () => {
   expect(audio).toMatchObject({ rejected: true, direction: 'sendrecv' });
 });
 
+const SENDER = [
+  'v=0',
+  'm=video 9 UDP/TLS/RTP/SAVPF 96',
+  'a=rid:hi send',
+  'a=rid:lo send pt=96',
+  'a=rid:other recv',
+  'a=rid:spare send',
+  'a=simulcast:send hi,spare;~lo;unknown recv other',
+  'a=ssrc-group:FID 11 12',
+  'a=ssrc:11 cname:x',
+  'a=ssrc:12 cname:x',
+  'a=ssrc:13 cname:x',
+  'a=ssrc:nonsense',
+  '',
+].join('\r\n');
+
+test('what a sender says of its sources and layers is understood', () => {
+  const [video] = parseSessionDescription(SENDER).medias;
+  expect(video?.layers).toEqual(['hi', 'lo']);
+  expect(video?.sources).toEqual([
+    { ssrc: 11, rtxSsrc: 12 },
+    { ssrc: 13, rtxSsrc: 0 },
+  ]);
+});
+
+test.each([
+  ['nothing is simulcast', SENDER.replace(/a=simulcast.*\r\n/, '')],
+  ['only receiving is', SENDER.replace('simulcast:send', 'simulcast:recv')],
+])('there are no layers when %s', (_name, text) => {
+  expect(parseSessionDescription(text).medias[0]?.layers).toEqual([]);
+});
+
+test('sources and layers are bounded', () => {
+  const rids = Array.from({ length: 50 }, (_, n) => `r${n}`);
+  const many = [
+    'v=0',
+    'm=video 9 UDP/TLS/RTP/SAVPF 96',
+    ...rids.map((rid) => `a=rid:${rid} send`),
+    `a=simulcast:send ${rids.join(';')}`,
+    ...rids.map((_, n) => `a=ssrc:${n + 1} cname:x`),
+  ].join('\r\n');
+  const [video] = parseSessionDescription(many).medias;
+  expect(video?.layers).toHaveLength(8);
+  expect(video?.sources.length).toBeLessThanOrEqual(32);
+});
+
 test.each([
   ['', 'v=0'],
   ['o=- 1\r\nv=0', 'v=0'],
@@ -71,5 +117,5 @@ test.each([
 });
 
 test('hostile descriptions are refused, never worse', () => {
-  survivesHostileBytes((data) => parseSessionDescription(Buffer.from(data).toString('latin1')), [Buffer.from(OFFER)]);
+  survivesHostileBytes((data) => parseSessionDescription(Buffer.from(data).toString('latin1')), [Buffer.from(OFFER), Buffer.from(SENDER)]);
 });

@@ -12,6 +12,8 @@ const CLOSE_UNSUPPORTED = 1008;
 /** Where a request came from. */
 export interface SignallingClient {
   readonly address: string;
+  /** The port of ours that it called. */
+  readonly port: number;
 }
 
 /** One way in: those who play, or those who publish. */
@@ -22,10 +24,16 @@ export interface SignallingSide {
   connected(socket: WebSocket, place: RequestPlace, client: SignallingClient): void;
 }
 
+export interface ListeningSide {
+  readonly side: SignallingSide;
+  /** Those that its clients call; others share them with services of their own. */
+  readonly ports: ReadonlySet<number>;
+}
+
 export interface SignallingOptions {
   /** Null where this server does not listen for them. */
-  readonly play: SignallingSide | null;
-  readonly publish: SignallingSide | null;
+  readonly play: ListeningSide | null;
+  readonly publish: ListeningSide | null;
   readonly virtualHostFor: (host: string) => string | undefined;
 }
 
@@ -40,15 +48,14 @@ export class SignallingServer {
   request(request: IncomingMessage, response: ServerResponse, client: SignallingClient): void {
     const place = this.#place(request, response);
     if (place === null) return;
-    const { play, publish } = this.#options;
-    const side = place.direction === 'whep' ? play : publish;
+    const side = this.#sideFor(place.direction === 'whep' ? 'play' : 'publish', client);
     if (side !== null) {
       side.request(request, response, place, client);
       return;
     }
     response.statusCode = 404;
     response.setHeader('Content-Type', 'text/plain');
-    response.end(`this server does not listen for ${place.direction === 'whep' ? 'players' : 'publishers'} over WebRTC\n`);
+    response.end(`this port does not listen for ${place.direction === 'whep' ? 'players' : 'publishers'} over WebRTC\n`);
   }
 
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, client: SignallingClient): void {
@@ -70,16 +77,21 @@ export class SignallingServer {
 
   #connected(socket: WebSocket, place: RequestPlace, client: SignallingClient): void {
     const isPublisher = place.direction === 'send';
-    const side = isPublisher ? this.#options.publish : this.#options.play;
+    const side = this.#sideFor(isPublisher ? 'publish' : 'play', client);
     if (side !== null) {
       side.connected(socket, place, client);
       return;
     }
     socket.on('error', () => socket.terminate());
     socket.send(
-      JSON.stringify({ code: 404, error: `This server does not listen for ${isPublisher ? 'publishers' : 'players'} over WebRTC` }),
+      JSON.stringify({ code: 404, error: `This port does not listen for ${isPublisher ? 'publishers' : 'players'} over WebRTC` }),
     );
     socket.close(CLOSE_UNSUPPORTED);
+  }
+
+  #sideFor(use: 'play' | 'publish', { port }: SignallingClient): SignallingSide | null {
+    const listening = this.#options[use];
+    return listening?.ports.has(port) === true ? listening.side : null;
   }
 
   #place(request: IncomingMessage, response: ServerResponse): RequestPlace | null {

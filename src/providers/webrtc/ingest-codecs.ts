@@ -4,6 +4,7 @@ import { buildOpusHead, OPUS_SAMPLE_RATE } from '../../codecs/opus/opus-head.ts'
 import type { SourceAudioTrack, SourceVideoTrack } from '../../core/ingest.ts';
 import { AudioCodec, BitstreamFormat, VideoCodec } from '../../media/codec.ts';
 import { MPEG_90K } from '../../media/timebase.ts';
+import { Av1Depacketizer } from '../../protocols/rtp/av1-depacketizer.ts';
 import { type Depacketizer, FrameDepacketizer } from '../../protocols/rtp/depacketizer.ts';
 import { NalDepacketizer } from '../../protocols/rtp/nal-depacketizer.ts';
 import { Vp8Depacketizer } from '../../protocols/rtp/vp8-depacketizer.ts';
@@ -12,9 +13,16 @@ import { Vp8Depacketizer } from '../../protocols/rtp/vp8-depacketizer.ts';
 const OPUS_CHANNELS = 2;
 
 export type IngestCodec = IngestVideoCodec | typeof AudioCodec.OPUS;
-export type IngestVideoCodec = typeof VideoCodec.H264 | typeof VideoCodec.H265 | typeof VideoCodec.VP8;
+export type IngestVideoCodec = typeof VideoCodec.H264 | typeof VideoCodec.H265 | typeof VideoCodec.VP8 | typeof VideoCodec.AV1;
 
-const CODECS: readonly string[] = [VideoCodec.H264, VideoCodec.H265, VideoCodec.VP8, AudioCodec.OPUS];
+const CODECS: readonly string[] = [VideoCodec.H264, VideoCodec.H265, VideoCodec.VP8, VideoCodec.AV1, AudioCodec.OPUS];
+
+const FORMATS: Readonly<Record<IngestVideoCodec, BitstreamFormat>> = {
+  [VideoCodec.H264]: BitstreamFormat.LENGTH_PREFIXED,
+  [VideoCodec.H265]: BitstreamFormat.LENGTH_PREFIXED,
+  [VideoCodec.VP8]: BitstreamFormat.RAW,
+  [VideoCodec.AV1]: BitstreamFormat.OBU,
+};
 
 /** True for `a=rtpmap` encodings that can be received; upper case. */
 export function isIngestCodec(encoding: string): encoding is IngestCodec {
@@ -37,6 +45,8 @@ export function createDepacketizer(codec: IngestCodec): Depacketizer {
       return new NalDepacketizer(codec);
     case VideoCodec.VP8:
       return new Vp8Depacketizer();
+    case VideoCodec.AV1:
+      return new Av1Depacketizer();
     default:
       return new FrameDepacketizer();
   }
@@ -50,8 +60,7 @@ export function videoTrack(
   size: { readonly width: number; readonly height: number },
 ): SourceVideoTrack {
   const { width, height } = config === null ? size : describeVideo(codec, config);
-  const format = codec === VideoCodec.VP8 ? BitstreamFormat.RAW : BitstreamFormat.LENGTH_PREFIXED;
-  return { id, type: 'video', codec, format, config, width, height, timebase: MPEG_90K, bitrateConf: 0, framerateConf: 0 };
+  return { id, type: 'video', codec, format: FORMATS[codec], config, width, height, timebase: MPEG_90K, bitrateConf: 0, framerateConf: 0 };
 }
 
 export function opusTrack(id: number): SourceAudioTrack {

@@ -190,6 +190,22 @@ test('a keyframe is asked for when none came for the interval', () => {
   expect(keyframesAsked()).toBe(2);
 });
 
+test('a keyframe that a viewer waits for is asked for, once until it comes', () => {
+  const feed = open(offer(FULL, false), 0);
+  const sender = new Sender();
+  const send = (n: number, keyframe: boolean): void => {
+    for (const packet of sender.picture(n * 3600, keyframe)) feed.rtp(packet, clock.monotonic());
+    pass(feed, 40);
+  };
+  for (let n = 0; n < 30; n += 1) send(n, n === 0);
+  expect(keyframesAsked()).toBe(0);
+  for (let viewers = 0; viewers < 5; viewers += 1) feed.tracks[0]?.requestKeyframe();
+  send(30, false);
+  expect(keyframesAsked()).toBe(1);
+  for (let n = 31; n < 60; n += 1) send(n, n === 31);
+  expect(keyframesAsked()).toBe(1);
+});
+
 test.each([
   ['PLI', ['a=rtcp-fb:96 nack pli', 'a=rtcp-fb:96 ccm fir'], 1],
   ['FIR', ['a=rtcp-fb:96 ccm fir'], 4],
@@ -293,6 +309,33 @@ test('B-frames are told of once and get decoding times', () => {
   expect(times.every(({ dts }, n) => n < 3 || dts >= (times[n - 1]?.dts ?? 0))).toBe(true);
 });
 
+test('pictures that are set back to be in step with the sound are no B-frames', () => {
+  const feed = open(offer(FULL));
+  const sender = new Sender();
+  const report = (ssrc: number, ntp: number, rtpTime: number): void => {
+    const packet = Buffer.alloc(28);
+    packet.set([0x80, 200, 0, 6]);
+    [ssrc, ntp, 0, rtpTime].forEach((value, n) => {
+      packet.writeUInt32BE(value >>> 0, 4 + 4 * n);
+    });
+    feed.rtcp(packet);
+  };
+  for (let n = 0; n < 20; n += 1) {
+    for (const packet of sender.picture(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
+    feed.rtp(sound(n * 2), clock.monotonic());
+    feed.rtp(sound(n * 2 + 1), clock.monotonic());
+    pass(feed, 40);
+    if (n !== 9) continue;
+    // The sound of this moment was captured a second later than the picture.
+    report(AUDIO_SSRC, 101, n * 1920);
+    report(VIDEO_SSRC, 100, n * 3600);
+  }
+  const times = videoPackets().map(({ pts }) => pts);
+  expect(times).toHaveLength(20);
+  expect((times[10] ?? 0) - (times[9] ?? 0)).toBe(3600 - 90_000);
+  expect(reordered).toBe(0);
+});
+
 test('simulcast layers become tracks of their own, in the order of the offer', () => {
   const feed = open(
     offer(
@@ -320,6 +363,20 @@ test('simulcast layers become tracks of their own, in the order of the offer', (
   ]);
   expect(stream.tracks.map(({ id }) => id)).toEqual([0, 1]);
   expect(stream.packets.filter(({ trackId }) => trackId === 1)).toHaveLength(5);
+});
+
+test('tracks of one publisher are bounded', () => {
+  const layers = [
+    'a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id',
+    'a=rid:a send',
+    'a=rid:b send',
+    'a=rid:c send',
+    'a=simulcast:send a;b;c',
+  ];
+  const [head = '', media = ''] = offer([...FULL, ...layers], false).split(/(?=m=video)/);
+  const { agreement, medias } = answerIngest(parseSessionDescription(head + media.repeat(4)));
+  expect(agreement.medias).toHaveLength(2);
+  expect(medias.map(({ rejected }) => rejected)).toEqual([false, false, true, true]);
 });
 
 test('another source of the same track is a new beginning', () => {

@@ -1,7 +1,7 @@
 /** RTP and RTCP of one publisher: finds the track of each packet, and gives the sender the feedback it lives on. */
 import { randomInt } from 'node:crypto';
 import type { IngestStream } from '../../core/ingest.ts';
-import { findExtension } from '../../protocols/rtp/extension-reader.ts';
+import { findExtension, readExtension16 } from '../../protocols/rtp/extension-reader.ts';
 import { buildFir, buildNack, buildPli, buildRemb } from '../../protocols/rtp/receiver-feedback.ts';
 import { buildReceiverReport, parseRtcp } from '../../protocols/rtp/rtcp-packet.ts';
 import { parseRtpPacket, type RtpPacket } from '../../protocols/rtp/rtp-packet.ts';
@@ -157,9 +157,9 @@ export class IngestFeed {
 
   #noteArrival(data: Buffer, arrivedAt: number): void {
     if (this.#transportCcId === 0) return;
-    const value = findExtension(data, this.#transportCcId);
-    if (value === null || value.length < 2) return;
-    this.#arrivals.arrived(((value[0] ?? 0) << 8) | (value[1] ?? 0), arrivedAt);
+    const sequence = readExtension16(data, this.#transportCcId);
+    if (sequence < 0) return;
+    this.#arrivals.arrived(sequence, arrivedAt);
     if (this.#arrivals.pending >= PENDING_ARRIVALS) this.#tellArrivals(this.#now);
   }
 
@@ -171,7 +171,7 @@ export class IngestFeed {
     if (original === undefined || payload.length < 2 || track.ssrc < 0) return;
     this.counters.repeats += 1;
     const sequence = ((payload[0] ?? 0) << 8) | (payload[1] ?? 0);
-    track.push({ marker, payloadType: original, sequence, timestamp, ssrc: track.ssrc, payload: payload.subarray(2) }, this.#now, null);
+    track.repeat({ marker, payloadType: original, sequence, timestamp, ssrc: track.ssrc, payload: payload.subarray(2) }, this.#now);
   }
 
   #sourceOf(packet: RtpPacket, data: Buffer): Source | null {

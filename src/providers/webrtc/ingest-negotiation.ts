@@ -74,7 +74,8 @@ const KNOWN_EXTENSIONS: readonly string[] = [
 ] satisfies ExtensionUri[];
 /** Feedback that we may send. */
 const KNOWN_FEEDBACK = ['ccm fir', 'nack', 'nack pli', 'transport-cc', 'goog-remb'];
-const MEDIA_LIMIT = 8;
+/** Tracks of one publisher. */
+const TRACK_LIMIT = 8;
 
 /** Our offer: one video and one audio m-line. */
 export function offerIngest(mids: { readonly video: string; readonly audio: string }): LocalMedia[] {
@@ -112,9 +113,11 @@ export function readIngestAnswer(answer: SessionDescription, offered: readonly L
 /** Answers an offer (WHIP): one m-line for each of theirs. Throws ProtocolError when nothing is left to receive. */
 export function answerIngest(offer: SessionDescription): { readonly agreement: IngestAgreement; readonly medias: readonly LocalMedia[] } {
   const agreed: IngestMedia[] = [];
+  let tracks = 0;
   const medias = offer.medias.map((theirs): LocalMedia => {
-    const media = isSent(theirs) && agreed.length < MEDIA_LIMIT ? ingestMedia(theirs) : null;
-    if (media === null) return rejectedMedia(theirs);
+    const media = isSent(theirs) ? ingestMedia(theirs) : null;
+    if (media === null || tracks + tracksOf(media) > TRACK_LIMIT) return rejectedMedia(theirs);
+    tracks += tracksOf(media);
     agreed.push(media);
     return {
       kind: media.kind,
@@ -126,7 +129,8 @@ export function answerIngest(offer: SessionDescription): { readonly agreement: I
       layers: media.layers,
     };
   });
-  if (agreed.length === 0) throw new ProtocolError('SDP_CODECS', 'the offer sends nothing that can be received: H264, H265, VP8 or OPUS');
+  if (agreed.length === 0)
+    throw new ProtocolError('SDP_CODECS', 'the offer sends nothing that can be received: H264, H265, VP8, AV1 or OPUS');
   const security = securityOf(offer);
   if (security.role === 'client')
     throw new ProtocolError(
@@ -134,6 +138,10 @@ export function answerIngest(offer: SessionDescription): { readonly agreement: I
       'a=setup:passive cannot be answered: the publisher has to begin the handshake (actpass or active)',
     );
   return { agreement: { medias: agreed, security }, medias };
+}
+
+function tracksOf({ layers }: IngestMedia): number {
+  return Math.max(1, layers.length);
 }
 
 function isSent({ rejected, direction, kind }: SdpMedia): boolean {

@@ -61,6 +61,7 @@ export class IngestSession implements PeerListener {
           sourceType: SourceType.WEBRTC,
           sourceUrl: `WebRTC://${client}`,
           onClose: (reason) => this.#endedByServer(reason),
+          onKeyframeWanted: (trackId) => this.#feed?.tracks[trackId]?.requestKeyframe(),
         },
       );
     } catch (error) {

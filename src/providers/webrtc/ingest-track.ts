@@ -29,6 +29,8 @@ const KEYFRAME_PATIENCE_MS = 3000;
 const UNANNOUNCED_REORDERING = 2;
 const USUAL_FRAME_TICKS = 3000;
 
+const NOTHING: readonly number[] = [];
+
 export interface TrackCounters {
   /** Packets or payloads that could not be understood. */
   malformed: number;
@@ -77,12 +79,15 @@ export class IngestTrack {
   #config: Uint8Array | null = null;
   #size = { width: 0, height: 0 };
   #order: DecodeOrder | null = null;
-  #lastPts = Number.NEGATIVE_INFINITY;
+  /** RTP timestamp of the last picture, 32 bits; null before the first of a source. */
+  #lastTimestamp: number | null = null;
   #isReordered = false;
   /** Since when pictures cannot be decoded, ms; null when they can. */
   #brokenSince: number | null = null;
   #keyframeAt: number | null = null;
   #askedAt = Number.NEGATIVE_INFINITY;
+  /** A viewer waits for a keyframe. */
+  #isWanted = false;
   #report: { readonly compactNtp: number; readonly at: number } | null = null;
   #now = 0;
 
@@ -121,24 +126,24 @@ export class IngestTrack {
     };
   }
 
-  /**
-   * A packet of the track itself. `now`: ms of the session; `arrivedAt`: ms of any clock that runs evenly, null for a packet
-   * that was sent again.
-   */
-  push(packet: RtpPacket, now: number, arrivedAt: number | null): void {
+  /** A packet of the track. `now`: ms of the session; `arrivedAt`: ms of any clock that runs evenly. */
+  push(packet: RtpPacket, now: number, arrivedAt: number): void {
     this.#now = now;
-    if (arrivedAt !== null) {
-      if (packet.ssrc !== this.#ssrc) this.#begin(packet.ssrc);
-      this.#reception.arrived(packet.timestamp, arrivedAt);
-    }
-    const buffer = this.#bufferFor(packet.payloadType);
-    buffer?.push(packet, now, this.#sink);
+    if (packet.ssrc !== this.#ssrc) this.#begin(packet.ssrc);
+    this.#reception.arrived(packet.timestamp, arrivedAt);
+    this.#bufferFor(packet.payloadType)?.push(packet, now, this.#sink);
+  }
+
+  /** A packet of the track that was sent again. */
+  repeat(packet: RtpPacket, now: number): void {
+    this.#now = now;
+    this.#buffer?.repeat(packet, now, this.#sink);
   }
 
   /** Gives up what is missing too long; returns the numbers to ask for. */
-  check(now: number): number[] {
+  check(now: number): readonly number[] {
     this.#now = now;
-    return this.#buffer?.check(now, this.#sink) ?? [];
+    return this.#buffer?.check(now, this.#sink) ?? NOTHING;
   }
 
   /** How to ask for a keyframe when it is time to; null when it is not. */
@@ -149,10 +154,15 @@ export class IngestTrack {
     const isOverdue = keyframeInterval > 0 && now - Math.max(this.#keyframeAt ?? 0, this.#askedAt) >= keyframeInterval;
     // Every encoder begins with a keyframe: it is on its way while the first packets come.
     const isBroken = this.#brokenSince !== null && (this.#keyframeAt !== null || now - this.#brokenSince >= KEYFRAME_RETRY_MS / 2);
-    if (!isOverdue && !isBroken) return null;
+    if (!isOverdue && !isBroken && !this.#isWanted) return null;
     this.#askedAt = now;
     this.counters.keyframeRequests += 1;
     return how;
+  }
+
+  /** A viewer waits for a keyframe: asks for one with the next `keyframeWanted`. */
+  requestKeyframe(): void {
+    this.#isWanted = true;
   }
 
   senderReport(report: SenderReport, now: number): void {
@@ -182,7 +192,7 @@ export class IngestTrack {
       this.#options.lipSync.restart(this.#synced);
       this.#reception = new Reception(this.#synced.rate);
       this.#order = null;
-      this.#lastPts = Number.NEGATIVE_INFINITY;
+      this.#lastTimestamp = null;
       this.#report = null;
       this.#gap = true;
     }
@@ -247,11 +257,13 @@ export class IngestTrack {
     if (keyframe) {
       this.#keyframeAt = this.#now;
       this.#brokenSince = null;
+      this.#isWanted = false;
       this.#describe(codec, data);
     } else if (this.#isBroken()) {
       this.counters.skipped += 1;
       return;
     }
+    this.#watchOrder(timestamp);
     starter.push({ trackId: this.id, pts, dts: this.#decodingTime(codec, pts), keyframe, data });
   };
 
@@ -280,13 +292,17 @@ export class IngestTrack {
     starter.describe(videoTrack(this.id, codec, null, this.#size), { tell: true });
   }
 
+  /** The sender's own clock tells: times of the session may be set back to be in step with the sound. */
+  #watchOrder(timestamp: number): void {
+    const step = this.#lastTimestamp === null ? 0 : (timestamp - this.#lastTimestamp) | 0;
+    this.#lastTimestamp = timestamp;
+    if (step >= 0 || this.#isReordered) return;
+    this.#isReordered = true;
+    this.#order = null;
+    this.#options.onReordered();
+  }
+
   #decodingTime(codec: IngestVideoCodec, pts: number): number {
-    if (pts < this.#lastPts && !this.#isReordered) {
-      this.#isReordered = true;
-      this.#order = null;
-      this.#options.onReordered();
-    }
-    this.#lastPts = pts;
     if (this.#order === null) {
       const announced = reorderingDepth(codec, this.#config);
       this.#order = new DecodeOrder(this.#isReordered ? Math.max(announced, UNANNOUNCED_REORDERING) : announced, USUAL_FRAME_TICKS);

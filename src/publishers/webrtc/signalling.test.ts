@@ -87,9 +87,9 @@ beforeEach(async () => {
   const virtualHostFor = (host: string): string | undefined => (host === '127.0.0.1' ? 'default' : undefined);
   const iceServers = [{ urls: ['turn:192.0.2.9:3478?transport=tcp'], username: 'me', credential: 'secret' }];
   const play = new PlaySide({ publisher, iceServersFor: (place) => (place.transport === 'tcp' ? iceServers : []), logger });
-  signalling = new SignallingServer({ play, publish: null, virtualHostFor });
-  server = createServer((request, response) => signalling.request(request, response, { address: '192.0.2.1' }));
-  server.on('upgrade', (request, socket, head) => signalling.upgrade(request, socket, head, { address: '192.0.2.1' }));
+  signalling = new SignallingServer({ play: { side: play, ports: new Set([3333]) }, publish: null, virtualHostFor });
+  server = createServer((request, response) => signalling.request(request, response, { address: '192.0.2.1', port: 3333 }));
+  server.on('upgrade', (request, socket, head) => signalling.upgrade(request, socket, head, { address: '192.0.2.1', port: 3333 }));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   stream = new FakeStream();
   stream.tracks = [video(1, 'low'), video(2, 'high'), video(3, 'other', 'VP8'), OPUS];
@@ -363,6 +363,6 @@ describe('WHEP', () => {
 
   test('WHIP is told that nobody listens for it', async () => {
     const response = await fetch(url('/app/stream?direction=whip'), { method: 'POST', body: 'v=0' });
-    expect([response.status, await response.text()]).toEqual([404, 'this server does not listen for publishers over WebRTC\n']);
+    expect([response.status, await response.text()]).toEqual([404, 'this port does not listen for publishers over WebRTC\n']);
   });
 });

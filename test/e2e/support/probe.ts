@@ -38,9 +38,15 @@ export async function probe(url: string): Promise<Probed> {
   }
 }
 
-/** Decodes everything ffmpeg reads from `url` in `seconds` of media; returns frames decoded and error lines. */
-export async function decode(url: string, seconds: number): Promise<{ frames: number; errors: string }> {
-  const output = ['-map', '0:v:0', '-map', '0:a:0?', '-t', `${seconds}`, '-f', 'null', '-'];
+/** Keeps ffmpeg from putting pictures on the grid of a frame rate: sources with a camera have none. */
+const UNEVEN = ['-fps_mode', 'passthrough', '-enc_time_base:v', '1:90000'];
+
+/**
+ * Decodes everything ffmpeg reads from `url` in `seconds` of media; returns frames decoded and error lines. `uneven`: the
+ * pictures come at no fixed rate.
+ */
+export async function decode(url: string, seconds: number, { uneven = false } = {}): Promise<{ frames: number; errors: string }> {
+  const output = ['-map', '0:v:0', '-map', '0:a:0?', '-t', `${seconds}`, ...(uneven ? UNEVEN : []), '-f', 'null', '-'];
   const child = new Child(requireProgram('ffmpeg'), ['-v', 'error', '-nostdin', '-progress', 'pipe:1', '-i', url, ...output]);
   try {
     const { code } = await child.ended(DEADLINE_MS + seconds * 1000);

@@ -1,0 +1,116 @@
+/** The connection of a WebRTC peer without browser: real connectivity checks, handshake and encryption. */
+import { randomBytes } from 'node:crypto';
+import { createCertificate, type DtlsCertificate, formatFingerprint } from '../../src/protocols/dtls/certificate.ts';
+import type { DtlsEndpoint, Fanout, PeerAddress, SlotPlan } from '../../src/protocols/fanout/fanout.ts';
+import { openFanout } from '../../src/protocols/fanout/open-fanout.ts';
+import { parseStun, StunAttribute, StunType, serializeStun } from '../../src/protocols/stun/stun-message.ts';
+
+const UFRAG = 'test';
+const PASSWORD = 'passwordpasswordpassword';
+const RETRY_MS = 200;
+
+/** For the peer's session descriptions. */
+export const PEER_CREDENTIALS: readonly string[] = [`a=ice-ufrag:${UFRAG}`, `a=ice-pwd:${PASSWORD}`];
+
+export interface WebrtcPeerOptions {
+  /** What it sends under; null: it does not even decrypt. */
+  readonly slots: () => readonly SlotPlan[] | null;
+  readonly onConnected?: (fanout: Fanout, viewer: number) => void;
+  readonly onRtp?: (packet: Buffer) => void;
+  readonly onRtcp?: (packet: Buffer) => void;
+}
+
+export class WebrtcPeer {
+  readonly certificate: DtlsCertificate = createCertificate(Date.now());
+  connected = false;
+  /** Why the connection ended; empty while it lasts. */
+  ended = '';
+  readonly #options: WebrtcPeerOptions;
+  readonly #fanout: Fanout;
+  #socket = 0;
+  #dtls: DtlsEndpoint | null = null;
+  #server: { readonly to: PeerAddress; readonly ufrag: string; readonly password: string; readonly fingerprint: string } | null = null;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(options: WebrtcPeerOptions) {
+    this.#options = options;
+    const listener = {
+      stun: (_socket: number, _from: PeerAddress, datagram: Buffer) => this.#stun(datagram),
+      dtls: (_socket: number, _from: PeerAddress, datagram: Buffer) => this.#dtls?.receive(datagram),
+      rtcp: (_viewer: number, packet: Buffer) => options.onRtcp?.(packet),
+      rtp: (_viewer: number, packet: Buffer) => options.onRtp?.(packet),
+      tcp: () => undefined,
+    };
+    this.#fanout = openFanout({ certificate: this.certificate, listener, threads: 1 }).fanout;
+  }
+
+  /** Datagrams that nobody decrypts. */
+  get strangers(): number {
+    return this.#fanout.counters().strangers;
+  }
+
+  /** Connects to who described itself so, at its first UDP candidate. */
+  async connect(description: string, candidates: readonly string[] = description.split(/\r?\n/)): Promise<void> {
+    const [, host = '', port = '0'] = / UDP \d+ (\S+) (\d+) /.exec(candidates.find((line) => line.includes(' UDP ')) ?? '') ?? [];
+    const attribute = (name: string): string => new RegExp(`^a=${name}:(.*?)\r?$`, 'm').exec(description)?.[1] ?? '';
+    this.#server = {
+      to: { host, port: Number(port) },
+      ufrag: attribute('ice-ufrag'),
+      password: attribute('ice-pwd'),
+      fingerprint: attribute('fingerprint').split(' ')[1] ?? '',
+    };
+    ({ socket: this.#socket } = await this.#fanout.bind('127.0.0.1', 0));
+    this.#check();
+    this.#timer = setInterval(() => {
+      if (this.#dtls === null) this.#check();
+      else this.#dtls.tick();
+    }, RETRY_MS);
+  }
+
+  /** Leaves: with a word to the server, or (`silently`) without. */
+  close(silently = false): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+    if (!silently) this.#dtls?.close();
+    this.#fanout.close();
+  }
+
+  #check(): void {
+    if (this.#server === null) return;
+    const { to, ufrag, password } = this.#server;
+    const request = serializeStun({
+      type: StunType.BINDING_REQUEST,
+      transaction: randomBytes(12),
+      attributes: [
+        [StunAttribute.USERNAME, Buffer.from(`${ufrag}:${UFRAG}`)],
+        [StunAttribute.ICE_CONTROLLING, randomBytes(8)],
+        [StunAttribute.USE_CANDIDATE, Buffer.alloc(0)],
+      ],
+      password,
+    });
+    this.#fanout.send(this.#socket, to, request);
+  }
+
+  #stun(datagram: Buffer): void {
+    const server = this.#server;
+    if (parseStun(datagram).type !== StunType.BINDING_SUCCESS || this.#dtls !== null || server === null) return;
+    this.#dtls = this.#fanout.openDtls('client', {
+      send: (bytes) => {
+        this.#fanout.send(this.#socket, server.to, bytes);
+      },
+      connected: (keys, fingerprint) => {
+        if (formatFingerprint(fingerprint) !== server.fingerprint) throw new Error('the server has another certificate than it said');
+        this.connected = true;
+        const slots = this.#options.slots();
+        if (slots === null) return;
+        const viewer = this.#fanout.openViewer({ cname: 'peer', slots });
+        this.#fanout.setKeys(viewer, keys);
+        this.#fanout.connect(viewer, this.#socket, server.to);
+        this.#options.onConnected?.(this.#fanout, viewer);
+      },
+      closed: (reason) => {
+        this.ended = reason;
+      },
+    });
+  }
+}
