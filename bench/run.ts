@@ -5,12 +5,14 @@ import { type BenchOptions, meetsTarget, printReport, type Report, saveReport } 
 
 const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promise<Report> }>> = {
   ingest: () => import('./ingest.ts'),
+  record: () => import('./record.ts'),
   'llhls-origin': () => import('./llhls-origin.ts'),
   'http-origin-micro': () => import('./http-origin-micro.ts'),
   api: () => import('./api.ts'),
   'api-micro': () => import('./api-micro.ts'),
   latency: () => import('./latency.ts'),
   'webrtc-fanout': () => import('./webrtc-fanout.ts'),
+  srt: () => import('./srt.ts'),
   'webrtc-latency': () => import('./webrtc-latency.ts'),
   transcode: () => import('./transcode.ts'),
 };

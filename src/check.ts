@@ -1,7 +1,7 @@
 import type { CommandLine } from './command-line.ts';
 import { ConfigErrors, formatConfigProblem, loadServerConfig } from './config/index.ts';
 import { ExitCode } from './exit-code.ts';
-import { notBuiltInServer, notBuiltInVirtualHost } from './not-built.ts';
+import { notBuiltIn } from './not-built.ts';
 import { findConfigFile } from './server-config.ts';
 
 /** Reads the configuration, prints everything odd or wrong about it, starts nothing. */
@@ -10,7 +10,7 @@ export function check(line: CommandLine): number {
   try {
     const { config, warnings, virtualHosts } = loadServerConfig(file);
     for (const warning of warnings) process.stdout.write(`warning: ${formatConfigProblem(warning)}\n`);
-    const notBuilt = [...notBuiltInServer(config), ...config.virtualHosts.flatMap(notBuiltInVirtualHost)];
+    const notBuilt = notBuiltIn(config);
     for (const sentence of notBuilt) process.stdout.write(`warning: ${sentence}\n`);
     const applications = virtualHosts.reduce((sum, vhost) => sum + vhost.applications.length, 0);
     process.stdout.write(

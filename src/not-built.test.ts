@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest';
 import { defaultServerFile, loadServerConfig } from './config/index.ts';
-import { notBuiltInServer, notBuiltInVirtualHost } from './not-built.ts';
+import { notBuiltIn } from './not-built.ts';
 
 const CLUSTER = new URL('../test/fixtures/config/cluster-origin.xml', import.meta.url).pathname;
 
 function said(file: string): string[] {
-  const { config } = loadServerConfig(file);
-  return [...notBuiltInServer(config), ...config.virtualHosts.flatMap(notBuiltInVirtualHost)];
+  return notBuiltIn(loadServerConfig(file).config);
 }
 
 test('the configuration that comes with the package asks for nothing that is not built', () => {

@@ -12,18 +12,26 @@ export function notBuiltInServer({ alert, bind, modules }: ServerConfig): string
   ]);
 }
 
-/** Sentences about a virtual host and the applications that are declared with it. */
-export function notBuiltInVirtualHost(vhost: VirtualHostConfig): string[] {
-  const { signedPolicy, admissionWebhooks, originMapStore } = vhost;
-  const own = sentences(`virtual host '${vhost.name}'`, [
+/** Everything at once: the server, its virtual hosts and their applications. */
+export function notBuiltIn(config: ServerConfig): string[] {
+  const hosts = config.virtualHosts.flatMap((vhost) => [
+    ...notBuiltInVirtualHost(vhost),
+    ...vhost.applications.flatMap((application) => notBuiltInApplication(vhost.name, application)),
+  ]);
+  return [...notBuiltInServer(config), ...hosts];
+}
+
+/** Sentences about a virtual host, without its applications. */
+export function notBuiltInVirtualHost({ name, signedPolicy, admissionWebhooks, originMapStore }: VirtualHostConfig): string[] {
+  return sentences(`virtual host '${name}'`, [
     [isEnabled(signedPolicy), 'SignedPolicy', 'EVERYBODY is let in, signed or not'],
     [isEnabled(admissionWebhooks), 'AdmissionWebhooks', 'EVERYBODY is let in, nobody is asked'],
     [originMapStore !== undefined, 'OriginMapStore', 'streams are neither registered nor looked up in Redis'],
   ]);
-  return [...own, ...vhost.applications.flatMap((application) => notBuiltInApplication(vhost.name, application))];
 }
 
-function notBuiltInApplication(vhost: string, application: ApplicationConfig): string[] {
+/** Sentences about an application. */
+export function notBuiltInApplication(vhost: string, application: ApplicationConfig): string[] {
   const { providers, publishers, outputProfiles, eventGenerator, transcodeWebhook } = application;
   const { subtitles, overlays } = outputProfiles.mediaOptions ?? {};
   return sentences(`application '${vhost}/${application.name}'`, [

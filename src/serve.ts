@@ -46,7 +46,12 @@ export async function serve(line: CommandLine): Promise<number> {
   });
 
   try {
-    server = await MillraceServer.start({ configFile: line.config, stateFolder: line.state, logger });
+    server = await MillraceServer.start({
+      configFile: line.config,
+      stateFolder: line.state,
+      logger,
+      logConnections: line.logLevel === 'debug',
+    });
   } catch (error) {
     if (error instanceof ConfigProblem) {
       process.stderr.write(`${error.message}\n`);

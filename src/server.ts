@@ -24,12 +24,13 @@ import { Orchestrator } from './core/orchestrator.ts';
 import type { Publisher } from './core/publishing.ts';
 import { PullRegistry } from './core/pull-registry.ts';
 import { QueueRegistry } from './core/queue-registry.ts';
+import { StreamDemand } from './core/stream-demand.ts';
 import type { VirtualHost } from './core/virtual-host.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
 import { startMappedFiles } from './mapped-files.ts';
-import { startMpegts } from './mpegts-listeners.ts';
-import { notBuiltInServer, notBuiltInVirtualHost } from './not-built.ts';
+import { startMpegts, warnOfSharedPorts } from './mpegts-listeners.ts';
+import { notBuiltInApplication, notBuiltInServer, notBuiltInVirtualHost } from './not-built.ts';
 import { packageVersion } from './package-version.ts';
 import { FilePullSource } from './providers/file/file-pull-source.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
@@ -64,6 +65,8 @@ export interface ServerOptions {
   readonly configFile?: string | undefined;
   readonly stateFolder: string;
   readonly logger: Logger;
+  /** Debug lines for each HTTP connection of a viewer; default: none are made. */
+  readonly logConnections?: boolean;
 }
 
 /** An application made from a template lives this long without streams, and how often that is looked at. */
@@ -137,12 +140,21 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const token = config.managers.api.accessToken;
   const access = token === '' ? await loadOrCreateAccessToken(stateFolder) : { token, file: null };
 
+  const demand: StreamDemand = new StreamDemand({
+    application: (vhost, app) => orchestrator.application(vhost, app),
+    applicationOnDemand: (vhost, app) => orchestrator.applicationOnDemand(vhost, app),
+    origins: (vhost) => orchestrator.virtualHost(vhost)?.definition.config.origins,
+    pull: (application, definition) => pulls.create(application, definition),
+    clock: systemClock,
+    logger,
+  });
   const webrtc = await startWebrtc(
     config,
     {
       virtualHostFor: (host) => orchestrator.nameForHost(host),
       gate: { openIngest: (target, request) => orchestrator.openIngest(target, request) },
       providerSettings: (vhost, app) => orchestrator.application(vhost, app)?.definition.config.providers?.webrtc ?? null,
+      finder: demand,
       logger,
     },
     running,
@@ -152,6 +164,9 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     views: VIEWS,
     http2: config.modules.http2.enable,
     ...(webrtc !== null && { foreign: webrtc.signallingPath }),
+    logConnections: options.logConnections === true,
+    // What is there already was announced to the threads before they hear this.
+    find: async (wanted) => (await demand.find(wanted)) ?? true,
     clock: systemClock,
     logger: logger.child({ part: 'egress' }),
   });
@@ -166,7 +181,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const llhls = new LlhlsPublisher(pool, dumps);
   await recordings.start();
   await dumps.recover();
-  const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock });
+  const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock, finder: demand });
   const thumbnail = new ThumbnailPublisher(pool);
   const queues = new QueueRegistry(systemClock);
   const { jobsPerProcess } = config.modules.transcoder;
@@ -190,11 +205,20 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     ]),
     transcoder,
     onHostsChanged: (virtualHosts) => {
-      pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
+      pool.setHosts(
+        virtualHosts.map(({ name, hostNames, definition }) => {
+          return { name, hostNames, hasOrigins: (definition.config.origins?.origin.length ?? 0) > 0 };
+        }),
+      );
       certificates.follow(virtualHosts);
       warnOfNotBuilt(virtualHosts);
     },
-    onApplication: (application) => startMappedFiles(application, pulls, logger),
+    onApplication: (application) => {
+      const { vhost, name: app, definition } = application;
+      for (const sentence of notBuiltInApplication(vhost, definition.config)) logger.warn({ vhost, app }, sentence);
+      warnOfSharedPorts(orchestrator, application, logger);
+      startMappedFiles(application, pulls, logger);
+    },
   });
   const files = [recordings, { stop: () => dumps.close() }, { stop: () => tsDumps.close() }];
   running.push({ stop: () => store.settle() }, pool, ...files, pushes, { stop: () => transcoder.close() });

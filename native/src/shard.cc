@@ -26,9 +26,9 @@ constexpr int64_t kReportIntervalUs = 1'000'000;
 constexpr int64_t kReportSweepUs = 50'000;
 // The same packet is not sent again more often than this.
 constexpr int64_t kResendGapUs = 15'000;
-// Packets sent again to one viewer: so many per second, saved up to a burst.
-constexpr double kResendRate = 600;
-constexpr double kResendBurst = 300;
+// Packets sent again to one viewer: a share of those sent for the first time. More would fill a path that is too narrow
+// already, and keep out the smaller rendition that helps.
+constexpr double kResendShare = 0.5;
 constexpr size_t kPacketRoom = 2048;
 constexpr size_t kTcpLimit = 1 << 20;
 constexpr double kNtpOffsetSeconds = 2208988800.0;
@@ -313,6 +313,7 @@ void Shard::SendPackets(Viewer* viewer, Slot* slot, const SourceQueue* source, c
   }
   slot->sent_packets += static_cast<uint32_t>(last - first);
   slot->sent_octets += frame.offsets[last] - frame.offsets[first];
+  viewer->resend_budget = std::min(kResendBurst, viewer->resend_budget + kResendShare * static_cast<double>(last - first));
   if (viewer->socket < 0) HandOverTcp(viewer);
 }
 
@@ -374,9 +375,6 @@ void Shard::ResendNow(Viewer* viewer, uint32_t ssrc, const std::vector<uint16_t>
   const int64_t now = NowUs();
   sending_at_ = now;
   send_time_ = AbsoluteSendTime(now);
-  viewer->resend_budget =
-      std::min(kResendBurst, viewer->resend_budget + kResendRate * static_cast<double>(now - viewer->resend_refilled) / 1e6);
-  viewer->resend_refilled = now;
   for (const uint16_t sequence : sequences) {
     const uint16_t behind = static_cast<uint16_t>(static_cast<uint16_t>(slot->next_index) - sequence);
     if (behind == 0 || behind > 0x7fff || behind > slot->next_index) continue;

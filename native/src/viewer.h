@@ -47,6 +47,9 @@ struct ViewerCounters {
 
 struct SourceQueue;
 
+// Packets that may be sent again at once: those of a large keyframe, or a fifth of a second of a large stream.
+constexpr double kResendBurst = 150;
+
 // One RTP stream to one viewer.
 struct Slot {
   uint32_t ssrc = 0;
@@ -105,8 +108,8 @@ struct Viewer {
   std::vector<std::unique_ptr<Slot>> slots;
   std::string cname;
   int64_t next_report = 0;
-  double resend_budget = 0;
-  int64_t resend_refilled = 0;
+  // Packets that may be sent again now.
+  double resend_budget = kResendBurst;
   std::string tcp;
   std::shared_ptr<ViewerCounters> counters;
 };

@@ -1,7 +1,7 @@
 import { buildConfig, isRandomAccessPoint, parameterSetsOf, parameterSetsOfConfig, updateConfig } from '../codecs/describe.ts';
 import { parseAvcc } from '../codecs/h264/avcc.ts';
 import { parseHvcc } from '../codecs/h265/hvcc.ts';
-import { annexbToLengthPrefixed, toFourByteLengths } from '../codecs/nal/convert.ts';
+import { annexbToLengthPrefixed, toFourByteLengths, withSoundLengths } from '../codecs/nal/convert.ts';
 import { BitstreamFormat, VideoCodec } from '../media/codec.ts';
 import type { SourceVideoTrack } from './ingest.ts';
 
@@ -37,7 +37,8 @@ function layoutReader({ codec, format, config }: SourceVideoTrack): (data: Uint8
   if (format === BitstreamFormat.ANNEXB) return (data) => annexbToLengthPrefixed(data);
   if (format !== BitstreamFormat.LENGTH_PREFIXED || config === null) return (data) => data;
   const lengthSize = lengthSizeOf(codec, config);
-  return lengthSize === 4 ? (data) => data : (data) => toFourByteLengths(data, lengthSize);
+  // One broken picture would stop the decoders of all viewers.
+  return lengthSize === 4 ? withSoundLengths : (data) => toFourByteLengths(data, lengthSize);
 }
 
 function lengthSizeOf(codec: VideoCodec, config: Uint8Array): 1 | 2 | 4 {

@@ -265,7 +265,7 @@ export class InboundStream implements LinkedStream {
     this.#outputs.close(reason);
     if (this.#hasSource) this.meter.ingestClosed(this.provider);
     this.meter.retire();
-    const { discarded, malformed } = this.#router.counters;
+    const { discarded, malformed, firstFault } = this.#router.counters;
     this.#logger.info(
       {
         reason: reason.code,
@@ -273,6 +273,7 @@ export class InboundStream implements LinkedStream {
         seconds: Math.round((this.#clock.now() - this.createdAt) / 1000),
         discarded,
         malformed,
+        ...(firstFault !== null && { firstFault }),
         jumps: this.#router.jumps,
       },
       `stream closed: ${reason.detail}`,

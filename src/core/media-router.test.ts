@@ -140,6 +140,17 @@ describe('MediaRouter', () => {
     expect(track?.type === 'video' && track.config?.[4]).toBe(0xff);
   });
 
+  it('counts what it cannot read and tells what was wrong with the first of it', () => {
+    const { router, packets } = routerWithOutput();
+    router.setTracks([videoTrack()]);
+    router.push(videoPacket(0));
+    router.push({ ...videoPacket(1), data: Buffer.from('00000009aa', 'hex') });
+    router.push({ ...videoPacket(2), data: Buffer.from('ff', 'hex') });
+    router.push(videoPacket(3));
+    expect(packets).toHaveLength(2);
+    expect(router.counters).toMatchObject({ malformed: 2, firstFault: expect.stringMatching(/^[A-Z0-9_]+: .*9/) as string });
+  });
+
   it('never throws and never goes back, whatever is pushed', () => {
     const packet = fc.record({
       trackId: fc.integer({ min: 0, max: 3 }),
@@ -153,6 +164,8 @@ describe('MediaRouter', () => {
         const { router, packets } = routerWithOutput();
         router.setTracks([videoTrack(), audioTrack()]);
         for (const source of sources) router.push(source);
+        // What breaks the format is a fault of the source; anything else would be one of ours.
+        expect(router.counters.firstFault ?? 'NONE: ').toMatch(/^[A-Z0-9_]+: /);
         const last = new Map<number, number>();
         for (const { track, dts } of packets) {
           if (track.type === 'data') expect(dts).toBeGreaterThanOrEqual(last.get(track.id) ?? 0);

@@ -1,6 +1,7 @@
 import type { Packet } from '../media/packet.ts';
 import { MILLISECONDS } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
+import { ProtocolError } from '../util/protocol-error.ts';
 import type { SourcePacket, SourceTrack } from './ingest.ts';
 import { Timeline } from './timeline.ts';
 import { createNormalizer, type TrackNormalizer } from './track-normalizer.ts';
@@ -21,6 +22,8 @@ export interface RouterCounters {
   discarded: number;
   /** Packets whose bitstream could not be understood. */
   malformed: number;
+  /** What was wrong with the first of these; null when there was none. */
+  firstFault: string | null;
 }
 
 /**
@@ -28,7 +31,7 @@ export interface RouterCounters {
  * keyframe (at 0, or at the source's time when that is to be kept) and never jumps, durations, keyframe flags, parameter sets followed mid-stream.
  */
 export class MediaRouter {
-  readonly counters: RouterCounters = { discarded: 0, malformed: 0 };
+  readonly counters: RouterCounters = { discarded: 0, malformed: 0, firstFault: null };
   readonly #output: RouterOutput;
   readonly #timeline: Timeline;
   /** By the id that the source gives the track; the track itself may have another one. */
@@ -114,8 +117,9 @@ export class MediaRouter {
     let packet: Packet | null;
     try {
       packet = this.#started || this.#tryStart(normalizer, source) ? normalizer.normalize(source) : null;
-    } catch {
+    } catch (error) {
       this.counters.malformed += 1;
+      this.counters.firstFault ??= error instanceof ProtocolError ? `${error.code}: ${error.message}` : String(error);
       return;
     }
     if (packet === null) {

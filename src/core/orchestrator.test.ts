@@ -281,6 +281,16 @@ describe('Orchestrator', () => {
     expect([...(vhost?.applications.keys() ?? [])]).toEqual(['app']);
   });
 
+  it('makes no more applications of a template than there is room for', () => {
+    const { orchestrator } = setUp();
+    orchestrator.restore(vhostDefinition('v', ['*']), [appDefinition('*')], { readOnly: true });
+    const made = Array.from({ length: 300 }, (_, index) => orchestrator.applicationOnDemand('v', `made${index}`));
+    expect(made.filter((application) => application !== undefined)).toHaveLength(200);
+    expect(orchestrator.demandsRefused).toBe(100);
+    orchestrator.removeUnusedApplications(0);
+    expect(orchestrator.applicationOnDemand('v', 'again')).toBeDefined();
+  });
+
   it('makes no application where there is no template', async () => {
     const { orchestrator } = setUp();
     orchestrator.restore(vhostDefinition('v', ['*']), [appDefinition('app')], { readOnly: true });

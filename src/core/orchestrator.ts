@@ -23,6 +23,11 @@ export interface VirtualHostStore {
   remove(name: string): Promise<void>;
 }
 
+/** Applications that viewers, who choose the names, may bring about in a virtual host; beyond that, those without a stream make room. */
+const MOST_DYNAMIC = 200;
+/** Only those that have had this long to find their stream, ms. */
+const ROOM_MS = 10_000;
+
 export interface OrchestratorOptions {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -44,6 +49,8 @@ export interface OrchestratorOptions {
 export class Orchestrator implements IngestGate {
   readonly meter: TrafficMeter;
   readonly queues: QueueRegistry;
+  /** Applications that were not made of a template because there were too many. */
+  demandsRefused = 0;
   readonly #options: OrchestratorOptions;
   readonly #context: ApplicationContext;
   readonly #virtualHosts = new Map<string, VirtualHost>();
@@ -98,11 +105,17 @@ export class Orchestrator implements IngestGate {
     if (vhost === undefined || existing !== undefined) return existing;
     const { template } = vhost;
     if (template === null || this.#shuttingDown || !isAddressableName(appName)) return undefined;
+    if (vhost.dynamic.size >= MOST_DYNAMIC) this.removeUnusedApplications(ROOM_MS);
+    if (vhost.dynamic.size >= MOST_DYNAMIC) {
+      this.demandsRefused += 1;
+      return undefined;
+    }
     const named = { name: appName, config: { ...template.config, name: appName }, echo: { ...template.echo, name: appName } };
     const application = new Application(vhostName, named, vhost.meter, this.#context);
     vhost.applications.set(appName, application);
     vhost.dynamic.set(application, this.#options.clock.monotonic());
     this.#options.logger.info({ vhost: vhostName, app: appName }, `application '${vhostName}/${appName}' made from the template`);
+    this.#options.onApplication?.(application);
     return application;
   }
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { open, rename, rm } from 'node:fs/promises';
+import { open, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
@@ -8,30 +8,38 @@ import { dirname } from 'node:path';
  * (for example ENOSPC); the old file is then untouched.
  */
 export async function writeFileAtomic(path: string, content: string, mode = 0o644): Promise<void> {
+  await replaceFile(path, content, { mode, flush: true });
+  await syncPath(dirname(path));
+}
+
+/**
+ * Like `writeFileAtomic`, but it resolves as soon as the new file survives the death of this process. `durable` resolves
+ * when it survives a loss of power too, and rejects with the file system's error when that cannot be had.
+ */
+export async function writeFileSoon(path: string, content: string, mode = 0o644): Promise<{ readonly durable: Promise<void> }> {
+  await replaceFile(path, content, { mode, flush: false });
+  return { durable: syncPath(path).then(() => syncPath(dirname(path))) };
+}
+
+async function replaceFile(path: string, content: string, options: { readonly mode: number; readonly flush: boolean }): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
-    const file = await open(temporary, 'wx', mode);
-    try {
-      await file.writeFile(content, 'utf8');
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeFile(temporary, content, { flag: 'wx', encoding: 'utf8', ...options });
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
   }
-  await syncFolder(dirname(path));
 }
 
 /** Removes `path` durably; a missing file is fine. */
 export async function removeFileDurable(path: string): Promise<void> {
   await rm(path, { force: true });
-  await syncFolder(dirname(path));
+  await syncPath(dirname(path));
 }
 
-async function syncFolder(path: string): Promise<void> {
+/** Files and folders alike. */
+async function syncPath(path: string): Promise<void> {
   const folder = await open(path, 'r');
   try {
     await folder.sync();

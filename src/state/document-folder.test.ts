@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -43,6 +43,32 @@ test('torn documents and those of another kind are set aside, at any length', as
   expect(left.some((name) => name.endsWith('.tmp'))).toBe(false);
 });
 
+test('what is saved soon is there when that resolves, and keeps its place among other writes', async () => {
+  await documents.load();
+  await documents.saveSoon('a', { value: 1 });
+  expect(JSON.parse(readFileSync(join(folder, 'a.json'), 'utf8'))).toMatchObject({ value: { value: 1 } });
+  const writes = [
+    documents.saveSoon('b', { value: 1 }),
+    documents.save('b', { value: 2 }),
+    documents.saveSoon('c', {}),
+    documents.remove('c'),
+  ];
+  await Promise.all(writes);
+  await documents.settle();
+  expect(await new DocumentFolder(folder, 'task', logger).load()).toEqual([
+    { key: 'a', value: { value: 1 } },
+    { key: 'b', value: { value: 2 } },
+  ]);
+});
+
+test('nobody but the owner reads them: they hold stream keys', async () => {
+  await documents.load();
+  await documents.save('a', {});
+  await documents.saveSoon('b', {});
+  expect(['a', 'b'].map((key) => statSync(join(folder, `${key}.json`)).mode & 0o777)).toEqual([0o600, 0o600]);
+});
+
 test('a disk that refuses is told', async () => {
   await expect(documents.save('a', {})).rejects.toMatchObject({ code: 'ENOENT' });
+  await expect(documents.saveSoon('a', {})).rejects.toMatchObject({ code: 'ENOENT' });
 });

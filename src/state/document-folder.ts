@@ -2,11 +2,13 @@
 import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../util/logger.ts';
-import { removeFileDurable, writeFileAtomic } from './atomic-file.ts';
+import { removeFileDurable, writeFileAtomic, writeFileSoon } from './atomic-file.ts';
 
 const FORMAT = 'millrace-state';
 const VERSION = 1;
 const SUFFIX = '.json';
+/** Tasks hold stream keys and passphrases. */
+const MODE = 0o600;
 
 /** A document with its key. */
 export interface StoredDocument {
@@ -45,8 +47,22 @@ export class DocumentFolder {
 
   /** Resolves when the document is on disk. Rejects with the file system's error, and the old one is still there. */
   save(key: string, value: object): Promise<void> {
-    const content = `${JSON.stringify({ format: FORMAT, version: VERSION, kind: this.#kind, value }, null, 2)}\n`;
-    return this.#inOrder(key, () => writeFileAtomic(this.#pathOf(key), content));
+    return this.#inOrder(key, () => writeFileAtomic(this.#pathOf(key), this.#textOf(value), MODE));
+  }
+
+  /** Like `save`, but resolves when the document survives this process; against a loss of power it is brought to the disk afterwards. */
+  saveSoon(key: string, value: object): Promise<void> {
+    const written = Promise.withResolvers<void>();
+    const durable = this.#inOrder(key, async () => {
+      const { durable } = await writeFileSoon(this.#pathOf(key), this.#textOf(value), MODE);
+      written.resolve();
+      await durable;
+    });
+    durable.catch((error: unknown) => {
+      written.reject(error);
+      this.#logger.warn({ err: error, key }, 'state file could not be brought to the disk');
+    });
+    return written.promise;
   }
 
   /** Resolves when the document is gone from disk. */
@@ -69,6 +85,10 @@ export class DocumentFolder {
   /** Resolves when every write under way has ended, well or not. */
   async settle(): Promise<void> {
     await Promise.allSettled(this.#writes.values());
+  }
+
+  #textOf(value: object): string {
+    return `${JSON.stringify({ format: FORMAT, version: VERSION, kind: this.#kind, value }, null, 2)}\n`;
   }
 
   #parse(text: string): unknown {

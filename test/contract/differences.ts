@@ -67,6 +67,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'source-loss': {},
   'file-paths': {},
   'file-containers': {},
+  'origin-schemes': {},
   sessions: {},
   'later-issues': {
     ...each([714, 715, 716], { status: 501, message: /live playlist/ }),

@@ -48,6 +48,20 @@ test('check accepts the configuration that comes with the project', async () => 
   expect((await runCommand(['check', '--config', path.join(ROOT, 'conf/Server.xml')])).code).toBe(0);
 });
 
+test('check and the log tell what is configured in vain, of an application made through the API too', async () => {
+  const policy =
+    '<SignedPolicy><PolicyQueryKeyName>p</PolicyQueryKeyName><SignatureQueryKeyName>s</SignatureQueryKeyName><SecretKey>k</SecretKey><Enables><Publishers>llhls</Publishers></Enables></SignedPolicy>';
+  const file = configFile(GOOD.replace('<Applications>', `${policy}<Applications>`));
+  const { code, stdout } = await runCommand(['check', '--config', file]);
+  expect(stdout).toContain("warning: virtual host 'default': SignedPolicy is not built yet: EVERYBODY is let in, signed or not");
+  expect(code).toBe(0);
+  const server = await start();
+  await server.api.create('/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);
+  const drm = { enable: true, infoFile: 'drm.xml' };
+  await server.api.create('/v1/vhosts/made/apps', [{ name: 'app', type: 'live', publishers: { llhls: { drm } } }]);
+  await server.child.printed(/application 'made\/app': Publishers\/LLHLS\/DRM is not built yet: media is NOT ENCRYPTED/, 5000);
+});
+
 test('check warns about an element it does not know, by path, and still exits with 0', async () => {
   const file = configFile(GOOD.replace('<Type>live</Type>', '<Type>live</Type><Bogus>1</Bogus>'));
   const { code, stdout, stderr } = await runCommand(['check', '--config', file]);

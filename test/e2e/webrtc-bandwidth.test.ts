@@ -18,7 +18,7 @@ const LADDER = {
       { name: 'large', bypass: true },
       { name: 'small', codec: 'h264', bitrate: 150_000, width: 160, height: 90, framerate: 15, keyFrameInterval: 15 },
     ],
-    audios: [],
+    audios: [{ name: 'opus', codec: 'opus', bitrate: 64_000, samplerate: 48_000, channel: 2 }],
   },
   playlists: [
     {
@@ -26,8 +26,8 @@ const LADDER = {
       fileName: 'abr',
       options: { webrtcAutoAbr: true },
       renditions: [
-        { name: 'large', video: 'large' },
-        { name: 'small', video: 'small' },
+        { name: 'large', video: 'large', audio: 'opus' },
+        { name: 'small', video: 'small', audio: 'opus' },
       ],
     },
   ],
@@ -57,11 +57,11 @@ test.each([
   const publishers = { webrtc: { rtx: true, bandwidthEstimation } };
   const application = { name: app, type: 'live', providers: { rtmp: {} }, publishers, outputProfiles: { outputProfile: [LADDER] } };
   await server.api.create(`${apiPath.vhost('second')}/apps`, [application]);
-  const encoder = publish({ url: server.rtmp('live', app, HOST), ...LARGE, withoutAudio: true });
+  const encoder = publish({ url: server.rtmp('live', app, HOST), ...LARGE });
   encoders.push(encoder);
   await until('the output stream begins', async () => {
     const { outputs } = await server.api.get<StreamInformation>(apiPath.stream('live', app, 'second'));
-    return outputs[0]?.tracks.filter(({ type }) => type === 'Video').length === 2;
+    return outputs[0]?.tracks.filter(({ type }) => type !== 'Data').length === 3;
   });
   const relay = await LossyRelay.open({ server: server.ports.ice });
   const page = await browser.open();
@@ -72,7 +72,7 @@ test.each([
   });
   const width = async (): Promise<number> => (await page.stats()).video?.frameWidth ?? 0;
 
-  const { answer } = await page.whep(`http://${HOST}:${server.ports.http}/${app}/live/abr?direction=whep`, ['video'], relay.port);
+  const { answer } = await page.whep(`http://${HOST}:${server.ports.http}/${app}/live/abr?direction=whep`, ['video', 'audio'], relay.port);
   expect([answer.includes(used), answer.includes(unused)]).toEqual([true, false]);
   await page.decoded(60);
   expect(await width()).toBe(LARGE.width);
@@ -83,6 +83,7 @@ test.each([
   relay.capacity = Number.POSITIVE_INFINITY;
   await until('the large rendition again', async () => (await width()) === LARGE.width, { deadlineMs: 60_000, everyMs: 200 });
   const { video: last } = await page.decoded(0);
-  await page.decoded(last.framesDecoded + 30);
+  const { audio } = await page.decoded(last.framesDecoded + 30);
+  expect(audio?.packetsReceived).toBeGreaterThan(100);
   await encoder.stop();
 });

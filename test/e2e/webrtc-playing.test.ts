@@ -121,6 +121,29 @@ test('sound in Opus is heard', async () => {
   }
 });
 
+test('pictures in AV1 are shown', async () => {
+  const videos = [{ name: 'av1', codec: 'av1', bitrate: 200_000, width: 160, height: 90, framerate: 15, keyFrameInterval: 15 }];
+  const outputProfile = [{ name: 'av1', outputStreamName: `\${OriginStreamName}`, encodes: { videos, audios: [] } }];
+  const publishers = { webrtc: { rtx: true } };
+  await server.api.create('/v1/vhosts', [{ name: 'second', host: { names: ['localhost'] } }]);
+  const application = { name: 'av1', type: 'live', providers: { rtmp: {} }, publishers, outputProfiles: { outputProfile } };
+  await server.api.create(`${apiPath.vhost('second')}/apps`, [application]);
+  const source = publish({ url: server.rtmp('live', 'av1', 'localhost'), width: 320, height: 180, videoKbps: 300, withoutAudio: true });
+  const page = await browser.open();
+  try {
+    const url = `http://localhost:${server.ports.http}/av1/live?direction=whep`;
+    const { answer } = await until('the stream can be played', () => page.whep(url, ['video']), { deadlineMs: 20_000, everyMs: 500 });
+    expect(answer).toMatch(/^a=rtpmap:\d+ AV1\/90000\r$/m);
+    const { video } = await page.decoded(45);
+    expect([video.frameWidth, video.keyFramesDecoded > 1]).toEqual([160, true]);
+    const picture = await until('a picture', () => page.picture(), { deadlineMs: 10_000 });
+    expect(picture.variance).toBeGreaterThan(LEAST_VARIANCE);
+  } finally {
+    await page.page.close();
+    await source.stop();
+  }
+});
+
 test('viewers are counted while they are there', async () => {
   const page = await browser.open();
   const connections = async (): Promise<number> => {

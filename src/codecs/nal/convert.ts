@@ -1,4 +1,5 @@
 /** Changes how the NAL units of an access unit are delimited. */
+import { ProtocolError } from '../../util/protocol-error.ts';
 import { AnnexbCursor, LengthPrefixedCursor, type NalCursor, type NalLengthSize } from './nal-cursor.ts';
 
 const LENGTH_SIZE = 4;
@@ -17,6 +18,20 @@ export function annexbToLengthPrefixed(data: Uint8Array, keep: NalFilter = keepA
 export function toFourByteLengths(data: Uint8Array, lengthSize: NalLengthSize): Uint8Array {
   if (lengthSize === LENGTH_SIZE) return data;
   return relength(new LengthPrefixedCursor(data, lengthSize), new LengthPrefixedCursor(data, lengthSize), keepAll);
+}
+
+/** Returns `data` when its 4-byte lengths lead exactly to its end; looks at nothing else. Throws `NAL_LENGTH`. */
+export function withSoundLengths(data: Uint8Array): Uint8Array {
+  let at = 0;
+  while (at + LENGTH_SIZE <= data.length) {
+    const length = (data[at] ?? 0) * 2 ** 24 + (((data[at + 1] ?? 0) << 16) | ((data[at + 2] ?? 0) << 8) | (data[at + 3] ?? 0));
+    if (length > data.length - at - LENGTH_SIZE) {
+      throw new ProtocolError('NAL_LENGTH', `NAL unit of ${length} bytes, ${data.length - at - LENGTH_SIZE} left`, at);
+    }
+    at += LENGTH_SIZE + length;
+  }
+  if (at !== data.length) throw new ProtocolError('NAL_LENGTH', `${LENGTH_SIZE} bytes of NAL unit length expected`, at);
+  return data;
 }
 
 /** Joins whole NAL units to one access unit with 4-byte lengths. */

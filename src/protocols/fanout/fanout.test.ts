@@ -200,6 +200,31 @@ describe.each(KINDS)('%s', (kind) => {
     expect(fanout.viewerCounters(viewer)).toMatchObject({ nacked: 4 });
   });
 
+  test('a viewer that loses much gets half as much again at most, beyond a burst', async () => {
+    const { fanout, peer, source, viewer, port } = await start();
+    fanout.play(viewer, 0, source);
+    for (let n = 0; n < 4; n += 1) {
+      fanout.push(source, frame(n, n === 0, new Array(17).fill(10)));
+      await until('the packets', () => peer.video.length === 17 * (n + 1), WAIT);
+    }
+    const first = peer.video[0]?.sequence ?? 0;
+    const ask = async (rounds: number): Promise<void> => {
+      for (let round = 0; round < rounds; round += 1) {
+        const before = fanout.counters().nacks;
+        for (let n = 0; n < 4; n += 1) peer.socket.send(peer.seal(nackOf(VIDEO.ssrc, first + 17 * n, 0xffff)), port, '127.0.0.1');
+        await until('the reports were read', () => fanout.counters().nacks === before + 4, WAIT);
+        // The same packet is not sent again sooner.
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    };
+    await ask(10);
+    expect(fanout.viewerCounters(viewer)?.resent).toBe(150);
+    fanout.push(source, frame(10, false, new Array(20).fill(10)));
+    await until('twenty more', () => peer.video.length === 88, WAIT);
+    await ask(3);
+    expect(fanout.viewerCounters(viewer)?.resent).toBe(160);
+  });
+
   test('a loss that the history has forgotten is counted and not answered', async () => {
     const { fanout, peer, source, viewer, port } = await start();
     fanout.play(viewer, 0, source);

@@ -9,9 +9,10 @@ import { SendLog } from './send-log.ts';
 
 /** The same packet is not sent again more often than this, ms. */
 const RESEND_GAP = 15;
-/** Packets sent again to one viewer: so many per second, saved up to a burst. */
-const RESEND_RATE = 600;
-const RESEND_BURST = 300;
+/** Packets sent again to one viewer: a share of those sent for the first time, or a path that is too narrow gets narrower. */
+const RESEND_SHARE = 0.5;
+/** And so many at once: those of a large keyframe. */
+const RESEND_BURST = 150;
 const RESENT_PLACES = 64;
 const ANCHORS = 4;
 const RTP_HEADER = 12;
@@ -64,7 +65,6 @@ export class ScriptViewer {
   #rtcpIndex = 0;
   #transportSequence = 0;
   #budget = RESEND_BURST;
-  #budgetAt = 0;
 
   constructor(id: number, plan: ViewerPlan, wire: ViewerWire) {
     this.id = id;
@@ -151,8 +151,6 @@ export class ScriptViewer {
   resend(ssrc: number, sequences: readonly number[], now: number): number {
     const slot = this.#slots.find(({ plan }) => plan.ssrc === ssrc && plan.rtx !== null);
     if (slot === undefined || !this.ready) return 0;
-    this.#budget = Math.min(RESEND_BURST, this.#budget + ((now - this.#budgetAt) * RESEND_RATE) / 1000);
-    this.#budgetAt = now;
     let unknown = 0;
     for (const sequence of sequences) {
       const behind = (slot.nextIndex - sequence) & 0xffff;
@@ -221,6 +219,7 @@ export class ScriptViewer {
       slot.anchors = [{ source, from: slot.nextIndex, sequence }, ...slot.anchors.slice(0, ANCHORS - 1)];
     }
     slot.lastTimestamp = timestampFor(slot, frame);
+    this.#budget = Math.min(RESEND_BURST, this.#budget + RESEND_SHARE * (last - first));
     for (let packet = first; packet < last; packet += 1) {
       this.#sendPacket(slot, frame, packet, slot.nextIndex, null);
       slot.nextIndex += 1;

@@ -16,6 +16,9 @@ export interface SecureListenerOptions {
   readonly counters?: HttpCounters;
   /** False: HTTP/1.1 only. */
   readonly http2: boolean;
+  readonly onOpened?: (remoteAddress: string) => void;
+  /** `reason` is for the log. */
+  readonly onClosed?: (remoteAddress: string, reason: string) => void;
   /** Takes WebSocket upgrades (HTTP/1.1); without it they are refused. `bytes` begin with the request. */
   readonly onUpgrade?: (socket: Duplex, bytes: Buffer, remoteAddress: string) => void;
 }
@@ -53,7 +56,7 @@ export class SecureListener {
       if (options.onUpgrade === undefined || request.headers.upgrade?.toLowerCase() !== 'websocket') socket.end(REFUSED_UPGRADE);
       else options.onUpgrade(socket, Buffer.concat([requestBytes(request), head]), request.socket.remoteAddress ?? '');
     });
-    this.#server.on('connection', (socket: Socket) => this.#track(socket));
+    this.#server.on('connection', (socket: Socket) => this.#track(socket, options));
     this.#server.on('tlsClientError', (_error, socket: Socket) => {
       counters.faults += 1;
       socket.destroy();
@@ -105,12 +108,20 @@ export class SecureListener {
     for (const sink of this.#context.open) sink.sweep(now, this.#limits.sendTime);
   }
 
-  #track(socket: Socket): void {
+  #track(socket: Socket, { onOpened, onClosed }: SecureListenerOptions): void {
+    // Gone once the socket is closed.
+    const remoteAddress = socket.remoteAddress ?? '';
     this.counters.opened += 1;
     this.#sockets.add(socket);
+    onOpened?.(remoteAddress);
+    let reason = 'ended by the peer or by a time limit';
+    socket.once('error', (error) => {
+      reason = error.message;
+    });
     socket.once('close', () => {
       this.counters.closed += 1;
       this.#sockets.delete(socket);
+      onClosed?.(remoteAddress, reason);
     });
   }
 }

@@ -405,13 +405,16 @@ describe('tasks', () => {
     writeFileSync(map, `<RecordInfo>${entry('str*')}${entry('other')}<Record><StreamName>*</StreamName></Record></RecordInfo>`);
     settings = { ...settings, streamMap: { enable: true, path: map } };
     const { attached } = open();
+    // The file has not been read yet.
+    send(attached, sample.packets.slice(0, 100));
     await expect.poll(() => publisher.records(owner())).toHaveLength(1);
     expect(publisher.records(owner())[0]).toMatchObject({ isConfig: true, state: 'recording', id: expect.stringMatching(/^\w{16}$/) });
-    send(attached, sample.packets);
+    send(attached, sample.packets.slice(100));
     attached.close(CLOSED);
     expect(publisher.records(owner())).toEqual([]);
     await publisher.stop();
     expect(rootFiles()).toEqual(['stream_source.ts']);
+    expect(probe(join(root, 'stream_source.ts')).video).toHaveLength(150);
     writeFileSync(map, `<RecordInfo>${entry('s', '<SegmentInterval>x</SegmentInterval>')}</RecordInfo>`);
     open();
     await expect.poll(() => logger.lines.some(({ message }) => message.includes('Record/SegmentInterval must be'))).toBe(true);

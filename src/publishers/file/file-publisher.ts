@@ -10,6 +10,7 @@ import { DocumentFolder } from '../../state/document-folder.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import { MapHold } from '../tasks/map-hold.ts';
 import { type TaskOwner, TaskRegistry } from '../tasks/task-registry.ts';
 import { RecordInfoFiles } from './record-info-file.ts';
 import { type RecordInformation, recordInformation } from './record-information.ts';
@@ -166,12 +167,15 @@ export class FilePublisher implements Publisher<FileSettings> {
   }
 
   async #applyMap(path: string, stream: FileStream, owner: RecordOwner): Promise<void> {
+    stream.hold();
     try {
       for (const request of requestsFor(parseRecordMap(await readFile(path, 'utf8'), path), stream.source)) {
         if (!stream.closed) stream.begin(this.#register(owner, request));
       }
     } catch (error) {
       this.#logger.error({ err: error, map: path }, `record map cannot be used: ${error instanceof Error ? error.message : String(error)}`);
+    } finally {
+      stream.release();
     }
   }
 }
@@ -183,6 +187,8 @@ class FileStream implements PublisherStream {
   readonly #waiting: () => RecordTask[];
   readonly #onClose: () => void;
   readonly #active = new Set<RecordTask>();
+  /** For the tasks that a map file brings. */
+  readonly #hold = new MapHold();
   #started = false;
   #closed = false;
 
@@ -202,6 +208,16 @@ class FileStream implements PublisherStream {
     if (!this.#started || this.#closed) return;
     this.#active.add(task);
     task.begin(this.source, this.#place);
+    for (const packet of this.#hold.packets) task.push(packet);
+  }
+
+  /** Keeps what comes until `release`, for tasks that begin meanwhile. */
+  hold(): void {
+    this.#hold.hold();
+  }
+
+  release(): void {
+    this.#hold.release();
   }
 
   onTracks(tracks: readonly Track[]): void {
@@ -215,6 +231,7 @@ class FileStream implements PublisherStream {
   }
 
   onPacket(packet: Packet): void {
+    this.#hold.push(packet);
     for (const task of this.#active) task.push(packet);
   }
 

@@ -10,7 +10,7 @@ import type { AudioTrack, Track, VideoTrack } from '../../media/track.ts';
 import type { RecordContainer } from './record-container.ts';
 
 /** Runs are written when the oldest packet in them is this old, 90 kHz: what a `kill -9` can cost. */
-const RUN_DURATION = 90_000;
+const RUN_DURATION = 45_000;
 /** Or when this many bytes wait. */
 const RUN_BYTES = 1024 * 1024;
 

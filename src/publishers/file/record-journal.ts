@@ -68,9 +68,12 @@ export class RecordJournal {
     this.#logger = logger;
   }
 
-  /** Resolves when the note is on disk: from then on the file will be finished, whatever happens to this process. */
+  /**
+   * Resolves when the note is there: from then on the file will be finished, whatever happens to this process. Media
+   * waits in memory until then, so the disk itself is not waited for.
+   */
   open(key: string, note: RecordingNote): Promise<void> {
-    return this.#documents.save(key, note);
+    return this.#documents.saveSoon(key, note);
   }
 
   /**
@@ -91,7 +94,8 @@ export class RecordJournal {
   async load(): Promise<OpenRecording[]> {
     const open: OpenRecording[] = [];
     for (const { key, value } of await this.#documents.load()) {
-      if (isNote(value)) open.push({ key, note: value });
+      // Notes of earlier versions name no task: their files are finished all the same.
+      if (isNote(value)) open.push({ key, note: { ...value, task: value.task ?? '' } });
       else await this.#documents.setAside(key, 'it does not describe a recording');
     }
     return open;
@@ -247,10 +251,10 @@ async function exists(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null)) !== null;
 }
 
-function isNote(value: unknown): value is RecordingNote {
+function isNote(value: unknown): value is Omit<RecordingNote, 'task'> & { readonly task?: string } {
   if (typeof value !== 'object' || value === null) return false;
   const { task, temporary, filePath, infoPath, values, metadata, createdTime, moved } = value as Record<string, unknown>;
-  const texts = [task, temporary, filePath, infoPath, metadata].every((text) => typeof text === 'string');
+  const texts = [task ?? '', temporary, filePath, infoPath, metadata].every((text) => typeof text === 'string');
   return (
     texts &&
     typeof values === 'object' &&

@@ -12,7 +12,7 @@ const TABLES_INTERVAL = 45_000;
 /** Bytes gathered before they are written, so that small packets do not become small writes. */
 const GATHERED = 64 * 1024;
 /** Or this much media, 90 kHz: what a `kill -9` can cost. */
-const GATHERED_DURATION = 90_000;
+const GATHERED_DURATION = 45_000;
 
 export { canCarry as tsCanCarry };
 

@@ -29,6 +29,7 @@ export class TsDump implements SegmentObserver {
   readonly #over = Promise.withResolvers<void>();
   #segments = 0;
   #failed = false;
+  #ended = false;
 
   constructor(options: TsDumpOptions) {
     const { folder, prepare, stream, logger } = options;
@@ -63,8 +64,11 @@ export class TsDump implements SegmentObserver {
     }, bytes.length);
   }
 
+  /** Idempotent. */
   streamEnded(): void {
     const { stream, logger } = this.#options;
+    if (this.#ended) return;
+    this.#ended = true;
     stream.unobserve(this);
     void this.#files.settled.then(() => {
       this.#over.resolve();

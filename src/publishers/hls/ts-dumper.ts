@@ -46,8 +46,10 @@ export class TsDumper {
     }
   }
 
-  /** Resolves when the files of all dumps are complete. Call after the streams are closed. */
+  /** Ends all dumps and resolves when their files are complete. Call after the streams are closed. */
   async close(): Promise<void> {
-    await Promise.all(Array.from(this.#active, ({ over }) => over));
+    const active = [...this.#active];
+    for (const dump of active) dump.streamEnded();
+    await Promise.all(active.map(({ over }) => over));
   }
 }

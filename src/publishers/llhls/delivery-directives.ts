@@ -38,6 +38,7 @@ export function isAvailable(track: TrackModel, directives: Directives): boolean 
   if (part === null) return msn < next.msn;
   const segment = track.segment(msn);
   if (segment === null) return msn < next.msn;
+  if (segment.gap) return true;
   // A part behind the end of a finished segment means the first one of the next.
   if (segment.duration !== null && part >= segment.parts.length && segment.path === null) {
     return next.msn > msn + 1 || (next.msn === msn + 1 && next.part > 0);

@@ -56,6 +56,7 @@ export class LlhlsStream implements PublisherStream {
   #pending: LlhlsUpdate[] = [];
   #independentSegments = true;
   #multivariantStale = false;
+  #segmentBegan = false;
   #closed = false;
 
   constructor(options: LlhlsStreamOptions) {
@@ -237,6 +238,8 @@ export class LlhlsStream implements PublisherStream {
   #afterPackets(): void {
     if (!this.#model.playable && isPlayable(this.#aligner.packagers().map((packager) => packager.progress))) this.#startPlayback();
     if (this.#pending.length === 0) return;
+    if (this.#segmentBegan) this.#aligner.passPauses();
+    this.#segmentBegan = false;
     if (this.#multivariantStale && this.#model.playable) this.#refreshMultivariants();
     this.#send();
   }
@@ -288,6 +291,7 @@ export class LlhlsStream implements PublisherStream {
     this.#pending.push(update);
     // A track that began late may be offered now; bit rates of whole segments have become known.
     if (update.type === 'part-target' || update.type === 'segment-close') this.#multivariantStale = true;
+    if (update.type === 'segment-open') this.#segmentBegan = true;
     if (update.type !== 'segment-close') return;
     const track = this.#model.tracks.get(update.trackId);
     if (track === undefined) return;

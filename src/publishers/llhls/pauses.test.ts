@@ -74,6 +74,39 @@ describe('a pause', () => {
     expect(Math.abs(ends - (listed.at(-1)?.programDateTime ?? 0))).toBeLessThan(30);
   });
 
+  it.each([
+    { name: 'pictures', away: video.id, packets: interleave(without(pictures, 15.3, 40), sound) },
+    { name: 'sound', away: audio.id, packets: interleave(pictures, without(sound, 15.3, 40)) },
+  ])('that does not end is listed as gaps too, so that nobody waits in vain: of the $name', ({ away, packets }) => {
+    const simulation = run(packets);
+    expect(problems(simulation)).toEqual([]);
+    const listed = segments(simulation, away);
+    const other = segments(simulation, away === video.id ? audio.id : video.id);
+    expect(listed.filter(({ gap }) => gap).length).toBeGreaterThanOrEqual(4);
+    // The last finished segment of the others is the one before the last: that far the gaps must reach.
+    expect(listed.at(-1)?.msn).toBeGreaterThanOrEqual((other.at(-1)?.msn ?? 0) - 2);
+    for (const distance of distances(simulation)) expect(Math.abs(distance)).toBeLessThan(SEGMENT);
+    const waiting = simulation.egress.request(
+      `${simulation.watched.find(({ id }) => id === away)?.uri}&_HLS_msn=${listed.at(-1)?.msn}&_HLS_part=0`,
+    );
+    expect(waiting?.response?.status).toBe(200);
+  });
+
+  it('that was listed as gaps already keeps out what comes late, up to a keyframe behind them', () => {
+    const late = without(pictures, 15.3, 40).concat(pictures.filter(({ dts }) => dts >= 30 * 90_000));
+    const before = interleave(without(pictures, 15.3, 40), without(sound, 38, 40));
+    const simulation = run([...before, ...late.filter(({ dts }) => dts >= 30 * 90_000), ...without(sound, 0, 38)]);
+    expect(problems(simulation)).toEqual([]);
+    const listed = segments(simulation, video.id);
+    const back = listed.findIndex(({ gap, parts }, index) => !gap && parts.length > 0 && listed[index - 1]?.gap === true);
+    expect(back).toBeGreaterThan(0);
+    expect(listed[back]?.parts[0]?.independent).toBe(true);
+    listed.slice(1).forEach(({ programDateTime }, index) => {
+      expect(programDateTime ?? 0).toBeGreaterThan(listed[index]?.programDateTime ?? 0);
+    });
+    expect(simulation.watched.every(({ jumps }) => jumps.every((jump) => jump > -0.03))).toBe(true);
+  });
+
   it('of the sound is listed as a gap', () => {
     const simulation = run(interleave(pictures, without(sound, 16, 21)));
     expect(problems(simulation)).toEqual([]);

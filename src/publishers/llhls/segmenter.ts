@@ -1,5 +1,5 @@
 /** Cuts one track into segments and parts. Knows nothing of bytes: what it cuts goes to a sink. */
-import type { CutSchedule } from './cut-schedule.ts';
+import type { Cut, CutSchedule } from './cut-schedule.ts';
 import { PartTarget } from './part-target.ts';
 import type { TimedSample } from './sample-timeline.ts';
 import type { SegmentLimits } from './segment-limits.ts';
@@ -41,6 +41,8 @@ export interface SegmenterOptions {
 const LONGEST_FRAME = 2;
 /** A hole this long, seconds, is listed as such when the segment cannot hold it. */
 const MIN_GAP = 1;
+/** A track that is so far, seconds, behind what the others have listed is away: more than a transcoder may ever be late. */
+const AWAY = 8;
 
 export class Segmenter {
   readonly #video: boolean;
@@ -65,6 +67,8 @@ export class Segmenter {
   #gop: number | null = null;
   #frame = 0;
   #discontinuities = 0;
+  /** End of the gaps that were listed because the track is away, ms of presentation; null while it is not. */
+  #awayUntil: number | null = null;
   /** This track proposes cuts. */
   leads = false;
   /** Pictures behind a gap up to the next keyframe: players could not show them and go back to look for it. */
@@ -100,6 +104,10 @@ export class Segmenter {
 
   /** Takes the next sample in decoding order. */
   push(sample: TimedSample): void {
+    if (this.#awayUntil !== null && !this.#comesBack(sample, this.#awayUntil)) {
+      this.discarded += 1;
+      return;
+    }
     const leavesGap = this.#open && this.#leavesGap(sample);
     if (leavesGap && !sample.keyframe) {
       this.discarded += 1;
@@ -118,6 +126,24 @@ export class Segmenter {
     this.#append(sample);
     // The next frame is expected to last as long as this one: the part need not wait for it.
     if (this.#isPartFull(sample.dts + sample.duration, sample.duration)) this.#closeFullPart(null);
+  }
+
+  /**
+   * Other tracks have gone on: what this one left out of their finished segments is listed as gaps, though it may come back
+   * any time. Requests for its playlist would wait in vain until players give up.
+   */
+  passPause(): void {
+    for (let cut = this.#missedCut(); cut !== null; cut = this.#missedCut()) {
+      const from = this.#pauseStart;
+      if (this.#open) {
+        this.#closePart(null);
+        this.#endSegment((from - this.#segmentTime) / 1000);
+        this.#listedEnd = null;
+      }
+      const end = Math.min(cut.time, from + this.#limits.followerMax * 1000);
+      this.#passGaps(from, end, 1);
+      this.#awayUntil = end;
+    }
   }
 
   /** The configuration of the track changed: what follows begins a new segment behind a discontinuity. */
@@ -167,6 +193,30 @@ export class Segmenter {
     return (sample.time - this.#segmentTime) / 1000 > this.#limits.followerMax;
   }
 
+  /** The end of the next segment, when all of it has passed in other tracks while this one was away. */
+  #missedCut(): Cut | null {
+    const { last } = this.#schedule;
+    if (last === null || (!this.#open && this.#awayUntil === null)) return null;
+    const from = this.#pauseStart;
+    if (this.#awayUntil === null && last.time - from < AWAY * 1000) return null;
+    const cut = this.#schedule.cut(this.#msn + 2);
+    return cut !== null && cut.time - from > MIN_GAP * 1000 ? cut : null;
+  }
+
+  /** Where the media of this track ends, ms of presentation. */
+  get #pauseStart(): number {
+    return this.#awayUntil ?? this.#segmentTime + ((this.#mediaEnd - this.#segmentStart) / this.#timescale) * 1000;
+  }
+
+  /** False for a sample of what is listed as a gap already, or that nobody can decode behind it. */
+  #comesBack(sample: TimedSample, awayUntil: number): boolean {
+    if (sample.time < awayUntil || !sample.keyframe) return false;
+    this.#awayUntil = null;
+    this.#lastKey = null;
+    if (sample.time - awayUntil > MIN_GAP * 1000) this.#passGapsUntil(awayUntil, sample.time);
+    return true;
+  }
+
   /** Seconds without media before `sample`. */
   #holeBefore(sample: TimedSample): number {
     return (sample.dts - this.#mediaEnd) / this.#timescale;
@@ -181,8 +231,12 @@ export class Segmenter {
     this.#closePart(null);
     this.#endSegment((end - this.#segmentTime) / 1000);
     this.#listedEnd = null;
-    if (this.leads) this.#leadThroughHole(end, sample.time);
-    else this.#followThroughHole(end, sample.time);
+    this.#passGapsUntil(end, sample.time);
+  }
+
+  #passGapsUntil(from: number, to: number): void {
+    if (this.leads) this.#leadThroughHole(from, to);
+    else this.#followThroughHole(from, to);
   }
 
   /** Where a follower went on alone the gaps get its numbers; the segment it is in ends where the next gap begins. */

@@ -70,6 +70,11 @@ export class TrackAligner {
     this.#drain(lane);
   }
 
+  /** A segment has begun in some track: those that are away list what they miss. */
+  passPauses(): void {
+    for (const { packager } of this.#lanes.values()) packager.passPause();
+  }
+
   /** Hands over what waits and closes what is open. */
   flush(): void {
     for (const lane of this.#lanes.values()) {

@@ -139,6 +139,11 @@ export class TrackPackager implements SegmentSink {
     this.#segmenter.push(sample);
   }
 
+  /** Other tracks have begun a segment: see `Segmenter.passPause`. */
+  passPause(): void {
+    this.#segmenter.passPause();
+  }
+
   /** Closes what is open. */
   flush(): void {
     this.#segmenter.flush();

@@ -2,11 +2,9 @@
 import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
+import { MapHold } from '../tasks/map-hold.ts';
 import type { PushTimeouts } from './destination.ts';
 import type { PushTask } from './push-task.ts';
-
-/** Packets that may be held while a map file is read: reading takes milliseconds. */
-const LONGEST_HOLD = 500;
 
 export class PushStream implements PublisherStream {
   readonly source: PublishableStream;
@@ -15,8 +13,8 @@ export class PushStream implements PublisherStream {
   readonly #tasks: PushTask[] = [];
   /** Empty until the stream has started. */
   #tracks: readonly Track[] = [];
-  /** What came while a map file is being read, for the tasks it brings; null otherwise. */
-  #held: Packet[] | null = null;
+  /** For the tasks that a map file brings. */
+  readonly #hold = new MapHold();
   #closed = false;
 
   constructor(source: PublishableStream, timeouts: PushTimeouts, onClose: () => void) {
@@ -35,18 +33,17 @@ export class PushStream implements PublisherStream {
     this.#tasks.push(task);
     task.begin(this.source, this.#timeouts);
     if (this.#tracks.length > 0) task.setTracks(this.#tracks);
-    if (this.#held === null) return;
-    for (const packet of this.#held) task.push(packet);
+    for (const packet of this.#hold.packets) task.push(packet);
     task.flush();
   }
 
   /** Keeps what comes until `release`, so that tasks which begin meanwhile miss nothing of a new stream. */
   hold(): void {
-    this.#held = [];
+    this.#hold.hold();
   }
 
   release(): void {
-    this.#held = null;
+    this.#hold.release();
   }
 
   /** The task has been stopped. */
@@ -61,11 +58,7 @@ export class PushStream implements PublisherStream {
   }
 
   onPacket(packet: Packet): void {
-    if (this.#held !== null) {
-      // Too long a read: its tasks begin with the next keyframe.
-      if (this.#held.length === LONGEST_HOLD) this.#held = null;
-      else this.#held.push(packet);
-    }
+    this.#hold.push(packet);
     for (const task of this.#tasks) task.push(packet);
   }
 

@@ -8,14 +8,21 @@ import type { WebrtcSettings } from './settings.ts';
 export type WebrtcTrack = VideoTrack | AudioTrack;
 export type MediaKind = 'video' | 'audio';
 
-/** Payload types, in the order codecs are offered. */
+/** Payload types: those of the reference server, which has no AV1. */
 const PAYLOAD_TYPES: Partial<Record<VideoCodec | AudioCodec, { readonly main: number; readonly rtx: number }>> = {
   [VideoCodec.H264]: { main: 98, rtx: 99 },
   [VideoCodec.H265]: { main: 100, rtx: 101 },
   [VideoCodec.VP8]: { main: 96, rtx: 97 },
+  [VideoCodec.AV1]: { main: 104, rtx: 105 },
   [AudioCodec.OPUS]: { main: 110, rtx: 0 },
 };
-const OFFER_ORDER: readonly (VideoCodec | AudioCodec)[] = [VideoCodec.H264, VideoCodec.H265, VideoCodec.VP8, AudioCodec.OPUS];
+const OFFER_ORDER: readonly (VideoCodec | AudioCodec)[] = [
+  VideoCodec.H264,
+  VideoCodec.H265,
+  VideoCodec.VP8,
+  VideoCodec.AV1,
+  AudioCodec.OPUS,
+];
 
 /** What feeds an estimate of the bandwidth, as `a=rtcp-fb` names it. */
 export const ESTIMATION_FEEDBACK = { REMB: 'goog-remb', TransportCC: 'transport-cc' } as const;

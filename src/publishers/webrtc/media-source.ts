@@ -3,11 +3,13 @@ import { VideoCodec } from '../../media/codec.ts';
 import type { Packet } from '../../media/packet.ts';
 import { rescale } from '../../media/timebase.ts';
 import type { Fanout } from '../../protocols/fanout/fanout.ts';
+import { Av1Packetizer } from '../../protocols/rtp/av1-packetizer.ts';
 import { NalPacketizer } from '../../protocols/rtp/nal-packetizer.ts';
 import type { Payloads } from '../../protocols/rtp/packetizer.ts';
 import { OpusPacketizer, Vp8Packetizer } from '../../protocols/rtp/plain-packetizer.ts';
 import { clockRateOf, type WebrtcTrack } from './codec-plan.ts';
 import { ParameterSetUnits } from './parameter-set-units.ts';
+import { SequenceHeaderUnit } from './sequence-header-unit.ts';
 
 /** Leaves room for headers, extensions, protection and tunnels below an MTU of 1500. */
 const PAYLOAD_BUDGET = 1160;
@@ -78,6 +80,11 @@ function packetizerOf(track: WebrtcTrack): (packet: Packet) => Payloads {
   if (track.codec === VideoCodec.VP8) {
     const vp8 = new Vp8Packetizer(PAYLOAD_BUDGET);
     return (packet) => vp8.packetize(packet.data);
+  }
+  if (track.codec === VideoCodec.AV1) {
+    const av1 = new Av1Packetizer(PAYLOAD_BUDGET);
+    const header = new SequenceHeaderUnit();
+    return (packet) => av1.packetize(packet.data, packet.keyframe, packet.keyframe ? header.missingIn(packet) : null);
   }
   const nal = new NalPacketizer(track.codec === VideoCodec.H265 ? 'H265' : 'H264', PAYLOAD_BUDGET);
   const sets = new ParameterSetUnits();

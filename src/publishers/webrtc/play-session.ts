@@ -2,7 +2,6 @@
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { SessionHandle } from '../../core/publishing.ts';
-import { SENDS_KEPT } from '../../protocols/fanout/fanout.ts';
 import { randomWord } from '../../protocols/ice/ice-credentials.ts';
 import type { PeerListener, PeerSession } from '../../protocols/peer/peer-session.ts';
 import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
@@ -22,8 +21,6 @@ import type { StreamRendition, WebrtcStream } from './webrtc-stream.ts';
 const CNAME_LENGTH = 16;
 const STREAM_ID_LENGTH = 36;
 const MID_LENGTH = 6;
-/** Lent to whoever reads a report; the main thread does one at a time. */
-const SENDS = new Uint32Array(2 * SENDS_KEPT);
 
 export interface PlaySessionOptions {
   readonly stream: WebrtcStream;
@@ -58,6 +55,7 @@ export class PlaySession implements PeerListener {
   #ended = false;
   #counted = 0;
   #keyframeRequests = 0;
+  #renditionChanges = 0;
   #estimate: number | null = null;
 
   /** Throws ProtocolError when the playlist has nothing that browsers play. */
@@ -68,7 +66,7 @@ export class PlaySession implements PeerListener {
     this.#auto = playlist.options.webrtcAutoAbr;
     this.#renditions = stream.renditions(playlist);
     if (this.#renditions.length === 0)
-      throw new ProtocolError('WEBRTC_CODECS', 'the playlist has no track that WebRTC carries (H264, H265, VP8, OPUS)');
+      throw new ProtocolError('WEBRTC_CODECS', 'the playlist has no track that WebRTC carries (H264, H265, VP8, AV1, OPUS)');
     // Feedback about every packet costs, and without a choice nobody would use it.
     this.#settings = this.#renditions.length > 1 ? stream.settings : { ...stream.settings, bandwidthEstimation: 'REMB' };
     this.#peer = transport.openSession(this, stream.settings.timeout);
@@ -161,6 +159,7 @@ export class PlaySession implements PeerListener {
     if (wanted === undefined) return false;
     if (wanted === this.#rendition) return true;
     this.#rendition = wanted;
+    this.#renditionChanges += 1;
     this.#adaptation.selected(name, this.#options.transport.now());
     if (this.#handle !== null) this.#play();
     this.#options.onRendition?.(wanted.name, this.#auto);
@@ -177,7 +176,10 @@ export class PlaySession implements PeerListener {
     this.#handle = stream.openSession({
       kind: PublisherKind.WEBRTC,
       id: this.id,
-      onTerminate: (reason) => this.#peer.fail(reason),
+      onTerminate: (reason) => {
+        this.countBytes();
+        this.#peer.fail(reason);
+      },
     });
     this.#logger.info({ path: this.#peer.place }, 'viewer session plays over WebRTC');
     this.#play();
@@ -247,11 +249,9 @@ export class PlaySession implements PeerListener {
 
   /** A new estimate, when the report brings one. */
   #judge(report: ArrivalReport): number | null {
-    const { stream, transport } = this.#options;
+    const { stream } = this.#options;
     if (this.#settings.bandwidthEstimation !== 'TransportCC' || this.#rendition === null) return null;
-    const sends = SENDS.subarray(0, 2 * report.arrivals.length);
-    transport.fanout.readSends(this.#peer.viewer, report.first, sends);
-    return this.#estimator.report(report, sends, stream.bitrate(this.#rendition));
+    return this.#estimator.report(report, stream.sends(this.#peer.viewer, report), stream.bitrate(this.#rendition));
   }
 
   #adapt(estimate: number): void {
@@ -276,6 +276,8 @@ export class PlaySession implements PeerListener {
     const { stream } = this.#options;
     stream.remove(this);
     this.#handle?.close();
-    if (this.#agreement !== null) this.#logger.info({ keyframeRequests: this.#keyframeRequests }, `viewer session closed: ${reason}`);
+    if (this.#agreement === null) return;
+    const figures = { keyframeRequests: this.#keyframeRequests, renditionChanges: this.#renditionChanges, estimate: this.#estimate };
+    this.#logger.info(figures, `viewer session closed: ${reason}`);
   }
 }

@@ -3,6 +3,8 @@ import { defaultPlaylist } from '../../core/default-playlist.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import type { StreamFinder } from '../../core/stream-demand.ts';
+import { VideoCodec } from '../../media/codec.ts';
 import type { Track } from '../../media/track.ts';
 import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
 import type { StreamTarget } from '../../protocols/signalling/request-place.ts';
@@ -21,6 +23,8 @@ export interface WebrtcPublisherOptions {
   readonly transport: PeerTransport;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Finds streams that are not there; without it nothing is looked for. */
+  readonly finder?: StreamFinder;
 }
 
 export class WebrtcPublisher implements Publisher<WebrtcSettings> {
@@ -39,7 +43,10 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
   /** First video and first audio that browsers can be sent. */
   defaultPlaylist(tracks: readonly Track[], settings: WebrtcSettings): Playlist | null {
     if (!settings.createDefaultPlaylist) return null;
-    return defaultPlaylist(tracks, isPlayable, {
+    // Not every browser decodes AV1.
+    const isCommon = (track: Track): boolean => isPlayable(track) && track.codec !== VideoCodec.AV1;
+    const hasCommon = tracks.some((track) => track.type === 'video' && isCommon(track));
+    return defaultPlaylist(tracks, hasCommon ? isCommon : isPlayable, {
       name: DEFAULT_PLAYLIST,
       fileName: DEFAULT_PLAYLIST,
       options: { webrtcAutoAbr: false, hlsChunklistPathDepth: -1, enableTsPackaging: false, enableSubtitles: true },
@@ -66,6 +73,11 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
     });
     this.#streams.set(key, attached);
     return attached;
+  }
+
+  /** Null when `target` can be opened or refused now; else resolves when an origin was asked for its stream. Never rejects. */
+  fetch(target: StreamTarget): Promise<unknown> | null {
+    return this.#streams.has(keyOf(target)) ? null : (this.#options.finder?.find({ query: '', ...target }) ?? null);
   }
 
   /** Opens a session for a viewer. Throws ProtocolError: no such stream or playlist, or nothing in it to play. */

@@ -4,7 +4,9 @@ import type { Playlist, PlaylistRendition } from '../../core/playlist.ts';
 import type { EgressMeter, PublishableStream, PublisherStream, SessionHandle, SessionRequest } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
+import { SENDS_KEPT } from '../../protocols/fanout/fanout.ts';
 import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
+import type { ArrivalReport } from '../../protocols/rtp/arrival-report.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { isPlayable, type WebrtcTrack } from './codec-plan.ts';
@@ -35,6 +37,7 @@ export class WebrtcStream implements PublisherStream {
   readonly #options: WebrtcStreamOptions;
   readonly #sources = new Map<number, MediaSource>();
   readonly #sessions = new Set<PlaySession>();
+  readonly #sends = new Uint32Array(2 * SENDS_KEPT);
   #warned = false;
   #closed = false;
 
@@ -74,6 +77,13 @@ export class WebrtcStream implements PublisherStream {
       sum += bitrateConf > 0 ? bitrateConf : this.#options.stream.figures(id).bitrateAvg;
     }
     return sum;
+  }
+
+  /** When and how large the packets of a viewer's report left, as the fanout tells; valid until the next call. */
+  sends(viewer: number, { first, arrivals }: ArrivalReport): Uint32Array {
+    const sends = this.#sends.subarray(0, 2 * arrivals.length);
+    this.#options.transport.fanout.readSends(viewer, first, sends);
+    return sends;
   }
 
   /** Counts a viewer and lists it. */

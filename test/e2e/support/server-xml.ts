@@ -36,6 +36,8 @@ export interface ServerSettings {
   readonly recordRoot?: string;
   /** Inside the FILE provider of the application; without it there is none. */
   readonly fileProvider?: string;
+  /** `Origins` of the virtual host. */
+  readonly origins?: string;
   /** Inside the application, behind its publishers. */
   readonly application?: string;
   /** WebRTC too, in and out, on the port of HTTP. What is inside the elements of the application. */
@@ -94,6 +96,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
     <VirtualHost>
       <Name>default</Name>
       <Host><Names>${names}</Names></Host>
+      ${settings.origins ?? ''}
       <Applications>
         <Application>
           <Name>app</Name>

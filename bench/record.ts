@@ -1,0 +1,187 @@
+/** What recording costs beside everything else, for each stream second: CPU and bytes, against ffmpeg copying the same into files. */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { requireProgram } from '../scripts/ensure-tools.ts';
+import { Child } from '../test/e2e/support/child.ts';
+import { until } from '../test/e2e/support/poll.ts';
+import { startServer, type TestServer } from '../test/e2e/support/server.ts';
+import { cpuRate, median } from './lib/measure.ts';
+import type { BenchOptions, Figure, Report } from './lib/report.ts';
+import { publishSource, SOURCE_FPS, sourceFile } from './lib/source.ts';
+
+const STREAMS = 10;
+/** At once, spread over the streams: enough to stand out from what the server does anyway. */
+const RECORDINGS = 50;
+const FORMATS = ['mp4', 'ts'] as const;
+type Format = (typeof FORMATS)[number];
+const TARGET = 1.2;
+const WARM_UP_MS = 4000;
+const FINISH_DEADLINE_MS = 30_000;
+const APP = '/v1/vhosts/default/apps/app';
+
+interface Task {
+  readonly id: string;
+  readonly recordTime?: number;
+}
+
+/** One way to record, measured: CPU ms and MB for each second of one stream. */
+interface Cost {
+  readonly cpu: number;
+  readonly bytes: number;
+}
+
+class Recorder {
+  readonly server: TestServer;
+  readonly root: string;
+  readonly #encoders: readonly Child[];
+
+  private constructor(server: TestServer, root: string, encoders: readonly Child[]) {
+    this.server = server;
+    this.root = root;
+    this.#encoders = encoders;
+  }
+
+  /** A server with `STREAMS` streams. */
+  static async open(source: string): Promise<Recorder> {
+    const root = mkdtempSync(path.join(tmpdir(), 'millrace-bench-record-'));
+    const server = await startServer({ segmentDuration: 2, segmentCount: 4, withoutHls: true, recordRoot: root });
+    const encoders = Array.from({ length: STREAMS }, (_, index) => publishSource(source, server.rtmp(`s${index}`)));
+    const recorder = new Recorder(server, root, encoders);
+    await until('all streams are there', async () => (await server.api.get<string[]>(`${APP}/streams`)).length === STREAMS);
+    await delay(WARM_UP_MS);
+    return recorder;
+  }
+
+  /** Starts all recordings and resolves when they have begun. */
+  async record(format: Format): Promise<void> {
+    for (let index = 0; index < RECORDINGS; index += 1) {
+      const stream = { name: `s${index % STREAMS}` };
+      const name = `r${index}.${format}`;
+      await this.server.api.create(`${APP}:startRecord`, { id: name, stream, filePath: `/${name}`, infoPath: '/info.xml' });
+    }
+    const all = async (): Promise<boolean> => (await this.tasks()).every(({ recordTime = 0 }) => recordTime > 0);
+    await until('every recording has begun', all, { deadlineMs: FINISH_DEADLINE_MS });
+  }
+
+  tasks(): Promise<Task[]> {
+    return this.server.api.get<Task[]>(`${APP}:records`);
+  }
+
+  /** Ends all recordings; returns them as they were, when their files are finished. */
+  async finish(): Promise<Task[]> {
+    const ended: Task[] = [];
+    for (const { id } of await this.tasks()) {
+      const { body } = await this.server.api.call('POST', `${APP}:stopRecord`, { id });
+      ended.push((body as { response: Task }).response);
+    }
+    const names = (): string[] => readdirSync(this.root).filter((name) => name.startsWith('r'));
+    const done = (): boolean => names().length === ended.length && !readdirSync(this.root).some((name) => name.startsWith('tmp_'));
+    await until('every file is finished', done, { deadlineMs: FINISH_DEADLINE_MS });
+    return ended;
+  }
+
+  clear(): void {
+    for (const name of readdirSync(this.root)) rmSync(path.join(this.root, name));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#encoders.map((encoder) => encoder.kill()));
+    await this.server.close();
+    rmSync(this.root, { recursive: true, force: true });
+  }
+}
+
+/** Video packets in a file. */
+function videoPackets(file: string): number {
+  const args = ['-v', 'error', '-select_streams', 'v', '-count_packets', '-show_entries', 'stream=nb_read_packets', '-of', 'csv=p=0', file];
+  return Number.parseInt(execFileSync(requireProgram('ffprobe'), args, { encoding: 'utf8' }), 10);
+}
+
+/** What many recordings add to a server that has the streams anyway, for each of them. */
+async function measureOurs(recorder: Recorder, format: Format, seconds: number): Promise<Cost & { readonly missing: number }> {
+  const { server, root } = recorder;
+  const before = await cpuRate(server.pid, seconds);
+  await recorder.record(format);
+  const during = await cpuRate(server.pid, seconds);
+  const tasks = await recorder.finish();
+  const after = await cpuRate(server.pid, seconds);
+  if (/packets are (missing|dropped)/.test(server.log)) throw new Error('the server says that packets were dropped');
+  let [media, bytes, missing] = [0, 0, 0];
+  for (const { id, recordTime = 0 } of tasks) {
+    const file = path.join(root, id);
+    media += recordTime / 1000;
+    bytes += statSync(file).size;
+    // The last frame may be under way when the answer is written.
+    missing += Math.max(0, Math.floor((recordTime / 1000) * SOURCE_FPS) - 1 - videoPackets(file));
+  }
+  recorder.clear();
+  return { cpu: (during - (before + after) / 2) / RECORDINGS, bytes: bytes / media / 2 ** 20, missing };
+}
+
+/** Ten programs that read the source in its own time and copy it into files. */
+async function measureFfmpeg(source: string, format: Format, seconds: number): Promise<Cost> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-bench-copy-'));
+  const names = Array.from({ length: STREAMS }, (_, index) => `${index}.${format}`);
+  const input = ['-v', 'error', '-nostdin', '-re', '-stream_loop', '-1', '-i', source, '-c', 'copy', '-y'];
+  const copies = names.map((name) => new Child(requireProgram('ffmpeg'), [...input, path.join(folder, name)], { name: 'ffmpeg -c copy' }));
+  try {
+    await delay(WARM_UP_MS);
+    const rates = await Promise.all(copies.map(({ pid }) => cpuRate(pid, seconds)));
+    await Promise.all(copies.map((copy) => copy.stop('SIGINT')));
+    const files = names.map((name) => path.join(folder, name));
+    const media = files.reduce((sum, file) => sum + videoPackets(file) / SOURCE_FPS, 0);
+    const bytes = files.reduce((sum, file) => sum + statSync(file).size, 0);
+    return { cpu: rates.reduce((sum, rate) => sum + rate, 0) / STREAMS, bytes: bytes / media / 2 ** 20 };
+  } finally {
+    await Promise.all(copies.map((copy) => copy.kill()));
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+export async function run({ seconds, rounds }: BenchOptions): Promise<Report> {
+  const source = await sourceFile();
+  const recorder = await Recorder.open(source);
+  const figures: Figure[] = [];
+  const notes: string[] = [];
+  try {
+    for (const format of FORMATS) {
+      const ours: (Cost & { readonly missing: number })[] = [];
+      const theirs: Cost[] = [];
+      for (let round = 0; round < rounds; round += 1) {
+        ours.push(await measureOurs(recorder, format, seconds));
+        theirs.push(await measureFfmpeg(source, format, seconds));
+      }
+      const of = (costs: readonly Cost[], what: keyof Cost): number => median(costs.map((cost) => cost[what]));
+      const common = { target: TARGET };
+      figures.push(
+        { name: `CPU of a recording, ${format}`, value: of(ours, 'cpu'), unit: 'ms/s', baseline: of(theirs, 'cpu'), ...common },
+        {
+          name: `bytes of a recording, ${format}`,
+          value: of(ours, 'bytes') * 3600,
+          unit: 'MB/h',
+          baseline: of(theirs, 'bytes') * 3600,
+          ...common,
+        },
+      );
+      const missing = Math.max(...ours.map((cost) => cost.missing));
+      figures.push({ name: `frames missing in ${RECORDINGS} recordings, ${format}`, value: missing, unit: '', target: 0 });
+      notes.push(
+        `${format}: ${ours.map(({ cpu }) => cpu.toFixed(2)).join(', ')} against ${theirs.map(({ cpu }) => cpu.toFixed(2)).join(', ')} ms/s`,
+      );
+    }
+  } finally {
+    await recorder.close();
+  }
+  return {
+    bench: 'record',
+    figures,
+    notes: [
+      `each stream: 720p30, 2.5 Mbit/s; ${RECORDINGS} recordings of ${STREAMS} streams: what each adds to a server that receives and packages the streams anyway`,
+      `the baseline: ${STREAMS} ffmpeg -re -c copy from a file, which have no network to read from and write plain MP4 that a crash loses`,
+      ...notes,
+    ],
+  };
+}

@@ -1,0 +1,29 @@
+/** Packets of a new stream that are kept while a map file is read, so that its tasks miss nothing. */
+import type { Packet } from '../../media/packet.ts';
+
+/** Reading takes milliseconds; with more than this the tasks begin with the next keyframe. */
+const LONGEST_HOLD = 500;
+
+export class MapHold {
+  #held: Packet[] | null = null;
+
+  /** Keeps what comes until `release`. */
+  hold(): void {
+    this.#held = [];
+  }
+
+  release(): void {
+    this.#held = null;
+  }
+
+  push(packet: Packet): void {
+    if (this.#held === null) return;
+    if (this.#held.length === LONGEST_HOLD) this.#held = null;
+    else this.#held.push(packet);
+  }
+
+  /** What is kept, in order; nothing when nothing is held. */
+  get packets(): readonly Packet[] {
+    return this.#held ?? [];
+  }
+}
