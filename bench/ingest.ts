@@ -29,7 +29,7 @@ const STREAM_SECONDS = 20;
 const IDLE_SECONDS = 20;
 /** Publishers before anything counts, and for how long: afterwards all code that a stream needs is compiled. */
 const WARM_UP_PUBLISHERS = 10;
-const WARM_UP_SECONDS = 30;
+const WARM_UP_SECONDS = 60;
 /** Then the server forgets them. */
 const FORGET_SECONDS = 5;
 const CPU_TARGET = 10;
