@@ -12,8 +12,10 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   'api-micro': () => import('./api-micro.ts'),
   latency: () => import('./latency.ts'),
   'webrtc-fanout': () => import('./webrtc-fanout.ts'),
+  srt: () => import('./srt.ts'),
   'webrtc-latency': () => import('./webrtc-latency.ts'),
   transcode: () => import('./transcode.ts'),
+  'ovt-relay': () => import('./ovt-relay.ts'),
 };
 const DEFAULTS = { seconds: '5', rounds: '3' };
 /** More would be a soak test. */

@@ -18,7 +18,7 @@ interface Tool {
 const TOOLS: readonly Tool[] = [
   { command: 'ffmpeg', package: 'ffmpeg', purposes: ['test', 'bench'] },
   { command: 'ffprobe', package: 'ffmpeg', purposes: ['test', 'bench'] },
-  { command: 'srt-live-transmit', package: 'srt-tools', purposes: ['test'] },
+  { command: 'srt-live-transmit', package: 'srt-tools', purposes: ['test', 'bench'] },
   { command: 'chromium', package: 'chromium', purposes: ['test', 'bench'] },
   {
     command: 'gst-rtsp-server',

@@ -1,5 +1,5 @@
 /** Opens the ports of `Bind/Providers/MPEGTS` and finds the application that takes what comes in on one. */
-import type { ServerConfig } from './config/index.ts';
+import { type ServerConfig, sharedMpegtsPort } from './config/index.ts';
 import type { Application } from './core/application.ts';
 import type { Orchestrator } from './core/orchestrator.ts';
 import { MpegtsProvider } from './providers/mpegts/mpegts-provider.ts';
@@ -50,6 +50,17 @@ export function mpegtsRoute(applications: Iterable<Application>, port: number): 
     };
   }
   return null;
+}
+
+/** Says when an application that was made through the API shares a port with another: the one that was there first gets it. */
+export function warnOfSharedPorts(orchestrator: Orchestrator, { vhost, name, definition }: Application, logger: Logger): void {
+  if ((definition.config.providers?.mpegts?.streams ?? []).length === 0) return;
+  const users = Array.from(applicationsOf(orchestrator), (application) => ({
+    vhost: application.vhost,
+    config: application.definition.config,
+  }));
+  const shared = sharedMpegtsPort(users);
+  if (shared !== null) logger.warn({ vhost, app: name }, shared);
 }
 
 function* applicationsOf(orchestrator: Orchestrator): Generator<Application> {

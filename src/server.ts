@@ -24,14 +24,17 @@ import { Orchestrator } from './core/orchestrator.ts';
 import type { Publisher } from './core/publishing.ts';
 import { PullRegistry } from './core/pull-registry.ts';
 import { QueueRegistry } from './core/queue-registry.ts';
+import { StreamDemand } from './core/stream-demand.ts';
 import type { VirtualHost } from './core/virtual-host.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
 import { startMappedFiles } from './mapped-files.ts';
-import { startMpegts } from './mpegts-listeners.ts';
+import { startMpegts, warnOfSharedPorts } from './mpegts-listeners.ts';
 import { notBuiltInApplication, notBuiltInServer, notBuiltInVirtualHost } from './not-built.ts';
+import { startOvt } from './ovt-listeners.ts';
 import { packageVersion } from './package-version.ts';
 import { FilePullSource } from './providers/file/file-pull-source.ts';
+import { OvtPullSource } from './providers/ovt/ovt-pull-source.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
 import { FilePublisher } from './publishers/file/file-publisher.ts';
@@ -39,6 +42,7 @@ import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { TsDumper } from './publishers/hls/ts-dumper.ts';
 import { HlsDumper } from './publishers/llhls/hls-dumper.ts';
 import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
+import { OvtPublisher } from './publishers/ovt/ovt-publisher.ts';
 import { PushPublisher } from './publishers/push/push-publisher.ts';
 import { SrtPublisher } from './publishers/srt/srt-publisher.ts';
 import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
@@ -139,12 +143,21 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const token = config.managers.api.accessToken;
   const access = token === '' ? await loadOrCreateAccessToken(stateFolder) : { token, file: null };
 
+  const demand: StreamDemand = new StreamDemand({
+    application: (vhost, app) => orchestrator.application(vhost, app),
+    applicationOnDemand: (vhost, app) => orchestrator.applicationOnDemand(vhost, app),
+    origins: (vhost) => orchestrator.virtualHost(vhost)?.definition.config.origins,
+    pull: (application, definition) => pulls.create(application, definition),
+    clock: systemClock,
+    logger,
+  });
   const webrtc = await startWebrtc(
     config,
     {
       virtualHostFor: (host) => orchestrator.nameForHost(host),
       gate: { openIngest: (target, request) => orchestrator.openIngest(target, request) },
       providerSettings: (vhost, app) => orchestrator.application(vhost, app)?.definition.config.providers?.webrtc ?? null,
+      finder: demand,
       logger,
     },
     running,
@@ -155,6 +168,8 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     http2: config.modules.http2.enable,
     ...(webrtc !== null && { foreign: webrtc.signallingPath }),
     logConnections: options.logConnections === true,
+    // What is there already was announced to the threads before they hear this.
+    find: async (wanted) => (await demand.find(wanted)) ?? true,
     clock: systemClock,
     logger: logger.child({ part: 'egress' }),
   });
@@ -169,7 +184,8 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const llhls = new LlhlsPublisher(pool, dumps);
   await recordings.start();
   await dumps.recover();
-  const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock });
+  const ovt = new OvtPublisher({ logger: logger.child({ publisher: 'ovt' }), clock: systemClock });
+  const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock, finder: demand });
   const thumbnail = new ThumbnailPublisher(pool);
   const queues = new QueueRegistry(systemClock);
   const { jobsPerProcess } = config.modules.transcoder;
@@ -188,18 +204,24 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       [recordings.kind, recordings],
       ...(webrtc?.publisher == null ? [] : [[webrtc.publisher.kind, webrtc.publisher] as const]),
       [srt.kind, srt],
+      [ovt.kind, ovt],
       [thumbnail.kind, thumbnail],
       [pushes.kind, pushes],
     ]),
     transcoder,
     onHostsChanged: (virtualHosts) => {
-      pool.setHosts(virtualHosts.map(({ name, hostNames }) => ({ name, hostNames })));
+      pool.setHosts(
+        virtualHosts.map(({ name, hostNames, definition }) => {
+          return { name, hostNames, hasOrigins: (definition.config.origins?.origin.length ?? 0) > 0 };
+        }),
+      );
       certificates.follow(virtualHosts);
       warnOfNotBuilt(virtualHosts);
     },
     onApplication: (application) => {
       const { vhost, name: app, definition } = application;
       for (const sentence of notBuiltInApplication(vhost, definition.config)) logger.warn({ vhost, app }, sentence);
+      warnOfSharedPorts(orchestrator, application, logger);
       startMappedFiles(application, pulls, logger);
     },
   });
@@ -211,7 +233,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   running.push({ stop: () => orchestrator.close({ code: 'shutdown', detail: 'the server stops' }) });
   const pullStore = new PullDocumentStore(join(stateFolder, 'pulls'), logger);
   const pulls: PullRegistry = new PullRegistry({
-    sources: [new RtspPullSource(systemClock), new FilePullSource(systemClock, allowed)],
+    sources: [new RtspPullSource(systemClock), new OvtPullSource(systemClock), new FilePullSource(systemClock, allowed)],
     store: pullStore,
     clock: systemClock,
     logger,
@@ -231,7 +253,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   await startApi(config, parts, running);
   await certificates.settled();
   await poolStarted;
-  await startListeners(config, { logger, orchestrator, pool, certificates, srt }, running);
+  await startListeners(config, { logger, orchestrator, pool, certificates, srt, ovt }, running);
   return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
 }
 
@@ -300,10 +322,10 @@ interface Parts {
 
 async function startListeners(
   config: ServerConfig,
-  parts: Parts & { readonly pool: EgressPool; readonly srt: SrtPublisher },
+  parts: Parts & { readonly pool: EgressPool; readonly srt: SrtPublisher; readonly ovt: OvtPublisher },
   running: Running[],
 ): Promise<void> {
-  const { logger, orchestrator, pool, certificates, srt } = parts;
+  const { logger, orchestrator, pool, certificates, srt, ovt } = parts;
   for (const port of egressPorts(config)) {
     const open = async (): Promise<void> => {
       await named(`HTTP port ${port.port}`, pool.listen(port));
@@ -313,6 +335,7 @@ async function startListeners(
   }
   await startMpegts(config, { orchestrator, logger: logger.child({ provider: 'mpegts' }), clock: systemClock }, running);
   await startSrt(config, { orchestrator, publisher: srt, logger: logger.child({ provider: 'srt' }), clock: systemClock }, running);
+  await startOvt(config, { orchestrator, publisher: ovt }, running);
   const { rtmp } = config.bind.providers;
   if (rtmp === undefined) return;
   for (const ip of config.ip) {

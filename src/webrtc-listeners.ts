@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import type { ServerConfig } from './config/index.ts';
 import type { WebrtcProviderConfig } from './config/schema/providers.ts';
 import type { IngestGate } from './core/ingest.ts';
+import type { StreamFinder } from './core/stream-demand.ts';
 import { ForeignServer } from './egress/foreign-server.ts';
 import { type PortGroup, readCandidatePorts } from './protocols/peer/candidate-ports.ts';
 import { PeerTransport } from './protocols/peer/peer-transport.ts';
@@ -38,6 +39,8 @@ export interface WebrtcNeighbours {
   readonly gate: IngestGate;
   /** `Providers/WebRTC` of an application; null when it is absent. */
   readonly providerSettings: (vhost: string, app: string) => WebrtcProviderConfig | null;
+  /** Finds streams that are not there. */
+  readonly finder: StreamFinder;
   readonly logger: Logger;
 }
 
@@ -75,7 +78,7 @@ export async function startWebrtc(
   };
   const relay = await TurnRelay.open({ listen: placesToListen(Object.values(relayPlans)), transport, clock: systemClock, logger });
   running.push({ stop: async () => relay.close() });
-  const publisher = egress === undefined ? null : new WebrtcPublisher({ transport, clock: systemClock, logger });
+  const publisher = egress === undefined ? null : new WebrtcPublisher({ transport, clock: systemClock, logger, finder: neighbours.finder });
   if (publisher !== null) running.push({ stop: async () => publisher.stop() });
   const play =
     publisher === null || egress === undefined

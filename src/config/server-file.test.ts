@@ -289,3 +289,20 @@ test('a file cut off anywhere is refused with a ConfigErrors', () => {
   }
   expect(readFileSync(defaultServerFile, 'utf8')).toBe(defaultServerXml());
 });
+
+describe('a port for MPEG-TS', () => {
+  const fed = (name: string, ...streams: string[]) => {
+    const entries = streams.map((port) => `<Stream><Name>s${port}</Name><Port>${port}/udp</Port></Stream>`).join('');
+    return live(name, `<Providers><MPEGTS><StreamMap>${entries}</StreamMap></MPEGTS></Providers>`);
+  };
+  const applications = (...each: string[]) => host(`<Applications>${each.join('')}</Applications>`);
+
+  test('feeds one stream: two that name it are named', () => {
+    const complaint = (inner: string) => errorsOf(() => load(inner)).join();
+    expect(complaint(applications(fed('a', '4000-4004'), fed('b', '4003')))).toMatch(
+      /MPEG-TS port 4003 feeds both stream 's4000-4004' of application 'v\/a' and stream 's4003' of application 'v\/b'/,
+    );
+    expect(complaint(applications(fed('a', '4000', '4000')))).toMatch(/port 4000 .*'v\/a' and .*'v\/a'/);
+    expect(complaint(applications(fed('a', '4000'), fed('b', '4001')))).toBe('');
+  });
+});

@@ -2,6 +2,7 @@
 import { globSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { sharedMpegtsPort } from './mpegts-ports.ts';
 import { ConfigError, ConfigErrors, type ConfigWarning, type Place } from './problem.ts';
 import { type Echo, type EchoObject, readObject } from './reader.ts';
 import { type ReadOptions, readingOptions, type VirtualHostResource, withApplications } from './resources.ts';
@@ -48,6 +49,11 @@ export function parseServerConfig(xml: string, file: string, options: ReadOption
   for (const problems of [reading.errors, reading.warnings]) problems.sort(byPlace(file));
   if (reading.errors.length > 0) throw new ConfigErrors(reading.errors, reading.warnings);
   const config = typed as ServerConfig;
+  const users = config.virtualHosts.flatMap(({ name, applications }) => applications.map((each) => ({ vhost: name, config: each })));
+  const shared = sharedMpegtsPort(users);
+  if (shared !== null) {
+    throw new ConfigErrors([new ConfigError(shared, { path: 'Server/VirtualHosts', file })], reading.warnings);
+  }
   const echoes = echo['virtualHosts'] as Echo[] | undefined;
   const virtualHosts = config.virtualHosts.map((host, index) =>
     withApplications({ typed: host, echo: (echoes?.[index] ?? {}) as EchoObject }),

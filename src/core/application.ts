@@ -7,7 +7,7 @@ import { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, IngestRefused, type IngestRequest, type IngestStream } from './ingest.ts';
 import { ProviderKind, PublisherKind } from './kinds.ts';
 import { type EnabledPublisher, OutboundStream } from './outbound-stream.ts';
-import { passthroughProfile } from './passthrough-profile.ts';
+import { PASSTHROUGH_PROFILE } from './passthrough-profile.ts';
 import type { Playlist } from './playlist.ts';
 import { buildPlaylist } from './playlist-builder.ts';
 import type { Publisher } from './publishing.ts';
@@ -203,7 +203,7 @@ export class Application {
 
   #createOutputs(inbound: InboundStream): StreamOutputs {
     const { outputProfiles } = this.definition.config;
-    const profiles = this.#isPassthrough(inbound) ? [passthroughProfile()] : (outputProfiles?.outputProfile ?? []);
+    const profiles = this.#isPassthrough(inbound) ? [PASSTHROUGH_PROFILE] : (outputProfiles?.outputProfile ?? []);
     const { encoder, decoder } = outputProfiles?.hwaccels ?? {};
     const either = { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };
     const decodes = { ...(outputProfiles?.decodes ?? DEFAULT_DECODES), hardware: encoder ?? either, hardwareDecoding: decoder ?? either };
@@ -220,7 +220,8 @@ export class Application {
       logger,
       requestSourceKeyframe: (trackId) => inbound.requestKeyframe(trackId),
       createOutput: (name, requestKeyframe) => this.#createOutput(inbound, name, requestKeyframe, logger),
-      playlists: (stream, profile, tracks) => this.#playlists(stream, profile.playlists, tracks),
+      playlists: (stream, profile, tracks) =>
+        this.#playlists(stream, tracks, profile.playlists, this.#isPassthrough(inbound) ? inbound.playlists : []),
     });
   }
 
@@ -246,9 +247,14 @@ export class Application {
     return stream;
   }
 
-  /** Configured playlists, then the default ones of the publishers whose file name is still free; sorted by file name. */
-  #playlists(stream: OutboundStream, rules: Parameters<typeof buildPlaylist>[0][], tracks: readonly Track[]): Playlist[] {
-    const playlists: Playlist[] = [];
+  /** Playlists of the source, configured ones, then the publishers' default ones whose file name is still free; sorted by file name. */
+  #playlists(
+    stream: OutboundStream,
+    tracks: readonly Track[],
+    rules: readonly Parameters<typeof buildPlaylist>[0][],
+    inherited: readonly Playlist[],
+  ): Playlist[] {
+    const playlists = [...inherited];
     for (const rule of rules) {
       const playlist = buildPlaylist(rule, tracks, (id) => stream.figures(id));
       if (playlist !== null) playlists.push(playlist);

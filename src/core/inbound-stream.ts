@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Packet } from '../media/packet.ts';
 import type { Track } from '../media/track.ts';
 import type { BoundedQueue } from '../util/bounded-queue.ts';
@@ -7,6 +8,7 @@ import type { CloseReason, IngestRequest, IngestStream, SourcePacket, SourceTrac
 import type { ProviderKind, SourceType } from './kinds.ts';
 import { MediaRouter } from './media-router.ts';
 import type { OutboundStream } from './outbound-stream.ts';
+import type { Playlist } from './playlist.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 import { SessionRegistry } from './session-registry.ts';
 import { type LinkedStream, SourceLink } from './source-link.ts';
@@ -72,6 +74,7 @@ export class InboundStream implements LinkedStream {
   /** False between two sources. */
   #hasSource = true;
   #sourceUrl: string;
+  #playlists: readonly Playlist[] = [];
   #shown = false;
   #scheduled = false;
   #congested = false;
@@ -213,6 +216,11 @@ export class InboundStream implements LinkedStream {
     return this.#router.tracks;
   }
 
+  /** Playlists that the source announced with its tracks. */
+  get playlists(): readonly Playlist[] {
+    return this.#playlists;
+  }
+
   get outputs(): readonly OutboundStream[] {
     return this.#outputs.streams;
   }
@@ -221,11 +229,14 @@ export class InboundStream implements LinkedStream {
     return this.#meters.of(trackId);
   }
 
-  setTracks(tracks: readonly SourceTrack[]): void {
+  setTracks(tracks: readonly SourceTrack[], playlists: readonly Playlist[] = []): void {
     if (this.#closed) return;
     this.#drain(Number.POSITIVE_INFINITY);
+    const renewed = this.#started && !isDeepStrictEqual(this.#playlists, playlists);
     this.#started = true;
+    this.#playlists = playlists;
     this.#router.setTracks(tracks);
+    if (renewed) this.#outputs.renewPlaylists();
   }
 
   push(packet: SourcePacket): void {

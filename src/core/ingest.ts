@@ -2,6 +2,7 @@
 import type { AudioCodec, BitstreamFormat, VideoCodec } from '../media/codec.ts';
 import type { Timebase } from '../media/timebase.ts';
 import type { ProviderKind, SourceType } from './kinds.ts';
+import type { Playlist } from './playlist.ts';
 
 interface SourceTrackBase {
   /** Unique within the stream. */
@@ -9,6 +10,8 @@ interface SourceTrackBase {
   readonly timebase: Timebase;
   /** Bits per second as announced; 0 when unknown. */
   readonly bitrateConf: number;
+  /** What playlists of the source call the track. */
+  readonly variantName?: string;
   readonly publicName?: string;
   readonly language?: string;
   readonly characteristics?: string;
@@ -89,9 +92,10 @@ export interface IngestStream {
   readonly closed: boolean;
   /**
    * Announces all tracks. The first call starts the stream; a later call changes it mid-stream
-   * (new parameters for the same ids, or tracks added).
+   * (new parameters for the same ids, or tracks added). `playlists` are those of the source; streams that pass as
+   * they are keep them.
    */
-  setTracks(tracks: readonly SourceTrack[]): void;
+  setTracks(tracks: readonly SourceTrack[], playlists?: readonly Playlist[]): void;
   /** Hands a packet on. Never throws for bad media: that is counted and dropped. */
   push(packet: SourcePacket): void;
   /** Counts bytes received from the peer, protocol overhead included. */

@@ -179,7 +179,7 @@ function withDataTrack(sources: readonly SourceTrack[]): readonly SourceTrack[] 
 }
 
 function sameSource(a: SourceTrack, b: SourceTrack): boolean {
-  if (a.type !== b.type) return false;
+  if (a.type !== b.type || a.variantName !== b.variantName) return false;
   if (a.type === 'data' || b.type === 'data') return sameTimebase(a, b);
   return sameTimebase(a, b) && a.codec === b.codec && a.format === b.format && sameBytes(a.config, b.config);
 }

@@ -16,14 +16,17 @@ import { VirtualHost } from './virtual-host.ts';
 
 /** Name under which a configuration file declares what applications are made of on demand. */
 const TEMPLATE_NAME = '*';
-/** Applications that a virtual host may have from its template at once: viewers choose their names. */
-const MOST_DYNAMIC = 200;
 
 /** Where virtual hosts made through the API are kept. */
 export interface VirtualHostStore {
   save(document: { name: string; order: number; definition: JsonObject; applications: readonly JsonObject[] }): Promise<void>;
   remove(name: string): Promise<void>;
 }
+
+/** Applications that viewers, who choose the names, may bring about in a virtual host; beyond that, those without a stream make room. */
+const MOST_DYNAMIC = 200;
+/** Only those that have had this long to find their stream, ms. */
+const ROOM_MS = 10_000;
 
 export interface OrchestratorOptions {
   readonly clock: Clock;
@@ -102,6 +105,7 @@ export class Orchestrator implements IngestGate {
     if (vhost === undefined || existing !== undefined) return existing;
     const { template } = vhost;
     if (template === null || this.#shuttingDown || !isAddressableName(appName)) return undefined;
+    if (vhost.dynamic.size >= MOST_DYNAMIC) this.removeUnusedApplications(ROOM_MS);
     if (vhost.dynamic.size >= MOST_DYNAMIC) {
       this.demandsRefused += 1;
       return undefined;

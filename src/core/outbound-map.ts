@@ -100,6 +100,11 @@ export class OutboundMap {
     this.#turn();
   }
 
+  /** Tells publishers the same tracks once more: something else about them is new. */
+  announceAgain(): void {
+    if (this.#announced !== null) this.#announce(this.#announced);
+  }
+
   /** Routes a packet of the inbound stream to the tracks that bypass it. */
   route(packet: Packet): void {
     const routes = this.#routes.get(packet.track.id);

@@ -1,5 +1,6 @@
 import type { EncodeAudioConfig, EncodeImageConfig, EncodeVideoConfig, OutputProfileConfig } from '../config/index.ts';
 import type { AudioTrack, Track, VideoTrack } from '../media/track.ts';
+import { PASSTHROUGH_PROFILE } from './passthrough-profile.ts';
 
 /** Frame rates are written with two or three decimals. */
 const SAME_FRAMERATE = 0.0005;
@@ -41,10 +42,13 @@ export function needsFramerate({ encodes }: OutputProfileConfig): boolean {
 /** What `profile` makes of `inbound`, in the order of the outbound tracks: videos, audios, images, data. */
 export function planOutput(profile: OutputProfileConfig, inbound: readonly Track[], figures = ANNOUNCED): readonly PlannedTrack[] {
   const planned: PlannedTrack[] = [];
+  // Playlists that come along with a stream call its tracks by the names they came with.
+  const nameOf = (encode: { readonly name: string }, { variantName }: Track): string =>
+    profile === PASSTHROUGH_PROFILE && variantName !== '' ? variantName : encode.name;
   profile.encodes.videos.forEach((encode, index) => {
     for (const source of inbound) {
       if (source.type !== 'video') continue;
-      const common = { key: `video ${index} ${source.id}`, source, variantName: encode.name };
+      const common = { key: `video ${index} ${source.id}`, source, variantName: nameOf(encode, source) };
       planned.push(
         encode.bypass || matchesVideo(encode, source, figures) ? { ...common, kind: 'bypass' } : { ...common, kind: 'video', encode },
       );
@@ -53,7 +57,7 @@ export function planOutput(profile: OutputProfileConfig, inbound: readonly Track
   profile.encodes.audios.forEach((encode, index) => {
     for (const source of inbound) {
       if (source.type !== 'audio') continue;
-      const common = { key: `audio ${index} ${source.id}`, source, variantName: encode.name };
+      const common = { key: `audio ${index} ${source.id}`, source, variantName: nameOf(encode, source) };
       planned.push(encode.bypass || matchesAudio(encode, source) ? { ...common, kind: 'bypass' } : { ...common, kind: 'audio', encode });
     }
   });

@@ -1,7 +1,8 @@
 import { type OutputProfileConfig, readOutputProfile } from '../config/index.ts';
 
-/** The output profile of streams that pass untouched (`PassthroughOutputProfile`). */
-export function passthroughProfile(): OutputProfileConfig {
-  const encodes = { videos: [{ bypass: true }], audios: [{ bypass: true }] };
-  return readOutputProfile({ name: 'passthrough', outputStreamName: '${OriginStreamName}', encodes }).typed;
-}
+/** The output profile of streams that pass untouched (`PassthroughOutputProfile`). Tracks that have names keep them. */
+export const PASSTHROUGH_PROFILE: OutputProfileConfig = readOutputProfile({
+  name: 'passthrough',
+  outputStreamName: '${OriginStreamName}',
+  encodes: { videos: [{ bypass: true }], audios: [{ bypass: true }] },
+}).typed;

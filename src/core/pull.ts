@@ -53,6 +53,8 @@ export interface PullProperties {
   readonly retryCount: number;
   /** Tracks pass as they are, whatever output profiles the application has. */
   readonly relay: boolean;
+  /** How often the first URL is tried while another one delivers; absent: never. */
+  readonly failbackMs?: number;
 }
 
 /** What to pull. */

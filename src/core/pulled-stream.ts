@@ -51,6 +51,9 @@ export class PulledStream {
   #url = 0;
   /** Tries in a row that brought no packet. */
   #failures = 0;
+  /** When the first URL was last given up or tried, monotonic ms. */
+  #leftFirstAt = 0;
+  #probing = false;
 
   constructor(options: PulledStreamOptions) {
     this.definition = options.definition;
@@ -73,6 +76,7 @@ export class PulledStream {
       this.#url = index;
       try {
         await this.#connect(left);
+        this.#leftFirstAt = this.#options.clock.monotonic();
         this.#stream?.show();
         void this.#supervise();
         return;
@@ -144,21 +148,12 @@ export class PulledStream {
   }
 
   async #connect(limitMs = Number.POSITIVE_INFINITY): Promise<void> {
-    const { source, definition, settings, clock } = this.#options;
     const url = this.#currentUrl;
     const shown = withoutCredentials(url);
-    const delivery = new Delivery(() => this.#stream, clock);
-    const timeout = AbortSignal.timeout(Math.ceil(Math.min(CONNECT_TIMEOUT_MS, limitMs)));
-    const signal = AbortSignal.any([this.#closing.signal, timeout]);
+    const delivery = new Delivery(() => this.#stream, this.#options.clock);
+    const { opened, timeout } = this.#open(url, delivery, Math.min(CONNECT_TIMEOUT_MS, limitMs));
     try {
-      const session = await source.open({
-        url,
-        ignoreSenderReports: definition.properties.ignoreRtcpSRTimestamp,
-        settings: settings(),
-        sink: delivery,
-        signal,
-        logger: this.#logger,
-      });
+      const session = await opened;
       this.#connection = { session, delivery };
       // Deleted while the answer was on its way.
       if (this.closed) this.#disconnect();
@@ -171,6 +166,20 @@ export class PulledStream {
       this.#logger.warn({ url: shown, failures: this.#failures }, `cannot pull from ${shown}: ${why}`);
       throw new PullFailed(why, { cause: error });
     }
+  }
+
+  #open(url: string, sink: Delivery, limitMs: number): { readonly opened: Promise<PullSession>; readonly timeout: AbortSignal } {
+    const { source, definition, settings } = this.#options;
+    const timeout = AbortSignal.timeout(Math.ceil(limitMs));
+    const opened = source.open({
+      url,
+      ignoreSenderReports: definition.properties.ignoreRtcpSRTimestamp,
+      settings: settings(),
+      sink,
+      signal: AbortSignal.any([this.#closing.signal, timeout]),
+      logger: this.#logger,
+    });
+    return { opened, timeout };
   }
 
   #disconnect(): void {
@@ -200,6 +209,7 @@ export class PulledStream {
     }
     const delivery = this.#connection?.delivery;
     if (delivery === undefined) return;
+    void this.#probeFirst();
     if (delivery.packets > 0) this.#failures = 0;
     const silent = !persistent && delivery.silence > noInputFailoverTimeoutMs;
     if (delivery.reason === null && !silent) return;
@@ -207,8 +217,33 @@ export class PulledStream {
     if (delivery.packets === 0) this.#failures += 1;
     this.#logger.warn({ url: withoutCredentials(this.#currentUrl), failures: this.#failures }, `source lost: ${why}`);
     this.#disconnect();
-    this.#url = (this.#url + 1) % this.definition.urls.length;
+    this.#nextUrl();
     this.#giveUpIfVain(why);
+  }
+
+  /** Goes back to the first URL when it works again. What is delivered meanwhile is not disturbed by a first URL that does not. */
+  async #probeFirst(): Promise<void> {
+    const { failbackMs } = this.definition.properties;
+    const now = this.#options.clock.monotonic();
+    if (failbackMs === undefined || this.#url === 0 || this.#probing || now - this.#leftFirstAt < failbackMs) return;
+    this.#probing = true;
+    const connection = this.#connection;
+    const [url = ''] = this.definition.urls;
+    const probe = new Delivery(() => null, this.#options.clock);
+    try {
+      const session = await this.#open(url, probe, CONNECT_TIMEOUT_MS).opened;
+      session.close();
+      // Lost meanwhile: the next URL is being connected to.
+      if (this.closed || this.#connection !== connection) return;
+      this.#logger.info({ url: withoutCredentials(url) }, 'the first source works again');
+      this.#disconnect();
+      this.#url = 0;
+    } catch {
+      this.#leftFirstAt = this.#options.clock.monotonic();
+    } finally {
+      probe.stop();
+      this.#probing = false;
+    }
   }
 
   async #reconnect(): Promise<void> {
@@ -222,9 +257,14 @@ export class PulledStream {
     try {
       await this.#connect();
     } catch (error) {
-      this.#url = (this.#url + 1) % this.definition.urls.length;
+      this.#nextUrl();
       this.#giveUpIfVain(error instanceof Error ? error.message : String(error));
     }
+  }
+
+  #nextUrl(): void {
+    if (this.#url === 0) this.#leftFirstAt = this.#options.clock.monotonic();
+    this.#url = (this.#url + 1) % this.definition.urls.length;
   }
 
   #giveUpIfVain(why: string): void {
@@ -267,13 +307,13 @@ class Delivery implements PullSink {
     this.#stopped = true;
   }
 
-  setTracks(tracks: Parameters<PullSink['setTracks']>[0]): void {
+  setTracks(...announced: Parameters<PullSink['setTracks']>): void {
     const stream = this.#stopped ? null : this.#target();
     if (stream === null) return;
     // The tracks of this connection go on where those of the last one ended.
     if (!this.#begun) stream.changeSource();
     this.#begun = true;
-    stream.setTracks(tracks);
+    stream.setTracks(...announced);
   }
 
   push(packet: Parameters<PullSink['push']>[0]): void {

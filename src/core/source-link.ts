@@ -1,4 +1,4 @@
-import type { CloseReason, IngestStream, SourcePacket, SourceTrack } from './ingest.ts';
+import type { CloseReason, IngestStream, SourcePacket } from './ingest.ts';
 
 /** The stream behind a link. */
 export interface LinkedStream extends IngestStream {
@@ -27,8 +27,8 @@ export class SourceLink implements IngestStream {
     return this.#cut || this.#stream.closed;
   }
 
-  setTracks(tracks: readonly SourceTrack[]): void {
-    if (!this.#cut) this.#stream.setTracks(tracks);
+  setTracks(...announced: Parameters<IngestStream['setTracks']>): void {
+    if (!this.#cut) this.#stream.setTracks(...announced);
   }
 
   push(packet: SourcePacket): void {

@@ -83,6 +83,11 @@ export class StreamOutputs {
     else if (this.#ready) this.#begin();
   }
 
+  /** The playlists that the source asks for are others now. */
+  renewPlaylists(): void {
+    for (const map of this.#maps) map.announceAgain();
+  }
+
   push(packet: Packet): void {
     if (this.#epoch.observe(toMilliseconds(packet.dts, packet.track.timebase), this.#options.clock.now())) this.#tellEpoch();
     if (!this.#planned) {

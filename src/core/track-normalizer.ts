@@ -55,7 +55,7 @@ function commonOf(source: SourceTrack, word: string, timebase: Timebase) {
   return {
     id: source.id,
     publicName: source.publicName ?? `${word}_${source.id}`,
-    variantName: '',
+    variantName: source.variantName ?? '',
     timebase,
     bitrateConf: Math.round(source.bitrateConf),
     language: source.language ?? '',

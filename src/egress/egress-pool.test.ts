@@ -59,6 +59,62 @@ describe.each([
     await expect.poll(() => shelf.bytes).toBeGreaterThan(300_000);
   });
 
+  test('answers with what is newest after nobody asked for a while', async () => {
+    const { pool } = await start();
+    const shelf = new Shelf(pool, 'stream');
+    shelf.putText('gone.m3u8', 'old');
+    const resting = (): boolean[] => pool.status().threads.map((thread) => thread.resting);
+    for (let round = 0; round < 3; round += 1) {
+      await expect.poll(() => resting().every(Boolean), { timeout: 5000 }).toBe(true);
+      const media = randomBytes(100_000);
+      shelf.putText('list.m3u8', `round ${round}`);
+      shelf.putBytes(`seg${round}.m4s`, media);
+      shelf.drop('gone.m3u8');
+      const ask = async (file: string): Promise<string> => {
+        const client = await RawClient.open(port);
+        client.send(`GET /app/stream/${file} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`);
+        return await client.end();
+      };
+      const [list = '', segment = '', gone = ''] = await Promise.all(['list.m3u8', `seg${round}.m4s`, 'gone.m3u8'].map(ask));
+      expect(list).toMatch(new RegExp(`\\r\\n\\r\\nround ${round}$`));
+      expect(segment.endsWith(media.toString('latin1'))).toBe(true);
+      expect(gone).toMatch(/^HTTP\/1.1 404 /);
+    }
+  });
+
+  test('answers after nobody asked for a while also who has closed his side', async () => {
+    const { pool } = await start();
+    new Shelf(pool, 'stream').putText('list.m3u8', 'here');
+    await expect.poll(() => pool.status().threads.every(({ resting }) => resting), { timeout: 5000 }).toBe(true);
+    const client = await RawClient.open(port, { allowHalfOpen: true });
+    client.socket.end('GET /app/stream/list.m3u8 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
+    expect(await client.end()).toMatch(/here$/);
+  });
+
+  test('refuses after nobody asked for a while what it refuses otherwise', async () => {
+    const { pool } = await start();
+    for (const path of ['/app/stream/%zz', '/app/stream/list.m3u8?x=%zz']) {
+      await expect.poll(() => pool.status().threads.every(({ resting }) => resting), { timeout: 5000 }).toBe(true);
+      const late = await RawClient.open(port);
+      late.send(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`);
+      const answer = await late.end();
+      const prompt = await RawClient.open(port);
+      prompt.send(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`);
+      const undated = (text: string): string => text.replace(/Date: .*\r\n/, '');
+      expect(undated(answer)).toBe(undated(await prompt.end()));
+      expect(answer).toMatch(/^HTTP\/1.1 4/);
+    }
+  });
+
+  test('gives memory back while nobody asks', async () => {
+    const { pool } = await start();
+    const shelf = new Shelf(pool, 'stream');
+    await expect.poll(() => pool.status().threads.every(({ resting }) => resting), { timeout: 5000 }).toBe(true);
+    shelf.putBytes('seg.m4s', randomBytes(300_000));
+    shelf.drop('seg.m4s');
+    await expect.poll(() => pool.status().memory.retiring, { timeout: 5000 }).toBe(0);
+  });
+
   test('gzip when the client takes it; text outside ASCII keeps its bytes', async () => {
     const { pool } = await start();
     const shelf = new Shelf(pool, 'stream');

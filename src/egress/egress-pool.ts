@@ -1,7 +1,7 @@
 /** The egress threads, seen from the main thread: starts and restarts them, keeps them informed, adds up what they report. */
 import { randomBytes } from 'node:crypto';
 import type { CrossDomainRules } from '../access/cross-domains.ts';
-import type { NamedHosts } from '../core/host-table.ts';
+import type { WantedStream } from '../core/origins.ts';
 import type { SessionHandle } from '../core/publishing.ts';
 import type { Certificate } from '../protocols/tls/certificate-choice.ts';
 import type { EgressPort, Outlet } from '../publishers/outlet/messages.ts';
@@ -9,12 +9,13 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import { DEFAULT_EGRESS_LIMITS } from './egress-limits.ts';
 import type { ViewFactories } from './outlet-registry.ts';
+import { PatientLink } from './patient-link.ts';
 import { type OutletRequest, PoolOutlet } from './pool-outlet.ts';
 import { PortBook } from './port-book.ts';
 import { SessionLedger } from './session-ledger.ts';
 import { SharedArena } from './shared-arena.ts';
-import { startLocal, startWorker, type ThreadLink, WORKER_ENTRY } from './thread-link.ts';
-import type { EgressLimits, FromThread, ListenRequest, SessionSighting, ThreadReport, ToThread } from './thread-protocol.ts';
+import { startLocal, startWorker, WORKER_ENTRY } from './thread-link.ts';
+import type { EgressLimits, FromThread, ListenRequest, ServedHost, SessionSighting, ThreadReport, ToThread } from './thread-protocol.ts';
 import { sessionId } from './thread-sessions.ts';
 
 const MAX_FREE_BYTES = 16 * 1024 * 1024;
@@ -35,6 +36,8 @@ export interface EgressPoolOptions {
   readonly http2?: boolean;
   /** Unix socket where signalling is served; without one it is refused. */
   readonly foreign?: string;
+  /** Finds streams that are not there; resolves with whether they are now. Never rejects. Absent: nothing is looked for. */
+  readonly find?: (wanted: WantedStream) => Promise<boolean>;
   /** Debug lines for each HTTP connection that opens and ends. */
   readonly logConnections?: boolean;
   readonly clock: Clock;
@@ -44,7 +47,7 @@ export interface EgressPoolOptions {
 interface Slot {
   /** Number of the running thread, which is also its incarnation; 0 when none runs. */
   thread: number;
-  link: ThreadLink | null;
+  link: PatientLink | null;
   startedAt: number;
   failures: number;
   restart: NodeJS.Timeout | null;
@@ -53,7 +56,12 @@ interface Slot {
 
 /** What the pool tells about itself. */
 export interface EgressStatus {
-  readonly threads: readonly { readonly thread: number; readonly report: ThreadReport | null }[];
+  readonly threads: readonly {
+    readonly thread: number;
+    readonly report: ThreadReport | null;
+    /** It has nobody to serve and hears of media in bundles. */
+    readonly resting: boolean;
+  }[];
   readonly restarts: number;
   readonly outlets: number;
   readonly sessions: number;
@@ -70,7 +78,7 @@ export class EgressPool implements EgressPort {
   readonly #arena: SharedArena;
   readonly #ports: PortBook;
   readonly #revoked = new Set<string>();
-  #hosts: readonly NamedHosts[] = [];
+  #hosts: readonly ServedHost[] = [];
   #crossDomains: CrossDomainRules = { urls: [], headers: [] };
   #certificates: readonly Certificate[] = [];
   #batch: ToThread[] = [];
@@ -124,7 +132,7 @@ export class EgressPool implements EgressPort {
     if (this.#ports.close(id)) this.#post({ type: 'unlisten', listener: id });
   }
 
-  setHosts(hosts: readonly NamedHosts[]): void {
+  setHosts(hosts: readonly ServedHost[]): void {
     this.#hosts = hosts;
     this.#post({ type: 'hosts', hosts });
   }
@@ -163,7 +171,7 @@ export class EgressPool implements EgressPort {
 
   status(): EgressStatus {
     return {
-      threads: this.#slots.map(({ thread, report }) => ({ thread, report })),
+      threads: this.#slots.map(({ thread, report, link }) => ({ thread, report, resting: link?.resting === true })),
       restarts: this.#restarts,
       outlets: this.#outlets.size,
       sessions: this.#ledger.size,
@@ -257,7 +265,7 @@ export class EgressPool implements EgressPort {
     slot.thread = thread;
     slot.startedAt = clock.monotonic();
     slot.restart = null;
-    slot.link = threads === 0 ? startLocal(views, clock, settings, owner) : startWorker(workerEntry, settings, owner);
+    slot.link = new PatientLink(threads === 0 ? startLocal(views, clock, settings, owner) : startWorker(workerEntry, settings, owner));
     slot.link.post([...this.#replay()]);
     this.#ports.threadStarted(thread);
   }
@@ -286,6 +294,14 @@ export class EgressPool implements EgressPort {
       case 'block-idle':
         this.#arena.acknowledge(thread, message.block);
         break;
+      case 'demand':
+        void this.#find(thread, message.question, message.wanted);
+        break;
+      case 'attention':
+        this.#flush();
+        if (message.wanted) slot.link?.attend();
+        else slot.link?.rest();
+        break;
       case 'log':
         logger[message.level]({ thread, ...message.fields }, message.message);
         break;
@@ -296,6 +312,11 @@ export class EgressPool implements EgressPort {
       case 'stopped':
         break;
     }
+  }
+
+  async #find(thread: number, question: number, wanted: WantedStream): Promise<void> {
+    const found = (await this.#options.find?.(wanted)) ?? false;
+    this.#postTo(thread, { type: 'demand-answer', question, found });
   }
 
   #ready(slot: Slot): void {
@@ -320,6 +341,7 @@ export class EgressPool implements EgressPort {
 
   #exited(slot: Slot, thread: number, reason: string): void {
     if (slot.thread !== thread) return;
+    slot.link?.close();
     slot.link = null;
     slot.report = null;
     this.#ledger.threadGone(thread);

@@ -6,8 +6,10 @@ import { requireFreePort } from '../protocols/http/shared-port.ts';
 import { DateLine } from '../protocols/http/status-line.ts';
 import type { Certificate } from '../protocols/tls/certificate-choice.ts';
 import type { Clock } from '../util/clock.ts';
+import { Attention } from './attention.ts';
 import { BlockTable } from './block-table.ts';
 import { COMMON_HEADERS, type Delivery, type DeliveryServices } from './delivery.ts';
+import { DemandDesk } from './demand-desk.ts';
 import { FileShelf } from './file-shelf.ts';
 import { ForeignRelay } from './foreign-relay.ts';
 import { HostTable } from './host-table.ts';
@@ -27,12 +29,14 @@ export interface EgressThreadOptions {
 
 export class EgressThread {
   readonly #options: EgressThreadOptions;
+  readonly #attention: Attention;
   readonly #blocks: BlockTable;
   readonly #hosts = new HostTable();
   readonly #outlets: OutletRegistry;
   readonly #sessions: ThreadSessions;
   readonly #services: DeliveryServices;
   readonly #foreign: ForeignRelay | null;
+  readonly #demands: DemandDesk;
   readonly #router: RequestRouter;
   readonly #date: DateLine;
   readonly #counters: HttpCounters = newHttpCounters();
@@ -45,6 +49,7 @@ export class EgressThread {
     const { settings, clock, views, post } = options;
     const { limits } = settings;
     this.#options = options;
+    this.#attention = new Attention((wanted) => post({ type: 'attention', wanted }));
     this.#blocks = new BlockTable((block) => post({ type: 'block-idle', block }));
     this.#sessions = new ThreadSessions({
       tokens: new SessionTokens(settings.secret, settings.incarnation),
@@ -56,11 +61,14 @@ export class EgressThread {
     this.#outlets = new OutletRegistry({ sessions: this.#sessions, clock, views });
     this.#services = { blocks: this.#blocks, coder: new TextCoder(), files: new FileShelf(limits.fileBytes), waiting: new Set<Delivery>() };
     this.#foreign = settings.foreign === null ? null : new ForeignRelay(settings.foreign);
+    this.#demands = new DemandDesk(post, limits.waiting);
     this.#router = new RequestRouter({
       hosts: this.#hosts,
       outlets: this.#outlets,
       services: this.#services,
+      attention: this.#attention,
       maxWaiting: limits.waiting,
+      demands: this.#demands,
       foreign: this.#foreign,
     });
     this.#date = new DateLine(clock);
@@ -83,6 +91,10 @@ export class EgressThread {
     switch (message.type) {
       case 'hosts':
         this.#hosts.set(message.hosts);
+        this.#demands.setOrigins(new Set(message.hosts.filter(({ hasOrigins }) => hasOrigins).map(({ name }) => name)));
+        break;
+      case 'demand-answer':
+        this.#demands.answered(message.question, message.found);
         break;
       case 'default-cross-domains':
         this.#outlets.setDefaults(message.rules);
@@ -106,6 +118,9 @@ export class EgressThread {
         break;
       case 'revoke':
         this.#sessions.revoke(message.sessions);
+        break;
+      case 'caught-up':
+        this.#attention.caughtUp();
         break;
       case 'stop':
         void this.#stop();
@@ -185,7 +200,7 @@ export class EgressThread {
       type: 'report',
       http: { ...this.#counters, statuses: [...this.#counters.statuses] },
       connections,
-      waiting: this.#services.waiting.size,
+      waiting: this.#services.waiting.size + this.#demands.waiting,
       sessions: this.#sessions.size,
       blocksInFlight: this.#blocks.inFlight,
       bytes,
@@ -193,6 +208,7 @@ export class EgressThread {
       sessionEvents: this.#sessions.takeEvents(),
     };
     this.#options.post(report);
+    this.#attention.look(connections, this.#counters.opened);
   }
 
   /** Ports first, then streams (whoever waits is answered), then what is left of the connections. */
@@ -201,6 +217,7 @@ export class EgressThread {
     this.#stopping = true;
     const closing = [...this.#listeners.keys()].map((id) => this.#unlisten(id));
     this.#outlets.closeAll();
+    this.#demands.close();
     for (const delivery of [...this.#services.waiting]) delivery.withdraw(503, '');
     await Promise.all(closing);
     this.#foreign?.close();

@@ -1,7 +1,9 @@
 /** Finds the views for a request: Host → virtual host, path → stream, file → view (streaming facts 1.1, 1.2, 3.1). */
 import type { AnswerSink, IncomingRequest, RequestHandler } from '../protocols/http/answer-sink.ts';
 import { decodePath, splitTarget } from '../protocols/http/request-target.ts';
+import type { Attention } from './attention.ts';
 import { COMMON_HEADERS, crossDomainBlock, Delivery, type DeliveryServices } from './delivery.ts';
+import type { DemandDesk } from './demand-desk.ts';
 import type { HostTable } from './host-table.ts';
 import type { OutletRegistry, ThreadOutlet } from './outlet-registry.ts';
 
@@ -21,12 +23,18 @@ export interface RouterOptions {
   readonly hosts: HostTable;
   readonly outlets: OutletRegistry;
   readonly services: DeliveryServices;
+  readonly attention: Attention;
   /** Requests that may wait for media at once. */
   readonly maxWaiting: number;
+  /** Where to ask for streams that are not there. */
+  readonly demands: DemandDesk;
   readonly foreign: ForeignRequests | null;
 }
 
 interface Place {
+  readonly vhost: string | null;
+  /** `<app>/<stream>`. */
+  readonly key: string;
   readonly outlets: readonly ThreadOutlet[] | undefined;
   readonly file: string;
   readonly query: string;
@@ -41,21 +49,37 @@ export class RequestRouter implements RequestHandler {
 
   handle(request: IncomingRequest, sink: AnswerSink): void {
     const { method } = request;
+    const { attention, foreign } = this.#options;
     if (method === 'GET' || method === 'HEAD') {
       if (request.header('upgrade')?.toLowerCase() === 'websocket') this.#foreign(request, sink);
-      else this.#deliver(request, sink);
+      else if (attention.current) this.#deliver(request, sink);
+      else this.#later(sink, () => this.#deliver(request, sink));
     } else if (method === 'OPTIONS' && request.target === '*') this.#preflight(request, sink, undefined);
     // What signalling allows is its own to say.
-    else if (method === 'OPTIONS' && this.#options.foreign?.take(request, sink) === true) return;
-    else if (method === 'OPTIONS') this.#preflight(request, sink, this.#find(request));
+    else if (method === 'OPTIONS' && foreign?.take(request, sink) === true) return;
+    else if (method === 'OPTIONS' && attention.current) this.#preflight(request, sink, this.#find(request));
+    else if (method === 'OPTIONS') this.#later(sink, () => this.#preflight(request, sink, this.#find(request)));
     else this.#foreign(request, sink);
   }
 
-  #deliver(request: IncomingRequest, sink: AnswerSink): void {
+  /** Answers when this thread knows what there is. */
+  #later(sink: AnswerSink, answer: () => void): void {
+    const forget = this.#options.attention.wait(() => {
+      try {
+        answer();
+      } catch (error) {
+        sink.fail(error);
+      }
+    });
+    sink.waitBriefly({ aborted: forget });
+  }
+
+  #deliver(request: IncomingRequest, sink: AnswerSink, mayAsk = true): void {
     const { services, outlets: registry, maxWaiting } = this.#options;
     const place = this.#find(request);
     const first = place.outlets?.[0];
     if (place.outlets === undefined || first === undefined || place.file === '') {
+      if (mayAsk && place.outlets === undefined && this.#ask(place, request, sink)) return;
       sink.answer(404, COMMON_HEADERS + crossDomainBlock(registry.fallback, request) + EMPTY, '', null);
       return;
     }
@@ -70,6 +94,19 @@ export class RequestRouter implements RequestHandler {
     }
     delivery.offerTo(speaker(place.outlets, place.file) ?? first);
     delivery.respondEmpty(404, '');
+  }
+
+  /** Holds a request that begins to watch until it is known whether an origin has the stream. False: nobody is to be asked. */
+  #ask({ vhost, key, file, query }: Place, request: IncomingRequest, sink: AnswerSink): boolean {
+    const { demands, outlets } = this.#options;
+    if (vhost === null || !demands.hasOrigins(vhost) || !beginsToWatch(file, query)) return false;
+    const [app = '', stream = '', ...deeper] = key.split('/');
+    if (app === '' || stream === '' || deeper.length > 0) return false;
+    const forget = demands.ask({ vhost, app, stream, query }, () => this.#deliver(request, sink, false));
+    if (forget === null)
+      sink.answer(503, `${COMMON_HEADERS}${crossDomainBlock(outlets.fallback, request)}Retry-After: 1\r\n${EMPTY}`, '', null);
+    else sink.wait({ aborted: forget });
+    return true;
   }
 
   #preflight(request: IncomingRequest, sink: AnswerSink, place: Place | undefined): void {
@@ -99,8 +136,13 @@ export class RequestRouter implements RequestHandler {
     const key = decodePath(streamEnd < 0 ? path.slice(1) : path.slice(1, streamEnd));
     const fileEnd = streamEnd < 0 ? -1 : path.indexOf('/', streamEnd + 1);
     const file = streamEnd < 0 ? '' : decodePath(path.slice(streamEnd + 1, fileEnd < 0 ? undefined : fileEnd));
-    return { outlets: vhost === null ? undefined : this.#options.outlets.find(vhost, key), file, query: target.query };
+    return { vhost, key, outlets: vhost === null ? undefined : this.#options.outlets.find(vhost, key), file, query: target.query };
   }
+}
+
+/** Players that go on asking for the media of a stream that has ended are not to bring it back. */
+function beginsToWatch(file: string, query: string): boolean {
+  return file.startsWith('thumb.') || (file.endsWith('.m3u8') && !/(?:^|&)session=/.test(query));
 }
 
 /** Whose CORS rules count for a file that no view claimed: by its name, as the reference server routes. */

@@ -1,6 +1,7 @@
 /** Messages between the egress pool (main thread) and its threads. Main sends them in batches, in order. */
 import type { CrossDomainRules } from '../access/cross-domains.ts';
 import type { NamedHosts } from '../core/host-table.ts';
+import type { WantedStream } from '../core/origins.ts';
 import type { HttpCounters } from '../protocols/http/answer-sink.ts';
 import type { HttpLimits } from '../protocols/http/limits.ts';
 import type { Certificate } from '../protocols/tls/certificate-choice.ts';
@@ -63,6 +64,12 @@ export interface SessionEvent {
   readonly ended: string | null;
 }
 
+/** A virtual host as threads need it. */
+export interface ServedHost extends NamedHosts {
+  /** Streams that are not there may be pulled from origins. */
+  readonly hasOrigins?: boolean;
+}
+
 /** Bytes sent to viewers since they were last told of, position by position. */
 export interface SessionBytes {
   readonly sightings: readonly SessionSighting[];
@@ -71,7 +78,9 @@ export interface SessionBytes {
 
 export type ToThread =
   | EgressMessage
-  | { readonly type: 'hosts'; readonly hosts: readonly NamedHosts[] }
+  | { readonly type: 'hosts'; readonly hosts: readonly ServedHost[] }
+  /** The stream of a `demand` can be served now, or will not come. */
+  | { readonly type: 'demand-answer'; readonly question: number; readonly found: boolean }
   | { readonly type: 'default-cross-domains'; readonly rules: CrossDomainRules }
   | { readonly type: 'certificates'; readonly certificates: readonly Certificate[] }
   | {
@@ -85,6 +94,8 @@ export type ToThread =
   | { readonly type: 'block-add'; readonly block: number; readonly buffer: SharedArrayBuffer }
   | { readonly type: 'block-retire'; readonly block: number }
   | { readonly type: 'revoke'; readonly sessions: readonly string[] }
+  /** Answers a thread that asked for attention: it has been told everything. */
+  | { readonly type: 'caught-up' }
   | { readonly type: 'stop' };
 
 /** Counters of a thread since it started, plus what changed since the last report. */
@@ -109,5 +120,9 @@ export type FromThread =
   | { readonly type: 'listening'; readonly listener: number; readonly port: number }
   | { readonly type: 'listen-failed'; readonly listener: number; readonly message: string }
   | { readonly type: 'block-idle'; readonly block: number }
+  /** A viewer wants a stream that is not there; `question` is the thread's own number for it. */
+  | { readonly type: 'demand'; readonly question: number; readonly wanted: WantedStream }
+  /** The thread has somebody to serve and must hear of everything at once; or nobody, and bundles will do. */
+  | { readonly type: 'attention'; readonly wanted: boolean }
   | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly fields: object; readonly message: string }
   | { readonly type: 'stopped' };

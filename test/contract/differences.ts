@@ -67,6 +67,8 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'source-loss': {},
   'file-paths': {},
   'file-containers': {},
+  'origin-schemes': {},
+  'ovt-sessions': {},
   sessions: {},
   'later-issues': {
     ...each([714, 715, 716], { status: 501, message: /live playlist/ }),

@@ -10,6 +10,8 @@ import { startServer, type TestServer } from './support/server.ts';
 const STREAMS = `${apiPath.app('default', 'app')}/streams`;
 /** The macro that stands for the name of the inbound stream. */
 const ORIGIN_NAME = `\${OriginStreamName}`;
+/** For what waits for other programs, ms. */
+const PATIENCE_MS = 40_000;
 const CREATED = { status: 201, body: { message: 'Created', statusCode: 201 } };
 
 let server: TestServer;
@@ -89,13 +91,23 @@ test('G.711 is encoded to AAC; without an encode for it the picture plays alone'
   const application = { name: 'made', type: 'live', providers: { rtspPull: {} }, publishers, outputProfiles: { outputProfile: [profile] } };
   await server.api.create(`${apiPath.vhost('coded')}/apps`, [application]);
   await server.api.create(`${apiPath.app('coded', 'made')}/streams`, { name: 'phone', urls: [source.url('g711')] });
-  const { input } = await server.api.get<StreamInformation>(apiPath.stream('phone', 'made', 'coded'));
-  expect(input.tracks.find(({ audio }) => audio !== undefined)?.audio).toMatchObject({ codec: 'PCMU', samplerate: 8000, channel: 1 });
+  const phone = () => server.api.get<StreamInformation>(apiPath.stream('phone', 'made', 'coded'));
+  const sound = await until('the track', async () => (await phone()).input.tracks.find(({ audio }) => audio !== undefined)?.audio);
+  expect(sound).toMatchObject({ codec: 'PCMU', samplerate: 8000, channel: 1 });
+  // A transcoder process starts first: on a loaded machine that alone takes seconds.
+  const coded = async () => (await phone()).outputs.some(({ tracks }) => tracks.some(({ audio }) => audio?.codec === 'AAC'));
+  await until('the encoder', coded, { deadlineMs: PATIENCE_MS });
   const url = server.http('phone', 'llhls.m3u8', 'made', 'localhost');
-  const probed = await until('sound and picture', async () => {
-    const found = await probe(url);
-    return found.audio === undefined || found.video === undefined ? null : found;
-  });
+  const begun = async () => /^\S*chunklist\S*audio/m.test(await (await fetch(url)).text());
+  await until('the playlist', begun, { deadlineMs: PATIENCE_MS });
+  const probed = await until(
+    'sound and picture',
+    async () => {
+      const found = await probe(url);
+      return found.audio === undefined || found.video === undefined ? null : found;
+    },
+    { deadlineMs: PATIENCE_MS },
+  );
   expect(probed.audio).toMatchObject({ codec_name: 'aac', sample_rate: '48000' });
   expect((await decode(url, 3)).errors).toBe('');
 

@@ -11,6 +11,8 @@ import { startServer, type TestServer } from './support/server.ts';
 import { openWebrtcBrowser, type WebrtcBrowser } from './support/webrtc-browser.ts';
 
 const APP = apiPath.app('default', 'app');
+/** Stands for the name of the inbound stream. */
+const STREAM_MACRO = `\${OriginStreamName}`;
 const KEPT = '<SourceLoss><KeepStreamMs>60000</KeepStreamMs></SourceLoss>';
 
 let server: TestServer;
@@ -84,4 +86,35 @@ test('playlist, WebRTC viewer and recording go on when a killed encoder returns'
   await until('the recording', () => existsSync(file));
   expect(await countFrames(file)).toBeGreaterThan(frames);
   expect(await decodingErrors(file, 60)).toEqual([]);
+});
+
+test('encoded tracks go on, and a newcomer replaces an encoder that is still there', async () => {
+  await server.api.create('/v1/vhosts', [{ name: 'coded', host: { names: ['localhost'] } }]);
+  const encodes = {
+    videos: [{ name: 'small', codec: 'h264', width: 320, height: 180, framerate: 30, bitrate: 300_000, preset: 'faster' }],
+    audios: [{ name: 'sound', codec: 'aac', samplerate: 44_100, bitrate: 64_000, channel: 2 }],
+  };
+  const application = {
+    name: 'made',
+    type: 'live',
+    providers: { rtmp: {} },
+    publishers: { llhls: { chunkDuration: 0.5, segmentDuration: 1, segmentCount: 10 } },
+    outputProfiles: { outputProfile: [{ name: 'p', outputStreamName: STREAM_MACRO, encodes }] },
+    sourceLoss: { takeOver: 'replace' },
+  };
+  await server.api.create(`${apiPath.vhost('coded')}/apps`, [application]);
+  const small = { width: 320, height: 180, videoKbps: 300 };
+  const first = publish({ url: server.rtmp('live', 'made', 'localhost'), ...small });
+  const url = server.http('live', 'llhls.m3u8', 'made', 'localhost');
+  const playable = async () => (await fetch(url)).status === 200;
+  await until('the playlist', playable, { deadlineMs: 60_000 });
+  const second = publish({ url: server.rtmp('live', 'made', 'localhost'), ...small });
+  try {
+    await until('the first encoder to be sent away', () => first.child.exit !== null);
+    const { frames, errors } = await decode(url, 4);
+    expect([frames > 60, errors]).toEqual([true, '']);
+    expect(server.log).toContain('goes on with the stream');
+  } finally {
+    await Promise.all([first.kill(), second.stop()]);
+  }
 });

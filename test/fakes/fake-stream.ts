@@ -15,7 +15,7 @@ const FIGURES: TrackFigures = {
 };
 
 export class FakeStream implements PublishableStream {
-  readonly id = 1;
+  readonly id: number = 1;
   readonly vhost = 'default';
   readonly app: string = 'app';
   readonly name: string = 'stream';

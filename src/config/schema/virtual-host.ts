@@ -43,12 +43,15 @@ interface OriginFinish {
   relay?: boolean;
 }
 
+/** `rtspc` is another word for `rtsp`. The text of the refusal is the reference server's, which forgets two. */
+const ORIGIN_SCHEMES: readonly string[] = ['ovt', 'rtsp', 'rtspc', 'file'];
+
 const OriginSchema = object(
   'Where streams below a location come from',
   {
     location: text('Prefix of `/<application>/<stream>`; the first origin that matches is taken'),
     pass: object('The source', {
-      scheme: text('`ovt` or `rtsp`'),
+      scheme: text('`ovt`, `rtsp` or `file`'),
       urls: object('Where to pull from', {
         url: list('Sources as `host[:port]/path`; the next is tried when one fails', text('Source, without scheme')),
       }),
@@ -63,7 +66,7 @@ const OriginSchema = object(
   {
     finish: finishing<OriginFinish>((value, fail) => {
       const scheme = value.pass.scheme.toLowerCase();
-      if (scheme !== 'ovt' && scheme !== 'rtsp') fail(`Unknown scheme: ${value.pass.scheme} (expected: ovt, rtsp)`, 'pass');
+      if (!ORIGIN_SCHEMES.includes(scheme)) fail(`Unknown scheme: ${value.pass.scheme} (expected: ovt, rtsp)`, 'pass');
       value.pass.scheme = scheme;
       value.relay ??= scheme === 'ovt';
     }),

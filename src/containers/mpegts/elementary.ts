@@ -16,7 +16,8 @@ export interface ElementaryStream {
   add(packet: Packet, payload: Gather): void;
 }
 
-const START_CODE = Uint8Array.of(0, 0, 0, 1);
+/** What stands before a NAL unit of Annex B. */
+export const START_CODE = Uint8Array.of(0, 0, 0, 1);
 /** Access unit delimiters that allow every slice type. */
 const H264_DELIMITER = Uint8Array.of(0, 0, 0, 1, 0x09, 0xf0);
 const H265_DELIMITER = Uint8Array.of(0, 0, 0, 1, 0x46, 0x01, 0x50);
@@ -44,7 +45,7 @@ class AnnexbStream implements ElementaryStream {
   constructor(track: VideoTrack) {
     const h264 = track.codec === VideoCodec.H264;
     this.#delimiter = h264 ? H264_DELIMITER : H265_DELIMITER;
-    this.#repeated = h264 ? isH264Repeated : isH265Repeated;
+    this.#repeated = isReplaceableUnit(track.codec);
     const sets = parameterSetsOfConfig(track.codec, track.config ?? new Uint8Array(0));
     this.#parameterSets = withStartCodes([...sets.vps, ...sets.sps, ...sets.pps]);
   }
@@ -61,7 +62,11 @@ class AnnexbStream implements ElementaryStream {
   }
 }
 
-/** Delimiters and parameter sets inside packets: ours stand in their place. */
+/** Tells by their first byte the delimiters and parameter sets inside H.264 or H.265 packets: ours stand in their place. */
+export function isReplaceableUnit(codec: VideoCodec): (firstByte: number) => boolean {
+  return codec === VideoCodec.H264 ? isH264Repeated : isH265Repeated;
+}
+
 function isH264Repeated(firstByte: number): boolean {
   const type = h264NalType(firstByte);
   return type === H264NalType.AUD || type === H264NalType.SPS || type === H264NalType.PPS || type === H264NalType.FILLER;
@@ -72,7 +77,8 @@ function isH265Repeated(firstByte: number): boolean {
   return (type >= H265NalType.VPS && type <= H265NalType.AUD) || type === H265NalType.FILLER;
 }
 
-function withStartCodes(units: readonly Uint8Array[]): Uint8Array {
+/** NAL units, each behind a start code. */
+export function withStartCodes(units: readonly Uint8Array[]): Uint8Array {
   return new Uint8Array(Buffer.concat(units.flatMap((unit) => [START_CODE, unit])));
 }
 

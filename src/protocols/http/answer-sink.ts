@@ -47,6 +47,10 @@ export interface AnswerSink {
   answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null): void;
   /** The answer comes later; until then `listener` hears when the client goes away. */
   wait(listener: AbortListener): void;
+  /** The same for an answer that is a moment away: a client that has closed its side already gets it too. */
+  waitBriefly(listener: AbortListener): void;
+  /** What the handler throws when it answers later: refused as what it throws while the request is handed out. */
+  fail(error: unknown): void;
   /**
    * Gives the whole connection away instead of answering, while the request is being handled; null where that is
    * not possible (HTTP/2). The taker owns the socket, which is paused and has no listeners.

@@ -50,6 +50,8 @@ export class HttpConnection implements AnswerSink {
   #waiting: AbortListener | null = null;
   /** A request was handed out and not answered yet. */
   #busy = false;
+  /** The answer to it is a moment away. */
+  #brief = false;
   #headOnly = false;
   #pumping = false;
   /** No further request will be read: an answer said `Connection: close`, or the peer broke the protocol. */
@@ -83,6 +85,7 @@ export class HttpConnection implements AnswerSink {
   answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null): void {
     if (!this.#busy) throw new TypeError('this request has been answered already');
     this.#busy = false;
+    this.#brief = false;
     this.#waiting = null;
     if (!this.#framing.persistent) this.#closing = true;
     this.#write(status, block, body, this.#headOnly, listener);
@@ -91,7 +94,26 @@ export class HttpConnection implements AnswerSink {
   }
 
   wait(listener: AbortListener): void {
-    if (this.#busy) this.#waiting = listener;
+    if (!this.#busy) return;
+    this.#waiting = listener;
+    this.#brief = false;
+    if (this.#peerEnded) this.#socket.destroy();
+  }
+
+  waitBriefly(listener: AbortListener): void {
+    if (!this.#busy) return;
+    this.#waiting = listener;
+    this.#brief = true;
+  }
+
+  /** The peer broke the protocol, or the handler threw: then the answer may be half written already. */
+  fail(error: unknown): void {
+    if (error instanceof HttpFault) this.#refuse(error);
+    else {
+      this.#because(`the server failed on a request: ${String(error)}`);
+      if (this.#busy) this.#refuse(new HttpFault(500, 'HTTP_HANDLER', 'the server failed on this request'));
+      else this.#socket.destroy();
+    }
   }
 
   takeOver(): TakenConnection | null {
@@ -166,7 +188,7 @@ export class HttpConnection implements AnswerSink {
         this.#context.handler.handle(head, this);
       }
     } catch (error) {
-      this.#fail(error);
+      this.fail(error);
     } finally {
       this.#pumping = false;
     }
@@ -218,21 +240,12 @@ export class HttpConnection implements AnswerSink {
     listener?.sent(!error);
   }
 
-  /** The peer broke the protocol, or the handler threw: then the answer may be half written already. */
-  #fail(error: unknown): void {
-    if (error instanceof HttpFault) this.#refuse(error);
-    else {
-      this.#because(`the server failed on a request: ${String(error)}`);
-      if (this.#busy) this.#refuse(new HttpFault(500, 'HTTP_HANDLER', 'the server failed on this request'));
-      else this.#socket.destroy();
-    }
-  }
-
   /** Answers a request that cannot be served, in words, and closes. */
   #refuse(fault: HttpFault): void {
     this.#context.counters.faults += 1;
     this.#because(fault.message);
     this.#busy = false;
+    this.#brief = false;
     this.#waiting = null;
     this.#closing = true;
     const block = `${this.#context.commonHeaders}Content-Type: text/plain\r\n`;
@@ -251,7 +264,7 @@ export class HttpConnection implements AnswerSink {
   #onEnd(): void {
     this.#peerEnded = true;
     this.#because('the client closed');
-    if (this.#busy) {
+    if (this.#busy && !this.#brief) {
       // Nobody who half-closes waits for an answer that takes long; leaving is the usual reason.
       this.#socket.destroy();
     } else if (this.#closing) this.#socket.end();

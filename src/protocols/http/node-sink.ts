@@ -59,11 +59,19 @@ export class NodeSink implements AnswerSink, IncomingRequest {
       this.#checkBody();
       handler.handle(this, this);
     } catch (error) {
-      const fault = error instanceof HttpFault ? error : new HttpFault(500, 'HTTP_HANDLER', 'the server failed on this request');
-      this.#counters.faults += 1;
-      if (this.#answered) this.#response.destroy();
-      else this.answer(fault.status, `${this.#context.commonHeaders}Content-Type: text/plain\r\n`, `${fault.message}\n`, null);
+      this.fail(error);
     }
+  }
+
+  waitBriefly(listener: AbortListener): void {
+    this.wait(listener);
+  }
+
+  fail(error: unknown): void {
+    const fault = error instanceof HttpFault ? error : new HttpFault(500, 'HTTP_HANDLER', 'the server failed on this request');
+    this.#counters.faults += 1;
+    if (this.#answered) this.#response.destroy();
+    else this.answer(fault.status, `${this.#context.commonHeaders}Content-Type: text/plain\r\n`, `${fault.message}\n`, null);
   }
 
   get body(): Readable {

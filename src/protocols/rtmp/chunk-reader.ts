@@ -163,7 +163,7 @@ export class ChunkReader {
     const needed = basic + (MESSAGE_HEADER_LENGTH[fmt] ?? 0);
     if (this.#headerLength < needed) return needed;
     const extended =
-      fmt === 3 ? (this.#streams.get(this.#chunkStreamId())?.extended ?? false) : this.#header.readUIntBE(basic, 3) === EXTENDED_TIMESTAMP;
+      fmt === 3 ? (this.#streams.get(this.#chunkStreamId())?.extended ?? false) : this.#header24(basic) === EXTENDED_TIMESTAMP;
     return extended ? needed + EXTENDED_TIMESTAMP_LENGTH : needed;
   }
 
@@ -216,16 +216,21 @@ export class ChunkReader {
   #readFields(stream: ChunkStream, fmt: number, basic: number): void {
     const header = this.#header;
     if (fmt <= 1) {
-      stream.length = header.readUIntBE(basic + 3, 3);
-      stream.typeId = header.readUInt8(basic + 6);
+      stream.length = this.#header24(basic + 3);
+      stream.typeId = header[basic + 6] ?? 0;
     }
     if (fmt === 0) stream.streamId = header.readUInt32LE(basic + 7);
     if (fmt <= 2) {
-      stream.timestampField = header.readUIntBE(basic, 3);
+      stream.timestampField = this.#header24(basic);
       stream.extended = stream.timestampField === EXTENDED_TIMESTAMP;
     }
     if (stream.extended) stream.timestampField = header.readUInt32BE(basic + (MESSAGE_HEADER_LENGTH[fmt] ?? 0));
     stream.timestamp = fmt === 0 ? stream.timestampField : (stream.timestamp + stream.timestampField) >>> 0;
+  }
+
+  /** Three header bytes as a number, big-endian. */
+  #header24(at: number): number {
+    return ((this.#header[at] ?? 0) << 16) | ((this.#header[at + 1] ?? 0) << 8) | (this.#header[at + 2] ?? 0);
   }
 
   #startMessage(stream: ChunkStream): void {

@@ -43,6 +43,8 @@ export interface ExchangeOptions {
   readonly name: 'WHIP' | 'WHEP';
   /** Who sends such requests, for the log. */
   readonly peer: string;
+  /** What must be over before `open`: never rejects; null when nothing is to be waited for. */
+  readonly prepare?: (target: StreamTarget) => Promise<unknown> | null;
   /** Throws ExchangeRefused. */
   readonly open: (request: OpenRequest) => ExchangeSession;
   /** Headers that let pages of other origins ask. */
@@ -72,13 +74,25 @@ export class DescriptionExchange {
     if (method === 'OPTIONS') {
       response.setHeader('Access-Control-Allow-Private-Network', 'true');
       answer(response, place.target === null ? 404 : 200, '');
-    } else if (method === 'POST') this.#withBody(request, response, (body) => this.#open(response, place, body, client));
+    } else if (method === 'POST')
+      this.#withBody(request, response, (body) => this.#prepare(response, place, () => this.#open(response, place, body, client)));
     else if (method === 'PATCH') this.#withBody(request, response, (body) => this.#trickle(response, place, body));
     else if (method === 'DELETE') this.#delete(response, place);
     else {
       response.setHeader('Allow', EXCHANGE_METHODS);
       answer(response, 405, `${method} is not allowed here`);
     }
+  }
+
+  #prepare(response: ServerResponse, { target }: RequestPlace, open: () => void): void {
+    const prepared = target === null ? null : (this.#options.prepare?.(target) ?? null);
+    if (prepared === null) {
+      open();
+      return;
+    }
+    void prepared.then(() => {
+      if (!response.destroyed) this.#guard(response, open);
+    });
   }
 
   #open(response: ServerResponse, place: RequestPlace, offer: string, client: string): void {
@@ -139,13 +153,17 @@ export class DescriptionExchange {
         answer(response, 413, `the body is longer than ${BODY_LIMIT} bytes`);
         return;
       }
-      try {
-        use(Buffer.concat(chunks).toString());
-      } catch (error) {
-        this.#options.logger.error({ err: error }, `a ${this.#options.name} request failed`);
-        if (!response.headersSent) answer(response, 500, 'the server failed on this request');
-      }
+      this.#guard(response, () => use(Buffer.concat(chunks).toString()));
     });
+  }
+
+  #guard(response: ServerResponse, action: () => void): void {
+    try {
+      action();
+    } catch (error) {
+      this.#options.logger.error({ err: error }, `a ${this.#options.name} request failed`);
+      if (!response.headersSent) answer(response, 500, 'the server failed on this request');
+    }
   }
 }
 

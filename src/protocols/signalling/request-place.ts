@@ -8,6 +8,8 @@ export interface StreamTarget {
   readonly stream: string;
   /** Players: the file name of a playlist, empty for the default one. */
   readonly playlist: string;
+  /** Raw query of the request, for origins. */
+  readonly query?: string;
 }
 
 export interface RequestPlace {
@@ -29,7 +31,9 @@ export function placeOf(target: string, host: string, virtualHostFor: (host: str
   const vhost = virtualHostFor(hostName(authority ?? host));
   return {
     target:
-      vhost === undefined || stream === '' ? null : { vhost, app: decodePath(app), stream: decodePath(stream), playlist: decodePath(file) },
+      vhost === undefined || stream === ''
+        ? null
+        : { vhost, app: decodePath(app), stream: decodePath(stream), playlist: decodePath(file), query },
     app,
     stream,
     file,

@@ -85,9 +85,20 @@ export class SignallingSocket {
     );
   }
 
+  /** Does `action` when `wait` is over, if the connection is still there; a fault it throws is answered. `wait` must not reject. */
+  after(wait: Promise<unknown>, action: () => void): void {
+    void wait.then(() => {
+      if (this.#socket.readyState === this.#socket.OPEN) this.#guard(action);
+    });
+  }
+
   #receive(text: string | null): void {
+    this.#guard(() => this.#obey(readMessage(text)));
+  }
+
+  #guard(action: () => void): void {
     try {
-      this.#obey(readMessage(text));
+      action();
     } catch (error) {
       if (error instanceof SignallingFault) this.#refuse(error.code, error.message);
       else {

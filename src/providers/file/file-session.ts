@@ -1,6 +1,7 @@
 /** Plays a file in real time, again and again, with timestamps that go on. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { SourcePacket } from '../../core/ingest.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { SourcePacket, SourceTrack } from '../../core/ingest.ts';
 import type { PullSession, PullSink } from '../../core/pull.ts';
 import { type Timebase, toSeconds } from '../../media/timebase.ts';
 import type { Clock } from '../../util/clock.ts';
@@ -30,6 +31,8 @@ export class FileSession implements PullSession {
   readonly #close: () => void;
   readonly #closing = new AbortController();
   readonly #extents = new Map<number, Extent>();
+  /** As the core was told; every round begins with them. */
+  #tracks: readonly SourceTrack[] = [];
   /** Added to all times, seconds: the length of the rounds before. */
   #shift = 0;
   /** Monotonic time of second 0, ms; null before the first packet. */
@@ -95,6 +98,8 @@ export class FileSession implements PullSession {
 
   async #deliver(event: FileEvent): Promise<void> {
     if (event.type === 'tracks') {
+      if (sameTracks(this.#tracks, event.tracks)) return;
+      this.#tracks = event.tracks;
       this.#sink.setTracks(event.tracks);
       return;
     }
@@ -134,4 +139,8 @@ export class FileSession implements PullSession {
 function later(packet: SourcePacket, { num, den }: Timebase, seconds: number): SourcePacket {
   const ticks = Math.round((seconds * den) / num);
   return { ...packet, pts: packet.pts + ticks, dts: packet.dts + ticks };
+}
+
+function sameTracks(a: readonly SourceTrack[], b: readonly SourceTrack[]): boolean {
+  return a.length === b.length && a.every((track, index) => isDeepStrictEqual(track, b[index]));
 }

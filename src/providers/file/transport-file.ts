@@ -6,10 +6,13 @@ import type { FileBytes } from './file-bytes.ts';
 import type { FileEvent, MediaFile } from './media-file.ts';
 
 const CHUNK_BYTES = 65_536;
+/** For the rounds after the first, which have nothing new to say. */
+const QUIET: Logger = { debug: nothing, info: nothing, warn: nothing, error: nothing, child: () => QUIET };
+
+function nothing(): void {}
 
 export class TransportFile implements MediaFile {
   readonly #bytes: FileBytes;
-  readonly #logger: Logger;
   #feed: TransportFeed;
   /** At most what a chunk holds, and what the feed holds back until it knows the tracks. */
   #events: FileEvent[] = [];
@@ -19,12 +22,11 @@ export class TransportFile implements MediaFile {
 
   constructor(bytes: FileBytes, logger: Logger) {
     this.#bytes = bytes;
-    this.#logger = logger;
-    this.#feed = this.#createFeed();
+    this.#feed = this.#createFeed(logger);
   }
 
   rewind(): void {
-    this.#feed = this.#createFeed();
+    this.#feed = this.#createFeed(QUIET);
     this.#events = [];
     this.#next = 0;
     this.#at = 0;
@@ -60,13 +62,13 @@ export class TransportFile implements MediaFile {
     this.#ended = true;
   }
 
-  #createFeed(): TransportFeed {
+  #createFeed(logger: Logger): TransportFeed {
     return new TransportFeed({
       stream: {
         setTracks: (tracks) => this.#events.push({ type: 'tracks', tracks }),
         push: (packet) => this.#events.push({ type: 'packet', packet, timebase: MPEG_90K, duration: 0 }),
       },
-      logger: this.#logger,
+      logger,
     });
   }
 }

@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { FakeRtspServer, type RtspScript } from '../../../test/fakes/fake-rtsp-server.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
+import { RecordingSink } from '../../../test/fakes/pull-sink.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
-import type { CloseReason, SourcePacket, SourceTrack } from '../../core/ingest.ts';
-import type { PullSession, PullSink } from '../../core/pull.ts';
+import type { PullSession } from '../../core/pull.ts';
 import { RtspPullSource } from './rtsp-pull-source.ts';
 
 const servers: FakeRtspServer[] = [];
@@ -21,30 +21,8 @@ async function serve(script: RtspScript = {}): Promise<FakeRtspServer> {
   return server;
 }
 
-class Sink implements PullSink {
-  readonly tracks: (readonly SourceTrack[])[] = [];
-  readonly packets: SourcePacket[] = [];
-  bytes = 0;
-  reason: CloseReason | null = null;
-  setTracks(tracks: readonly SourceTrack[]): void {
-    this.tracks.push(tracks);
-  }
-  push(packet: SourcePacket): void {
-    this.packets.push(packet);
-  }
-  countBytes(bytes: number): void {
-    this.bytes += bytes;
-  }
-  ended(reason: CloseReason): void {
-    this.reason = reason;
-  }
-  async until(predicate: (sink: this) => boolean): Promise<void> {
-    while (!predicate(this)) await delay(5);
-  }
-}
-
-async function open(url: string, options: { clock?: ManualClock; limitMs?: number; ignore?: boolean } = {}): Promise<Sink> {
-  const sink = new Sink();
+async function open(url: string, options: { clock?: ManualClock; limitMs?: number; ignore?: boolean } = {}): Promise<RecordingSink> {
+  const sink = new RecordingSink();
   const signal = AbortSignal.timeout(options.limitMs ?? 10_000);
   const target = { url, settings: {}, ignoreSenderReports: options.ignore ?? true, sink, signal, logger: new RecordingLogger() };
   sessions.push(await new RtspPullSource(options.clock ?? new ManualClock()).open(target));

@@ -1,6 +1,7 @@
 /** What waits for a receiver: bounded, and after a loss it goes on with keyframes only. */
+import { KeyframeGate } from '../../media/keyframe-gate.ts';
 import type { Packet } from '../../media/packet.ts';
-import { isMovingPicture, type Track } from '../../media/track.ts';
+import type { Track } from '../../media/track.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
 
 /** Packets that may wait: some six seconds of one video and one audio track. */
@@ -14,19 +15,14 @@ export const SEND_QUEUE_BYTES = 16 * 1024 * 1024;
  */
 export class SendQueue {
   readonly #queue: BoundedQueue<Packet>;
-  readonly #videoIds: readonly number[];
+  readonly #gate: KeyframeGate;
   #bytes = 0;
-  /** Video tracks whose keyframe has not come; null when all pass. */
-  #awaiting: Set<number> | null;
-  /** No keyframe has passed since the beginning or the last loss. */
-  #silent: boolean;
   #dropped = 0;
 
   constructor(queue: BoundedQueue<Packet>, tracks: readonly Track[]) {
     this.#queue = queue;
-    this.#videoIds = tracks.filter(isMovingPicture).map(({ id }) => id);
-    this.#awaiting = this.#videoIds.length === 0 ? null : new Set(this.#videoIds);
-    this.#silent = this.#awaiting !== null;
+    this.#gate = new KeyframeGate(tracks);
+    this.#gate.shut();
   }
 
   get size(): number {
@@ -39,7 +35,7 @@ export class SendQueue {
   }
 
   push(packet: Packet): void {
-    if (!this.#passes(packet)) {
+    if (!this.#gate.passes(packet)) {
       if (this.#dropped > 0) this.#drop(1);
       return;
     }
@@ -51,27 +47,13 @@ export class SendQueue {
     this.#queue.dropAll();
     this.#bytes = 0;
     this.#drop(1);
-    this.#awaiting = this.#videoIds.length === 0 ? null : new Set(this.#videoIds);
-    this.#silent = this.#awaiting !== null;
+    this.#gate.shut();
   }
 
   shift(): Packet | undefined {
     const packet = this.#queue.shift();
     if (packet !== undefined) this.#bytes -= packet.data.length;
     return packet;
-  }
-
-  #passes({ track, keyframe }: Packet): boolean {
-    const awaiting = this.#awaiting;
-    if (awaiting === null) return true;
-    if (this.#videoIds.includes(track.id)) {
-      if (!keyframe && awaiting.has(track.id)) return false;
-      awaiting.delete(track.id);
-      this.#silent = false;
-      if (awaiting.size === 0) this.#awaiting = null;
-      return true;
-    }
-    return !this.#silent;
   }
 
   #drop(count: number): void {

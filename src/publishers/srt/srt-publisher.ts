@@ -4,6 +4,7 @@ import { defaultPlaylist } from '../../core/default-playlist.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import type { StreamFinder } from '../../core/stream-demand.ts';
 import type { Track } from '../../media/track.ts';
 import { SrtListener, type SrtListenerConfig } from '../../protocols/srt/listener.ts';
 import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
@@ -37,15 +38,18 @@ export class SrtPublisher implements Publisher {
   refused = 0;
   readonly #logger: Logger;
   readonly #clock: Clock;
+  readonly #finder: StreamFinder | null;
   /** By virtual host, application and stream. */
   readonly #streams = new Map<string, SrtStream>();
   readonly #listeners: SrtListener[] = [];
   readonly #refusalLines = new RateBudget(REFUSALS_PER_SECOND);
   #lastSession = 0;
 
-  constructor(options: { readonly logger: Logger; readonly clock: Clock }) {
+  /** `finder` finds streams that are not there; without it nothing is looked for. */
+  constructor(options: { readonly logger: Logger; readonly clock: Clock; readonly finder?: StreamFinder }) {
     this.#logger = options.logger;
     this.#clock = options.clock;
+    this.#finder = options.finder ?? null;
   }
 
   /** Ports listened on. */
@@ -100,12 +104,16 @@ export class SrtPublisher implements Publisher {
     const { call, target, port, virtualHostFor } = request;
     const vhost = virtualHostFor(target.host);
     const fileName = target.playlist ?? DEFAULT_PLAYLIST_FILE;
-    const stream = vhost === null ? undefined : this.#streams.get(streamKey(vhost, target.app, target.stream));
-    if (vhost === null || stream?.serves(fileName) !== true) {
+    const key = streamKey(vhost ?? '', target.app, target.stream);
+    const stream = this.#streams.get(key);
+    const wanted = vhost === null ? null : { vhost, app: target.app, stream: target.stream, query: queryOf(target.url) };
+    const fetched = wanted === null || stream !== undefined ? null : (this.#finder?.find(wanted) ?? null);
+    if (vhost === null || (fetched === null && stream?.serves(fileName) !== true)) {
       this.#refuse(call.peer, `${target.host}/${target.app}/${target.stream} has no playlist '${fileName}' that can be played over SRT`);
       return RejectionCode.NOT_FOUND;
     }
     this.#lastSession += 1;
+    let hasLeft = false;
     const id = String(this.#lastSession);
     return new SrtViewer({
       id,
@@ -118,9 +126,26 @@ export class SrtPublisher implements Publisher {
         stream: target.stream,
       }),
       now: () => port.now(),
-      onJoined: (viewer) => stream.join(fileName, viewer),
-      onLeft: (viewer) => stream.leave(fileName, viewer),
+      onJoined: (viewer) => {
+        if (fetched === null) stream?.join(fileName, viewer);
+        else {
+          void fetched.then(() => {
+            if (!hasLeft) this.#joinFetched(key, fileName, viewer);
+          });
+        }
+      },
+      onLeft: (viewer) => {
+        hasLeft = true;
+        this.#streams.get(key)?.leave(fileName, viewer);
+      },
     });
+  }
+
+  /** The handshake could not wait for the origin; a viewer of a stream that does not come is sent away now. */
+  #joinFetched(key: string, fileName: string, viewer: SrtViewer): void {
+    const stream = this.#streams.get(key);
+    if (stream?.serves(fileName) === true) stream.join(fileName, viewer);
+    else viewer.close(`no origin has the stream, or it has no playlist '${fileName}' that can be played over SRT`);
   }
 
   #refuse(peer: PeerAddress, detail: string): void {
@@ -132,4 +157,9 @@ export class SrtPublisher implements Publisher {
 
 function streamKey(vhost: string, app: string, stream: string): string {
   return `${vhost}/${app}/${stream}`;
+}
+
+function queryOf(url: string): string {
+  const start = url.indexOf('?');
+  return start < 0 ? '' : url.slice(start + 1);
 }

@@ -29,6 +29,7 @@ export class PlaySide implements SignallingSide {
       iceServersFor,
       crossOrigin: allowAll,
       logger,
+      prepare: (target) => publisher.fetch(target),
       open: ({ target, client, onEnded }) => {
         try {
           return publisher.openSession(target, { client, onEnded });

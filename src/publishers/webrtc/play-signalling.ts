@@ -29,6 +29,7 @@ export class PlaySignalling implements SignallingDialogue {
   readonly #options: PlaySignallingOptions;
   readonly #socket: SignallingSocket;
   #session: PlaySession | null = null;
+  #fetching = false;
 
   constructor(options: PlaySignallingOptions) {
     const { socket, client, logger } = options;
@@ -36,9 +37,25 @@ export class PlaySignalling implements SignallingDialogue {
     this.#socket = new SignallingSocket({ socket, client, logger, dialogue: this });
   }
 
+  /** The offer waits while an origin is asked for the stream; a player that asks again meanwhile gets one offer. */
   offer(): void {
-    const { publisher, target, client, logger } = this.#options;
+    const { publisher, target } = this.#options;
     this.stop('the player asked for another offer');
+    if (this.#fetching) return;
+    const fetched = target === null ? null : publisher.fetch(target);
+    if (fetched === null) {
+      this.#offerNow();
+      return;
+    }
+    this.#fetching = true;
+    this.#socket.after(fetched, () => {
+      this.#fetching = false;
+      this.#offerNow();
+    });
+  }
+
+  #offerNow(): void {
+    const { publisher, target, client, logger } = this.#options;
     try {
       if (target === null) throw new ProtocolError('WEBRTC_STREAM', 'no virtual host serves this host name, or the path names no stream');
       const session = publisher.openSession(target, {

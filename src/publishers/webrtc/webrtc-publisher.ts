@@ -3,6 +3,7 @@ import { defaultPlaylist } from '../../core/default-playlist.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import type { StreamFinder } from '../../core/stream-demand.ts';
 import { VideoCodec } from '../../media/codec.ts';
 import type { Track } from '../../media/track.ts';
 import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
@@ -22,6 +23,8 @@ export interface WebrtcPublisherOptions {
   readonly transport: PeerTransport;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Finds streams that are not there; without it nothing is looked for. */
+  readonly finder?: StreamFinder;
 }
 
 export class WebrtcPublisher implements Publisher<WebrtcSettings> {
@@ -70,6 +73,11 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
     });
     this.#streams.set(key, attached);
     return attached;
+  }
+
+  /** Null when `target` can be opened or refused now; else resolves when an origin was asked for its stream. Never rejects. */
+  fetch(target: StreamTarget): Promise<unknown> | null {
+    return this.#streams.has(keyOf(target)) ? null : (this.#options.finder?.find({ query: '', ...target }) ?? null);
   }
 
   /** Opens a session for a viewer. Throws ProtocolError: no such stream or playlist, or nothing in it to play. */

@@ -30,16 +30,22 @@ export interface ServerSettings {
   readonly mpegtsPort?: number;
   /** Settings of the PUSH publisher as XML, may be empty; without it there is none. */
   readonly push?: string;
+  /** Leave LL-HLS out of the application. */
+  readonly withoutLlhls?: boolean;
   /** Leave plain HLS out of the application. */
   readonly withoutHls?: boolean;
   /** Where the FILE publisher writes; without it there is none. */
   readonly recordRoot?: string;
   /** Inside the FILE provider of the application; without it there is none. */
   readonly fileProvider?: string;
+  /** `Origins` of the virtual host. */
+  readonly origins?: string;
   /** Inside the application, behind its publishers. */
   readonly application?: string;
   /** WebRTC too, in and out, on the port of HTTP. What is inside the elements of the application. */
   readonly webrtc?: { readonly publisher?: string; readonly provider?: string };
+  /** Port on which edges are served. Without it nothing is served over OVT, but pulled it can be. */
+  readonly ovtPort?: number;
   /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
   readonly srt?: { readonly ingest: number; readonly egress: number; readonly options?: Readonly<Record<string, string>> };
 }
@@ -50,6 +56,13 @@ export const ACCESS_TOKEN = 'test:token';
 export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): string {
   const chunk = settings.chunkDuration ?? 0.5;
   const names = (settings.hostNames ?? ['*']).map((name) => `<Name>${name}</Name>`).join('');
+  const llhls = `<LLHLS>
+              <ChunkDuration>${chunk}</ChunkDuration>
+              <PartHoldBack>${chunk * 3}</PartHoldBack>
+              <SegmentDuration>${settings.segmentDuration ?? 2}</SegmentDuration>
+              <SegmentCount>${settings.segmentCount ?? 5}</SegmentCount>
+              <CrossDomains><Url>*</Url></CrossDomains>
+            </LLHLS>`;
   const hls = `<HLS>
               <SegmentDuration>${settings.hlsSegmentDuration ?? 2}</SegmentDuration>
               <SegmentCount>${settings.hlsSegmentCount ?? 4}</SegmentCount>
@@ -84,6 +97,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
       <HLS><Port>${ports.http}</Port></HLS>
       ${settings.webrtc === undefined ? '' : webrtcBind(ports)}
       ${bindSrt(srt?.egress)}
+      ${settings.ovtPort === undefined ? '' : `<OVT><Port>${settings.ovtPort}</Port></OVT>`}
     </Publishers>
   </Bind>
   <Managers>
@@ -94,6 +108,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
     <VirtualHost>
       <Name>default</Name>
       <Host><Names>${names}</Names></Host>
+      ${settings.origins ?? ''}
       <Applications>
         <Application>
           <Name>app</Name>
@@ -109,22 +124,17 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
             </OutputProfile>
           </OutputProfiles>
           <Providers>
-            <RTMP /><RTSPPull />${mpegts}${srt === undefined ? '' : '<SRT />'}
+            <RTMP /><RTSPPull /><OVT />${mpegts}${srt === undefined ? '' : '<SRT />'}
             ${settings.fileProvider === undefined ? '' : `<FILE>${settings.fileProvider}</FILE>`}
             ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.provider ?? ''}</WebRTC>`}
           </Providers>
           <Publishers>
-            <LLHLS>
-              <ChunkDuration>${chunk}</ChunkDuration>
-              <PartHoldBack>${chunk * 3}</PartHoldBack>
-              <SegmentDuration>${settings.segmentDuration ?? 2}</SegmentDuration>
-              <SegmentCount>${settings.segmentCount ?? 5}</SegmentCount>
-              <CrossDomains><Url>*</Url></CrossDomains>
-            </LLHLS>
+            ${settings.withoutLlhls === true ? '' : llhls}
             ${settings.withoutHls === true ? '' : hls}
             ${file}
             ${settings.webrtc === undefined ? '' : `<WebRTC>${settings.webrtc.publisher ?? ''}</WebRTC>`}
             ${srt === undefined ? '' : '<SRT />'}
+            ${settings.ovtPort === undefined ? '' : '<OVT />'}
             ${settings.push === undefined ? '' : `<Push>${settings.push}</Push>`}
           </Publishers>
           ${settings.application ?? ''}

@@ -1,0 +1,148 @@
+/** What SRT costs: CPU for each Mbit/s received and sent, against libsrt's own program, one process for each connection. */
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { requireProgram } from '../scripts/ensure-tools.ts';
+import { Child } from '../test/e2e/support/child.ts';
+import { until } from '../test/e2e/support/poll.ts';
+import { freeUdpPorts } from '../test/e2e/support/ports.ts';
+import { cpuRate, median } from './lib/measure.ts';
+import type { BenchOptions, Figure, Report } from './lib/report.ts';
+
+const CONNECTIONS = [1, 50];
+const KBPS = 2500;
+const LATENCY_MS = 120;
+/** The kernel counts CPU in ticks of 10 ms: one connection is watched for longer. */
+const CONNECTION_SECONDS = 20;
+const WARM_UP_MS = 2000;
+const DEADLINE_MS = 20_000;
+const TARGET = 1;
+
+/** CPU ms per second of all our, or all their, receivers and senders. */
+interface Cost {
+  readonly received: number;
+  readonly sent: number;
+}
+
+async function ours(count: number, seconds: number): Promise<Cost> {
+  const children: Child[] = [];
+  try {
+    const sink = await startSink(children);
+    const source = start(children, 'send', [KBPS, ...Array.from({ length: count }, () => sink.port)]);
+    await source.printed(/^connected/m, DEADLINE_MS);
+    await delay(WARM_UP_MS);
+    const [received, sent] = await Promise.all([cpuRate(sink.child.pid, seconds), cpuRate(source.pid, seconds)]);
+    await expectMedia(sink.child);
+    return { received, sent };
+  } finally {
+    await Promise.all(children.map((child) => child.kill()));
+  }
+}
+
+/** Their receivers get what our sender sends, and our receiver gets what their senders read from a UDP port. */
+async function theirs(count: number, seconds: number): Promise<Cost> {
+  return { received: await theirReceivers(count, seconds), sent: await theirSenders(count, seconds) };
+}
+
+async function theirReceivers(count: number, seconds: number): Promise<number> {
+  const children: Child[] = [];
+  try {
+    const ports = await freeUdpPorts(count);
+    const receivers = ports.map((port) => transmit(children, `srt://127.0.0.1:${port}?mode=listener&latency=${LATENCY_MS}`, 'file://con'));
+    await delay(WARM_UP_MS);
+    const source = start(children, 'send', [KBPS, ...ports]);
+    await source.printed(/^connected/m, DEADLINE_MS);
+    await delay(WARM_UP_MS);
+    return await sumOfRates(receivers, seconds);
+  } finally {
+    await Promise.all(children.map((child) => child.kill()));
+  }
+}
+
+async function theirSenders(count: number, seconds: number): Promise<number> {
+  const children: Child[] = [];
+  try {
+    const sink = await startSink(children);
+    const ports = await freeUdpPorts(count);
+    const url = `srt://127.0.0.1:${sink.port}?mode=caller&latency=${LATENCY_MS}`;
+    const senders = ports.map((port) => transmit(children, `udp://127.0.0.1:${port}`, url));
+    await delay(WARM_UP_MS);
+    start(children, 'feed', [KBPS, ...ports]);
+    const opened = (): boolean => [...sink.child.stdout.matchAll(/^open$/gm)].length >= count;
+    await until(`${count} connections`, opened, { deadlineMs: DEADLINE_MS });
+    await delay(WARM_UP_MS);
+    const rate = await sumOfRates(senders, seconds);
+    await expectMedia(sink.child);
+    return rate;
+  } finally {
+    await Promise.all(children.map((child) => child.kill()));
+  }
+}
+
+async function sumOfRates(children: readonly Child[], seconds: number): Promise<number> {
+  const rates = await Promise.all(children.map((child) => cpuRate(child.pid, seconds)));
+  return rates.reduce((sum, rate) => sum + rate, 0);
+}
+
+async function startSink(children: Child[]): Promise<{ readonly child: Child; readonly port: number }> {
+  const child = start(children, 'receive', []);
+  const [, port] = await child.printed(/port (\d+)/, DEADLINE_MS);
+  return { child, port: Number(port) };
+}
+
+function start(children: Child[], mode: string, args: readonly number[]): Child {
+  const child = new Child(process.execPath, [path.join(import.meta.dirname, 'lib/srt-peer.ts'), mode, ...args.map(String)], {
+    name: `srt-peer ${mode}`,
+  });
+  children.push(child);
+  return child;
+}
+
+/** libsrt's program; what it prints of the stream goes nowhere. */
+function transmit(children: Child[], from: string, to: string): Child {
+  const child = new Child('sh', ['-c', `exec ${requireProgram('srt-live-transmit')} -q '${from}' '${to}' > /dev/null`]);
+  children.push(child);
+  return child;
+}
+
+/** Throws when nothing arrives any more: then there was nothing to measure. */
+async function expectMedia(sink: Child): Promise<void> {
+  const count = () => Number([...sink.stdout.matchAll(/^payloads (\d+)$/gm)].at(-1)?.[1] ?? 0);
+  const before = count();
+  await delay(WARM_UP_MS);
+  if (count() <= before) throw new Error('nothing arrives over SRT');
+}
+
+export async function run({ seconds, rounds }: BenchOptions): Promise<Report> {
+  const figures: Figure[] = [];
+  for (const count of CONNECTIONS) {
+    const span = Math.max(seconds, CONNECTION_SECONDS / count);
+    const costs: { mine: Cost; other: Cost }[] = [];
+    for (let round = 0; round < rounds; round += 1) costs.push({ mine: await ours(count, span), other: await theirs(count, span) });
+    const perMbit = (of: (cost: { mine: Cost; other: Cost }) => number): number => median(costs.map(of)) / ((count * KBPS) / 1000);
+    const name = `${count} connection${count === 1 ? '' : 's'}`;
+    figures.push(
+      {
+        name: `received, ${name}`,
+        value: perMbit(({ mine }) => mine.received),
+        baseline: perMbit(({ other }) => other.received),
+        unit: 'ms/Mbit',
+        target: TARGET,
+      },
+      {
+        name: `sent, ${name}`,
+        value: perMbit(({ mine }) => mine.sent),
+        baseline: perMbit(({ other }) => other.sent),
+        unit: 'ms/Mbit',
+        target: TARGET,
+      },
+    );
+  }
+  return {
+    bench: 'srt',
+    figures,
+    notes: [
+      `${KBPS} kbit/s for each connection in payloads of 1316 bytes, latency ${LATENCY_MS} ms, loopback, no encryption; CPU of the protocol alone`,
+      'ours: one process, all connections on one port; srt-live-transmit: a process for each, its senders read from UDP ports',
+    ],
+  };
+}

@@ -1,0 +1,45 @@
+/** The `Origins` of a virtual host: where a stream comes from that a viewer asks for and nobody sends. */
+import type { OriginConfig, OriginsConfig } from '../config/index.ts';
+import type { PullDefinition } from './pull.ts';
+
+/** What a viewer asks for. */
+export interface WantedStream {
+  readonly vhost: string;
+  readonly app: string;
+  readonly stream: string;
+  /** Raw query of the request, without `?`; '' when there is none. */
+  readonly query: string;
+}
+
+const DEFAULTS = { noInputFailoverTimeout: 3000, unusedStreamDeletionTimeout: 60_000, streamFailbackTimeout: 3000, retryCount: 1 };
+
+/** What to pull for `wanted` by the first origin that matches; null when none does. */
+export function originPull(origins: Partial<OriginsConfig> | undefined, wanted: WantedStream): PullDefinition | null {
+  const path = `/${wanted.app}/${wanted.stream}`;
+  const origin = origins?.origin?.find(({ location, strictLocation }) => (strictLocation ? path === location : path.startsWith(location)));
+  if (origin === undefined || origin.pass.urls.url.length === 0) return null;
+  const properties = { ...DEFAULTS, ...origins?.properties };
+  return {
+    name: wanted.stream,
+    urls: origin.pass.urls.url.map((url) => composed(origin, url, path, wanted.query)),
+    properties: {
+      persistent: origin.persistent,
+      noInputFailoverTimeoutMs: properties.noInputFailoverTimeout || DEFAULTS.noInputFailoverTimeout,
+      unusedStreamDeletionTimeoutMs: properties.unusedStreamDeletionTimeout || DEFAULTS.unusedStreamDeletionTimeout,
+      ignoreRtcpSRTimestamp: origin.ignoreRtcpSRTimestamp,
+      retryCount: properties.retryCount,
+      relay: origin.relay === true,
+      ...(origin.failback && { failbackMs: properties.streamFailbackTimeout || DEFAULTS.streamFailbackTimeout }),
+    },
+    configured: true,
+  };
+}
+
+/** The scheme, the URL of the origin, what the viewer's path has behind the location, the queries of both. */
+function composed({ location, pass }: OriginConfig, url: string, path: string, query: string): string {
+  const [, base = '', own = ''] = /^([^?]*)\??(.*)$/s.exec(url) ?? [];
+  // The viewer's path was decoded, the origin reads an encoded one.
+  const rest = path.slice(location.length).split('/').map(encodeURIComponent).join('/');
+  const queries = [own, pass.forwardQueryParams ? query : ''].filter((part) => part !== '').join('&');
+  return `${pass.scheme}://${base}${rest}${queries === '' ? '' : `?${queries}`}`;
+}

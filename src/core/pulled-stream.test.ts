@@ -1,0 +1,101 @@
+import { afterEach, expect, it, vi } from 'vitest';
+import { FakePullSource, MemoryPullStore } from '../../test/fakes/fake-pull-source.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import type { ApplicationConfig } from '../config/index.ts';
+import type { Packet } from '../media/packet.ts';
+import { systemClock } from '../util/clock.ts';
+import { Application } from './application.ts';
+import { ProviderKind, PublisherKind, SourceType } from './kinds.ts';
+import type { PullDefinition } from './pull.ts';
+import { PullRegistry } from './pull-registry.ts';
+import { QueueRegistry } from './queue-registry.ts';
+import { TrafficMeter } from './traffic-meter.ts';
+
+const stops: (() => void)[] = [];
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop();
+});
+
+function setUp(plays: (url: string) => boolean) {
+  const packets: Packet[] = [];
+  const publisher = {
+    kind: PublisherKind.LLHLS,
+    defaultPlaylist: () => null,
+    attach: () => ({ onTracks: () => undefined, onPacket: (packet: Packet) => packets.push(packet), close: () => undefined }),
+  };
+  const encodes = { videos: [{ name: 'v', bypass: true }], audios: [], images: [] };
+  const config = {
+    name: 'app',
+    providers: { rtspPull: { marked: 'as such' } },
+    publishers: { llhls: {} },
+    outputProfiles: { outputProfile: [{ name: 'p', outputStreamName: '${OriginStreamName}', playlists: [], encodes }] },
+  } as unknown as ApplicationConfig;
+  const meter = new TrafficMeter(systemClock, null);
+  const logger = new RecordingLogger();
+  const application = new Application('v', { name: 'app', config, echo: {} }, meter, {
+    clock: systemClock,
+    logger,
+    queues: new QueueRegistry(systemClock),
+    publishers: new Map([[publisher.kind, publisher]]),
+    transcoder: null,
+    nextStreamId: () => 1,
+  });
+  const source = new FakePullSource({ schemes: ['rtsp'], provider: ProviderKind.RTSP_PULL, sourceType: SourceType.RTSP_PULL, plays });
+  const store = new MemoryPullStore();
+  const pulls = new PullRegistry({ sources: [source], store, clock: systemClock, logger, application: () => application });
+  stops.push(() => pulls.close({ code: 'shutdown', detail: 'the test ends' }));
+  const pull = async (definition: Partial<PullDefinition> = {}, properties: Partial<PullDefinition['properties']> = {}) => {
+    await pulls.create(application, {
+      name: 's',
+      urls: ['rtsp://first/', 'rtsp://second/'],
+      ...definition,
+      properties: {
+        ...{ persistent: false, noInputFailoverTimeoutMs: 60_000, unusedStreamDeletionTimeoutMs: 60_000 },
+        ...{ ignoreRtcpSRTimestamp: false, retryCount: 1, relay: false },
+        ...properties,
+      },
+    });
+  };
+  return { application, source, store, packets, pull };
+}
+
+it('goes back to the first URL when that works again, and viewers see no jump in time', async () => {
+  let first = false;
+  const { application, source, packets, pull } = setUp((url) => url.includes('second') || first);
+  await pull({}, { failbackMs: 50 });
+  source.deliver();
+  expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/');
+  expect(source.opened[0]?.target.settings).toEqual({ marked: 'as such' });
+  await vi.waitFor(() => expect(source.asked.filter((url) => url.includes('first')).length).toBeGreaterThan(2));
+  expect(source.opened[0]?.closed).toBe(false);
+  first = true;
+  await vi.waitFor(() => expect(application.stream('s')?.sourceUrl).toBe('rtsp://first/'));
+  source.deliver();
+  await vi.waitFor(() => expect(packets.length).toBe(60));
+  const times = packets.map(({ dts }) => dts);
+  const steps = times.slice(1).map((time, index) => time - (times[index] ?? 0));
+  expect(Math.max(...steps)).toBeLessThan(3200);
+  expect(Math.min(...steps)).toBeGreaterThan(2800);
+  // The one it came from, and the try that found the first.
+  expect(source.opened.filter(({ closed }) => closed).length).toBe(2);
+});
+
+it('stays where it is without failback', async () => {
+  const { application, source, pull } = setUp((url) => url.includes('second'));
+  await pull();
+  source.plays = () => true;
+  await new Promise((resolve) => setTimeout(resolve, 350));
+  expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/');
+  expect(source.asked.length).toBe(2);
+});
+
+it('ends with its application when the configuration asked for it, and is never on disk', async () => {
+  const { application, store, pull } = setUp(() => true);
+  await pull({ name: 'api' }, { persistent: true });
+  await pull({ name: 'map', configured: true }, { persistent: true });
+  expect([...store.documents.keys()]).toEqual(['api']);
+  application.stream('map')?.terminate({ code: 'application-restart', detail: 'x' });
+  application.stream('api')?.terminate({ code: 'application-restart', detail: 'x' });
+  await vi.waitFor(() => expect(application.stream('api')).toBeDefined());
+  expect(application.hasStream('map')).toBe(false);
+});

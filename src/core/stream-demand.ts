@@ -1,0 +1,109 @@
+/** Pulls streams that viewers ask for and nobody sends, where the virtual host has an origin for them. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { OriginsConfig } from '../config/index.ts';
+import type { Clock } from '../util/clock.ts';
+import type { Logger } from '../util/logger.ts';
+import type { Application } from './application.ts';
+import { IngestRefused } from './ingest.ts';
+import { originPull, type WantedStream } from './origins.ts';
+import { type PullDefinition, PullFailed } from './pull.ts';
+
+/** Streams that are being pulled for viewers at once; for more there is no answer but "not there". */
+const MOST_PENDING = 200;
+/** An origin that failed is left alone this long, whoever asks, ms. */
+const FAILURE_MEMORY_MS = 1000;
+const MOST_FAILURES = 1000;
+/** A source that was reached gets this long to tell its tracks, ms. */
+const PLAYABLE_MS = 5000;
+const LOOK_EVERY_MS = 25;
+
+/** What publishers see: whether a stream may come that is not there. */
+export interface StreamFinder {
+  /** Null when no origin has the stream, or it is there already; else resolves with whether it is there now. Never rejects. */
+  find(wanted: WantedStream): Promise<boolean> | null;
+}
+
+export interface StreamDemandOptions {
+  readonly application: (vhost: string, app: string) => Application | undefined;
+  /** The application of that name, or one made for the occasion; asked only for streams that an origin has. */
+  readonly applicationOnDemand: (vhost: string, app: string) => Application | undefined;
+  readonly origins: (vhost: string) => Partial<OriginsConfig> | undefined;
+  /** Rejects with `IngestRefused` or `PullFailed`. */
+  readonly pull: (application: Application, definition: PullDefinition) => Promise<void>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export class StreamDemand implements StreamFinder {
+  readonly #options: StreamDemandOptions;
+  /** By `vhost/app/stream`. */
+  readonly #pending = new Map<string, Promise<boolean>>();
+  /** When a pull failed, monotonic ms; the oldest are forgotten first. */
+  readonly #failures = new Map<string, number>();
+  /** Demands that were refused because there were too many. */
+  refused = 0;
+
+  constructor(options: StreamDemandOptions) {
+    this.#options = options;
+  }
+
+  /** Streams that are being pulled for viewers now. */
+  get pending(): number {
+    return this.#pending.size;
+  }
+
+  find(wanted: WantedStream): Promise<boolean> | null {
+    const { vhost, app, stream } = wanted;
+    const existing = this.#options.application(vhost, app);
+    if (existing !== undefined && isPlayable(existing, stream)) return null;
+    const definition = originPull(this.#options.origins(vhost), wanted);
+    if (definition === null) return null;
+    const key = `${vhost}/${app}/${stream}`;
+    const pending = this.#pending.get(key);
+    if (pending !== undefined) return pending;
+    if (this.#options.clock.monotonic() - (this.#failures.get(key) ?? Number.NEGATIVE_INFINITY) < FAILURE_MEMORY_MS) return null;
+    if (this.#pending.size >= MOST_PENDING) {
+      this.refused += 1;
+      return null;
+    }
+    const application = existing ?? this.#options.applicationOnDemand(vhost, app);
+    if (application === undefined) return null;
+    const pull = this.#pull(application, definition, key).finally(() => this.#pending.delete(key));
+    this.#pending.set(key, pull);
+    return pull;
+  }
+
+  async #pull(application: Application, definition: PullDefinition, key: string): Promise<boolean> {
+    const { name } = definition;
+    try {
+      // One that is there already, from wherever, is taken as it is.
+      if (!application.hasStream(name)) await this.#options.pull(application, definition);
+      for (let waited = 0; waited < PLAYABLE_MS; waited += LOOK_EVERY_MS) {
+        if (isPlayable(application, name)) return true;
+        if (!application.hasStream(name)) break;
+        await delay(LOOK_EVERY_MS);
+      }
+      this.#options.logger.info({ stream: key }, `origin stream '${key}' has no output stream of that name yet`);
+    } catch (error) {
+      if (!(error instanceof PullFailed) && !(error instanceof IngestRefused)) {
+        this.#options.logger.error({ stream: key, err: error }, `origin stream '${key}' could not be pulled`);
+      } else this.#options.logger.info({ stream: key }, `origin stream '${key}' could not be pulled: ${error.message}`);
+    }
+    this.#remember(key);
+    return false;
+  }
+
+  #remember(key: string): void {
+    this.#failures.delete(key);
+    this.#failures.set(key, this.#options.clock.monotonic());
+    for (const oldest of this.#failures.keys()) {
+      if (this.#failures.size <= MOST_FAILURES) break;
+      this.#failures.delete(oldest);
+    }
+  }
+}
+
+/** Viewers can be served: the output stream is there and has told its tracks. */
+function isPlayable(application: Application, stream: string): boolean {
+  return (application.outbound(stream)?.tracks.length ?? 0) > 0;
+}

@@ -1,0 +1,37 @@
+import type { Packet } from './packet.ts';
+import { isMovingPicture, type Track } from './track.ts';
+
+/**
+ * Lets through what a receiver can decode after a loss: each video track goes on with its next keyframe, everything
+ * else with the first of them.
+ */
+export class KeyframeGate {
+  readonly #videoIds: readonly number[];
+  /** Video tracks whose keyframe has not come; null when all pass. */
+  #awaiting: Set<number> | null = null;
+  /** No keyframe has passed since the gate was shut. */
+  #silent = false;
+
+  /** Open until it is shut. */
+  constructor(tracks: readonly Track[]) {
+    this.#videoIds = tracks.filter(isMovingPicture).map(({ id }) => id);
+  }
+
+  /** Something was lost, or nothing has been sent yet. */
+  shut(): void {
+    if (this.#videoIds.length === 0) return;
+    this.#awaiting = new Set(this.#videoIds);
+    this.#silent = true;
+  }
+
+  passes({ track, keyframe }: Packet): boolean {
+    const awaiting = this.#awaiting;
+    if (awaiting === null) return true;
+    if (!this.#videoIds.includes(track.id)) return !this.#silent;
+    if (!keyframe && awaiting.has(track.id)) return false;
+    awaiting.delete(track.id);
+    this.#silent = false;
+    if (awaiting.size === 0) this.#awaiting = null;
+    return true;
+  }
+}

@@ -1,0 +1,96 @@
+/** Requests and responses of OVT: JSON in UTF-8, laid out as packets. */
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { OvtPayloadType, PacketWriter } from './packet.ts';
+
+/** What a client asks for; upper and lower case are the same on the wire. */
+export const OvtCommand = { DESCRIBE: 'describe', PLAY: 'play', STOP: 'stop' } as const;
+
+export interface OvtRequest {
+  /** Counted up from 1 by the client. */
+  readonly id: number;
+  /** In lower case. */
+  readonly command: string;
+  /** URL of the stream. */
+  readonly target: string;
+}
+
+export interface OvtResponse {
+  /** That of the request; 0 when there is none. */
+  readonly id: number;
+  /** In lower case. */
+  readonly command: string;
+  readonly code: number;
+  readonly message: string;
+  /** What `describe` is answered with; undefined otherwise. */
+  readonly contents: unknown;
+}
+
+export const OvtStatus = { OK: 200, NOT_STARTED: 202, NOT_FOUND: 404, INTERNAL: 500 } as const;
+
+/** A request as packets. `now`: wall clock, ms. */
+export function serializeRequest({ id, command, target }: OvtRequest, now: number): Buffer {
+  return serializeMessage(OvtPayloadType.REQUEST, { id, application: command, target }, now);
+}
+
+/** A response as packets. `now`: wall clock, ms. */
+export function serializeResponse({ id, command, code, message, contents }: OvtResponse, now: number): Buffer {
+  const json = { id, application: command, code, message, ...(contents !== undefined && { contents }) };
+  return serializeMessage(OvtPayloadType.RESPONSE, json, now);
+}
+
+/** Throws `OVT_MESSAGE`, which names the member at fault. */
+export function parseRequest(payload: Uint8Array): OvtRequest {
+  const json = parseJson(payload);
+  return { id: idOf(json), command: textOf(json, 'application').toLowerCase(), target: textOf(json, 'target') };
+}
+
+/** Throws `OVT_MESSAGE`, which names the member at fault. */
+export function parseResponse(payload: Uint8Array): OvtResponse {
+  const json = parseJson(payload);
+  const { code } = json;
+  if (typeof code !== 'number') throw new ProtocolError('OVT_MESSAGE', "'code' is no number");
+  return {
+    id: idOf(json),
+    command: textOf(json, 'application').toLowerCase(),
+    code,
+    message: textOf(json, 'message'),
+    contents: json['contents'] ?? undefined,
+  };
+}
+
+function serializeMessage(type: OvtPayloadType, json: object, now: number): Buffer {
+  const payload = Buffer.from(JSON.stringify(json));
+  const writer = new PacketWriter(type, 0);
+  writer.begin(payload.length, 0, now);
+  writer.put(payload);
+  return writer.finish();
+}
+
+/** Members by name. */
+export type JsonMembers = Readonly<Record<string, unknown>>;
+
+export function isMembers(value: unknown): value is JsonMembers {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function parseJson(payload: Uint8Array): JsonMembers {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload));
+  } catch {
+    throw new ProtocolError('OVT_MESSAGE', 'a message is no JSON');
+  }
+  if (!isMembers(value)) throw new ProtocolError('OVT_MESSAGE', 'a message is no JSON object');
+  return value;
+}
+
+function idOf({ id }: JsonMembers): number {
+  if (typeof id !== 'number' || !Number.isInteger(id) || id < 0) throw new ProtocolError('OVT_MESSAGE', "'id' is no whole number");
+  return id;
+}
+
+function textOf(json: JsonMembers, key: string): string {
+  const value = json[key];
+  if (typeof value !== 'string') throw new ProtocolError('OVT_MESSAGE', `'${key}' is no text`);
+  return value;
+}

@@ -1,0 +1,31 @@
+/** `ovt://host[:port]/app/stream`: what OVT requests name. */
+
+export interface OvtUrl {
+  /** Without brackets. */
+  readonly host: string;
+  readonly port: number;
+  readonly app: string;
+  readonly stream: string;
+}
+
+export const OVT_DEFAULT_PORT = 9000;
+/** What follows the stream names parts of it, or is meant for others. */
+const PATTERN = /^ovt:\/\/(?:[^@/?#]*@)?(\[[0-9a-f:.]+\]|[^:/?#@[\]\s]+)(?::(\d{1,5}))?\/([^/?#\s]+)\/([^/?#\s]+)(?:[/?#]\S*)?$/i;
+
+/** Parses a URL; null when it is none. */
+export function parseOvtUrl(text: string): OvtUrl | null {
+  const match = PATTERN.exec(text);
+  if (match === null) return null;
+  const [, host = '', port, app = '', stream = ''] = match;
+  const number = port === undefined ? OVT_DEFAULT_PORT : Number(port);
+  if (number < 1 || number > 65_535) return null;
+  return { host: host.replace(/^\[|\]$/g, ''), port: number, app: unescaped(app), stream: unescaped(stream) };
+}
+
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

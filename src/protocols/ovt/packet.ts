@@ -1,0 +1,134 @@
+/**
+ * The packets of OVT: what OvenMediaEngine's nodes relay streams with. All integers are big-endian.
+ *
+ *   0                   1                   2                   3
+ *   0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+ *  |v=1|M|  zero   |    type       |           sequence            |
+ *  |                         timestamp                             |
+ *  |                          64 bits                              |
+ *  |                         session id                            |
+ *  |        payload length         |  payload …
+ *
+ * A message or media packet that does not fit is split; the last part has the marker.
+ */
+import { ProtocolError } from '../../util/protocol-error.ts';
+
+export const PACKET_HEADER_LENGTH = 18;
+/** Header included. */
+const LARGEST_PACKET = 32_768;
+export const LARGEST_PAYLOAD = LARGEST_PACKET - PACKET_HEADER_LENGTH;
+
+const VERSION_MASK = 0xc0;
+const VERSION_BITS = 0x40;
+const MARKER_BIT = 0x20;
+
+export const OvtPayloadType = { REQUEST: 10, RESPONSE: 20, MEDIA: 30 } as const;
+export type OvtPayloadType = (typeof OvtPayloadType)[keyof typeof OvtPayloadType];
+
+/** What a reader needs of a header. */
+export interface PacketHeader {
+  readonly type: OvtPayloadType;
+  /** The last part of its message or media packet. */
+  readonly marker: boolean;
+  readonly payloadLength: number;
+}
+
+/** Reads the 18 bytes at `at`. Throws `OVT_VERSION`, `OVT_TYPE` or `OVT_LENGTH`. */
+export function parsePacketHeader(data: Uint8Array, at: number): PacketHeader {
+  const first = data[at] ?? 0;
+  if ((first & VERSION_MASK) !== VERSION_BITS) throw new ProtocolError('OVT_VERSION', `version ${first >> 6}, 1 expected`, at);
+  const type = data[at + 1] ?? 0;
+  if (!isPayloadType(type)) throw new ProtocolError('OVT_TYPE', `payload type ${type}`, at + 1);
+  const payloadLength = ((data[at + 16] ?? 0) << 8) | (data[at + 17] ?? 0);
+  if (payloadLength > LARGEST_PAYLOAD) {
+    throw new ProtocolError('OVT_LENGTH', `payload of ${payloadLength} bytes, at most ${LARGEST_PAYLOAD} expected`, at + 16);
+  }
+  return { type, marker: (first & MARKER_BIT) !== 0, payloadLength };
+}
+
+function isPayloadType(type: number): type is OvtPayloadType {
+  return type === OvtPayloadType.REQUEST || type === OvtPayloadType.RESPONSE || type === OvtPayloadType.MEDIA;
+}
+
+/** Lays payloads of one type out as packets, splitting where they are too long. One payload at a time. */
+export class PacketWriter {
+  readonly #type: OvtPayloadType;
+  readonly #sessionId: number;
+  #out: Buffer = Buffer.alloc(0);
+  #at = 0;
+  /** Where the packet that is being written ends. */
+  #packetEnd = 0;
+  /** Payload bytes not yet promised to a packet. */
+  #left = 0;
+  #sequence = 0;
+  #timestamp = 0;
+
+  constructor(type: OvtPayloadType, sessionId: number) {
+    this.#type = type;
+    this.#sessionId = sessionId;
+  }
+
+  /** Begins a payload of `length` bytes, at least 1; `sequence` is that of its first packet, of which 16 bits count. */
+  begin(length: number, sequence: number, timestamp: number): void {
+    const packets = Math.ceil(length / LARGEST_PAYLOAD);
+    this.#out = Buffer.allocUnsafe(length + packets * PACKET_HEADER_LENGTH);
+    this.#at = 0;
+    this.#packetEnd = 0;
+    this.#left = length;
+    this.#sequence = sequence;
+    this.#timestamp = timestamp;
+  }
+
+  /** Adds bytes `start` to `end` of `bytes` to the payload. */
+  put(bytes: Uint8Array, start = 0, end = bytes.length): void {
+    for (let from = start; from < end; ) {
+      if (this.#at === this.#packetEnd) this.#beginPacket();
+      const count = Math.min(end - from, this.#packetEnd - this.#at);
+      this.#out.set(from === 0 && count === bytes.length ? bytes : bytes.subarray(from, from + count), this.#at);
+      this.#at += count;
+      from += count;
+    }
+  }
+
+  /** The packets of the payload, one behind the other. Everything promised to `begin` must have been put. */
+  finish(): Buffer {
+    if (this.#left !== 0 || this.#at !== this.#out.length) throw new Error('an OVT payload was not as long as it was said to be');
+    return this.#out;
+  }
+
+  /** Number of the packet after the last one written. */
+  get nextSequence(): number {
+    return this.#sequence & 0xffff;
+  }
+
+  #beginPacket(): void {
+    const length = Math.min(this.#left, LARGEST_PAYLOAD);
+    this.#left -= length;
+    const out = this.#out;
+    const at = this.#at;
+    out[at] = VERSION_BITS | (this.#left === 0 ? MARKER_BIT : 0);
+    out[at + 1] = this.#type;
+    out.writeUInt16BE(this.#sequence & 0xffff, at + 2);
+    writeInt64(out, this.#timestamp, at + 4);
+    out.writeUInt32BE(this.#sessionId, at + 12);
+    out.writeUInt16BE(length, at + 16);
+    this.#sequence += 1;
+    this.#at = at + PACKET_HEADER_LENGTH;
+    this.#packetEnd = this.#at + length;
+  }
+}
+
+const WORD = 2 ** 32;
+
+/** Writes a whole number in two's complement. */
+export function writeInt64(out: Buffer, value: number, at: number): void {
+  out.writeInt32BE(Math.floor(value / WORD) | 0, at);
+  out.writeUInt32BE(value >>> 0, at + 4);
+}
+
+/** Reads a signed number. Throws `OVT_NUMBER` for one that a double cannot hold exactly. */
+export function readInt64(data: DataView, at: number): number {
+  const value = data.getInt32(at) * WORD + data.getUint32(at + 4);
+  if (!Number.isSafeInteger(value)) throw new ProtocolError('OVT_NUMBER', 'a time of more than 53 bits', at);
+  return value;
+}

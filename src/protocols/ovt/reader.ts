@@ -1,0 +1,119 @@
+/** Reads OVT packets off a byte stream, whatever its pieces, and joins what was split. */
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { OvtPayloadType, PACKET_HEADER_LENGTH, type PacketHeader, parsePacketHeader } from './packet.ts';
+
+/** What the peer may send; more is a `ProtocolError`. */
+export interface OvtReaderLimits {
+  /** Bytes of one request or response. */
+  readonly message: number;
+  /** Bytes of one media packet; 0 takes none. */
+  readonly media: number;
+}
+
+/** Takes whole payloads. They are the taker's own. */
+export type PayloadHandler = (type: OvtPayloadType, payload: Uint8Array) => void;
+
+const NOTHING = new Uint8Array(0);
+const SMALLEST_ROOM = 1024;
+
+/** The parts of one payload that have come: a view of the first as long as it is alone, else copies one behind the other. */
+class Assembly {
+  #bytes: Uint8Array = NOTHING;
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  add(piece: Uint8Array): void {
+    const size = this.#size + piece.length;
+    if (this.#size === 0) this.#bytes = piece;
+    else {
+      if (this.#size === this.#bytes.length || size > this.#bytes.length) this.#grow(size);
+      this.#bytes.set(piece, this.#size);
+    }
+    this.#size = size;
+  }
+
+  take(): Uint8Array {
+    const whole = this.#bytes.subarray(0, this.#size);
+    this.#bytes = NOTHING;
+    this.#size = 0;
+    return whole;
+  }
+
+  /** Twice as much as is needed, so that a payload of many small parts is not copied over and over. */
+  #grow(size: number): void {
+    const bytes = Buffer.allocUnsafeSlow(Math.max(2 * size, SMALLEST_ROOM));
+    bytes.set(this.#bytes.subarray(0, this.#size));
+    this.#bytes = bytes;
+  }
+}
+
+export class OvtReader {
+  readonly #limits: OvtReaderLimits;
+  /** Messages may stand between the parts of a media packet. */
+  readonly #message = new Assembly();
+  readonly #media = new Assembly();
+  readonly #header = new Uint8Array(PACKET_HEADER_LENGTH);
+  #headerBytes = 0;
+  /** The packet whose payload is being read; null between packets. */
+  #current: PacketHeader | null = null;
+  #payloadLeft = 0;
+
+  constructor(limits: OvtReaderLimits) {
+    this.#limits = limits;
+  }
+
+  /**
+   * Takes the next bytes, which must not be written to afterwards: payloads are views where that spares a copy.
+   * Throws `ProtocolError`; the reader is of no use then.
+   */
+  push(chunk: Uint8Array, onPayload: PayloadHandler): void {
+    let at = 0;
+    while (at < chunk.length) {
+      if (this.#current === null) {
+        at = this.#readHeader(chunk, at);
+        if (this.#current === null) return;
+      }
+      const count = Math.min(this.#payloadLeft, chunk.length - at);
+      if (count > 0) this.#assemblyOf(this.#current).add(chunk.subarray(at, at + count));
+      at += count;
+      this.#payloadLeft -= count;
+      if (this.#payloadLeft === 0) this.#endPacket(this.#current, onPayload);
+    }
+  }
+
+  /** Returns where the payload begins, or the end of the chunk when the header is not all here. */
+  #readHeader(chunk: Uint8Array, at: number): number {
+    if (this.#headerBytes === 0 && chunk.length - at >= PACKET_HEADER_LENGTH) {
+      this.#beginPacket(parsePacketHeader(chunk, at));
+      return at + PACKET_HEADER_LENGTH;
+    }
+    const count = Math.min(PACKET_HEADER_LENGTH - this.#headerBytes, chunk.length - at);
+    this.#header.set(chunk.subarray(at, at + count), this.#headerBytes);
+    this.#headerBytes += count;
+    if (this.#headerBytes === PACKET_HEADER_LENGTH) {
+      this.#headerBytes = 0;
+      this.#beginPacket(parsePacketHeader(this.#header, 0));
+    }
+    return at + count;
+  }
+
+  #beginPacket(header: PacketHeader): void {
+    const limit = header.type === OvtPayloadType.MEDIA ? this.#limits.media : this.#limits.message;
+    const size = this.#assemblyOf(header).size + header.payloadLength;
+    if (size > limit) throw new ProtocolError('OVT_SIZE', `${size} bytes of payload type ${header.type}, at most ${limit} expected`);
+    this.#current = header;
+    this.#payloadLeft = header.payloadLength;
+  }
+
+  #endPacket(header: PacketHeader, onPayload: PayloadHandler): void {
+    this.#current = null;
+    if (header.marker) onPayload(header.type, this.#assemblyOf(header).take());
+  }
+
+  #assemblyOf({ type }: PacketHeader): Assembly {
+    return type === OvtPayloadType.MEDIA ? this.#media : this.#message;
+  }
+}

@@ -1,0 +1,70 @@
+/** Numbers that stand for kinds of tracks, codecs and layouts in OVT descriptions and media packets. */
+import { AudioCodec, VideoCodec } from '../../media/codec.ts';
+
+export const OvtMediaType = { VIDEO: 0, AUDIO: 1, DATA: 2 } as const;
+
+export const OvtFlag = { UNKNOWN: 0, NONE: 1, KEYFRAME: 2 } as const;
+
+/** How the bytes of a media packet are laid out. */
+export const OvtFormat = {
+  /** As a byte: -1. */
+  UNKNOWN: 0xff,
+  H264_ANNEXB: 1,
+  H265_ANNEXB: 4,
+  VP8: 6,
+  AAC_RAW: 8,
+  AAC_ADTS: 10,
+  OPUS: 12,
+  MP3: 14,
+  JPEG: 15,
+  PNG: 16,
+  WEBP: 17,
+} as const;
+
+export const OvtPacketType = { RAW: 1, NALU: 3 } as const;
+
+const CODEC_IDS: Readonly<Partial<Record<VideoCodec | AudioCodec, number>>> = {
+  [VideoCodec.H264]: 1,
+  [VideoCodec.H265]: 2,
+  [VideoCodec.VP8]: 3,
+  [VideoCodec.VP9]: 4,
+  [VideoCodec.AV1]: 5,
+  [AudioCodec.AAC]: 7,
+  [AudioCodec.MP3]: 8,
+  [AudioCodec.OPUS]: 9,
+  [VideoCodec.JPEG]: 10,
+  [VideoCodec.PNG]: 11,
+  [VideoCodec.WEBP]: 12,
+};
+
+const VIDEO_BY_ID = new Map(Object.values(VideoCodec).map((codec) => [CODEC_IDS[codec], codec]));
+const AUDIO_BY_ID = new Map(Object.values(AudioCodec).map((codec) => [CODEC_IDS[codec], codec]));
+
+/** The number of a codec; undefined when OVT has none. */
+export function codecIdOf(codec: VideoCodec | AudioCodec): number | undefined {
+  return CODEC_IDS[codec];
+}
+
+export function videoCodecOf(id: number): VideoCodec | undefined {
+  return VIDEO_BY_ID.get(id);
+}
+
+export function audioCodecOf(id: number): AudioCodec | undefined {
+  return AUDIO_BY_ID.get(id);
+}
+
+/** Speaker masks by number of channels; the front pair is 3, the centre 4, the subwoofer 8. */
+const LAYOUTS: readonly number[] = [0, 0x4, 0x3, 0x7, 0x107, 0x607, 0x60f, 0x70f, 0x63f];
+const STEREO = 0x3;
+
+/** The usual layout of so many channels. */
+export function layoutOf(channels: number): number {
+  return LAYOUTS[channels] ?? STEREO;
+}
+
+/** How many speakers a layout has. */
+export function channelsOf(layout: number): number {
+  let count = 0;
+  for (let left = layout >>> 0; left !== 0; left &= left - 1) count += 1;
+  return count;
+}

@@ -1,0 +1,75 @@
+/** What edges are told of an outbound stream. */
+import type { Playlist } from '../../core/playlist.ts';
+import type { PublishableStream } from '../../core/publishing.ts';
+import { internalAppName } from '../../core/stream-address.ts';
+import type { Track } from '../../media/track.ts';
+import type { OvtDescription, OvtPlaylistDescription, OvtTrackDescription } from '../../protocols/ovt/description.ts';
+import { canRelay } from '../../protocols/ovt/media-packetizer.ts';
+import { codecIdOf, layoutOf, OvtMediaType } from '../../protocols/ovt/wire-numbers.ts';
+
+/** Floating point, a plane for each channel: what decoders of all codecs here put out. */
+const SAMPLE_FORMAT = 8;
+const NO_VIDEO = { framerate: 0, width: 0, height: 0 };
+const NO_AUDIO = { sampleRate: 0, sampleFormat: 0, layout: 0 };
+
+/** `serverId`: unique among all servers, the same while this one runs. */
+export function describeStream(stream: PublishableStream, serverId: string): OvtDescription {
+  const appName = internalAppName(stream.vhost, stream.app);
+  return {
+    appName,
+    streamName: stream.name,
+    originStreamUuid: `Millrace_${serverId}/${stream.vhost}/${appName}/${stream.name}`,
+    playlists: stream.playlists.map(describePlaylist),
+    tracks: stream.tracks.filter((track) => track.type === 'data' || canRelay(track)).map((track) => describeTrack(stream, track)),
+  };
+}
+
+function describePlaylist({ name, fileName, options, renditions }: Playlist): OvtPlaylistDescription {
+  const { webrtcAutoAbr, hlsChunklistPathDepth, enableTsPackaging } = options;
+  return {
+    name,
+    fileName,
+    webrtcAutoAbr,
+    hlsChunklistPathDepth,
+    enableTsPackaging,
+    renditions: renditions.map((rendition) => ({
+      name: rendition.name,
+      videoTrackName: rendition.videoVariantName,
+      audioTrackName: rendition.audioVariantName,
+      videoIndexHint: rendition.videoIndexHint,
+      audioIndexHint: rendition.audioIndexHint,
+    })),
+  };
+}
+
+function describeTrack(stream: PublishableStream, track: Track): OvtTrackDescription {
+  const { id, variantName: name, timebase, publicName, language, characteristics } = track;
+  const figures = stream.figures(id);
+  const bitrate = Math.round(track.bitrateConf || figures.bitrateAvg);
+  const common = { id, name, timebase, bitrate, publicName, language, characteristics };
+  switch (track.type) {
+    case 'video': {
+      const { width, height, config } = track;
+      const framerate = track.framerateConf || figures.framerateAvg;
+      return {
+        ...common,
+        ...NO_AUDIO,
+        mediaType: OvtMediaType.VIDEO,
+        codecId: codecIdOf(track.codec) ?? 0,
+        framerate,
+        width,
+        height,
+        config,
+      };
+    }
+    case 'audio': {
+      const layout = layoutOf(track.channels);
+      const audio = { sampleRate: track.sampleRate, sampleFormat: SAMPLE_FORMAT, layout };
+      // An OpusHead is not what the reference calls a configuration.
+      const config = track.codec === 'AAC' ? track.config : null;
+      return { ...common, ...NO_VIDEO, ...audio, mediaType: OvtMediaType.AUDIO, codecId: codecIdOf(track.codec) ?? 0, config };
+    }
+    case 'data':
+      return { ...common, ...NO_VIDEO, ...NO_AUDIO, mediaType: OvtMediaType.DATA, codecId: 0, config: null };
+  }
+}

@@ -1,0 +1,240 @@
+/** One connection of an edge: its requests, and the streams it plays. */
+import type { Socket } from 'node:net';
+import { describeContents } from '../../protocols/ovt/description.ts';
+import { OvtCommand, type OvtRequest, OvtStatus, parseRequest, serializeResponse } from '../../protocols/ovt/message.ts';
+import { parseOvtUrl } from '../../protocols/ovt/ovt-url.ts';
+import { OvtPayloadType } from '../../protocols/ovt/packet.ts';
+import { OvtReader } from '../../protocols/ovt/reader.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { MOST_WAITING_BYTES, type OvtLink, OvtSession } from './ovt-session.ts';
+import type { OvtStream } from './ovt-stream.ts';
+
+/** A request is a few hundred bytes. Edges send no media. */
+const READER_LIMITS = { message: 65_536, media: 0 };
+/** Requests not yet answered. */
+const MOST_REQUESTS = 16;
+const MOST_SESSIONS = 64;
+/** A connection that plays nothing ends after this silence. */
+const IDLE_TIMEOUT_MS = 10_000;
+/** For the last bytes to leave before the connection is cut. */
+const LINGER_MS = 500;
+/** So that an edge whose machine is gone is noticed without traffic. */
+const KEEP_ALIVE_MS = 5000;
+
+export interface OvtConnectionOptions {
+  readonly socket: Socket;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** The stream that a URL names; null when there is none. */
+  readonly find: (target: { readonly host: string; readonly app: string; readonly stream: string }) => OvtStream | null;
+  /** How long a stream may take to start before the edge is told to come again, ms. */
+  readonly startWait: number;
+  readonly onClosed: (connection: OvtConnection) => void;
+}
+
+export class OvtConnection implements OvtLink {
+  readonly #options: OvtConnectionOptions;
+  readonly #socket: Socket;
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #reader = new OvtReader(READER_LIMITS);
+  /** What is played, by stream. */
+  readonly #sessions = new Map<OvtStream, OvtSession>();
+  readonly #requests: OvtRequest[] = [];
+  #answering = false;
+  /** Ends the waiting for a stream that has not started. */
+  #giveUp: (() => void) | null = null;
+  #corked = false;
+  /** Monotonic, ms: of the last request or the end of the last session. */
+  #lastUsed: number;
+  #closed = false;
+
+  constructor(options: OvtConnectionOptions) {
+    this.#options = options;
+    const { socket, logger, clock } = options;
+    this.#socket = socket;
+    this.#logger = logger;
+    this.#clock = clock;
+    this.#lastUsed = clock.monotonic();
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, KEEP_ALIVE_MS);
+    socket.on('data', (chunk) => this.#read(chunk));
+    socket.on('error', (error) => this.#end(error.message));
+    socket.on('close', () => this.#end('the edge closed the connection'));
+    logger.debug({}, 'OVT edge connected');
+  }
+
+  get waiting(): number {
+    return this.#socket.writableLength;
+  }
+
+  send(bytes: Buffer): void {
+    if (this.#closed) return;
+    if (!this.#corked) {
+      this.#corked = true;
+      this.#socket.cork();
+      process.nextTick(this.#uncork);
+    }
+    this.#socket.write(bytes);
+  }
+
+  streamEnded(session: OvtSession, detail: string): void {
+    const [stream] = [...this.#sessions].find(([, candidate]) => candidate === session) ?? [];
+    if (stream === undefined) return;
+    this.#leave(stream, session, detail);
+    this.#respond({ id: 0, command: OvtCommand.STOP, target: '' }, OvtStatus.OK, detail);
+    if (this.#sessions.size === 0) this.close(detail);
+  }
+
+  cut(detail: string): void {
+    this.#end(detail);
+    this.#socket.destroy();
+  }
+
+  /** Ends the connection when it has been of no use for long. Call it once a second. */
+  checkDeadline(): void {
+    const idle = this.#sessions.size === 0 && !this.#answering && this.#clock.monotonic() - this.#lastUsed > IDLE_TIMEOUT_MS;
+    if (idle) this.close(`nothing was asked for ${IDLE_TIMEOUT_MS} ms`);
+  }
+
+  /** Tells the edge that its streams are over, and ends. Idempotent. */
+  close(detail: string): void {
+    if (this.#closed) return;
+    for (const session of [...this.#sessions.values()]) this.streamEnded(session, detail);
+    this.#end(detail);
+  }
+
+  readonly #uncork = (): void => {
+    this.#corked = false;
+    this.#socket.uncork();
+  };
+
+  #read(chunk: Uint8Array): void {
+    if (this.#closed) return;
+    try {
+      this.#reader.push(chunk, (type, payload) => this.#take(type, payload));
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#refuse(OvtStatus.INTERNAL, 'Server Internals Error');
+      this.close(`${error.code}: ${error.message}`);
+    }
+  }
+
+  #take(type: OvtPayloadType, payload: Uint8Array): void {
+    if (this.#closed) return;
+    if (this.waiting > MOST_WAITING_BYTES) {
+      this.cut('the edge asks and does not read');
+      return;
+    }
+    if (type !== OvtPayloadType.REQUEST) throw new ProtocolError('OVT_TYPE', `payload type ${type} from an edge`);
+    this.#lastUsed = this.#clock.monotonic();
+    let request: OvtRequest;
+    try {
+      request = parseRequest(payload);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#refuse(OvtStatus.NOT_FOUND, `An invalid request: ${error.message}`);
+      return;
+    }
+    if (this.#requests.length >= MOST_REQUESTS) throw new ProtocolError('OVT_REQUESTS', `more than ${MOST_REQUESTS} requests at once`);
+    this.#requests.push(request);
+    void this.#answerAll();
+  }
+
+  /** One after the other: a stream may have to be waited for. */
+  async #answerAll(): Promise<void> {
+    if (this.#answering) return;
+    this.#answering = true;
+    for (let request = this.#requests.shift(); request !== undefined && !this.#closed; request = this.#requests.shift()) {
+      await this.#answer(request);
+    }
+    this.#answering = false;
+  }
+
+  async #answer(request: OvtRequest): Promise<void> {
+    const { command, target } = request;
+    const url = parseOvtUrl(target);
+    const stream = url === null ? null : this.#options.find(url);
+    if (command === OvtCommand.STOP) this.#stop(request, stream);
+    else if (command !== OvtCommand.DESCRIBE && command !== OvtCommand.PLAY) {
+      this.#respond(request, OvtStatus.NOT_FOUND, `Unknown application - ${command}`);
+    } else if (stream === null) this.#respond(request, OvtStatus.NOT_FOUND, `There is no such stream (${target})`);
+    else await this.#serve(request, stream);
+  }
+
+  async #serve(request: OvtRequest, stream: OvtStream): Promise<void> {
+    if (!stream.started) await this.#started(stream);
+    if (this.#closed) return;
+    if (!stream.started) this.#respond(request, OvtStatus.NOT_STARTED, `The stream has not started (${request.target})`);
+    else if (request.command === OvtCommand.PLAY) this.#play(request, stream);
+    else this.#respond(request, OvtStatus.OK, 'ok', describeContents(stream.description));
+  }
+
+  #play(request: OvtRequest, stream: OvtStream): void {
+    if (this.#sessions.has(stream) || this.#sessions.size >= MOST_SESSIONS) {
+      this.#respond(request, OvtStatus.NOT_FOUND, 'The connection plays this stream, or too many others');
+      return;
+    }
+    this.#respond(request, OvtStatus.OK, 'ok');
+    const session = new OvtSession({ link: this, tracks: stream.tracks, now: () => this.#clock.monotonic() });
+    this.#sessions.set(stream, session);
+    stream.join(session);
+    this.#logger.info({ target: request.target, sessions: stream.sessions }, 'OVT edge plays');
+  }
+
+  #stop(request: OvtRequest, stream: OvtStream | null): void {
+    const session = stream === null ? undefined : this.#sessions.get(stream);
+    if (stream === null || session === undefined) {
+      this.#respond(request, OvtStatus.NOT_FOUND, `The stream is not being played (${request.target})`);
+      return;
+    }
+    this.#leave(stream, session, 'the edge stopped');
+    this.#respond(request, OvtStatus.OK, 'ok');
+  }
+
+  /** Resolves when the stream has started or ended, the wait is over or the connection is gone. */
+  #started(stream: OvtStream): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        callOff();
+        this.#giveUp = null;
+        resolve();
+      };
+      const callOff = stream.whenSettled(done);
+      const timer = setTimeout(done, this.#options.startWait);
+      this.#giveUp = done;
+    });
+  }
+
+  #leave(stream: OvtStream, session: OvtSession, detail: string): void {
+    this.#sessions.delete(stream);
+    stream.leave(session);
+    this.#lastUsed = this.#clock.monotonic();
+    this.#logger.info({ bytes: session.bytes, dropped: session.dropped, detail }, 'OVT edge plays no longer');
+  }
+
+  /** Answers what could not be understood. */
+  #refuse(code: number, message: string): void {
+    this.#respond({ id: 0, command: 'unknown', target: '' }, code, message);
+  }
+
+  #respond({ id, command }: OvtRequest, code: number, message: string, contents?: object): void {
+    this.send(serializeResponse({ id, command, code, message, contents }, this.#clock.now()));
+  }
+
+  #end(detail: string): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#giveUp?.();
+    this.#requests.length = 0;
+    for (const [stream, session] of [...this.#sessions]) this.#leave(stream, session, detail);
+    this.#socket.end();
+    const cut = setTimeout(() => this.#socket.destroy(), LINGER_MS);
+    this.#socket.once('close', () => clearTimeout(cut));
+    this.#logger.debug({ detail }, 'OVT edge gone');
+    this.#options.onClosed(this);
+  }
+}

@@ -1,0 +1,136 @@
+/** Serves outbound streams to edges: other servers that pull them over OVT. */
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import net from 'node:net';
+import { PublisherKind } from '../../core/kinds.ts';
+import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import { OvtConnection } from './ovt-connection.ts';
+import { OvtStream } from './ovt-stream.ts';
+
+const DEFAULT_MAX_CONNECTIONS = 1000;
+const DEFAULT_START_WAIT_MS = 3000;
+const SWEEP_MS = 1000;
+
+export interface OvtListenOptions {
+  readonly host: string;
+  readonly port: number;
+  /** Name of the virtual host that serves a host name; null when there is none. */
+  readonly virtualHostFor: (host: string) => string | null;
+  /** Edges of one port at once. */
+  readonly maxConnections?: number;
+  /** How long a stream that exists may take to start before an edge is told to come again, ms. */
+  readonly startWait?: number;
+}
+
+interface Listener {
+  readonly server: net.Server;
+  readonly sweep: NodeJS.Timeout;
+  readonly connections: Set<OvtConnection>;
+}
+
+export class OvtPublisher implements Publisher {
+  readonly kind = PublisherKind.OVT;
+  /** Connections closed at once because too many were open. */
+  refused = 0;
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #serverId = randomUUID();
+  /** By virtual host, application and stream. */
+  readonly #streams = new Map<string, OvtStream>();
+  readonly #listeners: Listener[] = [];
+  #lastSession = 0;
+
+  constructor(options: { readonly logger: Logger; readonly clock: Clock }) {
+    this.#logger = options.logger;
+    this.#clock = options.clock;
+  }
+
+  /** Ports listened on. */
+  get ports(): readonly number[] {
+    return this.#listeners.map(({ server }) => (server.address() as net.AddressInfo).port);
+  }
+
+  /** Edges connected now. */
+  get connections(): number {
+    return this.#listeners.reduce((sum, { connections }) => sum + connections.size, 0);
+  }
+
+  /** Edges get all tracks and the playlists of others. */
+  defaultPlaylist(): null {
+    return null;
+  }
+
+  attach(stream: PublishableStream): OvtStream {
+    const key = streamKey(stream.vhost, stream.app, stream.name);
+    const served: OvtStream = new OvtStream({
+      stream,
+      serverId: this.#serverId,
+      onClosed: () => {
+        if (this.#streams.get(key) === served) this.#streams.delete(key);
+      },
+    });
+    this.#streams.set(key, served);
+    return served;
+  }
+
+  /** Listens on one address. Rejects when it cannot be bound. */
+  async listen(options: OvtListenOptions): Promise<void> {
+    const { host, port, maxConnections = DEFAULT_MAX_CONNECTIONS } = options;
+    const connections = new Set<OvtConnection>();
+    const server = net.createServer((socket) => connections.add(this.#open(socket, options, connections)));
+    server.maxConnections = maxConnections;
+    let untold = 0;
+    server.on('drop', () => {
+      this.refused += 1;
+      untold += 1;
+    });
+    server.listen({ host, port });
+    await once(server, 'listening');
+    server.on('error', (error) => this.#logger.error({ err: error }, 'OVT listener failed'));
+    const sweep = setInterval(() => {
+      for (const connection of connections) connection.checkDeadline();
+      if (untold > 0) this.#logger.warn({ count: untold, limit: maxConnections }, 'OVT edges refused: too many are connected');
+      untold = 0;
+    }, SWEEP_MS);
+    this.#listeners.push({ server, sweep, connections });
+    this.#logger.info({ host, port: (server.address() as net.AddressInfo).port }, 'OVT publisher listening');
+  }
+
+  /** Stops listening; edges are told. Idempotent. */
+  async stop(): Promise<void> {
+    await Promise.all(
+      this.#listeners.splice(0).map(async ({ server, sweep, connections }) => {
+        clearInterval(sweep);
+        const closed = once(server, 'close');
+        server.close();
+        for (const connection of [...connections]) connection.close('the server stops');
+        await closed;
+      }),
+    );
+  }
+
+  #open(
+    socket: net.Socket,
+    { virtualHostFor, startWait = DEFAULT_START_WAIT_MS }: OvtListenOptions,
+    connections: Set<OvtConnection>,
+  ): OvtConnection {
+    this.#lastSession += 1;
+    return new OvtConnection({
+      socket,
+      clock: this.#clock,
+      startWait,
+      logger: this.#logger.child({ session: this.#lastSession, peer: `${socket.remoteAddress}:${socket.remotePort}` }),
+      find: ({ host, app, stream }) => {
+        const vhost = virtualHostFor(host);
+        return vhost === null ? null : (this.#streams.get(streamKey(vhost, app, stream)) ?? null);
+      },
+      onClosed: (connection) => connections.delete(connection),
+    });
+  }
+}
+
+function streamKey(vhost: string, app: string, stream: string): string {
+  return `${vhost}/${app}/${stream}`;
+}

@@ -1,0 +1,37 @@
+/** A pull sink that remembers everything, and what opening a pulled stream needs besides. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { CloseReason, SourcePacket, SourceTrack } from '../../src/core/ingest.ts';
+import type { Playlist } from '../../src/core/playlist.ts';
+import type { PullSink } from '../../src/core/pull.ts';
+
+export class RecordingSink implements PullSink {
+  /** Every `setTracks` call. */
+  readonly tracks: (readonly SourceTrack[])[] = [];
+  /** Those of the last call. */
+  playlists: readonly Playlist[] = [];
+  readonly packets: SourcePacket[] = [];
+  bytes = 0;
+  reason: CloseReason | null = null;
+
+  setTracks(tracks: readonly SourceTrack[], playlists: readonly Playlist[] = []): void {
+    this.tracks.push(tracks);
+    this.playlists = playlists;
+  }
+
+  push(packet: SourcePacket): void {
+    this.packets.push(packet);
+  }
+
+  countBytes(bytes: number): void {
+    this.bytes += bytes;
+  }
+
+  ended(reason: CloseReason): void {
+    this.reason = reason;
+  }
+
+  /** The test's own timeout is the deadline. */
+  async until(predicate: (sink: this) => boolean): Promise<void> {
+    while (!predicate(this)) await delay(5);
+  }
+}
