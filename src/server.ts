@@ -184,7 +184,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const llhls = new LlhlsPublisher(pool, dumps);
   await recordings.start();
   await dumps.recover();
-  const ovt = new OvtPublisher({ logger: logger.child({ publisher: 'ovt' }), clock: systemClock });
+  const ovt = new OvtPublisher({ logger: logger.child({ publisher: 'ovt' }), clock: systemClock, finder: demand });
   const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock, finder: demand });
   const thumbnail = new ThumbnailPublisher(pool);
   const queues = new QueueRegistry(systemClock);

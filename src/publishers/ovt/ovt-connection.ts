@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import { describeContents } from '../../protocols/ovt/description.ts';
 import { OvtCommand, type OvtRequest, OvtStatus, parseRequest, serializeResponse } from '../../protocols/ovt/message.ts';
-import { parseOvtUrl } from '../../protocols/ovt/ovt-url.ts';
+import { type OvtUrl, parseOvtUrl } from '../../protocols/ovt/ovt-url.ts';
 import { OvtPayloadType } from '../../protocols/ovt/packet.ts';
 import { OvtReader } from '../../protocols/ovt/reader.ts';
 import type { Clock } from '../../util/clock.ts';
@@ -28,7 +28,9 @@ export interface OvtConnectionOptions {
   readonly logger: Logger;
   readonly clock: Clock;
   /** The stream that a URL names; null when there is none. */
-  readonly find: (target: { readonly host: string; readonly app: string; readonly stream: string }) => OvtStream | null;
+  readonly find: (url: OvtUrl) => OvtStream | null;
+  /** Looks for a stream that is not there: null when that is of no use, else resolves when it is known. Never rejects. */
+  readonly fetch: (url: OvtUrl) => Promise<unknown> | null;
   /** How long a stream may take to start before the edge is told to come again, ms. */
   readonly startWait: number;
   readonly onClosed: (connection: OvtConnection) => void;
@@ -156,9 +158,17 @@ export class OvtConnection implements OvtLink {
   async #answer(request: OvtRequest): Promise<void> {
     const { command, target } = request;
     const url = parseOvtUrl(target);
-    const stream = url === null ? null : this.#options.find(url);
-    if (command === OvtCommand.STOP) this.#stop(request, stream);
-    else if (command !== OvtCommand.DESCRIBE && command !== OvtCommand.PLAY) {
+    let stream = url === null ? null : this.#options.find(url);
+    if (command === OvtCommand.STOP) {
+      this.#stop(request, stream);
+      return;
+    }
+    if (url !== null && stream === null && command === OvtCommand.DESCRIBE) {
+      await this.#options.fetch(url);
+      if (this.#closed) return;
+      stream = this.#options.find(url);
+    }
+    if (command !== OvtCommand.DESCRIBE && command !== OvtCommand.PLAY) {
       this.#respond(request, OvtStatus.NOT_FOUND, `Unknown application - ${command}`);
     } else if (stream === null) this.#respond(request, OvtStatus.NOT_FOUND, `There is no such stream (${target})`);
     else await this.#serve(request, stream);

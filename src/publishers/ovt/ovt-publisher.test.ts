@@ -406,3 +406,22 @@ describe('limits', () => {
     expect(sink.reason).toEqual({ code: 'peer-left', detail: 'the origin stopped: the server stops' });
   });
 });
+
+test('looks for a stream that is not there, and serves it when it has come', async () => {
+  const wanted: object[] = [];
+  const find = (target: { stream: string }): Promise<boolean> | null => {
+    wanted.push(target);
+    if (target.stream !== 'far') return null;
+    return delay(20).then(() => {
+      serve('far', 9);
+      return true;
+    });
+  };
+  await publisher.stop();
+  publisher = new OvtPublisher({ logger, clock, finder: { find } });
+  await listen();
+  const { sink } = await pull(url('far'));
+  expect(sink.tracks[0]).toHaveLength(TRACKS.length);
+  await expect(pull(url('nowhere'))).rejects.toThrow('404');
+  expect(wanted).toEqual(['far', 'nowhere'].map((stream) => ({ vhost: 'default', app: 'app', stream, query: '' })));
+});

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import type { StreamFinder } from '../../core/stream-demand.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { OvtConnection } from './ovt-connection.ts';
@@ -36,15 +37,18 @@ export class OvtPublisher implements Publisher {
   refused = 0;
   readonly #logger: Logger;
   readonly #clock: Clock;
+  readonly #finder: StreamFinder | null;
   readonly #serverId = randomUUID();
   /** By virtual host, application and stream. */
   readonly #streams = new Map<string, OvtStream>();
   readonly #listeners: Listener[] = [];
   #lastSession = 0;
 
-  constructor(options: { readonly logger: Logger; readonly clock: Clock }) {
+  /** `finder` finds streams that are not there; without it nothing is looked for. */
+  constructor(options: { readonly logger: Logger; readonly clock: Clock; readonly finder?: StreamFinder }) {
     this.#logger = options.logger;
     this.#clock = options.clock;
+    this.#finder = options.finder ?? null;
   }
 
   /** Ports listened on. */
@@ -125,6 +129,10 @@ export class OvtPublisher implements Publisher {
       find: ({ host, app, stream }) => {
         const vhost = virtualHostFor(host);
         return vhost === null ? null : (this.#streams.get(streamKey(vhost, app, stream)) ?? null);
+      },
+      fetch: ({ host, app, stream }) => {
+        const vhost = virtualHostFor(host);
+        return vhost === null ? null : (this.#finder?.find({ vhost, app, stream, query: '' }) ?? null);
       },
       onClosed: (connection) => connections.delete(connection),
     });
