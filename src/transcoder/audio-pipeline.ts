@@ -33,8 +33,9 @@ const MAX_FAILURES = 3;
 
 /** More than any source has; damaged headers announce up to 64. */
 const MAX_CHANNELS = 8;
-/** Blocks in a row that must have another form than those before until it is believed. */
-const BELIEVED_AFTER = 8;
+/** Blocks of another form than those before until it is believed, and the blocks among which they must come. */
+const BELIEVED_AFTER = 4;
+const TRIAL = 16;
 
 export interface AudioEncode {
   readonly id: number;
@@ -55,8 +56,9 @@ export class AudioPipeline implements Pipeline {
   /** Form of the blocks so far; 0 before the first of a source. */
   #sampleRate = 0;
   #channels = 0;
-  /** Blocks of another form in a row. */
+  /** Blocks of another form since the decoder began anew for the first of them, and blocks left to judge that by. */
   #strange = 0;
+  #trial = 0;
 
   constructor(sourceId: number, encodes: readonly AudioEncode[], tools: PipelineTools) {
     this.#sourceId = sourceId;
@@ -92,7 +94,7 @@ export class AudioPipeline implements Pipeline {
       if ('source' in input) {
         this.#source = input.source;
         this.#sampleRate = 0;
-        this.#strange = 0;
+        this.#trial = 0;
         this.#open(input.source);
         continue;
       }
@@ -115,20 +117,26 @@ export class AudioPipeline implements Pipeline {
 
   /**
    * False for a block whose form only damage explains: it is dropped, and the decoder, which may have taken the damage for a new
-   * configuration, begins anew. A form that comes back all the same is believed after a while.
+   * configuration, begins anew. A form that comes back all the same is believed.
    */
   #believes(frame: RawFrame): boolean {
     const { sampleRate, channelLayout } = frame;
     const channels = channelLayout.nbChannels;
+    if (this.#trial > 0) this.#trial -= 1;
+    else this.#strange = 0;
+    if (sampleRate === this.#sampleRate && channels === this.#channels) return true;
     const possible = channels > 0 && channels <= MAX_CHANNELS && sampleRate > 0;
-    const same = sampleRate === this.#sampleRate && channels === this.#channels;
-    if (possible && (same || this.#sampleRate === 0 || this.#strange >= BELIEVED_AFTER)) {
+    if (possible && (this.#sampleRate === 0 || this.#strange >= BELIEVED_AFTER)) {
       this.#sampleRate = sampleRate;
       this.#channels = channels;
       this.#strange = 0;
+      this.#trial = 0;
       return true;
     }
-    if (this.#strange % BELIEVED_AFTER === 0 && this.#source !== null) this.#open(this.#source);
+    if (this.#strange === 0 && this.#source !== null) {
+      this.#trial = TRIAL;
+      this.#open(this.#source);
+    }
     this.#strange += 1;
     return false;
   }

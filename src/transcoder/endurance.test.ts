@@ -90,7 +90,7 @@ it('ten deaths under load cost a stream a GOP each and its neighbour nothing', a
   for (const { packets } of [hit.made(12), other.made(12)])
     expect(packets.every(({ dts }, index) => index === 0 || dts > packets[index - 1]!.dts)).toBe(true);
   expect(other.end(12)).toBeGreaterThan(fed - 0.2);
-});
+}, 180_000);
 
 describe('garbage', () => {
   /** Repeatable. */

@@ -116,7 +116,7 @@ test('all renditions begin their segments at the same instants, the bypassed one
 /** Waits until the picture has the size of `level`; the video must go on meanwhile. */
 async function shows(player: HlsPlayer, level: number, width: number): Promise<void> {
   await player.page.evaluate(`hls.nextLevel = ${level}`);
-  await until(`level ${level} is on show`, async () => (await player.state()).width === width, { deadlineMs: 20_000, everyMs: 100 });
+  await until(`level ${level} is on show`, async () => (await player.state()).width === width, { deadlineMs: 30_000, everyMs: 100 });
 }
 
 test('hls.js switches levels down and up without a stall', async () => {

@@ -42,18 +42,19 @@ test('pictures are led to where reports put them, in steps nobody sees, and soun
   });
   for (let n = 1; n < picture.length; n += 1) {
     const step = (picture[n] ?? 0) - (picture[n - 1] ?? 0);
-    expect(step).toBeGreaterThan(0.04 - 0.0041);
-    expect(step).toBeLessThan(0.04 + 0.0041);
+    expect(step).toBeGreaterThan(0.04 - 0.0051);
+    expect(step).toBeLessThan(0.04 + 0.0051);
   }
   expect(picture[0]).toBeCloseTo(0.12, 6);
   expect((picture.at(-1) ?? 0) - (picture.length - 1) / 25).toBeCloseTo(0, 2);
 });
 
-test('an error that cannot be stretched is jumped, one of unrelated clocks is ignored', () => {
+test('a large error is made up for faster, and time never goes back; one of unrelated clocks is ignored', () => {
   const sync = new LipSync();
   const [audio, video] = [sync.add(AUDIO), sync.add(VIDEO)];
-  play(sync, audio, video, { skew: 2, seconds: 2 });
-  expect((video.base ?? 0) - (video.wanted ?? 1)).toBe(0);
+  const { picture } = play(sync, audio, video, { skew: 2, seconds: 14 });
+  for (let n = 1; n < picture.length; n += 1) expect((picture[n] ?? 0) - (picture[n - 1] ?? 0)).toBeGreaterThan(0.02);
+  expect(Math.abs((video.base ?? 0) - (video.wanted ?? 1))).toBeLessThan(0.01);
   sync.report(video, { ssrc: 2, ntp: 90_000, compactNtp: 0, rtpTimestamp: 0 });
   expect(video.wanted).toBeNull();
 });

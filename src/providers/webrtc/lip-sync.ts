@@ -6,11 +6,13 @@
 import type { SenderReport } from '../../protocols/rtp/rtcp-packet.ts';
 import { RtpClock } from '../../protocols/rtp/rtp-clock.ts';
 
-/** Of the error, what a frame makes up for, and the most that it does, seconds. */
+/** Of the error, what a picture makes up for. */
 const STEP_SHARE = 0.1;
-const LONGEST_STEP = 0.004;
-/** An error of more than this is not stretched but jumped, seconds. */
-const JUMP = 0.5;
+/** The most that it does, of its distance from the one before: so time never goes back. */
+const LARGEST_STEP = 1 / 8;
+/** Errors of more than this, seconds, are made up for in larger steps. */
+const FAR = 0.5;
+const LARGEST_STEP_FROM_FAR = 1 / 3;
 /** Reports that put the tracks further apart, seconds, are of unrelated clocks and say nothing. */
 const UNRELATED = 10;
 
@@ -19,6 +21,8 @@ export interface SyncedTrack {
   readonly isAudio: boolean;
   readonly rate: number;
   readonly clock: RtpClock;
+  /** Seconds of the sender's clock at the last packet; null before the first. */
+  last: number | null;
   /** Seconds of the session at tick 0; null before the first packet. */
   base: number | null;
   /** Where reports want it; null before they do. */
@@ -31,7 +35,7 @@ export class LipSync {
   readonly #tracks: SyncedTrack[] = [];
 
   add(options: { readonly isAudio: boolean; readonly rate: number }): SyncedTrack {
-    const track: SyncedTrack = { ...options, clock: new RtpClock(options.rate), base: null, wanted: null, report: null };
+    const track: SyncedTrack = { ...options, clock: new RtpClock(options.rate), last: null, base: null, wanted: null, report: null };
     this.#tracks.push(track);
     return track;
   }
@@ -40,11 +44,12 @@ export class LipSync {
   place(track: SyncedTrack, timestamp: number, now: number): number {
     const at = track.clock.unwrap(timestamp) / track.rate;
     track.base ??= track.wanted ?? now - at;
-    if (track.wanted !== null) {
+    if (track.wanted !== null && track.last !== null) {
       const error = track.wanted - track.base;
-      const step = error * STEP_SHARE;
-      track.base = Math.abs(error) > JUMP ? track.wanted : track.base + Math.max(-LONGEST_STEP, Math.min(LONGEST_STEP, step));
+      const most = Math.max(0, at - track.last) * (Math.abs(error) > FAR ? LARGEST_STEP_FROM_FAR : LARGEST_STEP);
+      track.base += Math.max(-most, Math.min(most, error * STEP_SHARE));
     }
+    track.last = at;
     return track.base + at;
   }
 
@@ -52,6 +57,7 @@ export class LipSync {
   restart(track: SyncedTrack): void {
     const fresh = this.#tracks.indexOf(track);
     if (fresh < 0) return;
+    track.last = null;
     track.base = null;
     track.wanted = null;
     track.report = null;
