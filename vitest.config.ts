@@ -1,7 +1,12 @@
 import { defineConfig } from 'vitest/config';
 
 /** Tests in which a player must keep up with a live stream. */
-const PLAYING = ['test/e2e/llhls-hlsjs.test.ts', 'test/e2e/ladder-playing.test.ts', 'test/e2e/webrtc-*.test.ts'];
+const PLAYING = [
+  'test/e2e/llhls-hlsjs.test.ts',
+  'test/e2e/ladder-playing.test.ts',
+  'test/e2e/webrtc-loss.test.ts',
+  'test/e2e/webrtc-bandwidth.test.ts',
+];
 
 export default defineConfig({
   test: {

@@ -73,7 +73,7 @@ async function unblockDelays(server: TestServer, seconds: number): Promise<numbe
 
 /** Milliseconds from starting the program to the first answer of its API: with an empty state folder, and with a used one. */
 async function startTimes(): Promise<{ first: number; later: number }> {
-  const server = await spawnServer();
+  const server = await spawnServer({ compileCache: true });
   try {
     const first = await untilApiAnswers(server);
     await server.respawn();

@@ -92,6 +92,7 @@ async function listen(url: string, onPicture: (packet: SourcePacket, at: number)
       if (packet.trackId === VIDEO_TRACK) onPicture(packet, performance.now());
     },
     countBytes: () => undefined,
+    heard: () => undefined,
     ended: () => undefined,
   };
   const target = { url, settings: {}, ignoreSenderReports: false, sink, signal: AbortSignal.timeout(5000), logger: new RecordingLogger() };

@@ -46,6 +46,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     return check(line);
   }
   // Compiled code is kept beside the settings, so that every start but the first is quick and nothing is written elsewhere.
+  // Node writes it when the process ends: the second that takes would hold up whoever comes to a server that has just started.
   enableCompileCache(join(line.state, 'code-cache'));
   const { serve } = await import('./serve.ts');
   return serve(line);

@@ -1,4 +1,3 @@
-import { flushCompileCache } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 import type { CommandLine } from './command-line.ts';
 import { ExitCode } from './exit-code.ts';
@@ -34,8 +33,9 @@ export async function serve(line: CommandLine): Promise<number> {
     over.resolve(code);
   };
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (stopping) process.exit(ExitCode.FAILURE);
-    void stop(ExitCode.CLEAN, signal);
+    // An exit would first write what was compiled, which takes a second after the first start.
+    if (stopping) process.kill(process.pid, 'SIGKILL');
+    else void stop(ExitCode.CLEAN, signal);
   };
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
@@ -62,6 +62,5 @@ export async function serve(line: CommandLine): Promise<number> {
   }
   if (stopping) await server.stop();
   else process.stdout.write(server.banner);
-  flushCompileCache();
   return over.promise;
 }

@@ -99,3 +99,14 @@ it('ends with its application when the configuration asked for it, and is never 
   await vi.waitFor(() => expect(application.stream('api')).toBeDefined());
   expect(application.hasStream('map')).toBe(false);
 });
+
+it('does not call a source silent whose media waits for more, and does when that ends', async () => {
+  const { application, source, pull } = setUp(() => true);
+  await pull({}, { noInputFailoverTimeoutMs: 300 });
+  const heard = setInterval(() => source.opened[0]?.target.sink.heard(), 20);
+  stops.push(() => clearInterval(heard));
+  await new Promise((resolve) => setTimeout(resolve, 900));
+  expect(application.stream('s')?.sourceUrl).toBe('rtsp://first/');
+  clearInterval(heard);
+  await vi.waitFor(() => expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/'), { timeout: 10_000 });
+});

@@ -298,7 +298,11 @@ class Delivery implements PullSink {
     this.#lastAt = clock.monotonic();
   }
 
-  /** Since the last packet, ms. */
+  heard(): void {
+    this.#lastAt = this.#clock.monotonic();
+  }
+
+  /** Since media came last, ms. */
   get silence(): number {
     return this.#clock.monotonic() - this.#lastAt;
   }
@@ -319,7 +323,7 @@ class Delivery implements PullSink {
   push(packet: Parameters<PullSink['push']>[0]): void {
     if (this.#stopped) return;
     this.packets += 1;
-    this.#lastAt = this.#clock.monotonic();
+    this.heard();
     this.#target()?.push(packet);
   }
 

@@ -117,7 +117,8 @@ test('SIGTERM ends the server with code 0 within five seconds, also while an enc
 });
 
 test('a second signal ends the server at once', async () => {
-  const server = await start();
+  const server = await startServer({ compileCache: true });
+  onTestFinished(() => server.close());
   server.child.signal('SIGINT');
   server.child.signal('SIGTERM');
   await server.child.ended(1000);
@@ -157,7 +158,7 @@ test('the server writes nothing outside its state folder', async () => {
   const [cwd, home, temporary] = ['cwd', 'home', 'tmp'].map((name) => path.join(place, name)) as [string, string, string];
   for (const one of [cwd, home, temporary]) mkdirSync(one, { mode: 0o555 });
   const before = projectFiles();
-  const server = await startServer({ cwd, env: { HOME: home, TMPDIR: temporary } });
+  const server = await startServer({ compileCache: true, cwd, env: { HOME: home, TMPDIR: temporary } });
   onTestFinished(async () => {
     await server.close();
     for (const one of [cwd, home, temporary]) chmodSync(one, 0o755);

@@ -11,6 +11,8 @@ export class RecordingSink implements PullSink {
   playlists: readonly Playlist[] = [];
   readonly packets: SourcePacket[] = [];
   bytes = 0;
+  /** Calls of `heard`. */
+  signs = 0;
   reason: CloseReason | null = null;
 
   setTracks(tracks: readonly SourceTrack[], playlists: readonly Playlist[] = []): void {
@@ -24,6 +26,10 @@ export class RecordingSink implements PullSink {
 
   countBytes(bytes: number): void {
     this.bytes += bytes;
+  }
+
+  heard(): void {
+    this.signs += 1;
   }
 
   ended(reason: CloseReason): void {

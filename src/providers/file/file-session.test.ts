@@ -26,6 +26,8 @@ class Sink {
     this.bytes += bytes;
   }
 
+  heard(): void {}
+
   ended(reason: CloseReason): void {
     this.reason = reason;
     for (const waiter of this.#waiters) waiter();

@@ -140,6 +140,7 @@ export class RtpFeed {
         this.counters.unknown += 1;
         return;
       }
+      this.#options.sink.heard();
       if (packet.ssrc !== track.ssrc) {
         track.ssrc = packet.ssrc;
         track.sequence = this.#newSequence();
