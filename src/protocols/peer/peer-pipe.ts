@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net';
 import { frameDatagram, unframeDatagrams } from '../ice/tcp-framer.ts';
 import type { TurnAddress, TurnConnection } from '../turn/turn-connection.ts';
+import { sendToStream } from './peer-stream.ts';
 
 export interface PeerPipe {
   /** For the log. */
@@ -31,7 +32,7 @@ export class DirectPipe implements PeerPipe {
   }
 
   send(datagram: Uint8Array): void {
-    this.#stream.write(frameDatagram(datagram));
+    sendToStream(this.#stream, frameDatagram(datagram));
   }
 
   sendFrames(frames: Buffer): void {

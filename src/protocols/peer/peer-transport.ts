@@ -13,6 +13,7 @@ import { TcpFramer } from '../ice/tcp-framer.ts';
 import type { PortGroup } from './candidate-ports.ts';
 import { DirectPipe, type PeerPipe } from './peer-pipe.ts';
 import { type PeerListener, type PeerOwner, type PeerPath, PeerSession } from './peer-session.ts';
+import { admitStream } from './peer-stream.ts';
 
 const TICK_MS = 250;
 /** A TCP connection without a valid connectivity check is closed after this, ms. */
@@ -202,9 +203,10 @@ export class PeerTransport implements PeerOwner {
   }
 
   #accept(stream: Socket): void {
+    const from = admitStream(stream);
+    if (from === null) return;
     const framer = new TcpFramer();
     const pipe = new DirectPipe(stream);
-    const from = { host: plainAddress(stream.remoteAddress ?? ''), port: stream.remotePort ?? 0 };
     let session: PeerSession | null = null;
     const deadline = setTimeout(() => {
       if (session === null) stream.destroy();
@@ -266,9 +268,4 @@ export class PeerTransport implements PeerOwner {
 
 function placeKey(socket: number, { host, port }: PeerAddress): string {
   return `${socket} ${host} ${port}`;
-}
-
-/** An IPv4 address that a dual-stack socket wrote as IPv6. */
-export function plainAddress(host: string): string {
-  return host.startsWith('::ffff:') ? host.slice('::ffff:'.length) : host;
 }

@@ -6,7 +6,8 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import { type TurnAccount, type TurnAddress, TurnConnection } from '../turn/turn-connection.ts';
 import { RelayedPipe } from './peer-pipe.ts';
 import type { PeerSession } from './peer-session.ts';
-import { type PeerTransport, plainAddress } from './peer-transport.ts';
+import { admitStream, sendToStream } from './peer-stream.ts';
+import type { PeerTransport } from './peer-transport.ts';
 
 /** As the reference server has it: players carry it in their code. It opens nothing but our own media ports. */
 export const RELAY_ACCOUNT: TurnAccount = { realm: 'airensoft', username: 'ome', password: 'airen' };
@@ -78,13 +79,12 @@ export class TurnRelay {
 
   #accept(stream: Socket): void {
     const { transport, clock, logger } = this.#options;
-    const client = { host: plainAddress(stream.remoteAddress ?? ''), port: stream.remotePort ?? 0 };
+    const client = admitStream(stream);
+    if (client === null) return;
     const pipes = new Map<string, { readonly pipe: RelayedPipe; session: PeerSession | null }>();
     const turn: TurnConnection = new TurnConnection(
       {
-        send: (bytes) => {
-          stream.write(bytes);
-        },
+        send: (bytes) => sendToStream(stream, bytes),
         datagram: (address, bytes) => {
           const key = `${address.host} ${address.port}`;
           let way = pipes.get(key);

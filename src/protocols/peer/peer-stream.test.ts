@@ -1,0 +1,41 @@
+import { connect, Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { until } from '../../../test/e2e/support/poll.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { systemClock } from '../../util/clock.ts';
+import { StunType, serializeStun } from '../stun/stun-message.ts';
+import { admitStream } from './peer-stream.ts';
+import { PeerTransport } from './peer-transport.ts';
+import { TurnRelay } from './turn-relay.ts';
+
+const WAIT = { deadlineMs: 20_000, everyMs: 5 };
+
+test('a connection that was reset before it was accepted is closed', () => {
+  const stream = new Socket();
+  expect(admitStream(stream)).toBeNull();
+  expect(stream.destroyed).toBe(true);
+});
+
+test('a client of the relay that asks and never reads loses its connection', async () => {
+  const options = { clock: systemClock, logger: new RecordingLogger() };
+  const transport = await PeerTransport.open({ ports: [], tcp: false, threads: 1, ...options });
+  const relay = await TurnRelay.open({ listen: [{ host: '127.0.0.1', port: 0 }], transport, ...options });
+  const client = connect(relay.ports[0] ?? 0, '127.0.0.1');
+  try {
+    const request = serializeStun({ type: StunType.BINDING_REQUEST, transaction: Buffer.alloc(12), attributes: [], password: null });
+    const many = Buffer.concat(Array.from({ length: 3000 }, () => request));
+    let lost = false;
+    client.on('error', () => undefined);
+    const ask = (error?: Error | null): void => {
+      if (error instanceof Error) lost = true;
+      else client.write(many, ask);
+    };
+    client.pause();
+    client.once('connect', () => ask());
+    await until('the connection is lost', () => lost, WAIT);
+  } finally {
+    client.destroy();
+    relay.close();
+    await transport.close();
+  }
+});
