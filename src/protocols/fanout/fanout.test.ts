@@ -172,6 +172,11 @@ describe.each(KINDS)('%s', (kind) => {
     },
   );
 
+  test('nothing is sent to port 0, and nothing breaks', async () => {
+    const { fanout, socket } = await start();
+    expect(fanout.send(socket, { host: '127.0.0.1', port: 0 }, Buffer.of(0))).toBe(false);
+  });
+
   test('a large keyframe is paced and complete', async () => {
     const { fanout, peer, source, viewer } = await start();
     fanout.play(viewer, 0, source);

@@ -211,7 +211,8 @@ export class ScriptFanout implements Fanout, ViewerWire {
 
   #transmit(socket: number, to: PeerAddress, datagram: Uint8Array, viewer: ScriptViewer | null): boolean {
     const port = this.#sockets[socket];
-    if (port === undefined || this.#closed) return false;
+    // There is no port 0 to send to: `send` would throw.
+    if (port === undefined || this.#closed || to.port === 0) return false;
     this.#counters.datagramsSent += 1;
     port.send(datagram, to.port, to.host, (error) => {
       if (error === null) return;
@@ -223,7 +224,8 @@ export class ScriptFanout implements Fanout, ViewerWire {
 
   #receive(socket: number, from: PeerAddress, datagram: Buffer): void {
     this.#counters.datagramsReceived += 1;
-    const first = datagram[0] ?? 0xff;
+    // Nobody who sends from port 0 can be answered.
+    const first = from.port === 0 ? 0xff : (datagram[0] ?? 0xff);
     if (first <= 3) this.#listener.stun(socket, from, datagram);
     else if (first >= 20 && first <= 63) this.#listener.dtls(socket, from, datagram);
     else {
