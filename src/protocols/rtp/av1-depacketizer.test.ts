@@ -106,6 +106,13 @@ test('whatever the fragments, the OBUs come out', () => {
   );
 });
 
+test('a temporal unit in more elements than are kept is refused', () => {
+  const depacketizer = new Av1Depacketizer();
+  const push = (): void => depacketizer.push(packet(Buffer.of(0x00, 1, 0x30)), false, () => undefined);
+  for (let n = 0; n < 16_384; n += 1) push();
+  expect(push).toThrow('16384 elements');
+});
+
 test('hostile payloads are refused, never worse', () => {
   const depacketizer = new Av1Depacketizer();
   survivesHostileBytes(

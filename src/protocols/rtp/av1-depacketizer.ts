@@ -10,6 +10,8 @@ import type { RtpPacket } from './rtp-packet.ts';
 const CONTINUES = 0x80;
 const GOES_ON = 0x40;
 const MAX_UNIT = 8_388_608;
+/** Elements of a temporal unit: each is kept apart until the last has come, and the smallest has no byte. */
+const MAX_ELEMENTS = 16_384;
 const MAX_LEB128_BYTES = 8;
 const TEMPORAL_DELIMITER = 2;
 const TILE_LIST = 8;
@@ -22,6 +24,7 @@ export class Av1Depacketizer implements Depacketizer {
   /** Fragments of the OBU that is not whole yet; null between OBUs. */
   #fragments: Uint8Array[] | null = null;
   #bytes = 0;
+  #elements = 0;
   #timestamp = -1;
   #broken = false;
 
@@ -68,7 +71,12 @@ export class Av1Depacketizer implements Depacketizer {
 
   #addElement(element: Uint8Array, continues: boolean, goesOn: boolean): void {
     this.#bytes += element.length;
-    if (this.#bytes > MAX_UNIT) throw new ProtocolError('RTP_AV1', `temporal unit of more than ${MAX_UNIT} bytes`);
+    this.#elements += 1;
+    if (this.#bytes > MAX_UNIT || this.#elements > MAX_ELEMENTS) {
+      this.#parts = [];
+      this.#fragments = null;
+      throw new ProtocolError('RTP_AV1', `temporal unit of more than ${MAX_UNIT} bytes or ${MAX_ELEMENTS} elements`);
+    }
     if (continues !== (this.#fragments !== null)) this.#broken = true;
     if (this.#broken) return;
     this.#fragments ??= [];
@@ -101,6 +109,7 @@ export class Av1Depacketizer implements Depacketizer {
     this.#parts = [];
     this.#fragments = null;
     this.#bytes = 0;
+    this.#elements = 0;
     this.#broken = false;
   }
 }

@@ -205,6 +205,14 @@ describe('Vp8Depacketizer', () => {
     expect(dataOf(run(new Vp8Depacketizer(), [first, second]))).toEqual(['aabbcc']);
     expect(dataOf(run(new Vp8Depacketizer(), [first, 'lost', second]))).toEqual([]);
   });
+
+  it('refuses a frame in more packets than it keeps', () => {
+    const depacketizer = new Vp8Depacketizer();
+    run(depacketizer, [packet(1, hex('10 aa'))]);
+    const more = Array.from({ length: 16_383 }, () => packet(2, hex('00 aa')));
+    run(depacketizer, more);
+    expect(() => run(depacketizer, [packet(3, hex('00 aa'))])).toThrow('16384 packets');
+  });
 });
 
 describe('every depacketizer', () => {

@@ -4,6 +4,8 @@ import type { Depacketizer, DepacketizerSink } from './depacketizer.ts';
 import type { RtpPacket } from './rtp-packet.ts';
 
 const MAX_FRAME = 8_388_608;
+/** Packets of a frame: each is kept apart until the last has come, and the smallest has one byte. */
+const MAX_PARTS = 16_384;
 
 /** A frame is what lies between the start of partition 0 and the marker bit. */
 export class Vp8Depacketizer implements Depacketizer {
@@ -24,9 +26,10 @@ export class Vp8Depacketizer implements Depacketizer {
     if (!this.#whole) return;
     const part = packet.payload.subarray(start);
     this.#bytes += part.length;
-    if (this.#bytes > MAX_FRAME) {
+    if (this.#bytes > MAX_FRAME || this.#parts.length >= MAX_PARTS) {
       this.#whole = false;
-      throw new ProtocolError('RTP_VP8', `frame of more than ${MAX_FRAME} bytes`);
+      this.#parts = [];
+      throw new ProtocolError('RTP_VP8', `frame of more than ${MAX_FRAME} bytes or ${MAX_PARTS} packets`);
     }
     this.#parts.push(part.slice());
     if (!packet.marker) return;
