@@ -111,9 +111,15 @@ test.each([
   ['v=0\r\nm=video 9 RTP/AVP 200', 'payload type'],
   ['v=0\r\nhello', 'hello'],
   [`v=0\r\n${'m=audio 9 RTP/AVP 0\r\n'.repeat(40)}`, 'm-lines'],
+  [`v=0\r\nm=audio 9 RTP/AVP 0\r\n${'a=rtcp-fb:* x\r\n'.repeat(1025)}`, 'attributes'],
   ['v'.repeat(70_000), 'longer than'],
 ])('%j is refused with its reason', (text, reason) => {
   expect(() => parseSessionDescription(text.slice(0, 80_000))).toThrow(reason);
+});
+
+test('a payload type named twice counts once', () => {
+  const [video] = parseSessionDescription('v=0\r\nm=video 9 RTP/AVP 96 96\r\na=rtpmap:96 H264/90000\r\na=fmtp:96 a=1').medias;
+  expect(video?.payloads).toHaveLength(1);
 });
 
 test('hostile descriptions are refused, never worse', () => {

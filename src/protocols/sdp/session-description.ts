@@ -4,6 +4,8 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 const SIZE_LIMIT = 64 * 1024;
 const MEDIA_LIMIT = 32;
 const PAYLOAD_LIMIT = 128;
+/** Attributes of one m-line, and of the session: browsers send a few hundred. */
+const ATTRIBUTE_LIMIT = 1024;
 const EXTENSION_LIMIT = 32;
 const SOURCE_LIMIT = 16;
 /** Layers of one m-line (RFC 8853). */
@@ -87,7 +89,10 @@ function splitSections(text: string): Section[] {
     } else if (type === 'a=') {
       const colon = value.indexOf(':');
       const attribute = colon < 0 ? { name: value, value: '' } : { name: value.slice(0, colon), value: value.slice(colon + 1) };
-      sections.at(-1)?.attributes.push({ ...attribute, line });
+      const attributes = sections.at(-1)?.attributes ?? [];
+      if (attributes.length >= ATTRIBUTE_LIMIT)
+        throw new ProtocolError('SDP_ATTRIBUTES', `more than ${ATTRIBUTE_LIMIT} attributes of one m-line`, line);
+      attributes.push({ ...attribute, line });
     }
   }
   return sections;
@@ -124,26 +129,40 @@ function directionOf({ attributes }: Section): SdpDirection | undefined {
 
 function readPayloads({ attributes, line }: Section, formats: readonly string[]): SdpPayload[] {
   if (formats.length > PAYLOAD_LIMIT) throw new ProtocolError('SDP_PAYLOAD', `more than ${PAYLOAD_LIMIT} payload types`, line);
-  const feedbackOf = attributes.filter(({ name }) => name === 'rtcp-fb').map(({ value }) => splitOnce(value));
+  const maps = byFormat(attributes, 'rtpmap');
+  const parameters = byFormat(attributes, 'fmtp');
+  const feedback = byFormat(attributes, 'rtcp-fb');
   const payloads: SdpPayload[] = [];
-  for (const format of formats) {
+  for (const format of new Set(formats)) {
     const payloadType = Number(format);
     if (!/^\d{1,3}$/.test(format) || payloadType > 127)
       throw new ProtocolError('SDP_PAYLOAD', `'${format.slice(0, 20)}' is no payload type`, line);
-    const map = attributes.map(({ name, value }) => (name === 'rtpmap' ? splitOnce(value) : ['', ''])).find(([key]) => key === format);
+    const map = maps.get(format)?.[0];
     // Static payload types without rtpmap are codecs that nobody here carries.
     if (map === undefined) continue;
-    const [codec = '', rate = ''] = (map[1] ?? '').split('/');
-    const fmtp = attributes.map(({ name, value }) => (name === 'fmtp' ? splitOnce(value) : ['', ''])).find(([key]) => key === format);
+    const [codec = '', rate = ''] = map.split('/');
     payloads.push({
       payloadType,
       codec: codec.toUpperCase(),
       clockRate: Number(rate) || 0,
-      parameters: readParameters(fmtp?.[1] ?? ''),
-      feedback: feedbackOf.filter(([key]) => key === format || key === '*').map(([, value]) => value ?? ''),
+      parameters: readParameters(parameters.get(format)?.[0] ?? ''),
+      feedback: [...(feedback.get(format) ?? []), ...(feedback.get('*') ?? [])],
     });
   }
   return payloads;
+}
+
+/** Values of `a=<name>:<format> <value>`: format → values in their order. Descriptions are read before anybody has shown who he is. */
+function byFormat(attributes: Section['attributes'], wanted: string): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const { name, value } of attributes) {
+    if (name !== wanted) continue;
+    const [format, rest] = splitOnce(value);
+    const values = found.get(format);
+    if (values === undefined) found.set(format, [rest]);
+    else values.push(rest);
+  }
+  return found;
 }
 
 function readParameters(text: string): Map<string, string> {
