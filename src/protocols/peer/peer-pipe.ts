@@ -12,6 +12,7 @@ export interface PeerPipe {
   send(datagram: Uint8Array): void;
   /** Several datagrams, each with two bytes of length before it (RFC 4571). */
   sendFrames(frames: Buffer): void;
+  /** Closes the connection when what waits has been sent, whatever the peer says to it. */
   end(): void;
 }
 
@@ -40,7 +41,7 @@ export class DirectPipe implements PeerPipe {
   }
 
   end(): void {
-    this.#stream.end();
+    this.#stream.destroySoon();
   }
 }
 
@@ -75,6 +76,6 @@ export class RelayedPipe implements PeerPipe {
   }
 
   end(): void {
-    this.#stream.end();
+    this.#stream.destroySoon();
   }
 }

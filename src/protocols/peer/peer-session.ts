@@ -1,14 +1,10 @@
 /** One peer: its ICE session, its handshake, and its viewer in the fanout. */
 import { formatFingerprint } from '../dtls/certificate.ts';
-import type { DtlsEndpoint, Fanout, PeerAddress, ViewerCounters, ViewerPlan } from '../fanout/fanout.ts';
+import type { DtlsEndpoint, Fanout, ViewerCounters, ViewerPlan } from '../fanout/fanout.ts';
 import { createCredentials, type IceCredentials } from '../ice/ice-credentials.ts';
 import type { SrtpKeys } from '../srtp/profile.ts';
+import { type PeerPath, PeerPaths } from './peer-paths.ts';
 import type { PeerPipe } from './peer-pipe.ts';
-
-/** Where a datagram came from and an answer goes to. */
-export type PeerPath =
-  | { readonly kind: 'udp'; readonly socket: number; readonly to: PeerAddress }
-  | { readonly kind: 'tcp'; readonly pipe: PeerPipe };
 
 /** Why a session ends that the peer ended itself. */
 export const PEER_LEFT = 'the peer closed the connection';
@@ -56,14 +52,15 @@ export class PeerSession {
   readonly #owner: PeerOwner;
   readonly #listener: PeerListener;
   readonly #early: Buffer[] = [];
+  readonly #paths = new PeerPaths();
   #terms: PeerTerms | null = null;
   #dtls: DtlsEndpoint | null = null;
   #viewer = 0;
-  #path: PeerPath | null = null;
   #connected = false;
   #closed = false;
   #heardAt: number;
   #tcpDropped = 0;
+  #last: ViewerCounters | null = null;
 
   /** `timeout`: ms without a connectivity check after which the peer is gone. */
   constructor(owner: PeerOwner, listener: PeerListener, timeout: number) {
@@ -85,12 +82,14 @@ export class PeerSession {
 
   /** Where the peer is, for the log; empty while it is unknown. */
   get place(): string {
-    if (this.#path === null) return '';
-    if (this.#path.kind === 'udp') return `udp ${this.#path.to.host}:${this.#path.to.port}`;
-    return this.#path.pipe.place;
+    const path = this.#paths.current;
+    if (path === null) return '';
+    return path.kind === 'udp' ? `udp ${path.to.host}:${path.to.port}` : path.pipe.place;
   }
 
+  /** What the fanout counts of the peer; the last figures when the session is over. */
   get counters(): ViewerCounters | null {
+    if (this.#closed) return this.#last;
     return this.#viewer === 0 ? null : this.#owner.fanout.viewerCounters(this.#viewer);
   }
 
@@ -106,16 +105,15 @@ export class PeerSession {
     this.#terms = terms;
     this.#viewer = fanout.openViewer(terms.plan);
     this.#owner.started(this);
-    if (this.#path !== null) this.#place(this.#path);
+    this.#place();
     for (const datagram of this.#early.splice(0)) this.handshake(datagram);
   }
 
   /** The peer proved that it is reachable by `path`. */
   reached(path: PeerPath, nominated: boolean): void {
+    if (this.#closed) return;
     this.#heardAt = this.#owner.now();
-    if (this.#path !== null && (!nominated || samePath(this.#path, path))) return;
-    this.#path = path;
-    if (this.#terms !== null) this.#place(path);
+    if (this.#paths.heard(path, nominated, this.#heardAt)) this.#place();
   }
 
   /** A datagram of the handshake. */
@@ -135,9 +133,10 @@ export class PeerSession {
 
   /** Packets for a peer over TCP. */
   sendTcp(frames: Buffer): void {
-    if (this.#path?.kind !== 'tcp') return;
-    if (this.#path.pipe.backlog > TCP_BACKLOG) this.#tcpDropped += 1;
-    else this.#path.pipe.sendFrames(frames);
+    const path = this.#paths.current;
+    if (path?.kind !== 'tcp') return;
+    if (path.pipe.backlog > TCP_BACKLOG) this.#tcpDropped += 1;
+    else path.pipe.sendFrames(frames);
   }
 
   rtp(packet: Buffer, at: number): void {
@@ -155,7 +154,7 @@ export class PeerSession {
 
   /** Looks at the clock; called a few times a second. */
   tick(now: number): void {
-    if (this.#terms?.role === 'client' && this.#path !== null) this.#endpoint();
+    if (this.#terms?.role === 'client' && this.#paths.current !== null) this.#endpoint();
     this.#dtls?.tick();
     // Who never connected is not waited for without end, whatever the settings say of those who play.
     const patience = this.timeout > 0 || this.#connected ? this.timeout : CONNECT_PATIENCE_MS;
@@ -164,9 +163,11 @@ export class PeerSession {
     }
   }
 
-  /** The TCP connection is gone. */
+  /** The TCP connection is gone. The session goes on by another path where there is one. */
   lost(pipe: PeerPipe): void {
-    if (this.#path?.kind === 'tcp' && this.#path.pipe === pipe) this.fail('the TCP connection ended');
+    if (this.#closed || !this.#paths.lost(pipe, this.#owner.now())) return;
+    if (this.#paths.current === null) this.fail('the TCP connection ended');
+    else this.#place();
   }
 
   /** Ends the session and tells the owner. */
@@ -179,20 +180,25 @@ export class PeerSession {
   /** Idempotent; the listener is not called. */
   close(): void {
     if (this.#closed) return;
+    this.#last = this.counters;
     this.#closed = true;
     this.#dtls?.close();
     if (this.#viewer !== 0) this.#owner.fanout.closeViewer(this.#viewer);
-    if (this.#path?.kind === 'tcp') this.#path.pipe.end();
+    this.#paths.close();
     this.#owner.forget(this);
   }
 
   #failure(patience: number): string {
-    if (this.#path === null) return `no connectivity check arrived within ${patience} ms: is the UDP port reachable from the peer?`;
+    if (this.#paths.current === null)
+      return `no connectivity check arrived within ${patience} ms: is the UDP port reachable from the peer?`;
     return `the handshake was not finished within ${patience} ms (peer at ${this.place})`;
   }
 
-  #place(path: PeerPath): void {
+  /** Tells the fanout the path in use, once there are both. */
+  #place(): void {
     const { fanout } = this.#owner;
+    const path = this.#paths.current;
+    if (path === null || this.#viewer === 0) return;
     if (path.kind === 'udp') fanout.connect(this.#viewer, path.socket, path.to);
     else fanout.connectTcp(this.#viewer);
   }
@@ -207,7 +213,7 @@ export class PeerSession {
   }
 
   #send(datagram: Uint8Array): void {
-    const path = this.#path;
+    const path = this.#paths.current;
     if (path === null) return;
     if (path.kind === 'udp') this.#owner.fanout.send(path.socket, path.to, datagram);
     else path.pipe.send(datagram);
@@ -222,9 +228,4 @@ export class PeerSession {
     this.#owner.fanout.setKeys(this.#viewer, keys);
     this.#listener.connected(this);
   }
-}
-
-function samePath(a: PeerPath, b: PeerPath): boolean {
-  if (a.kind === 'tcp') return b.kind === 'tcp' && a.pipe === b.pipe;
-  return b.kind === 'udp' && a.socket === b.socket && a.to.host === b.to.host && a.to.port === b.to.port;
 }

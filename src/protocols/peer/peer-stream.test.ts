@@ -1,9 +1,11 @@
-import { connect, Socket } from 'node:net';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { until } from '../../../test/e2e/support/poll.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { systemClock } from '../../util/clock.ts';
 import { StunType, serializeStun } from '../stun/stun-message.ts';
+import { DirectPipe } from './peer-pipe.ts';
 import { admitStream } from './peer-stream.ts';
 import { PeerTransport } from './peer-transport.ts';
 import { TurnRelay } from './turn-relay.ts';
@@ -37,5 +39,22 @@ test('a client of the relay that asks and never reads loses its connection', asy
     client.destroy();
     relay.close();
     await transport.close();
+  }
+});
+
+test('a pipe that ends sends what waits, and does not wait for the peer to end too', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const client = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', allowHalfOpen: true });
+  try {
+    const [stream] = (await once(server, 'connection')) as [Socket];
+    const pipe = new DirectPipe(stream);
+    pipe.send(Buffer.from('goodbye'));
+    pipe.end();
+    await until('the connection is closed', () => stream.destroyed, WAIT);
+    expect(((await once(client, 'data')) as [Buffer])[0].toString('latin1')).toBe('\0\x07goodbye');
+  } finally {
+    client.destroy();
+    server.close();
   }
 });

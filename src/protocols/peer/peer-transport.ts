@@ -11,12 +11,13 @@ import { formatCandidate, type IceCandidate } from '../ice/ice-candidate.ts';
 import { checkRequest } from '../ice/ice-lite.ts';
 import { TcpFramer } from '../ice/tcp-framer.ts';
 import type { PortGroup } from './candidate-ports.ts';
+import type { PeerPath } from './peer-paths.ts';
 import { DirectPipe, type PeerPipe } from './peer-pipe.ts';
-import { type PeerListener, type PeerOwner, type PeerPath, PeerSession } from './peer-session.ts';
+import { type PeerListener, type PeerOwner, PeerSession } from './peer-session.ts';
 import { admitStream } from './peer-stream.ts';
 
 const TICK_MS = 250;
-/** A TCP connection without a valid connectivity check is closed after this, ms. */
+/** A TCP connection without a valid connectivity check, or whose session is over, is closed after this, ms. */
 const TCP_PATIENCE_MS = 10_000;
 const TCP_CONNECTIONS = 5000;
 /** Sessions open at once, those included that are still being negotiated. */
@@ -208,8 +209,8 @@ export class PeerTransport implements PeerOwner {
     const framer = new TcpFramer();
     const pipe = new DirectPipe(stream);
     let session: PeerSession | null = null;
-    const deadline = setTimeout(() => {
-      if (session === null) stream.destroy();
+    const watch = setInterval(() => {
+      if (session === null || session.closed) stream.destroy();
     }, TCP_PATIENCE_MS);
     this.#streams.add(stream);
     stream.on('data', (chunk: Buffer) => {
@@ -219,7 +220,7 @@ export class PeerTransport implements PeerOwner {
     });
     stream.on('error', () => undefined);
     stream.on('close', () => {
-      clearTimeout(deadline);
+      clearInterval(watch);
       this.#streams.delete(stream);
       session?.lost(pipe);
     });

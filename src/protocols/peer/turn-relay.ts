@@ -14,7 +14,7 @@ export const RELAY_ACCOUNT: TurnAccount = { realm: 'airensoft', username: 'ome',
 /** Told as the address of every allocation: datagrams never leave the process, so there is no real one. */
 const RELAYED: TurnAddress = { host: '1.1.1.1', port: 14_090 };
 const CONNECTIONS = 5000;
-/** A connection without an allocation is closed after this, ms. */
+/** A connection without an allocation, or whose allocation has expired, is closed after this, ms. */
 const PATIENCE_MS = 10_000;
 /** Addresses of ours that one client may talk to at a time. */
 const PIPES_LIMIT = 64;
@@ -101,7 +101,7 @@ export class TurnRelay {
       client,
       RELAYED,
     );
-    const deadline = setTimeout(() => {
+    const watch = setInterval(() => {
       if (!turn.isAllocated) stream.destroy();
     }, PATIENCE_MS);
     this.#streams.add(stream);
@@ -116,7 +116,7 @@ export class TurnRelay {
     });
     stream.on('error', () => undefined);
     stream.on('close', () => {
-      clearTimeout(deadline);
+      clearInterval(watch);
       this.#streams.delete(stream);
       for (const { pipe, session } of pipes.values()) session?.lost(pipe);
     });
