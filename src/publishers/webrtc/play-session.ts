@@ -176,10 +176,7 @@ export class PlaySession implements PeerListener {
     this.#handle = stream.openSession({
       kind: PublisherKind.WEBRTC,
       id: this.id,
-      onTerminate: (reason) => {
-        this.countBytes();
-        this.#peer.fail(reason);
-      },
+      onTerminate: (reason) => this.#peer.fail(reason),
     });
     this.#logger.info({ path: this.#peer.place }, 'viewer session plays over WebRTC');
     this.#play();
@@ -225,7 +222,6 @@ export class PlaySession implements PeerListener {
   /** Ends the session; `onEnded` is not called. Idempotent. */
   close(reason: string): void {
     if (this.#ended) return;
-    this.countBytes();
     this.#peer.close();
     this.#end(reason);
   }
@@ -282,6 +278,8 @@ export class PlaySession implements PeerListener {
   #end(reason: string): void {
     if (this.#ended) return;
     this.#ended = true;
+    // Whoever ended it: what was sent since the last count is known until here.
+    this.countBytes();
     const { stream } = this.#options;
     stream.remove(this);
     this.#handle?.close();

@@ -147,9 +147,12 @@ const withGoodbye = test.skipIf(loadAddon().addon === null);
 withGoodbye('a viewer that says goodbye is gone at once', async () => {
   const { viewer, ends } = await watch();
   await until('the session plays', () => source.viewers === 1, WAIT);
+  for (let frame = 0; frame < 10; frame += 1) stream.onPacket(packet(LOW, frame, frame === 0));
+  await until('all came', () => viewer.packets.length === 10, WAIT);
   viewer.close();
   await until('it is gone', () => ends.length === 1, WAIT);
   expect(ends[0]).toBe('the peer closed the connection');
+  expect(source.bytes).toBeGreaterThan(100);
   expect([transport.sessions, source.viewers, transport.fanout.counters().viewers]).toEqual([0, 0, 0]);
 });
 
