@@ -37,7 +37,7 @@ uint8_t* Batch::Reserve(int socket, size_t length) {
 void Batch::Commit(Viewer* viewer, size_t length) {
   if (!messages_.empty()) {
     Message& last = messages_.back();
-    if (last.viewer == viewer && last.open && mode_ == SendMode::kSegmented && length <= last.segment && last.count < kSegments &&
+    if (last.viewer == viewer && last.open && mode_ == SendMode::kSegmented && !viewer->whole_datagrams && length <= last.segment && last.count < kSegments &&
         last.length + length <= kSegmentedBytes) {
       last.length += length;
       last.count += 1;
@@ -92,9 +92,10 @@ void Batch::Flush() {
     }
     const Message& failed = messages_[at];
     if (failed.count > 1 && (errno == EIO || errno == EINVAL || errno == EOPNOTSUPP || errno == EMSGSIZE)) {
-      // This kernel, device or route does not cut segments: do it here from now on.
-      if (errno != EMSGSIZE) mode_ = SendMode::kBatched;
-      SendSegments(failed);
+      // The kernel does not cut segments for anybody: do it here from now on.
+      if (errno == EIO || errno == EOPNOTSUPP) mode_ = SendMode::kBatched;
+      // Anything else concerns one address, and no other viewer may pay for it.
+      if (SendSegments(failed)) failed.viewer->whole_datagrams = true;
     } else {
       counters_->errors.fetch_add(failed.count, std::memory_order_relaxed);
       failed.viewer->counters->send_errors.fetch_add(failed.count, std::memory_order_relaxed);
@@ -105,15 +106,20 @@ void Batch::Flush() {
   used_ = 0;
 }
 
-void Batch::SendSegments(const Message& message) {
+bool Batch::SendSegments(const Message& message) {
   const Address& to = message.viewer->address;
+  size_t failed = 0;
   for (size_t at = 0; at < message.length; at += message.segment) {
     const size_t length = std::min(message.segment, message.length - at);
     const ssize_t sent = sendto(socket_, arena_.data() + message.offset + at, length, MSG_DONTWAIT,
                                 reinterpret_cast<const sockaddr*>(&to.storage), to.length);
     counters_->calls.fetch_add(1, std::memory_order_relaxed);
-    (sent < 0 ? counters_->errors : counters_->datagrams).fetch_add(1, std::memory_order_relaxed);
+    if (sent < 0) failed += 1;
   }
+  counters_->datagrams.fetch_add(message.count - failed, std::memory_order_relaxed);
+  counters_->errors.fetch_add(failed, std::memory_order_relaxed);
+  message.viewer->counters->send_errors.fetch_add(failed, std::memory_order_relaxed);
+  return failed == 0;
 }
 
 bool Batch::WaitWritable() {

@@ -42,7 +42,8 @@ class Batch {
     size_t count;
     bool open;
   };
-  void SendSegments(const Message& message);
+  // Sends the datagrams of a message one by one; false when some could not be sent.
+  bool SendSegments(const Message& message);
   bool WaitWritable();
 
   SendMode mode_;

@@ -39,6 +39,11 @@ double SteadyMs() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+uint16_t PortOf(const Address& address) {
+  if (address.storage.ss_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_port);
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
+}
+
 bool IsRtcp(const uint8_t* data, size_t length) { return length >= 2 && data[1] >= 192 && data[1] <= 223; }
 
 }  // namespace
@@ -163,7 +168,8 @@ void Receiver::Read(const Socket& socket) {
 
 void Receiver::Sort(const Socket& socket, const Address& from, uint8_t* data, size_t length) {
   if (length == 0) return;
-  const uint8_t first = data[0];
+  // Nobody who sends from port 0 can be answered.
+  const uint8_t first = PortOf(from) == 0 ? 0xff : data[0];
   if (first <= 3 || (first >= 20 && first <= 63)) {
     const EventType type = first <= 3 ? EventType::kStun : EventType::kDtls;
     events_->Push({type, socket.id, from, std::string(reinterpret_cast<char*>(data), length)});

@@ -150,6 +150,7 @@ void Shard::Connect(uint32_t id, int socket, const Address& address) {
     if (viewer == nullptr) return;
     viewer->socket = socket;
     viewer->address = address;
+    viewer->whole_datagrams = false;
     viewer->reachable = true;
   });
 }

@@ -98,6 +98,8 @@ struct Viewer {
   int socket = -1;
   bool reachable = false;
   Address address;
+  // The way there does not take segmented sends: its path is narrower than a segment, or its device cannot cut.
+  bool whole_datagrams = false;
   SrtpCipher rtp;
   SrtpCipher rtcp;
   bool keyed = false;

@@ -177,6 +177,26 @@ describe.each(KINDS)('%s', (kind) => {
     expect(fanout.send(socket, { host: '127.0.0.1', port: 0 }, Buffer.of(0))).toBe(false);
   });
 
+  test.runIf(kind === 'native, segmented')('a viewer that cannot be sent to costs the others nothing', async () => {
+    const { fanout, peer, source, viewer, socket } = await start();
+    const nowhere = [1, 2].map(() => fanout.openViewer({ cname: 'nobody', slots: [VIDEO] }));
+    for (const id of nowhere) {
+      fanout.setKeys(id, keysFor(SrtpProfile.AEAD_AES_128_GCM));
+      fanout.connect(id, socket, { host: '127.0.0.1', port: 0 });
+      fanout.play(id, 0, source);
+    }
+    fanout.play(viewer, 0, source);
+    fanout.push(source, frame(0, true, new Array(20).fill(100)));
+    await until('the first frame', () => peer.video.length === 20, WAIT);
+    await until('the errors', () => nowhere.every((id) => (fanout.viewerCounters(id)?.sendErrors ?? 0) >= 20), WAIT);
+    for (const id of nowhere) fanout.closeViewer(id);
+    const before = fanout.counters().sendCalls;
+    fanout.push(source, frame(3000, false, new Array(20).fill(100)));
+    await until('the second frame', () => peer.video.length === 40, WAIT);
+    // A sender report may come between.
+    expect(fanout.counters().sendCalls - before).toBeLessThan(5);
+  });
+
   test('a large keyframe is paced and complete', async () => {
     const { fanout, peer, source, viewer } = await start();
     fanout.play(viewer, 0, source);
