@@ -108,6 +108,9 @@ describe('WHIP', () => {
     // All of its pictures are keyframes; it is asked when they stop.
     await until('a request', () => publisher.heard.some((packet) => readViewerFeedback(packet).keyframeWanted), { deadlineMs: 5000 });
     expect(gate.streams[0]?.bytes).toBeGreaterThan(100);
+    // The only viewer in the fanout is the first.
+    transport.fanout.inject(1, Buffer.alloc(40, 0x80));
+    await until('the forged packet', () => transport.fanout.viewerCounters(1)?.refused === 1, { deadlineMs: 5000 });
 
     const location = response.headers.get('location') ?? '';
     expect(location).toMatch(/^\/app\/stream\/\w{16}\?direction=whip$/);
@@ -117,6 +120,7 @@ describe('WHIP', () => {
     expect((await patch('a=ice-ufrag:x\r\n', '/app/stream?direction=whip')).status).toBe(400);
     expect((await fetch(url(location), { method: 'DELETE' })).status).toBe(200);
     expect(gate.streams[0]?.closeReason).toMatchObject({ code: 'peer-left' });
+    expect(logger.lines.find(({ message }) => message.startsWith('WebRTC publication closed'))?.fields).toMatchObject({ refused: 1 });
     expect((await fetch(url(location), { method: 'DELETE' })).status).toBe(404);
     if (SAYS_GOODBYE) await until('the publisher hears of it', () => publisher.ended !== '', { deadlineMs: 5000 });
     expect([provider.sessions, transport.sessions, transport.fanout.counters().viewers]).toEqual([0, 0, 0]);
