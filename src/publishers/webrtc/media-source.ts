@@ -21,13 +21,15 @@ export class MediaSource {
   readonly #fanout: Fanout;
   readonly #clockRate: number;
   readonly #packetize: (packet: Packet) => Payloads;
+  readonly #onRefused: (reason: string) => void;
   #track: WebrtcTrack;
   #refused = 0;
 
-  /** `epochMs`: wall clock at media time 0. */
-  constructor(fanout: Fanout, track: WebrtcTrack, epochMs: number) {
+  /** `epochMs`: wall clock at media time 0. `onRefused`: called with the first frame that cannot be sent, and why. */
+  constructor(fanout: Fanout, track: WebrtcTrack, epochMs: number, onRefused: (reason: string) => void) {
     this.#fanout = fanout;
     this.#track = track;
+    this.#onRefused = onRefused;
     this.#clockRate = clockRateOf(track);
     this.#packetize = packetizerOf(track);
     this.id = fanout.openSource({ clockRate: this.#clockRate, epochMs });
@@ -51,11 +53,15 @@ export class MediaSource {
     let payloads: Payloads;
     try {
       payloads = this.#packetize(packet);
-    } catch {
-      this.#refused += 1;
+    } catch (error) {
+      this.#refuse(error instanceof Error ? error.message : String(error));
       return;
     }
-    if (payloads.sizes.length === 0) return;
+    if (payloads.sizes.length === 0) {
+      if (this.#track.type === 'audio' && packet.data.length > 0)
+        this.#refuse(`a frame of ${packet.data.length} bytes does not fit a packet`);
+      return;
+    }
     const ticks = rescale(packet.pts, packet.track.timebase, { num: 1, den: this.#clockRate });
     const sent = this.#fanout.push(this.id, {
       timestamp: ((ticks % TIMESTAMPS) + TIMESTAMPS) % TIMESTAMPS,
@@ -64,11 +70,16 @@ export class MediaSource {
       payloads: payloads.bytes,
       sizes: payloads.sizes,
     });
-    if (!sent) this.#refused += 1;
+    if (!sent) this.#refuse('a packet of the frame is too large');
   }
 
   close(): void {
     this.#fanout.closeSource(this.id);
+  }
+
+  #refuse(reason: string): void {
+    this.#refused += 1;
+    if (this.#refused === 1) this.#onRefused(reason);
   }
 }
 

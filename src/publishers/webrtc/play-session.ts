@@ -187,7 +187,8 @@ export class PlaySession implements PeerListener {
     const { keyframeWanted, remb, arrivals } = readViewerFeedback(packet);
     if (keyframeWanted) {
       this.#keyframeRequests += 1;
-      this.#askForKeyframe();
+      const video = this.#rendition?.video ?? null;
+      if (video !== null) this.#options.stream.repair(video);
     }
     let estimate = remb;
     for (const report of arrivals) estimate = this.#judge(report) ?? estimate;
@@ -267,10 +268,6 @@ export class PlaySession implements PeerListener {
     this.#agreement?.medias.forEach(({ kind }, slot) => {
       fanout.play(this.#peer.viewer, slot, this.#rendition?.[kind]?.id ?? null);
     });
-    this.#askForKeyframe();
-  }
-
-  #askForKeyframe(): void {
     const video = this.#rendition?.video ?? null;
     if (video !== null) this.#options.stream.requestKeyframe(video);
   }

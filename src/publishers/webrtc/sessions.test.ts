@@ -47,6 +47,7 @@ function packet(of: VideoTrack, frame: number, keyframe: boolean): Packet {
   return { track: of, pts: frame * 3000, dts: frame * 3000, duration: 3000, keyframe, data };
 }
 
+let logger: RecordingLogger;
 let transport: PeerTransport;
 let publisher: WebrtcPublisher;
 let source: FakeStream;
@@ -56,7 +57,7 @@ let timeout = 30_000;
 let bandwidthEstimation: 'REMB' | 'TransportCC' = 'REMB';
 
 async function start(): Promise<void> {
-  const logger = new RecordingLogger();
+  logger = new RecordingLogger();
   const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1'] }];
   transport = await PeerTransport.open({ ports, tcp: false, threads: 2, clock: systemClock, logger });
   publisher = new WebrtcPublisher({ transport, clock: systemClock, logger });
@@ -139,6 +140,29 @@ test('another rendition takes over at its keyframe without a gap in the numbers'
   expect(viewer.packets.map(({ sequence }) => sequence - first)).toEqual(tracks.map((_track, n) => n));
   const times = viewer.packets.map(({ timestamp }) => timestamp);
   expect(times).toEqual([...new Set(times)].sort((a, b) => a - b));
+});
+
+test('a viewer that lost pictures gets a keyframe, also of an encode, once a second at most', async () => {
+  const encoded = { ...LOW, bypass: false };
+  source.tracks = [encoded, HIGH];
+  stream.onTracks(source.tracks);
+  const { session } = await watch();
+  await until('the session plays', () => source.viewers === 1, WAIT);
+  // Who begins waits for the keyframes that all renditions share.
+  expect(source.keyframeRequests).toEqual([]);
+  const loss = Buffer.from([0x81, 206, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2]);
+  session.rtcp(loss);
+  session.rtcp(loss);
+  expect(source.keyframeRequests).toEqual([LOW.id]);
+  expect(session.keyframeRequests).toBe(2);
+});
+
+test('the log tells once why frames of a track cannot be sent', () => {
+  const broken = { ...packet(LOW, 0, true), data: Buffer.from([0, 0, 0, 99, 0x65]) };
+  stream.onPacket(broken);
+  stream.onPacket(broken);
+  const warnings = logger.lines.filter(({ message }) => message.startsWith('frames of a track'));
+  expect(warnings.map(({ fields }) => fields)).toEqual([expect.objectContaining({ track: LOW.id, reason: expect.stringMatching(/./) })]);
 });
 
 /** DTLS in JavaScript says no goodbye: there a viewer that leaves is noticed by its silence. */

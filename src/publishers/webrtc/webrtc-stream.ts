@@ -14,6 +14,9 @@ import { MediaSource } from './media-source.ts';
 import type { PlaySession } from './play-session.ts';
 import type { WebrtcSettings } from './settings.ts';
 
+/** One bad path must not cost all viewers of a track more keyframes than these, ms. */
+const REPAIR_INTERVAL_MS = 1000;
+
 /** A rendition with the sources behind it; a kind that the stream lacks is null. */
 export interface StreamRendition {
   readonly name: string;
@@ -38,6 +41,8 @@ export class WebrtcStream implements PublisherStream {
   readonly #sources = new Map<number, MediaSource>();
   readonly #sessions = new Set<PlaySession>();
   readonly #sends = new Uint32Array(2 * SENDS_KEPT);
+  /** By track. */
+  readonly #repairedAt = new Map<number, number>();
   #warned = false;
   #closed = false;
 
@@ -93,8 +98,16 @@ export class WebrtcStream implements PublisherStream {
 
   /** Asks the source for a keyframe of a track that passes through, for a viewer who cannot begin or go on without. */
   requestKeyframe({ track }: MediaSource): void {
-    // Encodes have keyframes at an interval that all renditions share.
+    // Encodes have keyframes at an interval that all renditions share: who begins waits for the next.
     if (track.bypass) this.#options.stream.requestKeyframe(track.id);
+  }
+
+  /** A viewer lost pictures for good and shows nothing until the next keyframe: it is asked for, whoever makes the track. */
+  repair({ track }: MediaSource): void {
+    const now = this.#options.clock.monotonic();
+    if (now - (this.#repairedAt.get(track.id) ?? Number.NEGATIVE_INFINITY) < REPAIR_INTERVAL_MS) return;
+    this.#repairedAt.set(track.id, now);
+    this.#options.stream.requestKeyframe(track.id);
   }
 
   add(session: PlaySession): void {
@@ -114,6 +127,7 @@ export class WebrtcStream implements PublisherStream {
       else {
         source.close();
         this.#sources.delete(id);
+        this.#repairedAt.delete(id);
         changed = true;
       }
     }
@@ -152,7 +166,11 @@ export class WebrtcStream implements PublisherStream {
     if (this.#sources.has(track.id)) return false;
     const { stream, transport, clock } = this.#options;
     const epoch = stream.startedAt > 0 ? stream.startedAt : clock.now();
-    this.#sources.set(track.id, new MediaSource(transport.fanout, track, epoch));
+    const warn = (reason: string): void => {
+      const fields = { ...this.fields, track: track.id, codec: track.codec, reason };
+      this.#options.logger.warn(fields, 'frames of a track cannot be sent over WebRTC: its viewers miss them');
+    };
+    this.#sources.set(track.id, new MediaSource(transport.fanout, track, epoch, warn));
     return true;
   }
 
