@@ -119,6 +119,7 @@ void Dtls::Receive(const uint8_t* data, size_t length) {
   inbox_length_ = length;
   Advance();
   inbox_ = nullptr;
+  if (state_ == State::kClosed) Release();
 }
 
 void Dtls::Advance() {
@@ -148,7 +149,9 @@ void Dtls::Advance() {
 void Dtls::Tick() {
   if (state_ != State::kHandshake || ssl_ == nullptr) return;
   ERR_clear_error();
-  if (DTLSv1_handle_timeout(ssl_) < 0) Fail(LastError("the peer did not answer"));
+  if (DTLSv1_handle_timeout(ssl_) >= 0) return;
+  Fail(LastError("the peer did not answer"));
+  Release();
 }
 
 void Dtls::Close() {
@@ -158,12 +161,16 @@ void Dtls::Close() {
     else SSL_shutdown(ssl_);
   }
   state_ = State::kClosed;
+  Release();
 }
 
 void Dtls::Settle() {
   if (state_ != State::kConnected || tail_) return;
   tail_ = DtlsTail::Of(ssl_, server_, std::move(last_flight_));
-  if (!tail_) return;
+  if (tail_) Release();
+}
+
+void Dtls::Release() {
   SSL_free(ssl_);
   ssl_ = nullptr;
 }

@@ -59,6 +59,8 @@ class Dtls {
  private:
   void Advance();
   void Fail(const std::string& what);
+  // Gives back what the handshake held, some 50 KiB; not while OpenSSL is at work. Whoever has the handle may keep it for long.
+  void Release();
 
   SSL* ssl_;
   bool server_;

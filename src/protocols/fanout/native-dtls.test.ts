@@ -4,6 +4,8 @@ import { createCertificate } from '../dtls/certificate.ts';
 import { type DtlsOutcome, type Handle, loadAddon } from './addon.ts';
 
 const { addon } = loadAddon();
+/** The sanitizer keeps what was freed, to see who uses it. */
+const SANITIZED = (process.env.MILLRACE_NATIVE ?? '').includes('sanitized');
 const CONNECTED = 1;
 const CLOSED = 2;
 const ALERT = 21;
@@ -40,6 +42,28 @@ describe.skipIf(addon === null)('a settled connection', () => {
     if (addon === null) throw new Error('no addon');
     return addon.dtlsReceive(end, datagram);
   }
+
+  test('a handshake that is given up holds nothing, and may be asked anything', () => {
+    if (addon === null) throw new Error('no addon');
+    const { certificate, key } = createCertificate(Date.now());
+    const context = addon.dtlsContext(certificate, key);
+    const giveUp = (): Handle => {
+      const end = addon.dtlsOpen(context, false);
+      addon.dtlsReceive(end, Buffer.alloc(0));
+      expect(addon.dtlsClose(end)).toMatchObject({ state: CLOSED, datagrams: [] });
+      return end;
+    };
+    const ends = Array.from({ length: 200 }, giveUp);
+    const before = process.memoryUsage().rss;
+    for (let n = 0; n < 4000; n += 1) ends.push(giveUp());
+    if (!SANITIZED) expect((process.memoryUsage().rss - before) / 4000).toBeLessThan(8192);
+    const [end] = ends;
+    expect([addon.dtlsReceive(end as Handle, Buffer.alloc(20, 22)), addon.dtlsClose(end as Handle)]).toMatchObject([
+      { state: CLOSED },
+      { state: CLOSED },
+    ]);
+    expect([addon.dtlsTick(end as Handle).state, addon.dtlsKeys(end as Handle)]).toEqual([CLOSED, null]);
+  });
 
   test('its end is understood by the library', () => {
     const { server, client } = connect();
