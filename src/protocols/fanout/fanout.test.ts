@@ -516,6 +516,22 @@ describe('DTLS', () => {
   );
 });
 
+test.each(KINDS.filter((kind) => kind === 'native, segmented' || kind === 'script'))(
+  '%s: what is too short for a record ends no handshake',
+  (kind) => {
+    const ends: string[] = [];
+    const endpoint = open(kind, nothingHeard()).openDtls('server', {
+      send: () => undefined,
+      connected: () => undefined,
+      closed: (reason) => ends.push(reason),
+    });
+    const record = Buffer.from([23, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 1, 0, 4, 1, 2, 3, 4]);
+    for (let length = 1; length < record.length; length += 1) endpoint.receive(record.subarray(0, length));
+    expect(ends).toEqual([]);
+    endpoint.close();
+  },
+);
+
 test('the certificate is what it says', () => {
   const parsed = new X509Certificate(certificate.certificate);
   expect(parsed.verify(parsed.publicKey)).toBe(true);

@@ -5,7 +5,7 @@ import { type DtlsOutcome, type Handle, loadAddon } from './addon.ts';
 
 const { addon } = loadAddon();
 /** The sanitizer keeps what was freed, to see who uses it. */
-const SANITIZED = (process.env.MILLRACE_NATIVE ?? '').includes('sanitized');
+const SANITIZED = (process.env['MILLRACE_NATIVE'] ?? '').includes('sanitized');
 const CONNECTED = 1;
 const CLOSED = 2;
 const ALERT = 21;

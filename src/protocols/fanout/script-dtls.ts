@@ -44,6 +44,8 @@ const LIBRARY = 'werift-dtls/lib/dtls/src/index.js';
 const SHA256 = 4;
 const ECDSA = 3;
 const PROFILES = [7, 1];
+/** Type, version, epoch, sequence number and length of a record (RFC 6347 section 4.1). */
+const RECORD_HEAD = 13;
 
 interface Library {
   readonly DtlsServer: LibraryClass;
@@ -95,8 +97,11 @@ export class ScriptDtls implements DtlsEndpoint {
 
   receive(datagram: Uint8Array): void {
     if (this.#closed) return;
+    const records = wholeRecords(datagram);
+    // The library fails at what is too short for a record, which anybody may send.
+    if (records.length === 0) return;
     try {
-      this.#transport.onData(Buffer.from(datagram));
+      this.#transport.onData(Buffer.from(records));
     } catch (error) {
       this.#end(`the datagram is not DTLS: ${String(error)}`);
     }
@@ -126,4 +131,15 @@ export class ScriptDtls implements DtlsEndpoint {
     this.#closed = true;
     this.#listener.closed(reason);
   }
+}
+
+/** The records at the beginning of a datagram, without what is cut short behind them. */
+function wholeRecords(datagram: Uint8Array): Uint8Array {
+  let end = 0;
+  while (end + RECORD_HEAD <= datagram.length) {
+    const next = end + RECORD_HEAD + ((datagram[end + 11] ?? 0) << 8) + (datagram[end + 12] ?? 0);
+    if (next > datagram.length) break;
+    end = next;
+  }
+  return datagram.subarray(0, end);
 }
