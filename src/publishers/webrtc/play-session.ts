@@ -14,6 +14,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import { AutoRendition } from './auto-rendition.ts';
 import { BandwidthEstimator } from './bandwidth-estimator.ts';
 import type { MediaKind } from './codec-plan.ts';
+import type { MediaSource } from './media-source.ts';
 import { type Agreement, answerOffer, newNumbers, offerMedias, readAnswer } from './negotiation.ts';
 import type { WebrtcSettings } from './settings.ts';
 import type { StreamRendition, WebrtcStream } from './webrtc-stream.ts';
@@ -31,7 +32,7 @@ export interface PlaySessionOptions {
   readonly logger: Logger;
   /** The session has ended by itself; once. */
   readonly onEnded: (reason: string) => void;
-  /** The rendition on its way has changed. */
+  /** Another rendition is on its way: from the keyframe on with which it took over. */
   readonly onRendition?: (name: string, auto: boolean) => void;
 }
 
@@ -49,6 +50,8 @@ export class PlaySession implements PeerListener {
   #offered: (LocalMedia & { readonly kind: MediaKind })[] = [];
   #agreement: Agreement | null = null;
   #rendition: StreamRendition | null = null;
+  /** The rendition takes over with the next keyframe of this one, which is told then. */
+  #awaited: MediaSource | null = null;
   #auto: boolean;
   /** While it plays. */
   #handle: SessionHandle | null = null;
@@ -158,12 +161,21 @@ export class PlaySession implements PeerListener {
     const wanted = this.#renditions.find((rendition) => rendition.name === name);
     if (wanted === undefined) return false;
     if (wanted === this.#rendition) return true;
+    const before = this.#rendition?.video ?? null;
     this.#rendition = wanted;
     this.#renditionChanges += 1;
     this.#adaptation.selected(name, this.#options.transport.now());
     if (this.#handle !== null) this.#play();
-    this.#options.onRendition?.(wanted.name, this.#auto);
+    this.#awaited = this.#handle !== null && wanted.video !== before ? wanted.video : null;
+    if (this.#awaited === null) this.#options.onRendition?.(wanted.name, this.#auto);
     return true;
+  }
+
+  /** A keyframe of `source` was sent. */
+  keyframe(source: MediaSource): void {
+    if (source !== this.#awaited || this.#rendition === null) return;
+    this.#awaited = null;
+    this.#options.onRendition?.(this.#rendition.name, this.#auto);
   }
 
   setAuto(auto: boolean): void {
@@ -217,6 +229,7 @@ export class PlaySession implements PeerListener {
     this.#renditions = this.#filtered(stream.renditions(this.playlist));
     const name = this.#rendition?.name;
     this.#rendition = this.#renditions.find((rendition) => rendition.name === name) ?? this.#renditions[0] ?? null;
+    if (this.#awaited !== null) this.#awaited = this.#rendition?.video ?? null;
     if (this.#handle !== null) this.#play();
   }
 

@@ -89,16 +89,20 @@ afterEach(async () => {
   await transport.close();
 });
 
-async function watch(): Promise<{ viewer: WebrtcViewer; session: PlaySession; ends: string[] }> {
+async function watch(): Promise<{ viewer: WebrtcViewer; session: PlaySession; ends: string[]; renditions: string[] }> {
   const ends: string[] = [];
-  const session = publisher.openSession(TARGET, { client: 'test', onEnded: (reason) => ends.push(reason) });
+  const renditions: string[] = [];
+  const onRendition = (name: string): void => {
+    renditions.push(name);
+  };
+  const session = publisher.openSession(TARGET, { client: 'test', onEnded: (reason) => ends.push(reason), onRendition });
   const viewer = new WebrtcViewer();
   viewers.push(viewer);
   const offer = session.offer();
   session.answered(viewer.answer(offer));
   await viewer.connect(offer, session.candidates());
   await until('the viewer is connected', () => viewer.connected, WAIT);
-  return { viewer, session, ends };
+  return { viewer, session, ends, renditions };
 }
 
 test('a viewer gets the stream from the next keyframe on, and counts', async () => {
@@ -114,8 +118,8 @@ test('a viewer gets the stream from the next keyframe on, and counts', async () 
   await until('bytes are counted', () => source.bytes > 20 * 12, WAIT);
 });
 
-test('another rendition takes over at its keyframe without a gap in the numbers', async () => {
-  const { viewer, session } = await watch();
+test('another rendition takes over at its keyframe without a gap in the numbers, and is told then', async () => {
+  const { viewer, session, renditions } = await watch();
   await until('the session plays', () => source.viewers === 1, WAIT);
   let frame = 0;
   const both = (keyframe: boolean): void => {
@@ -130,7 +134,9 @@ test('another rendition takes over at its keyframe without a gap in the numbers'
   expect(session.changeRendition('high')).toBe(true);
   expect(source.keyframeRequests).toEqual([LOW.id, HIGH.id]);
   both(false);
+  expect(renditions).toEqual(['low']);
   both(true);
+  expect(renditions).toEqual(['low', 'high']);
   both(false);
   await until('the last of the other', () => viewer.packets.at(-1)?.timestamp === 12_000, WAIT);
   // The keyframe of the old rendition may still be among them: both come at the same time.

@@ -143,6 +143,7 @@ export class WebrtcStream implements PublisherStream {
     if (source.track !== track && isPlayable(track)) source.update(track);
     if (packet.pts !== packet.dts && !this.#warned && track.type === 'video') this.#warnOfReordering();
     source.push(packet);
+    if (packet.keyframe && track.type === 'video') for (const session of this.#sessions) session.keyframe(source);
   }
 
   /** Adds what viewers were sent to the stream's counters. */
