@@ -11,7 +11,9 @@ import {
 } from '../../../test/fakes/srt-link.ts';
 import type { SrtConnection } from './connection.ts';
 import { serializeAck, serializeDropRequest, serializeNak, serializeShutdown } from './control-packet.ts';
+import { HandshakeType, serializeHandshake } from './handshake.ts';
 import { RejectionCode } from './rejection.ts';
+import { handshakeWith } from './terms.ts';
 
 const GOOD: LinkFaults = { loss: 0, delay: 20_000, jitter: 0 };
 /** The link of the acceptance test: 10 % loss and 50 ± 30 ms each way, so a round trip of 100 ms. */
@@ -287,6 +289,17 @@ describe('a hostile peer', () => {
     }
     stream(link, theirs, 50);
     expect(numbersOf(ours.received)).toEqual(NUMBERS(50));
+  });
+
+  test('an induction from port 0, which cannot be answered, is not', () => {
+    const link = new SimulatedLink({ faults: GOOD, seed: 1 });
+    const induction = handshakeWith({ type: HandshakeType.INDUCTION, socketId: 7, cookie: 0, initialSequence: 1 });
+    const datagram = serializeHandshake(induction, { destination: 0, timestamp: 0, peer: CALLER.address });
+    link.inject(datagram, { ...CALLER, port: 0 }, true);
+    expect(link.sent).toBe(0);
+    expect(link.listener.counters.stray).toBe(1);
+    link.inject(datagram, CALLER, true);
+    expect(link.sent).toBe(1);
   });
 
   test('datagrams of any kind from the right address are taken or ignored, and those of others get through', () => {
