@@ -78,6 +78,29 @@ describe('RtspPullSource', () => {
     expect(server.methods).toEqual(['DESCRIBE', 'SETUP', 'SETUP', 'PLAY']);
   });
 
+  it('refuses ports that do not exist, and does without the one behind the last', async () => {
+    const beyond = await serve({ datagramsOnly: true, serverPort: '6000-70000' });
+    await expect(open(beyond.url('/cam'))).rejects.toThrow(/port beyond 65535/);
+    const clock = new ManualClock();
+    const last = await serve({ datagramsOnly: true, serverPort: '65535' });
+    const sink = await open(last.url('/cam'), { clock });
+    last.sendPicture(0);
+    await sink.until(({ bytes }) => bytes > 0);
+    const sent = last.methods.length;
+    // Reports are sent with the keep-alive, in one turn.
+    clock.advance(60_000);
+    await last.until(({ methods }) => methods.length > sent);
+  });
+
+  it.each([
+    ['TEARDOWN', 'TEARDOWN rtsp://h/cam RTSP/1.0\r\nCSeq: 9\r\n\r\n'],
+    ['a goodbye', '$\x01\0\x08\x81\xcb\0\x01\0\0\0\x01'],
+    ['garbage', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
+  ])('is not open when %s comes together with the answer to PLAY', async (_what, afterPlay) => {
+    const server = await serve({ afterPlay });
+    await expect(open(server.url('/cam'))).rejects.toThrow(/ended the session as soon as it played/);
+  });
+
   it('ends when the server resets the connection, sends TEARDOWN or says goodbye', async () => {
     const reset = await serve();
     const first = await open(reset.url('/cam'));
