@@ -291,6 +291,34 @@ describe('a hostile peer', () => {
     expect(numbersOf(ours.received)).toEqual(NUMBERS(50));
   });
 
+  test('ranges of a NAK that overlap or repeat count once, and one that is too long not at all', () => {
+    const link = new SimulatedLink({ faults: GOOD, seed: 1 });
+    const { theirs } = open(link);
+    const connection = connectionOf(theirs);
+    const { socketId, initialSequence } = connection.terms;
+    const address = { timestamp: 0, destination: socketId };
+    for (let index = 0; index < 100; index += 1) {
+      connection.send(numbered(index), link.now);
+      link.run(1000);
+    }
+    const { packetsSent } = connection.statistics.sender;
+    const first = connection.terms.initialSequence + packetsSent - connection.sendBacklog;
+    const all = { first, last: initialSequence + packetsSent - 1 };
+    const count = all.last - all.first + 1;
+    expect(count).toBeGreaterThan(10);
+    const overlapping = Array.from({ length: 180 }, (_unused, index) => ({ ...all, first: first + (index % 10) }));
+    link.inject(serializeNak(overlapping, 1456, address), CALLER, true);
+    expect(connection.statistics.sender.packetsReportedLost).toBe(count);
+    link.inject(serializeNak([...overlapping, ...overlapping], 1464, address), CALLER, true);
+    expect(connection.malformed).toBe(1);
+    // Long gone, in many ranges: one answer.
+    link.run(SETTLE);
+    const before = link.sent;
+    const gone = Array.from({ length: 5 }, (_unused, index) => ({ first: initialSequence + 2 * index, last: initialSequence + 2 * index }));
+    link.inject(serializeNak(gone, 1456, address), CALLER, true);
+    expect(link.sent).toBe(before + 1);
+  });
+
   test('an induction from port 0, which cannot be answered, is not', () => {
     const link = new SimulatedLink({ faults: GOOD, seed: 1 });
     const induction = handshakeWith({ type: HandshakeType.INDUCTION, socketId: 7, cookie: 0, initialSequence: 1 });
