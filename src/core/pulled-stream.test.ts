@@ -26,7 +26,7 @@ function setUp(plays: (url: string) => boolean) {
   const encodes = { videos: [{ name: 'v', bypass: true }], audios: [], images: [] };
   const config = {
     name: 'app',
-    providers: { rtspPull: { marked: 'as such' } },
+    providers: { rtspPull: { marked: 'as such' }, rtmp: { blockDuplicateStreamName: false } },
     publishers: { llhls: {} },
     outputProfiles: { outputProfile: [{ name: 'p', outputStreamName: '${OriginStreamName}', playlists: [], encodes }] },
   } as unknown as ApplicationConfig;
@@ -56,8 +56,16 @@ function setUp(plays: (url: string) => boolean) {
       },
     });
   };
-  return { application, source, store, packets, pull };
+  return { application, source, store, packets, pull, pulls, logger };
 }
+
+const PUBLISHER = {
+  streamName: 's',
+  provider: ProviderKind.RTMP,
+  sourceType: SourceType.RTMP,
+  sourceUrl: 'TCP://encoder',
+  onClose: () => undefined,
+};
 
 it('goes back to the first URL when that works again, and viewers see no jump in time', async () => {
   let first = false;
@@ -109,4 +117,50 @@ it('does not call a source silent whose media waits for more, and does when that
   expect(application.stream('s')?.sourceUrl).toBe('rtsp://first/');
   clearInterval(heard);
   await vi.waitFor(() => expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/'), { timeout: 10_000 });
+});
+
+it.each([
+  ['whose provider is not enabled any more', { without: true }],
+  ['whose name a publisher has taken', { without: false }],
+])('keeps a persistent stream on disk %s after the restart of its application', async (_what, { without }) => {
+  const { application, store, pull, pulls, logger } = setUp(() => true);
+  await pull({}, { persistent: true });
+  const { providers } = application.definition.config as { providers: { rtspPull?: unknown } };
+  if (without) delete providers.rtspPull;
+  application.stream('s')?.terminate({ code: 'application-restart', detail: 'x' });
+  if (!without) application.openIngest(PUBLISHER);
+  await logger.line("persistent stream 'v/app/s' ended and comes back with the next start of the server");
+  expect(store.documents.size).toBe(1);
+  await pulls.delete({ vhost: 'v', app: 'app', name: 's' }, { code: 'deleted', detail: 'x' });
+  expect(store.documents.size).toBe(0);
+});
+
+it('forgets a persistent stream that a publisher replaced when that is deleted', async () => {
+  const { application, store, pull, pulls } = setUp(() => true);
+  await pull({}, { persistent: true });
+  application.openIngest(PUBLISHER);
+  expect(store.documents.size).toBe(1);
+  await pulls.delete({ vhost: 'v', app: 'app', name: 's' }, { code: 'deleted', detail: 'x' });
+  expect(store.documents.size).toBe(0);
+});
+
+it('connects again when its application restarts while the source answers', async () => {
+  const { application, source, pull } = setUp(() => true);
+  await pull({}, { persistent: true });
+  source.deliver(1);
+  const answer = Promise.withResolvers<void>();
+  const open = source.open.bind(source);
+  source.open = async (target) => {
+    const session = await open(target);
+    await answer.promise;
+    return session;
+  };
+  source.opened[0]?.target.sink.ended({ code: 'peer-left', detail: 'x' });
+  await vi.waitFor(() => expect(source.opened.length).toBe(2));
+  application.stream('s')?.terminate({ code: 'application-restart', detail: 'x' });
+  await vi.waitFor(() => expect(application.stream('s')).toBeDefined());
+  answer.resolve();
+  await vi.waitFor(() => expect(source.opened.length).toBe(3), { timeout: 10_000 });
+  expect(source.opened[1]?.closed).toBe(true);
+  await vi.waitFor(() => expect(application.stream('s')?.tracks.length).toBeGreaterThan(1));
 });

@@ -138,7 +138,9 @@ export class PulledStream {
         this.#stream?.show();
       } catch (error) {
         if (!(error instanceof IngestRefused)) throw error;
-        this.end({ code: 'deleted', detail: `could not return after the restart of its application: ${error.message}` });
+        // Only when the application is gone, too, is it gone for good.
+        const code = error.code === 'no-application' ? 'deleted' : 'application-restart';
+        this.end({ code, detail: `could not return after the restart of its application: ${error.message}` });
       }
     });
   }
@@ -150,10 +152,15 @@ export class PulledStream {
   async #connect(limitMs = Number.POSITIVE_INFINITY): Promise<void> {
     const url = this.#currentUrl;
     const shown = withoutCredentials(url);
+    const stream = this.#stream;
     const delivery = new Delivery(() => this.#stream, this.#options.clock);
     const { opened, timeout } = this.#open(url, delivery, Math.min(CONNECT_TIMEOUT_MS, limitMs));
     try {
       const session = await opened;
+      if (this.#stream !== stream && !this.closed) {
+        session.close();
+        throw new Error('its application restarted meanwhile');
+      }
       this.#connection = { session, delivery };
       // Deleted while the answer was on its way.
       if (this.closed) this.#disconnect();
