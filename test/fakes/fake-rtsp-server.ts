@@ -72,12 +72,22 @@ export class FakeRtspServer {
     for (const socket of this.#sockets) socket.write(text);
   }
 
+  /** Reads nothing any more. */
+  stopReading(): void {
+    for (const socket of this.#sockets) socket.pause();
+  }
+
   reset(): void {
     for (const socket of this.#sockets) socket.resetAndDestroy();
   }
 
   sendPicture(timestamp: number): void {
     for (const [index, unit] of UNITS.entries()) this.#sendRtp(0, 96, timestamp, Buffer.from(unit, 'hex'), index === UNITS.length - 1);
+  }
+
+  /** A NAL unit type that does not exist. */
+  sendUnreadable(timestamp: number): void {
+    this.#sendRtp(0, 96, timestamp, Buffer.from('1f010203', 'hex'), true);
   }
 
   sendSound(timestamp: number): void {

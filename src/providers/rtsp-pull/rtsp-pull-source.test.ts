@@ -164,6 +164,8 @@ describe('RtspPullSource', () => {
     await expect(open(http.url('/cam'))).rejects.toThrow(/no RTSP message/);
     const mute = await serve({ description: 'v=0\r\nm=video 0 RTP/AVP 26\r\n' });
     await expect(open(mute.url('/cam'))).rejects.toThrow(/no track of a supported codec: video jpeg/);
+    const timeless = await serve({ description: 'v=0\r\nm=audio 0 RTP/AVP 98\r\na=rtpmap:98 PCMU/1e-320\r\n' });
+    await expect(open(timeless.url('/cam'))).rejects.toThrow(/no track of a supported codec: audio pcmu/);
   });
 
   it('waits for sender reports of all tracks, then puts sound and picture on one time', async () => {
@@ -179,6 +181,26 @@ describe('RtspPullSource', () => {
     await sink.until(({ packets }) => packets.length === 2);
     // The sound was sampled at 1002 - 48000/48000 = 1001 s, as the picture.
     for (const { pts } of sink.packets) expect(Math.abs(pts)).toBeLessThan(1);
+  });
+
+  it('takes payloads that cannot be read for silence', async () => {
+    const server = await serve();
+    const sink = await open(server.url('/cam'));
+    server.sendUnreadable(0);
+    await sink.until(({ bytes }) => bytes > 0);
+    expect(sink.signs).toBe(0);
+    server.sendPicture(3600);
+    await sink.until(({ packets }) => packets.length === 1);
+    expect(sink.signs).toBeGreaterThan(0);
+  });
+
+  it('ends the session of a server that asks without reading the answers', async () => {
+    const server = await serve();
+    const sink = await open(server.url('/cam'));
+    server.stopReading();
+    server.write(`OPTIONS * RTSP/1.0\r\nCSeq: ${'9'.repeat(2000)}\r\n\r\n`.repeat(8000));
+    await sink.until(({ reason }) => reason !== null);
+    expect(sink.reason?.detail).toContain('does not read');
   });
 
   it.each([
