@@ -231,7 +231,7 @@ describe('TsMuxer over time', () => {
   });
 
   it.each([
-    [12, 12],
+    [16, 16],
     [50, 40],
   ])('writes tables of several packets: of %i tracks with languages %i are carried', (count, carried) => {
     const source = H264_AAC.packets.filter(({ track }) => track.type === 'audio').slice(0, 5);
