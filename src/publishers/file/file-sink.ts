@@ -94,7 +94,9 @@ export class FileSink {
     try {
       while (this.#waiting.length > 0 && this.#error === null && file !== null) {
         const batch = this.#waiting.splice(0, BUFFERS_PER_WRITE);
-        this.#waitingBytes -= await writeAll(file, batch);
+        const written = await writeAll(file, batch);
+        // Read after the wait: more has been handed in meanwhile.
+        this.#waitingBytes -= written;
         this.#syncNow(file);
       }
     } catch (error) {
