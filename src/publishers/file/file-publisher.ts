@@ -14,9 +14,9 @@ import { MapHold } from '../tasks/map-hold.ts';
 import { type TaskOwner, TaskRegistry } from '../tasks/task-registry.ts';
 import { RecordInfoFiles } from './record-info-file.ts';
 import { type RecordInformation, recordInformation } from './record-information.ts';
-import { RecordJournal } from './record-journal.ts';
+import { type RecordingNote, RecordJournal } from './record-journal.ts';
 import { parseRecordMap, requestsFor } from './record-map.ts';
-import { type FileSettings, RecordPlace } from './record-place.ts';
+import { type FileSettings, foldersBelow, RecordPlace } from './record-place.ts';
 import { type RecordRequest, storedRequest } from './record-request.ts';
 import { type RecordContext, RecordTask } from './record-task.ts';
 
@@ -73,7 +73,8 @@ export class FilePublisher implements Publisher<FileSettings> {
     await this.#tasks.load();
     const left = await this.#journal.load();
     for (const { note } of left) this.#tasks.byKey(note.task)?.skipSequence(note.values.sequence);
-    this.#recovering = this.#journal.recover(left, this.#options.allowed, async (note, file) => {
+    const foldersOf = ({ root }: RecordingNote): AllowedFolders => foldersBelow(root ?? null, this.#options.allowed);
+    this.#recovering = this.#journal.recover(left, foldersOf, async (note, file) => {
       const task = this.#tasks.byKey(note.task);
       if (task === null) return;
       task.countRecovered(file);

@@ -129,6 +129,10 @@ export class RecordFile {
     this.#container.flush();
     await this.#sink.close();
     await after;
+    if (!this.#sink.made) {
+      this.#finished = await journal.abandon(key);
+      return this.#finished;
+    }
     if (this.#dropped + this.#broken > 0) {
       const counts = { dropped: this.#dropped, broken: this.#broken };
       logger.warn(counts, `packets are missing in the recording: ${this.#dropped} dropped, ${this.#broken} broken`);

@@ -297,7 +297,7 @@ export class RecordTask implements FollowingTask<RecordRequest> {
         startAt: continues ? startAt90k - attachment.origin : 0,
         key: randomName(TEMPORARY_NAME_LENGTH),
         note: {
-          ...{ task: this.key, temporary, filePath: paths.file, infoPath: paths.info, values, moved: null },
+          ...{ task: this.key, temporary, root: place.root, filePath: paths.file, infoPath: paths.info, values, moved: null },
           ...{ metadata: this.request.metadata, createdTime: this.createdAt },
         },
         journal: this.#context.journal,
