@@ -317,6 +317,34 @@ describe('a recording that cannot go on', () => {
   });
 });
 
+describe('a bug in one recording', () => {
+  it.each(['mp4', 'ts'])('ends that one only, and tells why (%s)', async (extension) => {
+    const [main] = sample.tracks.filter(({ type }) => type === 'video');
+    if (main?.type !== 'video') throw new Error('no picture');
+    const strange = { ...main, id: 5, variantName: 'strange' };
+    await publisher.startRecord(owner(), wish('bad', { filePath: `/bad.${extension}`, trackIds: [5] }));
+    await publisher.startRecord(owner(), wish('good', { variantNames: ['video'] }));
+    const { attached } = open([...sample.tracks, strange]);
+    const before: Packet[] = sample.packets.filter(({ track }) => track === main).map((packet) => ({ ...packet, track: strange }));
+    send(attached, before.slice(0, 50));
+    const broken: Packet = {
+      ...{ track: strange, pts: 9e6, dts: 9e6, duration: 3000, keyframe: true },
+      get data(): Uint8Array {
+        throw new RangeError('section of 190 bytes does not fit one packet');
+      },
+    };
+    attached.onPacket(broken);
+    expect(publisher.records(owner()).map(({ id, state }) => `${id} ${state}`)).toEqual(['bad error', 'good recording']);
+    expect(publisher.records(owner(), 'bad')[0]?.reason).toBe('section of 190 bytes does not fit one packet');
+    expect(logger.lines.some(({ level, fields }) => level === 'error' && fields['err'] instanceof RangeError)).toBe(true);
+    send(attached, sample.packets);
+    attached.close(CLOSED);
+    await publisher.stop();
+    expect(probe(join(root, 'good_0.mp4')).video).toHaveLength(150);
+    expect(probe(join(root, `bad.${extension}`)).video).toHaveLength(50);
+  });
+});
+
 describe('paths', () => {
   it.each(['/../x.ts', 'a/../../x.ts', '/a\0.ts', '/${Id}/..'])('%j is refused', async (filePath) => {
     await expect(publisher.startRecord(owner(), wish('x', { filePath }))).rejects.toMatchObject({ name: 'PathRefused' });

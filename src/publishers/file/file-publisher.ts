@@ -208,8 +208,12 @@ class FileStream implements PublisherStream {
   begin(task: RecordTask): void {
     if (!this.#started || this.#closed) return;
     this.#active.add(task);
-    task.begin(this.source, this.#place);
-    for (const packet of this.#hold.packets) task.push(packet);
+    try {
+      task.begin(this.source, this.#place);
+      for (const packet of this.#hold.packets) task.push(packet);
+    } catch (error) {
+      task.fail(error);
+    }
   }
 
   /** Keeps what comes until `release`, for tasks that begin meanwhile. */
@@ -224,7 +228,13 @@ class FileStream implements PublisherStream {
   onTracks(tracks: readonly Track[]): void {
     if (this.#closed) return;
     if (this.#started) {
-      for (const task of this.#active) task.setTracks(tracks);
+      for (const task of this.#active) {
+        try {
+          task.setTracks(tracks);
+        } catch (error) {
+          task.fail(error);
+        }
+      }
       return;
     }
     this.#started = true;
@@ -233,7 +243,14 @@ class FileStream implements PublisherStream {
 
   onPacket(packet: Packet): void {
     this.#hold.push(packet);
-    for (const task of this.#active) task.push(packet);
+    for (const task of this.#active) {
+      // What goes wrong in one recording is no trouble of the others.
+      try {
+        task.push(packet);
+      } catch (error) {
+        task.fail(error);
+      }
+    }
   }
 
   /** Stopped tasks are let go of here, so that packets do not look for them. */

@@ -126,7 +126,11 @@ export class RecordFile {
 
   async #finish(finishTime: number, lastSequence: boolean, after: Promise<unknown>): Promise<FinishedRecording> {
     const { journal, key, note, folders, logger } = this.#options;
-    this.#container.flush();
+    try {
+      this.#container.flush();
+    } catch (error) {
+      logger.error({ err: error }, 'the end of the recording could not be written');
+    }
     await this.#sink.close();
     await after;
     if (!this.#sink.made) {

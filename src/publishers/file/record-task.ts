@@ -190,7 +190,7 @@ export class RecordTask implements FollowingTask<RecordRequest> {
       stream.meter.connect(PublisherKind.FILE);
       this.setTracks(stream.tracks);
     } catch (error) {
-      this.#fail(error);
+      this.fail(error);
     }
   }
 
@@ -209,7 +209,7 @@ export class RecordTask implements FollowingTask<RecordRequest> {
     if (recorded.length === 0) {
       const why =
         chosen.length === 0 ? 'no track has the ids or names that were asked for' : `no track fits into ${container.toUpperCase()}`;
-      this.#fail(new Error(why));
+      this.fail(new Error(why));
       return;
     }
     const isSame = recorded.length === attachment.tracks.size && recorded.every(({ id }) => attachment.tracks.has(id));
@@ -303,11 +303,11 @@ export class RecordTask implements FollowingTask<RecordRequest> {
         journal: this.#context.journal,
         folders: place.folders,
         logger: this.#logger,
-        onError: (error) => this.#fail(error),
+        onError: (error) => this.fail(error),
       });
       this.#logger.info({ file: this.#outputFile, sequence: values.sequence }, `recording to ${this.#outputFile}`);
     } catch (error) {
-      this.#fail(error);
+      this.fail(error);
     }
   }
 
@@ -390,8 +390,8 @@ export class RecordTask implements FollowingTask<RecordRequest> {
     this.#finish(attachment.file, this.#finishTime, isLast);
   }
 
-  /** What was written is kept; nothing more is until the stream comes again. */
-  #fail(error: unknown): void {
+  /** For what goes wrong: what was written is kept; nothing more is until the stream comes again. */
+  fail(error: unknown): void {
     if (this.#state === RecordState.ERROR || this.#state === RecordState.STOPPED) return;
     this.#reason = error instanceof Error ? error.message : String(error);
     this.#logger.error({ err: error }, `recording failed: ${this.#reason}`);

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { XMLParser } from 'fast-xml-parser';
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FakeEgress } from '../../../test/fakes/fake-egress.ts';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
@@ -193,6 +193,21 @@ describe('a dump', () => {
     expect(logger.lines.some(({ level, message }) => level === 'error' && message.startsWith('dump failed: ENOENT'))).toBe(true);
     end();
     await dumper.close();
+    expect(info('good').Status).toBe('Completed');
+    expect(frames(join(folder, 'good/llhls.m3u8')).video).toBe(sample.packets.filter(isVideo).length);
+  });
+
+  it('that fails in an unforeseen way leaves its stream and others alone', async () => {
+    await dumper.start(stream, wish('bad'));
+    await dumper.start(stream, wish('good'));
+    vi.spyOn(stream, 'copyOf').mockImplementationOnce(() => {
+      throw new RangeError('a bug');
+    });
+    send(0, SECONDS);
+    end();
+    await dumper.close();
+    expect(info('bad').Status).toBe('Error');
+    expect(logger.lines.some(({ fields }) => fields['err'] instanceof RangeError)).toBe(true);
     expect(info('good').Status).toBe('Completed');
     expect(frames(join(folder, 'good/llhls.m3u8')).video).toBe(sample.packets.filter(isVideo).length);
   });
