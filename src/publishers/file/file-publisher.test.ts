@@ -291,7 +291,17 @@ describe('a recording that cannot go on', () => {
     expect(logger.lines.some(({ level, message }) => level === 'warn' && message.includes('TS cannot hold Video_0 (AV1)'))).toBe(true);
     expect(await publisher.startRecord(owner(), wish('f', { filePath: '/f.ts', variantNames: ['video'] }))).toMatchObject({
       state: 'error',
-      reason: 'no track fits into TS',
+      reason: 'TS cannot hold Video_0 (AV1)',
+    });
+    // Sound alone would not be what was asked for.
+    expect(await publisher.startRecord(owner(), wish('n', { filePath: '/n.ts', variantNames: ['video', 'audio'] }))).toMatchObject({
+      state: 'error',
+      reason: 'TS cannot hold Video_0 (AV1)',
+    });
+    open(av1.tracks.filter(({ type }) => type === 'video'));
+    expect(await publisher.startRecord(owner(), wish('o', { filePath: '/o.ts' }))).toMatchObject({
+      state: 'error',
+      reason: 'no track fits into TS: it cannot hold Video_0 (AV1)',
     });
   });
 
