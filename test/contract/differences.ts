@@ -65,6 +65,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'push-figures': {},
   'dump-answer': each([540, 549, 555, 556, 559], { status: 200 }),
   'dump-paths': {},
+  'dump-folder': {},
   'dump-status': {},
   'source-loss': {},
   'file-paths': {},

@@ -182,6 +182,28 @@ describe('a dump', () => {
     await dumper.start(stream, wish('z'));
   });
 
+  it('has its folder for itself, until it has ended', async () => {
+    const shared = { outputPath: join(folder, 'shared') };
+    const [first, second] = await Promise.allSettled([
+      dumper.start(stream, wish('a', shared)),
+      dumper.start(stream, wish('b', { outputPath: `${shared.outputPath}/` })),
+    ]);
+    expect([first.status, second.status]).toEqual(['fulfilled', 'rejected']);
+    await expect(dumper.start(stream, wish('b', shared))).rejects.toThrow('Another dump writes to this folder');
+    expect(existsSync(join(folder, 'b.info'))).toBe(false);
+    dumper.stop(stream, 'a');
+    await dumper.start(stream, wish('b', shared));
+  });
+
+  it('whose start failed leaves nothing in the way of the next try', async () => {
+    mkdirSync(join(folder, 'again/llhls.m3u8'), { recursive: true });
+    send(0, 5);
+    await expect(dumper.start(stream, wish('again'))).rejects.toThrow('Could not dump segment');
+    expect(existsSync(join(folder, 'again.info'))).toBe(false);
+    rmSync(join(folder, 'again'), { recursive: true });
+    await dumper.start(stream, wish('again'));
+  });
+
   it('that cannot be written ends with Error, others go on', async () => {
     await dumper.start(stream, wish('bad'));
     await dumper.start(stream, wish('good'));
