@@ -18,14 +18,15 @@ export async function startMpegts(
 ): Promise<void> {
   const { mpegts } = config.bind.providers;
   if (mpegts === undefined) return;
-  for (const ip of config.ip) {
+  for (const [index, ip] of config.ip.entries()) {
     const provider = new MpegtsProvider({
       logger: parts.logger,
       clock: parts.clock,
       host: bindAddress(ip),
       protocol: mpegts.port.protocol === 'tcp' ? 'tcp' : 'udp',
       ports: portsOf(mpegts.port),
-      multicast: mpegts.multicast,
+      // A group has its own address, so that it can be joined once only.
+      multicast: index === 0 ? mpegts.multicast : [],
       route: (port) => mpegtsRoute(applicationsOf(parts.orchestrator), port),
     });
     running.push(provider);

@@ -20,11 +20,13 @@ export async function startSrt(
   const { orchestrator, publisher, logger, clock } = parts;
   const { srt: ingest } = config.bind.providers;
   const { srt: egress } = config.bind.publishers;
+  const virtualHostFor = (nameOrHost: string): string | null => orchestrator.virtualHostFor(nameOrHost)?.name ?? null;
   if (egress !== undefined) running.push(publisher);
   for (const ip of config.ip) {
     if (ingest !== undefined) {
       const provider = new SrtProvider({
         ...listenerConfig(ip, ingest, logger),
+        virtualHostFor,
         gate: orchestrator,
         logger,
         clock,
@@ -34,13 +36,16 @@ export async function startSrt(
       await opened('Bind/Providers/SRT/Port', provider.start());
     }
     if (egress !== undefined) {
-      const virtualHostFor = (nameOrHost: string): string | null => orchestrator.virtualHostFor(nameOrHost)?.name ?? null;
       await opened('Bind/Publishers/SRT/Port', publisher.listen({ ...listenerConfig(ip, egress, logger), virtualHostFor }));
     }
   }
 }
 
-function listenerConfig(ip: string, { port, options, streamMap, streamPassphrases }: SrtBind, logger: Logger): SrtListenerConfig {
+function listenerConfig(
+  ip: string,
+  { port, options, streamMap, streamPassphrases }: SrtBind,
+  logger: Logger,
+): Omit<SrtListenerConfig, 'virtualHostFor'> {
   const settings = readListenerOptions(options);
   if (settings.ignored.length > 0) {
     logger.warn({ options: settings.ignored }, `SRT options without effect in this server: ${settings.ignored.join(', ')}`);

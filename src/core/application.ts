@@ -109,6 +109,11 @@ export class Application {
     return this.#streams.has(name);
   }
 
+  /** True when no name is taken. */
+  get isEmpty(): boolean {
+    return this.#streams.size === 0;
+  }
+
   outbound(name: string): OutboundStream | undefined {
     return this.#outputs.get(name);
   }

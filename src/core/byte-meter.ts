@@ -16,12 +16,15 @@ export class ByteMeter {
   #avg = 0;
   #window = 0;
   #windowStart: number;
+  /** Of the last byte, monotonic ms. */
+  #countedAt: number;
   readonly #clock: Clock;
 
   constructor(clock: Clock) {
     this.#clock = clock;
     this.lastAt = clock.now();
     this.#windowStart = clock.monotonic();
+    this.#countedAt = this.#windowStart;
   }
 
   add(bytes: number): void {
@@ -36,7 +39,13 @@ export class ByteMeter {
       this.#window = 0;
       this.#windowStart = now;
     }
+    this.#countedAt = now;
     this.lastAt = this.#clock.now();
+  }
+
+  /** Since the last byte, or since the beginning, ms; whatever the wall clock does. */
+  get silence(): number {
+    return this.#clock.monotonic() - this.#countedAt;
   }
 
   /** Bytes counted in the last whole interval. */

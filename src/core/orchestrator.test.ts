@@ -267,6 +267,10 @@ describe('Orchestrator', () => {
     expect(orchestrator.applicationOnDemand('v', 'made')).toBe(made);
 
     const ingest = orchestrator.openIngest({ host: 'x', app: 'made' }, request('s'));
+    // Not listed yet, but there.
+    clock.advance(100_000);
+    orchestrator.removeUnusedApplications(60_000);
+    expect(orchestrator.application('v', 'made')).toBe(made);
     ingest.setTracks([videoTrack()]);
     clock.advance(100_000);
     orchestrator.removeUnusedApplications(60_000);

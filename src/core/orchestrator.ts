@@ -124,7 +124,8 @@ export class Orchestrator implements IngestGate {
     const now = this.#options.clock.monotonic();
     for (const vhost of this.#virtualHosts.values()) {
       for (const [application, since] of vhost.dynamic) {
-        if (application.streams.length > 0) vhost.dynamic.set(application, null);
+        // A stream that is being pulled for a viewer counts already.
+        if (!application.isEmpty) vhost.dynamic.set(application, null);
         else if (since === null) vhost.dynamic.set(application, now);
         else if (now - since >= unusedMs) this.#removeDynamic(vhost, application);
       }

@@ -35,6 +35,8 @@ export class PullRegistry {
   readonly #options: PullRegistryOptions;
   /** By `vhost/app/name`; names hold no slash. */
   readonly #entries = new Map<string, Entry>();
+  /** Keys of what is on disk, with or without a stream. */
+  readonly #stored = new Set<string>();
   #shutDown = false;
 
   constructor(options: PullRegistryOptions) {
@@ -55,12 +57,13 @@ export class PullRegistry {
     if (!isDurable(document)) return;
     try {
       await this.#options.store.save(document);
+      this.#stored.add(keyOf(document));
     } catch (error) {
       pull.end({ code: 'deleted', detail: 'the persistent stream could not be saved' });
       throw error;
     }
     // Deleted while it was being written.
-    if (pull.closed) await this.#options.store.remove(document);
+    if (pull.closed) await this.#remove(document);
   }
 
   /**
@@ -68,15 +71,19 @@ export class PullRegistry {
    * `IngestRefused` or `PullFailed`.
    */
   restore(document: PullDocument): void {
+    if (isDurable(document)) this.#stored.add(keyOf(document));
     this.#open(document).pull.resume();
   }
 
-  /** Ends a pulled stream for good; resolves when a restart would not bring it back. A stream that is not pulled is left alone. */
+  /**
+   * Ends a pulled stream for good; resolves when a restart would not bring it back, nor a persistent one that had this name
+   * before. A stream that is not pulled is left alone.
+   */
   async delete(stream: Pick<PullDocument, 'vhost' | 'app' | 'name'>, reason: CloseReason): Promise<void> {
-    const entry = this.#entries.get(keyOf(stream));
-    if (entry === undefined) return;
-    if (isDurable(entry.document)) await this.#options.store.remove(entry.document);
-    entry.pull.end(reason);
+    const key = keyOf(stream);
+    const entry = this.#entries.get(key);
+    if (this.#stored.has(key) || (entry !== undefined && isDurable(entry.document))) await this.#remove(stream);
+    entry?.pull.end(reason);
   }
 
   /** Ends all streams; persistent ones come back with the next start. Idempotent. */
@@ -114,10 +121,22 @@ export class PullRegistry {
   #ended(key: string, entry: Entry, reason: CloseReason): void {
     if (this.#entries.get(key) === entry) this.#entries.delete(key);
     const { document } = entry;
-    if (!isDurable(document) || reason.code !== 'deleted' || this.#shutDown) return;
-    this.#options.store.remove(document).catch((error: unknown) => {
-      this.#options.logger.error({ err: error, stream: document.name }, 'a deleted persistent stream could not be removed from disk');
+    if (!isDurable(document) || this.#shutDown) return;
+    const { vhost, app, name } = document;
+    if (reason.code !== 'deleted') {
+      if (!this.#stored.has(key)) return;
+      const fields = { vhost, app, stream: name, ...reason };
+      this.#options.logger.warn(fields, `persistent stream '${key}' ended and comes back with the next start of the server`);
+      return;
+    }
+    this.#remove(document).catch((error: unknown) => {
+      this.#options.logger.error({ err: error, stream: name }, 'a deleted persistent stream could not be removed from disk');
     });
+  }
+
+  async #remove(document: Pick<PullDocument, 'vhost' | 'app' | 'name'>): Promise<void> {
+    await this.#options.store.remove(document);
+    this.#stored.delete(keyOf(document));
   }
 }
 

@@ -3,7 +3,7 @@ import { FakePullSource, MemoryPullStore } from '../../test/fakes/fake-pull-sour
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import type { ApplicationConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
-import { systemClock } from '../util/clock.ts';
+import { type Clock, systemClock } from '../util/clock.ts';
 import { Application } from './application.ts';
 import { ProviderKind, PublisherKind, SourceType } from './kinds.ts';
 import type { PullDefinition } from './pull.ts';
@@ -16,7 +16,7 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-function setUp(plays: (url: string) => boolean) {
+function setUp(plays: (url: string) => boolean, clock: Clock = systemClock) {
   const packets: Packet[] = [];
   const publisher = {
     kind: PublisherKind.LLHLS,
@@ -26,23 +26,23 @@ function setUp(plays: (url: string) => boolean) {
   const encodes = { videos: [{ name: 'v', bypass: true }], audios: [], images: [] };
   const config = {
     name: 'app',
-    providers: { rtspPull: { marked: 'as such' } },
+    providers: { rtspPull: { marked: 'as such' }, rtmp: { blockDuplicateStreamName: false } },
     publishers: { llhls: {} },
     outputProfiles: { outputProfile: [{ name: 'p', outputStreamName: '${OriginStreamName}', playlists: [], encodes }] },
   } as unknown as ApplicationConfig;
-  const meter = new TrafficMeter(systemClock, null);
+  const meter = new TrafficMeter(clock, null);
   const logger = new RecordingLogger();
   const application = new Application('v', { name: 'app', config, echo: {} }, meter, {
-    clock: systemClock,
+    clock,
     logger,
-    queues: new QueueRegistry(systemClock),
+    queues: new QueueRegistry(clock),
     publishers: new Map([[publisher.kind, publisher]]),
     transcoder: null,
     nextStreamId: () => 1,
   });
   const source = new FakePullSource({ schemes: ['rtsp'], provider: ProviderKind.RTSP_PULL, sourceType: SourceType.RTSP_PULL, plays });
   const store = new MemoryPullStore();
-  const pulls = new PullRegistry({ sources: [source], store, clock: systemClock, logger, application: () => application });
+  const pulls = new PullRegistry({ sources: [source], store, clock, logger, application: () => application });
   stops.push(() => pulls.close({ code: 'shutdown', detail: 'the test ends' }));
   const pull = async (definition: Partial<PullDefinition> = {}, properties: Partial<PullDefinition['properties']> = {}) => {
     await pulls.create(application, {
@@ -56,8 +56,16 @@ function setUp(plays: (url: string) => boolean) {
       },
     });
   };
-  return { application, source, store, packets, pull };
+  return { application, source, store, packets, pull, pulls, logger };
 }
+
+const PUBLISHER = {
+  streamName: 's',
+  provider: ProviderKind.RTMP,
+  sourceType: SourceType.RTMP,
+  sourceUrl: 'TCP://encoder',
+  onClose: () => undefined,
+};
 
 it('goes back to the first URL when that works again, and viewers see no jump in time', async () => {
   let first = false;
@@ -69,6 +77,11 @@ it('goes back to the first URL when that works again, and viewers see no jump in
   await vi.waitFor(() => expect(source.asked.filter((url) => url.includes('first')).length).toBeGreaterThan(2));
   expect(source.opened[0]?.closed).toBe(false);
   first = true;
+  await vi.waitFor(() => expect(source.opened.length).toBe(2));
+  // It accepts, which is not enough.
+  await new Promise((resolve) => setTimeout(resolve, 250));
+  expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/');
+  source.deliver(1);
   await vi.waitFor(() => expect(application.stream('s')?.sourceUrl).toBe('rtsp://first/'));
   source.deliver();
   await vi.waitFor(() => expect(packets.length).toBe(60));
@@ -109,4 +122,60 @@ it('does not call a source silent whose media waits for more, and does when that
   expect(application.stream('s')?.sourceUrl).toBe('rtsp://first/');
   clearInterval(heard);
   await vi.waitFor(() => expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/'), { timeout: 10_000 });
+});
+
+it.each([
+  ['whose provider is not enabled any more', { without: true }],
+  ['whose name a publisher has taken', { without: false }],
+])('keeps a persistent stream on disk %s after the restart of its application', async (_what, { without }) => {
+  const { application, store, pull, pulls, logger } = setUp(() => true);
+  await pull({}, { persistent: true });
+  const { providers } = application.definition.config as { providers: { rtspPull?: unknown } };
+  if (without) delete providers.rtspPull;
+  application.stream('s')?.terminate({ code: 'application-restart', detail: 'x' });
+  if (!without) application.openIngest(PUBLISHER);
+  await logger.line("persistent stream 'v/app/s' ended and comes back with the next start of the server");
+  expect(store.documents.size).toBe(1);
+  await pulls.delete({ vhost: 'v', app: 'app', name: 's' }, { code: 'deleted', detail: 'x' });
+  expect(store.documents.size).toBe(0);
+});
+
+it('forgets a persistent stream that a publisher replaced when that is deleted', async () => {
+  const { application, store, pull, pulls } = setUp(() => true);
+  await pull({}, { persistent: true });
+  application.openIngest(PUBLISHER);
+  expect(store.documents.size).toBe(1);
+  await pulls.delete({ vhost: 'v', app: 'app', name: 's' }, { code: 'deleted', detail: 'x' });
+  expect(store.documents.size).toBe(0);
+});
+
+it('connects again when its application restarts while the source answers', async () => {
+  const { application, source, pull } = setUp(() => true);
+  await pull({}, { persistent: true });
+  source.deliver(1);
+  const answer = Promise.withResolvers<void>();
+  const open = source.open.bind(source);
+  source.open = async (target) => {
+    const session = await open(target);
+    await answer.promise;
+    return session;
+  };
+  source.opened[0]?.target.sink.ended({ code: 'peer-left', detail: 'x' });
+  await vi.waitFor(() => expect(source.opened.length).toBe(2));
+  application.stream('s')?.terminate({ code: 'application-restart', detail: 'x' });
+  await vi.waitFor(() => expect(application.stream('s')).toBeDefined());
+  answer.resolve();
+  await vi.waitFor(() => expect(source.opened.length).toBe(3), { timeout: 10_000 });
+  expect(source.opened[1]?.closed).toBe(true);
+  await vi.waitFor(() => expect(application.stream('s')?.tracks.length).toBeGreaterThan(1));
+});
+
+it('deletes no stream as unused because the wall clock was set', async () => {
+  let shift = 0;
+  const clock = { now: () => systemClock.now() + shift, monotonic: () => systemClock.monotonic() };
+  const { application, pull } = setUp(() => true, clock);
+  await pull();
+  shift = 3_600_000;
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(application.stream('s')).toBeDefined();
 });

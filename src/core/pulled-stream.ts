@@ -9,6 +9,8 @@ import { type PullDefinition, PullFailed, type PullSession, type PullSink, type 
 const SUPERVISION_MS = 100;
 /** One URL gets this long to deliver. */
 const CONNECT_TIMEOUT_MS = 4000;
+/** A first URL that is tried again gets this long to deliver a packet: sender reports may have to be waited for. */
+const PROBE_MS = 8000;
 /** The first round over all URLs gets this long: somebody waits for the answer. */
 const FIRST_ROUND_MS = 10_000;
 /** Pause between failed tries; doubles with every round up to the limit, for persistent streams. */
@@ -138,7 +140,9 @@ export class PulledStream {
         this.#stream?.show();
       } catch (error) {
         if (!(error instanceof IngestRefused)) throw error;
-        this.end({ code: 'deleted', detail: `could not return after the restart of its application: ${error.message}` });
+        // Only when the application is gone, too, is it gone for good.
+        const code = error.code === 'no-application' ? 'deleted' : 'application-restart';
+        this.end({ code, detail: `could not return after the restart of its application: ${error.message}` });
       }
     });
   }
@@ -150,10 +154,15 @@ export class PulledStream {
   async #connect(limitMs = Number.POSITIVE_INFINITY): Promise<void> {
     const url = this.#currentUrl;
     const shown = withoutCredentials(url);
+    const stream = this.#stream;
     const delivery = new Delivery(() => this.#stream, this.#options.clock);
     const { opened, timeout } = this.#open(url, delivery, Math.min(CONNECT_TIMEOUT_MS, limitMs));
     try {
       const session = await opened;
+      if (this.#stream !== stream && !this.closed) {
+        session.close();
+        throw new Error('its application restarted meanwhile');
+      }
       this.#connection = { session, delivery };
       // Deleted while the answer was on its way.
       if (this.closed) this.#disconnect();
@@ -201,8 +210,7 @@ export class PulledStream {
     if (this.closed) return;
     const { persistent, noInputFailoverTimeoutMs, unusedStreamDeletionTimeoutMs } = this.definition.properties;
     if (!persistent && this.#stream !== null) {
-      const unused = this.#options.clock.now() - this.#stream.meter.out.lastAt;
-      if (unused > unusedStreamDeletionTimeoutMs) {
+      if (this.#stream.meter.out.silence > unusedStreamDeletionTimeoutMs) {
         this.end({ code: 'timeout', detail: `nobody watched for ${unusedStreamDeletionTimeoutMs} ms` });
         return;
       }
@@ -232,7 +240,8 @@ export class PulledStream {
     const probe = new Delivery(() => null, this.#options.clock);
     try {
       const session = await this.#open(url, probe, CONNECT_TIMEOUT_MS).opened;
-      session.close();
+      // Many servers accept and have nothing to send.
+      await this.#delivers(probe, connection).finally(() => session.close());
       // Lost meanwhile: the next URL is being connected to.
       if (this.closed || this.#connection !== connection) return;
       this.#logger.info({ url: withoutCredentials(url) }, 'the first source works again');
@@ -243,6 +252,17 @@ export class PulledStream {
     } finally {
       probe.stop();
       this.#probing = false;
+    }
+  }
+
+  /** Resolves with the first packet of a probe. Rejects when none comes, or when `connection` is lost meanwhile. */
+  async #delivers(probe: Delivery, connection: Connection | null): Promise<void> {
+    const { clock } = this.#options;
+    const deadline = clock.monotonic() + PROBE_MS;
+    while (probe.packets === 0) {
+      const isVain = this.closed || this.#connection !== connection || probe.reason !== null;
+      if (isVain || clock.monotonic() >= deadline) throw new PullFailed('the source sends nothing');
+      await pause(SUPERVISION_MS, this.#closing.signal);
     }
   }
 

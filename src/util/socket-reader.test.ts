@@ -1,12 +1,22 @@
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
+import tls from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
+import { selfSigned } from '../../test/fakes/self-signed.ts';
 import { SocketReader } from './socket-reader.ts';
 
 interface Accepted {
   readonly accepted: net.Socket;
   readonly socket: net.Socket;
   readonly bytes: () => Buffer;
+}
+
+/** What was told of a socket, in order. */
+function events(socket: net.Socket): string[] {
+  const told: string[] = [];
+  for (const name of ['end', 'close']) socket.on(name, () => told.push(name));
+  socket.on('error', (error: NodeJS.ErrnoException) => told.push(error.code ?? error.message));
+  return told;
 }
 
 describe('a socket reader', () => {
@@ -79,6 +89,85 @@ describe('a socket reader', () => {
     expect(String((await echoed)[0])).toBe('hello');
     client.end();
     await ended;
+  });
+
+  it('tells of a reset, and the server forgets the socket', async () => {
+    await listen();
+    const { client, accepted, socket, bytes } = await connect();
+    const told = events(socket);
+    client.write('last words');
+    await expect.poll(() => bytes().toString()).toBe('last words');
+    client.resetAndDestroy();
+    await expect.poll(() => told).toEqual(['ECONNRESET', 'close']);
+    expect([socket.destroyed, accepted.destroyed]).toEqual([true, true]);
+  });
+
+  it('tells of the end of the connection only behind what waits while it is paused', async () => {
+    await listen();
+    const { client, socket, bytes } = await connect();
+    const told = events(socket);
+    client.write('first');
+    await expect.poll(() => bytes().toString()).toBe('first');
+    socket.pause();
+    client.end(' last');
+    // What another socket brings was sent later.
+    const other = await connect();
+    other.client.write('other');
+    await expect.poll(() => other.bytes().toString()).toBe('other');
+    expect([bytes().toString(), told]).toEqual(['first', []]);
+    socket.resume();
+    await expect.poll(() => told).toEqual(['end', 'close']);
+    expect(bytes().toString()).toBe('first last');
+  });
+
+  it('lets a socket be destroyed from within the call, and reads no more of it', async () => {
+    await listen();
+    const taken = Promise.withResolvers<net.Socket>();
+    let calls = 0;
+    server.once('connection', (accepted: net.Socket) => {
+      const socket = reader.adopt(accepted, () => {
+        calls += 1;
+        socket.destroy();
+      });
+      taken.resolve(socket);
+    });
+    const client = net.connect((server.address() as AddressInfo).port, '127.0.0.1');
+    clients.push(client);
+    // Data that nobody reads any more is answered by a reset.
+    client.on('error', () => undefined);
+    const socket = await taken.promise;
+    const told = events(socket);
+    client.write(Buffer.alloc(2_000_000));
+    await expect.poll(() => client.destroyed).toBe(true);
+    await expect.poll(() => told).toEqual(['close']);
+    expect(calls).toBe(1);
+    // Others that share its memory go on.
+    const other = await connect();
+    other.client.write('other');
+    await expect.poll(() => other.bytes().toString()).toBe('other');
+  });
+
+  it('reads TLS in the way of Node.js, on the socket that was accepted', async () => {
+    const tlsServer = tls.createServer(selfSigned('localhost')).listen(0, '127.0.0.1');
+    server = tlsServer;
+    await once(server, 'listening');
+    const taken = Promise.withResolvers<{ accepted: net.Socket; socket: net.Socket }>();
+    let received = '';
+    tlsServer.once('secureConnection', (accepted) => {
+      const socket = reader.adopt(accepted, (data, length) => {
+        received += data.toString('latin1', 0, length);
+      });
+      taken.resolve({ accepted, socket });
+    });
+    const client = tls.connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', rejectUnauthorized: false });
+    clients.push(client);
+    const { accepted, socket } = await taken.promise;
+    expect(socket).toBe(accepted);
+    const told = events(socket);
+    client.write('over TLS');
+    await expect.poll(() => received).toBe('over TLS');
+    client.end();
+    await expect.poll(() => told).toEqual(['end', 'close']);
   });
 
   it('lets the server count and close as usual', async () => {

@@ -16,6 +16,10 @@ export interface RtspScript {
   readonly timeoutS?: number;
   /** Answers 461 to transport over the connection. */
   readonly datagramsOnly?: boolean;
+  /** `server_port` of the answer to SETUP, instead of a real one. */
+  readonly serverPort?: string;
+  /** Sent together with the answer to PLAY. */
+  readonly afterPlay?: string;
   /** Never answers. */
   readonly silent?: boolean;
   /** Sent instead of the first answer. */
@@ -68,12 +72,22 @@ export class FakeRtspServer {
     for (const socket of this.#sockets) socket.write(text);
   }
 
+  /** Reads nothing any more. */
+  stopReading(): void {
+    for (const socket of this.#sockets) socket.pause();
+  }
+
   reset(): void {
     for (const socket of this.#sockets) socket.resetAndDestroy();
   }
 
   sendPicture(timestamp: number): void {
     for (const [index, unit] of UNITS.entries()) this.#sendRtp(0, 96, timestamp, Buffer.from(unit, 'hex'), index === UNITS.length - 1);
+  }
+
+  /** A NAL unit type that does not exist. */
+  sendUnreadable(timestamp: number): void {
+    this.#sendRtp(0, 96, timestamp, Buffer.from('1f010203', 'hex'), true);
   }
 
   sendSound(timestamp: number): void {
@@ -150,7 +164,8 @@ export class FakeRtspServer {
     if (method === 'PLAY' && starts !== undefined) {
       lines.push(`RTP-Info: url=picture;seq=0;rtptime=${starts.picture}, url=${this.url('/cam/sound')};seq=0;rtptime=${starts.sound}`);
     }
-    socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`);
+    const after = method === 'PLAY' ? (this.#script.afterPlay ?? '') : '';
+    socket.write(`${lines.join('\r\n')}\r\n\r\n${body}${after}`, 'latin1');
   }
 
   #setUp(transport: string): string[] {
@@ -159,6 +174,6 @@ export class FakeRtspServer {
     if (clientPort === undefined) return [session, `Transport: ${transport}`];
     this.#clientPort = Number(clientPort);
     const { port } = this.#datagrams.address();
-    return [session, `Transport: ${transport};server_port=${port}-${port}`];
+    return [session, `Transport: ${transport};server_port=${this.#script.serverPort ?? `${port}-${port}`}`];
   }
 }

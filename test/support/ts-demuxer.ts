@@ -50,6 +50,8 @@ class Demuxer implements TsContent {
   pcrPid = -1;
   programDescriptors: Uint8Array = new Uint8Array(0);
   #pmtPid = -1;
+  /** Payloads of the map table under way. */
+  #pmtPieces: Uint8Array[] = [];
   readonly #counters = new Map<number, number>();
   readonly #units = new Map<number, Uint8Array[]>();
 
@@ -69,7 +71,7 @@ class Demuxer implements TsContent {
     const payload = bytes.subarray(at);
     const start = (bytes[1]! & 0x40) !== 0;
     if (pid === 0) this.#pat(payload);
-    else if (pid === this.#pmtPid) this.#pmt(payload);
+    else if (pid === this.#pmtPid) this.#pmt(payload, start);
     else this.#elementary(pid, start, payload);
   }
 
@@ -95,7 +97,15 @@ class Demuxer implements TsContent {
     this.#pmtPid = ((section[10]! & 0x1f) << 8) | section[11]!;
   }
 
-  #pmt(payload: Uint8Array): void {
+  #pmt(piece: Uint8Array, start: boolean): void {
+    if (start) {
+      if (this.#pmtPieces.length > 0) this.faults.push('map table cut off');
+      this.#pmtPieces = [];
+    } else if (this.#pmtPieces.length === 0) this.faults.push('map table without beginning');
+    this.#pmtPieces.push(piece);
+    const payload = new Uint8Array(Buffer.concat(this.#pmtPieces));
+    if (payload.length < this.#lengthOf(payload)) return;
+    this.#pmtPieces = [];
     const section = this.#section(payload);
     this.pmtVersions.push((section[5]! >> 1) & 0x1f);
     this.pcrPid = ((section[8]! & 0x1f) << 8) | section[9]!;
@@ -111,10 +121,14 @@ class Demuxer implements TsContent {
     }
   }
 
-  #section(payload: Uint8Array): Uint8Array {
+  /** Pointer field and the section behind it. */
+  #lengthOf(payload: Uint8Array): number {
     const from = 1 + payload[0]!;
-    const length = 3 + (((payload[from + 1]! & 0xf) << 8) | payload[from + 2]!);
-    const section = payload.subarray(from, from + length);
+    return from + 3 + (((payload[from + 1]! & 0xf) << 8) | payload[from + 2]!);
+  }
+
+  #section(payload: Uint8Array): Uint8Array {
+    const section = payload.subarray(1 + payload[0]!, this.#lengthOf(payload));
     if (crcBitByBit(section) !== 0) this.faults.push(`CRC of table ${section[0]}`);
     return section;
   }

@@ -34,16 +34,21 @@ export interface UnitFlags {
   discontinuity: boolean;
 }
 
-/** Writes a table section behind its pointer field; it must fit one packet. */
+/** Writes a table section behind its pointer field, in as many packets as it needs; the last one is filled up. */
 export function writeSection(output: TsBuffer, state: PidState, section: Uint8Array): void {
-  if (section.length > ROOM - 1) throw new RangeError(`section of ${section.length} bytes does not fit one packet`);
-  output.reserve(1);
-  const at = output.claim();
+  output.reserve(Math.ceil((1 + section.length) / ROOM));
   const bytes = output.bytes;
-  putHeader(bytes, at, state, true, false);
-  bytes[at + HEADER_LENGTH] = 0;
-  bytes.set(section, at + HEADER_LENGTH + 1);
-  bytes.fill(STUFFING, at + HEADER_LENGTH + 1 + section.length, at + TS_PACKET_LENGTH);
+  for (let written = 0; written < section.length; ) {
+    const at = output.claim();
+    const first = written === 0;
+    putHeader(bytes, at, state, first, false);
+    const from = at + HEADER_LENGTH + (first ? 1 : 0);
+    if (first) bytes[at + HEADER_LENGTH] = 0;
+    const piece = section.subarray(written, written + at + TS_PACKET_LENGTH - from);
+    bytes.set(piece, from);
+    bytes.fill(STUFFING, from + piece.length, at + TS_PACKET_LENGTH);
+    written += piece.length;
+  }
 }
 
 /** Writes the whole of `payload` (a PES packet); the last packet is filled by its adaptation field. */

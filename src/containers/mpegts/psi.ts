@@ -28,7 +28,7 @@ export function buildPat(pmtPid: number, version: number): Uint8Array {
   );
 }
 
-/** A whole PMT section. It must fit one packet, which holds for about 20 streams. */
+/** A whole PMT section. At most 1024 bytes are allowed (§2.4.4.8), which holds for 40 streams of any kind. */
 export function buildPmt(table: {
   readonly pcrPid: number;
   readonly version: number;

@@ -12,6 +12,7 @@ import type { AudioTrack, Track, VideoTrack } from '../../media/track.ts';
 import { buildId3Tag } from '../id3/id3-tag.ts';
 import { canCarry } from './stream-type.ts';
 import { TsBuffer } from './ts-buffer.ts';
+import { TsDemuxer, type TsProgram } from './ts-demuxer.ts';
 import { TIME_OFFSET, TsMuxer } from './ts-muxer.ts';
 
 const FAST = ['-preset', 'ultrafast', '-bf', '2'];
@@ -227,6 +228,31 @@ describe('TsMuxer over time', () => {
     const content = demuxTs(mux([audio], packets));
     expect(content.faults).toEqual([]);
     expect(content.streams[0]!.pes.map(({ data }) => data.length)).toEqual(packets.map(({ data }) => data.length + 7));
+  });
+
+  it.each([
+    [16, 16],
+    [50, 40],
+  ])('writes tables of several packets: of %i tracks with languages %i are carried', (count, carried) => {
+    const source = H264_AAC.packets.filter(({ track }) => track.type === 'audio').slice(0, 5);
+    const tracks = Array.from({ length: count }, (_unused, index) => ({ ...audioOf(H264_AAC), id: index, language: 'deu' }));
+    const packets = source.flatMap((packet) => tracks.map((track) => ({ ...packet, track })));
+    const muxer = new TsMuxer(tracks);
+    const output = new TsBuffer(1);
+    muxer.writeTables(output);
+    muxer.writeTables(output);
+    for (const packet of packets) muxer.writePacket(packet, output);
+    const ts = output.view().slice();
+    const content = demuxTs(ts);
+    expect(content.faults).toEqual([]);
+    expect(content.streams.map(({ pes }) => pes.length)).toEqual(new Array(carried).fill(5));
+    const programs: TsProgram[] = [];
+    const demuxer = new TsDemuxer({ onProgram: (program) => programs.push(program), onPes: () => undefined }, { maxStreams: 64 });
+    demuxer.push(ts);
+    expect(programs.map(({ streams }) => streams.map(({ language }) => language))).toEqual([new Array(carried).fill('deu')]);
+    const probed = ffprobe(ts);
+    expect(probed.complaints).toEqual([]);
+    expect(probed.streams.map(({ codec_name, tags }) => [codec_name, tags?.['language']])).toEqual(new Array(carried).fill(['aac', 'deu']));
   });
 
   it('writes nothing of a broken packet', () => {

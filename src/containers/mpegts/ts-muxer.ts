@@ -16,6 +16,9 @@ const PMT_PID = 0x10_00;
 const FIRST_STREAM_PID = 0x1_00;
 const VERSIONS = 32;
 
+/** What a program map table has room for. */
+const MOST_STREAMS = 40;
+
 /** Media time 0 is written as this (90 kHz), so that the clock before it and slightly negative times stay positive. */
 export const TIME_OFFSET = 90_000;
 /** The clock runs this far behind decoding, 90 kHz: room for a decoder's buffer and for late audio. */
@@ -48,7 +51,7 @@ export class TsMuxer {
   #version = VERSIONS - 1;
   #clockJumps = false;
 
-  /** Tracks a transport stream cannot carry (see `canCarry`) are left out. */
+  /** Tracks a transport stream cannot carry (see `canCarry`) are left out, and those beyond the 40th. */
   constructor(tracks: readonly Track[]) {
     this.setTracks(tracks);
   }
@@ -56,7 +59,7 @@ export class TsMuxer {
   /** Replaces the tracks; call `writeTables` before the next packet. Throws `ProtocolError` for a broken configuration. */
   setTracks(tracks: readonly Track[]): void {
     for (const { pid, continuity } of this.#streams.values()) this.#counters.set(pid, continuity);
-    const carried = tracks.filter(canCarry);
+    const carried = tracks.filter(canCarry).slice(0, MOST_STREAMS);
     const streams = carried.map((track, index) => this.#open(track, FIRST_STREAM_PID + index, index));
     this.#streams = new Map(streams.map((stream) => [stream.track.id, stream]));
     this.#clock = streams.find(({ track }) => track.type === 'video') ?? streams[0] ?? null;
@@ -80,7 +83,7 @@ export class TsMuxer {
     this.#clockJumps = true;
   }
 
-  /** Writes PAT and PMT, two packets. */
+  /** Writes PAT and PMT: two packets, more for many tracks. */
   writeTables(output: TsBuffer): void {
     writeSection(output, this.#pat, this.#patSection);
     writeSection(output, this.#pmt, this.#pmtSection);

@@ -169,6 +169,11 @@ a=control:trackID=2\r
     expect(media[0]!.parameters.get('sprop-parameter-sets')).toBe('Z0IAKQ==,aM48gA==');
   });
 
+  it.each(['1e-320', '0', '-1', '0.5', '1000001', 'NaN'])('takes %s for no clock rate', (rate) => {
+    const { media } = parseSessionDescription(CAMERA.replace('H264/90000', `H264/${rate}`));
+    expect(media[0]!.clockRate).toBe(0);
+  });
+
   it('refuses what is none', () => {
     expect(() => parseSessionDescription('<html>')).toThrow(/begins with v=/);
     expect(() => parseSessionDescription('v=0\nm=video 0 RTP/AVP x\n')).toThrow(/payload type/);

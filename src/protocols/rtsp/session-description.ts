@@ -8,7 +8,7 @@ export interface MediaDescription {
   readonly payloadType: number;
   /** Encoding name of its `rtpmap` in lower case; empty for the static types, which are known by number. */
   readonly encoding: string;
-  /** Ticks per second; 0 when the description does not tell. */
+  /** Ticks per second, a whole number; 0 when the description does not tell. */
   readonly clockRate: number;
   readonly channels: number;
   /** Parameters of its `fmtp`, names in lower case. */
@@ -28,6 +28,7 @@ export interface SessionDescription {
 }
 
 const MAX_MEDIA = 32;
+const LARGEST_CLOCK_RATE = 1_000_000;
 /** Encodings of payload types that need no `rtpmap` (RFC 3551 §6). */
 const STATIC: Readonly<Record<number, readonly [encoding: string, clockRate: number]>> = {
   0: ['pcmu', 8000],
@@ -61,7 +62,7 @@ function parseMedia(lines: readonly string[]): MediaDescription {
     type,
     payloadType,
     encoding: (map[0] ?? fixedEncoding).toLowerCase(),
-    clockRate: positive(map[1]) || fixedRate,
+    clockRate: clockRate(map[1]) || fixedRate,
     channels: positive(map[2]) || 1,
     parameters: parseParameters(formatAttribute(lines, 'fmtp', payloadType) ?? ''),
     control: attribute(lines, 'control') ?? '',
@@ -94,6 +95,12 @@ function parseParameters(text: string): ReadonlyMap<string, string> {
     if (equals > 0) parameters.set(part.slice(0, equals).trim().toLowerCase(), part.slice(equals + 1).trim());
   }
   return parameters;
+}
+
+/** 0 for what is no clock. */
+function clockRate(text: string | undefined): number {
+  const value = Number(text);
+  return Number.isInteger(value) && value >= 1 && value <= LARGEST_CLOCK_RATE ? value : 0;
 }
 
 function positive(text: string | undefined): number {

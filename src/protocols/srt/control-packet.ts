@@ -39,12 +39,15 @@ const LIGHT_ACK_LENGTH = 4;
 const SMALL_ACK_LENGTH = 16;
 const FULL_ACK_LENGTH = 28;
 const RANGE_LENGTH = 8;
+/** What fits one Ethernet frame (1500 bytes) without the headers of IP and UDP: as long as we say packets may be. */
+const MAX_LENGTH = 1472;
 /** libsrt never sends a bare header; some receivers expect that. */
 const EMPTY_BODY_LENGTH = 4;
 
 /** Reads a control packet that is no handshake. `content` is a view. Throws `ProtocolError`. */
 export function parseControlPacket(datagram: Uint8Array): ControlPacket {
-  if (datagram.length < HEADER_LENGTH) throw new ProtocolError('SRT_HEADER', `control packet of ${datagram.length} bytes`, 0);
+  if (datagram.length < HEADER_LENGTH || datagram.length > MAX_LENGTH)
+    throw new ProtocolError('SRT_HEADER', `control packet of ${datagram.length} bytes`, 0);
   const code = readU16(datagram, 0) & 0x7f_ff;
   switch (code) {
     case ControlType.KEEP_ALIVE:

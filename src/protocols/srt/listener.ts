@@ -17,8 +17,10 @@ export interface SrtListenerConfig {
   readonly settings: ListenerSettings;
   /** Where callers without a stream id go, by the port they call. */
   readonly streamMap: readonly { readonly port: number; readonly streamPath: string }[];
-  /** Passphrases of single streams, by `vhost/app/stream` as callers write it. */
+  /** Passphrases of single streams, by `vhost/app/stream`. */
   readonly streamPassphrases: readonly { readonly streamPath: string; readonly passphrase: string }[];
+  /** Name of the virtual host that has this name, or else this host name; null when there is none. */
+  readonly virtualHostFor: (nameOrHost: string) => string | null;
 }
 
 export interface SrtListenerOptions extends SrtListenerConfig {
@@ -35,12 +37,15 @@ export interface SrtListenerOptions extends SrtListenerConfig {
 
 export class SrtListener {
   readonly #options: SrtListenerOptions;
-  readonly #passphrases: ReadonlyMap<string, string>;
+  readonly #passphrases: readonly { readonly target: SrtTarget; readonly passphrase: string }[];
   readonly #ports: SrtUdpPort[] = [];
 
   constructor(options: SrtListenerOptions) {
     this.#options = options;
-    this.#passphrases = new Map(options.streamPassphrases.map(({ streamPath, passphrase }) => [streamPath, passphrase]));
+    this.#passphrases = options.streamPassphrases.flatMap(({ streamPath, passphrase }) => {
+      const target = parseStreamId(streamPath);
+      return target === null ? [] : [{ target, passphrase }];
+    });
   }
 
   /** Ports listened on. */
@@ -102,7 +107,14 @@ export class SrtListener {
   }
 
   #passphraseFor(target: SrtTarget | null): string | null {
-    const own = target === null ? undefined : this.#passphrases.get(`${target.host}/${target.app}/${target.stream}`);
-    return own ?? this.#options.settings.passphrase;
+    const own = target === null ? undefined : this.#passphrases.find((entry) => this.#isSame(entry.target, target));
+    return own?.passphrase ?? this.#options.settings.passphrase;
+  }
+
+  /** A stream has many addresses: every host name of its virtual host leads to it. */
+  #isSame(a: SrtTarget, b: SrtTarget): boolean {
+    if (a.app !== b.app || a.stream !== b.stream) return false;
+    const { virtualHostFor } = this.#options;
+    return (virtualHostFor(a.host) ?? a.host) === (virtualHostFor(b.host) ?? b.host);
   }
 }

@@ -157,7 +157,8 @@ export class SrtMultiplexer {
 
   /** Takes a datagram of the port at `now` µs; its buffer passes to us. */
   receive(datagram: Uint8Array, from: PeerAddress, now: number): void {
-    if (datagram.length < HEADER_LENGTH) {
+    // A port of 0 can be forged but not answered: sending to it throws.
+    if (datagram.length < HEADER_LENGTH || from.port === 0) {
       this.counters.stray += 1;
       return;
     }

@@ -94,9 +94,17 @@ export class Sender {
     this.transmit(now);
   }
 
-  /** The peer misses packets. */
+  /** The peer misses packets. Ranges that do not lie behind the one before are ignored: they could repeat everything many times. */
   reportLost(ranges: readonly LossRange[], now: number): void {
-    for (const range of ranges) this.#reportRange(range, now);
+    const { first } = this.#buffer;
+    let behind = Number.NEGATIVE_INFINITY;
+    let gone = false;
+    for (const range of ranges) {
+      if (sequenceOffset(first, range.first) <= behind) continue;
+      behind = sequenceOffset(first, range.last);
+      // Of several ranges that are gone the next report tells again.
+      gone = this.#reportRange(range, { tellGone: !gone, now }) || gone;
+    }
     this.transmit(now);
   }
 
@@ -147,12 +155,14 @@ export class Sender {
     this.#link.sink.send(header, payload);
   }
 
-  #reportRange({ first, last }: LossRange, now: number): void {
+  /** True when some of the range is gone. */
+  #reportRange({ first, last }: LossRange, { tellGone, now }: { tellGone: boolean; now: number }): boolean {
     const buffer = this.#buffer;
     const from = sequenceOffset(buffer.first, first);
     // What was never sent cannot be lost.
     const to = Math.min(sequenceOffset(buffer.first, last), buffer.inFlight - 1);
-    if (from < 0 && to >= from) {
+    const isGone = from < 0 && to >= from;
+    if (isGone && tellGone) {
       const gone = { first, last: addSequence(buffer.first, Math.min(to, -1)) };
       this.#link.sink.send(serializeDropRequest(0, gone, this.#link.address(now)), null);
     }
@@ -164,6 +174,7 @@ export class Sender {
       this.statistics.packetsReportedLost += 1;
       buffer.markLost(sequence);
     }
+    return isGone;
   }
 
   /** What the peer will have given up by now need not be sent any more. */

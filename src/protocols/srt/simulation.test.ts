@@ -11,7 +11,9 @@ import {
 } from '../../../test/fakes/srt-link.ts';
 import type { SrtConnection } from './connection.ts';
 import { serializeAck, serializeDropRequest, serializeNak, serializeShutdown } from './control-packet.ts';
+import { HandshakeType, serializeHandshake } from './handshake.ts';
 import { RejectionCode } from './rejection.ts';
+import { handshakeWith } from './terms.ts';
 
 const GOOD: LinkFaults = { loss: 0, delay: 20_000, jitter: 0 };
 /** The link of the acceptance test: 10 % loss and 50 ± 30 ms each way, so a round trip of 100 ms. */
@@ -287,6 +289,45 @@ describe('a hostile peer', () => {
     }
     stream(link, theirs, 50);
     expect(numbersOf(ours.received)).toEqual(NUMBERS(50));
+  });
+
+  test('ranges of a NAK that overlap or repeat count once, and one that is too long not at all', () => {
+    const link = new SimulatedLink({ faults: GOOD, seed: 1 });
+    const { theirs } = open(link);
+    const connection = connectionOf(theirs);
+    const { socketId, initialSequence } = connection.terms;
+    const address = { timestamp: 0, destination: socketId };
+    for (let index = 0; index < 100; index += 1) {
+      connection.send(numbered(index), link.now);
+      link.run(1000);
+    }
+    const { packetsSent } = connection.statistics.sender;
+    const first = connection.terms.initialSequence + packetsSent - connection.sendBacklog;
+    const all = { first, last: initialSequence + packetsSent - 1 };
+    const count = all.last - all.first + 1;
+    expect(count).toBeGreaterThan(10);
+    const overlapping = Array.from({ length: 180 }, (_unused, index) => ({ ...all, first: first + (index % 10) }));
+    link.inject(serializeNak(overlapping, 1456, address), CALLER, true);
+    expect(connection.statistics.sender.packetsReportedLost).toBe(count);
+    link.inject(serializeNak([...overlapping, ...overlapping], 1464, address), CALLER, true);
+    expect(connection.malformed).toBe(1);
+    // Long gone, in many ranges: one answer.
+    link.run(SETTLE);
+    const before = link.sent;
+    const gone = Array.from({ length: 5 }, (_unused, index) => ({ first: initialSequence + 2 * index, last: initialSequence + 2 * index }));
+    link.inject(serializeNak(gone, 1456, address), CALLER, true);
+    expect(link.sent).toBe(before + 1);
+  });
+
+  test('an induction from port 0, which cannot be answered, is not', () => {
+    const link = new SimulatedLink({ faults: GOOD, seed: 1 });
+    const induction = handshakeWith({ type: HandshakeType.INDUCTION, socketId: 7, cookie: 0, initialSequence: 1 });
+    const datagram = serializeHandshake(induction, { destination: 0, timestamp: 0, peer: CALLER.address });
+    link.inject(datagram, { ...CALLER, port: 0 }, true);
+    expect(link.sent).toBe(0);
+    expect(link.listener.counters.stray).toBe(1);
+    link.inject(datagram, CALLER, true);
+    expect(link.sent).toBe(1);
   });
 
   test('datagrams of any kind from the right address are taken or ignored, and those of others get through', () => {

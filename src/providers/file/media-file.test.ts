@@ -120,6 +120,46 @@ describe('a media file', () => {
     await bytes.close();
   });
 
+  it('ends when a few bytes claim more sound before its beginning than anybody could skip, and others get their turn', async () => {
+    const bytes = readFileSync(encode('priming.m4a', ['-vn', '-c:a', 'aac']));
+    const put = (type: string, values: readonly (readonly [at: number, value: number])[]): void => {
+      for (const [at, value] of values) bytes.writeUInt32BE(value, bytes.indexOf(type) + at);
+    };
+    // One byte each, without duration, all in one chunk.
+    put('stsz', [
+      [8, 1],
+      [12, 0xff_ff_ff_ff],
+    ]);
+    put('stts', [
+      [12, 0xff_ff_ff_ff],
+      [16, 0],
+    ]);
+    put('stsc', [[16, 0xff_ff_ff_ff]]);
+    const file = await openMediaFile(inMemory(bytes), new RecordingLogger());
+    let turns = 0;
+    const others = setInterval(() => {
+      turns += 1;
+    });
+    await expect(readAll(file)).rejects.toThrow(/without anything to play/);
+    clearInterval(others);
+    expect(turns).toBeGreaterThan(0);
+  });
+
+  it('ends when fragments pile up that never get later', async () => {
+    const options = [...H264, '-movflags', 'frag_keyframe+empty_moov+separate_moof+default_base_moof'];
+    const bytes = readFileSync(encode('piled.mp4', options));
+    const boxes: Buffer[] = [];
+    for (let at = 0; at < bytes.length; at += bytes.readUInt32BE(at)) boxes.push(bytes.subarray(at, at + bytes.readUInt32BE(at)));
+    const typeOf = (box: Buffer): string => box.toString('latin1', 4, 8);
+    const fragments = boxes.filter((box) => typeOf(box) === 'moof');
+    // Of the first track, and not the one at 0, which would follow the one before.
+    const repeated = fragments.filter((box) => box.readUInt32BE(box.indexOf('tfhd') + 8) === 1)[1]!;
+    const head = boxes.slice(0, boxes.indexOf(fragments[0]!));
+    const piled = Buffer.concat([...head, ...new Array<Buffer>(5000).fill(repeated)]);
+    const file = await openMediaFile(inMemory(piled), new RecordingLogger());
+    await expect(readAll(file)).rejects.toThrow(/samples that wait for another track/);
+  });
+
   it('is refused when it is a folder or a device', async () => {
     await expect(OpenFile.open(folder)).rejects.toThrow('is not a file');
     await expect(OpenFile.open('/dev/zero')).rejects.toThrow('is not a file');

@@ -1,5 +1,5 @@
 /** Plays MP4, plain and fragmented, of any writer. */
-
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readMovieFragment } from '../../containers/isobmff/fragment-reader.ts';
 import { type FileMovie, type FileTrack, readMovie } from '../../containers/isobmff/movie-reader.ts';
 import { type FileSample, SampleCursor } from '../../containers/isobmff/sample-cursor.ts';
@@ -18,6 +18,12 @@ const MOST_SAMPLE_BYTES = 16_777_216;
 const MOST_EMPTY_BOXES = 10_000;
 /** Fragments of one track may come this much before those of the others, seconds. */
 const MOST_AHEAD_S = 10;
+/** Samples of fragments that wait for those of other tracks: half an hour of sound. */
+const MOST_WAITING = 100_000;
+/** Samples in a row that are not played: hours of sound that an edit list cuts off. */
+const MOST_SKIPPED = 1_000_000;
+/** The server gets its turn after so many of them. */
+const SKIPPED_AT_ONCE = 1000;
 const BOX_HEADER = 8;
 const LARGE_BOX_HEADER = 16;
 
@@ -62,6 +68,11 @@ class TrackReader {
   /** Seconds of the presentation at which `dts` lies. */
   seconds(dts: number): number {
     return (dts + this.track.shift) / this.track.timescale;
+  }
+
+  /** Samples of fragments that wait. */
+  get waiting(): number {
+    return this.#queue.length;
   }
 
   /** Seconds of samples that wait. */
@@ -117,7 +128,10 @@ export class MovieFile implements MediaFile {
       this.#told = true;
       return { type: 'tracks', tracks: this.#readers.flatMap(({ track, id }) => sourceTrack(track, id) ?? []) };
     }
-    for (;;) {
+    for (let skipped = 0; ; skipped += 1) {
+      // A few bytes of tables can stand for thousands of millions of samples.
+      if (skipped > MOST_SKIPPED) throw new ProtocolError('ISOBMFF_SAMPLE', `more than ${MOST_SKIPPED} samples without anything to play`);
+      if (skipped % SKIPPED_AT_ONCE === SKIPPED_AT_ONCE - 1) await nextTurn();
       const reader = await this.#earliest();
       const sample = reader?.peek();
       if (reader === null || sample === null || sample === undefined) return null;
@@ -165,6 +179,8 @@ export class MovieFile implements MediaFile {
       this.#at = box.end;
       if (box.type !== 'moof') continue;
       this.#addFragment(await readBody(this.#bytes, box, MOST_MOOF_BYTES), position);
+      const waiting = this.#readers.reduce((sum, reader) => sum + reader.waiting, 0);
+      if (waiting > MOST_WAITING) throw new ProtocolError('ISOBMFF_FRAGMENT', `${waiting} samples that wait for another track`, position);
     }
   }
 

@@ -66,9 +66,9 @@ it('takes what ffmpeg sends over UDP', async () => {
   expect(stream.bytes).toBeGreaterThan(10_000);
 });
 
-it('takes a multicast group on the loopback interface', async () => {
+it.each(['127.0.0.1', '0.0.0.0'])('takes a multicast group on the loopback interface, bound to %s', async (host) => {
   const gate = new FakeIngestGate();
-  const { port } = await listen(gate, { multicast: [{ group: '239.255.77.7', interface: '127.0.0.1' }] });
+  const { port } = await listen(gate, { host, multicast: [{ group: '239.255.77.7', interface: '127.0.0.1' }] });
   send(`udp://239.255.77.7:${port}?pkt_size=1316&localaddr=127.0.0.1`);
   const stream = await gate.stream();
   await stream.until(({ packets }) => packets.length > 30);

@@ -86,12 +86,18 @@ export class MpegtsProvider {
   }
 
   async #bind(wanted: number): Promise<void> {
-    const socket = await this.#open(this.#options.host, wanted);
+    const { host, multicast = [] } = this.#options;
+    const socket = await this.#open(host, wanted);
     const { port } = socket.address();
     const source = this.#addSource(port);
     this.#receive(socket, source);
-    // A socket bound to the group gets what is sent to the group and nothing else.
-    for (const membership of this.#options.multicast ?? []) {
+    for (const membership of multicast) {
+      // What is bound to all addresses has the port of the group, too.
+      if (host === (net.isIPv6(membership.group) ? '::' : '0.0.0.0')) {
+        socket.addMembership(membership.group, membership.interface);
+        continue;
+      }
+      // A socket bound to the group gets what is sent to the group and nothing else.
       const joined = await this.#open(membership.group, port);
       joined.addMembership(membership.group, membership.interface);
       this.#receive(joined, source);

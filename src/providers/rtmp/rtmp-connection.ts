@@ -105,6 +105,12 @@ export class RtmpConnection {
     if (this.#finish(reason)) this.#socket.destroy();
   }
 
+  /** Like `close`, but leaves no time to a peer that is being told why either. Idempotent. */
+  cut(reason: CloseReason): void {
+    this.#finish(reason);
+    this.#socket.destroy();
+  }
+
   /** Applies every deadline; called regularly by the provider. */
   checkDeadlines(): void {
     const now = this.#clock.monotonic();

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
@@ -392,6 +393,24 @@ describe('the end', () => {
     expect(stream.closeReason?.code).toBe('shutdown');
     expect(provider.connections).toBe(0);
     expect(provider.port).toBe(0);
+  });
+
+  test('stopping the provider cuts a peer that does not leave after it was refused', async () => {
+    const { port, provider } = await start({ timeouts: { linger: 600_000 } });
+    const publisher = await RtmpPublisher.open(port);
+    publisher.socket.allowHalfOpen = true;
+    cleanups.push(() => publisher.close());
+    publisher.connect({ tcUrl: 'rtmp://media.example/app' });
+    publisher.call('publish', 3, null, '');
+    await publisher.command('onStatus');
+    if (!publisher.socket.readableEnded) await once(publisher.socket, 'end');
+    await provider.stop();
+    await expect
+      .poll(() => {
+        if (!publisher.socket.destroyed) publisher.socket.write('x');
+        return publisher.socket.destroyed;
+      })
+      .toBe(true);
   });
 
   test('an address in use rejects the start', async () => {

@@ -90,7 +90,8 @@ export class RtmpProvider {
     this.#sweep = null;
     const closed = once(server, 'close');
     server.close();
-    for (const connection of this.#connections) connection.close({ code: 'shutdown', detail: 'the RTMP provider stops' });
+    // Sockets are re-wrapped: those of the server below are husks, but for TLS handshakes under way.
+    for (const connection of this.#connections) connection.cut({ code: 'shutdown', detail: 'the RTMP provider stops' });
     for (const socket of this.#sockets) socket.destroy();
     await closed;
     this.#logger.info({}, 'RTMP provider stopped');

@@ -94,7 +94,9 @@ export function reorderingDepth(codec: VideoCodec | AudioCodec, config: Uint8Arr
   return codec === VideoCodec.H264 && sps !== undefined ? (parseH264Sps(sps).maxReorderFrames ?? USUAL_REORDERING) : USUAL_REORDERING;
 }
 
-function g711Format(codec: AudioCodec, { clockRate }: MediaDescription): MediaFormat {
+/** Null without a usable clock rate: it is the sample rate. */
+function g711Format(codec: AudioCodec, { clockRate }: MediaDescription): MediaFormat | null {
+  if (clockRate === 0) return null;
   return { codec, clockRate, depacketizer: new FrameDepacketizer(), config: null, needsConfig: false };
 }
 

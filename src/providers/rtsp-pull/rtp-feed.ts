@@ -140,7 +140,6 @@ export class RtpFeed {
         this.counters.unknown += 1;
         return;
       }
-      this.#options.sink.heard();
       if (packet.ssrc !== track.ssrc) {
         track.ssrc = packet.ssrc;
         track.sequence = this.#newSequence();
@@ -212,6 +211,8 @@ export class RtpFeed {
   }
 
   #takeUnit(track: FeedTrack, { timestamp, data }: DepacketizedUnit): void {
+    // Not for each packet: payloads that cannot be read are no media.
+    this.#options.sink.heard();
     if (track.format.needsConfig) this.#followConfig(track, data);
     const ticks = track.clock.unwrap(timestamp);
     track.first ??= { timestamp, atMs: this.#now };

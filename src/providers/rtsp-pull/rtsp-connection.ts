@@ -14,6 +14,8 @@ const USER_AGENT = 'Millrace';
 const UNAUTHORIZED = 401;
 /** Requests without an answer; a server gets one at a time but for keep-alives. */
 const MOST_PENDING = 8;
+/** Answers that a server leaves unread. */
+const MOST_UNREAD_BYTES = 1_048_576;
 /** For a last request to leave before the connection is cut. */
 const LINGER_MS = 500;
 
@@ -199,11 +201,13 @@ export class RtspConnection {
 
   /** Servers ask whether we are there, or send us away. */
   #asked({ method, headers }: RtspRequest): void {
+    if (this.#ended !== null) return;
     const sequence = headers.get('cseq')?.[0] ?? '0';
     const known = method === 'OPTIONS' || method === 'GET_PARAMETER' || method === 'SET_PARAMETER' || method === 'TEARDOWN';
     const status = known ? '200 OK' : '501 Not Implemented';
     this.#socket.write(`RTSP/1.0 ${status}\r\nCSeq: ${sequence.replace(/[^\d]/g, '')}\r\n\r\n`);
     if (method === 'TEARDOWN' || method === 'REDIRECT') this.#end(`the server sent ${method}`);
+    else if (this.#socket.writableLength > MOST_UNREAD_BYTES) this.#end('the server asks and does not read the answers');
   }
 
   #end(why: string): void {

@@ -78,6 +78,29 @@ describe('RtspPullSource', () => {
     expect(server.methods).toEqual(['DESCRIBE', 'SETUP', 'SETUP', 'PLAY']);
   });
 
+  it('refuses ports that do not exist, and does without the one behind the last', async () => {
+    const beyond = await serve({ datagramsOnly: true, serverPort: '6000-70000' });
+    await expect(open(beyond.url('/cam'))).rejects.toThrow(/port beyond 65535/);
+    const clock = new ManualClock();
+    const last = await serve({ datagramsOnly: true, serverPort: '65535' });
+    const sink = await open(last.url('/cam'), { clock });
+    last.sendPicture(0);
+    await sink.until(({ bytes }) => bytes > 0);
+    const sent = last.methods.length;
+    // Reports are sent with the keep-alive, in one turn.
+    clock.advance(60_000);
+    await last.until(({ methods }) => methods.length > sent);
+  });
+
+  it.each([
+    ['TEARDOWN', 'TEARDOWN rtsp://h/cam RTSP/1.0\r\nCSeq: 9\r\n\r\n'],
+    ['a goodbye', '$\x01\0\x08\x81\xcb\0\x01\0\0\0\x01'],
+    ['garbage', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
+  ])('is not open when %s comes together with the answer to PLAY', async (_what, afterPlay) => {
+    const server = await serve({ afterPlay });
+    await expect(open(server.url('/cam'))).rejects.toThrow(/ended the session as soon as it played/);
+  });
+
   it('ends when the server resets the connection, sends TEARDOWN or says goodbye', async () => {
     const reset = await serve();
     const first = await open(reset.url('/cam'));
@@ -141,6 +164,8 @@ describe('RtspPullSource', () => {
     await expect(open(http.url('/cam'))).rejects.toThrow(/no RTSP message/);
     const mute = await serve({ description: 'v=0\r\nm=video 0 RTP/AVP 26\r\n' });
     await expect(open(mute.url('/cam'))).rejects.toThrow(/no track of a supported codec: video jpeg/);
+    const timeless = await serve({ description: 'v=0\r\nm=audio 0 RTP/AVP 98\r\na=rtpmap:98 PCMU/1e-320\r\n' });
+    await expect(open(timeless.url('/cam'))).rejects.toThrow(/no track of a supported codec: audio pcmu/);
   });
 
   it('waits for sender reports of all tracks, then puts sound and picture on one time', async () => {
@@ -156,6 +181,26 @@ describe('RtspPullSource', () => {
     await sink.until(({ packets }) => packets.length === 2);
     // The sound was sampled at 1002 - 48000/48000 = 1001 s, as the picture.
     for (const { pts } of sink.packets) expect(Math.abs(pts)).toBeLessThan(1);
+  });
+
+  it('takes payloads that cannot be read for silence', async () => {
+    const server = await serve();
+    const sink = await open(server.url('/cam'));
+    server.sendUnreadable(0);
+    await sink.until(({ bytes }) => bytes > 0);
+    expect(sink.signs).toBe(0);
+    server.sendPicture(3600);
+    await sink.until(({ packets }) => packets.length === 1);
+    expect(sink.signs).toBeGreaterThan(0);
+  });
+
+  it('ends the session of a server that asks without reading the answers', async () => {
+    const server = await serve();
+    const sink = await open(server.url('/cam'));
+    server.stopReading();
+    server.write(`OPTIONS * RTSP/1.0\r\nCSeq: ${'9'.repeat(2000)}\r\n\r\n`.repeat(8000));
+    await sink.until(({ reason }) => reason !== null);
+    expect(sink.reason?.detail).toContain('does not read');
   });
 
   it.each([

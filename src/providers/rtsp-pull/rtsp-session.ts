@@ -17,6 +17,7 @@ const SWEEP_MS = 100;
 const REPORT_INTERVAL_MS = 5000;
 const SESSION_NOT_FOUND = 454;
 const UNSUPPORTED_TRANSPORT = 461;
+const LARGEST_PORT = 65_535;
 /** Interleaved channels are a byte, and every track takes two. */
 const MOST_TRACKS = 16;
 
@@ -106,6 +107,8 @@ export class RtspSession implements PullSession {
       { Session: this.#sessionId, Range: 'npt=0.000-' },
       this.#target.signal,
     );
+    // The answer and the end can come together: nothing would stop the timer any more.
+    if (this.#closed) throw new Error('the server ended the session as soon as it played');
     this.#takeRtpInfo(response);
     this.#feed.start();
     this.#nextKeepAlive = this.#clock.monotonic() + this.#keepAliveMs;
@@ -161,7 +164,8 @@ export class RtspSession implements PullSession {
     this.#paths.push({ id, uri: item.uri, ports, rtcpChannel: 0 });
     const response = await this.#sendSetup(item.uri, `RTP/AVP;unicast;client_port=${ports.rtpPort}-${ports.rtpPort + 1}`);
     this.#adoptSession(response);
-    const [rtp = 0, rtcp = rtp === 0 ? 0 : rtp + 1] = numbersOf(transportOf(response), 'server_port');
+    const [rtp = 0, rtcp = rtp === 0 || rtp >= LARGEST_PORT ? 0 : rtp + 1] = numbersOf(transportOf(response), 'server_port');
+    if (Math.max(rtp, rtcp) > LARGEST_PORT) throw new Error(`the server names a port beyond ${LARGEST_PORT}`);
     this.#feed.addTrack(id, item.media, item.format);
     const handlers = { onRtp: (data: Uint8Array) => this.#feed.pushRtp(id, data), onRtcp: (data: Uint8Array) => this.#takeRtcp(id, data) };
     ports.connect({ address: this.#connection.remoteAddress, rtp, rtcp }, handlers);

@@ -35,6 +35,7 @@ async function listen(options: Partial<SrtProviderOptions> = {}): Promise<{
     settings: readListenerOptions([]),
     streamMap: [],
     streamPassphrases: [],
+    virtualHostFor: () => 'default',
     ...options,
   });
   await provider.start();
@@ -157,8 +158,14 @@ describe('who is let in', () => {
     await call(port, 'default/app/own?a=b', 'of-the-stream');
     await expect(call(port, 'default/app/own', 'of-the-port')).rejects.toMatchObject({ code: RejectionCode.BAD_SECRET });
     await expect(call(port, 'default/app/any')).rejects.toMatchObject({ code: RejectionCode.UNSECURE });
-    expect(provider.refused).toBe(2);
-    expect(logger.matching('SRT connection refused').map(({ fields }) => fields['detail'])).toEqual(['bad secret (10)', 'unsecure (11)']);
+    // Another of its addresses.
+    await expect(call(port, 'media.example/app/own', 'of-the-port')).rejects.toMatchObject({ code: RejectionCode.BAD_SECRET });
+    expect(provider.refused).toBe(3);
+    expect(logger.matching('SRT connection refused').map(({ fields }) => fields['detail'])).toEqual([
+      'bad secret (10)',
+      'unsecure (11)',
+      'bad secret (10)',
+    ]);
   });
 });
 

@@ -291,7 +291,17 @@ describe('a recording that cannot go on', () => {
     expect(logger.lines.some(({ level, message }) => level === 'warn' && message.includes('TS cannot hold Video_0 (AV1)'))).toBe(true);
     expect(await publisher.startRecord(owner(), wish('f', { filePath: '/f.ts', variantNames: ['video'] }))).toMatchObject({
       state: 'error',
-      reason: 'no track fits into TS',
+      reason: 'TS cannot hold Video_0 (AV1)',
+    });
+    // Sound alone would not be what was asked for.
+    expect(await publisher.startRecord(owner(), wish('n', { filePath: '/n.ts', variantNames: ['video', 'audio'] }))).toMatchObject({
+      state: 'error',
+      reason: 'TS cannot hold Video_0 (AV1)',
+    });
+    open(av1.tracks.filter(({ type }) => type === 'video'));
+    expect(await publisher.startRecord(owner(), wish('o', { filePath: '/o.ts' }))).toMatchObject({
+      state: 'error',
+      reason: 'no track fits into TS: it cannot hold Video_0 (AV1)',
     });
   });
 
@@ -314,6 +324,34 @@ describe('a recording that cannot go on', () => {
     await publisher.stop();
     expect(probe(join(root, 'good_0.mp4')).video).toHaveLength(150);
     expect(probe(join(root, 'file/x.ts')).video).toHaveLength(150);
+  });
+});
+
+describe('a bug in one recording', () => {
+  it.each(['mp4', 'ts'])('ends that one only, and tells why (%s)', async (extension) => {
+    const [main] = sample.tracks.filter(({ type }) => type === 'video');
+    if (main?.type !== 'video') throw new Error('no picture');
+    const strange = { ...main, id: 5, variantName: 'strange' };
+    await publisher.startRecord(owner(), wish('bad', { filePath: `/bad.${extension}`, trackIds: [5] }));
+    await publisher.startRecord(owner(), wish('good', { variantNames: ['video'] }));
+    const { attached } = open([...sample.tracks, strange]);
+    const before: Packet[] = sample.packets.filter(({ track }) => track === main).map((packet) => ({ ...packet, track: strange }));
+    send(attached, before.slice(0, 50));
+    const broken: Packet = {
+      ...{ track: strange, pts: 9e6, dts: 9e6, duration: 3000, keyframe: true },
+      get data(): Uint8Array {
+        throw new RangeError('section of 190 bytes does not fit one packet');
+      },
+    };
+    attached.onPacket(broken);
+    expect(publisher.records(owner()).map(({ id, state }) => `${id} ${state}`)).toEqual(['bad error', 'good recording']);
+    expect(publisher.records(owner(), 'bad')[0]?.reason).toBe('section of 190 bytes does not fit one packet');
+    expect(logger.lines.some(({ level, fields }) => level === 'error' && fields['err'] instanceof RangeError)).toBe(true);
+    send(attached, sample.packets);
+    attached.close(CLOSED);
+    await publisher.stop();
+    expect(probe(join(root, 'good_0.mp4')).video).toHaveLength(150);
+    expect(probe(join(root, `bad.${extension}`)).video).toHaveLength(50);
   });
 });
 

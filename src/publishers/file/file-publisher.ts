@@ -14,9 +14,9 @@ import { MapHold } from '../tasks/map-hold.ts';
 import { type TaskOwner, TaskRegistry } from '../tasks/task-registry.ts';
 import { RecordInfoFiles } from './record-info-file.ts';
 import { type RecordInformation, recordInformation } from './record-information.ts';
-import { RecordJournal } from './record-journal.ts';
+import { type RecordingNote, RecordJournal } from './record-journal.ts';
 import { parseRecordMap, requestsFor } from './record-map.ts';
-import { type FileSettings, RecordPlace } from './record-place.ts';
+import { type FileSettings, foldersBelow, RecordPlace } from './record-place.ts';
 import { type RecordRequest, storedRequest } from './record-request.ts';
 import { type RecordContext, RecordTask } from './record-task.ts';
 
@@ -73,7 +73,8 @@ export class FilePublisher implements Publisher<FileSettings> {
     await this.#tasks.load();
     const left = await this.#journal.load();
     for (const { note } of left) this.#tasks.byKey(note.task)?.skipSequence(note.values.sequence);
-    this.#recovering = this.#journal.recover(left, this.#options.allowed, async (note, file) => {
+    const foldersOf = ({ root }: RecordingNote): AllowedFolders => foldersBelow(root ?? null, this.#options.allowed);
+    this.#recovering = this.#journal.recover(left, foldersOf, async (note, file) => {
       const task = this.#tasks.byKey(note.task);
       if (task === null) return;
       task.countRecovered(file);
@@ -207,8 +208,12 @@ class FileStream implements PublisherStream {
   begin(task: RecordTask): void {
     if (!this.#started || this.#closed) return;
     this.#active.add(task);
-    task.begin(this.source, this.#place);
-    for (const packet of this.#hold.packets) task.push(packet);
+    try {
+      task.begin(this.source, this.#place);
+      for (const packet of this.#hold.packets) task.push(packet);
+    } catch (error) {
+      task.fail(error);
+    }
   }
 
   /** Keeps what comes until `release`, for tasks that begin meanwhile. */
@@ -223,7 +228,13 @@ class FileStream implements PublisherStream {
   onTracks(tracks: readonly Track[]): void {
     if (this.#closed) return;
     if (this.#started) {
-      for (const task of this.#active) task.setTracks(tracks);
+      for (const task of this.#active) {
+        try {
+          task.setTracks(tracks);
+        } catch (error) {
+          task.fail(error);
+        }
+      }
       return;
     }
     this.#started = true;
@@ -232,7 +243,14 @@ class FileStream implements PublisherStream {
 
   onPacket(packet: Packet): void {
     this.#hold.push(packet);
-    for (const task of this.#active) task.push(packet);
+    for (const task of this.#active) {
+      // What goes wrong in one recording is no trouble of the others.
+      try {
+        task.push(packet);
+      } catch (error) {
+        task.fail(error);
+      }
+    }
   }
 
   /** Stopped tasks are let go of here, so that packets do not look for them. */

@@ -1,7 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { FileSink } from './file-sink.ts';
 
 let folder: string;
@@ -50,6 +51,34 @@ describe('FileSink', () => {
     await sink.close();
     expect(sink.full).toBe(false);
     expect(readFileSync(sink.path)).toHaveLength(10);
+  });
+
+  it('counts what is handed in while the disk writes', async () => {
+    const probe = await open(join(folder, 'probe'), 'w');
+    const handles = Object.getPrototypeOf(probe) as FileHandle;
+    await probe.close();
+    const began = Promise.withResolvers<void>();
+    const first = Promise.withResolvers<void>();
+    const second = Promise.withResolvers<void>();
+    const gates = [first.promise, second.promise];
+    const { writev } = handles;
+    const spy = vi.spyOn(handles, 'writev').mockImplementation(async function (this: FileHandle, buffers) {
+      began.resolve();
+      await gates.shift();
+      return writev.call(this, buffers);
+    });
+    const { sink } = make('meanwhile', { limit: 10 });
+    sink.write([Buffer.alloc(6)]);
+    await began.promise;
+    sink.write([Buffer.alloc(10)]);
+    first.resolve();
+    await vi.waitUntil(() => spy.mock.calls.length === 2);
+    expect(sink.full).toBe(true);
+    second.resolve();
+    await sink.close();
+    spy.mockRestore();
+    expect(sink.full).toBe(false);
+    expect(readFileSync(sink.path)).toHaveLength(16);
   });
 
   it('tells once why it cannot write, takes no more and never replaces a file', async () => {

@@ -29,6 +29,7 @@ export class FileSink {
   readonly #onError: (error: Error) => void;
   readonly #opening: Promise<void>;
   #file: FileHandle | null = null;
+  #made = false;
   #waiting: Uint8Array[] = [];
   #waitingBytes = 0;
   #accepted = 0;
@@ -53,6 +54,11 @@ export class FileSink {
   /** More waits for the disk than should: drop until this is false again. */
   get full(): boolean {
     return this.#waitingBytes >= this.#limit;
+  }
+
+  /** The file is there, and it is this sink's. */
+  get made(): boolean {
+    return this.#made;
   }
 
   /** Why nothing is written any more. */
@@ -83,6 +89,7 @@ export class FileSink {
     try {
       await prepare?.();
       this.#file = await open(this.path, 'wx', FILE_MODE);
+      this.#made = true;
     } catch (error) {
       this.#fail(error);
     }
@@ -94,7 +101,9 @@ export class FileSink {
     try {
       while (this.#waiting.length > 0 && this.#error === null && file !== null) {
         const batch = this.#waiting.splice(0, BUFFERS_PER_WRITE);
-        this.#waitingBytes -= await writeAll(file, batch);
+        const written = await writeAll(file, batch);
+        // Read after the wait: more has been handed in meanwhile.
+        this.#waitingBytes -= written;
         this.#syncNow(file);
       }
     } catch (error) {

@@ -126,9 +126,17 @@ export class RecordFile {
 
   async #finish(finishTime: number, lastSequence: boolean, after: Promise<unknown>): Promise<FinishedRecording> {
     const { journal, key, note, folders, logger } = this.#options;
-    this.#container.flush();
+    try {
+      this.#container.flush();
+    } catch (error) {
+      logger.error({ err: error }, 'the end of the recording could not be written');
+    }
     await this.#sink.close();
     await after;
+    if (!this.#sink.made) {
+      this.#finished = await journal.abandon(key);
+      return this.#finished;
+    }
     if (this.#dropped + this.#broken > 0) {
       const counts = { dropped: this.#dropped, broken: this.#broken };
       logger.warn(counts, `packets are missing in the recording: ${this.#dropped} dropped, ${this.#broken} broken`);

@@ -1,17 +1,18 @@
 /** Which temporary file belongs to which recording: what the next start finishes when this process cannot. */
-import { link, rename, rm, stat, unlink } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { readdir, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type { DocumentFolder } from '../../state/document-folder.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Logger } from '../../util/logger.ts';
+import { fitName, giveName } from './final-name.ts';
 import { finalise } from './finalise.ts';
 import type { RecordContainerName } from './record-container.ts';
 import type { RecordInfoFiles } from './record-info-file.ts';
-import { containerOf, expandPath, numbered, type PathValues } from './record-path.ts';
+import { containerOf, expandPath, namesOf, type PathValues } from './record-path.ts';
 import { tsMilliseconds } from './ts-length.ts';
 
-/** Names tried beside a target that exists already. */
-const MOST_NUMBERS = 10_000;
+/** What the name of an information file grows by while it is replaced or set aside, bytes. */
+const INFO_SUFFIX_BYTES = 32;
 
 /** Everything needed to finish a file without the process that began it. Paths are absolute templates with macros. */
 export interface RecordingNote {
@@ -19,6 +20,8 @@ export interface RecordingNote {
   readonly task: string;
   /** The file that is being written. */
   readonly temporary: string;
+  /** The `RootPath` that it must not leave; null for none, and missing in notes of earlier versions. */
+  readonly root?: string | null;
   readonly filePath: string;
   readonly infoPath: string;
   readonly values: Omit<PathValues, 'endTime'>;
@@ -90,6 +93,12 @@ export class RecordJournal {
     }
   }
 
+  /** For a file that could not even be made. Never rejects. */
+  async abandon(key: string): Promise<FinishedRecording> {
+    await this.#forget(key);
+    return EMPTY;
+  }
+
   /** What the last process left open. Call once, before anything is opened. */
   async load(): Promise<OpenRecording[]> {
     const open: OpenRecording[] = [];
@@ -101,31 +110,69 @@ export class RecordJournal {
     return open;
   }
 
-  /** Finishes what `load` gave, one after the other; `onFinished` is told of each that has its name now. Never rejects. */
+  /**
+   * Finishes what `load` gave, one after the other, each where `foldersOf` allows; `onFinished` is told of each that has its name
+   * now. Never rejects.
+   */
   async recover(
     left: readonly OpenRecording[],
-    folders: AllowedFolders,
+    foldersOf: (note: RecordingNote) => AllowedFolders,
     onFinished: (note: RecordingNote, file: FinishedRecording) => Promise<void>,
   ): Promise<void> {
     const newest = new Map<string, number>();
     for (const { note } of left)
       newest.set(note.values.transactionId, Math.max(newest.get(note.values.transactionId) ?? 0, note.values.sequence));
     for (const { key, note } of left) {
-      const present = await stat(note.moved ?? note.temporary).catch(() => null);
-      if (present === null) {
-        // It was renamed just before the end, or never made.
-        await this.#forget(key);
-        continue;
-      }
+      const folders = foldersOf(note);
+      const writtenAt = await this.#writtenAt(key, note, folders);
+      if (writtenAt === null) continue;
       const lastSequence = note.values.sequence === newest.get(note.values.transactionId);
-      const end = { finishTime: Math.round(present.mtimeMs), recordTime: null, lastSequence };
+      const end = { finishTime: Math.round(writtenAt), recordTime: null, lastSequence };
       const file = await this.finish(key, note, end, folders);
+      if (file.outcome === 'left') continue;
       this.#logger.info(
         { recording: note.values.id, file: file.path, bytes: file.bytes },
         `recording of the last run was finished: ${file.path ?? 'it was empty'}`,
       );
       // One that only had to be made plain was counted when it got its name.
       if (file.outcome === 'finished' && note.moved === null) await onFinished(note, file);
+    }
+  }
+
+  /** When the file was written last, ms since the epoch; null when there is nothing to finish, or nothing now. */
+  async #writtenAt(key: string, note: RecordingNote, folders: AllowedFolders): Promise<number | null> {
+    const file = note.moved ?? note.temporary;
+    try {
+      const writtenAt = await lastWritten(file);
+      if (writtenAt !== null) return writtenAt;
+      // It got its name just before the end, or was never made.
+      if (note.moved === null) await this.#completeNamed(note, folders);
+      await this.#forget(key);
+    } catch (error) {
+      this.#logger.warn(
+        { err: error, recording: note.values.id, file },
+        `recording of the last run cannot be finished now; the next start tries again: ${messageOf(error)}`,
+      );
+    }
+    return null;
+  }
+
+  /** Makes files whole that got their name fragmented, and whose note could not be told so. Rejects when one should be tried again. */
+  async #completeNamed(note: RecordingNote, folders: AllowedFolders): Promise<void> {
+    const names = containerOf(note.filePath) === 'mp4' ? namesOf(note.filePath, note.values) : null;
+    if (names === null) return;
+    await folders.checkLinks(names.folder);
+    for (const entry of await readdir(names.folder, { withFileTypes: true })) {
+      if (!entry.isFile() || !names.pattern.test(entry.name)) continue;
+      const path = join(names.folder, entry.name);
+      try {
+        const { outcome } = await finalise(path);
+        if (outcome === 'finalised')
+          this.#logger.info({ recording: note.values.id, file: path }, `recording of the last run was finalised: ${path}`);
+      } catch (error) {
+        // What the disk refuses may work later; what is no recording stays as it is.
+        if ((error as NodeJS.ErrnoException).errno !== undefined) throw error;
+      }
     }
   }
 
@@ -141,26 +188,30 @@ export class RecordJournal {
     { folders, logger }: { readonly folders: AllowedFolders; readonly logger: Logger },
   ): Promise<FinishedRecording> {
     const present = note.moved ?? note.temporary;
-    if (!(await exists(present))) {
-      // It could not even be made.
-      await this.#documents.remove(key);
-      return EMPTY;
+    // A link may have come into the path since the file was made.
+    await folders.checkLinks(present);
+    if ((await lastWritten(present)) === null) {
+      logger.warn({}, 'recording is gone: somebody removed its file');
+      return this.abandon(key);
     }
     const values = { ...note.values, endTime: end.finishTime };
     const target = expandPath(note.filePath, values);
     const { state, durationMs } = await this.#complete(present, containerOf(target), { measured: end.recordTime === null, logger });
     if (state === 'empty') {
       await rm(present, { force: true });
-      await this.#documents.remove(key);
-      return EMPTY;
+      return this.abandon(key);
     }
     const recordTime = Math.round(end.recordTime ?? durationMs ?? Math.max(0, end.finishTime - note.values.startTime));
-    const path = note.moved ?? (await place(present, target, folders));
+    const path = note.moved ?? (await giveName(present, target, folders));
     const { size } = await stat(path);
-    const about = { path, size, recordTime, infoPath: expandPath(note.infoPath, values), folders, logger };
+    const about = { path, size, recordTime, infoPath: fitName(expandPath(note.infoPath, values), '', INFO_SUFFIX_BYTES), folders, logger };
     if (note.moved === null) await this.#tell(note, end, about);
-    if (state === 'complete') await this.#documents.remove(key);
-    else await this.#documents.save(key, { ...note, moved: path });
+    // The file has its name, whatever becomes of the note: the next start looks for it by that.
+    if (state === 'complete') await this.#forget(key);
+    else
+      await this.#documents
+        .save(key, { ...note, moved: path })
+        .catch((error: unknown) => logger.warn({ err: error }, 'note of a fragmented recording could not be told its name'));
     return { outcome: 'finished', path, bytes: size, durationMs: recordTime };
   }
 
@@ -215,46 +266,21 @@ interface Completed {
   readonly durationMs: number | null;
 }
 
-/** Gives `from` the name `target`, or one with a number when that is taken, and returns it. */
-async function place(from: string, target: string, folders: AllowedFolders): Promise<string> {
-  await folders.makeFolder(dirname(target));
-  for (let number = 0; number < MOST_NUMBERS; number += 1) {
-    const path = number === 0 ? target : numbered(target, number);
-    try {
-      await link(from, path);
-      await unlink(from);
-      return path;
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (code === 'EEXIST') {
-        if (!(await isSameFile(from, path))) continue;
-        // The last process had come as far as the second name.
-        await unlink(from);
-        return path;
-      }
-      if (code !== 'EPERM' && code !== 'ENOTSUP' && code !== 'EMLINK') throw error;
-      // A file system without hard links.
-      if (await exists(path)) continue;
-      await rename(from, path);
-      return path;
-    }
+/** When the file was written last, ms since the epoch; null when it is gone. Rejects when that cannot be told: its volume may not be there. */
+async function lastWritten(path: string): Promise<number | null> {
+  try {
+    return (await stat(path)).mtimeMs;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    await stat(dirname(path));
+    return null;
   }
-  throw new Error(`${target} and ${MOST_NUMBERS} names beside it are taken`);
-}
-
-async function isSameFile(one: string, other: string): Promise<boolean> {
-  const [a, b] = await Promise.all([stat(one), stat(other)]);
-  return a.ino === b.ino && a.dev === b.dev;
-}
-
-async function exists(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => null)) !== null;
 }
 
 function isNote(value: unknown): value is Omit<RecordingNote, 'task'> & { readonly task?: string } {
   if (typeof value !== 'object' || value === null) return false;
-  const { task, temporary, filePath, infoPath, values, metadata, createdTime, moved } = value as Record<string, unknown>;
-  const texts = [task ?? '', temporary, filePath, infoPath, metadata].every((text) => typeof text === 'string');
+  const { task, temporary, root, filePath, infoPath, values, metadata, createdTime, moved } = value as Record<string, unknown>;
+  const texts = [task ?? '', root ?? '', temporary, filePath, infoPath, metadata].every((text) => typeof text === 'string');
   return (
     texts &&
     typeof values === 'object' &&

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { PathRefused } from '../../util/allowed-folders.ts';
-import { belowRoot, containerOf, DEFAULT_FILE_PATH, expandPath, numbered, type PathValues, randomName } from './record-path.ts';
+import { belowRoot, containerOf, DEFAULT_FILE_PATH, expandPath, type PathValues, randomName } from './record-path.ts';
 
 const values: PathValues = {
   transactionId: 'T',
@@ -54,9 +54,7 @@ test('the extension decides about the container', () => {
   expect(['a.mp4', 'a.MP4', 'a.ts', 'a.bogus', 'mp4', 'a.mp4/b'].map(containerOf)).toEqual(['mp4', 'mp4', 'ts', 'ts', 'ts', 'ts']);
 });
 
-test('names are random and of one length, numbers go before the extension', () => {
+test('names are random and of one length', () => {
   expect(randomName(16)).toMatch(/^\w{16}$/);
   expect(randomName(16)).not.toBe(randomName(16));
-  expect(numbered('/a.b/c.ts', 2)).toBe('/a.b/c_2.ts');
-  expect(numbered('/a.b/c', 2)).toBe('/a.b/c_2');
 });

@@ -1,6 +1,6 @@
 /** Where a recording is written: macros of the configured paths, and the folder they start from. */
 import { randomInt } from 'node:crypto';
-import { extname, join } from 'node:path';
+import { basename, dirname, extname, join } from 'node:path';
 import { PathRefused, refuseStrange } from '../../util/allowed-folders.ts';
 import type { RecordContainerName } from './record-container.ts';
 
@@ -13,6 +13,7 @@ export const DEFAULT_INFO_PATH = `/${NAME}.xml`;
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 /** A file of such a name with another container inside would mislead whoever opens it. */
 const UNWRITTEN = '.webm';
+const END_TIME = /\$\{EndTime(?::[^}]*)?\}/g;
 const MACRO = /\$\{(\w+)(?::([^}]*))?\}/g;
 
 /** What macros stand for. */
@@ -64,6 +65,23 @@ function macroValue(name: string, format: string | undefined, values: PathValues
   }
 }
 
+/**
+ * The folder and the names that `template` can have led to, whenever the file ended and whatever was there before; null when the
+ * folder is named after the end.
+ */
+export function namesOf(
+  template: string,
+  values: Omit<PathValues, 'endTime'>,
+): { readonly folder: string; readonly pattern: RegExp } | null {
+  // No path holds the character that stands for the unknown.
+  const path = expandPath(template.replaceAll(END_TIME, '\0'), { ...values, endTime: 0 });
+  const folder = dirname(path);
+  if (folder.includes('\0')) return null;
+  const extension = extname(path);
+  const expressionOf = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\$&').replaceAll('\0', '.*');
+  return { folder, pattern: new RegExp(`^${expressionOf(basename(path, extension))}(?:_\\d+)?${expressionOf(extension)}$`, 's') };
+}
+
 /** Local time by the letters `YYYY MM DD hh mm ss` in any arrangement; 0 is the epoch in UTC. */
 function formatTime(time: number, format: string): string {
   const at = time === 0 ? new Date(new Date(0).getTimezoneOffset() * 60_000) : new Date(time);
@@ -97,10 +115,4 @@ export function refuseContainer(path: string): void {
 /** `length` random letters and digits. */
 export function randomName(length: number): string {
   return Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
-}
-
-/** `path` with `_<number>` before its extension. */
-export function numbered(path: string, number: number): string {
-  const extension = extname(path);
-  return `${path.slice(0, path.length - extension.length)}_${number}${extension}`;
 }

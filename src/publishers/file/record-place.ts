@@ -19,6 +19,11 @@ export interface RecordPaths {
   readonly info: string;
 }
 
+/** What recordings of a publisher with this `RootPath` must lie in. */
+export function foldersBelow(root: string | null, allowed: AllowedFolders): AllowedFolders {
+  return root === null ? allowed : new AllowedFolders([root], 'RootPath of the FILE publisher', allowed);
+}
+
 export class RecordPlace {
   /** What every folder must lie in. */
   readonly folders: AllowedFolders;
@@ -32,7 +37,12 @@ export class RecordPlace {
     this.#settings = settings;
     this.#root = rootPath === undefined || rootPath === '' ? null : resolve(stateFolder, rootPath);
     this.#defaultRoot = join(resolve(stateFolder), 'recordings');
-    this.folders = this.#root === null ? allowed : new AllowedFolders([this.#root], 'RootPath of the FILE publisher', allowed);
+    this.folders = foldersBelow(this.#root, allowed);
+  }
+
+  /** The absolute `RootPath`; null for none. */
+  get root(): string | null {
+    return this.#root;
   }
 
   /** The templates for a recording with these wishes (empty: those of the publisher). Throws `PathRefused`. */

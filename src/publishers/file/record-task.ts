@@ -7,6 +7,7 @@ import type { Track } from '../../media/track.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { type FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../tasks/task-registry.ts';
+import type { RecordContainerName } from './record-container.ts';
 import { canRecord, presentedAt, presentedAt90k, RecordFile } from './record-file.ts';
 import type { RecordJournal } from './record-journal.ts';
 import { containerOf, expandPath, type PathValues, randomName } from './record-path.ts';
@@ -190,7 +191,7 @@ export class RecordTask implements FollowingTask<RecordRequest> {
       stream.meter.connect(PublisherKind.FILE);
       this.setTracks(stream.tracks);
     } catch (error) {
-      this.#fail(error);
+      this.fail(error);
     }
   }
 
@@ -202,16 +203,14 @@ export class RecordTask implements FollowingTask<RecordRequest> {
     const chosen = tracks.filter((track) => this.#isChosen(track));
     const recorded = chosen.filter((track) => canRecord(container, track));
     const left = chosen.filter((track) => track.type !== 'data' && !recorded.includes(track));
-    if (left.length > 0) {
-      const words = left.map((track) => `${track.publicName} (${track.type === 'data' ? 'data' : track.codec})`).join(', ');
-      this.#logger.warn({ container, tracks: words }, `${container.toUpperCase()} cannot hold ${words}: left out of the recording`);
-    }
-    if (recorded.length === 0) {
-      const why =
-        chosen.length === 0 ? 'no track has the ids or names that were asked for' : `no track fits into ${container.toUpperCase()}`;
-      this.#fail(new Error(why));
+    const words = left.map((track) => `${track.publicName} (${track.type === 'data' ? 'data' : track.codec})`).join(', ');
+    const refusal = this.#refusalOf(container, chosen, recorded, words);
+    if (refusal !== null) {
+      this.fail(new Error(refusal));
       return;
     }
+    if (left.length > 0)
+      this.#logger.warn({ container, tracks: words }, `${container.toUpperCase()} cannot hold ${words}: left out of the recording`);
     const isSame = recorded.length === attachment.tracks.size && recorded.every(({ id }) => attachment.tracks.has(id));
     if (isSame) return;
     attachment.tracks.clear();
@@ -258,9 +257,22 @@ export class RecordTask implements FollowingTask<RecordRequest> {
     this.#state = RecordState.STOPPED;
   }
 
+  /** Why these tracks cannot be recorded, `left` being those that do not fit; null when they can. What was asked for is not left out in silence. */
+  #refusalOf(container: RecordContainerName, chosen: readonly Track[], recorded: readonly Track[], left: string): string | null {
+    if (chosen.length === 0) return 'no track has the ids or names that were asked for';
+    if (left !== '' && !this.#takesAll) return `${container.toUpperCase()} cannot hold ${left}`;
+    if (recorded.length > 0) return null;
+    return left === '' ? 'no track has sound or pictures' : `no track fits into ${container.toUpperCase()}: it cannot hold ${left}`;
+  }
+
+  /** No track was asked for in particular. */
+  get #takesAll(): boolean {
+    return this.request.trackIds.length + this.request.variantNames.length === 0;
+  }
+
   #isChosen(track: Track): boolean {
     const { trackIds, variantNames } = this.request;
-    if (trackIds.length === 0 && variantNames.length === 0) return true;
+    if (this.#takesAll) return true;
     return trackIds.includes(track.id) || variantNames.includes(track.variantName);
   }
 
@@ -297,17 +309,17 @@ export class RecordTask implements FollowingTask<RecordRequest> {
         startAt: continues ? startAt90k - attachment.origin : 0,
         key: randomName(TEMPORARY_NAME_LENGTH),
         note: {
-          ...{ task: this.key, temporary, filePath: paths.file, infoPath: paths.info, values, moved: null },
+          ...{ task: this.key, temporary, root: place.root, filePath: paths.file, infoPath: paths.info, values, moved: null },
           ...{ metadata: this.request.metadata, createdTime: this.createdAt },
         },
         journal: this.#context.journal,
         folders: place.folders,
         logger: this.#logger,
-        onError: (error) => this.#fail(error),
+        onError: (error) => this.fail(error),
       });
       this.#logger.info({ file: this.#outputFile, sequence: values.sequence }, `recording to ${this.#outputFile}`);
     } catch (error) {
-      this.#fail(error);
+      this.fail(error);
     }
   }
 
@@ -390,8 +402,8 @@ export class RecordTask implements FollowingTask<RecordRequest> {
     this.#finish(attachment.file, this.#finishTime, isLast);
   }
 
-  /** What was written is kept; nothing more is until the stream comes again. */
-  #fail(error: unknown): void {
+  /** For what goes wrong: what was written is kept; nothing more is until the stream comes again. */
+  fail(error: unknown): void {
     if (this.#state === RecordState.ERROR || this.#state === RecordState.STOPPED) return;
     this.#reason = error instanceof Error ? error.message : String(error);
     this.#logger.error({ err: error }, `recording failed: ${this.#reason}`);

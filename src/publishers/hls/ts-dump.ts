@@ -46,6 +46,15 @@ export class TsDump implements SegmentObserver {
   }
 
   segmentFinished(variant: string, segment: HlsSegment, read: () => Buffer): void {
+    try {
+      this.#take(variant, segment, read);
+    } catch (error) {
+      // The stream goes on without the dump.
+      this.#files.enqueue(() => Promise.reject(error));
+    }
+  }
+
+  #take(variant: string, segment: HlsSegment, read: () => Buffer): void {
     const { stream, playlists } = this.#options;
     const { number, duration, wallClock, discontinuity } = segment;
     const bytes = read();

@@ -94,6 +94,15 @@ export class HlsDump implements SegmentObserver {
   }
 
   segmentClosed(track: TrackModel, segment: SegmentModel): void {
+    try {
+      this.#take(track, segment);
+    } catch (error) {
+      // The stream goes on without the dump.
+      this.#files.enqueue(() => Promise.reject(error));
+    }
+  }
+
+  #take(track: TrackModel, segment: SegmentModel): void {
     const { duration, msn, generation, startTime, discontinuity } = segment;
     if (!this.#open || duration === null) return;
     this.#firstMsn ??= msn;

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { XMLParser } from 'fast-xml-parser';
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FakeEgress } from '../../../test/fakes/fake-egress.ts';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
@@ -182,6 +182,28 @@ describe('a dump', () => {
     await dumper.start(stream, wish('z'));
   });
 
+  it('has its folder for itself, until it has ended', async () => {
+    const shared = { outputPath: join(folder, 'shared') };
+    const [first, second] = await Promise.allSettled([
+      dumper.start(stream, wish('a', shared)),
+      dumper.start(stream, wish('b', { outputPath: `${shared.outputPath}/` })),
+    ]);
+    expect([first.status, second.status]).toEqual(['fulfilled', 'rejected']);
+    await expect(dumper.start(stream, wish('b', shared))).rejects.toThrow('Another dump writes to this folder');
+    expect(existsSync(join(folder, 'b.info'))).toBe(false);
+    dumper.stop(stream, 'a');
+    await dumper.start(stream, wish('b', shared));
+  });
+
+  it('whose start failed leaves nothing in the way of the next try', async () => {
+    mkdirSync(join(folder, 'again/llhls.m3u8'), { recursive: true });
+    send(0, 5);
+    await expect(dumper.start(stream, wish('again'))).rejects.toThrow('Could not dump segment');
+    expect(existsSync(join(folder, 'again.info'))).toBe(false);
+    rmSync(join(folder, 'again'), { recursive: true });
+    await dumper.start(stream, wish('again'));
+  });
+
   it('that cannot be written ends with Error, others go on', async () => {
     await dumper.start(stream, wish('bad'));
     await dumper.start(stream, wish('good'));
@@ -193,6 +215,21 @@ describe('a dump', () => {
     expect(logger.lines.some(({ level, message }) => level === 'error' && message.startsWith('dump failed: ENOENT'))).toBe(true);
     end();
     await dumper.close();
+    expect(info('good').Status).toBe('Completed');
+    expect(frames(join(folder, 'good/llhls.m3u8')).video).toBe(sample.packets.filter(isVideo).length);
+  });
+
+  it('that fails in an unforeseen way leaves its stream and others alone', async () => {
+    await dumper.start(stream, wish('bad'));
+    await dumper.start(stream, wish('good'));
+    vi.spyOn(stream, 'copyOf').mockImplementationOnce(() => {
+      throw new RangeError('a bug');
+    });
+    send(0, SECONDS);
+    end();
+    await dumper.close();
+    expect(info('bad').Status).toBe('Error');
+    expect(logger.lines.some(({ fields }) => fields['err'] instanceof RangeError)).toBe(true);
     expect(info('good').Status).toBe('Completed');
     expect(frames(join(folder, 'good/llhls.m3u8')).video).toBe(sample.packets.filter(isVideo).length);
   });

@@ -1,12 +1,12 @@
 /** Starts, lists and ends dumps of LL-HLS streams. */
 import { randomBytes } from 'node:crypto';
-import { open } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { type StreamAddress, type WantedDump, wantedDumps } from '../dump/wanted-dumps.ts';
-import { type DumpRequest, HlsDump } from './hls-dump.ts';
+import { type DumpRequest, HlsDump, type HlsDumpOptions } from './hls-dump.ts';
 import type { StreamFollower } from './llhls-publisher.ts';
 import type { LlhlsStream } from './llhls-stream.ts';
 import { OpenDumps } from './open-dumps.ts';
@@ -35,6 +35,8 @@ export class HlsDumper implements StreamFollower {
   readonly #dumps = new WeakMap<LlhlsStream, Map<string, HlsDump | null>>();
   /** Dumps whose files may not be complete yet, with when they are. */
   readonly #active = new Map<HlsDump, Promise<void>>();
+  /** Who writes into each folder; null while a dump is being prepared. */
+  readonly #writers = new Map<string, HlsDump | null>();
 
   readonly #open: OpenDumps;
 
@@ -78,23 +80,43 @@ export class HlsDumper implements StreamFollower {
     if (unknown !== undefined) throw new DumpRefused('Could not dump master playlist');
     // The id is taken before anything is awaited, and free again when the start fails.
     dumps.set(request.id, null);
+    let dump: HlsDump | null = null;
     try {
+      await this.#claim(folder);
       await this.#prepare(folder, infoPath);
       const note = infoPath === null ? null : randomBytes(NOTE_BYTES).toString('hex');
       if (infoPath !== null && note !== null) await this.#open.add(note, infoPath);
-      const dump = new HlsDump({ request, stream, folder, infoPath, clock, logger });
+      dump = this.#make({ request, stream, folder, infoPath, clock, logger }, note);
       dumps.set(request.id, dump);
-      this.#active.set(
-        dump,
-        dump.over.then(() => this.#forget(dump, note)),
-      );
       await dump.start().catch((error: unknown) => {
         throw new DumpRefused('Could not dump segment', { cause: error });
       });
     } catch (error) {
       dumps.delete(request.id);
+      // Whoever tries again must not find it taken.
+      if (dump !== null && infoPath !== null) await rm(infoPath, { force: true }).catch(() => undefined);
       throw error;
     }
+  }
+
+  #make(options: HlsDumpOptions, note: string | null): HlsDump {
+    const dump = new HlsDump(options);
+    this.#writers.set(options.folder, dump);
+    const over = dump.over.then(() => {
+      if (this.#writers.get(options.folder) === dump) this.#writers.delete(options.folder);
+      return this.#forget(dump, note);
+    });
+    this.#active.set(dump, over);
+    return dump;
+  }
+
+  /** Two dumps would replace each other's playlists. One that has ended already is waited for. Rejects with `DumpRefused`. */
+  async #claim(folder: string): Promise<void> {
+    for (let writer = this.#writers.get(folder); writer !== undefined; writer = this.#writers.get(folder)) {
+      if (writer === null || writer.enabled) throw new DumpRefused('Another dump writes to this folder');
+      await writer.over;
+    }
+    this.#writers.set(folder, null);
   }
 
   /** Ends the dump `id`, or all of the stream; resolves at once. Throws `DumpRefused` when there is none of that id. */
@@ -122,6 +144,7 @@ export class HlsDumper implements StreamFollower {
     this.#active.delete(dump);
   }
 
+  /** Makes the folders and the information file. What it rejects with leaves the folder to others. */
   async #prepare(folder: string, infoPath: string | null): Promise<void> {
     const { allowed, logger } = this.#options;
     try {
@@ -130,6 +153,7 @@ export class HlsDumper implements StreamFollower {
       await allowed.makeFolder(dirname(infoPath));
       await (await open(infoPath, 'wx')).close();
     } catch (error) {
+      this.#writers.delete(folder);
       const { code, name } = error as NodeJS.ErrnoException;
       if (name === 'PathRefused') throw error;
       if (code === 'EEXIST') throw new DumpRefused('Duplicate info file', { cause: error });

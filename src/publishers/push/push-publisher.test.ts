@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { openFakeDestination } from '../../../test/fakes/fake-destination.ts';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
@@ -12,6 +12,7 @@ import { QueueRegistry } from '../../core/queue-registry.ts';
 import { MOST_TASKS } from '../tasks/task-registry.ts';
 import { PushPublisher } from './push-publisher.ts';
 import type { PushRequest } from './push-request.ts';
+import { PushTask } from './push-task.ts';
 
 const OWNER = { vhost: 'default', app: 'app' };
 const SETTINGS: PushPublisherConfig = { connectionTimeout: -1, sendTimeout: -1 };
@@ -71,6 +72,24 @@ test('tasks begin with their stream and wait again when it ends, whichever was f
   attached.close({ code: 'peer-left', detail: '' });
   attached.close({ code: 'peer-left', detail: '' });
   expect(new Set(states().map((text) => text.split(' ')[1]))).toEqual(new Set(['ready']));
+});
+
+test('a bug in one task is no trouble of the others', async () => {
+  await publisher.startPush(OWNER, wish('bad'));
+  await publisher.startPush(OWNER, wish('good'));
+  const attached = publisher.attach(new FakeStream(), SETTINGS);
+  attached.onTracks([VIDEO]);
+  await expect.poll(states).toEqual(['bad pushing', 'good pushing']);
+  const bug = vi.spyOn(PushTask.prototype, 'push').mockImplementationOnce(() => {
+    throw new TypeError('a bug');
+  });
+  for (const packet of videoPackets(VIDEO, [{ seconds: 0, keyframe: true }], 10)) attached.onPacket(packet);
+  attached.onDrained?.();
+  bug.mockRestore();
+  expect(states()).toEqual(['bad error', 'good pushing']);
+  expect(publisher.pushes(OWNER, 'good')).toMatchObject([{ sentBytes: 40 }]);
+  expect(logger.lines.some(({ fields }) => fields['err'] instanceof TypeError)).toBe(true);
+  attached.close({ code: 'peer-left', detail: '' });
 });
 
 test('tasks and their totals survive a restart; stopped ones do not come back', async () => {

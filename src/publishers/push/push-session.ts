@@ -72,13 +72,15 @@ export class PushSession {
 
   /** Sends what is left and takes leave; resolves when the connection is gone. Idempotent. */
   close(): Promise<void> {
-    if (!this.#over && this.#open) {
+    const wasOver = this.#over;
+    // First: what goes wrong while the rest leaves must not look like a lost receiver, which is called again.
+    this.#over = true;
+    if (!wasOver && this.#open) {
       this.#guarded(() => {
         for (let packet = this.#queue.shift(); packet !== undefined; packet = this.#queue.shift()) this.#destination.write(packet);
         this.#destination.flush();
       });
     }
-    this.#over = true;
     return this.#destination.close();
   }
 

@@ -31,10 +31,12 @@ export class PushStream implements PublisherStream {
   begin(task: PushTask): void {
     if (this.#closed || this.#tasks.includes(task)) return;
     this.#tasks.push(task);
-    task.begin(this.source, this.#timeouts);
-    if (this.#tracks.length > 0) task.setTracks(this.#tracks);
-    for (const packet of this.#hold.packets) task.push(packet);
-    task.flush();
+    guarded(task, () => {
+      task.begin(this.source, this.#timeouts);
+      if (this.#tracks.length > 0) task.setTracks(this.#tracks);
+      for (const packet of this.#hold.packets) task.push(packet);
+      task.flush();
+    });
   }
 
   /** Keeps what comes until `release`, so that tasks which begin meanwhile miss nothing of a new stream. */
@@ -54,16 +56,22 @@ export class PushStream implements PublisherStream {
 
   onTracks(tracks: readonly Track[]): void {
     this.#tracks = tracks;
-    for (const task of this.#tasks) task.setTracks(tracks);
+    for (const task of this.#tasks) guarded(task, () => task.setTracks(tracks));
   }
 
   onPacket(packet: Packet): void {
     this.#hold.push(packet);
-    for (const task of this.#tasks) task.push(packet);
+    for (const task of this.#tasks) {
+      try {
+        task.push(packet);
+      } catch (error) {
+        task.fail(error);
+      }
+    }
   }
 
   onDrained(): void {
-    for (const task of this.#tasks) task.flush();
+    for (const task of this.#tasks) guarded(task, () => task.flush());
   }
 
   close(): void {
@@ -71,5 +79,14 @@ export class PushStream implements PublisherStream {
     this.#closed = true;
     for (const task of this.#tasks.splice(0)) task.streamEnded();
     this.#onClose();
+  }
+}
+
+/** What goes wrong in one task is no trouble of the others. */
+function guarded(task: PushTask, action: () => void): void {
+  try {
+    action();
+  } catch (error) {
+    task.fail(error);
   }
 }

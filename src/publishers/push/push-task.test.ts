@@ -48,7 +48,7 @@ let queues: QueueRegistry;
 let stream: FakeStream;
 let logger: RecordingLogger;
 let receivers: Receiver[];
-let refusal: PushFailure | null;
+let refusal: Error | null;
 let over: number;
 
 beforeEach(() => {
@@ -267,5 +267,31 @@ describe('a push task', () => {
     expect(push).toMatchObject({ state: 'error', reason: 'internal error' });
     expect(logger.lines.find(({ level }) => level === 'error')?.fields['err']).toBeInstanceOf(TypeError);
     expect(receiver.closed).toBe(true);
+  });
+
+  test('a failure while the rest is sent leads to no second connection', () => {
+    const { push, receiver } = running();
+    push.push(frame(0, true));
+    receiver.broken = true;
+    push.setTracks([VIDEO]);
+    expect(receivers).toHaveLength(2);
+    expect(vi.getTimerCount()).toBe(0);
+    vi.runOnlyPendingTimers();
+    expect(receivers).toHaveLength(2);
+    expect(push.state).toBe('connecting');
+    push.streamEnded();
+    expect([push.state, vi.getTimerCount()]).toEqual(['ready', 0]);
+  });
+
+  test('a bug while connecting is told too, and the receiver is called again', () => {
+    const { push, receiver } = running();
+    refusal = new TypeError('a bug');
+    receiver.options.events.onFailed(new PushFailure('lost', 'gone'));
+    vi.runOnlyPendingTimers();
+    expect(push).toMatchObject({ state: 'error', reason: 'internal error' });
+    refusal = null;
+    vi.runOnlyPendingTimers();
+    expect(receivers).toHaveLength(2);
+    expect(push.state).toBe('connecting');
   });
 });

@@ -163,6 +163,11 @@ export class PushTask implements FollowingTask<PushRequest> {
     this.#count();
   }
 
+  /** For what nobody foresaw: the connection is given up, and the receiver called again later. */
+  fail(error: unknown): void {
+    if (this.#stream !== null && this.#stopping === null) this.#failed(new PushFailure('internal', 'internal error', { cause: error }));
+  }
+
   /** The stream is gone: the task waits for it again. */
   streamEnded(): void {
     this.#end('the stream ended');
@@ -209,7 +214,10 @@ export class PushTask implements FollowingTask<PushRequest> {
     try {
       this.#session = new PushSession({ ...shared, onOpen: () => this.#opened(), onFailed: (failure) => this.#failed(failure) });
     } catch (error) {
-      if (!(error instanceof PushFailure)) throw error;
+      if (!(error instanceof PushFailure)) {
+        this.fail(error);
+        return;
+      }
       this.#end(error.message);
       this.#fault(error.message);
       return;

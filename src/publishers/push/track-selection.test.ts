@@ -25,6 +25,7 @@ const wish = (protocol: 'rtmp' | 'mpegts' | 'srt', variantNames: string[] = [], 
 describe('tracks of a push', () => {
   test.each([
     ['the first of each kind over RTMP', wish('rtmp'), [H264, LOW, AAC, AAC2, DATA], [1, 4]],
+    ['the first by id, in whatever order they come', wish('rtmp'), [AAC2, LOW, AAC, H264], [1, 4]],
     ['those every receiver takes, before others', wish('rtmp'), [H265, H264, OPUS, AAC], [1, 4]],
     ['those of Enhanced RTMP when there are no others', wish('rtmp'), [H265, OPUS], [0, 3]],
     ['never a still picture', wish('rtmp'), [JPEG, AAC], [4]],

@@ -50,9 +50,9 @@ function chooseNamed({ trackIds, variantNames }: Wanted, tracks: readonly Track[
   return tracks.filter((track) => track.type === 'data' || trackIds.includes(track.id) || variantNames.includes(track.variantName));
 }
 
-/** One video and one audio track: the named ones, or the first that plain RTMP carries, or the first that Enhanced RTMP does. */
+/** One video and one audio track: the named ones, or the first by id that plain RTMP carries, or the first that Enhanced RTMP does. */
 function forRtmp(chosen: readonly Track[], everything: boolean): readonly Track[] {
-  const media = chosen.filter((track) => track.type !== 'data');
+  const media = chosen.filter((track) => track.type !== 'data').sort((a, b) => a.id - b.id);
   if (!everything) requireCarried(CONTAINERS.rtmp, media, (track) => fourCcOf(track.codec) !== null);
   const videos = media.filter(isMovingPicture).filter(({ codec }) => fourCcOf(codec) !== null);
   const audios = media.filter((track) => track.type === 'audio').filter(({ codec }) => fourCcOf(codec) !== null);

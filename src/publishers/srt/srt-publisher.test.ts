@@ -10,7 +10,7 @@ import { RejectionCode } from '../../protocols/srt/rejection.ts';
 import { readListenerOptions } from '../../protocols/srt/socket-options.ts';
 import { SrtUdpPort } from '../../protocols/srt/udp-port.ts';
 import { systemClock } from '../../util/clock.ts';
-import { SrtPublisher } from './srt-publisher.ts';
+import { type SrtEgressOptions, SrtPublisher } from './srt-publisher.ts';
 import type { SrtStream } from './srt-stream.ts';
 import { SrtViewer } from './srt-viewer.ts';
 
@@ -30,7 +30,7 @@ interface Setting {
   readonly logger: RecordingLogger;
 }
 
-async function serve(tracks: readonly Track[] = TRACKS): Promise<Setting> {
+async function serve(tracks: readonly Track[] = TRACKS, options: Partial<SrtEgressOptions> = {}): Promise<Setting> {
   const logger = new RecordingLogger();
   const publisher = new SrtPublisher({ logger, clock: systemClock });
   const stream = new FakeStream();
@@ -45,6 +45,7 @@ async function serve(tracks: readonly Track[] = TRACKS): Promise<Setting> {
     streamMap: [],
     streamPassphrases: [],
     virtualHostFor: (name) => (name === 'default' || name === 'media.example' ? 'default' : null),
+    ...options,
   });
   closings.push(() => publisher.stop());
   return { publisher, stream, served, port: publisher.ports[0] ?? 0, logger };
@@ -167,6 +168,13 @@ describe('viewers', () => {
       expect(publisher.refused).toBe(1);
     },
   );
+
+  test('the passphrase of a stream is asked for under all of its addresses', async () => {
+    const { port } = await serve(TRACKS, { streamPassphrases: [{ streamPath: 'default/app/stream', passphrase: 'of-the-stream' }] });
+    for (const host of ['default', 'media.example']) {
+      await expect(play(port, `${host}/app/stream`)).rejects.toMatchObject({ code: RejectionCode.UNSECURE });
+    }
+  });
 
   test('are sessions with a name and bytes of their own, and can be sent away', async () => {
     const { served, stream, port } = await serve();

@@ -26,8 +26,6 @@ const DEFAULT_MAX_CONNECTIONS = 5000;
 
 /** What listening needs beyond the listener's own configuration. */
 export interface SrtEgressOptions extends SrtListenerConfig {
-  /** Name of the virtual host that has this name, or else this host name; null when there is none. */
-  readonly virtualHostFor: (nameOrHost: string) => string | null;
   /** Players of one port at once. */
   readonly maxConnections?: number;
 }

@@ -147,7 +147,9 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
     try {
       if (!task.request.isConfig) await this.#durably(this.#options.documents.remove(task.key));
     } catch (error) {
-      this.#add(task);
+      // Its id may have been taken meanwhile: then it ends all the same, though its document came to stay.
+      if (this.find(task, id) !== null) this.drop(task);
+      else this.#add(task);
       throw error;
     }
     return task;

@@ -1,0 +1,80 @@
+/** Gives finished files the names they are to have, beside what is there already. */
+import { link, lstat, open, rename, rm, unlink } from 'node:fs/promises';
+import { basename, dirname, extname, join } from 'node:path';
+import type { AllowedFolders } from '../../util/allowed-folders.ts';
+
+/** Names tried beside a target that exists already. */
+const MOST_NUMBERS = 10_000;
+/** What file systems take, bytes. */
+const LONGEST_NAME = 255;
+/** A longer one is no extension but a name with a dot in it, bytes. */
+const LONGEST_EXTENSION = 16;
+/** Of a file system without hard links. */
+const NO_LINKS: readonly (string | undefined)[] = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
+
+/**
+ * `path` with `suffix` before its extension. A name that is too long for a file is cut before both, between characters;
+ * `spare` bytes stay free behind it.
+ */
+export function fitName(path: string, suffix = '', spare = 0): string {
+  const name = basename(path);
+  const found = extname(name);
+  const extension = Buffer.byteLength(found) > LONGEST_EXTENSION ? '' : found;
+  const base = name.slice(0, name.length - extension.length);
+  const room = LONGEST_NAME - Buffer.byteLength(suffix + extension) - spare;
+  if (Buffer.byteLength(base) <= room) return join(dirname(path), `${base}${suffix}${extension}`);
+  const bytes = Buffer.from(base);
+  let end = room;
+  // Continuation bytes belong to the character before them.
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return join(dirname(path), `${bytes.toString('utf8', 0, end)}${suffix}${extension}`);
+}
+
+/**
+ * Gives `from` the name `target`, or one with a number when that is taken, and returns it. Never replaces a file. Rejects with
+ * `PathRefused` or the file system's error; the file has its old name then.
+ */
+export async function giveName(from: string, target: string, folders: AllowedFolders): Promise<string> {
+  await folders.makeFolder(dirname(target));
+  for (let number = 0; number < MOST_NUMBERS; number += 1) {
+    const path = fitName(target, number === 0 ? '' : `_${number}`);
+    try {
+      await link(from, path);
+      await unlink(from);
+      return path;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'EEXIST') {
+        if (!(await isSameFile(from, path))) continue;
+        // The last process had come as far as the second name.
+        await unlink(from);
+        return path;
+      }
+      if (!NO_LINKS.includes(code)) throw error;
+      if (await moveTo(from, path)) return path;
+    }
+  }
+  throw new Error(`${target} and ${MOST_NUMBERS} names beside it are taken`);
+}
+
+/** For file systems without hard links: the name is claimed first, because a rename would replace what is there. False when it is taken. */
+async function moveTo(from: string, path: string): Promise<boolean> {
+  try {
+    await (await open(path, 'wx')).close();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
+  try {
+    await rename(from, path);
+  } catch (error) {
+    await rm(path, { force: true });
+    throw error;
+  }
+  return true;
+}
+
+async function isSameFile(one: string, other: string): Promise<boolean> {
+  const [a, b] = await Promise.all([lstat(one), lstat(other)]);
+  return a.ino === b.ino && a.dev === b.dev;
+}

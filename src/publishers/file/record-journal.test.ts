@@ -1,0 +1,164 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { constantFrames, videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
+import { DocumentFolder } from '../../state/document-folder.ts';
+import { AllowedFolders } from '../../util/allowed-folders.ts';
+import { finalise } from './finalise.ts';
+import { RecordFile } from './record-file.ts';
+import { RecordInfoFiles } from './record-info-file.ts';
+import { type FinishedRecording, type RecordingNote, RecordJournal } from './record-journal.ts';
+import { foldersBelow } from './record-place.ts';
+
+vi.mock('./finalise.ts', async (importOriginal) => {
+  const original = await importOriginal<typeof import('./finalise.ts')>();
+  return { ...original, finalise: vi.fn(original.finalise) };
+});
+
+const anywhere = new AllowedFolders(null, 'nothing');
+let folder: string;
+let root: string;
+let logger: RecordingLogger;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'millrace-journal-'));
+  root = join(folder, 'root');
+  mkdirSync(root);
+  logger = new RecordingLogger();
+});
+afterEach(() => {
+  vi.mocked(finalise).mockReset();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A state folder on a disk that may be full. */
+class Notes extends DocumentFolder {
+  full = false;
+
+  constructor() {
+    super(join(folder, 'notes'), 'open-recording', logger);
+  }
+
+  override save(key: string, value: object): Promise<void> {
+    return this.full ? Promise.reject(noSpace()) : super.save(key, value);
+  }
+}
+
+function noSpace(): Error {
+  return Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC', errno: -28 });
+}
+
+/** The journal of a process that has just started, and what it found. */
+async function start(notes = new Notes()) {
+  const journal = new RecordJournal(notes, new RecordInfoFiles(), logger);
+  return { journal, notes, left: await journal.load() };
+}
+
+/** Starts a process and lets it finish what lies there; the names of the notes that remain. */
+async function recover(): Promise<string[]> {
+  const { journal, left } = await start();
+  const finished: FinishedRecording[] = [];
+  await journal.recover(
+    left,
+    ({ root: below }) => foldersBelow(below ?? null, anywhere),
+    async (_note, file) => void finished.push(file),
+  );
+  return readdirSync(join(folder, 'notes'));
+}
+
+function noteOf(more: Partial<RecordingNote> = {}): RecordingNote {
+  const names = { transactionId: 't', id: 'i', vhost: 'v', app: 'a', sourceStream: 's', stream: 's' };
+  return {
+    ...{ task: 'x', temporary: join(root, 'tmp_x'), filePath: join(root, 'file.ts'), infoPath: join(root, 'info.xml'), moved: null },
+    ...{ values: { ...names, startTime: 0, sequence: 0 }, metadata: '', createdTime: 0 },
+    ...more,
+  };
+}
+
+const END = { finishTime: 1000, recordTime: 500, lastSequence: true };
+
+it('keeps the note of a file as long as its folder is not there', async () => {
+  const volume = join(root, 'volume');
+  const note = noteOf({ temporary: join(volume, 'tmp_x'), filePath: join(volume, 'file.ts') });
+  const { journal } = await start();
+  await journal.open('k', note);
+  // The volume is not mounted yet.
+  expect(await recover()).toEqual(['k.json']);
+  // Something is wrong with it.
+  writeFileSync(volume, '');
+  expect(await recover()).toEqual(['k.json']);
+  expect(logger.lines.filter(({ level, message }) => level === 'warn' && message.includes('the next start tries again'))).toHaveLength(2);
+  rmSync(volume);
+  mkdirSync(volume);
+  writeFileSync(note.temporary, 'media');
+  expect(await recover()).toEqual([]);
+  expect(readdirSync(volume)).toEqual(['file.ts']);
+});
+
+it('forgets a file that is gone', async () => {
+  const { journal } = await start();
+  await journal.open('k', noteOf());
+  expect(await recover()).toEqual([]);
+});
+
+it('leaves the file of a recording that is ending to the next start when its folder went away', async () => {
+  const { journal } = await start();
+  const note = noteOf({ temporary: join(root, 'volume/tmp_x') });
+  await journal.open('k', note);
+  expect(await journal.finish('k', note, END, anywhere)).toMatchObject({ outcome: 'left' });
+  expect(readdirSync(join(folder, 'notes'))).toEqual(['k.json']);
+});
+
+it('cuts names that are too long, those of information files too', async () => {
+  const { journal } = await start();
+  const note = noteOf({ filePath: join(root, 'deep', `${'ü'.repeat(300)}.ts`), infoPath: join(root, `${'ü'.repeat(300)}.xml`) });
+  writeFileSync(note.temporary, 'media');
+  await journal.open('k', note);
+  const { outcome, path } = await journal.finish('k', note, END, anywhere);
+  expect([outcome, path]).toEqual(['finished', join(root, 'deep', `${'ü'.repeat(126)}.ts`)]);
+  const [info = ''] = readdirSync(root).filter((name) => name.endsWith('.xml'));
+  expect(readFileSync(join(root, info), 'utf8')).toContain(path);
+  expect(readdirSync(join(folder, 'notes'))).toEqual([]);
+});
+
+it('finalises later what got its name while the disk was full, also when the note could not be told', async () => {
+  const { journal, notes } = await start();
+  const track = videoTrack();
+  const packets = videoPackets(track, constantFrames({ rate: 30, gop: 30, seconds: 2 }), 100);
+  const [first] = packets;
+  if (first === undefined) throw new Error('no packets');
+  const note = noteOf({ filePath: join(root, 'a+b_${EndTime}.mp4') });
+  const options = { tracks: [track], first, container: 'mp4' as const, startAt: 0, key: 'k', folders: anywhere, logger };
+  const file = new RecordFile({ ...options, note, journal, onError: (error) => expect.unreachable(error.message) });
+  for (const packet of packets) file.push(packet);
+  vi.mocked(finalise).mockRejectedValueOnce(noSpace());
+  notes.full = true;
+  const { outcome, path } = await file.finish(1000, true, Promise.resolve());
+  expect(outcome).toBe('finished');
+  const fragmented = readFileSync(path ?? '');
+  expect(fragmented.includes('moof')).toBe(true);
+  // Somebody else's.
+  writeFileSync(join(root, 'a+b_x_1.mp4'), 'no film');
+  expect(await recover()).toEqual([]);
+  const whole = readFileSync(path ?? '');
+  expect(whole.lastIndexOf('moov')).toBeGreaterThan(fragmented.lastIndexOf('moof'));
+  expect(readFileSync(join(root, 'a+b_x_1.mp4'), 'utf8')).toBe('no film');
+});
+
+it('does not follow a link out of the root that came with a crash', async () => {
+  const { journal } = await start();
+  const note = noteOf({ root, temporary: join(root, 'sub/tmp_x'), filePath: join(root, 'sub/file.ts') });
+  mkdirSync(dirname(note.temporary));
+  writeFileSync(note.temporary, 'media');
+  await journal.open('k', note);
+  const empty = join(root, 'sub/tmp_y');
+  writeFileSync(empty, '');
+  await journal.open('y', { ...note, temporary: empty });
+  mkdirSync(join(folder, 'outside'));
+  renameSync(join(root, 'sub'), join(folder, 'outside/sub'));
+  symlinkSync(join(folder, 'outside/sub'), join(root, 'sub'));
+  expect(await recover()).toEqual(['k.json', 'y.json']);
+  expect(readdirSync(join(folder, 'outside/sub'))).toEqual(['tmp_x', 'tmp_y']);
+});

@@ -1,0 +1,76 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { DocumentFolder } from '../../state/document-folder.ts';
+import { type FollowingTask, NO_TOTALS, type TaskOrigin, TaskRegistry } from './task-registry.ts';
+import type { TaskRequest } from './task-request.ts';
+
+const OWNER = { vhost: 'v', app: 'a' };
+
+class Task implements FollowingTask<TaskRequest> {
+  readonly key: string;
+  readonly vhost: string;
+  readonly app: string;
+  readonly request: TaskRequest;
+  readonly createdAt: number;
+  readonly totals = NO_TOTALS;
+  stopped = false;
+
+  constructor({ key, vhost, app, request, createdAt }: TaskOrigin<TaskRequest>) {
+    this.key = key;
+    this.vhost = vhost;
+    this.app = app;
+    this.request = request;
+    this.createdAt = createdAt;
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true;
+  }
+
+  async settled(): Promise<void> {}
+}
+
+/** A disk that says no when the test wants it to. */
+class Documents extends DocumentFolder {
+  readonly refusal = Promise.withResolvers<void>();
+
+  override remove(): Promise<void> {
+    return this.refusal.promise;
+  }
+}
+
+let folder: string;
+let documents: Documents;
+let tasks: TaskRegistry<TaskRequest, Task>;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'millrace-tasks-'));
+  const logger = new RecordingLogger();
+  documents = new Documents(folder, 'task', logger);
+  tasks = new TaskRegistry({ noun: 'task', documents, logger, parse: () => null, make: (origin) => new Task(origin) });
+  await tasks.load();
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const request: TaskRequest = { id: 'x', streamName: 's', trackIds: [], variantNames: [], isConfig: false };
+
+test('a task that the disk does not let go stays', async () => {
+  const task = tasks.register(OWNER, request, 1);
+  const released = tasks.release(OWNER, 'x');
+  documents.refusal.reject(new Error('no'));
+  await expect(released).rejects.toMatchObject({ code: 'not-durable' });
+  expect([tasks.find(OWNER, 'x'), task.stopped]).toEqual([task, false]);
+});
+
+test('a task that the disk does not let go never takes the place of a new one', async () => {
+  const old = tasks.register(OWNER, request, 1);
+  const released = tasks.release(OWNER, 'x');
+  const young = tasks.register(OWNER, request, 2);
+  documents.refusal.reject(new Error('no'));
+  await expect(released).rejects.toMatchObject({ code: 'not-durable' });
+  expect(tasks.of(OWNER)).toEqual([young]);
+  expect([old.stopped, young.stopped]).toEqual([true, false]);
+});
