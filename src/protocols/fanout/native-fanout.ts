@@ -171,13 +171,17 @@ class NativeDtls implements DtlsEndpoint {
   }
 
   #step({ state, error, datagrams }: DtlsOutcome): void {
+    // Before the last flight leaves: the peer's media may be here a moment after it.
+    if (state === DtlsState.CONNECTED && !this.#connected) this.#secured();
     for (const datagram of datagrams) this.#listener.send(datagram);
-    if (state === DtlsState.CONNECTED && !this.#connected) {
-      this.#connected = true;
-      const keys = this.#addon.dtlsKeys(this.#handle);
-      if (keys === null) this.#end('the peer agreed to no SRTP profile');
-      else this.#listener.connected({ ...keys, profile: keys.profile as SrtpProfile }, keys.fingerprint);
-    } else if (state === DtlsState.CLOSED) this.#end(error === '' ? 'the peer closed' : error);
+    if (state === DtlsState.CLOSED) this.#end(error === '' ? 'the peer closed' : error);
+  }
+
+  #secured(): void {
+    this.#connected = true;
+    const keys = this.#addon.dtlsKeys(this.#handle);
+    if (keys === null) this.#end('the peer agreed to no SRTP profile');
+    else this.#listener.connected({ ...keys, profile: keys.profile as SrtpProfile }, keys.fingerprint);
   }
 
   #end(reason: string): void {
