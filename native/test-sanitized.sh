@@ -9,4 +9,4 @@ export LD_PRELOAD="$(g++ -print-file-name=libasan.so):$(g++ -print-file-name=lib
 export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export MILLRACE_NATIVE="$PWD/native/build/millrace-sanitized.node"
-exec node node_modules/vitest/vitest.mjs run --project unit --pool forks src/protocols/fanout src/protocols/srtp src/publishers/webrtc
+exec node node_modules/vitest/vitest.mjs run --project unit --pool forks src/protocols/fanout src/protocols/srtp src/protocols/udp src/publishers/webrtc

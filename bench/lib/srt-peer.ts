@@ -43,7 +43,6 @@ async function send(kbps: number, ports: readonly number[]): Promise<void> {
   console.log(`connected ${connections.length}`);
   everyPayload(kbps, () => {
     for (const connection of connections) connection.send(PAYLOAD, port.now());
-    port.flush();
   });
 }
 
