@@ -2,9 +2,11 @@
 import { type CloseReason, type IngestGate, IngestRefused, type IngestStream, type SourceTrack } from '../../core/ingest.ts';
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import type { SrtCloseReason, SrtConnection } from '../../protocols/srt/connection.ts';
+import type { LinkLabels, WatchedLink } from '../../protocols/srt/link-reporter.ts';
 import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
 import { formatPeer } from '../../protocols/srt/peer-address.ts';
 import { RejectionCode } from '../../protocols/srt/rejection.ts';
+import type { SrtStatistics } from '../../protocols/srt/statistics.ts';
 import type { SrtTarget } from '../../protocols/srt/stream-id.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -61,9 +63,10 @@ const CLOSE_CODES: Readonly<Record<SrtCloseReason['code'], CloseReason['code']>>
 };
 
 /** Owns its connection. It ends with a reason, whoever ends it. */
-export class SrtPublication implements SrtSession {
+export class SrtPublication implements SrtSession, WatchedLink {
+  readonly labels: LinkLabels;
+  readonly logger: Logger;
   readonly #options: SrtPublicationOptions;
-  readonly #logger: Logger;
   readonly #stream: IngestStream;
   readonly #feed: TransportFeed;
   readonly #openedAt: number;
@@ -76,15 +79,18 @@ export class SrtPublication implements SrtSession {
   private constructor(options: SrtPublicationOptions, stream: IngestStream, logger: Logger) {
     this.#options = options;
     this.#stream = stream;
-    this.#logger = logger.child({ vhost: stream.vhost });
+    const { id, call, target } = options;
+    const peer = formatPeer(call.peer);
+    this.labels = { session: String(id), peer, vhost: stream.vhost, app: target.app, stream: target.stream };
+    this.logger = logger.child({ vhost: stream.vhost });
     this.#openedAt = options.clock.monotonic();
     this.#heardAt = this.#openedAt;
     this.#feed = new TransportFeed({
       stream,
-      logger: this.#logger,
+      logger: this.logger,
       audioLabels: options.audioLabels(stream, options.target),
       limits: options.feedLimits,
-      onStarted: (tracks) => this.#logger.info({ tracks: tracks.map(trackLabel) }, 'SRT stream started'),
+      onStarted: (tracks) => this.logger.info({ tracks: tracks.map(trackLabel) }, 'SRT stream started'),
     });
   }
 
@@ -116,10 +122,15 @@ export class SrtPublication implements SrtSession {
     }
   }
 
+  /** Of the connection, as they are now. */
+  get statistics(): SrtStatistics | null {
+    return this.#connection?.statistics ?? null;
+  }
+
   onOpen(connection: SrtConnection): void {
     this.#connection = connection;
     this.#latency = connection.terms.latency / 1000;
-    this.#logger.info({ latencyMs: this.#latency, encrypted: connection.encrypted }, 'SRT stream published');
+    this.logger.info({ latencyMs: this.#latency, encrypted: connection.encrypted }, 'SRT stream published');
   }
 
   onData(payload: Uint8Array): void {
@@ -129,7 +140,7 @@ export class SrtPublication implements SrtSession {
     try {
       this.#feed.push(payload);
     } catch (error) {
-      this.#logger.error({ err: error }, 'SRT connection failed inside the server');
+      this.logger.error({ err: error }, 'SRT connection failed inside the server');
       this.close({ code: 'peer-error', detail: 'internal error' });
     }
   }
@@ -165,8 +176,8 @@ export class SrtPublication implements SrtSession {
   }
 
   #report({ code, detail }: CloseReason): void {
-    const statistics = this.#connection?.statistics ?? null;
-    this.#logger.info(
+    const { statistics } = this;
+    this.logger.info(
       {
         code,
         detail,
