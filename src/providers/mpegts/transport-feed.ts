@@ -69,6 +69,11 @@ export class TransportFeed {
     return this.#starter.started;
   }
 
+  /** What keeps the stream from having tracks, in words for people; null when nothing is known. */
+  get fault(): string | null {
+    return this.demuxer.missingProgram ?? this.counters.firstFault;
+  }
+
   /** Frames of tracks that had not told their parameters. */
   get undecodable(): number {
     return this.#starter.undecodable;

@@ -113,6 +113,21 @@ describe('what encoders send', () => {
     await until('the end', () => provider.statistics().length === 0, { deadlineMs: 10_000 });
   });
 
+  test('names the program it wants, which must be a number', async () => {
+    const { gate, port } = await listen({ timeouts: { firstTrack: 300 } });
+    for (const program of ['0', 'two', '65536', '-1', '']) {
+      await expect(call(port, `default/app/live?program=${program}`)).rejects.toMatchObject({ code: RejectionCode.BAD_REQUEST });
+    }
+    const bytes = sound();
+    for (const program of [1, 2]) {
+      const encoder = await call(port, `default/app/live?program=${program}`);
+      for (let at = 0; at < bytes.length; at += 1316) encoder.send(bytes.subarray(at, at + 1316));
+      const stream = await gate.stream(program - 1);
+      await stream.until(({ packets, closed }) => packets.length > 40 || closed);
+      expect(stream.closeReason?.detail ?? 'it runs').toMatch(program === 1 ? /^it runs$/ : /there is no program 2 among 1$/);
+    }
+  });
+
   test('silence before any track is known ends the connection', async () => {
     const { gate, port } = await listen({ timeouts: { unpublishedSilence: 150 } });
     const encoder = await call(port, 'default/app/live');

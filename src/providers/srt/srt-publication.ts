@@ -62,6 +62,16 @@ const CLOSE_CODES: Readonly<Record<SrtCloseReason['code'], CloseReason['code']>>
   timeout: 'timeout',
 };
 
+const LARGEST_PROGRAM = 65_535;
+
+/** What a publication is made of once its stream is registered. */
+interface Opened {
+  readonly stream: IngestStream;
+  readonly logger: Logger;
+  /** Number of the program to take; null: the first. */
+  readonly program: number | null;
+}
+
 /** Owns its connection. It ends with a reason, whoever ends it. */
 export class SrtPublication implements SrtSession, WatchedLink {
   readonly labels: LinkLabels;
@@ -76,7 +86,7 @@ export class SrtPublication implements SrtSession, WatchedLink {
   /** How long the connection holds everything back, ms: nothing can be heard sooner. */
   #latency = 0;
 
-  private constructor(options: SrtPublicationOptions, stream: IngestStream, logger: Logger) {
+  private constructor(options: SrtPublicationOptions, { stream, logger, program }: Opened) {
     this.#options = options;
     this.#stream = stream;
     const { id, call, target } = options;
@@ -90,6 +100,7 @@ export class SrtPublication implements SrtSession, WatchedLink {
       logger: this.logger,
       audioLabels: options.audioLabels(stream, options.target),
       limits: options.feedLimits,
+      ...(program !== null && { program }),
       onStarted: (tracks) => this.logger.info({ tracks: tracks.map(trackLabel) }, 'SRT stream started'),
     });
   }
@@ -98,6 +109,10 @@ export class SrtPublication implements SrtSession, WatchedLink {
   static open(options: SrtPublicationOptions): SrtPublication | Refusal {
     const { target, call, gate } = options;
     const peer = formatPeer(call.peer);
+    const program = programOf(target.url);
+    if (program !== null && !(program >= 1 && program <= LARGEST_PROGRAM)) {
+      return { code: RejectionCode.BAD_REQUEST, detail: `program of the stream id must be a number from 1 to ${LARGEST_PROGRAM}` };
+    }
     const logger = options.logger.child({ session: options.id, peer, app: target.app, stream: target.stream });
     let publication: SrtPublication | null = null;
     try {
@@ -111,7 +126,7 @@ export class SrtPublication implements SrtSession, WatchedLink {
           onClose: (reason) => publication?.close(reason),
         },
       );
-      publication = new SrtPublication(options, stream, logger);
+      publication = new SrtPublication(options, { stream, logger, program });
       return publication;
     } catch (error) {
       if (!(error instanceof IngestRefused)) throw error;
@@ -170,8 +185,8 @@ export class SrtPublication implements SrtSession, WatchedLink {
     if (now - this.#heardAt >= unpublishedSilence + this.#latency) {
       this.close({ code: 'timeout', detail: `silent for ${unpublishedSilence} ms before any track was known` });
     } else if (now - this.#openedAt >= firstTrack + this.#latency) {
-      const { firstFault } = this.#feed.counters;
-      this.close({ code: 'timeout', detail: `no usable track within ${firstTrack} ms${firstFault === null ? '' : `: ${firstFault}`}` });
+      const { fault } = this.#feed;
+      this.close({ code: 'timeout', detail: `no usable track within ${firstTrack} ms${fault === null ? '' : `: ${fault}`}` });
     }
   }
 
@@ -189,6 +204,14 @@ export class SrtPublication implements SrtSession, WatchedLink {
       'SRT connection closed',
     );
   }
+}
+
+/** `program` of the query; null when there is none, NaN when it is no number. */
+function programOf(url: string): number | null {
+  const start = url.indexOf('?');
+  const text = start < 0 ? null : new URLSearchParams(url.slice(start + 1)).get('program');
+  if (text === null) return null;
+  return /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
 }
 
 function trackLabel(track: SourceTrack): string {
