@@ -92,6 +92,7 @@ export class TransportFeed {
   /** The source has ended: hands on what it left unfinished. Does not close the stream. */
   end(): void {
     this.demuxer.flush();
+    for (const track of this.#tracks.values()) track.reader.end?.((unit) => this.#takeUnit(track, unit));
   }
 
   #follow(program: TsProgram): void {
