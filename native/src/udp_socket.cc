@@ -21,6 +21,9 @@ bool UdpSocket::Open(const std::string& host, uint16_t port, int buffer, int* er
   }
   wanted.port = port;
   descriptor_ = socket(family_, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int one = 1;
+  // IPv4 has a socket of its own.
+  if (descriptor_ >= 0 && family_ == AF_INET6) setsockopt(descriptor_, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
   sockaddr_storage address = {};
   FillAddress(wanted, &address);
   if (descriptor_ < 0 || bind(descriptor_, reinterpret_cast<const sockaddr*>(&address), AddressLength()) != 0) {
@@ -149,11 +152,6 @@ bool UdpSocket::Parse(const std::string& text, Datagram* into) const {
   memset(into->address, 0, sizeof into->address);
   into->scope = 0;
   if (family_ == AF_INET) return inet_pton(AF_INET, text.c_str(), into->address) == 1;
-  if (text.find(':') == std::string::npos) {
-    // IPv4 through an IPv6 socket.
-    into->address[2] = htonl(0xffff);
-    return inet_pton(AF_INET, text.c_str(), into->address + 3) == 1;
-  }
   const size_t percent = text.find('%');
   if (percent != std::string::npos) {
     const std::string zone = text.substr(percent + 1);

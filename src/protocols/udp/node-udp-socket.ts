@@ -32,7 +32,8 @@ export class NodeUdpSocket implements UdpSocket {
     const ipv6 = isIPv6(host);
     // Addresses come from datagrams and need no resolver, which would put off every send to a later turn.
     const lookup: SocketOptions['lookup'] = (hostname, _options, done) => done(null, hostname, ipv6 ? 6 : 4);
-    const socket = createSocket({ type: ipv6 ? 'udp6' : 'udp4', lookup, recvBufferSize: bufferBytes, sendBufferSize: bufferBytes });
+    const buffers = { recvBufferSize: bufferBytes, sendBufferSize: bufferBytes };
+    const socket = createSocket({ type: ipv6 ? 'udp6' : 'udp4', ipv6Only: ipv6, lookup, ...buffers });
     const listening = once(socket, 'listening');
     try {
       socket.bind({ address: host, port, exclusive: true });

@@ -114,6 +114,16 @@ describe.each(KINDS)('a UDP socket of %s', (_name, open) => {
     expect(here.datagrams).toEqual([]);
   });
 
+  test('IPv4 and IPv6 have a port each for themselves', async () => {
+    const { socket } = await listen('0.0.0.0');
+    const six = await listen('::', socket.port);
+    const four = await listen();
+    four.socket.send({ address: '127.0.0.1', port: socket.port }, Uint8Array.of(4), null);
+    (await listen('::1')).socket.send({ address: '::1', port: socket.port }, Uint8Array.of(6), null);
+    await until('the datagram over IPv6', () => six.datagrams.length > 0, WAIT);
+    expect(six.datagrams.map(({ bytes }) => bytes[0])).toEqual([6]);
+  });
+
   test('says that a port is taken', async () => {
     const { socket } = await listen();
     await expect(listen('127.0.0.1', socket.port)).rejects.toThrow(/EADDRINUSE/);

@@ -10,7 +10,7 @@ export interface SocketAddress {
 }
 
 export interface UdpSocketOptions {
-  /** Address to bind; IPv6 is told by its form. */
+  /** Address to bind; IPv6 is told by its form, and `::` is all of IPv6 alone. */
   readonly host: string;
   /** 0 lets the system choose. */
   readonly port: number;
