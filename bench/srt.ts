@@ -11,9 +11,11 @@ import type { BenchOptions, Figure, Report } from './lib/report.ts';
 const CONNECTIONS = [1, 50];
 const KBPS = 2500;
 const LATENCY_MS = 120;
+const PAYLOADS_PER_MS = KBPS / 8 / 1316;
+const LEAST_SHARE = 0.75;
 /** The kernel counts CPU in ticks of 10 ms: one connection is watched for longer. */
 const CONNECTION_SECONDS = 20;
-/** Programs that listen before somebody calls, and what is counted twice to see that it grows. */
+/** Programs that listen before somebody calls. */
 const SETTLE_MS = 2000;
 /** With media, until code that runs some hundred times a second is compiled. */
 const WARM_UP_MS = 8000;
@@ -35,8 +37,8 @@ async function ours(count: number, seconds: number): Promise<Cost> {
       Array.from({ length: count }, () => sink.port),
     );
     await delay(WARM_UP_MS);
-    const [received, sent] = await Promise.all([cpuRate(sink.child.pid, seconds), cpuRate(source.pid, seconds)]);
-    await expectMedia(sink.child);
+    const rates = (): Promise<[number, number]> => Promise.all([cpuRate(sink.child.pid, seconds), cpuRate(source.pid, seconds)]);
+    const [received, sent] = await withMedia(sink.child, count, rates);
     return { received, sent };
   } finally {
     await Promise.all(children.map((child) => child.kill()));
@@ -74,9 +76,7 @@ async function theirSenders(count: number, seconds: number): Promise<number> {
     const opened = (): boolean => [...sink.child.stdout.matchAll(/^open$/gm)].length >= count;
     await until(`${count} connections`, opened, { deadlineMs: DEADLINE_MS });
     await delay(WARM_UP_MS);
-    const rate = await sumOfRates(senders, seconds);
-    await expectMedia(sink.child);
-    return rate;
+    return await withMedia(sink.child, count, () => sumOfRates(senders, seconds));
   } finally {
     await Promise.all(children.map((child) => child.kill()));
   }
@@ -116,12 +116,15 @@ function transmit(children: Child[], from: string, to: string): Child {
   return child;
 }
 
-/** Throws when nothing arrives any more: then there was nothing to measure. */
-async function expectMedia(sink: Child): Promise<void> {
-  const count = () => Number([...sink.stdout.matchAll(/^payloads (\d+)$/gm)].at(-1)?.[1] ?? 0);
-  const before = count();
-  await delay(SETTLE_MS);
-  if (count() <= before) throw new Error('nothing arrives over SRT');
+/** Throws when much less arrives meanwhile than is sent: then something else was measured. The sink counts once a second. */
+async function withMedia<T>(sink: Child, connections: number, work: () => Promise<T>): Promise<T> {
+  const payloads = (): number => Number([...sink.stdout.matchAll(/^payloads (\d+)$/gm)].at(-1)?.[1] ?? 0);
+  const startedAt = performance.now();
+  const before = payloads();
+  const result = await work();
+  const share = (payloads() - before) / (connections * PAYLOADS_PER_MS * (performance.now() - startedAt));
+  if (share < LEAST_SHARE) throw new Error(`only ${Math.round(share * 100)} % of the media arrives over SRT`);
+  return result;
 }
 
 export async function run({ seconds, rounds }: BenchOptions): Promise<Report> {
