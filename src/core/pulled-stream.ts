@@ -117,6 +117,7 @@ export class PulledStream {
       sourceType: source.sourceType,
       sourceUrl: withoutCredentials(this.#currentUrl),
       passthrough: definition.properties.relay,
+      fromOriginMap: definition.fromOriginMap === true,
       onClose: (reason) => this.#lost(reason),
       onCongested: () => this.#connection?.session.pause?.(),
       onRelieved: () => this.#connection?.session.resume?.(),
