@@ -51,6 +51,11 @@ export class PullRegistry {
     this.#options = options;
   }
 
+  /** Persistent streams that had to end and return as soon as they can. */
+  get waiting(): number {
+    return this.#dormant.size;
+  }
+
   /**
    * Pulls a stream; resolves when it plays and, if it is persistent, is on disk. Rejects with `IngestRefused` (name taken
    * or not addressable, provider not enabled), `PullFailed`, or the error of the disk; then there is no stream.

@@ -70,6 +70,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'source-loss': {},
   'file-paths': {},
   'file-containers': {},
+  'pull-deletion': {},
   'origin-schemes': {},
   'ovt-sessions': {},
   sessions: {},
