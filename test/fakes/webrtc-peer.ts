@@ -23,6 +23,8 @@ export interface WebrtcPeerOptions {
 export class WebrtcPeer {
   readonly certificate: DtlsCertificate = createCertificate(Date.now());
   connected = false;
+  /** Local UDP port; 0 until it connects. */
+  port = 0;
   /** Why the connection ended; empty while it lasts. */
   ended = '';
   readonly #options: WebrtcPeerOptions;
@@ -59,7 +61,7 @@ export class WebrtcPeer {
       password: attribute('ice-pwd'),
       fingerprint: attribute('fingerprint').split(' ')[1] ?? '',
     };
-    ({ socket: this.#socket } = await this.#fanout.bind('127.0.0.1', 0));
+    ({ socket: this.#socket, port: this.port } = await this.#fanout.bind('127.0.0.1', 0));
     this.#check();
     this.#timer = setInterval(() => {
       if (this.#dtls === null) this.#check();

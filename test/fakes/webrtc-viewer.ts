@@ -34,6 +34,11 @@ export class WebrtcViewer {
     return this.#options.counting === true ? this.#peer.strangers : this.packets.length;
   }
 
+  /** Local UDP port. */
+  get port(): number {
+    return this.#peer.port;
+  }
+
   get connected(): boolean {
     return this.#peer.connected;
   }
