@@ -47,6 +47,9 @@ class Peer {
   readonly video: ReceivedVideo[] = [];
   readonly again: { original: number; timestamp: number; payload: Buffer }[] = [];
   readonly reports: Buffer[] = [];
+  /** Datagrams that came before. */
+  readonly replays: Buffer[] = [];
+  readonly #seen = new Set<string>();
   readonly #receiver: SrtpReceiver;
   readonly #sender: SrtpCipher;
   #index = 0;
@@ -63,6 +66,12 @@ class Peer {
       this.reports.push(this.#receiver.rtcp(packet));
       return;
     }
+    const text = packet.toString('latin1');
+    if (this.#seen.has(text)) {
+      this.replays.push(packet);
+      return;
+    }
+    this.#seen.add(text);
     const plain = this.#receiver.rtp(packet);
     const header = rtpHeaderLength(plain);
     const payload = plain.subarray(header);
@@ -374,6 +383,24 @@ describe.each(KINDS)('%s', (kind) => {
     plain.socket.send(plain.seal(nackOf(VIDEO.ssrc, plain.video[3]?.sequence ?? 0, 0)), port, '127.0.0.1');
     await until('one again', () => plain.again.length === 1, WAIT);
     expect(plain.again[0]?.payload).toEqual(plain.video[3]?.payload);
+  });
+
+  test('a parity that nobody can ask for again leaves twice', async () => {
+    const { fanout, source: bare, socket } = await start();
+    fanout.closeSource(bare);
+    const source = fanout.openSource({ clockRate: 90_000, epochMs: Date.now(), fec: true });
+    const keys = keysFor(SrtpProfile.AEAD_AES_128_GCM);
+    const peer = await openPeer(keys);
+    const viewer = fanout.openViewer({ cname: 'protected', slots: [{ ...VIDEO, rtx: null, fec: FEC }] });
+    fanout.setKeys(viewer, keys);
+    fanout.connect(viewer, socket, { host: '127.0.0.1', port: peer.socket.address().port });
+    fanout.play(viewer, 0, source);
+    fanout.push(source, frame(0, true, [100, 200, 300]));
+    fanout.push(source, frame(3000, false, [400]));
+    await until('all packets', () => peer.video.length === 6 && peer.replays.length === 2, WAIT);
+    expect(peer.video.map(({ payload }) => payload[0])).toEqual([98, 98, 98, 122, 98, 122]);
+    expect(peer.video.map(({ sequence }) => sequence - (peer.video[0]?.sequence ?? 0))).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(fanout.viewerCounters(viewer)).toMatchObject({ packets: 8, sendErrors: 0 });
   });
 
   test('a loss that the history has forgotten is counted and not answered', async () => {

@@ -63,7 +63,7 @@ export interface SlotPlan {
   readonly rtx: { readonly ssrc: number; readonly payloadType: number } | null;
   /**
    * Error correction: everything is wrapped into RED (RFC 2198), parities under `payloadType` (RFC 5109); `rtx` repeats what
-   * is wrapped. Absent: none, whatever the source has.
+   * is wrapped. Without `rtx` parities leave twice. Absent: none, whatever the source has.
    */
   readonly fec?: { readonly redPayloadType: number; readonly payloadType: number } | undefined;
   readonly extension: ExtensionPlan;
