@@ -27,6 +27,8 @@ export class ExchangeRefused extends Error {
 export interface ExchangeSession {
   /** Answers the offer. Throws ProtocolError when nothing comes of it; the session is then closed. */
   accept(offer: string): string;
+  /** Candidates that the peer adds. */
+  announced(candidates: string): void;
   close(reason: string): void;
 }
 
@@ -120,13 +122,15 @@ export class DescriptionExchange {
     }
   }
 
-  /** Peers reach us: their candidates are read and not needed. */
+  /** Peers reach us: their candidates are only of use to the log. */
   #trickle(response: ServerResponse, place: RequestPlace, fragment: string): void {
+    const session = this.#sessions.get(place.file);
     if (place.file === '') answer(response, 400, 'the path names no session');
-    else if (!this.#sessions.has(place.file)) answer(response, 404, 'there is no such session');
+    else if (session === undefined) answer(response, 404, 'there is no such session');
     else if (!/^a=(?:ice-ufrag|candidate|end-of-candidates|mid|ice-pwd)/m.test(fragment))
       answer(response, 400, 'the body is no trickle-ice-sdpfrag');
     else {
+      session.announced(fragment);
       response.setHeader('Content-Type', 'application/trickle-ice-sdpfrag');
       response.statusCode = 204;
       response.end();

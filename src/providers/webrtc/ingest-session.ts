@@ -51,7 +51,7 @@ export class IngestSession implements PeerListener {
     const { target, gate, transport, settings, client, clock, logger } = options;
     this.#options = options;
     this.#openedAt = clock.monotonic();
-    this.#peer = transport.openSession(this, settings.timeout);
+    this.#peer = transport.openSession(this, { use: 'publish', client, timeout: settings.timeout });
     try {
       this.#stream = gate.openIngest(
         { vhost: target.vhost, host: target.vhost, app: target.app },
@@ -78,7 +78,7 @@ export class IngestSession implements PeerListener {
 
   /** Candidates to tell the publisher beside an offer. */
   candidates(): readonly string[] {
-    return this.#options.transport.candidates('publish');
+    return this.#peer.candidates();
   }
 
   /** Our offer, without candidates. */
@@ -90,12 +90,19 @@ export class IngestSession implements PeerListener {
   /** Takes the publisher's answer. Throws ProtocolError when nothing can come of it. */
   answered(text: string): void {
     this.#begin(readIngestAnswer(parseSessionDescription(text), this.#offered));
+    this.#peer.announced(text);
+  }
+
+  /** The publisher tells candidates of its own: it reaches us, so they are for the log. */
+  announced(candidates: string): void {
+    this.#peer.announced(candidates);
   }
 
   /** Answers the publisher's offer. Throws ProtocolError. */
   accept(text: string): string {
     const { agreement, medias } = answerIngest(parseSessionDescription(text));
     this.#begin(agreement);
+    this.#peer.announced(text);
     return this.#describe('passive', medias, this.candidates());
   }
 
@@ -199,7 +206,7 @@ export class IngestSession implements PeerListener {
         refused: this.#peer.counters?.refused ?? 0,
         tracks,
       },
-      `WebRTC publication closed: ${detail}`,
+      `WebRTC publication closed: ${detail}${this.#peer.attempts}`,
     );
   }
 }

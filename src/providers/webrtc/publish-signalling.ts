@@ -73,6 +73,10 @@ export class PublishSignalling implements SignallingDialogue {
     }
   }
 
+  candidates(lines: string): void {
+    this.#session?.announced(lines);
+  }
+
   other(): boolean {
     return false;
   }

@@ -99,6 +99,10 @@ export class PlaySignalling implements SignallingDialogue {
     this.#socket.send({ command: 'notification', type: 'playlist', message: this.#playlist(session) });
   }
 
+  candidates(lines: string): void {
+    this.#session?.announced(lines);
+  }
+
   other(message: SignallingMessage): boolean {
     if (message.command !== 'change_rendition') return false;
     if (typeof message.rendition_name === 'string') this.#session?.changeRendition(message.rendition_name);
