@@ -60,7 +60,8 @@ export class PeerTransport implements PeerOwner {
   readonly #placesOf = new Map<PeerSession, string[]>();
   /** By address and number as configured. */
   readonly #ports = new Map<string, OpenPort>();
-  readonly #groups: Record<PeerUse, (readonly IceCandidate[])[]> = { play: [], publish: [] };
+  /** Candidates of each port number, IPv4 and IPv6 together: a peer has one or the other. */
+  readonly #groups: Record<PeerUse, Map<number, IceCandidate[]>> = { play: new Map(), publish: new Map() };
   readonly #servers: Server[] = [];
   readonly #streams = new Set<Socket>();
   readonly #ticker: NodeJS.Timeout;
@@ -128,9 +129,9 @@ export class PeerTransport implements PeerOwner {
     return session;
   }
 
-  /** Candidates of one port, all its addresses: ports take turns. */
+  /** Candidates of one port number, all its addresses: numbers take turns. */
   candidates(use: PeerUse = 'play'): readonly string[] {
-    const groups = this.#groups[use];
+    const groups = [...this.#groups[use].values()];
     const group = groups[this.#next % Math.max(1, groups.length)];
     this.#next += 1;
     return (group ?? []).map((candidate) => formatCandidate(candidate));
@@ -178,7 +179,8 @@ export class PeerTransport implements PeerOwner {
     const open = this.#ports.get(key) ?? (await this.#bind(host, port));
     this.#ports.set(key, open);
     const protocols: readonly IceCandidate['protocol'][] = open.tcp ? ['UDP', 'TCP'] : ['UDP'];
-    this.#groups[use].push(protocols.flatMap((protocol) => addresses.map((address) => ({ protocol, address, port: open.port }))));
+    const candidates = protocols.flatMap((protocol) => addresses.map((address) => ({ protocol, address, port: open.port })));
+    this.#groups[use].set(open.port, [...(this.#groups[use].get(open.port) ?? []), ...candidates]);
   }
 
   async #bind(host: string, port: number): Promise<OpenPort> {

@@ -13,6 +13,7 @@ import { BandwidthLimit } from './bandwidth-limit.ts';
 import type { IngestAgreement, IngestMedia } from './ingest-negotiation.ts';
 import { IngestTrack } from './ingest-track.ts';
 import { LipSync } from './lip-sync.ts';
+import type { VideoCapability } from './oven-capabilities.ts';
 
 /** Numbers of a publisher that are told apart; a further one takes the place of one that has been silent, else it is dropped. */
 const MOST_SOURCES = 32;
@@ -34,6 +35,8 @@ export interface IngestFeedOptions {
   readonly agreement: IngestAgreement;
   readonly clock: Clock;
   readonly keyframeInterval: number;
+  /** Of the layers, by their names; empty: of the first video track without layers. */
+  readonly capabilities?: ReadonlyMap<string, VideoCapability>;
   /** Sends RTCP to the publisher. */
   readonly send: (packet: Uint8Array) => void;
   readonly onStarted: (tracks: readonly string[]) => void;
@@ -90,9 +93,12 @@ export class IngestFeed {
     const layers = medias.flatMap((media) => (media.layers.length === 0 ? [''] : media.layers).map((layer) => ({ media, layer })));
     this.#starter.expect([...layers.keys()], new Set());
     const lipSync = new LipSync();
+    const firstVideo = medias.find(({ kind }) => kind === 'video');
     this.tracks = layers.map(({ media, layer }, id) => {
       const onReordered = (): void => options.onReordered(track);
-      const track: IngestTrack = new IngestTrack({ id, media, layer, starter: this.#starter, lipSync, keyframeInterval, onReordered });
+      const announced = media === firstVideo ? options.capabilities?.get(layer) : undefined;
+      const own = { id, media, layer, announced, onReordered };
+      const track: IngestTrack = new IngestTrack({ ...own, starter: this.#starter, lipSync, keyframeInterval });
       return track;
     });
     this.#transportCcId = medias.find(({ extensions }) => extensions.transportCc !== 0)?.extensions.transportCc ?? 0;

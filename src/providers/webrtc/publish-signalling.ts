@@ -15,8 +15,8 @@ export interface PublishSignallingOptions {
   /** Null: the request names no stream of ours. */
   readonly target: StreamTarget | null;
   readonly client: string;
-  /** Told with the offer; publishers then use nothing but the relays among them. Empty: connect directly. */
-  readonly iceServers: readonly IceServer[];
+  /** Told with the offer; publishers then use nothing but the relays among them. Null: connect directly. */
+  readonly iceServers: readonly IceServer[] | null;
   readonly logger: Logger;
 }
 
@@ -67,7 +67,8 @@ export class PublishSignalling implements SignallingDialogue {
     try {
       session.answered(sdp);
     } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
+      // The name may be taken since it was asked for.
+      if (!(error instanceof ProtocolError) && !(error instanceof IngestRefused)) throw error;
       this.#options.logger.info({ peer: this.#options.client, reason: error.message }, "a publisher's answer was refused");
       throw new SignallingFault(403, 'Forbidden');
     }

@@ -20,8 +20,8 @@ export interface PlaySignallingOptions {
   /** Null: the request names nothing that can be played. */
   readonly target: StreamTarget | null;
   readonly client: string;
-  /** Told with the offer; players then use nothing but the relays among them. Empty: connect directly. */
-  readonly iceServers: readonly IceServer[];
+  /** Told with the offer; players then use nothing but the relays among them. Null: connect directly. */
+  readonly iceServers: readonly IceServer[] | null;
   readonly logger: Logger;
 }
 
