@@ -155,7 +155,10 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     config,
     {
       virtualHostFor: (host) => orchestrator.nameForHost(host),
-      gate: { openIngest: (target, request) => orchestrator.openIngest(target, request) },
+      gate: {
+        openIngest: (target, request) => orchestrator.openIngest(target, request),
+        checkIngest: (target, request) => orchestrator.checkIngest(target, request),
+      },
       providerSettings: (vhost, app) => orchestrator.application(vhost, app)?.definition.config.providers?.webrtc ?? null,
       finder: demand,
       logger,
