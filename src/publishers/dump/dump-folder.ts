@@ -1,10 +1,14 @@
 /** Writes the files of one dump one after the other, and nothing more after a failure. */
+import { constants } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeFileAtomic } from '../../state/atomic-file.ts';
+import { syncTurns } from '../../util/turns.ts';
 
 /** Bytes of segments that may wait for the disk; a dump that needs more ends with an error, for it may not have holes. */
 const WAITING_BYTES = 64 * 1024 * 1024;
+/** A file of an earlier dump is overwritten; a link that somebody put in its place is not followed. */
+const NEW_BYTES = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
 
 export interface DumpFolderOptions {
   /** Absolute. */
@@ -59,7 +63,7 @@ export class DumpFolder {
 
   /** A file that is written once. On disk when it resolves, so that no playlist names what a loss of power takes. */
   async write(name: string, bytes: Uint8Array): Promise<void> {
-    await writeFile(this.#pathOf(name), bytes, { flush: true });
+    await syncTurns.take(() => writeFile(this.#pathOf(name), bytes, { flush: true, flag: NEW_BYTES }));
     this.#note(name);
   }
 

@@ -156,6 +156,22 @@ describe('a recording', () => {
     expect([...info.matchAll(/<lastSequence>(\w+)</g)].map(([, last]) => last)).toEqual(['false', 'false', 'true']);
   });
 
+  it('that is split has the end of the old file on disk while sound for it is still awaited', async () => {
+    await publisher.startRecord(owner(), wish('s', { interval: 2000 }));
+    const { attached } = open();
+    const cut = sample.packets.findIndex(({ track, keyframe, pts }) => track.type === 'video' && keyframe && pts >= 2 * 90_000);
+    // Sound is a second late, so that the old file has to wait for it.
+    const soon = sample.packets.slice(0, cut + 1).filter(({ track, pts }) => track.type === 'video' || pts < 48_000);
+    send(attached, soon);
+    const videoOf = (name: string): number => {
+      const args = ['-v', 'quiet', '-count_packets', '-select_streams', 'v', '-show_entries', 'stream=nb_read_packets', '-of', 'csv=p=0'];
+      return Number.parseInt(execFileSync('ffprobe', [...args, join(root, name)], { encoding: 'utf8' }), 10) || 0;
+    };
+    await expect.poll(() => readdirSync(root).filter((name) => statSync(join(root, name)).size > 0)).toHaveLength(2);
+    expect(readdirSync(root).every((name) => name.startsWith('tmp_'))).toBe(true);
+    await expect.poll(() => Math.max(...readdirSync(root).map(videoOf))).toBe(50);
+  });
+
   it('with two pictures whose keyframes differ loses no frame of either at a split', async () => {
     const [main] = sample.tracks.filter(({ type }) => type === 'video');
     if (main?.type !== 'video') throw new Error('no picture');

@@ -1,5 +1,6 @@
 /** Appends to one file, off the event loop and in order. */
 import { type FileHandle, open } from 'node:fs/promises';
+import { syncTurns } from '../../util/turns.ts';
 
 /** Bytes that may wait for the disk. The owner stops handing in media beyond it: see `full`. */
 const WAITING_BYTES = 16 * 1024 * 1024;
@@ -116,8 +117,8 @@ export class FileSink {
   #syncNow(file: FileHandle): void {
     if (this.#syncing !== null || performance.now() - this.#syncedAt < SYNC_INTERVAL_MS) return;
     this.#syncedAt = performance.now();
-    this.#syncing = file
-      .datasync()
+    this.#syncing = syncTurns
+      .take(() => file.datasync())
       .catch((error: unknown) => this.#fail(error))
       .finally(() => {
         this.#syncing = null;
@@ -132,7 +133,7 @@ export class FileSink {
     this.#file = null;
     if (file === null) return;
     try {
-      if (this.#error === null) await file.datasync();
+      if (this.#error === null) await syncTurns.take(() => file.datasync());
     } catch (error) {
       this.#fail(error);
     }

@@ -118,6 +118,11 @@ export class RecordFile {
     this.#endMs = Math.max(this.#endMs, at + toMilliseconds(packet.duration, packet.track.timebase));
   }
 
+  /** Hands what has come so far to the disk. */
+  flush(): void {
+    if (this.#finishing === null) this.#container.flush();
+  }
+
   /** Ends the file and, `after` the one before it, gives it its name. Idempotent; never rejects. */
   finish(finishTime: number, lastSequence: boolean, after: Promise<unknown>): Promise<FinishedRecording> {
     this.#finishing ??= this.#finish(finishTime, lastSequence, after);

@@ -333,6 +333,8 @@ export class RecordTask implements FollowingTask<RecordRequest> {
     this.#unfinished.add(file);
     attachment.file = null;
     attachment.ending = { file, endMs, finishTime, waiting };
+    // The next file holds back a run of its own.
+    file.flush();
     if (waiting.size === 0) this.#finishEnding(attachment);
   }
 
