@@ -158,6 +158,20 @@ describe('a recording in MP4', () => {
     );
   });
 
+  it('that was cut off shows every picture it holds, also one whose neighbours are missing', async () => {
+    const { path, ends } = record('reordered.mp4');
+    for (const end of ends.filter((_end, index) => index % 3 === 1)) {
+      const torn = join(folder, 'cut.mp4');
+      copyFileSync(path, torn);
+      truncateSync(torn, end);
+      await finaliseMp4(torn);
+      const decoded = execFileSync('ffmpeg', ['-v', 'error', '-i', torn, '-progress', 'pipe:1', '-f', 'null', '-'], { encoding: 'utf8' });
+      const args = ['-v', 'error', '-select_streams', 'v', '-count_packets', '-show_entries', 'stream=nb_read_packets', '-of', 'csv=p=0'];
+      const packets = Number.parseInt(execFileSync('ffprobe', [...args, torn], { encoding: 'utf8' }), 10) || 0;
+      expect(Number([...decoded.matchAll(/^frame=\s*(\d+)$/gm)].at(-1)?.[1] ?? 0), `${end} bytes`).toBe(packets);
+    }
+  });
+
   it('is finished after a crash in the middle of finishing', async () => {
     const { path } = record('crash.mp4');
     const done = join(folder, 'done.mp4');
