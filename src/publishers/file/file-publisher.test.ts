@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
@@ -11,6 +11,7 @@ import { type EncodedMedia, encodeMedia } from '../../../test/support/encoded-me
 import type { PublisherStream } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
+import { DocumentFolder } from '../../state/document-folder.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
 import { MOST_TASKS } from '../tasks/task-registry.ts';
 import { FilePublisher } from './file-publisher.ts';
@@ -539,6 +540,33 @@ describe('after a kill', () => {
       totalRecordTime: info.reduce((sum, { time }) => sum + time, 0),
     });
     await dead.stopRecord(owner(), 'n');
+  });
+
+  it.each(['totals', 'notes'])('between a file getting its name and the %s being written, the file is counted once', async (what) => {
+    await publisher.startRecord(owner(), wish('n', { interval: 2000 }));
+    const { attached } = open();
+    // From here on the disk takes none of these: what it holds is what the next process finds.
+    const { save } = DocumentFolder.prototype;
+    const refusal = () => Promise.reject(new Error('the process is dead'));
+    const totals = vi.spyOn(DocumentFolder.prototype, 'save').mockImplementation(function (this: DocumentFolder, key, value) {
+      return what === 'totals' ? refusal() : save.call(this, key, value);
+    });
+    const notes = vi.spyOn(DocumentFolder.prototype, 'remove').mockImplementation(refusal);
+    send(attached, sample.packets);
+    attached.close(CLOSED);
+    await publisher.stop();
+    totals.mockRestore();
+    notes.mockRestore();
+    expect(readdirSync(join(folder, 'state/records/open'))).toHaveLength(3);
+    for (let round = 0; round < 2; round += 1) {
+      publisher = await start();
+      await publisher.recovered;
+    }
+    expect(readdirSync(join(folder, 'state/records/open'))).toEqual([]);
+    expect(rootFiles()).toEqual(['n_0.mp4', 'n_1.mp4', 'n_2.mp4']);
+    expect(readFileSync(join(root, 'info.xml'), 'utf8').match(/<file>/g)).toHaveLength(3);
+    open();
+    expect(publisher.records(owner())[0]).toMatchObject({ sequence: 3, totalRecordBytes: namedBytes() });
   });
 
   it('a second kill, while the first is being cleared up, counts no file twice', async () => {
