@@ -15,8 +15,10 @@ export interface DumpFolderOptions {
   readonly path: string;
   /** A file was written for the first time. */
   readonly onWritten?: (path: string) => void;
-  /** Nothing is written any more. Called once; what it returns is awaited by `settled`. */
-  readonly onFailed: (error: unknown) => Promise<void> | void;
+  /** Nothing more is begun. Called once. */
+  readonly onFailed: (error: unknown) => void;
+  /** What was under way then has ended. Called once; what it returns is awaited by `settled`. */
+  readonly onFailureSettled: () => Promise<void> | void;
 }
 
 export class DumpFolder {
@@ -41,8 +43,9 @@ export class DumpFolder {
     if (this.#failed) return;
     this.#waiting += bytes;
     if (this.#waiting > WAITING_BYTES) {
-      const told = this.#fail(new Error(`the disk is too slow: more than ${WAITING_BYTES} bytes wait for it`));
-      this.#tail = this.#tail.then(() => told);
+      this.#fail(new Error(`the disk is too slow: more than ${WAITING_BYTES} bytes wait for it`));
+      // It may be in the middle of a file.
+      this.#tail = this.#tail.then(() => this.#options.onFailureSettled());
       return;
     }
     this.#tail = this.#tail.then(async () => {
@@ -50,7 +53,10 @@ export class DumpFolder {
       try {
         await work();
       } catch (error) {
-        await this.#fail(error);
+        // The disk was too slow before it failed: that has been told.
+        if (this.#failed) return;
+        this.#fail(error);
+        await this.#options.onFailureSettled();
       }
       this.#waiting -= bytes;
     });
@@ -83,9 +89,8 @@ export class DumpFolder {
     this.#options.onWritten?.(this.#pathOf(name));
   }
 
-  async #fail(error: unknown): Promise<void> {
-    if (this.#failed) return;
+  #fail(error: unknown): void {
     this.#failed = true;
-    await this.#options.onFailed(error);
+    this.#options.onFailed(error);
   }
 }
