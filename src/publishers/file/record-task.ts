@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
-import type { Track } from '../../media/track.ts';
+import { isMovingPicture, type Track } from '../../media/track.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { type FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../tasks/task-registry.ts';
@@ -269,8 +269,14 @@ export class RecordTask implements FollowingTask<RecordRequest> {
   #refusalOf(container: RecordContainerName, chosen: readonly Track[], recorded: readonly Track[], left: string): string | null {
     if (chosen.length === 0) return 'no track has the ids or names that were asked for';
     if (left !== '' && !this.#takesAll) return `${container.toUpperCase()} cannot hold ${left}`;
-    if (recorded.length > 0) return null;
-    return left === '' ? 'no track has sound or pictures' : `no track fits into ${container.toUpperCase()}: it cannot hold ${left}`;
+    if (recorded.length === 0)
+      return left === '' ? 'no track has sound or pictures' : `no track fits into ${container.toUpperCase()}: it cannot hold ${left}`;
+    // Sound without any of the pictures looks like a recording that works, and so do pictures without sound.
+    const isMissing = (['video', 'audio'] as const).some((type) => {
+      const isKind = (track: Track): boolean => track.type === type && (track.type === 'audio' || isMovingPicture(track));
+      return chosen.some(isKind) && !recorded.some(isKind);
+    });
+    return isMissing ? `${container.toUpperCase()} cannot hold ${left}` : null;
   }
 
   /** No track was asked for in particular. */
