@@ -37,6 +37,7 @@ import { FilePullSource } from './providers/file/file-pull-source.ts';
 import { OvtPullSource } from './providers/ovt/ovt-pull-source.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
+import { FolderClaims } from './publishers/dump/folder-claims.ts';
 import { FilePublisher } from './publishers/file/file-publisher.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { TsDumper } from './publishers/hls/ts-dumper.ts';
@@ -179,7 +180,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const certificates = new CertificateStore(logger);
   certificates.tell((all) => pool.setCertificates(all));
   const allowed = allowedFolders(config, stateFolder);
-  const writing = { clock: systemClock, logger, stateFolder, allowed };
+  const writing = { clock: systemClock, logger, stateFolder, allowed, claims: new FolderClaims() };
   const recordings = new FilePublisher(writing);
   const tsDumps = new TsDumper(writing);
   const hls = new HlsPublisher(pool, tsDumps);
