@@ -31,6 +31,8 @@ export type FuzzExtent = { readonly inputs: number } | { readonly until: number 
 const CORPUS = path.join(import.meta.dirname, '..', 'corpus');
 const RANDOM_INPUTS_EVERY = 32;
 const LONGEST_RANDOM_INPUT = 300;
+/** CPU of one input, ms, however loaded the machine is: far more than any takes that costs what it should. */
+const MOST_CPU_MS = 1000;
 /** A file that gets every input before it runs, for what ends the process. */
 const TRACE = process.env['FUZZ_TRACE'];
 
@@ -39,14 +41,21 @@ export class FuzzFailure extends Error {
   override readonly name = 'FuzzFailure';
 }
 
-/** What once did harm: the lines of `corpus/NAME.hex`; blanks inside and lines that start with `#` are for people. */
+/** What once did harm: the lines of `corpus/NAME.hex`, hex in words, `61*9` for nine times 61; lines that start with `#` are for people. */
 export function corpusOf(name: string): Uint8Array[] {
   const file = path.join(CORPUS, `${name}.hex`);
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, 'utf8')
     .split('\n')
     .filter((line) => !line.startsWith('#') && line.trim() !== '');
-  return lines.map((line) => Buffer.from(line.replaceAll(/\s/g, ''), 'hex'));
+  return lines.map((line) => Buffer.concat(line.trim().split(/\s+/).map(bytesOf)));
+}
+
+function bytesOf(word: string): Buffer {
+  const [hex = '', times = '1'] = word.split('*');
+  const bytes = Buffer.from(hex.repeat(Number(times)), 'hex');
+  if (bytes.length * 2 !== hex.length * Number(times)) throw new TypeError(`no hex in a corpus: ${word.slice(0, 40)}`);
+  return bytes;
 }
 
 /** Runs the corpus, the seeds, their prefixes and mutations of them. Resolves with how many inputs ran; throws `FuzzFailure`. */
@@ -77,9 +86,14 @@ async function runOne(target: FuzzTarget, input: Uint8Array, which: string): Pro
   // A buffer of exactly this size: a read past the end must not find what lies beside it.
   const own = Buffer.from(new Uint8Array(input).buffer);
   if (TRACE !== undefined) appendFileSync(TRACE, `${target.name} ${Buffer.from(input).toString('hex')}\n`);
+  const usedBefore = process.threadCpuUsage();
   try {
     const result = target.run(own);
+    // Others use the thread while it is waited for.
+    const used = result instanceof Promise ? { user: 0, system: 0 } : process.threadCpuUsage(usedBefore);
     const came = (result instanceof Promise ? await result : result) ?? 0;
+    const spent = (used.user + used.system) / 1000;
+    if (spent > MOST_CPU_MS) throw new Error(`${input.length} bytes took ${Math.round(spent)} ms of CPU`);
     const most = target.most === undefined ? 1024 + 64 * input.length : target.most(input.length);
     if (came > most) throw new Error(`${came} came of ${input.length} bytes, at most ${most} may`);
   } catch (error) {

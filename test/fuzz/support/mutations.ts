@@ -28,8 +28,10 @@ export function mutate(input: Uint8Array, pool: readonly Uint8Array[], random: R
   if (form === 'packets') return mutatePackets(input, pool, random);
   const changes = form === 'text' ? [...BYTE_CHANGES, ...TEXT_CHANGES, ...TEXT_CHANGES] : BYTE_CHANGES;
   let changed = input;
-  for (let left = 1 + random.below(MOST_CHANGES); left > 0; left -= 1) changed = random.pick(changes)(changed, pool, random);
-  return copyOf(changed.subarray(0, LONGEST_INPUT));
+  for (let left = 1 + random.below(MOST_CHANGES); left > 0; left -= 1) {
+    changed = random.pick(changes)(changed, pool, random).subarray(0, LONGEST_INPUT);
+  }
+  return copyOf(changed);
 }
 
 /** The order of packets is changed, then single packets are; some inputs keep every byte and only the order is wrong. */
@@ -144,7 +146,14 @@ const TEXT_CHANGES: readonly Change[] = [
     return withLine(input, random, () => '');
   },
   function lengthenWord(input, _, random) {
-    return withLine(input, random, (line) => line.replace(/[\w.]+(?=\W*$)/, (word) => word.repeat(1 + random.below(200))));
+    const words = [
+      ...Buffer.from(input)
+        .toString('latin1')
+        .matchAll(/[\w.]+/g),
+    ];
+    if (words.length === 0) return input;
+    const { index, 0: word } = random.pick(words);
+    return replaced(input, index, word.length, word.repeat(1 + random.below(200)).slice(0, LONGEST_INPUT));
   },
 ];
 
