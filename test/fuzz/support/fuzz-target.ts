@@ -21,6 +21,8 @@ export interface FuzzTarget {
   readonly most?: (length: number) => number;
   /** Errors it documents besides `ProtocolError`. */
   readonly expects?: (error: unknown) => boolean;
+  /** Gives back what runs share. */
+  readonly close?: () => void;
   /** How dear one run is: 1 for a parser of a message, more when a run opens sockets or does handshakes. */
   readonly cost?: number;
 }
@@ -58,8 +60,16 @@ function bytesOf(word: string): Buffer {
   return bytes;
 }
 
-/** Runs the corpus, the seeds, their prefixes and mutations of them. Resolves with how many inputs ran; throws `FuzzFailure`. */
+/** Runs the corpus, the seeds and mutations of both. Resolves with how many inputs ran; throws `FuzzFailure`. */
 export async function fuzz(target: FuzzTarget, seed: number, extent: FuzzExtent): Promise<number> {
+  try {
+    return await fuzzOpen(target, seed, extent);
+  } finally {
+    target.close?.();
+  }
+}
+
+async function fuzzOpen(target: FuzzTarget, seed: number, extent: FuzzExtent): Promise<number> {
   const seeds = await target.seeds();
   if (seeds.length === 0) throw new TypeError(`${target.name} has no seeds`);
   const pool = [...corpusOf(target.name), ...seeds];

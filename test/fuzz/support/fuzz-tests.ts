@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type FuzzTarget, fuzz } from './fuzz-target.ts';
 
 const SEED = 20_261_121;
-const INPUTS = 1500;
+const INPUTS = 1000;
 
 /** Declares the tests of an area. */
 export function fuzzTests(area: string, targets: readonly FuzzTarget[]): void {
