@@ -38,6 +38,7 @@ import { FilePullSource } from './providers/file/file-pull-source.ts';
 import { OvtPullSource } from './providers/ovt/ovt-pull-source.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
+import { FolderClaims } from './publishers/dump/folder-claims.ts';
 import { FilePublisher } from './publishers/file/file-publisher.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { TsDumper } from './publishers/hls/ts-dumper.ts';
@@ -158,7 +159,10 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     config,
     {
       virtualHostFor: (host) => orchestrator.nameForHost(host),
-      gate: { openIngest: (target, request) => orchestrator.openIngest(target, request) },
+      gate: {
+        openIngest: (target, request) => orchestrator.openIngest(target, request),
+        checkIngest: (target, request) => orchestrator.checkIngest(target, request),
+      },
       providerSettings: (vhost, app) => orchestrator.application(vhost, app)?.definition.config.providers?.webrtc ?? null,
       finder: demand,
       logger,
@@ -179,7 +183,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const certificates = new CertificateStore(logger);
   certificates.tell((all) => pool.setCertificates(all));
   const allowed = allowedFolders(config, stateFolder);
-  const writing = { clock: systemClock, logger, stateFolder, allowed };
+  const writing = { clock: systemClock, logger, stateFolder, allowed, claims: new FolderClaims() };
   const recordings = new FilePublisher(writing);
   const tsDumps = new TsDumper(writing);
   const hls = new HlsPublisher(pool, tsDumps);

@@ -20,6 +20,7 @@ import {
 } from './ingest-codecs.ts';
 import type { IngestMedia, IngestPayload } from './ingest-negotiation.ts';
 import type { LipSync, SyncedTrack } from './lip-sync.ts';
+import type { VideoCapability } from './oven-capabilities.ts';
 
 /** A request for a keyframe is repeated after this, ms. */
 const KEYFRAME_RETRY_MS = 500;
@@ -49,6 +50,8 @@ export interface IngestTrackOptions {
   readonly lipSync: LipSync;
   /** Asks for a keyframe when none came for this long, ms; 0 never does without need. */
   readonly keyframeInterval: number;
+  /** What its pictures grow to, where the publisher said so. */
+  readonly announced?: VideoCapability | undefined;
   /** The encoder sends B-frames; once. */
   readonly onReordered: () => void;
 }
@@ -263,7 +266,7 @@ export class IngestTrack {
   }
 
   #describe(codec: IngestVideoCodec, data: Uint8Array): void {
-    const { starter } = this.#options;
+    const { starter, announced } = this.#options;
     const sets = parameterSetsOf(codec, data);
     if (sets !== null) {
       const config = updateConfig(codec, this.#config, sets);
@@ -271,13 +274,13 @@ export class IngestTrack {
       this.#config = config;
       this.#order = null;
       // The router sees parameter sets in-band by itself; it has to hear of a new codec.
-      starter.describe(videoTrack(this.id, codec, config, this.#size), { tell: true });
+      starter.describe(videoTrack(this.id, { codec, config, size: this.#size, announced }), { tell: true });
       return;
     }
     const described = describeKeyframe(codec, data);
     if (described === null || (described.width === this.#size.width && described.height === this.#size.height)) return;
     this.#size = { width: described.width, height: described.height };
-    starter.describe(videoTrack(this.id, codec, null, this.#size), { tell: true });
+    starter.describe(videoTrack(this.id, { codec, config: null, size: this.#size, announced }), { tell: true });
   }
 
   /** The sender's own clock tells: times of the session may be set back to be in step with the sound. */
