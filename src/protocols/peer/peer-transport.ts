@@ -87,8 +87,7 @@ export class PeerTransport implements PeerOwner {
     });
     this.fanout = fanout;
     if (fallback !== null) {
-      const cost = 'at several times the CPU, and without proof that a peer is who it signalled to be';
-      options.logger.warn({ reason: fallback }, `WebRTC is sent from JavaScript, ${cost}: the native addon is not used`);
+      options.logger.warn({ reason: fallback }, 'WebRTC is sent from JavaScript, at several times the CPU: the native addon is not used');
     }
     this.#ticker = setInterval(() => this.#tick(), TICK_MS);
   }
