@@ -95,11 +95,11 @@ bool Fanout::Send(uint32_t socket, const std::string& host, uint16_t port, const
   return sent == static_cast<ssize_t>(length);
 }
 
-uint32_t Fanout::OpenSource(uint32_t clock_rate, double epoch) {
+uint32_t Fanout::OpenSource(uint32_t clock_rate, double epoch, bool fec) {
   const uint32_t id = next_id_;
   next_id_ += 1;
-  sources_[id] = {};
-  for (const auto& shard : shards_) shard->OpenSource(id, clock_rate, epoch);
+  sources_[id].fec = fec;
+  for (const auto& shard : shards_) shard->OpenSource(id, clock_rate, epoch, fec);
   return id;
 }
 
@@ -124,12 +124,16 @@ bool Fanout::Push(uint32_t id, uint32_t timestamp, bool keyframe, bool marker, c
   if (total != length) return false;
   frame->order = next_order_;
   next_order_ += 1;
-  frame->first_sequence = found->second.next_sequence;
+  Source& source = found->second;
+  frame->first_sequence = source.next_sequence;
+  frame->first_protected = source.next_protected;
   frame->timestamp = timestamp;
   frame->keyframe = keyframe;
   frame->marker = marker;
   frame->payloads.assign(data, data + length);
-  found->second.next_sequence += sizes.size();
+  if (source.fec) frame->parities = MakeParities(data, frame->offsets, marker);
+  source.next_sequence += sizes.size();
+  source.next_protected += sizes.size() + frame->parities.size();
   for (const auto& shard : shards_) shard->Push(id, frame);
   return true;
 }

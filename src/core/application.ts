@@ -260,6 +260,7 @@ export class Application {
       app: this.name,
       name,
       sourceName: inbound.name,
+      fromOriginMap: inbound.fromOriginMap,
       meter: inbound.meter,
       sessions: inbound.sessions,
       queues: this.#context.queues,

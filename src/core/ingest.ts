@@ -74,6 +74,8 @@ export interface IngestRequest {
   readonly sourceUrl: string;
   /** Tracks pass as they are, whatever output profiles the application has. */
   readonly passthrough?: boolean;
+  /** The origin map named the source: another server has the stream, this one is only on the way. */
+  readonly fromOriginMap?: boolean;
   /** The core wants the connection gone (stream deleted, replaced, application restart, shutdown). Called at most once. */
   readonly onClose: (reason: CloseReason) => void;
   /** Packets come faster than they are worked off: a provider that can should read no more until `onRelieved`. */

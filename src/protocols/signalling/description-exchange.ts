@@ -7,7 +7,7 @@ import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { randomWord } from '../ice/ice-credentials.ts';
 import { type IceServersFor, relayLinks } from './ice-server.ts';
-import type { RequestPlace, StreamTarget } from './request-place.ts';
+import { noSuchStream, type RequestPlace, type StreamTarget } from './request-place.ts';
 
 const BODY_LIMIT = 64 * 1024;
 const KEY_LENGTH = 16;
@@ -110,7 +110,7 @@ export class DescriptionExchange {
     const key = randomWord(KEY_LENGTH);
     let session: ExchangeSession | null = null;
     try {
-      if (place.target === null) throw new ExchangeRefused(404, 'no virtual host serves this host name, or the path names no stream');
+      if (place.target === null) throw new ExchangeRefused(404, noSuchStream().message);
       session = this.#options.open({ target: place.target, place, client, capabilities, onEnded: () => this.#sessions.delete(key) });
       const description = session.accept(offer);
       this.#sessions.set(key, session);

@@ -1,5 +1,6 @@
 /** One track of a publisher: packets in any order → pictures or sound, and what has to be asked of the sender. */
 import { describeKeyframe, isKeyframe, parameterSetsOf, updateConfig } from '../../codecs/describe.ts';
+import { reorderingDepth } from '../../codecs/reordering.ts';
 import { DecodeOrder } from '../../protocols/rtp/decode-order.ts';
 import type { DepacketizedUnit, Depacketizer } from '../../protocols/rtp/depacketizer.ts';
 import { ReceiveBuffer, type ReceiveCounters } from '../../protocols/rtp/receive-buffer.ts';
@@ -7,7 +8,6 @@ import { Reception } from '../../protocols/rtp/reception.ts';
 import type { ReceptionReport, SenderReport } from '../../protocols/rtp/rtcp-packet.ts';
 import type { RtpPacket } from '../../protocols/rtp/rtp-packet.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { reorderingDepth } from '../rtsp-pull/media-track.ts';
 import type { StreamStarter } from '../stream-starter.ts';
 import {
   clockRateOf,
@@ -91,7 +91,6 @@ export class IngestTrack {
   #askedAt = Number.NEGATIVE_INFINITY;
   /** A viewer waits for a keyframe. */
   #isWanted = false;
-  #report: { readonly compactNtp: number; readonly at: number } | null = null;
   #now = 0;
 
   constructor(options: IngestTrackOptions) {
@@ -169,23 +168,13 @@ export class IngestTrack {
   }
 
   senderReport(report: SenderReport, now: number): void {
-    this.#report = { compactNtp: report.compactNtp, at: now };
+    this.#reception.senderReport(report.compactNtp, now);
     this.#options.lipSync.report(this.#synced, report);
   }
 
   /** What the sender is told; null before the first packet. */
   receptionReport(now: number): ReceptionReport | null {
-    if (this.#buffer === null) return null;
-    const { counters, highest } = this.#buffer;
-    return {
-      ssrc: this.#ssrc,
-      fractionLost: this.#reception.fractionLost(counters),
-      totalLost: counters.lost,
-      highestSequence: highest,
-      jitter: this.#reception.jitter,
-      lastReport: this.#report?.compactNtp ?? 0,
-      delaySinceLastReport: this.#report === null ? 0 : Math.round(((now - this.#report.at) * 65_536) / 1000),
-    };
+    return this.#buffer === null ? null : this.#reception.report(this.#ssrc, this.#buffer, now);
   }
 
   /** The publisher sends under another number: a new beginning, with numbers and timestamps of its own. */
@@ -196,7 +185,6 @@ export class IngestTrack {
       this.#reception = new Reception(this.#synced.rate);
       this.#order = null;
       this.#lastTimestamp = null;
-      this.#report = null;
       this.#gap = true;
     }
     this.#ssrc = ssrc;

@@ -83,6 +83,11 @@ export class WebrtcPage {
     return await this.page.evaluate(`playWhep(${JSON.stringify(url)}, ${JSON.stringify(kinds)}, ${JSON.stringify(path)})`);
   }
 
+  /** Plays by the WebSocket protocol, through a relay at `relay` in front of the server's port; returns the page's answer. */
+  async socket(url: string, relay: number): Promise<string> {
+    return await this.page.evaluate(`playSocket(${JSON.stringify(url)}, ${relay})`);
+  }
+
   /** Publishes a fake camera and microphone by WHIP. */
   async whip(url: string, options: WhipOptions = {}): Promise<WhepAnswer> {
     return await this.page.evaluate(`publishWhip(${JSON.stringify(url)}, ${JSON.stringify(options)})`);
