@@ -169,6 +169,9 @@ test('the log tells once why frames of a track cannot be sent', () => {
   stream.onPacket(broken);
   const warnings = logger.lines.filter(({ message }) => message.startsWith('frames of a track'));
   expect(warnings.map(({ fields }) => fields)).toEqual([expect.objectContaining({ track: LOW.id, reason: expect.stringMatching(/./) })]);
+  stream.close({ code: 'peer-left', detail: 'enough' });
+  const last = logger.lines.find(({ message }) => message === 'frames of a track were not sent over WebRTC until its end');
+  expect(last?.fields).toMatchObject({ track: LOW.id, refused: 2 });
 });
 
 /** DTLS in JavaScript says no goodbye: there a viewer that leaves is noticed by its silence. */
@@ -183,6 +186,8 @@ withGoodbye('a viewer that says goodbye is gone at once', async () => {
   await until('it is gone', () => ends.length === 1, WAIT);
   expect(ends[0]).toBe('the peer closed the connection');
   expect(source.bytes).toBeGreaterThan(100);
+  const closing = logger.lines.find(({ message }) => message === 'viewer session closed: the peer closed the connection');
+  expect(closing?.fields).toMatchObject({ packets: 10, nacked: 0, resent: 0, sendErrors: 0, refused: 0, tcpDropped: 0 });
   expect([transport.sessions, source.viewers, transport.fanout.counters().viewers]).toEqual([0, 0, 0]);
 });
 
