@@ -19,7 +19,8 @@ export function describeStream(stream: PublishableStream, serverId: string): Ovt
     appName,
     streamName: stream.name,
     originStreamUuid: `Millrace_${serverId}/${stream.vhost}/${appName}/${stream.name}`,
-    playlists: stream.playlists.map(describePlaylist),
+    // An edge's publishers make their defaults of what they can serve, which may be less than ours can.
+    playlists: stream.playlists.filter(({ publisherDefault }) => publisherDefault !== true).map(describePlaylist),
     tracks: stream.tracks.filter((track) => track.type === 'data' || canRelay(track)).map((track) => describeTrack(stream, track)),
   };
 }
