@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingSink } from '../../../test/fakes/pull-sink.ts';
+import { packetsOf, recordedOvt } from '../../../test/fakes/recorded-ovt.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import {
   audioPackets,
@@ -424,4 +425,30 @@ test('looks for a stream that is not there, and serves it when it has come', asy
   expect(sink.tracks[0]).toHaveLength(TRACKS.length);
   await expect(pull(url('nowhere'))).rejects.toThrow('404');
   expect(wanted).toEqual(['far', 'nowhere'].map((stream) => ({ vhost: 'default', app: 'app', stream, query: '' })));
+});
+
+describe('a real OvenMediaEngine as the edge', () => {
+  test('gets what it asks for, byte for byte as it asks', async () => {
+    await listen();
+    const { stream, served } = serve();
+    const edge = new RawEdge();
+    const [describing, play, stop] = packetsOf(recordedOvt('edge-requests')).map(({ bytes }) => bytes);
+    edge.socket.write(describing!);
+    expect(await edge.answer(1)).toMatchObject({ id: 1, command: 'describe', code: 200, message: 'ok' });
+    edge.socket.write(play!);
+    expect(await edge.answer(2)).toMatchObject({ id: 2, command: 'play', code: 200, message: 'ok' });
+    for (const packet of media(1)) served.onPacket(packet);
+    await until(() => new Set(edge.media).size === 4);
+    edge.socket.write(stop!);
+    expect(await edge.answer(3)).toMatchObject({ id: 3, command: 'stop', code: 200 });
+    expect(stream.viewers).toBe(0);
+  });
+
+  test('is told of no playlist that publishers here made: it makes its own of what it can serve', async () => {
+    await listen();
+    const { stream } = serve();
+    stream.playlists = [ABR, { ...ABR, fileName: 'llhls', publisherDefault: true }];
+    const { sink } = await pull();
+    expect(sink.playlists).toEqual([ABR]);
+  });
 });
