@@ -72,6 +72,8 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'file-containers': {},
   'origin-schemes': {},
   'ovt-sessions': {},
+  'ovt-answers': {},
+  'ovt-codecs': {},
   sessions: {},
   'later-issues': {
     ...each([714, 715, 716], { status: 501, message: /live playlist/ }),

@@ -19,6 +19,7 @@ import { ASC, AVCC } from '../../../test/fixtures/bitstreams.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
+import { parseContents } from '../../protocols/ovt/description.ts';
 import { parseMediaPacket } from '../../protocols/ovt/media-packet.ts';
 import { type OvtResponse, parseResponse, serializeRequest, serializeResponse } from '../../protocols/ovt/message.ts';
 import { OvtReader } from '../../protocols/ovt/reader.ts';
@@ -133,8 +134,8 @@ class RawEdge {
     });
   }
 
-  ask(command: string, target: string, id = 1): void {
-    this.socket.write(serializeRequest({ id, command, target }, 0));
+  ask(command: string, target: string, id = 1, codecs?: readonly number[]): void {
+    this.socket.write(serializeRequest({ id, command, target, ...(codecs !== undefined && { codecs }) }, 0));
   }
 
   async answer(count: number): Promise<OvtResponse> {
@@ -273,9 +274,12 @@ describe('requests', () => {
     expect(await edge.answer(5)).toMatchObject({ id: 5, command: 'stop', code: 200 });
     expect([one.stream.viewers, two.stream.viewers]).toEqual([0, 1]);
     edge.ask('stop', url('one'), 6);
-    expect(await edge.answer(6)).toMatchObject({ id: 6, command: 'stop', code: 404 });
+    expect(await edge.answer(6)).toMatchObject({ id: 6, command: 'stop', code: 200 });
+    expect([one.stream.viewers, two.stream.viewers]).toEqual([0, 1]);
+    edge.ask('stop', url('three'), 7);
+    expect(await edge.answer(7)).toMatchObject({ id: 7, command: 'stop', code: 404 });
     two.served.close(GONE);
-    expect(await edge.answer(7)).toMatchObject({ id: 0, command: 'stop', code: 200 });
+    expect(await edge.answer(8)).toMatchObject({ id: 0, command: 'stop', code: 200 });
     await until(() => edge.socket.closed);
   });
 
@@ -450,5 +454,37 @@ describe('a real OvenMediaEngine as the edge', () => {
     stream.playlists = [ABR, { ...ABR, fileName: 'llhls', publisherDefault: true }];
     const { sink } = await pull();
     expect(sink.playlists).toEqual([ABR]);
+  });
+
+  test.each([
+    ['is told of no AV1, with which it would never be ready', undefined, ['hd', 'aac'], ['high'], [0, 2]],
+    ['that says it takes AV1 gets that too', [5, 99], ['hd', 'av1', 'aac'], ['high', 'tiny'], [0, 1, 2]],
+  ] as const)('%s', async (_name, codecs, names, renditions, ids) => {
+    await listen();
+    const stream = new LiveStream(7, 'live');
+    const av1 = videoTrack({ id: 1, variantName: 'av1', codec: 'AV1', config: null });
+    stream.tracks = [HD, av1, AAC];
+    const [high] = ABR.renditions;
+    const tiny = { ...high!, name: 'tiny', videoVariantName: 'av1' };
+    stream.playlists = [
+      { ...ABR, renditions: [high!, tiny] },
+      { ...ABR, fileName: 'only-av1', renditions: codecs === undefined ? [tiny] : [] },
+    ];
+    const served = publisher.attach(stream);
+    closing.push(() => served.close(GONE));
+    served.onTracks(stream.tracks);
+    const edge = new RawEdge();
+    edge.ask('describe', url(), 1, codecs);
+    const { tracks, playlists } = parseContents((await edge.answer(1)).contents);
+    expect(tracks.map(({ name }) => name)).toEqual(names);
+    expect(playlists.map(({ fileName, renditions }) => [fileName, renditions.map(({ name }) => name)])).toEqual([['abr', renditions]]);
+    edge.ask('play', url(), 2, codecs);
+    await edge.answer(2);
+    const [packet] = media(1);
+    served.onPacket({ ...packet!, track: av1, data: Buffer.from([0x12, 0]) });
+    served.onPacket({ ...packet!, track: HD });
+    served.onPacket({ ...packet!, track: AAC, data: Buffer.alloc(10) });
+    await until(() => edge.media.includes(2));
+    expect(edge.media.toSorted()).toEqual(ids);
   });
 });
