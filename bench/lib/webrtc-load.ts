@@ -9,11 +9,10 @@ const viewers: WebrtcViewer[] = [];
 
 process.on('message', (order: LoadOrder) => {
   if (order.type === 'report') {
-    const received = viewers.map((viewer) => viewer.received);
-    send({ type: 'received', total: received.reduce((sum, count) => sum + count, 0), least: Math.min(...received) });
+    send({ type: 'received', packets: viewers.map((viewer) => viewer.received) });
     return;
   }
-  const viewer = new WebrtcViewer({ counting: viewers.length >= DECRYPTING });
+  const viewer = new WebrtcViewer({ counting: viewers.length >= DECRYPTING, retransmission: true });
   viewers.push(viewer);
   send({ type: 'answer', viewer: order.viewer, description: viewer.answer(order.offer) });
   void viewer.connect(order.offer, order.candidates);
