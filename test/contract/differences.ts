@@ -75,6 +75,8 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'pull-deletion': {},
   'origin-schemes': {},
   'ovt-sessions': {},
+  'ovt-answers': {},
+  'ovt-codecs': {},
   sessions: {},
   'later-issues': {
     ...each([714, 715, 716], { status: 501, message: /live playlist/ }),

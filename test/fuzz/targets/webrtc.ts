@@ -74,7 +74,7 @@ function turnClient(): TurnClient {
       },
       ACCOUNT,
       { host: '192.0.2.7', port: 40_000 },
-      { host: '1.1.1.1', port: 14_090 },
+      { ipv4: { host: '1.1.1.1', port: 14_090 }, ipv6: { host: '1::1', port: 14_090 } },
     ),
     answers,
     datagrams: 0,
