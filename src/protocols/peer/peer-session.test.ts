@@ -10,6 +10,7 @@ const TERMS = { plan: { cname: 'c', slots: [] }, fingerprint: '', role: 'server'
 
 let now: number;
 let place: string;
+let heard: string[] = [];
 let ends: string[];
 let session: PeerSession;
 
@@ -42,6 +43,7 @@ function tcp(name: string): { kind: 'tcp'; pipe: TestPipe } {
 beforeEach(() => {
   now = 0;
   place = '';
+  heard = [];
   ends = [];
   let open = false;
   const fanout = {
@@ -54,6 +56,9 @@ beforeEach(() => {
     },
     connect: (_viewer, _socket, { host }) => {
       place = host;
+    },
+    hear: (_viewer, _socket, { host }) => {
+      heard.push(host);
     },
     connectTcp: () => {
       place = 'tcp';
@@ -72,6 +77,13 @@ test('the first path is used until the peer nominates another', () => {
   expect(place).toBe('192.0.2.1');
   session.reached(CABLE, true);
   expect(place).toBe('192.0.2.2');
+});
+
+test('media is heard on every path that works, whichever is sent by', () => {
+  session.reached(WIFI, true);
+  session.reached(CABLE, true);
+  session.reached(tcp('a'), true);
+  expect([heard, place]).toEqual([['192.0.2.1', '192.0.2.2'], '192.0.2.1']);
 });
 
 test('a path that works is not left for the next that is nominated', () => {

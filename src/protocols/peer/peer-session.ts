@@ -105,6 +105,7 @@ export class PeerSession {
     this.#terms = terms;
     this.#viewer = fanout.openViewer(terms.plan);
     this.#owner.started(this);
+    for (const path of this.#paths.all) this.#hear(path);
     this.#place();
     for (const datagram of this.#early.splice(0)) this.handshake(datagram);
   }
@@ -113,6 +114,7 @@ export class PeerSession {
   reached(path: PeerPath, nominated: boolean): void {
     if (this.#closed) return;
     this.#heardAt = this.#owner.now();
+    this.#hear(path);
     if (this.#paths.heard(path, nominated, this.#heardAt)) this.#place();
   }
 
@@ -192,6 +194,11 @@ export class PeerSession {
     if (this.#paths.current === null)
       return `no connectivity check arrived within ${patience} ms: is the UDP port reachable from the peer?`;
     return `the handshake was not finished within ${patience} ms (peer at ${this.place})`;
+  }
+
+  /** The peer sends by whichever path it likes, and may have changed before a check says so. */
+  #hear(path: PeerPath): void {
+    if (path.kind === 'udp' && this.#viewer !== 0) this.#owner.fanout.hear(this.#viewer, path.socket, path.to);
   }
 
   /** Tells the fanout the path in use, once there are both. */
