@@ -1,10 +1,14 @@
 /** A fake camera and microphone published from Chromium over WebRTC, watched over LL-HLS and WebRTC. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LossyRelay } from './support/lossy-relay.ts';
 import { until } from './support/poll.ts';
 import { decode, probe } from './support/probe.ts';
 import { startServer, type TestServer } from './support/server.ts';
 import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from './support/webrtc-browser.ts';
+import { WhepReceiver } from './support/whep-receiver.ts';
 import { publishWhip } from './support/whip-encoder.ts';
 
 /** A uniform picture has a variance of nearly 0. */
@@ -138,6 +142,32 @@ test('OvenLiveKit publishes over its WebSocket protocol, and its stream ends wit
   await page.page.close();
   await gone('oven');
   await Promise.all([late.page.close(), viewer.page.close()]);
+});
+
+test('H.265 comes by WHIP and goes out by WHEP, and is decoded there', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-h265-'));
+  const encoder = await publishWhip({ url: url('h265', 'whip'), codec: 'H265', fps: 15 });
+  let player: WhepReceiver | null = null;
+  try {
+    const { input } = await started('h265');
+    expect(input.tracks.find(({ type }) => type === 'Video')?.video).toMatchObject({ codec: 'H265', ...SIZE });
+    const videoOutput = ['-frames:v', '45', '-f', 'framecrc'];
+    player = await WhepReceiver.open({ url: url('h265', 'whep'), video: 'H265', audio: false, folder, videoOutput });
+    const { code } = (await player.decoders.video?.ended(30_000)) ?? { code: null };
+    expect([code, player.decoders.video?.stderr]).toEqual([0, '']);
+    const pictures = player
+      .output('video', folder)
+      .toString()
+      .split('\n')
+      .filter((line) => /^0,/.test(line));
+    expect(pictures.length).toBe(45);
+    // The picture moves: no checksum comes twice.
+    expect(new Set(pictures.map((line) => line.split(',').at(-1))).size).toBe(45);
+  } finally {
+    await player?.close();
+    await encoder.close();
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test('lost and overtaken packets are asked for again', async () => {
