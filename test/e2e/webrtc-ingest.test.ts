@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LossyRelay } from './support/lossy-relay.ts';
 import { until } from './support/poll.ts';
 import { decode, probe } from './support/probe.ts';
+import { RtpDecoder } from './support/rtp-decoder.ts';
 import { startServer, type TestServer } from './support/server.ts';
 import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from './support/webrtc-browser.ts';
 import { WhepReceiver } from './support/whep-receiver.ts';
@@ -147,24 +148,22 @@ test('OvenLiveKit publishes over its WebSocket protocol, and its stream ends wit
 test('H.265 comes by WHIP and goes out by WHEP, and is decoded there', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-h265-'));
   const encoder = await publishWhip({ url: url('h265', 'whip'), codec: 'H265', fps: 15 });
+  const output = ['-frames:v', '45', '-f', 'framecrc'];
+  const decoder = await RtpDecoder.open({ kind: 'video', payloadType: 96, map: 'H265/90000', output, folder });
   let player: WhepReceiver | null = null;
   try {
     const { input } = await started('h265');
     expect(input.tracks.find(({ type }) => type === 'Video')?.video).toMatchObject({ codec: 'H265', ...SIZE });
-    const videoOutput = ['-frames:v', '45', '-f', 'framecrc'];
-    player = await WhepReceiver.open({ url: url('h265', 'whep'), video: 'H265', audio: false, folder, videoOutput });
-    const { code } = (await player.decoders.video?.ended(30_000)) ?? { code: null };
-    expect([code, player.decoders.video?.stderr]).toEqual([0, '']);
-    const pictures = player
-      .output('video', folder)
-      .toString()
-      .split('\n')
-      .filter((line) => /^0,/.test(line));
+    player = await WhepReceiver.open(url('h265', 'whep'), 96, decoder);
+    const { code } = await decoder.ended(30_000);
+    expect([code, decoder.errors]).toEqual([0, '']);
+    const pictures = `${decoder.decoded()}`.split('\n').filter((line) => /^0,/.test(line));
     expect(pictures.length).toBe(45);
     // The picture moves: no checksum comes twice.
     expect(new Set(pictures.map((line) => line.split(',').at(-1))).size).toBe(45);
   } finally {
-    await player?.close();
+    player?.close();
+    await decoder.close();
     await encoder.close();
     rmSync(folder, { recursive: true });
   }
