@@ -26,9 +26,12 @@ struct Machine {
 
 std::string HostOf(const Address& address) {
   char text[INET6_ADDRSTRLEN] = "";
-  if (address.storage.ss_family == AF_INET6)
-    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr, text, sizeof text);
-  else if (address.storage.ss_family == AF_INET)
+  if (address.storage.ss_family == AF_INET6) {
+    const auto* six = reinterpret_cast<const sockaddr_in6*>(&address.storage);
+    inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof text);
+    // A link-local address is one of every interface: answers need to know which (RFC 4007 section 11).
+    if (six->sin6_scope_id != 0) return std::string(text) + "%" + std::to_string(six->sin6_scope_id);
+  } else if (address.storage.ss_family == AF_INET)
     inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr, text, sizeof text);
   return text;
 }
@@ -316,6 +319,7 @@ napi_value Figures(const Arguments& arguments) {
   Set(env, object, "strangers", static_cast<double>(receiver.strangers.load()));
   Set(env, object, "nacks", static_cast<double>(receiver.nacks.load()));
   Set(env, object, "droppedEvents", static_cast<double>(fanout->events().dropped()));
+  Set(env, object, "droppedStrangers", static_cast<double>(fanout->events().dropped_strangers()));
   return object;
 }
 

@@ -522,7 +522,7 @@ void Shard::SendRtcpNow(Viewer* viewer, const uint8_t* packet, size_t length) {
 
 void Shard::HandOverTcp(Viewer* viewer) {
   if (viewer->tcp.empty()) return;
-  events_->Push({EventType::kTcp, viewer->id, {}, std::move(viewer->tcp)});
+  events_->Push({EventType::kTcp, viewer->id, {}, std::move(viewer->tcp)}, viewer->id);
   viewer->tcp.clear();
 }
 

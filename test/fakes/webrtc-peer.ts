@@ -15,6 +15,8 @@ export const PEER_CREDENTIALS: readonly string[] = [`a=ice-ufrag:${UFRAG}`, `a=i
 export abstract class WebrtcPeer {
   readonly #certificate: DtlsCertificate = createCertificate(Date.now());
   connected = false;
+  /** Local UDP port; 0 until it connects. */
+  port = 0;
   /** Why the connection ended; empty while it lasts. */
   ended = '';
   readonly #fanout: Fanout;
@@ -65,7 +67,7 @@ export abstract class WebrtcPeer {
       password: attribute('ice-pwd'),
       fingerprint: attribute('fingerprint').split(' ')[1] ?? '',
     };
-    ({ socket: this.#socket } = await this.#fanout.bind('127.0.0.1', 0));
+    ({ socket: this.#socket, port: this.port } = await this.#fanout.bind('127.0.0.1', 0));
     this.#check();
     this.#timer = setInterval(() => {
       if (this.#dtls === null) this.#check();

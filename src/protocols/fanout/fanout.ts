@@ -110,6 +110,8 @@ export interface FanoutCounters {
   readonly nacks: number;
   /** Events dropped because the main thread fell behind. */
   readonly droppedEvents: number;
+  /** The same of datagrams from addresses that belong to nobody who is connected. */
+  readonly droppedStrangers: number;
 }
 
 /** One end of a DTLS handshake. Whoever opened it closes it. */

@@ -205,6 +205,7 @@ export class ScriptFanout implements Fanout, ViewerWire {
       congested: 0,
       ignoredNacks: 0,
       droppedEvents: 0,
+      droppedStrangers: 0,
     };
   }
 

@@ -16,8 +16,10 @@ export interface OfferTerms {
   /** Who asks for offers, for the log. */
   readonly peer: 'viewer' | 'publisher';
   readonly client: string;
-  /** Told with the offer; peers then use nothing but the relays among them. Empty: connect directly. */
-  readonly iceServers: readonly IceServer[];
+  /** Told with the offer; peers then use nothing but the relays among them. Null: connect directly. */
+  readonly iceServers: readonly IceServer[] | null;
+  /** Whether an error of the session is a refusal; others are faults of ours. */
+  readonly isRefusal: (error: unknown) => error is Refusal;
   readonly logger: Logger;
 }
 
@@ -30,9 +32,8 @@ export type Refusal = Error & { readonly code: string };
  */
 export function offerSession(
   socket: SignallingSocket,
-  { peer, client, iceServers, logger }: OfferTerms,
+  { peer, client, iceServers, isRefusal, logger }: OfferTerms,
   open: () => OfferedSession,
-  isRefusal: (error: unknown) => error is Refusal = isProtocolError,
 ): void {
   try {
     const session = open();
@@ -53,18 +54,18 @@ export function offerSession(
 }
 
 /** Gives the peer's answer to its session and returns that; null: nothing was offered. Throws SignallingFault when it is refused. */
-export function takeAnswer<S extends OfferedSession>(session: S | null, sdp: string, { peer, client, logger }: OfferTerms): S {
+export function takeAnswer<S extends OfferedSession>(session: S | null, sdp: string, { peer, client, isRefusal, logger }: OfferTerms): S {
   if (session === null) throw new SignallingFault(400, 'There is no offer to answer');
   try {
     session.answered(sdp);
     return session;
   } catch (error) {
-    if (!isProtocolError(error)) throw error;
+    if (!isRefusal(error)) throw error;
     logger.info({ peer: client, code: error.code, reason: error.message }, `the answer of a ${peer} over WebRTC was refused`);
     throw new SignallingFault(403, 'Forbidden');
   }
 }
 
-function isProtocolError(error: unknown): error is Refusal {
+export function isProtocolError(error: unknown): error is Refusal {
   return error instanceof ProtocolError;
 }

@@ -16,8 +16,8 @@ export interface PublishSignallingOptions {
   /** Null: the request names no stream of ours. */
   readonly target: StreamTarget | null;
   readonly client: string;
-  /** Told with the offer; publishers then use nothing but the relays among them. Empty: connect directly. */
-  readonly iceServers: readonly IceServer[];
+  /** Told with the offer; publishers then use nothing but the relays among them. Null: connect directly. */
+  readonly iceServers: readonly IceServer[] | null;
   readonly logger: Logger;
 }
 
@@ -30,7 +30,7 @@ export class PublishSignalling implements SignallingDialogue {
   constructor(options: PublishSignallingOptions) {
     const { socket, client, logger, iceServers } = options;
     this.#options = options;
-    this.#terms = { peer: 'publisher', client, iceServers, logger };
+    this.#terms = { peer: 'publisher', client, iceServers, isRefusal, logger };
     this.#socket = new SignallingSocket({ socket, client, logger, dialogue: this });
   }
 
@@ -40,11 +40,15 @@ export class PublishSignalling implements SignallingDialogue {
       this.#session = this.#open();
       return this.#session;
     };
-    offerSession(this.#socket, this.#terms, open, isRefusal);
+    offerSession(this.#socket, this.#terms, open);
   }
 
   answer(sdp: string): void {
     takeAnswer(this.#session, sdp, this.#terms);
+  }
+
+  candidates(lines: string): void {
+    this.#session?.announced(lines);
   }
 
   other(): boolean {
@@ -69,6 +73,7 @@ export class PublishSignalling implements SignallingDialogue {
   }
 }
 
+/** The name may also be taken since it was asked for. */
 function isRefusal(error: unknown): error is Refusal {
   return error instanceof ProtocolError || error instanceof IngestRefused;
 }

@@ -1,7 +1,7 @@
 /** The reference server's WebSocket protocol for players (streaming facts 3.2): one connection, one viewer. */
 import type { WebSocket } from 'ws';
 import type { IceServer } from '../../protocols/signalling/ice-server.ts';
-import { type OfferTerms, offerSession, takeAnswer } from '../../protocols/signalling/offered-session.ts';
+import { isProtocolError, type OfferTerms, offerSession, takeAnswer } from '../../protocols/signalling/offered-session.ts';
 import { noSuchStream, type StreamTarget } from '../../protocols/signalling/request-place.ts';
 import { type SignallingDialogue, type SignallingMessage, SignallingSocket } from '../../protocols/signalling/signalling-socket.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -15,8 +15,8 @@ export interface PlaySignallingOptions {
   /** Null: the request names nothing that can be played. */
   readonly target: StreamTarget | null;
   readonly client: string;
-  /** Told with the offer; players then use nothing but the relays among them. Empty: connect directly. */
-  readonly iceServers: readonly IceServer[];
+  /** Told with the offer; players then use nothing but the relays among them. Null: connect directly. */
+  readonly iceServers: readonly IceServer[] | null;
   readonly logger: Logger;
 }
 
@@ -30,7 +30,7 @@ export class PlaySignalling implements SignallingDialogue {
   constructor(options: PlaySignallingOptions) {
     const { socket, client, logger, iceServers } = options;
     this.#options = options;
-    this.#terms = { peer: 'viewer', client, iceServers, logger };
+    this.#terms = { peer: 'viewer', client, iceServers, isRefusal: isProtocolError, logger };
     this.#socket = new SignallingSocket({ socket, client, logger, dialogue: this });
   }
 
@@ -76,6 +76,10 @@ export class PlaySignalling implements SignallingDialogue {
   answer(sdp: string): void {
     const session = takeAnswer(this.#session, sdp, this.#terms);
     this.#socket.send({ command: 'notification', type: 'playlist', message: this.#playlist(session) });
+  }
+
+  candidates(lines: string): void {
+    this.#session?.announced(lines);
   }
 
   other(message: SignallingMessage): boolean {
