@@ -9,7 +9,9 @@
 #include "bytes.h"
 #include "dtls.h"
 #include "fanout.h"
+#include "napi-export.h"
 #include "napi-values.h"
+#include "udp.h"
 
 namespace millrace {
 namespace {
@@ -458,26 +460,6 @@ napi_value Unprotect(const Arguments& arguments) {
   return MakeBuffer(arguments.env(), packet.data(), plain);
 }
 
-template <napi_value (*Function)(const Arguments&)>
-napi_value Call(napi_env env, napi_callback_info info) {
-  try {
-    const Arguments arguments(env, info);
-    return Function(arguments);
-  } catch (const BadArgument& bad) {
-    napi_throw_type_error(env, "FANOUT_ARGUMENT", bad.message);
-  } catch (const std::exception& failure) {
-    napi_throw_error(env, "FANOUT_FAILURE", failure.what());
-  }
-  return nullptr;
-}
-
-template <napi_value (*Function)(const Arguments&)>
-void Export(napi_env env, napi_value exports, const char* name) {
-  napi_value function = nullptr;
-  napi_create_function(env, name, NAPI_AUTO_LENGTH, Call<Function>, nullptr, &function);
-  Set(env, exports, name, function);
-}
-
 }  // namespace
 }  // namespace millrace
 
@@ -511,5 +493,6 @@ NAPI_MODULE_INIT() {
   Export<OpenSrtp>(env, exports, "srtpOpen");
   Export<Protect>(env, exports, "srtpProtect");
   Export<Unprotect>(env, exports, "srtpUnprotect");
+  ExportUdp(env, exports);
   return exports;
 }
