@@ -164,7 +164,6 @@ export class FileSink {
     this.#error = error instanceof Error ? error : new Error(String(error));
     this.#waiting = [];
     this.#waitingBytes = 0;
-    this.#ends.length = 0;
     this.#onError(this.#error);
   }
 }
