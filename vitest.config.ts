@@ -15,7 +15,10 @@ export default defineConfig({
     // A condition that is waited for may take its time on a loaded machine; one that holds ends the wait at once.
     expect: { poll: { timeout: 15_000 } },
     projects: [
-      { extends: true, test: { name: 'unit', include: ['src/**/*.test.ts', 'test/contract/**/*.test.ts'], maxWorkers: 2 } },
+      {
+        extends: true,
+        test: { name: 'unit', include: ['src/**/*.test.ts', 'test/contract/**/*.test.ts', 'test/fuzz/**/*.test.ts'], maxWorkers: 2 },
+      },
       { extends: true, test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], exclude: PLAYING, testTimeout: 120_000, maxWorkers: 3 } },
       // Minutes of one thing over and over; not part of `npm test`.
       { extends: true, test: { name: 'soak', include: ['test/soak/**/*.test.ts'], fileParallelism: false } },

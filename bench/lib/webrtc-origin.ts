@@ -1,6 +1,7 @@
 /**
  * Child process of `webrtc-fanout`: one stream of 30 pictures (9 packets each) and 50 packets of sound a second, sent to
- * viewers in another process. Arguments: way of sending, viewers, seconds. Prints one line of JSON.
+ * viewers in another process. Arguments: way of sending, viewers, seconds, path of
+ * the program that counts at the viewers. Prints one line of JSON.
  */
 import { fork } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -18,9 +19,12 @@ import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 
 export type LoadOrder =
   | { readonly type: 'watch'; readonly viewer: number; readonly offer: string; readonly candidates: readonly string[] }
+  /** Path of the program that empties the sockets from now on. */
+  | { readonly type: 'drain'; readonly program: string }
   | { readonly type: 'report' };
 export type LoadAnswer =
   | { readonly type: 'answer'; readonly viewer: number; readonly description: string }
+  | { readonly type: 'draining' }
   | { readonly type: 'received'; readonly total: number; readonly least: number };
 
 /** What the child prints. */
@@ -80,7 +84,7 @@ function picture(keyframe: boolean): Buffer {
   return unit;
 }
 
-async function main(sendMode: SendMode, viewers: number, seconds: number): Promise<FanoutResult> {
+async function main(sendMode: SendMode, viewers: number, seconds: number, drain: string): Promise<FanoutResult> {
   const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1'] }];
   const logger = new RecordingLogger();
   const transport = await PeerTransport.open({ ports, tcp: false, threads: 2, sendMode, clock: systemClock, logger });
@@ -105,9 +109,11 @@ async function main(sendMode: SendMode, viewers: number, seconds: number): Promi
     throw new Error(`the load client ended with ${code}`);
   });
   const sessions: PlaySession[] = [];
+  let draining = false;
   let report: Extract<LoadAnswer, { type: 'received' }> | null = null;
   load.on('message', (answer: LoadAnswer) => {
     if (answer.type === 'answer') sessions[answer.viewer]?.answered(answer.description);
+    else if (answer.type === 'draining') draining = true;
     else report = answer;
   });
   // The first viewers load code and fill pools.
@@ -132,8 +138,8 @@ async function main(sendMode: SendMode, viewers: number, seconds: number): Promi
   const setup = cpuMs(idle) / (viewers - few);
   const memoryEach = (residentKiB() - memory) / (viewers - few);
 
-  // The last viewer's own end of the handshake is not done yet.
-  await delay(500);
+  load.send({ type: 'drain', program: drain } satisfies LoadOrder);
+  await until('the load client empties its sockets', () => draining, CONNECT);
   const [key, delta, sound] = [picture(true), picture(false), Buffer.alloc(SOUND_BYTES, 1)];
   const before = process.cpuUsage();
   const start = performance.now();
@@ -170,7 +176,7 @@ function cpuMs(since: NodeJS.CpuUsage): number {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [mode = 'segmented', viewers = '50', seconds = '5'] = process.argv.slice(2);
-  console.log(JSON.stringify(await main(mode as SendMode, Number(viewers), Number(seconds))));
+  const [mode = 'segmented', viewers = '50', seconds = '5', drain = ''] = process.argv.slice(2);
+  console.log(JSON.stringify(await main(mode as SendMode, Number(viewers), Number(seconds), drain)));
   process.exit(0);
 }

@@ -90,7 +90,7 @@ export class TurnRelay {
           let way = pipes.get(key);
           if (way === undefined) {
             if (pipes.size >= PIPES_LIMIT) return;
-            way = { pipe: new RelayedPipe(stream, turn, address), session: null };
+            way = { pipe: new RelayedPipe(stream, { turn, address, from: client }), session: null };
             pipes.set(key, way);
           }
           way.session = transport.arrived(way.pipe, RELAYED, bytes, way.session);

@@ -7,6 +7,8 @@ interface Challenge {
   readonly parameters: ReadonlyMap<string, string>;
 }
 
+/** A name is tried at its first letter only: a long word without a value would be gone through once for each of its letters. */
+const PARAMETER = /(?<![\w-])([\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,]*))/g;
 const HASHES: Readonly<Record<string, string>> = { MD5: 'md5', 'SHA-256': 'sha256' };
 
 /** Answers challenges of one server. */
@@ -90,7 +92,7 @@ function parseChallenge(header: string): Challenge {
   const scheme = (space < 0 ? header : header.slice(0, space)).toLowerCase();
   const parameters = new Map<string, string>();
   const rest = space < 0 ? '' : header.slice(space + 1);
-  for (const [, name = '', quotedValue, token] of rest.matchAll(/([\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,]*))/g)) {
+  for (const [, name = '', quotedValue, token] of rest.matchAll(PARAMETER)) {
     parameters.set(name.toLowerCase(), quotedValue === undefined ? (token ?? '') : quotedValue.replace(/\\(.)/g, '$1'));
   }
   return { scheme, parameters };

@@ -21,7 +21,7 @@ export interface SdpPayload {
   readonly clockRate: number;
   /** Parameters of `a=fmtp`, names in lower case. */
   readonly parameters: ReadonlyMap<string, string>;
-  /** Values of `a=rtcp-fb`, those for `*` included. */
+  /** Values of `a=rtcp-fb`, those for `*` included, each once. */
   readonly feedback: readonly string[];
 }
 
@@ -132,6 +132,8 @@ function readPayloads({ attributes, line }: Section, formats: readonly string[])
   const maps = byFormat(attributes, 'rtpmap');
   const parameters = byFormat(attributes, 'fmtp');
   const feedback = byFormat(attributes, 'rtcp-fb');
+  // An answer repeats them for every format: what is said a thousand times is said once.
+  const all = [...new Set(feedback.get('*'))];
   const payloads: SdpPayload[] = [];
   for (const format of new Set(formats)) {
     const payloadType = Number(format);
@@ -146,7 +148,7 @@ function readPayloads({ attributes, line }: Section, formats: readonly string[])
       codec: codec.toUpperCase(),
       clockRate: Number(rate) || 0,
       parameters: readParameters(parameters.get(format)?.[0] ?? ''),
-      feedback: [...(feedback.get(format) ?? []), ...(feedback.get('*') ?? [])],
+      feedback: [...new Set([...(feedback.get(format) ?? []), ...all])],
     });
   }
   return payloads;

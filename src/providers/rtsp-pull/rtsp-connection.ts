@@ -181,6 +181,8 @@ export class RtspConnection {
   }
 
   #read(piece: Uint8Array): void {
+    // What comes while the last request leaves is read by nobody, and what broke the reader must not be kept and read again.
+    if (this.#ended !== null) return;
     try {
       this.#reader.push(piece, (item) => {
         if (item.kind === 'data') this.#onData(item);

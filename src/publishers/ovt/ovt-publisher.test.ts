@@ -425,3 +425,25 @@ test('looks for a stream that is not there, and serves it when it has come', asy
   await expect(pull(url('nowhere'))).rejects.toThrow('404');
   expect(wanted).toEqual(['far', 'nowhere'].map((stream) => ({ vhost: 'default', app: 'app', stream, query: '' })));
 });
+
+test('tells the directory of streams when edges can fetch them and when they have ended, but not of those of another server', async () => {
+  const told: string[] = [];
+  const directory = {
+    add: ({ name }: { name: string }): void => void told.push(`+${name}`),
+    remove: ({ name }: { name: string }): void => void told.push(`-${name}`),
+  };
+  await publisher.stop();
+  publisher = new OvtPublisher({ logger, clock, directory });
+  const early = publisher.attach(new LiveStream(8, 'early'));
+  early.close(GONE);
+  const { served } = serve('live');
+  served.onTracks(TRACKS);
+  const relayed = publisher.attach(Object.assign(new LiveStream(9, 'relayed'), { fromOriginMap: true }));
+  relayed.onTracks(TRACKS);
+  relayed.close(GONE);
+  expect(told).toEqual(['+live']);
+  served.close(GONE);
+  served.close(GONE);
+  served.onTracks(TRACKS);
+  expect(told).toEqual(['+live', '-live']);
+});

@@ -13,7 +13,9 @@ import type { OvtSession } from './ovt-session.ts';
 export interface OvtStreamOptions {
   readonly stream: PublishableStream;
   readonly serverId: string;
-  readonly onClosed: () => void;
+  /** There is something to fetch. */
+  readonly onStarted: () => void;
+  readonly onClosed: (wasStarted: boolean) => void;
 }
 
 export class OvtStream implements PublisherStream {
@@ -76,7 +78,9 @@ export class OvtStream implements PublisherStream {
   onTracks(tracks: readonly Track[]): void {
     // Edges are told of tracks only when they ask.
     const outdated = this.#tracks.length > 0 && !sameDescription(this.#tracks, tracks);
+    const starts = !this.#closed && this.#tracks.length === 0 && tracks.length > 0;
     this.#tracks = tracks;
+    if (starts) this.#options.onStarted();
     if (outdated) this.#endSessions('its tracks have changed');
     this.#settle();
   }
@@ -105,7 +109,7 @@ export class OvtStream implements PublisherStream {
     this.#closed = true;
     this.#endSessions(`the stream has ended: ${reason.detail}`);
     this.#settle();
-    this.#options.onClosed();
+    this.#options.onClosed(this.#tracks.length > 0);
   }
 
   #endSessions(detail: string): void {

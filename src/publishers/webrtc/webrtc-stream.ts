@@ -166,12 +166,12 @@ export class WebrtcStream implements PublisherStream {
   #add(track: WebrtcTrack): boolean {
     if (this.#sources.has(track.id)) return false;
     const { stream, transport, clock } = this.#options;
-    const epoch = stream.startedAt > 0 ? stream.startedAt : clock.now();
-    const warn = (reason: string): void => {
+    const epochMs = stream.startedAt > 0 ? stream.startedAt : clock.now();
+    const onRefused = (reason: string): void => {
       const fields = { ...this.fields, track: track.id, codec: track.codec, reason };
       this.#options.logger.warn(fields, 'frames of a track cannot be sent over WebRTC: its viewers miss them');
     };
-    this.#sources.set(track.id, new MediaSource(transport.fanout, track, epoch, warn));
+    this.#sources.set(track.id, new MediaSource({ fanout: transport.fanout, track, epochMs, fec: this.settings.ulpfec, onRefused }));
     return true;
   }
 

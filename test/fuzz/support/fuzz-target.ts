@@ -1,0 +1,114 @@
+/** What is fuzzed, and how one target is. */
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { ProtocolError } from '../../../src/util/protocol-error.ts';
+import { type InputForm, mutate } from './mutations.ts';
+import { Random, seedOf } from './random.ts';
+
+/** A parser, or a session with its parsers, that takes bytes of a peer. */
+export interface FuzzTarget {
+  /** Also the name of its file in the corpus. */
+  readonly name: string;
+  readonly form?: InputForm;
+  /** Inputs that are right, from our own writers where we have them. */
+  readonly seeds: () => readonly Uint8Array[] | Promise<readonly Uint8Array[]>;
+  /**
+   * Takes one input; it may be changed. Returns how much came of it: units, values, bytes sent, steps made, whatever
+   * grows when a peer makes the parser work. It checks itself that the state can still be used.
+   */
+  readonly run: (input: Buffer) => number | undefined | Promise<number | undefined>;
+  /** The most that may come of an input of `length` bytes; 64 for each byte unless told. */
+  readonly most?: (length: number) => number;
+  /** Errors it documents besides `ProtocolError`. */
+  readonly expects?: (error: unknown) => boolean;
+  /** Gives back what runs share. */
+  readonly close?: () => void;
+  /** How dear one run is: 1 for a parser of a message, more when a run opens sockets or does handshakes. */
+  readonly cost?: number;
+}
+
+/** How long to go on: so many inputs of a target of cost 1, or until the deadline (`performance.now()`). */
+export type FuzzExtent = { readonly inputs: number } | { readonly until: number };
+
+const CORPUS = path.join(import.meta.dirname, '..', 'corpus');
+const RANDOM_INPUTS_EVERY = 32;
+const LONGEST_RANDOM_INPUT = 300;
+/** CPU of one input, ms, however loaded the machine is: far more than any takes that costs what it should. */
+const MOST_CPU_MS = 1000;
+/** A file that gets every input before it runs, for what ends the process. */
+const TRACE = process.env['FUZZ_TRACE'];
+
+/** An input that did what it must not; the message has all to do it again. */
+export class FuzzFailure extends Error {
+  override readonly name = 'FuzzFailure';
+}
+
+/** What once did harm: the lines of `corpus/NAME.hex`, hex in words, `61*9` for nine times 61; lines that start with `#` are for people. */
+export function corpusOf(name: string): Uint8Array[] {
+  const file = path.join(CORPUS, `${name}.hex`);
+  if (!existsSync(file)) return [];
+  const lines = readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((line) => !line.startsWith('#') && line.trim() !== '');
+  return lines.map((line) => Buffer.concat(line.trim().split(/\s+/).map(bytesOf)));
+}
+
+function bytesOf(word: string): Buffer {
+  const [hex = '', times = '1'] = word.split('*');
+  const bytes = Buffer.from(hex.repeat(Number(times)), 'hex');
+  if (bytes.length * 2 !== hex.length * Number(times)) throw new TypeError(`no hex in a corpus: ${word.slice(0, 40)}`);
+  return bytes;
+}
+
+/** Runs the corpus, the seeds and mutations of both. Resolves with how many inputs ran; throws `FuzzFailure`. */
+export async function fuzz(target: FuzzTarget, seed: number, extent: FuzzExtent): Promise<number> {
+  try {
+    return await fuzzOpen(target, seed, extent);
+  } finally {
+    target.close?.();
+  }
+}
+
+async function fuzzOpen(target: FuzzTarget, seed: number, extent: FuzzExtent): Promise<number> {
+  const seeds = await target.seeds();
+  if (seeds.length === 0) throw new TypeError(`${target.name} has no seeds`);
+  const pool = [...corpusOf(target.name), ...seeds];
+  let ran = 0;
+  const attempt = async (input: Uint8Array): Promise<void> => {
+    ran += 1;
+    await runOne(target, input, `input ${ran} of seed ${seed}`);
+  };
+  for (const input of pool) await attempt(input);
+
+  const random = new Random(seedOf(target.name, seed));
+  const inputs = 'inputs' in extent ? Math.ceil(extent.inputs / (target.cost ?? 1)) : Number.POSITIVE_INFINITY;
+  const until = 'until' in extent ? extent.until : Number.POSITIVE_INFINITY;
+  for (let made = 0; made < inputs && (until === Number.POSITIVE_INFINITY || performance.now() < until); made += 1) {
+    const whole = made % RANDOM_INPUTS_EVERY === RANDOM_INPUTS_EVERY - 1;
+    await attempt(
+      whole ? random.bytes(random.below(LONGEST_RANDOM_INPUT)) : mutate(random.pick(pool), pool, random, target.form ?? 'bytes'),
+    );
+  }
+  return ran;
+}
+
+async function runOne(target: FuzzTarget, input: Uint8Array, which: string): Promise<void> {
+  // A buffer of exactly this size: a read past the end must not find what lies beside it.
+  const own = Buffer.from(new Uint8Array(input).buffer);
+  if (TRACE !== undefined) appendFileSync(TRACE, `${target.name} ${Buffer.from(input).toString('hex')}\n`);
+  const usedBefore = process.threadCpuUsage();
+  try {
+    const result = target.run(own);
+    // Others use the thread while it is waited for.
+    const used = result instanceof Promise ? { user: 0, system: 0 } : process.threadCpuUsage(usedBefore);
+    const came = (result instanceof Promise ? await result : result) ?? 0;
+    const spent = (used.user + used.system) / 1000;
+    if (spent > MOST_CPU_MS) throw new Error(`${input.length} bytes took ${Math.round(spent)} ms of CPU`);
+    const most = target.most === undefined ? 1024 + 64 * input.length : target.most(input.length);
+    if (came > most) throw new Error(`${came} came of ${input.length} bytes, at most ${most} may`);
+  } catch (error) {
+    if (error instanceof ProtocolError || target.expects?.(error) === true) return;
+    const why = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    throw new FuzzFailure(`${target.name}, ${which}: ${why}\ncorpus line: ${Buffer.from(input).toString('hex')}`);
+  }
+}

@@ -1,0 +1,28 @@
+/** Several packets in one input, so that a whole exchange can be kept in the corpus as one line. */
+
+const PREFIX = 2;
+const LONGEST = 0xffff;
+
+/** Each packet with its length, 16 bits, in front. */
+export function joinPackets(packets: readonly Uint8Array[]): Uint8Array {
+  const kept = packets.map((packet) => packet.subarray(0, LONGEST));
+  const joined = Buffer.alloc(kept.reduce((sum, packet) => sum + PREFIX + packet.length, 0));
+  let at = 0;
+  for (const packet of kept) {
+    joined.writeUInt16BE(packet.length, at);
+    joined.set(packet, at + PREFIX);
+    at += PREFIX + packet.length;
+  }
+  return joined;
+}
+
+/** The packets of an input of `joinPackets`, each in memory of its own; a last one that is cut off is as long as it is. */
+export function splitPackets(input: Uint8Array): Uint8Array[] {
+  const packets: Uint8Array[] = [];
+  for (let at = 0; at + PREFIX <= input.length; ) {
+    const length = ((input[at] ?? 0) << 8) | (input[at + 1] ?? 0);
+    packets.push(input.slice(at + PREFIX, at + PREFIX + length));
+    at += PREFIX + length;
+  }
+  return packets;
+}

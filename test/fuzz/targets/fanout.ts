@@ -1,0 +1,440 @@
+/** The addon and the fallback: handshakes before and after the first flight, and media and reports of peers that have the keys. */
+import { randomBytes } from 'node:crypto';
+import { createCertificate } from '../../../src/protocols/dtls/certificate.ts';
+import { type Handle, loadAddon, type NativeAddon } from '../../../src/protocols/fanout/addon.ts';
+import type { Fanout, FanoutListener, SlotPlan } from '../../../src/protocols/fanout/fanout.ts';
+import { NativeFanout } from '../../../src/protocols/fanout/native-fanout.ts';
+import { ScriptDtls } from '../../../src/protocols/fanout/script-dtls.ts';
+import { ScriptFanout } from '../../../src/protocols/fanout/script-fanout.ts';
+import { buildNack, buildPli, buildRemb } from '../../../src/protocols/rtp/receiver-feedback.ts';
+import { isRtcp } from '../../../src/protocols/srtp/packet-head.ts';
+import { type SrtpKeys, SrtpProfile, saltLength } from '../../../src/protocols/srtp/profile.ts';
+import { SrtpCipher } from '../../../src/protocols/srtp/srtp-cipher.ts';
+import { SrtpReceiver } from '../../../src/protocols/srtp/srtp-receiver.ts';
+import { ProtocolError } from '../../../src/util/protocol-error.ts';
+import type { FuzzTarget } from '../support/fuzz-target.ts';
+import { joinPackets, splitPackets } from '../support/packets.ts';
+import { compounds } from './rtp.ts';
+
+const { addon } = loadAddon();
+const certificate = createCertificate(Date.now());
+const CONNECTED = 1;
+const CLOSED = 2;
+const DEADLINE_MS = 20_000;
+const MEDIA_SSRC = 0x1111;
+const SLOT: SlotPlan = {
+  ssrc: MEDIA_SSRC,
+  payloadType: 98,
+  rtx: { ssrc: 0x2222, payloadType: 99 },
+  extension: { bytes: Uint8Array.of(0xbe, 0xde, 0, 1, 0x31, 0, 0, 0), sendTimeAt: 0, transportSequenceAt: 5 },
+};
+const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
+const PLI = buildPli(1, MEDIA_SSRC);
+
+/** A NACK for everything, several times. */
+function storm(): Uint8Array {
+  return Buffer.concat(
+    Array.from({ length: 40 }, (_, at) =>
+      buildNack(
+        1,
+        MEDIA_SSRC,
+        Array.from({ length: 200 }, (_unused, n) => at * 17 + n),
+      ),
+    ),
+  );
+}
+
+function reports(): Uint8Array[] {
+  return [
+    joinPackets(compounds()),
+    joinPackets([
+      storm(),
+      PLI,
+      buildRemb(
+        1,
+        2 ** 40,
+        Array.from({ length: 60 }, (_, at) => at),
+      ),
+    ]),
+    // Arrivals of 65535 packets in one run, of none, and with deltas that are missing.
+    joinPackets(
+      ['8fcd0005 00000001 00000002 0000 ffff 00000000 3fff 3fff', '8fcd0004 00000001 00000002 ffff 0001 ffffffff', '8fcdffff 00000001'].map(
+        hex,
+      ),
+    ),
+    joinPackets([hex('81cd ffff 00000001 00001111 0000ffff'), hex('81cd 0002 00000001 00001111'), hex('80c80000')]),
+    joinPackets([
+      hex('8062 0001 00000000 00000007 0102'),
+      hex('b062 0002 00000000 00000007 bede ffff 01'),
+      hex('9f62 0003 00000000 00000007'),
+    ]),
+  ];
+}
+
+type Kind = 'native' | 'script';
+
+class Sealed {
+  readonly keys: SrtpKeys;
+  readonly #rtp: SrtpCipher;
+  readonly #rtcp: SrtpCipher;
+  readonly #receiver: SrtpReceiver;
+  #index = 0;
+
+  constructor(profile: SrtpProfile) {
+    const salt = saltLength(profile);
+    this.keys = {
+      profile,
+      localKey: randomBytes(16),
+      localSalt: randomBytes(salt),
+      remoteKey: randomBytes(16),
+      remoteSalt: randomBytes(salt),
+    };
+    this.#rtp = new SrtpCipher(profile, this.keys.remoteKey, this.keys.remoteSalt, 'rtp');
+    this.#rtcp = new SrtpCipher(profile, this.keys.remoteKey, this.keys.remoteSalt, 'rtcp');
+    this.#receiver = new SrtpReceiver(profile, this.keys.localKey, this.keys.localSalt);
+  }
+
+  /** As the peer would send it; null for what cannot be sealed. */
+  seal(packet: Uint8Array): Buffer | null {
+    try {
+      this.#index += 1;
+      return isRtcp(packet)
+        ? this.#rtcp.protectRtcp(packet, this.#index)
+        : this.#rtp.protectRtp(packet, Buffer.from(packet).readUInt16BE(2));
+    } catch (error) {
+      if (error instanceof ProtocolError || error instanceof RangeError) return null;
+      throw error;
+    }
+  }
+
+  /** Throws when what the server sends is not authentic. */
+  open(packet: Buffer): Buffer {
+    return isRtcp(packet) ? this.#receiver.rtcp(packet) : this.#receiver.rtp(packet);
+  }
+}
+
+/** A fanout whose peers are reached over TCP, so that all they get passes by here. */
+class Bench {
+  readonly fanout: Fanout;
+  readonly source: number;
+  readonly frames = new Map<number, Buffer[]>();
+  readonly heard = new Map<number, Buffer[]>();
+  #timestamp = 0;
+
+  constructor(kind: Kind, native: NativeAddon | null) {
+    const listener: FanoutListener = {
+      stun: () => undefined,
+      dtls: () => undefined,
+      rtcp: (viewer, packet) => this.heard.get(viewer)?.push(packet),
+      rtp: (viewer, packet) => this.heard.get(viewer)?.push(packet),
+      tcp: (viewer, frames) => this.frames.get(viewer)?.push(frames),
+    };
+    this.fanout =
+      kind === 'script' || native === null
+        ? new ScriptFanout({ certificate, listener, history: 200 })
+        : new NativeFanout(native, { certificate, listener, threads: 2, history: 200 });
+    this.source = this.fanout.openSource({ clockRate: 90_000, epochMs: Date.now() });
+  }
+
+  push(): void {
+    this.#timestamp += 3000;
+    const sizes = Uint32Array.from({ length: 6 }, () => 40);
+    this.fanout.push(this.source, { timestamp: this.#timestamp, keyframe: true, marker: true, payloads: Buffer.alloc(240, 7), sizes });
+  }
+
+  /** Datagrams that the viewer was sent. */
+  datagrams(viewer: number): Buffer[] {
+    return (this.frames.get(viewer) ?? []).flatMap((frames) => {
+      const datagrams: Buffer[] = [];
+      for (let at = 0; at + 2 <= frames.length; at += 2 + frames.readUInt16BE(at)) {
+        datagrams.push(frames.subarray(at + 2, at + 2 + frames.readUInt16BE(at)));
+      }
+      return datagrams;
+    });
+  }
+
+  async until(what: string, holds: () => boolean): Promise<void> {
+    const deadline = performance.now() + DEADLINE_MS;
+    while (!holds()) {
+      if (performance.now() > deadline) throw new Error(`${what} did not come`);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+}
+
+/** What peers with the right keys send: nothing of it may cost more than the retransmissions that a viewer is granted. */
+function sealedPackets(kind: Kind): FuzzTarget {
+  let bench: Bench | null = null;
+  let runs = 0;
+  return {
+    name: `fanout-sealed-${kind}`,
+    form: 'packets',
+    seeds: reports,
+    run: async (input) => {
+      bench ??= new Bench(kind, addon);
+      const { fanout, source } = bench;
+      runs += 1;
+      const peer = new Sealed(runs % 2 === 0 ? SrtpProfile.AEAD_AES_128_GCM : SrtpProfile.AES128_CM_SHA1_80);
+      const viewer = fanout.openViewer({ cname: 'peer', slots: [SLOT] });
+      try {
+        bench.frames.set(viewer, []);
+        bench.heard.set(viewer, []);
+        fanout.setKeys(viewer, peer.keys);
+        fanout.connectTcp(viewer);
+        fanout.play(viewer, 0, source);
+        bench.push();
+        const current = bench;
+        const media = (): Buffer | undefined => current.datagrams(viewer).find((datagram) => !isRtcp(datagram));
+        await bench.until('the first frame', () => media() !== undefined && (fanout.viewerCounters(viewer)?.packets ?? 0) >= 6);
+        const first = Buffer.from(peer.open(media()!)).readUInt16BE(2);
+        let expected = 0;
+        for (const packet of splitPackets(input)) {
+          aimNacks(packet, first);
+          const sealed = peer.seal(packet);
+          for (const bytes of sealed === null ? [packet] : [packet, sealed]) {
+            fanout.inject(viewer, bytes);
+            expected += 1;
+          }
+        }
+        const counted = (): number => (fanout.viewerCounters(viewer)?.received ?? 0) + (fanout.viewerCounters(viewer)?.refused ?? 0);
+        await bench.until(`a verdict on ${expected} packets`, () => counted() >= expected);
+        // Whatever came before: a request for a keyframe is heard, and media goes on.
+        const heard = bench.heard.get(viewer)?.length ?? 0;
+        for (let more = 0; more < 2; more += 1) fanout.inject(viewer, peer.seal(PLI)!);
+        const packets = fanout.viewerCounters(viewer)?.packets ?? 0;
+        bench.push();
+        await bench.until('the last report', () => (bench?.heard.get(viewer)?.length ?? 0) > heard);
+        await bench.until('the last frame', () => (fanout.viewerCounters(viewer)?.packets ?? 0) >= packets + 6);
+        return fanout.viewerCounters(viewer)?.packets ?? 0;
+      } finally {
+        fanout.closeViewer(viewer);
+        bench.frames.delete(viewer);
+        bench.heard.delete(viewer);
+      }
+    },
+    // Two frames, and the burst of packets that may be sent again.
+    most: () => 2 * 6 + 160,
+    cost: 12,
+    close: () => {
+      bench?.fanout.close();
+      bench = null;
+    },
+  };
+}
+
+/** Sequence numbers of a session begin anywhere: those of the corpus count from there. */
+function aimNacks(packet: Uint8Array, first: number): void {
+  const view = Buffer.from(packet.buffer);
+  for (let at = 0; at + 16 <= view.length; at += 4) {
+    if (view.readUInt8(at + 1) !== 205 || view.readUInt32BE(at + 8) !== MEDIA_SSRC) continue;
+    view.writeUInt16BE((view.readUInt16BE(at + 12) + first) & 0xffff, at + 12);
+  }
+}
+
+/** Datagrams of anybody to the port, and of a peer that is known by its address. */
+function openPort(kind: Kind): FuzzTarget {
+  let total = 0;
+  let opened: Promise<{ fanout: Fanout; socket: number; port: number; events: () => number }> | null = null;
+  const open = async () => {
+    let events = 0;
+    const count = (): void => {
+      events += 1;
+    };
+    const listener: FanoutListener = { stun: count, dtls: count, rtcp: count, rtp: count, tcp: count };
+    const fanout =
+      kind === 'native' && addon !== null
+        ? new NativeFanout(addon, { certificate, listener, threads: 1 })
+        : new ScriptFanout({ certificate, listener });
+    const { socket, port } = await fanout.bind('127.0.0.1', 0);
+    // The port talks to itself, so its own address is that of a peer.
+    const viewer = fanout.openViewer({ cname: 'self', slots: [SLOT] });
+    fanout.setKeys(viewer, new Sealed(SrtpProfile.AEAD_AES_128_GCM).keys);
+    fanout.connect(viewer, socket, { host: '127.0.0.1', port });
+    return { fanout, socket, port, events: () => events };
+  };
+  return {
+    name: `fanout-port-${kind}`,
+    form: 'packets',
+    seeds: () => [
+      ...reports(),
+      joinPackets([hex('0001 0000 2112a442 000000000000000000000000'), hex('16feff 0000000000000000 0000'), Buffer.alloc(3000, 0x80)]),
+    ],
+    run: async (input) => {
+      opened ??= open();
+      const { fanout, socket, port, events } = await opened;
+      const to = { host: '127.0.0.1', port };
+      const before = fanout.counters().datagramsReceived;
+      const packets = splitPackets(input).filter((packet) => packet.length > 0 && packet.length < 60_000);
+      const sent = packets.filter((packet) => fanout.send(socket, to, packet)).length;
+      const deadline = performance.now() + DEADLINE_MS;
+      while (fanout.counters().datagramsReceived < before + sent) {
+        if (performance.now() > deadline) throw new Error(`${fanout.counters().datagramsReceived - before} of ${sent} datagrams came`);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      total += sent;
+      // Those of the last datagrams may be on their way still.
+      if (events() > total) throw new Error(`${events()} events of ${total} datagrams`);
+      return 0;
+    },
+    cost: 12,
+    close: () => {
+      void opened?.then(({ fanout }) => fanout.close());
+      opened = null;
+    },
+  };
+}
+
+/** The datagrams of both ends of a handshake, and whether they came to an end. */
+function handshake(native: NativeAddon, context: Handle, disturb: (turn: number, to: Handle, role: 'server' | 'client') => number) {
+  const [server, client] = [native.dtlsOpen(context, true), native.dtlsOpen(context, false)];
+  let answers = 0;
+  let toServer: readonly Buffer[] = native.dtlsReceive(client, Buffer.alloc(0)).datagrams;
+  const fromClient: Buffer[] = [...toServer];
+  const fromServer: Buffer[] = [];
+  const states = { server: 0, client: 0 };
+  for (let turn = 0; turn < 6 && toServer.length > 0; turn += 1) {
+    answers += disturb(turn, server, 'server');
+    const toClient = toServer.flatMap((datagram) => {
+      const outcome = native.dtlsReceive(server, datagram);
+      states.server = outcome.state;
+      if (outcome.state === CONNECTED) native.dtlsKeys(server);
+      return outcome.datagrams;
+    });
+    fromServer.push(...toClient);
+    answers += disturb(turn, client, 'client');
+    toServer = toClient.flatMap((datagram) => {
+      const outcome = native.dtlsReceive(client, datagram);
+      states.client = outcome.state;
+      if (outcome.state === CONNECTED) native.dtlsKeys(client);
+      return outcome.datagrams;
+    });
+    fromClient.push(...toServer);
+  }
+  return { server, client, fromClient, fromServer, answers, states };
+}
+
+function contextOf(native: NativeAddon): Handle {
+  return native.dtlsContext(certificate.certificate, certificate.key);
+}
+
+function flights(): Uint8Array[] {
+  if (addon === null) return [Buffer.alloc(13)];
+  const { fromClient, fromServer } = handshake(addon, contextOf(addon), () => 0);
+  return [
+    joinPackets(fromClient),
+    joinPackets(fromServer),
+    joinPackets([...fromServer, ...fromClient]),
+    ...[...fromClient, ...fromServer].map((flight) => joinPackets([flight])),
+  ];
+}
+
+/** Answers to datagrams of others: their number is what makes us worth abusing. */
+function answersTo(native: NativeAddon, end: Handle, packets: readonly Uint8Array[]): number {
+  return packets.reduce((sum, packet) => sum + native.dtlsReceive(end, packet).datagrams.length, 0) + native.dtlsTick(end).datagrams.length;
+}
+
+function nativeDtls(native: NativeAddon): FuzzTarget[] {
+  const context = contextOf(native);
+  return [
+    {
+      name: 'dtls-native-fresh',
+      form: 'packets',
+      seeds: flights,
+      run: (input) => {
+        let answers = 0;
+        for (const isServer of [true, false]) {
+          const end = native.dtlsOpen(context, isServer);
+          if (!isServer) native.dtlsReceive(end, Buffer.alloc(0));
+          answers += answersTo(native, end, splitPackets(input));
+          native.dtlsKeys(end);
+          native.dtlsClose(end);
+          if (native.dtlsReceive(end, input).state !== CLOSED) throw new Error('open after its end');
+        }
+        return answers;
+      },
+      // A flight of a few datagrams for each that moves the handshake, and alerts.
+      most: (length) => 128 + length,
+      cost: 5,
+    },
+    {
+      name: 'dtls-native-amid',
+      form: 'packets',
+      seeds: flights,
+      run: (input) => {
+        const packets = splitPackets(input);
+        const at = (packets[0]?.length ?? 0) % 4;
+        const { answers, server, client } = handshake(native, context, (turn, end) => (turn === at ? answersTo(native, end, packets) : 0));
+        native.dtlsClose(server);
+        native.dtlsClose(client);
+        return answers;
+      },
+      most: (length) => 128 + length,
+      cost: 20,
+    },
+    {
+      name: 'dtls-native-settled',
+      form: 'packets',
+      seeds: flights,
+      run: (input) => {
+        const { server, client, states } = handshake(native, context, () => 0);
+        if (states.server !== CONNECTED || states.client !== CONNECTED) throw new Error('the handshake itself did not work');
+        let answers = 0;
+        for (const packet of splitPackets(input)) {
+          for (const end of [server, client]) {
+            const outcome = native.dtlsReceive(end, packet);
+            answers += outcome.datagrams.length;
+            if (outcome.state !== CONNECTED) throw new Error('what is not the peer’s ended the connection');
+          }
+        }
+        for (const datagram of native.dtlsClose(client).datagrams) {
+          if (native.dtlsReceive(server, datagram).state !== CLOSED) throw new Error('the peer’s own end is not understood any more');
+        }
+        return answers;
+      },
+      most: () => 16 * 8 + 16,
+      cost: 20,
+    },
+  ];
+}
+
+/** The library works with promises: what it does is over some turns later. */
+const turns = async (): Promise<void> => {
+  for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+};
+
+const scriptDtls: FuzzTarget = {
+  name: 'dtls-script',
+  form: 'packets',
+  seeds: flights,
+  run: async (input) => {
+    let answers = 0;
+    for (const role of ['server', 'client'] as const) {
+      let ended = 0;
+      const end = new ScriptDtls(role, certificate, {
+        send: () => {
+          answers += 1;
+        },
+        connected: () => undefined,
+        closed: () => {
+          ended += 1;
+        },
+      });
+      for (const packet of splitPackets(input)) end.receive(packet);
+      await turns();
+      end.close();
+      end.receive(input);
+      if (ended > 1) throw new Error(`ended ${ended} times`);
+    }
+    return answers;
+  },
+  most: (length) => 128 + length,
+  cost: 30,
+};
+
+export const FANOUT_TARGETS: readonly FuzzTarget[] = [
+  ...(addon === null ? [] : nativeDtls(addon)),
+  scriptDtls,
+  ...(addon === null ? [] : [sealedPackets('native'), openPort('native')]),
+  sealedPackets('script'),
+  openPort('script'),
+];

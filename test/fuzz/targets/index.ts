@@ -1,0 +1,25 @@
+/** Everything that is fuzzed. */
+import type { FuzzTarget } from '../support/fuzz-target.ts';
+import { CODEC_TARGETS } from './codecs.ts';
+import { FANOUT_TARGETS } from './fanout.ts';
+import { MOVIE_TARGETS } from './movies.ts';
+import { RELAY_TARGETS } from './relays.ts';
+import { RTMP_TARGETS } from './rtmp.ts';
+import { RTP_TARGETS } from './rtp.ts';
+import { SRT_TARGETS } from './srt.ts';
+import { TEXT_TARGETS } from './texts.ts';
+import { TRANSPORT_STREAM_TARGETS } from './transport-stream.ts';
+import { WEBRTC_TARGETS } from './webrtc.ts';
+
+export const ALL_TARGETS: readonly FuzzTarget[] = [
+  ...CODEC_TARGETS,
+  ...RTMP_TARGETS,
+  ...RTP_TARGETS,
+  ...WEBRTC_TARGETS,
+  ...FANOUT_TARGETS,
+  ...SRT_TARGETS,
+  ...TRANSPORT_STREAM_TARGETS,
+  ...RELAY_TARGETS,
+  ...MOVIE_TARGETS,
+  ...TEXT_TARGETS,
+];

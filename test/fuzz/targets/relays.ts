@@ -1,0 +1,343 @@
+/** What another server sends when a stream is pulled from it, or asks for when it pulls: RTSP and OVT. */
+import { once } from 'node:events';
+import net from 'node:net';
+import type { Track } from '../../../src/media/track.ts';
+import { parseContents } from '../../../src/protocols/ovt/description.ts';
+import { parseMediaPacket } from '../../../src/protocols/ovt/media-packet.ts';
+import { MediaPacketizer } from '../../../src/protocols/ovt/media-packetizer.ts';
+import { parseRequest, parseResponse, serializeRequest, serializeResponse } from '../../../src/protocols/ovt/message.ts';
+import { parseOvtUrl } from '../../../src/protocols/ovt/ovt-url.ts';
+import { OvtPayloadType, PACKET_HEADER_LENGTH } from '../../../src/protocols/ovt/packet.ts';
+import { OvtReader } from '../../../src/protocols/ovt/reader.ts';
+import { RtspAuthenticator } from '../../../src/protocols/rtsp/rtsp-auth.ts';
+import { RtspReader } from '../../../src/protocols/rtsp/rtsp-message.ts';
+import { controlUri, parseRtspUrl } from '../../../src/protocols/rtsp/rtsp-url.ts';
+import { parseSessionDescription } from '../../../src/protocols/rtsp/session-description.ts';
+import { OvtPullSource } from '../../../src/providers/ovt/ovt-pull-source.ts';
+import { mediaFormat } from '../../../src/providers/rtsp-pull/media-track.ts';
+import { RtspPullSource } from '../../../src/providers/rtsp-pull/rtsp-pull-source.ts';
+import { ManualClock } from '../../fakes/manual-clock.ts';
+import { RecordingSink } from '../../fakes/pull-sink.ts';
+import { RecordingLogger } from '../../fakes/recording-logger.ts';
+import { audioTrack, videoTrack } from '../../fakes/synthetic-media.ts';
+import type { FuzzTarget } from '../support/fuzz-target.ts';
+
+const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
+
+const CAMERA = [
+  'v=0',
+  'o=- 1 1 IN IP4 127.0.0.1',
+  's=cam',
+  'a=control:*',
+  'm=video 0 RTP/AVP 96',
+  'b=AS:2500',
+  'a=rtpmap:96 H264/90000',
+  'a=fmtp:96 packetization-mode=1;profile-level-id=640014;sprop-parameter-sets=Z2QADazZQUGfnwEQAAADABAAAAMDweYCAB6EAAehKSygHihTLA==,aOvjyyLA',
+  'a=control:trackID=0',
+  'a=framerate:25',
+  'm=video 0 RTP/AVP 98',
+  'a=rtpmap:98 H265/90000',
+  'a=control:rtsp://127.0.0.1/cam/h265',
+  'm=audio 0 RTP/AVP 97',
+  'a=rtpmap:97 mpeg4-generic/48000/2',
+  'a=fmtp:97 streamtype=5;mode=AAC-hbr;config=1190;sizelength=13;indexlength=3;indexdeltalength=3',
+  'a=control:trackID=1',
+  'm=audio 0 RTP/AVP 0',
+  'a=control:trackID=2',
+  '',
+].join('\r\n');
+const CHALLENGES = [
+  'Digest realm="cam \\"one\\"", nonce="abc", qop="auth,auth-int", algorithm=SHA-256, opaque="x"',
+  'Basic realm="cam"',
+  'Digest realm=plain, nonce=1, stale=TRUE',
+];
+const RTP = hex('24 00 0010 80e0 0001 00000000 00000001 65888400');
+const RTCP = hex('24 01 001c 80c80006 00000001 e0000001 80000000 00015f90 0000000a 00000100');
+
+/** `{}` stands for the number of the request that is answered. */
+function answer(headers: readonly string[], body = ''): Buffer {
+  const length = body === '' ? [] : [`Content-Length: ${Buffer.byteLength(body)}`];
+  return Buffer.from(`${['RTSP/1.0 200 OK', 'CSeq: {}', ...headers, ...length].join('\r\n')}\r\n\r\n${body}`);
+}
+
+const DESCRIBED = answer(['Content-Base: rtsp://127.0.0.1/cam/', 'Content-Type: application/sdp'], CAMERA);
+const SET_UP = answer(['Session: 42;timeout=60', 'Transport: RTP/AVP/TCP;unicast;interleaved=0-1;ssrc=00000001;mode="PLAY"']);
+const PLAYING = answer([
+  'Session: 42',
+  'Range: npt=0-',
+  'RTP-Info: url=rtsp://127.0.0.1/cam/trackID=0;seq=1;rtptime=0, url=trackID=1;seq=2;rtptime=4294967295',
+]);
+const CHALLENGED = Buffer.from(
+  `RTSP/1.0 401 Unauthorized\r\nCSeq: {}\r\n${CHALLENGES.map((text) => `WWW-Authenticate: ${text}\r\n`).join('')}\r\n`,
+);
+const REQUESTS = Buffer.from('OPTIONS * RTSP/1.0\r\nCSeq: 9\r\n\r\nSET_PARAMETER rtsp://h RTSP/1.0\r\nCSeq: 10\r\n\r\n');
+
+interface Answering {
+  readonly port: number;
+  readonly stop: () => Promise<void>;
+}
+
+/** A server on loopback that answers each request, or piece of one, with the next part of `input`; all the rest follows the last. */
+async function answering(parts: readonly Buffer[]): Promise<Answering> {
+  const sockets = new Set<net.Socket>();
+  let next = 0;
+  const server = net.createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    socket.on('data', (data) => {
+      const part = parts[next];
+      next += 1;
+      const sequence = /CSeq: (\d+)/.exec(data.toString('latin1'))?.[1] ?? '1';
+      if (part === undefined) socket.end();
+      else socket.write(Buffer.from(part.toString('latin1').replaceAll('{}', sequence), 'latin1'));
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as net.AddressInfo).port,
+    stop: async () => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** Parts of a dialogue in one text; the mark is nothing that RTSP has. */
+const NEXT = '\n====\n';
+
+function dialogue(...parts: readonly Buffer[]): Buffer {
+  return Buffer.concat(parts.flatMap((part, at) => (at === 0 ? [part] : [Buffer.from(NEXT), part])));
+}
+
+function partsOf(input: Buffer): Buffer[] {
+  return input
+    .toString('latin1')
+    .split(NEXT)
+    .map((part) => Buffer.from(part, 'latin1'));
+}
+
+/** Opens a pull against such a server and looks at what comes of it. Any `Error` is an answer, as long as there is one. */
+async function pull(
+  parts: readonly Buffer[],
+  open: (port: number, sink: RecordingSink, signal: AbortSignal) => Promise<{ close(): void }>,
+): Promise<number> {
+  const server = await answering(parts);
+  const sink = new RecordingSink();
+  try {
+    const session = await open(server.port, sink, AbortSignal.timeout(80));
+    await new Promise((resolve) => setImmediate(resolve));
+    session.close();
+  } catch (error) {
+    if (error instanceof TypeError || error instanceof RangeError || !(error instanceof Error)) throw error;
+  } finally {
+    await server.stop();
+  }
+  return sink.packets.length + sink.tracks.length;
+}
+
+const target = (url: string, sink: RecordingSink, signal: AbortSignal) => ({
+  url,
+  settings: {},
+  ignoreSenderReports: false,
+  sink,
+  signal,
+  logger: new RecordingLogger(),
+});
+
+const TRACKS: readonly { readonly track: Track; readonly data: Uint8Array }[] = [
+  { track: videoTrack(), data: hex('00000003 658801') },
+  { track: audioTrack(), data: hex('0102') },
+  { track: audioTrack({ id: 2, codec: 'OPUS' }), data: hex('fc0102') },
+];
+const ovtMedia = (): Buffer =>
+  Buffer.concat(
+    TRACKS.map(({ track, data }) =>
+      Buffer.from(
+        new MediaPacketizer(9).packetize({ track, pts: 3000, dts: 0, duration: 3000, keyframe: true, data } as Parameters<
+          MediaPacketizer['packetize']
+        >[0]),
+      ),
+    ),
+  );
+
+const CONTENTS = {
+  version: 18,
+  stream: {
+    appName: '#default#app',
+    streamName: 'stream',
+    originStreamUUID: 'OvenMediaEngine_0b7c/default/#default#app/stream',
+    playlists: [
+      {
+        name: 'llhls',
+        fileName: 'abr',
+        options: { webrtcAutoAbr: true, hlsChunklistPathDepth: -1, enableTsPackaging: false },
+        renditions: [{ name: '720p', videoTrackName: 'video_720', videoIndexHint: 0, audioTrackName: 'aac_audio', audioIndexHint: -1 }],
+      },
+    ],
+    tracks: [0, 1].map((id) => ({
+      id,
+      name: id === 0 ? 'video_720' : 'aac_audio',
+      codecId: id === 0 ? 1 : 7,
+      mediaType: id,
+      timebaseNum: 1,
+      timebaseDen: id === 0 ? 90_000 : 48_000,
+      bitrate: 2_000_000,
+      startFrameTime: 0,
+      lastFrameTime: 0,
+      videoTrack: { framerate: 30, width: 1280, height: 720 },
+      audioTrack: { samplerate: 48_000, sampleFormat: 8, layout: 3 },
+      decoderConfig:
+        id === 0
+          ? Buffer.from('0142c00dffe100176742c00dda05067e7c0440000003004000000f23c50aa801000468ce0fc8', 'hex').toString('base64')
+          : 'EZA=',
+    })),
+  },
+};
+const response = (command: string, id: number, contents?: unknown): Buffer =>
+  serializeResponse({ id, command, code: 200, message: 'ok', contents }, 0);
+
+export const RELAY_TARGETS: readonly FuzzTarget[] = [
+  {
+    name: 'rtsp-messages',
+    form: 'text',
+    seeds: () => [Buffer.concat([DESCRIBED, SET_UP, PLAYING, RTP, RTCP, REQUESTS]), CHALLENGED, Buffer.concat([RTP, RTP, RTCP])],
+    run: (input) => {
+      const reader = new RtspReader();
+      let items = 0;
+      for (let at = 0; at < input.length; at += 100) {
+        reader.push(input.subarray(at, at + 100), () => {
+          items += 1;
+        });
+      }
+      return items;
+    },
+    most: (length) => 1 + length / 4,
+  },
+  {
+    name: 'rtsp-description',
+    form: 'text',
+    seeds: () => [Buffer.from(CAMERA)],
+    run: (input) => {
+      const { media, control } = parseSessionDescription(input.toString('latin1'));
+      for (const one of media) {
+        const format = mediaFormat(one);
+        if (format !== null && !(Number.isFinite(format.clockRate) && format.clockRate > 0))
+          throw new Error(`clock rate ${format.clockRate}`);
+        controlUri('rtsp://h/x', one.control || control);
+        // One packet of each: what the description tells must not make the depacketizer run for ever.
+        format?.depacketizer.push(
+          { marker: true, payloadType: 96, sequence: 1, timestamp: 1, ssrc: 1, payload: hex('0020 0010 0018 aabb ccddee') },
+          false,
+          () => undefined,
+        );
+      }
+      return media.length;
+    },
+    most: () => 32,
+  },
+  {
+    name: 'rtsp-challenge',
+    form: 'text',
+    seeds: () => CHALLENGES.map((text) => Buffer.from(text)),
+    run: (input) => {
+      const authenticator = new RtspAuthenticator({ user: 'u"s', password: 'p' });
+      authenticator.accept([input.toString('latin1')]);
+      const header = authenticator.header('DESCRIBE', 'rtsp://h/x') ?? '';
+      if (/[\r\n]/.test(header)) throw new Error('a line break in a header');
+      return header.length;
+    },
+    most: (length) => 1024 + 4 * length,
+  },
+  {
+    name: 'rtsp-and-ovt-urls',
+    form: 'text',
+    seeds: () =>
+      ['rtsp://user:p%20w@host:554/cam?x=1', 'rtsp://[::1]/cam', 'ovt://host:9000/app/stream', 'rtspc://h'].map((text) =>
+        Buffer.from(text),
+      ),
+    run: (input) => {
+      const text = input.toString('utf8');
+      parseOvtUrl(text);
+      return parseRtspUrl(text)?.uri.length ?? 0;
+    },
+    most: (length) => 64 + 3 * length,
+  },
+  {
+    name: 'rtsp-session',
+    form: 'text',
+    seeds: () => [
+      dialogue(DESCRIBED, SET_UP, SET_UP, SET_UP, SET_UP, Buffer.concat([PLAYING, RTP, RTCP])),
+      dialogue(CHALLENGED, DESCRIBED, SET_UP),
+      dialogue(DESCRIBED, answer(['Session: 42;timeout=0', 'Transport: RTP/AVP/TCP;interleaved=255-256']), SET_UP, SET_UP, SET_UP, PLAYING),
+      dialogue(
+        DESCRIBED,
+        Buffer.from('RTSP/1.0 461 Unsupported Transport\r\nCSeq: {}\r\n\r\n'),
+        answer(['Session: 1', 'Transport: RTP/AVP;server_port=6970-6971']),
+      ),
+      dialogue(Buffer.from('RTSP/1.0 302 Moved\r\nCSeq: {}\r\nLocation: rtsp://127.0.0.1:1/x\r\n\r\n')),
+    ],
+    run: (input) =>
+      pull(partsOf(input), async (port, sink, signal) => {
+        return await new RtspPullSource(new ManualClock()).open(target(`rtsp://u:p@127.0.0.1:${port}/cam`, sink, signal));
+      }),
+    cost: 40,
+  },
+  {
+    name: 'ovt-packets',
+    seeds: () => [
+      Buffer.concat([response('describe', 1, CONTENTS), response('play', 2), ovtMedia()]),
+      Buffer.from(serializeRequest({ id: 1, command: 'play', target: 'ovt://h/a/s' }, 0)),
+    ],
+    run: (input) => {
+      const reader = new OvtReader({ message: 100_000, media: 100_000 });
+      let bytes = 0;
+      for (let at = 0; at < input.length; at += 333) {
+        reader.push(input.subarray(at, at + 333), (type, payload) => {
+          bytes += 1 + payload.length;
+          if (type === OvtPayloadType.MEDIA) parseMediaPacket(payload);
+          else if (type === OvtPayloadType.REQUEST) parseRequest(payload);
+          else parseContents(parseResponse(payload).contents);
+        });
+      }
+      return bytes;
+    },
+    most: (length) => 1 + length,
+  },
+  {
+    name: 'ovt-messages',
+    form: 'text',
+    seeds: () => [
+      Buffer.from(response('describe', 1, CONTENTS).subarray(PACKET_HEADER_LENGTH)),
+      Buffer.from('{"id":1,"application":"play","target":"ovt://h/a/s"}'),
+    ],
+    run: (input) => {
+      const { target: url } = parseable(() => parseRequest(input)) ?? { target: '' };
+      parseOvtUrl(url);
+      const description = parseContents(parseResponse(input).contents);
+      return description.tracks.length + description.playlists.length;
+    },
+    most: (length) => 1 + length / 8,
+  },
+  {
+    name: 'ovt-session',
+    seeds: () => [
+      dialogue(response('describe', 1, CONTENTS), Buffer.concat([response('play', 2), ovtMedia()])),
+      dialogue(serializeResponse({ id: 1, command: 'describe', code: 404, message: 'no', contents: undefined }, 0)),
+    ],
+    run: (input) =>
+      pull(partsOf(input), async (port, sink, signal) => {
+        return await new OvtPullSource(new ManualClock()).open(target(`ovt://127.0.0.1:${port}/app/stream`, sink, signal));
+      }),
+    cost: 40,
+  },
+];
+
+function parseable<T>(parse: () => T): T | null {
+  try {
+    return parse();
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,291 @@
+/** SRT: handshakes, control packets, keys, stream ids, and live connections with everything a peer may send into them. */
+import { parseAccessControl } from '../../../src/protocols/srt/access-control.ts';
+import { readConclusion } from '../../../src/protocols/srt/conclusion.ts';
+import {
+  parseControlPacket,
+  serializeAck,
+  serializeAckAck,
+  serializeDropRequest,
+  serializeKeepAlive,
+  serializeLightAck,
+  serializeNak,
+  serializeShutdown,
+  serializeUserDefined,
+} from '../../../src/protocols/srt/control-packet.ts';
+import {
+  ExtensionType,
+  type Handshake,
+  HandshakeType,
+  parseHandshake,
+  serializeCapabilities,
+  serializeHandshake,
+  serializeTextExtension,
+} from '../../../src/protocols/srt/handshake.ts';
+import { writeDataHeader } from '../../../src/protocols/srt/header.ts';
+import { parseKeyMaterial } from '../../../src/protocols/srt/key-material.ts';
+import type { CallPolicy } from '../../../src/protocols/srt/multiplexer.ts';
+import { SessionKeys } from '../../../src/protocols/srt/session-keys.ts';
+import { parseStreamId } from '../../../src/protocols/srt/stream-id.ts';
+import { capabilitiesFor, handshakeWith } from '../../../src/protocols/srt/terms.ts';
+import { CALLER, LISTENER, numbered, numbersOf, type RecordingSession, SimulatedLink } from '../../fakes/srt-link.ts';
+import type { FuzzTarget } from '../support/fuzz-target.ts';
+import { joinPackets, splitPackets } from '../support/packets.ts';
+
+const GOOD = { loss: 0, delay: 1000, jitter: 0 };
+const ADDRESS = { timestamp: 5000, destination: 1 };
+const PASSPHRASE = 'correct horse battery';
+/** Where every datagram says for whom it is, and a handshake where its cookie stands. */
+const DESTINATION_AT = 12;
+const COOKIE_AT = 16 + 28;
+const HEADER = 16;
+
+const REPORT = { rtt: 10_000, rttVariance: 100, availableBuffer: 8000, receiveRate: 100, linkCapacity: 1000, receiveByteRate: 100_000 };
+
+function control(): Uint8Array[] {
+  return [
+    serializeKeepAlive(ADDRESS),
+    serializeAck(1, 3, REPORT, ADDRESS),
+    serializeLightAck(4, ADDRESS),
+    serializeAckAck(1, ADDRESS),
+    serializeNak(
+      [
+        { first: 1, last: 1 },
+        { first: 3, last: 900 },
+      ],
+      1456,
+      ADDRESS,
+    ),
+    serializeDropRequest(0, { first: 2, last: 400 }, ADDRESS),
+    serializeUserDefined(ExtensionType.KEY_REQUEST, SessionKeys.generate(PASSPHRASE, 16).message(), ADDRESS),
+    serializeShutdown(ADDRESS),
+  ];
+}
+
+function data(sequence: number, keyFlag: 0 | 1 | 2 = 0): Uint8Array {
+  const packet = new Uint8Array(HEADER + 188).fill(0x47);
+  writeDataHeader(packet, 0, { sequence, message: 1 + sequence, keyFlag, ...ADDRESS });
+  return packet;
+}
+
+function conclusion(fields: Partial<Handshake> = {}): Uint8Array {
+  const handshake = handshakeWith({
+    type: HandshakeType.CONCLUSION,
+    socketId: 4711,
+    cookie: 0,
+    initialSequence: 99,
+    extensionField: 5,
+    extensions: [
+      { type: ExtensionType.HANDSHAKE_REQUEST, content: serializeCapabilities(capabilitiesFor({ receive: 120, peer: 200 })) },
+      { type: ExtensionType.STREAM_ID, content: serializeTextExtension('#!::r=default/app/stream,m=publish') },
+    ],
+    ...fields,
+  });
+  return serializeHandshake(handshake, { destination: 0, timestamp: 5, peer: '127.0.0.1' });
+}
+
+const INDUCTION = (): Uint8Array => conclusion({ type: HandshakeType.INDUCTION, version: 4, extensions: [] });
+const ENCRYPTED = (): Uint8Array =>
+  conclusion({
+    encryption: 2,
+    extensionField: 7,
+    extensions: [
+      { type: ExtensionType.HANDSHAKE_REQUEST, content: serializeCapabilities(capabilitiesFor({ receive: 120, peer: 200 })) },
+      { type: ExtensionType.KEY_REQUEST, content: SessionKeys.generate(PASSPHRASE, 16).message() },
+    ],
+  });
+
+const STREAM_IDS = [
+  'default/app/stream',
+  'srt://host:9999/app/stream?policy=1',
+  '#!::u=admin,r=live/one,m=publish',
+  '#!::h=x,s=%20,t=stream',
+  '#default#app/s',
+];
+
+function opened(encrypted: boolean): { link: SimulatedLink; ours: RecordingSession; theirs: RecordingSession } {
+  const policy: Partial<CallPolicy> = { passphrase: () => (encrypted ? PASSPHRASE : null) };
+  const link = new SimulatedLink({ faults: GOOD, seed: 1, policy });
+  const { session } = link.call({ passphrase: encrypted ? PASSPHRASE : null, keyLength: 16, latency: { receive: 20, peer: 20 } });
+  link.run(20_000);
+  const theirs = link.accepted[0];
+  if (session.connection === null || theirs === undefined) throw new Error('the call led nowhere');
+  return { link, ours: session, theirs };
+}
+
+/** A live connection into which a peer, or somebody who forges its address, sends the packets. */
+function connection(name: string, encrypted: boolean): FuzzTarget {
+  return {
+    name,
+    form: 'packets',
+    seeds: () => [
+      joinPackets([...control().slice(0, -1), data(0), data(1), data(5, 1), data(6, 2)]),
+      joinPackets(Array.from({ length: 40 }, (_, at) => data(at * 3))),
+      joinPackets([data(0), control()[5]!, data(2000), control()[4]!]),
+      joinPackets(control()),
+    ],
+    run: (input) => {
+      const { link, ours, theirs } = opened(encrypted);
+      const connected = ours.connection!;
+      const { socketId } = theirs.connection!.terms;
+      const first = connected.terms.initialSequence;
+      const before = link.sent;
+      for (let at = 0; at < 20; at += 1) {
+        connected.send(numbered(at, 64), link.now);
+        theirs.connection!.send(numbered(at, 64), link.now);
+      }
+      const packets = splitPackets(input);
+      for (const packet of packets) {
+        // Random numbers of a session, so that packets of the corpus mean it: most of them near the place where it is.
+        if (packet.length >= HEADER) Buffer.from(packet.buffer).writeUInt32BE(socketId, DESTINATION_AT);
+        const isData = ((packet[0] ?? 0) & 0x80) === 0;
+        if (packet.length >= 4) {
+          const view = Buffer.from(packet.buffer);
+          if (isData) view.writeUInt32BE((first + (view.readUInt32BE(0) & 0xffff)) & 0x7fff_ffff, 0);
+        }
+        link.inject(packet, CALLER, true);
+        link.run(2000);
+      }
+      link.run(300_000);
+      const closed = theirs.closed !== null;
+      if (!closed && theirs.connection!.closed) throw new Error('closed without a word');
+      for (const number of numbersOf(ours.received)) if (number < -1) throw new Error('a wrong payload');
+      connected.close('enough', link.now);
+      link.run(20_000);
+      return link.sent - before;
+    },
+    // Keep-alives, acknowledgements and repeated packets in the time that passes, then what each packet is answered with.
+    most: (length) => 4000 + 8 * length,
+    cost: 20,
+  };
+}
+
+export const SRT_TARGETS: readonly FuzzTarget[] = [
+  {
+    name: 'srt-control',
+    seeds: control,
+    run: (input) => {
+      const packet = parseControlPacket(input);
+      return packet.type === 'nak' ? packet.ranges.length : 1;
+    },
+    most: (length) => 1 + length / 4,
+  },
+  {
+    name: 'srt-handshake',
+    seeds: () => [conclusion(), ENCRYPTED(), INDUCTION()],
+    run: (input) => {
+      const handshake = parseHandshake(input);
+      const read = readConclusion(handshake);
+      return handshake.extensions.length + (typeof read === 'number' ? 0 : read.streamId.length);
+    },
+    most: () => 16 + 512,
+  },
+  {
+    name: 'srt-key-material',
+    seeds: () => [16, 24, 32].map((length) => SessionKeys.generate(PASSPHRASE, length as 16 | 24 | 32).message()),
+    run: (input) => parseKeyMaterial(input).wrapped.length,
+    most: (length) => length,
+  },
+  {
+    name: 'srt-key-exchange',
+    seeds: () => [SessionKeys.generate(PASSPHRASE, 16).message()],
+    run: (input) => {
+      const keys = SessionKeys.receive(PASSPHRASE, input);
+      keys?.accept(input);
+      keys?.decrypt(1, 5, new Uint8Array(100), 16);
+      return keys === null ? 0 : keys.encrypt(5, new Uint8Array(20)).length;
+    },
+    cost: 8,
+  },
+  {
+    name: 'srt-stream-id',
+    form: 'text',
+    seeds: () => STREAM_IDS.map((text) => Buffer.from(text)),
+    run: (input) => {
+      const text = input.toString('utf8');
+      parseAccessControl(text);
+      return Object.values(parseStreamId(text) ?? {}).join('').length;
+    },
+    most: (length) => 64 + 3 * length,
+  },
+  {
+    name: 'srt-listener',
+    form: 'packets',
+    seeds: () => [
+      joinPackets([INDUCTION(), conclusion(), conclusion(), data(1)]),
+      joinPackets([INDUCTION(), ENCRYPTED()]),
+      joinPackets([INDUCTION(), conclusion({ extensions: [] })]),
+    ],
+    run: (input) => {
+      let answers = 0;
+      let cookie = 0;
+      const faults = {
+        ...GOOD,
+        drops: (datagram: Uint8Array) => {
+          answers += 1;
+          cookie = cookieIn(datagram);
+          return true;
+        },
+      };
+      const listening = new SimulatedLink({ faults, seed: 1, policy: { passphrase: ({ encrypted }) => (encrypted ? PASSPHRASE : null) } });
+      for (const packet of splitPackets(input)) {
+        const view = Buffer.from(packet.buffer);
+        if (packet.length >= COOKIE_AT + 4 && view.readUInt32BE(COOKIE_AT) === 0) view.writeUInt32BE(cookie, COOKIE_AT);
+        listening.inject(packet, CALLER, true);
+      }
+      listening.run(100_000);
+      if (listening.listener.connections > splitPackets(input).length) throw new Error('more connections than callers');
+      return answers;
+    },
+    // One answer for each, and keep-alives of those that were let in.
+    most: (length) => 1024 + length,
+    cost: 10,
+  },
+  {
+    name: 'srt-caller',
+    form: 'packets',
+    seeds: () => [
+      joinPackets([
+        conclusion({ type: HandshakeType.INDUCTION, extensionField: 0x4a17, extensions: [], cookie: 7 }),
+        conclusion({
+          extensions: [
+            { type: ExtensionType.HANDSHAKE_RESPONSE, content: serializeCapabilities(capabilitiesFor({ receive: 1, peer: 2 })) },
+          ],
+        }),
+        data(99),
+      ]),
+      joinPackets([conclusion({ type: 1010, extensions: [] })]),
+    ],
+    run: (input) => {
+      let own = 0;
+      let sent = 0;
+      const faults = {
+        ...GOOD,
+        drops: (datagram: Uint8Array, towardsListener: boolean) => {
+          sent += 1;
+          // The number of our socket stands in the first handshake.
+          if (towardsListener && own === 0) own = Buffer.from(datagram).readUInt32BE(HEADER + 24);
+          return true;
+        },
+      };
+      const link = new SimulatedLink({ faults, seed: 1 });
+      const { session, failure } = link.call({ timeout: 500_000, passphrase: null });
+      for (const packet of splitPackets(input)) {
+        if (packet.length >= HEADER) Buffer.from(packet.buffer).writeUInt32BE(own, DESTINATION_AT);
+        link.inject(packet, LISTENER, false);
+      }
+      link.run(1_000_000);
+      if (session.connection === null && failure() === null) throw new Error('the call neither failed nor was answered');
+      link.caller.close('enough', link.now);
+      return sent;
+    },
+    most: (length) => 400 + length,
+    cost: 20,
+  },
+  connection('srt-connection', false),
+  connection('srt-connection-encrypted', true),
+];
+
+function cookieIn(datagram: Uint8Array): number {
+  const view = Buffer.from(datagram.buffer, datagram.byteOffset, datagram.byteLength);
+  return view.length >= COOKIE_AT + 4 ? view.readUInt32BE(COOKIE_AT) : 0;
+}

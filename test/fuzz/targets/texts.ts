@@ -1,0 +1,179 @@
+/** Requests over HTTP, and the JSON and XML inside them. */
+
+import { writeJson } from '../../../src/api/json/json-writer.ts';
+import { JsonSyntaxError, readJson } from '../../../src/api/json/lenient-json.ts';
+import {
+  ConfigError,
+  ConfigErrors,
+  defaultServerXml,
+  parseServerConfig,
+  readApplication,
+  readOutputProfile,
+  readVirtualHost,
+} from '../../../src/config/index.ts';
+import { parseXml } from '../../../src/config/xml.ts';
+import { acceptsGzip } from '../../../src/protocols/http/accept-encoding.ts';
+import { readRange } from '../../../src/protocols/http/byte-range.ts';
+import { readFraming } from '../../../src/protocols/http/framing.ts';
+import { DEFAULT_HTTP_LIMITS } from '../../../src/protocols/http/limits.ts';
+import { RequestReader } from '../../../src/protocols/http/request-reader.ts';
+import { decodePath, hostName, queryValue, splitTarget } from '../../../src/protocols/http/request-target.ts';
+import { placeOf } from '../../../src/protocols/signalling/request-place.ts';
+import { parseDirectives } from '../../../src/publishers/llhls/delivery-directives.ts';
+import { parseResourceName } from '../../../src/publishers/llhls/resource-name.ts';
+import type { FuzzTarget } from '../support/fuzz-target.ts';
+
+const text = (value: string): Buffer => Buffer.from(value);
+
+const CHROME = [
+  'GET /app/stream/chunklist_0_video_j4QYcHK6_llhls.m3u8?session=39_UEt7QoBb&_HLS_msn=11&_HLS_part=3&_HLS_skip=YES HTTP/1.1',
+  'Host: live.example.com:3333',
+  'Connection: keep-alive, Upgrade',
+  'Accept-Encoding: gzip;q=0.5, deflate, *;q=0',
+  'Range: bytes=0-99, 200-',
+  'Origin: https://player.example.com',
+  '\r\n',
+].join('\r\n');
+const POST =
+  'POST /app/stream?direction=whip HTTP/1.1\r\nHost: [::1]:3333\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nv=0\r\n';
+const TARGETS = [
+  '/app/stream/seg_0_1_video_x_llhls.m4s?session=1_a%20b',
+  '/a%2Fb/../c//d?x=1&x=2&=&y',
+  'http://host:80/app/stream',
+  '*',
+  '/app/part_2_3_video_k_llhls.m4s',
+];
+
+const APPLICATION = {
+  name: 'app',
+  type: 'live',
+  dynamic: false,
+  outputProfiles: {
+    outputProfile: [
+      {
+        name: 'p',
+        outputStreamName: '${OriginStreamName}',
+        encodes: { videos: [{ name: 'v', codec: 'h264', bitrate: 2_000_000, width: 640, framerate: 30 }], audios: [{ bypass: true }] },
+      },
+    ],
+  },
+  providers: { rtmp: {}, webrtc: { timeout: 30_000 } },
+  publishers: { llhls: { partDuration: 0.5, crossDomains: [{ url: '*' }] }, webrtc: { rtx: true } },
+};
+const HOST = {
+  name: 'default',
+  host: { names: ['*', 'example.com'], tls: { certPath: '/a', keyPath: '/b' } },
+  applications: [APPLICATION],
+};
+const JSONS = [[HOST], APPLICATION, { split: false, deep: [[[[{ a: null }]]]], text: '\u00e9\n"\\', number: -1.5e-7 }].map((value) =>
+  text(JSON.stringify(value)),
+);
+
+/** Keys that hold what `value` is worth: its own, and those inside. */
+function membersIn(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  return Object.values(value).reduce<number>((sum, item) => sum + membersIn(item), 1);
+}
+
+const isConfigError = (error: unknown): boolean => error instanceof ConfigError || error instanceof ConfigErrors;
+const macros = { env: {}, home: '/', currentPath: '/' };
+
+export const TEXT_TARGETS: readonly FuzzTarget[] = [
+  {
+    name: 'http-requests',
+    form: 'text',
+    seeds: () => [text(CHROME), text(POST), text(`${CHROME}${CHROME}${POST}`)],
+    run: (input) => {
+      const reader = new RequestReader(DEFAULT_HTTP_LIMITS);
+      let heads = 0;
+      for (let at = 0; at < input.length; at += 97) {
+        reader.push(Buffer.from(input.subarray(at, at + 97)));
+        for (let head = reader.next(); head !== null; head = reader.next()) {
+          heads += 1;
+          readFraming(head);
+          acceptsGzip(head.header('accept-encoding'));
+          const range = readRange(head.header('range'), 1000);
+          const isInside = range === null || range === 'unsatisfiable' || JSON.stringify(range).match(/-\d/) === null;
+          if (!isInside) throw new Error(`range ${JSON.stringify(range)}`);
+          hostName(head.header('host') ?? '');
+        }
+      }
+      return heads;
+    },
+    most: (length) => 1 + length / 16,
+  },
+  {
+    name: 'http-targets',
+    form: 'text',
+    seeds: () => TARGETS.map(text),
+    run: (input) => {
+      const target = input.toString('latin1');
+      const { path, query } = splitTarget(target) as { path: string; query: string };
+      placeOf(target, 'host:80', () => 'default');
+      parseDirectives((key) => queryValue(query, key));
+      parseResourceName(path.slice(path.lastIndexOf('/') + 1));
+      return decodePath(path).length;
+    },
+    most: (length) => 1 + length,
+  },
+  {
+    name: 'json-bodies',
+    form: 'text',
+    seeds: () => [...JSONS, text('{a:1,/*x*/"b":[1,2,],}'), text(`${'['.repeat(400)}${']'.repeat(400)}`)],
+    run: (input) => {
+      const value = readJson(input.toString('utf8'));
+      writeJson(value);
+      return membersIn(value);
+    },
+    most: (length) => 2 + length,
+    expects: (error) => error instanceof JsonSyntaxError,
+  },
+  {
+    name: 'api-resources',
+    form: 'text',
+    seeds: () => JSONS,
+    run: (input) => {
+      let value: unknown;
+      try {
+        value = readJson(input.toString('utf8'));
+      } catch (error) {
+        if (error instanceof JsonSyntaxError) return 0;
+        throw error;
+      }
+      for (const read of [readVirtualHost, readApplication, readOutputProfile]) {
+        for (const item of Array.isArray(value) ? value.slice(0, 4) : [value]) {
+          try {
+            read(item);
+          } catch (error) {
+            if (!isConfigError(error)) throw error;
+          }
+        }
+      }
+      return 1;
+    },
+    cost: 4,
+  },
+  {
+    name: 'xml',
+    form: 'text',
+    seeds: () => [
+      text(defaultServerXml()),
+      text('<?xml version="1.0"?><Server version="8"><Name>&amp;&#65;</Name><!-- x --><A b="1"/><![CDATA[<]]></Server>'),
+    ],
+    run: (input) => membersIn(parseXml(input.toString('utf8'), 'Server.xml')),
+    most: (length) => 64 + 4 * length,
+    expects: isConfigError,
+    cost: 4,
+  },
+  {
+    name: 'server-xml',
+    form: 'text',
+    seeds: () => [text(defaultServerXml())],
+    run: (input) => {
+      parseServerConfig(input.toString('utf8'), 'Server.xml', { macros, directory: '/nonexistent' });
+      return 1;
+    },
+    expects: isConfigError,
+    cost: 15,
+  },
+];
