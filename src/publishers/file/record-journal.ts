@@ -190,9 +190,12 @@ export class RecordJournal {
     try {
       const writtenAt = await lastWritten(file);
       const twin = writtenAt !== null && note.moved === null && (await stat(file)).nlink > 1 ? await this.#findNamed(note, folders) : null;
-      // Of two names the second is the one that was to stay.
-      if (twin !== null) await rm(file);
-      if (twin !== null) return twin;
+      if (twin !== null) {
+        // Of two names the second is the one that was to stay.
+        await folders.checkLinks(file);
+        await rm(file);
+        return twin;
+      }
       if (writtenAt !== null) return { path: file, named: note.moved !== null, writtenAt };
       // It got its name just before the end, or was never made.
       const place = note.moved === null ? await this.#findNamed(note, folders) : null;
