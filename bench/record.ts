@@ -1,6 +1,6 @@
 /** What recording costs beside everything else, for each stream second: CPU and bytes, against ffmpeg copying the same into files. */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -121,13 +121,18 @@ async function measureOurs(recorder: Recorder, format: Format, seconds: number):
   return { cpu: (during - (before + after) / 2) / RECORDINGS, bytes: bytes / media / 2 ** 20, missing };
 }
 
-/** CPU of a program for each stream that reads the source in its own time and copies it into `outputs` of that stream, ms/s. */
-async function copying(source: string, outputs: (stream: number) => readonly string[], seconds: number): Promise<number> {
+/** CPU of a program for each stream that reads the source in its own time and copies it into the files of that stream, or nowhere, ms/s. */
+async function copying(source: string, filesOf: (stream: number) => readonly string[], seconds: number): Promise<number> {
   const programs = Array.from({ length: STREAMS }, (_, stream) => {
-    const args = ['-v', 'error', '-nostdin', '-y', '-re', '-stream_loop', '-1', '-i', source, ...outputs(stream)];
+    const files = filesOf(stream);
+    const outputs = files.length === 0 ? ['-c', 'copy', '-f', 'null', '-'] : files.flatMap((file) => ['-c', 'copy', file]);
+    const args = ['-v', 'error', '-nostdin', '-y', '-re', '-stream_loop', '-1', '-i', source, ...outputs];
     return new Child(requireProgram('ffmpeg'), args, { name: 'ffmpeg -c copy' });
   });
   try {
+    const all = programs.flatMap((_program, stream) => filesOf(stream));
+    const begun = (): boolean => all.every((file) => existsSync(file) && statSync(file).size > 0);
+    await until('every copy has begun', begun, { deadlineMs: FINISH_DEADLINE_MS });
     await delay(WARM_UP_MS);
     const rates = await Promise.all(programs.map(({ pid }) => cpuRate(pid, seconds)));
     await Promise.all(programs.map((program) => program.stop('SIGINT')));
@@ -143,8 +148,8 @@ async function measureFfmpeg(source: string, format: Format, seconds: number): P
   const files = Array.from({ length: RECORDINGS }, (_, index) => path.join(folder, `${index}.${format}`));
   const filesOf = (stream: number): string[] => files.filter((_file, index) => index % STREAMS === stream);
   try {
-    const reading = await copying(source, () => ['-c', 'copy', '-f', 'null', '-'], seconds);
-    const all = await copying(source, (stream) => filesOf(stream).flatMap((file) => ['-c', 'copy', file]), seconds);
+    const reading = await copying(source, () => [], seconds);
+    const all = await copying(source, filesOf, seconds);
     const media = files.reduce((sum, file) => sum + videoPackets(file) / SOURCE_FPS, 0);
     const bytes = files.reduce((sum, file) => sum + statSync(file).size, 0);
     return { cpu: (all - reading) / RECORDINGS, reading: reading / RECORDINGS, bytes: bytes / media / 2 ** 20 };
