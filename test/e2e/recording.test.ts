@@ -134,11 +134,11 @@ test('kill -9 costs at most the last fragment of what was received, again and ag
   await record(server, 'parts', '/parts_${Sequence}.mp4', { interval: 1000 });
   const tags = readFlv(sourceFile);
   for (let round = 1; round <= 5; round += 1) {
-    for (const { id, files, received, lost } of await killOnce({
+    for (const { id, files, received, lost, log } of await killOnce({
       ...{ server, root, tags, ids: ['mp4', 'ts', 'parts'] },
       killAfter: 700 + round * 270,
     })) {
-      const about = `round ${round}, ${id}: ${JSON.stringify({ files, received, lost })}`;
+      const about = `round ${round}, ${id}: ${JSON.stringify({ files, received, lost })}\n${log}`;
       expect(lost.video, about).toBeLessThanOrEqual(MOST_LOST.video);
       expect(lost.audio, about).toBeLessThanOrEqual(MOST_LOST.audio);
       expect(received.video, about).toBeGreaterThan(25);
