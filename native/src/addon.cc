@@ -224,10 +224,14 @@ napi_value SetKeys(const Arguments& arguments) {
   return Truth(arguments.env(), Running(arguments)->SetKeys(arguments.Unsigned(1), profile, parts[0], parts[1], parts[2], parts[3]));
 }
 
-// connect(fanout, viewer, socket, host, port); connectTcp(fanout, viewer)
+// connect(fanout, viewer, socket, host, port); hear likewise; connectTcp(fanout, viewer)
 napi_value Connect(const Arguments& arguments) {
   return Truth(arguments.env(), Running(arguments)->Connect(arguments.Unsigned(1), arguments.Unsigned(2), arguments.Text(3),
                                                             static_cast<uint16_t>(arguments.Unsigned(4))));
+}
+napi_value Hear(const Arguments& arguments) {
+  return Truth(arguments.env(), Running(arguments)->Hear(arguments.Unsigned(1), arguments.Unsigned(2), arguments.Text(3),
+                                                         static_cast<uint16_t>(arguments.Unsigned(4))));
 }
 napi_value ConnectTcp(const Arguments& arguments) {
   return Truth(arguments.env(), Running(arguments)->ConnectTcp(arguments.Unsigned(1)));
@@ -472,6 +476,7 @@ NAPI_MODULE_INIT() {
   Export<CloseViewer>(env, exports, "closeViewer");
   Export<SetKeys>(env, exports, "setKeys");
   Export<Connect>(env, exports, "connect");
+  Export<Hear>(env, exports, "hear");
   Export<ConnectTcp>(env, exports, "connectTcp");
   Export<Play>(env, exports, "play");
   Export<Inject>(env, exports, "inject");

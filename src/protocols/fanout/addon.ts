@@ -56,6 +56,7 @@ export interface NativeAddon {
     remoteSalt: Uint8Array,
   ): boolean;
   connect(fanout: Handle, viewer: number, socket: number, host: string, port: number): boolean;
+  hear(fanout: Handle, viewer: number, socket: number, host: string, port: number): boolean;
   connectTcp(fanout: Handle, viewer: number): boolean;
   play(fanout: Handle, viewer: number, slot: number, source: number): boolean;
   inject(fanout: Handle, viewer: number, packet: Uint8Array): boolean;
