@@ -1,5 +1,8 @@
 /** CPU for each RTP packet that reaches a WebRTC viewer, by way of sending: addon, addon with plain sends, JavaScript. */
 import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { median } from './lib/measure.ts';
@@ -42,8 +45,8 @@ const DEADLINE_MS = 120_000;
 
 const ORIGIN = fileURLToPath(new URL('./lib/webrtc-origin.ts', import.meta.url));
 
-async function measure(way: Way, viewers: number, seconds: number): Promise<FanoutResult> {
-  const args = ['--expose-gc', ORIGIN, way.mode, String(viewers), String(seconds)];
+async function measure(way: Way, viewers: number, seconds: number, drain: string): Promise<FanoutResult> {
+  const args = ['--expose-gc', ORIGIN, way.mode, String(viewers), String(seconds), drain];
   const { stdout } = await promisify(execFile)(process.execPath, args, { env: { ...process.env, ...way.env }, timeout: DEADLINE_MS });
   return JSON.parse(stdout) as FanoutResult;
 }
@@ -53,13 +56,29 @@ function share({ least, expected }: FanoutResult): number {
   return least / expected;
 }
 
-export async function run({ seconds, rounds }: BenchOptions): Promise<Report> {
+/** The program that counts at the viewers, compiled into `folder`. */
+async function compileDrain(folder: string): Promise<string> {
+  const program = join(folder, 'rtp-drain');
+  await promisify(execFile)('g++', ['-O2', '-o', program, fileURLToPath(new URL('./lib/rtp-drain.cc', import.meta.url))]);
+  return program;
+}
+
+export async function run(options: BenchOptions): Promise<Report> {
+  const folder = await mkdtemp(join(tmpdir(), 'millrace-bench-'));
+  try {
+    return await measureAll(options, await compileDrain(folder));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function measureAll({ seconds, rounds }: BenchOptions, drain: string): Promise<Report> {
   const figures: Figure[] = [];
   const notes: string[] = [];
   for (const way of WAYS) {
     for (const viewers of SIZES) {
       const results: FanoutResult[] = [];
-      for (let round = 0; round < rounds; round += 1) results.push(await measure(way, viewers, seconds));
+      for (let round = 0; round < rounds; round += 1) results.push(await measure(way, viewers, seconds, drain));
       const name = `${way.name}, ${viewers} viewers`;
       const perPacket = median(results.map((result) => result.perPacket));
       const worst = results.reduce((one, other) => (share(other) < share(one) ? other : one));

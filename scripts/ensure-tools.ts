@@ -35,6 +35,7 @@ const TOOLS: readonly Tool[] = [
     purposes: ['test'],
     check: ['/usr/bin/test', '-e', '/usr/lib/nginx/modules/ngx_rtmp_module.so'],
   },
+  { command: 'redis-server', package: 'redis-server', purposes: ['test'] },
   { command: 'wrk', package: 'wrk', purposes: ['bench'] },
 ];
 

@@ -19,7 +19,6 @@ test('what an existing configuration relies on is told, with what happens instea
     'Server: Modules/Recovery is not built yet: streams that cannot keep up drop pictures and stay',
     "virtual host 'default': SignedPolicy is not built yet: EVERYBODY is let in, signed or not",
     "virtual host 'default': AdmissionWebhooks is not built yet: EVERYBODY is let in, nobody is asked",
-    "virtual host 'default': OriginMapStore is not built yet: streams are neither registered nor looked up in Redis",
     "application 'default/app': Providers/Schedule is not built yet: no scheduled channel plays",
     "application 'default/app': Providers/Multiplex is not built yet: no multiplex channel plays",
     "application 'default/app': OutputProfiles/MediaOptions/Subtitles is not built yet: there are none",

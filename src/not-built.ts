@@ -22,11 +22,10 @@ export function notBuiltIn(config: ServerConfig): string[] {
 }
 
 /** Sentences about a virtual host, without its applications. */
-export function notBuiltInVirtualHost({ name, signedPolicy, admissionWebhooks, originMapStore }: VirtualHostConfig): string[] {
+export function notBuiltInVirtualHost({ name, signedPolicy, admissionWebhooks }: VirtualHostConfig): string[] {
   return sentences(`virtual host '${name}'`, [
     [isEnabled(signedPolicy), 'SignedPolicy', 'EVERYBODY is let in, signed or not'],
     [isEnabled(admissionWebhooks), 'AdmissionWebhooks', 'EVERYBODY is let in, nobody is asked'],
-    [originMapStore !== undefined, 'OriginMapStore', 'streams are neither registered nor looked up in Redis'],
   ]);
 }
 

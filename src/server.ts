@@ -6,6 +6,7 @@ import { ApiServer } from './api/api-server.ts';
 import { ControlPlane } from './api/control.ts';
 import { bannerOf } from './banner.ts';
 import { CertificateStore } from './certificate-store.ts';
+import { OriginMaps } from './cluster/origin-maps.ts';
 import {
   type ApplicationConfig,
   ConfigErrors,
@@ -37,6 +38,7 @@ import { FilePullSource } from './providers/file/file-pull-source.ts';
 import { OvtPullSource } from './providers/ovt/ovt-pull-source.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
+import { FolderClaims } from './publishers/dump/folder-claims.ts';
 import { FilePublisher } from './publishers/file/file-publisher.ts';
 import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
 import { TsDumper } from './publishers/hls/ts-dumper.ts';
@@ -143,10 +145,12 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const token = config.managers.api.accessToken;
   const access = token === '' ? await loadOrCreateAccessToken(stateFolder) : { token, file: null };
 
+  const originMaps = new OriginMaps({ ovtPort: config.bind.publishers.ovt?.port ?? null, logger: logger.child({ part: 'origin-map' }) });
   const demand: StreamDemand = new StreamDemand({
     application: (vhost, app) => orchestrator.application(vhost, app),
     applicationOnDemand: (vhost, app) => orchestrator.applicationOnDemand(vhost, app),
     origins: (vhost) => orchestrator.virtualHost(vhost)?.definition.config.origins,
+    originMap: (vhost) => originMaps.of(vhost),
     pull: (application, definition) => pulls.create(application, definition),
     clock: systemClock,
     logger,
@@ -155,7 +159,10 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     config,
     {
       virtualHostFor: (host) => orchestrator.nameForHost(host),
-      gate: { openIngest: (target, request) => orchestrator.openIngest(target, request) },
+      gate: {
+        openIngest: (target, request) => orchestrator.openIngest(target, request),
+        checkIngest: (target, request) => orchestrator.checkIngest(target, request),
+      },
       providerSettings: (vhost, app) => orchestrator.application(vhost, app)?.definition.config.providers?.webrtc ?? null,
       finder: demand,
       logger,
@@ -176,7 +183,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const certificates = new CertificateStore(logger);
   certificates.tell((all) => pool.setCertificates(all));
   const allowed = allowedFolders(config, stateFolder);
-  const writing = { clock: systemClock, logger, stateFolder, allowed };
+  const writing = { clock: systemClock, logger, stateFolder, allowed, claims: new FolderClaims() };
   const recordings = new FilePublisher(writing);
   const tsDumps = new TsDumper(writing);
   const hls = new HlsPublisher(pool, tsDumps);
@@ -184,7 +191,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const llhls = new LlhlsPublisher(pool, dumps);
   await recordings.start();
   await dumps.recover();
-  const ovt = new OvtPublisher({ logger: logger.child({ publisher: 'ovt' }), clock: systemClock, finder: demand });
+  const ovt = new OvtPublisher({ logger: logger.child({ publisher: 'ovt' }), clock: systemClock, finder: demand, directory: originMaps });
   const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock, finder: demand });
   const thumbnail = new ThumbnailPublisher(pool);
   const queues = new QueueRegistry(systemClock);
@@ -212,9 +219,11 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     onHostsChanged: (virtualHosts) => {
       pool.setHosts(
         virtualHosts.map(({ name, hostNames, definition }) => {
-          return { name, hostNames, hasOrigins: (definition.config.origins?.origin.length ?? 0) > 0 };
+          const { origins, originMapStore } = definition.config;
+          return { name, hostNames, hasOrigins: (origins?.origin.length ?? 0) > 0 || originMapStore !== undefined };
         }),
       );
+      originMaps.follow(virtualHosts);
       certificates.follow(virtualHosts);
       warnOfNotBuilt(virtualHosts);
     },
@@ -230,6 +239,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
+  running.push({ stop: () => originMaps.close() });
   running.push({ stop: () => orchestrator.close({ code: 'shutdown', detail: 'the server stops' }) });
   const pullStore = new PullDocumentStore(join(stateFolder, 'pulls'), logger);
   const pulls: PullRegistry = new PullRegistry({

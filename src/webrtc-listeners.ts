@@ -1,4 +1,5 @@
 /** Wires WebRTC: media ports, publisher and provider, and signalling behind the delivery ports. */
+import { isIPv6 } from 'node:net';
 import { availableParallelism } from 'node:os';
 import type { ServerConfig } from './config/index.ts';
 import type { WebrtcProviderConfig } from './config/schema/providers.ts';
@@ -10,8 +11,7 @@ import { PeerTransport } from './protocols/peer/peer-transport.ts';
 import { publicAddress } from './protocols/peer/public-address.ts';
 import { type RelayPlan, readRelayAddresses } from './protocols/peer/relay-addresses.ts';
 import { RELAY_ACCOUNT, TurnRelay } from './protocols/peer/turn-relay.ts';
-import type { IceServer } from './protocols/signalling/ice-server.ts';
-import type { RequestPlace } from './protocols/signalling/request-place.ts';
+import type { IceServer, IceServersFor } from './protocols/signalling/ice-server.ts';
 import { SignallingServer } from './protocols/signalling/signalling-server.ts';
 import { PublishSide } from './providers/webrtc/publish-side.ts';
 import { WebrtcProvider } from './providers/webrtc/webrtc-provider.ts';
@@ -108,7 +108,7 @@ function signallingPorts(bind: WebrtcBind | undefined): ReadonlySet<number> {
 }
 
 function publishSide(
-  iceServersFor: (place: RequestPlace) => readonly IceServer[],
+  iceServersFor: IceServersFor,
   transport: PeerTransport,
   { gate, providerSettings, logger: rootLogger }: WebrtcNeighbours,
   running: { stop(): Promise<void> }[],
@@ -130,7 +130,7 @@ function publishSide(
 }
 
 /** Servers told to peers that ask for `transport=tcp`, or to all with `TcpForce`: those configured, then our relay. */
-function iceServersOf({ iceServers, iceCandidates }: WebrtcBind, { urls }: RelayPlan): (place: RequestPlace) => readonly IceServer[] {
+function iceServersOf({ iceServers, iceCandidates }: WebrtcBind, { urls }: RelayPlan): IceServersFor {
   const servers: IceServer[] = (iceServers?.iceServer ?? []).map(({ urls: { url }, userName, credential }) => ({
     urls: url,
     username: userName,
@@ -138,7 +138,7 @@ function iceServersOf({ iceServers, iceCandidates }: WebrtcBind, { urls }: Relay
   }));
   if (urls.length > 0) servers.push({ urls, username: RELAY_ACCOUNT.username, credential: RELAY_ACCOUNT.password });
   const isForced = iceCandidates?.tcpForce ?? false;
-  return ({ transport }) => (isForced || transport === 'tcp' ? servers : []);
+  return ({ transport }) => (isForced || transport === 'tcp' ? servers : null);
 }
 
 interface AddressSources {
@@ -163,14 +163,15 @@ function placesToListen(plans: readonly RelayPlan[]): RelayPlan['listen'] {
 /** Media ports with the addresses that peers are told, the public one included when a STUN server knows it. */
 function candidatePorts(element: string, bind: WebrtcBind, sources: AddressSources): PortGroup[] {
   const entries = withPublicAddress(element, bind.iceCandidates?.iceCandidate ?? DEFAULT_CANDIDATES, sources);
-  return named(element, () => readCandidatePorts(entries, sources.config.ip));
+  return named(element, () => readCandidatePorts(entries, sources.config.ip, bind.iceCandidates?.enableLinkLocalAddress));
 }
 
 /** Entries with the public address in place of its name; a star stands for it too. */
 function withPublicAddress(element: string, entries: readonly string[], { config, outside, logger }: AddressSources): string[] {
+  const written = outside !== null && isIPv6(outside) ? `[${outside}]` : outside;
   return entries.flatMap((entry) => {
     if (entry.includes(PUBLIC_IP)) {
-      if (outside !== null) return [entry.replace(PUBLIC_IP, outside)];
+      if (written !== null) return [entry.replace(PUBLIC_IP, written)];
       logger.warn(
         { entry },
         `${element} '${entry}' is left out: the public address is not known${config.stunServer === undefined ? ' (StunServer)' : ''}`,
@@ -178,7 +179,7 @@ function withPublicAddress(element: string, entries: readonly string[], { config
       return [];
     }
     const everywhere = entry.startsWith('*:') && config.ip.includes('*');
-    return everywhere && outside !== null ? [entry, entry.replace('*', outside)] : [entry];
+    return everywhere && written !== null ? [entry, entry.replace('*', written)] : [entry];
   });
 }
 

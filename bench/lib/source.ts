@@ -1,9 +1,11 @@
 /** The media that benches publish: made once by ffmpeg, then only read. */
-import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { Child } from '../../test/e2e/support/child.ts';
 import { RESULTS_FOLDER } from './report.ts';
+
+export { type FlvTag, isAudioFrame, isVideoFrame, readFlv } from '../../test/support/flv.ts';
 
 export const SOURCE_FPS = 30;
 export const SOURCE_GOP_SECONDS = 2;
@@ -45,41 +47,4 @@ export async function sourceFile({ width, height, kbps }: SourceForm = HD): Prom
 export function publishSource(source: string, url: string): Child {
   const args = ['-v', 'error', '-nostdin', '-re', '-stream_loop', '-1', '-i', source, '-c', 'copy', '-f', 'flv', url];
   return new Child(requireProgram('ffmpeg'), args, { name: `ffmpeg ${url}` });
-}
-
-/** One tag of an FLV file. */
-export interface FlvTag {
-  /** 8 audio, 9 video, 18 script data: the RTMP message type too. */
-  readonly type: number;
-  /** Milliseconds. */
-  readonly timestamp: number;
-  readonly data: Buffer;
-}
-
-const FLV_AUDIO = 8;
-const FLV_VIDEO = 9;
-const FLV_HEADER = 9;
-const FLV_TAG_HEADER = 11;
-const FLV_PREVIOUS_SIZE = 4;
-
-export function readFlv(file: string): readonly FlvTag[] {
-  const bytes = readFileSync(file);
-  const tags: FlvTag[] = [];
-  let at = FLV_HEADER + FLV_PREVIOUS_SIZE;
-  while (at + FLV_TAG_HEADER <= bytes.length) {
-    const size = bytes.readUIntBE(at + 1, 3);
-    const timestamp = bytes.readUIntBE(at + 4, 3) + bytes.readUInt8(at + 7) * 2 ** 24;
-    tags.push({ type: bytes.readUInt8(at), timestamp, data: bytes.subarray(at + FLV_TAG_HEADER, at + FLV_TAG_HEADER + size) });
-    at += FLV_TAG_HEADER + size + FLV_PREVIOUS_SIZE;
-  }
-  return tags;
-}
-
-/** Sequence headers and AAC configurations come before the first frame and are not frames themselves. */
-export function isAudioFrame(tag: FlvTag): boolean {
-  return tag.type === FLV_AUDIO && tag.data[1] === 1;
-}
-
-export function isVideoFrame(tag: FlvTag): boolean {
-  return tag.type === FLV_VIDEO && tag.data[1] === 1;
 }

@@ -1,6 +1,7 @@
 /**
  * Child process of `webrtc-fanout`: one stream of 30 pictures (9 packets each) and 50 packets of sound a second, sent to
- * viewers in another process. Arguments: way of sending, viewers, seconds. Prints one line of JSON.
+ * viewers in another process. Arguments: way of sending, viewers, seconds, path of
+ * the program that counts at the viewers. Prints one line of JSON.
  */
 import { fork } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -18,9 +19,13 @@ import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 
 export type LoadOrder =
   | { readonly type: 'watch'; readonly viewer: number; readonly offer: string; readonly candidates: readonly string[] }
+  /** Path of the program that empties the sockets from now on. */
+  | { readonly type: 'drain'; readonly program: string }
   | { readonly type: 'report' };
 export type LoadAnswer =
   | { readonly type: 'answer'; readonly viewer: number; readonly description: string }
+  /** Packets of each viewer so far; those that are handed over begin at 0. */
+  | { readonly type: 'draining'; readonly packets: readonly number[] }
   /** Packets that each viewer has received. */
   | { readonly type: 'received'; readonly packets: readonly number[] };
 
@@ -87,7 +92,7 @@ function picture(keyframe: boolean): Buffer {
   return unit;
 }
 
-async function main(sendMode: SendMode, viewers: number, seconds: number): Promise<FanoutResult> {
+async function main(sendMode: SendMode, viewers: number, seconds: number, drain: string): Promise<FanoutResult> {
   const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1'] }];
   const logger = new RecordingLogger();
   const transport = await PeerTransport.open({ ports, tcp: false, threads: 2, sendMode, clock: systemClock, logger });
@@ -112,9 +117,11 @@ async function main(sendMode: SendMode, viewers: number, seconds: number): Promi
     throw new Error(`the load client ended with ${code}`);
   });
   const sessions: PlaySession[] = [];
+  let draining: Extract<LoadAnswer, { type: 'draining' }> | null = null;
   let report: Extract<LoadAnswer, { type: 'received' }> | null = null;
   load.on('message', (answer: LoadAnswer) => {
     if (answer.type === 'answer') sessions[answer.viewer]?.answered(answer.description);
+    else if (answer.type === 'draining') draining = answer;
     else report = answer;
   });
   // The first viewers load code and fill pools.
@@ -156,14 +163,6 @@ async function main(sendMode: SendMode, viewers: number, seconds: number): Promi
     }
     return (pictures - fromPicture) * PACKETS_OF_A_PICTURE + sounds - fromSound;
   };
-  const reported = async (): Promise<Extract<LoadAnswer, { type: 'received' }>> => {
-    // What is on its way arrives.
-    await delay(500);
-    report = null;
-    load.send({ type: 'report' } satisfies LoadOrder);
-    return await until('the report', () => report, CONNECT);
-  };
-
   await flow(1);
   const nobody = process.cpuUsage();
   await flow(UNWATCHED_SECONDS);
@@ -175,13 +174,18 @@ async function main(sendMode: SendMode, viewers: number, seconds: number): Promi
   await connectUpTo(viewers);
   const setup = cpuMs(idle) / (viewers - few);
 
-  const earlier = await reported();
+  // What is on its way arrives.
+  await delay(500);
+  load.send({ type: 'drain', program: drain } satisfies LoadOrder);
+  const earlier = await until('the load client empties its sockets', () => draining, CONNECT);
   const before = process.cpuUsage();
   const startedAt = performance.now();
   const expected = await flow(seconds);
   const cpu = cpuMs(before) - (unwatched * (performance.now() - startedAt)) / 1000;
   const memoryEach = (residentKiB() - memory) / (viewers - few);
-  const { packets } = await reported();
+  await delay(500);
+  load.send({ type: 'report' } satisfies LoadOrder);
+  const { packets } = await until('the report', () => report, CONNECT);
   load.removeAllListeners('exit').kill();
   const received = packets.map((count, viewer) => count - (earlier.packets[viewer] ?? 0));
   const total = received.reduce((sum, count) => sum + count, 0);
@@ -209,7 +213,7 @@ function cpuMs(since: NodeJS.CpuUsage): number {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [mode = 'segmented', viewers = '50', seconds = '5'] = process.argv.slice(2);
-  console.log(JSON.stringify(await main(mode as SendMode, Number(viewers), Number(seconds))));
+  const [mode = 'segmented', viewers = '50', seconds = '5', drain = ''] = process.argv.slice(2);
+  console.log(JSON.stringify(await main(mode as SendMode, Number(viewers), Number(seconds), drain)));
   process.exit(0);
 }

@@ -26,9 +26,12 @@ struct Machine {
 
 std::string HostOf(const Address& address) {
   char text[INET6_ADDRSTRLEN] = "";
-  if (address.storage.ss_family == AF_INET6)
-    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr, text, sizeof text);
-  else if (address.storage.ss_family == AF_INET)
+  if (address.storage.ss_family == AF_INET6) {
+    const auto* six = reinterpret_cast<const sockaddr_in6*>(&address.storage);
+    inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof text);
+    // A link-local address is one of every interface: answers need to know which (RFC 4007 section 11).
+    if (six->sin6_scope_id != 0) return std::string(text) + "%" + std::to_string(six->sin6_scope_id);
+  } else if (address.storage.ss_family == AF_INET)
     inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr, text, sizeof text);
   return text;
 }
@@ -147,9 +150,9 @@ napi_value Send(const Arguments& arguments) {
                                                          static_cast<uint16_t>(arguments.Unsigned(3)), bytes.data, bytes.length));
 }
 
-// openSource(fanout, clockRate, epochMs) → id
+// openSource(fanout, clockRate, epochMs, fec) → id
 napi_value OpenSource(const Arguments& arguments) {
-  return MakeNumber(arguments.env(), Running(arguments)->OpenSource(arguments.Unsigned(1), arguments.Number(2)));
+  return MakeNumber(arguments.env(), Running(arguments)->OpenSource(arguments.Unsigned(1), arguments.Number(2), arguments.Boolean(3)));
 }
 
 napi_value CloseSource(const Arguments& arguments) {
@@ -165,9 +168,9 @@ napi_value Push(const Arguments& arguments) {
 }
 
 // openViewer(fanout, cname, slots: Uint32Array of [ssrc, payloadType, rtxSsrc, rtxPayloadType, firstSequence, sendTimeAt,
-// transportSequenceAt, extensionLength]…, extensions: Uint8Array back to back) → id
+// transportSequenceAt, extensionLength, redPayloadType, fecPayloadType]…, extensions: Uint8Array back to back) → id
 napi_value OpenViewer(const Arguments& arguments) {
-  constexpr size_t kFields = 8;
+  constexpr size_t kFields = 10;
   auto viewer = std::make_unique<Viewer>();
   viewer->cname = arguments.Text(1);
   const std::vector<uint32_t> words = arguments.Words(2);
@@ -185,6 +188,10 @@ napi_value OpenViewer(const Arguments& arguments) {
     slot->send_time_at = words[at + 5];
     slot->transport_sequence_at = words[at + 6];
     const size_t length = words[at + 7];
+    slot->red_payload_type = static_cast<uint8_t>(words[at + 8] & 0x7f);
+    slot->fec_payload_type = static_cast<uint8_t>(words[at + 9] & 0x7f);
+    // A parity has no name but inside.
+    if ((slot->red_payload_type == 0) != (slot->fec_payload_type == 0)) throw BadArgument{"openViewer: RED and ULPFEC come together"};
     if (length > kMostExtension || length % 4 != 0 || taken + length > extensions.length ||
         (slot->send_time_at != 0 && slot->send_time_at + 3 > length) ||
         (slot->transport_sequence_at != 0 && slot->transport_sequence_at + 2 > length))
@@ -308,6 +315,7 @@ napi_value Figures(const Arguments& arguments) {
   Set(env, object, "strangers", static_cast<double>(receiver.strangers.load()));
   Set(env, object, "nacks", static_cast<double>(receiver.nacks.load()));
   Set(env, object, "droppedEvents", static_cast<double>(fanout->events().dropped()));
+  Set(env, object, "droppedStrangers", static_cast<double>(fanout->events().dropped_strangers()));
   return object;
 }
 

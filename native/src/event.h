@@ -9,6 +9,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace millrace {
@@ -38,20 +39,30 @@ struct Event {
   double at = 0;
 };
 
-// Filled by all threads, emptied by the main thread. What does not fit is dropped and counted.
+// In place of a viewer's id: nobody that has proved who he is.
+constexpr uint32_t kStranger = 0;
+
+// Filled by all threads, emptied by the main thread. What does not fit is dropped and counted. Strangers have room of their own,
+// and no viewer takes that of the others: whoever sends what nobody asked for crowds out himself.
 class EventQueue {
  public:
   explicit EventQueue(std::function<void()> wake) : wake_(std::move(wake)) {}
 
-  void Push(Event event) {
+  // `owner`: the viewer on whose account it goes, or kStranger.
+  void Push(Event event, uint32_t owner) {
     bool first = false;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      if (events_.size() >= kLimit) {
-        dropped_.fetch_add(1, std::memory_order_relaxed);
+      const auto found = waiting_.find(owner);
+      const size_t own = found == waiting_.end() ? 0 : found->second;
+      const size_t others = events_.size() - strangers_;
+      if (owner == kStranger ? own >= kStrangers : own >= (others < kLimit / 2 ? kShare : kShareWhenShort) || others >= kLimit) {
+        (owner == kStranger ? dropped_strangers_ : dropped_).fetch_add(1, std::memory_order_relaxed);
         return;
       }
       first = events_.empty();
+      waiting_[owner] = own + 1;
+      if (owner == kStranger) strangers_ += 1;
       events_.push_back(std::move(event));
     }
     if (first) wake_();
@@ -61,16 +72,28 @@ class EventQueue {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<Event> taken;
     taken.swap(events_);
+    waiting_.clear();
+    strangers_ = 0;
     return taken;
   }
 
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
+  uint64_t dropped_strangers() const { return dropped_strangers_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr size_t kLimit = 16384;
+  static constexpr size_t kLimit = 32768;
+  // Two seconds of a publisher of 10 Mbit/s, and a quarter of one.
+  static constexpr size_t kShare = 2048;
+  static constexpr size_t kShareWhenShort = 256;
+  // Checks and handshakes of those that come now: a hundred ms of work.
+  static constexpr size_t kStrangers = 2048;
   std::mutex mutex_;
   std::vector<Event> events_;
+  // Events by owner.
+  std::unordered_map<uint32_t, size_t> waiting_;
+  size_t strangers_ = 0;
   std::atomic<uint64_t> dropped_{0};
+  std::atomic<uint64_t> dropped_strangers_{0};
   std::function<void()> wake_;
 };
 

@@ -3,8 +3,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 
 namespace millrace {
@@ -25,7 +27,15 @@ bool ParseAddress(const std::string& host, uint16_t port, Address* address) {
   }
   auto* six = reinterpret_cast<sockaddr_in6*>(&address->storage);
   *six = {};
-  if (inet_pton(AF_INET6, host.c_str(), &six->sin6_addr) != 1) return false;
+  // `fe80::1%eth0`, or the number of the interface (RFC 4007 section 11).
+  const size_t zone = host.find('%');
+  if (inet_pton(AF_INET6, host.substr(0, zone).c_str(), &six->sin6_addr) != 1) return false;
+  if (zone != std::string::npos) {
+    const std::string name = host.substr(zone + 1);
+    const unsigned int index = if_nametoindex(name.c_str());
+    six->sin6_scope_id = index != 0 ? index : static_cast<uint32_t>(strtoul(name.c_str(), nullptr, 10));
+    if (six->sin6_scope_id == 0) return false;
+  }
   six->sin6_family = AF_INET6;
   six->sin6_port = htons(port);
   address->length = sizeof(sockaddr_in6);
@@ -85,11 +95,11 @@ bool Fanout::Send(uint32_t socket, const std::string& host, uint16_t port, const
   return sent == static_cast<ssize_t>(length);
 }
 
-uint32_t Fanout::OpenSource(uint32_t clock_rate, double epoch) {
+uint32_t Fanout::OpenSource(uint32_t clock_rate, double epoch, bool fec) {
   const uint32_t id = next_id_;
   next_id_ += 1;
-  sources_[id] = {};
-  for (const auto& shard : shards_) shard->OpenSource(id, clock_rate, epoch);
+  sources_[id].fec = fec;
+  for (const auto& shard : shards_) shard->OpenSource(id, clock_rate, epoch, fec);
   return id;
 }
 
@@ -114,12 +124,16 @@ bool Fanout::Push(uint32_t id, uint32_t timestamp, bool keyframe, bool marker, c
   if (total != length) return false;
   frame->order = next_order_;
   next_order_ += 1;
-  frame->first_sequence = found->second.next_sequence;
+  Source& source = found->second;
+  frame->first_sequence = source.next_sequence;
+  frame->first_protected = source.next_protected;
   frame->timestamp = timestamp;
   frame->keyframe = keyframe;
   frame->marker = marker;
   frame->payloads.assign(data, data + length);
-  found->second.next_sequence += sizes.size();
+  if (source.fec) frame->parities = MakeParities(data, frame->offsets, marker);
+  source.next_sequence += sizes.size();
+  source.next_protected += sizes.size() + frame->parities.size();
   for (const auto& shard : shards_) shard->Push(id, frame);
   return true;
 }

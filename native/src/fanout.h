@@ -24,7 +24,8 @@ class Fanout {
   // A datagram of our own (STUN, DTLS); false when the socket does not take it.
   bool Send(uint32_t socket, const std::string& host, uint16_t port, const uint8_t* data, size_t length);
 
-  uint32_t OpenSource(uint32_t clock_rate, double epoch);
+  // `fec`: with parities for viewers that take them.
+  uint32_t OpenSource(uint32_t clock_rate, double epoch, bool fec);
   void CloseSource(uint32_t id);
   // `sizes`: bytes of each packet's payload; they add up to `length`.
   bool Push(uint32_t source, uint32_t timestamp, bool keyframe, bool marker, const uint8_t* data, size_t length,
@@ -59,7 +60,9 @@ class Fanout {
     Address address;
   };
   struct Source {
+    bool fec = false;
     uint64_t next_sequence = 0;
+    uint64_t next_protected = 0;
   };
 
   EventQueue events_;

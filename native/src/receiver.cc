@@ -27,6 +27,7 @@ std::string PlaceOf(uint32_t socket, const Address& address) {
     const auto* six = reinterpret_cast<const sockaddr_in6*>(&address.storage);
     place.append(reinterpret_cast<const char*>(&six->sin6_port), sizeof six->sin6_port);
     place.append(reinterpret_cast<const char*>(&six->sin6_addr), sizeof six->sin6_addr);
+    place.append(reinterpret_cast<const char*>(&six->sin6_scope_id), sizeof six->sin6_scope_id);
   } else {
     const auto* four = reinterpret_cast<const sockaddr_in*>(&address.storage);
     place.append(reinterpret_cast<const char*>(&four->sin_port), sizeof four->sin_port);
@@ -172,7 +173,10 @@ void Receiver::Sort(const Socket& socket, const Address& from, uint8_t* data, si
   const uint8_t first = PortOf(from) == 0 ? 0xff : data[0];
   if (first <= 3 || (first >= 20 && first <= 63)) {
     const EventType type = first <= 3 ? EventType::kStun : EventType::kDtls;
-    events_->Push({type, socket.id, from, std::string(reinterpret_cast<char*>(data), length)});
+    // Checks of those who are connected keep their sessions alive: they do not queue up with strangers'.
+    const auto known = places_.find(PlaceOf(socket.id, from));
+    const uint32_t owner = known == places_.end() ? kStranger : known->second;
+    events_->Push({type, socket.id, from, std::string(reinterpret_cast<char*>(data), length)}, owner);
     return;
   }
   if (first >= 128 && first <= 191) {
@@ -199,7 +203,8 @@ void Receiver::Protected(uint32_t viewer, Peer* peer, uint8_t* data, size_t leng
   }
   peer->counters->received.fetch_add(1, std::memory_order_relaxed);
   if (rtcp && !ServeFeedback(viewer, peer, data, plain)) return;
-  events_->Push({rtcp ? EventType::kRtcp : EventType::kRtp, viewer, {}, std::string(reinterpret_cast<char*>(data), plain), arrived_});
+  events_->Push({rtcp ? EventType::kRtcp : EventType::kRtp, viewer, {}, std::string(reinterpret_cast<char*>(data), plain), arrived_},
+                viewer);
 }
 
 bool Receiver::ServeFeedback(uint32_t viewer, Peer* peer, const uint8_t* data, size_t length) {

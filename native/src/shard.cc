@@ -52,6 +52,15 @@ uint32_t TimestampFor(const Slot& slot, const Frame& frame) {
   return slot.moved_sequence == frame.first_sequence && slot.moved_from == frame.timestamp ? slot.moved_to : frame.timestamp;
 }
 
+// Viewers with error correction get parities as packets behind the others, so that their numbers run ahead.
+size_t PacketsFor(const Slot& slot, const Frame& frame) {
+  return frame.packets() + (slot.fec_payload_type == 0 ? 0 : frame.parities.size());
+}
+
+uint64_t FirstSequenceFor(const Slot& slot, const Frame& frame) {
+  return slot.fec_payload_type == 0 ? frame.first_sequence : frame.first_protected;
+}
+
 template <typename T>
 void EraseAt(std::vector<T>& items, size_t at) {
   items[at] = items.back();
@@ -88,13 +97,15 @@ void Shard::Post(Command command) {
   wake_.notify_one();
 }
 
-void Shard::OpenSource(uint32_t id, uint32_t clock_rate, double epoch) {
-  Post([this, id, clock_rate, epoch] {
+void Shard::OpenSource(uint32_t id, uint32_t clock_rate, double epoch, bool fec) {
+  Post([this, id, clock_rate, epoch, fec] {
     auto source = std::make_unique<SourceQueue>();
     source->id = id;
     source->clock_rate = clock_rate;
     source->epoch = epoch;
+    source->fec = fec;
     source->history.resize(history_);
+    if (fec) source->protected_history.resize(history_);
     sources_[id] = std::move(source);
   });
 }
@@ -300,7 +311,7 @@ void Shard::Promote(SourceQueue* source, const Frame& frame) {
 
 void Shard::SendPackets(Viewer* viewer, Slot* slot, const SourceQueue* source, const Frame& frame, size_t first, size_t last) {
   if (!viewer->keyed || !viewer->reachable) return;
-  const uint64_t sequence = frame.first_sequence + first;
+  const uint64_t sequence = FirstSequenceFor(*slot, frame) + first;
   Slot::Anchor& anchor = slot->anchors[0];
   if (anchor.source != source || anchor.sequence + (slot->next_index - anchor.from) != sequence) {
     // Another source, or frames were left out: the viewer's own numbers go on without a gap.
@@ -308,30 +319,51 @@ void Shard::SendPackets(Viewer* viewer, Slot* slot, const SourceQueue* source, c
     anchor = {source, slot->next_index, sequence};
   }
   slot->last_timestamp = TimestampFor(*slot, frame);
-  for (size_t packet = first; packet < last; packet += 1) {
-    SendPacket(viewer, slot, frame, packet, slot->next_index, false);
+  const size_t end = last == frame.packets() ? PacketsFor(*slot, frame) : last;
+  for (size_t packet = first; packet < end; packet += 1) {
+    slot->sent_octets += static_cast<uint32_t>(SendPacket(viewer, slot, frame, packet, slot->next_index, false));
     slot->next_index += 1;
   }
-  slot->sent_packets += static_cast<uint32_t>(last - first);
-  slot->sent_octets += frame.offsets[last] - frame.offsets[first];
+  slot->sent_packets += static_cast<uint32_t>(end - first);
   viewer->resend_budget = std::min(kResendBurst, viewer->resend_budget + kResendShare * static_cast<double>(last - first));
   if (viewer->socket < 0) HandOverTcp(viewer);
 }
 
-// `again`: in the retransmission format (RFC 4588), under the next number of that stream.
-void Shard::SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, size_t packet, uint64_t index, bool again) {
-  const size_t payload = frame.payload_length(packet);
+// The payload of packet `packet` of a frame: of the media, or a parity, behind what they are wrapped into. Returns its length,
+// without writing when `at` is null.
+size_t Shard::WriteBody(const Slot& slot, const Frame& frame, size_t packet, uint64_t index, uint8_t* at) const {
+  const size_t wrapped = slot.red_payload_type == 0 ? 0 : 1;
+  if (packet < frame.packets()) {
+    const size_t length = frame.payload_length(packet);
+    if (at == nullptr) return wrapped + length;
+    if (wrapped != 0) at[0] = slot.payload_type;
+    memcpy(at + wrapped, frame.payload(packet), length);
+    return wrapped + length;
+  }
+  const Parity& parity = frame.parities[packet - frame.packets()];
+  const size_t length = wrapped + ParityLength(parity, slot.extension.size());
+  if (at == nullptr) return length;
+  if (wrapped != 0) at[0] = slot.fec_payload_type;
+  const uint16_t protects = static_cast<uint16_t>(index - (packet - parity.first));
+  WriteParity(parity, {slot.extension.data(), slot.extension.size(), slot.payload_type, TimestampFor(slot, frame), protects, &frame.offsets},
+              at + wrapped);
+  return length;
+}
+
+// `again`: in the retransmission format (RFC 4588), under the next number of that stream. Returns the length of the payload.
+size_t Shard::SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, size_t packet, uint64_t index, bool again) {
+  const size_t payload = WriteBody(*slot, frame, packet, index, nullptr);
   const size_t header = 12 + slot->extension.size();
   const size_t original = again ? 2 : 0;
   const size_t room = header + original + payload + kRtpOverhead;
-  if (room > kPacketRoom) return;
+  if (room > kPacketRoom) return 0;
   uint8_t scratch[kPacketRoom];
   uint8_t* at = viewer->socket < 0 ? scratch : batch_.Reserve(viewer->socket, room);
   const uint32_t ssrc = again ? slot->rtx_ssrc : slot->ssrc;
   const uint64_t number = again ? slot->rtx_index : index;
   const bool marker = frame.marker && packet + 1 == frame.packets();
   at[0] = static_cast<uint8_t>(slot->extension.empty() ? 0x80 : 0x90);
-  at[1] = static_cast<uint8_t>((marker ? 0x80 : 0) | (again ? slot->rtx_payload_type : slot->payload_type));
+  at[1] = static_cast<uint8_t>((marker ? 0x80 : 0) | (again ? slot->rtx_payload_type : slot->red_payload_type != 0 ? slot->red_payload_type : slot->payload_type));
   Write16(at + 2, static_cast<uint32_t>(number));
   Write32(at + 4, TimestampFor(*slot, frame));
   Write32(at + 8, ssrc);
@@ -341,10 +373,10 @@ void Shard::SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, size_t pa
     if (slot->transport_sequence_at != 0) Write16(at + 12 + slot->transport_sequence_at, viewer->transport_sequence);
   }
   if (again) Write16(at + header, static_cast<uint32_t>(index));
-  memcpy(at + header + original, frame.payload(packet), payload);
+  WriteBody(*slot, frame, packet, index, at + header + original);
   const size_t length = viewer->rtp.EncryptRtp(at, header, header + original + payload, ssrc, number);
   if (again) slot->rtx_index += 1;
-  if (length == 0) return;
+  if (length == 0) return payload;
   if (slot->transport_sequence_at != 0) {
     if (viewer->log) viewer->log->Write(viewer->transport_sequence, length, sending_at_);
     viewer->transport_sequence += 1;
@@ -353,15 +385,30 @@ void Shard::SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, size_t pa
   viewer->counters->bytes.fetch_add(length, std::memory_order_relaxed);
   if (viewer->socket >= 0) {
     batch_.Commit(viewer, length);
+    if (packet >= frame.packets() && slot->rtx_payload_type == 0) {
+      // Players wait for every number, also for one that they could do without. Where it cannot be asked for again, it leaves
+      // twice; the second is a replay to those who got the first.
+      uint8_t* copy = batch_.Reserve(viewer->socket, length);
+      memmove(copy, at, length);
+      batch_.Commit(viewer, length);
+      viewer->counters->packets.fetch_add(1, std::memory_order_relaxed);
+      viewer->counters->bytes.fetch_add(length, std::memory_order_relaxed);
+    }
   } else if (viewer->tcp.size() < kTcpLimit) {
     const char prefix[2] = {static_cast<char>(length >> 8), static_cast<char>(length)};
     viewer->tcp.append(prefix, sizeof prefix);
     viewer->tcp.append(reinterpret_cast<char*>(at), length);
   }
+  return payload;
 }
 
 void Shard::Remember(SourceQueue* source, const FrameRef& frame) {
   if (history_ == 0) return;
+  if (source->fec) {
+    for (size_t packet = 0; packet < frame->packets() + frame->parities.size(); packet += 1) {
+      source->protected_history[(frame->first_protected + packet) % history_] = {frame, static_cast<uint32_t>(packet)};
+    }
+  }
   for (size_t packet = 0; packet < frame->packets(); packet += 1) {
     source->history[(frame->first_sequence + packet) % history_] = {frame, static_cast<uint32_t>(packet)};
   }
@@ -392,8 +439,9 @@ void Shard::ResendNow(Viewer* viewer, uint32_t ssrc, const std::vector<uint16_t>
       continue;
     }
     const uint64_t wanted = anchor->sequence + (index - anchor->from);
-    const SourceQueue::Kept& kept = anchor->source->history[wanted % history_];
-    if (kept.frame == nullptr || kept.frame->first_sequence + kept.packet != wanted) {
+    const bool counts_parities = slot->fec_payload_type != 0 && anchor->source->fec;
+    const SourceQueue::Kept& kept = (counts_parities ? anchor->source->protected_history : anchor->source->history)[wanted % history_];
+    if (kept.frame == nullptr || FirstSequenceFor(*slot, *kept.frame) + kept.packet != wanted) {
       counters_.too_old.fetch_add(1, std::memory_order_relaxed);
       continue;
     }
@@ -474,7 +522,7 @@ void Shard::SendRtcpNow(Viewer* viewer, const uint8_t* packet, size_t length) {
 
 void Shard::HandOverTcp(Viewer* viewer) {
   if (viewer->tcp.empty()) return;
-  events_->Push({EventType::kTcp, viewer->id, {}, std::move(viewer->tcp)});
+  events_->Push({EventType::kTcp, viewer->id, {}, std::move(viewer->tcp)}, viewer->id);
   viewer->tcp.clear();
 }
 

@@ -32,7 +32,7 @@ class Shard {
   ~Shard();
 
   // Commands, from any thread; done in order.
-  void OpenSource(uint32_t id, uint32_t clock_rate, double epoch);
+  void OpenSource(uint32_t id, uint32_t clock_rate, double epoch, bool fec);
   void CloseSource(uint32_t id);
   void Push(uint32_t source, FrameRef frame);
   void AddViewer(std::unique_ptr<Viewer> viewer);
@@ -55,7 +55,8 @@ class Shard {
   void SendSlice(SourceQueue* source, int64_t now);
   void Promote(SourceQueue* source, const Frame& frame);
   void SendPackets(Viewer* viewer, Slot* slot, const SourceQueue* source, const Frame& frame, size_t first, size_t last);
-  void SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, size_t packet, uint64_t index, bool again);
+  size_t SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, size_t packet, uint64_t index, bool again);
+  size_t WriteBody(const Slot& slot, const Frame& frame, size_t packet, uint64_t index, uint8_t* at) const;
   void Remember(SourceQueue* source, const FrameRef& frame);
   void ResendNow(Viewer* viewer, uint32_t ssrc, const std::vector<uint16_t>& sequences);
   void Report(Viewer* viewer, int64_t now);

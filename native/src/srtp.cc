@@ -2,6 +2,7 @@
 
 #include <openssl/crypto.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "bytes.h"
@@ -257,7 +258,8 @@ Unprotected SrtpReceiver::Rtp(uint8_t* packet, size_t length, size_t* plain) {
   Source* source = nullptr;
   for (size_t n = 0; n < source_count_; n += 1)
     if (sources_[n].ssrc == ssrc) source = &sources_[n];
-  if (source == nullptr && source_count_ == kSources) return Unprotected::kTooManySources;
+  Source* const place = source == nullptr ? PlaceForAnother() : source;
+  if (place == nullptr) return Unprotected::kTooManySources;
   // The roll-over count is guessed from the newest packet (RFC 3711 appendix A).
   uint64_t index = sequence;
   if (source != nullptr) {
@@ -271,12 +273,21 @@ Unprotected SrtpReceiver::Rtp(uint8_t* packet, size_t length, size_t* plain) {
   if (*plain == 0) return Unprotected::kForged;
   if (source == nullptr) {
     // Only an authentic packet makes a source known.
-    source = &sources_[source_count_];
+    source = place;
+    *source = Source();
     source->ssrc = ssrc;
-    source_count_ += 1;
+    source_count_ = std::max(source_count_, static_cast<size_t>(source - sources_) + 1);
   }
+  packets_ += 1;
+  source->heard = packets_;
   source->window.Mark(index);
   return Unprotected::kOk;
+}
+
+SrtpReceiver::Source* SrtpReceiver::PlaceForAnother() {
+  if (source_count_ < kSources) return &sources_[source_count_];
+  Source* oldest = std::min_element(sources_, sources_ + kSources, [](const Source& a, const Source& b) { return a.heard < b.heard; });
+  return packets_ - oldest->heard >= kSilence ? oldest : nullptr;
 }
 
 Unprotected SrtpReceiver::Rtcp(uint8_t* packet, size_t length, size_t* plain) {

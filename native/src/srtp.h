@@ -87,7 +87,7 @@ class ReplayWindow {
 
 enum class Unprotected { kOk, kMalformed, kForged, kReplayed, kTooManySources };
 
-// Receives from one peer. Sources (SSRCs) are bounded: RTP of a further one is refused.
+// Receives from one peer. Sources (SSRCs) are bounded: a further one takes the place of one that has been silent, else it is refused.
 class SrtpReceiver {
  public:
   bool Init(Profile profile, const uint8_t* key, const uint8_t* salt);
@@ -97,15 +97,23 @@ class SrtpReceiver {
 
  private:
   static constexpr size_t kSources = 16;
+  // Packets of others after which a source is over: some seconds. Its old packets could be played to us again from then on, by
+  // somebody on the path, who gains nothing by it.
+  static constexpr uint64_t kSilence = 2048;
   struct Source {
     uint32_t ssrc = 0;
+    // Packets of the peer before its last one.
+    uint64_t heard = 0;
     ReplayWindow window;
   };
+  // Null: all are in use.
+  Source* PlaceForAnother();
   SrtpCipher rtp_;
   SrtpCipher rtcp_;
   ReplayWindow rtcp_window_;
   Source sources_[kSources];
   size_t source_count_ = 0;
+  uint64_t packets_ = 0;
 };
 
 // Length of the RTP header with contributing sources and extension; 0 when `packet` is too short for it.

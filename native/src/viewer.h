@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "event.h"
+#include "parity.h"
 #include "send-log.h"
 #include "srtp.h"
 
@@ -19,6 +20,8 @@ struct Frame {
   // Grows from frame to frame over all sources: what was pushed first.
   uint64_t order = 0;
   uint64_t first_sequence = 0;
+  // The same where parities are counted too.
+  uint64_t first_protected = 0;
   uint32_t timestamp = 0;
   bool keyframe = false;
   // The last packet carries the marker bit (video).
@@ -26,6 +29,8 @@ struct Frame {
   std::vector<uint8_t> payloads;
   // Where packet n begins; one more than there are packets.
   std::vector<uint32_t> offsets;
+  // Sent behind the packets, to those who take error correction.
+  std::vector<Parity> parities;
 
   size_t packets() const { return offsets.size() - 1; }
   const uint8_t* payload(size_t n) const { return payloads.data() + offsets[n]; }
@@ -57,6 +62,9 @@ struct Slot {
   uint8_t payload_type = 0;
   // 0: the viewer takes no retransmissions.
   uint8_t rtx_payload_type = 0;
+  // What everything is wrapped into (RED, RFC 2198) and what parities are called in there (ULPFEC); 0: there are none.
+  uint8_t red_payload_type = 0;
+  uint8_t fec_payload_type = 0;
   // Header extension (RFC 8285, one-byte form) with its 4-byte head; empty when none.
   std::vector<uint8_t> extension;
   // Places inside `extension` that change with every packet; 0 when absent.
@@ -120,6 +128,8 @@ struct Viewer {
 struct SourceQueue {
   uint32_t id = 0;
   uint32_t clock_rate = 0;
+  // Its frames have parities.
+  bool fec = false;
   // Wall clock at RTP timestamp 0, ms since the Unix epoch.
   double epoch = 0;
   std::deque<FrameRef> pending;
@@ -137,6 +147,8 @@ struct SourceQueue {
     uint32_t packet = 0;
   };
   std::vector<Kept> history;
+  // By numbers that count parities too; empty where there are none.
+  std::vector<Kept> protected_history;
 };
 
 }  // namespace millrace

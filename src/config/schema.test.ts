@@ -373,6 +373,8 @@ describe('refusals', () => {
       () => virtualHost({ admissionWebhooks: { controlServerUrl: '', timeout: true } }),
     ],
     ['Invalid host format h > it must be host:port', () => virtualHost({ originMapStore: { redisServer: { host: 'h' } } })],
+    ['Invalid host format h:65536 > it must be host:port', () => virtualHost({ originMapStore: { redisServer: { host: 'h:65536' } } })],
+    ['Invalid host format h:0 > it must be host:port', () => virtualHost({ originMapStore: { redisServer: { host: 'h:0' } } })],
     [
       'Unknown scheme: http (expected: ovt, rtsp)',
       () => virtualHost({ origins: { origin: [{ location: '/', pass: { scheme: 'http', urls: { url: [] } } }] } }),

@@ -4,7 +4,7 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Definition } from './definition.ts';
 import { InboundStream } from './inbound-stream.ts';
-import { type CloseReason, IngestRefused, type IngestRequest, type IngestStream } from './ingest.ts';
+import { type CloseReason, type IngestName, IngestRefused, type IngestRequest, type IngestStream } from './ingest.ts';
 import { ProviderKind, PublisherKind } from './kinds.ts';
 import { type EnabledPublisher, OutboundStream } from './outbound-stream.ts';
 import { PASSTHROUGH_PROFILE } from './passthrough-profile.ts';
@@ -131,6 +131,16 @@ export class Application {
     return this.#open(request, settings).link();
   }
 
+  /** Throws IngestRefused when `openIngest` would now; changes nothing. */
+  checkIngest(request: IngestName): void {
+    const settings = this.#settingsFor(request);
+    const existing = this.#streams.get(request.streamName);
+    if (existing === undefined || !existing.hasSource) return;
+    const { takeOver } = this.definition.config.sourceLoss ?? {};
+    if (takeOver === undefined ? settings.blockDuplicateStreamName !== false : this.#keepsSource(existing, request))
+      throw duplicate(existing);
+  }
+
   /** Registers a stream that the server fetches itself: its source is one for good. Throws IngestRefused. */
   openPulled(request: IngestRequest): InboundStream {
     return this.#open(request, this.#settingsFor(request));
@@ -145,7 +155,7 @@ export class Application {
   }
 
   /** The settings of the provider that asks; throws IngestRefused when there is no stream for it. */
-  #settingsFor({ streamName, provider }: IngestRequest): ProviderSettings {
+  #settingsFor({ streamName, provider }: IngestName): ProviderSettings {
     if (this.#closed) throw new IngestRefused('no-application', `application '${this.name}' is being closed`);
     if (!isAddressableName(streamName))
       throw new IngestRefused('invalid-name', `stream name ${JSON.stringify(streamName)} is empty or contains / : ? # or blanks`);
@@ -157,17 +167,26 @@ export class Application {
 
   /** Whether a stream that is there goes on with a new source; throws IngestRefused when its present one keeps it. */
   #takesOver(existing: InboundStream, request: IngestRequest): boolean {
-    // Outputs are made for good, so a stream cannot change from one kind to the other.
-    const continues = existing.linked && this.#isPassthrough(existing) === this.#isPassthrough(request);
     if (!existing.hasSource) {
+      const continues = this.#continues(existing, request);
       if (!continues) existing.terminate({ code: 'replaced', detail: `replaced by ${request.sourceUrl}` });
       return continues;
     }
-    const { takeOver, takeOverSilenceMs = 0 } = this.definition.config.sourceLoss ?? {};
-    if (takeOver === undefined) return false;
-    const refused = takeOver === 'block' || (takeOver === 'afterSilence' && existing.silence < takeOverSilenceMs);
-    if (refused || !continues) throw duplicate(existing);
+    if (this.definition.config.sourceLoss?.takeOver === undefined) return false;
+    if (this.#keepsSource(existing, request)) throw duplicate(existing);
     return true;
+  }
+
+  /** Whether a stream with a source is not given to another one, by the settings for that. */
+  #keepsSource(existing: InboundStream, request: IngestName): boolean {
+    const { takeOver, takeOverSilenceMs = 0 } = this.definition.config.sourceLoss ?? {};
+    const refused = takeOver === 'block' || (takeOver === 'afterSilence' && existing.silence < takeOverSilenceMs);
+    return refused || !this.#continues(existing, request);
+  }
+
+  /** Outputs are made for good, so a stream cannot change from one kind to the other. */
+  #continues(existing: InboundStream, request: IngestName): boolean {
+    return existing.linked && this.#isPassthrough(existing) === this.#isPassthrough(request);
   }
 
   #open(request: IngestRequest, settings: ProviderSettings): InboundStream {
@@ -241,6 +260,7 @@ export class Application {
       app: this.name,
       name,
       sourceName: inbound.name,
+      fromOriginMap: inbound.fromOriginMap,
       meter: inbound.meter,
       sessions: inbound.sessions,
       queues: this.#context.queues,

@@ -140,6 +140,11 @@ export class InboundStream implements LinkedStream {
     return this.#request.passthrough === true;
   }
 
+  /** Another server has the stream, as the origin map said. */
+  get fromOriginMap(): boolean {
+    return this.#request.fromOriginMap === true;
+  }
+
   /** False between two sources, while the stream waits for the next one. */
   get hasSource(): boolean {
     return this.#hasSource;

@@ -29,6 +29,8 @@ export interface SourceVideoTrack extends SourceTrackBase {
   /** Announced size; used only when the bitstream does not tell. */
   readonly width: number;
   readonly height: number;
+  /** What the pictures grow to, where the sender begins with smaller ones: told as the size of the track from the beginning. */
+  readonly fullSize?: { readonly width: number; readonly height: number };
 }
 
 export interface SourceAudioTrack extends SourceTrackBase {
@@ -72,6 +74,8 @@ export interface IngestRequest {
   readonly sourceUrl: string;
   /** Tracks pass as they are, whatever output profiles the application has. */
   readonly passthrough?: boolean;
+  /** The origin map named the source: another server has the stream, this one is only on the way. */
+  readonly fromOriginMap?: boolean;
   /** The core wants the connection gone (stream deleted, replaced, application restart, shutdown). Called at most once. */
   readonly onClose: (reason: CloseReason) => void;
   /** Packets come faster than they are worked off: a provider that can should read no more until `onRelieved`. */
@@ -114,6 +118,16 @@ export class IngestRefused extends Error {
   }
 }
 
+/** Where a publisher wants to. */
+export interface IngestTarget {
+  readonly host: string;
+  readonly app: string;
+  readonly vhost?: string;
+}
+
+/** What decides whether a publisher is let in. */
+export type IngestName = Pick<IngestRequest, 'streamName' | 'provider' | 'passthrough'>;
+
 /** What a push provider needs of the server. */
 export interface IngestGate {
   /**
@@ -122,5 +136,7 @@ export interface IngestGate {
    * a virtual host, `vhost` is what they wrote: the virtual host of that very name comes first.
    * Throws `IngestRefused`.
    */
-  openIngest(target: { host: string; app: string; vhost?: string }, request: IngestRequest): IngestStream;
+  openIngest(target: IngestTarget, request: IngestRequest): IngestStream;
+  /** Throws `IngestRefused` when `openIngest` would now; registers nothing. */
+  checkIngest(target: IngestTarget, request: IngestName): void;
 }

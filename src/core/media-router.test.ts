@@ -118,6 +118,17 @@ describe('MediaRouter', () => {
     expect(packets[30]?.dts).toBe(90_000);
   });
 
+  it('tells the size that the pictures grow to from the beginning, and what is larger as it is', () => {
+    const { router, packets, announcements } = routerWithOutput();
+    const fullSize = { width: 320, height: 180 };
+    router.setTracks([videoTrack({ config: AVCC.baseline180, fullSize: { width: 640, height: 360 } })]);
+    router.push(videoPacket(0));
+    expect(announcements.at(-1)?.[0]).toMatchObject({ width: 640, height: 360 });
+    router.setTracks([videoTrack({ config: AVCC.baseline360, fullSize })]);
+    router.push(videoPacket(1));
+    expect(packets.at(-1)?.track).toMatchObject({ width: 640, height: 360 });
+  });
+
   it('follows parameter sets inside a keyframe', () => {
     const { router, packets } = routerWithOutput();
     router.setTracks([videoTrack({ config: AVCC.baseline180 })]);

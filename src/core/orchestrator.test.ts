@@ -169,9 +169,30 @@ describe('Orchestrator', () => {
       appDefinition('closed', { providers: {} }),
     ]);
     orchestrator.openIngest({ host: 'v.local', app: 'app' }, request('taken'));
-    expect(() => orchestrator.openIngest(target, request(streamName))).toThrowError(
-      expect.objectContaining({ name: 'IngestRefused', code }),
-    );
+    const refusal = expect.objectContaining({ name: 'IngestRefused', code });
+    expect(() => orchestrator.checkIngest(target, request(streamName))).toThrowError(refusal);
+    expect(() => orchestrator.openIngest(target, request(streamName))).toThrowError(refusal);
+  });
+
+  it('tells whether an ingest would be let in without letting it in', async () => {
+    const { orchestrator } = setUp();
+    const sourceLoss = { takeOver: 'replace' };
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [
+      appDefinition('app'),
+      appDefinition('open', { providers: { rtmp: { blockDuplicateStreamName: false } } }),
+      appDefinition('taking', { providers: { rtmp: {} }, sourceLoss }),
+      appDefinition('keeping', { providers: { rtmp: {} }, sourceLoss: { takeOver: 'block' } }),
+    ]);
+    for (const app of ['app', 'open', 'taking', 'keeping']) {
+      const target = { host: 'x', app };
+      const closes: CloseReason[] = [];
+      orchestrator.checkIngest(target, request('s'));
+      orchestrator.openIngest(target, request('s', closes));
+      const check = (): void => orchestrator.checkIngest(target, request('s'));
+      if (app === 'open' || app === 'taking') check();
+      else expect(check).toThrowError(expect.objectContaining({ code: 'duplicate-name' }));
+      expect(closes).toEqual([]);
+    }
   });
 
   it('lets a newcomer take over when duplicates are not blocked', async () => {

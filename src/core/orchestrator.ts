@@ -5,7 +5,15 @@ import { Application, type ApplicationContext } from './application.ts';
 import { ControlError } from './control-error.ts';
 import type { Definition, JsonObject } from './definition.ts';
 import { HostTable } from './host-table.ts';
-import { type CloseReason, type IngestGate, IngestRefused, type IngestRequest, type IngestStream } from './ingest.ts';
+import {
+  type CloseReason,
+  type IngestGate,
+  type IngestName,
+  IngestRefused,
+  type IngestRequest,
+  type IngestStream,
+  type IngestTarget,
+} from './ingest.ts';
 import type { PublisherKind } from './kinds.ts';
 import type { Publisher } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
@@ -231,7 +239,15 @@ export class Orchestrator implements IngestGate {
     return this.#virtualHosts.get(nameOrHost) ?? this.#virtualHosts.get(this.#hosts.find(nameOrHost) ?? '');
   }
 
-  openIngest(target: { host: string; app: string; vhost?: string }, request: IngestRequest): IngestStream {
+  openIngest(target: IngestTarget, request: IngestRequest): IngestStream {
+    return this.#applicationFor(target).openIngest(request);
+  }
+
+  checkIngest(target: IngestTarget, request: IngestName): void {
+    this.#applicationFor(target).checkIngest(request);
+  }
+
+  #applicationFor(target: IngestTarget): Application {
     if (this.#shuttingDown) throw new IngestRefused('shutting-down', 'the server is shutting down');
     const named = target.vhost === undefined ? undefined : this.#virtualHosts.get(target.vhost);
     const vhost = named ?? this.#virtualHosts.get(this.#hosts.find(target.host) ?? '');
@@ -239,7 +255,7 @@ export class Orchestrator implements IngestGate {
     const application = vhost.applications.get(target.app);
     if (application === undefined)
       throw new IngestRefused('no-application', `virtual host '${vhost.name}' has no application '${target.app}'`);
-    return application.openIngest(request);
+    return application;
   }
 
   /** Ends all streams; nothing new is let in. */

@@ -1,6 +1,6 @@
 /** The `Origins` of a virtual host: where a stream comes from that a viewer asks for and nobody sends. */
 import type { OriginConfig, OriginsConfig } from '../config/index.ts';
-import type { PullDefinition } from './pull.ts';
+import { type PullDefinition, schemeOf } from './pull.ts';
 
 /** What a viewer asks for. */
 export interface WantedStream {
@@ -18,20 +18,39 @@ export function originPull(origins: Partial<OriginsConfig> | undefined, wanted: 
   const path = `/${wanted.app}/${wanted.stream}`;
   const origin = origins?.origin?.find(({ location, strictLocation }) => (strictLocation ? path === location : path.startsWith(location)));
   if (origin === undefined || origin.pass.urls.url.length === 0) return null;
-  const properties = { ...DEFAULTS, ...origins?.properties };
+  const failbackMs = origins?.properties?.streamFailbackTimeout || DEFAULTS.streamFailbackTimeout;
   return {
     name: wanted.stream,
     urls: origin.pass.urls.url.map((url) => composed(origin, url, path, wanted.query)),
     properties: {
       persistent: origin.persistent,
-      noInputFailoverTimeoutMs: properties.noInputFailoverTimeout || DEFAULTS.noInputFailoverTimeout,
-      unusedStreamDeletionTimeoutMs: properties.unusedStreamDeletionTimeout || DEFAULTS.unusedStreamDeletionTimeout,
+      ...commonProperties(origins),
       ignoreRtcpSRTimestamp: origin.ignoreRtcpSRTimestamp,
-      retryCount: properties.retryCount,
       relay: origin.relay === true,
-      ...(origin.failback && { failbackMs: properties.streamFailbackTimeout || DEFAULTS.streamFailbackTimeout }),
+      ...(origin.failback && { failbackMs }),
     },
     configured: true,
+  };
+}
+
+/** What to pull for `wanted` from the server that the origin map names; the settings of all origins hold for it, too. */
+export function mappedPull(origins: Partial<OriginsConfig> | undefined, { stream }: WantedStream, url: string): PullDefinition {
+  return {
+    name: stream,
+    urls: [url],
+    properties: { persistent: false, ...commonProperties(origins), ignoreRtcpSRTimestamp: false, relay: schemeOf(url) === 'ovt' },
+    configured: true,
+    fromOriginMap: true,
+  };
+}
+
+/** Times of 0 are those that hold without configuration. */
+function commonProperties(origins: Partial<OriginsConfig> | undefined) {
+  const properties = { ...DEFAULTS, ...origins?.properties };
+  return {
+    noInputFailoverTimeoutMs: properties.noInputFailoverTimeout || DEFAULTS.noInputFailoverTimeout,
+    unusedStreamDeletionTimeoutMs: properties.unusedStreamDeletionTimeout || DEFAULTS.unusedStreamDeletionTimeout,
+    retryCount: properties.retryCount,
   };
 }
 

@@ -37,6 +37,7 @@ export class OutboundStream implements PublishableStream {
   readonly app: string;
   readonly name: string;
   readonly sourceName: string;
+  readonly fromOriginMap: boolean;
   readonly meter: TrafficMeter;
   tracks: readonly Track[] = [];
   playlists: readonly Playlist[] = [];
@@ -56,6 +57,7 @@ export class OutboundStream implements PublishableStream {
     app: string;
     name: string;
     sourceName: string;
+    fromOriginMap?: boolean;
     meter: TrafficMeter;
     sessions: SessionRegistry;
     queues: QueueRegistry;
@@ -67,6 +69,7 @@ export class OutboundStream implements PublishableStream {
     this.app = options.app;
     this.name = options.name;
     this.sourceName = options.sourceName;
+    this.fromOriginMap = options.fromOriginMap === true;
     this.meter = options.meter;
     this.#sessions = options.sessions;
     this.#queues = options.queues;

@@ -53,6 +53,8 @@ export interface PublishableStream {
   readonly name: string;
   /** Name of the inbound stream it is made from. */
   readonly sourceName: string;
+  /** Another server has the stream, as the origin map said: it is not ours to register there. */
+  readonly fromOriginMap: boolean;
   /** Tracks as they are now; [] until the stream has started. */
   readonly tracks: readonly Track[];
   /** Configured playlists and the publishers' defaults. */

@@ -25,9 +25,16 @@ export interface PullRegistryOptions {
   readonly application: (vhost: string, app: string) => Application | undefined;
 }
 
+/** How often it is looked whether streams can return that had to end. */
+const RETURN_EVERY_MS = 1000;
+
 interface Entry {
   readonly pull: PulledStream;
   readonly document: PullDocument;
+  /** It is on disk; false until then. */
+  saved: boolean;
+  /** Why it is no more; null while it is there. */
+  ended: CloseReason | null;
 }
 
 /** Owns the pulled streams of the server and keeps the persistent ones over restarts. */
@@ -37,10 +44,18 @@ export class PullRegistry {
   readonly #entries = new Map<string, Entry>();
   /** Keys of what is on disk, with or without a stream. */
   readonly #stored = new Set<string>();
+  /** Those of them that had to end though nobody deleted them: their provider was switched off, or another stream has their name. */
+  readonly #dormant = new Map<string, PullDocument>();
+  #returning: NodeJS.Timeout | undefined;
   #shutDown = false;
 
   constructor(options: PullRegistryOptions) {
     this.#options = options;
+  }
+
+  /** Persistent streams that had to end and return as soon as they can. */
+  get waiting(): number {
+    return this.#dormant.size;
   }
 
   /**
@@ -52,27 +67,37 @@ export class PullRegistry {
     if (application.hasStream(definition.name)) {
       throw new IngestRefused('duplicate-name', `stream '${definition.name}' exists already in application '${application.name}'`);
     }
-    const { pull } = this.#open(document);
+    const entry = this.#open(document);
+    const { pull } = entry;
     await pull.start();
     if (!isDurable(document)) return;
     try {
       await this.#options.store.save(document);
+      entry.saved = true;
       this.#stored.add(keyOf(document));
+      this.#wake(keyOf(document));
     } catch (error) {
       pull.end({ code: 'deleted', detail: 'the persistent stream could not be saved' });
       throw error;
     }
-    // Deleted while it was being written.
-    if (pull.closed) await this.#remove(document);
+    // It ended while it was being written.
+    if (entry.ended?.code === 'deleted') await this.#remove(document);
+    else if (entry.ended !== null && !this.#shutDown) this.#lull(document);
   }
 
   /**
    * Brings a persistent stream back, or begins one that the configuration asks for; its source may be away. Throws
-   * `IngestRefused` or `PullFailed`.
+   * `IngestRefused` or `PullFailed`; after `IngestRefused` a persistent one returns as soon as it can.
    */
   restore(document: PullDocument): void {
-    if (isDurable(document)) this.#stored.add(keyOf(document));
-    this.#open(document).pull.resume();
+    const isKept = isDurable(document);
+    if (isKept) this.#stored.add(keyOf(document));
+    try {
+      this.#resume(document);
+    } catch (error) {
+      if (isKept && error instanceof IngestRefused) this.#lull(document);
+      throw error;
+    }
   }
 
   /**
@@ -89,7 +114,15 @@ export class PullRegistry {
   /** Ends all streams; persistent ones come back with the next start. Idempotent. */
   close(reason: CloseReason): void {
     this.#shutDown = true;
+    clearInterval(this.#returning);
+    this.#dormant.clear();
     for (const { pull } of [...this.#entries.values()]) pull.end(reason);
+  }
+
+  #resume(document: PullDocument): void {
+    const entry = this.#open(document);
+    entry.saved = true;
+    entry.pull.resume();
   }
 
   #open(document: PullDocument): Entry {
@@ -114,19 +147,21 @@ export class PullRegistry {
       },
       onEnd: (reason) => this.#ended(key, entry, reason),
     });
-    const entry = { pull, document };
+    const entry: Entry = { pull, document, saved: false, ended: null };
     return entry;
   }
 
   #ended(key: string, entry: Entry, reason: CloseReason): void {
     if (this.#entries.get(key) === entry) this.#entries.delete(key);
+    entry.ended = reason;
     const { document } = entry;
-    if (!isDurable(document) || this.#shutDown) return;
+    // What is not on disk any more, or not yet, is looked after by who removes or saves it.
+    if (!isDurable(document) || this.#shutDown || !entry.saved || !this.#stored.has(key)) return;
     const { vhost, app, name } = document;
     if (reason.code !== 'deleted') {
-      if (!this.#stored.has(key)) return;
       const fields = { vhost, app, stream: name, ...reason };
-      this.#options.logger.warn(fields, `persistent stream '${key}' ended and comes back with the next start of the server`);
+      this.#options.logger.warn(fields, `persistent stream '${key}' ended and returns as soon as it can`);
+      this.#lull(document);
       return;
     }
     this.#remove(document).catch((error: unknown) => {
@@ -134,9 +169,38 @@ export class PullRegistry {
     });
   }
 
+  #lull(document: PullDocument): void {
+    this.#dormant.set(keyOf(document), document);
+    this.#returning ??= setInterval(() => this.#return(), RETURN_EVERY_MS);
+  }
+
+  #wake(key: string): void {
+    this.#dormant.delete(key);
+    if (this.#dormant.size > 0) return;
+    clearInterval(this.#returning);
+    this.#returning = undefined;
+  }
+
+  #return(): void {
+    for (const [key, document] of this.#dormant) {
+      const { vhost, app, name } = document;
+      // Asking is cheap, and refusals are not for the log each time.
+      if (this.#options.application(vhost, app)?.hasStream(name) !== false) continue;
+      try {
+        this.#resume(document);
+      } catch (error) {
+        if (error instanceof IngestRefused) continue;
+        throw error;
+      }
+      this.#wake(key);
+      this.#options.logger.info({ vhost, app, stream: name }, `persistent stream '${key}' has returned`);
+    }
+  }
+
   async #remove(document: Pick<PullDocument, 'vhost' | 'app' | 'name'>): Promise<void> {
     await this.#options.store.remove(document);
     this.#stored.delete(keyOf(document));
+    this.#wake(keyOf(document));
   }
 }
 

@@ -67,6 +67,8 @@ export interface PullDefinition {
   readonly properties: PullProperties;
   /** The configuration of the application asks for it, or a viewer did: it ends with the application and is not kept on disk. */
   readonly configured?: boolean;
+  /** The origin map named the source. */
+  readonly fromOriginMap?: boolean;
 }
 
 /** No URL could be pulled; `message` tells the last reason. */

@@ -1,5 +1,6 @@
 import { afterEach, expect, it, vi } from 'vitest';
 import { FakePullSource, MemoryPullStore } from '../../test/fakes/fake-pull-source.ts';
+import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import type { ApplicationConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
@@ -14,6 +15,7 @@ import { TrafficMeter } from './traffic-meter.ts';
 const stops: (() => void)[] = [];
 afterEach(() => {
   for (const stop of stops.splice(0)) stop();
+  vi.useRealTimers();
 });
 
 function setUp(plays: (url: string) => boolean, clock: Clock = systemClock) {
@@ -42,7 +44,9 @@ function setUp(plays: (url: string) => boolean, clock: Clock = systemClock) {
   });
   const source = new FakePullSource({ schemes: ['rtsp'], provider: ProviderKind.RTSP_PULL, sourceType: SourceType.RTSP_PULL, plays });
   const store = new MemoryPullStore();
-  const pulls = new PullRegistry({ sources: [source], store, clock, logger, application: () => application });
+  const gone = { now: false };
+  const lookUp = () => (gone.now ? undefined : application);
+  const pulls = new PullRegistry({ sources: [source], store, clock, logger, application: lookUp });
   stops.push(() => pulls.close({ code: 'shutdown', detail: 'the test ends' }));
   const pull = async (definition: Partial<PullDefinition> = {}, properties: Partial<PullDefinition['properties']> = {}) => {
     await pulls.create(application, {
@@ -56,7 +60,7 @@ function setUp(plays: (url: string) => boolean, clock: Clock = systemClock) {
       },
     });
   };
-  return { application, source, store, packets, pull, pulls, logger };
+  return { application, source, store, packets, pull, pulls, logger, gone };
 }
 
 const PUBLISHER = {
@@ -127,15 +131,25 @@ it('does not call a source silent whose media waits for more, and does when that
 it.each([
   ['whose provider is not enabled any more', { without: true }],
   ['whose name a publisher has taken', { without: false }],
-])('keeps a persistent stream on disk %s after the restart of its application', async (_what, { without }) => {
-  const { application, store, pull, pulls, logger } = setUp(() => true);
+])('keeps a persistent stream %s after the restart of its application, and brings it back by itself', async (_what, { without }) => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const { application, store, pull, pulls, logger, source } = setUp(() => true);
   await pull({}, { persistent: true });
   const { providers } = application.definition.config as { providers: { rtspPull?: unknown } };
+  const { rtspPull } = providers;
   if (without) delete providers.rtspPull;
   application.stream('s')?.terminate({ code: 'application-restart', detail: 'x' });
-  if (!without) application.openIngest(PUBLISHER);
-  await logger.line("persistent stream 'v/app/s' ended and comes back with the next start of the server");
+  const publication = without ? null : application.openIngest(PUBLISHER);
+  await logger.line("persistent stream 'v/app/s' ended and returns as soon as it can");
   expect(store.documents.size).toBe(1);
+  const opened = source.opened.length;
+  await vi.advanceTimersByTimeAsync(3000);
+  expect([source.opened.length, logger.lines.filter(({ message }) => message.includes('has returned')).length]).toEqual([opened, 0]);
+  providers.rtspPull = rtspPull;
+  publication?.close({ code: 'peer-left', detail: 'x' });
+  await vi.advanceTimersByTimeAsync(1500);
+  expect(application.stream('s')?.provider).toBe(ProviderKind.RTSP_PULL);
+  expect([source.opened.length, vi.getTimerCount() > 0]).toEqual([opened + 1, true]);
   await pulls.delete({ vhost: 'v', app: 'app', name: 's' }, { code: 'deleted', detail: 'x' });
   expect(store.documents.size).toBe(0);
 });
@@ -178,4 +192,180 @@ it('deletes no stream as unused because the wall clock was set', async () => {
   shift = 3_600_000;
   await new Promise((resolve) => setTimeout(resolve, 300));
   expect(application.stream('s')).toBeDefined();
+});
+
+it('brings back what could not be restored because its application was missing, unless it is deleted first', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const { application, pulls, store, gone } = setUp(() => true);
+  const properties = {
+    ...{ persistent: true, noInputFailoverTimeoutMs: 1, unusedStreamDeletionTimeoutMs: 1 },
+    ...{ ignoreRtcpSRTimestamp: false, retryCount: 1, relay: false },
+  };
+  gone.now = true;
+  for (const name of ['one', 'two']) {
+    const document = { vhost: 'v', app: 'app', name, urls: ['rtsp://first/'], properties };
+    await store.save(document);
+    expect(() => pulls.restore(document)).toThrow('there is no application');
+  }
+  await vi.advanceTimersByTimeAsync(2000);
+  await pulls.delete({ vhost: 'v', app: 'app', name: 'two' }, { code: 'deleted', detail: 'x' });
+  gone.now = false;
+  await vi.advanceTimersByTimeAsync(2000);
+  expect(application.streams.map(({ name }) => name)).toEqual(['one']);
+  expect([...store.documents.keys()]).toEqual(['one']);
+});
+
+it('leaves the stream on disk that had the name before when a new one cannot be saved', async () => {
+  const { application, pull, store } = setUp(() => true);
+  await pull({}, { persistent: true });
+  application.openIngest(PUBLISHER).close({ code: 'peer-left', detail: 'x' });
+  store.full = true;
+  await expect(pull({}, { persistent: true })).rejects.toThrow('no space left');
+  store.full = false;
+  expect(store.documents.size).toBe(1);
+  await vi.waitFor(() => expect(application.stream('s')?.provider).toBe(ProviderKind.RTSP_PULL), { timeout: 5000 });
+  expect(store.documents.size).toBe(1);
+});
+
+/** The deletion rules of the contract's table of stream states. */
+const T = 3000;
+const table = { noInputFailoverTimeoutMs: T, unusedStreamDeletionTimeoutMs: 600_000, retryCount: 100 };
+/** Some rounds of supervision. */
+const rounds = () => new Promise((resolve) => setTimeout(resolve, 250));
+
+it('removes a stream when no input came for the time that it may take, however many retries are left', async () => {
+  const clock = new ManualClock();
+  const { application, source, pull } = setUp(() => true, clock);
+  await pull({ urls: ['rtsp://first/'] }, table);
+  source.deliver(1);
+  clock.advance(T);
+  await rounds();
+  expect(application.hasStream('s')).toBe(true);
+  clock.advance(1);
+  await vi.waitFor(() => expect(application.hasStream('s')).toBe(false));
+  expect(source.asked.length).toBe(1);
+});
+
+it('removes a stream whose source accepts again and again and sends nothing', async () => {
+  const clock = new ManualClock();
+  const { application, source, pull, logger } = setUp(() => true, clock);
+  await pull({ urls: ['rtsp://first/'] }, table);
+  source.deliver(1);
+  source.opened[0]!.target.sink.ended({ code: 'peer-left', detail: 'x' });
+  await vi.waitFor(() => expect(source.opened.length).toBe(2), { timeout: 5000 });
+  // Media that comes again begins the time anew.
+  clock.advance(T - 100);
+  source.deliver(1);
+  await rounds();
+  source.opened[1]!.target.sink.ended({ code: 'peer-left', detail: 'x' });
+  await vi.waitFor(() => expect(source.opened.length).toBe(3), { timeout: 5000 });
+  clock.advance(T);
+  await rounds();
+  expect(application.hasStream('s')).toBe(true);
+  clock.advance(1);
+  await vi.waitFor(() => expect(application.hasStream('s')).toBe(false));
+  expect(logger.lines.at(-1)?.message).toContain(`no input for ${T} ms`);
+});
+
+it('removes a stream in time while its source does not answer', async () => {
+  const clock = new ManualClock();
+  const { application, source, pull } = setUp(() => true, clock);
+  await pull({ urls: ['rtsp://first/'] }, table);
+  const open = source.open.bind(source);
+  source.open = async (target) => {
+    source.asked.push('held');
+    return await new Promise(() => open(target).catch(() => undefined));
+  };
+  source.opened[0]!.target.sink.ended({ code: 'peer-left', detail: 'x' });
+  await vi.waitFor(() => expect(source.asked).toContain('held'), { timeout: 5000 });
+  clock.advance(T + 1);
+  await vi.waitFor(() => expect(application.hasStream('s')).toBe(false), { timeout: 1500 });
+});
+
+it('gives every other URL its turn before a stream without input is removed', async () => {
+  const clock = new ManualClock();
+  const { application, source, pull } = setUp(() => true, clock);
+  await pull({ urls: ['rtsp://first/', 'rtsp://second/', 'rtsp://third/'] }, table);
+  source.deliver(1);
+  for (const url of ['rtsp://second/', 'rtsp://third/']) {
+    clock.advance(T + 1);
+    await vi.waitFor(() => expect(application.stream('s')?.sourceUrl).toBe(url), { timeout: 5000 });
+  }
+  clock.advance(T + 1);
+  await vi.waitFor(() => expect(application.hasStream('s')).toBe(false));
+});
+
+it('removes a stream that nobody watches, also while its source does not answer', async () => {
+  const clock = new ManualClock();
+  const { application, source, pull } = setUp(() => true, clock);
+  await pull({}, { ...table, noInputFailoverTimeoutMs: 900_000 });
+  source.open = () => new Promise(() => source.asked.push('held'));
+  source.opened[0]!.target.sink.ended({ code: 'peer-left', detail: 'x' });
+  await vi.waitFor(() => expect(source.asked).toContain('held'), { timeout: 5000 });
+  clock.advance(600_000);
+  await rounds();
+  expect(application.hasStream('s')).toBe(true);
+  clock.advance(1);
+  await vi.waitFor(() => expect(application.hasStream('s')).toBe(false), { timeout: 1500 });
+});
+
+it('leaves a persistent stream alone, however long nothing comes and nobody watches', async () => {
+  const clock = new ManualClock();
+  const { application, source, pull } = setUp(() => true, clock);
+  await pull({ urls: ['rtsp://first/'] }, { ...table, persistent: true });
+  source.deliver(1);
+  clock.advance(3_600_000);
+  await rounds();
+  expect(application.hasStream('s')).toBe(true);
+  expect([source.asked.length, source.opened[0]?.closed]).toEqual([1, false]);
+});
+
+it('counts the rounds of what the configuration asks for, and not the time', async () => {
+  const clock = new ManualClock();
+  const { application, source, pull } = setUp(() => true, clock);
+  await pull({ urls: ['rtsp://first/'], configured: true }, table);
+  source.deliver(1);
+  clock.advance(T + 1);
+  await vi.waitFor(() => expect(source.asked.length).toBe(2), { timeout: 5000 });
+  expect(application.hasStream('s')).toBe(true);
+});
+
+it('waits for no source that ignores that its time is over, and closes what it opens too late', async () => {
+  const { application, source, pull } = setUp(() => true);
+  const late = Promise.withResolvers<void>();
+  const open = source.open.bind(source);
+  source.open = async (target) => {
+    const session = await open(target);
+    await late.promise;
+    return session;
+  };
+  const pulling = pull({ urls: ['rtsp://first/'] }, {});
+  await vi.waitFor(() => expect(source.opened.length).toBe(1));
+  application.close({ code: 'deleted', detail: 'x' });
+  await expect(pulling).rejects.toThrow('deleted meanwhile');
+  expect(source.opened[0]?.closed).toBe(false);
+  late.resolve();
+  await vi.waitFor(() => expect(source.opened[0]?.closed).toBe(true));
+});
+
+it.each([
+  ['stays on disk and returns when another stream takes its name', true, 1],
+  ['is gone when it is deleted', false, 0],
+])('a persistent stream %s while it is written to disk', async (_what, replaced, kept) => {
+  const { application, pull, store } = setUp(() => true);
+  const save = store.save.bind(store);
+  const written = Promise.withResolvers<void>();
+  store.save = async (document) => {
+    await written.promise;
+    await save(document);
+  };
+  const pulling = pull({}, { persistent: true });
+  await vi.waitFor(() => expect(application.stream('s')).toBeDefined());
+  const publication = replaced ? application.openIngest(PUBLISHER) : null;
+  if (!replaced) application.stream('s')?.terminate({ code: 'deleted', detail: 'x' });
+  written.resolve();
+  await pulling;
+  expect(store.documents.size).toBe(kept);
+  publication?.close({ code: 'peer-left', detail: 'x' });
+  if (replaced) await vi.waitFor(() => expect(application.stream('s')?.provider).toBe(ProviderKind.RTSP_PULL), { timeout: 5000 });
 });

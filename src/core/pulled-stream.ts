@@ -53,6 +53,10 @@ export class PulledStream {
   #url = 0;
   /** Tries in a row that brought no packet. */
   #failures = 0;
+  /** URLs in a row that were lost or tried in vain since media came last. */
+  #turns = 0;
+  /** When media came last, or the stream began; monotonic ms. */
+  #inputAt: number;
   /** When the first URL was last given up or tried, monotonic ms. */
   #leftFirstAt = 0;
   #probing = false;
@@ -61,6 +65,7 @@ export class PulledStream {
     this.definition = options.definition;
     this.#options = options;
     this.#logger = options.logger;
+    this.#inputAt = options.clock.monotonic();
   }
 
   get closed(): boolean {
@@ -79,6 +84,8 @@ export class PulledStream {
       try {
         await this.#connect(left);
         this.#leftFirstAt = this.#options.clock.monotonic();
+        this.#inputAt = this.#leftFirstAt;
+        this.#turns = 0;
         this.#stream?.show();
         void this.#supervise();
         return;
@@ -117,6 +124,7 @@ export class PulledStream {
       sourceType: source.sourceType,
       sourceUrl: withoutCredentials(this.#currentUrl),
       passthrough: definition.properties.relay,
+      fromOriginMap: definition.fromOriginMap === true,
       onClose: (reason) => this.#lost(reason),
       onCongested: () => this.#connection?.session.pause?.(),
       onRelieved: () => this.#connection?.session.resume?.(),
@@ -156,39 +164,55 @@ export class PulledStream {
     const shown = withoutCredentials(url);
     const stream = this.#stream;
     const delivery = new Delivery(() => this.#stream, this.#options.clock);
-    const { opened, timeout } = this.#open(url, delivery, Math.min(CONNECT_TIMEOUT_MS, limitMs));
     try {
-      const session = await opened;
-      if (this.#stream !== stream && !this.closed) {
+      const session = await this.#open(url, delivery, Math.min(CONNECT_TIMEOUT_MS, Math.ceil(limitMs)));
+      if (this.#stream !== stream || this.closed) {
         session.close();
-        throw new Error('its application restarted meanwhile');
+        throw new Error(this.closed ? 'it was deleted meanwhile' : 'its application restarted meanwhile');
       }
       this.#connection = { session, delivery };
-      // Deleted while the answer was on its way.
-      if (this.closed) this.#disconnect();
       this.#stream?.moveTo(shown);
       this.#logger.info({ url: shown }, `pulling from ${shown}`);
     } catch (error) {
       delivery.stop();
       this.#failures += 1;
-      const why = timeout.aborted ? `no answer in ${CONNECT_TIMEOUT_MS} ms` : error instanceof Error ? error.message : String(error);
-      this.#logger.warn({ url: shown, failures: this.#failures }, `cannot pull from ${shown}: ${why}`);
+      this.#turns += 1;
+      const why = error instanceof Error ? error.message : String(error);
+      if (!this.closed) this.#logger.warn({ url: shown, failures: this.#failures }, `cannot pull from ${shown}: ${why}`);
       throw new PullFailed(why, { cause: error });
     }
   }
 
-  #open(url: string, sink: Delivery, limitMs: number): { readonly opened: Promise<PullSession>; readonly timeout: AbortSignal } {
+  /** Rejects when the limit is over or the stream ends, whatever the source does; a session that comes later is closed. */
+  #open(url: string, sink: Delivery, limitMs: number): Promise<PullSession> {
     const { source, definition, settings } = this.#options;
-    const timeout = AbortSignal.timeout(Math.ceil(limitMs));
-    const opened = source.open({
-      url,
-      ignoreSenderReports: definition.properties.ignoreRtcpSRTimestamp,
-      settings: settings(),
-      sink,
-      signal: AbortSignal.any([this.#closing.signal, timeout]),
-      logger: this.#logger,
+    const { ignoreRtcpSRTimestamp: ignoreSenderReports } = definition.properties;
+    // Not AbortSignal.any: each of those leaves something behind in a signal that lives for months.
+    const attempt = new AbortController();
+    const closing = this.#closing.signal;
+    return new Promise((resolve, reject) => {
+      closing.throwIfAborted();
+      const giveUp = (why: string): void => {
+        settled();
+        reject(new Error(why));
+        attempt.abort();
+      };
+      const end = (): void => giveUp('it was deleted meanwhile');
+      const timer = setTimeout(() => giveUp(`no answer in ${limitMs} ms`), limitMs);
+      const settled = (): void => {
+        clearTimeout(timer);
+        closing.removeEventListener('abort', end);
+      };
+      closing.addEventListener('abort', end, { once: true });
+      const target = { url, ignoreSenderReports, settings: settings(), sink, signal: attempt.signal, logger: this.#logger };
+      source
+        .open(target)
+        .finally(settled)
+        .then((session) => {
+          if (attempt.signal.aborted) session.close();
+          resolve(session);
+        }, reject);
     });
-    return { opened, timeout };
   }
 
   #disconnect(): void {
@@ -199,34 +223,59 @@ export class PulledStream {
   }
 
   async #supervise(): Promise<void> {
-    while (!this.closed) {
-      if (this.#connection === null) await this.#reconnect();
-      else await pause(SUPERVISION_MS, this.#closing.signal);
-      this.#check();
+    // Also while a source does not answer.
+    const limits = setInterval(() => this.#checkLimits(), SUPERVISION_MS);
+    try {
+      while (!this.closed) {
+        if (this.#connection === null) await this.#reconnect();
+        else await pause(SUPERVISION_MS, this.#closing.signal);
+        this.#checkSource();
+      }
+    } finally {
+      clearInterval(limits);
     }
   }
 
-  #check(): void {
-    if (this.closed) return;
-    const { persistent, noInputFailoverTimeoutMs, unusedStreamDeletionTimeoutMs } = this.definition.properties;
-    if (!persistent && this.#stream !== null) {
-      if (this.#stream.meter.out.silence > unusedStreamDeletionTimeoutMs) {
-        this.end({ code: 'timeout', detail: `nobody watched for ${unusedStreamDeletionTimeoutMs} ms` });
-        return;
-      }
+  /** What ends a stream that is not kept: nobody watches, or nothing comes although every URL had its turn. */
+  #checkLimits(): void {
+    const { properties, urls, configured = false } = this.definition;
+    const { persistent, noInputFailoverTimeoutMs, unusedStreamDeletionTimeoutMs } = properties;
+    if (this.closed || persistent) return;
+    if (this.#stream !== null && this.#stream.meter.out.silence > unusedStreamDeletionTimeoutMs) {
+      this.end({ code: 'timeout', detail: `nobody watched for ${unusedStreamDeletionTimeoutMs} ms` });
+      return;
     }
+    this.#noteInput();
+    // Of what the configuration asks for, the rounds are counted.
+    if (configured || this.#turns < urls.length) return;
+    if (this.#options.clock.monotonic() - this.#inputAt <= noInputFailoverTimeoutMs) return;
+    this.end({ code: 'timeout', detail: `no input for ${noInputFailoverTimeoutMs} ms` });
+  }
+
+  #noteInput(): void {
+    const heardAt = this.#connection?.delivery.heardAt ?? null;
+    if (heardAt === null || heardAt < this.#inputAt) return;
+    this.#inputAt = heardAt;
+    this.#turns = 0;
+  }
+
+  #checkSource(): void {
     const delivery = this.#connection?.delivery;
-    if (delivery === undefined) return;
+    if (this.closed || delivery === undefined) return;
     void this.#probeFirst();
+    this.#noteInput();
     if (delivery.packets > 0) this.#failures = 0;
+    const { persistent, noInputFailoverTimeoutMs } = this.definition.properties;
     const silent = !persistent && delivery.silence > noInputFailoverTimeoutMs;
     if (delivery.reason === null && !silent) return;
     const why = delivery.reason?.detail ?? `no packet for ${noInputFailoverTimeoutMs} ms`;
     if (delivery.packets === 0) this.#failures += 1;
+    this.#turns += 1;
     this.#logger.warn({ url: withoutCredentials(this.#currentUrl), failures: this.#failures }, `source lost: ${why}`);
     this.#disconnect();
     this.#nextUrl();
     this.#giveUpIfVain(why);
+    this.#checkLimits();
   }
 
   /** Goes back to the first URL when it works again. What is delivered meanwhile is not disturbed by a first URL that does not. */
@@ -239,7 +288,7 @@ export class PulledStream {
     const [url = ''] = this.definition.urls;
     const probe = new Delivery(() => null, this.#options.clock);
     try {
-      const session = await this.#open(url, probe, CONNECT_TIMEOUT_MS).opened;
+      const session = await this.#open(url, probe, CONNECT_TIMEOUT_MS);
       // Many servers accept and have nothing to send.
       await this.#delivers(probe, connection).finally(() => session.close());
       // Lost meanwhile: the next URL is being connected to.
@@ -289,7 +338,7 @@ export class PulledStream {
 
   #giveUpIfVain(why: string): void {
     const { urls, properties } = this.definition;
-    if (properties.persistent || this.#failures <= urls.length * properties.retryCount) return;
+    if (this.closed || properties.persistent || this.#failures <= urls.length * properties.retryCount) return;
     this.end({ code: 'peer-error', detail: `given up after ${this.#failures} failures, the last one: ${why}` });
   }
 
@@ -304,27 +353,29 @@ export class PulledStream {
 /** Hands what one connection delivers to the inbound stream, as long as it is the current one. */
 class Delivery implements PullSink {
   packets = 0;
+  /** When media came last, monotonic ms; null: none has come. */
+  heardAt: number | null = null;
   /** Why the source ended; null while it delivers. */
   reason: CloseReason | null = null;
   readonly #target: () => InboundStream | null;
   readonly #clock: Clock;
-  #lastAt: number;
+  readonly #openedAt: number;
   #begun = false;
   #stopped = false;
 
   constructor(target: () => InboundStream | null, clock: Clock) {
     this.#target = target;
     this.#clock = clock;
-    this.#lastAt = clock.monotonic();
+    this.#openedAt = clock.monotonic();
   }
 
   heard(): void {
-    this.#lastAt = this.#clock.monotonic();
+    this.heardAt = this.#clock.monotonic();
   }
 
-  /** Since media came last, ms. */
+  /** Since media came last, or the source was asked, ms. */
   get silence(): number {
-    return this.#clock.monotonic() - this.#lastAt;
+    return this.#clock.monotonic() - (this.heardAt ?? this.#openedAt);
   }
 
   stop(): void {

@@ -12,7 +12,10 @@ const ORIGINS = {
 } as unknown as OriginsConfig;
 const wanted = (stream: string) => ({ vhost: 'v', app: 'app', stream, query: 'q=1' });
 
-function setUp(pull: (streams: Set<string>, definition: PullDefinition) => Promise<void>) {
+function setUp(
+  pull: (streams: Set<string>, definition: PullDefinition) => Promise<void>,
+  map?: { origins: OriginsConfig; locate: (app: string, stream: string) => Promise<string | null> },
+) {
   const streams = new Set<string>();
   const playable = new Set<string>();
   const pulled: PullDefinition[] = [];
@@ -24,7 +27,8 @@ function setUp(pull: (streams: Set<string>, definition: PullDefinition) => Promi
   const demand = new StreamDemand({
     application: (_vhost, app) => (app === 'app' ? application : undefined),
     applicationOnDemand: (_vhost, app) => (app === 'made' ? application : undefined),
-    origins: () => ORIGINS,
+    origins: () => map?.origins ?? ORIGINS,
+    originMap: (vhost) => (vhost === 'v' ? map : undefined),
     pull: async (_application, definition) => {
       pulled.push(definition);
       await pull(streams, definition);
@@ -95,6 +99,81 @@ describe('a stream that a viewer asks for', () => {
     expect([waiting.filter((one) => one !== null).length, demand.refused]).toEqual([200, 1]);
     never.resolve();
     await Promise.all(waiting);
+    expect(demand.pending).toBe(0);
+  });
+});
+
+describe('a stream that no origin matches', () => {
+  const NONE = { origin: [], properties: { retryCount: 7 } } as unknown as OriginsConfig;
+  const register = async (streams: Set<string>, { name }: PullDefinition): Promise<void> => void streams.add(name);
+
+  it('is pulled as a relay from where the origin map says, and looked up once for all who ask', async () => {
+    const asked: string[] = [];
+    const locate = async (app: string, stream: string) => {
+      asked.push(`${app}/${stream}`);
+      return 'ovt://origin:9000/app/s';
+    };
+    const { demand, playable, pulled } = setUp(register, { origins: NONE, locate });
+    const found = [demand.find(wanted('s')), demand.find(wanted('s'))];
+    playable.add('s');
+    expect(await Promise.all(found)).toEqual([true, true]);
+    expect([asked, demand.pending]).toEqual([['app/s'], 0]);
+    const properties = { relay: true, persistent: false, retryCount: 7, noInputFailoverTimeoutMs: 3000 };
+    expect(pulled).toMatchObject([{ name: 's', urls: ['ovt://origin:9000/app/s'], configured: true, fromOriginMap: true, properties }]);
+  });
+
+  it('is pulled without relay where the map names an RTSP source', async () => {
+    const { demand, playable, pulled } = setUp(register, { origins: NONE, locate: async () => 'rtsp://camera/' });
+    playable.add('other');
+    const found = demand.find(wanted('s'));
+    playable.add('s');
+    expect([await found, pulled[0]?.properties.relay]).toEqual([true, false]);
+  });
+
+  it('is not there when the map does not know it, which is not asked for again at once', async () => {
+    let asked = 0;
+    const locate = async (): Promise<null> => {
+      asked += 1;
+      return null;
+    };
+    const { demand, pulled, clock } = setUp(register, { origins: NONE, locate });
+    expect(await demand.find(wanted('s'))).toBe(false);
+    expect(demand.find(wanted('s'))).toBeNull();
+    clock.advance(1000);
+    expect(await demand.find(wanted('s'))).toBe(false);
+    // No application is made for what nobody has.
+    expect(await demand.find({ ...wanted('s'), app: 'made' })).toBe(false);
+    expect([asked, pulled.length]).toEqual([3, 0]);
+    expect(demand.find({ ...wanted('s'), vhost: 'other' })).toBeNull();
+  });
+
+  it('is waited for, and not looked up, when it is coming already; one that comes during the look-up is taken', async () => {
+    let meanwhile = (): void => undefined;
+    let asked = 0;
+    const locate = async (): Promise<null> => {
+      asked += 1;
+      meanwhile();
+      return null;
+    };
+    const { demand, streams, playable, pulled } = setUp(register, { origins: NONE, locate });
+    streams.add('s');
+    const found = demand.find(wanted('s'));
+    playable.add('s');
+    expect([await found, asked]).toEqual([true, 0]);
+    meanwhile = () => {
+      streams.add('t');
+      setTimeout(() => playable.add('t'), 30);
+    };
+    expect([await demand.find(wanted('t')), asked, pulled.length]).toEqual([true, 1, 0]);
+  });
+
+  it('is asked for in vain by more than a few hundred at once while Redis does not answer', async () => {
+    const answer = Promise.withResolvers<null>();
+    const { demand } = setUp(register, { origins: NONE, locate: () => answer.promise });
+    const waiting = Array.from({ length: 201 }, (_none, index) => demand.find(wanted(`s${index}`)));
+    expect([waiting.filter((one) => one !== null).length, demand.refused]).toEqual([200, 1]);
+    answer.resolve(null);
+    expect(new Set(await Promise.all(waiting.slice(0, 200)))).toEqual(new Set([false]));
     expect(demand.pending).toBe(0);
   });
 });

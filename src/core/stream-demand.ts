@@ -5,7 +5,7 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Application } from './application.ts';
 import { IngestRefused } from './ingest.ts';
-import { originPull, type WantedStream } from './origins.ts';
+import { mappedPull, originPull, type WantedStream } from './origins.ts';
 import { type PullDefinition, PullFailed } from './pull.ts';
 
 /** Streams that are being pulled for viewers at once; for more there is no answer but "not there". */
@@ -23,11 +23,19 @@ export interface StreamFinder {
   find(wanted: WantedStream): Promise<boolean> | null;
 }
 
+/** Knows which server has a stream. */
+export interface OriginLocator {
+  /** Resolves with its URL; null when nobody is known to have it. Never rejects. */
+  locate(app: string, stream: string): Promise<string | null>;
+}
+
 export interface StreamDemandOptions {
   readonly application: (vhost: string, app: string) => Application | undefined;
   /** The application of that name, or one made for the occasion; asked only for streams that an origin has. */
   readonly applicationOnDemand: (vhost: string, app: string) => Application | undefined;
   readonly origins: (vhost: string) => Partial<OriginsConfig> | undefined;
+  /** Asked for streams that no origin of the virtual host matches. */
+  readonly originMap?: (vhost: string) => OriginLocator | undefined;
   /** Rejects with `IngestRefused` or `PullFailed`. */
   readonly pull: (application: Application, definition: PullDefinition) => Promise<void>;
   readonly clock: Clock;
@@ -56,8 +64,10 @@ export class StreamDemand implements StreamFinder {
     const { vhost, app, stream } = wanted;
     const existing = this.#options.application(vhost, app);
     if (existing !== undefined && isPlayable(existing, stream)) return null;
-    const definition = originPull(this.#options.origins(vhost), wanted);
-    if (definition === null) return null;
+    const origins = this.#options.origins(vhost);
+    const definition = originPull(origins, wanted);
+    const map = definition === null ? this.#options.originMap?.(vhost) : undefined;
+    if (definition === null && map === undefined) return null;
     const key = `${vhost}/${app}/${stream}`;
     const pending = this.#pending.get(key);
     if (pending !== undefined) return pending;
@@ -66,18 +76,37 @@ export class StreamDemand implements StreamFinder {
       this.refused += 1;
       return null;
     }
-    const application = existing ?? this.#options.applicationOnDemand(vhost, app);
-    if (application === undefined) return null;
-    const pull = this.#pull(application, definition, key).finally(() => this.#pending.delete(key));
-    this.#pending.set(key, pull);
-    return pull;
+    const pull = map === undefined ? this.#pull(wanted, definition, key) : this.#locateAndPull(wanted, map, key);
+    if (pull === null) return null;
+    const settled = pull.finally(() => this.#pending.delete(key));
+    this.#pending.set(key, settled);
+    return settled;
   }
 
-  async #pull(application: Application, definition: PullDefinition, key: string): Promise<boolean> {
-    const { name } = definition;
+  /** A stream that is there already, from wherever, is not looked for. */
+  async #locateAndPull(wanted: WantedStream, map: OriginLocator, key: string): Promise<boolean> {
+    const { vhost, app, stream } = wanted;
+    const isThere = this.#options.application(vhost, app)?.hasStream(stream) === true;
+    const url = isThere ? null : await map.locate(app, stream);
+    const definition = url === null ? null : mappedPull(this.#options.origins(vhost), wanted, url);
+    // It may have come meanwhile.
+    const hasCome = this.#options.application(vhost, app)?.hasStream(stream) === true;
+    const pull = definition === null && !hasCome ? null : this.#pull(wanted, definition, key);
+    if (pull !== null) return await pull;
+    this.#remember(key);
+    return false;
+  }
+
+  /** Null when there is no application for it. Without a definition a stream is only waited for. */
+  #pull({ vhost, app, stream }: WantedStream, definition: PullDefinition | null, key: string): Promise<boolean> | null {
+    const application = this.#options.application(vhost, app) ?? this.#options.applicationOnDemand(vhost, app);
+    return application === undefined ? null : this.#await(application, stream, definition, key);
+  }
+
+  async #await(application: Application, name: string, definition: PullDefinition | null, key: string): Promise<boolean> {
     try {
       // One that is there already, from wherever, is taken as it is.
-      if (!application.hasStream(name)) await this.#options.pull(application, definition);
+      if (definition !== null && !application.hasStream(name)) await this.#options.pull(application, definition);
       for (let waited = 0; waited < PLAYABLE_MS; waited += LOOK_EVERY_MS) {
         if (isPlayable(application, name)) return true;
         if (!application.hasStream(name)) break;

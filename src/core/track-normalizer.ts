@@ -126,9 +126,8 @@ class VideoNormalizer implements TrackNormalizer {
   #followParameters(data: Uint8Array): void {
     const described = describeKeyframe(this.source.codec, data);
     if (described !== null) {
-      if (this.track === null || this.track.width !== described.width || this.track.height !== described.height) {
-        this.track = this.#trackOf(described, this.#config);
-      }
+      const track = this.#trackOf(described, this.#config);
+      if (this.track === null || this.track.width !== track.width || this.track.height !== track.height) this.track = track;
       return;
     }
     const config = this.#reader.configOf(data, this.#config);
@@ -138,12 +137,15 @@ class VideoNormalizer implements TrackNormalizer {
   }
 
   #trackOf(described: VideoDescription, config: Uint8Array | null): VideoTrack {
+    const own = { width: described.width || this.source.width, height: described.height || this.source.height };
+    const { width, height } = this.source.fullSize ?? own;
+    // What is larger than it was said to get, a camera that was turned for one, has the size it has.
+    const size = own.width <= width && own.height <= height ? { width, height } : own;
     return {
       ...commonOf(this.source, 'Video', MPEG_90K),
       type: 'video',
       codec: this.source.codec,
-      width: described.width || this.source.width,
-      height: described.height || this.source.height,
+      ...size,
       framerateConf: this.source.framerateConf || described.framerate,
       config,
       codecString: described.codecString,

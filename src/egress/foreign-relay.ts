@@ -145,6 +145,7 @@ const REQUEST_HEADERS = [
   'x-forwarded-for',
   'access-control-request-method',
   'access-control-request-headers',
+  'oven-capabilities',
 ];
 /** Written by whoever answers the client. */
 const OWN_HEADERS = new Set(['connection', 'content-length', 'transfer-encoding', 'date', 'keep-alive']);

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { open, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { syncTurns } from '../util/turns.ts';
 
 /**
  * Replaces `path` by `content` so that a crash at any moment leaves the old or the new file, never a
@@ -24,7 +25,8 @@ export async function writeFileSoon(path: string, content: string, mode = 0o644)
 async function replaceFile(path: string, content: string, options: { readonly mode: number; readonly flush: boolean }): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
-    await writeFile(temporary, content, { flag: 'wx', encoding: 'utf8', ...options });
+    const write = (): Promise<void> => writeFile(temporary, content, { flag: 'wx', encoding: 'utf8', ...options });
+    await (options.flush ? syncTurns.take(write) : write());
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
@@ -42,7 +44,7 @@ export async function removeFileDurable(path: string): Promise<void> {
 async function syncPath(path: string): Promise<void> {
   const folder = await open(path, 'r');
   try {
-    await folder.sync();
+    await syncTurns.take(() => folder.sync());
   } finally {
     await folder.close();
   }

@@ -15,6 +15,7 @@ test.each([
   [{ ...GOOD, url: 'rtmp://' }, 'Could not parse url'],
   [{ ...GOOD, url: 'rtmp://user:password@host/app' }, 'Could not parse url'],
   [{ ...GOOD, url: 'http://host/app' }, 'Unsupported protocol'],
+  [{ ...GOOD, protocol: 'mpegts', url: 'udp://host' }, 'Could not parse url: it needs a port from 1 to 65535'],
   [{ ...GOOD, protocol: 'srt', url: 'srt://host:1?mode=listener' }, 'Unsupported connection mode'],
   [{ ...GOOD, protocol: 'mpegts', url: 'tcp://host:1?listen' }, 'Unsupported tcp listen'],
   [{ ...GOOD, protocol: 'rtsp' }, "Could not find protocol 'rtsp': [default/app]"],

@@ -1,6 +1,7 @@
 /** Streams pulled from a real RTSP server through the API, watched as LL-HLS. */
 import net from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { BlackHole } from '../fakes/black-hole.ts';
 import { apiPath, type StreamInformation } from './support/api-client.ts';
 import { until } from './support/poll.ts';
 import { decode, probe } from './support/probe.ts';
@@ -121,18 +122,22 @@ test.each(['digest', 'basic'] as const)('%s authentication is answered, and a wr
   expect((await information('right')).input.sourceUrl).not.toContain('pass');
 });
 
-test('a missing path, a closed port and a host that never answers are 502 within the limit', async () => {
+test('a missing path, a closed port, a host that never answers and one that drops whoever knocks are 502 within the limit', async () => {
   const silent = net.createServer();
   silent.listen(0, '127.0.0.1');
+  const hole = await BlackHole.start();
   await until('the silent server to listen', () => silent.listening);
-  onTestFinished(() => {
+  onTestFinished(async () => {
     silent.close();
+    await hole.stop();
   });
-  const { port } = silent.address() as net.AddressInfo;
-  for (const url of [source.url('nothing'), 'rtsp://127.0.0.1:1/x', `rtsp://127.0.0.1:${port}/x`, 'rtsp://name.invalid/x', 'http://h/x']) {
-    expect((await pull('none', [url])).status, url).toBe(502);
-  }
-  expect(await server.api.get(STREAMS)).not.toContain('none');
+  const hosts = [(silent.address() as net.AddressInfo).port, hole.port].map((port) => `rtsp://127.0.0.1:${port}/x`);
+  const urls = [source.url('nothing'), 'rtsp://127.0.0.1:1/x', ...hosts, 'rtsp://name.invalid/x', 'http://h/x'];
+  // The client itself gives up after the limit of ten seconds.
+  const answers = await Promise.all(urls.map(async (url, index) => [url, (await pull(`none${index}`, [url])).status]));
+  expect(answers).toEqual(urls.map((url) => [url, 502]));
+  const streams = await server.api.get<string[]>(STREAMS);
+  expect(streams.filter((name) => name.startsWith('none'))).toEqual([]);
 });
 
 test('the next URL is taken when the first cannot be pulled', async () => {

@@ -1,9 +1,16 @@
 /** A fake camera and microphone published from Chromium over WebRTC, watched over LL-HLS and WebRTC. */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { selfSigned } from '../fakes/self-signed.ts';
+import { FakeWebrtcPublisher } from '../fakes/webrtc-publisher.ts';
+import { WebrtcViewer } from '../fakes/webrtc-viewer.ts';
 import { LossyRelay } from './support/lossy-relay.ts';
 import { until } from './support/poll.ts';
+import { freePorts } from './support/ports.ts';
 import { decode, probe } from './support/probe.ts';
 import { startServer, type TestServer } from './support/server.ts';
+import { TlsClient } from './support/tls-client.ts';
 import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from './support/webrtc-browser.ts';
 import { publishWhip } from './support/whip-encoder.ts';
 
@@ -12,6 +19,7 @@ const LEAST_VARIANCE = 100;
 const SIZE = { width: 640, height: 360 };
 
 let server: TestServer;
+let tls: { rtmp: number; http: number };
 let browser: WebrtcBrowser;
 
 const url = (stream: string, direction: string, scheme = 'http'): string =>
@@ -19,9 +27,12 @@ const url = (stream: string, direction: string, scheme = 'http'): string =>
 const resource = (location: string): string => new URL(location, url('', 'whip')).href;
 
 beforeAll(async () => {
+  const [rtmp = 0, http = 0] = await freePorts(2);
+  tls = { rtmp, http };
   server = await startServer({
     segmentDuration: 1,
-    webrtc: { publisher: '<Rtx>true</Rtx>', provider: '<FIRInterval>1000</FIRInterval>' },
+    webrtc: { publisher: '<Rtx>true</Rtx>', provider: '<FIRInterval>1000</FIRInterval>', ipv6: true },
+    tls,
     withoutHls: true,
   });
   browser = await openWebrtcBrowser();
@@ -140,11 +151,102 @@ test('OvenLiveKit publishes over its WebSocket protocol, and its stream ends wit
   await Promise.all([late.page.close(), viewer.page.close()]);
 });
 
+test('a page publishes and another plays over IPv6', async () => {
+  const page = await browser.open();
+  const { location, answer } = await page.whip(url('six', 'whip'), { path: 'udp6' });
+  expect(answer).toMatch(/a=candidate:\d+ 1 UDP 50 127\.0\.0\.1 \d+ typ host\r\n.*a=candidate:\d+ 1 UDP 50 ::1 \d+ typ host\r\n/s);
+  await started('six');
+  expect(await page.stats()).toMatchObject({ pair: 'udp', server: '::1' });
+  const viewer = await browser.open();
+  await until('an answer', async () => await viewer.whep(url('six', 'whep'), ['video'], 'udp6').catch(() => null), { deadlineMs: 10_000 });
+  expect(await viewer.decoded(15)).toMatchObject({ pair: 'udp', server: '::1' });
+  await fetch(resource(location), { method: 'DELETE' });
+  await Promise.all([page.page.close(), viewer.page.close()]);
+});
+
+test('pages publish over TCP, and through the TURN relay', async () => {
+  const direct = await browser.open();
+  const { location } = await direct.whip(url('tcp', 'whip'), { path: 'tcp' });
+  const relayed = await browser.open();
+  await relayed.ovenLiveKit(`${url('relayed', 'send', 'ws')}&transport=tcp`);
+  await Promise.all([started('tcp'), started('relayed')]);
+  expect(await direct.stats()).toMatchObject({ pair: 'tcp', errors: [] });
+  expect(await relayed.stats()).toMatchObject({ relay: 'tcp', errors: [] });
+  const watched = ['tcp', 'relayed'].map(async (stream) => {
+    const viewer = await browser.open();
+    await until('an answer', async () => await viewer.whep(url(stream, 'whep'), ['video']).catch(() => null), { deadlineMs: 10_000 });
+    await viewer.decoded(15);
+    await viewer.page.close();
+  });
+  await Promise.all(watched);
+  expect(server.log).toMatch(/"stream":"tcp".*"path":"tcp 127\.0\.0\.1:\d+".*publisher connected/);
+  expect(server.log).toMatch(/"stream":"relayed".*"path":"relay 127\.0\.0\.1:\d+".*publisher connected/);
+  await fetch(resource(location), { method: 'DELETE' });
+  await Promise.all([direct.page.close(), relayed.page.close()]);
+  await Promise.all([gone('tcp'), gone('relayed')]);
+});
+
+test('WHIP, WHEP and both kinds of WebSocket work over TLS, with clients that check the certificate', async () => {
+  const { cert, key } = selfSigned('localhost');
+  const [certPath, keyPath] = ['cert.pem', 'key.pem'].map((name) => path.join(server.folder, name)) as [string, string];
+  writeFileSync(certPath, cert);
+  writeFileSync(keyPath, key);
+  await server.api.create('/v1/vhosts', [{ name: 'secure', host: { names: ['localhost'], tls: { certPath, keyPath } } }]);
+  const bypass = { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'audio', bypass: true }] };
+  const outputProfiles = { outputProfile: [{ name: 'bypass', outputStreamName: `\${OriginStreamName}`, encodes: bypass }] };
+  const application = { name: 'app', type: 'live', providers: { webrtc: {} }, publishers: { webrtc: {} }, outputProfiles };
+  await server.api.create('/v1/vhosts/secure/apps', [application]);
+  const client = new TlsClient(tls.http, cert);
+  await until('the port is open', () => client.request('OPTIONS', '/app/x?direction=whip').catch(() => null), { deadlineMs: 10_000 });
+
+  const [whip, send, whep] = [new FakeWebrtcPublisher(), new FakeWebrtcPublisher(), new FakeWebrtcPublisher()];
+  const viewer = new WebrtcViewer();
+  const pictures = setInterval(() => {
+    whip.send();
+    send.send();
+  }, 40);
+  try {
+    const published = await client.request('POST', '/app/whip?direction=whip', whip.offer());
+    expect([published.status, published.location]).toEqual([201, expect.stringMatching(/^\/app\/whip\/\w+\?direction=whip$/)]);
+    await whip.connect(published.body);
+
+    const publishing = await client.socket('/app/send?direction=send');
+    const offer = await publishing.offer();
+    publishing.answer(send.answer(offer.sdp));
+    await send.connect(offer.sdp, offer.candidates);
+    await until('both publishers are connected', () => whip.connected && send.connected, { deadlineMs: 10_000 });
+
+    const played = await until(
+      'an answer',
+      async () => {
+        const answer = await client.request('POST', '/app/send?direction=whep', whep.offer().replace('a=sendonly', 'a=recvonly'));
+        return answer.status === 201 ? answer : null;
+      },
+      { deadlineMs: 10_000 },
+    );
+    await whep.connect(played.body);
+    // Sender reports come when media has been sent.
+    await until('media by WHEP', () => whep.heard.some((packet) => packet[1] === 200), { deadlineMs: 10_000 });
+
+    const playing = await until('a socket with an offer', () => client.playing('/app/whip'), { deadlineMs: 10_000 });
+    playing.socket.answer(viewer.answer(playing.offer.sdp));
+    await viewer.connect(playing.offer.sdp, playing.offer.candidates);
+    await until('pictures over the WebSocket', () => viewer.received > 5, { deadlineMs: 10_000 });
+
+    expect((await client.request('DELETE', published.location)).status).toBe(200);
+    expect((await client.request('DELETE', published.location)).status).toBe(404);
+  } finally {
+    clearInterval(pictures);
+    for (const peer of [whip, send, whep, viewer]) peer.close();
+    client.close();
+  }
+});
+
 test('lost and overtaken packets are asked for again', async () => {
   const relay = await LossyRelay.open({ server: server.ports.ice, towards: 'server', loss: 0.1, reordering: 0.03, duplication: 0.02 });
   const page = await browser.open();
   try {
-    const { location } = await page.whip(url('lossy', 'whip'), { relay: relay.port });
+    const { location } = await page.whip(url('lossy', 'whip'), { path: relay.port });
     await started('lossy');
     const viewer = await watch('lossy', 150);
     const { video } = await viewer.stats();

@@ -90,8 +90,12 @@ export class FakeIngestGate implements IngestGate {
   refusal: IngestRefused['code'] | null = null;
   readonly #changes = new Changes();
 
-  openIngest(target: { host: string; app: string }, request: IngestRequest): IngestStream {
+  checkIngest(): void {
     if (this.refusal !== null) throw new IngestRefused(this.refusal, `refused by the test: ${this.refusal}`);
+  }
+
+  openIngest(target: { host: string; app: string }, request: IngestRequest): IngestStream {
+    this.checkIngest();
     const stream = new FakeIngestStream(target, request);
     this.streams.push(stream);
     this.#changes.notify();

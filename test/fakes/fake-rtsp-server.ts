@@ -18,6 +18,10 @@ export interface RtspScript {
   readonly datagramsOnly?: boolean;
   /** `server_port` of the answer to SETUP, instead of a real one. */
   readonly serverPort?: string;
+  /** Headers of the answer to SETUP over the connection, instead of `Session` and `Transport`, by number of the SETUP. */
+  readonly setUpHeaders?: readonly (readonly string[])[];
+  /** `RTP-Info` of the answer to PLAY. */
+  readonly rtpInfo?: string;
   /** Sent together with the answer to PLAY. */
   readonly afterPlay?: string;
   /** Never answers. */
@@ -42,6 +46,7 @@ export class FakeRtspServer {
   readonly #datagrams: Socket = createSocket('udp4');
   #clientPort = 0;
   #sequence = 0;
+  #setUps = 0;
 
   constructor(script: RtspScript) {
     this.#script = script;
@@ -68,7 +73,12 @@ export class FakeRtspServer {
     while (!predicate(this)) await delay(5);
   }
 
-  write(text: string): void {
+  /** Connections that are open. */
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
+  write(text: string | Uint8Array): void {
     for (const socket of this.#sockets) socket.write(text);
   }
 
@@ -164,12 +174,16 @@ export class FakeRtspServer {
     if (method === 'PLAY' && starts !== undefined) {
       lines.push(`RTP-Info: url=picture;seq=0;rtptime=${starts.picture}, url=${this.url('/cam/sound')};seq=0;rtptime=${starts.sound}`);
     }
+    if (method === 'PLAY' && this.#script.rtpInfo !== undefined) lines.push(`RTP-Info: ${this.#script.rtpInfo}`);
     const after = method === 'PLAY' ? (this.#script.afterPlay ?? '') : '';
     socket.write(`${lines.join('\r\n')}\r\n\r\n${body}${after}`, 'latin1');
   }
 
   #setUp(transport: string): string[] {
     const clientPort = /client_port=(\d+)/.exec(transport)?.[1];
+    const made = clientPort === undefined ? this.#script.setUpHeaders?.[this.#setUps] : undefined;
+    this.#setUps += 1;
+    if (made !== undefined) return [...made];
     const session = `Session: 42;timeout=${this.#script.timeoutS ?? 60}`;
     if (clientPort === undefined) return [session, `Transport: ${transport}`];
     this.#clientPort = Number(clientPort);

@@ -20,6 +20,7 @@ export class FakeStream implements PublishableStream {
   readonly app: string = 'app';
   readonly name: string = 'stream';
   readonly sourceName: string = 'source';
+  readonly fromOriginMap: boolean = false;
   tracks: readonly Track[] = [];
   playlists: readonly Playlist[] = [];
   startedAt = Date.UTC(2026, 0, 2, 3, 4, 5);

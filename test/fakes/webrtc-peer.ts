@@ -9,43 +9,51 @@ const UFRAG = 'test';
 const PASSWORD = 'passwordpasswordpassword';
 const RETRY_MS = 200;
 
-/** For the peer's session descriptions. */
+/** For the peer's media descriptions. */
 export const PEER_CREDENTIALS: readonly string[] = [`a=ice-ufrag:${UFRAG}`, `a=ice-pwd:${PASSWORD}`];
 
-export interface WebrtcPeerOptions {
-  /** What it sends under; null: it does not even decrypt. */
-  readonly slots: () => readonly SlotPlan[] | null;
-  readonly onConnected?: (fanout: Fanout, viewer: number) => void;
-  readonly onRtp?: (packet: Buffer) => void;
-  readonly onRtcp?: (packet: Buffer) => void;
-}
-
-export class WebrtcPeer {
-  readonly certificate: DtlsCertificate = createCertificate(Date.now());
+export abstract class WebrtcPeer {
+  readonly #certificate: DtlsCertificate = createCertificate(Date.now());
   connected = false;
+  /** Local UDP port; 0 until it connects. */
+  port = 0;
   /** Why the connection ended; empty while it lasts. */
   ended = '';
-  readonly #options: WebrtcPeerOptions;
   readonly #fanout: Fanout;
   #socket = 0;
   #dtls: DtlsEndpoint | null = null;
   #server: { readonly to: PeerAddress; readonly ufrag: string; readonly password: string; readonly fingerprint: string } | null = null;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(options: WebrtcPeerOptions) {
-    this.#options = options;
+  constructor() {
     const listener = {
       stun: (_socket: number, _from: PeerAddress, datagram: Buffer) => this.#stun(datagram),
       dtls: (_socket: number, _from: PeerAddress, datagram: Buffer) => this.#dtls?.receive(datagram),
-      rtcp: (_viewer: number, packet: Buffer) => options.onRtcp?.(packet),
-      rtp: (_viewer: number, packet: Buffer) => options.onRtp?.(packet),
+      rtcp: (_viewer: number, packet: Buffer) => this.onRtcp(packet),
+      rtp: (_viewer: number, packet: Buffer) => this.onRtp(packet),
       tcp: () => undefined,
     };
-    this.#fanout = openFanout({ certificate: this.certificate, listener, threads: 1 }).fanout;
+    this.#fanout = openFanout({ certificate: this.#certificate, listener, threads: 1 }).fanout;
+  }
+
+  /** What it sends under; null: it does not even decrypt. */
+  protected abstract slots(): readonly SlotPlan[] | null;
+
+  /** Media may flow. */
+  protected onConnected(_fanout: Fanout, _viewer: number): void {}
+
+  protected onRtp(_packet: Buffer): void {}
+
+  protected onRtcp(_packet: Buffer): void {}
+
+  /** A session description: its head, then these lines. */
+  protected describe(setup: string, lines: readonly string[]): string {
+    const identity = [`a=fingerprint:sha-256 ${this.#certificate.fingerprint}`, `a=setup:${setup}`];
+    return `${['v=0', 'o=- 1 2 IN IP4 127.0.0.1', 's=-', 't=0 0', ...identity, ...lines].join('\r\n')}\r\n`;
   }
 
   /** Datagrams that nobody decrypts. */
-  get strangers(): number {
+  protected get strangers(): number {
     return this.#fanout.counters().strangers;
   }
 
@@ -59,7 +67,7 @@ export class WebrtcPeer {
       password: attribute('ice-pwd'),
       fingerprint: attribute('fingerprint').split(' ')[1] ?? '',
     };
-    ({ socket: this.#socket } = await this.#fanout.bind('127.0.0.1', 0));
+    ({ socket: this.#socket, port: this.port } = await this.#fanout.bind('127.0.0.1', 0));
     this.#check();
     this.#timer = setInterval(() => {
       if (this.#dtls === null) this.#check();
@@ -101,12 +109,12 @@ export class WebrtcPeer {
       connected: (keys, fingerprint) => {
         if (formatFingerprint(fingerprint) !== server.fingerprint) throw new Error('the server has another certificate than it said');
         this.connected = true;
-        const slots = this.#options.slots();
+        const slots = this.slots();
         if (slots === null) return;
         const viewer = this.#fanout.openViewer({ cname: 'peer', slots });
         this.#fanout.setKeys(viewer, keys);
         this.#fanout.connect(viewer, this.#socket, server.to);
-        this.#options.onConnected?.(this.#fanout, viewer);
+        this.onConnected(this.#fanout, viewer);
       },
       closed: (reason) => {
         this.ended = reason;

@@ -19,43 +19,26 @@ export interface WebrtcViewerOptions {
   readonly onPacket?: (packet: ReceivedPacket) => void;
 }
 
-export class WebrtcViewer {
+export class WebrtcViewer extends WebrtcPeer {
   /** Every media packet, in order of arrival; empty when they are only counted. */
   readonly packets: ReceivedPacket[] = [];
   readonly #options: WebrtcViewerOptions;
-  readonly #peer: WebrtcPeer;
 
   constructor(options: WebrtcViewerOptions = {}) {
+    super();
     this.#options = options;
-    this.#peer = new WebrtcPeer({ slots: () => (options.counting === true ? null : []), onRtp: (packet) => this.#rtp(packet) });
   }
 
   /** Media packets that arrived. */
   get received(): number {
     // Packets without keys belong to nobody the fanout knows.
-    return this.#options.counting === true ? this.#peer.strangers : this.packets.length;
-  }
-
-  get connected(): boolean {
-    return this.#peer.connected;
-  }
-
-  /** Why the connection ended; empty while it lasts. */
-  get ended(): string {
-    return this.#peer.ended;
+    return this.#options.counting === true ? this.strangers : this.packets.length;
   }
 
   /** The answer to an offer of ours: the first codec of each m-line. */
   answer(offer: string): string {
     const [, ...medias] = offer.split(/(?=^m=)/m);
-    const lines = [
-      'v=0',
-      'o=- 1 2 IN IP4 127.0.0.1',
-      's=-',
-      't=0 0',
-      `a=fingerprint:sha-256 ${this.#peer.certificate.fingerprint}`,
-      'a=setup:active',
-    ];
+    const lines: string[] = [];
     for (const media of medias) {
       const [, kind = '', first = ''] = /^m=(\w+) \d+ \S+ (\d+)/.exec(media) ?? [];
       const map = new RegExp(`^a=rtpmap:${first} .*$`, 'm').exec(media)?.[0].trimEnd() ?? '';
@@ -66,20 +49,14 @@ export class WebrtcViewer {
       lines.push(`m=${kind} 9 UDP/TLS/RTP/SAVPF ${formats}`, 'a=recvonly', `a=mid:${mid}`, ...PEER_CREDENTIALS, map);
       if (repeats !== undefined) lines.push(`a=rtcp-fb:${first} nack`, `a=rtpmap:${repeats} rtx/90000`, `a=fmtp:${repeats} apt=${first}`);
     }
-    return `${lines.join('\r\n')}\r\n`;
+    return this.describe('active', lines);
   }
 
-  /** Connects to who made `offer`, at its first UDP candidate. */
-  async connect(offer: string, candidates: readonly string[]): Promise<void> {
-    await this.#peer.connect(offer, candidates);
+  protected override slots(): [] | null {
+    return this.#options.counting === true ? null : [];
   }
 
-  /** Leaves: with a word to the server, or (`silently`) without. */
-  close(silently = false): void {
-    this.#peer.close(silently);
-  }
-
-  #rtp(packet: Buffer): void {
+  protected override onRtp(packet: Buffer): void {
     const header = rtpHeaderLength(packet);
     const received: ReceivedPacket = {
       ssrc: packet.readUInt32BE(8),

@@ -51,6 +51,7 @@ export const pushRoutes: readonly Route[] = [
 const URL_ERRORS: Readonly<Record<UrlFault, ErrorCode>> = {
   malformed: 'PUSH_URL_MALFORMED',
   scheme: 'PUSH_URL_UNSUPPORTED',
+  port: 'PUSH_PORT_MISSING',
   mode: 'PUSH_MODE_UNSUPPORTED',
   listen: 'PUSH_LISTEN_UNSUPPORTED',
 };

@@ -35,8 +35,8 @@ export const WebrtcPublisherSchema = object(
     maxConnection,
     timeout: integer('Gives up a viewer whose ICE is silent for this long, ms', { default: 30_000, minimum: 0 }),
     rtx: boolean('Sends lost packets again', { default: false }),
-    ulpfec: boolean('Adds forward error correction', { default: false }),
-    jitterBuffer: boolean('Interleaves audio and video evenly', { default: false }),
+    ulpfec: boolean('Adds forward error correction (RED and ULPFEC)', { default: false }),
+    jitterBuffer: boolean('Of no effect: frames leave when they come', { default: false }),
     playoutDelay: optional(
       object('Asks players for a delay', {
         min: integer('Least delay, ms', { minimum: 0 }),

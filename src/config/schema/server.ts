@@ -38,7 +38,7 @@ export const ServerSchema = object(
     type: choice('Role of the server', ['origin', 'edge'], { refusal: (value) => `Unknown type: ${value}` }),
     ip: list('Addresses to listen on: `*` is all of IPv4, `::` all of IPv6', text('Address'), { xml: 'IP' }),
     privacyProtection: boolean('Hides the addresses of clients in logs and answers', { default: false }),
-    stunServer: optional(text('STUN server that tells the public address, as `host:port`')),
+    stunServer: optional(text('STUN server that tells the public address, as `host:port`, an IPv6 address in brackets')),
     modules: ModulesSchema,
     storage: StorageSchema,
     bind: BindSchema,

@@ -89,6 +89,8 @@ const OriginsSchema = object('Streams pulled when a viewer asks for them', {
 });
 export type OriginsConfig = Static<typeof OriginsSchema>;
 
+const LARGEST_PORT = 65_535;
+
 const OriginMapStoreSchema = object('Shares the addresses of streams between origins and edges', {
   originHostName: optional(text('Name under which this origin registers itself; origins only')),
   redisServer: object(
@@ -96,7 +98,8 @@ const OriginMapStoreSchema = object('Shares the addresses of streams between ori
     { host: text('`host:port`'), auth: optional(text('Password')) },
     {
       finish: finishing<{ host: string }>((value, fail) => {
-        if (!/^.+:\d{1,5}$/.test(value.host)) fail(`Invalid host format ${value.host} > it must be host:port`, 'host');
+        const port = Number(/^.+:(\d{1,5})$/.exec(value.host)?.[1] ?? 0);
+        if (port < 1 || port > LARGEST_PORT) fail(`Invalid host format ${value.host} > it must be host:port`, 'host');
       }),
     },
   ),

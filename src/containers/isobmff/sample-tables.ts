@@ -20,6 +20,7 @@ export class SampleTables {
   #start = -1;
   #next = 0;
   #lastDuration = 0;
+  #presentedEnd = 0;
   #bytes = 0;
 
   /** dts of the first sample, −1 before there is one. */
@@ -30,6 +31,11 @@ export class SampleTables {
   /** From the dts of the first sample to the end of the last. */
   get duration(): number {
     return this.#start < 0 ? 0 : this.#next + this.#lastDuration - this.#start;
+  }
+
+  /** When the sample that is shown last ends, from the dts of the first: later than `duration` where pictures are decoded before they are shown. */
+  get presentedEnd(): number {
+    return this.#presentedEnd;
   }
 
   get samples(): number {
@@ -61,6 +67,7 @@ export class SampleTables {
       this.#next += this.#lastDuration;
     }
     this.#lastDuration = duration;
+    this.#presentedEnd = Math.max(this.#presentedEnd, this.#next - this.#start + compositionOffset + duration);
     this.#sizes.push(size);
     this.#bytes += size;
     countUp(this.#offsets, compositionOffset >>> 0);

@@ -33,7 +33,7 @@ export interface NativeAddon {
   close(fanout: Handle): void;
   bind(fanout: Handle, host: string, port: number): [id: number, port: number];
   send(fanout: Handle, socket: number, host: string, port: number, bytes: Uint8Array): boolean;
-  openSource(fanout: Handle, clockRate: number, epochMs: number): number;
+  openSource(fanout: Handle, clockRate: number, epochMs: number, fec: boolean): number;
   closeSource(fanout: Handle, source: number): void;
   push(
     fanout: Handle,

@@ -1,5 +1,6 @@
 import { createHash, randomBytes, X509Certificate } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
+import { networkInterfaces } from 'node:os';
 import { afterEach, describe, expect, test } from 'vitest';
 import { until } from '../../../test/e2e/support/poll.ts';
 import { createCertificate, formatFingerprint } from '../dtls/certificate.ts';
@@ -8,14 +9,16 @@ import { type SrtpKeys, SrtpProfile, saltLength } from '../srtp/profile.ts';
 import { SrtpCipher } from '../srtp/srtp-cipher.ts';
 import { SrtpReceiver } from '../srtp/srtp-receiver.ts';
 import { loadAddon } from './addon.ts';
-import type { Fanout, FanoutListener, PacketizedFrame, SlotPlan } from './fanout.ts';
+import type { DtlsEndpoint, DtlsListener, Fanout, FanoutListener, PacketizedFrame, SlotPlan } from './fanout.ts';
 import { readNacks } from './nacks.ts';
 import { NativeFanout } from './native-fanout.ts';
+import { ScriptDtls } from './script-dtls.ts';
 import { ScriptFanout } from './script-fanout.ts';
 
 const { addon } = loadAddon();
 const certificate = createCertificate(Date.now());
 const WAIT = { deadlineMs: 10_000, everyMs: 5 };
+const PLI = Buffer.from('81ce00020000999900001111', 'hex');
 const VIDEO: SlotPlan = {
   ssrc: 0x1111,
   payloadType: 98,
@@ -32,12 +35,24 @@ interface Heard {
   readonly dtls: Buffer[];
 }
 
+interface ReceivedVideo {
+  readonly payloadType: number;
+  readonly sequence: number;
+  readonly timestamp: number;
+  readonly marker: boolean;
+  readonly payload: Buffer;
+  readonly extension: Buffer;
+}
+
 /** A viewer that is a plain socket with the other end's keys. */
 class Peer {
   readonly socket: Socket;
-  readonly video: { sequence: number; timestamp: number; marker: boolean; payload: Buffer; extension: Buffer }[] = [];
+  readonly video: ReceivedVideo[] = [];
   readonly again: { original: number; timestamp: number; payload: Buffer }[] = [];
   readonly reports: Buffer[] = [];
+  /** Datagrams that came before. */
+  readonly replays: Buffer[] = [];
+  readonly #seen = new Set<string>();
   readonly #receiver: SrtpReceiver;
   readonly #sender: SrtpCipher;
   #index = 0;
@@ -54,6 +69,12 @@ class Peer {
       this.reports.push(this.#receiver.rtcp(packet));
       return;
     }
+    const text = packet.toString('latin1');
+    if (this.#seen.has(text)) {
+      this.replays.push(packet);
+      return;
+    }
+    this.#seen.add(text);
     const plain = this.#receiver.rtp(packet);
     const header = rtpHeaderLength(plain);
     const payload = plain.subarray(header);
@@ -62,6 +83,7 @@ class Peer {
       return;
     }
     this.video.push({
+      payloadType: (plain[1] ?? 0) & 0x7f,
       sequence: plain.readUInt16BE(2),
       timestamp: plain.readUInt32BE(4),
       marker: ((plain[1] ?? 0) & 0x80) !== 0,
@@ -97,6 +119,50 @@ function nackOf(ssrc: number, sequence: number, mask: number): Buffer {
   return packet;
 }
 
+const FEC = { redPayloadType: 120, payloadType: 122 };
+
+/** A media packet out of its wrapping, as receivers of parities see it: without what differs from packet to packet. */
+function unwrapped({ marker, sequence, timestamp, extension, payload }: ReceivedVideo): Buffer {
+  const head = Buffer.alloc(12);
+  head.writeUInt16BE((extension.length === 0 ? 0x8000 : 0x9000) | (marker ? 0x80 : 0) | (payload[0] ?? 0));
+  head.writeUInt16BE(sequence, 2);
+  head.writeUInt32BE(timestamp, 4);
+  head.writeUInt32BE(VIDEO.ssrc, 8);
+  return Buffer.concat([
+    head,
+    Buffer.from(extension).fill(0, VIDEO.extension.sendTimeAt, VIDEO.extension.sendTimeAt + 3),
+    payload.subarray(1),
+  ]);
+}
+
+/** Numbers that a parity protects (RFC 5109 section 7.4). */
+function protectedBy(parity: Buffer): number[] {
+  const bits = (parity.readUInt8(0) & 0x40) === 0 ? 16 : 48;
+  const base = parity.readUInt16BE(2);
+  return Array.from({ length: bits }, (_unused, n) => n)
+    .filter((n) => (parity.readUInt8(12 + (n >> 3)) & (0x80 >> (n & 7))) !== 0)
+    .map((n) => (base + n) & 0xffff);
+}
+
+/** The packet `sequence` out of a parity and the others that it protects (RFC 5109 section 9). */
+function recovered(parity: Buffer, others: readonly Buffer[], sequence: number): Buffer {
+  const body = parity.subarray((parity.readUInt8(0) & 0x40) === 0 ? 14 : 18);
+  const head = Buffer.from(parity.subarray(0, 10));
+  const content = Buffer.from(body);
+  for (const other of others) {
+    for (const at of [0, 1, 4, 5, 6, 7]) head[at] = (head[at] ?? 0) ^ (other[at] ?? 0);
+    head.writeUInt16BE(head.readUInt16BE(8) ^ (other.length - 12), 8);
+    other.subarray(12).forEach((byte, at) => {
+      content[at] = (content[at] ?? 0) ^ byte;
+    });
+  }
+  const packet = Buffer.concat([head.subarray(0, 8), Buffer.alloc(4), content.subarray(0, head.readUInt16BE(8))]);
+  packet[0] = 0x80 | ((packet[0] ?? 0) & 0x3f);
+  packet.writeUInt16BE(sequence, 2);
+  packet.writeUInt32BE(VIDEO.ssrc, 8);
+  return packet;
+}
+
 const closers: (() => void)[] = [];
 afterEach(() => {
   for (const close of closers.splice(0)) close();
@@ -105,9 +171,12 @@ afterEach(() => {
 type Kind = 'native, segmented' | 'native, batched' | 'native, single' | 'script';
 const KINDS: Kind[] = [...(addon === null ? [] : (['native, segmented', 'native, batched', 'native, single'] as const)), 'script'];
 
-function open(kind: Kind, heard: Heard): Fanout {
+function open(kind: Kind, heard: Heard, onStun: (host: string) => void = () => undefined): Fanout {
   const listener: FanoutListener = {
-    stun: (_socket, _from, datagram) => heard.stun.push(datagram),
+    stun: (_socket, { host }, datagram) => {
+      heard.stun.push(datagram);
+      onStun(host);
+    },
     dtls: (_socket, _from, datagram) => heard.dtls.push(datagram),
     rtcp: (_viewer, packet) => heard.rtcp.push(packet),
     rtp: (_viewer, packet) => heard.rtp.push(packet),
@@ -125,6 +194,14 @@ function open(kind: Kind, heard: Heard): Fanout {
         });
   closers.push(() => fanout.close());
   return fanout;
+}
+
+/** A link-local address of this machine with its zone; empty when it has none. */
+function linkLocal(): string {
+  const found = Object.entries(networkInterfaces()).flatMap(([name, list]) =>
+    (list ?? []).filter(({ address }) => address.startsWith('fe80')).map(({ address }) => `${address}%${name}`),
+  );
+  return found[0] ?? '';
 }
 
 function nothingHeard(): Heard {
@@ -171,6 +248,37 @@ describe.each(KINDS)('%s', (kind) => {
       expect(fanout.viewerCounters(viewer)).toMatchObject({ packets: 6, sendErrors: 0 });
     },
   );
+
+  test.each(['::1', linkLocal()].filter((host) => host !== ''))('a viewer at %s is sent to, and heard', async (host) => {
+    const heard = nothingHeard();
+    const froms: string[] = [];
+    const fanout = open(kind, heard, (from) => froms.push(from));
+    const { socket, port } = await fanout.bind(host, 0);
+    const keys = keysFor(SrtpProfile.AEAD_AES_128_GCM);
+    const peer = new Peer(createSocket('udp6'), keys);
+    closers.push(() => peer.socket.close());
+    await new Promise<void>((resolve) => peer.socket.bind(0, host, resolve));
+    peer.socket.send(Buffer.of(0, 1), port, host);
+    await until('the first datagram', () => froms.length === 1, WAIT);
+    // Answers go where it came from, the zone included.
+    const to = { host: froms[0] ?? '', port: peer.socket.address().port };
+    const source = fanout.openSource({ clockRate: 90_000, epochMs: Date.now() });
+    const viewer = fanout.openViewer({ cname: 'six', slots: [VIDEO] });
+    fanout.setKeys(viewer, keys);
+    fanout.connect(viewer, socket, to);
+    fanout.play(viewer, 0, source);
+    fanout.push(source, frame(0, true, [100, 200]));
+    await until('two packets', () => peer.video.length === 2, WAIT);
+    peer.socket.send(peer.seal(PLI), port, host);
+    await until('feedback', () => heard.rtcp.length === 1, WAIT);
+    expect(fanout.viewerCounters(viewer)).toMatchObject({ packets: 2, sendErrors: 0, received: 1 });
+    let answer = '';
+    peer.socket.removeAllListeners('message').once('message', (bytes) => {
+      answer = bytes.toString();
+    });
+    expect(fanout.send(socket, to, Buffer.from('hello'))).toBe(true);
+    await until('the answer', () => answer === 'hello', WAIT);
+  });
 
   test('nothing is sent to port 0, and nothing breaks', async () => {
     const { fanout, socket } = await start();
@@ -265,6 +373,79 @@ describe.each(KINDS)('%s', (kind) => {
     await until('twenty more', () => peer.video.length === 88, WAIT);
     await ask(3);
     expect(fanout.viewerCounters(viewer)?.resent).toBe(160);
+  });
+
+  test('with error correction every packet can be made from the others, and others get the stream without', async () => {
+    const { fanout, peer: plain, source: bare, viewer: unprotected, socket, port } = await start();
+    fanout.closeSource(bare);
+    const source = fanout.openSource({ clockRate: 90_000, epochMs: Date.now(), fec: true });
+    const keys = keysFor(SrtpProfile.AEAD_AES_128_GCM);
+    const peer = await openPeer(keys);
+    const viewer = fanout.openViewer({ cname: 'protected', slots: [{ ...VIDEO, fec: FEC }] });
+    fanout.setKeys(viewer, keys);
+    fanout.connect(viewer, socket, { host: '127.0.0.1', port: peer.socket.address().port });
+    for (const id of [viewer, unprotected]) fanout.play(id, 0, source);
+    // One packet, an even number, more than a short mask holds, and more than any mask does.
+    const frames = [
+      [40],
+      [500, 300],
+      Array.from({ length: 25 }, (_unused, n) => 100 + n),
+      Array.from({ length: 50 }, (_unused, n) => 9 + n),
+    ];
+    const parities = [1, 1, 3, 6];
+    const media = frames.flat();
+    frames.forEach((sizes, n) => {
+      fanout.push(source, frame(3000 * n, n === 0, sizes));
+    });
+    await until('all packets', () => peer.video.length === media.length + 11 && plain.video.length === media.length, WAIT);
+    expect(plain.video.map(({ payload }) => payload.length)).toEqual(media);
+    expect(plain.video.every(({ payloadType }) => payloadType === VIDEO.payloadType)).toBe(true);
+    for (const { video } of [peer, plain])
+      expect(video.map(({ sequence }) => sequence - (video[0]?.sequence ?? 0))).toEqual([...video.keys()]);
+    expect(new Set(peer.video.map(({ payloadType }) => payloadType))).toEqual(new Set([FEC.redPayloadType]));
+    const isParity = ({ payload }: ReceivedVideo): boolean => payload[0] === FEC.payloadType;
+    const packets = new Map(peer.video.filter((packet) => !isParity(packet)).map((packet) => [packet.sequence, unwrapped(packet)]));
+    expect([...packets.values()].map(({ length }) => length - 20)).toEqual(media);
+    const covered: number[] = [];
+    for (const { payload, marker } of peer.video.filter(isParity)) {
+      expect(marker).toBe(false);
+      const parity = payload.subarray(1);
+      const numbers = protectedBy(parity);
+      for (const sequence of numbers) {
+        const others = numbers.filter((other) => other !== sequence).map((other) => packets.get(other) ?? Buffer.alloc(0));
+        expect(recovered(parity, others, sequence)).toEqual(packets.get(sequence));
+        covered.push(sequence);
+      }
+    }
+    expect(covered.sort((a, b) => a - b)).toEqual([...packets.keys()]);
+    const count = (n: number): number => peer.video.filter((packet) => isParity(packet) && packet.timestamp === 3000 * n).length;
+    expect(frames.map((_sizes, n) => count(n))).toEqual(parities);
+    // Both count on their own: a number is another packet to each.
+    const lost = peer.video[3]?.sequence ?? 0;
+    peer.socket.send(peer.seal(nackOf(VIDEO.ssrc, lost, 0b10)), port, '127.0.0.1');
+    await until('two again', () => peer.again.length === 2, WAIT);
+    expect(peer.again.map(({ payload }) => payload)).toEqual([peer.video[3]?.payload, peer.video[5]?.payload]);
+    plain.socket.send(plain.seal(nackOf(VIDEO.ssrc, plain.video[3]?.sequence ?? 0, 0)), port, '127.0.0.1');
+    await until('one again', () => plain.again.length === 1, WAIT);
+    expect(plain.again[0]?.payload).toEqual(plain.video[3]?.payload);
+  });
+
+  test('a parity that nobody can ask for again leaves twice', async () => {
+    const { fanout, source: bare, socket } = await start();
+    fanout.closeSource(bare);
+    const source = fanout.openSource({ clockRate: 90_000, epochMs: Date.now(), fec: true });
+    const keys = keysFor(SrtpProfile.AEAD_AES_128_GCM);
+    const peer = await openPeer(keys);
+    const viewer = fanout.openViewer({ cname: 'protected', slots: [{ ...VIDEO, rtx: null, fec: FEC }] });
+    fanout.setKeys(viewer, keys);
+    fanout.connect(viewer, socket, { host: '127.0.0.1', port: peer.socket.address().port });
+    fanout.play(viewer, 0, source);
+    fanout.push(source, frame(0, true, [100, 200, 300]));
+    fanout.push(source, frame(3000, false, [400]));
+    await until('all packets', () => peer.video.length === 6 && peer.replays.length === 2, WAIT);
+    expect(peer.video.map(({ payload }) => payload[0])).toEqual([98, 98, 98, 122, 98, 122]);
+    expect(peer.video.map(({ sequence }) => sequence - (peer.video[0]?.sequence ?? 0))).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(fanout.viewerCounters(viewer)).toMatchObject({ packets: 8, sendErrors: 0 });
   });
 
   test('a loss that the history has forgotten is counted and not answered', async () => {
@@ -366,10 +547,9 @@ describe.each(KINDS)('%s', (kind) => {
     expect([report[1], report.readUInt32BE(4), report.readUInt32BE(20), report.readUInt32BE(24)]).toEqual([200, VIDEO.ssrc, 2, 30]);
     expect(Math.abs(report.readUInt32BE(8) - 2_208_988_800 - Date.now() / 1000)).toBeLessThan(30);
     expect(report.subarray(28).includes('somebody')).toBe(true);
-    const pli = Buffer.from('81ce00020000999900001111', 'hex');
-    peer.socket.send(peer.seal(pli), port, '127.0.0.1');
+    peer.socket.send(peer.seal(PLI), port, '127.0.0.1');
     await until('feedback', () => heard.rtcp.length === 1, WAIT);
-    expect(heard.rtcp[0]).toEqual(pli);
+    expect(heard.rtcp[0]).toEqual(PLI);
   });
 
   test('strangers and forgeries are counted, STUN and DTLS handed on', async () => {
@@ -388,6 +568,43 @@ describe.each(KINDS)('%s', (kind) => {
     await until('both', () => heard.stun.length === 1 && heard.dtls.length === 1, WAIT);
     expect(heard.rtcp).toEqual([]);
   });
+
+  test.runIf(kind === 'native, batched')(
+    'while the main thread is busy strangers crowd out strangers, and a loud viewer itself',
+    async () => {
+      const { fanout, socket, port, peer, heard } = await start();
+      const loudKeys = keysFor(SrtpProfile.AEAD_AES_128_GCM);
+      const loud = await openPeer(loudKeys);
+      const viewer = fanout.openViewer({ cname: 'loud', slots: [] });
+      fanout.setKeys(viewer, loudKeys);
+      fanout.connect(viewer, socket, { host: '127.0.0.1', port: loud.socket.address().port });
+      const stranger = createSocket('udp4');
+      closers.push(() => stranger.close());
+      for (const end of [stranger, loud.socket, peer.socket]) await new Promise<void>((resolve) => end.connect(port, '127.0.0.1', resolve));
+      loud.socket.send(loud.seal(PLI));
+      peer.socket.send(peer.seal(PLI));
+      await until('both are known', () => heard.rtcp.length === 2, WAIT);
+      const before = fanout.counters().datagramsReceived;
+      let sent = 0;
+      const send = (end: Socket, bytes: Buffer): void => {
+        end.send(bytes);
+        sent += 1;
+        // No event is delivered meanwhile: this never lets the event loop run.
+        const deadline = performance.now() + 2000;
+        while (sent % 64 === 0 && fanout.counters().datagramsReceived < before + sent && performance.now() < deadline);
+      };
+      for (let n = 0; n < 3008; n += 1) send(stranger, Buffer.of(0, 1, 2));
+      for (let n = 0; n < 3008; n += 1) send(loud.socket, loud.seal(PLI));
+      for (let n = 0; n < 32; n += 1) {
+        send(peer.socket, peer.seal(PLI));
+        send(peer.socket, Buffer.of(0, 9));
+      }
+      const { droppedEvents, droppedStrangers } = fanout.counters();
+      expect([droppedStrangers, droppedEvents]).toEqual([960, 960]);
+      await until('what was kept', () => heard.rtcp.length === 2 + 2048 + 32, WAIT);
+      expect([heard.stun.length, heard.stun.filter(([, second]) => second === 9).length]).toEqual([2048 + 32, 32]);
+    },
+  );
 
   test('a viewer over TCP gets its packets framed, and its feedback counts', async () => {
     const heard = nothingHeard();
@@ -458,6 +675,13 @@ describe.each(KINDS)('%s', (kind) => {
   });
 });
 
+type Opener = (role: 'client' | 'server', listener: DtlsListener) => DtlsEndpoint;
+
+interface EndState {
+  isConnected: boolean;
+  closed: string;
+}
+
 describe('DTLS', () => {
   const pairs: [Kind, Kind][] = KINDS.includes('native, segmented')
     ? [
@@ -466,6 +690,83 @@ describe('DTLS', () => {
         ['script', 'native, segmented'],
       ]
     : [['script', 'script']];
+
+  /** Two ends of a connection that is made, and how it ended for each. */
+  async function joined(clientEnd: Opener, serverEnd: Opener) {
+    const ends = [clientEnd, serverEnd].map(() => ({ isConnected: false, closed: '' })) as [EndState, EndState];
+    const endpoints: DtlsEndpoint[] = [];
+    const listenerOf = (n: 0 | 1): DtlsListener => ({
+      send: (datagram) => {
+        const copy = Buffer.from(datagram);
+        setImmediate(() => endpoints[1 - n]?.receive(copy));
+      },
+      connected: () => {
+        ends[n].isConnected = true;
+      },
+      closed: (reason) => {
+        ends[n].closed = reason;
+      },
+    });
+    endpoints[1] = serverEnd('server', listenerOf(1));
+    endpoints[0] = clientEnd('client', listenerOf(0));
+    const ticker = setInterval(() => {
+      for (const endpoint of endpoints) endpoint.tick();
+    }, 100);
+    closers.push(() => {
+      clearInterval(ticker);
+      for (const endpoint of endpoints) endpoint.close();
+    });
+    await until('both know', () => ends.every(({ isConnected, closed }) => isConnected || closed !== ''), WAIT);
+    const [client, server] = endpoints as [DtlsEndpoint, DtlsEndpoint];
+    return { client, server, ends };
+  }
+  const opener =
+    (kind: Kind): Opener =>
+    (role, listener) =>
+      open(kind, nothingHeard()).openDtls(role, listener);
+
+  test.each(pairs)('%s as client, %s as server: what anybody can send ends no connection, the peer does', async (client, server) => {
+    const made = await joined(opener(client), opener(server));
+    const record = (type: number, epoch: number, body: Buffer): Buffer =>
+      Buffer.concat([Buffer.from([type, 0xfe, 0xfd, 0, epoch, 0, 0, 0, 0, 1, 0, body.length >> 8, body.length & 0xff]), body]);
+    const hello = Buffer.concat([Buffer.from([1, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0, 60, 0xfe, 0xfd]), Buffer.alloc(58)]);
+    for (const end of [made.server, made.client]) {
+      for (const epoch of [0, 1]) {
+        end.receive(record(21, epoch, Buffer.of(2, 40)));
+        end.receive(record(21, epoch, Buffer.of(1, 0)));
+        end.receive(record(21, epoch, randomBytes(26)));
+        end.receive(record(22, epoch, hello));
+        end.receive(record(22, epoch, randomBytes(60)));
+        end.receive(record(23, epoch, randomBytes(60)));
+      }
+      end.receive(Buffer.alloc(12, 21));
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(made.ends).toEqual([
+      { isConnected: true, closed: '' },
+      { isConnected: true, closed: '' },
+    ]);
+    made.client.close();
+    // The library says no goodbye.
+    if (client !== 'script') await until('the server hears of it', () => made.ends[1].closed === 'the peer closed', WAIT);
+  });
+
+  const thief: Opener = (role, listener) => {
+    const { key } = createCertificate(Date.now());
+    return new ScriptDtls(role, { ...certificate, key }, listener);
+  };
+
+  test.each(KINDS.filter((kind) => kind === 'native, segmented' || kind === 'script'))(
+    '%s: a certificate without its key is no proof',
+    async (kind) => {
+      const stolen = await joined(thief, opener(kind));
+      expect(stolen.ends[1].isConnected).toBe(false);
+      expect(stolen.ends[1].closed).toMatch(kind === 'script' ? /it does not have the key of its certificate$/ : /signature failure$/);
+      const pretended = await joined(opener(kind), thief);
+      expect(pretended.ends[0].isConnected).toBe(false);
+      expect(pretended.ends[0].closed).toMatch(kind === 'script' ? /it does not have the key of its certificate$/ : /signature failure$/);
+    },
+  );
 
   test.each(pairs)('%s as client and %s as server agree on keys and see the certificates', async (client, server) => {
     const ends = [

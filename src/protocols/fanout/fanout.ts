@@ -46,12 +46,26 @@ export interface ExtensionPlan {
   readonly transportSequenceAt: number;
 }
 
+/** A stream of frames. */
+export interface SourcePlan {
+  readonly clockRate: number;
+  /** Wall clock at RTP timestamp 0, for sender reports. */
+  readonly epochMs: number;
+  /** With parities for viewers that take them (RFC 5109): one for every frame and ten packets. */
+  readonly fec?: boolean;
+}
+
 /** One RTP stream to one viewer. */
 export interface SlotPlan {
   readonly ssrc: number;
   readonly payloadType: number;
   /** Retransmission format (RFC 4588); null when the peer takes none: then losses stay lost. */
   readonly rtx: { readonly ssrc: number; readonly payloadType: number } | null;
+  /**
+   * Error correction: everything is wrapped into RED (RFC 2198), parities under `payloadType` (RFC 5109); `rtx` repeats what
+   * is wrapped. Without `rtx` parities leave twice. Absent: none, whatever the source has.
+   */
+  readonly fec?: { readonly redPayloadType: number; readonly payloadType: number } | undefined;
   readonly extension: ExtensionPlan;
 }
 
@@ -96,6 +110,8 @@ export interface FanoutCounters {
   readonly nacks: number;
   /** Events dropped because the main thread fell behind. */
   readonly droppedEvents: number;
+  /** The same of datagrams from addresses that belong to nobody who is connected. */
+  readonly droppedStrangers: number;
 }
 
 /** One end of a DTLS handshake. Whoever opened it closes it. */
@@ -122,8 +138,7 @@ export interface Fanout {
   bind(host: string, port: number): Promise<{ readonly socket: number; readonly port: number }>;
   /** Sends a datagram of ours; false when the socket does not take it. */
   send(socket: number, to: PeerAddress, datagram: Uint8Array): boolean;
-  /** A stream of frames. `epochMs`: wall clock at RTP timestamp 0, for sender reports. */
-  openSource(options: { readonly clockRate: number; readonly epochMs: number }): number;
+  openSource(plan: SourcePlan): number;
   /** Sends a frame to everybody who plays the source; false when the frame is not usable. */
   push(source: number, frame: PacketizedFrame): boolean;
   closeSource(source: number): void;

@@ -13,6 +13,7 @@ import {
   FIRST_SEQUENCE_LIMIT,
   type PacketizedFrame,
   type PeerAddress,
+  type SourcePlan,
   type ViewerCounters,
   type ViewerPlan,
 } from './fanout.ts';
@@ -21,7 +22,7 @@ import {
 const SEND_MODES = { segmented: 0, batched: 1, single: 2 } as const;
 const EventType = { STUN: 0, DTLS: 1, RTCP: 2, RTP: 3, TCP: 4 } as const;
 const DtlsState = { CONNECTED: 1, CLOSED: 2 } as const;
-const SLOT_FIELDS = 8;
+const SLOT_FIELDS = 10;
 const NOTHING = new Uint8Array(0);
 
 /** How datagrams leave; `segmented` falls back by itself where the kernel cannot. */
@@ -64,8 +65,8 @@ export class NativeFanout implements Fanout {
     return !this.#closed && this.#addon.send(this.#handle, socket, to.host, to.port, datagram);
   }
 
-  openSource({ clockRate, epochMs }: { clockRate: number; epochMs: number }): number {
-    return this.#addon.openSource(this.#handle, clockRate, epochMs);
+  openSource({ clockRate, epochMs, fec = false }: SourcePlan): number {
+    return this.#addon.openSource(this.#handle, clockRate, epochMs, fec);
   }
 
   push(source: number, frame: PacketizedFrame): boolean {
@@ -80,10 +81,11 @@ export class NativeFanout implements Fanout {
 
   openViewer({ cname, slots }: ViewerPlan): number {
     const fields = new Uint32Array(slots.length * SLOT_FIELDS);
-    slots.forEach(({ ssrc, payloadType, rtx, extension }, n) => {
+    slots.forEach(({ ssrc, payloadType, rtx, fec, extension }, n) => {
       const first = randomInt(FIRST_SEQUENCE_LIMIT);
       const { sendTimeAt, transportSequenceAt, bytes } = extension;
-      const row = [ssrc, payloadType, rtx?.ssrc ?? 0, rtx?.payloadType ?? 0, first, sendTimeAt, transportSequenceAt, bytes.length];
+      const formats = [ssrc, payloadType, rtx?.ssrc ?? 0, rtx?.payloadType ?? 0];
+      const row = [...formats, first, sendTimeAt, transportSequenceAt, bytes.length, fec?.redPayloadType ?? 0, fec?.payloadType ?? 0];
       fields.set(row, n * SLOT_FIELDS);
     });
     const extensions = Buffer.concat(slots.map(({ extension }) => extension.bytes));

@@ -14,6 +14,7 @@ import {
   LARGEST_PAYLOAD,
   type PacketizedFrame,
   type PeerAddress,
+  type SourcePlan,
   type ViewerCounters,
   type ViewerPlan,
 } from './fanout.ts';
@@ -96,9 +97,9 @@ export class ScriptFanout implements Fanout, ViewerWire {
     return true;
   }
 
-  openSource({ clockRate, epochMs }: { clockRate: number; epochMs: number }): number {
+  openSource(plan: SourcePlan): number {
     const id = this.#take();
-    this.#sources.set(id, new ScriptSource({ clockRate, epochMs, history: this.#history }));
+    this.#sources.set(id, new ScriptSource({ ...plan, history: this.#history }));
     return id;
   }
 
@@ -193,6 +194,7 @@ export class ScriptFanout implements Fanout, ViewerWire {
       congested: 0,
       ignoredNacks: 0,
       droppedEvents: 0,
+      droppedStrangers: 0,
     };
   }
 

@@ -1,5 +1,6 @@
 /** A source of the fanout in JavaScript: paces large frames, remembers packets, knows who plays it. */
-import type { PacketizedFrame } from './fanout.ts';
+import type { PacketizedFrame, SourcePlan } from './fanout.ts';
+import { makeParities, type Parity } from './parity.ts';
 import type { ScriptViewer } from './script-viewer.ts';
 
 /** Keyframes leave in slices of this many packets, so that they do not flood a downlink's queue. */
@@ -17,11 +18,16 @@ export class SourceFrame {
   readonly keyframe: boolean;
   readonly marker: boolean;
   readonly packets: number;
+  /** Sent behind the packets, to those who take error correction. */
+  readonly parities: readonly Parity[];
+  /** Number of the first packet where parities are counted too. */
+  readonly firstProtected: number;
   readonly #payloads: Uint8Array;
   readonly #offsets: Uint32Array;
 
-  constructor(frame: PacketizedFrame, firstSequence: number) {
-    this.firstSequence = firstSequence;
+  constructor(frame: PacketizedFrame, place: { readonly sequence: number; readonly protectedSequence: number; readonly fec: boolean }) {
+    this.firstSequence = place.sequence;
+    this.firstProtected = place.protectedSequence;
     this.timestamp = frame.timestamp;
     this.keyframe = frame.keyframe;
     this.marker = frame.marker;
@@ -31,12 +37,16 @@ export class SourceFrame {
     frame.sizes.forEach((size, n) => {
       this.#offsets[n + 1] = (this.#offsets[n] ?? 0) + size;
     });
+    const payloads = place.fec ? Array.from({ length: this.packets }, (_unused, n) => this.payload(n)) : [];
+    this.parities = makeParities(payloads, frame.marker);
   }
 
   payload(packet: number): Uint8Array {
     return this.#payloads.subarray(this.#offsets[packet], this.#offsets[packet + 1]);
   }
 }
+
+type KeptPacket = { readonly frame: SourceFrame; readonly packet: number } | undefined;
 
 export class ScriptSource {
   readonly viewers = new Set<ScriptViewer>();
@@ -45,17 +55,23 @@ export class ScriptSource {
   droppedFrames = 0;
   readonly #clockRate: number;
   readonly #epochMs: number;
-  readonly #history: ({ readonly frame: SourceFrame; readonly packet: number } | undefined)[];
+  readonly #history: KeptPacket[];
+  /** By numbers that count parities too; empty where there are none. */
+  readonly #protectedHistory: KeptPacket[];
+  readonly #fec: boolean;
   readonly #pending: SourceFrame[] = [];
   #cursor = 0;
   #nextSequence = 0;
+  #nextProtected = 0;
   #skipping = false;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(options: { readonly clockRate: number; readonly epochMs: number; readonly history: number }) {
+  constructor(options: SourcePlan & { readonly history: number }) {
     this.#clockRate = options.clockRate;
     this.#epochMs = options.epochMs;
+    this.#fec = options.fec ?? false;
     this.#history = new Array(options.history);
+    this.#protectedHistory = new Array(this.#fec ? options.history : 0);
   }
 
   /** RTP timestamp of a moment of the wall clock, 32 bits. */
@@ -64,15 +80,19 @@ export class ScriptSource {
     return ((ticks % 2 ** 32) + 2 ** 32) % 2 ** 32;
   }
 
-  /** The packet with this number of the source; undefined when it is forgotten. */
-  recall(sequence: number): { readonly frame: SourceFrame; readonly packet: number } | undefined {
-    const kept = this.#history[sequence % this.#history.length];
-    return kept !== undefined && kept.frame.firstSequence + kept.packet === sequence ? kept : undefined;
+  /** The packet with this number of the source; undefined when it is forgotten. `fec`: the number counts parities too. */
+  recall(sequence: number, fec: boolean): KeptPacket {
+    const history = fec && this.#fec ? this.#protectedHistory : this.#history;
+    const kept = history[sequence % history.length];
+    if (kept === undefined) return undefined;
+    return (fec ? kept.frame.firstProtected : kept.frame.firstSequence) + kept.packet === sequence ? kept : undefined;
   }
 
   push(packetized: PacketizedFrame): void {
-    const frame = new SourceFrame(packetized, this.#nextSequence);
+    const place = { sequence: this.#nextSequence, protectedSequence: this.#nextProtected, fec: this.#fec };
+    const frame = new SourceFrame(packetized, place);
     this.#nextSequence += frame.packets;
+    this.#nextProtected += frame.packets + frame.parities.length;
     if (this.#pending.length >= PENDING_FRAMES) {
       this.droppedFrames += this.#pending.length - 1;
       this.#pending.length = 1;
@@ -118,6 +138,10 @@ export class ScriptSource {
     if (length > 0) {
       for (let packet = 0; packet < frame.packets; packet += 1) {
         this.#history[(frame.firstSequence + packet) % length] = { frame, packet };
+      }
+      const protectedPackets = this.#fec ? frame.packets + frame.parities.length : 0;
+      for (let packet = 0; packet < protectedPackets; packet += 1) {
+        this.#protectedHistory[(frame.firstProtected + packet) % length] = { frame, packet };
       }
     }
     if (!frame.keyframe) return;

@@ -4,6 +4,7 @@ import type { SrtpKeys } from '../srtp/profile.ts';
 import { SrtpCipher } from '../srtp/srtp-cipher.ts';
 import { SrtpReceiver } from '../srtp/srtp-receiver.ts';
 import { FIRST_SEQUENCE_LIMIT, type PeerAddress, type SlotPlan, type ViewerPlan } from './fanout.ts';
+import { serializeParity } from './parity.ts';
 import type { ScriptSource, SourceFrame } from './script-source.ts';
 import { SendLog } from './send-log.ts';
 
@@ -157,7 +158,7 @@ export class ScriptViewer {
       const index = slot.nextIndex - behind;
       if (behind === 0 || behind > 0x7fff || index < 0) continue;
       const anchor = slot.anchors.find(({ from }) => from <= index);
-      const kept = anchor?.source.recall(anchor.sequence + index - anchor.from);
+      const kept = anchor?.source.recall(anchor.sequence + index - anchor.from, slot.plan.fec !== undefined);
       if (kept === undefined) {
         unknown += 1;
         continue;
@@ -212,7 +213,10 @@ export class ScriptViewer {
   }
 
   #sendFrame(slot: Slot, source: ScriptSource, frame: SourceFrame, first: number, last: number): void {
-    const sequence = frame.firstSequence + first;
+    // Parities are packets behind the others, so that numbers run ahead where they are sent.
+    const hasFec = slot.plan.fec !== undefined;
+    const sequence = (hasFec ? frame.firstProtected : frame.firstSequence) + first;
+    const end = hasFec && last === frame.packets ? last + frame.parities.length : last;
     const [anchor] = slot.anchors;
     if (anchor === undefined || anchor.source !== source || anchor.sequence + slot.nextIndex - anchor.from !== sequence) {
       // Another source, or frames were left out: the viewer's own numbers go on without a gap.
@@ -220,25 +224,29 @@ export class ScriptViewer {
     }
     slot.lastTimestamp = timestampFor(slot, frame);
     this.#budget = Math.min(RESEND_BURST, this.#budget + RESEND_SHARE * (last - first));
-    for (let packet = first; packet < last; packet += 1) {
-      this.#sendPacket(slot, frame, packet, slot.nextIndex, null);
+    for (let packet = first; packet < end; packet += 1) {
+      slot.sentOctets += this.#sendPacket(slot, frame, packet, slot.nextIndex, null);
       slot.nextIndex += 1;
       slot.sentPackets += 1;
-      slot.sentOctets += frame.payload(packet).length;
     }
   }
 
-  /** With `rtx`: in the retransmission format (RFC 4588), under the next number of that stream. */
-  #sendPacket(slot: Slot, frame: SourceFrame, packet: number, index: number, rtx: SlotPlan['rtx']): void {
+  /**
+   * With `rtx`: in the retransmission format (RFC 4588), under the next number of that stream. Returns the length of the
+   * payload.
+   */
+  #sendPacket(slot: Slot, frame: SourceFrame, packet: number, index: number, rtx: SlotPlan['rtx']): number {
     const { plan } = slot;
     const { extension } = plan;
-    const payload = frame.payload(packet);
+    const payload = bodyOf(slot, frame, packet, index);
     const header = RTP_HEADER + extension.bytes.length;
     const original = rtx === null ? 0 : 2;
+    const wrapped = plan.fec === undefined ? 0 : 1;
     const number = rtx === null ? index : slot.rtxIndex;
-    const plain = Buffer.allocUnsafe(header + original + payload.length);
+    const plain = Buffer.allocUnsafe(header + original + wrapped + payload.length);
     plain[0] = extension.bytes.length === 0 ? 0x80 : 0x90;
-    plain[1] = (frame.marker && packet + 1 === frame.packets ? 0x80 : 0) | (rtx?.payloadType ?? plan.payloadType);
+    const format = rtx?.payloadType ?? plan.fec?.redPayloadType ?? plan.payloadType;
+    plain[1] = (frame.marker && packet + 1 === frame.packets ? 0x80 : 0) | format;
     plain.writeUInt16BE(number & 0xffff, 2);
     plain.writeUInt32BE(timestampFor(slot, frame), 4);
     plain.writeUInt32BE(rtx?.ssrc ?? plan.ssrc, 8);
@@ -251,17 +259,34 @@ export class ScriptViewer {
       plain.writeUInt16BE(index & 0xffff, header);
       slot.rtxIndex += 1;
     }
-    plain.set(payload, header + original);
+    if (plan.fec !== undefined) plain[header + original] = packet < frame.packets ? plan.payloadType : plan.fec.payloadType;
+    plain.set(payload, header + original + wrapped);
+    const length = wrapped + payload.length;
     const sealed = this.#rtp?.protectRtp(plain, number);
-    if (sealed === undefined) return;
+    if (sealed === undefined) return length;
     if (extension.transportSequenceAt !== 0) {
       this.log?.write(this.#transportSequence, sealed.length, performance.now() * 1000);
       this.#transportSequence = (this.#transportSequence + 1) & 0xffff;
     }
-    this.counters.packets += 1;
-    this.counters.bytes += sealed.length;
-    this.#wire.send(this, sealed);
+    // Players wait for every number, also for one that they could do without. A parity that cannot be asked for again leaves
+    // twice; the second is a replay to those who got the first.
+    const copies = packet >= frame.packets && plan.rtx === null && this.place !== 'tcp' ? 2 : 1;
+    for (let copy = 0; copy < copies; copy += 1) {
+      this.counters.packets += 1;
+      this.counters.bytes += sealed.length;
+      this.#wire.send(this, sealed);
+    }
+    return length;
   }
+}
+
+/** The payload of packet `packet` of a frame: of the media, or a parity. */
+function bodyOf(slot: Slot, frame: SourceFrame, packet: number, index: number): Uint8Array {
+  const parity = frame.parities[packet - frame.packets];
+  if (parity === undefined) return frame.payload(packet);
+  const { extension, payloadType } = slot.plan;
+  const sequence = index - (packet - parity.first);
+  return serializeParity(parity, { extension: extension.bytes, payloadType, timestamp: timestampFor(slot, frame), sequence });
 }
 
 function timestampFor({ moved }: Slot, frame: SourceFrame): number {

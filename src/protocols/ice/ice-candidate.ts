@@ -1,4 +1,4 @@
-/** Host candidates as SDP writes them (RFC 8839 section 5.1, RFC 6544 section 4.5). */
+/** Candidates as SDP writes them (RFC 8839 section 5.1, RFC 6544 section 4.5). */
 import { createHash } from 'node:crypto';
 
 export interface IceCandidate {
@@ -9,6 +9,30 @@ export interface IceCandidate {
 
 /** All candidates are hosts of one component and equally good; TCP is for whoever gets no UDP through. */
 const PRIORITY = { UDP: 50, TCP: 40 } as const;
+
+/** What a peer says of itself; `address` may be a name that hides it (mDNS). */
+export interface PeerCandidate {
+  readonly protocol: 'udp' | 'tcp';
+  readonly address: string;
+  readonly port: number;
+  /** `host`, `srflx`, `prflx` or `relay`. */
+  readonly type: string;
+}
+
+/** With limits everywhere: strangers write what is searched. */
+const CANDIDATE = /\bcandidate:\S{1,32} 1 (udp|tcp) \d{1,10} ([\w.:%-]{1,64}) (\d{1,5}) typ (\w{1,8})/gi;
+/** A browser with many interfaces has about twenty. */
+const CANDIDATES_LIMIT = 24;
+
+/** The candidates for media in a session description or any part of one; what looks different is left out. */
+export function readCandidates(text: string): PeerCandidate[] {
+  return [...text.matchAll(CANDIDATE)].slice(0, CANDIDATES_LIMIT).map(([, protocol = '', address = '', port = '', type = '']) => ({
+    protocol: protocol.toLowerCase() === 'tcp' ? 'tcp' : 'udp',
+    address,
+    port: Number(port),
+    type: type.toLowerCase(),
+  }));
+}
 
 /** Without the `a=` in front. */
 export function formatCandidate({ protocol, address, port }: IceCandidate): string {

@@ -22,7 +22,14 @@ export interface CheckedRequest<T> {
   readonly session: T | null;
   /** The peer chose this pair. */
   readonly nominated: boolean;
+  /** Of the peer's candidate, as it says (RFC 8445 section 7.1.1); 0 when it does not. */
+  readonly priority: number;
 }
+
+/** Why a check is not what it should be, for the log. */
+export type CheckFault = 'no USERNAME' | 'unknown USERNAME' | 'wrong password' | 'role conflict';
+/** Told of checks that lead nowhere; `session` is the one they name, if there is one. */
+export type FaultWatch<T> = (fault: CheckFault, session: T | null) => void;
 
 /** Finds the session of a local user fragment. */
 export type FindSession<T extends { readonly credentials: IceCredentials }> = (ufrag: string) => T | undefined;
@@ -35,19 +42,30 @@ export function checkRequest<T extends { readonly credentials: IceCredentials }>
   datagram: Buffer,
   from: { readonly host: string; readonly port: number },
   find: FindSession<T>,
+  onFault: FaultWatch<T> = () => undefined,
 ): CheckedRequest<T> | null {
   const message = parseStun(datagram);
   if (message.type !== StunType.BINDING_REQUEST) return null;
   const username = message.attributes.get(StunAttribute.USERNAME);
-  if (username === undefined || username.length > USERNAME_LIMIT) throw new ProtocolError('ICE_USERNAME', 'the request has no USERNAME');
+  if (username === undefined || username.length > USERNAME_LIMIT) {
+    onFault('no USERNAME', null);
+    throw new ProtocolError('ICE_USERNAME', 'the request has no USERNAME');
+  }
   const [local = ''] = username.toString().split(':', 1);
   const session = find(local);
-  if (session === undefined) return null;
+  if (session === undefined) {
+    onFault('unknown USERNAME', null);
+    return null;
+  }
   const { password } = session.credentials;
-  if (!isStunAuthentic(message, password)) return null;
+  if (!isStunAuthentic(message, password)) {
+    onFault('wrong password', session);
+    return null;
+  }
   if (message.attributes.has(StunAttribute.ICE_CONTROLLED)) {
     // A lite agent is always controlled (RFC 8445 section 6.1.1), so the peer has to take the other role.
-    return { response: refuse(message, 487, 'Role Conflict', password), session: null, nominated: false };
+    onFault('role conflict', session);
+    return { response: refuse(message, 487, 'Role Conflict', password), session: null, nominated: false, priority: 0 };
   }
   const response = serializeStun({
     type: StunType.BINDING_SUCCESS,
@@ -55,7 +73,17 @@ export function checkRequest<T extends { readonly credentials: IceCredentials }>
     attributes: [[StunAttribute.XOR_MAPPED_ADDRESS, xorMappedAddress(from.host, from.port, message.transaction)]],
     password,
   });
-  return { response, session, nominated: message.attributes.has(StunAttribute.USE_CANDIDATE) };
+  const { attributes } = message;
+  return {
+    response,
+    session,
+    nominated: attributes.has(StunAttribute.USE_CANDIDATE),
+    priority: numberOf(attributes.get(StunAttribute.PRIORITY)),
+  };
+}
+
+function numberOf(value: Buffer | undefined): number {
+  return value?.length === 4 ? value.readUInt32BE() : 0;
 }
 
 function refuse({ transaction }: StunMessage, code: number, reason: string, password: string): Buffer {

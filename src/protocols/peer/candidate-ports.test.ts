@@ -1,3 +1,4 @@
+import { networkInterfaces } from 'node:os';
 import { expect, test } from 'vitest';
 import { readCandidatePorts } from './candidate-ports.ts';
 
@@ -22,6 +23,18 @@ test('a star means all addresses of the machine, and entries for one port are jo
   expect(group).toMatchObject({ host: '0.0.0.0', port: 10_000 });
   expect(group?.addresses.length).toBeGreaterThan(1);
   expect(group?.addresses).toContain('203.0.113.9');
+});
+
+test('link-local addresses are told only where that is wanted', () => {
+  const own = Object.values(networkInterfaces())
+    .flatMap((list) => list ?? [])
+    .filter(({ family, internal }) => family === 'IPv6' && !internal)
+    .map(({ address }) => address);
+  const told = (linkLocal: boolean): readonly string[] => readCandidatePorts(['[::]:10000/udp'], ['*'], linkLocal)[0]?.addresses ?? [];
+  const shown = (local: boolean): string[] =>
+    own.some((one) => local || !one.startsWith('fe80')) ? own.filter((one) => local || !one.startsWith('fe80')) : ['::1'];
+  expect(told(false)).toEqual(shown(false));
+  expect(told(true)).toEqual(shown(true));
 });
 
 test.each([

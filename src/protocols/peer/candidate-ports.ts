@@ -14,9 +14,10 @@ const PORTS_LIMIT = 1000;
 
 /**
  * `*:10000/udp`, `*:10000-10004/udp`, `192.0.2.1:10000/udp`, `[::]:10000/udp`. Throws TypeError with a sentence for anything
- * else. An address that is not one of this machine (NAT) is told to peers, and the port is opened on all of it.
+ * else. An address that is not one of this machine (NAT) is told to peers, and the port is opened on all of it. `linkLocal`:
+ * peers on the same link are told such addresses of `[::]` too.
  */
-export function readCandidatePorts(entries: readonly string[], bindAddresses: readonly string[]): PortGroup[] {
+export function readCandidatePorts(entries: readonly string[], bindAddresses: readonly string[], linkLocal = false): PortGroup[] {
   const groups = new Map<string, { host: string; port: number; addresses: Set<string> }>();
   for (const entry of entries) {
     const match = /^(?:(\*|\[[^\]]+\]|[^:[\]]+):)?(\d{1,5})(?:-(\d{1,5}))?(?:\/(\w+))?$/.exec(entry.trim());
@@ -28,7 +29,7 @@ export function readCandidatePorts(entries: readonly string[], bindAddresses: re
     if (from < 0 || to > 65_535 || to < from || to - from >= PORTS_LIMIT)
       throw new TypeError(`'${entry}': ${first}-${last} is no range of ports`);
     const address = written.replace(/^\[(.*)\]$/, '$1');
-    for (const { host, addresses } of placesOf(address, bindAddresses, entry)) {
+    for (const { host, addresses } of placesOf(address, { bindAddresses, entry, linkLocal })) {
       for (let port = from; port <= to; port += 1) {
         const key = `${host} ${port}`;
         const group = groups.get(key) ?? { host, port, addresses: new Set() };
@@ -43,15 +44,14 @@ export function readCandidatePorts(entries: readonly string[], bindAddresses: re
 /** Where to listen for `address` (an IP address or `*`), and which addresses that stands for. Throws TypeError. */
 export function placesOf(
   address: string,
-  bindAddresses: readonly string[],
-  entry: string,
+  { bindAddresses, entry, linkLocal = false }: { bindAddresses: readonly string[]; entry: string; linkLocal?: boolean },
 ): { host: string; addresses: readonly string[] }[] {
   if (address === '*') {
     // The server may be told to listen on some addresses only.
     const own = bindAddresses.filter((bind) => bind !== '*' && bind !== '0.0.0.0' && bind !== '::' && isIP(bind) === 4);
     return own.length > 0 ? own.map((host) => ({ host, addresses: [host] })) : [{ host: '0.0.0.0', addresses: interfaceAddresses('IPv4') }];
   }
-  if (address === '::') return [{ host: '::', addresses: interfaceAddresses('IPv6') }];
+  if (address === '::') return [{ host: '::', addresses: interfaceAddresses('IPv6', linkLocal) }];
   if (isIP(address) === 0) throw new TypeError(`'${entry}': '${address}' is not an IP address`);
   const isOwn = allAddresses().some((own) => own.address === address);
   if (isOwn) return [{ host: address, addresses: [address] }];
@@ -59,8 +59,8 @@ export function placesOf(
 }
 
 /** Addresses of this machine; loopback only when there is nothing else. */
-function interfaceAddresses(family: 'IPv4' | 'IPv6'): string[] {
-  const own = allAddresses().filter((entry) => entry.family === family && !entry.address.startsWith('fe80'));
+function interfaceAddresses(family: 'IPv4' | 'IPv6', linkLocal = false): string[] {
+  const own = allAddresses().filter((entry) => entry.family === family && (linkLocal || !entry.address.startsWith('fe80')));
   const outside = own.filter(({ internal }) => !internal);
   return (outside.length > 0 ? outside : own).map(({ address }) => address);
 }

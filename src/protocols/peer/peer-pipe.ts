@@ -1,12 +1,16 @@
 /** Ways to a peer over a TCP connection. */
 import type { Socket } from 'node:net';
+import type { PeerAddress } from '../fanout/fanout.ts';
 import { frameDatagram, unframeDatagrams } from '../ice/tcp-framer.ts';
 import type { TurnAddress, TurnConnection } from '../turn/turn-connection.ts';
+import { placeOf } from './peer-address.ts';
 import { sendToStream } from './peer-stream.ts';
 
 export interface PeerPipe {
   /** For the log. */
   readonly place: string;
+  /** Address of the other end of the connection. */
+  readonly host: string;
   /** Bytes that wait for the peer. */
   readonly backlog: number;
   send(datagram: Uint8Array): void;
@@ -18,14 +22,19 @@ export interface PeerPipe {
 
 /** Straight to a media port (RFC 6544). */
 export class DirectPipe implements PeerPipe {
+  readonly host: string;
   readonly #stream: Socket;
+  readonly #place: string;
 
-  constructor(stream: Socket) {
+  /** `from`: where the peer is. */
+  constructor(stream: Socket, from: PeerAddress) {
     this.#stream = stream;
+    this.host = from.host;
+    this.#place = placeOf(from.host, from.port);
   }
 
   get place(): string {
-    return `tcp ${this.#stream.remoteAddress ?? ''}:${this.#stream.remotePort ?? ''}`;
+    return `tcp ${this.#place}`;
   }
 
   get backlog(): number {
@@ -45,20 +54,24 @@ export class DirectPipe implements PeerPipe {
   }
 }
 
-/** By way of our relay: `address` is the one of ours that the client talks to through it. */
+/** By way of our relay: `address` is the one of ours that the client at `from` talks to through it. */
 export class RelayedPipe implements PeerPipe {
+  readonly host: string;
   readonly #stream: Socket;
   readonly #turn: TurnConnection;
   readonly #address: TurnAddress;
+  readonly #place: string;
 
-  constructor(stream: Socket, turn: TurnConnection, address: TurnAddress) {
+  constructor(stream: Socket, { turn, address, from }: { turn: TurnConnection; address: TurnAddress; from: PeerAddress }) {
     this.#stream = stream;
+    this.host = from.host;
+    this.#place = placeOf(from.host, from.port);
     this.#turn = turn;
     this.#address = address;
   }
 
   get place(): string {
-    return `relay ${this.#stream.remoteAddress ?? ''}:${this.#stream.remotePort ?? ''}`;
+    return `relay ${this.#place}`;
   }
 
   get backlog(): number {

@@ -1,20 +1,27 @@
 import { beforeEach, expect, test } from 'vitest';
-import type { Fanout, ViewerCounters } from '../fanout/fanout.ts';
+import type { DtlsListener, Fanout, ViewerCounters } from '../fanout/fanout.ts';
 import type { PeerPath } from './peer-paths.ts';
 import type { PeerPipe } from './peer-pipe.ts';
-import { PeerSession } from './peer-session.ts';
+import { type PeerOwner, PeerSession } from './peer-session.ts';
+import { StrangerLog } from './stranger-log.ts';
 
 const WIFI = udp('192.0.2.1');
 const CABLE = udp('192.0.2.2');
-const TERMS = { plan: { cname: 'c', slots: [] }, fingerprint: '', role: 'server' } as const;
+const PLAIN = { nominated: false, priority: 0 };
+const NOMINATED = { nominated: true, priority: 0 };
+const TERMS = { plan: { cname: 'c', slots: [] }, fingerprint: 'sha-256 AB', role: 'server' } as const;
 
 let now: number;
 let place: string;
 let ends: string[];
+let strangers: StrangerLog;
 let session: PeerSession;
+let handshake: DtlsListener;
+let owner: PeerOwner;
 
 class TestPipe implements PeerPipe {
   readonly place: string;
+  readonly host = '192.0.2.9';
   readonly backlog = 0;
   ended = 0;
 
@@ -39,16 +46,30 @@ function tcp(name: string): { kind: 'tcp'; pipe: TestPipe } {
   return { kind: 'tcp', pipe: new TestPipe(name) };
 }
 
+/** The handshake with the right certificate comes to its end. */
+function connect(): void {
+  session.handshake(Buffer.of(22));
+  const [localKey, localSalt] = [Buffer.alloc(16), Buffer.alloc(12)];
+  handshake.connected({ profile: 7, localKey, localSalt, remoteKey: localKey, remoteSalt: localSalt }, Buffer.of(0xab));
+}
+
 beforeEach(() => {
   now = 0;
   place = '';
   ends = [];
+  strangers = new StrangerLog();
   let open = false;
   const fanout = {
     openViewer: () => {
       open = true;
       return 1;
     },
+    openDtls: (_role, listener) => {
+      handshake = listener;
+      return { receive: () => listener.send(Buffer.of(22)), tick: () => undefined, close: () => undefined };
+    },
+    send: () => true,
+    setKeys: () => undefined,
     closeViewer: () => {
       open = false;
     },
@@ -60,48 +81,156 @@ beforeEach(() => {
     },
     viewerCounters: () => (open ? ({ bytes: 1234, refused: 5 } as ViewerCounters) : null),
   } satisfies Partial<Fanout>;
-  const owner = { fanout: fanout as unknown as Fanout, now: () => now, started: () => undefined, forget: () => undefined };
+  owner = {
+    fanout: fanout as unknown as Fanout,
+    strangers,
+    candidates: () => ['candidate:1 1 UDP 50 198.51.100.1 10000 typ host'],
+    now: () => now,
+    started: () => undefined,
+    connected: () => undefined,
+    forget: () => undefined,
+  };
   const listener = { connected: () => undefined, rtcp: () => undefined, closed: (reason: string) => ends.push(reason) };
-  session = new PeerSession(owner, listener, 30_000);
+  session = new PeerSession(owner, listener, { use: 'play', client: '::ffff:192.0.2.9', timeout: 30_000 });
   session.start(TERMS);
 });
 
 test('the first path is used until the peer nominates another', () => {
-  session.reached(WIFI, false);
-  session.reached(CABLE, false);
+  session.reached(WIFI, PLAIN);
+  session.reached(CABLE, PLAIN);
   expect(place).toBe('192.0.2.1');
-  session.reached(CABLE, true);
+  session.reached(CABLE, NOMINATED);
   expect(place).toBe('192.0.2.2');
 });
 
 test('a path that works is not left for the next that is nominated', () => {
-  session.reached(WIFI, true);
-  session.reached(CABLE, true);
-  session.reached(tcp('a'), true);
+  session.reached(WIFI, NOMINATED);
+  session.reached(CABLE, NOMINATED);
+  session.reached(tcp('a'), NOMINATED);
   expect([place, session.place]).toEqual(['192.0.2.1', 'udp 192.0.2.1:1000']);
 });
 
 test('a path that is silent is left for one that is nominated', () => {
-  session.reached(WIFI, true);
+  session.reached(WIFI, NOMINATED);
   now = 3001;
-  session.reached(CABLE, false);
+  session.reached(CABLE, PLAIN);
   expect(place).toBe('192.0.2.1');
-  session.reached(CABLE, true);
+  session.reached(CABLE, NOMINATED);
   expect(place).toBe('192.0.2.2');
 });
 
+test('of paths that are nominated again and again the one of the highest priority is used, whichever was last', () => {
+  const aggressive = (): void => {
+    session.reached(WIFI, { nominated: true, priority: 100 });
+    session.reached(tcp('a'), { nominated: true, priority: 300 });
+    session.reached(CABLE, { nominated: true, priority: 200 });
+  };
+  aggressive();
+  expect(place).toBe('192.0.2.2');
+  place = 'nowhere new';
+  for (now = 0; now < 10_000; now += 100) aggressive();
+  expect(place).toBe('nowhere new');
+  expect(session.place).toBe('udp 192.0.2.2:1000');
+});
+
+test('checks on another path are no consent for the one in use', () => {
+  session.reached(WIFI, NOMINATED);
+  connect();
+  for (now = 0; now <= 30_000; now += 500) {
+    session.reached(CABLE, PLAIN);
+    session.tick(now);
+  }
+  expect(place).toBe('192.0.2.1');
+  session.reached(CABLE, PLAIN);
+  session.tick(now);
+  expect([place, ends]).toEqual(['192.0.2.2', []]);
+  now += 30_001;
+  session.tick(now);
+  expect(ends).toEqual(['no connectivity check for 30000 ms']);
+});
+
+test('checks alone do not keep a session that never connects', () => {
+  session.handshake(Buffer.of(22));
+  for (now = 0; now <= 30_500; now += 500) {
+    session.reached(WIFI, NOMINATED);
+    session.tick(now);
+  }
+  expect(ends).toEqual(['the handshake was not finished within 30000 ms (peer at udp 192.0.2.1:1000)']);
+});
+
+test('an offer is not kept for a peer that does not answer, and one that does has its time from then on', () => {
+  const offered = (timeout: number): PeerSession => {
+    const listener = { connected: () => undefined, rtcp: () => undefined, closed: (reason: string) => ends.push(reason) };
+    return new PeerSession(owner, listener, { use: 'play', client: '192.0.2.9', timeout });
+  };
+  const [asked, answered] = [offered(0), offered(600_000)];
+  now = 29_000;
+  answered.start(TERMS);
+  for (; now <= 58_000; now += 500) {
+    asked.tick(now);
+    answered.tick(now);
+  }
+  expect(ends).toEqual(['the offer was not answered within 30000 ms']);
+  answered.tick(59_500);
+  expect(ends[1]).toMatch(/^no connectivity check arrived within 30000 ms/);
+});
+
+test('a session that does not connect tells what was offered, announced, checked and refused', () => {
+  session.candidates();
+  session.announced('a=candidate:1 1 udp 2122 192.0.2.1 1000 typ host\r\na=candidate:2 1 UDP 1 4f.local 5 typ host\r\nother\r\n');
+  session.announced(
+    'a=candidate:3 1 udp 1 2001:db8::1 7 typ srflx raddr :: rport 0\na=candidate:4 1 tcp 1 192.0.2.1 9 typ host tcptype active',
+  );
+  session.announced('a=candidate:4 2 udp 1 192.0.2.1 1001 typ host');
+  const offered =
+    '; offered udp 198.51.100.1:10000; announced by the peer udp 192.0.2.1:1000 (host, no check came from it), udp 4f.local:5 (host, hidden behind a name), ' +
+    'udp [2001:db8::1]:7 (srflx, no check came from it), tcp 192.0.2.1:9 (host, it connects from another port); ';
+  expect(session.attempts).toBe(`${offered}no connectivity check came`);
+  session.refused(CABLE, 'wrong password');
+  session.refused(CABLE, 'wrong password');
+  expect(session.attempts).toBe(`${offered}connectivity checks from udp 192.0.2.2:1000 2 refused (wrong password)`);
+  session.reached(WIFI, NOMINATED);
+  session.unanswered(WIFI);
+  expect(session.attempts).toContain(
+    'connectivity checks from udp 192.0.2.2:1000 2 refused (wrong password), udp 192.0.2.1:1000 1 good and 1 answers could not be sent; DTLS not begun: no datagram of it came',
+  );
+  expect(session.attempts).toContain('udp 192.0.2.1:1000 (host, checked)');
+  session.handshake(Buffer.of(22));
+  expect(session.attempts).toContain('DTLS begun and not finished: 1 datagrams came, 1 went');
+  strangers.note('192.0.2.9', 'udp 192.0.2.9:5', 'a connectivity check with unknown USERNAME', now);
+  expect(session.attempts).toMatch(
+    /; 1 datagrams from 192\.0\.2\.9 were for no session, the last from udp 192\.0\.2\.9:5: a connectivity check with unknown USERNAME$/,
+  );
+  expect(session.attempts).not.toContain('\n');
+  connect();
+  expect(session.attempts).toBe('');
+});
+
+test('nobody makes the account of attempts grow', () => {
+  session.announced(Array.from({ length: 5000 }, (_, n) => `a=candidate:1 1 udp 1 10.1.${n >> 8}.${n & 255} 5 typ host`).join('\n'));
+  for (let n = 0; n < 5000; n += 1) session.refused(udp(`10.0.${n >> 8}.${n & 255}`), 'wrong password');
+  expect(session.attempts.length).toBeLessThan(2000);
+  expect(session.attempts).toContain('and 9 more');
+  for (let n = 0; n < 5000; n += 1) strangers.note(`10.0.${n >> 8}.${n & 255}`, 'udp', 'x', n);
+  expect(strangers.size).toBe(256);
+  expect([strangers.tell('10.0.0.1', 0), strangers.tell('10.0.19.135', 0)]).toEqual([
+    '',
+    '1 datagrams from 10.0.19.135 were for no session, the last from udp: x',
+  ]);
+});
+
 test('TCP is left for UDP at once', () => {
-  session.reached(tcp('a'), true);
-  session.reached(WIFI, true);
+  session.reached(tcp('a'), NOMINATED);
+  session.reached(WIFI, NOMINATED);
   expect(place).toBe('192.0.2.1');
 });
 
 test('a session whose TCP connection ends goes on by a path that was heard lately, and ends without one', () => {
   const [first, second] = [tcp('a'), tcp('b')];
-  session.reached(WIFI, false);
+  session.reached(WIFI, PLAIN);
   now = 40_000;
-  session.reached(first, true);
-  session.reached(second, true);
+  session.reached(first, NOMINATED);
+  session.reached(second, NOMINATED);
   expect(session.place).toBe('a');
   session.lost(first.pipe);
   expect([session.place, ends]).toEqual(['b', []]);
@@ -111,7 +240,7 @@ test('a session whose TCP connection ends goes on by a path that was heard latel
 
 test('a session that ends closes every TCP connection of its peer', () => {
   const paths = Array.from({ length: 20 }, (_, n) => tcp(`${n}`));
-  for (const path of paths) session.reached(path, true);
+  for (const path of paths) session.reached(path, NOMINATED);
   session.close();
   expect(paths.map(({ pipe }) => pipe.ended)).toEqual(paths.map(() => 1));
 });

@@ -1,15 +1,23 @@
 /** One peer: its ICE session, its handshake, and its viewer in the fanout. */
 import { formatFingerprint } from '../dtls/certificate.ts';
 import type { DtlsEndpoint, Fanout, ViewerCounters, ViewerPlan } from '../fanout/fanout.ts';
+import { readCandidates } from '../ice/ice-candidate.ts';
 import { createCredentials, type IceCredentials } from '../ice/ice-credentials.ts';
+import type { CheckFault } from '../ice/ice-lite.ts';
 import type { SrtpKeys } from '../srtp/profile.ts';
-import { type PeerPath, PeerPaths } from './peer-paths.ts';
+import { ConnectionTrail } from './connection-trail.ts';
+import { plainAddress } from './peer-address.ts';
+import { type PathCheck, type PeerPath, PeerPaths, placeOfPath } from './peer-paths.ts';
 import type { PeerPipe } from './peer-pipe.ts';
+import type { PeerUse } from './session-quota.ts';
+import type { StrangerLog } from './stranger-log.ts';
 
 /** Why a session ends that the peer ended itself. */
 export const PEER_LEFT = 'the peer closed the connection';
-/** To connect, ms, where the timeout is switched off. */
+/** To connect, ms, however long those are waited for who play. */
 const CONNECT_PATIENCE_MS = 30_000;
+/** Consent to send expires without a check (RFC 7675 section 5.1), ms. */
+const CONSENT_MS = 30_000;
 /** Datagrams of a handshake that may arrive before the peer's answer does. */
 const EARLY_LIMIT = 8;
 /** Bytes waiting in a TCP connection beyond which frames are dropped: the viewer is too slow. */
@@ -31,9 +39,22 @@ export interface PeerListener {
 export interface PeerOwner {
   readonly fanout: Fanout;
   now(): number;
+  readonly strangers: StrangerLog;
+  /** Ours, for one peer: ports take turns. */
+  candidates(use: PeerUse): readonly string[];
   /** The session has its viewer now. */
   started(session: PeerSession): void;
+  /** Media may flow. */
+  connected(session: PeerSession): void;
   forget(session: PeerSession): void;
+}
+
+export interface PeerSessionOptions {
+  readonly use: PeerUse;
+  /** Where the signalling came from. */
+  readonly client: string;
+  /** Without a connectivity check for so long the peer is gone, ms; 0: never. */
+  readonly timeout: number;
 }
 
 /** What the negotiation came to. */
@@ -48,7 +69,7 @@ export interface PeerTerms {
 export class PeerSession {
   readonly credentials: IceCredentials = createCredentials();
   readonly openedAt: number;
-  readonly timeout: number;
+  readonly #options: PeerSessionOptions;
   readonly #owner: PeerOwner;
   readonly #listener: PeerListener;
   readonly #early: Buffer[] = [];
@@ -58,17 +79,19 @@ export class PeerSession {
   #viewer = 0;
   #connected = false;
   #closed = false;
-  #heardAt: number;
+  /** Until it is connected. */
+  #trail: ConnectionTrail | null = new ConnectionTrail();
+  /** Since when the peer is waited for: its turn begins with our offer, and again with its answer. */
+  #waitingSince: number;
   #tcpDropped = 0;
   #last: ViewerCounters | null = null;
 
-  /** `timeout`: ms without a connectivity check after which the peer is gone. */
-  constructor(owner: PeerOwner, listener: PeerListener, timeout: number) {
+  constructor(owner: PeerOwner, listener: PeerListener, options: PeerSessionOptions) {
     this.#owner = owner;
     this.#listener = listener;
-    this.timeout = timeout;
+    this.#options = options;
     this.openedAt = owner.now();
-    this.#heardAt = this.openedAt;
+    this.#waitingSince = this.openedAt;
   }
 
   get closed(): boolean {
@@ -84,7 +107,14 @@ export class PeerSession {
   get place(): string {
     const path = this.#paths.current;
     if (path === null) return '';
-    return path.kind === 'udp' ? `udp ${path.to.host}:${path.to.port}` : path.pipe.place;
+    return placeOfPath(path);
+  }
+
+  /** What was tried, for the log: `; offered udp 192.0.2.1:10000; …`. Empty once the session has been connected. */
+  get attempts(): string {
+    if (this.#trail === null) return '';
+    const strangers = this.#owner.strangers.tell(plainAddress(this.#options.client), this.openedAt);
+    return `; ${this.#trail.describe()}${strangers === '' ? '' : `; ${strangers}`}`;
   }
 
   /** What the fanout counts of the peer; the last figures when the session is over. */
@@ -103,22 +133,50 @@ export class PeerSession {
     if (this.#closed || this.#terms !== null) return;
     const { fanout } = this.#owner;
     this.#terms = terms;
+    this.#waitingSince = this.#owner.now();
     this.#viewer = fanout.openViewer(terms.plan);
     this.#owner.started(this);
     this.#place();
-    for (const datagram of this.#early.splice(0)) this.handshake(datagram);
+    for (const datagram of this.#early.splice(0)) this.#take(datagram);
+  }
+
+  /** Our candidates, to tell the peer. */
+  candidates(): readonly string[] {
+    const candidates = this.#owner.candidates(this.#options.use);
+    this.#trail?.offered(readCandidates(candidates.join('\n')));
+    return candidates;
+  }
+
+  /** The peer's session description, or a part of one: its candidates are kept for the log. */
+  announced(description: string): void {
+    this.#trail?.announced(readCandidates(description));
   }
 
   /** The peer proved that it is reachable by `path`. */
-  reached(path: PeerPath, nominated: boolean): void {
+  reached(path: PeerPath, check: PathCheck): void {
     if (this.#closed) return;
-    this.#heardAt = this.#owner.now();
-    if (this.#paths.heard(path, nominated, this.#heardAt)) this.#place();
+    this.#trail?.checked(placeOfPath(path), null);
+    if (this.#paths.heard(path, check, this.#owner.now())) this.#place();
+  }
+
+  /** A check for this session came by `path` and was none. */
+  refused(path: PeerPath, fault: CheckFault): void {
+    this.#trail?.checked(placeOfPath(path), fault);
+  }
+
+  /** The answer to a check could not be sent. */
+  unanswered(path: PeerPath): void {
+    this.#trail?.unsent(placeOfPath(path));
   }
 
   /** A datagram of the handshake. */
   handshake(datagram: Buffer): void {
     if (this.#closed) return;
+    this.#trail?.handshakeHeard();
+    this.#take(datagram);
+  }
+
+  #take(datagram: Buffer): void {
     if (this.#terms === null) {
       if (this.#early.length < EARLY_LIMIT) this.#early.push(datagram);
       return;
@@ -156,11 +214,19 @@ export class PeerSession {
   tick(now: number): void {
     if (this.#terms?.role === 'client' && this.#paths.current !== null) this.#endpoint();
     this.#dtls?.tick();
-    // Who never connected is not waited for without end, whatever the settings say of those who play.
-    const patience = this.timeout > 0 || this.#connected ? this.timeout : CONNECT_PATIENCE_MS;
-    if (patience > 0 && now - this.#heardAt > patience) {
-      this.fail(this.#connected ? `no connectivity check for ${patience} ms` : this.#failure(patience));
+    if (this.#connected) this.#review(now);
+    else {
+      const patience = Math.min(this.#options.timeout || CONNECT_PATIENCE_MS, CONNECT_PATIENCE_MS);
+      if (now - this.#waitingSince > patience) this.fail(this.#failure(patience));
     }
+  }
+
+  /** Stops sending where nobody agrees to it any more, and ends the session when there is nowhere else. */
+  #review(now: number): void {
+    const { timeout } = this.#options;
+    const consent = Math.min(timeout || CONSENT_MS, CONSENT_MS);
+    if (this.#paths.review(now, consent) === 'moved') this.#place();
+    if (timeout > 0 && this.#paths.review(now, timeout) === 'silent') this.fail(`no connectivity check for ${timeout} ms`);
   }
 
   /** The TCP connection is gone. The session goes on by another path where there is one. */
@@ -189,6 +255,7 @@ export class PeerSession {
   }
 
   #failure(patience: number): string {
+    if (this.#terms === null) return `the offer was not answered within ${patience} ms`;
     if (this.#paths.current === null)
       return `no connectivity check arrived within ${patience} ms: is the UDP port reachable from the peer?`;
     return `the handshake was not finished within ${patience} ms (peer at ${this.place})`;
@@ -215,6 +282,7 @@ export class PeerSession {
   #send(datagram: Uint8Array): void {
     const path = this.#paths.current;
     if (path === null) return;
+    this.#trail?.handshakeSaid();
     if (path.kind === 'udp') this.#owner.fanout.send(path.socket, path.to, datagram);
     else path.pipe.send(datagram);
   }
@@ -225,6 +293,8 @@ export class PeerSession {
       return;
     }
     this.#connected = true;
+    this.#trail = null;
+    this.#owner.connected(this);
     this.#owner.fanout.setKeys(this.#viewer, keys);
     this.#listener.connected(this);
   }

@@ -48,7 +48,7 @@ test('a pipe that ends sends what waits, and does not wait for the peer to end t
   const client = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', allowHalfOpen: true });
   try {
     const [stream] = (await once(server, 'connection')) as [Socket];
-    const pipe = new DirectPipe(stream);
+    const pipe = new DirectPipe(stream, { host: '127.0.0.1', port: 1 });
     pipe.send(Buffer.from('goodbye'));
     pipe.end();
     await until('the connection is closed', () => stream.destroyed, WAIT);

@@ -1,6 +1,7 @@
 /** What every TCP connection of a peer has in common, directly or by way of the relay. */
 import type { Socket } from 'node:net';
 import type { PeerAddress } from '../fanout/fanout.ts';
+import { plainAddress } from './peer-address.ts';
 
 /** A connection on which nothing moves is gone, ms: peers check theirs every few seconds. */
 const SILENCE_MS = 60_000;
@@ -22,9 +23,4 @@ export function admitStream(stream: Socket): PeerAddress | null {
 export function sendToStream(stream: Socket, bytes: Uint8Array): void {
   if (stream.writableLength + bytes.length > UNREAD_LIMIT) stream.destroy();
   else stream.write(bytes);
-}
-
-/** An IPv4 address that a dual-stack socket wrote as IPv6. */
-function plainAddress(host: string): string {
-  return host.startsWith('::ffff:') ? host.slice('::ffff:'.length) : host;
 }

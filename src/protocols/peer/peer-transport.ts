@@ -11,10 +11,13 @@ import { formatCandidate, type IceCandidate } from '../ice/ice-candidate.ts';
 import { checkRequest } from '../ice/ice-lite.ts';
 import { TcpFramer } from '../ice/tcp-framer.ts';
 import type { PortGroup } from './candidate-ports.ts';
-import type { PeerPath } from './peer-paths.ts';
+import { type PeerPath, placeOfPath } from './peer-paths.ts';
 import { DirectPipe, type PeerPipe } from './peer-pipe.ts';
-import { type PeerListener, type PeerOwner, PeerSession } from './peer-session.ts';
+import { type PeerListener, type PeerOwner, PeerSession, type PeerSessionOptions } from './peer-session.ts';
 import { admitStream } from './peer-stream.ts';
+import { type PeerUse, SessionQuota } from './session-quota.ts';
+import { StrangerLog } from './stranger-log.ts';
+import { type TransportCounters, TransportReport } from './transport-report.ts';
 
 const TICK_MS = 250;
 /** A TCP connection without a valid connectivity check, or whose session is over, is closed after this, ms. */
@@ -39,9 +42,6 @@ export interface PeerTransportOptions {
   readonly logger: Logger;
 }
 
-/** What a peer wants. */
-export type PeerUse = 'play' | 'publish';
-
 interface OpenPort {
   readonly port: number;
   readonly tcp: boolean;
@@ -51,7 +51,10 @@ export class PeerTransport implements PeerOwner {
   readonly fanout: Fanout;
   /** SHA-256 of our certificate, as SDP writes it. */
   readonly fingerprint: string;
+  readonly strangers = new StrangerLog();
   readonly #options: PeerTransportOptions;
+  readonly #quota = new SessionQuota();
+  readonly #report = new TransportReport();
   readonly #sessions = new Map<string, PeerSession>();
   readonly #viewers = new Map<number, PeerSession>();
   readonly #places = new Map<string, PeerSession>();
@@ -59,7 +62,8 @@ export class PeerTransport implements PeerOwner {
   readonly #placesOf = new Map<PeerSession, string[]>();
   /** By address and number as configured. */
   readonly #ports = new Map<string, OpenPort>();
-  readonly #groups: Record<PeerUse, (readonly IceCandidate[])[]> = { play: [], publish: [] };
+  /** Candidates of each port number, IPv4 and IPv6 together: a peer has one or the other. */
+  readonly #groups: Record<PeerUse, Map<number, IceCandidate[]>> = { play: new Map(), publish: new Map() };
   readonly #servers: Server[] = [];
   readonly #streams = new Set<Socket>();
   readonly #ticker: NodeJS.Timeout;
@@ -77,7 +81,7 @@ export class PeerTransport implements PeerOwner {
       sendMode: options.sendMode,
       listener: {
         stun: (socket, from, datagram) => this.#stun({ kind: 'udp', socket, to: from }, from, datagram),
-        dtls: (socket, from, datagram) => this.#places.get(placeKey(socket, from))?.handshake(datagram),
+        dtls: (socket, from, datagram) => this.#handshake({ kind: 'udp', socket, to: from }, datagram),
         rtcp: (viewer, packet) => this.#viewers.get(viewer)?.rtcp(packet),
         rtp: (viewer, packet, at) => this.#viewers.get(viewer)?.rtp(packet, at),
         tcp: (viewer, frames) => this.#viewers.get(viewer)?.sendTcp(frames),
@@ -85,8 +89,7 @@ export class PeerTransport implements PeerOwner {
     });
     this.fanout = fanout;
     if (fallback !== null) {
-      const cost = 'at several times the CPU, and without proof that a peer is who it signalled to be';
-      options.logger.warn({ reason: fallback }, `WebRTC is sent from JavaScript, ${cost}: the native addon is not used`);
+      options.logger.warn({ reason: fallback }, 'WebRTC is sent from JavaScript, at several times the CPU: the native addon is not used');
     }
     this.#ticker = setInterval(() => this.#tick(), TICK_MS);
   }
@@ -108,26 +111,28 @@ export class PeerTransport implements PeerOwner {
     return this.#sessions.size;
   }
 
-  /** Datagrams that looked like STUN and were not. */
-  get malformed(): number {
-    return this.#malformed;
+  /** Since the ports were opened. */
+  counters(): TransportCounters {
+    return { ...this.fanout.counters(), malformed: this.#malformed, turnedAway: this.#quota.turnedAway };
   }
 
   now(): number {
     return this.#options.clock.monotonic();
   }
 
-  /** Throws ProtocolError `WEBRTC_FULL` when there are too many. */
-  openSession(listener: PeerListener, timeout: number): PeerSession {
+  /** Throws ProtocolError `WEBRTC_FULL` when there are too many, or too many that never connect. */
+  openSession(listener: PeerListener, options: PeerSessionOptions): PeerSession {
     if (this.#sessions.size >= SESSIONS_LIMIT) throw new ProtocolError('WEBRTC_FULL', `${SESSIONS_LIMIT} WebRTC sessions are open already`);
-    const session = new PeerSession(this, listener, timeout);
+    this.#quota.check(options.use, options.client);
+    const session = new PeerSession(this, listener, options);
+    this.#quota.enter(session, options.use, options.client);
     this.#sessions.set(session.credentials.ufrag, session);
     return session;
   }
 
-  /** Candidates of one port, all its addresses: ports take turns. */
+  /** Candidates of one port number, all its addresses: numbers take turns. */
   candidates(use: PeerUse = 'play'): readonly string[] {
-    const groups = this.#groups[use];
+    const groups = [...this.#groups[use].values()];
     const group = groups[this.#next % Math.max(1, groups.length)];
     this.#next += 1;
     return (group ?? []).map((candidate) => formatCandidate(candidate));
@@ -137,8 +142,13 @@ export class PeerTransport implements PeerOwner {
     this.#viewers.set(session.viewer, session);
   }
 
+  connected(session: PeerSession): void {
+    this.#quota.leave(session);
+  }
+
   /** For sessions that are over. */
   forget(session: PeerSession): void {
+    this.#quota.leave(session);
     this.#sessions.delete(session.credentials.ufrag);
     this.#viewers.delete(session.viewer);
     for (const key of this.#placesOf.get(session) ?? []) this.#unplace(key, session);
@@ -153,6 +163,7 @@ export class PeerTransport implements PeerOwner {
     for (const session of [...this.#sessions.values()]) session.fail('the server stops');
     for (const stream of this.#streams) stream.destroy();
     for (const server of this.#servers) server.close();
+    this.#options.logger.info(this.counters(), 'the media ports of WebRTC are closed');
     this.fanout.close();
   }
 
@@ -170,7 +181,8 @@ export class PeerTransport implements PeerOwner {
     const open = this.#ports.get(key) ?? (await this.#bind(host, port));
     this.#ports.set(key, open);
     const protocols: readonly IceCandidate['protocol'][] = open.tcp ? ['UDP', 'TCP'] : ['UDP'];
-    this.#groups[use].push(protocols.flatMap((protocol) => addresses.map((address) => ({ protocol, address, port: open.port }))));
+    const candidates = protocols.flatMap((protocol) => addresses.map((address) => ({ protocol, address, port: open.port })));
+    this.#groups[use].set(open.port, [...(this.#groups[use].get(open.port) ?? []), ...candidates]);
   }
 
   async #bind(host: string, port: number): Promise<OpenPort> {
@@ -208,7 +220,7 @@ export class PeerTransport implements PeerOwner {
     const from = admitStream(stream);
     if (from === null) return;
     const framer = new TcpFramer();
-    const pipe = new DirectPipe(stream);
+    const pipe = new DirectPipe(stream, from);
     let session: PeerSession | null = null;
     const watch = setInterval(() => {
       if (session === null || session.closed) stream.destroy();
@@ -231,20 +243,39 @@ export class PeerTransport implements PeerOwner {
   #stun(path: PeerPath, from: PeerAddress, datagram: Buffer): PeerSession | null {
     let checked: ReturnType<typeof checkRequest<PeerSession>>;
     try {
-      checked = checkRequest(datagram, from, (ufrag) => this.#sessions.get(ufrag));
+      checked = checkRequest(
+        datagram,
+        from,
+        (ufrag) => this.#sessions.get(ufrag),
+        (fault, named) => {
+          if (named === null) this.#stranger(path, `a connectivity check with ${fault}`);
+          else named.refused(path, fault);
+        },
+      );
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.#malformed += 1;
       return null;
     }
     if (checked === null) return null;
-    const { response, session, nominated } = checked;
-    if (path.kind === 'udp') this.fanout.send(path.socket, path.to, response);
-    else path.pipe.send(response);
+    const { response, session } = checked;
+    if (path.kind === 'tcp') path.pipe.send(response);
+    else if (!this.fanout.send(path.socket, path.to, response)) session?.unanswered(path);
     if (session === null) return null;
     if (path.kind === 'udp') this.#remember(placeKey(path.socket, path.to), session);
-    session.reached(path, nominated);
+    session.reached(path, checked);
     return session;
+  }
+
+  #handshake(path: PeerPath & { readonly kind: 'udp' }, datagram: Buffer): void {
+    const session = this.#places.get(placeKey(path.socket, path.to));
+    if (session === undefined) this.#stranger(path, 'a handshake without connectivity check before it');
+    else session.handshake(datagram);
+  }
+
+  #stranger(path: PeerPath, what: string): void {
+    const { host } = path.kind === 'udp' ? path.to : path.pipe;
+    this.strangers.note(host, placeOfPath(path), what, this.now());
   }
 
   #remember(key: string, session: PeerSession): void {
@@ -265,6 +296,8 @@ export class PeerTransport implements PeerOwner {
   #tick(): void {
     const now = this.now();
     for (const session of this.#sessions.values()) session.tick(now);
+    const line = this.#report.next(now, () => this.counters());
+    if (line !== null) this.#options.logger[line.level](line.fields, line.message);
   }
 }
 

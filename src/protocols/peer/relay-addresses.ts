@@ -26,7 +26,7 @@ export function readRelayAddresses(entries: readonly string[], bindAddresses: re
       if (bindTo === undefined) open('0.0.0.0', port);
       continue;
     }
-    for (const place of placesOf(host, bindAddresses, entry)) {
+    for (const place of placesOf(host, { bindAddresses, entry })) {
       for (const address of place.addresses) tell(address);
       if (bindTo === undefined) open(place.host, port);
     }

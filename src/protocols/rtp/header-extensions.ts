@@ -20,7 +20,12 @@ export interface ExtensionIds {
   readonly absSendTime?: number | undefined;
   readonly transportCc?: number | undefined;
   readonly playoutDelay?: { readonly id: number; readonly minMs: number; readonly maxMs: number } | undefined;
+  /** Which m-line the stream is (RFC 9143 section 15); at most `LONGEST_MID` characters. */
+  readonly mid?: { readonly id: number; readonly value: string } | undefined;
 }
+
+/** Longest value of the one-byte form. */
+export const LONGEST_MID = 16;
 
 export interface ExtensionBlock {
   /** With its head, padded to words; empty when there is no extension. */
@@ -31,7 +36,7 @@ export interface ExtensionBlock {
 }
 
 /** The block that every packet of a stream begins with. */
-export function buildExtensions({ absSendTime, transportCc, playoutDelay }: ExtensionIds): ExtensionBlock {
+export function buildExtensions({ absSendTime, transportCc, playoutDelay, mid }: ExtensionIds): ExtensionBlock {
   const bytes: number[] = [...PROFILE, 0, 0];
   let sendTimeAt = 0;
   let transportSequenceAt = 0;
@@ -48,6 +53,10 @@ export function buildExtensions({ absSendTime, transportCc, playoutDelay }: Exte
     const units = (ms: number): number => Math.min(PLAYOUT_LIMIT, Math.round(ms / PLAYOUT_UNIT_MS));
     const both = units(playoutDelay.minMs) * 0x1000 + units(playoutDelay.maxMs);
     bytes.splice(at, 3, both >> 16, (both >> 8) & 0xff, both & 0xff);
+  }
+  if (mid !== undefined) {
+    const value = Buffer.from(mid.value);
+    bytes.splice(element(mid.id, value.length), value.length, ...value);
   }
   if (bytes.length === HEAD) return { bytes: new Uint8Array(0), sendTimeAt: 0, transportSequenceAt: 0 };
   while (bytes.length % 4 !== 0) bytes.push(0);

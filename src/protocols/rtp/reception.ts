@@ -1,4 +1,12 @@
 /** Figures of receiver reports, RFC 3550 §6.4.1 and §A.8. */
+import type { ReceptionReport } from './rtcp-packet.ts';
+
+/** Where packets are put in order, which knows what is missing. */
+interface Ordered {
+  readonly counters: { readonly received: number; readonly lost: number };
+  /** Sequence number with its wraps in the upper 16 bits. */
+  readonly highest: number;
+}
 
 /** What receiver reports tell about one source. */
 export class Reception {
@@ -7,6 +15,8 @@ export class Reception {
   #transit: number | null = null;
   #received = 0;
   #lost = 0;
+  /** The last sender report, and when it came. */
+  #senderReport: { readonly compactNtp: number; readonly atMs: number } | null = null;
 
   constructor(clockRate: number) {
     this.#clockRate = clockRate;
@@ -33,5 +43,23 @@ export class Reception {
     this.#received = received;
     this.#lost = lost;
     return expected === 0 ? 0 : Math.min(255, Math.floor((newLost * 256) / expected));
+  }
+
+  senderReport(compactNtp: number, atMs: number): void {
+    this.#senderReport = { compactNtp, atMs };
+  }
+
+  /** What the source `ssrc` is told. */
+  report(ssrc: number, { counters, highest }: Ordered, atMs: number): ReceptionReport {
+    const last = this.#senderReport;
+    return {
+      ssrc,
+      fractionLost: this.fractionLost(counters),
+      totalLost: counters.lost,
+      highestSequence: highest,
+      jitter: this.jitter,
+      lastReport: last?.compactNtp ?? 0,
+      delaySinceLastReport: last === null ? 0 : Math.round(((atMs - last.atMs) * 65_536) / 1000),
+    };
   }
 }

@@ -155,8 +155,12 @@ function contentLength(headers: ReadonlyMap<string, readonly string[]>): number 
   return length;
 }
 
-/** Writes a request; header values must not hold line breaks. */
+/** Writes a request. What a server made up, URIs of tracks and numbers of sessions, cannot break out of its line. */
 export function serializeRtspRequest(method: string, uri: string, headers: Readonly<Record<string, string>>): string {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `${method} ${uri} RTSP/1.0\r\n${lines.join('')}\r\n`;
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${inLine(value)}\r\n`);
+  return `${method} ${inLine(uri)} RTSP/1.0\r\n${lines.join('')}\r\n`;
+}
+
+function inLine(text: string): string {
+  return text.replace(/[\r\n]/g, '');
 }

@@ -48,8 +48,12 @@ function unescaped(text: string): string {
   }
 }
 
-/** The URI of a track: `control` of its description may be absolute, relative to `base`, or `*` for the whole. */
+/** The URI of a track: `control` of its description may be absolute, relative to `base`, or `*` for the whole. White space is escaped. */
 export function controlUri(base: string, control: string): string {
+  return joined(base, control).replace(/\s/g, encodeURIComponent);
+}
+
+function joined(base: string, control: string): string {
   if (control === '' || control === '*') return base;
   if (/^rtsps?:\/\//i.test(control)) return control;
   return base.endsWith('/') || control.startsWith('/') || control.startsWith('?') ? `${base}${control}` : `${base}/${control}`;

@@ -183,3 +183,12 @@ a=control:trackID=2\r
     survivesHostileBytes((data) => parseSessionDescription(Buffer.from(data).toString('latin1')), [bytes(CAMERA)]);
   });
 });
+
+describe('what a server made up', () => {
+  it('cannot break out of its line in a request', () => {
+    const uri = controlUri('rtsp://h/cam/', 'track 1\rX: y');
+    expect(uri).toBe('rtsp://h/cam/track%201%0DX:%20y');
+    const text = serializeRtspRequest('SETUP', 'rtsp://h/\r\nA: b', { Session: '1\rTeardown: 2\n' });
+    expect(text).toBe('SETUP rtsp://h/A: b RTSP/1.0\r\nSession: 1Teardown: 2\r\n\r\n');
+  });
+});

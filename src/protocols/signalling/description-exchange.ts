@@ -6,8 +6,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { randomWord } from '../ice/ice-credentials.ts';
-import { type IceServer, relayLinks } from './ice-server.ts';
-import type { RequestPlace, StreamTarget } from './request-place.ts';
+import { type IceServersFor, relayLinks } from './ice-server.ts';
+import { noSuchStream, type RequestPlace, type StreamTarget } from './request-place.ts';
 
 const BODY_LIMIT = 64 * 1024;
 const KEY_LENGTH = 16;
@@ -27,6 +27,8 @@ export class ExchangeRefused extends Error {
 export interface ExchangeSession {
   /** Answers the offer. Throws ProtocolError when nothing comes of it; the session is then closed. */
   accept(offer: string): string;
+  /** Candidates that the peer adds. */
+  announced(candidates: string): void;
   close(reason: string): void;
 }
 
@@ -34,6 +36,8 @@ export interface OpenRequest {
   readonly target: StreamTarget;
   readonly place: RequestPlace;
   readonly client: string;
+  /** `Oven-Capabilities` of the request; empty without one. */
+  readonly capabilities: string;
   /** The session has ended by itself; once. */
   readonly onEnded: (reason: string) => void;
 }
@@ -49,7 +53,7 @@ export interface ExchangeOptions {
   readonly open: (request: OpenRequest) => ExchangeSession;
   /** Headers that let pages of other origins ask. */
   readonly crossOrigin: (request: IncomingMessage, place: RequestPlace) => readonly (readonly [name: string, value: string])[];
-  readonly iceServersFor: (place: RequestPlace) => readonly IceServer[];
+  readonly iceServersFor: IceServersFor;
   readonly logger: Logger;
 }
 
@@ -75,7 +79,10 @@ export class DescriptionExchange {
       response.setHeader('Access-Control-Allow-Private-Network', 'true');
       answer(response, place.target === null ? 404 : 200, '');
     } else if (method === 'POST')
-      this.#withBody(request, response, (body) => this.#prepare(response, place, () => this.#open(response, place, body, client)));
+      this.#withBody(request, response, (offer) => {
+        const capabilities = [request.headers['oven-capabilities'] ?? ''].flat().join(',');
+        this.#prepare(response, place, () => this.#open(response, { place, offer, client, capabilities }));
+      });
     else if (method === 'PATCH') this.#withBody(request, response, (body) => this.#trickle(response, place, body));
     else if (method === 'DELETE') this.#delete(response, place);
     else {
@@ -95,19 +102,22 @@ export class DescriptionExchange {
     });
   }
 
-  #open(response: ServerResponse, place: RequestPlace, offer: string, client: string): void {
+  #open(
+    response: ServerResponse,
+    { place, offer, client, capabilities }: { place: RequestPlace; offer: string; client: string; capabilities: string },
+  ): void {
     const { name, peer, logger } = this.#options;
     const key = randomWord(KEY_LENGTH);
     let session: ExchangeSession | null = null;
     try {
-      if (place.target === null) throw new ExchangeRefused(404, 'no virtual host serves this host name, or the path names no stream');
-      session = this.#options.open({ target: place.target, place, client, onEnded: () => this.#sessions.delete(key) });
+      if (place.target === null) throw new ExchangeRefused(404, noSuchStream().message);
+      session = this.#options.open({ target: place.target, place, client, capabilities, onEnded: () => this.#sessions.delete(key) });
       const description = session.accept(offer);
       this.#sessions.set(key, session);
       response.setHeader('Content-Type', 'application/sdp');
       response.setHeader('ETag', randomWord(ETAG_LENGTH));
       response.setHeader('Location', `/${place.app}/${place.stream}/${key}?direction=${name.toLowerCase()}`);
-      const links = relayLinks(this.#options.iceServersFor(place));
+      const links = relayLinks(this.#options.iceServersFor(place) ?? []);
       if (links.length > 0) response.setHeader('Link', links);
       response.statusCode = 201;
       response.end(description);
@@ -120,13 +130,15 @@ export class DescriptionExchange {
     }
   }
 
-  /** Peers reach us: their candidates are read and not needed. */
+  /** Peers reach us: their candidates are only of use to the log. */
   #trickle(response: ServerResponse, place: RequestPlace, fragment: string): void {
+    const session = this.#sessions.get(place.file);
     if (place.file === '') answer(response, 400, 'the path names no session');
-    else if (!this.#sessions.has(place.file)) answer(response, 404, 'there is no such session');
+    else if (session === undefined) answer(response, 404, 'there is no such session');
     else if (!/^a=(?:ice-ufrag|candidate|end-of-candidates|mid|ice-pwd)/m.test(fragment))
       answer(response, 400, 'the body is no trickle-ice-sdpfrag');
     else {
+      session.announced(fragment);
       response.setHeader('Content-Type', 'application/trickle-ice-sdpfrag');
       response.statusCode = 204;
       response.end();

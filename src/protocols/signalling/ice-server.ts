@@ -1,13 +1,19 @@
 /** STUN and TURN servers that peers are told about. */
+import type { RequestPlace } from './request-place.ts';
+
 export interface IceServer {
   readonly urls: readonly string[];
   readonly username?: string | undefined;
   readonly credential?: string | undefined;
 }
 
-/** Members of an offer message: the same list in two spellings, for old and new peers. */
-export function relayMembers(servers: readonly IceServer[]): object {
-  if (servers.length === 0) return {};
+/** Those for a request; null when it does not ask for any, empty when it does and there are none. */
+export type IceServersFor = (place: RequestPlace) => readonly IceServer[] | null;
+
+/** Members of an offer message: the same list in two spellings, for old and new peers. An empty list has one spelling only (streaming facts 3.2). */
+export function relayMembers(servers: readonly IceServer[] | null): object {
+  if (servers === null) return {};
+  if (servers.length === 0) return { iceServers: [] };
   return {
     ice_servers: servers.map(({ urls, username, credential }) => ({ credential, urls, user_name: username })),
     iceServers: servers.map(({ urls, username, credential }) => ({ credential, urls, username })),

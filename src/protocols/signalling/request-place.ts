@@ -1,4 +1,5 @@
 /** Which stream a signalling request is for: `/<app>/<stream>[/<file>]?<query>` (streaming facts 1.1, 3.5). */
+import { ProtocolError } from '../../util/protocol-error.ts';
 import { decodePath, hostName, queryValue, splitTarget } from '../http/request-target.ts';
 
 /** A stream by the names of a request, decoded. */
@@ -40,4 +41,9 @@ export function placeOf(target: string, host: string, virtualHostFor: (host: str
     direction: queryValue(query, 'direction') ?? '',
     transport: (queryValue(query, 'transport') ?? '').toLowerCase(),
   };
+}
+
+/** For a request that has no target. */
+export function noSuchStream(): ProtocolError {
+  return new ProtocolError('WEBRTC_STREAM', 'no virtual host serves this host name, or the path names no stream');
 }

@@ -35,6 +35,8 @@ export interface SignallingDialogue {
   offer(): void;
   /** The peer's session description. */
   answer(sdp: string): void;
+  /** Candidates of the peer, one a line. */
+  candidates(lines: string): void;
   /** What only some peers say; false for an unknown command. */
   other(message: SignallingMessage): boolean;
   /** The session is over, by the peer or by a fault; may be called more than once. */
@@ -125,7 +127,7 @@ export class SignallingSocket {
         dialogue.answer(sdpOf(message.sdp));
         break;
       case 'candidate':
-        checkCandidates(message.candidates);
+        dialogue.candidates(candidateLines(message.candidates));
         break;
       case 'stop':
         dialogue.stop('the peer stopped');
@@ -180,12 +182,14 @@ function sdpOf(member: unknown): string {
   return text;
 }
 
-/** Peers reach us, so where they can be reached does not matter; nonsense is still refused as the reference server does. */
-function checkCandidates(candidates: unknown): void {
+/** Nonsense is refused as the reference server does. */
+function candidateLines(candidates: unknown): string {
   if (!Array.isArray(candidates)) throw new SignallingFault(400, 'There are no candidates');
-  for (const entry of candidates as unknown[]) {
+  const lines = (candidates as unknown[]).map((entry) => {
     const text = typeof entry === 'object' && entry !== null && 'candidate' in entry ? entry.candidate : undefined;
     if (typeof text !== 'string') throw new SignallingFault(400, 'A candidate has no text');
     if (text !== '' && !CANDIDATE.test(text)) throw new SignallingFault(400, 'Invalid candidate');
-  }
+    return text;
+  });
+  return lines.join('\n');
 }

@@ -5,14 +5,26 @@ import type { SrtpProfile } from './profile.ts';
 import { ReplayWindow } from './replay-window.ts';
 import { SrtpCipher } from './srtp-cipher.ts';
 
-/** SSRCs of one peer; RTP of a further one is refused. */
+/** SSRCs of one peer; a further one takes the place of one that has been silent, else its RTP is refused. */
 const SOURCE_LIMIT = 16;
+/**
+ * Packets of others after which a source is over: some seconds. Its old packets could be played to us again from then on, by
+ * somebody on the path, who gains nothing by it.
+ */
+const SILENCE = 2048;
+
+interface Source {
+  readonly window: ReplayWindow;
+  /** Packets of the peer up to its last one. */
+  heard: number;
+}
 
 export class SrtpReceiver {
   readonly #rtp: SrtpCipher;
   readonly #rtcp: SrtpCipher;
   readonly #rtcpWindow = new ReplayWindow();
-  readonly #windows = new Map<number, ReplayWindow>();
+  readonly #sources = new Map<number, Source>();
+  #packets = 0;
 
   constructor(profile: SrtpProfile, key: Uint8Array, salt: Uint8Array) {
     this.#rtp = new SrtpCipher(profile, key, salt, 'rtp');
@@ -24,18 +36,26 @@ export class SrtpReceiver {
     if (rtpHeaderLength(packet) === 0) throw new ProtocolError('SRTP_SHORT', 'the SRTP packet is not complete', 0);
     const view = new DataView(packet.buffer, packet.byteOffset, packet.byteLength);
     const ssrc = view.getUint32(8);
-    const known = this.#windows.get(ssrc);
-    if (known === undefined && this.#windows.size >= SOURCE_LIMIT) {
-      throw new ProtocolError('SRTP_SOURCES', `more than ${SOURCE_LIMIT} sources from one peer`);
-    }
-    const index = known === undefined ? view.getUint16(2) : guessIndex(view.getUint16(2), known.newest);
-    if (index < 0 || known?.fresh(index) === false) throw new ProtocolError('SRTP_REPLAYED', 'the packet was received before');
+    const known = this.#sources.get(ssrc);
+    const over = known === undefined && this.#sources.size >= SOURCE_LIMIT ? this.#silentSource() : null;
+    const index = known === undefined ? view.getUint16(2) : guessIndex(view.getUint16(2), known.window.newest);
+    if (index < 0 || known?.window.fresh(index) === false) throw new ProtocolError('SRTP_REPLAYED', 'the packet was received before');
     const plain = this.#rtp.unprotectRtp(packet, index);
     // Only an authentic packet makes a source known.
-    const window = known ?? new ReplayWindow();
-    if (known === undefined) this.#windows.set(ssrc, window);
-    window.mark(index);
+    this.#packets += 1;
+    const source = known ?? { window: new ReplayWindow(), heard: 0 };
+    source.heard = this.#packets;
+    if (known === undefined) this.#sources.set(ssrc, source);
+    if (over !== null) this.#sources.delete(over);
+    source.window.mark(index);
     return plain;
+  }
+
+  /** The SSRC that makes room for another. Throws ProtocolError when all are in use. */
+  #silentSource(): number {
+    const [oldest] = [...this.#sources].sort(([, a], [, b]) => a.heard - b.heard);
+    if (oldest !== undefined && this.#packets - oldest[1].heard >= SILENCE) return oldest[0];
+    throw new ProtocolError('SRTP_SOURCES', `more than ${SOURCE_LIMIT} sources from one peer`);
   }
 
   /** The plain compound packet. Throws ProtocolError: malformed, forged or replayed. */

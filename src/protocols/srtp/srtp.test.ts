@@ -119,6 +119,27 @@ describe.each(PROFILES)('profile %i', (profile) => {
     expect(() => receiver.rtp(sender.protectRtp(rtp(1, 17, Buffer.of(1)), 1))).toThrow('16 sources');
   });
 
+  test('a source that has long been silent makes room for another', () => {
+    const { key, salt } = keysOf(profile);
+    const sender = new SrtpCipher(profile, key, salt, 'rtp');
+    const packets: Buffer[] = [];
+    for (let ssrc = 1; ssrc <= 16; ssrc += 1) packets.push(sender.protectRtp(rtp(1, ssrc, Buffer.of(1)), 1));
+    for (let n = 2; n <= 2050; n += 1) packets.push(sender.protectRtp(rtp(n, 16, Buffer.of(1)), n));
+    // The first comes back and stays, so the second is the one that was silent longest.
+    packets.push(sender.protectRtp(rtp(2, 1, Buffer.of(1)), 2), sender.protectRtp(rtp(1, 17, Buffer.of(1)), 1));
+    const again = packets[0] ?? Buffer.alloc(0);
+    const receiver = new SrtpReceiver(profile, key, salt);
+    for (const packet of packets) receiver.rtp(packet);
+    expect(() => receiver.rtp(again)).toThrow('before');
+    if (loaded.addon === null) return;
+    const protector = loaded.addon.srtpOpen(profile, key, salt);
+    for (const packet of packets) expect(loaded.addon.srtpUnprotect(protector, packet)).toBeInstanceOf(Buffer);
+    expect(loaded.addon.srtpUnprotect(protector, again)).toBe(3);
+    const full = loaded.addon.srtpOpen(profile, key, salt);
+    for (const packet of packets.slice(0, 16)) loaded.addon.srtpUnprotect(full, packet);
+    expect(loaded.addon.srtpUnprotect(full, packets.at(-1) ?? Buffer.alloc(0))).toBe(4);
+  });
+
   test('hostile packets are refused, never worse', () => {
     const { key, salt } = keysOf(profile);
     const sender = new SrtpCipher(profile, key, salt, 'rtp');

@@ -1,7 +1,6 @@
 /** What a section of a session description means: codec, depacketizer, and the parameters it tells. */
 
-import { describeAudio, describeVideo, parameterSetsOfConfig } from '../../codecs/describe.ts';
-import { parseH264Sps } from '../../codecs/h264/sps.ts';
+import { describeAudio, describeVideo } from '../../codecs/describe.ts';
 import { buildOpusHead, OPUS_SAMPLE_RATE } from '../../codecs/opus/opus-head.ts';
 import { buildConfig } from '../../codecs/parameter-sets.ts';
 import type { SourceTrack } from '../../core/ingest.ts';
@@ -27,8 +26,6 @@ export interface MediaFormat {
 }
 
 const VIDEO_CLOCK = 90_000;
-/** Pictures that may stand between decoding and presentation order when the stream reorders and does not say how far. */
-const USUAL_REORDERING = 2;
 const DEFAULT_AAC_FRAME = 1024;
 
 /** The format of a section; null when its codec cannot be used. Throws `ProtocolError` when what it says is impossible. */
@@ -84,14 +81,6 @@ export function sourceTrack(id: number, media: MediaDescription, { codec }: Medi
 
 function isAudio(codec: VideoCodec | AudioCodec): codec is AudioCodec {
   return (Object.values(AudioCodec) as readonly string[]).includes(codec);
-}
-
-/** Pictures that may stand between decoding and presentation order. */
-export function reorderingDepth(codec: VideoCodec | AudioCodec, config: Uint8Array | null): number {
-  if (config === null || (codec !== VideoCodec.H264 && codec !== VideoCodec.H265)) return 0;
-  if (!describeVideo(codec, config).hasReordering) return 0;
-  const [sps] = parameterSetsOfConfig(codec, config).sps;
-  return codec === VideoCodec.H264 && sps !== undefined ? (parseH264Sps(sps).maxReorderFrames ?? USUAL_REORDERING) : USUAL_REORDERING;
 }
 
 /** Null without a usable clock rate: it is the sample rate. */

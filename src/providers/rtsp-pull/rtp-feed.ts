@@ -1,5 +1,6 @@
 /** RTP and RTCP of one session → source tracks and packets on one time. */
 import { parameterSetsOf, updateConfig } from '../../codecs/parameter-sets.ts';
+import { reorderingDepth } from '../../codecs/reordering.ts';
 import type { PullSink } from '../../core/pull.ts';
 import { VideoCodec } from '../../media/codec.ts';
 import { MPEG_90K } from '../../media/timebase.ts';
@@ -14,7 +15,7 @@ import type { MediaDescription } from '../../protocols/rtsp/session-description.
 import type { Clock } from '../../util/clock.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { StreamStarter } from '../stream-starter.ts';
-import { type MediaFormat, reorderingDepth, sourceTrack } from './media-track.ts';
+import { type MediaFormat, sourceTrack } from './media-track.ts';
 
 /** Sender reports are waited for this long after the first packet. */
 const REPORT_WAIT_MS = 5000;
@@ -59,8 +60,7 @@ interface FeedTrack {
   first: { readonly timestamp: number; readonly atMs: number } | null;
   /** `rtptime` that the server named for the beginning; null when it did not. */
   announced: number | null;
-  readonly reception: Reception;
-  report: { readonly content: SenderReport; readonly atMs: number } | null;
+  reception: Reception;
   left: boolean;
 }
 
@@ -111,7 +111,6 @@ export class RtpFeed {
       order: null,
       first: null,
       announced: null,
-      report: null,
       left: false,
     });
     this.#starter.expect([...this.#tracks.keys()], new Set());
@@ -141,6 +140,7 @@ export class RtpFeed {
         return;
       }
       if (packet.ssrc !== track.ssrc) {
+        if (track.ssrc >= 0) track.reception = new Reception(track.format.clockRate);
         track.ssrc = packet.ssrc;
         track.sequence = this.#newSequence();
       }
@@ -166,18 +166,7 @@ export class RtpFeed {
   receiverReport(id: number): Uint8Array | null {
     const track = this.#tracks.get(id);
     if (track === undefined || track.ssrc < 0) return null;
-    const { counters, highest } = track.sequence;
-    return buildReceiverReport(OWN_SSRC, OWN_NAME, [
-      {
-        ssrc: track.ssrc,
-        fractionLost: track.reception.fractionLost(counters),
-        totalLost: counters.lost,
-        highestSequence: highest,
-        jitter: track.reception.jitter,
-        lastReport: track.report?.content.compactNtp ?? 0,
-        delaySinceLastReport: track.report === null ? 0 : Math.round(((this.#now - track.report.atMs) * 65_536) / 1000),
-      },
-    ]);
+    return buildReceiverReport(OWN_SSRC, OWN_NAME, [track.reception.report(track.ssrc, track.sequence, this.#now)]);
   }
 
   /** Looks at the clock; call it some times a second. */
@@ -238,7 +227,7 @@ export class RtpFeed {
   }
 
   #takeReport(track: FeedTrack, report: SenderReport): void {
-    track.report = { content: report, atMs: this.#now };
+    track.reception.senderReport(report.compactNtp, this.#now);
     // The first relation is kept: following later ones would make time jitter.
     if (this.#synchronised || track.clock.synchronised) return;
     this.#originNtp ??= report.ntp;

@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import fc from 'fast-check';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { BlackHole } from '../../../test/fakes/black-hole.ts';
 import { FakeRtspServer, type RtspScript } from '../../../test/fakes/fake-rtsp-server.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingSink } from '../../../test/fakes/pull-sink.ts';
@@ -229,4 +231,123 @@ describe('RtspPullSource', () => {
     clock.advance(5001);
     await sink.until(({ packets }) => packets.length === 1);
   });
+
+  it('takes datagrams from a server that answers with them to a wish for data over the connection', async () => {
+    const server = await serve({ setUpHeaders: [['Session: 42', 'Transport: RTP/AVP;unicast;destination=127.0.0.1']] });
+    const sink = await open(server.url('/cam'));
+    expect(server.methods).toEqual(['DESCRIBE', 'SETUP', 'SETUP', 'PLAY']);
+    expect(server.log).toMatch(/Transport: RTP\/AVP;unicast;client_port=\d+-\d+\r\nSession: 42/);
+    server.sendPicture(0);
+    await sink.until(({ packets }) => packets.length === 1);
+  });
+
+  it('takes the channels that the server chooses', async () => {
+    const server = await serve({ setUpHeaders: [['Session: 42', 'Transport: RTP/AVP/TCP;unicast;interleaved=0']] });
+    const sink = await open(server.url('/cam'));
+    server.sendPicture(0);
+    await sink.until(({ packets }) => packets.length === 1);
+    server.sendGoodbye();
+    await sink.until(({ reason }) => reason !== null);
+  });
+
+  it.each([
+    ['interleaved=256-257', 'beyond 255'],
+    ['interleaved=255', 'beyond 255'],
+    ['interleaved=10000000000-1', 'beyond 255'],
+    ['interleaved=4-4', 'channel twice'],
+  ])('refuses a server that answers with %s', async (channels, message) => {
+    const server = await serve({ setUpHeaders: [['Session: 42', `Transport: RTP/AVP/TCP;unicast;${channels}`]] });
+    await expect(open(server.url('/cam'))).rejects.toThrow(message);
+  });
+
+  it('refuses a server that gives two tracks one channel', async () => {
+    const headers = ['Session: 42', 'Transport: RTP/AVP/TCP;unicast;interleaved=0-1'];
+    const server = await serve({ withSound: true, setUpHeaders: [headers, headers] });
+    await expect(open(server.url('/cam'))).rejects.toThrow('channel twice');
+  });
+
+  it('gives up a host that drops whoever knocks', async () => {
+    const hole = await BlackHole.start();
+    const begun = performance.now();
+    await expect(open(`rtsp://127.0.0.1:${hole.port}/cam`, { limitMs: 300 })).rejects.toThrow('the connection was given up');
+    expect(performance.now() - begun).toBeGreaterThanOrEqual(299);
+    await hole.stop();
+  });
+});
+
+describe('a hostile server', () => {
+  /** What a header may hold: the right words in the wrong places, and anything else. */
+  const words = [
+    'interleaved=',
+    'server_port=',
+    'RTP/AVP/TCP',
+    'RTP/AVP',
+    'url=',
+    'rtptime=',
+    'timeout=',
+    '0-1',
+    '2-3',
+    '65536',
+    '99999999999',
+  ];
+  const noise = fc.oneof(fc.constantFrom(...words, ';', ',', '=', '-', ' ', '"', '\r'), fc.string({ maxLength: 8 }));
+  const header = fc.array(noise, { maxLength: 12 }).map((parts) => parts.join('').replaceAll('\n', ''));
+  const frame = fc
+    .record({ channel: fc.nat(255), data: fc.uint8Array({ maxLength: 60 }), promised: fc.option(fc.nat(65_535), { nil: undefined }) })
+    .map(({ channel, data, promised = data.length }) => Buffer.from([0x24, channel, promised >> 8, promised & 0xff, ...data]));
+  const rtp = fc
+    .record({
+      channel: fc.nat(3),
+      type: fc.constantFrom(96, 97, 224, 225),
+      payload: fc.uint8Array({ maxLength: 40 }),
+      rest: fc.uint8Array({ minLength: 10, maxLength: 10 }),
+    })
+    .map(({ channel, type, payload, rest }) => Buffer.from([0x24, channel, 0, 12 + payload.length, 0x80, type, ...rest, ...payload]));
+  const message = fc
+    .tuple(fc.constantFrom('OPTIONS * RTSP/1.0', 'RTSP/1.0 200 OK', 'RTSP/1.0 401 No', 'ANNOUNCE x RTSP/1.0'), header)
+    .map(([line, value]) => Buffer.from(`${line}\r\nCSeq: ${value}\r\nSession: ${value}\r\n\r\n`, 'latin1'));
+  const sent = fc.array(fc.oneof({ weight: 3, arbitrary: rtp }, frame, message, fc.uint8Array({ maxLength: 30 })), { maxLength: 12 });
+  const line = fc.oneof(
+    header,
+    fc.constantFrom('a=control:\rX', 'a=rtpmap:96 H264/90000', 'a=fmtp:96 sprop-parameter-sets=,,=', 'm=audio 0 RTP/AVP 0', 'c=x'),
+  );
+  const script = fc.record({
+    withSound: fc.boolean(),
+    description: fc.option(
+      fc.array(line, { maxLength: 8 }).map((lines) => `v=0\r\nm=video 0 RTP/AVP 96\r\n${lines.join('\r\n')}`),
+      { nil: undefined, freq: 3 },
+    ),
+    setUpHeaders: fc.array(
+      fc.tuple(header, header).map(([session, transport]) => [`Session: ${session}`, `Transport: ${transport}`]),
+      { maxLength: 3 },
+    ),
+    rtpInfo: header,
+  });
+
+  it('ends its own session at most, and leaves nothing behind', async () => {
+    const ports = (): number => process.getActiveResourcesInfo().filter((name) => name === 'UDPWrap').length;
+    const known = ports();
+    let played = 0;
+    await fc.assert(
+      fc.asyncProperty(script, sent, async ({ description, ...rest }, pieces) => {
+        const server = await serve({ ...rest, ...(description !== undefined && { description }) });
+        const opened = await open(server.url('/cam'), { limitMs: 400 }).catch((error: unknown) => error as Error);
+        if (!(opened instanceof Error)) {
+          played += 1;
+          for (const piece of pieces) server.write(piece);
+          // What was written has been read when a request behind it is answered, unless the session has ended.
+          server.write('\r\n\r\nOPTIONS * RTSP/1.0\r\nCSeq: 77777\r\n\r\n');
+          const deadline = performance.now() + 100;
+          while (opened.reason === null && !server.log.includes('CSeq: 77777') && performance.now() < deadline) await delay(2);
+        }
+        for (const session of sessions.splice(0)) session.close();
+        await server.until(({ connections }) => connections === 0);
+        servers.splice(servers.indexOf(server), 1);
+        await server.stop();
+      }),
+      { numRuns: 120, interruptAfterTimeLimit: 15_000 },
+    );
+    await vi.waitFor(() => expect(ports()).toBe(known));
+    expect(played).toBeGreaterThan(30);
+  }, 30_000);
 });

@@ -18,6 +18,7 @@ const REPORT_INTERVAL_MS = 5000;
 const SESSION_NOT_FOUND = 454;
 const UNSUPPORTED_TRANSPORT = 461;
 const LARGEST_PORT = 65_535;
+const LARGEST_CHANNEL = 255;
 /** Interleaved channels are a byte, and every track takes two. */
 const MOST_TRACKS = 16;
 
@@ -133,7 +134,10 @@ export class RtspSession implements PullSession {
     return usable;
   }
 
-  /** Over the connection itself; a server that cannot do that sends datagrams. */
+  /**
+   * Over the connection itself: it passes every firewall and loses nothing. A server that says that it cannot do that (461), or
+   * answers with another transport, sends datagrams.
+   */
   async #setUp(usable: readonly UsableMedia[]): Promise<void> {
     let datagrams = false;
     for (const [index, item] of usable.entries()) {
@@ -151,7 +155,12 @@ export class RtspSession implements PullSession {
     const response = await this.#sendSetup(item.uri, `RTP/AVP/TCP;unicast;interleaved=${channel}-${channel + 1}`);
     if (response.status === UNSUPPORTED_TRANSPORT) return false;
     this.#adoptSession(response);
-    const [rtp = channel, rtcp = channel + 1] = numbersOf(transportOf(response), 'interleaved');
+    const transport = transportOf(response);
+    if (transport !== '' && !/interleaved|\/TCP\b/i.test(transport)) return false;
+    const [rtp = channel, rtcp = rtp + 1] = numbersOf(transport, 'interleaved');
+    if (Math.max(rtp, rtcp) > LARGEST_CHANNEL) throw new Error(`the server names an interleaved channel beyond ${LARGEST_CHANNEL}`);
+    if (rtp === rtcp || this.#channels.has(rtp) || this.#channels.has(rtcp))
+      throw new Error('the server names an interleaved channel twice');
     this.#feed.addTrack(channel, item.media, item.format);
     this.#channels.set(rtp, { id: channel, control: false });
     this.#channels.set(rtcp, { id: channel, control: true });
@@ -265,6 +274,6 @@ function transportOf(response: RtspResponse): string {
 
 /** The two numbers of `name=a-b` in a Transport header. */
 function numbersOf(transport: string, name: string): number[] {
-  const match = new RegExp(`(?:^|;)\\s*${name}\\s*=\\s*(\\d{1,5})(?:-(\\d{1,5}))?`, 'i').exec(transport);
+  const match = new RegExp(`(?:^|;)\\s*${name}\\s*=\\s*(\\d+)(?:-(\\d+))?`, 'i').exec(transport);
   return [match?.[1], match?.[2]].flatMap((text) => (text === undefined ? [] : [Number(text)]));
 }

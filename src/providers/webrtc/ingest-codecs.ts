@@ -8,6 +8,7 @@ import { Av1Depacketizer } from '../../protocols/rtp/av1-depacketizer.ts';
 import { type Depacketizer, FrameDepacketizer } from '../../protocols/rtp/depacketizer.ts';
 import { NalDepacketizer } from '../../protocols/rtp/nal-depacketizer.ts';
 import { Vp8Depacketizer } from '../../protocols/rtp/vp8-depacketizer.ts';
+import type { VideoCapability } from './oven-capabilities.ts';
 
 /** WebRTC carries Opus as stereo; a decoder makes two channels of a mono packet. */
 const OPUS_CHANNELS = 2;
@@ -52,15 +53,39 @@ export function createDepacketizer(codec: IngestCodec): Depacketizer {
   }
 }
 
-/** What the core is told of a video track. `size`: of the last keyframe, where there is no configuration that tells it. */
+/**
+ * What the core is told of a video track. `size`: of the last keyframe, where there is no configuration that tells it.
+ * `announced`: what the publisher said beforehand.
+ */
 export function videoTrack(
   id: number,
-  codec: IngestVideoCodec,
-  config: Uint8Array | null,
-  size: { readonly width: number; readonly height: number },
+  {
+    codec,
+    config,
+    size,
+    announced,
+  }: {
+    readonly codec: IngestVideoCodec;
+    readonly config: Uint8Array | null;
+    readonly size: { readonly width: number; readonly height: number };
+    readonly announced?: VideoCapability | undefined;
+  },
 ): SourceVideoTrack {
   const { width, height } = config === null ? size : describeVideo(codec, config);
-  return { id, type: 'video', codec, format: FORMATS[codec], config, width, height, timebase: MPEG_90K, bitrateConf: 0, framerateConf: 0 };
+  const isSized = announced !== undefined && announced.width > 0 && announced.height > 0;
+  return {
+    id,
+    type: 'video',
+    codec,
+    format: FORMATS[codec],
+    config,
+    width,
+    height,
+    ...(isSized && { fullSize: { width: announced.width, height: announced.height } }),
+    timebase: MPEG_90K,
+    bitrateConf: 0,
+    framerateConf: announced?.framerate ?? 0,
+  };
 }
 
 export function opusTrack(id: number): SourceAudioTrack {

@@ -402,6 +402,19 @@ test('sources are bounded, strangers are counted', () => {
   expect(feed.counters.unknown).toBeGreaterThan(60);
 });
 
+test('a publisher that begins anew again and again is heard every time', () => {
+  const feed = open(offer(FULL, false));
+  for (let round = 0; round < 100; round += 1) {
+    const sender = new Sender(100 + round);
+    for (let n = 0; n < 24; n += 1) {
+      for (const packet of sender.picture(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
+      pass(feed, 40);
+    }
+  }
+  expect(feed.counters.unknown).toBe(0);
+  expect(videoPackets()).toHaveLength(2400);
+});
+
 test('hostile packets are counted, never worse', () => {
   const feed = open(
     offer([...FULL, 'a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id', 'a=extmap:6 urn:ietf:params:rtp-hdrext:sdes:mid']),

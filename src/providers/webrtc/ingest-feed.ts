@@ -13,9 +13,12 @@ import { BandwidthLimit } from './bandwidth-limit.ts';
 import type { IngestAgreement, IngestMedia } from './ingest-negotiation.ts';
 import { IngestTrack } from './ingest-track.ts';
 import { LipSync } from './lip-sync.ts';
+import type { VideoCapability } from './oven-capabilities.ts';
 
-/** Numbers of a publisher that are told apart; packets of further ones are dropped. */
+/** Numbers of a publisher that are told apart; a further one takes the place of one that has been silent, else it is dropped. */
 const MOST_SOURCES = 32;
+/** Packets of others after which a number is not used any more: some seconds. */
+const SILENCE = 2048;
 const REPORT_INTERVAL_MS = 500;
 const TRANSPORT_FEEDBACK_MS = 50;
 const REMB_INTERVAL_MS = 1000;
@@ -32,6 +35,8 @@ export interface IngestFeedOptions {
   readonly agreement: IngestAgreement;
   readonly clock: Clock;
   readonly keyframeInterval: number;
+  /** Of the layers, by their names; empty: of the first video track without layers. */
+  readonly capabilities?: ReadonlyMap<string, VideoCapability>;
   /** Sends RTCP to the publisher. */
   readonly send: (packet: Uint8Array) => void;
   readonly onStarted: (tracks: readonly string[]) => void;
@@ -52,6 +57,8 @@ interface Source {
   readonly track: IngestTrack;
   /** It repeats packets of the track (RFC 4588). */
   readonly isRepeat: boolean;
+  /** Packets of the publisher up to its last one. */
+  heard: number;
 }
 
 export class IngestFeed {
@@ -66,6 +73,8 @@ export class IngestFeed {
   readonly #transportCcId: number;
   readonly #hasRemb: boolean;
   readonly #startedAt: number;
+  /** Received ones of RTP. */
+  #packets = 0;
   #reportedAt = 0;
   #feedbackAt = 0;
   #rembAt = 0;
@@ -84,9 +93,12 @@ export class IngestFeed {
     const layers = medias.flatMap((media) => (media.layers.length === 0 ? [''] : media.layers).map((layer) => ({ media, layer })));
     this.#starter.expect([...layers.keys()], new Set());
     const lipSync = new LipSync();
+    const firstVideo = medias.find(({ kind }) => kind === 'video');
     this.tracks = layers.map(({ media, layer }, id) => {
       const onReordered = (): void => options.onReordered(track);
-      const track: IngestTrack = new IngestTrack({ id, media, layer, starter: this.#starter, lipSync, keyframeInterval, onReordered });
+      const announced = media === firstVideo ? options.capabilities?.get(layer) : undefined;
+      const own = { id, media, layer, announced, onReordered };
+      const track: IngestTrack = new IngestTrack({ ...own, starter: this.#starter, lipSync, keyframeInterval });
       return track;
     });
     this.#transportCcId = medias.find(({ extensions }) => extensions.transportCc !== 0)?.extensions.transportCc ?? 0;
@@ -95,8 +107,8 @@ export class IngestFeed {
       // Simulcast layers tell by themselves which they are.
       if (track.layer !== '') continue;
       for (const { ssrc, rtxSsrc } of track.media.sources.slice(0, 1)) {
-        this.#sources.set(ssrc, { track, isRepeat: false });
-        if (rtxSsrc !== 0) this.#sources.set(rtxSsrc, { track, isRepeat: true });
+        this.#sources.set(ssrc, { track, isRepeat: false, heard: 0 });
+        if (rtxSsrc !== 0) this.#sources.set(rtxSsrc, { track, isRepeat: true, heard: 0 });
       }
     }
   }
@@ -175,12 +187,22 @@ export class IngestFeed {
   }
 
   #sourceOf(packet: RtpPacket, data: Buffer): Source | null {
+    this.#packets += 1;
     const known = this.#sources.get(packet.ssrc);
-    if (known !== undefined) return known;
-    if (this.#sources.size >= MOST_SOURCES) return null;
+    if (known !== undefined) {
+      known.heard = this.#packets;
+      return known;
+    }
+    if (this.#sources.size >= MOST_SOURCES && !this.#forgetSilent()) return null;
     const found = this.#identify(packet.payloadType, data);
     if (found !== null) this.#sources.set(packet.ssrc, found);
     return found;
+  }
+
+  /** Makes room for another source; false when all are in use. */
+  #forgetSilent(): boolean {
+    const [oldest] = [...this.#sources].sort(([, a], [, b]) => a.heard - b.heard);
+    return oldest !== undefined && this.#packets - oldest[1].heard >= SILENCE && this.#sources.delete(oldest[0]);
   }
 
   /** By what the first packets of a source say of themselves (RFC 8843 §9.2, RFC 8852), else by their format. */
@@ -193,7 +215,7 @@ export class IngestFeed {
     const tracks = this.tracks.filter((track) => track.media === media);
     const layer = textOf(data, isRepeat ? media.extensions.repairedRid : media.extensions.rid);
     const track = media.layers.length === 0 ? tracks[0] : tracks.find((candidate) => candidate.layer === layer);
-    return track === undefined ? null : { track, isRepeat };
+    return track === undefined ? null : { track, isRepeat, heard: this.#packets };
   }
 
   #askForKeyframe(track: IngestTrack, now: number): void {

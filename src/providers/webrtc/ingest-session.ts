@@ -1,5 +1,5 @@
 /** One publisher: its inbound stream, its peer, and what it negotiated. */
-import type { CloseReason, IngestGate, IngestStream } from '../../core/ingest.ts';
+import type { CloseReason, IngestGate, IngestStream, IngestTarget } from '../../core/ingest.ts';
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import { randomWord } from '../../protocols/ice/ice-credentials.ts';
 import { PEER_LEFT, type PeerListener, type PeerSession } from '../../protocols/peer/peer-session.ts';
@@ -13,6 +13,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import { IngestFeed } from './ingest-feed.ts';
 import { answerIngest, type IngestAgreement, offerIngest, readIngestAnswer } from './ingest-negotiation.ts';
 import type { IngestTrack } from './ingest-track.ts';
+import { readCapabilities } from './oven-capabilities.ts';
 import type { WebrtcIngestSettings } from './settings.ts';
 
 const CNAME_LENGTH = 16;
@@ -26,6 +27,8 @@ export interface IngestSessionOptions {
   readonly settings: WebrtcIngestSettings;
   /** Address that the request came from. */
   readonly client: string;
+  /** `Oven-Capabilities` of the request; empty without one. */
+  readonly capabilities: string;
   readonly clock: Clock;
   readonly logger: Logger;
   /** The session has ended by itself; once. */
@@ -36,7 +39,8 @@ export interface IngestSessionOptions {
 
 export class IngestSession implements PeerListener {
   readonly #options: IngestSessionOptions;
-  readonly #stream: IngestStream;
+  /** From the publisher's session description on: an offer of ours takes no name. */
+  #stream: IngestStream | null = null;
   readonly #peer: PeerSession;
   readonly #logger: Logger;
   readonly #openedAt: number;
@@ -46,28 +50,13 @@ export class IngestSession implements PeerListener {
   readonly #streamId = randomWord(STREAM_ID_LENGTH);
   #ended = false;
 
-  /** Registers the stream. Throws IngestRefused, and ProtocolError `WEBRTC_FULL`. */
+  /** Throws IngestRefused when the stream could not be published now, and ProtocolError `WEBRTC_FULL`. */
   constructor(options: IngestSessionOptions) {
     const { target, gate, transport, settings, client, clock, logger } = options;
     this.#options = options;
     this.#openedAt = clock.monotonic();
-    this.#peer = transport.openSession(this, settings.timeout);
-    try {
-      this.#stream = gate.openIngest(
-        { vhost: target.vhost, host: target.vhost, app: target.app },
-        {
-          streamName: target.stream,
-          provider: ProviderKind.WEBRTC,
-          sourceType: SourceType.WEBRTC,
-          sourceUrl: `WebRTC://${client}`,
-          onClose: (reason) => this.#endedByServer(reason),
-          onKeyframeWanted: (trackId) => this.#feed?.tracks[trackId]?.requestKeyframe(),
-        },
-      );
-    } catch (error) {
-      this.#peer.close();
-      throw error;
-    }
+    gate.checkIngest(placeOf(target), { streamName: target.stream, provider: ProviderKind.WEBRTC });
+    this.#peer = transport.openSession(this, { use: 'publish', client, timeout: settings.timeout });
     const { vhost, app, stream } = target;
     this.#logger = logger.child({ vhost, app, stream, session: this.#peer.credentials.ufrag, peer: client });
   }
@@ -78,7 +67,7 @@ export class IngestSession implements PeerListener {
 
   /** Candidates to tell the publisher beside an offer. */
   candidates(): readonly string[] {
-    return this.#options.transport.candidates('publish');
+    return this.#peer.candidates();
   }
 
   /** Our offer, without candidates. */
@@ -87,15 +76,22 @@ export class IngestSession implements PeerListener {
     return this.#describe('actpass', this.#offered, []);
   }
 
-  /** Takes the publisher's answer. Throws ProtocolError when nothing can come of it. */
+  /** Takes the publisher's answer and the name. Throws ProtocolError when nothing can come of it, and IngestRefused. */
   answered(text: string): void {
     this.#begin(readIngestAnswer(parseSessionDescription(text), this.#offered));
+    this.#peer.announced(text);
   }
 
-  /** Answers the publisher's offer. Throws ProtocolError. */
+  /** The publisher tells candidates of its own: it reaches us, so they are for the log. */
+  announced(candidates: string): void {
+    this.#peer.announced(candidates);
+  }
+
+  /** Answers the publisher's offer and takes the name. Throws ProtocolError and IngestRefused. */
   accept(text: string): string {
     const { agreement, medias } = answerIngest(parseSessionDescription(text));
     this.#begin(agreement);
+    this.#peer.announced(text);
     return this.#describe('passive', medias, this.candidates());
   }
 
@@ -128,10 +124,13 @@ export class IngestSession implements PeerListener {
 
   #begin(agreement: IngestAgreement): void {
     if (this.#feed !== null) throw new ProtocolError('WEBRTC_ANSWER', 'the session has its answer already');
-    const { clock, settings } = this.#options;
+    const { clock, settings, capabilities } = this.#options;
+    const stream = this.#openStream();
+    this.#stream = stream;
     this.#feed = new IngestFeed({
-      stream: this.#stream,
+      stream,
       agreement,
+      capabilities: readCapabilities(capabilities),
       clock,
       keyframeInterval: settings.keyframeInterval,
       send: (packet) => this.#peer.sendRtcp(packet),
@@ -141,6 +140,18 @@ export class IngestSession implements PeerListener {
     const { fingerprint, role } = agreement.security;
     this.#peer.start({ plan: { cname: this.#cname, slots: [] }, fingerprint, role });
     this.#logger.info({ medias: agreement.medias.map(({ kind }) => kind) }, 'WebRTC stream published');
+  }
+
+  #openStream(): IngestStream {
+    const { target, gate, client } = this.#options;
+    return gate.openIngest(placeOf(target), {
+      streamName: target.stream,
+      provider: ProviderKind.WEBRTC,
+      sourceType: SourceType.WEBRTC,
+      sourceUrl: `WebRTC://${client}`,
+      onClose: (reason) => this.#endedByServer(reason),
+      onKeyframeWanted: (trackId) => this.#feed?.tracks[trackId]?.requestKeyframe(),
+    });
   }
 
   #describe(setup: 'actpass' | 'passive', medias: readonly LocalMedia[], candidates: readonly string[]): string {
@@ -184,22 +195,30 @@ export class IngestSession implements PeerListener {
     if (this.#ended) return;
     this.#ended = true;
     this.#peer.close();
-    this.#stream.close(reason);
+    this.#stream?.close(reason);
     this.#report(reason);
     this.#options.onClosed(this);
   }
 
   #report({ code, detail }: CloseReason): void {
-    const tracks = this.#feed?.tracks.map((track) => ({ codec: track.codec, layer: track.layer, ...track.received, ...track.counters }));
+    if (this.#feed === null) {
+      this.#logger.debug({ code }, `a WebRTC publication was not begun: ${detail}`);
+      return;
+    }
+    const tracks = this.#feed.tracks.map((track) => ({ codec: track.codec, layer: track.layer, ...track.received, ...track.counters }));
     this.#logger.info(
       {
         code,
         durationMs: Math.round(this.#options.clock.monotonic() - this.#openedAt),
-        ...this.#feed?.counters,
+        ...this.#feed.counters,
         refused: this.#peer.counters?.refused ?? 0,
         tracks,
       },
-      `WebRTC publication closed: ${detail}`,
+      `WebRTC publication closed: ${detail}${this.#peer.attempts}`,
     );
   }
+}
+
+function placeOf({ vhost, app }: StreamTarget): IngestTarget {
+  return { vhost, host: vhost, app };
 }

@@ -1,5 +1,6 @@
 /** One track of a publisher: packets in any order → pictures or sound, and what has to be asked of the sender. */
 import { describeKeyframe, isKeyframe, parameterSetsOf, updateConfig } from '../../codecs/describe.ts';
+import { reorderingDepth } from '../../codecs/reordering.ts';
 import { DecodeOrder } from '../../protocols/rtp/decode-order.ts';
 import type { DepacketizedUnit, Depacketizer } from '../../protocols/rtp/depacketizer.ts';
 import { ReceiveBuffer, type ReceiveCounters } from '../../protocols/rtp/receive-buffer.ts';
@@ -7,7 +8,6 @@ import { Reception } from '../../protocols/rtp/reception.ts';
 import type { ReceptionReport, SenderReport } from '../../protocols/rtp/rtcp-packet.ts';
 import type { RtpPacket } from '../../protocols/rtp/rtp-packet.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { reorderingDepth } from '../rtsp-pull/media-track.ts';
 import type { StreamStarter } from '../stream-starter.ts';
 import {
   clockRateOf,
@@ -20,6 +20,7 @@ import {
 } from './ingest-codecs.ts';
 import type { IngestMedia, IngestPayload } from './ingest-negotiation.ts';
 import type { LipSync, SyncedTrack } from './lip-sync.ts';
+import type { VideoCapability } from './oven-capabilities.ts';
 
 /** A request for a keyframe is repeated after this, ms. */
 const KEYFRAME_RETRY_MS = 500;
@@ -49,6 +50,8 @@ export interface IngestTrackOptions {
   readonly lipSync: LipSync;
   /** Asks for a keyframe when none came for this long, ms; 0 never does without need. */
   readonly keyframeInterval: number;
+  /** What its pictures grow to, where the publisher said so. */
+  readonly announced?: VideoCapability | undefined;
   /** The encoder sends B-frames; once. */
   readonly onReordered: () => void;
 }
@@ -88,7 +91,6 @@ export class IngestTrack {
   #askedAt = Number.NEGATIVE_INFINITY;
   /** A viewer waits for a keyframe. */
   #isWanted = false;
-  #report: { readonly compactNtp: number; readonly at: number } | null = null;
   #now = 0;
 
   constructor(options: IngestTrackOptions) {
@@ -166,23 +168,13 @@ export class IngestTrack {
   }
 
   senderReport(report: SenderReport, now: number): void {
-    this.#report = { compactNtp: report.compactNtp, at: now };
+    this.#reception.senderReport(report.compactNtp, now);
     this.#options.lipSync.report(this.#synced, report);
   }
 
   /** What the sender is told; null before the first packet. */
   receptionReport(now: number): ReceptionReport | null {
-    if (this.#buffer === null) return null;
-    const { counters, highest } = this.#buffer;
-    return {
-      ssrc: this.#ssrc,
-      fractionLost: this.#reception.fractionLost(counters),
-      totalLost: counters.lost,
-      highestSequence: highest,
-      jitter: this.#reception.jitter,
-      lastReport: this.#report?.compactNtp ?? 0,
-      delaySinceLastReport: this.#report === null ? 0 : Math.round(((now - this.#report.at) * 65_536) / 1000),
-    };
+    return this.#buffer === null ? null : this.#reception.report(this.#ssrc, this.#buffer, now);
   }
 
   /** The publisher sends under another number: a new beginning, with numbers and timestamps of its own. */
@@ -193,7 +185,6 @@ export class IngestTrack {
       this.#reception = new Reception(this.#synced.rate);
       this.#order = null;
       this.#lastTimestamp = null;
-      this.#report = null;
       this.#gap = true;
     }
     this.#ssrc = ssrc;
@@ -275,7 +266,7 @@ export class IngestTrack {
   }
 
   #describe(codec: IngestVideoCodec, data: Uint8Array): void {
-    const { starter } = this.#options;
+    const { starter, announced } = this.#options;
     const sets = parameterSetsOf(codec, data);
     if (sets !== null) {
       const config = updateConfig(codec, this.#config, sets);
@@ -283,13 +274,13 @@ export class IngestTrack {
       this.#config = config;
       this.#order = null;
       // The router sees parameter sets in-band by itself; it has to hear of a new codec.
-      starter.describe(videoTrack(this.id, codec, config, this.#size), { tell: true });
+      starter.describe(videoTrack(this.id, { codec, config, size: this.#size, announced }), { tell: true });
       return;
     }
     const described = describeKeyframe(codec, data);
     if (described === null || (described.width === this.#size.width && described.height === this.#size.height)) return;
     this.#size = { width: described.width, height: described.height };
-    starter.describe(videoTrack(this.id, codec, null, this.#size), { tell: true });
+    starter.describe(videoTrack(this.id, { codec, config: null, size: this.#size, announced }), { tell: true });
   }
 
   /** The sender's own clock tells: times of the session may be set back to be in step with the sound. */

@@ -44,7 +44,7 @@ beforeEach(async () => {
   const publish = new PublishSide({
     provider,
     crossDomainsOf: () => crossDomains,
-    iceServersFor: (place) => (place.transport === 'tcp' ? iceServers : []),
+    iceServersFor: (place) => (place.transport === 'tcp' ? iceServers : place.transport === 'none' ? [] : null),
     logger,
   });
   const virtualHostFor = (host: string): string | undefined => (host === '127.0.0.1' ? 'default' : undefined);
@@ -213,6 +213,18 @@ describe('WHIP', () => {
     expect(gate.streams).toHaveLength(0);
   });
 
+  test('the size that pictures grow to is told in advance', async () => {
+    const answer = await (
+      await post(publisher.offer(), undefined, { 'Oven-Capabilities': 'max_width=1280, max_height=720, max_fps=25' })
+    ).text();
+    await publisher.connect(answer);
+    await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
+    await pictures(2);
+    expect(gate.streams[0]?.tracks).toMatchObject([
+      { type: 'video', width: 320, height: 180, fullSize: { width: 1280, height: 720 }, framerateConf: 25 },
+    ]);
+  });
+
   test('relays are told in Link headers', async () => {
     const response = await post(publisher.offer(), '/app/stream?direction=whip&transport=tcp');
     expect(response.headers.get('link')).toBe(
@@ -306,11 +318,26 @@ describe('WebSocket', () => {
   test('`stop` ends the stream, the connection stays', async () => {
     const client = new Client();
     await client.send({ command: 'request_offer' });
-    const { id } = await client.hears(1);
+    const { id, sdp } = await client.hears(1);
+    // The name is taken with the answer, not before.
+    expect(gate.streams).toEqual([]);
+    await client.send({ command: 'answer', id, peer_id: 0, sdp: { type: 'answer', sdp: publisher.answer(sdp?.sdp ?? '') } });
+    await until('the stream', () => gate.streams.length === 1, { deadlineMs: 5000 });
     await client.send({ command: 'stop', id });
     await until('the end', () => gate.streams[0]?.closed === true, { deadlineMs: 5000 });
     expect(client.closed).toBe(false);
     client.socket.close();
+  });
+
+  test('a name that was taken since the offer is refused at the answer', async () => {
+    const client = new Client();
+    await client.send({ command: 'request_offer' });
+    const { id, sdp } = await client.hears(1);
+    gate.refusal = 'duplicate-name';
+    await client.send({ command: 'answer', id, peer_id: 0, sdp: { type: 'answer', sdp: publisher.answer(sdp?.sdp ?? '') } });
+    expect(await client.hears(2)).toEqual({ code: 403, error: 'Forbidden' });
+    await until('the connection is closed', () => client.closed, { deadlineMs: 5000 });
+    expect([gate.streams, provider.sessions, transport.sessions]).toEqual([[], 0, 0]);
   });
 
   test.each([
@@ -338,7 +365,7 @@ describe('WebSocket', () => {
     await client.send(message(id));
     expect(await client.hears(2)).toMatchObject({ code });
     await until('the connection is closed', () => client.closed, { deadlineMs: 5000 });
-    expect(gate.streams[0]?.closed).toBe(true);
+    expect(gate.streams.every(({ closed }) => closed)).toBe(true);
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
   });
 
@@ -348,6 +375,15 @@ describe('WebSocket', () => {
     expect((await client.hears(1)).iceServers).toEqual([
       { credential: 'a "secret"', urls: ['turn:192.0.2.9:3478?transport=tcp'], username: 'me' },
     ]);
+    client.socket.close();
+  });
+
+  test('who asks for relays where there are none gets an empty list, in one spelling', async () => {
+    const client = new Client('/app/stream?direction=send&transport=none');
+    await client.send({ command: 'request_offer' });
+    const offer = await client.hears(1);
+    expect(offer.iceServers).toEqual([]);
+    expect('ice_servers' in offer).toBe(false);
     client.socket.close();
   });
 });

@@ -3,9 +3,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { WebSocket } from 'ws';
 import { type CrossDomainHeaders, CrossDomainPolicy, type CrossDomainRules } from '../../access/cross-domains.ts';
 import { IngestRefused } from '../../core/ingest.ts';
-import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../../protocols/signalling/description-exchange.ts';
-import type { IceServer } from '../../protocols/signalling/ice-server.ts';
-import type { RequestPlace } from '../../protocols/signalling/request-place.ts';
+import {
+  DescriptionExchange,
+  EXCHANGE_METHODS,
+  ExchangeRefused,
+  type ExchangeSession,
+  type OpenRequest,
+} from '../../protocols/signalling/description-exchange.ts';
+import type { IceServersFor } from '../../protocols/signalling/ice-server.ts';
+import type { RequestPlace, StreamTarget } from '../../protocols/signalling/request-place.ts';
 import type { SignallingClient, SignallingSide } from '../../protocols/signalling/signalling-server.ts';
 import type { Logger } from '../../util/logger.ts';
 import { PublishSignalling } from './publish-signalling.ts';
@@ -29,7 +35,7 @@ export interface PublishSideOptions {
   readonly provider: WebrtcProvider;
   /** `Providers/WebRTC/CrossDomains` of an application; null: pages of all origins may publish. */
   readonly crossDomainsOf: (vhost: string, app: string) => CrossDomainRules | null;
-  readonly iceServersFor: (place: RequestPlace) => readonly IceServer[];
+  readonly iceServersFor: IceServersFor;
   readonly logger: Logger;
 }
 
@@ -39,7 +45,7 @@ export class PublishSide implements SignallingSide {
   #policies = new Map<CrossDomainRules, CrossDomainPolicy>();
 
   constructor(options: PublishSideOptions) {
-    const { provider, logger, iceServersFor } = options;
+    const { logger, iceServersFor } = options;
     this.#options = options;
     this.#whip = new DescriptionExchange({
       name: 'WHIP',
@@ -47,16 +53,7 @@ export class PublishSide implements SignallingSide {
       iceServersFor,
       crossOrigin: (request, place) => this.#crossOrigin(request, place),
       logger,
-      open: ({ target, client, onEnded }) => {
-        try {
-          return provider.openSession(target, { client, onEnded });
-        } catch (error) {
-          if (!(error instanceof IngestRefused)) throw error;
-          const { status, text } = REFUSALS[error.code];
-          logger.info({ peer: client, code: error.code, reason: error.message }, 'a publisher over WHIP was refused');
-          throw new ExchangeRefused(status, text ?? error.message);
-        }
-      },
+      open: ({ target, client, capabilities, onEnded }) => this.#open(target, { client, capabilities, onEnded }),
     });
   }
 
@@ -67,6 +64,26 @@ export class PublishSide implements SignallingSide {
   connected(socket: WebSocket, place: RequestPlace, { address }: SignallingClient): void {
     const { provider, iceServersFor, logger } = this.#options;
     new PublishSignalling({ socket, provider, target: place.target, client: address, iceServers: iceServersFor(place), logger });
+  }
+
+  #open(target: StreamTarget, request: Pick<OpenRequest, 'client' | 'capabilities' | 'onEnded'>): ExchangeSession {
+    const { provider, logger } = this.#options;
+    const answered = <T>(action: () => T): T => {
+      try {
+        return action();
+      } catch (error) {
+        if (!(error instanceof IngestRefused)) throw error;
+        const { status, text } = REFUSALS[error.code];
+        logger.info({ peer: request.client, code: error.code, reason: error.message }, 'a publisher over WHIP was refused');
+        throw new ExchangeRefused(status, text ?? error.message);
+      }
+    };
+    const session = answered(() => provider.openSession(target, request));
+    return {
+      accept: (offer) => answered(() => session.accept(offer)),
+      announced: (candidates) => session.announced(candidates),
+      close: (reason) => session.close(reason),
+    };
   }
 
   #crossOrigin(request: IncomingMessage, { target }: RequestPlace): CrossDomainHeaders['pairs'] {

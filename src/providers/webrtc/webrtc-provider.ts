@@ -36,14 +36,18 @@ export class WebrtcProvider {
     return this.#sessions.size;
   }
 
-  /** Registers a stream for a publisher. Throws IngestRefused, and ProtocolError when there are too many sessions. */
-  openSession(target: StreamTarget, { client, onEnded }: { client: string; onEnded: (reason: string) => void }): IngestSession {
+  /** A session for a publisher. Throws IngestRefused, and ProtocolError when there are too many sessions. */
+  openSession(
+    target: StreamTarget,
+    { client, capabilities = '', onEnded }: { client: string; capabilities?: string; onEnded: (reason: string) => void },
+  ): IngestSession {
     const { settingsOf, ...options } = this.#options;
     const session = new IngestSession({
       ...options,
       target,
       settings: settingsOf(target.vhost, target.app) ?? NO_SETTINGS,
       client,
+      capabilities,
       onEnded,
       onClosed: (closed) => this.#forget(closed),
     });

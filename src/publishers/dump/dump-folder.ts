@@ -1,18 +1,24 @@
 /** Writes the files of one dump one after the other, and nothing more after a failure. */
+import { constants } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeFileAtomic } from '../../state/atomic-file.ts';
+import { syncTurns } from '../../util/turns.ts';
 
 /** Bytes of segments that may wait for the disk; a dump that needs more ends with an error, for it may not have holes. */
 const WAITING_BYTES = 64 * 1024 * 1024;
+/** A file of an earlier dump is overwritten; a link that somebody put in its place is not followed. */
+const NEW_BYTES = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
 
 export interface DumpFolderOptions {
   /** Absolute. */
   readonly path: string;
   /** A file was written for the first time. */
   readonly onWritten?: (path: string) => void;
-  /** Nothing is written any more. Called once; what it returns is awaited by `settled`. */
-  readonly onFailed: (error: unknown) => Promise<void> | void;
+  /** Nothing more is begun. Called once. */
+  readonly onFailed: (error: unknown) => void;
+  /** What was under way then has ended. Called once; what it returns is awaited by `settled`. */
+  readonly onFailureSettled: () => Promise<void> | void;
 }
 
 export class DumpFolder {
@@ -37,8 +43,9 @@ export class DumpFolder {
     if (this.#failed) return;
     this.#waiting += bytes;
     if (this.#waiting > WAITING_BYTES) {
-      const told = this.#fail(new Error(`the disk is too slow: more than ${WAITING_BYTES} bytes wait for it`));
-      this.#tail = this.#tail.then(() => told);
+      this.#fail(new Error(`the disk is too slow: more than ${WAITING_BYTES} bytes wait for it`));
+      // It may be in the middle of a file.
+      this.#tail = this.#tail.then(() => this.#options.onFailureSettled());
       return;
     }
     this.#tail = this.#tail.then(async () => {
@@ -46,7 +53,10 @@ export class DumpFolder {
       try {
         await work();
       } catch (error) {
-        await this.#fail(error);
+        // The disk was too slow before it failed: that has been told.
+        if (this.#failed) return;
+        this.#fail(error);
+        await this.#options.onFailureSettled();
       }
       this.#waiting -= bytes;
     });
@@ -59,7 +69,7 @@ export class DumpFolder {
 
   /** A file that is written once. On disk when it resolves, so that no playlist names what a loss of power takes. */
   async write(name: string, bytes: Uint8Array): Promise<void> {
-    await writeFile(this.#pathOf(name), bytes, { flush: true });
+    await syncTurns.take(() => writeFile(this.#pathOf(name), bytes, { flush: true, flag: NEW_BYTES }));
     this.#note(name);
   }
 
@@ -79,9 +89,8 @@ export class DumpFolder {
     this.#options.onWritten?.(this.#pathOf(name));
   }
 
-  async #fail(error: unknown): Promise<void> {
-    if (this.#failed) return;
+  #fail(error: unknown): void {
     this.#failed = true;
-    await this.#options.onFailed(error);
+    this.#options.onFailed(error);
   }
 }

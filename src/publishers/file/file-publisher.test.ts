@@ -2,15 +2,17 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
-import { dataTrack } from '../../../test/fakes/synthetic-media.ts';
+import { dataTrack, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import { type EncodedMedia, encodeMedia } from '../../../test/support/encoded-media.ts';
 import type { PublisherStream } from '../../core/publishing.ts';
+import { VideoCodec } from '../../media/codec.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
+import { DocumentFolder } from '../../state/document-folder.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
 import { MOST_TASKS } from '../tasks/task-registry.ts';
 import { FilePublisher } from './file-publisher.ts';
@@ -156,6 +158,22 @@ describe('a recording', () => {
     expect([...info.matchAll(/<lastSequence>(\w+)</g)].map(([, last]) => last)).toEqual(['false', 'false', 'true']);
   });
 
+  it('that is split has the end of the old file on disk while sound for it is still awaited', async () => {
+    await publisher.startRecord(owner(), wish('s', { interval: 2000 }));
+    const { attached } = open();
+    const cut = sample.packets.findIndex(({ track, keyframe, pts }) => track.type === 'video' && keyframe && pts >= 2 * 90_000);
+    // Sound is a second late, so that the old file has to wait for it.
+    const soon = sample.packets.slice(0, cut + 1).filter(({ track, pts }) => track.type === 'video' || pts < 48_000);
+    send(attached, soon);
+    const videoOf = (name: string): number => {
+      const args = ['-v', 'quiet', '-count_packets', '-select_streams', 'v', '-show_entries', 'stream=nb_read_packets', '-of', 'csv=p=0'];
+      return Number.parseInt(execFileSync('ffprobe', [...args, join(root, name)], { encoding: 'utf8' }), 10) || 0;
+    };
+    await expect.poll(() => readdirSync(root).filter((name) => statSync(join(root, name)).size > 0)).toHaveLength(2);
+    expect(readdirSync(root).every((name) => name.startsWith('tmp_'))).toBe(true);
+    await expect.poll(() => Math.max(...readdirSync(root).map(videoOf))).toBe(50);
+  });
+
   it('with two pictures whose keyframes differ loses no frame of either at a split', async () => {
     const [main] = sample.tracks.filter(({ type }) => type === 'video');
     if (main?.type !== 'video') throw new Error('no picture');
@@ -274,6 +292,88 @@ describe('a recording', () => {
   });
 });
 
+const PICTURES = [
+  ['H264', 'libx264'],
+  ['H265', 'libx265'],
+  ['VP9', 'libvpx-vp9'],
+  ['AV1', 'libaom-av1'],
+  ['VP8', null],
+] as const;
+const SOUNDS = [
+  ['AAC', 'aac'],
+  ['MP3', 'libmp3lame'],
+  ['OPUS', 'libopus'],
+] as const;
+
+describe('a container', () => {
+  const fast = ['-cpu-used', '8'];
+  const made = new Map<string, EncodedMedia>();
+  beforeAll(() => {
+    for (const [codec, encoder] of PICTURES) {
+      if (encoder === null) continue;
+      const extra = encoder.startsWith('lib') && !encoder.startsWith('libx') ? fast : [];
+      made.set(codec, encodeMedia({ seconds: 1, video: encoder, audio: null, size: '160x90', rate: 10, gop: 10, extra }));
+    }
+    for (const [codec, encoder] of SOUNDS) made.set(codec, encodeMedia({ seconds: 1, video: null, audio: encoder }));
+  });
+
+  /** Tracks and packets of a codec; VP8, which this ffmpeg writes into no MP4, is refused before its bytes matter. */
+  const mediaOf = (codec: string): Pick<EncodedMedia, 'tracks' | 'packets'> => {
+    const media = made.get(codec);
+    if (media !== undefined) return media;
+    const track = { ...videoTrack({ config: null }), codec: VideoCodec.VP8 };
+    return { tracks: [track], packets: [] };
+  };
+
+  const streamOf = (file: string): string => {
+    const args = ['-v', 'error', '-of', 'csv=p=0', '-count_packets', '-show_entries', 'stream=codec_name,nb_read_packets'];
+    return (
+      execFileSync('ffprobe', [...args, join(root, file)], { encoding: 'utf8' })
+        .trim()
+        .split('\n')[0] ?? ''
+    );
+  };
+
+  it.each([
+    ...(['H264', 'H265', 'VP9', 'AV1', 'AAC', 'MP3', 'OPUS'] as const).map((codec) => ['mp4', codec] as const),
+    ...(['H264', 'H265', 'AAC', 'MP3', 'OPUS'] as const).map((codec) => ['ts', codec] as const),
+  ])('%s holds %s', async (extension, codec) => {
+    const { tracks, packets } = mediaOf(codec);
+    const { attached } = open(tracks);
+    expect(await publisher.startRecord(owner(), wish('c', { filePath: `/c.${extension}` }))).toMatchObject({ state: 'recording' });
+    send(attached, packets);
+    attached.close(CLOSED);
+    await publisher.stop();
+    const [name, count] = streamOf(`c.${extension}`).split(',');
+    expect(name?.toUpperCase().replace('HEVC', 'H265')).toBe(codec);
+    expect(Number(count)).toBe(packets.length);
+  });
+
+  it.each([
+    ['mp4', 'VP8'],
+    ['ts', 'VP8'],
+    ['ts', 'VP9'],
+    ['ts', 'AV1'],
+  ])('%s refuses %s, alone and beside sound, and says so', async (extension, codec) => {
+    const { tracks } = mediaOf(codec);
+    const { tracks: sound } = mediaOf('AAC');
+    const reason = `${extension.toUpperCase()} cannot hold Video_0 (${codec})`;
+    const { attached } = open([...tracks, ...sound]);
+    expect(await publisher.startRecord(owner(), wish('both', { filePath: `/b.${extension}` }))).toMatchObject({ state: 'error', reason });
+    // Whoever wants the sound alone asks for it.
+    const alone = wish('sound', { filePath: `/s.${extension}`, variantNames: ['audio'] });
+    expect(await publisher.startRecord(owner(), alone)).toMatchObject({ state: 'recording' });
+    attached.close(CLOSED);
+    open(tracks);
+    expect(await publisher.startRecord(owner(), wish('one', { filePath: `/o.${extension}` }))).toMatchObject({
+      state: 'error',
+      reason: `no track fits into ${extension.toUpperCase()}: it cannot hold Video_0 (${codec})`,
+    });
+    await publisher.stop();
+    expect(existsSync(root) ? rootFiles() : []).toEqual([]);
+  });
+});
+
 describe('a recording that cannot go on', () => {
   it.each([
     [{ variantNames: ['nope'] }, /no track has the ids or names/],
@@ -286,7 +386,8 @@ describe('a recording that cannot go on', () => {
 
   it('leaves out with a warning what the container cannot hold, and says when nothing is left', async () => {
     const av1 = encodeMedia({ seconds: 1, video: 'libaom-av1', audio: 'aac', rate: 10, gop: 10, extra: ['-cpu-used', '8'] });
-    open(av1.tracks);
+    const plain = { ...videoTrack(), id: 7, publicName: 'Video_7', variantName: 'plain' };
+    open([...av1.tracks, plain]);
     expect(await publisher.startRecord(owner(), wish('w', { filePath: '/w.ts' }))).toMatchObject({ state: 'recording' });
     expect(logger.lines.some(({ level, message }) => level === 'warn' && message.includes('TS cannot hold Video_0 (AV1)'))).toBe(true);
     expect(await publisher.startRecord(owner(), wish('f', { filePath: '/f.ts', variantNames: ['video'] }))).toMatchObject({
@@ -523,6 +624,33 @@ describe('after a kill', () => {
       totalRecordTime: info.reduce((sum, { time }) => sum + time, 0),
     });
     await dead.stopRecord(owner(), 'n');
+  });
+
+  it.each(['totals', 'notes'])('between a file getting its name and the %s being written, the file is counted once', async (what) => {
+    await publisher.startRecord(owner(), wish('n', { interval: 2000 }));
+    const { attached } = open();
+    // From here on the disk takes none of these: what it holds is what the next process finds.
+    const { save } = DocumentFolder.prototype;
+    const refusal = () => Promise.reject(new Error('the process is dead'));
+    const totals = vi.spyOn(DocumentFolder.prototype, 'save').mockImplementation(function (this: DocumentFolder, key, value) {
+      return what === 'totals' ? refusal() : save.call(this, key, value);
+    });
+    const notes = vi.spyOn(DocumentFolder.prototype, 'remove').mockImplementation(refusal);
+    send(attached, sample.packets);
+    attached.close(CLOSED);
+    await publisher.stop();
+    totals.mockRestore();
+    notes.mockRestore();
+    expect(readdirSync(join(folder, 'state/records/open'))).toHaveLength(3);
+    for (let round = 0; round < 2; round += 1) {
+      publisher = await start();
+      await publisher.recovered;
+    }
+    expect(readdirSync(join(folder, 'state/records/open'))).toEqual([]);
+    expect(rootFiles()).toEqual(['n_0.mp4', 'n_1.mp4', 'n_2.mp4']);
+    expect(readFileSync(join(root, 'info.xml'), 'utf8').match(/<file>/g)).toHaveLength(3);
+    open();
+    expect(publisher.records(owner())[0]).toMatchObject({ sequence: 3, totalRecordBytes: namedBytes() });
   });
 
   it('a second kill, while the first is being cleared up, counts no file twice', async () => {

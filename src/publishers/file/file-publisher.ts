@@ -53,7 +53,7 @@ export class FilePublisher implements Publisher<FileSettings> {
     const notes = new DocumentFolder(join(stateFolder, 'records/open'), 'open-recording', logger);
     const journal = new RecordJournal(notes, new RecordInfoFiles(), logger);
     this.#journal = journal;
-    const context: RecordContext = { clock, logger, journal, onFileFinished: (task) => void this.#tasks.keepTotals(task) };
+    const context: RecordContext = { clock, logger, journal, keepTotals: (task) => this.#tasks.keepTotals(task) };
     this.#tasks = new TaskRegistry({
       noun: 'recording',
       documents: new DocumentFolder(join(stateFolder, 'records/tasks'), 'recording-task', logger),
@@ -74,11 +74,9 @@ export class FilePublisher implements Publisher<FileSettings> {
     const left = await this.#journal.load();
     for (const { note } of left) this.#tasks.byKey(note.task)?.skipSequence(note.values.sequence);
     const foldersOf = ({ root }: RecordingNote): AllowedFolders => foldersBelow(root ?? null, this.#options.allowed);
-    this.#recovering = this.#journal.recover(left, foldersOf, async (note, file) => {
+    this.#recovering = this.#journal.recover(left, foldersOf, async (key, file, note) => {
       const task = this.#tasks.byKey(note.task);
-      if (task === null) return;
-      task.countRecovered(file);
-      await this.#tasks.keepTotals(task);
+      return task === null || (await task.count(key, file));
     });
   }
 

@@ -1,5 +1,6 @@
 /** Appends to one file, off the event loop and in order. */
 import { type FileHandle, open } from 'node:fs/promises';
+import { syncTurns } from '../../util/turns.ts';
 
 /** Bytes that may wait for the disk. The owner stops handing in media beyond it: see `full`. */
 const WAITING_BYTES = 16 * 1024 * 1024;
@@ -13,6 +14,8 @@ export interface FileSinkOptions {
   readonly path: string;
   /** Runs before the file is made. */
   readonly prepare?: () => Promise<void>;
+  /** The file is there; `inode` stays the same whatever its name becomes. */
+  readonly onMade?: (inode: string) => void;
   /** Called once, when the file cannot be made or written; what comes later is discarded. */
   readonly onError: (error: Error) => void;
   /** Bytes that may wait. */
@@ -39,11 +42,11 @@ export class FileSink {
   #error: Error | null = null;
   #closing: Promise<void> | null = null;
 
-  constructor({ path, prepare, onError, limit = WAITING_BYTES }: FileSinkOptions) {
+  constructor({ path, prepare, onMade, onError, limit = WAITING_BYTES }: FileSinkOptions) {
     this.path = path;
     this.#limit = limit;
     this.#onError = onError;
-    this.#opening = this.#open(prepare);
+    this.#opening = this.#open(prepare, onMade);
   }
 
   /** Bytes taken so far, those that still wait included. */
@@ -85,11 +88,12 @@ export class FileSink {
     return this.#closing;
   }
 
-  async #open(prepare: (() => Promise<void>) | undefined): Promise<void> {
+  async #open(prepare: FileSinkOptions['prepare'], onMade: FileSinkOptions['onMade']): Promise<void> {
     try {
       await prepare?.();
       this.#file = await open(this.path, 'wx', FILE_MODE);
       this.#made = true;
+      if (onMade !== undefined) onMade(String((await this.#file.stat({ bigint: true })).ino));
     } catch (error) {
       this.#fail(error);
     }
@@ -116,8 +120,8 @@ export class FileSink {
   #syncNow(file: FileHandle): void {
     if (this.#syncing !== null || performance.now() - this.#syncedAt < SYNC_INTERVAL_MS) return;
     this.#syncedAt = performance.now();
-    this.#syncing = file
-      .datasync()
+    this.#syncing = syncTurns
+      .take(() => file.datasync())
       .catch((error: unknown) => this.#fail(error))
       .finally(() => {
         this.#syncing = null;
@@ -132,7 +136,7 @@ export class FileSink {
     this.#file = null;
     if (file === null) return;
     try {
-      if (this.#error === null) await file.datasync();
+      if (this.#error === null) await syncTurns.take(() => file.datasync());
     } catch (error) {
       this.#fail(error);
     }

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type EncodedMedia, encodeMedia } from '../../../test/support/encoded-media.ts';
 import { readBoxes } from '../../containers/isobmff/box-reader.ts';
+import type { Packet } from '../../media/packet.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { Mp4Container } from './mp4-container.ts';
 import { finaliseMp4 } from './mp4-finaliser.ts';
@@ -76,6 +77,35 @@ describe('a recording in MP4', () => {
     expect(audio?.frames).toBeGreaterThan(180);
   });
 
+  it.each([0, 0.3])('holds back half a second of a track at most, also when sound is %s s ahead', (ahead) => {
+    const held = new Map<number, Packet[]>();
+    let most = 0;
+    let writes = 0;
+    const [first] = sample.packets.filter(({ track }) => track.type === 'video');
+    if (first === undefined) throw new Error('no picture');
+    const write = (): void => {
+      writes += 1;
+      held.clear();
+    };
+    const container = new Mp4Container({ tracks: sample.tracks, first, startAt: 0, write });
+    const arrival = ({ track, dts }: Packet): number => dts / track.timebase.den - (track.type === 'audio' ? ahead : 0);
+    writes = 0;
+    for (const packet of sample.packets.toSorted((a, b) => arrival(a) - arrival(b))) {
+      if (packet.track.type === 'audio' && packet.pts / 48_000 < first.pts / 90_000) continue;
+      held.set(packet.track.id, [...(held.get(packet.track.id) ?? []), packet]);
+      container.push(packet);
+      for (const [oldest, ...others] of held.values()) {
+        const newest = others.at(-1) ?? oldest;
+        if (oldest === undefined || newest === undefined) continue;
+        most = Math.max(most, (newest.dts + newest.duration - oldest.dts) / newest.track.timebase.den);
+      }
+      expect(held.size > 0).toBe(container.pending > 0);
+    }
+    expect(most).toBeLessThanOrEqual(0.5);
+    // A run of each track for each half second, not more.
+    expect(writes).toBeLessThanOrEqual(18);
+  });
+
   it('becomes a plain seekable MP4 with the same frames', async () => {
     const { path } = record('finished.mp4');
     const before = probe(path);
@@ -126,6 +156,20 @@ describe('a recording in MP4', () => {
       }),
       { numRuns: 40 },
     );
+  });
+
+  it('that was cut off shows every picture it holds, also one whose neighbours are missing', async () => {
+    const { path, ends } = record('reordered.mp4');
+    for (const end of ends.filter((_end, index) => index % 3 === 1)) {
+      const torn = join(folder, 'cut.mp4');
+      copyFileSync(path, torn);
+      truncateSync(torn, end);
+      await finaliseMp4(torn);
+      const decoded = execFileSync('ffmpeg', ['-v', 'error', '-i', torn, '-progress', 'pipe:1', '-f', 'null', '-'], { encoding: 'utf8' });
+      const args = ['-v', 'error', '-select_streams', 'v', '-count_packets', '-show_entries', 'stream=nb_read_packets', '-of', 'csv=p=0'];
+      const packets = Number.parseInt(execFileSync('ffprobe', [...args, torn], { encoding: 'utf8' }), 10) || 0;
+      expect(Number([...decoded.matchAll(/^frame=\s*(\d+)$/gm)].at(-1)?.[1] ?? 0), `${end} bytes`).toBe(packets);
+    }
   });
 
   it('is finished after a crash in the middle of finishing', async () => {

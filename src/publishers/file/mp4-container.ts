@@ -9,7 +9,7 @@ import { MPEG_90K, rescale, type Timebase } from '../../media/timebase.ts';
 import type { AudioTrack, Track, VideoTrack } from '../../media/track.ts';
 import type { RecordContainer } from './record-container.ts';
 
-/** Runs are written when the oldest packet in them is this old, 90 kHz: what a `kill -9` can cost. */
+/** Runs are written before one of them would grow longer than this, 90 kHz: what a `kill -9` can cost. */
 const RUN_DURATION = 45_000;
 /** Or when this many bytes wait. */
 const RUN_BYTES = 1024 * 1024;
@@ -83,13 +83,15 @@ export class Mp4Container implements RecordContainer {
   push(packet: Packet): void {
     const run = this.#runs.get(packet.track.id);
     if (run === undefined || packet.dts < run.origin || !(run.begun || packet.keyframe)) return;
+    const { length } = packet.data;
     run.begun = true;
-    const oldest = run.packets[0];
-    if (oldest !== undefined && (rescale(packet.dts - oldest.dts, run.timebase, MPEG_90K) >= RUN_DURATION || run.bytes >= RUN_BYTES)) {
-      this.#writeRun(run);
-    }
     run.packets.push(packet);
-    run.bytes += packet.data.length;
+    run.bytes += length;
+    const since = run.packets[0]?.dts ?? packet.dts;
+    // One more of this kind would be too much: what is there must not wait for it.
+    const grown = rescale(packet.dts + 2 * packet.duration - since, run.timebase, MPEG_90K);
+    // The other tracks go along in the same write.
+    if (grown > RUN_DURATION || run.bytes >= RUN_BYTES) this.flush();
   }
 
   flush(): void {

@@ -7,6 +7,7 @@ import { readMovieFragment, type SampleSink } from '../../containers/isobmff/fra
 import { SPAN_HEADER_SIZE, spanHeader } from '../../containers/isobmff/recording-layout.ts';
 import { SampleTables } from '../../containers/isobmff/sample-tables.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { syncTurns } from '../../util/turns.ts';
 
 export interface Finalised {
   /** `already`: the file was finished before; `empty`: it holds no sample and was left as it is. */
@@ -82,7 +83,7 @@ async function finalise(file: FileHandle): Promise<Finalised> {
   await file.truncate(end);
   try {
     await writeAll(file, bytes, end);
-    await file.datasync();
+    await syncTurns.take(() => file.datasync());
     await verify(file, bytes, end);
   } catch (error) {
     // Half a moov behind the fragments would only confuse players.
@@ -90,7 +91,7 @@ async function finalise(file: FileHandle): Promise<Finalised> {
     throw error;
   }
   await writeAll(file, spanHeader(end - span.offset), span.offset);
-  await file.datasync();
+  await syncTurns.take(() => file.datasync());
   const durationMs = shownMilliseconds(bytes.subarray(BOX_HEADER));
   return { outcome: 'finalised', samples: gathered.samples, durationMs, truncated: fileSize - end };
 }

@@ -44,7 +44,7 @@ it('drops whole groups of pictures while the disk is stuck, and goes on at a key
   const names = { transactionId: 't', id: 'i', vhost: 'v', app: 'a', sourceStream: 's', stream: 's' };
   const target = join(folder, 'out/file.mp4');
   const file = new RecordFile({
-    ...{ tracks: [track], first, container: 'mp4', startAt: 0, key: 'k', folders, logger },
+    ...{ tracks: [track], first, container: 'mp4', startAt: 0, key: 'k', folders, logger, count: async () => true },
     note: {
       ...{ task: 'x', temporary: join(folder, 'out/tmp_x'), filePath: target, infoPath: join(folder, 'out/info.xml') },
       ...{ values: { ...names, ...times }, metadata: '', createdTime: 0, moved: null },

@@ -10,7 +10,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import { FileSink } from './file-sink.ts';
 import { Mp4Container, mp4CanCarry } from './mp4-container.ts';
 import type { RecordContainer, RecordContainerName } from './record-container.ts';
-import type { FinishedRecording, RecordingNote, RecordJournal } from './record-journal.ts';
+import type { CountFile, FinishedRecording, RecordingNote, RecordJournal } from './record-journal.ts';
 import { TsContainer, tsCanCarry } from './ts-container.ts';
 
 /** What a file is made with. */
@@ -28,6 +28,8 @@ export interface RecordFileOptions {
   readonly journal: RecordJournal;
   readonly folders: AllowedFolders;
   readonly logger: Logger;
+  /** See `CountFile`. */
+  readonly count: CountFile;
   /** The file cannot be written any more; called at most once. */
   readonly onError: (error: Error) => void;
 }
@@ -77,6 +79,7 @@ export class RecordFile {
         await folders.makeFolder(dirname(note.temporary));
         await journal.open(key, note);
       },
+      onMade: (inode) => journal.made(key, note, inode),
       onError,
     });
     this.#sink = sink;
@@ -118,6 +121,11 @@ export class RecordFile {
     this.#endMs = Math.max(this.#endMs, at + toMilliseconds(packet.duration, packet.track.timebase));
   }
 
+  /** Hands what has come so far to the disk. */
+  flush(): void {
+    if (this.#finishing === null) this.#container.flush();
+  }
+
   /** Ends the file and, `after` the one before it, gives it its name. Idempotent; never rejects. */
   finish(finishTime: number, lastSequence: boolean, after: Promise<unknown>): Promise<FinishedRecording> {
     this.#finishing ??= this.#finish(finishTime, lastSequence, after);
@@ -125,7 +133,7 @@ export class RecordFile {
   }
 
   async #finish(finishTime: number, lastSequence: boolean, after: Promise<unknown>): Promise<FinishedRecording> {
-    const { journal, key, note, folders, logger } = this.#options;
+    const { journal, key, note, folders, logger, count } = this.#options;
     try {
       this.#container.flush();
     } catch (error) {
@@ -143,7 +151,7 @@ export class RecordFile {
     }
     // A disk that refused has lost media that was counted here.
     const recordTime = this.#sink.error === null ? this.durationMs : null;
-    this.#finished = await journal.finish(key, note, { finishTime, recordTime, lastSequence }, folders);
+    this.#finished = await journal.finish(key, note, { finishTime, recordTime, lastSequence }, { folders, count });
     return this.#finished;
   }
 

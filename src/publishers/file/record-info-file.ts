@@ -32,10 +32,13 @@ export class RecordInfoFiles {
   /** The last addition to each path that is under way. */
   readonly #tails = new Map<string, Promise<void>>();
 
-  /** Resolves when `file` is told at the end of the file at `path`. Rejects with the file system's error; the file is then as it was. */
-  append(path: string, file: RecordedFile): Promise<void> {
+  /**
+   * Resolves when `file` is told at the end of the file at `path`; with `once`, unless it has been told already. Rejects with
+   * the file system's error; the file is then as it was.
+   */
+  append(path: string, file: RecordedFile, once = false): Promise<void> {
     const before = this.#tails.get(path) ?? Promise.resolve();
-    const addition = before.catch(() => undefined).then(() => add(path, file));
+    const addition = before.catch(() => undefined).then(() => add(path, file, once));
     this.#tails.set(path, addition);
     const forget = (): void => {
       if (this.#tails.get(path) === addition) this.#tails.delete(path);
@@ -45,8 +48,9 @@ export class RecordInfoFiles {
   }
 }
 
-async function add(path: string, file: RecordedFile): Promise<void> {
+async function add(path: string, file: RecordedFile, once: boolean): Promise<void> {
   const present = await textOf(path);
+  if (once && present !== null && tells(present, file)) return;
   const end = present === null ? null : END.exec(present);
   if (present !== null && end === null) {
     // Somebody else's file, or one that was cut: it is kept under another name.
@@ -54,6 +58,20 @@ async function add(path: string, file: RecordedFile): Promise<void> {
   }
   const files = present === null || end === null ? HEAD : present.slice(0, end.index);
   await writeFileAtomic(path, files + elementOf(file) + TAIL);
+}
+
+/** Whether an information file names the file, as one of the same recording and number. */
+function tells(text: string, { transactionId, filePath, sequence }: RecordedFile): boolean {
+  const members = [
+    member('transactionId', escapeXml(transactionId)),
+    member('filePath', characterData(filePath)),
+    member('sequence', sequence),
+  ];
+  return text.split('<file>').some((element) => members.every((line) => element.includes(line)));
+}
+
+function member(name: string, value: string | number): string {
+  return `<${name}>${value}</${name}>`;
 }
 
 async function textOf(path: string): Promise<string | null> {
@@ -66,7 +84,7 @@ async function textOf(path: string): Promise<string | null> {
 }
 
 function elementOf(file: RecordedFile): string {
-  const members = [
+  const members: [string, string | number][] = [
     ['transactionId', escapeXml(file.transactionId)],
     ['id', escapeXml(file.id)],
     ['metadata', escapeXml(file.metadata)],
@@ -77,10 +95,10 @@ function elementOf(file: RecordedFile): string {
     ['recordBytes', file.recordBytes],
     ['recordTime', file.recordTime],
     ['sequence', file.sequence],
-    ['lastSequence', file.lastSequence],
+    ['lastSequence', String(file.lastSequence)],
     ['createdTime', formatTimestamp(file.createdTime)],
     ['startTime', formatTimestamp(file.startTime)],
     ['finishTime', formatTimestamp(file.finishTime)],
   ];
-  return `  <file>\n${members.map(([name, value]) => `    <${name}>${value}</${name}>\n`).join('')}  </file>\n`;
+  return `  <file>\n${members.map(([name, value]) => `    ${member(name, value)}\n`).join('')}  </file>\n`;
 }

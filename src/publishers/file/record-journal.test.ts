@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
@@ -57,13 +57,12 @@ async function start(notes = new Notes()) {
 }
 
 /** Starts a process and lets it finish what lies there; the names of the notes that remain. */
-async function recover(): Promise<string[]> {
+async function recover(finished: FinishedRecording[] = []): Promise<string[]> {
   const { journal, left } = await start();
-  const finished: FinishedRecording[] = [];
   await journal.recover(
     left,
     ({ root: below }) => foldersBelow(below ?? null, anywhere),
-    async (_note, file) => void finished.push(file),
+    async (_key, file) => finished.push(file) > 0,
   );
   return readdirSync(join(folder, 'notes'));
 }
@@ -77,6 +76,7 @@ function noteOf(more: Partial<RecordingNote> = {}): RecordingNote {
   };
 }
 
+const MEANS = { folders: anywhere, count: async () => true };
 const END = { finishTime: 1000, recordTime: 500, lastSequence: true };
 
 it('keeps the note of a file as long as its folder is not there', async () => {
@@ -107,7 +107,7 @@ it('leaves the file of a recording that is ending to the next start when its fol
   const { journal } = await start();
   const note = noteOf({ temporary: join(root, 'volume/tmp_x') });
   await journal.open('k', note);
-  expect(await journal.finish('k', note, END, anywhere)).toMatchObject({ outcome: 'left' });
+  expect(await journal.finish('k', note, END, MEANS)).toMatchObject({ outcome: 'left' });
   expect(readdirSync(join(folder, 'notes'))).toEqual(['k.json']);
 });
 
@@ -116,7 +116,7 @@ it('cuts names that are too long, those of information files too', async () => {
   const note = noteOf({ filePath: join(root, 'deep', `${'ü'.repeat(300)}.ts`), infoPath: join(root, `${'ü'.repeat(300)}.xml`) });
   writeFileSync(note.temporary, 'media');
   await journal.open('k', note);
-  const { outcome, path } = await journal.finish('k', note, END, anywhere);
+  const { outcome, path } = await journal.finish('k', note, END, MEANS);
   expect([outcome, path]).toEqual(['finished', join(root, 'deep', `${'ü'.repeat(126)}.ts`)]);
   const [info = ''] = readdirSync(root).filter((name) => name.endsWith('.xml'));
   expect(readFileSync(join(root, info), 'utf8')).toContain(path);
@@ -130,7 +130,7 @@ it('finalises later what got its name while the disk was full, also when the not
   const [first] = packets;
   if (first === undefined) throw new Error('no packets');
   const note = noteOf({ filePath: join(root, 'a+b_${EndTime}.mp4') });
-  const options = { tracks: [track], first, container: 'mp4' as const, startAt: 0, key: 'k', folders: anywhere, logger };
+  const options = { tracks: [track], first, container: 'mp4' as const, startAt: 0, key: 'k', ...MEANS, logger };
   const file = new RecordFile({ ...options, note, journal, onError: (error) => expect.unreachable(error.message) });
   for (const packet of packets) file.push(packet);
   vi.mocked(finalise).mockRejectedValueOnce(noSpace());
@@ -145,6 +145,42 @@ it('finalises later what got its name while the disk was full, also when the not
   const whole = readFileSync(path ?? '');
   expect(whole.lastIndexOf('moov')).toBeGreaterThan(fragmented.lastIndexOf('moof'));
   expect(readFileSync(join(root, 'a+b_x_1.mp4'), 'utf8')).toBe('no film');
+});
+
+it.each([false, true])('tells of a file once that had its name when the process died (told before: %s)', async (isTold) => {
+  const { journal } = await start();
+  const note = noteOf({ filePath: join(root, 'file_${EndTime:hhmmss}.ts') });
+  writeFileSync(note.temporary, 'media');
+  await journal.open('k', note);
+  journal.made('k', note, String(statSync(note.temporary).ino));
+  await expect.poll(() => readFileSync(join(folder, 'notes/k.json'), 'utf8')).toContain('"inode"');
+  const named = join(root, 'file_010203_1.ts');
+  renameSync(note.temporary, named);
+  writeFileSync(join(root, 'file_010203.ts'), 'another');
+  const values = { transactionId: 't', id: 'i', vhost: 'v', app: 'a', stream: 's' };
+  const times = { recordTime: 500, sequence: 0, lastSequence: true, createdTime: 0, startTime: 0, finishTime: 1000 };
+  if (isTold) await new RecordInfoFiles().append(note.infoPath, { ...values, ...times, metadata: '', filePath: named, recordBytes: 5 });
+  const finished: FinishedRecording[] = [];
+  expect(await recover(finished)).toEqual([]);
+  expect(finished).toMatchObject([{ outcome: 'finished', path: named, bytes: 5 }]);
+  expect(readFileSync(note.infoPath, 'utf8').match(/<filePath>.*/g)).toEqual([`<filePath><![CDATA[${named}]]></filePath>`]);
+  expect(readFileSync(join(root, 'file_010203.ts'), 'utf8')).toBe('another');
+});
+
+it('keeps the note of a file that could not be counted, or told of on a full disk', async () => {
+  const { journal } = await start();
+  const note = noteOf();
+  writeFileSync(note.temporary, 'media');
+  await journal.open('k', note);
+  journal.made('k', note, String(statSync(note.temporary).ino));
+  expect(await journal.finish('k', note, END, { folders: anywhere, count: async () => false })).toMatchObject({ outcome: 'finished' });
+  expect([readdirSync(join(folder, 'notes')), journal.isOpen('k')]).toEqual([['k.json'], true]);
+  const full = vi.spyOn(RecordInfoFiles.prototype, 'append').mockRejectedValueOnce(noSpace());
+  rmSync(note.infoPath);
+  expect(await recover()).toEqual(['k.json']);
+  full.mockRestore();
+  expect(await recover()).toEqual([]);
+  expect(readFileSync(note.infoPath, 'utf8')).toContain('file.ts');
 });
 
 it('does not follow a link out of the root that came with a crash', async () => {

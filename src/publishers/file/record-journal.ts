@@ -13,6 +13,8 @@ import { tsMilliseconds } from './ts-length.ts';
 
 /** What the name of an information file grows by while it is replaced or set aside, bytes. */
 const INFO_SUFFIX_BYTES = 32;
+/** Of a disk that has no room left, or none for this user. */
+const DISK_FULL: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT'];
 
 /** Everything needed to finish a file without the process that began it. Paths are absolute templates with macros. */
 export interface RecordingNote {
@@ -28,6 +30,8 @@ export interface RecordingNote {
   readonly metadata: string;
   /** ms since the epoch. */
   readonly createdTime: number;
+  /** Of the file, by which it is found under another name; missing until it is made. */
+  readonly inode?: string;
   /** Where the file went before it could be finished; null as long as it is the temporary one. */
   readonly moved: string | null;
 }
@@ -51,6 +55,27 @@ export interface FinishedRecording {
   readonly durationMs: number;
 }
 
+/**
+ * Called with the key of a file that has its name, before its note goes: a file is in the totals of its task for sure once this
+ * resolves. False leaves the note to the next start, which counts it unless that was done. Never rejects.
+ */
+export type CountFile = (key: string, file: FinishedRecording, note: RecordingNote) => Promise<boolean>;
+
+/** How a file is finished. */
+export interface FinishMeans {
+  readonly folders: AllowedFolders;
+  readonly count: CountFile;
+}
+
+/** Where the file of a note is. */
+interface Place {
+  readonly path: string;
+  /** It has its name. */
+  readonly named: boolean;
+  /** ms since the epoch. */
+  readonly writtenAt: number;
+}
+
 /** A recording that the last process left open. */
 export interface OpenRecording {
   readonly key: string;
@@ -64,6 +89,8 @@ export class RecordJournal {
   readonly #documents: DocumentFolder;
   readonly #info: RecordInfoFiles;
   readonly #logger: Logger;
+  /** Keys of the notes that are on disk, or may be. */
+  readonly #keys = new Set<string>();
 
   constructor(documents: DocumentFolder, info: RecordInfoFiles, logger: Logger) {
     this.#documents = documents;
@@ -76,20 +103,42 @@ export class RecordJournal {
    * waits in memory until then, so the disk itself is not waited for.
    */
   open(key: string, note: RecordingNote): Promise<void> {
+    this.#keys.add(key);
     return this.#documents.saveSoon(key, note);
+  }
+
+  /** The file is there. Without this being noted, one that dies with its new name on it is made whole but not counted. */
+  made(key: string, note: RecordingNote, inode: string): void {
+    this.#documents
+      .saveSoon(key, { ...note, inode })
+      .catch((error: unknown) => this.#logger.warn({ err: error, file: note.temporary }, 'note of a recording could not be told its file'));
+  }
+
+  /** There may be a note with this key. */
+  isOpen(key: string): boolean {
+    return this.#keys.has(key);
   }
 
   /**
    * Finishes the file of `note`: finalises MP4, gives it its name without replacing another file, tells it in the
    * information file. What fails is logged, and stays in the journal for the next start when that can help.
    */
-  async finish(key: string, note: RecordingNote, end: RecordingEnd, folders: AllowedFolders): Promise<FinishedRecording> {
-    const logger = this.#logger.child({ recording: note.values.id, file: note.moved ?? note.temporary });
+  finish(key: string, note: RecordingNote, end: RecordingEnd, means: FinishMeans): Promise<FinishedRecording> {
+    return this.#tryFinish(key, note, end, { ...means, path: note.temporary, named: false });
+  }
+
+  async #tryFinish(
+    key: string,
+    note: RecordingNote,
+    end: RecordingEnd,
+    means: FinishMeans & Pick<Place, 'path' | 'named'>,
+  ): Promise<FinishedRecording> {
+    const logger = this.#logger.child({ recording: note.values.id, file: means.path });
     try {
-      return await this.#finish(key, note, end, { folders, logger });
+      return await this.#finish(key, note, end, { ...means, logger });
     } catch (error) {
       logger.error({ err: error }, `recording could not be given its name; the next start tries again: ${messageOf(error)}`);
-      return { outcome: 'left', path: note.moved ?? note.temporary, bytes: 0, durationMs: 0 };
+      return { outcome: 'left', path: means.path, bytes: 0, durationMs: 0 };
     }
   }
 
@@ -104,49 +153,46 @@ export class RecordJournal {
     const open: OpenRecording[] = [];
     for (const { key, value } of await this.#documents.load()) {
       // Notes of earlier versions name no task: their files are finished all the same.
-      if (isNote(value)) open.push({ key, note: { ...value, task: value.task ?? '' } });
-      else await this.#documents.setAside(key, 'it does not describe a recording');
+      if (isNote(value)) {
+        this.#keys.add(key);
+        open.push({ key, note: { ...value, task: value.task ?? '' } });
+      } else await this.#documents.setAside(key, 'it does not describe a recording');
     }
     return open;
   }
 
   /**
-   * Finishes what `load` gave, one after the other, each where `foldersOf` allows; `onFinished` is told of each that has its name
-   * now. Never rejects.
+   * Finishes what `load` gave, one after the other, each where `foldersOf` allows; `count` is told of each that has its name.
+   * Never rejects.
    */
-  async recover(
-    left: readonly OpenRecording[],
-    foldersOf: (note: RecordingNote) => AllowedFolders,
-    onFinished: (note: RecordingNote, file: FinishedRecording) => Promise<void>,
-  ): Promise<void> {
+  async recover(left: readonly OpenRecording[], foldersOf: (note: RecordingNote) => AllowedFolders, count: CountFile): Promise<void> {
     const newest = new Map<string, number>();
     for (const { note } of left)
       newest.set(note.values.transactionId, Math.max(newest.get(note.values.transactionId) ?? 0, note.values.sequence));
     for (const { key, note } of left) {
       const folders = foldersOf(note);
-      const writtenAt = await this.#writtenAt(key, note, folders);
-      if (writtenAt === null) continue;
+      const place = await this.#find(key, note, folders);
+      if (place === null) continue;
       const lastSequence = note.values.sequence === newest.get(note.values.transactionId);
-      const end = { finishTime: Math.round(writtenAt), recordTime: null, lastSequence };
-      const file = await this.finish(key, note, end, folders);
+      const end = { finishTime: Math.round(place.writtenAt), recordTime: null, lastSequence };
+      const file = await this.#tryFinish(key, note, end, { ...place, folders, count });
       if (file.outcome === 'left') continue;
       this.#logger.info(
         { recording: note.values.id, file: file.path, bytes: file.bytes },
         `recording of the last run was finished: ${file.path ?? 'it was empty'}`,
       );
-      // One that only had to be made plain was counted when it got its name.
-      if (file.outcome === 'finished' && note.moved === null) await onFinished(note, file);
     }
   }
 
-  /** When the file was written last, ms since the epoch; null when there is nothing to finish, or nothing now. */
-  async #writtenAt(key: string, note: RecordingNote, folders: AllowedFolders): Promise<number | null> {
+  /** Null when there is nothing to finish, or nothing now. */
+  async #find(key: string, note: RecordingNote, folders: AllowedFolders): Promise<Place | null> {
     const file = note.moved ?? note.temporary;
     try {
       const writtenAt = await lastWritten(file);
-      if (writtenAt !== null) return writtenAt;
+      if (writtenAt !== null) return { path: file, named: note.moved !== null, writtenAt };
       // It got its name just before the end, or was never made.
-      if (note.moved === null) await this.#completeNamed(note, folders);
+      const place = note.moved === null ? await this.#findNamed(note, folders) : null;
+      if (place !== null) return place;
       await this.#forget(key);
     } catch (error) {
       this.#logger.warn(
@@ -157,14 +203,23 @@ export class RecordJournal {
     return null;
   }
 
-  /** Makes files whole that got their name fragmented, and whose note could not be told so. Rejects when one should be tried again. */
-  async #completeNamed(note: RecordingNote, folders: AllowedFolders): Promise<void> {
-    const names = containerOf(note.filePath) === 'mp4' ? namesOf(note.filePath, note.values) : null;
-    if (names === null) return;
+  /**
+   * The file of a note that does not know its name. Without the inode all that it may be are made whole, and none is told of.
+   * Rejects when it should be tried again.
+   */
+  async #findNamed(note: RecordingNote, folders: AllowedFolders): Promise<Place | null> {
+    const names = namesOf(note.filePath, note.values);
+    if (names === null) return null;
     await folders.checkLinks(names.folder);
     for (const entry of await readdir(names.folder, { withFileTypes: true })) {
       if (!entry.isFile() || !names.pattern.test(entry.name)) continue;
       const path = join(names.folder, entry.name);
+      if (note.inode !== undefined) {
+        const { ino, mtimeMs } = await stat(path, { bigint: true });
+        if (String(ino) === note.inode) return { path, named: true, writtenAt: Number(mtimeMs) };
+        continue;
+      }
+      if (containerOf(path) !== 'mp4') continue;
       try {
         const { outcome } = await finalise(path);
         if (outcome === 'finalised')
@@ -174,20 +229,26 @@ export class RecordJournal {
         if ((error as NodeJS.ErrnoException).errno !== undefined) throw error;
       }
     }
+    return null;
   }
 
   /** A note that stays is looked at again at the next start. */
   async #forget(key: string): Promise<void> {
-    await this.#documents.remove(key).catch((error: unknown) => this.#logger.warn({ err: error, key }, 'note of a recording stays behind'));
+    try {
+      await this.#documents.remove(key);
+      this.#keys.delete(key);
+    } catch (error) {
+      this.#logger.warn({ err: error, key }, 'note of a recording stays behind');
+    }
   }
 
   async #finish(
     key: string,
     note: RecordingNote,
     end: RecordingEnd,
-    { folders, logger }: { readonly folders: AllowedFolders; readonly logger: Logger },
+    means: FinishMeans & Pick<Place, 'path' | 'named'> & { readonly logger: Logger },
   ): Promise<FinishedRecording> {
-    const present = note.moved ?? note.temporary;
+    const { path: present, named, folders, count, logger } = means;
     // A link may have come into the path since the file was made.
     await folders.checkLinks(present);
     if ((await lastWritten(present)) === null) {
@@ -195,24 +256,28 @@ export class RecordJournal {
       return this.abandon(key);
     }
     const values = { ...note.values, endTime: end.finishTime };
-    const target = expandPath(note.filePath, values);
+    const target = named ? present : expandPath(note.filePath, values);
     const { state, durationMs } = await this.#complete(present, containerOf(target), { measured: end.recordTime === null, logger });
     if (state === 'empty') {
       await rm(present, { force: true });
       return this.abandon(key);
     }
     const recordTime = Math.round(end.recordTime ?? durationMs ?? Math.max(0, end.finishTime - note.values.startTime));
-    const path = note.moved ?? (await giveName(present, target, folders));
+    const path = named ? present : await giveName(present, target, folders);
     const { size } = await stat(path);
-    const about = { path, size, recordTime, infoPath: fitName(expandPath(note.infoPath, values), '', INFO_SUFFIX_BYTES), folders, logger };
-    if (note.moved === null) await this.#tell(note, end, about);
-    // The file has its name, whatever becomes of the note: the next start looks for it by that.
-    if (state === 'complete') await this.#forget(key);
-    else
+    const infoPath = fitName(expandPath(note.infoPath, values), '', INFO_SUFFIX_BYTES);
+    const file: FinishedRecording = { outcome: 'finished', path, bytes: size, durationMs: recordTime };
+    // One that was moved has been told of and counted: it only had to be made plain.
+    const isTold = note.moved !== null || (await this.#tell(note, end, { path, size, recordTime, infoPath, once: named, folders, logger }));
+    const isCounted = note.moved !== null || (await count(key, file, note));
+    const isKnown = isTold && isCounted;
+    if (isKnown && state === 'complete') await this.#forget(key);
+    else if (isKnown)
+      // Otherwise the next start looks for it by its inode.
       await this.#documents
         .save(key, { ...note, moved: path })
         .catch((error: unknown) => logger.warn({ err: error }, 'note of a fragmented recording could not be told its name'));
-    return { outcome: 'finished', path, bytes: size, durationMs: recordTime };
+    return file;
   }
 
   /** Makes the file whole. A fragmented one that could not be finalised is kept as it is: it plays. */
@@ -233,6 +298,7 @@ export class RecordJournal {
     }
   }
 
+  /** False when the disk is full, and a later attempt may help. */
   async #tell(
     note: RecordingNote,
     end: RecordingEnd,
@@ -241,21 +307,25 @@ export class RecordJournal {
       readonly size: number;
       readonly recordTime: number;
       readonly infoPath: string;
+      readonly once: boolean;
       readonly folders: AllowedFolders;
       readonly logger: Logger;
     },
-  ): Promise<void> {
-    const { path, size, recordTime, infoPath, folders, logger } = about;
+  ): Promise<boolean> {
+    const { path, size, recordTime, infoPath, once, folders, logger } = about;
     const { transactionId, id, vhost, app, stream, sequence, startTime } = note.values;
     try {
       await folders.makeFolder(dirname(infoPath));
-      await this.#info.append(infoPath, {
+      const file = {
         ...{ transactionId, id, metadata: note.metadata, vhost, app, stream, filePath: path },
         ...{ recordBytes: size, recordTime, sequence, lastSequence: end.lastSequence },
         ...{ createdTime: note.createdTime, startTime, finishTime: end.finishTime },
-      });
+      };
+      await this.#info.append(infoPath, file, once);
+      return true;
     } catch (error) {
       logger.error({ err: error, info: infoPath }, `information file of the recording could not be written: ${messageOf(error)}`);
+      return !DISK_FULL.includes((error as NodeJS.ErrnoException).code);
     }
   }
 }
@@ -279,8 +349,8 @@ async function lastWritten(path: string): Promise<number | null> {
 
 function isNote(value: unknown): value is Omit<RecordingNote, 'task'> & { readonly task?: string } {
   if (typeof value !== 'object' || value === null) return false;
-  const { task, temporary, root, filePath, infoPath, values, metadata, createdTime, moved } = value as Record<string, unknown>;
-  const texts = [task ?? '', root ?? '', temporary, filePath, infoPath, metadata].every((text) => typeof text === 'string');
+  const { task, temporary, root, inode, filePath, infoPath, values, metadata, createdTime, moved } = value as Record<string, unknown>;
+  const texts = [task ?? '', root ?? '', inode ?? '', temporary, filePath, infoPath, metadata].every((text) => typeof text === 'string');
   return (
     texts &&
     typeof values === 'object' &&

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
-import type { Track } from '../../media/track.ts';
+import { isMovingPicture, type Track } from '../../media/track.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { type FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../tasks/task-registry.ts';
@@ -34,8 +34,8 @@ export interface RecordContext {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly journal: RecordJournal;
-  /** A file was finished: the totals have changed. */
-  readonly onFileFinished: (task: RecordTask) => void;
+  /** The totals have changed: resolves when they are on disk, or with false when they cannot be. Never rejects. */
+  readonly keepTotals: (task: RecordTask) => Promise<boolean>;
 }
 
 /** What a task knows while its stream is there. */
@@ -76,6 +76,8 @@ export class RecordTask implements FollowingTask<RecordRequest> {
   #lastFile: RecordFile | null = null;
   /** Of files that have their names. */
   #finished: { readonly bytes: number; readonly time: number };
+  /** Keys of files in `#finished` whose notes may still be there: they are not counted again. */
+  readonly #counted: Set<string>;
   /** Of files that could not be finished: the next start counts them anew. */
   #left = { bytes: 0, time: 0 };
   /** Files that have ended and are being finished. */
@@ -93,7 +95,8 @@ export class RecordTask implements FollowingTask<RecordRequest> {
     this.app = options.app;
     this.request = options.request;
     this.createdAt = options.createdAt;
-    const { sequence, bytes, time } = options.totals ?? NO_TOTALS;
+    const { sequence, bytes, time, counted = [] } = options.totals ?? NO_TOTALS;
+    this.#counted = new Set(counted);
     this.#sequence = sequence;
     this.#finished = { bytes, time };
     this.#context = context;
@@ -126,7 +129,7 @@ export class RecordTask implements FollowingTask<RecordRequest> {
 
   /** What a next start can count on: bytes and ms of files that have their names. */
   get totals(): TaskTotals {
-    return { sequence: this.#sequence, ...this.#finished };
+    return { sequence: this.#sequence, ...this.#finished, counted: [...this.#counted] };
   }
 
   /** Of all files, the current one included. */
@@ -162,9 +165,14 @@ export class RecordTask implements FollowingTask<RecordRequest> {
     this.#sequence = Math.max(this.#sequence, sequence + 1);
   }
 
-  /** A file of the last run has its name now. */
-  countRecovered({ bytes, durationMs }: { readonly bytes: number; readonly durationMs: number }): void {
-    this.#finished = { bytes: this.#finished.bytes + bytes, time: this.#finished.time + durationMs };
+  /** The file with this key in the journal has its name: see `CountFile`. Once is enough, whatever the last run came to. */
+  count(key: string, { bytes, durationMs }: { readonly bytes: number; readonly durationMs: number }): Promise<boolean> {
+    for (const known of this.#counted) if (!this.#context.journal.isOpen(known)) this.#counted.delete(known);
+    if (!this.#counted.has(key)) {
+      this.#counted.add(key);
+      this.#finished = { bytes: this.#finished.bytes + bytes, time: this.#finished.time + durationMs };
+    }
+    return this.#context.keepTotals(this);
   }
 
   /** Settles when every file that has ended has its name. */
@@ -261,8 +269,14 @@ export class RecordTask implements FollowingTask<RecordRequest> {
   #refusalOf(container: RecordContainerName, chosen: readonly Track[], recorded: readonly Track[], left: string): string | null {
     if (chosen.length === 0) return 'no track has the ids or names that were asked for';
     if (left !== '' && !this.#takesAll) return `${container.toUpperCase()} cannot hold ${left}`;
-    if (recorded.length > 0) return null;
-    return left === '' ? 'no track has sound or pictures' : `no track fits into ${container.toUpperCase()}: it cannot hold ${left}`;
+    if (recorded.length === 0)
+      return left === '' ? 'no track has sound or pictures' : `no track fits into ${container.toUpperCase()}: it cannot hold ${left}`;
+    // Sound without any of the pictures looks like a recording that works, and so do pictures without sound.
+    const isMissing = (['video', 'audio'] as const).some((type) => {
+      const isKind = (track: Track): boolean => track.type === type && (track.type === 'audio' || isMovingPicture(track));
+      return chosen.some(isKind) && !recorded.some(isKind);
+    });
+    return isMissing ? `${container.toUpperCase()} cannot hold ${left}` : null;
   }
 
   /** No track was asked for in particular. */
@@ -302,7 +316,7 @@ export class RecordTask implements FollowingTask<RecordRequest> {
     this.#showPaths(attachment, now);
     attachment.split.begin(presentedAt(first), now);
     try {
-      attachment.file = new RecordFile({
+      const file = new RecordFile({
         tracks: [...attachment.tracks.values()],
         first,
         container: containerOf(paths.shownFile),
@@ -315,8 +329,14 @@ export class RecordTask implements FollowingTask<RecordRequest> {
         journal: this.#context.journal,
         folders: place.folders,
         logger: this.#logger,
+        count: (key, finished) => {
+          // From here on it is in the sums of the others.
+          this.#unfinished.delete(file);
+          return this.count(key, finished);
+        },
         onError: (error) => this.fail(error),
       });
+      attachment.file = file;
       this.#logger.info({ file: this.#outputFile, sequence: values.sequence }, `recording to ${this.#outputFile}`);
     } catch (error) {
       this.fail(error);
@@ -333,6 +353,8 @@ export class RecordTask implements FollowingTask<RecordRequest> {
     this.#unfinished.add(file);
     attachment.file = null;
     attachment.ending = { file, endMs, finishTime, waiting };
+    // The next file holds back a run of its own.
+    file.flush();
     if (waiting.size === 0) this.#finishEnding(attachment);
   }
 
@@ -370,13 +392,10 @@ export class RecordTask implements FollowingTask<RecordRequest> {
   #finish(file: RecordFile, finishTime: number, isLast: boolean): void {
     this.#finishing = file.finish(finishTime, isLast, this.#finishing).then(({ outcome, path, bytes }) => {
       this.#unfinished.delete(file);
-      // The last fragments and the final tables came after the file had ended, so figures are taken now.
-      const sums = outcome === 'left' ? this.#left : this.#finished;
-      const grown = { bytes: sums.bytes + file.bytes, time: sums.time + file.durationMs };
-      if (outcome === 'left') this.#left = grown;
-      else this.#finished = grown;
+      if (outcome === 'left') this.#left = { bytes: this.#left.bytes + file.bytes, time: this.#left.time + file.durationMs };
       this.#logger.info({ file: path, bytes }, path === null ? 'recording held nothing and was removed' : `recorded ${path}`);
-      this.#context.onFileFinished(this);
+      // Its number is taken all the same.
+      if (outcome !== 'finished') void this.#context.keepTotals(this);
     });
   }
 

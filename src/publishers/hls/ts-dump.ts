@@ -2,6 +2,7 @@
 import type { Logger } from '../../util/logger.ts';
 import { DumpFolder } from '../dump/dump-folder.ts';
 import { DumpPlaylist } from '../dump/dump-playlist.ts';
+import type { FolderWriter } from '../dump/folder-claims.ts';
 import type { HlsStream } from './hls-stream.ts';
 import { mediaPlaylistName, segmentName } from './playlist-text.ts';
 import type { SegmentObserver } from './segment-observer.ts';
@@ -12,14 +13,14 @@ export interface TsDumpOptions {
   /** Absolute. */
   readonly folder: string;
   /** Makes the folder. */
-  readonly prepare: () => Promise<void>;
+  readonly prepare: (dump: TsDump) => Promise<void>;
   /** Multivariant playlists to keep, with `.m3u8`; [] for all. */
   readonly playlists: readonly string[];
   readonly logger: Logger;
 }
 
 /** Follows the stream from when it is made until that ends. */
-export class TsDump implements SegmentObserver {
+export class TsDump implements SegmentObserver, FolderWriter {
   readonly #options: TsDumpOptions;
   readonly #files: DumpFolder;
   /** Media playlists by variant. */
@@ -34,10 +35,19 @@ export class TsDump implements SegmentObserver {
   constructor(options: TsDumpOptions) {
     const { folder, prepare, stream, logger } = options;
     this.#options = options;
-    this.#files = new DumpFolder({ path: folder, onFailed: (error) => this.#fail(error) });
-    this.#files.enqueue(prepare);
+    this.#files = new DumpFolder({
+      path: folder,
+      onFailed: (error) => this.#fail(error),
+      onFailureSettled: () => this.#over.resolve(),
+    });
+    this.#files.enqueue(() => prepare(this));
     logger.info({ folder }, `dump to ${folder}`);
     stream.observe(this);
+  }
+
+  /** Files are still added. */
+  get enabled(): boolean {
+    return !this.#ended && !this.#failed;
   }
 
   /** Resolves when no file will be touched any more. */
@@ -89,7 +99,6 @@ export class TsDump implements SegmentObserver {
     const { stream, logger } = this.#options;
     this.#failed = true;
     stream.unobserve(this);
-    this.#over.resolve();
     logger.error({ err: error }, `dump failed: ${error instanceof Error ? error.message : String(error)}`);
   }
 }

@@ -9,6 +9,7 @@ import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { encodeMedia } from '../../../test/support/encoded-media.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
+import { FolderClaims } from '../dump/folder-claims.ts';
 import type { DumpSettings } from '../dump/wanted-dumps.ts';
 import { HlsPublisher } from './hls-publisher.ts';
 import type { HlsStream } from './hls-stream.ts';
@@ -98,6 +99,35 @@ test('a dump can be played while it runs', async () => {
   const text = readFileSync(join(folder, 'stream/app', media), 'utf8');
   expect(text).toMatch(/#EXT-X-VERSION:3\n[\s\S]*#EXT-X-MEDIA-SEQUENCE:0\n[\s\S]*#EXT-X-ENDLIST\n$/);
   end(stream);
+});
+
+test('a folder that another dump writes into is refused, until that is over', async () => {
+  const claims = new FolderClaims();
+  const writer = { enabled: true, over: Promise.withResolvers<void>() };
+  await claims.claim(join(folder, 'stream/app'));
+  claims.keep(join(folder, 'stream/app'), {
+    get enabled() {
+      return writer.enabled;
+    },
+    over: writer.over.promise,
+  });
+  dumper = new TsDumper({ clock: new ManualClock(), logger, stateFolder: folder, allowed: new AllowedFolders(null, ''), claims });
+  const refused = open([WANTED]);
+  const reason = 'dump failed: Another dump writes to this folder';
+  await expect.poll(() => logger.lines.map(({ message }) => message)).toContain(reason);
+  send(refused, 0, SECONDS + 1);
+  end(refused);
+  writer.enabled = false;
+  // It is waited for, and then both entries want the folder.
+  const stream = open([WANTED, WANTED]);
+  send(stream, 0, 5);
+  expect(readdirSync(folder)).toEqual([]);
+  writer.over.resolve();
+  await expect.poll(() => logger.lines.filter(({ message }) => message === reason)).toHaveLength(2);
+  send(stream, 5, SECONDS + 1);
+  end(stream);
+  await dumper.close();
+  expect(packets(join(folder, 'stream/app/playlist.m3u8')).video).toBe(SAMPLE.packets.filter(({ track }) => track.type === 'video').length);
 });
 
 test('what cannot be dumped is told, and the stream goes on', async () => {

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import { FolderClaims } from '../dump/folder-claims.ts';
 import { type StreamAddress, wantedDumps } from '../dump/wanted-dumps.ts';
 import type { HlsStream } from './hls-stream.ts';
 import type { HlsSettings } from './settings.ts';
@@ -14,15 +15,19 @@ export interface TsDumperOptions {
   /** Relative paths start there. */
   readonly stateFolder: string;
   readonly allowed: AllowedFolders;
+  /** Shared with other dumpers; default: its own. */
+  readonly claims?: FolderClaims;
 }
 
 export class TsDumper {
   readonly #options: TsDumperOptions;
   /** Dumps whose files may not be complete yet. */
   readonly #active = new Set<TsDump>();
+  readonly #claims: FolderClaims;
 
   constructor(options: TsDumperOptions) {
     this.#options = options;
+    this.#claims = options.claims ?? new FolderClaims();
   }
 
   /** The stream has tracks and playlists. What cannot be dumped is told in the log. */
@@ -36,7 +41,12 @@ export class TsDumper {
         allowed.check(outputPath.startsWith('/') ? outputPath : `${stateFolder}/${outputPath}`);
         const unknown = playlists.find((name) => !stream.playlistNames.includes(name));
         if (unknown !== undefined) throw new Error(`the stream has no playlist ${unknown} for transport streams`);
-        const dump = new TsDump({ stream, folder, playlists, logger, prepare: () => allowed.makeFolder(folder) });
+        const prepare = async (made: TsDump): Promise<void> => {
+          await this.#claims.claim(folder);
+          this.#claims.keep(folder, made);
+          await allowed.makeFolder(folder);
+        };
+        const dump = new TsDump({ stream, folder, playlists, logger, prepare });
         this.#active.add(dump);
         void dump.over.then(() => this.#active.delete(dump));
       } catch (error) {

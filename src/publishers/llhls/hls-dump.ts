@@ -4,6 +4,7 @@ import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { DumpFolder } from '../dump/dump-folder.ts';
 import { DumpPlaylist } from '../dump/dump-playlist.ts';
+import type { FolderWriter } from '../dump/folder-claims.ts';
 import { DumpInfo, DumpStatus } from './dump-info.ts';
 import type { LlhlsStream } from './llhls-stream.ts';
 import { ResourceNames } from './resource-name.ts';
@@ -32,7 +33,7 @@ export interface HlsDumpOptions {
   readonly logger: Logger;
 }
 
-export class HlsDump implements SegmentObserver {
+export class HlsDump implements SegmentObserver, FolderWriter {
   readonly request: DumpRequest;
   readonly #options: HlsDumpOptions;
   readonly #logger: Logger;
@@ -44,6 +45,7 @@ export class HlsDump implements SegmentObserver {
   #firstMsn: number | null = null;
   #segments = 0;
   #status: DumpStatus = DumpStatus.RUNNING;
+  #failure: unknown = null;
   #open = true;
   readonly #over = Promise.withResolvers<void>();
 
@@ -57,6 +59,7 @@ export class HlsDump implements SegmentObserver {
       path: options.folder,
       onWritten: (path) => this.#info.add(path, options.clock.now()),
       onFailed: (error) => this.#fail(error),
+      onFailureSettled: () => this.#settleFailure(),
     });
   }
 
@@ -90,7 +93,7 @@ export class HlsDump implements SegmentObserver {
     }
     this.#writeInfo();
     await this.settled;
-    if (this.#status === DumpStatus.ERROR) throw new Error('the first files could not be written');
+    if (this.#status === DumpStatus.ERROR) throw this.#failure;
   }
 
   segmentClosed(track: TrackModel, segment: SegmentModel): void {
@@ -167,12 +170,16 @@ export class HlsDump implements SegmentObserver {
     if (infoPath !== null) this.#files.enqueue(() => writeFileAtomic(infoPath, this.#info.text(this.#status)));
   }
 
-  async #fail(error: unknown): Promise<void> {
+  #fail(error: unknown): void {
     const wasOpen = this.#open;
     this.#open = false;
     this.#status = DumpStatus.ERROR;
+    this.#failure = error;
     if (wasOpen) this.#options.stream.unobserve(this);
     this.#logger.error({ err: error }, `dump failed: ${error instanceof Error ? error.message : String(error)}`);
+  }
+
+  async #settleFailure(): Promise<void> {
     const { infoPath } = this.#options;
     // The disk that failed may hold this file too; the log has said it already.
     if (infoPath !== null) await writeFileAtomic(infoPath, this.#info.text(DumpStatus.ERROR)).catch(() => undefined);

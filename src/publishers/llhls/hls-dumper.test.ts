@@ -177,7 +177,9 @@ describe('a dump', () => {
     }
     await expect(dumper.start(stream, wish('z', { infoFile: '../../x' }))).rejects.toMatchObject({ name: 'PathRefused' });
     writeFileSync(join(folder, 'file'), '');
-    await expect(dumper.start(stream, wish('z', { outputPath: join(folder, 'file/x') }))).rejects.toThrow('Could not dump init segment');
+    await expect(dumper.start(stream, wish('z', { outputPath: join(folder, 'file/x') }))).rejects.toThrow(
+      /^Could not dump init segment: (ENOTDIR|EEXIST): /,
+    );
     expect(dumper.list(stream)).toEqual([]);
     await dumper.start(stream, wish('z'));
   });
@@ -198,7 +200,7 @@ describe('a dump', () => {
   it('whose start failed leaves nothing in the way of the next try', async () => {
     mkdirSync(join(folder, 'again/llhls.m3u8'), { recursive: true });
     send(0, 5);
-    await expect(dumper.start(stream, wish('again'))).rejects.toThrow('Could not dump segment');
+    await expect(dumper.start(stream, wish('again'))).rejects.toThrow(/^Could not dump segment: (EISDIR|ENOTEMPTY|EEXIST)/);
     expect(existsSync(join(folder, 'again.info'))).toBe(false);
     rmSync(join(folder, 'again'), { recursive: true });
     await dumper.start(stream, wish('again'));

@@ -5,6 +5,7 @@ import { dirname, resolve } from 'node:path';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import { FolderClaims } from '../dump/folder-claims.ts';
 import { type StreamAddress, type WantedDump, wantedDumps } from '../dump/wanted-dumps.ts';
 import { type DumpRequest, HlsDump, type HlsDumpOptions } from './hls-dump.ts';
 import type { StreamFollower } from './llhls-publisher.ts';
@@ -27,6 +28,8 @@ export interface HlsDumperOptions {
   /** Relative paths start there. */
   readonly stateFolder: string;
   readonly allowed: AllowedFolders;
+  /** Shared with other dumpers; default: its own. */
+  readonly claims?: FolderClaims;
 }
 
 export class HlsDumper implements StreamFollower {
@@ -35,13 +38,12 @@ export class HlsDumper implements StreamFollower {
   readonly #dumps = new WeakMap<LlhlsStream, Map<string, HlsDump | null>>();
   /** Dumps whose files may not be complete yet, with when they are. */
   readonly #active = new Map<HlsDump, Promise<void>>();
-  /** Who writes into each folder; null while a dump is being prepared. */
-  readonly #writers = new Map<string, HlsDump | null>();
-
+  readonly #claims: FolderClaims;
   readonly #open: OpenDumps;
 
   constructor(options: HlsDumperOptions) {
     this.#options = options;
+    this.#claims = options.claims ?? new FolderClaims();
     this.#open = new OpenDumps(options.stateFolder, options.logger);
   }
 
@@ -82,14 +84,16 @@ export class HlsDumper implements StreamFollower {
     dumps.set(request.id, null);
     let dump: HlsDump | null = null;
     try {
-      await this.#claim(folder);
+      await this.#claims.claim(folder).catch((error: unknown) => {
+        throw new DumpRefused(messageOf(error), { cause: error });
+      });
       await this.#prepare(folder, infoPath);
       const note = infoPath === null ? null : randomBytes(NOTE_BYTES).toString('hex');
       if (infoPath !== null && note !== null) await this.#open.add(note, infoPath);
       dump = this.#make({ request, stream, folder, infoPath, clock, logger }, note);
       dumps.set(request.id, dump);
       await dump.start().catch((error: unknown) => {
-        throw new DumpRefused('Could not dump segment', { cause: error });
+        throw new DumpRefused(`Could not dump segment: ${messageOf(error)}`, { cause: error });
       });
     } catch (error) {
       dumps.delete(request.id);
@@ -101,22 +105,10 @@ export class HlsDumper implements StreamFollower {
 
   #make(options: HlsDumpOptions, note: string | null): HlsDump {
     const dump = new HlsDump(options);
-    this.#writers.set(options.folder, dump);
-    const over = dump.over.then(() => {
-      if (this.#writers.get(options.folder) === dump) this.#writers.delete(options.folder);
-      return this.#forget(dump, note);
-    });
+    this.#claims.keep(options.folder, dump);
+    const over = dump.over.then(() => this.#forget(dump, note));
     this.#active.set(dump, over);
     return dump;
-  }
-
-  /** Two dumps would replace each other's playlists. One that has ended already is waited for. Rejects with `DumpRefused`. */
-  async #claim(folder: string): Promise<void> {
-    for (let writer = this.#writers.get(folder); writer !== undefined; writer = this.#writers.get(folder)) {
-      if (writer === null || writer.enabled) throw new DumpRefused('Another dump writes to this folder');
-      await writer.over;
-    }
-    this.#writers.set(folder, null);
   }
 
   /** Ends the dump `id`, or all of the stream; resolves at once. Throws `DumpRefused` when there is none of that id. */
@@ -153,12 +145,12 @@ export class HlsDumper implements StreamFollower {
       await allowed.makeFolder(dirname(infoPath));
       await (await open(infoPath, 'wx')).close();
     } catch (error) {
-      this.#writers.delete(folder);
+      this.#claims.release(folder);
       const { code, name } = error as NodeJS.ErrnoException;
       if (name === 'PathRefused') throw error;
       if (code === 'EEXIST') throw new DumpRefused('Duplicate info file', { cause: error });
-      logger.error({ err: error, folder }, `dump cannot be started: ${error instanceof Error ? error.message : String(error)}`);
-      throw new DumpRefused('Could not dump init segment', { cause: error });
+      logger.error({ err: error, folder }, `dump cannot be started: ${messageOf(error)}`);
+      throw new DumpRefused(`Could not dump init segment: ${messageOf(error)}`, { cause: error });
     }
   }
 
@@ -166,11 +158,15 @@ export class HlsDumper implements StreamFollower {
     try {
       await this.start(stream, { ...wanted, infoFile: '', userData: '' });
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       const about = { err: error, stream: stream.path, folder: wanted.outputPath };
       this.#options.logger.error(about, `dump of the configuration cannot be started: ${reason}`);
     }
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function keyOf({ vhost, app, name }: StreamAddress): string {

@@ -31,6 +31,13 @@ interface Listener {
   readonly connections: Set<OvtConnection>;
 }
 
+/** Told which streams edges can fetch from here, as soon as they can. */
+export interface EdgeDirectory {
+  add(stream: PublishableStream): void;
+  /** The stream is no more; called once for each that was added. */
+  remove(stream: PublishableStream): void;
+}
+
 export class OvtPublisher implements Publisher {
   readonly kind = PublisherKind.OVT;
   /** Connections closed at once because too many were open. */
@@ -38,17 +45,24 @@ export class OvtPublisher implements Publisher {
   readonly #logger: Logger;
   readonly #clock: Clock;
   readonly #finder: StreamFinder | null;
+  readonly #directory: EdgeDirectory | null;
   readonly #serverId = randomUUID();
   /** By virtual host, application and stream. */
   readonly #streams = new Map<string, OvtStream>();
   readonly #listeners: Listener[] = [];
   #lastSession = 0;
 
-  /** `finder` finds streams that are not there; without it nothing is looked for. */
-  constructor(options: { readonly logger: Logger; readonly clock: Clock; readonly finder?: StreamFinder }) {
+  /** `finder` finds streams that are not there; without it nothing is looked for. `directory` hears of those that are. */
+  constructor(options: {
+    readonly logger: Logger;
+    readonly clock: Clock;
+    readonly finder?: StreamFinder;
+    readonly directory?: EdgeDirectory;
+  }) {
     this.#logger = options.logger;
     this.#clock = options.clock;
     this.#finder = options.finder ?? null;
+    this.#directory = options.directory ?? null;
   }
 
   /** Ports listened on. */
@@ -68,10 +82,13 @@ export class OvtPublisher implements Publisher {
 
   attach(stream: PublishableStream): OvtStream {
     const key = streamKey(stream.vhost, stream.app, stream.name);
+    const directory = stream.fromOriginMap ? null : this.#directory;
     const served: OvtStream = new OvtStream({
       stream,
       serverId: this.#serverId,
-      onClosed: () => {
+      onStarted: () => directory?.add(stream),
+      onClosed: (wasStarted) => {
+        if (wasStarted) directory?.remove(stream);
         if (this.#streams.get(key) === served) this.#streams.delete(key);
       },
     });

@@ -13,7 +13,9 @@ import type { OvtSession } from './ovt-session.ts';
 export interface OvtStreamOptions {
   readonly stream: PublishableStream;
   readonly serverId: string;
-  readonly onClosed: () => void;
+  /** There is something to fetch. */
+  readonly onStarted: () => void;
+  readonly onClosed: (wasStarted: boolean) => void;
 }
 
 export class OvtStream implements PublisherStream {
@@ -47,8 +49,9 @@ export class OvtStream implements PublisherStream {
     return !this.#closed && this.#tracks.length > 0;
   }
 
-  get description(): OvtDescription {
-    return describeStream(this.#options.stream, this.#options.serverId);
+  /** `uncommon`: which of `UNCOMMON_CODEC_IDS` the edge takes. */
+  description(uncommon: readonly number[]): OvtDescription {
+    return describeStream(this.#options.stream, this.#options.serverId, uncommon);
   }
 
   /** Calls back once, when the stream has started or ended. Returns how to call that off. */
@@ -76,7 +79,9 @@ export class OvtStream implements PublisherStream {
   onTracks(tracks: readonly Track[]): void {
     // Edges are told of tracks only when they ask.
     const outdated = this.#tracks.length > 0 && !sameDescription(this.#tracks, tracks);
+    const starts = !this.#closed && this.#tracks.length === 0 && tracks.length > 0;
     this.#tracks = tracks;
+    if (starts) this.#options.onStarted();
     if (outdated) this.#endSessions('its tracks have changed');
     this.#settle();
   }
@@ -105,7 +110,7 @@ export class OvtStream implements PublisherStream {
     this.#closed = true;
     this.#endSessions(`the stream has ended: ${reason.detail}`);
     this.#settle();
-    this.#options.onClosed();
+    this.#options.onClosed(this.#tracks.length > 0);
   }
 
   #endSessions(detail: string): void {

@@ -14,10 +14,13 @@ export interface PushRequest extends TaskRequest {
 }
 
 /** Why a URL cannot be pushed to. */
-export type UrlFault = 'malformed' | 'scheme' | 'mode' | 'listen';
+export type UrlFault = 'malformed' | 'scheme' | 'port' | 'mode' | 'listen';
 
+const RTMP_PORT = 1935;
+const LARGEST_PORT = 65_535;
 const SCHEMES: Readonly<Record<PushProtocol, readonly string[]>> = { rtmp: ['rtmp', 'rtmps'], srt: ['srt'], mpegts: ['udp', 'tcp'] };
-const URL_PATTERN = /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/(?:\[[0-9a-f:.]+\]|[^\s/?#:@[\]]+)(?::\d{1,5})?(?:\/[^\s?]*)?(?:\?(?<query>\S*))?$/i;
+const URL_PATTERN =
+  /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/(?:\[[0-9a-f:.]+\]|[^\s/?#:@[\]]+)(?::(?<port>\d{1,5}))?(?:\/[^\s?]*)?(?:\?(?<query>\S*))?$/i;
 
 /** The protocol that `text` names, in any case, or null. */
 export function pushProtocolOf(text: string): PushProtocol | null {
@@ -41,6 +44,9 @@ export function faultOfUrl(protocol: PushProtocol, url: string): UrlFault | null
   if (groups === undefined) return 'malformed';
   const scheme = (groups['scheme'] ?? '').toLowerCase();
   if (!SCHEMES[protocol].includes(scheme)) return 'scheme';
+  // Only RTMP has a port that goes without saying.
+  const port = Number(groups['port'] ?? (protocol === PushProtocol.RTMP ? RTMP_PORT : 0));
+  if (port < 1 || port > LARGEST_PORT) return 'port';
   const query = new URLSearchParams(groups['query'] ?? '');
   if (protocol === PushProtocol.SRT && !['', 'caller'].includes(query.get('mode') ?? '')) return 'mode';
   return scheme === 'tcp' && (query.has('listen') || url.endsWith('listen')) ? 'listen' : null;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
-import { type FollowingTask, NO_TOTALS, type TaskOrigin, TaskRegistry } from './task-registry.ts';
+import { type FollowingTask, MOST_TASKS, NO_TOTALS, type TaskOrigin, TaskRegistry } from './task-registry.ts';
 import type { TaskRequest } from './task-request.ts';
 
 const OWNER = { vhost: 'v', app: 'a' };
@@ -73,4 +73,11 @@ test('a task that the disk does not let go never takes the place of a new one', 
   await expect(released).rejects.toMatchObject({ code: 'not-durable' });
   expect(tasks.of(OWNER)).toEqual([young]);
   expect([old.stopped, young.stopped]).toEqual([true, false]);
+});
+
+test('tasks of a map file take no place from those of the API', () => {
+  for (let index = 0; index < MOST_TASKS; index += 1) tasks.register(OWNER, { ...request, id: `map${index}`, isConfig: true }, 1);
+  for (let index = 0; index < MOST_TASKS; index += 1) tasks.register(OWNER, { ...request, id: `api${index}` }, 1);
+  expect(() => tasks.register(OWNER, request, 1)).toThrow(expect.objectContaining({ code: 'too-many' }));
+  expect(tasks.register(OWNER, { ...request, isConfig: true }, 1).request.id).toBe('x');
 });

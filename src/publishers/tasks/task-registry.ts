@@ -4,7 +4,7 @@ import type { DocumentFolder } from '../../state/document-folder.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { TaskRequest } from './task-request.ts';
 
-/** Tasks of one kind that an application may have. */
+/** Tasks of one kind that an application may have through the API. */
 export const MOST_TASKS = 1000;
 const KEY_BYTES = 12;
 
@@ -30,6 +30,8 @@ export interface TaskTotals {
   readonly sequence: number;
   readonly bytes: number;
   readonly time: number;
+  /** What is in the sums although something on disk still says that it has to be counted, by keys of the task's own. */
+  readonly counted?: readonly string[];
 }
 
 export const NO_TOTALS: TaskTotals = { sequence: 0, bytes: 0, time: 0 };
@@ -123,8 +125,10 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
   register({ vhost, app }: TaskOwner, request: Request, createdAt: number): Task {
     const { noun, make } = this.#options;
     const tasks = this.#tasks.get(keyOf({ vhost, app }));
+    // Those of a map file are as many as streams and entries: the operator has said so.
+    const isFull = !request.isConfig && this.of({ vhost, app }).filter((task) => !task.request.isConfig).length >= MOST_TASKS;
     if (tasks?.has(request.id) === true) throw new TaskRefused('duplicate', `the application has a ${noun} '${request.id}'`);
-    if ((tasks?.size ?? 0) >= MOST_TASKS) throw new TaskRefused('too-many', `the application has ${MOST_TASKS} tasks of the kind ${noun}`);
+    if (isFull) throw new TaskRefused('too-many', `the application has ${MOST_TASKS} tasks of the kind ${noun}`);
     const task = make({ key: randomBytes(KEY_BYTES).toString('hex'), vhost, app, request, createdAt });
     this.#add(task);
     return task;
@@ -164,14 +168,16 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
     void ending.finally(() => this.#ending.delete(ending));
   }
 
-  /** Totals go on after a restart: resolves when they are on disk, or the log says why not. Never rejects. */
-  async keepTotals(task: Task): Promise<void> {
-    if (task.request.isConfig || !this.has(task)) return;
+  /** Totals go on after a restart: resolves when they are on disk, or with false when the log says why not. Never rejects. */
+  async keepTotals(task: Task): Promise<boolean> {
+    if (task.request.isConfig || !this.has(task)) return true;
     const { documents, logger, noun } = this.#options;
     try {
       await documents.save(task.key, storedOf(task));
+      return true;
     } catch (error) {
       logger.warn({ err: error, [noun]: task.request.id }, `totals of the ${noun} could not be saved`);
+      return false;
     }
   }
 
@@ -232,7 +238,8 @@ function storedOf<Request extends TaskRequest>({ vhost, app, request, createdAt,
 
 function isTotals(value: unknown): value is TaskTotals {
   if (typeof value !== 'object' || value === null) return false;
-  const { sequence, bytes, time } = value as Record<string, unknown>;
+  const { sequence, bytes, time, counted = [] } = value as Record<string, unknown>;
+  if (!Array.isArray(counted) || !counted.every((key) => typeof key === 'string')) return false;
   return [sequence, bytes, time].every((figure) => typeof figure === 'number' && Number.isFinite(figure) && figure >= 0);
 }
 

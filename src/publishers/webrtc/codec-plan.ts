@@ -27,8 +27,13 @@ const OFFER_ORDER: readonly (VideoCodec | AudioCodec)[] = [
 /** What feeds an estimate of the bandwidth, as `a=rtcp-fb` names it. */
 export const ESTIMATION_FEEDBACK = { REMB: 'goog-remb', TransportCC: 'transport-cc' } as const;
 
+/** Payload types of error correction. */
+const RED = 120;
+const RED_RTX = 121;
+const ULPFEC = 122;
+
 /** Ids of header extensions in our offers. */
-const ExtensionId = { PLAYOUT_DELAY: 2, TRANSPORT_CC: 3, ABS_SEND_TIME: 4 } as const;
+const ExtensionId = { PLAYOUT_DELAY: 2, TRANSPORT_CC: 3, ABS_SEND_TIME: 4, MID: 6 } as const;
 
 export const VIDEO_CLOCK = 90_000;
 export const OPUS_CLOCK = 48_000;
@@ -43,8 +48,22 @@ export function clockRateOf(track: WebrtcTrack): number {
   return track.type === 'video' ? VIDEO_CLOCK : OPUS_CLOCK;
 }
 
-/** The formats we offer for these tracks of one kind: each codec once. */
+/** The formats we offer for these tracks of one kind: each codec once, then those of error correction. */
 export function offeredPayloads(tracks: readonly WebrtcTrack[], settings: WebrtcSettings): LocalPayload[] {
+  const codecs = offeredCodecs(tracks, settings);
+  const hasCorrection = settings.ulpfec && tracks.some(({ type }) => type === 'video');
+  return hasCorrection ? [...codecs, ...correctionPayloads({ red: RED, ulpfec: ULPFEC, rtx: settings.rtx ? RED_RTX : null })] : codecs;
+}
+
+/** RED (RFC 2198), its retransmissions, and ULPFEC (RFC 5109), under these payload types. */
+export function correctionPayloads(types: { readonly red: number; readonly ulpfec: number; readonly rtx: number | null }): LocalPayload[] {
+  const plain = (payloadType: number, map: string, parameters = ''): LocalPayload => ({ payloadType, map, parameters, feedback: [] });
+  const { red, ulpfec, rtx } = types;
+  const repeated = rtx === null ? [] : [plain(rtx, `rtx/${VIDEO_CLOCK}`, `apt=${red}`)];
+  return [plain(red, `red/${VIDEO_CLOCK}`), ...repeated, plain(ulpfec, `ulpfec/${VIDEO_CLOCK}`)];
+}
+
+function offeredCodecs(tracks: readonly WebrtcTrack[], settings: WebrtcSettings): LocalPayload[] {
   return OFFER_ORDER.flatMap((codec) => {
     const track = tracks.find((candidate) => candidate.codec === codec);
     const types = PAYLOAD_TYPES[codec];
@@ -65,11 +84,18 @@ export function offeredExtensions(kind: MediaKind, settings: WebrtcSettings): { 
   const list: { id: number; uri: ExtensionUri }[] = [];
   // All that is sent counts, or sound would look like a path that is too narrow.
   const transportCc = { id: ExtensionId.TRANSPORT_CC, uri: ExtensionUri.TRANSPORT_CC };
-  if (kind === 'audio') return settings.bandwidthEstimation === 'TransportCC' ? [transportCc] : [];
+  const mid = { id: ExtensionId.MID, uri: ExtensionUri.MID };
+  if (kind === 'audio') return settings.bandwidthEstimation === 'TransportCC' ? [transportCc, mid] : [mid];
   if (settings.playoutDelay !== undefined) list.push({ id: ExtensionId.PLAYOUT_DELAY, uri: ExtensionUri.PLAYOUT_DELAY });
   if (settings.bandwidthEstimation === 'TransportCC') list.push(transportCc);
   else list.push({ id: ExtensionId.ABS_SEND_TIME, uri: ExtensionUri.ABS_SEND_TIME });
-  return list;
+  return [...list, mid];
+}
+
+/** The codec that a payload of ours is for; undefined for formats that carry others. */
+export function codecOf({ map }: LocalPayload): WebrtcTrack['codec'] | undefined {
+  const [name] = map.split('/');
+  return OFFER_ORDER.find((codec) => codec === name);
 }
 
 /** Value of `a=rtpmap`. */

@@ -15,6 +15,17 @@ import { SequenceHeaderUnit } from './sequence-header-unit.ts';
 const PAYLOAD_BUDGET = 1160;
 const TIMESTAMPS = 2 ** 32;
 
+export interface MediaSourceOptions {
+  readonly fanout: Fanout;
+  readonly track: WebrtcTrack;
+  /** Wall clock at media time 0. */
+  readonly epochMs: number;
+  /** Video gets error correction for viewers that take it. */
+  readonly fec: boolean;
+  /** Called with the first frame that cannot be sent, and why. */
+  readonly onRefused: (reason: string) => void;
+}
+
 export class MediaSource {
   /** In the fanout. */
   readonly id: number;
@@ -25,14 +36,13 @@ export class MediaSource {
   #track: WebrtcTrack;
   #refused = 0;
 
-  /** `epochMs`: wall clock at media time 0. `onRefused`: called with the first frame that cannot be sent, and why. */
-  constructor(fanout: Fanout, track: WebrtcTrack, epochMs: number, onRefused: (reason: string) => void) {
+  constructor({ fanout, track, epochMs, fec, onRefused }: MediaSourceOptions) {
     this.#fanout = fanout;
     this.#track = track;
     this.#onRefused = onRefused;
     this.#clockRate = clockRateOf(track);
     this.#packetize = packetizerOf(track);
-    this.id = fanout.openSource({ clockRate: this.#clockRate, epochMs });
+    this.id = fanout.openSource({ clockRate: this.#clockRate, epochMs, fec: fec && track.type === 'video' });
   }
 
   get track(): WebrtcTrack {

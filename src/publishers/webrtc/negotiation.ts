@@ -2,12 +2,14 @@
 import { randomInt } from 'node:crypto';
 import { VideoCodec } from '../../media/codec.ts';
 import type { SlotPlan, ViewerPlan } from '../../protocols/fanout/fanout.ts';
-import { buildExtensions, ExtensionUri } from '../../protocols/rtp/header-extensions.ts';
+import { buildExtensions, ExtensionUri, LONGEST_MID } from '../../protocols/rtp/header-extensions.ts';
 import { type LocalMedia, type LocalPayload, rejectedMedia } from '../../protocols/sdp/local-description.ts';
 import { securityOf } from '../../protocols/sdp/security.ts';
 import type { SdpMedia, SdpPayload, SessionDescription } from '../../protocols/sdp/session-description.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import {
+  codecOf,
+  correctionPayloads,
   ESTIMATION_FEEDBACK,
   type MediaKind,
   mapOf,
@@ -80,12 +82,14 @@ export function readAnswer(
   offered.forEach((ours, n) => {
     const theirs = answer.medias[n];
     if (theirs === undefined || theirs.rejected || theirs.direction === 'inactive' || theirs.direction === 'sendonly') return;
-    const [chosen] = theirs.payloads;
-    const codec = ours.payloads.find(({ payloadType }) => payloadType === chosen?.payloadType)?.map.split('/')[0];
+    const codecs = new Map(ours.payloads.map((payload) => [payload.payloadType, codecOf(payload)]));
+    const chosen = theirs.payloads.find(({ payloadType }) => codecs.get(payloadType) !== undefined);
+    const codec = chosen === undefined ? undefined : codecs.get(chosen.payloadType);
     if (chosen === undefined || codec === undefined)
       throw new ProtocolError('SDP_ANSWER', `m-line ${n} of the answer takes no codec of the offer`);
-    medias.push({ kind: ours.kind, codec: codec as AgreedMedia['codec'] });
-    if (ours.sends !== null) slots.push(slotOf(theirs, chosen, ours.sends, settings));
+    medias.push({ kind: ours.kind, codec });
+    const repair = repairOf(theirs, chosen, settings);
+    if (ours.sends !== null) slots.push(slotOf({ ...theirs, mid: ours.mid }, chosen, ours.sends, repair, settings));
   });
   return { medias, plan: { cname, slots }, ...securityOf(answer) };
 }
@@ -105,16 +109,16 @@ export function answerOffer(
     const chosen = kind === null || !wanted || agreed.some((media) => media.kind === kind) ? null : choose(theirs, tracks);
     if (kind === null || chosen === null) return rejectedMedia(theirs);
     const { track, payload } = chosen;
-    const rtx = kind === 'video' ? rtxOf(theirs, payload) : null;
+    const repair = repairOf(theirs, payload, settings);
     const numbers = newNumbers();
-    const sends = { ...numbers, rtxSsrc: rtx === null ? 0 : numbers.rtxSsrc };
+    const sends = { ...numbers, rtxSsrc: repair.rtx === null ? 0 : numbers.rtxSsrc };
     agreed.push({ kind, codec: track.codec });
-    slots.push(slotOf(theirs, payload, sends, settings));
+    slots.push(slotOf(theirs, payload, sends, repair, settings));
     return {
       kind,
       mid: theirs.mid,
       rejected: false,
-      payloads: answeredPayloads(track, payload, rtx, settings),
+      payloads: answeredPayloads(track, payload, repair, settings),
       extensions: extensionsFor(theirs, settings),
       sends,
     };
@@ -147,16 +151,28 @@ function bestH264(payloads: readonly SdpPayload[], codecString: string): SdpPayl
   return (profile === '42' ? starting('42e0') : starting(profile)) ?? starting('42e0') ?? usable[0];
 }
 
-function rtxOf(theirs: SdpMedia, payload: SdpPayload): SdpPayload | null {
-  const wanted = `${payload.payloadType}`;
-  if (!payload.feedback.includes('nack')) return null;
-  return theirs.payloads.find(({ codec, parameters }) => codec === 'RTX' && parameters.get('apt') === wanted) ?? null;
+/** How losses are made good. */
+interface Repair {
+  /** Packets are sent again; with error correction: what they are wrapped into. */
+  readonly rtx: SdpPayload | null;
+  readonly fec: { readonly red: SdpPayload; readonly ulpfec: SdpPayload } | null;
+}
+
+/** What the peer takes of it for `payload`. */
+function repairOf(theirs: SdpMedia, payload: SdpPayload, { ulpfec: isWanted }: WebrtcSettings): Repair {
+  if (theirs.kind !== 'video') return { rtx: null, fec: null };
+  const format = (name: string): SdpPayload | undefined => theirs.payloads.find(({ codec }) => codec === name);
+  const [red, ulpfec] = isWanted ? [format('RED'), format('ULPFEC')] : [];
+  const fec = red === undefined || ulpfec === undefined ? null : { red, ulpfec };
+  const repeated = `${(fec?.red ?? payload).payloadType}`;
+  const rtx = theirs.payloads.find(({ codec, parameters }) => codec === 'RTX' && parameters.get('apt') === repeated);
+  return { rtx: payload.feedback.includes('nack') ? (rtx ?? null) : null, fec };
 }
 
 function answeredPayloads(
   track: WebrtcTrack,
   payload: SdpPayload,
-  rtx: SdpPayload | null,
+  { rtx, fec }: Repair,
   { bandwidthEstimation }: WebrtcSettings,
 ): LocalPayload[] {
   const known = [ESTIMATION_FEEDBACK[bandwidthEstimation], 'ccm fir', 'nack', 'nack pli'];
@@ -167,6 +183,8 @@ function answeredPayloads(
     parameters: track.type === 'audio' ? parametersOf(track) : offered,
     feedback: payload.feedback.filter((value) => known.includes(value) && (value !== 'nack' || rtx !== null)),
   };
+  const again = rtx?.payloadType ?? null;
+  if (fec !== null) return [main, ...correctionPayloads({ red: fec.red.payloadType, ulpfec: fec.ulpfec.payloadType, rtx: again })];
   if (rtx === null) return [main];
   return [main, { payloadType: rtx.payloadType, map: `rtx/${rtx.clockRate}`, parameters: `apt=${payload.payloadType}`, feedback: [] }];
 }
@@ -175,23 +193,30 @@ function extensionsFor(theirs: SdpMedia, settings: WebrtcSettings): { id: number
   const ours = theirs.kind === 'video' || theirs.kind === 'audio' ? offeredExtensions(theirs.kind, settings) : [];
   return ours.flatMap(({ uri }) => {
     const id = theirs.extensions.get(uri);
-    return id === undefined ? [] : [{ id, uri }];
+    return id === undefined || (uri === ExtensionUri.MID && !isMidSendable(theirs)) ? [] : [{ id, uri }];
   });
+}
+
+function isMidSendable({ mid }: SdpMedia): boolean {
+  const length = Buffer.byteLength(mid);
+  return length > 0 && length <= LONGEST_MID;
 }
 
 function slotOf(
   theirs: SdpMedia,
   payload: SdpPayload,
   { ssrc, rtxSsrc }: StreamNumbers,
+  { rtx, fec }: Repair,
   { playoutDelay, bandwidthEstimation }: WebrtcSettings,
 ): SlotPlan {
-  const rtx = rtxSsrc === 0 ? null : rtxOf(theirs, payload);
+  const midId = theirs.extensions.get(ExtensionUri.MID);
   const delayId = theirs.extensions.get(ExtensionUri.PLAYOUT_DELAY);
   const isVideo = theirs.kind === 'video';
   return {
     ssrc,
     payloadType: payload.payloadType,
-    rtx: rtx === null ? null : { ssrc: rtxSsrc, payloadType: rtx.payloadType },
+    rtx: rtx === null || rtxSsrc === 0 ? null : { ssrc: rtxSsrc, payloadType: rtx.payloadType },
+    fec: fec === null ? undefined : { redPayloadType: fec.red.payloadType, payloadType: fec.ulpfec.payloadType },
     extension: buildExtensions({
       absSendTime: isVideo && bandwidthEstimation === 'REMB' ? theirs.extensions.get(ExtensionUri.ABS_SEND_TIME) : undefined,
       transportCc: bandwidthEstimation === 'TransportCC' ? theirs.extensions.get(ExtensionUri.TRANSPORT_CC) : undefined,
@@ -199,6 +224,7 @@ function slotOf(
         isVideo && delayId !== undefined && playoutDelay !== undefined
           ? { id: delayId, minMs: playoutDelay.min, maxMs: playoutDelay.max }
           : undefined,
+      mid: midId !== undefined && isMidSendable(theirs) ? { id: midId, value: theirs.mid } : undefined,
     }),
   };
 }

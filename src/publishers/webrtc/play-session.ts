@@ -72,7 +72,7 @@ export class PlaySession implements PeerListener {
       throw new ProtocolError('WEBRTC_CODECS', 'the playlist has no track that WebRTC carries (H264, H265, VP8, AV1, OPUS)');
     // Feedback about every packet costs, and without a choice nobody would use it.
     this.#settings = this.#renditions.length > 1 ? stream.settings : { ...stream.settings, bandwidthEstimation: 'REMB' };
-    this.#peer = transport.openSession(this, stream.settings.timeout);
+    this.#peer = transport.openSession(this, { use: 'play', client: options.client, timeout: stream.settings.timeout });
     this.#logger = options.logger.child({ ...stream.fields, session: this.#peer.credentials.ufrag, peer: options.client });
     stream.add(this);
   }
@@ -98,6 +98,11 @@ export class PlaySession implements PeerListener {
     return this.#ended;
   }
 
+  /** What was tried to connect, for the log; empty once it was connected. */
+  get attempts(): string {
+    return this.#peer.attempts;
+  }
+
   /** PLI and FIR received. */
   get keyframeRequests(): number {
     return this.#keyframeRequests;
@@ -110,7 +115,7 @@ export class PlaySession implements PeerListener {
 
   /** Candidates to tell the viewer beside an offer. */
   candidates(): readonly string[] {
-    return this.#options.transport.candidates();
+    return this.#peer.candidates();
   }
 
   /** Our offer, without candidates. */
@@ -135,6 +140,12 @@ export class PlaySession implements PeerListener {
   answered(text: string): void {
     const agreement = readAnswer(parseSessionDescription(text), this.#offered, this.#settings, this.#cname);
     this.#begin(agreement);
+    this.#peer.announced(text);
+  }
+
+  /** The viewer tells candidates of its own: it reaches us, so they are for the log. */
+  announced(candidates: string): void {
+    this.#peer.announced(candidates);
   }
 
   /** Answers the viewer's offer. Throws ProtocolError. */
@@ -145,11 +156,12 @@ export class PlaySession implements PeerListener {
       .map(({ track }) => track);
     const { agreement, medias } = answerOffer(parseSessionDescription(text), tracks, this.#settings, this.#cname);
     this.#begin(agreement);
+    this.#peer.announced(text);
     return serializeDescription({
       credentials: this.#peer.credentials,
       fingerprint: transport.fingerprint,
       setup: agreement.role === 'server' ? 'passive' : 'active',
-      candidates: transport.candidates(),
+      candidates: this.#peer.candidates(),
       cname: this.#cname,
       streamId: this.#streamId,
       medias,
@@ -294,7 +306,13 @@ export class PlaySession implements PeerListener {
     stream.remove(this);
     this.#handle?.close();
     if (this.#agreement === null) return;
-    const figures = { keyframeRequests: this.#keyframeRequests, renditionChanges: this.#renditionChanges, estimate: this.#estimate };
-    this.#logger.info(figures, `viewer session closed: ${reason}`);
+    const figures = {
+      ...this.#peer.counters,
+      tcpDropped: this.#peer.tcpDropped,
+      keyframeRequests: this.#keyframeRequests,
+      renditionChanges: this.#renditionChanges,
+      estimate: this.#estimate,
+    };
+    this.#logger.info(figures, `viewer session closed: ${reason}${this.#peer.attempts}`);
   }
 }

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { WebSocket } from 'ws';
 import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../../protocols/signalling/description-exchange.ts';
-import type { IceServer } from '../../protocols/signalling/ice-server.ts';
+import type { IceServersFor } from '../../protocols/signalling/ice-server.ts';
 import type { RequestPlace } from '../../protocols/signalling/request-place.ts';
 import type { SignallingClient, SignallingSide } from '../../protocols/signalling/signalling-server.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -12,7 +12,7 @@ import type { WebrtcPublisher } from './webrtc-publisher.ts';
 
 export interface PlaySideOptions {
   readonly publisher: WebrtcPublisher;
-  readonly iceServersFor: (place: RequestPlace) => readonly IceServer[];
+  readonly iceServersFor: IceServersFor;
   readonly logger: Logger;
 }
 
@@ -47,7 +47,10 @@ export class PlaySide implements SignallingSide {
 
   connected(socket: WebSocket, place: RequestPlace, { address }: SignallingClient): void {
     const { publisher, iceServersFor, logger } = this.#options;
-    new PlaySignalling({ socket, publisher, target: place.target, client: address, iceServers: iceServersFor(place), logger });
+    // Players take an empty list for relays only, and would connect nowhere: our own TCP candidates are what they ask for.
+    const servers = iceServersFor(place);
+    const iceServers = servers?.length === 0 ? null : servers;
+    new PlaySignalling({ socket, publisher, target: place.target, client: address, iceServers, logger });
   }
 }
 

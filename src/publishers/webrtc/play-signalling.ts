@@ -1,15 +1,10 @@
 /** The reference server's WebSocket protocol for players (streaming facts 3.2): one connection, one viewer. */
 import type { WebSocket } from 'ws';
-import { type IceServer, relayMembers } from '../../protocols/signalling/ice-server.ts';
-import type { StreamTarget } from '../../protocols/signalling/request-place.ts';
-import {
-  type SignallingDialogue,
-  SignallingFault,
-  type SignallingMessage,
-  SignallingSocket,
-} from '../../protocols/signalling/signalling-socket.ts';
+import type { IceServer } from '../../protocols/signalling/ice-server.ts';
+import { isProtocolError, type OfferTerms, offerSession, takeAnswer } from '../../protocols/signalling/offered-session.ts';
+import { noSuchStream, type StreamTarget } from '../../protocols/signalling/request-place.ts';
+import { type SignallingDialogue, type SignallingMessage, SignallingSocket } from '../../protocols/signalling/signalling-socket.ts';
 import type { Logger } from '../../util/logger.ts';
-import { ProtocolError } from '../../util/protocol-error.ts';
 import type { PlaySession } from './play-session.ts';
 import { trackNotice } from './track-notice.ts';
 import type { WebrtcPublisher } from './webrtc-publisher.ts';
@@ -20,20 +15,22 @@ export interface PlaySignallingOptions {
   /** Null: the request names nothing that can be played. */
   readonly target: StreamTarget | null;
   readonly client: string;
-  /** Told with the offer; players then use nothing but the relays among them. Empty: connect directly. */
-  readonly iceServers: readonly IceServer[];
+  /** Told with the offer; players then use nothing but the relays among them. Null: connect directly. */
+  readonly iceServers: readonly IceServer[] | null;
   readonly logger: Logger;
 }
 
 export class PlaySignalling implements SignallingDialogue {
   readonly #options: PlaySignallingOptions;
   readonly #socket: SignallingSocket;
+  readonly #terms: OfferTerms;
   #session: PlaySession | null = null;
   #fetching = false;
 
   constructor(options: PlaySignallingOptions) {
-    const { socket, client, logger } = options;
+    const { socket, client, logger, iceServers } = options;
     this.#options = options;
+    this.#terms = { peer: 'viewer', client, iceServers, isRefusal: isProtocolError, logger };
     this.#socket = new SignallingSocket({ socket, client, logger, dialogue: this });
   }
 
@@ -55,48 +52,34 @@ export class PlaySignalling implements SignallingDialogue {
   }
 
   #offerNow(): void {
-    const { publisher, target, client, logger } = this.#options;
-    try {
-      if (target === null) throw new ProtocolError('WEBRTC_STREAM', 'no virtual host serves this host name, or the path names no stream');
-      const session = publisher.openSession(target, {
-        client,
-        onEnded: (reason) => {
-          if (this.#session?.ended === true) this.#session = null;
-          this.#socket.close(reason);
-        },
-        onRendition: (name, auto) => {
-          this.#socket.send({ command: 'notification', type: 'rendition_changed', message: { rendition_name: name, auto } });
-        },
-      });
-      this.#session = session;
-      this.#socket.send({
-        command: 'offer',
-        id: this.#socket.id,
-        peer_id: 0,
-        code: 200,
-        sdp: { type: 'offer', sdp: session.offer() },
-        candidates: session.candidates().map((candidate) => ({ candidate, sdpMLineIndex: 0 })),
-        ...relayMembers(this.#options.iceServers),
-      });
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      logger.info({ peer: client, reason: error.message }, 'a viewer over WebRTC was refused');
-      // Players branch on this text; the cause is in the log.
-      throw new SignallingFault(404, 'Cannot create offer');
-    }
+    offerSession(this.#socket, this.#terms, () => {
+      this.#session = this.#open();
+      return this.#session;
+    });
+  }
+
+  #open(): PlaySession {
+    const { publisher, target, client } = this.#options;
+    if (target === null) throw noSuchStream();
+    return publisher.openSession(target, {
+      client,
+      onEnded: (reason) => {
+        if (this.#session?.ended === true) this.#session = null;
+        this.#socket.close(reason);
+      },
+      onRendition: (name, auto) => {
+        this.#socket.send({ command: 'notification', type: 'rendition_changed', message: { rendition_name: name, auto } });
+      },
+    });
   }
 
   answer(sdp: string): void {
-    const session = this.#session;
-    if (session === null) throw new SignallingFault(400, 'There is no offer to answer');
-    try {
-      session.answered(sdp);
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      this.#options.logger.info({ peer: this.#options.client, reason: error.message }, "a player's answer was refused");
-      throw new SignallingFault(403, 'Forbidden');
-    }
+    const session = takeAnswer(this.#session, sdp, this.#terms);
     this.#socket.send({ command: 'notification', type: 'playlist', message: this.#playlist(session) });
+  }
+
+  candidates(lines: string): void {
+    this.#session?.announced(lines);
   }
 
   other(message: SignallingMessage): boolean {

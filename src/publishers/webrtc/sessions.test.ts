@@ -170,6 +170,9 @@ test('the log tells once why frames of a track cannot be sent', () => {
   stream.onPacket(broken);
   const warnings = logger.lines.filter(({ message }) => message.startsWith('frames of a track'));
   expect(warnings.map(({ fields }) => fields)).toEqual([expect.objectContaining({ track: LOW.id, reason: expect.stringMatching(/./) })]);
+  stream.close({ code: 'peer-left', detail: 'enough' });
+  const last = logger.lines.find(({ message }) => message === 'frames of a track were not sent over WebRTC until its end');
+  expect(last?.fields).toMatchObject({ track: LOW.id, refused: 2 });
 });
 
 /** DTLS in JavaScript says no goodbye: there a viewer that leaves is noticed by its silence. */
@@ -184,6 +187,8 @@ withGoodbye('a viewer that says goodbye is gone at once', async () => {
   await until('it is gone', () => ends.length === 1, WAIT);
   expect(ends[0]).toBe('the peer closed the connection');
   expect(source.bytes).toBeGreaterThan(100);
+  const closing = logger.lines.find(({ message }) => message === 'viewer session closed: the peer closed the connection');
+  expect(closing?.fields).toMatchObject({ packets: 10, nacked: 0, resent: 0, sendErrors: 0, refused: 0, tcpDropped: 0 });
   expect([transport.sessions, source.viewers, transport.fanout.counters().viewers]).toEqual([0, 0, 0]);
 });
 
@@ -200,6 +205,40 @@ test('a viewer that falls silent is given up', async () => {
   never.answered(new WebrtcViewer().answer(never.offer()));
   await until('who never came too', () => ends.length === 2, WAIT);
   expect(ends[1]).toContain('is the UDP port reachable');
+  const [line] = logger.lines.filter(({ message }) => message.includes('is the UDP port reachable')).slice(-1);
+  expect(line?.message).toMatch(/^viewer session closed: .*; offered nothing; the peer announced no address; no connectivity check came$/);
+});
+
+test('the log tells what became of the checks of a viewer that does not connect', async () => {
+  const session = publisher.openSession(TARGET, { client: '127.0.0.1', onEnded: () => undefined });
+  const viewer = new WebrtcViewer();
+  viewers.push(viewer);
+  const offer = session.offer();
+  const candidates = session.candidates();
+  session.answered(`${viewer.answer(offer)}a=candidate:1 1 udp 1 192.0.2.77 7 typ host\r\n`);
+  session.announced('a=candidate:2 1 UDP 1 192.0.2.78 8 typ srflx raddr 0.0.0.0 rport 0');
+  await viewer.connect(offer.replace(/^a=ice-pwd:.*$/m, 'a=ice-pwd:wrong'), candidates);
+  await until('checks are refused', () => session.attempts.includes('2 refused (wrong password)'), WAIT);
+  const stranger = new WebrtcViewer();
+  viewers.push(stranger);
+  await stranger.connect(offer.replace(/^a=ice-ufrag:.*$/m, 'a=ice-ufrag:nobody'), candidates);
+  await until('the stranger is heard', () => session.attempts.includes('unknown USERNAME'), WAIT);
+  session.close('the player gave up');
+  const line = logger.lines.find(({ message }) => message.startsWith('viewer session closed: the player gave up'))?.message ?? '';
+  expect(line).toMatch(
+    /^viewer session closed: the player gave up; offered udp 127\.0\.0\.1:\d+; announced by the peer udp 192\.0\.2\.77:7 \(host, no check came from it\), udp 192\.0\.2\.78:8 \(srflx, no check came from it\); connectivity checks from udp 127\.0\.0\.1:\d+ \d+ refused \(wrong password\); \d+ datagrams from 127\.0\.0\.1 were for no session, the last from udp 127\.0\.0\.1:\d+: a connectivity check with unknown USERNAME$/,
+  );
+});
+
+test('who asks for offers and never connects is refused at some time, and others are not', async () => {
+  const ask = (client: string): PlaySession => publisher.openSession(TARGET, { client, onEnded: () => undefined });
+  for (let n = 0; n < 256; n += 1) ask('192.0.2.1');
+  expect(() => ask('192.0.2.1')).toThrow('not connected yet');
+  const other = ask('192.0.2.2');
+  other.close('enough');
+  // Those that connect take no room.
+  await watch();
+  expect(() => ask('192.0.2.1')).toThrow('not connected yet');
 });
 
 test('a viewer is a session with bytes of its own, and can be sent away', async () => {

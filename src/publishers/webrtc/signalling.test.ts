@@ -86,7 +86,11 @@ beforeEach(async () => {
   publisher = new WebrtcPublisher({ transport, clock: systemClock, logger });
   const virtualHostFor = (host: string): string | undefined => (host === '127.0.0.1' ? 'default' : undefined);
   const iceServers = [{ urls: ['turn:192.0.2.9:3478?transport=tcp'], username: 'me', credential: 'secret' }];
-  const play = new PlaySide({ publisher, iceServersFor: (place) => (place.transport === 'tcp' ? iceServers : []), logger });
+  const play = new PlaySide({
+    publisher,
+    iceServersFor: (place) => (place.transport === 'tcp' ? iceServers : place.transport === 'none' ? [] : null),
+    logger,
+  });
   signalling = new SignallingServer({ play: { side: play, ports: new Set([3333]) }, publish: null, virtualHostFor });
   server = createServer((request, response) => signalling.request(request, response, { address: '192.0.2.1', port: 3333 }));
   server.on('upgrade', (request, socket, head) => signalling.upgrade(request, socket, head, { address: '192.0.2.1', port: 3333 }));
@@ -188,6 +192,13 @@ test('who asks for TCP is told the configured relays, in both spellings', async 
     ice_servers: [{ urls, user_name: 'me', credential: 'secret' }],
     iceServers: [{ urls, username: 'me', credential: 'secret' }],
   });
+});
+
+test('who asks for TCP where there are no relays is not told of an empty list, which OvenPlayer takes for relays only', async () => {
+  const player = new Player('/app/stream?transport=none');
+  await player.offer();
+  expect(player.heard[0]).not.toHaveProperty('iceServers');
+  expect(player.heard[0]).not.toHaveProperty('ice_servers');
 });
 
 test('an answer brings the playlist with the renditions in the agreed codecs', async () => {

@@ -55,10 +55,9 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
 
   attach(stream: PublishableStream, settings: WebrtcSettings): WebrtcStream {
     const { transport, clock, logger } = this.#options;
-    const missing = [...(settings.ulpfec ? ['Ulpfec'] : []), ...(settings.jitterBuffer ? ['JitterBuffer'] : [])];
-    if (missing.length > 0) {
+    if (settings.jitterBuffer) {
       const fields = { vhost: stream.vhost, app: stream.app, stream: stream.name };
-      logger.warn(fields, `the WebRTC publisher does not support yet: ${missing.join(', ')}`);
+      logger.warn(fields, 'JitterBuffer of the WebRTC publisher has no effect: frames leave when they come, players even them out');
     }
     const key = keyOf({ vhost: stream.vhost, app: stream.app, stream: stream.name });
     const attached = new WebrtcStream({

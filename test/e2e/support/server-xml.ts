@@ -43,7 +43,12 @@ export interface ServerSettings {
   /** Inside the application, behind its publishers. */
   readonly application?: string;
   /** WebRTC too, in and out, on the port of HTTP. What is inside the elements of the application. */
-  readonly webrtc?: { readonly publisher?: string; readonly provider?: string };
+  readonly webrtc?: {
+    readonly publisher?: string;
+    readonly provider?: string;
+    /** Media over `[::1]` too. */
+    readonly ipv6?: boolean;
+  };
   /** Port on which edges are served. Without it nothing is served over OVT, but pulled it can be. */
   readonly ovtPort?: number;
   /** Ports of SRT, in and out, and options of both listeners. Without it there is no SRT. */
@@ -90,12 +95,12 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
     <Managers><API><Port>${ports.api}</Port></API></Managers>
     <Providers>
       <RTMP><Port>${ports.rtmp}</Port>${tlsPort(settings.tls?.rtmp)}</RTMP>${mpegtsBind}${bindSrt(srt?.ingest)}
-      ${settings.webrtc === undefined ? '' : webrtcBind(ports)}
+      ${settings.webrtc === undefined ? '' : webrtcBind(ports, settings)}
     </Providers>
     <Publishers>
       <LLHLS><Port>${ports.http}</Port>${tlsPort(settings.tls?.http)}</LLHLS>
       <HLS><Port>${ports.http}</Port></HLS>
-      ${settings.webrtc === undefined ? '' : webrtcBind(ports)}
+      ${settings.webrtc === undefined ? '' : webrtcBind(ports, settings)}
       ${bindSrt(srt?.egress)}
       ${settings.ovtPort === undefined ? '' : `<OVT><Port>${settings.ovtPort}</Port></OVT>`}
     </Publishers>
@@ -146,11 +151,13 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
 `;
 }
 
-function webrtcBind(ports: ServerPorts): string {
+function webrtcBind(ports: ServerPorts, { webrtc, tls }: ServerSettings): string {
+  const tlsPort = tls === undefined ? '' : `<TLSPort>${tls.http}</TLSPort>`;
   return `<WebRTC>
-        <Signalling><Port>${ports.http}</Port></Signalling>
+        <Signalling><Port>${ports.http}</Port>${tlsPort}</Signalling>
         <IceCandidates>
           <IceCandidate>127.0.0.1:${ports.ice}/udp</IceCandidate>
+          ${webrtc?.ipv6 === true ? `<IceCandidate>[::1]:${ports.ice}/udp</IceCandidate>` : ''}
           <TcpRelay>127.0.0.1:${ports.relay}</TcpRelay>
         </IceCandidates>
       </WebRTC>`;

@@ -25,6 +25,8 @@ export interface PeerState {
   readonly connection: string;
   /** Protocol of the pair in use. */
   readonly pair: 'udp' | 'tcp' | null;
+  /** Address of ours in it. */
+  readonly server: string | null;
   /** How the page reaches the TURN relay; null without one. */
   readonly relay: string | null;
   readonly srtp: string | null;
@@ -55,12 +57,14 @@ export interface OutboundStats {
   readonly codec?: string;
 }
 
+/** `tcp`, `udp6`: those candidates of the server only; a number: the port of a UDP relay in front of the server's; null: all. */
+export type CandidatePath = 'tcp' | 'udp6' | number | null;
+
 export interface WhipOptions {
   /** Preferred video codec; default `H264`. */
   readonly codec?: string;
   readonly audio?: boolean;
-  /** Port of a relay in front of the server's. */
-  readonly relay?: number;
+  readonly path?: CandidatePath;
   /** Scale of each simulcast layer, e.g. `[1, 2]`. */
   readonly layers?: readonly number[];
   /** Bits per second. */
@@ -75,9 +79,13 @@ export class WebrtcPage {
     this.page = page;
   }
 
-  /** `path`: `tcp` for nothing but TCP, or the port of a relay in front of the server's. */
-  async whep(url: string, kinds: readonly string[] = ['video', 'audio'], path: 'tcp' | number | null = null): Promise<WhepAnswer> {
+  async whep(url: string, kinds: readonly string[] = ['video', 'audio'], path: CandidatePath = null): Promise<WhepAnswer> {
     return await this.page.evaluate(`playWhep(${JSON.stringify(url)}, ${JSON.stringify(kinds)}, ${JSON.stringify(path)})`);
+  }
+
+  /** Plays by the WebSocket protocol, through a relay at `relay` in front of the server's port; returns the page's answer. */
+  async socket(url: string, relay: number): Promise<string> {
+    return await this.page.evaluate(`playSocket(${JSON.stringify(url)}, ${relay})`);
   }
 
   /** Publishes a fake camera and microphone by WHIP. */

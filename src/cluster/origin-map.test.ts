@@ -1,0 +1,259 @@
+import net from 'node:net';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { RedisServer } from '../../test/support/redis-server.ts';
+import { OriginMap } from './origin-map.ts';
+
+const EXPIRY_S = 1;
+const REFRESH_MS = 150;
+const OF_A = 'ovt://a:9000/app/s';
+const OF_B = 'ovt://b:9000/app/s';
+const SLOW = { timeout: 8000, interval: 20 };
+
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+async function startRedis(password?: string): Promise<RedisServer> {
+  const redis = await RedisServer.start(password);
+  stops.push(async () => await redis.stop());
+  return redis;
+}
+
+function open(host: string, options: { name?: string; auth?: string; ovtPort?: number | null } = {}) {
+  const logger = new RecordingLogger();
+  const { name, auth, ovtPort = 9000 } = options;
+  const config = { redisServer: { host, ...(auth !== undefined && { auth }) }, ...(name !== undefined && { originHostName: name }) };
+  const map = new OriginMap({ config, ovtPort, logger, expiryS: EXPIRY_S, refreshMs: REFRESH_MS });
+  stops.push(async () => await map.close());
+  const said = (text: string) => vi.waitFor(() => expect(logger.lines.map(({ message }) => message)).toContain(text), SLOW);
+  return { map, logger, said };
+}
+
+const refused = (port: number): string => `Redis at 127.0.0.1:${port} cannot be used: connect ECONNREFUSED 127.0.0.1:${port}`;
+
+describe('the origin map', () => {
+  it('has the streams of an origin for edges as long as they are there', async () => {
+    const redis = await startRedis();
+    const origin = open(redis.address, { name: 'a' });
+    const edge = open(redis.address);
+    origin.map.add('app', 's');
+    await vi.waitFor(async () => expect(await edge.map.locate('app', 's')).toBe(OF_A), SLOW);
+    expect(await redis.value('app/s')).toBe(OF_A);
+    expect(await edge.map.locate('app', 'other')).toBeNull();
+    // Longer than an address lives without being renewed.
+    await new Promise((resolve) => setTimeout(resolve, EXPIRY_S * 1000 + 500));
+    expect(await edge.map.locate('app', 's')).toBe(OF_A);
+    origin.map.remove('app', 's');
+    await vi.waitFor(async () => expect(await redis.value('app/s')).toBeNull(), SLOW);
+    expect(origin.map.size).toBe(0);
+  });
+
+  it('is given addresses that go by themselves', async () => {
+    const redis = await startRedis();
+    const { map, said } = open(redis.address, { name: 'a' });
+    map.add('app', 's');
+    await said(`'app/s' is in the origin map as ${OF_A}`);
+    const left = Number((await redis.ask('PTTL', 'app/s')).slice(1));
+    expect(left).toBeGreaterThan(0);
+    expect(left).toBeLessThanOrEqual(EXPIRY_S * 1000);
+  });
+
+  it('keeps the address that was there first, and takes that of another server when it goes', async () => {
+    const redis = await startRedis();
+    const first = open(redis.address, { name: 'a' });
+    const second = open(redis.address, { name: 'b' });
+    first.map.add('app', 's');
+    await first.said(`'app/s' is in the origin map as ${OF_A}`);
+    second.map.add('app', 's');
+    await second.said(`'app/s' is in the origin map as ${OF_A}: ours waits`);
+    // A candidate that ends takes nothing away.
+    second.map.remove('app', 's');
+    await second.map.locate('app', 's');
+    expect(await redis.value('app/s')).toBe(OF_A);
+    second.map.add('app', 's');
+    await vi.waitFor(() => expect(second.logger.lines.filter(({ message }) => message.endsWith('ours waits')).length).toBe(2), SLOW);
+    first.map.remove('app', 's');
+    await second.said(`'app/s' is in the origin map as ${OF_B}`);
+    expect(await redis.value('app/s')).toBe(OF_B);
+  });
+
+  it('forgets a server that died', async () => {
+    const redis = await startRedis();
+    // What a server leaves behind that was killed.
+    await redis.ask('SET', 'app/s', OF_A, 'EX', `${EXPIRY_S}`);
+    const second = open(redis.address, { name: 'b' });
+    second.map.add('app', 's');
+    await second.said(`'app/s' is in the origin map as ${OF_A}: ours waits`);
+    await second.said(`'app/s' is in the origin map as ${OF_B}`);
+    expect(await redis.value('app/s')).toBe(OF_B);
+  });
+
+  it('gives a server its own address back after a restart, and sends nobody to it for what it has not', async () => {
+    const redis = await startRedis();
+    await redis.ask('SET', 'app/s', OF_A, 'EX', '100');
+    const { map, said } = open(redis.address, { name: 'a' });
+    await said(`connected to Redis at ${redis.address}`);
+    expect(await map.locate('app', 's')).toBeNull();
+    map.add('app', 's');
+    await said(`'app/s' is in the origin map as ${OF_A}`);
+    expect(Number((await redis.ask('TTL', 'app/s')).slice(1))).toBeLessThanOrEqual(EXPIRY_S);
+  });
+
+  it('has a stream that ends and begins again in one go', async () => {
+    const redis = await startRedis();
+    const { map, said } = open(redis.address, { name: 'a' });
+    await said(`connected to Redis at ${redis.address}`);
+    for (let count = 0; count < 20; count += 1) {
+      map.add('app', 's');
+      map.remove('app', 's');
+    }
+    map.add('app', 's');
+    await vi.waitFor(async () => expect(await redis.value('app/s')).toBe(OF_A), SLOW);
+    map.remove('app', 's');
+    await map.close();
+    expect(await redis.value('app/s')).toBeNull();
+  });
+
+  it('is only read by a server without a name, and by one that serves no edges', async () => {
+    const redis = await startRedis();
+    const edge = open(redis.address);
+    const deaf = open(redis.address, { name: 'a', ovtPort: null });
+    for (const { map } of [edge, deaf]) map.add('app', 's');
+    expect([edge.map.size, deaf.map.size]).toEqual([0, 0]);
+    expect(deaf.logger.lines[0]?.message).toContain('OriginHostName has no effect');
+  });
+
+  it.each(['file:///etc/passwd', 'nonsense', 'ovt://', `ovt://a/${'x'.repeat(3000)}`])('sends nobody to %s', async (address) => {
+    const redis = await startRedis();
+    await redis.ask('SET', 'app/s', address);
+    const { map, said } = open(redis.address);
+    await said(`connected to Redis at ${redis.address}`);
+    expect(await map.locate('app', 's')).toBeNull();
+    await said("the origin map has something for 'app/s' that is no URL of OVT or RTSP");
+  });
+
+  it('does not stop at a key of another kind', async () => {
+    const redis = await startRedis();
+    await redis.ask('LPUSH', 'app/s', 'x');
+    const { map, said, logger } = open(redis.address, { name: 'a' });
+    await said(`connected to Redis at ${redis.address}`);
+    map.add('app', 's');
+    map.add('app', 't');
+    expect(await map.locate('app', 's')).toBeNull();
+    await said("'app/t' is in the origin map as ovt://a:9000/app/t");
+    const why = 'WRONGTYPE Operation against a key holding the wrong kind of value';
+    await said(`'app/s' cannot be put into the origin map: ${why}`);
+    expect(await map.locate('app', 's')).toBeNull();
+    // Each once, however often it is tried.
+    await new Promise((resolve) => setTimeout(resolve, 3 * REFRESH_MS));
+    expect(logger.lines.filter(({ message }) => message.endsWith(why)).map(({ message }) => message)).toEqual([
+      `'app/s' cannot be looked up in the origin map: ${why}`,
+      `'app/s' cannot be put into the origin map: ${why}`,
+    ]);
+  });
+
+  it('tells of a Redis server that takes nothing, and has the stream when it takes something', async () => {
+    const redis = await startRedis();
+    await redis.ask('CONFIG', 'SET', 'maxmemory', '1');
+    const { map, said } = open(redis.address, { name: 'a' });
+    map.add('app', 's');
+    await said("'app/s' cannot be put into the origin map: OOM command not allowed when used memory > 'maxmemory'.");
+    await redis.ask('CONFIG', 'SET', 'maxmemory', '0');
+    await said(`'app/s' is in the origin map as ${OF_A}`);
+  });
+});
+
+describe('Redis', () => {
+  it('is asked with the password', async () => {
+    const redis = await startRedis('secret');
+    const { map, said } = open(redis.address, { name: 'a', auth: 'secret' });
+    map.add('app', 's');
+    await said(`'app/s' is in the origin map as ${OF_A}`);
+  });
+
+  it.each([
+    ['wrong', 'WRONGPASS invalid username-password pair or user is disabled.'],
+    [undefined, 'NOAUTH Authentication required.'],
+  ])('tells once that it refuses the password %s', async (auth, reason) => {
+    const redis = await startRedis('secret');
+    const { map, logger, said } = open(redis.address, { name: 'a', ...(auth !== undefined && { auth }) });
+    await said(`Redis at ${redis.address} cannot be used: ${reason}`);
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    expect(logger.lines.length).toBe(1);
+    expect(await map.locate('app', 's')).toBeNull();
+  });
+
+  it('may be away, and has every stream again when it comes back empty', async () => {
+    const redis = await startRedis();
+    await redis.stop();
+    const { map, logger, said } = open(redis.address, { name: 'a' });
+    map.add('app', 's');
+    map.add('app', 't');
+    await said(refused(redis.port));
+    expect(await map.locate('app', 'x')).toBeNull();
+    await redis.restart();
+    await said(`connected to Redis at ${redis.address}`);
+    await vi.waitFor(async () => expect(await redis.value('app/t')).toBe('ovt://a:9000/app/t'), SLOW);
+    await redis.restart();
+    await said(`Redis at ${redis.address} is back`);
+    await vi.waitFor(async () => expect(await redis.value('app/s')).toBe(OF_A), SLOW);
+    const about = logger.lines.filter(({ message }) => message.includes('Redis at')).map(({ level, message }) => `${level} ${message}`);
+    expect(about.slice(0, 3)).toEqual([
+      `warn ${refused(redis.port)}`,
+      `info connected to Redis at ${redis.address}`,
+      `warn Redis at ${redis.address} was lost: the connection was closed`,
+    ]);
+    expect(about.at(-1)).toBe(`info Redis at ${redis.address} is back`);
+    // Refused at most once in between, however often it was tried.
+    expect(about.length).toBeLessThanOrEqual(5);
+  });
+
+  it('may hang without anybody waiting for long', async () => {
+    const redis = await startRedis();
+    const { map, logger, said } = open(redis.address);
+    await said(`connected to Redis at ${redis.address}`);
+    redis.hang();
+    stops.push(() => redis.wakeUp());
+    const answers = await Promise.all(Array.from({ length: 1500 }, (_none, index) => map.locate('app', `s${index}`)));
+    expect(new Set(answers)).toEqual(new Set([null]));
+    await said(`Redis at ${redis.address} was lost: no answer in 1000 ms`);
+    // Known to hang, it is not waited for at all.
+    expect(await Promise.race([map.locate('app', 's'), new Promise((resolve) => setTimeout(resolve, 0, 'late'))])).toBeNull();
+    redis.wakeUp();
+    await said(`Redis at ${redis.address} is back`);
+    expect(logger.lines.filter(({ message }) => message.includes('was lost')).length).toBe(1);
+  });
+
+  it('is noticed to hang although nobody asks, and holds up no end', async () => {
+    const redis = await startRedis();
+    const { map, said } = open(redis.address, { name: 'a' });
+    map.add('app', 's');
+    await said(`'app/s' is in the origin map as ${OF_A}`);
+    redis.hang();
+    stops.push(() => redis.wakeUp());
+    await said(`Redis at ${redis.address} was lost: no answer in 1000 ms`);
+    map.remove('app', 's');
+    await map.close();
+  });
+
+  it.each(['HTTP/1.1 400 Bad Request\r\n\r\n', '$-7\r\n', '*999999999\r\n', ''])('may be something else that says %j', async (greeting) => {
+    const server = net.createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.on('data', () => socket.write(greeting));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const sockets = new Set<net.Socket>();
+    server.on('connection', (socket) => sockets.add(socket));
+    stops.push(() => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    });
+    const { port } = server.address() as net.AddressInfo;
+    const { map, logger } = open(`127.0.0.1:${port}`, { name: 'a' });
+    map.add('app', 's');
+    await vi.waitFor(() => expect(logger.lines[0]?.message).toContain(`Redis at 127.0.0.1:${port} cannot be used`), SLOW);
+    expect(await map.locate('app', 's')).toBeNull();
+  });
+});

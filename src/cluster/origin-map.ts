@@ -1,0 +1,209 @@
+/** The origin map of a virtual host: Redis tells edges which server has a stream. */
+import type { OriginMapStoreConfig } from '../config/index.ts';
+import { withoutCredentials } from '../core/pull.ts';
+import type { Logger } from '../util/logger.ts';
+import { RedisLink } from './redis-link.ts';
+
+/** An address goes by itself after this long, s; so does that of a server that died. */
+const EXPIRY_S = 10;
+const REFRESH_MS = 2500;
+/** Addresses renewed at once. */
+const AT_ONCE = 100;
+const LONGEST_ADDRESS = 2048;
+/** What the map may send an edge to. */
+const FETCHED = /^(ovt|rtsp|rtspc):\/\/[^\s/]+\/\S+$/i;
+
+export interface OriginMapOptions {
+  readonly config: OriginMapStoreConfig;
+  /** Where edges fetch streams from this server; null: nowhere. */
+  readonly ovtPort: number | null;
+  readonly logger: Logger;
+  /** Of tests; default: those of the reference server. */
+  readonly expiryS?: number;
+  readonly refreshMs?: number;
+}
+
+/** A stream of ours. */
+interface Entry {
+  readonly key: string;
+  readonly address: string;
+  /** The map has our address. */
+  holds: boolean;
+  /** It is being registered or renewed. */
+  busy: boolean;
+  removed: boolean;
+  /** Whose address the map had instead, as far as it was told. */
+  rival: string;
+  /** Why Redis refused to register it, as far as that was told. */
+  fault: string;
+}
+
+/**
+ * Registers streams under `app/stream`, where nobody else has, and looks others' up. Where another server has registered the same
+ * name, ours stays a candidate and takes over when the other's address goes. Redis may be away: streams do not mind.
+ */
+export class OriginMap {
+  readonly #link: RedisLink;
+  readonly #logger: Logger;
+  /** Everything up to the name of a stream; null: this server registers nothing. */
+  readonly #prefix: string | null;
+  readonly #expiryS: number;
+  readonly #entries = new Map<string, Entry>();
+  readonly #working = new Set<Promise<void>>();
+  readonly #timer: NodeJS.Timeout;
+  #refreshing = false;
+  /** Why Redis refused to look something up, the last time. */
+  #fault = '';
+
+  constructor({ config, ovtPort, logger, expiryS = EXPIRY_S, refreshMs = REFRESH_MS }: OriginMapOptions) {
+    const { originHostName, redisServer } = config;
+    this.#logger = logger;
+    this.#expiryS = expiryS;
+    this.#prefix = originHostName === undefined || ovtPort === null ? null : `ovt://${originHostName}:${ovtPort}/`;
+    if (originHostName !== undefined && ovtPort === null)
+      logger.warn({}, 'OriginMapStore/OriginHostName has no effect: edges are not served, Bind/Publishers names no OVT port');
+    const password = redisServer.auth === undefined || redisServer.auth === '' ? null : redisServer.auth;
+    this.#link = new RedisLink({ address: redisServer.host, password, logger, onUp: () => this.#work(this.#refresh()) });
+    this.#timer = setInterval(() => this.#work(this.#refresh()), refreshMs);
+  }
+
+  /** Streams that this server wants to be found here. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Edges can fetch a stream from here. Does nothing where this server is only an edge. */
+  add(app: string, stream: string): void {
+    if (this.#prefix === null) return;
+    const key = `${app}/${stream}`;
+    const entry = { key, address: this.#prefix + key, holds: false, busy: false, removed: false, rival: '', fault: '' };
+    this.#entries.set(key, entry);
+    this.#work(this.#claim(entry));
+  }
+
+  /** The stream is no more. */
+  remove(app: string, stream: string): void {
+    const entry = this.#entries.get(`${app}/${stream}`);
+    if (entry === undefined) return;
+    this.#entries.delete(entry.key);
+    entry.removed = true;
+    if (!entry.busy) this.#work(this.#release(entry));
+  }
+
+  /** Resolves with the URL of a stream; null when no other server has it, or Redis does not tell. Never rejects. */
+  async locate(app: string, stream: string): Promise<string | null> {
+    const key = `${app}/${stream}`;
+    const address = await this.#lookUp(key);
+    // What this server had before it was started again is not here any more.
+    if (address === null || (this.#prefix !== null && address === this.#prefix + key)) return null;
+    if (address.length <= LONGEST_ADDRESS && FETCHED.test(address)) return address;
+    this.#logger.warn({ stream: key }, `the origin map has something for '${key}' that is no URL of OVT or RTSP`);
+    return null;
+  }
+
+  async #lookUp(key: string): Promise<string | null> {
+    try {
+      const address = await this.#link.get(key);
+      this.#fault = '';
+      return address;
+    } catch (error) {
+      const fault = this.#refusal(error);
+      if (fault !== null && fault !== this.#fault) {
+        this.#fault = fault;
+        this.#logger.warn({ stream: key }, `'${key}' cannot be looked up in the origin map: ${fault}`);
+      }
+      return null;
+    }
+  }
+
+  /** What Redis answered; null when it did not, which the link tells. */
+  #refusal(error: unknown): string | null {
+    return this.#link.up ? (error instanceof Error ? error.message : String(error)) : null;
+  }
+
+  /** Resolves when streams that have ended are off the map, or Redis does not answer. Call it after the last stream has ended. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    while (this.#working.size > 0) await Promise.all(this.#working);
+    this.#link.close();
+  }
+
+  #work(work: Promise<void>): void {
+    const settled = work.finally(() => this.#working.delete(settled));
+    this.#working.add(settled);
+  }
+
+  async #refresh(): Promise<void> {
+    if (this.#refreshing) return;
+    this.#refreshing = true;
+    try {
+      // A server that is only an edge notices, too, when Redis hangs.
+      await this.#link.ping();
+      const entries = [...this.#entries.values()];
+      for (let index = 0; index < entries.length; index += AT_ONCE) {
+        await Promise.all(entries.slice(index, index + AT_ONCE).map((entry) => this.#claim(entry)));
+      }
+    } catch {
+      // The link has told; with the next connection everything is registered again.
+    } finally {
+      this.#refreshing = false;
+    }
+  }
+
+  /** Registers a stream, or renews its address, unless another server has the name. Never rejects. */
+  async #claim(entry: Entry): Promise<void> {
+    if (entry.busy || entry.removed) return;
+    entry.busy = true;
+    try {
+      await this.#register(entry);
+      entry.fault = '';
+    } catch (error) {
+      const fault = this.#refusal(error);
+      if (fault !== null && fault !== entry.fault) {
+        entry.fault = fault;
+        this.#logger.warn({ stream: entry.key }, `'${entry.key}' cannot be put into the origin map: ${fault}`);
+      }
+    }
+    entry.busy = false;
+    if (entry.removed) await this.#release(entry);
+  }
+
+  async #register(entry: Entry): Promise<void> {
+    const { key, address, holds } = entry;
+    const present = !holds && (await this.#setIfAbsent(entry)) ? address : await this.#renew(entry);
+    entry.holds = present === address;
+    if (entry.holds) {
+      entry.rival = '';
+      if (!holds) this.#logger.info({ stream: key }, `'${key}' is in the origin map as ${address}`);
+    } else if (present !== null && present !== entry.rival) {
+      entry.rival = present;
+      const shown = withoutCredentials(present).slice(0, LONGEST_ADDRESS);
+      this.#logger.info({ stream: key }, `'${key}' is in the origin map as ${shown}: ours waits`);
+    }
+  }
+
+  /** Resolves with what the map has then. Who was away for longer than an address lives may find another server's. */
+  async #renew(entry: Entry): Promise<string | null> {
+    const { key, address } = entry;
+    const present = await this.#link.get(key);
+    if (present === address) await this.#link.set(key, address, this.#expiryS);
+    else if (present === null && (await this.#setIfAbsent(entry))) return address;
+    return present;
+  }
+
+  #setIfAbsent({ key, address }: Entry): Promise<boolean> {
+    return this.#link.setIfAbsent(key, address, this.#expiryS);
+  }
+
+  /** Takes the address off the map if it is ours. Never rejects. */
+  async #release({ key, address, holds }: Entry): Promise<void> {
+    if (!holds) return;
+    try {
+      const present = await this.#link.get(key);
+      // Another one of this name may have begun here meanwhile.
+      if (present === address && !this.#entries.has(key)) await this.#link.delete(key);
+    } catch {
+      // It goes by itself.
+    }
+  }
+}

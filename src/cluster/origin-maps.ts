@@ -1,0 +1,67 @@
+/** The origin maps of all virtual hosts that have one (`OriginMapStore`). */
+import type { VirtualHost } from '../core/virtual-host.ts';
+import type { Logger } from '../util/logger.ts';
+import { OriginMap } from './origin-map.ts';
+
+/** A stream that edges can fetch. */
+interface NamedStream {
+  readonly vhost: string;
+  readonly app: string;
+  readonly name: string;
+}
+
+export class OriginMaps {
+  readonly #ovtPort: number | null;
+  readonly #logger: Logger;
+  /** By virtual host, which is another object when it was deleted and made again. */
+  readonly #maps = new Map<VirtualHost, OriginMap>();
+  readonly #byName = new Map<string, OriginMap>();
+  readonly #closing = new Set<Promise<void>>();
+
+  /** `ovtPort`: where edges fetch streams from this server; null: nowhere. */
+  constructor(options: { readonly ovtPort: number | null; readonly logger: Logger }) {
+    this.#ovtPort = options.ovtPort;
+    this.#logger = options.logger;
+  }
+
+  /** Opens the maps of new virtual hosts and closes those of virtual hosts that are gone. */
+  follow(virtualHosts: readonly VirtualHost[]): void {
+    for (const [vhost, map] of this.#maps) {
+      if (!virtualHosts.includes(vhost)) this.#close(vhost, map);
+    }
+    for (const vhost of virtualHosts) {
+      const { originMapStore } = vhost.definition.config;
+      if (originMapStore === undefined || this.#maps.has(vhost)) continue;
+      const map = new OriginMap({ config: originMapStore, ovtPort: this.#ovtPort, logger: this.#logger.child({ vhost: vhost.name }) });
+      this.#maps.set(vhost, map);
+      this.#byName.set(vhost.name, map);
+    }
+  }
+
+  of(vhost: string): OriginMap | undefined {
+    return this.#byName.get(vhost);
+  }
+
+  /** Edges can fetch a stream from here. */
+  add({ vhost, app, name }: NamedStream): void {
+    this.of(vhost)?.add(app, name);
+  }
+
+  /** The stream is no more. */
+  remove({ vhost, app, name }: NamedStream): void {
+    this.of(vhost)?.remove(app, name);
+  }
+
+  /** Call it after the last stream has ended; takes about a second where Redis hangs. Idempotent. */
+  async close(): Promise<void> {
+    for (const [vhost, map] of this.#maps) this.#close(vhost, map);
+    await Promise.all(this.#closing);
+  }
+
+  #close(vhost: VirtualHost, map: OriginMap): void {
+    this.#maps.delete(vhost);
+    if (this.#byName.get(vhost.name) === map) this.#byName.delete(vhost.name);
+    const closed = map.close().finally(() => this.#closing.delete(closed));
+    this.#closing.add(closed);
+  }
+}

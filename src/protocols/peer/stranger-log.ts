@@ -1,0 +1,41 @@
+/** What came for nobody, by where it came from: for the log line of a session that did not connect. */
+
+/** Addresses remembered; the one that was silent longest is forgotten first, so that strangers cannot make it grow. */
+const ADDRESSES_LIMIT = 256;
+/** What is older belongs to somebody else's attempt, ms. */
+const MEMORY_MS = 60_000;
+
+interface Stranger {
+  count: number;
+  what: string;
+  place: string;
+  at: number;
+}
+
+export class StrangerLog {
+  /** In the order of the last arrival. */
+  readonly #byHost = new Map<string, Stranger>();
+
+  get size(): number {
+    return this.#byHost.size;
+  }
+
+  /** Something came from `place` (`udp 192.0.2.1:5000`), which belongs to `host`. */
+  note(host: string, place: string, what: string, now: number): void {
+    const known = this.#byHost.get(host);
+    const count = known === undefined || now - known.at > MEMORY_MS ? 0 : known.count;
+    this.#byHost.delete(host);
+    this.#byHost.set(host, { count: count + 1, what, place, at: now });
+    if (this.#byHost.size <= ADDRESSES_LIMIT) return;
+    const [oldest = ''] = this.#byHost.keys();
+    this.#byHost.delete(oldest);
+  }
+
+  /** What came from `host` since `since` and was for no session, as a sentence; empty when nothing did. */
+  tell(host: string, since: number): string {
+    const known = this.#byHost.get(host);
+    if (known === undefined || known.at < since) return '';
+    const who = host.includes(':') ? `[${host}]` : host;
+    return `${known.count} datagrams from ${who} were for no session, the last from ${known.place}: ${known.what}`;
+  }
+}

@@ -1,0 +1,71 @@
+/** How sessions are offered over the WebSocket protocol and answered, to players and to publishers alike (streaming facts 3.2). */
+import type { Logger } from '../../util/logger.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { type IceServer, relayMembers } from './ice-server.ts';
+import { SignallingFault, type SignallingSocket } from './signalling-socket.ts';
+
+export interface OfferedSession {
+  /** Our offer. Throws ProtocolError. */
+  offer(): string;
+  candidates(): readonly string[];
+  /** Takes the answer. Throws ProtocolError when nothing can come of it. */
+  answered(sdp: string): void;
+}
+
+export interface OfferTerms {
+  /** Who asks for offers, for the log. */
+  readonly peer: 'viewer' | 'publisher';
+  readonly client: string;
+  /** Told with the offer; peers then use nothing but the relays among them. Null: connect directly. */
+  readonly iceServers: readonly IceServer[] | null;
+  /** Whether an error of the session is a refusal; others are faults of ours. */
+  readonly isRefusal: (error: unknown) => error is Refusal;
+  readonly logger: Logger;
+}
+
+/** An error that says why somebody is refused. */
+export type Refusal = Error & { readonly code: string };
+
+/**
+ * Sends the offer of the session that `open` makes; `open` also keeps it, because a fault ends what is kept. Throws
+ * SignallingFault with a text that peers branch on when it is refused: the cause is in the log.
+ */
+export function offerSession(
+  socket: SignallingSocket,
+  { peer, client, iceServers, isRefusal, logger }: OfferTerms,
+  open: () => OfferedSession,
+): void {
+  try {
+    const session = open();
+    socket.send({
+      command: 'offer',
+      id: socket.id,
+      peer_id: 0,
+      code: 200,
+      sdp: { type: 'offer', sdp: session.offer() },
+      candidates: session.candidates().map((candidate) => ({ candidate, sdpMLineIndex: 0 })),
+      ...relayMembers(iceServers),
+    });
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    logger.info({ peer: client, code: error.code, reason: error.message }, `a ${peer} over WebRTC was refused`);
+    throw new SignallingFault(404, 'Cannot create offer');
+  }
+}
+
+/** Gives the peer's answer to its session and returns that; null: nothing was offered. Throws SignallingFault when it is refused. */
+export function takeAnswer<S extends OfferedSession>(session: S | null, sdp: string, { peer, client, isRefusal, logger }: OfferTerms): S {
+  if (session === null) throw new SignallingFault(400, 'There is no offer to answer');
+  try {
+    session.answered(sdp);
+    return session;
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    logger.info({ peer: client, code: error.code, reason: error.message }, `the answer of a ${peer} over WebRTC was refused`);
+    throw new SignallingFault(403, 'Forbidden');
+  }
+}
+
+export function isProtocolError(error: unknown): error is Refusal {
+  return error instanceof ProtocolError;
+}

@@ -1,0 +1,32 @@
+/** `Oven-Capabilities` of a WHIP request (streaming facts 3.8): what the pictures grow to, which begin small in browsers. */
+
+export interface VideoCapability {
+  /** Pixels; 0: not told. */
+  readonly width: number;
+  readonly height: number;
+  /** Frames per second; 0: not told. */
+  readonly framerate: number;
+}
+
+const ENTRY = /^(?:rid:([\w-]{1,32}):)?max_(width|height|fps)=(\d{1,5}(?:\.\d{1,4})?)$/;
+/** Three for each of the layers that are taken. */
+const ENTRIES_LIMIT = 24;
+/** Encodes are made of that size: no more than what H.264 goes up to. */
+const LARGEST = { width: 8192, height: 8192, fps: 300 } as const;
+
+/**
+ * `max_width=1280, max_height=720, max_fps=30`, for a simulcast layer with `rid:<rid>:` before each. By layer, empty without
+ * one. What is not understood is left out: a publisher must not fail for it.
+ */
+export function readCapabilities(header: string): ReadonlyMap<string, VideoCapability> {
+  const found = new Map<string, VideoCapability>();
+  for (const entry of header.split(',').slice(0, ENTRIES_LIMIT)) {
+    const [, rid = '', member = '', text = ''] = ENTRY.exec(entry.trim()) ?? [];
+    const value = Number(text);
+    if (member !== 'width' && member !== 'height' && member !== 'fps') continue;
+    if (value <= 0 || value > LARGEST[member] || (member !== 'fps' && !Number.isInteger(value))) continue;
+    const known = found.get(rid) ?? { width: 0, height: 0, framerate: 0 };
+    found.set(rid, { ...known, [member === 'fps' ? 'framerate' : member]: value });
+  }
+  return found;
+}

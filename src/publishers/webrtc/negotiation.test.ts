@@ -1,0 +1,147 @@
+import { expect, test } from 'vitest';
+import { AudioCodec, VideoCodec } from '../../media/codec.ts';
+import { MPEG_90K } from '../../media/timebase.ts';
+import type { SlotPlan } from '../../protocols/fanout/fanout.ts';
+import { findExtension } from '../../protocols/rtp/extension-reader.ts';
+import { serializeDescription } from '../../protocols/sdp/local-description.ts';
+import { parseSessionDescription } from '../../protocols/sdp/session-description.ts';
+import type { WebrtcTrack } from './codec-plan.ts';
+import { answerOffer, newNumbers, offerMedias, readAnswer } from './negotiation.ts';
+import type { WebrtcSettings } from './settings.ts';
+
+const SETTINGS: WebrtcSettings = {
+  timeout: 30_000,
+  rtx: true,
+  bandwidthEstimation: 'REMB',
+  ulpfec: true,
+  jitterBuffer: false,
+  createDefaultPlaylist: true,
+};
+const COMMON = {
+  variantName: '',
+  publicName: '',
+  language: '',
+  characteristics: '',
+  bypass: true,
+  config: null,
+  timebase: MPEG_90K,
+  bitrateConf: 0,
+};
+const TRACKS: WebrtcTrack[] = [
+  { ...COMMON, id: 1, type: 'video', codec: VideoCodec.H264, width: 640, height: 360, framerateConf: 30, codecString: 'avc1.42c01e' },
+  { ...COMMON, id: 2, type: 'audio', codec: AudioCodec.OPUS, sampleRate: 48_000, channels: 2, codecString: 'opus' },
+];
+const MIDS = { video: 'abcdef', audio: 'ghijkl' };
+const MID_URI = 'urn:ietf:params:rtp-hdrext:sdes:mid';
+const LEVEL_URI = 'urn:ietf:params:rtp-hdrext:ssrc-audio-level';
+const IDENTITY = [
+  `a=fingerprint:sha-256 ${'AA:'.repeat(31)}AA`,
+  'a=setup:active',
+  'a=ice-ufrag:test',
+  'a=ice-pwd:passwordpasswordpassword',
+];
+
+function described(...lines: string[]) {
+  return parseSessionDescription(['v=0', 'o=- 1 2 IN IP4 127.0.0.1', 's=-', 't=0 0', ...IDENTITY, ...lines, ''].join('\r\n'));
+}
+
+function offered(settings: WebrtcSettings) {
+  return offerMedias(TRACKS, settings, MIDS, { video: newNumbers(), audio: newNumbers() });
+}
+
+/** The answer of a player that takes these formats of the video, in their order, and all of the sound. */
+function slotsFor(settings: WebrtcSettings, video: readonly string[], types: string): readonly SlotPlan[] {
+  const sound = ['m=audio 9 UDP/TLS/RTP/SAVPF 110', 'a=recvonly', 'a=mid:ghijkl', `a=extmap:6 ${MID_URI}`, 'a=rtpmap:110 opus/48000/2'];
+  const picture = [`m=video 9 UDP/TLS/RTP/SAVPF ${types}`, 'a=recvonly', 'a=mid:abcdef', `a=extmap:6 ${MID_URI}`];
+  return readAnswer(described(...picture, ...video, ...sound), offered(settings), settings, 'cname').plan.slots;
+}
+
+const H264 = ['a=rtpmap:98 H264/90000', 'a=rtcp-fb:98 nack', 'a=rtpmap:99 rtx/90000', 'a=fmtp:99 apt=98'];
+const CORRECTION = ['a=rtpmap:120 red/90000', 'a=rtpmap:121 rtx/90000', 'a=fmtp:121 apt=120', 'a=rtpmap:122 ulpfec/90000'];
+
+function midOf({ extension }: SlotPlan | { extension: SlotPlan['extension'] }, id: number): string | null {
+  const header = Buffer.alloc(12);
+  header[0] = 0x90;
+  const value = findExtension(Buffer.concat([header, extension.bytes]), id);
+  return value === null ? null : Buffer.from(value).toString();
+}
+
+test('error correction is offered where it is configured, with its own retransmissions', () => {
+  const lines = (settings: WebrtcSettings): string[] =>
+    offered(settings).flatMap(({ payloads }) =>
+      payloads.map(({ payloadType, map, parameters }) => `${payloadType} ${map} ${parameters}`.trim()),
+    );
+  const isCorrection = (line: string): boolean => /^12/.test(line);
+  expect(lines(SETTINGS).filter(isCorrection)).toEqual(['120 red/90000', '121 rtx/90000 apt=120', '122 ulpfec/90000']);
+  expect(lines({ ...SETTINGS, rtx: false }).filter(isCorrection)).toEqual(['120 red/90000', '122 ulpfec/90000']);
+  expect(lines({ ...SETTINGS, ulpfec: false }).filter(isCorrection)).toEqual([]);
+  expect(lines(SETTINGS)[0]).toMatch(/^98 H264/);
+});
+
+test('an answer decides what is wrapped, and what is sent again', () => {
+  const types = '98 99 120 121 122';
+  const [video, audio] = slotsFor(SETTINGS, [...H264, ...CORRECTION], types);
+  expect(video).toMatchObject({ payloadType: 98, fec: { redPayloadType: 120, payloadType: 122 }, rtx: { payloadType: 121 } });
+  expect([audio?.payloadType, audio?.fec, audio?.rtx]).toEqual([110, undefined, null]);
+  // Half of it is nothing.
+  const [plain] = slotsFor(SETTINGS, [...H264, 'a=rtpmap:120 red/90000'], '98 99 120');
+  expect([plain?.fec, plain?.rtx?.payloadType]).toEqual([undefined, 99]);
+  // A peer that lists the wrapping first still means the codec.
+  const [first] = slotsFor(SETTINGS, [...H264, ...CORRECTION], '120 121 122 98 99');
+  expect(first?.payloadType).toBe(98);
+  const [unwanted] = slotsFor({ ...SETTINGS, ulpfec: false }, [...H264, ...CORRECTION], types);
+  expect([unwanted?.fec, unwanted?.rtx?.payloadType]).toEqual([undefined, 99]);
+});
+
+test('an answer of nothing but wrapping is refused', () => {
+  expect(() => slotsFor(SETTINGS, CORRECTION, '120 121 122')).toThrow('m-line 0 of the answer takes no codec of the offer');
+});
+
+function whep(settings: WebrtcSettings, mid: string, ...more: string[]) {
+  const formats = ['a=rtpmap:102 H264/90000', 'a=fmtp:102 packetization-mode=1;profile-level-id=42e01f', 'a=rtcp-fb:102 nack'];
+  const repeats = ['a=rtpmap:103 rtx/90000', 'a=fmtp:103 apt=102'];
+  const video = ['m=video 9 UDP/TLS/RTP/SAVPF 102 103 116 117 118', 'a=recvonly', `a=mid:${mid}`, `a=extmap:9 ${MID_URI}`];
+  const offer = described(...video, ...formats, ...repeats, ...more);
+  const { agreement, medias } = answerOffer(offer, TRACKS, settings, 'cname');
+  const credentials = { ufrag: 'ufrag', password: 'password' };
+  const text = serializeDescription({
+    credentials,
+    fingerprint: 'AA',
+    setup: 'passive',
+    candidates: [],
+    cname: 'cname',
+    streamId: 'id',
+    medias,
+  });
+  return { slot: agreement.plan.slots[0], lines: text.split('\r\n') };
+}
+
+test('a WHEP offer with error correction gets it under its own numbers', () => {
+  const correction = ['a=rtpmap:116 red/90000', 'a=rtpmap:117 rtx/90000', 'a=fmtp:117 apt=116', 'a=rtpmap:118 ulpfec/90000'];
+  const { slot, lines } = whep(SETTINGS, '0', ...correction);
+  expect(slot).toMatchObject({ payloadType: 102, fec: { redPayloadType: 116, payloadType: 118 }, rtx: { payloadType: 117 } });
+  expect(lines).toEqual(expect.arrayContaining(['m=video 9 UDP/TLS/RTP/SAVPF 102 116 117 118', ...correction]));
+  const without = whep({ ...SETTINGS, ulpfec: false }, '0', ...correction);
+  expect(without.slot).toMatchObject({ payloadType: 102, rtx: { payloadType: 103 } });
+  expect(without.lines).toContain('m=video 9 UDP/TLS/RTP/SAVPF 102 103');
+});
+
+test('packets say which m-line they are of, where that was agreed on', () => {
+  const slots = slotsFor({ ...SETTINGS, ulpfec: false }, H264, '98 99');
+  expect(slots.map((slot) => midOf(slot, 6))).toEqual(['abcdef', 'ghijkl']);
+  expect(offered(SETTINGS).map(({ extensions }) => extensions.find(({ uri }) => uri === MID_URI)?.id)).toEqual([6, 6]);
+  const named = whep(SETTINGS, 'video0');
+  expect(named.lines).toContain(`a=extmap:9 ${MID_URI}`);
+  expect(named.slot && midOf(named.slot, 9)).toBe('video0');
+  // The form that players read holds 16 bytes.
+  const long = whep(SETTINGS, 'a'.repeat(17));
+  expect(long.lines.some((line) => line.includes(MID_URI))).toBe(false);
+  expect(long.slot && midOf(long.slot, 9)).toBe(null);
+});
+
+test('no level of sound is promised: nobody knows it', () => {
+  expect(offered(SETTINGS).flatMap(({ extensions }) => extensions.map(({ uri }) => uri as string))).not.toContain(LEVEL_URI);
+  const sound = ['m=audio 9 UDP/TLS/RTP/SAVPF 111', 'a=recvonly', 'a=mid:0', `a=extmap:1 ${LEVEL_URI}`, 'a=rtpmap:111 opus/48000/2'];
+  const { medias } = answerOffer(described(...sound), TRACKS, SETTINGS, 'cname');
+  expect(medias[0]?.extensions).toEqual([]);
+});

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest';
+import { Turns } from './turns.ts';
+
+it('lets as many run as there are turns, the others in order, whatever becomes of those before', async () => {
+  const turns = new Turns(2);
+  const began: number[] = [];
+  const gates = Array.from({ length: 5 }, () => Promise.withResolvers<number>());
+  const results = gates.map(({ promise }, index) =>
+    turns.take(() => {
+      began.push(index);
+      return promise;
+    }),
+  );
+  await Promise.resolve();
+  expect(began).toEqual([0, 1]);
+  gates[1]?.reject(new Error('no'));
+  await expect(results[1]).rejects.toThrow('no');
+  expect(began).toEqual([0, 1, 2]);
+  for (const [index, gate] of gates.entries()) gate.resolve(index);
+  expect((await Promise.allSettled(results)).map((result) => (result.status === 'fulfilled' ? result.value : 'no'))).toEqual([
+    0,
+    'no',
+    2,
+    3,
+    4,
+  ]);
+  expect(await turns.take(async () => 'again')).toBe('again');
+});
+
+it('gives the turn back when the work throws at once', async () => {
+  const turns = new Turns(1);
+  const fails = turns.take(() => {
+    throw new Error('at once');
+  });
+  await expect(fails).rejects.toThrow('at once');
+  expect(await turns.take(async () => 1)).toBe(1);
+});

@@ -1,0 +1,31 @@
+/** Lets few do at once what many want to do. */
+
+export class Turns {
+  readonly #most: number;
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Runs `work` when it is its turn, in the order of the calls, and settles as it does. */
+  async take<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#running < this.#most) this.#running += 1;
+    else await new Promise<void>((begin) => this.#waiting.push(begin));
+    try {
+      return await work();
+    } finally {
+      // The turn goes to the next in line, so that nobody gets between.
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#running -= 1;
+      else next();
+    }
+  }
+}
+
+/** Half of the threads that Node has for files, one pool for the process: the others write while a slow disk syncs. */
+const MOST_SYNCS = 2;
+
+/** For everything that waits until bytes are on the disk itself. */
+export const syncTurns = new Turns(MOST_SYNCS);

@@ -1,0 +1,76 @@
+/** Servers that find each other's streams in Redis. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { RedisServer } from '../support/redis-server.ts';
+import { apiPath, type StreamInformation } from './support/api-client.ts';
+import { until } from './support/poll.ts';
+import { freePorts } from './support/ports.ts';
+import { probe } from './support/probe.ts';
+import { type FfmpegPublisher, publish } from './support/publisher.ts';
+import { startServer, type TestServer } from './support/server.ts';
+
+const STREAMS = `${apiPath.app('default', 'app')}/streams`;
+
+let redis: RedisServer;
+let origins: readonly TestServer[];
+let edge: TestServer;
+let ports: readonly number[];
+const encoders: FfmpegPublisher[] = [];
+
+beforeAll(async () => {
+  redis = await RedisServer.start('secret');
+  ports = await freePorts(2);
+  const store = (inside: string) =>
+    `<OriginMapStore>${inside}<RedisServer><Host>${redis.address}</Host><Auth>secret</Auth></RedisServer></OriginMapStore>`;
+  const own = '<OriginHostName>127.0.0.1</OriginHostName>';
+  const starting = ports.map((ovtPort) => startServer({ ovtPort, origins: store(own), withoutHls: true }));
+  [edge, ...origins] = await Promise.all([
+    startServer({ segmentDuration: 1, origins: store(''), ovtPort: (await freePorts(1))[0]! }),
+    ...starting,
+  ]);
+});
+
+afterAll(async () => {
+  await Promise.all(encoders.map(async (encoder) => await encoder.stop()));
+  await Promise.all([edge, ...(origins ?? [])].map(async (server) => await server?.close()));
+  await redis?.stop();
+});
+
+const address = (index: number): string => `ovt://127.0.0.1:${ports[index]}/app/live`;
+
+async function watch(): Promise<StreamInformation> {
+  const probed = await until('the edge to play', async () => {
+    const found = await probe(edge.http('live', 'llhls.m3u8'));
+    return found.video === undefined ? null : found;
+  });
+  expect(probed.video).toMatchObject({ codec_name: 'h264', width: 640, height: 360 });
+  return await edge.api.get<StreamInformation>(apiPath.stream('live'));
+}
+
+test('an edge finds a stream at the origin that has it, and at another one when that dies', async () => {
+  expect((await fetch(edge.http('live', 'llhls.m3u8'))).status).toBe(404);
+  const [first, second] = origins;
+  const publishTo = async (origin: TestServer): Promise<void> => {
+    const encoder = publish({ url: origin.rtmp('live') });
+    encoders.push(encoder);
+    await encoder.sent(30);
+  };
+  await publishTo(first!);
+  await until('the stream to be in Redis', async () => (await redis.value('app/live')) === address(0));
+  expect((await watch()).input).toMatchObject({ sourceType: 'Ovt', sourceUrl: address(0) });
+
+  await publishTo(second!);
+  await until('the second origin to wait', () => second!.log.includes('ours waits'));
+  await first!.kill();
+  // It would go by itself after ten seconds.
+  await redis.ask('PEXPIRE', 'app/live', '100');
+  await until('the second origin to be in Redis', async () => (await redis.value('app/live')) === address(1));
+  await until('the edge to give the first origin up', async () => !(await edge.api.get<string[]>(STREAMS)).includes('live'), {
+    deadlineMs: 20_000,
+  });
+  expect((await watch()).input).toMatchObject({ sourceUrl: address(1) });
+  // What comes from the map is not the edge's to register.
+  expect(edge.log).not.toContain('is in the origin map as');
+
+  await second!.stop();
+  await until('the stream to be gone from Redis', async () => (await redis.value('app/live')) === null);
+});

@@ -1,0 +1,50 @@
+/** A host on which connections wait for ever: its queue is full, so that the kernel drops whoever knocks. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import net from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Listens, says where, and never takes a connection. */
+const PROGRAM = `
+  const server = require('node:net').createServer();
+  server.listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => {
+    require('node:fs').writeSync(1, server.address().port + '\\n');
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  });`;
+/** More than fit into the queue. */
+const MOST_FILLERS = 16;
+/** Over loopback a connection that is taken is there long before. */
+const CONNECT_MS = 300;
+
+export class BlackHole {
+  readonly port: number;
+  readonly #child: ChildProcess;
+  readonly #fillers: readonly net.Socket[];
+
+  private constructor(port: number, child: ChildProcess, fillers: readonly net.Socket[]) {
+    this.port = port;
+    this.#child = child;
+    this.#fillers = fillers;
+  }
+
+  static async start(): Promise<BlackHole> {
+    const child = spawn(process.execPath, ['-e', PROGRAM], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const [told] = (await once(child.stdout, 'data')) as [Buffer];
+    const port = Number(told.toString());
+    const fillers: net.Socket[] = [];
+    for (let isFull = false; !isFull; ) {
+      const socket = net.connect(port, '127.0.0.1').on('error', () => undefined);
+      fillers.push(socket);
+      isFull = !(await Promise.race([once(socket, 'connect').then(() => true), delay(CONNECT_MS, false)]));
+      if (fillers.length > MOST_FILLERS) throw new Error('the queue of connections has no end');
+    }
+    return new BlackHole(port, child, fillers);
+  }
+
+  async stop(): Promise<void> {
+    for (const socket of this.#fillers) socket.destroy();
+    const exit = once(this.#child, 'exit');
+    this.#child.kill('SIGKILL');
+    await exit;
+  }
+}
