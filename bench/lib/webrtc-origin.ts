@@ -24,8 +24,7 @@ export type LoadOrder =
   | { readonly type: 'report' };
 export type LoadAnswer =
   | { readonly type: 'answer'; readonly viewer: number; readonly description: string }
-  /** Packets of each viewer so far; those that are handed over begin at 0. */
-  | { readonly type: 'draining'; readonly packets: readonly number[] }
+  | { readonly type: 'draining' }
   /** Packets that each viewer has received. */
   | { readonly type: 'received'; readonly packets: readonly number[] };
 
@@ -117,11 +116,11 @@ async function main(sendMode: SendMode, viewers: number, seconds: number, drain:
     throw new Error(`the load client ended with ${code}`);
   });
   const sessions: PlaySession[] = [];
-  let draining: Extract<LoadAnswer, { type: 'draining' }> | null = null;
+  let draining = false;
   let report: Extract<LoadAnswer, { type: 'received' }> | null = null;
   load.on('message', (answer: LoadAnswer) => {
     if (answer.type === 'answer') sessions[answer.viewer]?.answered(answer.description);
-    else if (answer.type === 'draining') draining = answer;
+    else if (answer.type === 'draining') draining = true;
     else report = answer;
   });
   // The first viewers load code and fill pools.
@@ -163,6 +162,14 @@ async function main(sendMode: SendMode, viewers: number, seconds: number, drain:
     }
     return (pictures - fromPicture) * PACKETS_OF_A_PICTURE + sounds - fromSound;
   };
+  const reported = async (): Promise<Extract<LoadAnswer, { type: 'received' }>> => {
+    // What is on its way arrives.
+    await delay(500);
+    report = null;
+    load.send({ type: 'report' } satisfies LoadOrder);
+    return await until('the report', () => report, CONNECT);
+  };
+
   // Code that is run for the first time is compiled while it runs.
   await flow(UNWATCHED_SECONDS);
   const nobody = process.cpuUsage();
@@ -175,18 +182,15 @@ async function main(sendMode: SendMode, viewers: number, seconds: number, drain:
   await connectUpTo(viewers);
   const setup = cpuMs(idle) / (viewers - few);
 
-  // What is on its way arrives.
-  await delay(500);
+  const earlier = await reported();
   load.send({ type: 'drain', program: drain } satisfies LoadOrder);
-  const earlier = await until('the load client empties its sockets', () => draining, CONNECT);
+  await until('the load client empties its sockets', () => draining, CONNECT);
   const before = process.cpuUsage();
   const startedAt = performance.now();
   const expected = await flow(seconds);
   const cpu = cpuMs(before) - (unwatched * (performance.now() - startedAt)) / 1000;
   const memoryEach = (residentKiB() - memory) / (viewers - few);
-  await delay(500);
-  load.send({ type: 'report' } satisfies LoadOrder);
-  const { packets } = await until('the report', () => report, CONNECT);
+  const { packets } = await reported();
   load.removeAllListeners('exit').kill();
   const received = packets.map((count, viewer) => count - (earlier.packets[viewer] ?? 0));
   const total = received.reduce((sum, count) => sum + count, 0);
