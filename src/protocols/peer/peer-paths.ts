@@ -44,6 +44,11 @@ export class PeerPaths {
     return this.#current?.path ?? null;
   }
 
+  /** All that work, oldest first. */
+  get all(): readonly PeerPath[] {
+    return this.#known.map(({ path }) => path);
+  }
+
   /** A check came by `path`. True when that path is in use from now on and was not before. */
   heard(path: PeerPath, { nominated, priority }: PathCheck, now: number): boolean {
     let known = this.#known.find((candidate) => samePath(candidate.path, path));
