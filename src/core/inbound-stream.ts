@@ -165,6 +165,10 @@ export class InboundStream implements LinkedStream {
     return this.#started;
   }
 
+  get attended(): boolean {
+    return this.#outputs.attended;
+  }
+
   /** The API lists it: it has started, or its owner vouches for it. */
   get listed(): boolean {
     return this.#started || this.#shown;

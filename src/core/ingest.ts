@@ -95,6 +95,11 @@ export interface IngestStream {
   readonly name: string;
   readonly closed: boolean;
   /**
+   * Somebody needs packets as they come. While it is false a provider may bring them in bundles, some tens of milliseconds late:
+   * it is asked again for each bundle.
+   */
+  readonly attended: boolean;
+  /**
    * Announces all tracks. The first call starts the stream; a later call changes it mid-stream
    * (new parameters for the same ids, or tracks added). `playlists` are those of the source; streams that pass as
    * they are keep them.

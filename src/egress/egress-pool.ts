@@ -10,7 +10,7 @@ import type { Logger } from '../util/logger.ts';
 import { DEFAULT_EGRESS_LIMITS } from './egress-limits.ts';
 import type { ViewFactories } from './outlet-registry.ts';
 import { PatientLink } from './patient-link.ts';
-import { type OutletRequest, PoolOutlet } from './pool-outlet.ts';
+import { type OutletOwner, type OutletRequest, PoolOutlet } from './pool-outlet.ts';
 import { PortBook } from './port-book.ts';
 import { SessionLedger } from './session-ledger.ts';
 import { SharedArena } from './shared-arena.ts';
@@ -78,6 +78,7 @@ export class EgressPool implements EgressPort {
   readonly #arena: SharedArena;
   readonly #ports: PortBook;
   readonly #revoked = new Set<string>();
+  readonly #outletOwner: OutletOwner;
   #hosts: readonly ServedHost[] = [];
   #crossDomains: CrossDomainRules = { urls: [], headers: [] };
   #certificates: readonly Certificate[] = [];
@@ -106,6 +107,14 @@ export class EgressPool implements EgressPort {
       threads: () => this.#threads(),
       maxFreeBytes: MAX_FREE_BYTES,
     });
+    const someoneThere = (): boolean => this.#slots.some(({ link }) => link?.resting === false);
+    this.#outletOwner = {
+      get attended() {
+        return someoneThere();
+      },
+      post: (message) => this.#post(message),
+      outletClosed: (closed) => this.#outletClosed(closed),
+    };
     this.#ports = new PortBook({
       threads: () => this.#threads(),
       post: (thread, message) => this.#postTo(thread, message),
@@ -160,10 +169,7 @@ export class EgressPool implements EgressPort {
 
   openOutlet(request: OutletRequest): Outlet {
     if (this.#stopping) throw new TypeError('the egress pool is stopping');
-    const outlet = new PoolOutlet(this.#nextOutlet, request, this.#arena.writer(request.bytesPerSecond), {
-      post: (message) => this.#post(message),
-      outletClosed: (closed) => this.#outletClosed(closed),
-    });
+    const outlet = new PoolOutlet(this.#nextOutlet, request, this.#arena.writer(request.bytesPerSecond), this.#outletOwner);
     this.#nextOutlet += 1;
     this.#outlets.set(outlet.id, outlet);
     return outlet;

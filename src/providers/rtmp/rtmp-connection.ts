@@ -173,8 +173,9 @@ export class RtmpConnection {
     };
   }
 
-  #onData(data: Buffer, length: number): void {
-    if (this.#closeReason !== null) return;
+  /** Returns whether what comes next can wait. */
+  #onData(data: Buffer, length: number): boolean {
+    if (this.#closeReason !== null) return false;
     this.#bytesIn += length;
     this.#session.countBytes(length);
     // All answers to what came in one read leave in one write.
@@ -187,6 +188,7 @@ export class RtmpConnection {
       this.#closeOnError(error);
     }
     this.#socket.uncork();
+    return this.#session.calm;
   }
 
   #closeOnError(error: unknown): void {

@@ -99,6 +99,12 @@ export class RtmpSession {
     }
   }
 
+  /** It publishes, and nobody needs what comes at once. */
+  get calm(): boolean {
+    const publication = this.#publication;
+    return publication?.feed.started === true && !publication.ingest.attended;
+  }
+
   /** Counts received bytes for the stream they belong to; those before `publish` count for the next one. */
   countBytes(bytes: number): void {
     if (this.#publication === null) this.#uncountedBytes += bytes;
