@@ -58,7 +58,7 @@ import { AllowedFolders } from './util/allowed-folders.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
 import { hidingAddresses } from './util/private-logger.ts';
-import { startWebrtc } from './webrtc-listeners.ts';
+import type { WebrtcNeighbours, WebrtcParts } from './webrtc-listeners.ts';
 
 /** The configuration cannot be used; `message` lists what is wrong, one line each. */
 export class ConfigProblem extends Error {
@@ -155,7 +155,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     clock: systemClock,
     logger,
   });
-  const webrtc = await startWebrtc(
+  const webrtc = await startWebrtcIfBound(
     config,
     {
       virtualHostFor: (host) => orchestrator.nameForHost(host),
@@ -304,6 +304,16 @@ async function restorePulls(store: PullDocumentStore, pulls: PullRegistry, logge
       logger.error({ vhost, app, stream: name, err: error }, `persistent stream '${vhost}/${app}/${name}' could not be restored`);
     }
   }
+}
+
+/** A hundred modules of WebRTC are loaded only where its ports are asked for. */
+async function startWebrtcIfBound(
+  config: ServerConfig,
+  ...rest: [neighbours: WebrtcNeighbours, running: Running[]]
+): Promise<WebrtcParts | null> {
+  if (config.bind.publishers.webrtc === undefined && config.bind.providers.webrtc === undefined) return null;
+  const { startWebrtc } = await import('./webrtc-listeners.ts');
+  return await startWebrtc(config, ...rest);
 }
 
 /** Says of each virtual host once what it asks for in vain. */
