@@ -3,6 +3,7 @@
 //
 //   node native/build.mjs              build/millrace.node
 //   node native/build.mjs --sanitize   build/millrace-sanitized.node, with AddressSanitizer and UndefinedBehaviorSanitizer
+//   node native/build.mjs --sanitize=thread   build/millrace-sanitized-thread.node, with ThreadSanitizer
 //   node native/build.mjs --strict     exits with 1 when it cannot be built
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
@@ -14,9 +15,14 @@ const FOLDER = path.dirname(fileURLToPath(import.meta.url));
 const SOURCES = path.join(FOLDER, 'src');
 const OUTPUT = path.join(FOLDER, 'build');
 // A machine that is busy with other things takes many times the seconds that an idle one needs.
-const DEADLINE_MS = 300_000;
+const DEADLINE_MS = 1_500_000;
 
-const sanitize = process.argv.includes('--sanitize');
+/** Sanitizers by what follows `--sanitize`, and what the addon is then called. */
+const SANITIZERS = {
+  '--sanitize': { flag: 'address,undefined', name: 'millrace-sanitized.node' },
+  '--sanitize=thread': { flag: 'thread', name: 'millrace-sanitized-thread.node' },
+};
+const sanitizer = Object.entries(SANITIZERS).find(([option]) => process.argv.includes(option))?.[1];
 const strict = process.argv.includes('--strict');
 
 /** Folders with `node_api.h` and OpenSSL's headers, the likeliest first. */
@@ -50,7 +56,7 @@ async function build() {
   const compiler = process.env.CXX ?? 'g++';
   const flags = ['-std=c++17', '-fPIC', '-pthread', '-Wall', '-Wextra', '-Wno-deprecated-declarations'];
   flags.push('-DNAPI_VERSION=8', '-DNODE_GYP_MODULE_NAME=millrace', `-I${headers}`);
-  if (sanitize) flags.push('-O1', '-g', '-fno-omit-frame-pointer', '-fsanitize=address,undefined');
+  if (sanitizer) flags.push('-O1', '-g', '-fno-omit-frame-pointer', `-fsanitize=${sanitizer.flag}`);
   else flags.push('-O2', '-fvisibility=hidden');
   const work = mkdtempSync(path.join(tmpdir(), 'millrace-native-'));
   const signal = AbortSignal.timeout(DEADLINE_MS);
@@ -64,10 +70,10 @@ async function build() {
     };
     await Promise.all(Array.from({ length: availableParallelism() }, compile));
     const linked = path.join(work, 'millrace.node');
-    const libraries = sanitize ? [] : ['-static-libstdc++', '-static-libgcc'];
+    const libraries = sanitizer ? [] : ['-static-libstdc++', '-static-libgcc'];
     await run(compiler, ['-shared', ...flags, ...names.map((name) => path.join(work, `${name}.o`)), ...libraries, '-o', linked], signal);
     mkdirSync(OUTPUT, { recursive: true });
-    const target = path.join(OUTPUT, sanitize ? 'millrace-sanitized.node' : 'millrace.node');
+    const target = path.join(OUTPUT, sanitizer?.name ?? 'millrace.node');
     // A server that runs keeps the file it has loaded.
     const beside = `${target}.${process.pid}`;
     await run('cp', [linked, beside], signal);

@@ -12,6 +12,8 @@ export interface Figure {
   readonly baseline?: number;
   /** Largest value (or ratio, when there is a baseline) that is good enough. */
   readonly target?: number;
+  /** What has to be known to read the value, beside it. */
+  readonly remark?: string;
 }
 
 export interface Report {
@@ -41,19 +43,24 @@ export function meetsTarget(figure: Figure): boolean {
   return figure.target === undefined || judged(figure) <= figure.target;
 }
 
+/** The column of remarks. */
+const REMARK = 7;
+
 function row(figure: Figure): string[] {
   const ratio = figure.baseline === undefined ? '' : `${judged(figure).toFixed(2)} x`;
   const verdict = figure.target === undefined ? '' : meetsTarget(figure) ? 'ok' : 'MISSED';
   const limit = figure.target === undefined ? '' : `<= ${figure.target}${figure.baseline === undefined ? '' : ' x'}`;
-  return [figure.name, figure.value.toFixed(2), figure.unit, figure.baseline?.toFixed(2) ?? '', ratio, limit, verdict];
+  return [figure.name, figure.value.toFixed(2), figure.unit, figure.baseline?.toFixed(2) ?? '', ratio, limit, verdict, figure.remark ?? ''];
 }
 
 export function printReport(report: Report): void {
-  const rows = [['', 'value', 'unit', 'baseline', 'ratio', 'target', ''], ...report.figures.map(row)];
+  const rows = [['', 'value', 'unit', 'baseline', 'ratio', 'target', '', ''], ...report.figures.map(row)];
   const widths = (rows[0] ?? []).map((_cell, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
   console.log(`\n${report.bench}`);
   for (const cells of rows) {
-    const line = cells.map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)));
+    const line = cells.map((cell, column) =>
+      column === 0 || column === REMARK ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+    );
     console.log(`  ${line.join('  ').trimEnd()}`);
   }
   for (const note of report.notes) console.log(`  ${note}`);

@@ -14,10 +14,12 @@ const FIRST_DESCRIPTOR = 3;
 
 const viewers: WebrtcViewer[] = [];
 let drain: ChildProcess | null = null;
+/** What the drained ones had received until then. */
+let before: readonly number[] = [];
 
 process.on('message', (order: LoadOrder) => {
   if (order.type === 'watch') {
-    const viewer = new WebrtcViewer({ counting: viewers.length >= DECRYPTING });
+    const viewer = new WebrtcViewer({ counting: viewers.length >= DECRYPTING, retransmission: true });
     viewers.push(viewer);
     send({ type: 'answer', viewer: order.viewer, description: viewer.answer(order.offer) });
     void viewer.connect(order.offer, order.candidates);
@@ -36,18 +38,21 @@ async function startDrain(program: string): Promise<void> {
   const sockets = counting.map(({ port }) => descriptors.get(port) ?? -1);
   drain = spawn(program, [String(FIRST_DESCRIPTOR), String(sockets.length)], { stdio: ['pipe', 'pipe', 'inherit', ...sockets] });
   await once(drain, 'spawn');
+  before = counting.map((viewer) => viewer.received);
   for (const viewer of counting) viewer.close(true);
   send({ type: 'draining' });
 }
 
+/** Ends the drain, if there is one. */
 async function report(): Promise<void> {
-  const received = viewers.slice(0, DECRYPTING).map((viewer) => viewer.received);
+  const watching = drain === null ? viewers : viewers.slice(0, DECRYPTING);
+  const packets = watching.map((viewer) => viewer.received);
   if (drain !== null) {
     drain.stdin?.end();
     const lines = drain.stdout === null ? '' : await text(drain.stdout);
-    received.push(...lines.trim().split('\n').filter(Boolean).map(Number));
+    packets.push(...before.map((count, n) => count + Number(lines.split('\n')[n])));
   }
-  send({ type: 'received', total: received.reduce((sum, count) => sum + count, 0), least: Math.min(...received) });
+  send({ type: 'received', packets });
 }
 
 /** Local port of each UDP socket of this process → its descriptor. */

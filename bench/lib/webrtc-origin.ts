@@ -25,19 +25,23 @@ export type LoadOrder =
 export type LoadAnswer =
   | { readonly type: 'answer'; readonly viewer: number; readonly description: string }
   | { readonly type: 'draining' }
-  | { readonly type: 'received'; readonly total: number; readonly least: number };
+  /** Packets that each viewer has received. */
+  | { readonly type: 'received'; readonly packets: readonly number[] };
 
 /** What the child prints. */
 export interface FanoutResult {
   readonly kind: string;
-  /** CPU of the whole process, microseconds for each packet that arrived. */
+  /** CPU of the whole process less what it uses without viewers, microseconds for each packet that arrived. */
   readonly perPacket: number;
+  /** CPU of the process while media flows and nobody watches, milliseconds a second. */
+  readonly unwatched: number;
   /** CPU milliseconds to connect a viewer. */
   readonly setup: number;
-  /** Resident memory that a viewer adds, KiB. */
+  /** Resident memory that a viewer adds while media flows, KiB; the history of packets, which all share, is full before and after. */
   readonly memory: number;
-  /** Media packets of the stream, and what the viewer that got least received. */
+  /** Media packets of the stream, what viewers received on average, and what the one that got least did. */
   readonly expected: number;
+  readonly received: number;
   readonly least: number;
 }
 
@@ -48,6 +52,9 @@ const SOUND_MS = 20;
 const SOUND_BYTES = 160;
 const PACKETS_OF_A_PICTURE = 9;
 const WARM_UP_VIEWERS = 10;
+/** The history of a source holds 1500 packets, of which 270 come in a second. */
+const HISTORY_SECONDS = 6;
+const UNWATCHED_SECONDS = 2;
 /** Viewers that connect at one time. */
 const AT_ONCE = 25;
 const CONNECT = { deadlineMs: 60_000, everyMs: 50 };
@@ -93,7 +100,7 @@ async function main(sendMode: SendMode, viewers: number, seconds: number, drain:
   source.tracks = [VIDEO, AUDIO];
   const rules = {
     timeout: 30_000,
-    rtx: false,
+    rtx: true,
     bandwidthEstimation: 'REMB',
     ulpfec: false,
     jitterBuffer: false,
@@ -132,36 +139,70 @@ async function main(sendMode: SendMode, viewers: number, seconds: number, drain:
       await until(`${next} viewers are connected`, () => source.viewers === next, CONNECT);
     }
   };
-  await connectUpTo(Math.min(WARM_UP_VIEWERS, viewers / 2));
-  const [few, idle, memory] = [sessions.length, process.cpuUsage(), residentKiB()];
-  await connectUpTo(viewers);
-  const setup = cpuMs(idle) / (viewers - few);
-  const memoryEach = (residentKiB() - memory) / (viewers - few);
-
-  load.send({ type: 'drain', program: drain } satisfies LoadOrder);
-  await until('the load client empties its sockets', () => draining, CONNECT);
-  const [key, delta, sound] = [picture(true), picture(false), Buffer.alloc(SOUND_BYTES, 1)];
-  const before = process.cpuUsage();
-  const start = performance.now();
+  const key = picture(true);
+  const delta = picture(false);
+  const sound = Buffer.alloc(SOUND_BYTES, 1);
+  const push = (packet: Omit<Packet, 'dts'>): void => stream.onPacket({ ...packet, dts: packet.pts });
   let pictures = 0;
   let sounds = 0;
-  const push = (packet: Omit<Packet, 'dts'>): void => stream.onPacket({ ...packet, dts: packet.pts });
-  while (performance.now() - start < seconds * 1000) {
-    const elapsed = performance.now() - start;
-    for (; pictures * PICTURE_MS <= elapsed; pictures += 1) {
-      const keyframe = pictures % GOP === 0;
-      push({ track: VIDEO, pts: pictures * 3000, duration: 3000, keyframe, data: keyframe ? key : delta });
+  /** Pushes media in real time; resolves with the packets it makes for each viewer. */
+  const flow = async (span: number): Promise<number> => {
+    const start = performance.now();
+    const [fromPicture, fromSound] = [pictures, sounds];
+    while (performance.now() - start < span * 1000) {
+      const elapsed = performance.now() - start;
+      for (; (pictures - fromPicture) * PICTURE_MS <= elapsed; pictures += 1) {
+        const keyframe = (pictures - fromPicture) % GOP === 0;
+        push({ track: VIDEO, pts: pictures * 3000, duration: 3000, keyframe, data: keyframe ? key : delta });
+      }
+      for (; (sounds - fromSound) * SOUND_MS <= elapsed; sounds += 1) {
+        push({ track: AUDIO, pts: sounds * 960, duration: 960, keyframe: true, data: sound });
+      }
+      await delay(2);
     }
-    for (; sounds * SOUND_MS <= elapsed; sounds += 1) push({ track: AUDIO, pts: sounds * 960, duration: 960, keyframe: true, data: sound });
-    await delay(2);
-  }
-  const cpu = cpuMs(before);
-  const expected = pictures * PACKETS_OF_A_PICTURE + sounds;
-  await delay(500);
-  load.send({ type: 'report' } satisfies LoadOrder);
-  const { total, least } = await until('the report', () => report, CONNECT);
+    return (pictures - fromPicture) * PACKETS_OF_A_PICTURE + sounds - fromSound;
+  };
+  const reported = async (): Promise<Extract<LoadAnswer, { type: 'received' }>> => {
+    // What is on its way arrives.
+    await delay(500);
+    report = null;
+    load.send({ type: 'report' } satisfies LoadOrder);
+    return await until('the report', () => report, CONNECT);
+  };
+
+  await flow(1);
+  const nobody = process.cpuUsage();
+  await flow(UNWATCHED_SECONDS);
+  const unwatched = cpuMs(nobody) / UNWATCHED_SECONDS;
+
+  await connectUpTo(Math.min(WARM_UP_VIEWERS, viewers / 2));
+  await flow(HISTORY_SECONDS);
+  const [few, memory, idle] = [sessions.length, residentKiB(), process.cpuUsage()];
+  await connectUpTo(viewers);
+  const setup = cpuMs(idle) / (viewers - few);
+
+  const earlier = await reported();
+  load.send({ type: 'drain', program: drain } satisfies LoadOrder);
+  await until('the load client empties its sockets', () => draining, CONNECT);
+  const before = process.cpuUsage();
+  const startedAt = performance.now();
+  const expected = await flow(seconds);
+  const cpu = cpuMs(before) - (unwatched * (performance.now() - startedAt)) / 1000;
+  const memoryEach = (residentKiB() - memory) / (viewers - few);
+  const { packets } = await reported();
   load.removeAllListeners('exit').kill();
-  return { kind: transport.fanout.kind, perPacket: (cpu * 1000) / total, setup, memory: memoryEach, expected, least };
+  const received = packets.map((count, viewer) => count - (earlier.packets[viewer] ?? 0));
+  const total = received.reduce((sum, count) => sum + count, 0);
+  return {
+    kind: transport.fanout.kind,
+    perPacket: (cpu * 1000) / total,
+    unwatched,
+    setup,
+    memory: memoryEach,
+    expected,
+    received: total / viewers,
+    least: Math.min(...received),
+  };
 }
 
 /** After a collection, when node was told to allow one. */

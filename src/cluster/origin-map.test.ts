@@ -137,12 +137,31 @@ describe('the origin map', () => {
   it('does not stop at a key of another kind', async () => {
     const redis = await startRedis();
     await redis.ask('LPUSH', 'app/s', 'x');
-    const { map, said } = open(redis.address, { name: 'a' });
+    const { map, said, logger } = open(redis.address, { name: 'a' });
     await said(`connected to Redis at ${redis.address}`);
     map.add('app', 's');
     map.add('app', 't');
     expect(await map.locate('app', 's')).toBeNull();
     await said("'app/t' is in the origin map as ovt://a:9000/app/t");
+    const why = 'WRONGTYPE Operation against a key holding the wrong kind of value';
+    await said(`'app/s' cannot be put into the origin map: ${why}`);
+    expect(await map.locate('app', 's')).toBeNull();
+    // Each once, however often it is tried.
+    await new Promise((resolve) => setTimeout(resolve, 3 * REFRESH_MS));
+    expect(logger.lines.filter(({ message }) => message.endsWith(why)).map(({ message }) => message)).toEqual([
+      `'app/s' cannot be looked up in the origin map: ${why}`,
+      `'app/s' cannot be put into the origin map: ${why}`,
+    ]);
+  });
+
+  it('tells of a Redis server that takes nothing, and has the stream when it takes something', async () => {
+    const redis = await startRedis();
+    await redis.ask('CONFIG', 'SET', 'maxmemory', '1');
+    const { map, said } = open(redis.address, { name: 'a' });
+    map.add('app', 's');
+    await said("'app/s' cannot be put into the origin map: OOM command not allowed when used memory > 'maxmemory'.");
+    await redis.ask('CONFIG', 'SET', 'maxmemory', '0');
+    await said(`'app/s' is in the origin map as ${OF_A}`);
   });
 });
 
@@ -197,15 +216,11 @@ describe('Redis', () => {
     await said(`connected to Redis at ${redis.address}`);
     redis.hang();
     stops.push(() => redis.wakeUp());
-    const begun = performance.now();
     const answers = await Promise.all(Array.from({ length: 1500 }, (_none, index) => map.locate('app', `s${index}`)));
     expect(new Set(answers)).toEqual(new Set([null]));
-    // A second for the answer that does not come, and room for a busy machine.
-    expect(performance.now() - begun).toBeLessThan(5000);
     await said(`Redis at ${redis.address} was lost: no answer in 1000 ms`);
-    const again = performance.now();
-    expect(await map.locate('app', 's')).toBeNull();
-    expect(performance.now() - again).toBeLessThan(500);
+    // Known to hang, it is not waited for at all.
+    expect(await Promise.race([map.locate('app', 's'), new Promise((resolve) => setTimeout(resolve, 0, 'late'))])).toBeNull();
     redis.wakeUp();
     await said(`Redis at ${redis.address} is back`);
     expect(logger.lines.filter(({ message }) => message.includes('was lost')).length).toBe(1);

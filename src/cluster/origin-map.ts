@@ -34,6 +34,8 @@ interface Entry {
   removed: boolean;
   /** Whose address the map had instead, as far as it was told. */
   rival: string;
+  /** Why Redis refused to register it, as far as that was told. */
+  fault: string;
 }
 
 /**
@@ -50,6 +52,8 @@ export class OriginMap {
   readonly #working = new Set<Promise<void>>();
   readonly #timer: NodeJS.Timeout;
   #refreshing = false;
+  /** Why Redis refused to look something up, the last time. */
+  #fault = '';
 
   constructor({ config, ovtPort, logger, expiryS = EXPIRY_S, refreshMs = REFRESH_MS }: OriginMapOptions) {
     const { originHostName, redisServer } = config;
@@ -72,7 +76,7 @@ export class OriginMap {
   add(app: string, stream: string): void {
     if (this.#prefix === null) return;
     const key = `${app}/${stream}`;
-    const entry = { key, address: this.#prefix + key, holds: false, busy: false, removed: false, rival: '' };
+    const entry = { key, address: this.#prefix + key, holds: false, busy: false, removed: false, rival: '', fault: '' };
     this.#entries.set(key, entry);
     this.#work(this.#claim(entry));
   }
@@ -89,12 +93,32 @@ export class OriginMap {
   /** Resolves with the URL of a stream; null when no other server has it, or Redis does not tell. Never rejects. */
   async locate(app: string, stream: string): Promise<string | null> {
     const key = `${app}/${stream}`;
-    const address = await this.#link.get(key).catch(() => null);
+    const address = await this.#lookUp(key);
     // What this server had before it was started again is not here any more.
     if (address === null || (this.#prefix !== null && address === this.#prefix + key)) return null;
     if (address.length <= LONGEST_ADDRESS && FETCHED.test(address)) return address;
     this.#logger.warn({ stream: key }, `the origin map has something for '${key}' that is no URL of OVT or RTSP`);
     return null;
+  }
+
+  async #lookUp(key: string): Promise<string | null> {
+    try {
+      const address = await this.#link.get(key);
+      this.#fault = '';
+      return address;
+    } catch (error) {
+      const fault = this.#refusal(error);
+      if (fault !== null && fault !== this.#fault) {
+        this.#fault = fault;
+        this.#logger.warn({ stream: key }, `'${key}' cannot be looked up in the origin map: ${fault}`);
+      }
+      return null;
+    }
+  }
+
+  /** What Redis answered; null when it did not, which the link tells. */
+  #refusal(error: unknown): string | null {
+    return this.#link.up ? (error instanceof Error ? error.message : String(error)) : null;
   }
 
   /** Resolves when streams that have ended are off the map, or Redis does not answer. Call it after the last stream has ended. */
@@ -132,8 +156,13 @@ export class OriginMap {
     entry.busy = true;
     try {
       await this.#register(entry);
-    } catch {
-      // The link has told, and it is tried again.
+      entry.fault = '';
+    } catch (error) {
+      const fault = this.#refusal(error);
+      if (fault !== null && fault !== entry.fault) {
+        entry.fault = fault;
+        this.#logger.warn({ stream: entry.key }, `'${entry.key}' cannot be put into the origin map: ${fault}`);
+      }
     }
     entry.busy = false;
     if (entry.removed) await this.#release(entry);

@@ -17,6 +17,7 @@ export function defaultPlaylist(
   if (videoVariantName === undefined && audioVariantName === undefined) return null;
   return {
     ...playlist,
+    publisherDefault: true,
     renditions: [
       {
         name: 'default',

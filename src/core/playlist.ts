@@ -21,4 +21,6 @@ export interface Playlist {
     readonly enableSubtitles: boolean;
   };
   readonly renditions: readonly PlaylistRendition[];
+  /** Made by a publisher for its own players: other servers make their own and are not told of it. */
+  readonly publisherDefault?: true;
 }

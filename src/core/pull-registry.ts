@@ -33,6 +33,8 @@ interface Entry {
   readonly document: PullDocument;
   /** It is on disk; false until then. */
   saved: boolean;
+  /** Why it is no more; null while it is there. */
+  ended: CloseReason | null;
 }
 
 /** Owns the pulled streams of the server and keeps the persistent ones over restarts. */
@@ -49,6 +51,11 @@ export class PullRegistry {
 
   constructor(options: PullRegistryOptions) {
     this.#options = options;
+  }
+
+  /** Persistent streams that had to end and return as soon as they can. */
+  get waiting(): number {
+    return this.#dormant.size;
   }
 
   /**
@@ -73,8 +80,9 @@ export class PullRegistry {
       pull.end({ code: 'deleted', detail: 'the persistent stream could not be saved' });
       throw error;
     }
-    // Deleted while it was being written.
-    if (pull.closed) await this.#remove(document);
+    // It ended while it was being written.
+    if (entry.ended?.code === 'deleted') await this.#remove(document);
+    else if (entry.ended !== null && !this.#shutDown) this.#lull(document);
   }
 
   /**
@@ -139,12 +147,13 @@ export class PullRegistry {
       },
       onEnd: (reason) => this.#ended(key, entry, reason),
     });
-    const entry: Entry = { pull, document, saved: false };
+    const entry: Entry = { pull, document, saved: false, ended: null };
     return entry;
   }
 
   #ended(key: string, entry: Entry, reason: CloseReason): void {
     if (this.#entries.get(key) === entry) this.#entries.delete(key);
+    entry.ended = reason;
     const { document } = entry;
     // What is not on disk any more, or not yet, is looked after by who removes or saves it.
     if (!isDurable(document) || this.#shutDown || !entry.saved || !this.#stored.has(key)) return;

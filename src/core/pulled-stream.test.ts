@@ -347,3 +347,25 @@ it('waits for no source that ignores that its time is over, and closes what it o
   late.resolve();
   await vi.waitFor(() => expect(source.opened[0]?.closed).toBe(true));
 });
+
+it.each([
+  ['stays on disk and returns when another stream takes its name', true, 1],
+  ['is gone when it is deleted', false, 0],
+])('a persistent stream %s while it is written to disk', async (_what, replaced, kept) => {
+  const { application, pull, store } = setUp(() => true);
+  const save = store.save.bind(store);
+  const written = Promise.withResolvers<void>();
+  store.save = async (document) => {
+    await written.promise;
+    await save(document);
+  };
+  const pulling = pull({}, { persistent: true });
+  await vi.waitFor(() => expect(application.stream('s')).toBeDefined());
+  const publication = replaced ? application.openIngest(PUBLISHER) : null;
+  if (!replaced) application.stream('s')?.terminate({ code: 'deleted', detail: 'x' });
+  written.resolve();
+  await pulling;
+  expect(store.documents.size).toBe(kept);
+  publication?.close({ code: 'peer-left', detail: 'x' });
+  if (replaced) await vi.waitFor(() => expect(application.stream('s')?.provider).toBe(ProviderKind.RTSP_PULL), { timeout: 5000 });
+});

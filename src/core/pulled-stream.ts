@@ -186,18 +186,32 @@ export class PulledStream {
   /** Rejects when the limit is over or the stream ends, whatever the source does; a session that comes later is closed. */
   #open(url: string, sink: Delivery, limitMs: number): Promise<PullSession> {
     const { source, definition, settings } = this.#options;
-    const timeout = AbortSignal.timeout(limitMs);
-    const signal = AbortSignal.any([this.#closing.signal, timeout]);
     const { ignoreRtcpSRTimestamp: ignoreSenderReports } = definition.properties;
+    // Not AbortSignal.any: each of those leaves something behind in a signal that lives for months.
+    const attempt = new AbortController();
+    const closing = this.#closing.signal;
     return new Promise((resolve, reject) => {
-      const abort = (): void => reject(new Error(timeout.aborted ? `no answer in ${limitMs} ms` : 'it was deleted meanwhile'));
-      signal.addEventListener('abort', abort, { once: true });
-      const opening = source.open({ url, ignoreSenderReports, settings: settings(), sink, signal, logger: this.#logger });
-      const settled = (): void => signal.removeEventListener('abort', abort);
-      opening.finally(settled).then((session) => {
-        if (signal.aborted) session.close();
-        resolve(session);
-      }, reject);
+      closing.throwIfAborted();
+      const giveUp = (why: string): void => {
+        settled();
+        reject(new Error(why));
+        attempt.abort();
+      };
+      const end = (): void => giveUp('it was deleted meanwhile');
+      const timer = setTimeout(() => giveUp(`no answer in ${limitMs} ms`), limitMs);
+      const settled = (): void => {
+        clearTimeout(timer);
+        closing.removeEventListener('abort', end);
+      };
+      closing.addEventListener('abort', end, { once: true });
+      const target = { url, ignoreSenderReports, settings: settings(), sink, signal: attempt.signal, logger: this.#logger };
+      source
+        .open(target)
+        .finally(settled)
+        .then((session) => {
+          if (attempt.signal.aborted) session.close();
+          resolve(session);
+        }, reject);
     });
   }
 

@@ -72,8 +72,11 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'source-loss': {},
   'file-paths': {},
   'file-containers': {},
+  'pull-deletion': {},
   'origin-schemes': {},
   'ovt-sessions': {},
+  'ovt-answers': {},
+  'ovt-codecs': {},
   sessions: {},
   'later-issues': {
     ...each([714, 715, 716], { status: 501, message: /live playlist/ }),

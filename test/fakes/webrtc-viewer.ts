@@ -13,6 +13,8 @@ export interface ReceivedPacket {
 export interface WebrtcViewerOptions {
   /** Only counts packets, without decrypting or keeping them: hundreds of viewers then fit on a core. */
   readonly counting?: boolean;
+  /** Agrees to the retransmission format where it is offered; it asks for nothing. */
+  readonly retransmission?: boolean;
   /** Told of each media packet when it arrives. */
   readonly onPacket?: (packet: ReceivedPacket) => void;
 }
@@ -41,7 +43,11 @@ export class WebrtcViewer extends WebrtcPeer {
       const [, kind = '', first = ''] = /^m=(\w+) \d+ \S+ (\d+)/.exec(media) ?? [];
       const map = new RegExp(`^a=rtpmap:${first} .*$`, 'm').exec(media)?.[0].trimEnd() ?? '';
       const mid = /^a=mid:(\w+)/m.exec(media)?.[1] ?? '';
-      lines.push(`m=${kind} 9 UDP/TLS/RTP/SAVPF ${first}`, 'a=recvonly', `a=mid:${mid}`, ...PEER_CREDENTIALS, map);
+      const repeats =
+        this.#options.retransmission === true ? new RegExp(`^a=fmtp:(\\d+) apt=${first}\\r?$`, 'm').exec(media)?.[1] : undefined;
+      const formats = repeats === undefined ? first : `${first} ${repeats}`;
+      lines.push(`m=${kind} 9 UDP/TLS/RTP/SAVPF ${formats}`, 'a=recvonly', `a=mid:${mid}`, ...PEER_CREDENTIALS, map);
+      if (repeats !== undefined) lines.push(`a=rtcp-fb:${first} nack`, `a=rtpmap:${repeats} rtx/90000`, `a=fmtp:${repeats} apt=${first}`);
     }
     return this.describe('active', lines);
   }

@@ -9,9 +9,10 @@ import { type SrtpKeys, SrtpProfile, saltLength } from '../srtp/profile.ts';
 import { SrtpCipher } from '../srtp/srtp-cipher.ts';
 import { SrtpReceiver } from '../srtp/srtp-receiver.ts';
 import { loadAddon } from './addon.ts';
-import type { Fanout, FanoutListener, PacketizedFrame, SlotPlan } from './fanout.ts';
+import type { DtlsEndpoint, DtlsListener, Fanout, FanoutListener, PacketizedFrame, SlotPlan } from './fanout.ts';
 import { readNacks } from './nacks.ts';
 import { NativeFanout } from './native-fanout.ts';
+import { ScriptDtls } from './script-dtls.ts';
 import { ScriptFanout } from './script-fanout.ts';
 
 const { addon } = loadAddon();
@@ -674,6 +675,13 @@ describe.each(KINDS)('%s', (kind) => {
   });
 });
 
+type Opener = (role: 'client' | 'server', listener: DtlsListener) => DtlsEndpoint;
+
+interface EndState {
+  isConnected: boolean;
+  closed: string;
+}
+
 describe('DTLS', () => {
   const pairs: [Kind, Kind][] = KINDS.includes('native, segmented')
     ? [
@@ -682,6 +690,83 @@ describe('DTLS', () => {
         ['script', 'native, segmented'],
       ]
     : [['script', 'script']];
+
+  /** Two ends of a connection that is made, and how it ended for each. */
+  async function joined(clientEnd: Opener, serverEnd: Opener) {
+    const ends = [clientEnd, serverEnd].map(() => ({ isConnected: false, closed: '' })) as [EndState, EndState];
+    const endpoints: DtlsEndpoint[] = [];
+    const listenerOf = (n: 0 | 1): DtlsListener => ({
+      send: (datagram) => {
+        const copy = Buffer.from(datagram);
+        setImmediate(() => endpoints[1 - n]?.receive(copy));
+      },
+      connected: () => {
+        ends[n].isConnected = true;
+      },
+      closed: (reason) => {
+        ends[n].closed = reason;
+      },
+    });
+    endpoints[1] = serverEnd('server', listenerOf(1));
+    endpoints[0] = clientEnd('client', listenerOf(0));
+    const ticker = setInterval(() => {
+      for (const endpoint of endpoints) endpoint.tick();
+    }, 100);
+    closers.push(() => {
+      clearInterval(ticker);
+      for (const endpoint of endpoints) endpoint.close();
+    });
+    await until('both know', () => ends.every(({ isConnected, closed }) => isConnected || closed !== ''), WAIT);
+    const [client, server] = endpoints as [DtlsEndpoint, DtlsEndpoint];
+    return { client, server, ends };
+  }
+  const opener =
+    (kind: Kind): Opener =>
+    (role, listener) =>
+      open(kind, nothingHeard()).openDtls(role, listener);
+
+  test.each(pairs)('%s as client, %s as server: what anybody can send ends no connection, the peer does', async (client, server) => {
+    const made = await joined(opener(client), opener(server));
+    const record = (type: number, epoch: number, body: Buffer): Buffer =>
+      Buffer.concat([Buffer.from([type, 0xfe, 0xfd, 0, epoch, 0, 0, 0, 0, 1, 0, body.length >> 8, body.length & 0xff]), body]);
+    const hello = Buffer.concat([Buffer.from([1, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0, 60, 0xfe, 0xfd]), Buffer.alloc(58)]);
+    for (const end of [made.server, made.client]) {
+      for (const epoch of [0, 1]) {
+        end.receive(record(21, epoch, Buffer.of(2, 40)));
+        end.receive(record(21, epoch, Buffer.of(1, 0)));
+        end.receive(record(21, epoch, randomBytes(26)));
+        end.receive(record(22, epoch, hello));
+        end.receive(record(22, epoch, randomBytes(60)));
+        end.receive(record(23, epoch, randomBytes(60)));
+      }
+      end.receive(Buffer.alloc(12, 21));
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(made.ends).toEqual([
+      { isConnected: true, closed: '' },
+      { isConnected: true, closed: '' },
+    ]);
+    made.client.close();
+    // The library says no goodbye.
+    if (client !== 'script') await until('the server hears of it', () => made.ends[1].closed === 'the peer closed', WAIT);
+  });
+
+  const thief: Opener = (role, listener) => {
+    const { key } = createCertificate(Date.now());
+    return new ScriptDtls(role, { ...certificate, key }, listener);
+  };
+
+  test.each(KINDS.filter((kind) => kind === 'native, segmented' || kind === 'script'))(
+    '%s: a certificate without its key is no proof',
+    async (kind) => {
+      const stolen = await joined(thief, opener(kind));
+      expect(stolen.ends[1].isConnected).toBe(false);
+      expect(stolen.ends[1].closed).toMatch(kind === 'script' ? /it does not have the key of its certificate$/ : /signature failure$/);
+      const pretended = await joined(opener(kind), thief);
+      expect(pretended.ends[0].isConnected).toBe(false);
+      expect(pretended.ends[0].closed).toMatch(kind === 'script' ? /it does not have the key of its certificate$/ : /signature failure$/);
+    },
+  );
 
   test.each(pairs)('%s as client and %s as server agree on keys and see the certificates', async (client, server) => {
     const ends = [

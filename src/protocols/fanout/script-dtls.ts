@@ -1,8 +1,12 @@
-/** DTLS for the fanout in JavaScript, by `werift-dtls`. Ten times the CPU of the addon's. */
+/**
+ * DTLS for the fanout in JavaScript, by `werift-dtls`. Ten times the CPU of the addon's. The library believes what the peer
+ * says and ends at what anybody sends: proof (`dtls-proof.ts`) and records behind the handshake are looked at here.
+ */
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import type { DtlsCertificate } from '../dtls/certificate.ts';
 import { MASTER_KEY_LENGTH, type SrtpProfile, saltLength } from '../srtp/profile.ts';
+import { type HandshakeMessage, provenCertificate } from './dtls-proof.ts';
 import type { DtlsEndpoint, DtlsListener } from './fanout.ts';
 
 /** The part of the library that is used; its own types need more than we have. */
@@ -13,14 +17,31 @@ interface LibraryEvent<T extends unknown[]> {
 interface LibrarySocket {
   readonly onConnect: LibraryEvent<[]>;
   readonly onError: LibraryEvent<[Error]>;
-  readonly onClose: LibraryEvent<[]>;
   readonly srtp: { readonly srtpProfile?: number };
-  readonly remoteCertificate: Buffer | undefined;
+  readonly sessionType: number;
+  readonly dtls: { readonly sortedHandshakeCache: readonly HandshakeMessage[] };
+  readonly cipher: {
+    readonly masterSecret: Buffer;
+    readonly localRandom: { serialize(): Buffer };
+    readonly remoteRandom: { serialize(): Buffer };
+    readonly remoteKeyPair?: { readonly publicKey: Buffer };
+    /** The suite with its keys. */
+    readonly cipher?: { decrypt(sessionType: number, fragment: Buffer, header: RecordHeader): Buffer };
+  };
+  /** Takes messages that are complete. */
+  onHandleHandshakes: (messages: readonly HandshakeMessage[]) => Promise<void>;
   extractSessionKeys(
     keyLength: number,
     saltLength: number,
   ): { readonly localKey: Buffer; readonly localSalt: Buffer; readonly remoteKey: Buffer; readonly remoteSalt: Buffer };
   connect?(): Promise<void>;
+}
+
+interface RecordHeader {
+  readonly type: number;
+  readonly version: number;
+  readonly epoch: number;
+  readonly sequenceNumber: number;
 }
 
 interface LibraryTransport {
@@ -46,6 +67,12 @@ const ECDSA = 3;
 const PROFILES = [7, 1];
 /** Type, version, epoch, sequence number and length of a record (RFC 6347 section 4.1). */
 const RECORD_HEAD = 13;
+const ContentType = { ALERT: 21, HANDSHAKE: 22 } as const;
+const FATAL = 2;
+const CLOSE_NOTIFY = 0;
+const FINISHED = 20;
+/** A client that has not got the last flight after so many never will; and nobody makes us a reflector. */
+const RESEND_LIMIT = 16;
 
 interface Library {
   readonly DtlsServer: LibraryClass;
@@ -68,11 +95,16 @@ export class ScriptDtls implements DtlsEndpoint {
   readonly #listener: DtlsListener;
   readonly #transport: LibraryTransport;
   readonly #socket: LibrarySocket;
+  readonly #role: 'client' | 'server';
+  #serverFinished: Buffer | null = null;
+  #isConnected = false;
+  #resent = 0;
   #closed = false;
 
   constructor(role: 'client' | 'server', certificate: DtlsCertificate, listener: DtlsListener) {
     const { DtlsClient, DtlsServer } = loadLibrary();
     this.#listener = listener;
+    this.#role = role;
     this.#transport = {
       onData: () => undefined,
       send: async (datagram) => {
@@ -91,19 +123,60 @@ export class ScriptDtls implements DtlsEndpoint {
     });
     this.#socket.onConnect.subscribe(() => this.#connected());
     this.#socket.onError.subscribe((error) => this.#end(String(error)));
-    this.#socket.onClose.subscribe(() => this.#end('the peer closed'));
+    const take = this.#socket.onHandleHandshakes;
+    this.#socket.onHandleHandshakes = async (messages) => {
+      if (role === 'client') this.#serverFinished ??= messages.find(({ msg_type }) => msg_type === FINISHED)?.fragment ?? null;
+      await take(messages);
+    };
     this.#socket.connect?.().catch((error: unknown) => this.#end(String(error)));
   }
 
   receive(datagram: Uint8Array): void {
-    if (this.#closed) return;
-    const records = wholeRecords(datagram);
-    // The library fails at what is too short for a record, which anybody may send.
-    if (records.length === 0) return;
+    for (const record of recordsOf(Buffer.from(datagram))) {
+      if (this.#closed) return;
+      if (this.#isConnected) this.#afterwards(record);
+      else if (record[0] === ContentType.ALERT)
+        this.#alert(record.readUInt16BE(3) === 0 ? record.subarray(RECORD_HEAD) : this.#open(record));
+      else this.#handshake(record);
+    }
+  }
+
+  #handshake(record: Buffer): void {
     try {
-      this.#transport.onData(Buffer.from(records));
+      this.#transport.onData(record);
     } catch (error) {
       this.#end(`the datagram is not DTLS: ${String(error)}`);
+    }
+  }
+
+  /** Once connected the peer only ends the connection, or asks for our last flight again; both are encrypted. */
+  #afterwards(record: Buffer): void {
+    const plain = this.#open(record);
+    if (plain === null) return;
+    if (record[0] === ContentType.ALERT) this.#alert(plain);
+    else if (record[0] === ContentType.HANDSHAKE && this.#role === 'server' && this.#resent < RESEND_LIMIT) {
+      this.#resent += 1;
+      this.#handshake(record);
+    }
+  }
+
+  #alert(alert: Buffer | null): void {
+    if (alert === null || alert.length < 2) return;
+    if (alert[1] === CLOSE_NOTIFY) this.#end('the peer closed');
+    else if (alert[0] === FATAL) this.#end(`the peer sent alert ${alert[1]}`);
+  }
+
+  /** What an encrypted record holds; null when it is not the peer's. */
+  #open(record: Buffer): Buffer | null {
+    const { cipher, sessionType } = this.#socket;
+    const suite = cipher.cipher;
+    if (suite === undefined || record.readUInt16BE(3) !== 1) return null;
+    const header = { type: record.readUInt8(0), version: record.readUInt16BE(1), epoch: 1, sequenceNumber: record.readUIntBE(5, 6) };
+    try {
+      // It writes into what it is given.
+      return suite.decrypt(sessionType, Buffer.from(record.subarray(RECORD_HEAD)), header);
+    } catch {
+      return null;
     }
   }
 
@@ -115,15 +188,37 @@ export class ScriptDtls implements DtlsEndpoint {
   }
 
   #connected(): void {
-    if (this.#closed) return;
+    // The library says so again when the peer asks for the last flight.
+    if (this.#closed || this.#isConnected) return;
     const profile = this.#socket.srtp.srtpProfile;
-    const peer = this.#socket.remoteCertificate;
-    if (profile === undefined || peer === undefined) {
-      this.#end('the peer agreed to no SRTP profile, or showed no certificate');
+    if (profile === undefined) {
+      this.#end('the peer agreed to no SRTP profile');
       return;
     }
+    let certificate: Buffer;
+    try {
+      certificate = this.#proven();
+    } catch (error) {
+      this.#end(error instanceof Error ? error.message : String(error));
+      return;
+    }
+    this.#isConnected = true;
     const keys = this.#socket.extractSessionKeys(MASTER_KEY_LENGTH, saltLength(profile as SrtpProfile));
-    this.#listener.connected({ ...keys, profile: profile as SrtpProfile }, createHash('sha256').update(peer).digest());
+    this.#listener.connected({ ...keys, profile: profile as SrtpProfile }, createHash('sha256').update(certificate).digest());
+  }
+
+  #proven(): Buffer {
+    const { dtls, cipher } = this.#socket;
+    const [own, theirs] = [cipher.localRandom.serialize(), cipher.remoteRandom.serialize()];
+    return provenCertificate({
+      role: this.#role,
+      messages: dtls.sortedHandshakeCache,
+      serverFinished: this.#serverFinished,
+      masterSecret: cipher.masterSecret,
+      clientRandom: this.#role === 'client' ? own : theirs,
+      serverRandom: this.#role === 'client' ? theirs : own,
+      peerKey: cipher.remoteKeyPair?.publicKey ?? Buffer.alloc(0),
+    });
   }
 
   #end(reason: string): void {
@@ -133,13 +228,12 @@ export class ScriptDtls implements DtlsEndpoint {
   }
 }
 
-/** The records at the beginning of a datagram, without what is cut short behind them. */
-function wholeRecords(datagram: Uint8Array): Uint8Array {
-  let end = 0;
-  while (end + RECORD_HEAD <= datagram.length) {
-    const next = end + RECORD_HEAD + ((datagram[end + 11] ?? 0) << 8) + (datagram[end + 12] ?? 0);
-    if (next > datagram.length) break;
-    end = next;
+/** The records of a datagram, without what is cut short behind them: the library fails at it, and anybody may send it. */
+function* recordsOf(datagram: Buffer): Generator<Buffer> {
+  for (let at = 0; at + RECORD_HEAD <= datagram.length; ) {
+    const end = at + RECORD_HEAD + datagram.readUInt16BE(at + 11);
+    if (end > datagram.length) return;
+    yield datagram.subarray(at, end);
+    at = end;
   }
-  return datagram.subarray(0, end);
 }

@@ -19,7 +19,8 @@ export interface PeerCandidate {
   readonly type: string;
 }
 
-const CANDIDATE = /\bcandidate:\S+ 1 (udp|tcp) \d+ (\S+) (\d+) typ (\w+)/gi;
+/** With limits everywhere: strangers write what is searched. */
+const CANDIDATE = /\bcandidate:\S{1,32} 1 (udp|tcp) \d{1,10} ([\w.:%-]{1,64}) (\d{1,5}) typ (\w{1,8})/gi;
 /** A browser with many interfaces has about twenty. */
 const CANDIDATES_LIMIT = 24;
 

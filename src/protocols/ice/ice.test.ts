@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { isStunAuthentic, parseStun, StunAttribute, StunType, serializeStun, xorMappedAddress } from '../stun/stun-message.ts';
-import { formatCandidate } from './ice-candidate.ts';
+import { formatCandidate, readCandidates } from './ice-candidate.ts';
 import { createCredentials } from './ice-credentials.ts';
 import { checkRequest } from './ice-lite.ts';
 import { frameDatagram, TcpFramer } from './tcp-framer.ts';
@@ -54,6 +54,20 @@ test('candidates look like those of the reference server', () => {
   expect(formatCandidate({ protocol: 'TCP', address: '::1', port: 9 })).toMatch(
     /^candidate:\d{10} 1 TCP 40 ::1 9 typ host tcptype passive$/,
   );
+});
+
+test('candidates of a peer are read out of any text, a few of them, at little cost', () => {
+  const lines =
+    'a=candidate:1 1 UDP 2122 192.0.2.1 5000 typ host generation 0\r\nx\r\na=candidate:2 1 tcp 1 4f-5.local 9 typ host tcptype active';
+  expect(readCandidates(lines)).toEqual([
+    { protocol: 'udp', address: '192.0.2.1', port: 5000, type: 'host' },
+    { protocol: 'tcp', address: '4f-5.local', port: 9, type: 'host' },
+  ]);
+  expect(readCandidates('candidate:1 2 udp 1 192.0.2.1 5 typ host\ncandidate:1 1 udp 1 "\u001b[2J" 5 typ host')).toEqual([]);
+  expect(readCandidates(`${lines}\n`.repeat(100))).toHaveLength(24);
+  // Quadratic, this would take minutes.
+  expect(readCandidates('candidate:'.repeat(200_000))).toEqual([]);
+  fc.assert(fc.property(fc.string(), (text) => readCandidates(text).length <= 24));
 });
 
 test('frames come out whole, however the stream is cut', () => {

@@ -1,6 +1,7 @@
 /** Requests and responses of OVT: JSON in UTF-8, laid out as packets. */
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { OvtPayloadType, PacketWriter } from './packet.ts';
+import { UNCOMMON_CODEC_IDS } from './wire-numbers.ts';
 
 /** What a client asks for; upper and lower case are the same on the wire. */
 export const OvtCommand = { DESCRIBE: 'describe', PLAY: 'play', STOP: 'stop' } as const;
@@ -12,6 +13,8 @@ export interface OvtRequest {
   readonly command: string;
   /** URL of the stream. */
   readonly target: string;
+  /** Which of `UNCOMMON_CODEC_IDS` the client takes. Absent: none; the reference does not know the member and passes it over. */
+  readonly codecs?: readonly number[];
 }
 
 export interface OvtResponse {
@@ -28,8 +31,8 @@ export interface OvtResponse {
 export const OvtStatus = { OK: 200, NOT_STARTED: 202, NOT_FOUND: 404, INTERNAL: 500 } as const;
 
 /** A request as packets. `now`: wall clock, ms. */
-export function serializeRequest({ id, command, target }: OvtRequest, now: number): Buffer {
-  return serializeMessage(OvtPayloadType.REQUEST, { id, application: command, target }, now);
+export function serializeRequest({ id, command, target, codecs }: OvtRequest, now: number): Buffer {
+  return serializeMessage(OvtPayloadType.REQUEST, { id, application: command, target, codecs }, now);
 }
 
 /** A response as packets. `now`: wall clock, ms. */
@@ -41,7 +44,13 @@ export function serializeResponse({ id, command, code, message, contents }: OvtR
 /** Throws `OVT_MESSAGE`, which names the member at fault. */
 export function parseRequest(payload: Uint8Array): OvtRequest {
   const json = parseJson(payload);
-  return { id: idOf(json), command: textOf(json, 'application').toLowerCase(), target: textOf(json, 'target') };
+  const { codecs } = json;
+  return {
+    id: idOf(json),
+    command: textOf(json, 'application').toLowerCase(),
+    target: textOf(json, 'target'),
+    ...(Array.isArray(codecs) && { codecs: UNCOMMON_CODEC_IDS.filter((codec) => codecs.includes(codec)) }),
+  };
 }
 
 /** Throws `OVT_MESSAGE`, which names the member at fault. */

@@ -155,6 +155,18 @@ describe('messages', () => {
   });
 
   test.each([
+    [undefined, undefined],
+    [null, undefined],
+    ['5', undefined],
+    [{ 5: 5 }, undefined],
+    [[], []],
+    [[1, '5', null, -5], []],
+    [[99, 5, 5], [5]],
+  ])('codecs %j are taken as %j', (codecs, taken) => {
+    expect(parseRequest(utf8({ id: 3, application: 'play', target: 'ovt://h/a/s', codecs })).codecs).toEqual(taken);
+  });
+
+  test.each([
     ['id', { application: 'play', target: 'x' }],
     ['id', { id: -1, application: 'play', target: 'x' }],
     ['application', { id: 1, application: 5, target: 'x' }],

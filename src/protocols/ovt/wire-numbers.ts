@@ -37,6 +37,12 @@ const CODEC_IDS: Readonly<Partial<Record<VideoCodec | AudioCodec, number>>> = {
   [VideoCodec.WEBP]: 12,
 };
 
+/**
+ * Numbers of codecs that only edges get that say they take them (`codecs` of a request): an edge of the reference is never
+ * ready to play a stream in which it has been told of AV1.
+ */
+export const UNCOMMON_CODEC_IDS: readonly number[] = [5];
+
 const VIDEO_BY_ID = new Map(Object.values(VideoCodec).map((codec) => [CODEC_IDS[codec], codec]));
 const AUDIO_BY_ID = new Map(Object.values(AudioCodec).map((codec) => [CODEC_IDS[codec], codec]));
 

@@ -9,6 +9,8 @@ import { sendToStream } from './peer-stream.ts';
 export interface PeerPipe {
   /** For the log. */
   readonly place: string;
+  /** Address of the other end of the connection. */
+  readonly host: string;
   /** Bytes that wait for the peer. */
   readonly backlog: number;
   send(datagram: Uint8Array): void;
@@ -20,12 +22,14 @@ export interface PeerPipe {
 
 /** Straight to a media port (RFC 6544). */
 export class DirectPipe implements PeerPipe {
+  readonly host: string;
   readonly #stream: Socket;
   readonly #place: string;
 
   /** `from`: where the peer is. */
   constructor(stream: Socket, from: PeerAddress) {
     this.#stream = stream;
+    this.host = from.host;
     this.#place = placeOf(from.host, from.port);
   }
 
@@ -52,6 +56,7 @@ export class DirectPipe implements PeerPipe {
 
 /** By way of our relay: `address` is the one of ours that the client at `from` talks to through it. */
 export class RelayedPipe implements PeerPipe {
+  readonly host: string;
   readonly #stream: Socket;
   readonly #turn: TurnConnection;
   readonly #address: TurnAddress;
@@ -59,6 +64,7 @@ export class RelayedPipe implements PeerPipe {
 
   constructor(stream: Socket, { turn, address, from }: { turn: TurnConnection; address: TurnAddress; from: PeerAddress }) {
     this.#stream = stream;
+    this.host = from.host;
     this.#place = placeOf(from.host, from.port);
     this.#turn = turn;
     this.#address = address;

@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from 'vitest';
 import type { DtlsListener, Fanout, ViewerCounters } from '../fanout/fanout.ts';
 import type { PeerPath } from './peer-paths.ts';
 import type { PeerPipe } from './peer-pipe.ts';
-import { PeerSession } from './peer-session.ts';
+import { type PeerOwner, PeerSession } from './peer-session.ts';
 import { StrangerLog } from './stranger-log.ts';
 
 const WIFI = udp('192.0.2.1');
@@ -17,9 +17,11 @@ let ends: string[];
 let strangers: StrangerLog;
 let session: PeerSession;
 let handshake: DtlsListener;
+let owner: PeerOwner;
 
 class TestPipe implements PeerPipe {
   readonly place: string;
+  readonly host = '192.0.2.9';
   readonly backlog = 0;
   ended = 0;
 
@@ -79,7 +81,7 @@ beforeEach(() => {
     },
     viewerCounters: () => (open ? ({ bytes: 1234, refused: 5 } as ViewerCounters) : null),
   } satisfies Partial<Fanout>;
-  const owner = {
+  owner = {
     fanout: fanout as unknown as Fanout,
     strangers,
     candidates: () => ['candidate:1 1 UDP 50 198.51.100.1 10000 typ host'],
@@ -154,6 +156,23 @@ test('checks alone do not keep a session that never connects', () => {
     session.tick(now);
   }
   expect(ends).toEqual(['the handshake was not finished within 30000 ms (peer at udp 192.0.2.1:1000)']);
+});
+
+test('an offer is not kept for a peer that does not answer, and one that does has its time from then on', () => {
+  const offered = (timeout: number): PeerSession => {
+    const listener = { connected: () => undefined, rtcp: () => undefined, closed: (reason: string) => ends.push(reason) };
+    return new PeerSession(owner, listener, { use: 'play', client: '192.0.2.9', timeout });
+  };
+  const [asked, answered] = [offered(0), offered(600_000)];
+  now = 29_000;
+  answered.start(TERMS);
+  for (; now <= 58_000; now += 500) {
+    asked.tick(now);
+    answered.tick(now);
+  }
+  expect(ends).toEqual(['the offer was not answered within 30000 ms']);
+  answered.tick(59_500);
+  expect(ends[1]).toMatch(/^no connectivity check arrived within 30000 ms/);
 });
 
 test('a session that does not connect tells what was offered, announced, checked and refused', () => {

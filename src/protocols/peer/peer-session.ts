@@ -9,8 +9,8 @@ import { ConnectionTrail } from './connection-trail.ts';
 import { plainAddress } from './peer-address.ts';
 import { type PathCheck, type PeerPath, PeerPaths, placeOfPath } from './peer-paths.ts';
 import type { PeerPipe } from './peer-pipe.ts';
+import type { PeerUse } from './session-quota.ts';
 import type { StrangerLog } from './stranger-log.ts';
-import type { PeerUse } from './waiting-room.ts';
 
 /** Why a session ends that the peer ended itself. */
 export const PEER_LEFT = 'the peer closed the connection';
@@ -255,6 +255,7 @@ export class PeerSession {
   }
 
   #failure(patience: number): string {
+    if (this.#terms === null) return `the offer was not answered within ${patience} ms`;
     if (this.#paths.current === null)
       return `no connectivity check arrived within ${patience} ms: is the UDP port reachable from the peer?`;
     return `the handshake was not finished within ${patience} ms (peer at ${this.place})`;

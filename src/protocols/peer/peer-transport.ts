@@ -15,8 +15,9 @@ import { type PeerPath, placeOfPath } from './peer-paths.ts';
 import { DirectPipe, type PeerPipe } from './peer-pipe.ts';
 import { type PeerListener, type PeerOwner, PeerSession, type PeerSessionOptions } from './peer-session.ts';
 import { admitStream } from './peer-stream.ts';
+import { type PeerUse, SessionQuota } from './session-quota.ts';
 import { StrangerLog } from './stranger-log.ts';
-import { type PeerUse, WaitingRoom } from './waiting-room.ts';
+import { type TransportCounters, TransportReport } from './transport-report.ts';
 
 const TICK_MS = 250;
 /** A TCP connection without a valid connectivity check, or whose session is over, is closed after this, ms. */
@@ -52,7 +53,8 @@ export class PeerTransport implements PeerOwner {
   readonly fingerprint: string;
   readonly strangers = new StrangerLog();
   readonly #options: PeerTransportOptions;
-  readonly #waiting = new WaitingRoom();
+  readonly #quota = new SessionQuota();
+  readonly #report = new TransportReport();
   readonly #sessions = new Map<string, PeerSession>();
   readonly #viewers = new Map<number, PeerSession>();
   readonly #places = new Map<string, PeerSession>();
@@ -87,8 +89,7 @@ export class PeerTransport implements PeerOwner {
     });
     this.fanout = fanout;
     if (fallback !== null) {
-      const cost = 'at several times the CPU, and without proof that a peer is who it signalled to be';
-      options.logger.warn({ reason: fallback }, `WebRTC is sent from JavaScript, ${cost}: the native addon is not used`);
+      options.logger.warn({ reason: fallback }, 'WebRTC is sent from JavaScript, at several times the CPU: the native addon is not used');
     }
     this.#ticker = setInterval(() => this.#tick(), TICK_MS);
   }
@@ -110,9 +111,9 @@ export class PeerTransport implements PeerOwner {
     return this.#sessions.size;
   }
 
-  /** Datagrams that looked like STUN and were not. */
-  get malformed(): number {
-    return this.#malformed;
+  /** Since the ports were opened. */
+  counters(): TransportCounters {
+    return { ...this.fanout.counters(), malformed: this.#malformed, turnedAway: this.#quota.turnedAway };
   }
 
   now(): number {
@@ -122,9 +123,9 @@ export class PeerTransport implements PeerOwner {
   /** Throws ProtocolError `WEBRTC_FULL` when there are too many, or too many that never connect. */
   openSession(listener: PeerListener, options: PeerSessionOptions): PeerSession {
     if (this.#sessions.size >= SESSIONS_LIMIT) throw new ProtocolError('WEBRTC_FULL', `${SESSIONS_LIMIT} WebRTC sessions are open already`);
-    this.#waiting.check(options.use, options.client);
+    this.#quota.check(options.use, options.client);
     const session = new PeerSession(this, listener, options);
-    this.#waiting.enter(session, options.use, options.client);
+    this.#quota.enter(session, options.use, options.client);
     this.#sessions.set(session.credentials.ufrag, session);
     return session;
   }
@@ -142,12 +143,12 @@ export class PeerTransport implements PeerOwner {
   }
 
   connected(session: PeerSession): void {
-    this.#waiting.leave(session);
+    this.#quota.leave(session);
   }
 
   /** For sessions that are over. */
   forget(session: PeerSession): void {
-    this.#waiting.leave(session);
+    this.#quota.leave(session);
     this.#sessions.delete(session.credentials.ufrag);
     this.#viewers.delete(session.viewer);
     for (const key of this.#placesOf.get(session) ?? []) this.#unplace(key, session);
@@ -162,6 +163,7 @@ export class PeerTransport implements PeerOwner {
     for (const session of [...this.#sessions.values()]) session.fail('the server stops');
     for (const stream of this.#streams) stream.destroy();
     for (const server of this.#servers) server.close();
+    this.#options.logger.info(this.counters(), 'the media ports of WebRTC are closed');
     this.fanout.close();
   }
 
@@ -246,7 +248,7 @@ export class PeerTransport implements PeerOwner {
         from,
         (ufrag) => this.#sessions.get(ufrag),
         (fault, named) => {
-          if (named === null) this.#stranger(path, from, `a connectivity check with ${fault}`);
+          if (named === null) this.#stranger(path, `a connectivity check with ${fault}`);
           else named.refused(path, fault);
         },
       );
@@ -267,11 +269,12 @@ export class PeerTransport implements PeerOwner {
 
   #handshake(path: PeerPath & { readonly kind: 'udp' }, datagram: Buffer): void {
     const session = this.#places.get(placeKey(path.socket, path.to));
-    if (session === undefined) this.#stranger(path, path.to, 'a handshake without connectivity check before it');
+    if (session === undefined) this.#stranger(path, 'a handshake without connectivity check before it');
     else session.handshake(datagram);
   }
 
-  #stranger(path: PeerPath, { host }: PeerAddress, what: string): void {
+  #stranger(path: PeerPath, what: string): void {
+    const { host } = path.kind === 'udp' ? path.to : path.pipe;
     this.strangers.note(host, placeOfPath(path), what, this.now());
   }
 
@@ -293,6 +296,8 @@ export class PeerTransport implements PeerOwner {
   #tick(): void {
     const now = this.now();
     for (const session of this.#sessions.values()) session.tick(now);
+    const line = this.#report.next(now, () => this.counters());
+    if (line !== null) this.#options.logger[line.level](line.fields, line.message);
   }
 }
 

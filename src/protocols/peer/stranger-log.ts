@@ -35,6 +35,7 @@ export class StrangerLog {
   tell(host: string, since: number): string {
     const known = this.#byHost.get(host);
     if (known === undefined || known.at < since) return '';
-    return `${known.count} datagrams from ${host} were for no session, the last from ${known.place}: ${known.what}`;
+    const who = host.includes(':') ? `[${host}]` : host;
+    return `${known.count} datagrams from ${who} were for no session, the last from ${known.place}: ${known.what}`;
   }
 }

@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { type TurnAccount, type TurnAddress, TurnConnection } from '../turn/turn-connection.ts';
+import { type RelayedAddresses, type TurnAccount, TurnConnection } from '../turn/turn-connection.ts';
 import { RelayedPipe } from './peer-pipe.ts';
 import type { PeerSession } from './peer-session.ts';
 import { admitStream, sendToStream } from './peer-stream.ts';
@@ -11,8 +11,8 @@ import type { PeerTransport } from './peer-transport.ts';
 
 /** As the reference server has it: players carry it in their code. It opens nothing but our own media ports. */
 export const RELAY_ACCOUNT: TurnAccount = { realm: 'airensoft', username: 'ome', password: 'airen' };
-/** Told as the address of every allocation: datagrams never leave the process, so there is no real one. */
-const RELAYED: TurnAddress = { host: '1.1.1.1', port: 14_090 };
+/** Told as the address of every allocation, as the reference server does: datagrams never leave the process, so there is no real one. */
+const RELAYED: RelayedAddresses = { ipv4: { host: '1.1.1.1', port: 14_090 }, ipv6: { host: '1::1', port: 14_090 } };
 const CONNECTIONS = 5000;
 /** A connection without an allocation, or whose allocation has expired, is closed after this, ms. */
 const PATIENCE_MS = 10_000;
@@ -93,7 +93,7 @@ export class TurnRelay {
             way = { pipe: new RelayedPipe(stream, { turn, address, from: client }), session: null };
             pipes.set(key, way);
           }
-          way.session = transport.arrived(way.pipe, RELAYED, bytes, way.session);
+          way.session = transport.arrived(way.pipe, turn.relayed, bytes, way.session);
         },
         now: () => clock.monotonic(),
       },

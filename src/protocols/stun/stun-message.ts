@@ -63,6 +63,8 @@ export interface StunMessage {
   readonly transaction: Buffer;
   /** Attributes before MESSAGE-INTEGRITY, the first of each type. */
   readonly attributes: ReadonlyMap<number, Buffer>;
+  /** Every XOR-PEER-ADDRESS before MESSAGE-INTEGRITY: the one attribute that may be there several times (RFC 8656 section 9.1). */
+  readonly peers: readonly Buffer[];
   /** Where MESSAGE-INTEGRITY begins; -1 without one. */
   readonly integrityAt: number;
   readonly bytes: Buffer;
@@ -79,6 +81,7 @@ export function parseStun(bytes: Buffer): StunMessage {
     throw new ProtocolError('STUN_LENGTH', `the length says ${length}, the datagram has ${bytes.length - HEADER}`, 2);
   }
   const attributes = new Map<number, Buffer>();
+  const peers: Buffer[] = [];
   let integrityAt = -1;
   for (let at = HEADER; at < bytes.length; ) {
     if (at + 4 > bytes.length) throw new ProtocolError('STUN_ATTRIBUTE', 'an attribute head is cut off', at);
@@ -90,14 +93,17 @@ export function parseStun(bytes: Buffer): StunMessage {
     else if (name === StunAttribute.MESSAGE_INTEGRITY && integrityAt < 0) {
       if (size !== INTEGRITY_LENGTH) throw new ProtocolError('STUN_INTEGRITY', 'MESSAGE-INTEGRITY has not 20 bytes', at);
       integrityAt = at;
-    } else if (integrityAt < 0 && !attributes.has(name)) {
+    } else if (integrityAt < 0) {
       // What follows MESSAGE-INTEGRITY is not protected by it and does not count (RFC 8489 section 14.5).
-      if (attributes.size >= ATTRIBUTE_LIMIT) throw new ProtocolError('STUN_ATTRIBUTE', `more than ${ATTRIBUTE_LIMIT} attributes`, at);
-      attributes.set(name, bytes.subarray(at + 4, at + 4 + size));
+      const value = bytes.subarray(at + 4, at + 4 + size);
+      if (name === StunAttribute.XOR_PEER_ADDRESS) peers.push(value);
+      if (!attributes.has(name)) attributes.set(name, value);
+      if (Math.max(attributes.size, peers.length) > ATTRIBUTE_LIMIT)
+        throw new ProtocolError('STUN_ATTRIBUTE', `more than ${ATTRIBUTE_LIMIT} attributes`, at);
     }
     at = next;
   }
-  return { type, transaction: bytes.subarray(8, HEADER), attributes, integrityAt, bytes };
+  return { type, transaction: bytes.subarray(8, HEADER), attributes, peers, integrityAt, bytes };
 }
 
 /** The type of the answer that grants a request. */

@@ -43,7 +43,7 @@ function open(): TurnConnection {
     datagram: (peer: TurnAddress, bytes: Buffer): void => void received.push({ peer, bytes: bytes.toString() }),
     now: () => now,
   };
-  return new TurnConnection(owner, ACCOUNT, CLIENT, RELAYED);
+  return new TurnConnection(owner, ACCOUNT, CLIENT, { ipv4: RELAYED, ipv6: { ...RELAYED, host: '1:0:0:0:0:0:0:1' } });
 }
 
 /** Sends a request as a client that knows `key`, and returns the answer. */
@@ -164,6 +164,40 @@ test('a channel stays with its peer', () => {
   expect(codeOf(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress({ ...PEER, port: 1 }), channel(0x4001)]))).toBe(400);
   expect(codeOf(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(), channel(0x4002)]))).toBe(400);
   expect(codeOf(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(), channel(0x3fff)]))).toBe(400);
+});
+
+test('one request permits several peers, all or none', () => {
+  allocate();
+  const hosts = (from: number, to: number): (readonly [number, Buffer])[] =>
+    Array.from({ length: to - from }, (_, n) => peerAddress({ host: `10.0.0.${from + n}`, port: 1 }));
+  expect(ask(StunType.CREATE_PERMISSION_REQUEST, hosts(0, 30)).type).toBe(successOf(StunType.CREATE_PERMISSION_REQUEST));
+  for (const n of [0, 15, 29]) indicate('check', { host: `10.0.0.${n}`, port: 5 });
+  expect(received.map(({ peer }) => peer.host)).toEqual(['10.0.0.0', '10.0.0.15', '10.0.0.29']);
+  expect(ask(StunType.CREATE_PERMISSION_REQUEST, hosts(30, 60)).type).toBe(successOf(StunType.CREATE_PERMISSION_REQUEST));
+  expect(codeOf(ask(StunType.CREATE_PERMISSION_REQUEST, hosts(60, 65)))).toBe(508);
+  indicate('check', { host: '10.0.0.60', port: 5 });
+  expect(received).toHaveLength(3);
+  expect(codeOf(ask(StunType.CREATE_PERMISSION_REQUEST, []))).toBe(400);
+  expect(() => ask(StunType.CREATE_PERMISSION_REQUEST, hosts(0, 40))).toThrow('more than 32 attributes');
+});
+
+test('an allocation of IPv6 reaches peers of IPv6, and no others', () => {
+  const family = (number: number): readonly [number, Buffer] => [StunAttribute.REQUESTED_ADDRESS_FAMILY, Buffer.of(number, 0, 0, 0)];
+  const request = (number: number): StunMessage =>
+    ask(StunType.ALLOCATE_REQUEST, [[StunAttribute.REQUESTED_TRANSPORT, UDP], family(number)]);
+  expect(codeOf(request(3))).toBe(440);
+  const answer = request(2);
+  const relayed = answer.attributes.get(StunAttribute.XOR_RELAYED_ADDRESS) ?? Buffer.alloc(0);
+  expect(readXorMappedAddress(relayed, TRANSACTION)).toEqual({ host: '1:0:0:0:0:0:0:1', port: 14_090 });
+  expect(turn.relayed.host).toBe('1:0:0:0:0:0:0:1');
+  const six = { host: '2001:db8:0:0:0:0:0:1', port: 10_000 };
+  expect(codeOf(ask(StunType.CREATE_PERMISSION_REQUEST, [peerAddress(six), peerAddress()]))).toBe(443);
+  expect(codeOf(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(), channel(0x4001)]))).toBe(443);
+  expect(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(six), channel(0x4001)]).type).toBe(successOf(StunType.CHANNEL_BIND_REQUEST));
+  turn.push(frameChannelData(0x4001, Buffer.from('media')));
+  expect(received).toEqual([{ peer: six, bytes: 'media' }]);
+  turn.deliver(six, Buffer.from('frame'));
+  expect(sent.pop()?.subarray(4, 9).toString()).toBe('frame');
 });
 
 test('peers are bounded', () => {

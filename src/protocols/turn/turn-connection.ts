@@ -5,6 +5,7 @@
  * firewall that lets nothing but TCP through reaches our media ports, and nobody reaches anything else.
  */
 import { createHash, randomBytes } from 'node:crypto';
+import { isIPv6 } from 'node:net';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import {
   errorCode,
@@ -26,12 +27,21 @@ const LIFETIME_S = 3600;
 const SHORTEST_LIFETIME_S = 600;
 /** Protocol number of UDP in REQUESTED-TRANSPORT. */
 const UDP = 17;
+/** In REQUESTED-ADDRESS-FAMILY. */
+const IPV4 = 1;
+const IPV6 = 2;
 /** Permissions and channels of one allocation: a browser needs one for each of our candidates. */
 const PEERS_LIMIT = 64;
 
 export interface TurnAddress {
   readonly host: string;
   readonly port: number;
+}
+
+/** Told as the address of an allocation, by its family. */
+export interface RelayedAddresses {
+  readonly ipv4: TurnAddress;
+  readonly ipv6: TurnAddress;
 }
 
 export interface TurnAccount {
@@ -59,28 +69,36 @@ export class TurnConnection {
   readonly #owner: TurnOwner;
   readonly #account: TurnAccount;
   readonly #client: TurnAddress;
-  readonly #relayed: TurnAddress;
+  readonly #addresses: RelayedAddresses;
   readonly #key: Buffer;
   readonly #nonce = randomBytes(16).toString('hex');
   readonly #framer = new TurnFramer();
   readonly #permitted = new Set<string>();
   readonly #peers = new Map<string, Peer>();
   readonly #channels = new Map<number, Peer>();
+  /** Of the allocation. */
+  #relayed: TurnAddress;
   /** Monotonic ms; 0 without allocation. */
   #expiresAt = 0;
   #dropped = 0;
 
-  /** `client` is where the connection comes from; `relayed` is told as the address of the allocation, and no more than a name. */
-  constructor(owner: TurnOwner, account: TurnAccount, client: TurnAddress, relayed: TurnAddress) {
+  /** `client` is where the connection comes from; `relayed` addresses are no more than names. */
+  constructor(owner: TurnOwner, account: TurnAccount, client: TurnAddress, relayed: RelayedAddresses) {
     this.#owner = owner;
     this.#account = account;
     this.#client = client;
-    this.#relayed = relayed;
+    this.#addresses = relayed;
+    this.#relayed = relayed.ipv4;
     this.#key = createHash('md5').update(`${account.username}:${account.realm}:${account.password}`).digest();
   }
 
   get isAllocated(): boolean {
     return this.#expiresAt > this.#owner.now();
+  }
+
+  /** What was told as the address of the allocation. */
+  get relayed(): TurnAddress {
+    return this.#relayed;
   }
 
   /** Datagrams from or to peers that the client has no permission for. */
@@ -142,13 +160,19 @@ export class TurnConnection {
       this.#expiresAt = this.#owner.now() + lifetime * 1000;
       this.#grant(message, [lifetimeAttribute(lifetime)]);
     } else if (message.type === StunType.CREATE_PERMISSION_REQUEST) {
-      const peer = peerOf(message);
-      if (peer === undefined) this.#refuse(message, 400, 'XOR-PEER-ADDRESS is missing');
-      else if (this.#permit(peer)) this.#grant(message, []);
-      else this.#refuse(message, 508, 'Insufficient Capacity');
+      this.#createPermissions(message);
     } else {
       this.#bindChannel(message);
     }
+  }
+
+  /** All that are asked for, or none (RFC 8656 section 9.2). */
+  #createPermissions(message: StunMessage): void {
+    const peers = message.peers.map((value) => readXorMappedAddress(value, message.transaction));
+    if (peers.length === 0) this.#refuse(message, 400, 'XOR-PEER-ADDRESS is missing');
+    else if (!peers.every((peer) => this.#isReachable(peer))) this.#refuse(message, 443, 'Peer Address Family Mismatch');
+    else if (this.#permit(peers)) this.#grant(message, []);
+    else this.#refuse(message, 508, 'Insufficient Capacity');
   }
 
   #allocate(message: StunMessage): void {
@@ -160,6 +184,12 @@ export class TurnConnection {
       this.#refuse(message, 442, 'Unsupported Transport Protocol');
       return;
     }
+    const family = message.attributes.get(StunAttribute.REQUESTED_ADDRESS_FAMILY)?.[0] ?? IPV4;
+    if (family !== IPV4 && family !== IPV6) {
+      this.#refuse(message, 440, 'Address Family not Supported');
+      return;
+    }
+    this.#relayed = family === IPV6 ? this.#addresses.ipv6 : this.#addresses.ipv4;
     const lifetime = lifetimeOf(message) || SHORTEST_LIFETIME_S;
     this.#expiresAt = this.#owner.now() + lifetime * 1000;
     const { host, port } = this.#relayed;
@@ -179,13 +209,17 @@ export class TurnConnection {
       this.#refuse(message, 400, 'CHANNEL-NUMBER or XOR-PEER-ADDRESS is missing or wrong');
       return;
     }
+    if (!this.#isReachable(address)) {
+      this.#refuse(message, 443, 'Peer Address Family Mismatch');
+      return;
+    }
     const bound = this.#channels.get(channel);
     const peer = this.#peers.get(keyOf(address)) ?? { address, channel: 0 };
     if ((bound !== undefined && bound !== peer) || (peer.channel !== 0 && peer.channel !== channel)) {
       this.#refuse(message, 400, 'the channel or the peer is bound already');
       return;
     }
-    if (!this.#permit(address) || (bound === undefined && this.#channels.size >= PEERS_LIMIT)) {
+    if (!this.#permit([address]) || (bound === undefined && this.#channels.size >= PEERS_LIMIT)) {
       this.#refuse(message, 508, 'Insufficient Capacity');
       return;
     }
@@ -195,10 +229,16 @@ export class TurnConnection {
     this.#grant(message, []);
   }
 
-  #permit({ host }: TurnAddress): boolean {
-    if (!this.#permitted.has(host) && this.#permitted.size >= PEERS_LIMIT) return false;
-    this.#permitted.add(host);
+  #permit(peers: readonly TurnAddress[]): boolean {
+    const hosts = new Set(peers.map(({ host }) => host).filter((host) => !this.#permitted.has(host)));
+    if (this.#permitted.size + hosts.size > PEERS_LIMIT) return false;
+    for (const host of hosts) this.#permitted.add(host);
     return true;
+  }
+
+  /** An allocation has one family, and reaches peers of it (RFC 8656 sections 9.2 and 12.2). */
+  #isReachable({ host }: TurnAddress): boolean {
+    return isIPv6(host) === isIPv6(this.#relayed.host);
   }
 
   /** The long-term credential mechanism (RFC 8489 section 9.2.4); answers who has not shown himself. */

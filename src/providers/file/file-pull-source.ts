@@ -28,6 +28,8 @@ export class FilePullSource implements PullSource {
     // Whoever reads fails then.
     signal.addEventListener('abort', close, { once: true });
     try {
+      // A hung disk may have answered too late.
+      signal.throwIfAborted();
       const file = await openMediaFile(bytes, logger);
       return await FileSession.start(file, { sink, clock: this.#clock, close });
     } catch (error) {

@@ -7,6 +7,7 @@ import { OvtCommand, type OvtResponse, OvtStatus, parseResponse, serializeReques
 import type { OvtUrl } from '../../protocols/ovt/ovt-url.ts';
 import { OvtPayloadType } from '../../protocols/ovt/packet.ts';
 import { OvtReader } from '../../protocols/ovt/reader.ts';
+import { UNCOMMON_CODEC_IDS } from '../../protocols/ovt/wire-numbers.ts';
 import type { Clock } from '../../util/clock.ts';
 import { MediaFeed } from './media-feed.ts';
 import { relayedSource } from './source-tracks.ts';
@@ -104,7 +105,7 @@ export class OvtPullSession implements PullSession {
   /** Returns the number of the request. */
   #send(command: string): number {
     this.#lastRequest += 1;
-    const request = { id: this.#lastRequest, command, target: withoutCredentials(this.#target.url) };
+    const request = { id: this.#lastRequest, command, target: withoutCredentials(this.#target.url), codecs: UNCOMMON_CODEC_IDS };
     this.#socket.write(serializeRequest(request, this.#clock.now()));
     return this.#lastRequest;
   }

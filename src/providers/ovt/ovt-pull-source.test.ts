@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { FakeOvtOrigin, type OvtScript } from '../../../test/fakes/ovt-origin.ts';
 import { RecordingSink } from '../../../test/fakes/pull-sink.ts';
+import { recordedOvt, replay } from '../../../test/fakes/recorded-ovt.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { ANNEXB, ASC, AVCC } from '../../../test/fixtures/bitstreams.ts';
 import { writeAdtsHeader } from '../../codecs/aac/adts.ts';
@@ -83,9 +84,9 @@ describe('OvtPullSource', () => {
     await origin.until(({ ended }) => ended === 1);
     const target = `ovt://127.0.0.1:${origin.port}/app/live?token=1`;
     expect(origin.requests).toEqual([
-      { id: 1, command: 'describe', target },
-      { id: 2, command: 'play', target },
-      { id: 3, command: 'stop', target },
+      { id: 1, command: 'describe', target, codecs: [5] },
+      { id: 2, command: 'play', target, codecs: [5] },
+      { id: 3, command: 'stop', target, codecs: [5] },
     ]);
   });
 
@@ -275,5 +276,57 @@ describe('OvtPullSource', () => {
     expect(sink.packets).toEqual([]);
     session.resume?.();
     await sink.until(({ packets }) => packets.length === 2);
+  });
+});
+
+describe('what a real OvenMediaEngine sent', () => {
+  test('becomes the tracks, playlists and frames of a ladder', async () => {
+    const origin = await serve(replay(recordedOvt('origin-ladder')));
+    const { sink, session, logger } = await open(origin);
+    await sink.until(({ bytes }) => bytes > 96_000);
+    expect(sink.tracks).toMatchObject([
+      [
+        { id: 0, type: 'video', codec: 'H264', variantName: 'bypass_video', timebase: { num: 1, den: 1000 }, width: 160, height: 90 },
+        { id: 1, type: 'video', codec: 'H264', variantName: 'v240', timebase: { num: 1, den: 90_000 } },
+        { id: 2, type: 'audio', codec: 'AAC', variantName: 'bypass_audio', sampleRate: 48_000, channels: 2 },
+        { id: 3, type: 'audio', codec: 'OPUS', variantName: 'opus', sampleRate: 48_000, channels: 2 },
+        { id: 4, type: 'data' },
+      ],
+    ]);
+    expect(sink.playlists.map(({ fileName, renditions }) => [fileName, renditions.map(({ name }) => name)])).toEqual([
+      ['abr', ['full', 'small']],
+      ['rtc', ['o']],
+    ]);
+    const of = (trackId: number) => sink.packets.filter((packet) => packet.trackId === trackId);
+    expect([2, 3].map((id) => of(id).length)).toEqual([139, 150]);
+    for (const id of [0, 1]) expect(of(id).filter(({ keyframe }) => keyframe === true)).toHaveLength(3);
+    for (const id of [0, 1, 2, 3]) {
+      const times = of(id).map(({ dts }) => dts);
+      expect(times).toEqual([...new Set(times)].sort((a, b) => a - b));
+    }
+    // Published with B-frames.
+    expect(of(0).some(({ pts, dts }) => pts > dts)).toBe(true);
+    expect(sink.reason).toBeNull();
+    session.close();
+    await origin.until(({ ended }) => ended === 1);
+    expect(origin.requests.map(({ id, command }) => [id, command])).toEqual([
+      [1, 'describe'],
+      [2, 'play'],
+      [3, 'stop'],
+    ]);
+    expect(logger.lines.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
+  });
+
+  test('becomes pictures whose keyframes are looked up, and every frame of AAC', async () => {
+    const { sink } = await open(await serve(replay(recordedOvt('origin-h265'))));
+    await sink.until(({ bytes }) => bytes > 37_000);
+    const pictures = sink.packets.filter(({ trackId }) => trackId === 1);
+    expect(pictures).toHaveLength(28);
+    expect(pictures.map(({ keyframe }) => keyframe)).toEqual(expect.arrayContaining([null, true]));
+    const frames = sink.packets.filter(({ trackId }) => trackId === 2);
+    expect(frames.length).toBeGreaterThan(8 * 10);
+    // 1024 samples each, at 90 kHz.
+    const steps = frames.slice(1).map(({ pts }, index) => pts - frames[index]!.pts);
+    expect(steps.every((step) => Math.abs(step - 1920) <= 1920 / 2)).toBe(true);
   });
 });

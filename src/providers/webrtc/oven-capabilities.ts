@@ -11,7 +11,8 @@ export interface VideoCapability {
 const ENTRY = /^(?:rid:([\w-]{1,32}):)?max_(width|height|fps)=(\d{1,5}(?:\.\d{1,4})?)$/;
 /** Three for each of the layers that are taken. */
 const ENTRIES_LIMIT = 24;
-const LARGEST = { width: 16_384, height: 16_384, fps: 1000 } as const;
+/** Encodes are made of that size: no more than what H.264 goes up to. */
+const LARGEST = { width: 8192, height: 8192, fps: 300 } as const;
 
 /**
  * `max_width=1280, max_height=720, max_fps=30`, for a simulcast layer with `rid:<rid>:` before each. By layer, empty without

@@ -4,27 +4,41 @@ import type { PublishableStream } from '../../core/publishing.ts';
 import { internalAppName } from '../../core/stream-address.ts';
 import type { Track } from '../../media/track.ts';
 import type { OvtDescription, OvtPlaylistDescription, OvtTrackDescription } from '../../protocols/ovt/description.ts';
-import { canRelay } from '../../protocols/ovt/media-packetizer.ts';
-import { codecIdOf, layoutOf, OvtMediaType } from '../../protocols/ovt/wire-numbers.ts';
+import { codecIdOf, layoutOf, OvtMediaType, UNCOMMON_CODEC_IDS } from '../../protocols/ovt/wire-numbers.ts';
 
 /** Floating point, a plane for each channel: what decoders of all codecs here put out. */
 const SAMPLE_FORMAT = 8;
 const NO_VIDEO = { framerate: 0, width: 0, height: 0 };
 const NO_AUDIO = { sampleRate: 0, sampleFormat: 0, layout: 0 };
 
-/** `serverId`: unique among all servers, the same while this one runs. */
-export function describeStream(stream: PublishableStream, serverId: string): OvtDescription {
+/** Whether an edge that takes `uncommon` of `UNCOMMON_CODEC_IDS` is told of the track. */
+export function isTold(track: Track, uncommon: readonly number[]): boolean {
+  if (track.type === 'data') return true;
+  const id = codecIdOf(track.codec);
+  return id !== undefined && (uncommon.includes(id) || !UNCOMMON_CODEC_IDS.includes(id));
+}
+
+/** `serverId`: unique among all servers, the same while this one runs. `uncommon`: see `isTold`. */
+export function describeStream(stream: PublishableStream, serverId: string, uncommon: readonly number[]): OvtDescription {
+  const tracks = stream.tracks.filter((track) => isTold(track, uncommon));
   const appName = internalAppName(stream.vhost, stream.app);
   return {
     appName,
     streamName: stream.name,
     originStreamUuid: `Millrace_${serverId}/${stream.vhost}/${appName}/${stream.name}`,
-    playlists: stream.playlists.map(describePlaylist),
-    tracks: stream.tracks.filter((track) => track.type === 'data' || canRelay(track)).map((track) => describeTrack(stream, track)),
+    // An edge's publishers make their defaults of what they can serve, which may be less than ours can.
+    playlists: stream.playlists
+      .filter(({ publisherDefault }) => publisherDefault !== true)
+      .map((playlist) => describePlaylist(playlist, tracks))
+      .filter(({ renditions }) => renditions.length > 0),
+    tracks: tracks.map((track) => describeTrack(stream, track)),
   };
 }
 
-function describePlaylist({ name, fileName, options, renditions }: Playlist): OvtPlaylistDescription {
+/** With the renditions whose tracks are told. */
+function describePlaylist({ name, fileName, options, renditions }: Playlist, tracks: readonly Track[]): OvtPlaylistDescription {
+  const has = (type: Track['type'], name: string): boolean =>
+    name === '' || tracks.some((track) => track.type === type && track.variantName === name);
   const { webrtcAutoAbr, hlsChunklistPathDepth, enableTsPackaging } = options;
   return {
     name,
@@ -32,13 +46,15 @@ function describePlaylist({ name, fileName, options, renditions }: Playlist): Ov
     webrtcAutoAbr,
     hlsChunklistPathDepth,
     enableTsPackaging,
-    renditions: renditions.map((rendition) => ({
-      name: rendition.name,
-      videoTrackName: rendition.videoVariantName,
-      audioTrackName: rendition.audioVariantName,
-      videoIndexHint: rendition.videoIndexHint,
-      audioIndexHint: rendition.audioIndexHint,
-    })),
+    renditions: renditions
+      .filter(({ videoVariantName, audioVariantName }) => has('video', videoVariantName) && has('audio', audioVariantName))
+      .map((rendition) => ({
+        name: rendition.name,
+        videoTrackName: rendition.videoVariantName,
+        audioTrackName: rendition.audioVariantName,
+        videoIndexHint: rendition.videoIndexHint,
+        audioIndexHint: rendition.audioIndexHint,
+      })),
   };
 }
 

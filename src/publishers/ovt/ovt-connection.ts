@@ -8,6 +8,7 @@ import { OvtReader } from '../../protocols/ovt/reader.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { isTold } from './describe-stream.ts';
 import { MOST_WAITING_BYTES, type OvtLink, OvtSession } from './ovt-session.ts';
 import type { OvtStream } from './ovt-stream.ts';
 
@@ -170,7 +171,7 @@ export class OvtConnection implements OvtLink {
     }
     if (command !== OvtCommand.DESCRIBE && command !== OvtCommand.PLAY) {
       this.#respond(request, OvtStatus.NOT_FOUND, `Unknown application - ${command}`);
-    } else if (stream === null) this.#respond(request, OvtStatus.NOT_FOUND, `There is no such stream (${target})`);
+    } else if (stream === null) this.#respond(request, OvtStatus.NOT_FOUND, noSuchStream(request));
     else await this.#serve(request, stream);
   }
 
@@ -179,7 +180,7 @@ export class OvtConnection implements OvtLink {
     if (this.#closed) return;
     if (!stream.started) this.#respond(request, OvtStatus.NOT_STARTED, `The stream has not started (${request.target})`);
     else if (request.command === OvtCommand.PLAY) this.#play(request, stream);
-    else this.#respond(request, OvtStatus.OK, 'ok', describeContents(stream.description));
+    else this.#respond(request, OvtStatus.OK, 'ok', describeContents(stream.description(request.codecs ?? [])));
   }
 
   #play(request: OvtRequest, stream: OvtStream): void {
@@ -188,19 +189,26 @@ export class OvtConnection implements OvtLink {
       return;
     }
     this.#respond(request, OvtStatus.OK, 'ok');
-    const session = new OvtSession({ link: this, tracks: stream.tracks, now: () => this.#clock.monotonic() });
+    const { tracks } = stream;
+    const uncommon = request.codecs ?? [];
+    const session = new OvtSession({
+      link: this,
+      tracks: tracks.filter((track) => isTold(track, uncommon)),
+      now: () => this.#clock.monotonic(),
+    });
     this.#sessions.set(stream, session);
     stream.join(session);
     this.#logger.info({ target: request.target, sessions: stream.sessions }, 'OVT edge plays');
   }
 
+  /** Like the reference, agrees to stop what is not being played as long as there is such a stream. */
   #stop(request: OvtRequest, stream: OvtStream | null): void {
-    const session = stream === null ? undefined : this.#sessions.get(stream);
-    if (stream === null || session === undefined) {
-      this.#respond(request, OvtStatus.NOT_FOUND, `The stream is not being played (${request.target})`);
+    if (stream === null) {
+      this.#respond(request, OvtStatus.NOT_FOUND, noSuchStream(request));
       return;
     }
-    this.#leave(stream, session, 'the edge stopped');
+    const session = this.#sessions.get(stream);
+    if (session !== undefined) this.#leave(stream, session, 'the edge stopped');
     this.#respond(request, OvtStatus.OK, 'ok');
   }
 
@@ -247,4 +255,8 @@ export class OvtConnection implements OvtLink {
     this.#logger.debug({ detail }, 'OVT edge gone');
     this.#options.onClosed(this);
   }
+}
+
+function noSuchStream({ target }: OvtRequest): string {
+  return `There is no such stream (${target})`;
 }

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingSink } from '../../../test/fakes/pull-sink.ts';
+import { packetsOf, recordedOvt } from '../../../test/fakes/recorded-ovt.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import {
   audioPackets,
@@ -18,6 +19,7 @@ import { ASC, AVCC } from '../../../test/fixtures/bitstreams.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
+import { parseContents } from '../../protocols/ovt/description.ts';
 import { parseMediaPacket } from '../../protocols/ovt/media-packet.ts';
 import { type OvtResponse, parseResponse, serializeRequest, serializeResponse } from '../../protocols/ovt/message.ts';
 import { OvtReader } from '../../protocols/ovt/reader.ts';
@@ -132,8 +134,8 @@ class RawEdge {
     });
   }
 
-  ask(command: string, target: string, id = 1): void {
-    this.socket.write(serializeRequest({ id, command, target }, 0));
+  ask(command: string, target: string, id = 1, codecs?: readonly number[]): void {
+    this.socket.write(serializeRequest({ id, command, target, ...(codecs !== undefined && { codecs }) }, 0));
   }
 
   async answer(count: number): Promise<OvtResponse> {
@@ -272,9 +274,12 @@ describe('requests', () => {
     expect(await edge.answer(5)).toMatchObject({ id: 5, command: 'stop', code: 200 });
     expect([one.stream.viewers, two.stream.viewers]).toEqual([0, 1]);
     edge.ask('stop', url('one'), 6);
-    expect(await edge.answer(6)).toMatchObject({ id: 6, command: 'stop', code: 404 });
+    expect(await edge.answer(6)).toMatchObject({ id: 6, command: 'stop', code: 200 });
+    expect([one.stream.viewers, two.stream.viewers]).toEqual([0, 1]);
+    edge.ask('stop', url('three'), 7);
+    expect(await edge.answer(7)).toMatchObject({ id: 7, command: 'stop', code: 404 });
     two.served.close(GONE);
-    expect(await edge.answer(7)).toMatchObject({ id: 0, command: 'stop', code: 200 });
+    expect(await edge.answer(8)).toMatchObject({ id: 0, command: 'stop', code: 200 });
     await until(() => edge.socket.closed);
   });
 
@@ -424,6 +429,64 @@ test('looks for a stream that is not there, and serves it when it has come', asy
   expect(sink.tracks[0]).toHaveLength(TRACKS.length);
   await expect(pull(url('nowhere'))).rejects.toThrow('404');
   expect(wanted).toEqual(['far', 'nowhere'].map((stream) => ({ vhost: 'default', app: 'app', stream, query: '' })));
+});
+
+describe('a real OvenMediaEngine as the edge', () => {
+  test('gets what it asks for, byte for byte as it asks', async () => {
+    await listen();
+    const { stream, served } = serve();
+    const edge = new RawEdge();
+    const [describing, play, stop] = packetsOf(recordedOvt('edge-requests')).map(({ bytes }) => bytes);
+    edge.socket.write(describing!);
+    expect(await edge.answer(1)).toMatchObject({ id: 1, command: 'describe', code: 200, message: 'ok' });
+    edge.socket.write(play!);
+    expect(await edge.answer(2)).toMatchObject({ id: 2, command: 'play', code: 200, message: 'ok' });
+    for (const packet of media(1)) served.onPacket(packet);
+    await until(() => new Set(edge.media).size === 4);
+    edge.socket.write(stop!);
+    expect(await edge.answer(3)).toMatchObject({ id: 3, command: 'stop', code: 200 });
+    expect(stream.viewers).toBe(0);
+  });
+
+  test('is told of no playlist that publishers here made: it makes its own of what it can serve', async () => {
+    await listen();
+    const { stream } = serve();
+    stream.playlists = [ABR, { ...ABR, fileName: 'llhls', publisherDefault: true }];
+    const { sink } = await pull();
+    expect(sink.playlists).toEqual([ABR]);
+  });
+
+  test.each([
+    ['is told of no AV1, with which it would never be ready', undefined, ['hd', 'aac'], ['high'], [0, 2]],
+    ['that says it takes AV1 gets that too', [5, 99], ['hd', 'av1', 'aac'], ['high', 'tiny'], [0, 1, 2]],
+  ] as const)('%s', async (_name, codecs, names, renditions, ids) => {
+    await listen();
+    const stream = new LiveStream(7, 'live');
+    const av1 = videoTrack({ id: 1, variantName: 'av1', codec: 'AV1', config: null });
+    stream.tracks = [HD, av1, AAC];
+    const [high] = ABR.renditions;
+    const tiny = { ...high!, name: 'tiny', videoVariantName: 'av1' };
+    stream.playlists = [
+      { ...ABR, renditions: [high!, tiny] },
+      { ...ABR, fileName: 'only-av1', renditions: codecs === undefined ? [tiny] : [] },
+    ];
+    const served = publisher.attach(stream);
+    closing.push(() => served.close(GONE));
+    served.onTracks(stream.tracks);
+    const edge = new RawEdge();
+    edge.ask('describe', url(), 1, codecs);
+    const { tracks, playlists } = parseContents((await edge.answer(1)).contents);
+    expect(tracks.map(({ name }) => name)).toEqual(names);
+    expect(playlists.map(({ fileName, renditions }) => [fileName, renditions.map(({ name }) => name)])).toEqual([['abr', renditions]]);
+    edge.ask('play', url(), 2, codecs);
+    await edge.answer(2);
+    const [packet] = media(1);
+    served.onPacket({ ...packet!, track: av1, data: Buffer.from([0x12, 0]) });
+    served.onPacket({ ...packet!, track: HD });
+    served.onPacket({ ...packet!, track: AAC, data: Buffer.alloc(10) });
+    await until(() => edge.media.includes(2));
+    expect(edge.media.toSorted()).toEqual(ids);
+  });
 });
 
 test('tells the directory of streams when edges can fetch them and when they have ended, but not of those of another server', async () => {

@@ -30,19 +30,23 @@ export class OvtSession {
   bytes = 0;
   readonly #link: OvtLink;
   readonly #now: () => number;
+  /** Ids of the tracks that the edge knows of. */
+  readonly #told: ReadonlySet<number>;
   readonly #gate: KeyframeGate;
   /** Since when the edge has not kept up; null when it does. */
   #stalledSince: number | null = null;
 
-  /** `now`: monotonic, ms. */
+  /** `tracks`: those that the edge is told of. `now`: monotonic, ms. */
   constructor(options: { readonly link: OvtLink; readonly tracks: readonly Track[]; readonly now: () => number }) {
     this.#link = options.link;
     this.#now = options.now;
+    this.#told = new Set(options.tracks.map(({ id }) => id));
     this.#gate = new KeyframeGate(options.tracks);
   }
 
   /** Sends `packet` as `bytes`; false when it was left out. */
   send(packet: Packet, bytes: Buffer): boolean {
+    if (!this.#told.has(packet.track.id)) return false;
     if (this.#link.waiting > MOST_WAITING_BYTES) {
       this.#stall();
       return false;

@@ -53,8 +53,9 @@ export class OvtStream implements PublisherStream {
     return !this.#closed && this.#tracks.length > 0;
   }
 
-  get description(): OvtDescription {
-    return describeStream(this.#options.stream, this.#options.serverId);
+  /** `uncommon`: which of `UNCOMMON_CODEC_IDS` the edge takes. */
+  description(uncommon: readonly number[]): OvtDescription {
+    return describeStream(this.#options.stream, this.#options.serverId, uncommon);
   }
 
   /** Calls back once, when the stream has started or ended. Returns how to call that off. */

@@ -306,7 +306,13 @@ export class PlaySession implements PeerListener {
     stream.remove(this);
     this.#handle?.close();
     if (this.#agreement === null) return;
-    const figures = { keyframeRequests: this.#keyframeRequests, renditionChanges: this.#renditionChanges, estimate: this.#estimate };
+    const figures = {
+      ...this.#peer.counters,
+      tcpDropped: this.#peer.tcpDropped,
+      keyframeRequests: this.#keyframeRequests,
+      renditionChanges: this.#renditionChanges,
+      estimate: this.#estimate,
+    };
     this.#logger.info(figures, `viewer session closed: ${reason}${this.#peer.attempts}`);
   }
 }

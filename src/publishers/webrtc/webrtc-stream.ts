@@ -129,7 +129,7 @@ export class WebrtcStream implements PublisherStream {
       const track = playable.find((candidate) => candidate.id === id);
       if (track !== undefined && track.type === source.track.type && track.codec === source.track.codec) source.update(track);
       else {
-        source.close();
+        this.#closeSource(source);
         this.#sources.delete(id);
         this.#repairedAt.delete(id);
         changed = true;
@@ -162,7 +162,7 @@ export class WebrtcStream implements PublisherStream {
       session.close(`the stream ended: ${reason.detail}`);
       session.closed('the stream ended');
     }
-    for (const source of this.#sources.values()) source.close();
+    for (const source of this.#sources.values()) this.#closeSource(source);
     this.#sources.clear();
     this.#options.onClosed(this);
   }
@@ -177,6 +177,13 @@ export class WebrtcStream implements PublisherStream {
     };
     this.#sources.set(track.id, new MediaSource({ fanout: transport.fanout, track, epochMs, fec: this.settings.ulpfec, onRefused }));
     return true;
+  }
+
+  #closeSource(source: MediaSource): void {
+    source.close();
+    if (source.refused === 0) return;
+    const fields = { ...this.fields, track: source.track.id, refused: source.refused };
+    this.#options.logger.warn(fields, 'frames of a track were not sent over WebRTC until its end');
   }
 
   #source(kind: 'video' | 'audio', rendition: PlaylistRendition): MediaSource | null {

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import type { WebSocket } from 'ws';
+import { readCandidates } from '../../../src/protocols/ice/ice-candidate.ts';
 import type { IceCredentials } from '../../../src/protocols/ice/ice-credentials.ts';
 import { checkRequest } from '../../../src/protocols/ice/ice-lite.ts';
 import { frameDatagram, TcpFramer } from '../../../src/protocols/ice/tcp-framer.ts';
@@ -73,7 +74,7 @@ function turnClient(): TurnClient {
       },
       ACCOUNT,
       { host: '192.0.2.7', port: 40_000 },
-      { host: '1.1.1.1', port: 14_090 },
+      { ipv4: { host: '1.1.1.1', port: 14_090 }, ipv6: { host: '1::1', port: 14_090 } },
     ),
     answers,
     datagrams: 0,
@@ -322,6 +323,7 @@ export const WEBRTC_TARGETS: readonly FuzzTarget[] = [
         dialogue: {
           offer: () => undefined,
           answer: (sdp) => void parseQuietly(sdp),
+          candidates: (lines) => void readCandidates(lines),
           other: ({ command }) => command === 'change_rendition',
           stop: () => undefined,
         },

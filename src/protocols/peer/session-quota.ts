@@ -13,7 +13,7 @@ const PER_ADDRESS = 256;
 /** Of all addresses; players do not take the room of publishers. A handshake that is going on holds 70 KiB. */
 const PER_USE = 2048;
 
-export class WaitingRoom {
+export class SessionQuota {
   readonly #guests = new Map<object, { readonly use: PeerUse; readonly owner: string }>();
   readonly #byOwner = new Map<string, number>();
   readonly #byUse: Record<PeerUse, number> = { play: 0, publish: 0 };
@@ -37,7 +37,7 @@ export class WaitingRoom {
     throw new ProtocolError(
       'WEBRTC_FULL',
       ofAddress
-        ? `${PER_ADDRESS} WebRTC sessions of ${client} have been opened and are not connected yet`
+        ? `${PER_ADDRESS} WebRTC sessions of this address have been opened and are not connected yet`
         : `${PER_USE} WebRTC sessions have been opened and are not connected yet`,
     );
   }

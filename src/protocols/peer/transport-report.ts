@@ -1,0 +1,45 @@
+/** Tells the log what the media ports lost, at most once a minute, and all they counted in the end. */
+import type { FanoutCounters } from '../fanout/fanout.ts';
+
+const INTERVAL_MS = 60_000;
+
+export type TransportCounters = FanoutCounters & {
+  /** Datagrams that looked like STUN and were not. */
+  readonly malformed: number;
+  /** Sessions refused because too many are not connected. */
+  readonly turnedAway: number;
+};
+
+/** What viewers and publishers notice, and nobody else tells the operator. */
+const TROUBLES = ['droppedEvents', 'droppedStrangers', 'droppedFrames', 'congested', 'ignoredNacks', 'turnedAway'] as const;
+
+export interface ReportLine {
+  readonly level: 'debug' | 'warn';
+  readonly fields: Readonly<Record<string, number>>;
+  readonly message: string;
+}
+
+export class TransportReport {
+  #before: TransportCounters | null = null;
+  #at = Number.NEGATIVE_INFINITY;
+
+  /** What there is to say now; null when nothing has changed, or it is not time yet. `read` is called only when it is. */
+  next(now: number, read: () => TransportCounters): ReportLine | null {
+    if (now - this.#at < INTERVAL_MS) return null;
+    const counters = read();
+    const before = this.#before;
+    const isFirst = this.#at === Number.NEGATIVE_INFINITY;
+    this.#at = now;
+    this.#before = counters;
+    if (isFirst) return null;
+    const grown = Object.entries(counters).flatMap(([name, value]) => {
+      const more = value - (before?.[name as keyof TransportCounters] ?? 0);
+      return name !== 'viewers' && more > 0 ? [[name, more] as const] : [];
+    });
+    if (grown.length === 0) return null;
+    const troubles = grown.filter(([name]) => (TROUBLES as readonly string[]).includes(name));
+    if (troubles.length === 0) return { level: 'debug', fields: Object.fromEntries(grown), message: 'WebRTC media in the last minute' };
+    const message = `WebRTC falls behind or is flooded: ${troubles.map(([name, more]) => `${more} ${name}`).join(', ')} in the last minute`;
+    return { level: 'warn', fields: Object.fromEntries(grown), message };
+  }
+}
