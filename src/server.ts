@@ -169,6 +169,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     },
     running,
   );
+  const rtmpProviders: RtmpProvider[] = [];
   const pool = new EgressPool({
     threads: egressThreads(config, availableParallelism()),
     views: VIEWS,
@@ -177,6 +178,9 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     logConnections: options.logConnections === true,
     // What is there already was announced to the threads before they hear this.
     find: async (wanted) => (await demand.find(wanted)) ?? true,
+    onAttended: () => {
+      for (const provider of rtmpProviders) provider.rouse();
+    },
     clock: systemClock,
     logger: logger.child({ part: 'egress' }),
   });
@@ -263,7 +267,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   await startApi(config, parts, running);
   await certificates.settled();
   await poolStarted;
-  await startListeners(config, { logger, orchestrator, pool, certificates, srt, ovt }, running);
+  await startListeners(config, { logger, orchestrator, pool, certificates, srt, ovt, rtmpProviders }, running);
   return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
 }
 
@@ -342,7 +346,13 @@ interface Parts {
 
 async function startListeners(
   config: ServerConfig,
-  parts: Parts & { readonly pool: EgressPool; readonly srt: SrtPublisher; readonly ovt: OvtPublisher },
+  parts: Parts & {
+    readonly pool: EgressPool;
+    readonly srt: SrtPublisher;
+    readonly ovt: OvtPublisher;
+    /** Takes those that are started. */
+    readonly rtmpProviders: RtmpProvider[];
+  },
   running: Running[],
 ): Promise<void> {
   const { logger, orchestrator, pool, certificates, srt, ovt } = parts;
@@ -363,6 +373,7 @@ async function startListeners(
     const plain = new RtmpProvider({ ...common, port: rtmp.port });
     await named(`RTMP port ${rtmp.port}`, plain.start());
     running.push(plain);
+    parts.rtmpProviders.push(plain);
     if (rtmp.tlsPort === undefined) continue;
     const secure = new RtmpProvider({ ...common, port: rtmp.tlsPort, tls: [] });
     running.push(secure);

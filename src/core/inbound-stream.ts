@@ -94,7 +94,7 @@ export class InboundStream implements LinkedStream {
     this.#keepMs = options.keepMs;
     this.createdAt = options.clock.now();
     this.meter = options.meter;
-    this.sessions = new SessionRegistry(options.clock, options.meter);
+    this.sessions = new SessionRegistry(options.clock, options.meter, () => this.#request.onAttended?.());
     this.#clock = options.clock;
     this.#logger = options.logger;
     this.#queues = options.queues;

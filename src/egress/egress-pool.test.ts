@@ -60,7 +60,7 @@ describe.each([
   });
 
   test('answers with what is newest after nobody asked for a while', async () => {
-    const { pool } = await start();
+    const { pool, comings } = await start();
     const shelf = new Shelf(pool, 'stream');
     shelf.putText('gone.m3u8', 'old');
     const resting = (): boolean[] => pool.status().threads.map((thread) => thread.resting);
@@ -69,6 +69,7 @@ describe.each([
     for (let round = 0; round < 3; round += 1) {
       await expect.poll(() => resting().every(Boolean), { timeout: 5000 }).toBe(true);
       expect(shelf.outlet.attended).toBe(false);
+      expect(comings()).toBe(round);
       const media = randomBytes(100_000);
       shelf.putText('list.m3u8', `round ${round}`);
       shelf.putBytes(`seg${round}.m4s`, media);

@@ -38,6 +38,8 @@ export interface EgressPoolOptions {
   readonly foreign?: string;
   /** Finds streams that are not there; resolves with whether they are now. Never rejects. Absent: nothing is looked for. */
   readonly find?: (wanted: WantedStream) => Promise<boolean>;
+  /** A thread has somebody to serve, after none had. */
+  readonly onAttended?: () => void;
   /** Debug lines for each HTTP connection that opens and ends. */
   readonly logConnections?: boolean;
   readonly clock: Clock;
@@ -305,8 +307,7 @@ export class EgressPool implements EgressPort {
         break;
       case 'attention':
         this.#flush();
-        if (message.wanted) slot.link?.attend();
-        else slot.link?.rest();
+        this.#attend(slot, message.wanted);
         break;
       case 'log':
         logger[message.level]({ thread, ...message.fields }, message.message);
@@ -318,6 +319,13 @@ export class EgressPool implements EgressPort {
       case 'stopped':
         break;
     }
+  }
+
+  #attend(slot: Slot, wanted: boolean): void {
+    const before = this.#outletOwner.attended;
+    if (wanted) slot.link?.attend();
+    else slot.link?.rest();
+    if (wanted && !before) this.#options.onAttended?.();
   }
 
   async #find(thread: number, question: number, wanted: WantedStream): Promise<void> {

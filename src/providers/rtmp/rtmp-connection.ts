@@ -168,6 +168,9 @@ export class RtmpConnection {
       onUnpublished: (counters) => this.#onUnpublished(counters),
       pauseReading: () => socket.pause(),
       resumeReading: () => socket.resume(),
+      endRest: () => {
+        if (!socket.isPaused()) socket.resume();
+      },
       close: (reason) => this.close(reason),
       closeAfterFlush: (reason) => this.#closeAfterFlush(reason),
     };

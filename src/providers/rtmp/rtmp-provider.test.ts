@@ -397,6 +397,22 @@ describe('a stream that nobody attends to', () => {
     for (let frame = 0; frame < 5; frame += 1) await frames(1);
   });
 
+  test('is read at once when a viewer comes, and when the provider is roused', async () => {
+    const { sweep } = holdSweeps();
+    const { provider, publisher, stream, frames } = await unattended();
+    sweep();
+    sweep();
+    await frames(1);
+    for (const wake of [() => stream.request.onAttended?.(), () => provider.rouse()]) {
+      const before = stream.packets.length;
+      publisher.audio(20 * (before + 1), AAC_FRAME);
+      await settle();
+      expect(stream.packets).toHaveLength(before);
+      wake();
+      await stream.until((it) => it.packets.length === before + 1);
+    }
+  });
+
   test('ends with its connection, also when the provider stops', async () => {
     const first = await unattended();
     first.publisher.close();
@@ -427,6 +443,8 @@ describe('a stream that nobody attends to', () => {
     stream.request.onCongested?.();
     publisher.audio(1000, AAC_FRAME);
     await new Promise((resolve) => setTimeout(resolve, 300));
+    stream.request.onAttended?.();
+    await settle();
     expect(stream.packets).toHaveLength(1);
     stream.request.onRelieved?.();
     await stream.until((it) => it.packets.length === 2);

@@ -79,6 +79,11 @@ export class RtmpProvider {
     if (this.#server instanceof tls.Server) this.#certificates.replace(certificates, this.#server);
   }
 
+  /** Somebody has come who may need any stream: what rests is read now. */
+  rouse(): void {
+    this.#reader.rouse();
+  }
+
   /** Stops listening and closes every connection. Idempotent. */
   async stop(): Promise<void> {
     const server = this.#server;
@@ -131,7 +136,7 @@ export class RtmpProvider {
   #open(socket: net.Socket): void {
     this.#lastSession += 1;
     // A publisher may be back: what its last connection left is read before it asks for its stream.
-    this.#reader.rouse();
+    this.rouse();
     this.#sweep ??= setInterval(() => this.#sweepConnections(), SWEEP_INTERVAL_MS);
     const connection = new RtmpConnection({
       id: this.#lastSession,

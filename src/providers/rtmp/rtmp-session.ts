@@ -32,6 +32,8 @@ export interface SessionLink {
   /** Leaves what the peer sends in the network until `resumeReading`. */
   pauseReading(): void;
   resumeReading(): void;
+  /** Reads at once, unless reading is paused. */
+  endRest(): void;
   /** Cuts the connection at once. */
   close(reason: CloseReason): void;
   /** Cuts the connection once what was sent has left. */
@@ -211,6 +213,7 @@ export class RtmpSession {
           onClose: (reason) => this.#link.close(reason),
           onCongested: () => this.#link.pauseReading(),
           onRelieved: () => this.#link.resumeReading(),
+          onAttended: () => this.#link.endRest(),
         },
       );
     } catch (error) {
