@@ -1,6 +1,6 @@
 /** What recording costs beside everything else, for each stream second: CPU and bytes, against ffmpeg copying the same into files. */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -121,24 +121,39 @@ async function measureOurs(recorder: Recorder, format: Format, seconds: number):
   return { cpu: (during - (before + after) / 2) / RECORDINGS, bytes: bytes / media / 2 ** 20, missing };
 }
 
-/** A program for each stream that reads the source in its own time and copies it into as many files as ours. */
-async function measureFfmpeg(source: string, format: Format, seconds: number): Promise<Cost> {
-  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-bench-copy-'));
-  const files = Array.from({ length: RECORDINGS }, (_, index) => path.join(folder, `${index}.${format}`));
+/** CPU of a program for each stream that reads the source in its own time and copies it into the files of that stream, or nowhere, ms/s. */
+async function copying(source: string, filesOf: (stream: number) => readonly string[], seconds: number): Promise<number> {
   const programs = Array.from({ length: STREAMS }, (_, stream) => {
-    const outputs = files.filter((_file, index) => index % STREAMS === stream).flatMap((file) => ['-c', 'copy', file]);
+    const files = filesOf(stream);
+    const outputs = files.length === 0 ? ['-c', 'copy', '-f', 'null', '-'] : files.flatMap((file) => ['-c', 'copy', file]);
     const args = ['-v', 'error', '-nostdin', '-y', '-re', '-stream_loop', '-1', '-i', source, ...outputs];
     return new Child(requireProgram('ffmpeg'), args, { name: 'ffmpeg -c copy' });
   });
   try {
+    const all = programs.flatMap((_program, stream) => filesOf(stream));
+    const begun = (): boolean => all.every((file) => existsSync(file) && statSync(file).size > 0);
+    await until('every copy has begun', begun, { deadlineMs: FINISH_DEADLINE_MS });
     await delay(WARM_UP_MS);
     const rates = await Promise.all(programs.map(({ pid }) => cpuRate(pid, seconds)));
     await Promise.all(programs.map((program) => program.stop('SIGINT')));
-    const media = files.reduce((sum, file) => sum + videoPackets(file) / SOURCE_FPS, 0);
-    const bytes = files.reduce((sum, file) => sum + statSync(file).size, 0);
-    return { cpu: rates.reduce((sum, rate) => sum + rate, 0) / RECORDINGS, bytes: bytes / media / 2 ** 20 };
+    return rates.reduce((sum, rate) => sum + rate, 0);
   } finally {
     await Promise.all(programs.map((program) => program.kill()));
+  }
+}
+
+/** What ffmpeg needs for as many files as ours; `reading`: what the same programs need when they write nothing. */
+async function measureFfmpeg(source: string, format: Format, seconds: number): Promise<Cost & { readonly reading: number }> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-bench-copy-'));
+  const files = Array.from({ length: RECORDINGS }, (_, index) => path.join(folder, `${index}.${format}`));
+  const filesOf = (stream: number): string[] => files.filter((_file, index) => index % STREAMS === stream);
+  try {
+    const reading = await copying(source, () => [], seconds);
+    const all = await copying(source, filesOf, seconds);
+    const media = files.reduce((sum, file) => sum + videoPackets(file) / SOURCE_FPS, 0);
+    const bytes = files.reduce((sum, file) => sum + statSync(file).size, 0);
+    return { cpu: all / RECORDINGS, reading: reading / RECORDINGS, bytes: bytes / media / 2 ** 20 };
+  } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
@@ -151,7 +166,7 @@ export async function run({ seconds, rounds }: BenchOptions): Promise<Report> {
   try {
     for (const format of FORMATS) {
       const ours: (Cost & { readonly missing: number })[] = [];
-      const theirs: Cost[] = [];
+      const theirs: (Cost & { readonly reading: number })[] = [];
       for (let round = 0; round < rounds; round += 1) {
         ours.push(await measureOurs(recorder, format, seconds));
         theirs.push(await measureFfmpeg(source, format, seconds));
@@ -170,8 +185,11 @@ export async function run({ seconds, rounds }: BenchOptions): Promise<Report> {
       );
       const missing = Math.max(...ours.map((cost) => cost.missing));
       figures.push({ name: `frames missing in ${RECORDINGS} recordings, ${format}`, value: missing, unit: '', target: 0 });
+      const list = (values: readonly number[]): string => values.map((value) => value.toFixed(2)).join(', ');
+      const ratios = ours.map(({ cpu }, round) => cpu / (theirs[round]?.cpu ?? Number.NaN));
       notes.push(
-        `${format}: ${ours.map(({ cpu }) => cpu.toFixed(2)).join(', ')} against ${theirs.map(({ cpu }) => cpu.toFixed(2)).join(', ')} ms/s`,
+        `${format}, round by round: ${list(ours.map(({ cpu }) => cpu))} against ${list(theirs.map(({ cpu }) => cpu))} ms/s, ratios ${list(ratios)}`,
+        `${format}: of that, ffmpeg into no file at all ${list(theirs.map(({ reading }) => reading))} ms/s`,
       );
     }
   } finally {

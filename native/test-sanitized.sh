@@ -38,4 +38,4 @@ thread)
 esac
 
 LD_PRELOAD="$preload" exec "${run[@]}" node node_modules/vitest/vitest.mjs run --project unit --pool forks --no-file-parallelism \
-  src/protocols/fanout src/protocols/srtp src/publishers/webrtc src/providers/webrtc test/fuzz/fanout.test.ts
+  src/protocols/fanout src/protocols/srtp src/protocols/udp src/publishers/webrtc src/providers/webrtc test/fuzz/fanout.test.ts

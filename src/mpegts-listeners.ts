@@ -47,6 +47,7 @@ export function mpegtsRoute(applications: Iterable<Application>, port: number): 
     return {
       streamName: entry.name.replaceAll(PORT_MACRO, String(port)),
       audioLabels: mpegts.audioMap?.item ?? [],
+      ...(entry.program !== undefined && { program: entry.program }),
       open: (request) => application.openIngest(request),
     };
   }

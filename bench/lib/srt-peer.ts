@@ -1,15 +1,19 @@
 /**
- * Our SRT as a program of its own, for the bench: `receive` takes callers on a port it prints and drops what they send;
- * `send KBPS PORT…` calls every port named and sends to each; `feed KBPS PORT…` sends the same payloads as bare datagrams.
+ * Our SRT as a program of its own, for the bench, doing what `srt-live-transmit` does: `receive` takes callers on a port it
+ * prints and writes what they send to /dev/null; `send PORT…` calls every port named and sends to each what comes in as
+ * bare datagrams on the ports it prints. `feed KBPS PORT…` sends such datagrams.
  */
 import { createSocket } from 'node:dgram';
+import { openSync, writeSync } from 'node:fs';
 import type { SrtConnection } from '../../src/protocols/srt/connection.ts';
 import { SrtUdpPort } from '../../src/protocols/srt/udp-port.ts';
+import { openUdpSocket } from '../../src/protocols/udp/udp-socket.ts';
 import { systemClock } from '../../src/util/clock.ts';
 
 const HOST = '127.0.0.1';
 /** Seven packets of a transport stream. */
 const PAYLOAD = Buffer.alloc(1316, 0x47);
+const INPUT_BUFFER = 1_000_000;
 const TURN_MS = 10;
 const LATENCY = { receive: 120, peer: 120 };
 
@@ -17,14 +21,16 @@ const [mode, ...args] = process.argv.slice(2);
 
 async function receive(): Promise<void> {
   let payloads = 0;
+  const nowhere = openSync('/dev/null', 'w');
   const port = await SrtUdpPort.open({
     ...{ clock: systemClock, host: HOST, port: 0, onError: fail },
     policy: {
       passphrase: () => null,
       open: () => ({
         onOpen: () => console.log('open'),
-        onData: () => {
+        onData: (payload) => {
           payloads += 1;
+          writeSync(nowhere, payload);
         },
         onClosed: () => undefined,
       }),
@@ -34,17 +40,20 @@ async function receive(): Promise<void> {
   setInterval(() => console.log(`payloads ${payloads}`), 1000);
 }
 
-async function send(kbps: number, ports: readonly number[]): Promise<void> {
+async function send(ports: readonly number[]): Promise<void> {
   const port = await SrtUdpPort.open({ clock: systemClock, host: HOST, port: 0, policy: null, onError: fail });
   const call = { streamId: 'bench', passphrase: null, keyLength: null, latency: LATENCY, timeout: 10_000_000 };
   const session = { onData: () => undefined, onClosed: () => fail(new Error('a connection was closed')) };
-  const connections: SrtConnection[] = [];
-  for (const to of ports) connections.push(await port.connect({ address: HOST, port: to }, call, session));
-  console.log(`connected ${connections.length}`);
-  everyPayload(kbps, () => {
-    for (const connection of connections) connection.send(PAYLOAD, port.now());
-    port.flush();
-  });
+  const inputs: number[] = [];
+  for (const to of ports) {
+    const connection: SrtConnection = await port.connect({ address: HOST, port: to }, call, session);
+    const input = await openUdpSocket({
+      ...{ host: HOST, port: 0, bufferBytes: INPUT_BUFFER, onTurn: () => undefined, onAlarm: () => undefined, onError: fail },
+      onDatagram: (payload) => connection.send(payload, port.now()),
+    });
+    inputs.push(input.port);
+  }
+  console.log(`inputs ${inputs.join(' ')}`);
 }
 
 function feed(kbps: number, ports: readonly number[]): void {
@@ -69,8 +78,9 @@ function fail(error: Error): never {
   process.exit(1);
 }
 
-const [kbps = 0, ...ports] = args.map(Number);
+const numbers = args.map(Number);
+const [kbps = 0, ...ports] = numbers;
 if (mode === 'receive') await receive();
-else if (mode === 'send') await send(kbps, ports);
+else if (mode === 'send') await send(numbers);
 else if (mode === 'feed') feed(kbps, ports);
-else fail(new Error('receive | send KBPS PORT… | feed KBPS PORT…'));
+else fail(new Error('receive | send PORT… | feed KBPS PORT…'));

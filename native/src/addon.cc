@@ -9,7 +9,9 @@
 #include "bytes.h"
 #include "dtls.h"
 #include "fanout.h"
+#include "napi-export.h"
 #include "napi-values.h"
+#include "udp.h"
 
 namespace millrace {
 namespace {
@@ -222,10 +224,14 @@ napi_value SetKeys(const Arguments& arguments) {
   return Truth(arguments.env(), Running(arguments)->SetKeys(arguments.Unsigned(1), profile, parts[0], parts[1], parts[2], parts[3]));
 }
 
-// connect(fanout, viewer, socket, host, port); connectTcp(fanout, viewer)
+// connect(fanout, viewer, socket, host, port); hear likewise; connectTcp(fanout, viewer)
 napi_value Connect(const Arguments& arguments) {
   return Truth(arguments.env(), Running(arguments)->Connect(arguments.Unsigned(1), arguments.Unsigned(2), arguments.Text(3),
                                                             static_cast<uint16_t>(arguments.Unsigned(4))));
+}
+napi_value Hear(const Arguments& arguments) {
+  return Truth(arguments.env(), Running(arguments)->Hear(arguments.Unsigned(1), arguments.Unsigned(2), arguments.Text(3),
+                                                         static_cast<uint16_t>(arguments.Unsigned(4))));
 }
 napi_value ConnectTcp(const Arguments& arguments) {
   return Truth(arguments.env(), Running(arguments)->ConnectTcp(arguments.Unsigned(1)));
@@ -454,26 +460,6 @@ napi_value Unprotect(const Arguments& arguments) {
   return MakeBuffer(arguments.env(), packet.data(), plain);
 }
 
-template <napi_value (*Function)(const Arguments&)>
-napi_value Call(napi_env env, napi_callback_info info) {
-  try {
-    const Arguments arguments(env, info);
-    return Function(arguments);
-  } catch (const BadArgument& bad) {
-    napi_throw_type_error(env, "FANOUT_ARGUMENT", bad.message);
-  } catch (const std::exception& failure) {
-    napi_throw_error(env, "FANOUT_FAILURE", failure.what());
-  }
-  return nullptr;
-}
-
-template <napi_value (*Function)(const Arguments&)>
-void Export(napi_env env, napi_value exports, const char* name) {
-  napi_value function = nullptr;
-  napi_create_function(env, name, NAPI_AUTO_LENGTH, Call<Function>, nullptr, &function);
-  Set(env, exports, name, function);
-}
-
 }  // namespace
 }  // namespace millrace
 
@@ -490,6 +476,7 @@ NAPI_MODULE_INIT() {
   Export<CloseViewer>(env, exports, "closeViewer");
   Export<SetKeys>(env, exports, "setKeys");
   Export<Connect>(env, exports, "connect");
+  Export<Hear>(env, exports, "hear");
   Export<ConnectTcp>(env, exports, "connectTcp");
   Export<Play>(env, exports, "play");
   Export<Inject>(env, exports, "inject");
@@ -506,5 +493,6 @@ NAPI_MODULE_INIT() {
   Export<OpenSrtp>(env, exports, "srtpOpen");
   Export<Protect>(env, exports, "srtpProtect");
   Export<Unprotect>(env, exports, "srtpUnprotect");
+  ExportUdp(env, exports);
   return exports;
 }

@@ -1,30 +1,21 @@
 #include "batch.h"
 
 #include <errno.h>
-#include <netinet/udp.h>
 #include <poll.h>
 
-#include <cstring>
+#include "segments.h"
 
 namespace millrace {
 namespace {
 
 constexpr size_t kArena = 1 << 20;
 constexpr size_t kMessages = 64;
-// Limits of the kernel: 64 segments, and one IP packet of 64 KiB.
-constexpr size_t kSegments = 60;
-constexpr size_t kSegmentedBytes = 60000;
-constexpr size_t kControl = CMSG_SPACE(sizeof(uint16_t));
 constexpr int kFullWaitMs = 5;
 constexpr int kFullTries = 4;
 
 }  // namespace
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-
-Batch::Batch(SendMode mode, SendCounters* counters) : mode_(mode), counters_(counters), arena_(kArena), headers_(kMessages), vectors_(kMessages), controls_(kMessages * kControl) {
+Batch::Batch(SendMode mode, SendCounters* counters) : mode_(mode), counters_(counters), arena_(kArena), headers_(kMessages), vectors_(kMessages), controls_(kMessages * kSegmentControl) {
   messages_.reserve(kMessages);
 }
 
@@ -63,16 +54,7 @@ void Batch::Flush() {
     header.msg_namelen = message.viewer->address.length;
     header.msg_iov = &vectors_[n];
     header.msg_iovlen = 1;
-    if (message.count > 1) {
-      header.msg_control = controls_.data() + n * kControl;
-      header.msg_controllen = kControl;
-      cmsghdr* control = CMSG_FIRSTHDR(&header);
-      control->cmsg_level = SOL_UDP;
-      control->cmsg_type = UDP_SEGMENT;
-      control->cmsg_len = CMSG_LEN(sizeof(uint16_t));
-      const uint16_t segment = static_cast<uint16_t>(message.segment);
-      memcpy(CMSG_DATA(control), &segment, sizeof segment);
-    }
+    if (message.count > 1) CutIntoSegments(&header, controls_.data() + n * kSegmentControl, message.segment);
   }
   while (at < count) {
     const size_t most = mode_ == SendMode::kSingle ? 1 : count - at;

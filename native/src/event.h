@@ -19,6 +19,9 @@ struct Address {
   socklen_t length = 0;
 };
 
+// Places at which one viewer is heard.
+constexpr size_t kPlaces = 16;
+
 enum class EventType : uint32_t {
   // Datagrams of peers that JavaScript judges: `id` is the UDP port's.
   kStun = 0,

@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -178,19 +179,40 @@ bool Fanout::SetKeys(uint32_t id, Profile profile, const uint8_t* local_key, con
   member.shard->SetKeys(id, std::move(rtp), std::move(rtcp));
   receiver_->AddViewer(id, member.shard, member.counters, std::move(receive));
   member.keyed = true;
-  if (member.placed) receiver_->Connect(id, member.socket, member.address);
+  for (const auto& [socket, address] : member.places) receiver_->Hear(id, socket, address);
+  member.places.clear();
   return true;
 }
 
 bool Fanout::Connect(uint32_t id, uint32_t socket, const std::string& host, uint16_t port) {
   const auto found = members_.find(id);
   if (found == members_.end() || socket >= sockets_.size()) return false;
-  Member& member = found->second;
-  if (!ParseAddress(host, port, &member.address)) return false;
-  member.placed = true;
-  member.socket = socket;
-  member.shard->Connect(id, sockets_[socket], member.address);
-  if (member.keyed) receiver_->Connect(id, socket, member.address);
+  Address address;
+  if (!ParseAddress(host, port, &address)) return false;
+  found->second.shard->Connect(id, sockets_[socket], address);
+  return HearAt(id, &found->second, socket, address);
+}
+
+bool Fanout::Hear(uint32_t id, uint32_t socket, const std::string& host, uint16_t port) {
+  const auto found = members_.find(id);
+  Address address;
+  if (found == members_.end() || socket >= sockets_.size() || !ParseAddress(host, port, &address)) return false;
+  return HearAt(id, &found->second, socket, address);
+}
+
+bool Fanout::HearAt(uint32_t id, Member* member, uint32_t socket, const Address& address) {
+  if (member->keyed) {
+    receiver_->Hear(id, socket, address);
+    return true;
+  }
+  auto& places = member->places;
+  const auto same = [&](const std::pair<uint32_t, Address>& place) {
+    return place.first == socket && place.second.length == address.length &&
+           memcmp(&place.second.storage, &address.storage, address.length) == 0;
+  };
+  places.erase(std::remove_if(places.begin(), places.end(), same), places.end());
+  if (places.size() >= kPlaces) places.erase(places.begin());
+  places.emplace_back(socket, address);
   return true;
 }
 

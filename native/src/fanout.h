@@ -36,6 +36,7 @@ class Fanout {
   bool SetKeys(uint32_t id, Profile profile, const uint8_t* local_key, const uint8_t* local_salt, const uint8_t* remote_key,
                const uint8_t* remote_salt);
   bool Connect(uint32_t id, uint32_t socket, const std::string& host, uint16_t port);
+  bool Hear(uint32_t id, uint32_t socket, const std::string& host, uint16_t port);
   bool ConnectTcp(uint32_t id);
   bool Play(uint32_t id, size_t slot, uint32_t source);
   bool Inject(uint32_t id, std::string packet);
@@ -55,10 +56,10 @@ class Fanout {
     std::shared_ptr<ViewerCounters> counters;
     std::shared_ptr<SendLog> log;
     bool keyed = false;
-    bool placed = false;
-    uint32_t socket = 0;
-    Address address;
+    // Where it is heard, until its keys are known.
+    std::vector<std::pair<uint32_t, Address>> places;
   };
+  bool HearAt(uint32_t id, Member* member, uint32_t socket, const Address& address);
   struct Source {
     bool fec = false;
     uint64_t next_sequence = 0;

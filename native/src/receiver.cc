@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -88,21 +89,32 @@ void Receiver::RemoveViewer(uint32_t id) {
   Post([this, id] {
     const auto found = peers_.find(id);
     if (found == peers_.end()) return;
-    const auto place = places_.find(found->second.place);
-    if (place != places_.end() && place->second == id) places_.erase(place);
+    for (const std::string& place : found->second.places) Forget(id, place);
     peers_.erase(found);
   });
 }
 
-void Receiver::Connect(uint32_t viewer, uint32_t socket_id, const Address& address) {
+void Receiver::Hear(uint32_t viewer, uint32_t socket_id, const Address& address) {
   Post([this, viewer, socket_id, address] {
     const auto found = peers_.find(viewer);
     if (found == peers_.end()) return;
-    const auto before = places_.find(found->second.place);
-    if (before != places_.end() && before->second == viewer) places_.erase(before);
-    found->second.place = PlaceOf(socket_id, address);
-    places_[found->second.place] = viewer;
+    std::vector<std::string>& places = found->second.places;
+    const std::string place = PlaceOf(socket_id, address);
+    // Last among them, if it was there already.
+    places.erase(std::remove(places.begin(), places.end(), place), places.end());
+    if (places.size() >= kPlaces) {
+      Forget(viewer, places.front());
+      places.erase(places.begin());
+    }
+    places.push_back(place);
+    places_[place] = viewer;
   });
+}
+
+// Another viewer may have the place by now.
+void Receiver::Forget(uint32_t viewer, const std::string& place) {
+  const auto found = places_.find(place);
+  if (found != places_.end() && found->second == viewer) places_.erase(found);
 }
 
 void Receiver::Inject(uint32_t viewer, std::string packet) {

@@ -30,8 +30,8 @@ class Receiver {
   void AddSocket(uint32_t id, int socket);
   void AddViewer(uint32_t id, Shard* shard, std::shared_ptr<ViewerCounters> counters, std::unique_ptr<SrtpReceiver> keys);
   void RemoveViewer(uint32_t id);
-  // Datagrams from here to this socket are the viewer's.
-  void Connect(uint32_t viewer, uint32_t socket_id, const Address& address);
+  // Datagrams from here to this socket are the viewer's, beside those from the places named before.
+  void Hear(uint32_t viewer, uint32_t socket_id, const Address& address);
   // A packet that came over TCP.
   void Inject(uint32_t viewer, std::string packet);
 
@@ -42,7 +42,8 @@ class Receiver {
     Shard* shard;
     std::shared_ptr<ViewerCounters> counters;
     std::unique_ptr<SrtpReceiver> keys;
-    std::string place;
+    // Oldest first.
+    std::vector<std::string> places;
   };
   struct Socket {
     uint32_t id;
@@ -54,6 +55,7 @@ class Receiver {
   void Read(const Socket& socket);
   void Sort(const Socket& socket, const Address& from, uint8_t* data, size_t length);
   void Protected(uint32_t viewer, Peer* peer, uint8_t* data, size_t length);
+  void Forget(uint32_t viewer, const std::string& place);
   // Serves generic NACKs; true when the packet says anything else.
   bool ServeFeedback(uint32_t viewer, Peer* peer, const uint8_t* data, size_t length);
 

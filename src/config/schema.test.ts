@@ -269,6 +269,13 @@ describe('conversions', () => {
     });
   });
 
+  test('a program of a transport stream', () => {
+    const programs = (program: unknown) => application({ providers: { mpegts: { streams: [{ name: 's', program }] } } }).providers.mpegts;
+    expect(programs('7')?.streams[0]?.program).toBe(7);
+    expect(() => programs('0')).toThrow(/program/i);
+    expect(() => programs('65536')).toThrow(/program/i);
+  });
+
   test.each([
     ['true', true],
     ['FALSE', false],

@@ -85,8 +85,8 @@ async function makeFolder(path: string): Promise<boolean> {
   }
 }
 
-/** The real path of the longest part of `path` that exists, with the rest behind it. */
-async function deepestReal(path: string): Promise<string> {
+/** The real path of the longest part of `path` that exists, with the rest behind it. Rejects with `PathRefused` when it cannot be told. */
+export async function deepestReal(path: string): Promise<string> {
   const rest: string[] = [];
   for (let at = resolve(path); ; at = dirname(at)) {
     try {

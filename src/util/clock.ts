@@ -10,6 +10,9 @@ export interface Clock {
 let wall = Number.NaN;
 let ticks = Number.NaN;
 
+/** Cheaper than `queueMicrotask`, which makes an asynchronous resource each time. */
+const settled = Promise.resolve();
+
 function forget(): void {
   wall = Number.NaN;
   ticks = Number.NaN;
@@ -19,14 +22,14 @@ function forget(): void {
 export const systemClock: Clock = {
   now: () => {
     if (Number.isNaN(wall)) {
-      if (Number.isNaN(ticks)) queueMicrotask(forget);
+      if (Number.isNaN(ticks)) void settled.then(forget);
       wall = Date.now();
     }
     return wall;
   },
   monotonic: () => {
     if (Number.isNaN(ticks)) {
-      if (Number.isNaN(wall)) queueMicrotask(forget);
+      if (Number.isNaN(wall)) void settled.then(forget);
       ticks = performance.now();
     }
     return ticks;

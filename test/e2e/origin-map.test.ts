@@ -11,27 +11,25 @@ import { startServer, type TestServer } from './support/server.ts';
 const STREAMS = `${apiPath.app('default', 'app')}/streams`;
 
 let redis: RedisServer;
-let origins: readonly TestServer[];
+const origins: TestServer[] = [];
 let edge: TestServer;
 let ports: readonly number[];
 const encoders: FfmpegPublisher[] = [];
 
 beforeAll(async () => {
   redis = await RedisServer.start('secret');
-  ports = await freePorts(2);
+  const [edgePort = 0, ...originPorts] = await freePorts(3);
+  ports = originPorts;
   const store = (inside: string) =>
     `<OriginMapStore>${inside}<RedisServer><Host>${redis.address}</Host><Auth>secret</Auth></RedisServer></OriginMapStore>`;
   const own = '<OriginHostName>127.0.0.1</OriginHostName>';
-  const starting = ports.map((ovtPort) => startServer({ ovtPort, origins: store(own), withoutHls: true }));
-  [edge, ...origins] = await Promise.all([
-    startServer({ segmentDuration: 1, origins: store(''), ovtPort: (await freePorts(1))[0]! }),
-    ...starting,
-  ]);
+  edge = await startServer({ segmentDuration: 1, origins: store(''), ovtPort: edgePort });
+  for (const ovtPort of ports) origins.push(await startServer({ ovtPort, origins: store(own), withoutHls: true }));
 });
 
 afterAll(async () => {
   await Promise.all(encoders.map(async (encoder) => await encoder.stop()));
-  await Promise.all([edge, ...(origins ?? [])].map(async (server) => await server?.close()));
+  await Promise.all([edge, ...origins].map(async (server) => await server?.close()));
   await redis?.stop();
 });
 

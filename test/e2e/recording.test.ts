@@ -1,11 +1,24 @@
 /** Recordings made through the API hold what was sent, whatever ends them. */
 import { execFileSync } from 'node:child_process';
-import { createWriteStream, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { readBoxes } from '../../src/containers/isobmff/box-reader.ts';
 import { readFlv } from '../support/flv.ts';
+import { AcknowledgedPublisher } from './support/acknowledged-publisher.ts';
 import { apiPath } from './support/api-client.ts';
 import type { Child } from './support/child.ts';
 import { killOnce } from './support/kill.ts';
@@ -23,12 +36,16 @@ import {
 } from './support/recorded-file.ts';
 
 import { finished, media, record, startRecorder, stopAtEnd, stopRecord, task, tasks, unfinished } from './support/recordings.ts';
-import type { TestServer } from './support/server.ts';
+import { startServer, type TestServer } from './support/server.ts';
 
 const SECONDS = 8;
 const FRAMES = SECONDS * 30;
 /** The most a recording may shift sound against picture, seconds. */
 const MOST_SHIFT = 0.02;
+/** Left on the small disk: a few seconds of two recordings. */
+const ROOM_BYTES = 300 * 1024;
+/** Half a second of `encodeSource`, tables and all. */
+const MOST_FRAGMENT_BYTES = 64 * 1024;
 const APP = apiPath.app('default', 'app');
 
 let sourceFile: string;
@@ -117,11 +134,11 @@ test('kill -9 costs at most the last fragment of what was received, again and ag
   await record(server, 'parts', '/parts_${Sequence}.mp4', { interval: 1000 });
   const tags = readFlv(sourceFile);
   for (let round = 1; round <= 5; round += 1) {
-    for (const { id, files, received, lost } of await killOnce({
+    for (const { id, files, received, lost, log } of await killOnce({
       ...{ server, root, tags, ids: ['mp4', 'ts', 'parts'] },
       killAfter: 700 + round * 270,
     })) {
-      const about = `round ${round}, ${id}: ${JSON.stringify({ files, received, lost })}`;
+      const about = `round ${round}, ${id}: ${JSON.stringify({ files, received, lost })}\n${log}`;
       expect(lost.video, about).toBeLessThanOrEqual(MOST_LOST.video);
       expect(lost.audio, about).toBeLessThanOrEqual(MOST_LOST.audio);
       expect(received.video, about).toBeGreaterThan(25);
@@ -130,20 +147,45 @@ test('kill -9 costs at most the last fragment of what was received, again and ag
   }
 });
 
-test('a full disk fails one recording with a reason and leaves a file that plays; others go on', async (context) => {
-  const { server, root } = await startRecorder();
-  const small = path.join(root, 'small');
-  mkdirSync(small);
+/** A tmpfs of 20 MiB that goes with the test; null where none can be mounted. */
+function smallDisk(at: string): string | null {
+  mkdirSync(at, { recursive: true });
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=20m', 'tmpfs', small], { stdio: 'ignore' });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=20m', 'tmpfs', at], { stdio: 'ignore' });
   } catch {
-    context.skip('a tmpfs cannot be mounted here');
+    return null;
   }
-  onTestFinished(() => void execFileSync('umount', ['--lazy', small]));
-  writeFileSync(path.join(small, 'filler'), Buffer.alloc(18 * 1024 * 1024));
-  for (const extension of ['mp4', 'ts']) await record(server, `full-${extension}`, `/small/full.${extension}`);
-  await record(server, 'other', '/other.mp4');
-  const encoder = stopAtEnd(publish({ url: server.rtmp('live'), videoKbps: 2000 }));
+  onTestFinished(() => void execFileSync('umount', ['--lazy', at]));
+  return at;
+}
+
+function freeBytes(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize;
+}
+
+/** Types of the boxes of an MP4 file. */
+function boxesOf(file: string): string[] {
+  return readBoxes(readFileSync(file)).map(({ type }) => type);
+}
+
+test('a full disk that holds recordings and state fails what is on it with a reason, loses nothing that fits, and all is finished later', async (context) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-full-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const state = smallDisk(path.join(folder, 'state'));
+  // On a disk of its own, in the middle of the full one.
+  if (state === null || smallDisk(path.join(state, 'recordings/other')) === null) {
+    context.skip('a tmpfs cannot be mounted here');
+    return;
+  }
+  const root = path.join(state, 'recordings');
+  // Where the shipped configuration has them: in the state folder.
+  const server = await startServer({ state, recordRoot: 'recordings' });
+  onTestFinished(() => server.close());
+  for (const extension of ['mp4', 'ts']) await record(server, `full-${extension}`, `/full.${extension}`);
+  await record(server, 'other', '/other/other.mp4', { infoPath: '/other/info.xml' });
+  writeFileSync(path.join(state, 'filler'), Buffer.alloc(freeBytes(state) - ROOM_BYTES));
+  const encoder = stopAtEnd(await AcknowledgedPublisher.start(server.ports.rtmp, 'live', readFlv(sourceFile)));
   for (const id of ['full-mp4', 'full-ts']) {
     const failed = await until(`${id} fails`, async () => {
       const one = await task(server, id);
@@ -151,14 +193,57 @@ test('a full disk fails one recording with a reason and leaves a file that plays
     });
     expect(failed.reason).toContain('ENOSPC');
   }
-  const goingOn = await task(server, 'other');
-  expect(goingOn).toMatchObject({ state: 'recording' });
-  await until('the other goes on', async () => ((await task(server, 'other'))?.recordTime ?? 0) > (goingOn?.recordTime ?? 0) + 1000);
-  await until('the failed ones have their names', () => media(small).length === 2 && unfinished(small).length === 0);
-  for (const name of media(small)) expect(packetsOf(path.join(small, name)).video.length, name).toBeGreaterThan(60);
-  await encoder.stop();
-  await finished(root, ['other.mp4']);
-  expect(decodedFrames(path.join(root, 'other.mp4'))).toBeGreaterThan(90);
+  // There was no room for one more half second.
+  expect(freeBytes(state)).toBeLessThan(MOST_FRAGMENT_BYTES);
+  const atFailure = (await task(server, 'other'))?.recordTime ?? 0;
+  await until('the other goes on', async () => ((await task(server, 'other'))?.recordTime ?? 0) > atFailure + 1000);
+  const refused = await server.api.call('POST', `${APP}:startRecord`, { id: 'more', stream: { name: 'live' }, filePath: '/more.ts' });
+  expect(refused).toMatchObject({ status: 500, body: { message: '[HTTP] Failed to save the recording task: [more] (500)' } });
+  // What is there plays as it lies there, whatever it is called: every frame from the first to one of the last half second.
+  await until('the files are closed', () => media(root).length + unfinished(root).length === 3);
+  const written = [...media(root), ...unfinished(root)].filter((name) => !name.startsWith('other/'));
+  expect(written).toHaveLength(2);
+  for (const name of written) {
+    const count = packetsOf(path.join(root, name)).video.length;
+    expect(count, name).toBeGreaterThan(30);
+    expect(decodedFrames(path.join(root, name)), name).toBe(count);
+  }
+  await server.kill();
+  await encoder.gone;
+  rmSync(path.join(state, 'filler'));
+  await server.restart();
+  await until('all is finished', () => unfinished(root).length === 0 && readdirSync(path.join(state, 'records/open')).length === 0);
+  expect(media(root)).toEqual(['full.mp4', 'full.ts', 'other/other.mp4']);
+  const hashes = source.video.map(({ hash }) => hash);
+  const whole = packetsOf(path.join(root, 'full.mp4')).video.map(({ hash }) => hash);
+  expect(hashes.filter((hash) => whole.includes(hash))).toHaveLength(whole.length);
+  // Nothing is missing but pictures that are decoded after the last one.
+  expect(hashes.slice(0, whole.length - 1).filter((hash) => !whole.includes(hash))).toEqual([]);
+  expect(whole.length).toBeGreaterThan(30);
+  for (const name of ['full.mp4', 'other/other.mp4']) {
+    expect(boxesOf(path.join(root, name)), name).toEqual(['ftyp', 'mdat', 'moov']);
+  }
+  for (const [info, names] of [
+    ['info.xml', ['full.mp4', 'full.ts']],
+    ['other/info.xml', ['other/other.mp4']],
+  ] as const) {
+    const told = [...readFileSync(path.join(root, info), 'utf8').matchAll(/CDATA\[(.*?)\]/g)].map(([, file]) => file);
+    expect(told.toSorted(), info).toEqual(names.map((name) => path.join(root, name)));
+  }
+  const again = stopAtEnd(await AcknowledgedPublisher.start(server.ports.rtmp, 'live', readFlv(sourceFile)));
+  for (const [id, name] of [
+    ['full-mp4', 'full.mp4'],
+    ['full-ts', 'full.ts'],
+    ['other', 'other/other.mp4'],
+  ] as const) {
+    const running = await until(`${id} goes on`, async () => {
+      const one = await task(server, id);
+      return one?.state === 'recording' && (one.recordTime ?? 0) > 0 ? one : null;
+    });
+    expect(running.sequence, id).toBe(1);
+    expect(running.totalRecordBytes, id).toBeGreaterThan(statSync(path.join(root, name)).size);
+  }
+  await again.stop();
 });
 
 /** Writes what a TCP push brings into `file`; returns the port. */

@@ -1,5 +1,6 @@
 /** A fake camera and microphone published from Chromium over WebRTC, watched over LL-HLS and WebRTC. */
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { selfSigned } from '../fakes/self-signed.ts';
@@ -9,9 +10,11 @@ import { LossyRelay } from './support/lossy-relay.ts';
 import { until } from './support/poll.ts';
 import { freePorts } from './support/ports.ts';
 import { decode, probe } from './support/probe.ts';
+import { RtpDecoder } from './support/rtp-decoder.ts';
 import { startServer, type TestServer } from './support/server.ts';
 import { TlsClient } from './support/tls-client.ts';
 import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from './support/webrtc-browser.ts';
+import { WhepReceiver } from './support/whep-receiver.ts';
 import { publishWhip } from './support/whip-encoder.ts';
 
 /** A uniform picture has a variance of nearly 0. */
@@ -149,6 +152,30 @@ test('OvenLiveKit publishes over its WebSocket protocol, and its stream ends wit
   await page.page.close();
   await gone('oven');
   await Promise.all([late.page.close(), viewer.page.close()]);
+});
+
+test('H.265 comes by WHIP and goes out by WHEP, and is decoded there', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-h265-'));
+  const encoder = await publishWhip({ url: url('h265', 'whip'), codec: 'H265', fps: 15 });
+  const output = ['-frames:v', '45', '-f', 'framecrc'];
+  const decoder = await RtpDecoder.open({ kind: 'video', payloadType: 96, map: 'H265/90000', output, folder });
+  let player: WhepReceiver | null = null;
+  try {
+    const { input } = await started('h265');
+    expect(input.tracks.find(({ type }) => type === 'Video')?.video).toMatchObject({ codec: 'H265', ...SIZE });
+    player = await WhepReceiver.open(url('h265', 'whep'), 96, decoder);
+    const { code } = await decoder.ended(30_000);
+    expect([code, decoder.errors]).toEqual([0, '']);
+    const pictures = `${decoder.decoded()}`.split('\n').filter((line) => /^0,/.test(line));
+    expect(pictures.length).toBe(45);
+    // The picture moves: no checksum comes twice.
+    expect(new Set(pictures.map((line) => line.split(',').at(-1))).size).toBe(45);
+  } finally {
+    player?.close();
+    await decoder.close();
+    await encoder.close();
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test('a page publishes and another plays over IPv6', async () => {

@@ -1,10 +1,15 @@
 /** A stream published with ffmpeg over RTMP, played in Chromium over WebRTC. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { apiPath } from './support/api-client.ts';
+import { FlashViewer, publishFlashes } from './support/flash-and-beep.ts';
 import { publishOpus } from './support/opus-publisher.ts';
 import { until } from './support/poll.ts';
 import { type FfmpegPublisher, PUBLISH_DEFAULTS, publish } from './support/publisher.ts';
 import { startServer, type TestServer } from './support/server.ts';
+import { SocketViewer } from './support/socket-viewer.ts';
 import { follow, openSession } from './support/viewer.ts';
 import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from './support/webrtc-browser.ts';
 
@@ -20,6 +25,8 @@ const socketUrl = (path: string): string => `ws://127.0.0.1:${server.ports.http}
 
 beforeAll(async () => {
   server = await startServer({ webrtc: { publisher: '<Rtx>true</Rtx>' } });
+  // Its applications have output profiles.
+  await server.api.create('/v1/vhosts', [{ name: 'second', host: { names: ['localhost'] } }]);
   encoder = publish({ url: server.rtmp('live') });
   browser = await openWebrtcBrowser();
   await encoder.sent(2 * PUBLISH_DEFAULTS.fps);
@@ -125,7 +132,6 @@ test('pictures in AV1 are shown', async () => {
   const videos = [{ name: 'av1', codec: 'av1', bitrate: 200_000, width: 160, height: 90, framerate: 15, keyFrameInterval: 15 }];
   const outputProfile = [{ name: 'av1', outputStreamName: `\${OriginStreamName}`, encodes: { videos, audios: [] } }];
   const publishers = { webrtc: { rtx: true } };
-  await server.api.create('/v1/vhosts', [{ name: 'second', host: { names: ['localhost'] } }]);
   const application = { name: 'av1', type: 'live', providers: { rtmp: {} }, publishers, outputProfiles: { outputProfile } };
   await server.api.create(`${apiPath.vhost('second')}/apps`, [application]);
   const source = publish({ url: server.rtmp('live', 'av1', 'localhost'), width: 320, height: 180, videoKbps: 300, withoutAudio: true });
@@ -140,6 +146,72 @@ test('pictures in AV1 are shown', async () => {
     expect(picture.variance).toBeGreaterThan(LEAST_VARIANCE);
   } finally {
     await page.page.close();
+    await source.stop();
+  }
+});
+
+test('picture and sound of one moment are told to be of one moment', async () => {
+  const encodes = { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'opus', codec: 'opus', bitrate: 64_000 }] };
+  const outputProfile = [{ name: 'sync', outputStreamName: `\${OriginStreamName}`, encodes }];
+  const application = {
+    name: 'sync',
+    type: 'live',
+    providers: { rtmp: {} },
+    publishers: { webrtc: {} },
+    outputProfiles: { outputProfile },
+  };
+  await server.api.create(`${apiPath.vhost('second')}/apps`, [application]);
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-sync-'));
+  const source = publishFlashes(server.rtmp('live', 'sync', 'localhost'));
+  const player = await FlashViewer.open(folder);
+  try {
+    await player.play(`ws://localhost:${server.ports.http}/sync/live`);
+    const { flashes, beeps } = await until(
+      'four flashes and beeps',
+      () => {
+        const moments = player.moments();
+        return moments !== null && moments.flashes.length >= 4 && moments.beeps.length >= 4 ? moments : null;
+      },
+      { deadlineMs: 30_000, everyMs: 200 },
+    );
+    const offsets = flashes
+      .slice(0, 4)
+      .map((flash) => beeps.map((beep) => 1000 * (beep - flash)).sort((a, b) => Math.abs(a) - Math.abs(b))[0] ?? 1000);
+    for (const offset of offsets) expect(Math.abs(offset)).toBeLessThan(20);
+  } finally {
+    await player.end();
+    await source.stop('SIGINT');
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('an encoder of ours gives the keyframe that a viewer asks for', async () => {
+  const video = { name: 'video', codec: 'h264', bitrate: 200_000, width: 160, height: 90, framerate: 15, keyFrameInterval: 60 };
+  const outputProfile = [{ name: 'slow', outputStreamName: `\${OriginStreamName}`, encodes: { videos: [video], audios: [] } }];
+  const application = {
+    name: 'slow',
+    type: 'live',
+    providers: { rtmp: {} },
+    publishers: { webrtc: {} },
+    outputProfiles: { outputProfile },
+  };
+  await server.api.create(`${apiPath.vhost('second')}/apps`, [application]);
+  const source = publish({ url: server.rtmp('live', 'slow', 'localhost'), width: 320, height: 180, videoKbps: 300, withoutAudio: true });
+  const player = new SocketViewer();
+  try {
+    await player.play(`ws://localhost:${server.ports.http}/slow/live`);
+    const seconds = (): number[] => player.keyframes.map((time, n) => (n === 0 ? 0 : (time - (player.keyframes[n - 1] ?? 0)) / 90_000));
+    const wait = { deadlineMs: 15_000, everyMs: 20 };
+    await until('the first keyframe', () => player.keyframes.length >= 1, wait);
+    player.askForKeyframe();
+    await until('another', () => player.keyframes.length >= 2, wait);
+    // Nobody asks for the one after: the interval is 4 s.
+    await until('one more', () => player.keyframes.length >= 3, wait);
+    const [, asked = 0, unasked = 0] = seconds();
+    expect(asked).toBeLessThan(3);
+    expect(asked + unasked).toBeGreaterThan(3.5);
+  } finally {
+    player.close();
     await source.stop();
   }
 });

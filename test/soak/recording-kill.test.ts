@@ -35,9 +35,9 @@ test(`${KILLS} kills at random moments cost a fragment each`, { timeout: KILLS *
       `${id} after ${killAfter} ms: ${lost.video} of ${received.video} pictures and ${lost.audio} of ${received.audio} of sound lost; ${files.join(', ')}`,
   );
   console.log(lines.join('\n'));
-  for (const [index, { lost, files }] of losses.entries()) {
-    expect(lost.video, lines[index]).toBeLessThanOrEqual(MOST_LOST.video);
-    expect(lost.audio, lines[index]).toBeLessThanOrEqual(MOST_LOST.audio);
+  for (const [index, { lost, files, log }] of losses.entries()) {
+    expect(lost.video, `${lines[index]}\n${log}`).toBeLessThanOrEqual(MOST_LOST.video);
+    expect(lost.audio, `${lines[index]}\n${log}`).toBeLessThanOrEqual(MOST_LOST.audio);
     // No number is given twice, so no file had to be called otherwise.
     expect(
       files.every((name) => /^[a-z0-9]+_\d+\.\w+$/.test(name)),

@@ -128,6 +128,9 @@ export const MpegtsProviderSchema = object(
       object('Streams of some ports', {
         name: text('Stream name; `${Port}` stands for the port'),
         port: ports('Ports that feed it', { protocols: ['udp', 'tcp'], default: '4000/udp' }),
+        program: optional(
+          integer('Number of the program to take of several; absent: the first. An extension of Millrace', { minimum: 1, maximum: 65_535 }),
+        ),
       }),
       { xml: 'StreamMap', flatten: 'stream', aliases: ['streamMap'], default: [] },
     ),

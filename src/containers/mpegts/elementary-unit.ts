@@ -21,4 +21,6 @@ export interface UnitReader {
   readonly config: Uint8Array | null;
   /** Throws `ProtocolError` when the payload is broken; units before the fault have been handed on. */
   read(packet: PesPacket, sink: UnitSink): void;
+  /** Hands on what waits for what follows: nothing follows. */
+  end?(sink: UnitSink): void;
 }

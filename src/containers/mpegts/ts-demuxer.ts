@@ -115,6 +115,8 @@ export class TsDemuxer {
   readonly #clock = new ClockUnwrapper();
   /** Sections that were broken or said impossible things. */
   #badSections = 0;
+  /** Of the last PAT section. */
+  #programs: readonly PatEntry[] = [];
 
   constructor(output: TsOutput, options: TsDemuxerOptions = {}) {
     this.#output = output;
@@ -131,6 +133,12 @@ export class TsDemuxer {
   /** Tables that were cut off, failed their CRC or contradict themselves. */
   get brokenTables(): number {
     return this.#badSections + this.#patReader.broken + this.#pmtReader.broken;
+  }
+
+  /** Says that the program wanted is not there, in words for people; null when it is, or nothing is known yet. */
+  get missingProgram(): string | null {
+    if (this.#wanted === null || this.#program !== null || this.#programs.length === 0) return null;
+    return `there is no program ${this.#wanted} among ${this.#programs.map(({ programNumber }) => programNumber).join(', ')}`;
   }
 
   /** Takes the next piece; packets may be cut anywhere between two pieces. */
@@ -239,6 +247,7 @@ export class TsDemuxer {
   #pat(section: Uint8Array): void {
     const programs = parsePat(section);
     if (programs === null) return;
+    this.#programs = programs;
     const current = this.#program;
     const kept = programs.find(({ programNumber }) => programNumber === (this.#wanted ?? current?.programNumber));
     const chosen = kept ?? (this.#wanted === null ? programs[0] : undefined);

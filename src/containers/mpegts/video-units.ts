@@ -1,18 +1,47 @@
 /** H.264 and H.265 of a transport stream: Annex B access units → 4-byte lengths and a configuration record. */
 import { H264NalType, h264NalType } from '../../codecs/h264/nal-type.ts';
+import { parseH264Sps } from '../../codecs/h264/sps.ts';
 import { H265NalType, h265NalType } from '../../codecs/h265/nal-type.ts';
 import { annexbToLengthPrefixed, type NalFilter } from '../../codecs/nal/convert.ts';
 import { parameterSetsOf, updateConfig } from '../../codecs/parameter-sets.ts';
 import { VideoCodec } from '../../media/codec.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
 import type { UnitReader, UnitSink } from './elementary-unit.ts';
+import { pictureBounds } from './picture-bounds.ts';
 import type { PesPacket } from './ts-demuxer.ts';
 
-/** Takes a PES packet as one access unit, as multiplexers of live streams write them. */
+/** A picture that is put together from several PES packets may have so many bytes. */
+const MAX_PICTURE = 4_194_304;
+const MAX_PIECES = 4096;
+/** Between pictures of one PES packet while nothing is known of their rate: 25 of them a second. */
+const USUAL_STEP = 3600;
+
+/** A picture whose end has not been seen. */
+interface OpenPicture {
+  pts: number | null;
+  dts: number | null;
+  readonly parts: Uint8Array[];
+  bytes: number;
+  hasSlices: boolean;
+}
+
+/**
+ * Takes a PES packet as one access unit, as nearly all multiplexers write them, and hands it on at once. The first packet
+ * that is less (one NAL unit, a slice, the second field without a time) shows a multiplexer that cuts pictures: from then
+ * on they are put together, and each one is handed on when the next one begins. Packets with several pictures are cut.
+ */
 export class VideoUnits implements UnitReader {
   config: Uint8Array | null = null;
   readonly #codec: VideoCodec;
   readonly #keep: NalFilter;
   #lastDts: number | null = null;
+  /** Not null: pictures come in pieces. */
+  #open: OpenPicture | null = null;
+  #inPieces = false;
+  /** Two fields in one packet are one picture of the container. */
+  #fields = false;
+  /** Pictures of the packet before. */
+  #before = { dts: 0, pictures: 0 };
 
   constructor(codec: VideoCodec) {
     this.#codec = codec;
@@ -21,14 +50,78 @@ export class VideoUnits implements UnitReader {
 
   read(packet: PesPacket, sink: UnitSink): void {
     const data = annexbToLengthPrefixed(packet.data, this.#keep);
-    if (data.length === 0) return;
-    const sets = parameterSetsOf(this.#codec, data);
-    if (sets !== null) this.config = updateConfig(this.#codec, this.config, sets) ?? this.config;
-    // Of a packet without a time nobody knows when to show it; the second field of a picture is written like that.
-    const dts = packet.dts ?? this.#lastDts;
-    if (dts === null) return;
+    // A picture that something is missing of.
+    if (packet.discontinuity) this.#open = null;
+    // A delimiter alone has the time of what follows.
+    if (data.length === 0 && packet.dts === null) return;
+    const bounds = pictureBounds(this.#codec, data);
+    const { dts, pts } = packet;
+    const whole = bounds.hasSlices && !bounds.isTail && dts !== null;
+    // Of a packet without a time nobody knows when to show it, unless it goes on with a picture.
+    if (!whole && (dts !== null || this.#lastDts !== null)) this.#inPieces = true;
+    if (this.#inPieces) this.#join(data, { pts, dts, whole, hasSlices: bounds.hasSlices }, sink);
+    else if (dts !== null) this.#cut(data, { pts: pts ?? dts, dts, further: bounds.further }, sink);
+  }
+
+  end(sink: UnitSink): void {
+    this.#close(sink);
+  }
+
+  #join(
+    data: Uint8Array,
+    { pts, dts, whole, hasSlices }: { pts: number | null; dts: number | null; whole: boolean; hasSlices: boolean },
+    sink: UnitSink,
+  ): void {
+    const begins = whole || (!hasSlices && dts !== null);
+    if (begins && this.#open?.hasSlices === true) this.#close(sink);
+    if (this.#open === null && !begins) return;
+    this.#open ??= { pts: null, dts: null, parts: [], bytes: 0, hasSlices: false };
+    const open = this.#open;
+    open.pts ??= pts;
+    open.dts ??= dts;
+    open.parts.push(data);
+    open.bytes += data.length;
+    open.hasSlices ||= hasSlices;
+    if (dts !== null) this.#lastDts = dts;
+    if (open.bytes <= MAX_PICTURE && open.parts.length <= MAX_PIECES) return;
+    this.#open = null;
+    throw new ProtocolError('TS_VIDEO', `picture of more than ${MAX_PICTURE} bytes or ${MAX_PIECES} pieces`, 0);
+  }
+
+  #close(sink: UnitSink): void {
+    const open = this.#open;
+    this.#open = null;
+    if (open === null || open.dts === null) return;
+    const [first, ...others] = open.parts;
+    if (first === undefined || open.bytes === 0) return;
+    const data = others.length === 0 ? first : new Uint8Array(Buffer.concat(open.parts));
+    this.#learn(data);
+    sink({ pts: open.pts ?? open.dts, dts: open.dts, data });
+  }
+
+  /** Pictures behind the first one have no times of their own: they follow at the pace of the packet before. */
+  #cut(data: Uint8Array, { pts, dts, further }: { pts: number; dts: number; further: readonly number[] }, sink: UnitSink): void {
+    this.#learn(data);
+    const cuts = this.#fields ? [] : further;
+    const { pictures } = this.#before;
+    const step = pictures > 0 && dts > this.#before.dts ? (dts - this.#before.dts) / pictures : USUAL_STEP;
+    this.#before = { dts, pictures: cuts.length + 1 };
     this.#lastDts = dts;
-    sink({ pts: packet.pts ?? dts, dts, data });
+    let from = 0;
+    for (let index = 0; index <= cuts.length; index += 1) {
+      const to = cuts[index] ?? data.length;
+      const delay = Math.round(index * step);
+      sink({ pts: pts + delay, dts: dts + delay, data: cuts.length === 0 ? data : data.slice(from, to) });
+      from = to;
+    }
+  }
+
+  #learn(data: Uint8Array): void {
+    const sets = parameterSetsOf(this.#codec, data);
+    if (sets === null) return;
+    this.config = updateConfig(this.#codec, this.config, sets) ?? this.config;
+    const [sps] = sets.sps;
+    if (sps !== undefined && this.#codec === VideoCodec.H264) this.#fields = !parseH264Sps(sps).frameMbsOnly;
   }
 }
 

@@ -56,6 +56,7 @@ export interface NativeAddon {
     remoteSalt: Uint8Array,
   ): boolean;
   connect(fanout: Handle, viewer: number, socket: number, host: string, port: number): boolean;
+  hear(fanout: Handle, viewer: number, socket: number, host: string, port: number): boolean;
   connectTcp(fanout: Handle, viewer: number): boolean;
   play(fanout: Handle, viewer: number, slot: number, source: number): boolean;
   inject(fanout: Handle, viewer: number, packet: Uint8Array): boolean;
@@ -73,10 +74,37 @@ export interface NativeAddon {
   srtpProtect(protector: Handle, packet: Uint8Array, index: number): Buffer;
   /** A number tells what is wrong: 1 malformed, 2 forged, 3 replayed, 4 too many sources. */
   srtpUnprotect(protector: Handle, packet: Uint8Array): Buffer | number;
+  udpOpen(
+    host: string,
+    port: number,
+    bufferBytes: number,
+    words: Uint32Array,
+    told: (event: number, first: number, second: number) => void,
+  ): [socket: Handle, port: number];
+  udpClose(socket: Handle): void;
+  udpSend(socket: Handle, bytes: Uint8Array, words: Uint32Array, from: number, count: number): number;
+  udpTake(socket: Handle, into: Uint8Array, at: number): void;
+  udpAlarm(socket: Handle, ms: number): void;
+  udpErrorText(error: number): string;
+  udpAwaitRoom(socket: Handle): void;
+  udpParse(socket: Handle, address: string, words: Uint32Array): boolean;
+  udpText(socket: Handle, n: number): string;
+  udpCounters(socket: Handle): NativeUdpCounters;
+}
+
+/** Numbers since the socket was opened. */
+export interface NativeUdpCounters {
+  readonly datagramsSent: number;
+  readonly sendCalls: number;
+  readonly sendErrors: number;
+  readonly datagramsReceived: number;
+  readonly receiveCalls: number;
 }
 
 /** Overrides the addon: the path of another build, or `off` for none. */
 const OVERRIDE = 'MILLRACE_NATIVE';
+/** What the build of an older version does not have. */
+const NEWEST = 'udpOpen' satisfies keyof NativeAddon;
 const BUILT = new URL('../../../native/build/millrace.node', import.meta.url);
 
 /** The addon, or why there is none. */
@@ -86,7 +114,9 @@ export function loadAddon(): { readonly addon: NativeAddon } | { readonly addon:
   const file = override === undefined || override === '' ? fileURLToPath(BUILT) : override;
   if (!existsSync(file)) return { addon: null, reason: `${file} was not built (npm run build:native tells why)` };
   try {
-    return { addon: createRequire(import.meta.url)(file) as NativeAddon };
+    const addon = createRequire(import.meta.url)(file) as NativeAddon;
+    if (typeof addon[NEWEST] === 'function') return { addon };
+    return { addon: null, reason: `${file} is older than the server (npm run build:native renews it)` };
   } catch (error) {
     return { addon: null, reason: error instanceof Error ? error.message : String(error) };
   }

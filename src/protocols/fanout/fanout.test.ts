@@ -9,7 +9,15 @@ import { type SrtpKeys, SrtpProfile, saltLength } from '../srtp/profile.ts';
 import { SrtpCipher } from '../srtp/srtp-cipher.ts';
 import { SrtpReceiver } from '../srtp/srtp-receiver.ts';
 import { loadAddon } from './addon.ts';
-import type { DtlsEndpoint, DtlsListener, Fanout, FanoutListener, PacketizedFrame, SlotPlan } from './fanout.ts';
+import {
+  type DtlsEndpoint,
+  type DtlsListener,
+  type Fanout,
+  type FanoutListener,
+  type PacketizedFrame,
+  PLACES_HEARD,
+  type SlotPlan,
+} from './fanout.ts';
 import { readNacks } from './nacks.ts';
 import { NativeFanout } from './native-fanout.ts';
 import { ScriptDtls } from './script-dtls.ts';
@@ -248,6 +256,34 @@ describe.each(KINDS)('%s', (kind) => {
       expect(fanout.viewerCounters(viewer)).toMatchObject({ packets: 6, sendErrors: 0 });
     },
   );
+
+  test('a viewer is heard at every place of its own, also at those named before its keys', async () => {
+    const heard = nothingHeard();
+    const fanout = open(kind, heard);
+    const { socket, port } = await fanout.bind('127.0.0.1', 0);
+    const keys = keysFor(SrtpProfile.AEAD_AES_128_GCM);
+    const peer = await openPeer(keys);
+    const others = await Promise.all([openPeer(keys), openPeer(keys), openPeer(keys)]);
+    const placeOf = ({ socket: from }: Peer): { host: string; port: number } => ({ host: '127.0.0.1', port: from.address().port });
+    const [before, after, stranger] = others as [Peer, Peer, Peer];
+    const viewer = fanout.openViewer({ cname: 'somebody', slots: [VIDEO] });
+    for (let n = 0; n < 20; n += 1) fanout.hear(viewer, socket, placeOf(before));
+    fanout.connect(viewer, socket, placeOf(peer));
+    fanout.setKeys(viewer, keys);
+    fanout.hear(viewer, socket, placeOf(after));
+    const pli = Buffer.from([0x81, 206, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2]);
+    // Each has a number of its own: the second of two with one would be a replay.
+    const say = ({ socket: from }: Peer): void => from.send(peer.seal(pli), port, '127.0.0.1');
+    for (const one of [before, peer, after, stranger]) say(one);
+    await until('three are heard, and one is nobody', () => heard.rtcp.length === 3 && fanout.counters().strangers === 1, WAIT);
+    for (let n = 0; n < PLACES_HEARD; n += 1) fanout.hear(viewer, socket, { host: '127.0.0.2', port: 1000 + n });
+    say(before);
+    await until('the oldest place is forgotten', () => fanout.counters().strangers === 2, WAIT);
+    fanout.closeViewer(viewer);
+    say(after);
+    await until('nobody is left', () => fanout.counters().strangers === 3, WAIT);
+    expect(heard.rtcp.length).toBe(3);
+  });
 
   test.each(['::1', linkLocal()].filter((host) => host !== ''))('a viewer at %s is sent to, and heard', async (host) => {
     const heard = nothingHeard();

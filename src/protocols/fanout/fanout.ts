@@ -144,8 +144,10 @@ export interface Fanout {
   closeSource(source: number): void;
   openViewer(plan: ViewerPlan): number;
   setKeys(viewer: number, keys: SrtpKeys): void;
-  /** Where the viewer is; may change while it plays. */
+  /** Where the viewer is sent to, and heard; may change while it plays. */
   connect(viewer: number, socket: number, to: PeerAddress): void;
+  /** The viewer is heard there too: peers choose which of their paths they send by. At most `PLACES_HEARD`, the oldest go. */
+  hear(viewer: number, socket: number, from: PeerAddress): void;
   /** The viewer is reached over TCP: its packets go to the listener. */
   connectTcp(viewer: number): void;
   /** The slot gets `source` from its next keyframe on; null: nothing, at once. Call it after `setKeys`. */
@@ -170,6 +172,9 @@ export interface Fanout {
 /** Sequence numbers begin below this, so that a receiver that misses the first packets cannot miss a roll-over. */
 export const FIRST_SEQUENCE_LIMIT = 0x8000;
 export const LARGEST_PAYLOAD = 1400;
+
+/** Places of one viewer. */
+export const PLACES_HEARD = 16;
 
 /** Packets of a viewer whose sending is remembered, where they carry transport-wide numbers. */
 export const SENDS_KEPT = 1024;

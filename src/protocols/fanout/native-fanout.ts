@@ -100,6 +100,10 @@ export class NativeFanout implements Fanout {
     if (!this.#closed) this.#addon.connect(this.#handle, viewer, socket, to.host, to.port);
   }
 
+  hear(viewer: number, socket: number, from: PeerAddress): void {
+    if (!this.#closed) this.#addon.hear(this.#handle, viewer, socket, from.host, from.port);
+  }
+
   connectTcp(viewer: number): void {
     if (!this.#closed) this.#addon.connectTcp(this.#handle, viewer);
   }

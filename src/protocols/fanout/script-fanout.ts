@@ -14,6 +14,7 @@ import {
   LARGEST_PAYLOAD,
   type PacketizedFrame,
   type PeerAddress,
+  PLACES_HEARD,
   type SourcePlan,
   type ViewerCounters,
   type ViewerPlan,
@@ -135,15 +136,25 @@ export class ScriptFanout implements Fanout, ViewerWire {
   connect(id: number, socket: number, to: PeerAddress): void {
     const viewer = this.#viewers.get(id);
     if (viewer === undefined) return;
-    this.#unplace(viewer);
     viewer.place = { socket, to };
-    this.#places.set(placeKey(socket, to), viewer);
+    this.hear(id, socket, to);
+  }
+
+  hear(id: number, socket: number, from: PeerAddress): void {
+    const viewer = this.#viewers.get(id);
+    if (viewer === undefined) return;
+    const key = placeKey(socket, from);
+    // Last among them, if it was there already.
+    viewer.heard.delete(key);
+    viewer.heard.add(key);
+    this.#places.set(key, viewer);
+    const [oldest = ''] = viewer.heard;
+    if (viewer.heard.size > PLACES_HEARD) this.#unplace(viewer, oldest);
   }
 
   connectTcp(id: number): void {
     const viewer = this.#viewers.get(id);
     if (viewer === undefined) return;
-    this.#unplace(viewer);
     viewer.place = 'tcp';
   }
 
@@ -164,7 +175,7 @@ export class ScriptFanout implements Fanout, ViewerWire {
     const viewer = this.#viewers.get(id);
     if (viewer === undefined) return;
     this.#viewers.delete(id);
-    this.#unplace(viewer);
+    for (const key of viewer.heard) this.#unplace(viewer, key);
     viewer.close();
   }
 
@@ -263,10 +274,9 @@ export class ScriptFanout implements Fanout, ViewerWire {
     if (other) this.#listener.rtcp(viewer.id, plain);
   }
 
-  #unplace(viewer: ScriptViewer): void {
-    const { place } = viewer;
-    if (place === null || place === 'tcp') return;
-    const key = placeKey(place.socket, place.to);
+  /** Another viewer may have the place by now. */
+  #unplace(viewer: ScriptViewer, key: string): void {
+    viewer.heard.delete(key);
     if (this.#places.get(key) === viewer) this.#places.delete(key);
   }
 }

@@ -59,6 +59,8 @@ export class ScriptViewer {
   /** Null until it is known; `tcp` when packets go to the listener. */
   place: { readonly socket: number; readonly to: PeerAddress } | 'tcp' | null = null;
   receiver: SrtpReceiver | null = null;
+  /** Where it is heard, oldest first. */
+  readonly heard = new Set<string>();
   /** Null when no packet carries a transport-wide sequence number. */
   readonly log: SendLog | null;
   #rtp: SrtpCipher | null = null;

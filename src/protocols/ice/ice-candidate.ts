@@ -8,7 +8,7 @@ export interface IceCandidate {
 }
 
 /** All candidates are hosts of one component and equally good; TCP is for whoever gets no UDP through. */
-const PRIORITY = { UDP: 50, TCP: 40 } as const;
+export const CANDIDATE_PRIORITY = { UDP: 50, TCP: 40 } as const;
 
 /** What a peer says of itself; `address` may be a name that hides it (mDNS). */
 export interface PeerCandidate {
@@ -37,7 +37,7 @@ export function readCandidates(text: string): PeerCandidate[] {
 /** Without the `a=` in front. */
 export function formatCandidate({ protocol, address, port }: IceCandidate): string {
   const tail = protocol === 'TCP' ? ' tcptype passive' : '';
-  return `candidate:${foundation(protocol, address)} 1 ${protocol} ${PRIORITY[protocol]} ${address} ${port} typ host${tail}`;
+  return `candidate:${foundation(protocol, address)} 1 ${protocol} ${CANDIDATE_PRIORITY[protocol]} ${address} ${port} typ host${tail}`;
 }
 
 /** Ten digits, the same for the same base address and protocol (RFC 8445 section 5.1.1.3). */

@@ -1,5 +1,6 @@
 /** The ways by which a peer has proved to be reachable, and which of them is in use. */
 import type { PeerAddress } from '../fanout/fanout.ts';
+import { CANDIDATE_PRIORITY } from '../ice/ice-candidate.ts';
 import { placeOf } from './peer-address.ts';
 import type { PeerPipe } from './peer-pipe.ts';
 
@@ -18,9 +19,6 @@ const SILENCE_MS = 3000;
 /** A path heard no longer ago takes over when the one in use is lost, ms. Browsers check spare ones every 25 s. */
 const SPARE_MS = 30_000;
 const PATHS_LIMIT = 16;
-
-/** Priorities of our candidates (`ice-candidate.ts`): what is relayed arrives at one of TCP. */
-const OWN_PRIORITY = { udp: 50, tcp: 40 } as const;
 
 interface KnownPath {
   readonly path: PeerPath;
@@ -46,6 +44,11 @@ export class PeerPaths {
     return this.#current?.path ?? null;
   }
 
+  /** All that work, oldest first. */
+  get all(): readonly PeerPath[] {
+    return this.#known.map(({ path }) => path);
+  }
+
   /** A check came by `path`. True when that path is in use from now on and was not before. */
   heard(path: PeerPath, { nominated, priority }: PathCheck, now: number): boolean {
     let known = this.#known.find((candidate) => samePath(candidate.path, path));
@@ -54,7 +57,7 @@ export class PeerPaths {
       this.#known.push(known);
       this.#forgetOldest();
     }
-    known.priority = pairPriority(priority, OWN_PRIORITY[path.kind]);
+    known.priority = pairPriority(priority, CANDIDATE_PRIORITY[path.kind === 'udp' ? 'UDP' : 'TCP']);
     known.heardAt = now;
     known.nominated ||= nominated;
     if (known === this.#current || !(this.#current === null || (nominated && this.#isBetter(known, this.#current, now)))) return false;

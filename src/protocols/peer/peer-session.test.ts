@@ -13,6 +13,7 @@ const TERMS = { plan: { cname: 'c', slots: [] }, fingerprint: 'sha-256 AB', role
 
 let now: number;
 let place: string;
+let heard: string[] = [];
 let ends: string[];
 let strangers: StrangerLog;
 let session: PeerSession;
@@ -56,6 +57,7 @@ function connect(): void {
 beforeEach(() => {
   now = 0;
   place = '';
+  heard = [];
   ends = [];
   strangers = new StrangerLog();
   let open = false;
@@ -75,6 +77,9 @@ beforeEach(() => {
     },
     connect: (_viewer, _socket, { host }) => {
       place = host;
+    },
+    hear: (_viewer, _socket, { host }) => {
+      heard.push(host);
     },
     connectTcp: () => {
       place = 'tcp';
@@ -101,6 +106,13 @@ test('the first path is used until the peer nominates another', () => {
   expect(place).toBe('192.0.2.1');
   session.reached(CABLE, NOMINATED);
   expect(place).toBe('192.0.2.2');
+});
+
+test('media is heard on every path that works, whichever is sent by', () => {
+  session.reached(WIFI, NOMINATED);
+  session.reached(CABLE, NOMINATED);
+  session.reached(tcp('a'), NOMINATED);
+  expect([heard, place]).toEqual([['192.0.2.1', '192.0.2.2'], '192.0.2.1']);
 });
 
 test('a path that works is not left for the next that is nominated', () => {

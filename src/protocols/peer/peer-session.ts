@@ -136,6 +136,7 @@ export class PeerSession {
     this.#waitingSince = this.#owner.now();
     this.#viewer = fanout.openViewer(terms.plan);
     this.#owner.started(this);
+    for (const path of this.#paths.all) this.#hear(path);
     this.#place();
     for (const datagram of this.#early.splice(0)) this.#take(datagram);
   }
@@ -156,6 +157,7 @@ export class PeerSession {
   reached(path: PeerPath, check: PathCheck): void {
     if (this.#closed) return;
     this.#trail?.checked(placeOfPath(path), null);
+    this.#hear(path);
     if (this.#paths.heard(path, check, this.#owner.now())) this.#place();
   }
 
@@ -259,6 +261,11 @@ export class PeerSession {
     if (this.#paths.current === null)
       return `no connectivity check arrived within ${patience} ms: is the UDP port reachable from the peer?`;
     return `the handshake was not finished within ${patience} ms (peer at ${this.place})`;
+  }
+
+  /** The peer sends by whichever path it likes, and may have changed before a check says so. */
+  #hear(path: PeerPath): void {
+    if (path.kind === 'udp' && this.#viewer !== 0) this.#owner.fanout.hear(this.#viewer, path.socket, path.to);
   }
 
   /** Tells the fanout the path in use, once there are both. */

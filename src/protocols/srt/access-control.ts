@@ -4,9 +4,9 @@ const PREFIX = '#!::';
 
 /** What a stream id asks for. */
 export interface AccessControl {
-  /** `u`: user name; other servers and encoders put the whole address here. */
+  /** `u`: user name; OvenMediaEngine and the encoders it knows put the whole address here. */
   readonly user: string | null;
-  /** `r`: name of the resource. */
+  /** `r`: name of the resource, `app/stream[/playlist][?query]` on the host `h`. */
   readonly resource: string | null;
   /** `h`: host name. */
   readonly host: string | null;

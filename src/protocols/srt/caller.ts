@@ -113,7 +113,12 @@ export class SrtCaller {
     }
   }
 
-  /** Repeats handshakes and gives up in time; to be called regularly. */
+  /** When `tick` has something to do, µs. */
+  get dueAt(): number {
+    return Math.min(this.#startedAt + this.#options.timeout, this.#sentAt + REPEAT_INTERVAL);
+  }
+
+  /** Repeats handshakes and gives up in time; to be called when `dueAt` has come. */
   tick(now: number): void {
     if (this.#done) return;
     if (now - this.#startedAt >= this.#options.timeout) {

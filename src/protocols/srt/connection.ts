@@ -40,6 +40,8 @@ export interface SrtConnectionEvents {
   /** Payloads in order, each a view into a buffer of its own that passes to the owner. */
   onData(payload: Uint8Array): void;
   onClosed(reason: SrtCloseReason): void;
+  /** `tick` is wanted at `dueAt`, which something sent has brought forward, perhaps. */
+  onDue?(): void;
 }
 
 /** What may be tuned on one's own side. */
@@ -160,12 +162,22 @@ export class SrtConnection {
     };
   }
 
+  /** When `tick` has something to do, µs. */
+  get dueAt(): number {
+    const silent = Math.min(this.#heardAt + this.#limits.idleTimeout + 1, this.#sentAt + KEEP_ALIVE_INTERVAL);
+    const keys = this.terms.keys?.announcement ? this.#keysSentAt + this.#keyInterval : Number.POSITIVE_INFINITY;
+    return Math.min(this.#receiver.dueAt, this.#sender.dueAt, silent, keys);
+  }
+
   /**
    * Sends one payload of at most 1456 bytes, which must not change afterwards: several connections may share it. False
    * when the buffer is full or the connection closed; the payload is then dropped.
    */
   send(payload: Uint8Array, now: number): boolean {
-    return !this.#closed && this.#sender.push(payload, now);
+    if (this.#closed) return false;
+    const taken = this.#sender.push(payload, now);
+    this.#events.onDue?.();
+    return taken;
   }
 
   /** Takes a datagram for this connection; keeps and changes its buffer. */
@@ -184,7 +196,7 @@ export class SrtConnection {
     }
   }
 
-  /** Everything that depends on time; to be called at least every 10 ms. */
+  /** Everything that depends on time; to be called when `dueAt` has come, and as often as one likes. */
   tick(now: number): void {
     if (this.#closed) return;
     if (now - this.#heardAt > this.#limits.idleTimeout) {
@@ -254,9 +266,14 @@ export class SrtConnection {
     this.#sink.send(serializeUserDefined(ExtensionType.KEY_RESPONSE, answer, this.#link.address(now)), null);
   }
 
+  /** From one announcement of keys to the next, µs. */
+  get #keyInterval(): number {
+    return Math.max(KEY_INTERVAL, 1.5 * this.#link.rtt.rtt);
+  }
+
   #announceKeys(now: number): void {
     const announcement = this.terms.keys?.announcement ?? null;
-    if (announcement === null || now - this.#keysSentAt < Math.max(KEY_INTERVAL, 1.5 * this.#link.rtt.rtt)) return;
+    if (announcement === null || now - this.#keysSentAt < this.#keyInterval) return;
     this.#keysSentAt = now;
     this.#sink.send(serializeUserDefined(ExtensionType.KEY_REQUEST, announcement, this.#link.address(now)), null);
   }

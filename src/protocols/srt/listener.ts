@@ -5,7 +5,7 @@ import type { SrtCall, SrtSession } from './multiplexer.ts';
 import type { PeerAddress } from './peer-address.ts';
 import { RejectionCode } from './rejection.ts';
 import type { ListenerSettings } from './socket-options.ts';
-import { parseStreamId, type SrtTarget } from './stream-id.ts';
+import { modeOf, parseStreamId, type SrtTarget } from './stream-id.ts';
 import { SrtUdpPort } from './udp-port.ts';
 
 /** What of the configuration concerns a listener. */
@@ -24,12 +24,14 @@ export interface SrtListenerConfig {
 }
 
 export interface SrtListenerOptions extends SrtListenerConfig {
+  /** What callers do here; one that says it wants something else (`m` of its stream id) is refused. */
+  readonly mode: 'publish' | 'request';
   readonly clock: Clock;
   /** Connections of one port at once; more callers are refused. */
   readonly maxConnections: number;
   /** Serves a caller that has proved its address and passphrase, or says why not. `now()` of the port is its time. */
   readonly open: (call: SrtCall, target: SrtTarget, port: SrtUdpPort) => SrtSession | RejectionCode;
-  /** A caller was refused without coming to `open`: by its stream id (`BAD_REQUEST`), its passphrase or its abilities. */
+  /** A caller was refused without coming to `open`: by its stream id (`BAD_REQUEST`, `BAD_MODE`), its passphrase or its abilities. */
   readonly onRefused: (peer: PeerAddress, code: RejectionCode) => void;
   /** A socket failed. */
   readonly onError: (error: Error) => void;
@@ -90,14 +92,19 @@ export class SrtListener {
         passphrase: (call) => this.#passphraseFor(this.#targetOf(call, port.port)),
         open: (call) => {
           const target = this.#targetOf(call, port.port);
-          if (target !== null) return this.#options.open(call, target, port);
-          this.#options.onRefused(call.peer, RejectionCode.BAD_REQUEST);
-          return RejectionCode.BAD_REQUEST;
+          if (target === null) return this.#refuse(call.peer, RejectionCode.BAD_REQUEST);
+          if ((modeOf(call.streamId) ?? this.#options.mode) !== this.#options.mode) return this.#refuse(call.peer, RejectionCode.BAD_MODE);
+          return this.#options.open(call, target, port);
         },
         onRefused: (peer, code) => this.#options.onRefused(peer, code),
       },
     });
     return port;
+  }
+
+  #refuse(peer: PeerAddress, code: RejectionCode): RejectionCode {
+    this.#options.onRefused(peer, code);
+    return code;
   }
 
   #targetOf({ streamId }: SrtCall, port: number): SrtTarget | null {

@@ -5,7 +5,7 @@ import { HEADER_LENGTH, LIVE_PAYLOAD_LENGTH } from './header.ts';
 const LOWER_HEADERS = 28;
 const SIZE_SMOOTHING = 128;
 /** Timers are coarse: what could not leave in this time may leave at once, µs. */
-const BURST = 10_000;
+const BURST = 20_000;
 const MEASURE_INTERVAL = 1_000_000;
 
 /** How much may be sent. */
@@ -50,6 +50,11 @@ export class LivePacer {
   /** True when a packet may leave at `now`. */
   mayStart(now: number): boolean {
     return now >= this.#nextAt;
+  }
+
+  /** When the next packet may leave, µs. */
+  get nextAt(): number {
+    return this.#nextAt;
   }
 
   /** A packet has left. */

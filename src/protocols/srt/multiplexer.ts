@@ -82,6 +82,8 @@ export interface MultiplexerOptions {
   readonly maxConnections?: number;
   /** Passphrases tried per second, a millisecond of work each; callers beyond that have to ask again. */
   readonly maxKeyTrialsPerSecond?: number;
+  /** `dueAt` was brought forward by something that was sent. */
+  readonly onDue?: () => void;
 }
 
 /** Datagrams and calls that led nowhere. */
@@ -137,6 +139,7 @@ export class SrtMultiplexer {
   readonly #calls = new Map<number, PendingCall>();
   /** Accepted connections by address and socket id of the caller, to know a repeated conclusion. */
   readonly #accepted = new Map<string, Entry>();
+  #dueAt = Number.POSITIVE_INFINITY;
 
   constructor(options: MultiplexerOptions) {
     this.#options = options;
@@ -150,9 +153,14 @@ export class SrtMultiplexer {
     return this.#entries.size;
   }
 
-  /** True while time matters: `tick` is to be called every few milliseconds then. */
+  /** True while time matters. */
   get busy(): boolean {
     return this.#entries.size > 0 || this.#calls.size > 0;
+  }
+
+  /** When `tick` has something to do, or a little sooner, µs; infinite when nothing is to come of itself. */
+  get dueAt(): number {
+    return this.#dueAt;
   }
 
   /** Takes a datagram of the port at `now` µs; its buffer passes to us. */
@@ -170,6 +178,7 @@ export class SrtMultiplexer {
     const entry = this.#entries.get(destination);
     if (entry !== undefined && isSame(entry.peer, from)) {
       entry.connection.receive(datagram, now);
+      this.#dueAt = Math.min(this.#dueAt, entry.connection.dueAt);
       return;
     }
     const call = this.#calls.get(destination);
@@ -177,10 +186,13 @@ export class SrtMultiplexer {
     else this.counters.stray += 1;
   }
 
-  /** Everything that depends on time; to be called at least every 10 ms while `busy`. */
+  /** Everything that depends on time; to be called soon after `dueAt`. */
   tick(now: number): void {
     for (const { caller } of this.#calls.values()) caller.tick(now);
     for (const { connection } of this.#entries.values()) connection.tick(now);
+    this.#dueAt = Number.POSITIVE_INFINITY;
+    for (const { caller } of this.#calls.values()) this.#dueAt = Math.min(this.#dueAt, caller.dueAt);
+    for (const { connection } of this.#entries.values()) this.#dueAt = Math.min(this.#dueAt, connection.dueAt);
   }
 
   /** Calls a listener; resolves to the connection's session events through `session`, or `onFailed` is called. */
@@ -203,6 +215,7 @@ export class SrtMultiplexer {
       now,
     );
     this.#calls.set(socketId, { caller, peer });
+    this.#dueAt = Math.min(this.#dueAt, caller.dueAt);
     return caller;
   }
 
@@ -327,11 +340,17 @@ export class SrtMultiplexer {
           this.#accepted.delete(callKey);
           session.onClosed(reason);
         },
+        onDue: () => {
+          if (connection.dueAt >= this.#dueAt) return;
+          this.#dueAt = connection.dueAt;
+          this.#options.onDue?.();
+        },
       },
       this.#limits,
     );
     const entry: Entry = { connection, peer, callKey, answer };
     this.#entries.set(terms.socketId, entry);
+    this.#dueAt = Math.min(this.#dueAt, connection.dueAt);
     if (answer !== null) this.#accepted.set(callKey, entry);
     session.onOpen(connection);
   }

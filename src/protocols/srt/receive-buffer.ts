@@ -58,6 +58,14 @@ export class ReceiveBuffer {
     return this.#present;
   }
 
+  /** When the next packet is to be handed out, µs; infinite when none is held. */
+  get nextDueTime(): number {
+    if (this.#present === 0) return Number.POSITIVE_INFINITY;
+    let offset = 0;
+    while (this.#states[this.#slot(offset)] !== PRESENT) offset += 1;
+    return this.#dueTimes[this.#slot(offset)] ?? 0;
+  }
+
   /** Packets that still fit. */
   get available(): number {
     return this.#limit - this.#length;

@@ -10,8 +10,8 @@ import { addSequence } from './sequence.ts';
 import { newReceiverStatistics } from './statistics.ts';
 import type { TsbpdClock } from './tsbpd-clock.ts';
 
-/** Between full acknowledgements, µs (§3.2.4). */
-const ACK_INTERVAL = 10_000;
+/** Between full acknowledgements, µs: 10 ms (§3.2.4), less what a source that sends every 10 ms may be early. */
+const ACK_INTERVAL = 9000;
 /** Packets between light acknowledgements. */
 const LIGHT_ACK_EVERY = 64;
 /** Losses are not reported again sooner, µs (§4.8.2). */
@@ -56,6 +56,13 @@ export class Receiver {
     };
   }
 
+  /** When `tick` has something to do, µs; infinite when nothing is to come of itself. */
+  get dueAt(): number {
+    const { nextDueTime, missing } = this.#buffer;
+    const nak = missing > 0 ? this.#nakAt + this.#nakInterval : Number.POSITIVE_INFINITY;
+    return Math.min(nextDueTime, nak, this.#ackedAt + this.#ackInterval);
+  }
+
   /** Packets held back until their time. */
   get backlog(): number {
     return this.#buffer.present;
@@ -78,7 +85,7 @@ export class Receiver {
     const expected = buffer.end;
     const missing = buffer.missing;
     const dueTime = this.#clock.dueTime(timestampOf(datagram), now);
-    switch (buffer.insert(sequence, datagram.subarray(HEADER_LENGTH), dueTime)) {
+    switch (buffer.insert(sequence, payloadOf(datagram), dueTime)) {
       case 'inserted':
         this.#decrypt(datagram, sequence);
         break;
@@ -94,6 +101,8 @@ export class Receiver {
     }
     if (buffer.missing > missing) {
       statistics.packetsLost += buffer.missing - missing;
+      // The next regular report, which has this one, too, need not follow at once.
+      if (now - this.#nakAt >= this.#nakInterval) this.#nakAt = now;
       this.#nak([{ first: expected, last: addSequence(sequence, -1) }], now);
     }
     this.#packetsSinceAck += 1;
@@ -119,13 +128,11 @@ export class Receiver {
     this.statistics.packetsDroppedLate += this.#buffer.giveUp(range);
   }
 
-  /** Hands out what is due, acknowledges and asks again; to be called at least every 10 ms. */
+  /** Hands out what is due, acknowledges and asks again; to be called when `dueAt` has come. */
   tick(now: number): void {
     this.statistics.packetsDroppedLate += this.#buffer.release(now, this.#deliver);
-    if (now - this.#ackedAt >= ACK_INTERVAL) this.#ack(now);
-    // Often: a lost report costs little time then, and senders know what is under way already.
-    const interval = Math.max(LEAST_NAK_INTERVAL, this.#link.rtt.rtt / 4);
-    if (this.#buffer.missing > 0 && now - this.#nakAt >= interval) {
+    if (now - this.#ackedAt >= this.#ackInterval) this.#ack(now);
+    if (this.#buffer.missing > 0 && now - this.#nakAt >= this.#nakInterval) {
       this.#nakAt = now;
       this.#nak(this.#buffer.missingRanges(this.#buffer.acknowledged, MAX_PAYLOAD_LENGTH / 8), now);
     }
@@ -151,11 +158,20 @@ export class Receiver {
     this.#buffer.discard(sequence);
   }
 
+  /** From one full acknowledgement to the next: of something new, else again of what the peer has not confirmed. */
+  get #ackInterval(): number {
+    if (this.#buffer.acknowledged !== this.#ackedSequence) return ACK_INTERVAL;
+    if (this.#confirmedNumber === this.#ackNumber) return Number.POSITIVE_INFINITY;
+    return Math.max(ACK_INTERVAL, this.#link.rtt.upperBound);
+  }
+
+  /** Often: a lost report costs little time then, and senders know what is under way already. */
+  get #nakInterval(): number {
+    return Math.max(LEAST_NAK_INTERVAL, this.#link.rtt.rtt / 4);
+  }
+
   #ack(now: number): void {
     const sequence = this.#buffer.acknowledged;
-    const confirmed = this.#confirmedNumber === this.#ackNumber;
-    const repeat = !confirmed && now - this.#ackedAt >= this.#link.rtt.upperBound;
-    if (sequence === this.#ackedSequence && !repeat) return;
     this.#ackedSequence = sequence;
     this.#ackedAt = now;
     this.#packetsSinceAck = 0;
@@ -177,4 +193,9 @@ export class Receiver {
   #nak(ranges: readonly LossRange[], now: number): void {
     if (ranges.length > 0) this.#link.sink.send(serializeNak(ranges, MAX_PAYLOAD_LENGTH, this.#link.address(now)), null);
   }
+}
+
+/** Much cheaper than `subarray`. */
+function payloadOf(datagram: Uint8Array): Uint8Array {
+  return new Uint8Array(datagram.buffer, datagram.byteOffset + HEADER_LENGTH, datagram.length - HEADER_LENGTH);
 }

@@ -9,7 +9,7 @@ export class SendBuffer {
   readonly #limit: number;
   #capacity: number;
   #payloads: (Uint8Array | null)[];
-  #headers: Buffer;
+  #headers: Uint8Array;
   /** When the application handed the packet over, µs. */
   #origins: Float64Array;
   /** When it was sent last, µs. */
@@ -30,7 +30,7 @@ export class SendBuffer {
     this.#limit = limit;
     this.#capacity = Math.min(INITIAL_CAPACITY, limit);
     this.#payloads = new Array<Uint8Array | null>(this.#capacity).fill(null);
-    this.#headers = Buffer.alloc(this.#capacity * HEADER_LENGTH);
+    this.#headers = new Uint8Array(this.#capacity * HEADER_LENGTH);
     this.#origins = new Float64Array(this.#capacity);
     this.#sentAt = new Float64Array(this.#capacity);
     this.#sendings = new Uint8Array(this.#capacity);
@@ -100,7 +100,7 @@ export class SendBuffer {
   }
 
   /** Where headers are written; another buffer after `add`. */
-  get headers(): Buffer {
+  get headers(): Uint8Array {
     return this.#headers;
   }
 
@@ -181,7 +181,7 @@ export class SendBuffer {
     const capacity = this.#capacity * 2;
     this.#capacity = capacity;
     this.#payloads = new Array<Uint8Array | null>(capacity).fill(null);
-    this.#headers = Buffer.alloc(capacity * HEADER_LENGTH);
+    this.#headers = new Uint8Array(capacity * HEADER_LENGTH);
     this.#origins = new Float64Array(capacity);
     this.#sentAt = new Float64Array(capacity);
     this.#sendings = new Uint8Array(capacity);

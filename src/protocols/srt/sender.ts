@@ -59,6 +59,16 @@ export class Sender {
     return this.#buffer.length;
   }
 
+  /** When `tick` has something to do, µs; infinite when nothing is to come of itself. */
+  get dueAt(): number {
+    const buffer = this.#buffer;
+    if (buffer.length === 0) return Number.POSITIVE_INFINITY;
+    const late = this.#tooLateDrop ? buffer.firstOrigin + this.#life : Number.POSITIVE_INFINITY;
+    const waits = buffer.lostCount > 0 || (buffer.unsent !== buffer.end && buffer.inFlight < Math.max(1, this.#window));
+    if (waits) return Math.min(late, this.#pacer.nextAt);
+    return buffer.inFlight === 0 ? late : Math.min(late, Math.max(buffer.firstSentAt, this.#progressAt) + this.#timeout);
+  }
+
   /** Takes a payload; false, and counted, when the buffer is full. The payload must not change afterwards. */
   push(payload: Uint8Array, now: number): boolean {
     this.#dropLate(now);
@@ -108,7 +118,7 @@ export class Sender {
     this.transmit(now);
   }
 
-  /** Sends what may leave now; to be called regularly. */
+  /** Sends what may leave now; to be called when `dueAt` has come. */
   tick(now: number): void {
     this.#dropLate(now);
     this.#repeatSilent(now);
@@ -143,7 +153,7 @@ export class Sender {
       this.statistics.packetsSent += 1;
       this.statistics.bytesSent += payload.length;
     }
-    const header = headers.subarray(at, at + HEADER_LENGTH);
+    const header = new Uint8Array(headers.buffer, headers.byteOffset + at, HEADER_LENGTH);
     // A packet that should have been repaired a round trip ago has little time left: further copies save another one.
     const roundTrips = (now - this.#buffer.origin(sequence)) / this.#link.rtt.rtt;
     const copies = again ? Math.min(MAX_COPIES, Math.max(1, Math.round(roundTrips))) : 1;
@@ -189,11 +199,16 @@ export class Sender {
     this.statistics.packetsDroppedLate += count;
   }
 
+  /** Without an acknowledgement for so long, what was sent is sent again, µs. */
+  get #timeout(): number {
+    return Math.max(LEAST_TIMEOUT, this.#link.rtt.upperBound) * 2 ** this.#backoff;
+  }
+
   /** The last packets of a burst can be lost without the peer knowing that there were any. */
   #repeatSilent(now: number): void {
     const buffer = this.#buffer;
     if (buffer.inFlight === 0 || buffer.lostCount > 0) return;
-    const timeout = Math.max(LEAST_TIMEOUT, this.#link.rtt.upperBound) * 2 ** this.#backoff;
+    const timeout = this.#timeout;
     if (now - Math.max(buffer.firstSentAt, this.#progressAt) < timeout) return;
     this.#backoff = Math.min(MAX_BACKOFF, this.#backoff + 1);
     this.#progressAt = now;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseStreamId } from './stream-id.ts';
+import { modeOf, parseStreamId } from './stream-id.ts';
 
 const target = (host: string, app: string, stream: string, playlist: string | null, url: string): object => ({
   host,
@@ -34,6 +34,15 @@ describe('stream ids', () => {
       target('host.example', 'app', 'stream', null, 'srt://host.example:9999/app/stream?a=b'),
     ],
     ['#!::r=default/app/stream', null],
+    [
+      '#!::h=host.example,r=app/stream/master,m=request',
+      target('host.example', 'app', 'stream', 'master', 'srt://host.example/app/stream/master'),
+    ],
+    ['#!::u=admin,r=/app/stream?a=b,h=default', target('default', 'app', 'stream', null, 'srt://default/app/stream?a=b')],
+    ['#!::u=default/app/one,h=default,r=app/other', target('default', 'app', 'one', null, 'srt://default/app/one')],
+    ['#!::h=default', null],
+    ['#!::h=default,r=stream', null],
+    ['#!::u=admin', null],
     ['', null],
     ['stream', null],
     ['app/stream', null],
@@ -46,6 +55,18 @@ describe('stream ids', () => {
     ['default/app/%ff', null],
   ])('%s', (text, expected) => {
     expect(parseStreamId(text)).toEqual(expected);
+  });
+
+  test.each([
+    ['#!::u=default/app/stream,m=publish', 'publish'],
+    ['#!::m=request,r=x', 'request'],
+    ['%23!%3A%3Am%3Dbidirectional', 'bidirectional'],
+    ['#!::u=default/app/stream', null],
+    ['default/app/stream?m=publish', null],
+    ['default/app/%ff', null],
+    ['', null],
+  ])('what %s wants', (text, mode) => {
+    expect(modeOf(text)).toBe(mode);
   });
 
   test('any text is read or refused', () => {

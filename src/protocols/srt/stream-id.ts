@@ -1,5 +1,5 @@
-/** Stream ids as OvenMediaEngine reads them: an address in one of three forms. */
-import { parseAccessControl } from './access-control.ts';
+/** Stream ids as OvenMediaEngine reads them, an address in one of three forms, and those of the `#!::` syntax as it is defined. */
+import { type AccessControl, parseAccessControl } from './access-control.ts';
 
 /** Where a caller wants to go. */
 export interface SrtTarget {
@@ -17,14 +17,27 @@ const SCHEME = 'srt://';
 
 /**
  * `host/app/stream[/playlist][?query]`, the older `srt://host[:port]/app/stream[/playlist][?query]`, or either of them as
- * user name of the `#!::` syntax; percent-encoded once or not. Null when it is none of these.
+ * user name of the `#!::` syntax, or host and resource of that; percent-encoded once or not. Null when it is none of these.
  */
 export function parseStreamId(streamId: string): SrtTarget | null {
   const decoded = percentDecoded(streamId);
   if (decoded === null) return null;
   const control = parseAccessControl(decoded);
-  const text = control === null ? decoded : control.user;
-  if (text === null) return null;
+  if (control === null) return parseAddress(decoded);
+  return (control.user === null ? null : parseAddress(control.user)) ?? resourceOf(control);
+}
+
+/** What the caller says it wants (`m`): `publish`, `request` or else; null when it does not say. */
+export function modeOf(streamId: string): string | null {
+  return parseAccessControl(percentDecoded(streamId) ?? '')?.mode ?? null;
+}
+
+/** A user name that is no address is one of a person; then host and resource say where to. */
+function resourceOf({ host, resource }: AccessControl): SrtTarget | null {
+  return host === null || resource === null ? null : parseAddress(`${host}/${resource.replace(/^\//, '')}`);
+}
+
+function parseAddress(text: string): SrtTarget | null {
   const old = text.startsWith(SCHEME);
   const [address = '', ...query] = (old ? text.slice(SCHEME.length) : text).split('?');
   const parts = address.split('/');

@@ -1,21 +1,23 @@
 /** A UDP socket with SRT connections on it: the only place here that knows sockets and timers. */
-
-import { createSocket, type Socket, type SocketOptions } from 'node:dgram';
-import { once } from 'node:events';
-import { isIPv6 } from 'node:net';
 import type { Clock } from '../../util/clock.ts';
+import { openUdpSocket, type UdpCounters, type UdpSocket, type UdpSocketOptions } from '../udp/udp-socket.ts';
 import { SrtCallFailed } from './caller.ts';
 import type { SrtConnection } from './connection.ts';
-import { type DatagramSender, type MultiplexerOptions, type OutgoingCall, SrtMultiplexer, type SrtSession } from './multiplexer.ts';
+import { type MultiplexerOptions, type OutgoingCall, SrtMultiplexer, type SrtSession } from './multiplexer.ts';
 import type { PeerAddress } from './peer-address.ts';
 import { RejectionCode } from './rejection.ts';
 
-/** How often connections look at the time. */
-const TICK_MS = 5;
-/** Bursts must not be lost while the event loop is busy; the system may grant less. */
+/** The alarm does not go off sooner after a tick, µs: what comes due meanwhile is done with the next datagrams, or all together. */
+const ALARM_INTERVAL = 12_000;
+/** Ticks between two of them, when datagrams come: so long for each connection they look at, µs. */
+const TICK_COST = 20;
+const LEAST_TICK_INTERVAL = 1000;
+/** An alarm that is later than this, µs, was held up. */
+const STALL = 20_000;
+/** Bursts must not be lost while the event loop is busy. */
 const SOCKET_BUFFER = 4 * 1024 * 1024;
 
-export interface UdpPortOptions extends Omit<MultiplexerOptions, 'sender'> {
+export interface UdpPortOptions extends Omit<MultiplexerOptions, 'sender' | 'onDue'> {
   readonly clock: Clock;
   /** Address to bind; IPv6 is told by its form. */
   readonly host: string;
@@ -23,67 +25,49 @@ export interface UdpPortOptions extends Omit<MultiplexerOptions, 'sender'> {
   readonly port: number;
   /** The socket failed for good; its connections end by their timeouts. */
   readonly onError: (error: Error) => void;
-}
-
-/** Sends each datagram at once. One that the system does not take is like one that gets lost. */
-class DgramSender implements DatagramSender {
-  readonly #socket: Socket;
-
-  constructor(socket: Socket) {
-    this.#socket = socket;
-  }
-
-  send(to: PeerAddress, head: Uint8Array, payload: Uint8Array | null): void {
-    this.#socket.send(payload === null ? head : [head, payload], to.port, to.address);
-  }
-
-  flush(): void {
-    // Nothing is gathered.
-  }
+  /** Opens the socket; tests have their own. */
+  readonly openSocket?: (options: UdpSocketOptions) => Promise<UdpSocket>;
 }
 
 export class SrtUdpPort {
   readonly multiplexer: SrtMultiplexer;
-  readonly #socket: Socket;
-  readonly #sender: DgramSender;
+  /** The port bound. */
+  readonly port: number;
+  readonly #socket: UdpSocket;
   readonly #clock: Clock;
-  #timer: NodeJS.Timeout | null = null;
+  /** When the alarm goes off, µs; infinite when it need not. */
+  #alarmAt = Number.POSITIVE_INFINITY;
+  #tickedAt = Number.NEGATIVE_INFINITY;
   #closed = false;
 
-  private constructor(socket: Socket, options: UdpPortOptions) {
+  private constructor(socket: UdpSocket, options: UdpPortOptions) {
     this.#socket = socket;
+    this.multiplexer = new SrtMultiplexer({ ...options, sender: socket, onDue: () => this.#arm() });
+    this.port = socket.port;
     this.#clock = options.clock;
-    this.#sender = new DgramSender(socket);
-    this.multiplexer = new SrtMultiplexer({ ...options, sender: this.#sender });
-    socket.on('message', (datagram, from) => {
-      if (this.#closed) return;
-      this.multiplexer.receive(datagram, from, this.now());
-      this.#sender.flush();
-      this.#keepTime();
-    });
-    socket.on('error', (error) => options.onError(error));
   }
 
   /** Binds the port. Rejects when that is not possible. */
   static async open(options: UdpPortOptions): Promise<SrtUdpPort> {
-    const ipv6 = isIPv6(options.host);
-    // Addresses come from datagrams and need no resolver, which would put off every send to a later turn.
-    const lookup: SocketOptions['lookup'] = (hostname, _options, done) => done(null, hostname, ipv6 ? 6 : 4);
-    const socket = createSocket({ type: ipv6 ? 'udp6' : 'udp4', lookup, recvBufferSize: SOCKET_BUFFER, sendBufferSize: SOCKET_BUFFER });
-    const listening = once(socket, 'listening');
-    try {
-      socket.bind({ address: options.host, port: options.port, exclusive: true });
-      await listening;
-    } catch (error) {
-      socket.close();
-      throw error;
-    }
-    return new SrtUdpPort(socket, options);
+    const { host, port, onError, openSocket = openUdpSocket } = options;
+    let opened: SrtUdpPort | null = null;
+    const socket = await openSocket({
+      ...{ host, port, bufferBytes: SOCKET_BUFFER, onError },
+      onDatagram: (datagram, from) => opened?.multiplexer.receive(datagram, from, opened.now()),
+      onTurn: () => {
+        if (opened !== null) opened.#endTurn();
+      },
+      onAlarm: () => {
+        if (opened !== null) opened.#wake();
+      },
+    });
+    opened = new SrtUdpPort(socket, options);
+    return opened;
   }
 
-  /** The port bound. */
-  get port(): number {
-    return this.#closed ? 0 : this.#socket.address().port;
+  /** What the socket did. */
+  get counters(): UdpCounters {
+    return this.#socket.counters;
   }
 
   /** The time all methods of connections want, µs. */
@@ -93,7 +77,7 @@ export class SrtUdpPort {
 
   /** Sends what was gathered for several connections. */
   flush(): void {
-    this.#sender.flush();
+    this.#socket.flush();
   }
 
   /** Calls a listener. Rejects with `SrtCallFailed`. */
@@ -109,8 +93,8 @@ export class SrtUdpPort {
         onClosed: (reason) => session.onClosed(reason),
       };
       this.multiplexer.call(peer, call, events, reject, this.now());
-      this.#sender.flush();
-      this.#keepTime();
+      this.#socket.flush();
+      this.#arm();
     });
   }
 
@@ -118,28 +102,49 @@ export class SrtUdpPort {
   async close(detail: string): Promise<void> {
     if (this.#closed) return;
     this.multiplexer.close(detail, this.now());
-    this.#sender.flush();
+    this.#socket.flush();
     this.#closed = true;
-    if (this.#timer !== null) clearInterval(this.#timer);
-    this.#timer = null;
-    await new Promise<void>((resolve) => {
-      this.#socket.close(() => resolve());
-    });
+    await this.#socket.close();
   }
 
-  /** The timer runs only while somebody needs it. */
-  #keepTime(): void {
-    if (this.#timer !== null || !this.multiplexer.busy) return;
-    // After a stall of the event loop, what waits in the socket is read before anybody is judged.
-    this.#timer = setInterval(() => setImmediate(() => this.#tick()), TICK_MS);
+  /** What has come may have made something due: it goes along. */
+  #endTurn(): void {
+    if (this.#closed) return;
+    const now = this.now();
+    const { dueAt, connections } = this.multiplexer;
+    const interval = Math.min(ALARM_INTERVAL, LEAST_TICK_INTERVAL + connections * TICK_COST);
+    // An alarm that is overdue waits for the socket to be empty.
+    if (now >= Math.max(dueAt, this.#tickedAt + interval) && now - this.#alarmAt < STALL) {
+      this.#tick();
+      return;
+    }
+    this.#socket.flush();
+    this.#arm();
+  }
+
+  /** Sees to it that the next tick comes; without anything to come of itself there is none. */
+  #arm(): void {
+    const { dueAt } = this.multiplexer;
+    const at = Math.max(dueAt, this.#tickedAt + ALARM_INTERVAL);
+    if (this.#closed || dueAt === Number.POSITIVE_INFINITY || at === this.#alarmAt) return;
+    // What waits in the socket is read before anybody is judged.
+    if (this.now() - this.#alarmAt >= STALL) return;
+    this.#alarmAt = at;
+    this.#socket.alarm(Math.max(1, Math.floor((at - this.now()) / 1000) + 1));
+  }
+
+  #wake(): void {
+    if (this.now() - this.#alarmAt >= STALL) setImmediate(() => this.#tick());
+    else this.#tick();
   }
 
   #tick(): void {
     if (this.#closed) return;
-    this.multiplexer.tick(this.now());
-    this.#sender.flush();
-    if (this.multiplexer.busy || this.#timer === null) return;
-    clearInterval(this.#timer);
-    this.#timer = null;
+    const now = this.now();
+    this.#tickedAt = now;
+    this.#alarmAt = Number.POSITIVE_INFINITY;
+    this.multiplexer.tick(now);
+    this.#socket.flush();
+    this.#arm();
   }
 }

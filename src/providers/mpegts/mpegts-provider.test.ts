@@ -66,13 +66,18 @@ it('takes what ffmpeg sends over UDP', async () => {
   expect(stream.bytes).toBeGreaterThan(10_000);
 });
 
-it.each(['127.0.0.1', '0.0.0.0'])('takes a multicast group on the loopback interface, bound to %s', async (host) => {
+it.each(['127.0.0.1', '0.0.0.0', '::'])('takes a multicast group on the loopback interface, bound to %s', async (host) => {
   const gate = new FakeIngestGate();
   const { port } = await listen(gate, { host, multicast: [{ group: '239.255.77.7', interface: '127.0.0.1' }] });
   send(`udp://239.255.77.7:${port}?pkt_size=1316&localaddr=127.0.0.1`);
   const stream = await gate.stream();
   await stream.until(({ packets }) => packets.length > 30);
   expect(stream.tracks).toHaveLength(2);
+});
+
+it.each(['udp', 'tcp'] as const)('listens on all addresses of IPv4 and of IPv6 over %s, each for itself', async (protocol) => {
+  const { port } = await listen(new FakeIngestGate(), { host: '0.0.0.0', protocol });
+  await listen(new FakeIngestGate(), { host: '::', protocol, ports: [port] });
 });
 
 it('takes RTP-wrapped transport streams', async () => {

@@ -105,7 +105,9 @@ export class MpegtsProvider {
   }
 
   async #open(address: string, port: number): Promise<Socket> {
-    const socket = createSocket({ type: net.isIPv6(address) ? 'udp6' : 'udp4', recvBufferSize: RECEIVE_BUFFER });
+    const ipv6 = net.isIPv6(address);
+    // IPv4 has a socket of its own.
+    const socket = createSocket({ type: ipv6 ? 'udp6' : 'udp4', ipv6Only: ipv6, recvBufferSize: RECEIVE_BUFFER });
     socket.bind({ address, port });
     this.#sockets.push(socket);
     try {
@@ -136,7 +138,8 @@ export class MpegtsProvider {
 
   async #listen(wanted: number): Promise<void> {
     const server = net.createServer((connection) => this.#accept(connection));
-    server.listen({ host: this.#options.host, port: wanted });
+    const { host } = this.#options;
+    server.listen({ host, port: wanted, ipv6Only: net.isIPv6(host) });
     await once(server, 'listening');
     this.#servers.push(server);
     server.on('error', (error) => this.#logger.error({ err: error }, 'MPEG-TS listener failed'));

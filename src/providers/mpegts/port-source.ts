@@ -11,6 +11,8 @@ import { TransportFeed } from './transport-feed.ts';
 export interface MpegtsRoute {
   readonly streamName: string;
   readonly audioLabels: readonly AudioLabel[];
+  /** Number of the program to take; absent: the first. */
+  readonly program?: number;
   /** Registers the stream; throws `IngestRefused`. */
   readonly open: (request: IngestRequest) => IngestStream;
 }
@@ -116,8 +118,8 @@ export class PortSource {
     if (now - publication.lastAt >= unpublishedSilence) {
       this.close({ code: 'timeout', detail: `silent for ${unpublishedSilence} ms before any track was known` });
     } else if (now - publication.openedAt >= firstTrack) {
-      const { firstFault } = publication.feed.counters;
-      this.close({ code: 'timeout', detail: `no usable track in ${firstTrack} ms${firstFault === null ? '' : `: ${firstFault}`}` });
+      const { fault } = publication.feed;
+      this.close({ code: 'timeout', detail: `no usable track in ${firstTrack} ms${fault === null ? '' : `: ${fault}`}` });
     }
   }
 
@@ -160,7 +162,12 @@ export class PortSource {
   #publish(stream: IngestStream, route: MpegtsRoute, sender: string, now: number): Publication {
     const logger = this.#logger.child({ stream: stream.name });
     const { feedLimits } = this.#options;
-    const feed = new TransportFeed({ stream, logger, audioLabels: route.audioLabels, ...(feedLimits && { limits: feedLimits }) });
+    const { audioLabels, program } = route;
+    const feed = new TransportFeed({
+      ...{ stream, logger, audioLabels },
+      ...(program !== undefined && { program }),
+      ...(feedLimits && { limits: feedLimits }),
+    });
     this.#publication = { stream, feed, openedAt: now, lastAt: now };
     this.#sender = sender;
     this.#refusal = '';

@@ -85,6 +85,29 @@ describe('TransportFeed', () => {
     expect(stream.tracks.map(({ id }) => id)).toEqual([0x100, 0x101]);
   });
 
+  it('takes the program it is told to, of several', () => {
+    const programs = ['-map', '0:v', '-map', '1:a', '-map', '0:v', '-map', '1:a', '-s:v:1', '160x90'];
+    const split = ['-program', 'program_num=1:st=0:st=1', '-program', 'program_num=7:st=2:st=3'];
+    const both = encode(...VIDEO, '-c:a', 'aac', ...programs, ...split);
+    const take = (program?: number) => {
+      const { feed, stream } = open(program === undefined ? {} : { program });
+      feed.push(both);
+      feed.end();
+      return {
+        fault: feed.fault,
+        ids: stream.trackSets.flat().map(({ id }) => id),
+        width: stream.trackSets[0]?.[0],
+        packets: stream.packets,
+      };
+    };
+    expect(take()).toMatchObject({ fault: null, ids: [0x100, 0x101], width: { width: 320 } });
+    expect(take(1)).toMatchObject({ fault: null, ids: [0x100, 0x101], width: { width: 320 } });
+    const seventh = take(7);
+    expect(seventh).toMatchObject({ fault: null, ids: [0x102, 0x103], width: { width: 160 } });
+    expect(new Set(seventh.packets.map(({ trackId }) => trackId))).toEqual(new Set([0x102, 0x103]));
+    expect(take(3)).toMatchObject({ fault: 'there is no program 3 among 1, 7', ids: [], packets: [] });
+  });
+
   it('bounds what it holds back', () => {
     const { feed, stream } = open({ limits: { heldPackets: 20 } });
     const withoutAudio = SAMPLE.slice();

@@ -69,6 +69,11 @@ export class TransportFeed {
     return this.#starter.started;
   }
 
+  /** What keeps the stream from having tracks, in words for people; null when nothing is known. */
+  get fault(): string | null {
+    return this.demuxer.missingProgram ?? this.counters.firstFault;
+  }
+
   /** Frames of tracks that had not told their parameters. */
   get undecodable(): number {
     return this.#starter.undecodable;
@@ -87,6 +92,7 @@ export class TransportFeed {
   /** The source has ended: hands on what it left unfinished. Does not close the stream. */
   end(): void {
     this.demuxer.flush();
+    for (const track of this.#tracks.values()) track.reader.end?.((unit) => this.#takeUnit(track, unit));
   }
 
   #follow(program: TsProgram): void {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import { until } from '../../../test/e2e/support/poll.ts';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { audioPackets, audioTrack, interleave } from '../../../test/fakes/synthetic-media.ts';
@@ -94,6 +95,39 @@ describe('what encoders send', () => {
     expect((await logger.line('SRT connection closed')).fields).toMatchObject({ code: 'peer-left', stream: 'live', packetsLost: 0 });
   });
 
+  test('is told of in figures while it comes', async () => {
+    const { provider, port } = await listen();
+    const encoder = await call(port, 'default/app/live');
+    for (let index = 0; index < 20; index += 1) encoder.send(new Uint8Array(1316).fill(0x47));
+    await until('all packets', () => provider.statistics()[0]?.receiver.packetsDelivered === 20, { deadlineMs: 10_000 });
+    expect(provider.statistics()).toMatchObject([
+      {
+        session: '1',
+        vhost: 'default',
+        app: 'app',
+        stream: 'live',
+        receiver: { packetsReceived: 20, bytesDelivered: 20 * 1316, packetsLost: 0 },
+      },
+    ]);
+    encoder.connection.close('done', performance.now() * 1000);
+    await until('the end', () => provider.statistics().length === 0, { deadlineMs: 10_000 });
+  });
+
+  test('names the program it wants, which must be a number', async () => {
+    const { gate, port } = await listen({ timeouts: { firstTrack: 300 } });
+    for (const program of ['0', 'two', '65536', '-1', '']) {
+      await expect(call(port, `default/app/live?program=${program}`)).rejects.toMatchObject({ code: RejectionCode.BAD_REQUEST });
+    }
+    const bytes = sound();
+    for (const program of [1, 2]) {
+      const encoder = await call(port, `default/app/live?program=${program}`);
+      for (let at = 0; at < bytes.length; at += 1316) encoder.send(bytes.subarray(at, at + 1316));
+      const stream = await gate.stream(program - 1);
+      await stream.until(({ packets, closed }) => packets.length > 40 || closed);
+      expect(stream.closeReason?.detail ?? 'it runs').toMatch(program === 1 ? /^it runs$/ : /there is no program 2 among 1$/);
+    }
+  });
+
   test('silence before any track is known ends the connection', async () => {
     const { gate, port } = await listen({ timeouts: { unpublishedSilence: 150 } });
     const encoder = await call(port, 'default/app/live');
@@ -147,6 +181,16 @@ describe('who is let in', () => {
     const { gate, port } = await listen({ ports: [first.port], streamMap: [{ port: first.port, streamPath: 'default/app/mapped' }] });
     await call(port, '');
     expect((await gate.stream()).name).toBe('mapped');
+  });
+
+  test('who says that it wants to play is refused, and who says nothing, or to publish, is not', async () => {
+    const { provider, port, logger } = await listen();
+    await expect(call(port, '#!::u=default/app/live,m=request')).rejects.toMatchObject({ code: RejectionCode.BAD_MODE });
+    await expect(call(port, '#!::u=default/app/live,m=bidirectional')).rejects.toMatchObject({ code: RejectionCode.BAD_MODE });
+    expect(provider).toMatchObject({ refused: 2, connections: 0 });
+    expect((await logger.line('SRT connection refused')).fields['detail']).toBe('bad mode (1405)');
+    await call(port, '#!::h=default,r=app/live,m=publish');
+    expect(provider.connections).toBe(1);
   });
 
   test('the passphrase of a stream counts instead of that of the port', async () => {

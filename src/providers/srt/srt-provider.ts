@@ -1,5 +1,6 @@
 /** The SRT listener for encoders: every accepted caller publishes one transport stream. */
 import type { IngestGate, IngestStream } from '../../core/ingest.ts';
+import { LinkReporter, type LinkStatistics } from '../../protocols/srt/link-reporter.ts';
 import { SrtListener, type SrtListenerConfig } from '../../protocols/srt/listener.ts';
 import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
 import { formatPeer, type PeerAddress } from '../../protocols/srt/peer-address.ts';
@@ -40,6 +41,7 @@ export class SrtProvider {
   readonly #timeouts: SrtTimeouts;
   readonly #listener: SrtListener;
   readonly #publications = new Set<SrtPublication>();
+  readonly #reporter: LinkReporter<SrtPublication>;
   readonly #refusalLines = new RateBudget(REFUSALS_PER_SECOND);
   #lastSession = 0;
   #sweep: NodeJS.Timeout | null = null;
@@ -47,9 +49,11 @@ export class SrtProvider {
   constructor(options: SrtProviderOptions) {
     this.#options = options;
     this.#logger = options.logger;
+    this.#reporter = new LinkReporter({ clock: options.clock, logger: options.logger });
     this.#timeouts = { ...DEFAULT_SRT_TIMEOUTS, ...options.timeouts };
     this.#listener = new SrtListener({
       ...options,
+      mode: 'publish',
       maxConnections: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
       open: (call, target, port) => this.#open(call, target, port),
       onRefused: (peer, code) => this.#refuse(peer, describeRejection(code)),
@@ -67,10 +71,16 @@ export class SrtProvider {
     return this.#publications.size;
   }
 
+  /** Figures of every encoder's connection, as they are now: what metrics read. */
+  statistics(): LinkStatistics[] {
+    return this.#reporter.statistics();
+  }
+
   /** Listens. Rejects when a port cannot be bound. */
   async start(): Promise<void> {
     await this.#listener.start();
     this.#sweep = setInterval(() => setImmediate(() => this.#checkDeadlines()), SWEEP_INTERVAL_MS);
+    this.#reporter.start();
     this.#logger.info({ host: this.#options.host, ports: this.ports }, 'SRT provider listening');
   }
 
@@ -78,6 +88,7 @@ export class SrtProvider {
   async stop(): Promise<void> {
     if (this.#sweep === null) return;
     clearInterval(this.#sweep);
+    this.#reporter.stop();
     this.#sweep = null;
     for (const publication of this.#publications) publication.close({ code: 'shutdown', detail: 'the SRT provider stops' });
     await this.#listener.stop('the SRT provider stops');
@@ -97,10 +108,14 @@ export class SrtProvider {
       timeouts: this.#timeouts,
       feedLimits: this.#options.feedLimits ?? {},
       audioLabels: this.#options.audioLabels ?? (() => []),
-      onClosed: (publication) => this.#publications.delete(publication),
+      onClosed: (publication) => {
+        this.#publications.delete(publication);
+        this.#reporter.delete(publication);
+      },
     });
     if (opened instanceof SrtPublication) {
       this.#publications.add(opened);
+      this.#reporter.add(opened);
       return opened;
     }
     this.#refuse(call.peer, `${opened.detail}: ${describeRejection(opened.code)}`);

@@ -2,9 +2,11 @@
 import { type CloseReason, type IngestGate, IngestRefused, type IngestStream, type SourceTrack } from '../../core/ingest.ts';
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import type { SrtCloseReason, SrtConnection } from '../../protocols/srt/connection.ts';
+import type { LinkLabels, WatchedLink } from '../../protocols/srt/link-reporter.ts';
 import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
 import { formatPeer } from '../../protocols/srt/peer-address.ts';
 import { RejectionCode } from '../../protocols/srt/rejection.ts';
+import type { SrtStatistics } from '../../protocols/srt/statistics.ts';
 import type { SrtTarget } from '../../protocols/srt/stream-id.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -60,10 +62,21 @@ const CLOSE_CODES: Readonly<Record<SrtCloseReason['code'], CloseReason['code']>>
   timeout: 'timeout',
 };
 
+const LARGEST_PROGRAM = 65_535;
+
+/** What a publication is made of once its stream is registered. */
+interface Opened {
+  readonly stream: IngestStream;
+  readonly logger: Logger;
+  /** Number of the program to take; null: the first. */
+  readonly program: number | null;
+}
+
 /** Owns its connection. It ends with a reason, whoever ends it. */
-export class SrtPublication implements SrtSession {
+export class SrtPublication implements SrtSession, WatchedLink {
+  readonly labels: LinkLabels;
+  readonly logger: Logger;
   readonly #options: SrtPublicationOptions;
-  readonly #logger: Logger;
   readonly #stream: IngestStream;
   readonly #feed: TransportFeed;
   readonly #openedAt: number;
@@ -73,18 +86,22 @@ export class SrtPublication implements SrtSession {
   /** How long the connection holds everything back, ms: nothing can be heard sooner. */
   #latency = 0;
 
-  private constructor(options: SrtPublicationOptions, stream: IngestStream, logger: Logger) {
+  private constructor(options: SrtPublicationOptions, { stream, logger, program }: Opened) {
     this.#options = options;
     this.#stream = stream;
-    this.#logger = logger.child({ vhost: stream.vhost });
+    const { id, call, target } = options;
+    const peer = formatPeer(call.peer);
+    this.labels = { session: String(id), peer, vhost: stream.vhost, app: target.app, stream: target.stream };
+    this.logger = logger.child({ vhost: stream.vhost });
     this.#openedAt = options.clock.monotonic();
     this.#heardAt = this.#openedAt;
     this.#feed = new TransportFeed({
       stream,
-      logger: this.#logger,
+      logger: this.logger,
       audioLabels: options.audioLabels(stream, options.target),
       limits: options.feedLimits,
-      onStarted: (tracks) => this.#logger.info({ tracks: tracks.map(trackLabel) }, 'SRT stream started'),
+      ...(program !== null && { program }),
+      onStarted: (tracks) => this.logger.info({ tracks: tracks.map(trackLabel) }, 'SRT stream started'),
     });
   }
 
@@ -92,6 +109,10 @@ export class SrtPublication implements SrtSession {
   static open(options: SrtPublicationOptions): SrtPublication | Refusal {
     const { target, call, gate } = options;
     const peer = formatPeer(call.peer);
+    const program = programOf(target.url);
+    if (program !== null && !(program >= 1 && program <= LARGEST_PROGRAM)) {
+      return { code: RejectionCode.BAD_REQUEST, detail: `program of the stream id must be a number from 1 to ${LARGEST_PROGRAM}` };
+    }
     const logger = options.logger.child({ session: options.id, peer, app: target.app, stream: target.stream });
     let publication: SrtPublication | null = null;
     try {
@@ -105,7 +126,7 @@ export class SrtPublication implements SrtSession {
           onClose: (reason) => publication?.close(reason),
         },
       );
-      publication = new SrtPublication(options, stream, logger);
+      publication = new SrtPublication(options, { stream, logger, program });
       return publication;
     } catch (error) {
       if (!(error instanceof IngestRefused)) throw error;
@@ -116,10 +137,15 @@ export class SrtPublication implements SrtSession {
     }
   }
 
+  /** Of the connection, as they are now. */
+  get statistics(): SrtStatistics | null {
+    return this.#connection?.statistics ?? null;
+  }
+
   onOpen(connection: SrtConnection): void {
     this.#connection = connection;
     this.#latency = connection.terms.latency / 1000;
-    this.#logger.info({ latencyMs: this.#latency, encrypted: connection.encrypted }, 'SRT stream published');
+    this.logger.info({ latencyMs: this.#latency, encrypted: connection.encrypted }, 'SRT stream published');
   }
 
   onData(payload: Uint8Array): void {
@@ -129,7 +155,7 @@ export class SrtPublication implements SrtSession {
     try {
       this.#feed.push(payload);
     } catch (error) {
-      this.#logger.error({ err: error }, 'SRT connection failed inside the server');
+      this.logger.error({ err: error }, 'SRT connection failed inside the server');
       this.close({ code: 'peer-error', detail: 'internal error' });
     }
   }
@@ -159,14 +185,14 @@ export class SrtPublication implements SrtSession {
     if (now - this.#heardAt >= unpublishedSilence + this.#latency) {
       this.close({ code: 'timeout', detail: `silent for ${unpublishedSilence} ms before any track was known` });
     } else if (now - this.#openedAt >= firstTrack + this.#latency) {
-      const { firstFault } = this.#feed.counters;
-      this.close({ code: 'timeout', detail: `no usable track within ${firstTrack} ms${firstFault === null ? '' : `: ${firstFault}`}` });
+      const { fault } = this.#feed;
+      this.close({ code: 'timeout', detail: `no usable track within ${firstTrack} ms${fault === null ? '' : `: ${fault}`}` });
     }
   }
 
   #report({ code, detail }: CloseReason): void {
-    const statistics = this.#connection?.statistics ?? null;
-    this.#logger.info(
+    const { statistics } = this;
+    this.logger.info(
       {
         code,
         detail,
@@ -178,6 +204,14 @@ export class SrtPublication implements SrtSession {
       'SRT connection closed',
     );
   }
+}
+
+/** `program` of the query; null when there is none, NaN when it is no number. */
+function programOf(url: string): number | null {
+  const start = url.indexOf('?');
+  const text = start < 0 ? null : new URLSearchParams(url.slice(start + 1)).get('program');
+  if (text === null) return null;
+  return /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
 }
 
 function trackLabel(track: SourceTrack): string {

@@ -81,6 +81,28 @@ describe('FileSink', () => {
     expect(readFileSync(sink.path)).toHaveLength(16);
   });
 
+  it('takes back what a full disk took of a call, and nothing of those before', async () => {
+    const probe = await open(join(folder, 'probe'), 'w');
+    const handles = Object.getPrototypeOf(probe) as FileHandle;
+    await probe.close();
+    const { writev } = handles;
+    let room = 25;
+    const spy = vi.spyOn(handles, 'writev').mockImplementation(async function (this: FileHandle, buffers) {
+      const bytes = Buffer.concat(buffers as readonly Uint8Array[]).subarray(0, room);
+      if (bytes.length === 0) throw Object.assign(new Error('no room'), { code: 'ENOSPC' });
+      room -= bytes.length;
+      return writev.call(this, [bytes]);
+    });
+    const { sink, errors } = make('cut');
+    // Three calls in one write of the system, which ends within the third.
+    for (const letter of ['a', 'b', 'c']) sink.write([Buffer.from(letter.repeat(4)), Buffer.from(letter.repeat(6))]);
+    await vi.waitUntil(() => errors.length === 1);
+    await sink.close();
+    spy.mockRestore();
+    expect(readFileSync(sink.path, 'utf8')).toBe(`${'a'.repeat(10)}${'b'.repeat(10)}`);
+    expect(errors).toMatchObject([{ code: 'ENOSPC' }]);
+  });
+
   it('tells once why it cannot write, takes no more and never replaces a file', async () => {
     writeFileSync(join(folder, 'taken'), 'precious');
     const { sink, errors } = make('taken');

@@ -36,6 +36,12 @@ export class FileSink {
   #waiting: Uint8Array[] = [];
   #waitingBytes = 0;
   #accepted = 0;
+  /** In the file, what a write that failed has left of itself included. */
+  #written = 0;
+  /** Where the calls of `write` end that are not wholly in the file. */
+  readonly #ends: number[] = [];
+  /** Where the last call ends that is. */
+  #whole = 0;
   #pumping: Promise<void> | null = null;
   #syncing: Promise<void> | null = null;
   #syncedAt = performance.now();
@@ -79,6 +85,7 @@ export class FileSink {
       this.#waitingBytes += chunk.length;
       this.#accepted += chunk.length;
     }
+    this.#ends.push(this.#accepted);
     this.#pumping ??= this.#pump();
   }
 
@@ -105,15 +112,22 @@ export class FileSink {
     try {
       while (this.#waiting.length > 0 && this.#error === null && file !== null) {
         const batch = this.#waiting.splice(0, BUFFERS_PER_WRITE);
-        const written = await writeAll(file, batch);
-        // Read after the wait: more has been handed in meanwhile.
-        this.#waitingBytes -= written;
+        await writeAll(file, batch, (bytes) => this.#wrote(bytes));
         this.#syncNow(file);
       }
     } catch (error) {
       this.#fail(error);
     }
     this.#pumping = null;
+  }
+
+  #wrote(bytes: number): void {
+    this.#written += bytes;
+    this.#waitingBytes -= bytes;
+    for (let end = this.#ends[0]; end !== undefined && end <= this.#written; end = this.#ends[0]) {
+      this.#whole = end;
+      this.#ends.shift();
+    }
   }
 
   /** Goes on beside the writes, so that a slow disk only delays what it must. */
@@ -136,6 +150,8 @@ export class FileSink {
     this.#file = null;
     if (file === null) return;
     try {
+      // A full disk takes a part of what it was given: half a fragment or frame plays nowhere, and its room is needed.
+      if (this.#written > this.#whole) await file.truncate(this.#whole);
       if (this.#error === null) await syncTurns.take(() => file.datasync());
     } catch (error) {
       this.#fail(error);
@@ -152,17 +168,15 @@ export class FileSink {
   }
 }
 
-/** Writes all of `chunks`, however little the system takes at once, and returns how many bytes they were. */
-async function writeAll(file: FileHandle, chunks: Uint8Array[]): Promise<number> {
-  let total = 0;
+/** Writes all of `chunks`, however little the system takes at once; `wrote` is told of what it took. */
+async function writeAll(file: FileHandle, chunks: Uint8Array[], wrote: (bytes: number) => void): Promise<void> {
   let rest = chunks;
   while (rest.length > 0) {
     const { bytesWritten } = await file.writev(rest);
     if (bytesWritten === 0) throw new Error('the file system took no bytes');
-    total += bytesWritten;
+    wrote(bytesWritten);
     rest = remaining(rest, bytesWritten);
   }
-  return total;
 }
 
 function remaining(chunks: Uint8Array[], written: number): Uint8Array[] {

@@ -1,4 +1,15 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
@@ -147,25 +158,34 @@ it('finalises later what got its name while the disk was full, also when the not
   expect(readFileSync(join(root, 'a+b_x_1.mp4'), 'utf8')).toBe('no film');
 });
 
-it.each([false, true])('tells of a file once that had its name when the process died (told before: %s)', async (isTold) => {
-  const { journal } = await start();
-  const note = noteOf({ filePath: join(root, 'file_${EndTime:hhmmss}.ts') });
-  writeFileSync(note.temporary, 'media');
-  await journal.open('k', note);
-  journal.made('k', note, String(statSync(note.temporary).ino));
-  await expect.poll(() => readFileSync(join(folder, 'notes/k.json'), 'utf8')).toContain('"inode"');
-  const named = join(root, 'file_010203_1.ts');
-  renameSync(note.temporary, named);
-  writeFileSync(join(root, 'file_010203.ts'), 'another');
-  const values = { transactionId: 't', id: 'i', vhost: 'v', app: 'a', stream: 's' };
-  const times = { recordTime: 500, sequence: 0, lastSequence: true, createdTime: 0, startTime: 0, finishTime: 1000 };
-  if (isTold) await new RecordInfoFiles().append(note.infoPath, { ...values, ...times, metadata: '', filePath: named, recordBytes: 5 });
-  const finished: FinishedRecording[] = [];
-  expect(await recover(finished)).toEqual([]);
-  expect(finished).toMatchObject([{ outcome: 'finished', path: named, bytes: 5 }]);
-  expect(readFileSync(note.infoPath, 'utf8').match(/<filePath>.*/g)).toEqual([`<filePath><![CDATA[${named}]]></filePath>`]);
-  expect(readFileSync(join(root, 'file_010203.ts'), 'utf8')).toBe('another');
-});
+it.each([
+  ['just', true, false],
+  ['', false, false],
+  ['', false, true],
+])(
+  'tells of a file once that had %s got its name when the process died (both names: %s, told before: %s)',
+  async (_when, isBoth, isTold) => {
+    const { journal } = await start();
+    const note = noteOf({ filePath: join(root, 'file_${EndTime:hhmmss}.ts') });
+    writeFileSync(note.temporary, 'media');
+    await journal.open('k', note);
+    journal.made('k', note, String(statSync(note.temporary).ino));
+    await expect.poll(() => readFileSync(join(folder, 'notes/k.json'), 'utf8')).toContain('"inode"');
+    const named = join(root, 'file_010203_1.ts');
+    if (isBoth) linkSync(note.temporary, named);
+    else renameSync(note.temporary, named);
+    writeFileSync(join(root, 'file_010203.ts'), 'another');
+    const values = { transactionId: 't', id: 'i', vhost: 'v', app: 'a', stream: 's' };
+    const times = { recordTime: 500, sequence: 0, lastSequence: true, createdTime: 0, startTime: 0, finishTime: 1000 };
+    if (isTold) await new RecordInfoFiles().append(note.infoPath, { ...values, ...times, metadata: '', filePath: named, recordBytes: 5 });
+    const finished: FinishedRecording[] = [];
+    expect(await recover(finished)).toEqual([]);
+    expect(finished).toMatchObject([{ outcome: 'finished', path: named, bytes: 5 }]);
+    expect(readFileSync(note.infoPath, 'utf8').match(/<filePath>.*/g)).toEqual([`<filePath><![CDATA[${named}]]></filePath>`]);
+    expect(readFileSync(join(root, 'file_010203.ts'), 'utf8')).toBe('another');
+    expect(readdirSync(root)).toEqual(['file_010203.ts', 'file_010203_1.ts', 'info.xml']);
+  },
+);
 
 it('keeps the note of a file that could not be counted, or told of on a full disk', async () => {
   const { journal } = await start();
@@ -173,6 +193,7 @@ it('keeps the note of a file that could not be counted, or told of on a full dis
   writeFileSync(note.temporary, 'media');
   await journal.open('k', note);
   journal.made('k', note, String(statSync(note.temporary).ino));
+  await expect.poll(() => readFileSync(join(folder, 'notes/k.json'), 'utf8')).toContain('"inode"');
   expect(await journal.finish('k', note, END, { folders: anywhere, count: async () => false })).toMatchObject({ outcome: 'finished' });
   expect([readdirSync(join(folder, 'notes')), journal.isOpen('k')]).toEqual([['k.json'], true]);
   const full = vi.spyOn(RecordInfoFiles.prototype, 'append').mockRejectedValueOnce(noSpace());

@@ -189,6 +189,13 @@ export class RecordJournal {
     const file = note.moved ?? note.temporary;
     try {
       const writtenAt = await lastWritten(file);
+      const twin = writtenAt !== null && note.moved === null && (await stat(file)).nlink > 1 ? await this.#findNamed(note, folders) : null;
+      if (twin !== null) {
+        // Of two names the second is the one that was to stay.
+        await folders.checkLinks(file);
+        await rm(file);
+        return twin;
+      }
       if (writtenAt !== null) return { path: file, named: note.moved !== null, writtenAt };
       // It got its name just before the end, or was never made.
       const place = note.moved === null ? await this.#findNamed(note, folders) : null;

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { FakeEgress } from '../../../test/fakes/fake-egress.ts';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
@@ -104,8 +104,11 @@ test('a dump can be played while it runs', async () => {
 test('a folder that another dump writes into is refused, until that is over', async () => {
   const claims = new FolderClaims();
   const writer = { enabled: true, over: Promise.withResolvers<void>() };
-  await claims.claim(join(folder, 'stream/app'));
-  claims.keep(join(folder, 'stream/app'), {
+  // By another name.
+  symlinkSync(folder, `${folder}-link`);
+  onTestFinished(() => rmSync(`${folder}-link`));
+  const claim = await claims.claim(join(`${folder}-link`, 'stream/app'));
+  claim.keep({
     get enabled() {
       return writer.enabled;
     },

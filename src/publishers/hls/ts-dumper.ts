@@ -42,8 +42,8 @@ export class TsDumper {
         const unknown = playlists.find((name) => !stream.playlistNames.includes(name));
         if (unknown !== undefined) throw new Error(`the stream has no playlist ${unknown} for transport streams`);
         const prepare = async (made: TsDump): Promise<void> => {
-          await this.#claims.claim(folder);
-          this.#claims.keep(folder, made);
+          const claim = await this.#claims.claim(folder);
+          claim.keep(made);
           await allowed.makeFolder(folder);
         };
         const dump = new TsDump({ stream, folder, playlists, logger, prepare });

@@ -5,7 +5,7 @@ import { dirname, resolve } from 'node:path';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
-import { FolderClaims } from '../dump/folder-claims.ts';
+import { type FolderClaim, FolderClaims } from '../dump/folder-claims.ts';
 import { type StreamAddress, type WantedDump, wantedDumps } from '../dump/wanted-dumps.ts';
 import { type DumpRequest, HlsDump, type HlsDumpOptions } from './hls-dump.ts';
 import type { StreamFollower } from './llhls-publisher.ts';
@@ -84,13 +84,16 @@ export class HlsDumper implements StreamFollower {
     dumps.set(request.id, null);
     let dump: HlsDump | null = null;
     try {
-      await this.#claims.claim(folder).catch((error: unknown) => {
+      const claim = await this.#claims.claim(folder).catch((error: unknown) => {
         throw new DumpRefused(messageOf(error), { cause: error });
       });
-      await this.#prepare(folder, infoPath);
+      await this.#prepare(folder, infoPath).catch((error: unknown) => {
+        claim.release();
+        throw error;
+      });
       const note = infoPath === null ? null : randomBytes(NOTE_BYTES).toString('hex');
       if (infoPath !== null && note !== null) await this.#open.add(note, infoPath);
-      dump = this.#make({ request, stream, folder, infoPath, clock, logger }, note);
+      dump = this.#make({ request, stream, folder, infoPath, clock, logger }, claim, note);
       dumps.set(request.id, dump);
       await dump.start().catch((error: unknown) => {
         throw new DumpRefused(`Could not dump segment: ${messageOf(error)}`, { cause: error });
@@ -103,9 +106,9 @@ export class HlsDumper implements StreamFollower {
     }
   }
 
-  #make(options: HlsDumpOptions, note: string | null): HlsDump {
+  #make(options: HlsDumpOptions, claim: FolderClaim, note: string | null): HlsDump {
     const dump = new HlsDump(options);
-    this.#claims.keep(options.folder, dump);
+    claim.keep(dump);
     const over = dump.over.then(() => this.#forget(dump, note));
     this.#active.set(dump, over);
     return dump;
@@ -136,7 +139,7 @@ export class HlsDumper implements StreamFollower {
     this.#active.delete(dump);
   }
 
-  /** Makes the folders and the information file. What it rejects with leaves the folder to others. */
+  /** Makes the folders and the information file. */
   async #prepare(folder: string, infoPath: string | null): Promise<void> {
     const { allowed, logger } = this.#options;
     try {
@@ -145,7 +148,6 @@ export class HlsDumper implements StreamFollower {
       await allowed.makeFolder(dirname(infoPath));
       await (await open(infoPath, 'wx')).close();
     } catch (error) {
-      this.#claims.release(folder);
       const { code, name } = error as NodeJS.ErrnoException;
       if (name === 'PathRefused') throw error;
       if (code === 'EEXIST') throw new DumpRefused('Duplicate info file', { cause: error });

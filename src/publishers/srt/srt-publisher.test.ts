@@ -169,6 +169,27 @@ describe('viewers', () => {
     },
   );
 
+  test.each(['publish', 'bidirectional'])('who says that it wants to %s is refused', async (mode) => {
+    const { port, publisher } = await serve();
+    await expect(play(port, `#!::u=default/app/stream,m=${mode}`)).rejects.toMatchObject({ code: RejectionCode.BAD_MODE });
+    expect(publisher.refused).toBe(1);
+    await play(port, '#!::h=media.example,r=app/stream,m=request');
+  });
+
+  test('have figures while they watch', async () => {
+    const { served, publisher, port } = await serve();
+    expect(publisher.statistics()).toEqual([]);
+    const player = await play(port, 'media.example/app/stream');
+    feed(served, 0);
+    await player.received(10_000);
+    const [figures] = publisher.statistics();
+    expect(figures).toMatchObject({ vhost: 'default', app: 'app', stream: 'stream', session: '1' });
+    expect(figures?.peer).toMatch(/^127\.0\.0\.1:\d+$/);
+    expect(figures?.sender.bytesSent).toBeGreaterThanOrEqual(10_000);
+    served.close({ code: 'deleted', detail: 'by the test' });
+    expect(publisher.statistics()).toEqual([]);
+  });
+
   test('the passphrase of a stream is asked for under all of its addresses', async () => {
     const { port } = await serve(TRACKS, { streamPassphrases: [{ streamPath: 'default/app/stream', passphrase: 'of-the-stream' }] });
     for (const host of ['default', 'media.example']) {
@@ -213,7 +234,7 @@ test('a viewer that does not keep up loses whole groups of pictures, and that is
     policy: {
       open: (call) => {
         const viewer = new SrtViewer({
-          id: '1',
+          labels: { session: '1', peer: '', vhost: 'default', app: 'app', stream: 'stream' },
           call,
           logger: new RecordingLogger(),
           now: () => link.now,

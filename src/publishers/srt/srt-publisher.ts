@@ -6,6 +6,7 @@ import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import type { StreamFinder } from '../../core/stream-demand.ts';
 import type { Track } from '../../media/track.ts';
+import { LinkReporter, type LinkStatistics } from '../../protocols/srt/link-reporter.ts';
 import { SrtListener, type SrtListenerConfig } from '../../protocols/srt/listener.ts';
 import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
 import { formatPeer, type PeerAddress } from '../../protocols/srt/peer-address.ts';
@@ -40,6 +41,7 @@ export class SrtPublisher implements Publisher {
   /** By virtual host, application and stream. */
   readonly #streams = new Map<string, SrtStream>();
   readonly #listeners: SrtListener[] = [];
+  readonly #reporter: LinkReporter<SrtViewer>;
   readonly #refusalLines = new RateBudget(REFUSALS_PER_SECOND);
   #lastSession = 0;
 
@@ -47,12 +49,18 @@ export class SrtPublisher implements Publisher {
   constructor(options: { readonly logger: Logger; readonly clock: Clock; readonly finder?: StreamFinder }) {
     this.#logger = options.logger;
     this.#clock = options.clock;
+    this.#reporter = new LinkReporter(options);
     this.#finder = options.finder ?? null;
   }
 
   /** Ports listened on. */
   get ports(): readonly number[] {
     return this.#listeners.flatMap(({ ports }) => ports.map(({ port }) => port));
+  }
+
+  /** Figures of every viewer's connection, as they are now: what metrics read. */
+  statistics(): LinkStatistics[] {
+    return this.#reporter.statistics();
   }
 
   /** First video and first audio that a transport stream can carry. */
@@ -77,6 +85,7 @@ export class SrtPublisher implements Publisher {
   async listen(options: SrtEgressOptions): Promise<void> {
     const listener = new SrtListener({
       ...options,
+      mode: 'request',
       clock: this.#clock,
       maxConnections: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
       open: (call, target, port) => this.#open({ call, target, port, virtualHostFor: options.virtualHostFor }),
@@ -85,11 +94,13 @@ export class SrtPublisher implements Publisher {
     });
     await listener.start();
     this.#listeners.push(listener);
+    this.#reporter.start();
     this.#logger.info({ host: options.host, ports: listener.ports.map(({ port }) => port) }, 'SRT publisher listening');
   }
 
   /** Stops listening; viewers are told. Idempotent. */
   async stop(): Promise<void> {
+    this.#reporter.stop();
     await Promise.all(this.#listeners.splice(0).map((listener) => listener.stop('the SRT publisher stops')));
   }
 
@@ -112,19 +123,15 @@ export class SrtPublisher implements Publisher {
     }
     this.#lastSession += 1;
     let hasLeft = false;
-    const id = String(this.#lastSession);
+    const session = String(this.#lastSession);
+    const labels = { session, peer: formatPeer(call.peer), vhost, app: target.app, stream: target.stream };
     return new SrtViewer({
-      id,
       call,
-      logger: this.#logger.child({
-        session: id,
-        peer: formatPeer(call.peer),
-        vhost,
-        app: target.app,
-        stream: target.stream,
-      }),
+      labels,
+      logger: this.#logger.child(labels),
       now: () => port.now(),
       onJoined: (viewer) => {
+        this.#reporter.add(viewer);
         if (fetched === null) stream?.join(fileName, viewer);
         else {
           void fetched.then(() => {
@@ -134,6 +141,7 @@ export class SrtPublisher implements Publisher {
       },
       onLeft: (viewer) => {
         hasLeft = true;
+        this.#reporter.delete(viewer);
         this.#streams.get(key)?.leave(fileName, viewer);
       },
     });

@@ -53,7 +53,7 @@ export class SrtStream implements PublisherStream {
     }
     const session = this.#stream.openSession({
       kind: PublisherKind.SRT,
-      id: viewer.id,
+      id: viewer.labels.session,
       onTerminate: (reason) => viewer.close(reason),
     });
     channel.viewers.set(viewer, session);

@@ -1,12 +1,13 @@
 /** One player: an SRT connection that gets the payloads of a playlist. */
 import type { SrtCloseReason, SrtConnection } from '../../protocols/srt/connection.ts';
+import type { LinkLabels, WatchedLink } from '../../protocols/srt/link-reporter.ts';
 import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
+import type { SrtStatistics } from '../../protocols/srt/statistics.ts';
 import type { Logger } from '../../util/logger.ts';
 
 export interface SrtViewerOptions {
-  /** Name of the session. */
-  readonly id: string;
   readonly call: SrtCall;
+  readonly labels: LinkLabels;
   readonly logger: Logger;
   /** Time of the connection, µs. */
   readonly now: () => number;
@@ -19,7 +20,7 @@ export interface SrtViewerOptions {
  * Begins at the next entry point. A viewer whose send buffer is full gets nothing more until the next entry point after
  * that: half a picture is of no use.
  */
-export class SrtViewer implements SrtSession {
+export class SrtViewer implements SrtSession, WatchedLink {
   /** Payloads left out because the viewer did not keep up. */
   dropped = 0;
   #unbilled = 0;
@@ -38,8 +39,17 @@ export class SrtViewer implements SrtSession {
     this.#state = 'playing';
   }
 
-  get id(): string {
-    return this.#options.id;
+  get labels(): LinkLabels {
+    return this.#options.labels;
+  }
+
+  get logger(): Logger {
+    return this.#options.logger;
+  }
+
+  /** Of the connection, as they are now. */
+  get statistics(): SrtStatistics | null {
+    return this.#connection?.statistics ?? null;
   }
 
   /** Sends a payload; returns the bytes that went into the send buffer. */
@@ -77,7 +87,7 @@ export class SrtViewer implements SrtSession {
   onData(_payload: Uint8Array): void {}
 
   onClosed({ code, detail }: SrtCloseReason): void {
-    const statistics = this.#connection?.statistics ?? null;
+    const { statistics } = this;
     this.#options.logger.info(
       {
         code,

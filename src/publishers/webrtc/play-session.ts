@@ -50,6 +50,8 @@ export class PlaySession implements PeerListener {
   #offered: (LocalMedia & { readonly kind: MediaKind })[] = [];
   #agreement: Agreement | null = null;
   #rendition: StreamRendition | null = null;
+  /** What the viewer sees, and was told last; `#rendition` takes over from it. */
+  #shown: StreamRendition | null = null;
   /** The rendition takes over with the next keyframe of this one, which is told then. */
   #awaited: MediaSource | null = null;
   #auto: boolean;
@@ -173,13 +175,13 @@ export class PlaySession implements PeerListener {
     const wanted = this.#renditions.find((rendition) => rendition.name === name);
     if (wanted === undefined) return false;
     if (wanted === this.#rendition) return true;
-    const before = this.#rendition?.video ?? null;
     this.#rendition = wanted;
     this.#renditionChanges += 1;
     this.#adaptation.selected(name, this.#options.transport.now());
     if (this.#handle !== null) this.#play();
-    this.#awaited = this.#handle !== null && wanted.video !== before ? wanted.video : null;
-    if (this.#awaited === null) this.#options.onRendition?.(wanted.name, this.#auto);
+    // Who goes back before the other has taken over never left.
+    this.#awaited = this.#handle !== null && wanted.video !== this.#shown?.video ? wanted.video : null;
+    if (this.#awaited === null) this.#tell(wanted);
     return true;
   }
 
@@ -187,12 +189,13 @@ export class PlaySession implements PeerListener {
   keyframe(source: MediaSource): void {
     if (source !== this.#awaited || this.#rendition === null) return;
     this.#awaited = null;
-    this.#options.onRendition?.(this.#rendition.name, this.#auto);
+    this.#tell(this.#rendition);
   }
 
   setAuto(auto: boolean): void {
     this.#auto = auto;
-    if (this.#rendition !== null) this.#options.onRendition?.(this.#rendition.name, auto);
+    const shown = this.#shown ?? this.#rendition;
+    if (shown !== null) this.#tell(shown);
   }
 
   connected(): void {
@@ -204,7 +207,7 @@ export class PlaySession implements PeerListener {
     });
     this.#logger.info({ path: this.#peer.place }, 'viewer session plays over WebRTC');
     this.#play();
-    if (this.#rendition !== null) this.#options.onRendition?.(this.#rendition.name, this.#auto);
+    if (this.#rendition !== null) this.#tell(this.#rendition);
   }
 
   rtcp(packet: Buffer): void {
@@ -239,8 +242,9 @@ export class PlaySession implements PeerListener {
   refresh(): void {
     const { stream } = this.#options;
     this.#renditions = this.#filtered(stream.renditions(this.playlist));
-    const name = this.#rendition?.name;
-    this.#rendition = this.#renditions.find((rendition) => rendition.name === name) ?? this.#renditions[0] ?? null;
+    const named = (name: string | undefined): StreamRendition | undefined => this.#renditions.find((rendition) => rendition.name === name);
+    this.#rendition = named(this.#rendition?.name) ?? this.#renditions[0] ?? null;
+    this.#shown = named(this.#shown?.name) ?? this.#rendition;
     if (this.#awaited !== null) this.#awaited = this.#rendition?.video ?? null;
     if (this.#handle !== null) this.#play();
   }
@@ -277,6 +281,11 @@ export class PlaySession implements PeerListener {
     const { stream } = this.#options;
     if (this.#settings.bandwidthEstimation !== 'TransportCC' || this.#rendition === null) return null;
     return this.#estimator.report(report, stream.sends(this.#peer.viewer, report), stream.bitrate(this.#rendition));
+  }
+
+  #tell(rendition: StreamRendition): void {
+    this.#shown = rendition;
+    this.#options.onRendition?.(rendition.name, this.#auto);
   }
 
   #adapt(estimate: number): void {

@@ -149,6 +149,24 @@ test('another rendition takes over at its keyframe without a gap in the numbers,
   expect(times).toEqual([...new Set(times)].sort((a, b) => a - b));
 });
 
+test('until the other rendition takes over the viewer is told of the one it sees', async () => {
+  const { session, renditions } = await watch();
+  await until('the session plays', () => source.viewers === 1, WAIT);
+  for (const of of [LOW, HIGH]) stream.onPacket(packet(of, 0, true));
+  session.changeRendition('high');
+  session.setAuto(true);
+  expect(renditions).toEqual(['low', 'low']);
+  // It goes back before it has left: nothing is waited for.
+  session.changeRendition('low');
+  expect(renditions).toEqual(['low', 'low', 'low']);
+  for (const of of [LOW, HIGH]) stream.onPacket(packet(of, 1, true));
+  expect(renditions.length).toBe(3);
+  session.changeRendition('high');
+  stream.onPacket(packet(HIGH, 2, true));
+  session.setAuto(false);
+  expect(renditions.slice(3)).toEqual(['high', 'high']);
+});
+
 test('a viewer that lost pictures gets a keyframe, also of an encode, once a second at most', async () => {
   const encoded = { ...LOW, bypass: false };
   source.tracks = [encoded, HIGH];

@@ -29,6 +29,8 @@ export interface KillLoss {
   readonly files: readonly string[];
   readonly received: FrameCounts;
   readonly lost: FrameCounts;
+  /** What the server said before it died. */
+  readonly log: string;
 }
 
 /** Publishes, kills, starts again, and waits until all files are finished. Each must play to its end. */
@@ -38,6 +40,7 @@ export async function killOnce({ server, root, ids, tags, killAfter }: KillRound
   await until('the server receives', () => encoder.received.video > 0, { deadlineMs: DEADLINE_MS, everyMs: 5 });
   await delay(killAfter);
   await server.kill();
+  const { log } = server;
   await encoder.gone;
   const { received } = encoder;
   await encoder.stop();
@@ -54,6 +57,6 @@ export async function killOnce({ server, root, ids, tags, killAfter }: KillRound
       kept.video += video.length;
       kept.audio += audio.length;
     }
-    return { id, files, received, lost: { video: received.video - kept.video, audio: received.audio - kept.audio } };
+    return { id, files, received, log, lost: { video: received.video - kept.video, audio: received.audio - kept.audio } };
   });
 }

@@ -23,6 +23,8 @@ export interface StartOptions extends ServerSettings {
   readonly env?: NodeJS.ProcessEnv;
   /** The program; default: the one in `src`. */
   readonly main?: string;
+  /** State folder; default: one of its own, which goes with the server. */
+  readonly state?: string;
   /** Keep compiled code in the state folder. Default: no, which saves each stop a second. */
   readonly compileCache?: boolean;
   /** Runs the server on this CPU only; it then has one egress thread. */
@@ -43,7 +45,7 @@ export class TestServer {
   constructor(folder: string, ports: ServerPorts, options: StartOptions) {
     this.folder = folder;
     this.config = path.join(folder, 'Server.xml');
-    this.state = path.join(folder, 'state');
+    this.state = options.state ?? path.join(folder, 'state');
     this.ports = ports;
     this.#options = options;
     this.api = new ApiClient(`http://127.0.0.1:${ports.api}`, options.accessToken ?? ACCESS_TOKEN);

@@ -12,7 +12,14 @@ export interface WhipEncoderOptions {
   /** B-frames between others; default none. */
   readonly bFrames?: number;
   readonly fps?: number;
+  /** Default `H264`. */
+  readonly codec?: 'H264' | 'H265';
 }
+
+const ENCODERS = {
+  H264: ['-c:v', 'libx264', '-preset', 'ultrafast'],
+  H265: ['-c:v', 'libx265', '-preset', 'ultrafast', '-x265-params', 'log-level=error:pools=1:repeat-headers=1'],
+} as const;
 
 const VIDEO_TYPE = 96;
 const AUDIO_TYPE = 111;
@@ -49,10 +56,11 @@ export class WhipEncoder {
   }
 }
 
-export async function publishWhip({ url, bFrames = 0, fps = 30 }: WhipEncoderOptions): Promise<WhipEncoder> {
+export async function publishWhip({ url, bFrames = 0, fps = 30, codec = 'H264' }: WhipEncoderOptions): Promise<WhipEncoder> {
   const peer = new PeerConnection('encoder', { iceServers: [] });
   const video = new Video('0', 'SendOnly');
-  video.addH264Codec(VIDEO_TYPE);
+  if (codec === 'H265') video.addH265Codec(VIDEO_TYPE);
+  else video.addH264Codec(VIDEO_TYPE);
   video.addSSRC(NUMBERS.video, 'encoder', 'stream', 'video');
   const audio = new Audio('1', 'SendOnly');
   audio.addOpusCodec(AUDIO_TYPE);
@@ -73,22 +81,7 @@ export async function publishWhip({ url, bFrames = 0, fps = 30 }: WhipEncoderOpt
   const ffmpeg = new Child(requireProgram('ffmpeg'), [
     ...['-v', 'error', '-nostdin', '-re', '-f', 'lavfi', '-i', `testsrc2=size=640x360:rate=${fps}`],
     ...['-re', '-f', 'lavfi', '-i', 'sine=frequency=440:sample_rate=48000'],
-    ...[
-      '-map',
-      '0:v',
-      '-c:v',
-      'libx264',
-      '-preset',
-      'ultrafast',
-      '-pix_fmt',
-      'yuv420p',
-      '-b:v',
-      '600k',
-      '-g',
-      `${fps}`,
-      '-bf',
-      `${bFrames}`,
-    ],
+    ...['-map', '0:v', ...ENCODERS[codec], '-pix_fmt', 'yuv420p', '-b:v', '600k', '-g', `${fps}`, '-bf', `${bFrames}`],
     ...['-payload_type', `${VIDEO_TYPE}`, '-ssrc', `${NUMBERS.video}`, '-f', 'rtp', target(videoPort)],
     ...[
       '-map',

@@ -1,0 +1,189 @@
+#include "udp_socket.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+namespace millrace {
+
+bool UdpSocket::Open(const std::string& host, uint16_t port, int buffer, int* error) {
+  family_ = host.find(':') == std::string::npos ? AF_INET : AF_INET6;
+  Datagram wanted = {};
+  if (!Parse(host, &wanted)) {
+    *error = EINVAL;
+    return false;
+  }
+  wanted.port = port;
+  descriptor_ = socket(family_, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int one = 1;
+  // IPv4 has a socket of its own.
+  if (descriptor_ >= 0 && family_ == AF_INET6) setsockopt(descriptor_, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+  sockaddr_storage address = {};
+  FillAddress(wanted, &address);
+  if (descriptor_ < 0 || bind(descriptor_, reinterpret_cast<const sockaddr*>(&address), AddressLength()) != 0) {
+    *error = errno;
+    Close();
+    return false;
+  }
+  setsockopt(descriptor_, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+  setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
+  socklen_t length = sizeof address;
+  getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &length);
+  port_ = ntohs(family_ == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
+                                    : reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+  arena_.resize(kMost * kLongest);
+  return true;
+}
+
+void UdpSocket::Close() {
+  if (descriptor_ >= 0) close(descriptor_);
+  descriptor_ = -1;
+}
+
+int UdpSocket::Receive(Datagram* datagrams) {
+  for (size_t n = 0; n < kMost; n += 1) {
+    vectors_[n] = {arena_.data() + n * kLongest, kLongest};
+    msghdr& header = headers_[n].msg_hdr;
+    header = {};
+    header.msg_name = &addresses_[n];
+    header.msg_namelen = sizeof addresses_[n];
+    header.msg_iov = &vectors_[n];
+    header.msg_iovlen = 1;
+  }
+  int count = 0;
+  do {
+    count = recvmmsg(descriptor_, headers_.data(), kMost, MSG_DONTWAIT, nullptr);
+  } while (count < 0 && errno == EINTR);
+  counters_.receive_calls += 1;
+  if (count < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
+  counters_.datagrams_received += static_cast<uint64_t>(count);
+  uint32_t offset = 0;
+  for (int n = 0; n < count; n += 1) {
+    Datagram& datagram = datagrams[n];
+    datagram = {};
+    datagram.offset = offset;
+    datagram.length = headers_[n].msg_len;
+    offset += datagram.length;
+    if (family_ == AF_INET6) {
+      const auto& from = reinterpret_cast<const sockaddr_in6&>(addresses_[n]);
+      datagram.port = ntohs(from.sin6_port);
+      datagram.scope = from.sin6_scope_id;
+      memcpy(datagram.address, &from.sin6_addr, sizeof datagram.address);
+    } else {
+      const auto& from = reinterpret_cast<const sockaddr_in&>(addresses_[n]);
+      datagram.port = ntohs(from.sin_port);
+      memcpy(datagram.address, &from.sin_addr, sizeof from.sin_addr);
+    }
+  }
+  return count;
+}
+
+size_t UdpSocket::Send(const uint8_t* bytes, const Datagram* datagrams, size_t from, size_t count) {
+  while (from < count) {
+    size_t messages = 0;
+    size_t next = from;
+    while (next < count && messages < kMost) {
+      const Datagram& first = datagrams[next];
+      size_t length = first.length;
+      size_t segments = 1;
+      for (; segmented_ && next + segments < count && segments < kSegments; segments += 1) {
+        const Datagram& before = datagrams[next + segments - 1];
+        const Datagram& after = datagrams[next + segments];
+        // All but the last have the same length.
+        if (before.length != first.length || after.length > first.length || after.length == 0) break;
+        if (after.offset != before.offset + before.length || length + after.length > kSegmentedBytes) break;
+        // Port, scope and address.
+        if (memcmp(&after.port, &first.port, sizeof(Datagram) - offsetof(Datagram, port)) != 0) break;
+        length += after.length;
+      }
+      vectors_[messages] = {const_cast<uint8_t*>(bytes) + first.offset, length};
+      msghdr& header = headers_[messages].msg_hdr;
+      header = {};
+      FillAddress(first, &addresses_[messages]);
+      header.msg_name = &addresses_[messages];
+      header.msg_namelen = AddressLength();
+      header.msg_iov = &vectors_[messages];
+      header.msg_iovlen = 1;
+      if (segments > 1) CutIntoSegments(&header, controls_.data() + messages * kSegmentControl, first.length);
+      counts_[messages] = segments;
+      next += segments;
+      messages += 1;
+    }
+    const int sent = sendmmsg(descriptor_, headers_.data(), static_cast<unsigned int>(messages), MSG_DONTWAIT);
+    counters_.send_calls += 1;
+    for (int n = 0; n < sent; n += 1) {
+      counters_.datagrams_sent += counts_[n];
+      from += counts_[n];
+    }
+    if (sent >= 0) continue;
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return from;
+    if (counts_[0] > 1) {
+      // A kernel or device that does not cut segments does so for nobody; anything else concerns this path.
+      if (errno == EIO || errno == EOPNOTSUPP) segmented_ = false;
+      SendSingly(headers_[0].msg_hdr, datagrams[from].length);
+    } else {
+      counters_.send_errors += 1;
+    }
+    from += counts_[0];
+  }
+  return count;
+}
+
+void UdpSocket::SendSingly(const msghdr& message, size_t segment) {
+  const auto* bytes = static_cast<const uint8_t*>(message.msg_iov->iov_base);
+  const size_t length = message.msg_iov->iov_len;
+  for (size_t at = 0; at < length; at += segment) {
+    const ssize_t sent = sendto(descriptor_, bytes + at, std::min(segment, length - at), MSG_DONTWAIT,
+                                static_cast<const sockaddr*>(message.msg_name), message.msg_namelen);
+    counters_.send_calls += 1;
+    if (sent < 0) counters_.send_errors += 1;
+    else counters_.datagrams_sent += 1;
+  }
+}
+
+bool UdpSocket::Parse(const std::string& text, Datagram* into) const {
+  memset(into->address, 0, sizeof into->address);
+  into->scope = 0;
+  if (family_ == AF_INET) return inet_pton(AF_INET, text.c_str(), into->address) == 1;
+  const size_t percent = text.find('%');
+  if (percent != std::string::npos) {
+    const std::string zone = text.substr(percent + 1);
+    into->scope = if_nametoindex(zone.c_str());
+    if (into->scope == 0) into->scope = static_cast<uint32_t>(strtoul(zone.c_str(), nullptr, 10));
+  }
+  return inet_pton(AF_INET6, text.substr(0, percent).c_str(), into->address) == 1;
+}
+
+std::string UdpSocket::Text(const Datagram& datagram) const {
+  char text[INET6_ADDRSTRLEN] = "";
+  inet_ntop(family_, datagram.address, text, sizeof text);
+  char name[IF_NAMESIZE] = "";
+  const bool local = family_ == AF_INET6 && datagram.scope != 0 && if_indextoname(datagram.scope, name) != nullptr;
+  return local ? std::string(text) + "%" + name : text;
+}
+
+void UdpSocket::FillAddress(const Datagram& datagram, sockaddr_storage* into) const {
+  if (family_ == AF_INET6) {
+    auto* address = reinterpret_cast<sockaddr_in6*>(into);
+    *address = {};
+    address->sin6_family = AF_INET6;
+    address->sin6_port = htons(static_cast<uint16_t>(datagram.port));
+    address->sin6_scope_id = datagram.scope;
+    memcpy(&address->sin6_addr, datagram.address, sizeof address->sin6_addr);
+  } else {
+    auto* address = reinterpret_cast<sockaddr_in*>(into);
+    *address = {};
+    address->sin_family = AF_INET;
+    address->sin_port = htons(static_cast<uint16_t>(datagram.port));
+    memcpy(&address->sin_addr, datagram.address, sizeof address->sin_addr);
+  }
+}
+
+}  // namespace millrace

@@ -1,0 +1,90 @@
+// A UDP socket that takes and gives datagrams many at a time: recvmmsg, sendmmsg and segmentation offload. No threads:
+// whoever owns it says when, and asks on which descriptor.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "segments.h"
+
+namespace millrace {
+
+// One datagram in an array of words that JavaScript shares: where its bytes are and whom it came from or goes to.
+struct Datagram {
+  uint32_t offset;
+  uint32_t length;
+  uint32_t port;
+  // Interface of a link-local address.
+  uint32_t scope;
+  // As on the wire; IPv4 has the first word only.
+  uint32_t address[4];
+};
+static_assert(sizeof(Datagram) == 32);
+
+struct UdpCounters {
+  uint64_t datagrams_sent = 0;
+  uint64_t send_calls = 0;
+  // Datagrams the system refused to send.
+  uint64_t send_errors = 0;
+  uint64_t datagrams_received = 0;
+  uint64_t receive_calls = 0;
+};
+
+class UdpSocket {
+ public:
+  // Datagrams taken or given with one call.
+  static constexpr size_t kMost = 64;
+  // What is longer is cut off.
+  static constexpr size_t kLongest = 2048;
+
+  UdpSocket() = default;
+  UdpSocket(const UdpSocket&) = delete;
+  UdpSocket& operator=(const UdpSocket&) = delete;
+  ~UdpSocket() { Close(); }
+
+  // False with `error`, an errno, set; `buffer` bytes are asked of the system for each direction.
+  bool Open(const std::string& host, uint16_t port, int buffer, int* error);
+  void Close();
+  int descriptor() const { return descriptor_; }
+  uint16_t port() const { return port_; }
+  const UdpCounters& counters() const { return counters_; }
+
+  // Takes what waits, at most kMost; their bytes stay in `received` until the next call. Negative: an errno.
+  int Receive(Datagram* datagrams);
+  const uint8_t* received(size_t n) const { return arena_.data() + n * kLongest; }
+
+  // Sends datagrams `from` to `count`, whose bytes are in `bytes` where they say. Returns the first that the system did
+  // not take for lack of room, else `count`; what it refuses for good is counted and left out.
+  size_t Send(const uint8_t* bytes, const Datagram* datagrams, size_t from, size_t count);
+
+  // The address in words, for a socket of this family; false when the text is none.
+  bool Parse(const std::string& text, Datagram* into) const;
+  std::string Text(const Datagram& datagram) const;
+
+ private:
+  void FillAddress(const Datagram& datagram, sockaddr_storage* into) const;
+  socklen_t AddressLength() const { return family_ == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in); }
+  // Sends the segments of a message one by one.
+  void SendSingly(const msghdr& message, size_t segment);
+
+  int descriptor_ = -1;
+  int family_ = AF_INET;
+  uint16_t port_ = 0;
+  bool segmented_ = true;
+  UdpCounters counters_;
+  std::vector<uint8_t> arena_;
+  std::array<mmsghdr, kMost> headers_ = {};
+  std::array<iovec, kMost> vectors_ = {};
+  std::array<sockaddr_storage, kMost> addresses_ = {};
+  // Datagrams in each message that is sent.
+  std::array<size_t, kMost> counts_ = {};
+  alignas(cmsghdr) std::array<uint8_t, kMost * kSegmentControl> controls_ = {};
+};
+
+}  // namespace millrace
