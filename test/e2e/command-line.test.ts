@@ -138,7 +138,9 @@ test('a second signal ends the server at once', async () => {
   server.child.signal('SIGTERM');
   expect(await server.child.ended(1000)).toEqual({ code: null, signal: 'SIGKILL' });
   // What the main thread compiled takes longest to write.
-  const compiled = readdirSync(path.join(server.state, 'code-cache')).map((name) => readdirSync(path.join(server.state, 'code-cache', name)));
+  const compiled = readdirSync(path.join(server.state, 'code-cache')).map((name) =>
+    readdirSync(path.join(server.state, 'code-cache', name)),
+  );
   expect(compiled.filter((files) => files.length === 0)).toHaveLength(1);
 });
 
