@@ -17,6 +17,8 @@ import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
 import { ACKNOWLEDGEMENT_WINDOW, RtmpSession, type SessionLink } from './rtmp-session.ts';
 
 const KEEP_ALIVE_DELAY_MS = 10_000;
+/** A peer that wants acknowledgements more often than this, bytes, may send no more until it has them. */
+const LEAST_CALM_WINDOW = 512 * 1024;
 /** Unfinished messages of full length a peer may have before it publishes. */
 const UNPUBLISHED_MESSAGES = 4;
 
@@ -191,7 +193,7 @@ export class RtmpConnection {
       this.#closeOnError(error);
     }
     this.#socket.uncork();
-    return this.#session.calm;
+    return this.#session.calm && this.#acknowledgeEvery >= LEAST_CALM_WINDOW / 2;
   }
 
   #closeOnError(error: unknown): void {

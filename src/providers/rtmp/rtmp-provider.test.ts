@@ -413,6 +413,17 @@ describe('a stream that nobody attends to', () => {
     }
   });
 
+  test('is read as it comes when its publisher wants acknowledgements often', async () => {
+    const { sweep } = holdSweeps();
+    const { publisher, stream, frames } = await unattended();
+    publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 100_000));
+    sweep();
+    sweep();
+    // No sweep helps any more.
+    for (let frame = 0; frame < 5; frame += 1) await frames(1);
+    expect(stream.attended).toBe(false);
+  });
+
   test('ends with its connection, also when the provider stops', async () => {
     const first = await unattended();
     first.publisher.close();
