@@ -161,6 +161,56 @@ test('checks on another path are no consent for the one in use', () => {
   expect(ends).toEqual(['no connectivity check for 30000 ms']);
 });
 
+test('without consent nothing is sent, however long the session is kept, and again with it', () => {
+  const consents: boolean[] = [];
+  const sent: Uint8Array[] = [];
+  Object.assign(owner.fanout, { sendRtcp: (_viewer: number, packet: Uint8Array) => sent.push(packet) });
+  const listener = {
+    connected: () => undefined,
+    rtcp: () => undefined,
+    closed: (reason: string) => ends.push(reason),
+    consented: (given: boolean) => consents.push(given),
+  };
+  for (const timeout of [0, 90_000]) {
+    consents.length = 0;
+    sent.length = 0;
+    session = new PeerSession(owner, listener, { use: 'play', client: '192.0.2.9', timeout });
+    session.start(TERMS);
+    session.reached(WIFI, NOMINATED);
+    connect();
+    const since = now;
+    for (const after of [29_000, 30_001, 60_000, 89_000]) {
+      now = since + after;
+      session.tick(now);
+      session.sendRtcp(Buffer.of(after & 0xff));
+    }
+    expect([consents, sent.length]).toEqual([[false], 1]);
+    session.reached(WIFI, PLAIN);
+    session.tick(now);
+    session.sendRtcp(Buffer.of(1));
+    expect([consents, sent.length, ends]).toEqual([[false, true], 2, []]);
+  }
+  now += 90_001;
+  session.tick(now);
+  expect(ends).toEqual(['no connectivity check for 90000 ms']);
+});
+
+test('a path that was heard while consent for the other ran out is told to the fanout, not only remembered', () => {
+  session = new PeerSession(
+    owner,
+    { connected: () => undefined, rtcp: () => undefined, closed: (reason) => ends.push(reason) },
+    { use: 'play', client: '192.0.2.9', timeout: 60_000 },
+  );
+  session.start(TERMS);
+  session.reached(WIFI, NOMINATED);
+  connect();
+  now = 20_000;
+  session.reached(CABLE, PLAIN);
+  now = 60_001;
+  session.tick(now);
+  expect([session.place, ends]).toEqual([`udp ${place}:1000`, []]);
+});
+
 test('checks alone do not keep a session that never connects', () => {
   session.handshake(Buffer.of(22));
   for (now = 0; now <= 30_500; now += 500) {
