@@ -2,7 +2,7 @@
 # Runs the tests of the addon, and what is fuzzed against it, under sanitizers:
 #
 #   native/test-sanitized.sh          AddressSanitizer and UndefinedBehaviorSanitizer
-#   native/test-sanitized.sh leaks    the same, and what was never freed (suppressions: native/leaks.txt)
+#   native/test-sanitized.sh leaks    what was never freed after thousands of connections
 #   native/test-sanitized.sh thread   ThreadSanitizer
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,10 +15,7 @@ case "$mode" in
 address | leaks)
   node native/build.mjs --sanitize --strict
   preload="$(library libasan.so):$(library libubsan.so)"
-  leaks=0
-  [ "$mode" = leaks ] && leaks=1
-  export ASAN_OPTIONS="detect_leaks=$leaks:abort_on_error=1"
-  export LSAN_OPTIONS="suppressions=$PWD/native/leaks.txt:print_suppressions=0"
+  export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1
   export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
   export MILLRACE_NATIVE="$PWD/native/build/millrace-sanitized.node"
   run=()
@@ -37,5 +34,21 @@ thread)
   ;;
 esac
 
+# The test runner ends its workers before they can be looked at, so this is a plain process. What node keeps, and the handles
+# that live as long as it does, are some hundred bytes; a connection that is not freed is thousands, and there are thousands.
+if [ "$mode" = leaks ]; then
+  most=4096
+  log="$(mktemp)"
+  trap 'rm -f "$log"' EXIT
+  code=0
+  LD_PRELOAD="$preload" ASAN_OPTIONS=detect_leaks=1:exitcode=23 node test/fuzz/run.ts native 5000 2>"$log" || code=$?
+  leaked="$(sed -n 's/^SUMMARY: AddressSanitizer: \([0-9]*\) byte(s) leaked.*/\1/p' "$log")"
+  echo "${leaked:-0} bytes were not freed, at most $most may"
+  if [ "$code" != 0 ] && [ "$code" != 23 ] || [ "$code" = 23 ] && [ "${leaked:-$most}" -ge "$most" ]; then
+    cat "$log"
+    exit 1
+  fi
+  exit 0
+fi
 LD_PRELOAD="$preload" exec "${run[@]}" node node_modules/vitest/vitest.mjs run --project unit --pool forks --no-file-parallelism \
   src/protocols/fanout src/protocols/srtp src/protocols/udp src/publishers/webrtc src/providers/webrtc test/fuzz/fanout.test.ts

@@ -58,7 +58,7 @@ import { AllowedFolders } from './util/allowed-folders.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
 import { hidingAddresses } from './util/private-logger.ts';
-import { startWebrtc } from './webrtc-listeners.ts';
+import type { WebrtcNeighbours, WebrtcParts } from './webrtc-listeners.ts';
 
 /** The configuration cannot be used; `message` lists what is wrong, one line each. */
 export class ConfigProblem extends Error {
@@ -155,7 +155,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     clock: systemClock,
     logger,
   });
-  const webrtc = await startWebrtc(
+  const webrtc = await startWebrtcIfBound(
     config,
     {
       virtualHostFor: (host) => orchestrator.nameForHost(host),
@@ -169,6 +169,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     },
     running,
   );
+  const rtmpProviders: RtmpProvider[] = [];
   const pool = new EgressPool({
     threads: egressThreads(config, availableParallelism()),
     views: VIEWS,
@@ -177,6 +178,9 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     logConnections: options.logConnections === true,
     // What is there already was announced to the threads before they hear this.
     find: async (wanted) => (await demand.find(wanted)) ?? true,
+    onAttended: () => {
+      for (const provider of rtmpProviders) provider.rouse();
+    },
     clock: systemClock,
     logger: logger.child({ part: 'egress' }),
   });
@@ -263,7 +267,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   await startApi(config, parts, running);
   await certificates.settled();
   await poolStarted;
-  await startListeners(config, { logger, orchestrator, pool, certificates, srt, ovt }, running);
+  await startListeners(config, { logger, orchestrator, pool, certificates, srt, ovt, rtmpProviders }, running);
   return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
 }
 
@@ -306,6 +310,16 @@ async function restorePulls(store: PullDocumentStore, pulls: PullRegistry, logge
   }
 }
 
+/** A hundred modules of WebRTC are loaded only where its ports are asked for. */
+async function startWebrtcIfBound(
+  config: ServerConfig,
+  ...rest: [neighbours: WebrtcNeighbours, running: Running[]]
+): Promise<WebrtcParts | null> {
+  if (config.bind.publishers.webrtc === undefined && config.bind.providers.webrtc === undefined) return null;
+  const { startWebrtc } = await import('./webrtc-listeners.ts');
+  return await startWebrtc(config, ...rest);
+}
+
 /** Says of each virtual host once what it asks for in vain. */
 function notBuiltWarner(logger: Logger): (virtualHosts: readonly VirtualHost[]) => void {
   const known = new WeakSet<VirtualHost>();
@@ -332,7 +346,13 @@ interface Parts {
 
 async function startListeners(
   config: ServerConfig,
-  parts: Parts & { readonly pool: EgressPool; readonly srt: SrtPublisher; readonly ovt: OvtPublisher },
+  parts: Parts & {
+    readonly pool: EgressPool;
+    readonly srt: SrtPublisher;
+    readonly ovt: OvtPublisher;
+    /** Takes those that are started. */
+    readonly rtmpProviders: RtmpProvider[];
+  },
   running: Running[],
 ): Promise<void> {
   const { logger, orchestrator, pool, certificates, srt, ovt } = parts;
@@ -353,6 +373,7 @@ async function startListeners(
     const plain = new RtmpProvider({ ...common, port: rtmp.port });
     await named(`RTMP port ${rtmp.port}`, plain.start());
     running.push(plain);
+    parts.rtmpProviders.push(plain);
     if (rtmp.tlsPort === undefined) continue;
     const secure = new RtmpProvider({ ...common, port: rtmp.tlsPort, tls: [] });
     running.push(secure);

@@ -1,18 +1,11 @@
 /** The sockets of the REST API: one HTTP server per address and port, all with one dispatcher behind them. */
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  METHODS,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { type FastifyInstance, type FastifyServerFactory, fastify } from 'fastify';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import type { Logger } from '../util/logger.ts';
+import { createServer, METHODS } from '../util/node-http.ts';
 import { TokenAuth } from './auth.ts';
 import type { ControlPlane } from './control.ts';
 import { Dispatcher } from './dispatcher.ts';
@@ -58,6 +51,11 @@ const HTTP1_OPTIONS = {
 const HTTP2_SETTINGS = { maxConcurrentStreams: 100 };
 /** The one path that fastify sees: routes match raw paths, which its router would decode. */
 const ONLY_PATH = '/';
+/** It sees no schemas. By itself it would load two compilers for them, a hundred modules. */
+const schemaless = (): never => {
+  throw new TypeError('fastify has no schemas to compile');
+};
+const SCHEMA_CONTROLLER = { compilersFactory: { buildValidator: schemaless, buildSerializer: schemaless } };
 
 /** Listens for API requests between `listen()` and `close()`. */
 export class ApiServer {
@@ -114,6 +112,7 @@ export class ApiServer {
   async #open(host: string, port: number, serverFactory: FastifyServerFactory): Promise<void> {
     const instance = fastify({
       serverFactory,
+      schemaController: SCHEMA_CONTROLLER,
       clientErrorHandler: this.#answerBroken,
       forceCloseConnections: true,
       return503OnClosing: false,

@@ -1,6 +1,7 @@
 /** What answers hold, as schemas: the contract tests check every answer against them, OpenAPI is made of them. */
-import { Type } from '@sinclair/typebox';
+
 import { ProviderKind, PublisherKind, SourceType } from '../core/kinds.ts';
+import { Type } from '../util/typebox.ts';
 
 const Timestamp = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}[+-]\\d\\d:\\d\\d$' });
 const Count = Type.Integer({ minimum: 0 });

@@ -1,6 +1,10 @@
 /** One connection to a Redis server on which nobody waits for long. */
-import { Redis } from 'ioredis';
+import { createRequire } from 'node:module';
+import type { Redis } from 'ioredis';
 import type { Logger } from '../util/logger.ts';
+
+/** Sixty modules, for the few who have such a server. */
+const loadClient = (): typeof import('ioredis') => createRequire(import.meta.url)('ioredis');
 
 /** A command that is not answered in this time fails, and the connection is made anew. */
 const ANSWER_MS = 1000;
@@ -47,7 +51,8 @@ export class RedisLink {
   constructor(options: RedisLinkOptions) {
     this.#options = options;
     const [, host = '', port = ''] = /^\[?(.*?)\]?:(\d+)$/.exec(options.address) ?? [];
-    this.#redis = new Redis({
+    const client = loadClient();
+    this.#redis = new client.Redis({
       host,
       port: Number(port),
       protocol: 2,

@@ -1,5 +1,6 @@
 /** Schemas compiled for reading: every member with its names in JSON and XML. */
-import { OptionalKind, type TObject, type TSchema } from '@sinclair/typebox';
+import type { TObject, TSchema } from '@sinclair/typebox';
+import { OptionalKind } from '../util/typebox.ts';
 import { type FieldNotes, notesOf } from './schema/field.ts';
 
 export interface Field {

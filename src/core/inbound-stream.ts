@@ -94,7 +94,7 @@ export class InboundStream implements LinkedStream {
     this.#keepMs = options.keepMs;
     this.createdAt = options.clock.now();
     this.meter = options.meter;
-    this.sessions = new SessionRegistry(options.clock, options.meter);
+    this.sessions = new SessionRegistry(options.clock, options.meter, () => this.#request.onAttended?.());
     this.#clock = options.clock;
     this.#logger = options.logger;
     this.#queues = options.queues;
@@ -163,6 +163,10 @@ export class InboundStream implements LinkedStream {
   /** The source has announced its tracks. */
   get started(): boolean {
     return this.#started;
+  }
+
+  get attended(): boolean {
+    return this.#outputs.attended;
   }
 
   /** The API lists it: it has started, or its owner vouches for it. */

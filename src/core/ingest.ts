@@ -81,6 +81,8 @@ export interface IngestRequest {
   /** Packets come faster than they are worked off: a provider that can should read no more until `onRelieved`. */
   readonly onCongested?: () => void;
   readonly onRelieved?: () => void;
+  /** A viewer has come: what a provider left for the next bundle is wanted now. */
+  readonly onAttended?: () => void;
   /**
    * A viewer needs a keyframe of a track that passes as it is; asked at most once a second for each track. For providers whose
    * protocol can ask for one (RTCP has PLI; RTMP, SRT and MPEG-TS have nothing).
@@ -94,6 +96,11 @@ export interface IngestStream {
   readonly vhost: string;
   readonly name: string;
   readonly closed: boolean;
+  /**
+   * Somebody needs packets as they come. While it is false a provider may bring them in bundles, some tens of milliseconds late:
+   * it is asked again for each bundle.
+   */
+  readonly attended: boolean;
   /**
    * Announces all tracks. The first call starts the stream; a later call changes it mid-stream
    * (new parameters for the same ids, or tracks added). `playlists` are those of the source; streams that pass as

@@ -15,7 +15,7 @@ const LOW = videoTrack({ id: 1, variantName: 'low' });
 const AUDIO = audioTrack({ id: 2 });
 const PICTURE = videoTrack({ id: 3, variantName: 'picture', codec: 'JPEG' });
 
-function setUp(tracks: readonly Track[]) {
+function setUp(tracks: readonly Track[], attended?: boolean) {
   const clock = new ManualClock();
   const queues = new QueueRegistry(clock);
   const meter = new TrafficMeter(clock, null);
@@ -32,19 +32,17 @@ function setUp(tracks: readonly Track[]) {
     requestKeyframe: () => undefined,
   });
   const events: (Packet | readonly Track[])[] = [];
-  const publisher = {
-    kind: PublisherKind.LLHLS,
-    defaultPlaylist: () => null,
-    attach: () => ({
-      onTracks: (announced: readonly Track[]) => events.push(announced),
-      onPacket: (packet: Packet) => events.push(packet),
-      close: () => undefined,
-    }),
+  const served = {
+    ...(attended !== undefined && { attended }),
+    onTracks: (announced: readonly Track[]) => events.push(announced),
+    onPacket: (packet: Packet) => events.push(packet),
+    close: () => undefined,
   };
+  const publisher = { kind: PublisherKind.LLHLS, defaultPlaylist: () => null, attach: () => served };
   stream.attach({ publisher, settings: {} });
   stream.setTracks(tracks, []);
   events.length = 0;
-  return { stream, events, queues, packets: () => events.filter((event): event is Packet => 'pts' in event) };
+  return { stream, events, queues, served, packets: () => events.filter((event): event is Packet => 'pts' in event) };
 }
 
 const frames = (rate: number, gop: number, seconds: number, from = 0) => constantFrames({ rate, gop, seconds, from });
@@ -75,6 +73,15 @@ describe('OutboundStream', () => {
     expect(got.filter(({ track }) => track === LOW).length).toBe(60);
     const [status] = queues.statuses();
     expect(status?.drop).toBe(600 + rest.length - got.length);
+  });
+
+  it('is attended to while a publisher does not say that nobody is there', () => {
+    const { stream } = setUp([AUDIO]);
+    expect(stream.attended).toBe(true);
+    const { stream: lonely, served } = setUp([AUDIO], false);
+    expect(lonely.attended).toBe(false);
+    served.attended = true;
+    expect(lonely.attended).toBe(true);
   });
 
   it('goes on at once after a drop when there is no video', () => {

@@ -90,6 +90,12 @@ export class OutboundStream implements PublishableStream {
     return this.#consumers.map((consumer) => consumer.kind);
   }
 
+  /** A publisher needs packets as they come. */
+  get attended(): boolean {
+    for (const { stream } of this.#consumers) if (stream.attended !== false) return true;
+    return false;
+  }
+
   /** A publisher that cannot take the stream is left out; the others serve it. */
   attach({ publisher, settings }: EnabledPublisher): void {
     let stream: PublisherStream;

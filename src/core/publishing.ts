@@ -71,6 +71,8 @@ export interface PublishableStream {
 
 /** One stream inside a publisher. The core owns the bounded queue in front of it and drains it into `onPacket`. */
 export interface PublisherStream {
+  /** Somebody needs packets as they come; while it is false they may come in bundles, some tens of milliseconds late. Default: true. */
+  readonly attended?: boolean;
   /** Tracks are known, or changed mid-stream; called before the first packet that needs them. */
   onTracks(tracks: readonly Track[]): void;
   /** Must not block and must not throw for odd media. */

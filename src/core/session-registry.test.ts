@@ -67,3 +67,13 @@ test('each has figures of its own, and the time it began', () => {
   expect(session.out).toMatchObject({ total: 2000, last: 0, avg: 0, max: 16_000 });
   expect(meter.out.total).toBe(0);
 });
+
+test('its owner hears of each that begins', () => {
+  let opened = 0;
+  const watched = new SessionRegistry(clock, meter, () => {
+    opened += 1;
+  });
+  for (const id of ['a', 'b', 'a']) watched.open({ kind: 'webrtc', id, onTerminate: () => undefined });
+  watched.terminate('b', 'enough');
+  expect(opened).toBe(3);
+});

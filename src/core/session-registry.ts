@@ -43,9 +43,12 @@ export class SessionRegistry {
   readonly #clock: Clock;
   readonly #meter: EgressMeter;
   readonly #entries = new Map<string, Entry>();
+  readonly #onOpened: () => void;
 
-  constructor(clock: Clock, meter: EgressMeter) {
+  /** `onOpened` is called for each session that begins. */
+  constructor(clock: Clock, meter: EgressMeter, onOpened: () => void = () => undefined) {
     this.#clock = clock;
+    this.#onOpened = onOpened;
     this.#meter = meter;
   }
 
@@ -68,6 +71,7 @@ export class SessionRegistry {
     this.#entries.get(request.id)?.session.close();
     this.#entries.set(session.id, { session, onTerminate: request.onTerminate });
     this.#meter.connect(session.kind);
+    this.#onOpened();
     return session;
   }
 

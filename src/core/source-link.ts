@@ -27,6 +27,10 @@ export class SourceLink implements IngestStream {
     return this.#cut || this.#stream.closed;
   }
 
+  get attended(): boolean {
+    return !this.#cut && this.#stream.attended;
+  }
+
   setTracks(...announced: Parameters<IngestStream['setTracks']>): void {
     if (!this.#cut) this.#stream.setTracks(...announced);
   }

@@ -42,6 +42,7 @@ class Viewer {
   readonly packets: Packet[] = [];
   closed: CloseReason | null = null;
   stream: PublishableStream | null = null;
+  attended = true;
 
   defaultPlaylist() {
     return null;
@@ -49,7 +50,11 @@ class Viewer {
 
   attach(stream: PublishableStream) {
     this.stream = stream;
+    const attended = (): boolean => this.attended;
     return {
+      get attended() {
+        return attended();
+      },
       onTracks: (tracks: readonly Track[]) => this.announcements.push(tracks),
       onPacket: (packet: Packet) => this.packets.push(packet),
       close: (reason: CloseReason) => {
@@ -247,6 +252,25 @@ describe('StreamOutputs', () => {
     expect(logger.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields['encodes'])).toEqual([
       ['small', 'opus', 'picture'],
     ]);
+  });
+
+  it('is attended to until it plays, by the transcoder, and by its publishers', () => {
+    const bypass = { name: 'source', outputStreamName: 's', encodes: { videos: [{ name: 'source', bypass: true }] } };
+    const { outputs, viewer, push } = setUp([bypass]);
+    expect(outputs.attended).toBe(true);
+    outputs.setTracks([VIDEO], true);
+    viewer().attended = false;
+    expect(outputs.attended).toBe(true);
+    push(media(0, 1).filter(({ track }) => track === VIDEO));
+    expect(outputs.attended).toBe(false);
+    viewer().attended = true;
+    expect(outputs.attended).toBe(true);
+
+    const ladder = setUp();
+    ladder.outputs.setTracks([VIDEO, AUDIO], true);
+    ladder.viewer().attended = false;
+    ladder.push(media());
+    expect(ladder.outputs.attended).toBe(true);
   });
 
   it('makes equal encodes of different profiles once, under the names of each', async () => {

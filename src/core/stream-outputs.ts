@@ -72,6 +72,13 @@ export class StreamOutputs {
     return this.#maps.map((map) => map.stream);
   }
 
+  /** Somebody needs packets as they come: the transcoder or a publisher. So does the wall clock of media time 0, which the first ones tell. */
+  get attended(): boolean {
+    if (!this.#planned || !this.#playing || this.#job?.active === true) return true;
+    for (const { stream } of this.#maps) if (stream.attended) return true;
+    return false;
+  }
+
   /**
    * Tracks of the inbound stream as they are now. While `complete` is false some are not known yet, and
    * outbound streams wait for them as long as packets can be held; so they do for frame rates, where profiles ask for those.

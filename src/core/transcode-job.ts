@@ -63,6 +63,11 @@ export class TranscodeJob {
     this.#options = options;
   }
 
+  /** It encodes something. */
+  get active(): boolean {
+    return this.#runs.size > 0;
+  }
+
   /**
    * Follows the plans of `maps`. All encodes wanted at first share one session. Later ones get a session of
    * their own, so that those at work go on; a session with an encode that is no longer wanted begins anew without it, and one

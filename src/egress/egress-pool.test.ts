@@ -60,12 +60,16 @@ describe.each([
   });
 
   test('answers with what is newest after nobody asked for a while', async () => {
-    const { pool } = await start();
+    const { pool, comings } = await start();
     const shelf = new Shelf(pool, 'stream');
     shelf.putText('gone.m3u8', 'old');
     const resting = (): boolean[] => pool.status().threads.map((thread) => thread.resting);
+    const told = (): void => expect(shelf.outlet.attended).toBe(!resting().every(Boolean));
+    told();
     for (let round = 0; round < 3; round += 1) {
       await expect.poll(() => resting().every(Boolean), { timeout: 5000 }).toBe(true);
+      expect(shelf.outlet.attended).toBe(false);
+      expect(comings()).toBeGreaterThanOrEqual(round);
       const media = randomBytes(100_000);
       shelf.putText('list.m3u8', `round ${round}`);
       shelf.putBytes(`seg${round}.m4s`, media);
@@ -79,6 +83,7 @@ describe.each([
       expect(list).toMatch(new RegExp(`\\r\\n\\r\\nround ${round}$`));
       expect(segment.endsWith(media.toString('latin1'))).toBe(true);
       expect(gone).toMatch(/^HTTP\/1.1 404 /);
+      told();
     }
   });
 

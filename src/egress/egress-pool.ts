@@ -10,7 +10,7 @@ import type { Logger } from '../util/logger.ts';
 import { DEFAULT_EGRESS_LIMITS } from './egress-limits.ts';
 import type { ViewFactories } from './outlet-registry.ts';
 import { PatientLink } from './patient-link.ts';
-import { type OutletRequest, PoolOutlet } from './pool-outlet.ts';
+import { type OutletOwner, type OutletRequest, PoolOutlet } from './pool-outlet.ts';
 import { PortBook } from './port-book.ts';
 import { SessionLedger } from './session-ledger.ts';
 import { SharedArena } from './shared-arena.ts';
@@ -38,6 +38,8 @@ export interface EgressPoolOptions {
   readonly foreign?: string;
   /** Finds streams that are not there; resolves with whether they are now. Never rejects. Absent: nothing is looked for. */
   readonly find?: (wanted: WantedStream) => Promise<boolean>;
+  /** A thread has somebody to serve, after none had. */
+  readonly onAttended?: () => void;
   /** Debug lines for each HTTP connection that opens and ends. */
   readonly logConnections?: boolean;
   readonly clock: Clock;
@@ -78,6 +80,7 @@ export class EgressPool implements EgressPort {
   readonly #arena: SharedArena;
   readonly #ports: PortBook;
   readonly #revoked = new Set<string>();
+  readonly #outletOwner: OutletOwner;
   #hosts: readonly ServedHost[] = [];
   #crossDomains: CrossDomainRules = { urls: [], headers: [] };
   #certificates: readonly Certificate[] = [];
@@ -106,6 +109,14 @@ export class EgressPool implements EgressPort {
       threads: () => this.#threads(),
       maxFreeBytes: MAX_FREE_BYTES,
     });
+    const someoneThere = (): boolean => this.#slots.some(({ link }) => link?.resting === false);
+    this.#outletOwner = {
+      get attended() {
+        return someoneThere();
+      },
+      post: (message) => this.#post(message),
+      outletClosed: (closed) => this.#outletClosed(closed),
+    };
     this.#ports = new PortBook({
       threads: () => this.#threads(),
       post: (thread, message) => this.#postTo(thread, message),
@@ -160,10 +171,7 @@ export class EgressPool implements EgressPort {
 
   openOutlet(request: OutletRequest): Outlet {
     if (this.#stopping) throw new TypeError('the egress pool is stopping');
-    const outlet = new PoolOutlet(this.#nextOutlet, request, this.#arena.writer(request.bytesPerSecond), {
-      post: (message) => this.#post(message),
-      outletClosed: (closed) => this.#outletClosed(closed),
-    });
+    const outlet = new PoolOutlet(this.#nextOutlet, request, this.#arena.writer(request.bytesPerSecond), this.#outletOwner);
     this.#nextOutlet += 1;
     this.#outlets.set(outlet.id, outlet);
     return outlet;
@@ -299,8 +307,7 @@ export class EgressPool implements EgressPort {
         break;
       case 'attention':
         this.#flush();
-        if (message.wanted) slot.link?.attend();
-        else slot.link?.rest();
+        this.#attend(slot, message.wanted);
         break;
       case 'log':
         logger[message.level]({ thread, ...message.fields }, message.message);
@@ -312,6 +319,13 @@ export class EgressPool implements EgressPort {
       case 'stopped':
         break;
     }
+  }
+
+  #attend(slot: Slot, wanted: boolean): void {
+    const before = this.#outletOwner.attended;
+    if (wanted) slot.link?.attend();
+    else slot.link?.rest();
+    if (wanted && !before) this.#options.onAttended?.();
   }
 
   async #find(thread: number, question: number, wanted: WantedStream): Promise<void> {

@@ -1,9 +1,9 @@
 /** Hands requests that are not delivery from an egress thread to the main thread, over a private Unix socket. */
-import { request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
 import type { AnswerSink, IncomingRequest } from '../protocols/http/answer-sink.ts';
 import { queryValue, splitTarget } from '../protocols/http/request-target.ts';
+import { request as httpRequest } from '../util/node-http.ts';
 import { COMMON_HEADERS } from './delivery.ts';
 import type { ForeignRequests } from './request-router.ts';
 

@@ -1,10 +1,11 @@
 /** The main thread's end of `ForeignRelay`: an HTTP server on a private Unix socket. */
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Duplex } from 'node:stream';
+import { createServer as createHttpServer } from '../util/node-http.ts';
 import type { ForeignPeer } from './foreign-relay.ts';
 
 const PREAMBLE_LIMIT = 1024;

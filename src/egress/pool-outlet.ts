@@ -7,6 +7,8 @@ export type OutletRequest = Parameters<EgressPort['openOutlet']>[0];
 
 /** What an outlet needs of the pool. */
 export interface OutletOwner {
+  /** A thread hears of updates at once. */
+  readonly attended: boolean;
   post(message: ToThread): void;
   outletClosed(outlet: PoolOutlet): void;
 }
@@ -24,6 +26,10 @@ export class PoolOutlet implements Outlet {
     this.#writer = writer;
     this.#owner = owner;
     owner.post(this.#opening());
+  }
+
+  get attended(): boolean {
+    return this.#owner.attended;
   }
 
   /** Tells a thread that starts everything it must know. */

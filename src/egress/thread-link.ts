@@ -1,5 +1,6 @@
 /** The main thread's end of an egress thread: in a worker, or (for small machines and tests) in the main thread itself. */
 import { getCompileCacheDir } from 'node:module';
+import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../util/clock.ts';
 import { EgressThread } from './egress-thread.ts';
@@ -23,9 +24,12 @@ export interface ThreadLinkOwner {
 export const WORKER_ENTRY = new URL(import.meta.url.endsWith('.ts') ? './egress-worker.ts' : './egress-worker.js', import.meta.url);
 
 export function startWorker(entry: URL, settings: ThreadSettings, owner: ThreadLinkOwner): ThreadLink {
+  const compiled = getCompileCacheDir();
   const worker = new Worker(entry, {
-    workerData: { ...settings, codeCache: getCompileCacheDir() },
+    workerData: settings,
     name: `egress-${settings.incarnation}`,
+    // Its first file is looked for there, too.
+    ...(compiled !== undefined && { env: { ...process.env, NODE_COMPILE_CACHE: dirname(compiled) } }),
   });
   let reason = '';
   worker.on('message', (message: FromThread) => owner.message(message));

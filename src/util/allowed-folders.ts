@@ -36,10 +36,20 @@ export class AllowedFolders {
   /** Like `check`, with symbolic links followed as far as the path exists. Rejects with `PathRefused`. */
   async checkLinks(path: string): Promise<void> {
     this.check(path);
-    await this.#outer?.checkLinks(path);
+    // All look-ups at once: on a busy machine each waits long for its thread, and recordings wait for all of them.
+    for (const outcome of await Promise.allSettled([this.#outer?.checkLinks(path), this.#checkReal(path)])) {
+      if (outcome.status === 'rejected') throw outcome.reason;
+    }
+  }
+
+  async #checkReal(path: string): Promise<void> {
     if (this.#roots === null) return;
-    const real = await deepestReal(path);
-    for (const root of this.#roots) if (isInside(real, await deepestReal(root))) return;
+    const [real, ...roots] = await Promise.allSettled([path, ...this.#roots].map(deepestReal));
+    if (real?.status === 'rejected') throw real.reason;
+    for (const root of roots) {
+      if (root.status === 'rejected') throw root.reason;
+      if (real !== undefined && isInside(real.value, root.value)) return;
+    }
     throw new PathRefused(`${JSON.stringify(path)} leads out of the folders that ${this.#setting} allows, through a symbolic link`);
   }
 

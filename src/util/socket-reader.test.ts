@@ -23,6 +23,8 @@ describe('a socket reader', () => {
   const reader = new SocketReader();
   const clients: net.Socket[] = [];
   let server: net.Server;
+  /** What is answered for every read. */
+  let calm = false;
 
   /** Connects a client; resolves with both ends. */
   async function connect(): Promise<Accepted & { readonly client: net.Socket }> {
@@ -31,6 +33,7 @@ describe('a socket reader', () => {
       let bytes = Buffer.alloc(0);
       const socket = reader.adopt(accepted, (data, length) => {
         bytes = Buffer.concat([bytes, data.subarray(0, length)]);
+        return calm;
       });
       taken.resolve({ accepted, socket, bytes: () => bytes });
     });
@@ -46,6 +49,7 @@ describe('a socket reader', () => {
   }
 
   afterEach(async () => {
+    calm = false;
     for (const client of clients.splice(0)) client.destroy();
     server.close();
     if (server.listening) await once(server, 'close');
@@ -77,6 +81,115 @@ describe('a socket reader', () => {
     expect(bytes().toString()).toBe('first');
     socket.resume();
     await expect.poll(() => bytes().toString()).toBe('first second third');
+  });
+
+  describe('told that what comes next can wait', () => {
+    /** What is there when others who are read have been heard. */
+    async function others(): Promise<void> {
+      calm = false;
+      const other = await connect();
+      other.client.write('other');
+      await expect.poll(() => other.bytes().toString()).toBe('other');
+      calm = true;
+    }
+
+    it('lets sockets rest after a read until it is woken, again and again', async () => {
+      await listen();
+      calm = true;
+      const [first, second] = [await connect(), await connect()];
+      for (const round of ['1', '2', '3']) {
+        for (const { client, bytes } of [first, second]) {
+          const before = bytes().toString();
+          client.write(round);
+          await expect.poll(() => bytes().toString()).toBe(before + round);
+          client.write('later');
+          await others();
+          expect(bytes().toString()).toBe(before + round);
+        }
+        reader.wake();
+        for (const { bytes } of [first, second]) await expect.poll(() => bytes().toString()).toMatch(/later$/);
+        // What came last was read, so they rest again.
+        reader.wake();
+      }
+    });
+
+    it('sees ends and resets when it is woken', async () => {
+      await listen();
+      calm = true;
+      const [ended, reset] = [await connect(), await connect()];
+      const told = [events(ended.socket), events(reset.socket)];
+      for (const { client, bytes } of [ended, reset]) {
+        client.write('rest');
+        await expect.poll(() => bytes().toString()).toBe('rest');
+      }
+      ended.client.end(' in peace');
+      reset.client.resetAndDestroy();
+      await others();
+      expect(told).toEqual([[], []]);
+      reader.wake();
+      await expect.poll(() => told[1]).toEqual(['ECONNRESET', 'close']);
+      await expect.poll(() => ended.bytes().toString()).toBe('rest in peace');
+      reader.wake();
+      await expect.poll(() => told[0]).toEqual(['end', 'close']);
+    });
+
+    it('reads on without a rest when it was roused, until it was woken twice', async () => {
+      await listen();
+      calm = true;
+      const { client, socket, bytes } = await connect();
+      const told = events(socket);
+      const say = async (word: string): Promise<void> => {
+        client.write(word);
+        await expect.poll(() => bytes().toString()).toMatch(new RegExp(`${word}$`));
+      };
+      await say('one');
+      reader.rouse();
+      await say('two');
+      reader.wake();
+      await say('three');
+      reader.wake();
+      await say('four');
+      client.write('five');
+      await others();
+      expect(bytes().toString()).toBe('onetwothreefour');
+      reader.rouse();
+      client.end();
+      await expect.poll(() => told).toEqual(['end', 'close']);
+      expect(bytes().toString()).toBe('onetwothreefourfive');
+      reader.wake();
+      reader.wake();
+    });
+
+    it('leaves a paused socket to who has paused it, and a destroyed one alone', async () => {
+      await listen();
+      calm = true;
+      const [paused, destroyed] = [await connect(), await connect()];
+      const told = events(destroyed.socket);
+      for (const { client, bytes } of [paused, destroyed]) {
+        client.write('first');
+        await expect.poll(() => bytes().toString()).toBe('first');
+        client.write(' second');
+      }
+      paused.socket.pause();
+      destroyed.client.on('error', () => undefined);
+      destroyed.socket.destroy();
+      reader.wake();
+      await others();
+      expect([paused.bytes().toString(), destroyed.bytes().toString(), told]).toEqual(['first', 'first', ['close']]);
+      paused.socket.resume();
+      await expect.poll(() => paused.bytes().toString()).toBe('first second');
+    });
+
+    it('goes on at once with who sends much', async () => {
+      await listen();
+      calm = true;
+      const { client, bytes } = await connect();
+      client.write(Buffer.alloc(3_000_000));
+      // A small read may come first.
+      const waking = setInterval(() => reader.wake(), 100);
+      await expect.poll(() => bytes().length).toBe(3_000_000);
+      clearInterval(waking);
+    });
   });
 
   it('keeps addresses, writes, and the end of the connection', async () => {
@@ -128,6 +241,7 @@ describe('a socket reader', () => {
       const socket = reader.adopt(accepted, () => {
         calls += 1;
         socket.destroy();
+        return false;
       });
       taken.resolve(socket);
     });
@@ -156,6 +270,7 @@ describe('a socket reader', () => {
     tlsServer.once('secureConnection', (accepted) => {
       const socket = reader.adopt(accepted, (data, length) => {
         received += data.toString('latin1', 0, length);
+        return true;
       });
       taken.resolve({ accepted, socket });
     });

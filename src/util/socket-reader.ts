@@ -4,6 +4,8 @@ import { TLSSocket } from 'node:tls';
 
 /** What one read may bring: a keyframe, mostly. */
 const BUFFER_SIZE = 256 * 1024;
+/** After a read of more than this a socket is read again at once: the peer may wait for room, or has much to send. */
+const LARGEST_CALM_READ = 48 * 1024;
 
 /** What a socket has inside: Node.js has no documented way to choose how an accepted one reads. */
 interface Accepted {
@@ -16,18 +18,22 @@ interface Accepted {
  */
 export class SocketReader {
   readonly #buffer = Buffer.allocUnsafeSlow(BUFFER_SIZE);
+  /** Not read now, though nobody has paused them. */
+  readonly #resting = new Set<net.Socket>();
+  /** Calls of `wake` until sockets may rest again. */
+  #roused = 0;
 
   /**
    * Calls `onRead` for what arrives on `accepted`, a fresh socket of a server with `pauseOnConnect`, and returns the socket to
-   * work with from now on. The first `length` bytes of `data` are valid during the call only. TLS sockets are returned as they are,
-   * read in Node's way.
+   * work with from now on. The first `length` bytes of `data` are valid during the call only. When `onRead` answers that
+   * what comes next can wait, the socket rests until `wake`: to wake for every write of a peer costs more than to work it off. TLS sockets are returned as they are, read in Node's way.
    */
-  adopt(accepted: net.Socket, onRead: (data: Buffer, length: number) => void): net.Socket {
+  adopt(accepted: net.Socket, onRead: (data: Buffer, length: number) => boolean): net.Socket {
     const inside = accepted as unknown as Accepted;
     const handle = inside._handle;
     // On Windows a read that waits holds its buffer.
     if (accepted instanceof TLSSocket || process.platform === 'win32' || typeof handle?.useUserBuffer !== 'function') {
-      accepted.on('data', (data: Buffer) => onRead(data, data.length));
+      accepted.on('data', (data: Buffer) => void onRead(data, data.length));
       return accepted.resume();
     }
     inside._handle = null;
@@ -37,14 +43,33 @@ export class SocketReader {
       onread: {
         buffer,
         callback: (length: number): boolean => {
-          onRead(buffer, length);
-          return true;
+          if (!onRead(buffer, length) || length > LARGEST_CALM_READ || this.#roused > 0) return true;
+          this.#resting.add(socket);
+          return false;
         },
       },
     };
-    const socket = new net.Socket(options);
+    const socket: net.Socket = new net.Socket(options);
     // The server counts the socket it has accepted.
     socket.once('close', () => accepted.destroy());
     return socket.resume();
+  }
+
+  /** Has all sockets read that rest. Must be called regularly: the end of a connection is not seen either while it rests. */
+  wake(): void {
+    if (this.#roused > 0) this.#roused -= 1;
+    this.#readAll();
+  }
+
+  /** Has all sockets read until nothing is left in them, their ends included: none rests before `wake` was called twice. */
+  rouse(): void {
+    this.#roused = 2;
+    this.#readAll();
+  }
+
+  #readAll(): void {
+    // One that was paused meanwhile is resumed by who paused it.
+    for (const socket of this.#resting) if (!socket.destroyed && !socket.isPaused()) socket.resume();
+    this.#resting.clear();
   }
 }

@@ -105,6 +105,21 @@ test('--help names the commands and options', async () => {
   for (const word of ['serve', 'check', '--config', '--state', '--version']) expect(stdout).toContain(word);
 });
 
+test('a start after the first loads no compiler, no HTTP client and nothing for ports that are not configured', async () => {
+  const report = `import { _cache } from 'node:module';
+    import { isMainThread } from 'node:worker_threads';
+    if (isMainThread) process.on('exit', () => process._rawDebug('loaded ' + [...process.moduleLoadList, ...Object.keys(_cache)].join(' ')));`;
+  const env = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(report)}` };
+  const server = await spawnServer({ compileCache: true, env });
+  onTestFinished(() => server.close());
+  await server.ready();
+  await server.restart();
+  await server.stop();
+  const [, loaded = ''] = /^loaded (.*)$/m.exec(server.log) ?? [];
+  expect(loaded).toMatch(/node_modules\/fastify\//);
+  expect(loaded.match(/deps\/(amaro|undici)|node_modules\/(ajv|ioredis|ws)\//g)).toBeNull();
+});
+
 test('SIGTERM ends the server with code 0 within five seconds, also while an encoder is sending', async () => {
   const server = await start();
   const encoder = publish({ url: server.rtmp('live'), width: 320, height: 180, videoKbps: 300 });

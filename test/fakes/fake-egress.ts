@@ -155,6 +155,7 @@ export class FakeExchange implements DeliveryExchange {
 
 /** An outlet whose updates reach its view at once, through structured clone as between threads. */
 export class FakeOutlet implements Outlet {
+  attended = true;
   readonly id: number;
   readonly request: OpenRequest;
   readonly view: OutletView;

@@ -39,6 +39,7 @@ export class FakeIngestStream implements IngestStream {
   readonly trackSets: (readonly SourceTrack[])[] = [];
   readonly packets: SourcePacket[] = [];
   bytes = 0;
+  attended = true;
   closeReason: CloseReason | null = null;
   readonly #changes = new Changes();
 

@@ -78,14 +78,20 @@ export class Shelf {
 export interface ShelfPool {
   readonly pool: EgressPool;
   readonly logger: RecordingLogger;
+  /** How often somebody came after nobody was there. */
+  readonly comings: () => number;
 }
 
 export async function startShelfPool(threads: number, limits: Partial<EgressLimits> = {}): Promise<ShelfPool> {
   const logger = new RecordingLogger();
+  let comings = 0;
   const pool = new EgressPool({
     threads,
     views: SHELF_VIEWS,
     workerEntry: new URL('./shelf-worker.ts', import.meta.url),
+    onAttended: () => {
+      comings += 1;
+    },
     limits: { ...DEFAULT_EGRESS_LIMITS, reportInterval: 20, stopGrace: 200, ...limits },
     clock: systemClock,
     logger,
@@ -95,5 +101,5 @@ export async function startShelfPool(threads: number, limits: Partial<EgressLimi
     { name: 'example', hostNames: ['*.example'] },
     { name: 'default', hostNames: ['127.0.0.1', 'localhost'] },
   ]);
-  return { pool, logger };
+  return { pool, logger, comings: () => comings };
 }

@@ -5,30 +5,26 @@
 import { describe, expect, test } from 'vitest';
 import { fuzz } from '../fuzz/support/fuzz-target.ts';
 import { ALL_TARGETS } from '../fuzz/targets/index.ts';
+import { memoryInUse } from '../support/memory.ts';
 
 const SECONDS = Number(process.env['FUZZ_SECONDS'] ?? 120);
 const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 32);
 const CHOSEN = ALL_TARGETS.filter(({ name }) => name.includes(process.env['FUZZ_TARGET'] ?? ''));
+/** What a target may leave behind: its seeds, and code that was compiled. */
+const MOST_GROWTH_MIB = 32;
 const SHARE_MS = (SECONDS * 1000) / CHOSEN.length;
 
 describe(`fuzzing with seed ${SEED}`, () => {
   test.each(CHOSEN.map((target) => [target.name, target] as const))(
     '%s',
     async (name, target) => {
-      const before = await settledMemory();
+      const before = await memoryInUse();
       const ran = await fuzz(target, SEED, { until: performance.now() + SHARE_MS });
-      const grown = (await settledMemory()) - before;
-      console.log(`${name}: ${ran} inputs, ${(grown / 2 ** 20).toFixed(1)} MiB more`);
+      const grown = ((await memoryInUse()).held - before.held) / 2 ** 20;
+      console.log(`${name}: ${ran} inputs, ${grown.toFixed(1)} MiB more`);
       expect(ran).toBeGreaterThan(0);
+      expect(grown).toBeLessThan(MOST_GROWTH_MIB);
     },
     SHARE_MS + 120_000,
   );
 });
-
-/** Heap and buffers after a collection, where node lets us ask for one. */
-async function settledMemory(): Promise<number> {
-  globalThis.gc?.();
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
-}

@@ -1,7 +1,7 @@
-import { Type } from '@sinclair/typebox';
 import { ApplicationSchema, applicationDefaults, mergePatch } from '../../config/index.ts';
 import type { Application as RunningApplication } from '../../core/application.ts';
 import type { VirtualHost } from '../../core/virtual-host.ts';
+import { Type } from '../../util/typebox.ts';
 import type { ControlPlane } from '../control.ts';
 import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';

@@ -1,8 +1,8 @@
-import { Type } from '@sinclair/typebox';
 import type { HlsDump } from '../../publishers/llhls/hls-dump.ts';
 import { DumpRefused } from '../../publishers/llhls/hls-dumper.ts';
 import type { LlhlsStream } from '../../publishers/llhls/llhls-stream.ts';
 import { PathRefused } from '../../util/allowed-folders.ts';
+import { Type } from '../../util/typebox.ts';
 import { type Answer, ok } from '../envelope.ts';
 import { ApiError, causedBy } from '../errors.ts';
 import { itemsIn, textIn } from '../json/json-value.ts';

@@ -1,5 +1,5 @@
-import { Type } from '@sinclair/typebox';
 import { queueStatuses } from '../../monitoring/queues.ts';
+import { Type } from '../../util/typebox.ts';
 import { ok } from '../envelope.ts';
 import type { Route } from '../route.ts';
 import { QueueStatusSchema } from '../schemas.ts';

@@ -1,5 +1,5 @@
 /** Endpoints of the contract that a later issue builds: found, authorised and looked up like the others, then 501. */
-import { Type } from '@sinclair/typebox';
+import { Type } from '../../util/typebox.ts';
 import { ApiError } from '../errors.ts';
 import type { Method, Route } from '../route.ts';
 

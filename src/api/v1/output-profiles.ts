@@ -1,7 +1,7 @@
-import { Type } from '@sinclair/typebox';
 import { OutputProfileSchema } from '../../config/index.ts';
 import type { Application } from '../../core/application.ts';
 import type { JsonObject } from '../../core/definition.ts';
+import { Type } from '../../util/typebox.ts';
 import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
 import { isJsonObject, memberOf, nameIn } from '../json/json-value.ts';

@@ -1,5 +1,5 @@
-import { Type } from '@sinclair/typebox';
 import { faultOfUrl, type PushRequest, pushProtocolOf, trimUrl, type UrlFault } from '../../publishers/push/push-request.ts';
+import { Type } from '../../util/typebox.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError, type ErrorCode } from '../errors.ts';
 import { textIn } from '../json/json-value.ts';

@@ -1,8 +1,8 @@
-import { Type } from '@sinclair/typebox';
 import type { RecordOwner } from '../../publishers/file/file-publisher.ts';
 import { type RecordRequest, segmentationRuleOf } from '../../publishers/file/record-request.ts';
 import { DailySchedule } from '../../publishers/file/split-schedule.ts';
 import { PathRefused } from '../../util/allowed-folders.ts';
+import { Type } from '../../util/typebox.ts';
 import { type Answer, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
 import { memberOf, textIn } from '../json/json-value.ts';

@@ -1,6 +1,6 @@
-import { Type } from '@sinclair/typebox';
 import type { Session } from '../../core/session-registry.ts';
 import { sessionStatistics } from '../../monitoring/session-stats.ts';
+import { Type } from '../../util/typebox.ts';
 import { acknowledge, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
 import type { Route, StreamRequest } from '../route.ts';

@@ -1,10 +1,10 @@
-import { Type } from '@sinclair/typebox';
 import { IngestRefused } from '../../core/ingest.ts';
 import { type PullDefinition, PullFailed, schemeOf } from '../../core/pull.ts';
 import type { WaitingStream } from '../../core/pull-registry.ts';
 import { internalAppName, isAddressableName } from '../../core/stream-address.ts';
 import { streamInformation, waitingStreamInformation } from '../../monitoring/stream-info.ts';
 import { PathRefused } from '../../util/allowed-folders.ts';
+import { Type } from '../../util/typebox.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
 import { isJsonObject, memberOf } from '../json/json-value.ts';

@@ -1,4 +1,4 @@
-import { Type } from '@sinclair/typebox';
+import { Type } from '../../util/typebox.ts';
 import { ok } from '../envelope.ts';
 import type { Route } from '../route.ts';
 

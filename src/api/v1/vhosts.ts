@@ -1,5 +1,5 @@
-import { Type } from '@sinclair/typebox';
 import { VirtualHostSchema } from '../../config/index.ts';
+import { Type } from '../../util/typebox.ts';
 import type { ControlPlane } from '../control.ts';
 import { acknowledge, type BatchItem, batch, batchFailure, batchSuccess, ok } from '../envelope.ts';
 import { nameIn } from '../json/json-value.ts';

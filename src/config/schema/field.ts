@@ -1,5 +1,6 @@
 /** The words schemas are written in: plain JSON schema plus what XML needs to know, under `x-config`. */
-import { type Static, type TArray, type TBoolean, type TInteger, type TNumber, type TSchema, type TString, Type } from '@sinclair/typebox';
+import type { Static, TArray, TBoolean, TInteger, TNumber, TSchema, TString } from '@sinclair/typebox';
+import { Type } from '../../util/typebox.ts';
 
 /** How the text of a leaf becomes a value. Plain JSON types need no kind. */
 export type LeafKind = 'bitrate' | 'name' | 'path' | 'port' | 'ports' | 'words';

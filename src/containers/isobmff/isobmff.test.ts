@@ -194,6 +194,12 @@ describe('reading boxes', () => {
     }
   });
 
+  it('refuses more boxes side by side than any file has', () => {
+    const empty = Buffer.from('0000000866726565', 'hex');
+    expect(readBoxes(Buffer.concat(new Array(65_536).fill(empty)))).toHaveLength(65_536);
+    expect(() => readBoxes(Buffer.concat(new Array(65_537).fill(empty)))).toThrow('65536 boxes');
+  });
+
   it('survives random bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {

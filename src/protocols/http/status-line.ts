@@ -1,6 +1,6 @@
 /** Status lines and the Date header, both made once and used often. */
-import { STATUS_CODES } from 'node:http';
 import type { Clock } from '../../util/clock.ts';
+import { STATUS_CODES } from '../../util/node-http.ts';
 
 const LINES = new Map<number, string>();
 

@@ -14,6 +14,8 @@ export interface Mpeg4Layout {
 }
 
 const MAX_FRAME = 65_536;
+/** Packets of a frame: each is kept apart until the last has come, and the smallest has one byte. */
+const MAX_PARTS = 1024;
 
 /** Takes several frames out of a packet and puts a frame together that several packets share. */
 export class Mpeg4Depacketizer implements Depacketizer {
@@ -55,9 +57,9 @@ export class Mpeg4Depacketizer implements Depacketizer {
   #addPart(packet: RtpPacket, part: Uint8Array, size: number, sink: DepacketizerSink): void {
     this.#parts.push(part.slice());
     this.#partBytes += part.length;
-    if (this.#partBytes > MAX_FRAME) {
+    if (this.#partBytes > MAX_FRAME || this.#parts.length > MAX_PARTS) {
       this.#forget();
-      throw new ProtocolError('RTP_MPEG4', `fragmented frame of more than ${MAX_FRAME} bytes`);
+      throw new ProtocolError('RTP_MPEG4', `fragmented frame of more than ${MAX_FRAME} bytes or ${MAX_PARTS} packets`);
     }
     if (!packet.marker && this.#partBytes < size) return;
     if (this.#partBytes === size) sink({ timestamp: packet.timestamp, data: Buffer.concat(this.#parts) });

@@ -198,6 +198,19 @@ describe('Mpeg4Depacketizer', () => {
   });
 });
 
+it('refuses a frame of AAC in more packets than are kept', () => {
+  const depacketizer = new Mpeg4Depacketizer({ sizeLength: 13, indexLength: 3, indexDeltaLength: 3, frameTicks: 1024 });
+  // A frame of 8191 bytes, one in each packet.
+  const part = (sequence: number): RtpPacket => packet(sequence, hex('0010 fff8 aa'));
+  expect(
+    run(
+      depacketizer,
+      Array.from({ length: 1024 }, (_unused, n) => part(n)),
+    ),
+  ).toEqual([]);
+  expect(() => run(depacketizer, [part(1024)])).toThrow('1024 packets');
+});
+
 describe('Vp8Depacketizer', () => {
   it('joins the packets of a frame behind their descriptors, and leaves out what lost one', () => {
     const first = packet(1, hex('90 e0 8123 05 20 aabb'));

@@ -168,13 +168,17 @@ export class RtmpConnection {
       onUnpublished: (counters) => this.#onUnpublished(counters),
       pauseReading: () => socket.pause(),
       resumeReading: () => socket.resume(),
+      endRest: () => {
+        if (!socket.isPaused()) socket.resume();
+      },
       close: (reason) => this.close(reason),
       closeAfterFlush: (reason) => this.#closeAfterFlush(reason),
     };
   }
 
-  #onData(data: Buffer, length: number): void {
-    if (this.#closeReason !== null) return;
+  /** Returns whether what comes next can wait. */
+  #onData(data: Buffer, length: number): boolean {
+    if (this.#closeReason !== null) return false;
     this.#bytesIn += length;
     this.#session.countBytes(length);
     // All answers to what came in one read leave in one write.
@@ -187,6 +191,7 @@ export class RtmpConnection {
       this.#closeOnError(error);
     }
     this.#socket.uncork();
+    return this.#session.calm;
   }
 
   #closeOnError(error: unknown): void {

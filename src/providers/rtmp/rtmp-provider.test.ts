@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { informationOf, RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
@@ -334,6 +334,121 @@ describe('media', () => {
       malformedData: 1,
       firstFault: expect.stringContaining('FLV_PACKET_TYPE') as string,
     });
+  });
+});
+
+describe('a stream that nobody attends to', () => {
+  /** Publishes audio; `frames` sends that many and waits until they are there. */
+  async function unattended(options: Partial<RtmpProviderOptions> = {}) {
+    const started = await publishing(options);
+    const { publisher, stream } = started;
+    stream.attended = false;
+    publisher.metadata({ audiocodecid: 10 });
+    publisher.audio(0, AAC_CONFIG);
+    const frames = async (count: number): Promise<void> => {
+      const before = stream.packets.length;
+      for (let frame = 1; frame <= count; frame += 1) publisher.audio(20 * (before + frame), AAC_FRAME);
+      await stream.until((it) => it.packets.length === before + count);
+    };
+    await frames(1);
+    return { ...started, frames };
+  }
+
+  /** Sweeps come when the test says so. */
+  function holdSweeps(): { readonly sweep: () => void } {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    cleanups.push(() => vi.useRealTimers());
+    return { sweep: () => vi.advanceTimersByTime(100) };
+  }
+
+  /** Time for what was sent to be read on its own, were it read at once. */
+  const settle = () => new Promise((resolve) => setTimeout(resolve, 50));
+
+  test('arrives in bundles, whole and in order', async () => {
+    const { sweep } = holdSweeps();
+    const { publisher, stream } = await unattended();
+    // The connection was new: it rests from the second sweep on.
+    sweep();
+    sweep();
+    let sent = 1;
+    for (let bundle = 0; bundle < 5; bundle += 1) {
+      for (let frame = 0; frame < 3; frame += 1) {
+        sent += 1;
+        publisher.audio(20 * sent, AAC_FRAME);
+        await settle();
+      }
+      // The first may have come before the socket rested.
+      expect(stream.packets.length).toBeLessThanOrEqual(sent - 2);
+      sweep();
+      await stream.until((it) => it.packets.length === sent);
+    }
+    expect(stream.packets.map(({ dts }) => dts)).toEqual(Array.from({ length: 16 }, (_, index) => 20 * (index + 1)));
+  });
+
+  test('is read as it comes from the next bundle on when somebody attends', async () => {
+    const { sweep } = holdSweeps();
+    const { stream, frames } = await unattended();
+    sweep();
+    sweep();
+    await frames(1);
+    stream.attended = true;
+    sweep();
+    // No sweep helps any more.
+    for (let frame = 0; frame < 5; frame += 1) await frames(1);
+  });
+
+  test('is read at once when a viewer comes, and when the provider is roused', async () => {
+    const { sweep } = holdSweeps();
+    const { provider, publisher, stream, frames } = await unattended();
+    sweep();
+    sweep();
+    await frames(1);
+    for (const wake of [() => stream.request.onAttended?.(), () => provider.rouse()]) {
+      const before = stream.packets.length;
+      publisher.audio(20 * (before + 1), AAC_FRAME);
+      await settle();
+      expect(stream.packets).toHaveLength(before);
+      wake();
+      await stream.until((it) => it.packets.length === before + 1);
+    }
+  });
+
+  test('ends with its connection, also when the provider stops', async () => {
+    const first = await unattended();
+    first.publisher.close();
+    await first.stream.until((it) => it.closed);
+    expect(first.stream.closeReason).toMatchObject({ code: 'peer-left' });
+    const second = await unattended();
+    await second.provider.stop();
+    expect(second.stream.closeReason).toMatchObject({ code: 'shutdown' });
+  });
+
+  test('has ended when its publisher asks for it on a new connection', async () => {
+    const { sweep } = holdSweeps();
+    const { port, publisher, stream, gate, frames } = await unattended();
+    sweep();
+    sweep();
+    await frames(1);
+    // It rests now; the last word and the end are left in the socket.
+    publisher.audio(1000, AAC_FRAME);
+    await new Promise<void>((resolve) => publisher.socket.end(resolve));
+    const again = await RtmpPublisher.publish(port);
+    cleanups.push(() => again.close());
+    await gate.stream(1);
+    expect([stream.closed, stream.packets.length]).toEqual([true, 3]);
+  });
+
+  test('stays paused while the core has too much to do', async () => {
+    const { publisher, stream, frames } = await unattended();
+    stream.request.onCongested?.();
+    publisher.audio(1000, AAC_FRAME);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    stream.request.onAttended?.();
+    await settle();
+    expect(stream.packets).toHaveLength(1);
+    stream.request.onRelieved?.();
+    await stream.until((it) => it.packets.length === 2);
+    await frames(1);
   });
 });
 

@@ -15,7 +15,7 @@ import {
   type RtmpTimeouts,
 } from './rtmp-options.ts';
 
-/** How often deadlines are looked at. */
+/** How often deadlines are looked at, and how long connections rest whose stream nobody needs at once. */
 const SWEEP_INTERVAL_MS = 100;
 const REPORT_INTERVAL_MS = 1000;
 
@@ -71,8 +71,6 @@ export class RtmpProvider {
       throw error;
     }
     server.on('error', (error) => this.#logger.error({ err: error }, 'RTMP listener failed'));
-    // After a stall of the event loop, what waits in the sockets is read before anybody is judged.
-    this.#sweep = setInterval(() => setImmediate(() => this.#checkDeadlines()), SWEEP_INTERVAL_MS);
     this.#logger.info({ host: this.#options.host, port: this.port, scheme: this.#scheme }, 'RTMP provider listening');
   }
 
@@ -81,19 +79,23 @@ export class RtmpProvider {
     if (this.#server instanceof tls.Server) this.#certificates.replace(certificates, this.#server);
   }
 
+  /** Somebody has come who may need any stream: what rests is read now. */
+  rouse(): void {
+    this.#reader.rouse();
+  }
+
   /** Stops listening and closes every connection. Idempotent. */
   async stop(): Promise<void> {
     const server = this.#server;
     if (server === null) return;
     this.#server = null;
-    if (this.#sweep !== null) clearInterval(this.#sweep);
-    this.#sweep = null;
     const closed = once(server, 'close');
     server.close();
     // Sockets are re-wrapped: those of the server below are husks, but for TLS handshakes under way.
     for (const connection of this.#connections) connection.cut({ code: 'shutdown', detail: 'the RTMP provider stops' });
     for (const socket of this.#sockets) socket.destroy();
     await closed;
+    this.#stopSweeping();
     this.#logger.info({}, 'RTMP provider stopped');
   }
 
@@ -133,6 +135,9 @@ export class RtmpProvider {
 
   #open(socket: net.Socket): void {
     this.#lastSession += 1;
+    // A publisher may be back: what its last connection left is read before it asks for its stream.
+    this.rouse();
+    this.#sweep ??= setInterval(() => this.#sweepConnections(), SWEEP_INTERVAL_MS);
     const connection = new RtmpConnection({
       id: this.#lastSession,
       socket,
@@ -143,9 +148,25 @@ export class RtmpProvider {
       clock: this.#options.clock,
       limits: this.#limits,
       timeouts: this.#timeouts,
-      onClosed: (closed) => this.#connections.delete(closed),
+      onClosed: (closed) => this.#forget(closed),
     });
     this.#connections.add(connection);
+  }
+
+  #forget(connection: RtmpConnection): void {
+    this.#connections.delete(connection);
+    if (this.#connections.size === 0) this.#stopSweeping();
+  }
+
+  #stopSweeping(): void {
+    if (this.#sweep !== null) clearInterval(this.#sweep);
+    this.#sweep = null;
+  }
+
+  #sweepConnections(): void {
+    this.#reader.wake();
+    // What waits in the sockets is read before anybody is judged, also after a stall of the event loop.
+    setImmediate(() => this.#checkDeadlines());
   }
 
   #checkDeadlines(): void {

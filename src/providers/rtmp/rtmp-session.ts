@@ -32,6 +32,8 @@ export interface SessionLink {
   /** Leaves what the peer sends in the network until `resumeReading`. */
   pauseReading(): void;
   resumeReading(): void;
+  /** Reads at once, unless reading is paused. */
+  endRest(): void;
   /** Cuts the connection at once. */
   close(reason: CloseReason): void;
   /** Cuts the connection once what was sent has left. */
@@ -97,6 +99,12 @@ export class RtmpSession {
       default:
         this.ignored += 1;
     }
+  }
+
+  /** It publishes, and nobody needs what comes at once. */
+  get calm(): boolean {
+    const publication = this.#publication;
+    return publication?.feed.started === true && !publication.ingest.attended;
   }
 
   /** Counts received bytes for the stream they belong to; those before `publish` count for the next one. */
@@ -205,6 +213,7 @@ export class RtmpSession {
           onClose: (reason) => this.#link.close(reason),
           onCongested: () => this.#link.pauseReading(),
           onRelieved: () => this.#link.resumeReading(),
+          onAttended: () => this.#link.endRest(),
         },
       );
     } catch (error) {

@@ -181,6 +181,7 @@ export class FilePublisher implements Publisher<FileSettings> {
 
 /** One outbound stream and the tasks that record it. */
 class FileStream implements PublisherStream {
+  readonly attended = false;
   readonly source: PublishableStream;
   readonly #place: RecordPlace;
   readonly #waiting: () => RecordTask[];

@@ -47,6 +47,7 @@ export class FileSink {
   #syncedAt = performance.now();
   #error: Error | null = null;
   #closing: Promise<void> | null = null;
+  #noting: Promise<void> | null = null;
 
   constructor({ path, prepare, onMade, onError, limit = WAITING_BYTES }: FileSinkOptions) {
     this.path = path;
@@ -100,7 +101,9 @@ export class FileSink {
       await prepare?.();
       this.#file = await open(this.path, 'wx', FILE_MODE);
       this.#made = true;
-      if (onMade !== undefined) onMade(String((await this.#file.stat({ bigint: true })).ino));
+      if (onMade !== undefined) this.#noting = this.#file.stat({ bigint: true }).then(({ ino }) => onMade(String(ino)));
+      // Waited for at the end only: writes must not wait for it.
+      this.#noting?.catch(() => undefined);
     } catch (error) {
       this.#fail(error);
     }
@@ -146,6 +149,7 @@ export class FileSink {
     await this.#opening;
     await this.#pumping;
     await this.#syncing;
+    await this.#noting?.catch((error: unknown) => this.#fail(error));
     const file = this.#file;
     this.#file = null;
     if (file === null) return;

@@ -35,6 +35,8 @@ export interface HlsStreamContext {
 }
 
 export class HlsStream implements PublisherStream {
+  /** What is served are whole segments. */
+  readonly attended = false;
   readonly #stream: PublishableStream;
   readonly #memoryCount: number;
   readonly #archive: DvrArchive | null;

@@ -84,6 +84,11 @@ export class LlhlsStream implements PublisherStream {
     this.#window = this.#createWindow(view.segmentCount);
   }
 
+  /** Viewers may wait for the next part. */
+  get attended(): boolean {
+    return this.#outlet.attended;
+  }
+
   /** What is being served: for statistics and tests. */
   get model(): StreamModel {
     return this.#model;

@@ -42,6 +42,8 @@ export type EgressMessage =
 /** Main-thread side of one outlet. */
 export interface Outlet {
   readonly id: number;
+  /** A thread hears of updates at once: somebody may wait for them. */
+  readonly attended: boolean;
   /** Sends `payload` to every egress thread, in order. Structured-clonable, small. */
   update(payload: unknown): void;
   /** Copies `chunks` back to back into shared memory and returns where they lie (one span unless a block boundary is crossed). */

@@ -40,6 +40,10 @@ export class OvtStream implements PublisherStream {
     return this.#sessions.size;
   }
 
+  get attended(): boolean {
+    return this.#sessions.size > 0;
+  }
+
   get tracks(): readonly Track[] {
     return this.#tracks;
   }

@@ -27,6 +27,10 @@ export class PushStream implements PublisherStream {
     return this.#closed;
   }
 
+  get attended(): boolean {
+    return this.#tasks.length > 0;
+  }
+
   /** The task pushes this stream from now on. */
   begin(task: PushTask): void {
     if (this.#closed || this.#tasks.includes(task)) return;

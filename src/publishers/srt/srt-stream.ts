@@ -35,6 +35,10 @@ export class SrtStream implements PublisherStream {
     return count;
   }
 
+  get attended(): boolean {
+    return this.#channels.size > 0;
+  }
+
   /** True when the playlist exists and something of it can be carried. */
   serves(fileName: string): boolean {
     return !this.#closed && this.#tracksOf(fileName) !== null;

@@ -23,6 +23,8 @@ interface Gallery {
 }
 
 export class ThumbnailStream implements PublisherStream {
+  /** Nobody waits for the next picture. */
+  readonly attended = false;
   readonly #outlet: Outlet;
   readonly #galleries = new Map<PictureKind, Gallery>();
   #started = false;

@@ -61,6 +61,10 @@ export class WebrtcStream implements PublisherStream {
     return this.#sessions.size;
   }
 
+  get attended(): boolean {
+    return this.#sessions.size > 0;
+  }
+
   /** The playlist with this file name; the publisher's own without one. */
   playlist(fileName: string): Playlist | undefined {
     return this.#options.stream.playlists.find((playlist) => playlist.fileName === fileName);

@@ -9,7 +9,7 @@ import { freePorts } from './ports.ts';
 import { ACCESS_TOKEN, type ServerPorts, type ServerSettings, serverXml } from './server-xml.ts';
 
 export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../..');
-export const MAIN = path.join(ROOT, 'src/main.ts');
+export const MAIN = path.join(ROOT, 'scripts/start.mjs');
 
 /** The server prints this when every port listens. */
 const READY = /\bready\b/i;

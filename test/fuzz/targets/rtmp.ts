@@ -114,6 +114,7 @@ function publish(input: Buffer): number {
       onUnpublished: () => undefined,
       pauseReading: () => undefined,
       resumeReading: () => undefined,
+      endRest: () => undefined,
       close: () => undefined,
       closeAfterFlush: () => undefined,
     },
