@@ -14,7 +14,7 @@ import type { InboundStream } from '../core/inbound-stream.ts';
 import type { CloseReason } from '../core/ingest.ts';
 import type { Orchestrator } from '../core/orchestrator.ts';
 import type { PullDefinition } from '../core/pull.ts';
-import type { PullRegistry } from '../core/pull-registry.ts';
+import type { PullRegistry, WaitingStream } from '../core/pull-registry.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import type { FilePublisher } from '../publishers/file/file-publisher.ts';
@@ -99,8 +99,9 @@ export class ControlPlane {
   }
 
   /** Ends everything inside. */
-  deleteVirtualHost(name: string): Promise<void> {
-    return this.#orchestrator.deleteVirtualHost(name);
+  async deleteVirtualHost(name: string): Promise<void> {
+    await this.#orchestrator.deleteVirtualHost(name);
+    await this.#pulls.deleteWaiting(name);
   }
 
   async createApplication(vhost: string, json: unknown): Promise<Application> {
@@ -115,8 +116,9 @@ export class ControlPlane {
     return this.#orchestrator.replaceApplication(vhost, app, (current) => this.#application(change(current.echo)));
   }
 
-  deleteApplication(vhost: string, app: string): Promise<void> {
-    return this.#orchestrator.deleteApplication(vhost, app);
+  async deleteApplication(vhost: string, app: string): Promise<void> {
+    await this.#orchestrator.deleteApplication(vhost, app);
+    await this.#pulls.deleteWaiting(vhost, app);
   }
 
   /** Resolves when the stream plays. Rejects with `IngestRefused` or `PullFailed`; then there is no stream. */
@@ -124,11 +126,16 @@ export class ControlPlane {
     return this.#pulls.create(application, definition);
   }
 
+  /** Persistent pulled streams that are not there now and return by themselves. */
+  waitingStreams(application: Application): WaitingStream[] {
+    return this.#pulls.waitingIn(application);
+  }
+
   /** Ends a stream; a persistent one is off the disk first. */
-  async deleteStream(stream: InboundStream): Promise<void> {
+  async deleteStream(stream: InboundStream | WaitingStream): Promise<void> {
     const reason: CloseReason = { code: 'deleted', detail: 'deleted through the API' };
     await this.#pulls.delete(stream, reason);
-    stream.terminate(reason);
+    if ('terminate' in stream) stream.terminate(reason);
   }
 
   /** Loads certificate files again; rejects and keeps the old ones when that fails. */

@@ -2,7 +2,8 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Application } from './application.ts';
 import { type CloseReason, IngestRefused } from './ingest.ts';
-import { type PullDefinition, PullFailed, type PullSource, schemeOf } from './pull.ts';
+import type { SourceType } from './kinds.ts';
+import { type PullDefinition, PullFailed, type PullSource, schemeOf, withoutCredentials } from './pull.ts';
 import { PulledStream } from './pulled-stream.ts';
 
 /** A persistent stream as it is kept on disk. */
@@ -37,6 +38,23 @@ interface Entry {
   ended: CloseReason | null;
 }
 
+/** A persistent stream that waits until it can return, as far as there is something to tell of it. */
+export interface WaitingStream {
+  readonly vhost: string;
+  readonly app: string;
+  readonly name: string;
+  /** Since when it waits; wall clock, ms since the epoch. */
+  readonly createdAt: number;
+  readonly sourceType: SourceType;
+  /** Without user and password. */
+  readonly sourceUrl: string;
+}
+
+interface Dormant {
+  readonly document: PullDocument;
+  readonly waiting: WaitingStream;
+}
+
 /** Owns the pulled streams of the server and keeps the persistent ones over restarts. */
 export class PullRegistry {
   readonly #options: PullRegistryOptions;
@@ -45,7 +63,7 @@ export class PullRegistry {
   /** Keys of what is on disk, with or without a stream. */
   readonly #stored = new Set<string>();
   /** Those of them that had to end though nobody deleted them: their provider was switched off, or another stream has their name. */
-  readonly #dormant = new Map<string, PullDocument>();
+  readonly #dormant = new Map<string, Dormant>();
   #returning: NodeJS.Timeout | undefined;
   #shutDown = false;
 
@@ -53,9 +71,23 @@ export class PullRegistry {
     this.#options = options;
   }
 
-  /** Persistent streams that had to end and return as soon as they can. */
+  /** How many persistent streams had to end and return as soon as they can. */
   get waiting(): number {
     return this.#dormant.size;
+  }
+
+  /** Those of an application, except where another stream has the name meanwhile. */
+  waitingIn(application: Application): WaitingStream[] {
+    return Array.from(this.#dormant.values(), ({ waiting }) => waiting).filter(
+      ({ vhost, app, name }) => vhost === application.vhost && app === application.name && !application.hasStream(name),
+    );
+  }
+
+  /** Takes those of a deleted application, or of a whole virtual host, off the disk: another one of the name has nothing to do with them. */
+  async deleteWaiting(vhost: string, app?: string): Promise<void> {
+    for (const { document } of [...this.#dormant.values()]) {
+      if (document.vhost === vhost && (app === undefined || document.app === app)) await this.#forget(document);
+    }
   }
 
   /**
@@ -108,7 +140,8 @@ export class PullRegistry {
     const key = keyOf(stream);
     const entry = this.#entries.get(key);
     if (this.#stored.has(key) || (entry !== undefined && isDurable(entry.document))) await this.#remove(stream);
-    entry?.pull.end(reason);
+    // One that waited may have returned while the disk was busy.
+    (entry ?? this.#entries.get(key))?.pull.end(reason);
   }
 
   /** Ends all streams; persistent ones come back with the next start. Idempotent. */
@@ -126,11 +159,9 @@ export class PullRegistry {
   }
 
   #open(document: PullDocument): Entry {
-    const { sources, clock, logger, application } = this.#options;
-    const { vhost, app, name, urls } = document;
-    const scheme = schemeOf(urls[0] ?? '');
-    const source = sources.find(({ schemes }) => schemes.includes(scheme));
-    if (source === undefined) throw new PullFailed(`scheme '${scheme}' cannot be pulled`);
+    const { clock, logger, application } = this.#options;
+    const { vhost, app, name } = document;
+    const source = this.#sourceOf(document);
     const key = keyOf(document);
     const pull: PulledStream = new PulledStream({
       definition: document,
@@ -151,6 +182,14 @@ export class PullRegistry {
     return entry;
   }
 
+  /** Throws `PullFailed`. */
+  #sourceOf({ urls }: PullDocument): PullSource {
+    const scheme = schemeOf(urls[0] ?? '');
+    const source = this.#options.sources.find(({ schemes }) => schemes.includes(scheme));
+    if (source === undefined) throw new PullFailed(`scheme '${scheme}' cannot be pulled`);
+    return source;
+  }
+
   #ended(key: string, entry: Entry, reason: CloseReason): void {
     if (this.#entries.get(key) === entry) this.#entries.delete(key);
     entry.ended = reason;
@@ -164,13 +203,23 @@ export class PullRegistry {
       this.#lull(document);
       return;
     }
-    this.#remove(document).catch((error: unknown) => {
-      this.#options.logger.error({ err: error, stream: name }, 'a deleted persistent stream could not be removed from disk');
-    });
+    void this.#forget(document);
+  }
+
+  /** Removes what nobody waits for. */
+  async #forget(document: PullDocument): Promise<void> {
+    try {
+      await this.#remove(document);
+    } catch (error) {
+      this.#options.logger.error({ err: error, stream: document.name }, 'a deleted persistent stream could not be removed from disk');
+    }
   }
 
   #lull(document: PullDocument): void {
-    this.#dormant.set(keyOf(document), document);
+    const { vhost, app, name, urls } = document;
+    const sourceUrl = withoutCredentials(urls[0] ?? '');
+    const waiting = { vhost, app, name, createdAt: this.#options.clock.now(), sourceType: this.#sourceOf(document).sourceType, sourceUrl };
+    this.#dormant.set(keyOf(document), { document, waiting });
     this.#returning ??= setInterval(() => this.#return(), RETURN_EVERY_MS);
   }
 
@@ -182,7 +231,7 @@ export class PullRegistry {
   }
 
   #return(): void {
-    for (const [key, document] of this.#dormant) {
+    for (const [key, { document }] of this.#dormant) {
       const { vhost, app, name } = document;
       // Asking is cheap, and refusals are not for the log each time.
       if (this.#options.application(vhost, app)?.hasStream(name) !== false) continue;

@@ -369,3 +369,24 @@ it.each([
   publication?.close({ code: 'peer-left', detail: 'x' });
   if (replaced) await vi.waitFor(() => expect(application.stream('s')?.provider).toBe(ProviderKind.RTSP_PULL), { timeout: 5000 });
 });
+
+it('ends a persistent stream that returns while it is being deleted', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const { application, store, pull, pulls, logger } = setUp(() => true);
+  await pull({}, { persistent: true });
+  const publication = application.openIngest(PUBLISHER);
+  await logger.line("persistent stream 'v/app/s' ended and returns as soon as it can");
+  publication.close({ code: 'peer-left', detail: 'x' });
+  const remove = store.remove.bind(store);
+  const disk = Promise.withResolvers<void>();
+  store.remove = async (document) => {
+    await disk.promise;
+    await remove(document);
+  };
+  const deleted = pulls.delete({ vhost: 'v', app: 'app', name: 's' }, { code: 'deleted', detail: 'x' });
+  await vi.advanceTimersByTimeAsync(1500);
+  expect(application.hasStream('s')).toBe(true);
+  disk.resolve();
+  await deleted;
+  expect([application.hasStream('s'), store.documents.size, pulls.waiting]).toEqual([false, 0, 0]);
+});

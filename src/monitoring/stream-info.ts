@@ -54,6 +54,18 @@ export function streamInformation(stream: StreamFigures, { masked }: { readonly 
   };
 }
 
+/** Serialises a stream that is kept while nothing can be pulled: it has neither tracks nor outputs. */
+export function waitingStreamInformation(
+  stream: Pick<StreamFigures, 'name' | 'createdAt' | 'sourceType' | 'sourceUrl'>,
+  options: { readonly masked: boolean },
+) {
+  const figures = (): never => {
+    throw new Error('a stream without tracks has no figures');
+  };
+  const { name, createdAt, sourceType, sourceUrl } = stream;
+  return streamInformation({ name, createdAt, sourceType, sourceUrl, tracks: [], outputs: [], figures }, options);
+}
+
 function tracksInformation(owner: { readonly tracks: readonly Track[]; figures(trackId: number): MeasuredTrack }) {
   return [...owner.tracks].sort((a, b) => a.id - b.id).map((track) => trackInformation(track, owner.figures(track.id)));
 }

@@ -7,7 +7,7 @@ const FILE_NAME = 'access-token';
 
 /**
  * The API token of an installation without a configured one: made at random at first start and kept in
- * the state folder with mode 0600.
+ * the state folder with mode 0600. Rejects, naming the file, when it cannot be kept there.
  */
 export async function loadOrCreateAccessToken(stateFolder: string): Promise<{ token: string; file: string; created: boolean }> {
   const file = join(stateFolder, FILE_NAME);
@@ -21,6 +21,11 @@ export async function loadOrCreateAccessToken(stateFolder: string): Promise<{ to
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
   const token = randomBytes(24).toString('base64url');
-  await writeFileAtomic(file, `${token}\n`, 0o600);
+  try {
+    await writeFileAtomic(file, `${token}\n`, 0o600);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`the access token cannot be kept in ${file}: ${why}`, { cause: error });
+  }
   return { token, file, created: true };
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { open, rename, rm, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { syncTurns } from '../util/turns.ts';
 
@@ -9,7 +9,14 @@ import { syncTurns } from '../util/turns.ts';
  * (for example ENOSPC); the old file is then untouched.
  */
 export async function writeFileAtomic(path: string, content: string, mode = 0o644): Promise<void> {
-  await replaceFile(path, content, { mode, flush: true });
+  const temporary = temporaryOf(path);
+  try {
+    await syncTurns.take(() => writeFile(temporary, content, { flag: 'wx', encoding: 'utf8', mode, flush: true }));
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
   await syncPath(dirname(path));
 }
 
@@ -18,20 +25,22 @@ export async function writeFileAtomic(path: string, content: string, mode = 0o64
  * when it survives a loss of power too, and rejects with the file system's error when that cannot be had.
  */
 export async function writeFileSoon(path: string, content: string, mode = 0o644): Promise<{ readonly durable: Promise<void> }> {
-  await replaceFile(path, content, { mode, flush: false });
-  return { durable: syncPath(path).then(() => syncPath(dirname(path))) };
-}
-
-async function replaceFile(path: string, content: string, options: { readonly mode: number; readonly flush: boolean }): Promise<void> {
-  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+  const temporary = temporaryOf(path);
+  const file = await open(temporary, 'wx', mode);
   try {
-    const write = (): Promise<void> => writeFile(temporary, content, { flag: 'wx', encoding: 'utf8', ...options });
-    await (options.flush ? syncTurns.take(write) : write());
+    await file.writeFile(content, 'utf8');
     await rename(temporary, path);
   } catch (error) {
+    await file.close();
     await rm(temporary, { force: true });
     throw error;
   }
+  // It stays open until then: whoever waits for the new file does not wait for more than it takes.
+  return { durable: syncAndClose(file).then(() => syncPath(dirname(path))) };
+}
+
+function temporaryOf(path: string): string {
+  return `${path}.${randomBytes(6).toString('hex')}.tmp`;
 }
 
 /** Removes `path` durably; a missing file is fine. */
@@ -42,10 +51,13 @@ export async function removeFileDurable(path: string): Promise<void> {
 
 /** Files and folders alike. */
 async function syncPath(path: string): Promise<void> {
-  const folder = await open(path, 'r');
+  await syncAndClose(await open(path, 'r'));
+}
+
+async function syncAndClose(file: FileHandle): Promise<void> {
   try {
-    await syncTurns.take(() => folder.sync());
+    await syncTurns.take(() => file.sync());
   } finally {
-    await folder.close();
+    await file.close();
   }
 }

@@ -108,6 +108,11 @@ describe('StateStore', () => {
 });
 
 describe('loadOrCreateAccessToken', () => {
+  it('says which file it could not make', async () => {
+    const file = join(folder, 'missing/access-token');
+    await expect(loadOrCreateAccessToken(join(folder, 'missing'))).rejects.toThrow(`the access token cannot be kept in ${file}: ENOENT`);
+  });
+
   it('makes one token, readable only by its owner, and keeps it', async () => {
     const first = await loadOrCreateAccessToken(folder);
     const second = await loadOrCreateAccessToken(folder);

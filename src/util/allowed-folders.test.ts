@@ -1,7 +1,8 @@
+import { createHook } from 'node:async_hooks';
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { AllowedFolders, PathRefused } from './allowed-folders.ts';
 
 let folder: string;
@@ -18,6 +19,22 @@ test('folders inside are made, however deep', async () => {
   await allowed.makeFolder(join(folder, 'in/a/b/c'));
   expect(existsSync(join(folder, 'in/a/b/c'))).toBe(true);
   await allowed.makeFolder(join(folder, 'in'));
+});
+
+test('a folder that is there takes one step, for recordings wait for it', async () => {
+  await allowed.makeFolder(join(folder, 'in/deep'));
+  let requests = 0;
+  const hook = createHook({
+    init: (_id, type) => {
+      if (type === 'FSREQPROMISE') requests += 1;
+    },
+  }).enable();
+  onTestFinished(() => void hook.disable());
+  const made = allowed.makeFolder(join(folder, 'in/deep'));
+  const atOnce = requests;
+  expect(atOnce).toBe(3);
+  await made;
+  expect(requests).toBe(atOnce);
 });
 
 test.each(['out', 'in/../out', 'input', '.', 'in/a\0b', 'in/..'])('%j is refused and nothing is made', async (path) => {

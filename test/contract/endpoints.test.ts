@@ -506,6 +506,56 @@ describe('streams', () => {
     await api.until(() => api.pullStore.documents.size === 0);
   });
 
+  test('exist until they are deleted when they are persistent, also while their provider is switched off', async () => {
+    const APP = '/v1/vhosts/made/apps/app';
+    await call('POST', '/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);
+    await call('POST', '/v1/vhosts/made/apps', [{ name: 'app', type: 'live', providers: { rtmp: {} } }]);
+    const given = { persistent: true, noInputFailoverTimeoutMs: 3000, unusedStreamDeletionTimeoutMs: 60_000 };
+    const properties = { ...given, retryCount: 1, ignoreRtcpSRTimestamp: false, relay: false };
+    for (const name of ['one', 'two']) {
+      const document = { vhost: 'made', app: 'app', name, urls: ['rtsp://user:secret@camera/x'], properties };
+      await api.pullStore.save(document);
+      expect(() => api.pulls.restore(document)).toThrow('is not enabled');
+    }
+    expect(await call('GET', `${APP}/streams`)).toEqual(found(['one', 'two']));
+    expect(await call('GET', STREAMS)).toEqual(found([]));
+    const { json } = await call('GET', `${APP}/streams/one`);
+    expect(json.response).toEqual({
+      name: 'one',
+      input: { createdTime: expect.any(String), sourceType: 'RtspPull', sourceUrl: 'rtsp://camera/x', tracks: [] },
+      outputs: [],
+    });
+    expect((await call('POST', `${APP}/streams`, { name: 'one', urls: [PLAYS] })).status).toBe(409);
+    expect(await call('DELETE', `${APP}/streams/one`)).toEqual(done);
+    expect([...api.pullStore.documents.keys()]).toEqual(['two']);
+    for (const method of ['GET', 'DELETE']) expect((await call(method, `${APP}/streams/one`)).status).toBe(404);
+    expect(await call('GET', `${APP}/streams`)).toEqual(found(['two']));
+    // What has its name meanwhile is shown once, and is what is deleted, with what waits for the name.
+    await api.publish('made', 'app', 'two');
+    expect(await call('GET', `${APP}/streams`)).toEqual(found(['two']));
+    expect((await call('GET', `${APP}/streams/two`)).json.response.input.sourceType).toBe('Rtmp');
+  });
+
+  test.each(['/v1/vhosts/made/apps/app', '/v1/vhosts/made'])(
+    'do not wait for another application of the name when %s is deleted',
+    async (path) => {
+      await call('POST', '/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);
+      await call('POST', '/v1/vhosts/made/apps', [{ name: 'app', type: 'live', providers: { rtspPull: {} } }]);
+      await call('POST', '/v1/vhosts/made/apps/app/streams', { name: 'p', urls: [PLAYS], properties: { persistent: true } });
+      const document = { ...api.pullStore.documents.get('p')!, name: 'q' };
+      await call('DELETE', '/v1/vhosts/made/apps/app/streams/p');
+      await call('DELETE', '/v1/vhosts/made/apps/app');
+      await call('POST', '/v1/vhosts/made/apps', [{ name: 'app', type: 'live', providers: { rtmp: {} } }]);
+      const other = { ...document, vhost: 'default', name: 'other' };
+      await api.pullStore.save(document);
+      await api.pullStore.save(other);
+      expect(() => api.pulls.restore(document)).toThrow('is not enabled');
+      expect((await call('DELETE', path)).status).toBe(200);
+      expect([...api.pullStore.documents.keys()]).toEqual(['other']);
+      expect(api.pulls.waiting).toBe(0);
+    },
+  );
+
   test('need their provider in the application', async () => {
     await call('POST', '/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);
     await call('POST', '/v1/vhosts/made/apps', [{ name: 'app', type: 'live', providers: { rtmp: {} } }]);

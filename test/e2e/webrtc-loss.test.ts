@@ -52,7 +52,11 @@ describe.each([
       const dropped = relay.dropped;
       const { video } = await page.decoded(270, 40_000);
       expect(video.framesDropped).toBeLessThan(27);
-      if (path.loss === undefined) return;
+      if (path.loss === undefined) {
+        expect(Math.min(relay.overtaken, relay.repeated)).toBeGreaterThan(20);
+        expect(video.freezeCount).toBeLessThanOrEqual(freezes * patience);
+        return;
+      }
       expect(relay.dropped - dropped).toBeGreaterThan(20);
       expect(video.nackCount).toBeGreaterThan(0);
       // What the player could not get back shows as loss; repetitions are lost as often as originals.

@@ -9,8 +9,8 @@ export function recordedOvt(file: 'origin-ladder' | 'origin-h265' | 'edge-reques
 }
 
 /** The packets of a recording, headers included. */
-export function packetsOf(bytes: Buffer): { readonly type: number; readonly bytes: Buffer }[] {
-  const packets: { readonly type: number; readonly bytes: Buffer }[] = [];
+export function packetsOf(bytes: Buffer): { readonly type: OvtPayloadType | null; readonly bytes: Buffer }[] {
+  const packets: { readonly type: OvtPayloadType | null; readonly bytes: Buffer }[] = [];
   for (let at = 0; at < bytes.length; ) {
     const { type, payloadLength } = parsePacketHeader(bytes, at);
     const end = at + PACKET_HEADER_LENGTH + payloadLength;

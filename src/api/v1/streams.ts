@@ -1,7 +1,8 @@
 import { IngestRefused } from '../../core/ingest.ts';
 import { type PullDefinition, PullFailed, schemeOf } from '../../core/pull.ts';
-import { isAddressableName } from '../../core/stream-address.ts';
-import { streamInformation } from '../../monitoring/stream-info.ts';
+import type { WaitingStream } from '../../core/pull-registry.ts';
+import { internalAppName, isAddressableName } from '../../core/stream-address.ts';
+import { streamInformation, waitingStreamInformation } from '../../monitoring/stream-info.ts';
 import { PathRefused } from '../../util/allowed-folders.ts';
 import { Type } from '../../util/typebox.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
@@ -21,7 +22,7 @@ export const streamRoutes: readonly Route[] = [
     level: 'app',
     summary: 'Names of all inbound streams',
     response: Type.Array(Type.String()),
-    handle: ({ app }) => ok(app.streams.map(({ name }) => name)),
+    handle: ({ control, app }) => ok([...app.streams, ...control.waitingStreams(app)].map(({ name }) => name)),
   },
   {
     method: 'POST',
@@ -35,26 +36,43 @@ export const streamRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: ITEM,
-    level: 'stream',
+    level: 'app',
     summary: 'Information about a stream',
     response: StreamInformation,
-    handle: ({ server, stream }) => ok(streamInformation(stream, { masked: server.privacyProtection })),
+    handle: information,
   },
   {
     method: 'DELETE',
     path: ITEM,
-    level: 'stream',
+    level: 'app',
     summary: 'Terminate a stream',
-    handle: async ({ control, stream }) => {
-      await control.deleteStream(stream);
+    handle: async (request) => {
+      const { control, app } = request;
+      await control.deleteStream(app.stream(request.parameter('stream')) ?? waitingStream(request));
       return acknowledge();
     },
   },
 ];
 
+function information(request: AppRequest): Answer {
+  const { server, app } = request;
+  const masked = server.privacyProtection;
+  const stream = app.stream(request.parameter('stream'));
+  return ok(stream === undefined ? waitingStreamInformation(waitingStream(request), { masked }) : streamInformation(stream, { masked }));
+}
+
+/** One that waits until it can return: it exists until it is deleted. */
+function waitingStream({ control, vhost, app, parameter }: AppRequest): WaitingStream {
+  const name = parameter('stream');
+  const waiting = control.waitingStreams(app).find((stream) => stream.name === name);
+  if (waiting === undefined) throw new ApiError('STREAM_NOT_FOUND', vhost.name, internalAppName(vhost.name, app.name), name);
+  return waiting;
+}
+
 async function pull({ control, vhost, app, body, url }: AppRequest): Promise<Answer> {
   const definition = pullDefinition(requireObject(body), vhost.definition.config.origins?.properties);
-  if (app.hasStream(definition.name)) throw new ApiError('STREAM_EXISTS');
+  const { name } = definition;
+  if (app.hasStream(name) || control.waitingStreams(app).some((waiting) => waiting.name === name)) throw new ApiError('STREAM_EXISTS');
   try {
     await control.pullStream(app, definition);
   } catch (error) {

@@ -6,8 +6,6 @@ export class Gather {
   readonly #ends: number[] = [];
   #pieces = 0;
   #length = 0;
-  #piece = 0;
-  #offset = 0;
 
   /** Bytes of all pieces. */
   get length(): number {
@@ -19,8 +17,6 @@ export class Gather {
     this.#buffers.length = 0; // lets go of the packets of the payload before
     this.#pieces = 0;
     this.#length = 0;
-    this.#piece = 0;
-    this.#offset = 0;
   }
 
   /** Appends `buffer` from `start` to `end`, which must not change until the payload is written. */
@@ -33,24 +29,14 @@ export class Gather {
     this.#length += end - start;
   }
 
-  /** Copies the next `count` bytes, which must exist, to `target` at `at`. */
-  copyTo(target: Uint8Array, at: number, count: number): void {
-    let left = count;
+  /** Copies all of it to `target` at `at`. */
+  copyTo(target: Uint8Array, at: number): void {
     let to = at;
-    while (left > 0) {
-      const buffer = this.#buffers[this.#piece];
-      if (buffer === undefined) throw new RangeError(`${left} bytes asked beyond the payload`);
-      const from = (this.#starts[this.#piece] ?? 0) + this.#offset;
-      const available = (this.#ends[this.#piece] ?? 0) - from;
-      const take = Math.min(left, available);
-      target.set(buffer.subarray(from, from + take), to);
-      to += take;
-      left -= take;
-      this.#offset += take;
-      if (take === available) {
-        this.#piece += 1;
-        this.#offset = 0;
-      }
+    for (let piece = 0; piece < this.#pieces; piece += 1) {
+      const start = this.#starts[piece] ?? 0;
+      const end = this.#ends[piece] ?? 0;
+      target.set(this.#buffers[piece]?.subarray(start, end) ?? [], to);
+      to += end - start;
     }
   }
 }

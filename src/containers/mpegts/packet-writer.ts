@@ -54,17 +54,22 @@ export function writeSection(output: TsBuffer, state: PidState, section: Uint8Ar
 /** Writes the whole of `payload` (a PES packet); the last packet is filled by its adaptation field. */
 export function writePayload(output: TsBuffer, state: PidState, payload: Gather, flags: UnitFlags): void {
   let left = payload.length;
-  output.reserve(Math.ceil((left + FLAGS_LENGTH + PCR_LENGTH) / ROOM));
+  const wanted = adaptationLength(flags);
+  const packets = 1 + Math.ceil(Math.max(0, left - (ROOM - wanted)) / ROOM);
+  output.reserve(packets);
   const bytes = output.bytes;
+  // It is laid at the end of its packets and moved to the front piece by piece: a view of each piece would cost more than that.
+  let from = output.length + packets * TS_PACKET_LENGTH - left;
+  payload.copyTo(bytes, from);
   let first = true;
   while (left > 0) {
     const at = output.claim();
-    const wanted = first ? adaptationLength(flags) : 0;
-    const adaptation = Math.max(wanted, ROOM - left);
+    const adaptation = Math.max(first ? wanted : 0, ROOM - left);
+    const count = ROOM - adaptation;
+    bytes.copyWithin(at + HEADER_LENGTH + adaptation, from, from + count);
     putHeader(bytes, at, state, first, adaptation > 0);
     if (adaptation > 0) putAdaptation(bytes, at + HEADER_LENGTH, adaptation, first ? flags : null);
-    const count = ROOM - adaptation;
-    payload.copyTo(bytes, at + HEADER_LENGTH + adaptation, count);
+    from += count;
     left -= count;
     first = false;
   }

@@ -27,18 +27,20 @@ export type OvtPayloadType = (typeof OvtPayloadType)[keyof typeof OvtPayloadType
 
 /** What a reader needs of a header. */
 export interface PacketHeader {
-  readonly type: OvtPayloadType;
+  /** Null: none that is known. */
+  readonly type: OvtPayloadType | null;
   /** The last part of its message or media packet. */
   readonly marker: boolean;
   readonly payloadLength: number;
 }
 
-/** Reads the 18 bytes at `at`. Throws `OVT_VERSION`, `OVT_TYPE` or `OVT_LENGTH`. */
-export function parsePacketHeader(data: Uint8Array, at: number): PacketHeader {
+/** Reads the 18 bytes at `at`. Throws `OVT_VERSION`, `OVT_LENGTH` or, unless packets of any type are taken, `OVT_TYPE`. */
+export function parsePacketHeader(data: Uint8Array, at: number, anyType = false): PacketHeader {
   const first = data[at] ?? 0;
   if ((first & VERSION_MASK) !== VERSION_BITS) throw new ProtocolError('OVT_VERSION', `version ${first >> 6}, 1 expected`, at);
-  const type = data[at + 1] ?? 0;
-  if (!isPayloadType(type)) throw new ProtocolError('OVT_TYPE', `payload type ${type}`, at + 1);
+  const number = data[at + 1] ?? 0;
+  const type = isPayloadType(number) ? number : null;
+  if (type === null && !anyType) throw new ProtocolError('OVT_TYPE', `payload type ${number}`, at + 1);
   const payloadLength = ((data[at + 16] ?? 0) << 8) | (data[at + 17] ?? 0);
   if (payloadLength > LARGEST_PAYLOAD) {
     throw new ProtocolError('OVT_LENGTH', `payload of ${payloadLength} bytes, at most ${LARGEST_PAYLOAD} expected`, at + 16);

@@ -8,6 +8,8 @@ export interface OvtReaderLimits {
   readonly message: number;
   /** Bytes of one media packet; 0 takes none. */
   readonly media: number;
+  /** Packets of types that are not known are passed over. */
+  readonly anyType?: boolean;
 }
 
 /** Takes whole payloads. They are the taker's own. */
@@ -77,7 +79,8 @@ export class OvtReader {
         if (this.#current === null) return;
       }
       const count = Math.min(this.#payloadLeft, chunk.length - at);
-      if (count > 0) this.#assemblyOf(this.#current).add(chunk.subarray(at, at + count));
+      const { type } = this.#current;
+      if (count > 0 && type !== null) this.#assemblyOf(type).add(chunk.subarray(at, at + count));
       at += count;
       this.#payloadLeft -= count;
       if (this.#payloadLeft === 0) this.#endPacket(this.#current, onPayload);
@@ -87,7 +90,7 @@ export class OvtReader {
   /** Returns where the payload begins, or the end of the chunk when the header is not all here. */
   #readHeader(chunk: Uint8Array, at: number): number {
     if (this.#headerBytes === 0 && chunk.length - at >= PACKET_HEADER_LENGTH) {
-      this.#beginPacket(parsePacketHeader(chunk, at));
+      this.#beginPacket(parsePacketHeader(chunk, at, this.#limits.anyType));
       return at + PACKET_HEADER_LENGTH;
     }
     const count = Math.min(PACKET_HEADER_LENGTH - this.#headerBytes, chunk.length - at);
@@ -95,25 +98,26 @@ export class OvtReader {
     this.#headerBytes += count;
     if (this.#headerBytes === PACKET_HEADER_LENGTH) {
       this.#headerBytes = 0;
-      this.#beginPacket(parsePacketHeader(this.#header, 0));
+      this.#beginPacket(parsePacketHeader(this.#header, 0, this.#limits.anyType));
     }
     return at + count;
   }
 
   #beginPacket(header: PacketHeader): void {
-    const limit = header.type === OvtPayloadType.MEDIA ? this.#limits.media : this.#limits.message;
-    const size = this.#assemblyOf(header).size + header.payloadLength;
-    if (size > limit) throw new ProtocolError('OVT_SIZE', `${size} bytes of payload type ${header.type}, at most ${limit} expected`);
+    const { type, payloadLength } = header;
+    const limit = type === OvtPayloadType.MEDIA ? this.#limits.media : this.#limits.message;
+    const size = type === null ? 0 : this.#assemblyOf(type).size + payloadLength;
+    if (size > limit) throw new ProtocolError('OVT_SIZE', `${size} bytes of payload type ${type}, at most ${limit} expected`);
     this.#current = header;
-    this.#payloadLeft = header.payloadLength;
+    this.#payloadLeft = payloadLength;
   }
 
-  #endPacket(header: PacketHeader, onPayload: PayloadHandler): void {
+  #endPacket({ type, marker }: PacketHeader, onPayload: PayloadHandler): void {
     this.#current = null;
-    if (header.marker) onPayload(header.type, this.#assemblyOf(header).take());
+    if (marker && type !== null) onPayload(type, this.#assemblyOf(type).take());
   }
 
-  #assemblyOf({ type }: PacketHeader): Assembly {
+  #assemblyOf(type: OvtPayloadType): Assembly {
     return type === OvtPayloadType.MEDIA ? this.#media : this.#message;
   }
 }

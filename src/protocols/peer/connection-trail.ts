@@ -65,10 +65,13 @@ export class ConnectionTrail {
   describe(): string {
     const parts = [`offered ${listed([...this.#offered])}`];
     parts.push(this.#announced.size === 0 ? 'the peer announced no address' : `announced by the peer ${this.#announcements()}`);
-    const checks = [...this.#checks].map(([place, counts]) => `${place} ${countsOf(counts)}`);
-    if (this.#elsewhere.good + this.#elsewhere.faults.size > 0) checks.push(`other addresses ${countsOf(this.#elsewhere)}`);
-    parts.push(checks.length === 0 ? 'no connectivity check came' : `connectivity checks from ${listed(checks)}`);
-    if ([...this.#checks.values()].some(({ good }) => good > 0)) parts.push(this.#handshake());
+    // Those that work first: the list is cut.
+    const known = [...this.#checks].sort(([, a], [, b]) => Number(b.good > 0) - Number(a.good > 0));
+    const checks = listed(known.map(([place, counts]) => `${place} ${countsOf(counts)}`));
+    const elsewhere = countsOf(this.#elsewhere);
+    if (known.length === 0) parts.push('no connectivity check came');
+    else parts.push(`connectivity checks from ${checks}${elsewhere === '' ? '' : `, other addresses ${elsewhere}`}`);
+    if ([...this.#checks.values(), this.#elsewhere].some(({ good }) => good > 0)) parts.push(this.#handshake());
     return parts.join('; ');
   }
 

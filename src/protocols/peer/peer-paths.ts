@@ -78,6 +78,11 @@ export class PeerPaths {
     return 'moved';
   }
 
+  /** Since the last check on any path, ms. */
+  silence(now: number): number {
+    return now - Math.max(...this.#known.map(({ heardAt }) => heardAt));
+  }
+
   /** The connection of a path ended. True when that was the path in use: `current` is the one that takes over then, if there is one. */
   lost(pipe: PeerPipe, now: number): boolean {
     const at = this.#known.findIndex(({ path }) => path.kind === 'tcp' && path.pipe === pipe);

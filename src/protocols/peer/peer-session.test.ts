@@ -161,6 +161,56 @@ test('checks on another path are no consent for the one in use', () => {
   expect(ends).toEqual(['no connectivity check for 30000 ms']);
 });
 
+test('without consent nothing is sent, however long the session is kept, and again with it', () => {
+  const consents: boolean[] = [];
+  const sent: Uint8Array[] = [];
+  Object.assign(owner.fanout, { sendRtcp: (_viewer: number, packet: Uint8Array) => sent.push(packet) });
+  const listener = {
+    connected: () => undefined,
+    rtcp: () => undefined,
+    closed: (reason: string) => ends.push(reason),
+    consented: (given: boolean) => consents.push(given),
+  };
+  for (const timeout of [0, 90_000]) {
+    consents.length = 0;
+    sent.length = 0;
+    session = new PeerSession(owner, listener, { use: 'play', client: '192.0.2.9', timeout });
+    session.start(TERMS);
+    session.reached(WIFI, NOMINATED);
+    connect();
+    const since = now;
+    for (const after of [29_000, 30_001, 60_000, 89_000]) {
+      now = since + after;
+      session.tick(now);
+      session.sendRtcp(Buffer.of(after & 0xff));
+    }
+    expect([consents, sent.length]).toEqual([[false], 1]);
+    session.reached(WIFI, PLAIN);
+    session.tick(now);
+    session.sendRtcp(Buffer.of(1));
+    expect([consents, sent.length, ends]).toEqual([[false, true], 2, []]);
+  }
+  now += 90_001;
+  session.tick(now);
+  expect(ends).toEqual(['no connectivity check for 90000 ms']);
+});
+
+test('a path that was heard while consent for the other ran out is told to the fanout, not only remembered', () => {
+  session = new PeerSession(
+    owner,
+    { connected: () => undefined, rtcp: () => undefined, closed: (reason) => ends.push(reason) },
+    { use: 'play', client: '192.0.2.9', timeout: 60_000 },
+  );
+  session.start(TERMS);
+  session.reached(WIFI, NOMINATED);
+  connect();
+  now = 20_000;
+  session.reached(CABLE, PLAIN);
+  now = 60_001;
+  session.tick(now);
+  expect([session.place, ends]).toEqual([`udp ${place}:1000`, []]);
+});
+
 test('checks alone do not keep a session that never connects', () => {
   session.handshake(Buffer.of(22));
   for (now = 0; now <= 30_500; now += 500) {
@@ -204,7 +254,7 @@ test('a session that does not connect tells what was offered, announced, checked
   session.reached(WIFI, NOMINATED);
   session.unanswered(WIFI);
   expect(session.attempts).toContain(
-    'connectivity checks from udp 192.0.2.2:1000 2 refused (wrong password), udp 192.0.2.1:1000 1 good and 1 answers could not be sent; DTLS not begun: no datagram of it came',
+    'connectivity checks from udp 192.0.2.1:1000 1 good and 1 answers could not be sent, udp 192.0.2.2:1000 2 refused (wrong password); DTLS not begun: no datagram of it came',
   );
   expect(session.attempts).toContain('udp 192.0.2.1:1000 (host, checked)');
   session.handshake(Buffer.of(22));
@@ -222,13 +272,27 @@ test('nobody makes the account of attempts grow', () => {
   session.announced(Array.from({ length: 5000 }, (_, n) => `a=candidate:1 1 udp 1 10.1.${n >> 8}.${n & 255} 5 typ host`).join('\n'));
   for (let n = 0; n < 5000; n += 1) session.refused(udp(`10.0.${n >> 8}.${n & 255}`), 'wrong password');
   expect(session.attempts.length).toBeLessThan(2000);
-  expect(session.attempts).toContain('and 9 more');
+  expect(session.attempts).toContain(' and 8 more, other addresses 4984 refused (wrong password)');
   for (let n = 0; n < 5000; n += 1) strangers.note(`10.0.${n >> 8}.${n & 255}`, 'udp', 'x', n);
   expect(strangers.size).toBe(256);
   expect([strangers.tell('10.0.0.1', 0), strangers.tell('10.0.19.135', 0)]).toEqual([
     '',
     '1 datagrams from 10.0.19.135 were for no session, the last from udp: x',
   ]);
+});
+
+test('checks of further addresses count together, and show that the handshake is what is missing', () => {
+  for (let n = 0; n < 16; n += 1) session.refused(udp(`10.0.0.${n}`), 'wrong password');
+  session.unanswered(WIFI);
+  expect(session.attempts).toMatch(/ and 8 more, other addresses 1 answers could not be sent$/);
+  session.reached(WIFI, NOMINATED);
+  expect(session.attempts).toMatch(/, other addresses 1 good and 1 answers could not be sent; DTLS not begun: no datagram of it came$/);
+});
+
+test('an address whose checks are good is named, however many others are not', () => {
+  for (let n = 0; n < 12; n += 1) session.refused(udp(`10.0.0.${n}`), 'wrong password');
+  session.reached(WIFI, NOMINATED);
+  expect(session.attempts).toContain('connectivity checks from udp 192.0.2.1:1000 1 good, udp 10.0.0.0:1000 1 refused');
 });
 
 test('TCP is left for UDP at once', () => {

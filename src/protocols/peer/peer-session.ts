@@ -31,6 +31,8 @@ export interface PeerListener {
   rtcp(packet: Buffer): void;
   /** Media of the peer, decrypted. `at`: when it came, ms of a clock of its own. Absent: the peer sends none that is wanted. */
   rtp?(packet: Buffer, at: number): void;
+  /** False: nobody says any more that he wants what is sent (RFC 7675), so nothing may be; true: somebody does again. */
+  consented?(given: boolean): void;
   /** The session is over; once, and not when the owner closed it. */
   closed(reason: string): void;
 }
@@ -79,6 +81,7 @@ export class PeerSession {
   #viewer = 0;
   #connected = false;
   #closed = false;
+  #consented = true;
   /** Until it is connected. */
   #trail: ConnectionTrail | null = new ConnectionTrail();
   /** Since when the peer is waited for: its turn begins with our offer, and again with its answer. */
@@ -205,7 +208,7 @@ export class PeerSession {
 
   /** Sends a compound RTCP packet. */
   sendRtcp(packet: Uint8Array): void {
-    if (this.#connected && !this.#closed) this.#owner.fanout.sendRtcp(this.#viewer, packet);
+    if (this.#connected && this.#consented && !this.#closed) this.#owner.fanout.sendRtcp(this.#viewer, packet);
   }
 
   rtcp(packet: Buffer): void {
@@ -223,12 +226,19 @@ export class PeerSession {
     }
   }
 
-  /** Stops sending where nobody agrees to it any more, and ends the session when there is nowhere else. */
+  /** Sends elsewhere when nobody agrees to it any more, nothing when there is nowhere else, and ends the session after its timeout. */
   #review(now: number): void {
     const { timeout } = this.#options;
-    const consent = Math.min(timeout || CONSENT_MS, CONSENT_MS);
-    if (this.#paths.review(now, consent) === 'moved') this.#place();
-    if (timeout > 0 && this.#paths.review(now, timeout) === 'silent') this.fail(`no connectivity check for ${timeout} ms`);
+    if (timeout > 0 && this.#paths.silence(now) > timeout) {
+      this.fail(`no connectivity check for ${timeout} ms`);
+      return;
+    }
+    const state = this.#paths.review(now, Math.min(timeout || CONSENT_MS, CONSENT_MS));
+    if (state === 'moved') this.#place();
+    const given = state !== 'silent';
+    if (given === this.#consented) return;
+    this.#consented = given;
+    this.#listener.consented?.(given);
   }
 
   /** The TCP connection is gone. The session goes on by another path where there is one. */

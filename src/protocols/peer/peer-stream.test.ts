@@ -6,7 +6,7 @@ import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { systemClock } from '../../util/clock.ts';
 import { StunType, serializeStun } from '../stun/stun-message.ts';
 import { DirectPipe } from './peer-pipe.ts';
-import { admitStream } from './peer-stream.ts';
+import { admitStream, StreamGuests } from './peer-stream.ts';
 import { PeerTransport } from './peer-transport.ts';
 import { TurnRelay } from './turn-relay.ts';
 
@@ -14,8 +14,30 @@ const WAIT = { deadlineMs: 20_000, everyMs: 5 };
 
 test('a connection that was reset before it was accepted is closed', () => {
   const stream = new Socket();
-  expect(admitStream(stream)).toBeNull();
-  expect(stream.destroyed).toBe(true);
+  const guests = new StreamGuests();
+  expect(admitStream(stream, guests)).toBeNull();
+  expect([stream.destroyed, guests.size, guests.turnedAway]).toEqual([true, 0, 0]);
+});
+
+test('connections of one address that lead to no session have a bound, and make room as they get one or close', async () => {
+  const guests = new StreamGuests();
+  const from = (host: string): Socket =>
+    Object.defineProperties(new Socket(), { remoteAddress: { value: host }, remotePort: { value: 5000 } });
+  const streams = Array.from({ length: 256 }, () => from('192.0.2.1'));
+  for (const stream of streams) expect(admitStream(stream, guests)).toEqual({ host: '192.0.2.1', port: 5000 });
+  const more = from('::ffff:192.0.2.1');
+  expect([admitStream(more, guests), more.destroyed, guests.turnedAway]).toEqual([null, true, 1]);
+  const other = from('192.0.2.2');
+  expect(admitStream(other, guests)).not.toBeNull();
+  const [settled, gone] = streams as [Socket, Socket, ...Socket[]];
+  guests.leave(settled);
+  guests.leave(settled);
+  gone.destroy();
+  await once(gone, 'close');
+  const later = [from('192.0.2.1'), from('192.0.2.1'), from('192.0.2.1')];
+  expect(later.map((stream) => admitStream(stream, guests) === null)).toEqual([false, false, true]);
+  for (const stream of [...streams, other, ...later]) stream.destroy();
+  await until('all are closed', () => guests.size === 0, WAIT);
 });
 
 test('a client of the relay that asks and never reads loses its connection', async () => {

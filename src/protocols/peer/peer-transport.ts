@@ -14,7 +14,7 @@ import type { PortGroup } from './candidate-ports.ts';
 import { type PeerPath, placeOfPath } from './peer-paths.ts';
 import { DirectPipe, type PeerPipe } from './peer-pipe.ts';
 import { type PeerListener, type PeerOwner, PeerSession, type PeerSessionOptions } from './peer-session.ts';
-import { admitStream } from './peer-stream.ts';
+import { admitStream, StreamGuests } from './peer-stream.ts';
 import { type PeerUse, SessionQuota } from './session-quota.ts';
 import { StrangerLog } from './stranger-log.ts';
 import { type TransportCounters, TransportReport } from './transport-report.ts';
@@ -52,6 +52,8 @@ export class PeerTransport implements PeerOwner {
   /** SHA-256 of our certificate, as SDP writes it. */
   readonly fingerprint: string;
   readonly strangers = new StrangerLog();
+  /** Connections by TCP, those of the relay included. */
+  readonly guests = new StreamGuests();
   readonly #options: PeerTransportOptions;
   readonly #quota = new SessionQuota();
   readonly #report = new TransportReport();
@@ -113,7 +115,7 @@ export class PeerTransport implements PeerOwner {
 
   /** Since the ports were opened. */
   counters(): TransportCounters {
-    return { ...this.fanout.counters(), malformed: this.#malformed, turnedAway: this.#quota.turnedAway };
+    return { ...this.fanout.counters(), malformed: this.#malformed, turnedAway: this.#quota.turnedAway + this.guests.turnedAway };
   }
 
   now(): number {
@@ -217,7 +219,7 @@ export class PeerTransport implements PeerOwner {
   }
 
   #accept(stream: Socket): void {
-    const from = admitStream(stream);
+    const from = admitStream(stream, this.guests);
     if (from === null) return;
     const framer = new TcpFramer();
     const pipe = new DirectPipe(stream, from);
@@ -230,6 +232,7 @@ export class PeerTransport implements PeerOwner {
       const frames = framer.push(chunk);
       if (frames === null) stream.destroy();
       for (const frame of frames ?? []) session = this.arrived(pipe, from, frame, session);
+      if (session !== null) this.guests.leave(stream);
     });
     stream.on('error', () => undefined);
     stream.on('close', () => {

@@ -6,7 +6,7 @@ const INTERVAL_MS = 60_000;
 export type TransportCounters = FanoutCounters & {
   /** Datagrams that looked like STUN and were not. */
   readonly malformed: number;
-  /** Sessions refused because too many are not connected. */
+  /** Sessions, and connections by TCP, that were refused because too many lead to nothing. */
   readonly turnedAway: number;
 };
 

@@ -148,6 +148,33 @@ test('a connection without allocation is closed after a while, one with it is no
   expect((await busy.bind('198.51.100.1')).type).toBe(0x0109);
 });
 
+test('an allocation that leads to no session is closed later, one that does is not', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const listener = { connected: () => undefined, rtcp: () => undefined, closed: () => undefined };
+  const session = transport.openSession(listener, { use: 'play', client: '127.0.0.1', timeout: 0 });
+  const [unused, used] = [new Client(), new Client()];
+  for (const client of [unused, used]) {
+    await client.allocate();
+    await client.bind('198.51.100.1');
+  }
+  expect(transport.guests.size).toBe(2);
+  const attributes = [[StunAttribute.USERNAME, Buffer.from(`${session.credentials.ufrag}:x`)]] as const;
+  const check = serializeStun({
+    ...{ type: StunType.BINDING_REQUEST, transaction: randomBytes(12), attributes },
+    password: session.credentials.password,
+  });
+  used.socket.write(frameChannelData(CHANNEL, check));
+  await until('the answer', () => used.datagrams[0] ?? null, WAIT);
+  expect(transport.guests.size).toBe(1);
+  vi.advanceTimersByTime(59_999);
+  expect((await unused.bind('198.51.100.1')).type).toBe(0x0109);
+  vi.advanceTimersByTime(1);
+  vi.useRealTimers();
+  await until('it is closed', () => unused.closed, WAIT);
+  expect((await used.bind('198.51.100.1')).type).toBe(0x0109);
+  expect(transport.guests.size).toBe(0);
+});
+
 test('a port that is taken is named', async () => {
   const listen = [{ host: '127.0.0.1', port: relay.ports[0] ?? 0 }];
   await expect(TurnRelay.open({ listen, transport, clock: systemClock, logger })).rejects.toThrow(

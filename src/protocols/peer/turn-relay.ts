@@ -16,6 +16,8 @@ const RELAYED: RelayedAddresses = { ipv4: { host: '1.1.1.1', port: 14_090 }, ipv
 const CONNECTIONS = 5000;
 /** A connection without an allocation, or whose allocation has expired, is closed after this, ms. */
 const PATIENCE_MS = 10_000;
+/** One that leads to no session for so many times as long is closed, too: everybody knows the account. */
+const UNUSED_TIMES = 6;
 /** Addresses of ours that one client may talk to at a time. */
 const PIPES_LIMIT = 64;
 
@@ -79,7 +81,7 @@ export class TurnRelay {
 
   #accept(stream: Socket): void {
     const { transport, clock, logger } = this.#options;
-    const client = admitStream(stream);
+    const client = admitStream(stream, transport.guests);
     if (client === null) return;
     const pipes = new Map<string, { readonly pipe: RelayedPipe; session: PeerSession | null }>();
     const turn: TurnConnection = new TurnConnection(
@@ -94,6 +96,7 @@ export class TurnRelay {
             pipes.set(key, way);
           }
           way.session = transport.arrived(way.pipe, turn.relayed, bytes, way.session);
+          if (way.session !== null) transport.guests.leave(stream);
         },
         now: () => clock.monotonic(),
       },
@@ -101,8 +104,11 @@ export class TurnRelay {
       client,
       RELAYED,
     );
+    let unused = 0;
     const watch = setInterval(() => {
-      if (!turn.isAllocated) stream.destroy();
+      const isUsed = [...pipes.values()].some(({ session }) => session !== null && !session.closed);
+      unused = isUsed ? 0 : unused + 1;
+      if (!turn.isAllocated || unused >= UNUSED_TIMES) stream.destroy();
     }, PATIENCE_MS);
     this.#streams.add(stream);
     stream.on('data', (chunk: Buffer) => {

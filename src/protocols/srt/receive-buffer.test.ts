@@ -93,6 +93,8 @@ test('does what the plainest buffer would do, over the wrap of the numbers as we
           expect({ out, lost }).toEqual(model.release(step.now));
         }
         expect([buffer.end, buffer.missing, buffer.present]).toEqual([model.end, model.missing.length, model.held.size]);
+        const next = model.numbers.find((number) => model.held.has(number));
+        expect(buffer.nextDueTime).toBe(next === undefined ? Number.POSITIVE_INFINITY : model.held.get(next));
         expect(buffer.acknowledged).toBe(model.missing[0] ?? model.end);
         const ranges = buffer.missingRanges(model.first, LIMIT);
         const listed = ranges.flatMap(({ first, last }) =>

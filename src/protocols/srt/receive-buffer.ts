@@ -24,6 +24,8 @@ export class ReceiveBuffer {
   #length = 0;
   /** The first so many of them are not missing. */
   #contiguous = 0;
+  /** None before this one is held: so a gap in front is not gone through for every datagram. */
+  #head = 0;
   #missing = 0;
   #present = 0;
 
@@ -60,10 +62,7 @@ export class ReceiveBuffer {
 
   /** When the next packet is to be handed out, µs; infinite when none is held. */
   get nextDueTime(): number {
-    if (this.#present === 0) return Number.POSITIVE_INFINITY;
-    let offset = 0;
-    while (this.#states[this.#slot(offset)] !== PRESENT) offset += 1;
-    return this.#dueTimes[this.#slot(offset)] ?? 0;
+    return this.#present === 0 ? Number.POSITIVE_INFINITY : (this.#dueTimes[this.#slot(this.#nextPresent())] ?? 0);
   }
 
   /** Packets that still fit. */
@@ -92,6 +91,7 @@ export class ReceiveBuffer {
     this.#states[slot] = PRESENT;
     this.#payloads[slot] = payload;
     this.#dueTimes[slot] = dueTime;
+    this.#head = Math.min(this.#head, offset);
     this.#missing -= 1;
     this.#present += 1;
     return 'inserted';
@@ -105,6 +105,7 @@ export class ReceiveBuffer {
     this.#first = sequence;
     this.#length = 0;
     this.#contiguous = 0;
+    this.#head = 0;
     this.#missing = 0;
     return lost;
   }
@@ -159,8 +160,7 @@ export class ReceiveBuffer {
   release(now: number, onPayload: (payload: Uint8Array) => void): number {
     let lost = 0;
     while (this.#present > 0) {
-      let offset = 0;
-      while (this.#states[this.#slot(offset)] !== PRESENT) offset += 1;
+      const offset = this.#nextPresent();
       const slot = this.#slot(offset);
       if ((this.#dueTimes[slot] ?? 0) > now) break;
       for (let skipped = 0; skipped < offset; skipped += 1) {
@@ -183,6 +183,13 @@ export class ReceiveBuffer {
     this.#first = addSequence(this.#first, count);
     this.#length -= count;
     this.#contiguous = Math.max(0, this.#contiguous - count);
+    this.#head = Math.max(0, this.#head - count);
+  }
+
+  /** Where the first packet held is; there must be one. */
+  #nextPresent(): number {
+    while (this.#states[this.#slot(this.#head)] !== PRESENT) this.#head += 1;
+    return this.#head;
   }
 
   #extend(length: number): void {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
@@ -435,6 +435,32 @@ describe('a recording that cannot go on', () => {
     await publisher.stop();
     expect(probe(join(root, 'good_0.mp4')).video).toHaveLength(150);
     expect(probe(join(root, 'file/x.ts')).video).toHaveLength(150);
+  });
+});
+
+describe('a recording whose name found no room', () => {
+  it('gets it in the running server, and is counted once', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    await publisher.startRecord(owner(), wish('a'));
+    const { attached } = open();
+    send(attached, sample.packets);
+    await expect.poll(() => rootFiles()).toHaveLength(1);
+    const full = vi
+      .spyOn(AllowedFolders.prototype, 'makeFolder')
+      .mockRejectedValue(Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' }));
+    attached.close(CLOSED);
+    await expect.poll(() => logger.lines.some(({ message }) => message.includes('it is tried again later: ENOSPC'))).toBe(true);
+    full.mockRestore();
+    expect(rootFiles()[0]).toMatch(/^tmp_/);
+    open();
+    const [waiting] = publisher.records(owner());
+    expect(waiting?.totalRecordBytes).toBeGreaterThan(0);
+    vi.advanceTimersByTime(5000);
+    await expect.poll(() => readdirSync(join(folder, 'state/records/open'))).toEqual([]);
+    expect(rootFiles()).toEqual(['a_0.mp4']);
+    const { totalRecordTime } = waiting ?? {};
+    expect(publisher.records(owner())[0]).toMatchObject({ totalRecordBytes: namedBytes(), totalRecordTime });
   });
 });
 

@@ -155,6 +155,7 @@ export class FilePublisher implements Publisher<FileSettings> {
   async #settle(): Promise<void> {
     await this.#recovering;
     await this.#tasks.settle();
+    await this.#journal.close();
   }
 
   #placeOf({ settings }: RecordOwner): RecordPlace {

@@ -34,3 +34,7 @@ test('a file finished in a thread of its own is the same', async () => {
 test('what is no recording is told from the thread too', async () => {
   await expect(finalise(new URL(import.meta.url).pathname, 0)).rejects.toMatchObject({ message: expect.stringContaining('ftyp') });
 });
+
+test('what the disk refuses is told from the thread with its code', async () => {
+  await expect(finalise(folder, 0)).rejects.toMatchObject({ code: 'EISDIR', errno: expect.any(Number) });
+});

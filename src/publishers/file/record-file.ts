@@ -86,6 +86,11 @@ export class RecordFile {
     if (head.length > 0) sink.write(head);
   }
 
+  /** Name in the journal. */
+  get key(): string {
+    return this.#options.key;
+  }
+
   /** Bytes recorded so far; what is really there once the file has its name. */
   get bytes(): number {
     return this.#isKnown ? (this.#finished?.bytes ?? 0) : this.#sink.bytes + this.#container.pending;

@@ -204,6 +204,71 @@ it('keeps the note of a file that could not be counted, or told of on a full dis
   expect(readFileSync(note.infoPath, 'utf8')).toContain('file.ts');
 });
 
+it('finishes in the running server, once there is room, what found none', async () => {
+  const notes = new Notes();
+  await notes.load();
+  const journal = new RecordJournal(notes, new RecordInfoFiles(), logger, 5);
+  const counted: string[] = [];
+  const means = { folders: anywhere, count: async (key: string) => counted.push(key) > 0 && !notes.full };
+  for (const [index, name] of ['nameless', 'untold', 'uncounted'].entries()) {
+    const note = noteOf({ temporary: join(root, `tmp_${name}`), filePath: join(root, `${name}/file.ts`) });
+    writeFileSync(note.temporary, 'media');
+    await journal.open(name, { ...note, values: { ...note.values, sequence: index } });
+    journal.made(name, { ...note, values: { ...note.values, sequence: index } }, String(statSync(note.temporary).ino));
+  }
+  await notes.settle();
+  const append = vi.spyOn(RecordInfoFiles.prototype, 'append');
+  const naming = vi.spyOn(anywhere, 'makeFolder');
+  const finish = (name: string, sequence: number): Promise<FinishedRecording> => {
+    const note = noteOf({ temporary: join(root, `tmp_${name}`), filePath: join(root, `${name}/file.ts`) });
+    return journal.finish(name, { ...note, values: { ...note.values, sequence } }, END, means);
+  };
+  naming.mockRejectedValueOnce(noSpace());
+  expect(await finish('nameless', 0)).toMatchObject({ outcome: 'left' });
+  append.mockRejectedValueOnce(noSpace());
+  expect(await finish('untold', 1)).toMatchObject({ outcome: 'finished' });
+  notes.full = true;
+  expect(await finish('uncounted', 2)).toMatchObject({ outcome: 'finished' });
+  // Some time goes by in which nothing can be counted.
+  await expect.poll(() => counted.filter((key) => key === 'uncounted').length).toBeGreaterThan(2);
+  expect(readdirSync(join(folder, 'notes'))).toEqual(['nameless.json', 'uncounted.json', 'untold.json']);
+  notes.full = false;
+  await expect.poll(() => readdirSync(join(folder, 'notes'))).toEqual([]);
+  expect(readdirSync(root).sort()).toEqual(['info.xml', 'nameless', 'uncounted', 'untold']);
+  const told = [...readFileSync(join(root, 'info.xml'), 'utf8').matchAll(/CDATA\[(.*?)\]/g)].map(([, path]) => path);
+  expect(told.toSorted()).toEqual(['nameless', 'uncounted', 'untold'].map((name) => join(root, name, 'file.ts')));
+  expect(readFileSync(join(root, 'info.xml'), 'utf8')).not.toContain('<recordTime>0<');
+  append.mockRestore();
+  naming.mockRestore();
+  await journal.close();
+});
+
+it('finalises in the running server, once there is room, what stayed fragmented, and nothing after its end', async () => {
+  const notes = new Notes();
+  await notes.load();
+  const journal = new RecordJournal(notes, new RecordInfoFiles(), logger, 5);
+  const counted: string[] = [];
+  const means = { folders: anywhere, count: async (key: string) => counted.push(key) > 0 };
+  const note = noteOf({ filePath: join(root, 'file.mp4') });
+  writeFileSync(note.temporary, 'media');
+  await journal.open('k', note);
+  vi.mocked(finalise).mockRejectedValueOnce(noSpace()).mockRejectedValueOnce(noSpace());
+  vi.mocked(finalise).mockResolvedValueOnce({ outcome: 'finalised', truncated: 0, durationMs: 1, samples: 1 });
+  expect(await journal.finish('k', note, END, means)).toMatchObject({ outcome: 'finished' });
+  await expect.poll(() => readdirSync(join(folder, 'notes'))).toEqual([]);
+  expect(counted).toEqual(['k']);
+  expect(vi.mocked(finalise)).toHaveBeenCalledTimes(3);
+
+  await journal.open('l', { ...note, temporary: join(root, 'tmp_l') });
+  writeFileSync(join(root, 'tmp_l'), 'media');
+  vi.mocked(finalise).mockRejectedValueOnce(noSpace());
+  await journal.finish('l', { ...note, temporary: join(root, 'tmp_l') }, END, means);
+  await journal.close();
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  expect(vi.mocked(finalise)).toHaveBeenCalledTimes(4);
+  expect(readdirSync(join(folder, 'notes'))).toEqual(['l.json']);
+});
+
 it('does not follow a link out of the root that came with a crash', async () => {
   const { journal } = await start();
   const note = noteOf({ root, temporary: join(root, 'sub/tmp_x'), filePath: join(root, 'sub/file.ts') });

@@ -15,6 +15,11 @@ import { tsMilliseconds } from './ts-length.ts';
 const INFO_SUFFIX_BYTES = 32;
 /** Of a disk that has no room left, or none for this user. */
 const DISK_FULL: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT'];
+/** What found no room is tried again after this, ms, and after twice the time whenever there is still none. */
+const FIRST_RETRY_MS = 5000;
+const LONGEST_RETRY_MS = 5 * 60_000;
+/** Files that wait for room; those beyond wait for the next start. */
+const MOST_WAITING = 1000;
 
 /** Everything needed to finish a file without the process that began it. Paths are absolute templates with macros. */
 export interface RecordingNote {
@@ -47,7 +52,7 @@ export interface RecordingEnd {
 
 /** A file that has ended. */
 export interface FinishedRecording {
-  /** `finished`: it has its name; `empty`: nothing was in it and it was removed; `left`: the next start tries again. */
+  /** `finished`: it has its name; `empty`: nothing was in it and it was removed; `left`: it is tried again. */
   readonly outcome: 'finished' | 'empty' | 'left';
   readonly path: string | null;
   readonly bytes: number;
@@ -84,18 +89,42 @@ export interface OpenRecording {
 
 const EMPTY: FinishedRecording = { outcome: 'empty', path: null, bytes: 0, durationMs: 0 };
 
+/** A file that found no room. */
+interface WaitingRecording {
+  readonly end: RecordingEnd;
+  readonly means: FinishMeans;
+}
+
 /** The recordings that are open, on disk. */
 export class RecordJournal {
   readonly #documents: DocumentFolder;
   readonly #info: RecordInfoFiles;
   readonly #logger: Logger;
-  /** Keys of the notes that are on disk, or may be. */
-  readonly #keys = new Set<string>();
+  /** The notes that are on disk, or may be, by key. */
+  readonly #notes = new Map<string, RecordingNote>();
+  /** By key. */
+  readonly #waiting = new Map<string, WaitingRecording>();
+  readonly #firstRetryMs: number;
+  #retryMs: number;
+  #timer: NodeJS.Timeout | null = null;
+  #retrying: Promise<void> | null = null;
+  #closed = false;
 
-  constructor(documents: DocumentFolder, info: RecordInfoFiles, logger: Logger) {
+  /** Whoever made it calls `close`. */
+  constructor(documents: DocumentFolder, info: RecordInfoFiles, logger: Logger, firstRetryMs = FIRST_RETRY_MS) {
     this.#documents = documents;
     this.#info = info;
     this.#logger = logger;
+    this.#firstRetryMs = firstRetryMs;
+    this.#retryMs = firstRetryMs;
+  }
+
+  /** What waits for room is left to the next start. Resolves when nothing is tried any more. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    await this.#retrying;
   }
 
   /**
@@ -103,25 +132,28 @@ export class RecordJournal {
    * waits in memory until then, so the disk itself is not waited for.
    */
   open(key: string, note: RecordingNote): Promise<void> {
-    this.#keys.add(key);
+    this.#notes.set(key, note);
     return this.#documents.saveSoon(key, note);
   }
 
   /** The file is there. Without this being noted, one that dies with its new name on it is made whole but not counted. */
   made(key: string, note: RecordingNote, inode: string): void {
+    const known = { ...note, inode };
+    this.#notes.set(key, known);
     this.#documents
-      .saveSoon(key, { ...note, inode })
+      .saveSoon(key, known)
       .catch((error: unknown) => this.#logger.warn({ err: error, file: note.temporary }, 'note of a recording could not be told its file'));
   }
 
   /** There may be a note with this key. */
   isOpen(key: string): boolean {
-    return this.#keys.has(key);
+    return this.#notes.has(key);
   }
 
   /**
    * Finishes the file of `note`: finalises MP4, gives it its name without replacing another file, tells it in the
-   * information file. What fails is logged, and stays in the journal for the next start when that can help.
+   * information file. What fails is logged, and stays in the journal for the next start when that can help. What found no
+   * room is tried again before.
    */
   finish(key: string, note: RecordingNote, end: RecordingEnd, means: FinishMeans): Promise<FinishedRecording> {
     return this.#tryFinish(key, note, end, { ...means, path: note.temporary, named: false });
@@ -137,7 +169,9 @@ export class RecordJournal {
     try {
       return await this.#finish(key, note, end, { ...means, logger });
     } catch (error) {
-      logger.error({ err: error }, `recording could not be given its name; the next start tries again: ${messageOf(error)}`);
+      const isFull = this.#waitWhenFull(error, key, end, means);
+      const next = isFull ? 'it is tried again later' : 'the next start tries again';
+      logger.error({ err: error }, `recording could not be given its name; ${next}: ${messageOf(error)}`);
       return { outcome: 'left', path: means.path, bytes: 0, durationMs: 0 };
     }
   }
@@ -154,8 +188,9 @@ export class RecordJournal {
     for (const { key, value } of await this.#documents.load()) {
       // Notes of earlier versions name no task: their files are finished all the same.
       if (isNote(value)) {
-        this.#keys.add(key);
-        open.push({ key, note: { ...value, task: value.task ?? '' } });
+        const note = { ...value, task: value.task ?? '' };
+        this.#notes.set(key, note);
+        open.push({ key, note });
       } else await this.#documents.setAside(key, 'it does not describe a recording');
     }
     return open;
@@ -243,7 +278,7 @@ export class RecordJournal {
   async #forget(key: string): Promise<void> {
     try {
       await this.#documents.remove(key);
-      this.#keys.delete(key);
+      this.#notes.delete(key);
     } catch (error) {
       this.#logger.warn({ err: error, key }, 'note of a recording stays behind');
     }
@@ -264,7 +299,7 @@ export class RecordJournal {
     }
     const values = { ...note.values, endTime: end.finishTime };
     const target = named ? present : expandPath(note.filePath, values);
-    const { state, durationMs } = await this.#complete(present, containerOf(target), { measured: end.recordTime === null, logger });
+    const { state, durationMs, error } = await this.#complete(present, containerOf(target), { measured: end.recordTime === null, logger });
     if (state === 'empty') {
       await rm(present, { force: true });
       return this.abandon(key);
@@ -278,13 +313,57 @@ export class RecordJournal {
     const isTold = note.moved !== null || (await this.#tell(note, end, { path, size, recordTime, infoPath, once: named, folders, logger }));
     const isCounted = note.moved !== null || (await count(key, file, note));
     const isKnown = isTold && isCounted;
-    if (isKnown && state === 'complete') await this.#forget(key);
-    else if (isKnown)
+    if (isKnown && state === 'complete') {
+      await this.#forget(key);
+      return file;
+    }
+    if (isKnown) {
+      const moved = { ...(this.#notes.get(key) ?? note), moved: path };
+      this.#notes.set(key, moved);
       // Otherwise the next start looks for it by its inode.
       await this.#documents
-        .save(key, { ...note, moved: path })
+        .save(key, moved)
         .catch((error: unknown) => logger.warn({ err: error }, 'note of a fragmented recording could not be told its name'));
+      this.#waitWhenFull(error, key, end, means);
+    } else this.#wait(key, end, means);
     return file;
+  }
+
+  /** True when it was for want of room, and is tried again. */
+  #waitWhenFull(error: unknown, key: string, end: RecordingEnd, means: FinishMeans): boolean {
+    return DISK_FULL.includes((error as NodeJS.ErrnoException | null)?.code) && this.#wait(key, end, means);
+  }
+
+  /** Tries the file again after a while. False when it must wait for the next start. */
+  #wait(key: string, end: RecordingEnd, { folders, count }: FinishMeans): boolean {
+    if (this.#closed || !this.#notes.has(key) || this.#waiting.size >= MOST_WAITING) return false;
+    this.#waiting.set(key, { end, means: { folders, count } });
+    if (this.#retrying === null) this.#schedule();
+    return true;
+  }
+
+  #schedule(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = null;
+      this.#retrying = this.#retry().finally(() => {
+        this.#retrying = null;
+        this.#retryMs = this.#waiting.size === 0 ? this.#firstRetryMs : Math.min(2 * this.#retryMs, LONGEST_RETRY_MS);
+        if (this.#waiting.size > 0 && !this.#closed) this.#schedule();
+      });
+    }, this.#retryMs).unref();
+  }
+
+  /** Never rejects. */
+  async #retry(): Promise<void> {
+    for (const [key, { end, means }] of [...this.#waiting]) {
+      const note = this.#notes.get(key);
+      this.#waiting.delete(key);
+      if (note === undefined || this.#closed) continue;
+      const place = await this.#find(key, note, means.folders);
+      if (place === null) continue;
+      await this.#tryFinish(key, note, end, { ...place, ...means });
+      if (!this.#notes.has(key)) this.#logger.info({ recording: note.values.id }, 'recording was finished now that there is room');
+    }
   }
 
   /** Makes the file whole. A fragmented one that could not be finalised is kept as it is: it plays. */
@@ -293,15 +372,15 @@ export class RecordJournal {
     container: RecordContainerName,
     { measured, logger }: { readonly measured: boolean; readonly logger: Logger },
   ): Promise<Completed> {
-    if ((await stat(path)).size === 0) return { state: 'empty', durationMs: null };
-    if (container !== 'mp4') return { state: 'complete', durationMs: measured ? await tsMilliseconds(path) : null };
+    if ((await stat(path)).size === 0) return { state: 'empty', durationMs: null, error: null };
+    if (container !== 'mp4') return { state: 'complete', durationMs: measured ? await tsMilliseconds(path) : null, error: null };
     try {
       const { outcome, truncated, durationMs } = await finalise(path);
       if (truncated > 0) logger.warn({ bytes: truncated }, `recording ended within a fragment: ${truncated} bytes of it were cut off`);
-      return { state: outcome === 'empty' ? 'empty' : 'complete', durationMs };
+      return { state: outcome === 'empty' ? 'empty' : 'complete', durationMs, error: null };
     } catch (error) {
       logger.error({ err: error }, `recording stays fragmented, it could not be finalised: ${messageOf(error)}`);
-      return { state: 'fragmented', durationMs: null };
+      return { state: 'fragmented', durationMs: null, error };
     }
   }
 
@@ -341,6 +420,8 @@ interface Completed {
   readonly state: 'complete' | 'fragmented' | 'empty';
   /** Null when the file does not tell. */
   readonly durationMs: number | null;
+  /** Why it is fragmented still. */
+  readonly error: unknown;
 }
 
 /** When the file was written last, ms since the epoch; null when it is gone. Rejects when that cannot be told: its volume may not be there. */

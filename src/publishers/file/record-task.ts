@@ -78,8 +78,8 @@ export class RecordTask implements FollowingTask<RecordRequest> {
   #finished: { readonly bytes: number; readonly time: number };
   /** Keys of files in `#finished` whose notes may still be there: they are not counted again. */
   readonly #counted: Set<string>;
-  /** Of files that could not be finished: the next start counts them anew. */
-  #left = { bytes: 0, time: 0 };
+  /** Files that could not be finished, by key, until they are: see `count`. */
+  readonly #left = new Map<string, { readonly bytes: number; readonly durationMs: number }>();
   /** Files that have ended and are being finished. */
   readonly #unfinished = new Set<RecordFile>();
   /** Number of the next file. */
@@ -134,12 +134,12 @@ export class RecordTask implements FollowingTask<RecordRequest> {
 
   /** Of all files, the current one included. */
   get totalRecordBytes(): number {
-    return this.#total(this.#finished.bytes + this.#left.bytes, ({ bytes }) => bytes);
+    return this.#total(this.#finished.bytes, ({ bytes }) => bytes);
   }
 
   /** ms. */
   get totalRecordTime(): number {
-    return this.#total(this.#finished.time + this.#left.time, ({ durationMs }) => durationMs);
+    return this.#total(this.#finished.time, ({ durationMs }) => durationMs);
   }
 
   /** Start of the current file, ms since the epoch. */
@@ -167,6 +167,7 @@ export class RecordTask implements FollowingTask<RecordRequest> {
 
   /** The file with this key in the journal has its name: see `CountFile`. Once is enough, whatever the last run came to. */
   count(key: string, { bytes, durationMs }: { readonly bytes: number; readonly durationMs: number }): Promise<boolean> {
+    this.#left.delete(key);
     for (const known of this.#counted) if (!this.#context.journal.isOpen(known)) this.#counted.delete(known);
     if (!this.#counted.has(key)) {
       this.#counted.add(key);
@@ -392,15 +393,16 @@ export class RecordTask implements FollowingTask<RecordRequest> {
   #finish(file: RecordFile, finishTime: number, isLast: boolean): void {
     this.#finishing = file.finish(finishTime, isLast, this.#finishing).then(({ outcome, path, bytes }) => {
       this.#unfinished.delete(file);
-      if (outcome === 'left') this.#left = { bytes: this.#left.bytes + file.bytes, time: this.#left.time + file.durationMs };
+      if (outcome === 'left') this.#left.set(file.key, { bytes: file.bytes, durationMs: file.durationMs });
       this.#logger.info({ file: path, bytes }, path === null ? 'recording held nothing and was removed' : `recorded ${path}`);
       // Its number is taken all the same.
       if (outcome !== 'finished') void this.#context.keepTotals(this);
     });
   }
 
-  #total(ended: number, figureOf: (file: RecordFile) => number): number {
+  #total(ended: number, figureOf: (file: Pick<RecordFile, 'bytes' | 'durationMs'>) => number): number {
     let sum = ended;
+    for (const file of this.#left.values()) sum += figureOf(file);
     for (const file of this.#unfinished) sum += figureOf(file);
     const current = this.#attachment?.file ?? null;
     return current === null ? sum : sum + figureOf(current);

@@ -8,6 +8,8 @@ import { codecIdOf, layoutOf, OvtMediaType, UNCOMMON_CODEC_IDS } from '../../pro
 
 /** Floating point, a plane for each channel: what decoders of all codecs here put out. */
 const SAMPLE_FORMAT = 8;
+/** What the reference calls a data track that has no name. */
+const DATA_NAME = 'Data';
 const NO_VIDEO = { framerate: 0, width: 0, height: 0 };
 const NO_AUDIO = { sampleRate: 0, sampleFormat: 0, layout: 0 };
 
@@ -86,6 +88,6 @@ function describeTrack(stream: PublishableStream, track: Track): OvtTrackDescrip
       return { ...common, ...NO_VIDEO, ...audio, mediaType: OvtMediaType.AUDIO, codecId: codecIdOf(track.codec) ?? 0, config };
     }
     case 'data':
-      return { ...common, ...NO_VIDEO, ...NO_AUDIO, mediaType: OvtMediaType.DATA, codecId: 0, config: null };
+      return { ...common, ...NO_VIDEO, ...NO_AUDIO, name: name || DATA_NAME, mediaType: OvtMediaType.DATA, codecId: 0, config: null };
   }
 }

@@ -12,8 +12,8 @@ import { isTold } from './describe-stream.ts';
 import { MOST_WAITING_BYTES, type OvtLink, OvtSession } from './ovt-session.ts';
 import type { OvtStream } from './ovt-stream.ts';
 
-/** A request is a few hundred bytes. Edges send no media. */
-const READER_LIMITS = { message: 65_536, media: 0 };
+/** A request is a few hundred bytes. Edges send no media. As the reference, what later versions may say is passed over. */
+const READER_LIMITS = { message: 65_536, media: 0, anyType: true };
 /** Requests not yet answered. */
 const MOST_REQUESTS = 16;
 const MOST_SESSIONS = 64;

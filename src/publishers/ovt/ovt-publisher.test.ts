@@ -155,7 +155,7 @@ describe('a relayed stream', () => {
         { id: 1, type: 'video', variantName: 'sd', config: SD.config, bitrateConf: 800_000, width: 640 },
         { id: 2, type: 'audio', codec: 'AAC', config: AAC.config, language: 'de', publicName: 'Deutsch', channels: 2, sampleRate: 48_000 },
         { id: 3, type: 'audio', codec: 'OPUS', variantName: 'opus', channels: 2 },
-        { id: 4, type: 'data' },
+        { id: 4, type: 'data', variantName: 'Data' },
       ],
     ]);
     expect(sink.playlists).toEqual([ABR]);
@@ -358,6 +358,19 @@ describe('requests', () => {
     await until(() => edge.socket.closed && publisher.connections === 0);
     starting.close(GONE);
   });
+});
+
+test('packets of types that are not known are passed over, whole and in pieces', async () => {
+  await listen();
+  serve();
+  const edge = new RawEdge();
+  const request = serializeRequest({ id: 5, command: 'describe', target: 'ovt://127.0.0.1/app/live' }, 0);
+  // Longer than any message may be.
+  const unknown = Array.from({ length: 4 }, () => Buffer.concat([Buffer.from(`6063${'00'.repeat(14)}7fee`, 'hex'), Buffer.alloc(32_750)]));
+  edge.socket.write(Buffer.concat([...unknown, request, unknown[0]!.subarray(0, 10)]));
+  expect(await edge.answer(1)).toMatchObject({ id: 5, code: 200 });
+  edge.socket.write(Buffer.concat([unknown[0]!.subarray(10), request]));
+  expect(await edge.answer(2)).toMatchObject({ id: 5, code: 200 });
 });
 
 describe('limits', () => {

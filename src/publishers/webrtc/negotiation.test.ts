@@ -93,6 +93,15 @@ test('an answer decides what is wrapped, and what is sent again', () => {
   expect([unwanted?.fec, unwanted?.rtx?.payloadType]).toEqual([undefined, 99]);
 });
 
+test('formats of correction under number 0 are none: the fanout would refuse them', () => {
+  const [red] = slotsFor(SETTINGS, [...H264, 'a=rtpmap:0 red/90000', 'a=rtpmap:122 ulpfec/90000'], '98 99 0 122');
+  expect([red?.fec, red?.rtx?.payloadType]).toEqual([undefined, 99]);
+  const [parity] = slotsFor(SETTINGS, [...H264, 'a=rtpmap:120 red/90000', 'a=rtpmap:0 ulpfec/90000'], '98 99 120 0');
+  expect(parity?.fec).toBeUndefined();
+  const [rtx] = slotsFor(SETTINGS, [...H264.slice(0, 2), 'a=rtpmap:0 rtx/90000', 'a=fmtp:0 apt=98'], '98 0');
+  expect(rtx?.rtx).toBeNull();
+});
+
 test('an answer of nothing but wrapping is refused', () => {
   expect(() => slotsFor(SETTINGS, CORRECTION, '120 121 122')).toThrow('m-line 0 of the answer takes no codec of the offer');
 });

@@ -161,11 +161,15 @@ interface Repair {
 /** What the peer takes of it for `payload`. */
 function repairOf(theirs: SdpMedia, payload: SdpPayload, { ulpfec: isWanted }: WebrtcSettings): Repair {
   if (theirs.kind !== 'video') return { rtx: null, fec: null };
-  const format = (name: string): SdpPayload | undefined => theirs.payloads.find(({ codec }) => codec === name);
+  // Number 0 is PCMU and nothing else (RFC 3551 section 6); to the fanout it says that there is none.
+  const format = (name: string): SdpPayload | undefined =>
+    theirs.payloads.find(({ codec, payloadType }) => codec === name && payloadType !== 0);
   const [red, ulpfec] = isWanted ? [format('RED'), format('ULPFEC')] : [];
   const fec = red === undefined || ulpfec === undefined ? null : { red, ulpfec };
   const repeated = `${(fec?.red ?? payload).payloadType}`;
-  const rtx = theirs.payloads.find(({ codec, parameters }) => codec === 'RTX' && parameters.get('apt') === repeated);
+  const rtx = theirs.payloads.find(
+    ({ codec, parameters, payloadType }) => codec === 'RTX' && parameters.get('apt') === repeated && payloadType !== 0,
+  );
   return { rtx: payload.feedback.includes('nack') ? (rtx ?? null) : null, fec };
 }
 

@@ -54,6 +54,8 @@ export class PlaySession implements PeerListener {
   #shown: StreamRendition | null = null;
   /** The rendition takes over with the next keyframe of this one, which is told then. */
   #awaited: MediaSource | null = null;
+  /** The viewer's consent is over: nothing is sent until it is there again. */
+  #paused = false;
   #auto: boolean;
   /** While it plays. */
   #handle: SessionHandle | null = null;
@@ -210,6 +212,12 @@ export class PlaySession implements PeerListener {
     if (this.#rendition !== null) this.#tell(this.#rendition);
   }
 
+  consented(given: boolean): void {
+    this.#paused = !given;
+    this.#logger.info({ path: this.#peer.place }, given ? 'viewer session goes on' : 'viewer session is silent: nothing is sent to it');
+    if (this.#handle !== null) this.#play();
+  }
+
   rtcp(packet: Buffer): void {
     const { keyframeWanted, remb, arrivals } = readViewerFeedback(packet);
     if (keyframeWanted) {
@@ -299,10 +307,11 @@ export class PlaySession implements PeerListener {
 
   #play(): void {
     const { fanout } = this.#options.transport;
+    const rendition = this.#paused ? null : this.#rendition;
     this.#agreement?.medias.forEach(({ kind }, slot) => {
-      fanout.play(this.#peer.viewer, slot, this.#rendition?.[kind]?.id ?? null);
+      fanout.play(this.#peer.viewer, slot, rendition?.[kind]?.id ?? null);
     });
-    const video = this.#rendition?.video ?? null;
+    const video = rendition?.video ?? null;
     if (video !== null) this.#options.stream.requestKeyframe(video);
   }
 

@@ -229,6 +229,19 @@ test('a viewer that falls silent is given up', async () => {
   expect(line?.message).toMatch(/^viewer session closed: .*; offered nothing; the peer announced no address; no connectivity check came$/);
 });
 
+test('a viewer without consent gets nothing, and with it the stream from the next keyframe on', async () => {
+  const { viewer, session } = await watch();
+  stream.onPacket(packet(LOW, 0, true));
+  await until('the first picture', () => viewer.packets.length === 1, WAIT);
+  session.consented(false);
+  stream.onPacket(packet(LOW, 1, true));
+  session.consented(true);
+  stream.onPacket(packet(LOW, 2, false));
+  stream.onPacket(packet(LOW, 3, true));
+  await until('the last picture', () => viewer.packets.at(-1)?.payload.at(-1) === 3, WAIT);
+  expect(viewer.packets.map(({ payload }) => payload.at(-1))).toEqual([0, 3]);
+});
+
 test('the log tells what became of the checks of a viewer that does not connect', async () => {
   const session = publisher.openSession(TARGET, { client: '127.0.0.1', onEnded: () => undefined });
   const viewer = new WebrtcViewer();

@@ -28,6 +28,9 @@ export class LossyRelay {
   capacity = Number.POSITIVE_INFINITY;
   forwarded = 0;
   dropped = 0;
+  repeated = 0;
+  /** Held back, so that others overtake them. */
+  overtaken = 0;
   /** When the path has carried everything so far, ms. */
   #free = 0;
 
@@ -95,9 +98,14 @@ export class LossyRelay {
     this.#free = now + wait + (datagram.length * 8000) / this.capacity;
     this.forwarded += 1;
     if (wait > 0) setTimeout(send, wait);
-    else if (isMedia && this.#random() < reordering) setTimeout(send, HOLD_MS);
-    else send();
-    if (isMedia && this.#random() < duplication) send();
+    else if (isMedia && this.#random() < reordering) {
+      this.overtaken += 1;
+      setTimeout(send, HOLD_MS);
+    } else send();
+    if (isMedia && this.#random() < duplication) {
+      this.repeated += 1;
+      send();
+    }
   }
 
   #random(): number {
