@@ -3,18 +3,15 @@
  * found there loads the compiler of Node.js, which takes as long as a tenth of the server.
  */
 import { enableCompileCache } from 'node:module';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { codeCacheFolder, OPTIONS } from '../src/command-options.js';
 
-/** Where the compiled code of `serve` is kept; null for other commands, and for arguments that will be refused. */
+/** Where the compiled code of `serve` is kept; null for other commands, and for arguments that cannot be read. */
 function codeCache() {
-  const text = { type: 'string' };
   try {
-    const { values, positionals } = parseArgs({
-      allowPositionals: true,
-      options: { config: text, state: { ...text, default: './state' }, 'log-format': text, 'log-level': text },
-    });
-    return positionals.length === 0 || (positionals.length === 1 && positionals[0] === 'serve') ? join(values.state, 'code-cache') : null;
+    const { values, positionals } = parseArgs({ allowPositionals: true, options: OPTIONS });
+    const [command = 'serve', ...more] = positionals;
+    return command === 'serve' && more.length === 0 ? codeCacheFolder(values.state) : null;
   } catch {
     return null;
   }

@@ -1,6 +1,6 @@
 import { enableCompileCache } from 'node:module';
-import { join } from 'node:path';
 import { type CommandLine, parseCommandLine } from './command-line.ts';
+import { codeCacheFolder } from './command-options.js';
 import { ExitCode } from './exit-code.ts';
 import { packageVersion } from './package-version.ts';
 import { LOG_LEVELS } from './util/create-logger.ts';
@@ -45,9 +45,9 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     const { check } = await import('./check.ts');
     return check(line);
   }
-  // Compiled code is kept beside the settings, so that every start but the first is quick and nothing is written elsewhere.
+  // Every start but the first is quick.
   // Node writes it when the process ends: the second that takes would hold up whoever comes to a server that has just started.
-  enableCompileCache(join(line.state, 'code-cache'));
+  enableCompileCache(codeCacheFolder(line.state));
   const { serve } = await import('./serve.ts');
   return serve(line);
 }

@@ -1,7 +1,6 @@
 import { parseArgs } from 'node:util';
+import { COMMANDS, OPTIONS } from './command-options.js';
 import { LOG_LEVELS, type LogFormat, type LogLevel } from './util/create-logger.ts';
-
-const COMMANDS = ['serve', 'check'] as const;
 
 export interface CommandLine {
   readonly command: (typeof COMMANDS)[number];
@@ -17,17 +16,12 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
   const { values, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,
-    options: {
-      config: { type: 'string' },
-      state: { type: 'string', default: './state' },
-      'log-format': { type: 'string', default: process.stderr.isTTY === true ? 'text' : 'json' },
-      'log-level': { type: 'string', default: 'info' },
-    },
+    options: OPTIONS,
   });
   const command = COMMANDS.find((name) => name === (positionals[0] ?? 'serve'));
   if (command === undefined) throw new Error(`unknown command '${positionals[0]}'; known are ${COMMANDS.join(' and ')}`);
   if (positionals.length > 1) throw new Error(`unexpected argument '${positionals[1]}'`);
-  const logFormat = values['log-format'];
+  const logFormat = values['log-format'] ?? (process.stderr.isTTY === true ? 'text' : 'json');
   if (logFormat !== 'text' && logFormat !== 'json') throw new Error(`--log-format is text or json, not '${logFormat}'`);
   const logLevel = LOG_LEVELS.find((level) => level === values['log-level']);
   if (logLevel === undefined) throw new Error(`--log-level is one of ${LOG_LEVELS.join(', ')}, not '${values['log-level']}'`);

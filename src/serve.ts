@@ -1,4 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
+import { Worker } from 'node:worker_threads';
 import type { CommandLine } from './command-line.ts';
 import { ExitCode } from './exit-code.ts';
 import { ConfigProblem, MillraceServer } from './server.ts';
@@ -11,6 +12,14 @@ const STOP_DEADLINE_MS = 5000;
  * on its way through fills several times a second, and every collection marks all of it.
  */
 const HEAP_GROWTH = '--heap-growing-percent=100';
+
+/**
+ * An exit first writes what was compiled, which takes a second after the first start; so does a kill of the own process from the thread
+ * that compiled it. One that compiles nothing has nothing to write.
+ */
+function killAtOnce(): void {
+  new Worker("process.kill(process.pid, 'SIGKILL')", { eval: true, execArgv: [], env: {} });
+}
 
 /** Starts the server and resolves with the exit code when it has stopped. */
 export async function serve(line: CommandLine): Promise<number> {
@@ -33,8 +42,7 @@ export async function serve(line: CommandLine): Promise<number> {
     over.resolve(code);
   };
   const onSignal = (signal: NodeJS.Signals): void => {
-    // An exit would first write what was compiled, which takes a second after the first start.
-    if (stopping) process.kill(process.pid, 'SIGKILL');
+    if (stopping) killAtOnce();
     else void stop(ExitCode.CLEAN, signal);
   };
   process.on('SIGINT', onSignal);

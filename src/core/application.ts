@@ -266,6 +266,7 @@ export class Application {
       queues: this.#context.queues,
       logger: logger.child({ output: name }),
       requestKeyframe,
+      attend: () => inbound.attend(),
     });
     this.#outputs.set(name, stream);
     for (const enabled of this.#publishers) stream.attach(enabled);

@@ -94,7 +94,7 @@ export class InboundStream implements LinkedStream {
     this.#keepMs = options.keepMs;
     this.createdAt = options.clock.now();
     this.meter = options.meter;
-    this.sessions = new SessionRegistry(options.clock, options.meter, () => this.#request.onAttended?.());
+    this.sessions = new SessionRegistry(options.clock, options.meter, () => this.attend());
     this.#clock = options.clock;
     this.#logger = options.logger;
     this.#queues = options.queues;
@@ -121,6 +121,11 @@ export class InboundStream implements LinkedStream {
   /** Asks the source for a keyframe, where its protocol can. */
   requestKeyframe(trackId: number): void {
     if (!this.#closed) this.#request.onKeyframeWanted?.(trackId);
+  }
+
+  /** Somebody has come who needs packets from now on. */
+  attend(): void {
+    if (!this.#closed) this.#request.onAttended?.();
   }
 
   get closed(): boolean {

@@ -81,7 +81,7 @@ export interface IngestRequest {
   /** Packets come faster than they are worked off: a provider that can should read no more until `onRelieved`. */
   readonly onCongested?: () => void;
   readonly onRelieved?: () => void;
-  /** A viewer has come: what a provider left for the next bundle is wanted now. */
+  /** Somebody has come who needs packets, a viewer, a push, a recording: what a provider left for the next bundle is wanted now. */
   readonly onAttended?: () => void;
   /**
    * A viewer needs a keyframe of a track that passes as it is; asked at most once a second for each track. For providers whose

@@ -132,6 +132,25 @@ describe('Orchestrator', () => {
     expect(output?.startedAt).toBe(publishedAt);
   });
 
+  it('tells a source of each viewer that comes and of all others who need packets, until it has ended', async () => {
+    const { orchestrator } = setUp();
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
+    let told = 0;
+    const onAttended = (): void => {
+      told += 1;
+    };
+    const ingest = orchestrator.openIngest({ host: 'x', app: 'app' }, { ...request('s'), onAttended });
+    ingest.setTracks([videoTrack(), audioTrack()]);
+    const output = orchestrator.application('v', 'app')?.stream('s')?.outputs[0];
+    output?.openSession({ kind: 'webrtc', id: 'a', onTerminate: () => undefined });
+    expect(told).toBe(1);
+    output?.attend();
+    expect(told).toBe(2);
+    ingest.close({ code: 'peer-left', detail: 'bye' });
+    output?.attend();
+    expect(told).toBe(2);
+  });
+
   it('loses nothing of a burst and slows its source down', async () => {
     const { orchestrator, publisher } = setUp();
     await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);

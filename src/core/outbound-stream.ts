@@ -43,6 +43,7 @@ export class OutboundStream implements PublishableStream {
   playlists: readonly Playlist[] = [];
   startedAt = 0;
   readonly requestKeyframe: (trackId: number) => void;
+  readonly attend: () => void;
   readonly #sessions: SessionRegistry;
   readonly #queues: QueueRegistry;
   readonly #logger: Logger;
@@ -63,6 +64,7 @@ export class OutboundStream implements PublishableStream {
     queues: QueueRegistry;
     logger: Logger;
     requestKeyframe: (trackId: number) => void;
+    attend?: () => void;
   }) {
     this.id = options.id;
     this.vhost = options.vhost;
@@ -75,6 +77,7 @@ export class OutboundStream implements PublishableStream {
     this.#queues = options.queues;
     this.#logger = options.logger;
     this.requestKeyframe = options.requestKeyframe;
+    this.attend = options.attend ?? (() => undefined);
   }
 
   openSession(request: SessionRequest): SessionHandle {

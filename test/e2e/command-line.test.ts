@@ -136,7 +136,12 @@ test('a second signal ends the server at once', async () => {
   onTestFinished(() => server.close());
   server.child.signal('SIGINT');
   server.child.signal('SIGTERM');
-  await server.child.ended(1000);
+  expect(await server.child.ended(1000)).toEqual({ code: null, signal: 'SIGKILL' });
+  // What the main thread compiled takes longest to write.
+  const compiled = readdirSync(path.join(server.state, 'code-cache')).map((name) =>
+    readdirSync(path.join(server.state, 'code-cache', name)),
+  );
+  expect(compiled.filter((files) => files.length === 0)).toHaveLength(1);
 });
 
 test.for(['rtmp', 'http', 'api'] as const)('a %s port that is taken ends the server with code 1 and is named', async (kind) => {

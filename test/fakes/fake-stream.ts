@@ -29,6 +29,8 @@ export class FakeStream implements PublishableStream {
   /** Sessions open now. */
   readonly sessions: { readonly request: SessionRequest; bytes: number }[] = [];
   readonly keyframeRequests: number[] = [];
+  /** How often somebody came who is no session. */
+  comings = 0;
   readonly figuresById = new Map<number, Partial<TrackFigures>>();
   readonly meter = {
     countBytes: (bytes: number): void => {
@@ -57,6 +59,10 @@ export class FakeStream implements PublishableStream {
         this.viewers -= 1;
       },
     };
+  }
+
+  attend(): void {
+    this.comings += 1;
   }
 
   requestKeyframe(trackId: number): void {

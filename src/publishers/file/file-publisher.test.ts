@@ -234,6 +234,16 @@ describe('a recording', () => {
     expect(probe(join(root, 'r_1.mp4')).video).toHaveLength(150);
   });
 
+  it('has its stream attended to until it is stopped: a kill may come at any time', async () => {
+    const { attached, stream } = open();
+    expect([attached.attended, stream.comings]).toEqual([false, 0]);
+    await publisher.startRecord(owner(), wish('a'));
+    expect([attached.attended, stream.comings]).toEqual([true, 1]);
+    await publisher.stopRecord(owner(), 'a');
+    attached.onDrained?.();
+    expect(attached.attended).toBe(false);
+  });
+
   it('takes only the tracks that were asked for', async () => {
     await publisher.startRecord(owner(), wish('v', { variantNames: ['video'] }));
     await publisher.startRecord(owner(), wish('n', { trackIds: [1], filePath: '/n.ts' }));

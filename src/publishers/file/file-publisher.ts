@@ -182,7 +182,6 @@ export class FilePublisher implements Publisher<FileSettings> {
 
 /** One outbound stream and the tasks that record it. */
 class FileStream implements PublisherStream {
-  readonly attended = false;
   readonly source: PublishableStream;
   readonly #place: RecordPlace;
   readonly #waiting: () => RecordTask[];
@@ -204,10 +203,16 @@ class FileStream implements PublisherStream {
     return this.#closed;
   }
 
+  /** What a publisher has sent must be on disk soon: a kill may come at any time. */
+  get attended(): boolean {
+    return this.#active.size > 0;
+  }
+
   /** Lets a task record this stream, at once or as soon as its tracks are known. */
   begin(task: RecordTask): void {
     if (!this.#started || this.#closed) return;
     this.#active.add(task);
+    this.source.attend();
     try {
       task.begin(this.source, this.#place);
       for (const packet of this.#hold.packets) task.push(packet);

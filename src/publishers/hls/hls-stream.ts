@@ -35,8 +35,6 @@ export interface HlsStreamContext {
 }
 
 export class HlsStream implements PublisherStream {
-  /** What is served are whole segments. */
-  readonly attended = false;
   readonly #stream: PublishableStream;
   readonly #memoryCount: number;
   readonly #archive: DvrArchive | null;
@@ -87,6 +85,11 @@ export class HlsStream implements PublisherStream {
     return this.#closed;
   }
 
+  /** What is served are whole segments, for which nobody waits; what is dumped should outlive a kill. */
+  get attended(): boolean {
+    return this.#observers.size > 0;
+  }
+
   /** True once `concludeHlsLive` was called. */
   get concluded(): boolean {
     return this.#concluded;
@@ -114,6 +117,7 @@ export class HlsStream implements PublisherStream {
   /** Tells `observer` of every segment from now on. */
   observe(observer: SegmentObserver): void {
     this.#observers.add(observer);
+    this.#stream.attend();
   }
 
   unobserve(observer: SegmentObserver): void {

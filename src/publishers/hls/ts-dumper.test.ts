@@ -40,11 +40,13 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+let source: FakeStream;
+
 function open(dump: readonly DumpSettings[]): HlsStream {
   const egress = new FakeEgress((given, context) => new HlsView(given as HlsViewSettings, context));
   const settings: HlsSettings = { segmentDuration: 2, segmentCount: 3, createDefaultPlaylist: true, dumps: { dump } };
   const publisher = new HlsPublisher(egress, dumper);
-  const source = new FakeStream();
+  source = new FakeStream();
   source.tracks = SAMPLE.tracks;
   const playlist = publisher.defaultPlaylist(SAMPLE.tracks, settings);
   if (playlist === null) throw new Error('no playlist');
@@ -73,7 +75,9 @@ function packets(path: string): { video: number; audio: number } {
 }
 
 test('a dump of the configuration holds the whole stream, to the frame, and only the playlists it names', async () => {
+  expect(open([]).attended).toBe(false);
   const stream = open([WANTED]);
+  expect([stream.attended, source.comings]).toEqual([true, 1]);
   send(stream, 0, SECONDS + 1);
   end(stream);
   await dumper.close();

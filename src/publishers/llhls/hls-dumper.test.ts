@@ -28,6 +28,7 @@ let dumper: HlsDumper;
 let stream: LlhlsStream;
 let source: FakeStream;
 let logger: RecordingLogger;
+let egress: FakeEgress;
 
 beforeAll(() => {
   const extra = ['-x264-params', 'scenecut=0:bframes=2:b-adapt=0'];
@@ -37,7 +38,7 @@ beforeAll(() => {
 function open(withDumps = false): void {
   folder = mkdtempSync(join(tmpdir(), 'millrace-dump-'));
   logger = new RecordingLogger();
-  const egress = new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context));
+  egress = new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context));
   const allowed = new AllowedFolders([folder], 'the setting');
   dumper = new HlsDumper({ clock: new ManualClock(), logger, stateFolder: folder, allowed });
   const publisher = new LlhlsPublisher(egress, dumper);
@@ -155,9 +156,13 @@ describe('a dump', () => {
   });
 
   it('keeps its id after the end; stopping again is fine, an unknown one is not', async () => {
+    egress.outlet.attended = false;
+    expect(stream.attended).toBe(false);
     await dumper.start(stream, wish('a'));
     await dumper.start(stream, wish('b'));
+    expect([stream.attended, source.comings]).toEqual([true, 2]);
     dumper.stop(stream, null);
+    await expect.poll(() => stream.attended).toBe(false);
     dumper.stop(stream, 'a');
     expect(dumper.list(stream).map(({ request, enabled }) => [request.id, enabled])).toEqual([
       ['a', false],

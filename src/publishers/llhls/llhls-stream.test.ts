@@ -120,6 +120,13 @@ describe('an LL-HLS stream', () => {
     expect(simulation.source.bytes).toBe(1000);
   });
 
+  it('is attended to while somebody may wait for its next part', () => {
+    const { stream, egress } = new LlhlsSimulation([video]);
+    expect(stream.attended).toBe(true);
+    egress.outlet.attended = false;
+    expect(stream.attended).toBe(false);
+  });
+
   it('takes nothing more after its end', () => {
     const simulation = new LlhlsSimulation([video]);
     simulation.stream.close({ code: 'shutdown', detail: '' });

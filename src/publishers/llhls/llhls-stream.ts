@@ -84,9 +84,9 @@ export class LlhlsStream implements PublisherStream {
     this.#window = this.#createWindow(view.segmentCount);
   }
 
-  /** Viewers may wait for the next part. */
+  /** Viewers may wait for the next part; what is dumped should outlive a kill. */
   get attended(): boolean {
-    return this.#outlet.attended;
+    return this.#outlet.attended || this.#observers.size > 0;
   }
 
   /** What is being served: for statistics and tests. */
@@ -112,8 +112,12 @@ export class LlhlsStream implements PublisherStream {
 
   /** Tells `observer` of every segment from now on; of a stream that is gone it hears that. */
   observe(observer: SegmentObserver): void {
-    if (this.#closed) observer.streamEnded();
-    else this.#observers.add(observer);
+    if (this.#closed) {
+      observer.streamEnded();
+      return;
+    }
+    this.#observers.add(observer);
+    this.#stream.attend();
   }
 
   unobserve(observer: SegmentObserver): void {

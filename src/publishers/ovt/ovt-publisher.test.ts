@@ -227,10 +227,13 @@ describe('a relayed stream', () => {
 
   test('is left when the edge closes it, and by an edge that disappears', async () => {
     await listen();
-    const { stream } = serve();
+    const { stream, served } = serve();
+    expect(served.attended).toBe(false);
     const { close } = await pull();
+    expect(served.attended).toBe(true);
     close();
     await until(() => stream.viewers === 0 && publisher.connections === 0);
+    expect(served.attended).toBe(false);
     const edge = new RawEdge();
     edge.ask('play', url());
     await edge.answer(1);

@@ -74,6 +74,17 @@ test('tasks begin with their stream and wait again when it ends, whichever was f
   expect(new Set(states().map((text) => text.split(' ')[1]))).toEqual(new Set(['ready']));
 });
 
+test('a pushed stream is attended to from the moment on that a task takes it', async () => {
+  const stream = new FakeStream();
+  const attached = publisher.attach(stream, SETTINGS);
+  attached.onTracks([VIDEO]);
+  expect([attached.attended, stream.comings]).toEqual([false, 0]);
+  await publisher.startPush(OWNER, wish('a'));
+  expect([attached.attended, stream.comings]).toEqual([true, 1]);
+  await publisher.stopPush(OWNER, 'a');
+  expect(attached.attended).toBe(false);
+});
+
 test('a bug in one task is no trouble of the others', async () => {
   await publisher.startPush(OWNER, wish('bad'));
   await publisher.startPush(OWNER, wish('good'));

@@ -35,6 +35,7 @@ export class PushStream implements PublisherStream {
   begin(task: PushTask): void {
     if (this.#closed || this.#tasks.includes(task)) return;
     this.#tasks.push(task);
+    this.source.attend();
     guarded(task, () => {
       task.begin(this.source, this.#timeouts);
       if (this.#tracks.length > 0) task.setTracks(this.#tracks);

@@ -152,10 +152,12 @@ describe('viewers', () => {
 
   test('who leaves is counted out, and nothing is muxed for nobody', async () => {
     const { served, stream, port, logger } = await serve();
+    expect(served.attended).toBe(false);
     const player = await play(port, 'default/app/stream');
+    expect(served.attended).toBe(true);
     player.leave();
     await logger.line('SRT viewer left');
-    expect([served.viewers, stream.viewers]).toEqual([0, 0]);
+    expect([served.viewers, stream.viewers, served.attended]).toEqual([0, 0, false]);
     feed(served, 0);
     expect(stream.bytes).toBe(0);
   });

@@ -107,8 +107,10 @@ async function watch(): Promise<{ viewer: WebrtcViewer; session: PlaySession; en
 }
 
 test('a viewer gets the stream from the next keyframe on, and counts', async () => {
+  expect(stream.attended).toBe(false);
   const { viewer } = await watch();
   await until('the session plays', () => source.viewers === 1, WAIT);
+  expect(stream.attended).toBe(true);
   // What passes through has its keyframes from an encoder that may not know when one is needed.
   expect(source.keyframeRequests).toEqual([LOW.id]);
   stream.onPacket(packet(LOW, 0, false));

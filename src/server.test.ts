@@ -1,0 +1,69 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { ApiClient } from '../test/e2e/support/api-client.ts';
+import { freePorts } from '../test/e2e/support/ports.ts';
+import { ACCESS_TOKEN, serverXml } from '../test/e2e/support/server-xml.ts';
+import { RecordingLogger } from '../test/fakes/recording-logger.ts';
+import { RtmpPublisher } from '../test/fakes/rtmp-publisher.ts';
+import { MillraceServer } from './server.ts';
+
+const STREAM = '/v1/vhosts/default/apps/app';
+/** No egress thread has had anybody to serve for so long that it rests. */
+const QUIET_MS = 15_000;
+
+test('an RTMP publisher whom nobody attends to rests; a push and a viewer who come end that at once', { timeout: 30_000 }, async () => {
+  const [rtmp = 0, http = 0, api = 0, ice = 0, relay = 0] = await freePorts(5);
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-server-'));
+  const configFile = path.join(folder, 'Server.xml');
+  writeFileSync(configFile, serverXml({ rtmp, http, api, ice, relay }, { push: '' }));
+  // Sweeps of the listener come when the test says so: who is read without one was roused.
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const server = await MillraceServer.start({ configFile, stateFolder: path.join(folder, 'state'), logger: new RecordingLogger() });
+  onTestFinished(async () => {
+    vi.useRealTimers();
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const client = new ApiClient(`http://127.0.0.1:${api}`, ACCESS_TOKEN);
+  const publisher = await RtmpPublisher.publish(rtmp);
+  onTestFinished(() => publisher.close());
+  publisher.metadata({ audiocodecid: 10 });
+  publisher.audio(0, 'af001190');
+  let sent = 0;
+  const frame = (): void => {
+    sent += 1;
+    publisher.audio(20 * sent, 'af0121aa');
+  };
+  const bytesIn = async (): Promise<number> =>
+    (await client.get<{ totalBytesIn: number }>(`/v1/stats/current${STREAM.slice(3)}/streams/stream`)).totalBytesIn;
+  const grows = async (act: () => unknown): Promise<boolean> => {
+    const before = await bytesIn();
+    await act();
+    for (let look = 0; look < 20; look += 1) {
+      if ((await bytesIn()) > before) return true;
+      await sleep(20);
+    }
+    return false;
+  };
+
+  await expect.poll(async () => (await client.call('GET', `${STREAM}/streams/stream`)).status).toBe(200);
+  // Frame after frame is read, until the threads of viewers have nobody to serve, and the connection is not new any more.
+  await expect
+    .poll(
+      async () => {
+        vi.advanceTimersByTime(100);
+        return (await grows(frame)) && !(await grows(frame));
+      },
+      { timeout: QUIET_MS },
+    )
+    .toBe(true);
+  const push = { id: 'p', stream: { name: 'stream' }, protocol: 'rtmp', url: 'rtmp://127.0.0.1:1/app', streamKey: 'k' };
+  expect(await grows(() => client.call('POST', `${STREAM}:startPush`, push))).toBe(true);
+  expect([await grows(frame), await grows(frame)]).toEqual([true, true]);
+  await client.call('POST', `${STREAM}:stopPush`, { id: 'p' });
+  expect([await grows(frame), await grows(frame)]).toEqual([true, false]);
+  expect(await grows(() => fetch(`http://127.0.0.1:${http}/app/stream/llhls.m3u8`))).toBe(true);
+});
