@@ -9,8 +9,8 @@ import type { RecordContainer } from './record-container.ts';
 
 /** Tables are repeated with keyframes, and at least this often, 90 kHz. */
 const TABLES_INTERVAL = 45_000;
-/** Bytes gathered before they are written, so that small packets do not become small writes. */
-const GATHERED = 64 * 1024;
+/** Bytes gathered before they are written: more writes cost more than more memory. */
+const GATHERED = 256 * 1024;
 /** Or this much media, 90 kHz: what a `kill -9` can cost. */
 const GATHERED_DURATION = 45_000;
 
@@ -21,7 +21,8 @@ export class TsContainer implements RecordContainer {
   readonly #buffer = new TsBuffer();
   readonly #write: (chunks: readonly Uint8Array[]) => void;
   #tablesAt = Number.NEGATIVE_INFINITY;
-  #flushedAt = Number.NEGATIVE_INFINITY;
+  /** Decode time of the first packet that is held back, 90 kHz; NaN for none. The very first goes out at once. */
+  #since = Number.NEGATIVE_INFINITY;
 
   /** `first`: the packet the file begins with; it gets the time `startAt` (90 kHz). Throws `ProtocolError` for a broken configuration. */
   constructor(options: { tracks: readonly Track[]; first: Packet; startAt: number; write: (chunks: readonly Uint8Array[]) => void }) {
@@ -41,15 +42,16 @@ export class TsContainer implements RecordContainer {
       this.#tablesAt = dts;
     }
     this.#muxer.writePacket(packet, this.#buffer);
-    if (this.#buffer.length >= GATHERED || dts - this.#flushedAt >= GATHERED_DURATION) {
-      this.#flushedAt = dts;
-      this.flush();
-    }
+    if (Number.isNaN(this.#since)) this.#since = dts;
+    // One more of this kind would be too much: what is there must not wait for it.
+    const grown = dts + rescale(2 * packet.duration, packet.track.timebase, MPEG_90K) - this.#since;
+    if (this.#buffer.length >= GATHERED || grown > GATHERED_DURATION) this.flush();
   }
 
   flush(): void {
     if (this.#buffer.length === 0) return;
     this.#write([this.#buffer.view()]);
     this.#buffer.reset();
+    this.#since = Number.NaN;
   }
 }
