@@ -231,10 +231,13 @@ test('a viewer that falls silent is given up', async () => {
 
 test('a viewer without consent gets nothing, and with it the stream from the next keyframe on', async () => {
   const { viewer, session } = await watch();
+  const { viewer: other } = await watch();
   stream.onPacket(packet(LOW, 0, true));
   await until('the first picture', () => viewer.packets.length === 1, WAIT);
   session.consented(false);
   stream.onPacket(packet(LOW, 1, true));
+  // Who comes before a keyframe has left gets it.
+  await until('the picture at another viewer', () => other.packets.at(-1)?.payload.at(-1) === 1, WAIT);
   session.consented(true);
   stream.onPacket(packet(LOW, 2, false));
   stream.onPacket(packet(LOW, 3, true));

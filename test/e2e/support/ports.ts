@@ -1,16 +1,18 @@
 /** Free ports of the loopback interface. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 
-/** Returns `count` ports that were free a moment ago: all are held open until the last one is known, so they differ. */
+/** Returns `count` ports that were free a moment ago, for TCP and UDP: all are held open until the last one is known, so they differ. */
 export async function freePorts(count: number): Promise<number[]> {
-  const holders = Array.from({ length: count }, () => createServer());
+  const holders: Server[] = [];
   const ports: number[] = [];
-  for (const holder of holders) {
-    holder.listen(0, '127.0.0.1');
+  while (ports.length < count) {
+    const holder = createServer().listen(0, '127.0.0.1');
+    holders.push(holder);
     await once(holder, 'listening');
-    ports.push((holder.address() as AddressInfo).port);
+    const { port } = holder.address() as AddressInfo;
+    if (await isFreeForUdp(port)) ports.push(port);
   }
   await Promise.all(
     holders.map(async (holder) => {
@@ -19,6 +21,19 @@ export async function freePorts(count: number): Promise<number[]> {
     }),
   );
   return ports;
+}
+
+async function isFreeForUdp(port: number): Promise<boolean> {
+  const socket = createSocket('udp4');
+  try {
+    socket.bind(port, '127.0.0.1');
+    await once(socket, 'listening');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.close();
+  }
 }
 
 /** As `freePorts`, for UDP. */
