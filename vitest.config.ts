@@ -17,7 +17,7 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'unit', include: ['src/**/*.test.ts', 'test/contract/**/*.test.ts', 'test/fuzz/**/*.test.ts'], maxWorkers: 2 },
+        test: { name: 'unit', include: ['src/**/*.test.ts', 'test/contract/**/*.test.ts', 'test/fuzz/**/*.test.ts'], maxWorkers: 3 },
       },
       { extends: true, test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], exclude: PLAYING, testTimeout: 120_000, maxWorkers: 3 } },
       // Minutes of one thing over and over; not part of `npm test`.
