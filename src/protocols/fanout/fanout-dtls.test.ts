@@ -4,9 +4,12 @@ import { until } from '../../../test/e2e/support/poll.ts';
 import { FANOUT_KINDS, FanoutBench, type FanoutKind, nothingHeard, WAIT } from '../../../test/fakes/fanout-bench.ts';
 import { createCertificate, formatFingerprint } from '../dtls/certificate.ts';
 import { type SrtpKeys, SrtpProfile } from '../srtp/profile.ts';
+import { loadAddon } from './addon.ts';
 import type { DtlsEndpoint, DtlsListener } from './fanout.ts';
+import { NativeFanout } from './native-fanout.ts';
 import { ScriptDtls } from './script-dtls.ts';
 
+const { addon } = loadAddon();
 const bench = new FanoutBench();
 
 afterEach(() => {
@@ -90,6 +93,17 @@ describe('DTLS', () => {
     made.client.close();
     // The library says no goodbye.
     if (client !== 'script') await until('the server hears of it', () => made.ends[1].closed === 'the peer closed', WAIT);
+  });
+
+  test.skipIf(addon === null)('a peer that agrees to no SRTP profile is told goodbye, and leaves no handshake behind', async () => {
+    if (addon === null) return;
+    const nothing = (): void => undefined;
+    const listener = { stun: nothing, dtls: nothing, rtcp: nothing, rtp: nothing, tcp: nothing };
+    const keyless = new NativeFanout({ ...addon, dtlsKeys: () => null }, { certificate: bench.certificate, listener, threads: 1 });
+    bench.onClose(() => keyless.close());
+    const { ends } = await joined(opener('native, segmented'), (role, end) => keyless.openDtls(role, end));
+    expect(ends[1]).toEqual({ isConnected: false, closed: 'the peer agreed to no SRTP profile' });
+    await until('the client hears of it', () => ends[0].closed === 'the peer closed', WAIT);
   });
 
   const thief: Opener = (role, listener) => {
