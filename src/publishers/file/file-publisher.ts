@@ -10,6 +10,7 @@ import { DocumentFolder } from '../../state/document-folder.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import { guarded } from '../tasks/guarded.ts';
 import { MapHold } from '../tasks/map-hold.ts';
 import { type TaskOwner, TaskRegistry } from '../tasks/task-registry.ts';
 import { RecordInfoFiles } from './record-info-file.ts';
@@ -180,6 +181,9 @@ export class FilePublisher implements Publisher<FileSettings> {
   }
 }
 
+const push = (task: RecordTask, packet: Packet): void => task.push(packet);
+const setTracks = (task: RecordTask, tracks: readonly Track[]): void => task.setTracks(tracks);
+
 /** One outbound stream and the tasks that record it. */
 class FileStream implements PublisherStream {
   readonly source: PublishableStream;
@@ -213,12 +217,10 @@ class FileStream implements PublisherStream {
     if (!this.#started || this.#closed) return;
     this.#active.add(task);
     this.source.attend();
-    try {
-      task.begin(this.source, this.#place);
-      for (const packet of this.#hold.packets) task.push(packet);
-    } catch (error) {
-      task.fail(error);
-    }
+    guarded(task, this.#hold.packets, (begun, packets) => {
+      begun.begin(this.source, this.#place);
+      for (const packet of packets) begun.push(packet);
+    });
   }
 
   /** Keeps what comes until `release`, for tasks that begin meanwhile. */
@@ -233,13 +235,7 @@ class FileStream implements PublisherStream {
   onTracks(tracks: readonly Track[]): void {
     if (this.#closed) return;
     if (this.#started) {
-      for (const task of this.#active) {
-        try {
-          task.setTracks(tracks);
-        } catch (error) {
-          task.fail(error);
-        }
-      }
+      for (const task of this.#active) guarded(task, tracks, setTracks);
       return;
     }
     this.#started = true;
@@ -248,14 +244,7 @@ class FileStream implements PublisherStream {
 
   onPacket(packet: Packet): void {
     this.#hold.push(packet);
-    for (const task of this.#active) {
-      // What goes wrong in one recording is no trouble of the others.
-      try {
-        task.push(packet);
-      } catch (error) {
-        task.fail(error);
-      }
-    }
+    for (const task of this.#active) guarded(task, packet, push);
   }
 
   /** Stopped tasks are let go of here, so that packets do not look for them. */

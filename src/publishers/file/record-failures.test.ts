@@ -45,6 +45,16 @@ describe('a recording that cannot go on', () => {
   });
 });
 
+it('is told why at each stream when the settings refuse its path', async () => {
+  await bench.record('x');
+  bench.settings = { rootPath: bench.root, filePath: '/x.webm' };
+  for (let round = 0; round < 2; round += 1) {
+    const { attached } = bench.stream(sample.tracks);
+    expect(bench.tasks()).toMatchObject([{ state: 'error', reason: expect.stringContaining('WebM') }]);
+    attached.close(CLOSED);
+  }
+});
+
 describe('a recording whose name found no room', () => {
   it('gets it in the running server, and is counted once', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

@@ -181,27 +181,25 @@ export class RecordTask implements FollowingTask<RecordRequest> {
     return this.#finishing;
   }
 
-  /** The stream is there: recording begins with its next keyframe. */
+  /** The stream is there: recording begins with its next keyframe. What this, `setTracks` or `push` throws goes to `fail`. */
   begin(stream: PublishableStream, place: RecordPlace): void {
-    if (this.#attachment !== null || this.#state === RecordState.STOPPING || this.#state === RecordState.STOPPED) return;
+    if (this.#attachment !== null || this.isOver) return;
+    // What fails again is told again.
+    this.#state = RecordState.READY;
     this.#reason = null;
     this.#lastFile = null;
     this.#finishTime = null;
     this.#startTime = this.#context.clock.now();
-    try {
-      const paths = place.pathsOf(this.request);
-      const transactionId = randomName(TRANSACTION_ID_LENGTH);
-      this.#attachment = {
-        ...{ stream, place, paths, transactionId, split: this.#splitRule() },
-        ...{ tracks: new Map(), mainTrackId: -1, file: null, ending: null, changed: false, origin: null },
-      };
-      this.#showPaths(this.#attachment, this.#startTime);
-      this.#state = RecordState.RECORDING;
-      stream.meter.connect(PublisherKind.FILE);
-      this.setTracks(stream.tracks);
-    } catch (error) {
-      this.fail(error);
-    }
+    const paths = place.pathsOf(this.request);
+    const transactionId = randomName(TRANSACTION_ID_LENGTH);
+    this.#attachment = {
+      ...{ stream, place, paths, transactionId, split: this.#splitRule() },
+      ...{ tracks: new Map(), mainTrackId: -1, file: null, ending: null, changed: false, origin: null },
+    };
+    this.#showPaths(this.#attachment, this.#startTime);
+    this.#state = RecordState.RECORDING;
+    stream.meter.connect(PublisherKind.FILE);
+    this.setTracks(stream.tracks);
   }
 
   /** The tracks of the stream, as they are from now on. */
@@ -316,32 +314,28 @@ export class RecordTask implements FollowingTask<RecordRequest> {
     this.#startTime = now;
     this.#showPaths(attachment, now);
     attachment.split.begin(presentedAt(first), now);
-    try {
-      const file = new RecordFile({
-        tracks: [...attachment.tracks.values()],
-        first,
-        container: containerOf(paths.shownFile),
-        startAt: continues ? startAt90k - attachment.origin : 0,
-        key: randomName(TEMPORARY_NAME_LENGTH),
-        note: {
-          ...{ task: this.key, temporary, root: place.root, filePath: paths.file, infoPath: paths.info, values, moved: null },
-          ...{ metadata: this.request.metadata, createdTime: this.createdAt },
-        },
-        journal: this.#context.journal,
-        folders: place.folders,
-        logger: this.#logger,
-        count: (key, finished) => {
-          // From here on it is in the sums of the others.
-          this.#unfinished.delete(file);
-          return this.count(key, finished);
-        },
-        onError: (error) => this.fail(error),
-      });
-      attachment.file = file;
-      this.#logger.info({ file: this.#outputFile, sequence: values.sequence }, `recording to ${this.#outputFile}`);
-    } catch (error) {
-      this.fail(error);
-    }
+    const file = new RecordFile({
+      tracks: [...attachment.tracks.values()],
+      first,
+      container: containerOf(paths.shownFile),
+      startAt: continues ? startAt90k - attachment.origin : 0,
+      key: randomName(TEMPORARY_NAME_LENGTH),
+      note: {
+        ...{ task: this.key, temporary, root: place.root, filePath: paths.file, infoPath: paths.info, values, moved: null },
+        ...{ metadata: this.request.metadata, createdTime: this.createdAt },
+      },
+      journal: this.#context.journal,
+      folders: place.folders,
+      logger: this.#logger,
+      count: (key, finished) => {
+        // From here on it is in the sums of the others.
+        this.#unfinished.delete(file);
+        return this.count(key, finished);
+      },
+      onError: (error) => this.fail(error),
+    });
+    attachment.file = file;
+    this.#logger.info({ file: this.#outputFile, sequence: values.sequence }, `recording to ${this.#outputFile}`);
   }
 
   /** Ends the present file at `endMs` for its main track: see `#belongsBefore`. */
