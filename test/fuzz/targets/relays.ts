@@ -21,8 +21,8 @@ import { RecordingSink } from '../../fakes/pull-sink.ts';
 import { RecordingLogger } from '../../fakes/recording-logger.ts';
 import { audioTrack, videoTrack } from '../../fakes/synthetic-media.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
-
-const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
+import { hex } from '../support/hex.ts';
+import { tolerate } from '../support/tolerate.ts';
 
 const CAMERA = [
   'v=0',
@@ -313,7 +313,7 @@ export const RELAY_TARGETS: readonly FuzzTarget[] = [
       Buffer.from('{"id":1,"application":"play","target":"ovt://h/a/s"}'),
     ],
     run: (input) => {
-      const { target: url } = parseable(() => parseRequest(input)) ?? { target: '' };
+      const { target: url } = tolerate(() => parseRequest(input)) ?? { target: '' };
       parseOvtUrl(url);
       const description = parseContents(parseResponse(input).contents);
       return description.tracks.length + description.playlists.length;
@@ -333,11 +333,3 @@ export const RELAY_TARGETS: readonly FuzzTarget[] = [
     cost: 40,
   },
 ];
-
-function parseable<T>(parse: () => T): T | null {
-  try {
-    return parse();
-  } catch {
-    return null;
-  }
-}

@@ -21,8 +21,8 @@ import { FakeIngestGate } from '../../fakes/fake-ingest-gate.ts';
 import { accept, RtmpServer } from '../../fakes/rtmp-server.ts';
 import { ASC, AVCC } from '../../fixtures/bitstreams.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
+import { hex } from '../support/hex.ts';
 
-const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 const word = (text: string): string => Buffer.from(text, 'latin1').toString('hex');
 
 const METADATA = new AmfObject(
