@@ -6,7 +6,7 @@ import type { Packet } from '../../media/packet.ts';
 import { isMovingPicture, type Track } from '../../media/track.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
-import { type FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../tasks/task-registry.ts';
+import { FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../tasks/following-task.ts';
 import type { RecordContainerName } from './record-container.ts';
 import { canRecord, presentedAt, presentedAt90k, RecordFile } from './record-file.ts';
 import type { RecordJournal } from './record-journal.ts';
@@ -57,14 +57,7 @@ interface Attachment {
   origin: number | null;
 }
 
-export class RecordTask implements FollowingTask<RecordRequest> {
-  /** Name of the task in the state folder. */
-  readonly key: string;
-  readonly vhost: string;
-  readonly app: string;
-  readonly request: RecordRequest;
-  /** ms since the epoch. */
-  readonly createdAt: number;
+export class RecordTask extends FollowingTask<RecordRequest> {
   readonly #context: RecordContext;
   readonly #logger: Logger;
   #state: RecordState = RecordState.READY;
@@ -89,13 +82,9 @@ export class RecordTask implements FollowingTask<RecordRequest> {
   #outputFile: string | null = null;
   #outputInfo: string | null = null;
 
-  constructor(options: TaskOrigin<RecordRequest>, context: RecordContext) {
-    this.key = options.key;
-    this.vhost = options.vhost;
-    this.app = options.app;
-    this.request = options.request;
-    this.createdAt = options.createdAt;
-    const { sequence, bytes, time, counted = [] } = options.totals ?? NO_TOTALS;
+  constructor(origin: TaskOrigin<RecordRequest>, context: RecordContext) {
+    super(origin);
+    const { sequence, bytes, time, counted = [] } = origin.totals ?? NO_TOTALS;
     this.#counted = new Set(counted);
     this.#sequence = sequence;
     this.#finished = { bytes, time };
@@ -128,7 +117,7 @@ export class RecordTask implements FollowingTask<RecordRequest> {
   }
 
   /** What a next start can count on: bytes and ms of files that have their names. */
-  get totals(): TaskTotals {
+  override get totals(): TaskTotals {
     return { sequence: this.#sequence, ...this.#finished, counted: [...this.#counted] };
   }
 
@@ -177,7 +166,7 @@ export class RecordTask implements FollowingTask<RecordRequest> {
   }
 
   /** Settles when every file that has ended has its name. */
-  settled(): Promise<void> {
+  override settled(): Promise<void> {
     return this.#finishing;
   }
 
@@ -257,7 +246,7 @@ export class RecordTask implements FollowingTask<RecordRequest> {
   }
 
   /** Ends the task. Resolves when its last file has its name. Idempotent. */
-  async stop(): Promise<void> {
+  override async stop(): Promise<void> {
     this.markStopping();
     this.#detach(true);
     await this.settled();
