@@ -3,17 +3,17 @@ import { dirname, join } from 'node:path';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
-import { isMovingPicture, type Track } from '../../media/track.ts';
+import type { Track } from '../../media/track.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../tasks/following-task.ts';
-import type { RecordContainerName } from './record-container.ts';
-import { canRecord, presentedAt, presentedAt90k, RecordFile } from './record-file.ts';
+import { presentedAt, presentedAt90k, RecordFile } from './record-file.ts';
 import type { RecordJournal } from './record-journal.ts';
 import { containerOf, expandPath, type PathValues, randomName } from './record-path.ts';
 import type { RecordPaths, RecordPlace } from './record-place.ts';
 import { type RecordRequest, SegmentationRule } from './record-request.ts';
 import { atTimes, DailySchedule, everyInterval, NEVER, type SplitRule } from './split-schedule.ts';
+import { selectTracks } from './track-selection.ts';
 
 export const RecordState = {
   READY: 'ready',
@@ -196,17 +196,9 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     const attachment = this.#attachment;
     if (attachment === null || this.#state !== RecordState.RECORDING) return;
     const container = containerOf(attachment.paths.shownFile);
-    const chosen = tracks.filter((track) => this.#isChosen(track));
-    const recorded = chosen.filter((track) => canRecord(container, track));
-    const left = chosen.filter((track) => track.type !== 'data' && !recorded.includes(track));
-    const words = left.map((track) => `${track.publicName} (${track.type === 'data' ? 'data' : track.codec})`).join(', ');
-    const refusal = this.#refusalOf(container, chosen, recorded, words);
-    if (refusal !== null) {
-      this.fail(new Error(refusal));
-      return;
-    }
-    if (left.length > 0)
-      this.#logger.warn({ container, tracks: words }, `${container.toUpperCase()} cannot hold ${words}: left out of the recording`);
+    const { recorded, left } = selectTracks(this.request, container, tracks);
+    if (left !== '')
+      this.#logger.warn({ container, tracks: left }, `${container.toUpperCase()} cannot hold ${left}: left out of the recording`);
     const isSame = recorded.length === attachment.tracks.size && recorded.every(({ id }) => attachment.tracks.has(id));
     if (isSame) return;
     attachment.tracks.clear();
@@ -251,31 +243,6 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     this.#detach(true);
     await this.settled();
     this.#state = RecordState.STOPPED;
-  }
-
-  /** Why these tracks cannot be recorded, `left` being those that do not fit; null when they can. What was asked for is not left out in silence. */
-  #refusalOf(container: RecordContainerName, chosen: readonly Track[], recorded: readonly Track[], left: string): string | null {
-    if (chosen.length === 0) return 'no track has the ids or names that were asked for';
-    if (left !== '' && !this.#takesAll) return `${container.toUpperCase()} cannot hold ${left}`;
-    if (recorded.length === 0)
-      return left === '' ? 'no track has sound or pictures' : `no track fits into ${container.toUpperCase()}: it cannot hold ${left}`;
-    // Sound without any of the pictures looks like a recording that works, and so do pictures without sound.
-    const isMissing = (['video', 'audio'] as const).some((type) => {
-      const isKind = (track: Track): boolean => track.type === type && (track.type === 'audio' || isMovingPicture(track));
-      return chosen.some(isKind) && !recorded.some(isKind);
-    });
-    return isMissing ? `${container.toUpperCase()} cannot hold ${left}` : null;
-  }
-
-  /** No track was asked for in particular. */
-  get #takesAll(): boolean {
-    return this.request.trackIds.length + this.request.variantNames.length === 0;
-  }
-
-  #isChosen(track: Track): boolean {
-    const { trackIds, variantNames } = this.request;
-    if (this.#takesAll) return true;
-    return trackIds.includes(track.id) || variantNames.includes(track.variantName);
   }
 
   #splitRule(): SplitRule {
