@@ -16,11 +16,12 @@ import { MapHold } from '../tasks/map-hold.ts';
 import { TaskRegistry } from '../tasks/task-registry.ts';
 import { RecordInfoFiles } from './record-info-file.ts';
 import { type RecordInformation, recordInformation } from './record-information.ts';
-import { type RecordingNote, RecordJournal } from './record-journal.ts';
+import { RecordJournal } from './record-journal.ts';
 import { parseRecordMap, requestsFor } from './record-map.ts';
 import { type FileSettings, foldersBelow, RecordPlace } from './record-place.ts';
 import { type RecordRequest, storedRequest } from './record-request.ts';
 import { type RecordContext, RecordTask } from './record-task.ts';
+import type { RecordingNote } from './recording-note.ts';
 
 /** How long a stop may take, ms; the server allows five seconds for everything. */
 const STOP_DEADLINE_MS = 3500;
