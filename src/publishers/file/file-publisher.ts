@@ -20,7 +20,7 @@ import { RecordJournal } from './record-journal.ts';
 import { parseRecordMap, requestsFor } from './record-map.ts';
 import { type FileSettings, foldersBelow, RecordPlace } from './record-place.ts';
 import { type RecordRequest, storedRequest } from './record-request.ts';
-import { type RecordContext, RecordTask } from './record-task.ts';
+import { type RecordContext, RecordState, RecordTask } from './record-task.ts';
 import type { RecordingNote } from './recording-note.ts';
 
 /** How long a stop may take, ms; the server allows five seconds for everything. */
@@ -211,7 +211,8 @@ class FileStream implements PublisherStream {
 
   /** What a publisher has sent must be on disk soon: a kill may come at any time. */
   get attended(): boolean {
-    return this.#active.size > 0;
+    for (const task of this.#active) if (task.state === RecordState.RECORDING) return true;
+    return false;
   }
 
   /** Lets a task record this stream, at once or as soon as its tracks are known. */

@@ -51,6 +51,8 @@ it('is told why at each stream when the settings refuse its path', async () => {
   for (let round = 0; round < 2; round += 1) {
     const { attached } = bench.stream(sample.tracks);
     expect(bench.tasks()).toMatchObject([{ state: 'error', reason: expect.stringContaining('WebM') }]);
+    // Nobody waits for what is not recorded.
+    expect(attached.attended).toBe(false);
     attached.close(CLOSED);
   }
 });
