@@ -1,3 +1,4 @@
+/** What sound or pictures a task would leave out altogether. */
 import { isMovingPicture, type Track } from '../../media/track.ts';
 
 /**

@@ -1,3 +1,4 @@
+/** Goes on behind what a parser refuses. */
 import { ProtocolError } from '../../../src/util/protocol-error.ts';
 
 /** What `action` returns; null when it refuses with a `ProtocolError`, so that a run goes on behind it. Everything else is thrown. */
