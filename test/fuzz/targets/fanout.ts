@@ -12,6 +12,7 @@ import { SrtpCipher } from '../../../src/protocols/srtp/srtp-cipher.ts';
 import { SrtpReceiver } from '../../../src/protocols/srtp/srtp-receiver.ts';
 import { ProtocolError } from '../../../src/util/protocol-error.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
+import { hex } from '../support/hex.ts';
 import { joinPackets, splitPackets } from '../support/packets.ts';
 import { compounds } from './rtp.ts';
 
@@ -25,7 +26,6 @@ const SLOT: SlotPlan = {
   rtx: { ssrc: 0x2222, payloadType: 99 },
   extension: { bytes: Uint8Array.of(0xbe, 0xde, 0, 1, 0x31, 0, 0, 0), sendTimeAt: 0, transportSequenceAt: 5 },
 };
-const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 const PLI = buildPli(1, MEDIA_SSRC);
 
 /** A NACK for everything, several times. */

@@ -21,8 +21,8 @@ import { FakeIngestGate } from '../../fakes/fake-ingest-gate.ts';
 import { accept, RtmpServer } from '../../fakes/rtmp-server.ts';
 import { ASC, AVCC } from '../../fixtures/bitstreams.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
+import { hex } from '../support/hex.ts';
 
-const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 const word = (text: string): string => Buffer.from(text, 'latin1').toString('hex');
 
 const METADATA = new AmfObject(
@@ -146,8 +146,11 @@ function valuesIn(value: AmfValue, seen = new Set<unknown>()): number {
   return 1 + inside.reduce<number>((sum, item) => sum + valuesIn(item, seen), 0);
 }
 
-/** What a server answers to our publishing client, in the order it comes. */
-function serverAnswers(): Buffer {
+/** A server's part of the plain handshake. */
+const GREETING = Buffer.concat([Buffer.of(3), Buffer.alloc(2 * 1536)]);
+
+/** What a server answers to our publishing client, in the order it comes: the first is its part of the handshake. */
+function serverAnswers(): Buffer[] {
   const answers: Buffer[] = [];
   const server = new RtmpServer((bytes) => answers.push(Buffer.from(bytes)), accept);
   const client = new PublishClient({
@@ -158,7 +161,7 @@ function serverAnswers(): Buffer {
   client.start();
   let given = 0;
   while (given < answers.length) client.receive(answers[given++]!);
-  return Buffer.concat(answers);
+  return answers;
 }
 
 function hello(variant: 'simple' | 'digest'): Buffer {
@@ -197,8 +200,22 @@ export const RTMP_TARGETS: readonly FuzzTarget[] = [
     cost: 2,
   },
   {
+    name: 'rtmp-client-handshake',
+    seeds: () => [GREETING, serverAnswers()[0]!],
+    run: (input) => {
+      const handshake = new ClientHandshake({ variant: 'digest' });
+      let replies = 0;
+      for (let at = 0; at < input.length && !handshake.done; at += 700) {
+        replies += handshake.push(input.subarray(at, at + 700)).reply === null ? 0 : 1;
+      }
+      return replies;
+    },
+    most: () => 1,
+    cost: 4,
+  },
+  {
     name: 'rtmp-publish-client',
-    seeds: () => [serverAnswers()],
+    seeds: () => [Buffer.concat(serverAnswers().slice(1))],
     run: (input) => {
       let sent = 0;
       const client = new PublishClient({
@@ -209,6 +226,7 @@ export const RTMP_TARGETS: readonly FuzzTarget[] = [
         onPublishing: () => undefined,
       });
       client.start();
+      client.receive(GREETING);
       for (let at = 0; at < input.length; at += 1000) client.receive(input.subarray(at, at + 1000));
       client.finish();
       return sent;
