@@ -34,9 +34,9 @@ export interface PacketHeader {
   readonly payloadLength: number;
 }
 
-/** Which packets are taken. */
+/** Which packets are no mistake of the peer. */
 export interface TakenPackets {
-  /** Those of types that are not known, too: they are for later versions. */
+  /** Those of types that are not known, too: later versions may have them, and readers pass them over. */
   readonly anyType?: boolean;
 }
 

@@ -58,7 +58,7 @@ export class ConnectionControl {
     }
   }
 
-  /** Tells how much has come, if that is news: call it after each read, which it is said once for, whatever window the peer asked for. */
+  /** Tells how much has come when that is more than half a window. Call it once for each read: no window makes it be told more often. */
   acknowledge(): void {
     if (this.#bytesIn - this.#acknowledged <= this.#window / 2) return;
     this.#acknowledged = this.#bytesIn;
