@@ -9,7 +9,8 @@ import { parseAmf3, serializeAmf3 } from '../../../src/protocols/rtmp/amf3.ts';
 import { ChunkReader, DEFAULT_CHUNK_READER_LIMITS } from '../../../src/protocols/rtmp/chunk-reader.ts';
 import { ChunkWriter } from '../../../src/protocols/rtmp/chunk-writer.ts';
 import { commandMessage, dataMessage } from '../../../src/protocols/rtmp/command.ts';
-import { controlMessage, parseControlValue, parseUserControl, userControlMessage } from '../../../src/protocols/rtmp/control.ts';
+import { ConnectionControl } from '../../../src/protocols/rtmp/connection-control.ts';
+import { controlMessage, parseControlValue, userControlMessage } from '../../../src/protocols/rtmp/control.ts';
 import { ClientHandshake, ServerHandshake } from '../../../src/protocols/rtmp/handshake.ts';
 import { MessageType, type RtmpMessage, UserControlEvent } from '../../../src/protocols/rtmp/message.ts';
 import { PublishClient, RtmpRefused } from '../../../src/protocols/rtmp/publish-client.ts';
@@ -98,6 +99,9 @@ function chunked(messages: readonly RtmpMessage[]): Buffer {
 function publish(input: Buffer): number {
   const gate = new FakeIngestGate();
   let sent = 0;
+  const send = (): void => {
+    sent += 1;
+  };
   const session = new RtmpSession({
     gate,
     limits: DEFAULT_RTMP_LIMITS,
@@ -106,9 +110,7 @@ function publish(input: Buffer): number {
     link: {
       local: { host: '127.0.0.1', port: 1935, scheme: 'rtmp' },
       sourceUrl: 'TCP://127.0.0.1:1',
-      send: () => {
-        sent += 1;
-      },
+      send,
       onPublishing: () => undefined,
       onStarted: () => undefined,
       onUnpublished: () => undefined,
@@ -121,15 +123,15 @@ function publish(input: Buffer): number {
   });
   const reader: ChunkReader = new ChunkReader({
     onMessage: (message) => {
-      if (message.typeId === MessageType.SET_CHUNK_SIZE) reader.setChunkSize(parseControlValue(message));
-      else if (message.typeId === MessageType.ABORT) reader.abort(parseControlValue(message));
-      else if (message.typeId === MessageType.USER_CONTROL) parseUserControl(message);
-      else session.receive(message);
+      if (!control.receive(message)) session.receive(message);
     },
     limits: { ...DEFAULT_CHUNK_READER_LIMITS, pendingBytes: 1_000_000, mediaBytes: 500_000 },
   });
+  const control = new ConnectionControl({ reader, send });
   try {
+    control.countBytes(input.length);
     reader.push(input);
+    control.acknowledge();
   } finally {
     session.feed?.checkStart(0);
     session.feed?.checkStart(10_000);
