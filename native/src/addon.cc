@@ -11,6 +11,7 @@
 #include "fanout.h"
 #include "napi-export.h"
 #include "napi-values.h"
+#include "tcp_send.h"
 #include "udp.h"
 
 namespace millrace {
@@ -493,6 +494,7 @@ NAPI_MODULE_INIT() {
   Export<OpenSrtp>(env, exports, "srtpOpen");
   Export<Protect>(env, exports, "srtpProtect");
   Export<Unprotect>(env, exports, "srtpUnprotect");
+  ExportTcpSend(env, exports);
   ExportUdp(env, exports);
   return exports;
 }

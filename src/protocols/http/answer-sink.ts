@@ -41,8 +41,8 @@ export interface AnswerSink {
   /**
    * Answers, once. `block`: complete header lines, each with CRLF; Date, Content-Length and Connection are added.
    * A string is sent as Latin-1, so its length is its number of bytes.
-   * With HEAD the body is not sent, but its length told. `listener` hears when the body's bytes are free again;
-   * it is called later than this call returns.
+   * With HEAD the body is not sent, but its length told. `listener` hears when the body's bytes are free again, which
+   * may be before this call returns.
    */
   answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null): void;
   /** The answer comes later; until then `listener` hears when the client goes away. */
