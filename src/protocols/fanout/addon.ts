@@ -90,8 +90,11 @@ export interface NativeAddon {
   udpParse(socket: Handle, address: string, words: Uint32Array): boolean;
   udpText(socket: Handle, n: number): string;
   udpCounters(socket: Handle): NativeUdpCounters;
+  imageOpen(chunks: readonly Uint8Array[]): Handle | null;
+  imageClose(image: Handle): void;
   /** How many bytes of `head` (Latin-1) and `chunks` the socket took. */
   tcpSend(descriptor: number, head: string, chunks: readonly Uint8Array[]): number;
+  tcpSendImage(descriptor: number, head: string, image: Handle, length: number): number;
 }
 
 /** Numbers since the socket was opened. */

@@ -1,6 +1,12 @@
 /** Sends answers from within the turn they are made in, where the addon is there: Node's way makes a request object for each. */
 import type { Socket } from 'node:net';
-import { loadAddon, type NativeAddon } from '../fanout/addon.ts';
+import { type Handle, loadAddon, type NativeAddon } from '../fanout/addon.ts';
+
+/** Bytes in a memory file: the system sends them without copying. */
+export interface Image {
+  readonly handle: Handle;
+  readonly length: number;
+}
 
 /** What a socket has inside: Node.js has no documented way to its descriptor. */
 interface Inside {
@@ -24,6 +30,12 @@ export class DirectSender {
   send(socket: Socket, head: string, chunks: readonly Uint8Array[]): number {
     const descriptor = descriptorOf(socket);
     return descriptor < 0 ? 0 : this.#addon.tcpSend(descriptor, head, chunks);
+  }
+
+  /** The same with a body that lies in an image. */
+  sendImage(socket: Socket, head: string, { handle, length }: Image): number {
+    const descriptor = descriptorOf(socket);
+    return descriptor < 0 ? 0 : this.#addon.tcpSendImage(descriptor, head, handle, length);
   }
 }
 

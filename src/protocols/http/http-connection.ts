@@ -1,7 +1,7 @@
 /** One HTTP/1.x connection: requests come out one after the other, answers go in. */
 import type { Socket } from 'node:net';
 import type { AbortListener, AnswerSink, HttpCounters, RequestHandler, SentListener, TakenConnection } from './answer-sink.ts';
-import type { DirectSender } from './direct-sender.ts';
+import type { DirectSender, Image } from './direct-sender.ts';
 import { type Framing, readFraming } from './framing.ts';
 import { HttpFault } from './http-fault.ts';
 import type { HttpLimits } from './limits.ts';
@@ -85,13 +85,19 @@ export class HttpConnection implements AnswerSink {
     return this.#requests;
   }
 
-  answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null): void {
+  answer(
+    status: number,
+    block: string,
+    body: string | readonly Uint8Array[],
+    listener: SentListener | null,
+    image: Image | null = null,
+  ): void {
     if (!this.#busy) throw new TypeError('this request has been answered already');
     this.#busy = false;
     this.#brief = false;
     this.#waiting = null;
     if (!this.#framing.persistent) this.#closing = true;
-    this.#write(status, block, body, listener);
+    this.#write(status, block, body, listener, image);
     if (this.#closing) this.#finish();
     else if (!this.#pumping) this.#pump();
   }
@@ -211,8 +217,8 @@ export class HttpConnection implements AnswerSink {
     }
   }
 
-  #write(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null): void {
-    const { counters, date, now, sender } = this.#context;
+  #write(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null, image: Image | null): void {
+    const { counters, date, now } = this.#context;
     const length = typeof body === 'string' ? body.length : totalLength(body);
     let head = `${statusLine(status)}${date.line}${block}Content-Length: ${length}\r\n`;
     if (this.#closing) head += 'Connection: close\r\n\r\n';
@@ -223,7 +229,7 @@ export class HttpConnection implements AnswerSink {
     counters.bytesSent += size;
     const text = typeof body === 'string' && !this.#headOnly ? head + body : head;
     const chunks = typeof body === 'string' || this.#headOnly ? NOTHING : body;
-    const sent = sender === null ? 0 : sender.send(this.#socket, text, chunks);
+    const sent = this.#sendDirectly(text, chunks, image);
     if (sent === size) {
       listener?.sent(true);
       return;
@@ -231,6 +237,14 @@ export class HttpConnection implements AnswerSink {
     if (this.#sending.length === 0) this.#sendingSince = now();
     this.#sending.push(listener);
     this.#queue(text, chunks, sent);
+  }
+
+  /** How many bytes went at once, past Node.js. */
+  #sendDirectly(text: string, chunks: readonly Uint8Array[], image: Image | null): number {
+    const { sender } = this.#context;
+    if (sender === null) return 0;
+    if (image === null || chunks.length === 0) return sender.send(this.#socket, text, chunks);
+    return sender.sendImage(this.#socket, text, image);
   }
 
   /** Gives the socket all but the first `sent` bytes. */
@@ -270,7 +284,7 @@ export class HttpConnection implements AnswerSink {
     this.#waiting = null;
     this.#closing = true;
     const block = `${this.#context.commonHeaders}Content-Type: text/plain\r\n`;
-    this.#write(fault.status, block, `${fault.message}\n`, null);
+    this.#write(fault.status, block, `${fault.message}\n`, null, null);
     this.#finish();
   }
 
