@@ -9,6 +9,7 @@
 #include "fanout.h"
 #include "napi-export.h"
 #include "napi-values.h"
+#include "tcp_send.h"
 #include "udp.h"
 
 namespace millrace {
@@ -474,6 +475,7 @@ NAPI_MODULE_INIT() {
   Export<OpenSrtp>(env, exports, "srtpOpen");
   Export<Protect>(env, exports, "srtpProtect");
   Export<Unprotect>(env, exports, "srtpUnprotect");
+  ExportTcpSend(env, exports);
   ExportUdp(env, exports);
   return exports;
 }
