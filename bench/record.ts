@@ -105,6 +105,7 @@ async function measureOurs(recorder: Recorder, format: Format, seconds: number):
   const { server, root } = recorder;
   const before = await cpuRate(server.pid, seconds);
   await recorder.record(format);
+  await delay(WARM_UP_MS);
   const during = await cpuRate(server.pid, seconds);
   const tasks = await recorder.finish();
   const after = await cpuRate(server.pid, seconds);
