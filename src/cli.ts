@@ -1,9 +1,8 @@
 import { enableCompileCache } from 'node:module';
-import { type CommandLine, parseCommandLine } from './command-line.ts';
-import { codeCacheFolder } from './command-options.js';
+import { type CommandLine, codeCacheFolder, parseCommandLine } from './command-line.js';
 import { ExitCode } from './exit-code.ts';
 import { packageVersion } from './package-version.ts';
-import { LOG_LEVELS } from './util/create-logger.ts';
+import { LOG_LEVELS } from './util/log-levels.js';
 
 const HELP = `Millrace, a live media streaming server.
 

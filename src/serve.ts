@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
-import type { CommandLine } from './command-line.ts';
+import type { CommandLine } from './command-line.js';
 import { ExitCode } from './exit-code.ts';
 import { ConfigProblem, MillraceServer } from './server.ts';
 import { createLogger } from './util/create-logger.ts';
