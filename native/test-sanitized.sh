@@ -51,4 +51,4 @@ if [ "$mode" = leaks ]; then
   exit 0
 fi
 LD_PRELOAD="$preload" exec "${run[@]}" node node_modules/vitest/vitest.mjs run --project unit --pool forks --no-file-parallelism \
-  src/protocols/fanout src/protocols/srtp src/protocols/udp src/publishers/webrtc src/providers/webrtc test/fuzz/fanout.test.ts
+  src/protocols/fanout src/protocols/srtp src/protocols/udp src/protocols/http src/egress/hot-files.test.ts src/publishers/webrtc src/providers/webrtc test/fuzz/fanout.test.ts

@@ -1,8 +1,6 @@
 // The addon as JavaScript sees it: plain functions over handles. `src/protocols/fanout/native-fanout.ts` gives them types.
 #include <node_api.h>
 
-#include <arpa/inet.h>
-
 #include <cstring>
 #include <memory>
 
@@ -11,6 +9,7 @@
 #include "fanout.h"
 #include "napi-export.h"
 #include "napi-values.h"
+#include "tcp_send.h"
 #include "udp.h"
 
 namespace millrace {
@@ -25,23 +24,6 @@ struct Machine {
   napi_threadsafe_function wake = nullptr;
   std::unique_ptr<Fanout> fanout;
 };
-
-std::string HostOf(const Address& address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address.storage.ss_family == AF_INET6) {
-    const auto* six = reinterpret_cast<const sockaddr_in6*>(&address.storage);
-    inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof text);
-    // A link-local address is one of every interface: answers need to know which (RFC 4007 section 11).
-    if (six->sin6_scope_id != 0) return std::string(text) + "%" + std::to_string(six->sin6_scope_id);
-  } else if (address.storage.ss_family == AF_INET)
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr, text, sizeof text);
-  return text;
-}
-
-uint16_t PortOf(const Address& address) {
-  return ntohs(address.storage.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_port
-                                                     : reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
-}
 
 // Runs on the main thread: hands every waiting event to the callback.
 void Deliver(napi_env env, napi_value callback, void* context, void*) {
@@ -493,6 +475,7 @@ NAPI_MODULE_INIT() {
   Export<OpenSrtp>(env, exports, "srtpOpen");
   Export<Protect>(env, exports, "srtpProtect");
   Export<Unprotect>(env, exports, "srtpUnprotect");
+  ExportTcpSend(env, exports);
   ExportUdp(env, exports);
   return exports;
 }

@@ -90,14 +90,9 @@ void Batch::Flush() {
 
 bool Batch::SendSegments(const Message& message) {
   const Address& to = message.viewer->address;
-  size_t failed = 0;
-  for (size_t at = 0; at < message.length; at += message.segment) {
-    const size_t length = std::min(message.segment, message.length - at);
-    const ssize_t sent = sendto(socket_, arena_.data() + message.offset + at, length, MSG_DONTWAIT,
-                                reinterpret_cast<const sockaddr*>(&to.storage), to.length);
-    counters_->calls.fetch_add(1, std::memory_order_relaxed);
-    if (sent < 0) failed += 1;
-  }
+  const size_t failed =
+      SendApart(socket_, arena_.data() + message.offset, message.length, message.segment, &to.storage, to.length);
+  counters_->calls.fetch_add(message.count, std::memory_order_relaxed);
   counters_->datagrams.fetch_add(message.count - failed, std::memory_order_relaxed);
   counters_->errors.fetch_add(failed, std::memory_order_relaxed);
   message.viewer->counters->send_errors.fetch_add(failed, std::memory_order_relaxed);

@@ -1,9 +1,6 @@
 // What the native threads tell JavaScript.
 #pragma once
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -12,12 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
-namespace millrace {
+#include "address.h"
 
-struct Address {
-  sockaddr_storage storage = {};
-  socklen_t length = 0;
-};
+namespace millrace {
 
 // Places at which one viewer is heard.
 constexpr size_t kPlaces = 16;
@@ -56,15 +50,14 @@ class EventQueue {
     bool first = false;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      const auto found = waiting_.find(owner);
-      const size_t own = found == waiting_.end() ? 0 : found->second;
+      size_t& own = waiting_[owner];
       const size_t others = events_.size() - strangers_;
       if (owner == kStranger ? own >= kStrangers : own >= (others < kLimit / 2 ? kShare : kShareWhenShort) || others >= kLimit) {
         (owner == kStranger ? dropped_strangers_ : dropped_).fetch_add(1, std::memory_order_relaxed);
         return;
       }
       first = events_.empty();
-      waiting_[owner] = own + 1;
+      own += 1;
       if (owner == kStranger) strangers_ += 1;
       events_.push_back(std::move(event));
     }

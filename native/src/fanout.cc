@@ -1,13 +1,10 @@
 #include "fanout.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 namespace millrace {
@@ -17,31 +14,6 @@ namespace {
 constexpr int kSocketBuffer = 8 << 20;
 constexpr size_t kLargestPayload = 1400;
 constexpr size_t kMostPackets = 4096;
-
-bool ParseAddress(const std::string& host, uint16_t port, Address* address) {
-  auto* four = reinterpret_cast<sockaddr_in*>(&address->storage);
-  if (inet_pton(AF_INET, host.c_str(), &four->sin_addr) == 1) {
-    four->sin_family = AF_INET;
-    four->sin_port = htons(port);
-    address->length = sizeof(sockaddr_in);
-    return true;
-  }
-  auto* six = reinterpret_cast<sockaddr_in6*>(&address->storage);
-  *six = {};
-  // `fe80::1%eth0`, or the number of the interface (RFC 4007 section 11).
-  const size_t zone = host.find('%');
-  if (inet_pton(AF_INET6, host.substr(0, zone).c_str(), &six->sin6_addr) != 1) return false;
-  if (zone != std::string::npos) {
-    const std::string name = host.substr(zone + 1);
-    const unsigned int index = if_nametoindex(name.c_str());
-    six->sin6_scope_id = index != 0 ? index : static_cast<uint32_t>(strtoul(name.c_str(), nullptr, 10));
-    if (six->sin6_scope_id == 0) return false;
-  }
-  six->sin6_family = AF_INET6;
-  six->sin6_port = htons(port);
-  address->length = sizeof(sockaddr_in6);
-  return true;
-}
 
 }  // namespace
 

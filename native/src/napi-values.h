@@ -19,6 +19,20 @@ struct Bytes {
   size_t length = 0;
 };
 
+// Of a Uint8Array, in place.
+inline Bytes BytesOf(napi_env env, napi_value array) {
+  Bytes bytes;
+  void* data = nullptr;
+  napi_typedarray_type type = napi_int8_array;
+  napi_value buffer = nullptr;
+  size_t offset = 0;
+  if (array == nullptr || napi_get_typedarray_info(env, array, &type, &bytes.length, &data, &buffer, &offset) != napi_ok ||
+      type != napi_uint8_array)
+    throw BadArgument{"a Uint8Array is expected"};
+  bytes.data = static_cast<uint8_t*>(data);
+  return bytes;
+}
+
 class Arguments {
  public:
   Arguments(napi_env env, napi_callback_info info) : env_(env) { napi_get_cb_info(env, info, &count_, values_, nullptr, nullptr); }
@@ -52,18 +66,7 @@ class Arguments {
     napi_get_value_string_utf8(env_, value(n), text.data(), length + 1, &length);
     return text;
   }
-  Bytes Buffer(size_t n) const {
-    Bytes bytes;
-    void* data = nullptr;
-    napi_typedarray_type type = napi_int8_array;
-    napi_value buffer = nullptr;
-    size_t offset = 0;
-    if (value(n) == nullptr || napi_get_typedarray_info(env_, value(n), &type, &bytes.length, &data, &buffer, &offset) != napi_ok ||
-        type != napi_uint8_array)
-      throw BadArgument{"a Uint8Array is expected"};
-    bytes.data = static_cast<uint8_t*>(data);
-    return bytes;
-  }
+  Bytes Buffer(size_t n) const { return BytesOf(env_, value(n)); }
   // A copy of a Uint32Array.
   std::vector<uint32_t> Words(size_t n) const {
     size_t length = 0;

@@ -41,11 +41,6 @@ double SteadyMs() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-uint16_t PortOf(const Address& address) {
-  if (address.storage.ss_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_port);
-  return ntohs(reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
-}
-
 bool IsRtcp(const uint8_t* data, size_t length) { return length >= 2 && data[1] >= 192 && data[1] <= 223; }
 
 }  // namespace

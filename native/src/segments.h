@@ -5,6 +5,7 @@
 #include <netinet/udp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -29,6 +30,17 @@ inline void CutIntoSegments(msghdr* header, uint8_t* control, size_t length) {
   message->cmsg_len = CMSG_LEN(sizeof(uint16_t));
   const auto segment = static_cast<uint16_t>(length);
   memcpy(CMSG_DATA(message), &segment, sizeof segment);
+}
+
+// Sends the datagrams of such a message one by one, where the kernel does not cut it. Returns how many the system did not take.
+inline size_t SendApart(int socket, const uint8_t* bytes, size_t length, size_t segment, const void* to, socklen_t to_length) {
+  size_t failed = 0;
+  for (size_t at = 0; at < length; at += segment) {
+    const ssize_t sent =
+        sendto(socket, bytes + at, std::min(segment, length - at), MSG_DONTWAIT, static_cast<const sockaddr*>(to), to_length);
+    if (sent < 0) failed += 1;
+  }
+  return failed;
 }
 
 }  // namespace millrace

@@ -5,10 +5,10 @@
 #include <net/if.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
+
+#include "address.h"
 
 namespace millrace {
 
@@ -127,7 +127,12 @@ size_t UdpSocket::Send(const uint8_t* bytes, const Datagram* datagrams, size_t f
     if (counts_[0] > 1) {
       // A kernel or device that does not cut segments does so for nobody; anything else concerns this path.
       if (errno == EIO || errno == EOPNOTSUPP) segmented_ = false;
-      SendSingly(headers_[0].msg_hdr, datagrams[from].length);
+      const msghdr& message = headers_[0].msg_hdr;
+      const size_t failed = SendApart(descriptor_, bytes + datagrams[from].offset, message.msg_iov->iov_len, datagrams[from].length,
+                                      message.msg_name, message.msg_namelen);
+      counters_.send_calls += counts_[0];
+      counters_.send_errors += failed;
+      counters_.datagrams_sent += counts_[0] - failed;
     } else {
       counters_.send_errors += 1;
     }
@@ -136,29 +141,11 @@ size_t UdpSocket::Send(const uint8_t* bytes, const Datagram* datagrams, size_t f
   return count;
 }
 
-void UdpSocket::SendSingly(const msghdr& message, size_t segment) {
-  const auto* bytes = static_cast<const uint8_t*>(message.msg_iov->iov_base);
-  const size_t length = message.msg_iov->iov_len;
-  for (size_t at = 0; at < length; at += segment) {
-    const ssize_t sent = sendto(descriptor_, bytes + at, std::min(segment, length - at), MSG_DONTWAIT,
-                                static_cast<const sockaddr*>(message.msg_name), message.msg_namelen);
-    counters_.send_calls += 1;
-    if (sent < 0) counters_.send_errors += 1;
-    else counters_.datagrams_sent += 1;
-  }
-}
-
 bool UdpSocket::Parse(const std::string& text, Datagram* into) const {
   memset(into->address, 0, sizeof into->address);
   into->scope = 0;
   if (family_ == AF_INET) return inet_pton(AF_INET, text.c_str(), into->address) == 1;
-  const size_t percent = text.find('%');
-  if (percent != std::string::npos) {
-    const std::string zone = text.substr(percent + 1);
-    into->scope = if_nametoindex(zone.c_str());
-    if (into->scope == 0) into->scope = static_cast<uint32_t>(strtoul(zone.c_str(), nullptr, 10));
-  }
-  return inet_pton(AF_INET6, text.substr(0, percent).c_str(), into->address) == 1;
+  return ParseIpv6(text, into->address, &into->scope);
 }
 
 std::string UdpSocket::Text(const Datagram& datagram) const {

@@ -70,8 +70,6 @@ class UdpSocket {
  private:
   void FillAddress(const Datagram& datagram, sockaddr_storage* into) const;
   socklen_t AddressLength() const { return family_ == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in); }
-  // Sends the segments of a message one by one.
-  void SendSingly(const msghdr& message, size_t segment);
 
   int descriptor_ = -1;
   int family_ = AF_INET;

@@ -26,7 +26,7 @@ export interface Request {
   readonly url: string;
   /** Null for a request without a body. */
   readonly body: unknown;
-  /** A parameter of the pattern that is not one of the three levels below. */
+  /** A parameter of the pattern, as the path has it. */
   parameter(name: string): string;
 }
 
@@ -45,7 +45,7 @@ type Handler<R> = (request: R) => Answer | Promise<Answer>;
 
 interface RouteBase {
   readonly method: Method;
-  /** `/v1/vhosts/{vhost}/apps/{app}:action`; `{vhost}`, `{app}`, `{stream}` are looked up before the handler runs. */
+  /** `/v1/vhosts/{vhost}/apps/{app}:action`; `{vhost}`, `{app}`, `{stream}` are looked up, down to its level, before the handler runs. */
   readonly path: string;
   readonly summary: string;
   /** What the request body is, when there is one. */

@@ -107,18 +107,17 @@ export class OriginMap {
       this.#fault = '';
       return address;
     } catch (error) {
-      const fault = this.#refusal(error);
-      if (fault !== null && fault !== this.#fault) {
-        this.#fault = fault;
-        this.#logger.warn({ stream: key }, `'${key}' cannot be looked up in the origin map: ${fault}`);
-      }
+      this.#fault = this.#tell(error, { key, what: 'looked up in', told: this.#fault });
       return null;
     }
   }
 
-  /** What Redis answered; null when it did not, which the link tells. */
-  #refusal(error: unknown): string | null {
-    return this.#link.up ? (error instanceof Error ? error.message : String(error)) : null;
+  /** Tells what Redis answered, once; that it did not answer the link tells. Returns what is told by now. */
+  #tell(error: unknown, { key, what, told }: { readonly key: string; readonly what: string; readonly told: string }): string {
+    const fault = error instanceof Error ? error.message : String(error);
+    if (!this.#link.up || fault === told) return told;
+    this.#logger.warn({ stream: key }, `'${key}' cannot be ${what} the origin map: ${fault}`);
+    return fault;
   }
 
   /** Resolves when streams that have ended are off the map, or Redis does not answer. Call it after the last stream has ended. */
@@ -158,11 +157,7 @@ export class OriginMap {
       await this.#register(entry);
       entry.fault = '';
     } catch (error) {
-      const fault = this.#refusal(error);
-      if (fault !== null && fault !== entry.fault) {
-        entry.fault = fault;
-        this.#logger.warn({ stream: entry.key }, `'${entry.key}' cannot be put into the origin map: ${fault}`);
-      }
+      entry.fault = this.#tell(error, { key: entry.key, what: 'put into', told: entry.fault });
     }
     entry.busy = false;
     if (entry.removed) await this.#release(entry);

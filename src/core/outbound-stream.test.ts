@@ -30,6 +30,8 @@ function setUp(tracks: readonly Track[], attended?: boolean) {
     queues,
     logger: new RecordingLogger(),
     requestKeyframe: () => undefined,
+    fromOriginMap: false,
+    attend: () => undefined,
   });
   const events: (Packet | readonly Track[])[] = [];
   const served = {

@@ -58,26 +58,26 @@ export class OutboundStream implements PublishableStream {
     app: string;
     name: string;
     sourceName: string;
-    fromOriginMap?: boolean;
+    fromOriginMap: boolean;
     meter: TrafficMeter;
     sessions: SessionRegistry;
     queues: QueueRegistry;
     logger: Logger;
     requestKeyframe: (trackId: number) => void;
-    attend?: () => void;
+    attend: () => void;
   }) {
     this.id = options.id;
     this.vhost = options.vhost;
     this.app = options.app;
     this.name = options.name;
     this.sourceName = options.sourceName;
-    this.fromOriginMap = options.fromOriginMap === true;
+    this.fromOriginMap = options.fromOriginMap;
     this.meter = options.meter;
     this.#sessions = options.sessions;
     this.#queues = options.queues;
     this.#logger = options.logger;
     this.requestKeyframe = options.requestKeyframe;
-    this.attend = options.attend ?? (() => undefined);
+    this.attend = options.attend;
   }
 
   openSession(request: SessionRequest): SessionHandle {

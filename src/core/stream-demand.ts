@@ -35,7 +35,7 @@ export interface StreamDemandOptions {
   readonly applicationOnDemand: (vhost: string, app: string) => Application | undefined;
   readonly origins: (vhost: string) => Partial<OriginsConfig> | undefined;
   /** Asked for streams that no origin of the virtual host matches. */
-  readonly originMap?: (vhost: string) => OriginLocator | undefined;
+  readonly originMap: (vhost: string) => OriginLocator | undefined;
   /** Rejects with `IngestRefused` or `PullFailed`. */
   readonly pull: (application: Application, definition: PullDefinition) => Promise<void>;
   readonly clock: Clock;
@@ -66,7 +66,7 @@ export class StreamDemand implements StreamFinder {
     if (existing !== undefined && isPlayable(existing, stream)) return null;
     const origins = this.#options.origins(vhost);
     const definition = originPull(origins, wanted);
-    const map = definition === null ? this.#options.originMap?.(vhost) : undefined;
+    const map = definition === null ? this.#options.originMap(vhost) : undefined;
     if (definition === null && map === undefined) return null;
     const key = `${vhost}/${app}/${stream}`;
     const pending = this.#pending.get(key);
@@ -86,12 +86,11 @@ export class StreamDemand implements StreamFinder {
   /** A stream that is there already, from wherever, is not looked for. */
   async #locateAndPull(wanted: WantedStream, map: OriginLocator, key: string): Promise<boolean> {
     const { vhost, app, stream } = wanted;
-    const isThere = this.#options.application(vhost, app)?.hasStream(stream) === true;
-    const url = isThere ? null : await map.locate(app, stream);
+    const isThere = (): boolean => this.#options.application(vhost, app)?.hasStream(stream) === true;
+    const url = isThere() ? null : await map.locate(app, stream);
     const definition = url === null ? null : mappedPull(this.#options.origins(vhost), wanted, url);
     // It may have come meanwhile.
-    const hasCome = this.#options.application(vhost, app)?.hasStream(stream) === true;
-    const pull = definition === null && !hasCome ? null : this.#pull(wanted, definition, key);
+    const pull = definition === null && !isThere() ? null : this.#pull(wanted, definition, key);
     if (pull !== null) return await pull;
     this.#remember(key);
     return false;

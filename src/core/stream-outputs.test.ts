@@ -101,6 +101,8 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
         queues,
         logger,
         requestKeyframe,
+        fromOriginMap: false,
+        attend: () => undefined,
       });
       const viewer = new Viewer();
       viewers.set(name, viewer);

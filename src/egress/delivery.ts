@@ -3,11 +3,13 @@ import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import { acceptsGzip } from '../protocols/http/accept-encoding.ts';
 import type { AbortListener, AnswerSink, IncomingRequest, SentListener } from '../protocols/http/answer-sink.ts';
 import { readRange } from '../protocols/http/byte-range.ts';
+import type { Image } from '../protocols/http/direct-sender.ts';
 import { queryValue } from '../protocols/http/request-target.ts';
 import type { Span } from '../publishers/outlet/messages.ts';
 import type { ByteSink, DeliveryExchange } from '../publishers/outlet/view.ts';
 import { type BlockTable, sliceSpans, spansLength } from './block-table.ts';
 import type { FileLease, FileShelf } from './file-shelf.ts';
+import type { HotFiles } from './hot-files.ts';
 import type { TextCoder } from './text-coder.ts';
 
 /** Headers of every answer, complete lines. */
@@ -28,6 +30,7 @@ export interface DeliveryServices {
   readonly blocks: BlockTable;
   readonly coder: TextCoder;
   readonly files: FileShelf;
+  readonly hot: HotFiles;
   /** Deliveries that were handed out and are neither answered nor aborted. */
   readonly waiting: Set<Delivery>;
 }
@@ -45,6 +48,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   #onAbort: (() => void) | null = null;
   #spans: readonly Span[] | null = null;
   #lease: FileLease | null = null;
+  #image: Image | null = null;
 
   constructor(
     services: DeliveryServices,
@@ -124,7 +128,9 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     this.#respondRanged(status, headers, size, (offset, length) => {
       const wanted = length === size ? spans : sliceSpans(spans, offset, length);
       const body = this.#services.blocks.acquire(wanted);
-      if (body !== null) this.#spans = wanted;
+      if (body === null) return null;
+      this.#spans = wanted;
+      if (wanted === spans) this.#image = this.#services.hot.image(spans, body, size);
       return body;
     });
   }
@@ -219,7 +225,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     const bytes = block.length + (this.method === 'HEAD' ? 0 : length);
     this.#outlet.bytesSent += bytes;
     this.#viewer?.countBytes(bytes);
-    this.#sink.answer(status, block, body, this.#spans === null && this.#lease === null ? null : this);
+    this.#sink.answer(status, block, body, this.#spans === null && this.#lease === null ? null : this, this.#image);
   }
 
   #block(headers: readonly string[]): string {

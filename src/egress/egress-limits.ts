@@ -6,6 +6,7 @@ export const DEFAULT_EGRESS_LIMITS: EgressLimits = {
   http: DEFAULT_HTTP_LIMITS,
   waiting: 20_000,
   fileBytes: 256 * 1024 * 1024,
+  hotBytes: 32 * 1024 * 1024,
   sessions: 100_000,
   sessionIdle: 30_000,
   sessionLifetime: 30 * 24 * 3600 * 1000,

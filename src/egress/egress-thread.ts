@@ -13,6 +13,7 @@ import { DemandDesk } from './demand-desk.ts';
 import { FileShelf } from './file-shelf.ts';
 import { ForeignRelay } from './foreign-relay.ts';
 import { HostTable } from './host-table.ts';
+import { HotFiles } from './hot-files.ts';
 import { OutletRegistry, type ViewFactories } from './outlet-registry.ts';
 import { RequestRouter } from './request-router.ts';
 import { SessionTokens } from './session-token.ts';
@@ -59,7 +60,13 @@ export class EgressThread {
       lifetime: limits.sessionLifetime,
     });
     this.#outlets = new OutletRegistry({ sessions: this.#sessions, clock, views });
-    this.#services = { blocks: this.#blocks, coder: new TextCoder(), files: new FileShelf(limits.fileBytes), waiting: new Set<Delivery>() };
+    this.#services = {
+      blocks: this.#blocks,
+      coder: new TextCoder(),
+      files: new FileShelf(limits.fileBytes),
+      hot: new HotFiles(limits.hotBytes),
+      waiting: new Set<Delivery>(),
+    };
     this.#foreign = settings.foreign === null ? null : new ForeignRelay(settings.foreign);
     this.#demands = new DemandDesk(post, limits.waiting);
     this.#router = new RequestRouter({
@@ -192,6 +199,7 @@ export class EgressThread {
 
   #report(): void {
     this.#sessions.sweep();
+    this.#services.hot.sweep();
     const bytes: number[] = [];
     this.#outlets.takeBytes((outlet, count) => bytes.push(outlet, count));
     let connections = 0;
@@ -221,6 +229,7 @@ export class EgressThread {
     for (const delivery of [...this.#services.waiting]) delivery.withdraw(503, '');
     await Promise.all(closing);
     this.#foreign?.close();
+    this.#services.hot.close();
     clearInterval(this.#reporter);
     this.#report();
     this.#options.post({ type: 'stopped' });

@@ -23,6 +23,8 @@ export interface EgressLimits {
   readonly waiting: number;
   /** Bytes of files (DVR) in answers at once; more is answered 503. */
   readonly fileBytes: number;
+  /** Bytes kept a second time because several viewers ask for them; beyond, the oldest are let go. */
+  readonly hotBytes: number;
   /** Sessions alive; the oldest is forgotten first. */
   readonly sessions: number;
   /** A session without request for so long has ended. */

@@ -1,4 +1,5 @@
-import { chooseEncoders, type EncoderEntry, encodeCodec } from './encoder-catalogue.ts';
+import type { AudioCodec, VideoCodec } from '../media/codec.ts';
+import { chooseEncoders, type EncoderChoice, type EncoderEntry, encodeCodec } from './encoder-catalogue.ts';
 import { type Encoder, EngineError } from './engine.ts';
 import type { PipelineTools } from './pipeline.ts';
 
@@ -8,19 +9,32 @@ export interface OpenEncoder {
   readonly entry: EncoderEntry;
 }
 
+/** What an encode says about its encoder. */
+export interface EncoderWish {
+  readonly name: string;
+  readonly codec?: string | undefined;
+  readonly modules?: string | undefined;
+}
+
+/** The codec that an encode names and the encoders to try for it, a named one first; null for an unknown codec. */
+export function wantedEncoders(
+  { hardware, working }: Pick<PipelineTools, 'hardware' | 'working'>,
+  { codec = '', modules = '' }: EncoderWish,
+): (EncoderChoice & { readonly codec: VideoCodec | AudioCodec }) | null {
+  const wanted = encodeCodec(codec);
+  if (wanted === null) return null;
+  const named = [wanted.module, modules].filter((text) => text !== '').join(',');
+  return { codec: wanted.codec, ...chooseEncoders(wanted.codec, { modules: named, hardware }, working) };
+}
+
 /**
  * Opens the first encoder that takes the parameters, counted in the census. Named modules that are missing and encoders that fail
  * are reported once each. Throws EngineError when none is left.
  */
-export function openEncoder(
-  tools: PipelineTools,
-  encode: { readonly name: string; readonly codec?: string | undefined; readonly modules?: string | undefined },
-  open: (entry: EncoderEntry) => Encoder,
-): OpenEncoder {
-  const wanted = encodeCodec(encode.codec ?? '');
+export function openEncoder(tools: PipelineTools, encode: EncoderWish, open: (entry: EncoderEntry) => Encoder): OpenEncoder {
+  const wanted = wantedEncoders(tools, encode);
   if (wanted === null) throw new EngineError(`unknown codec '${encode.codec ?? ''}'`);
-  const modules = [wanted.module, encode.modules ?? ''].filter((text) => text !== '').join(',');
-  const { candidates, unavailable } = chooseEncoders(wanted.codec, { modules, hardware: tools.hardware }, tools.working);
+  const { candidates, unavailable } = wanted;
   const reasons: string[] = [];
   for (const entry of candidates) {
     try {

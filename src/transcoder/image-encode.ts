@@ -1,11 +1,11 @@
 import type { EncodeRequest } from '../core/transcoding.ts';
 import type { VideoCodec } from '../media/codec.ts';
-import { routedAccessUnit, videoTrackMessage } from './encoded-track.ts';
-import { chooseEncoders, encodeCodec } from './encoder-catalogue.ts';
+import { videoTrackMessage } from './encoded-track.ts';
 import { openEncoder } from './encoder-opening.ts';
 import { tuneImage } from './encoder-tuning.ts';
 import { Encoder } from './engine.ts';
 import type { PictureEncode } from './picture-output.ts';
+import { picturePlan } from './picture-plan.ts';
 import type { PipelineTools } from './pipeline.ts';
 
 const OFF_THREAD_PIXELS = 640 * 360;
@@ -15,11 +15,6 @@ type ImageRequest = Extract<EncodeRequest, { type: 'image' }>;
 /** Still pictures of a profile. A frame rate, when there is one, wins over `skipFrames` 0, which drops nothing. */
 export function imageEncode(request: ImageRequest, tools: PipelineTools): PictureEncode {
   const { id, trackId = id, encode: config } = request;
-  const codec = encodeCodec(config.codec ?? '')?.codec as VideoCodec | undefined;
-  const { candidates } =
-    codec === undefined
-      ? { candidates: [] }
-      : chooseEncoders(codec, { modules: config.modules ?? '', hardware: tools.hardware }, tools.working);
   return {
     id,
     width: config.width,
@@ -27,8 +22,7 @@ export function imageEncode(request: ImageRequest, tools: PipelineTools): Pictur
     framerate: config.framerate,
     skipFrames: config.skipFrames > 0 ? config.skipFrames : -1,
     constant: false,
-    pixelFormat: candidates[0]?.pixelFormat ?? 'yuv420p',
-    role: `encoder_${(codec ?? config.codec ?? 'none').toLowerCase()}_${trackId}`,
+    ...picturePlan(config, trackId, tools),
     keyframePlan: () => null,
     open: (format, framerate) => {
       const opened = openEncoder(tools, config, (entry) =>
@@ -52,6 +46,5 @@ export function imageEncode(request: ImageRequest, tools: PipelineTools): Pictur
       const track = videoTrackMessage({ codec: opened.entry.codec as VideoCodec, extraData: null, width, height, framerate, bitrate: 0 });
       return { opened, track };
     },
-    layout: (data) => routedAccessUnit(codec as VideoCodec, data),
   };
 }

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FrameSelector } from './frame-selector.ts';
 import { KeyframeSchedule, keyframeInterval } from './keyframe-schedule.ts';
+import { picturePlan } from './picture-plan.ts';
 import { pictureSize } from './picture-size.ts';
 
 const square = { sarNum: 1, sarDen: 1 };
@@ -55,6 +56,22 @@ describe('pictureSize', () => {
         expect(Math.abs(made / shape - 1)).toBeLessThan(0.07);
       }),
     );
+  });
+});
+
+describe('picturePlan', () => {
+  const hardware = { enable: false, modules: '' };
+  const working = new Set(['libx264', 'h264_nvenc', 'png']);
+  it.each([
+    ['of the codec', { codec: 'h264' }, hardware, 'yuv420p', 'encoder_h264_1'],
+    ['of the encoder in its name', { codec: 'h264_nvenc' }, hardware, 'nv12', 'encoder_h264_1'],
+    ['of the first module', { codec: 'h264', modules: 'nv,x264' }, hardware, 'nv12', 'encoder_h264_1'],
+    ['of hardware when that is on', { codec: 'h264' }, { enable: true, modules: '' }, 'nv12', 'encoder_h264_1'],
+    ['of what there is', { codec: 'h264_qsv' }, hardware, 'yuv420p', 'encoder_h264_1'],
+    ['of still pictures', { codec: 'png' }, hardware, 'rgb24', 'encoder_png_1'],
+    ['of nothing known', { codec: 'h266' }, hardware, 'yuv420p', 'encoder_h266_1'],
+  ])('asks for the pixels that the encoder to be opened takes: those %s', (_name, wish, on, pixelFormat, role) => {
+    expect(picturePlan({ name: 'v', ...wish }, 1, { hardware: on, working })).toMatchObject({ pixelFormat, role });
   });
 });
 

@@ -1,13 +1,13 @@
 import type { EncodeVideoConfig } from '../config/index.ts';
 import type { EncodeRequest } from '../core/transcoding.ts';
 import type { VideoCodec } from '../media/codec.ts';
-import { routedAccessUnit, videoTrackMessage } from './encoded-track.ts';
-import { chooseEncoders, encodeCodec } from './encoder-catalogue.ts';
+import { videoTrackMessage } from './encoded-track.ts';
 import { openEncoder } from './encoder-opening.ts';
 import { tuneVideo } from './encoder-tuning.ts';
 import { Encoder } from './engine.ts';
 import { keyframeInterval } from './keyframe-schedule.ts';
 import type { PictureEncode } from './picture-output.ts';
+import { picturePlan } from './picture-plan.ts';
 import type { PipelineTools } from './pipeline.ts';
 
 /** Pictures above this many pixels are encoded on a thread of the pool. */
@@ -22,11 +22,6 @@ type VideoRequest = Extract<EncodeRequest, { type: 'video' }>;
 /** A video encode of a profile. `followSource` lets the source's keyframes lead, as `KeyframePlan` has it. */
 export function videoEncode(request: VideoRequest, followSource: boolean, tools: PipelineTools): PictureEncode {
   const { id, trackId = id, encode: config } = request;
-  const codec = encodeCodec(config.codec ?? '')?.codec as VideoCodec | undefined;
-  const { candidates } =
-    codec === undefined
-      ? { candidates: [] }
-      : chooseEncoders(codec, { modules: config.modules ?? '', hardware: tools.hardware }, tools.working);
   const bitrate = config.bitrate ?? DEFAULT_BITRATE;
   return {
     id,
@@ -35,8 +30,7 @@ export function videoEncode(request: VideoRequest, followSource: boolean, tools:
     framerate: config.framerate,
     skipFrames: config.skipFrames,
     constant: true,
-    pixelFormat: candidates[0]?.pixelFormat ?? 'yuv420p',
-    role: `encoder_${(codec ?? config.codec ?? 'none').toLowerCase()}_${trackId}`,
+    ...picturePlan(config, trackId, tools),
     keyframePlan: (framerate) => ({ interval: keyframeInterval(config, framerate), followSource }),
     open: (format, framerate) => {
       const { width, height } = format;
@@ -66,7 +60,6 @@ export function videoEncode(request: VideoRequest, followSource: boolean, tools:
       });
       return { opened, track };
     },
-    layout: (data) => routedAccessUnit(codec as VideoCodec, data),
   };
 }
 

@@ -25,8 +25,9 @@ export class SocketReader {
 
   /**
    * Calls `onRead` for what arrives on `accepted`, a fresh socket of a server with `pauseOnConnect`, and returns the socket to
-   * work with from now on. The first `length` bytes of `data` are valid during the call only. When `onRead` answers that
-   * what comes next can wait, the socket rests until `wake`: to wake for every write of a peer costs more than to work it off. TLS sockets are returned as they are, read in Node's way.
+   * work with from now on. The first `length` bytes of `data` are valid during the call only. When `onRead` answers that what
+   * comes next can wait, the socket rests until `wake`: to wake for every write of a peer costs more than to work it off. TLS
+   * sockets are returned as they are, read in Node's way, and never rest.
    */
   adopt(accepted: net.Socket, onRead: (data: Buffer, length: number) => boolean): net.Socket {
     const inside = accepted as unknown as Accepted;

@@ -1,6 +1,7 @@
 /** Endpoints that a later issue builds: they are found, authorised and looked up, and say so. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { routes } from '../../src/api/routes.ts';
+import { error } from './checked-calls.ts';
 import { type ApiHarness, startApi } from './harness.ts';
 
 let api: ApiHarness;
@@ -9,11 +10,6 @@ beforeAll(async () => {
   await api.publish('default', 'app', 's');
 });
 afterAll(() => api.close());
-
-const error = (statusCode: number, text: string) => ({
-  status: statusCode,
-  json: { message: `[HTTP] ${text} (${statusCode})`, statusCode },
-});
 
 describe('endpoints of later issues', () => {
   const later = routes.filter(({ summary }) => summary.startsWith('Not implemented'));

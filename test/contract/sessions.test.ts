@@ -3,6 +3,7 @@ import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SessionStatisticsSchema } from '../../src/api/schemas.ts';
 import type { SessionHandle } from '../../src/core/publishing.ts';
+import { found } from './checked-calls.ts';
 import { type ApiHarness, startApi } from './harness.ts';
 
 const STREAM = '/v1/vhosts/default/apps/app/streams/s';
@@ -25,7 +26,6 @@ function watch(id: string, kind: 'webrtc' | 'llhls' | 'srt'): SessionHandle {
   return output.openSession({ kind, id, onTerminate: (reason) => ended.push(`${id} ${reason}`) });
 }
 
-const found = (response: unknown) => ({ status: 200, json: { message: 'OK', response, statusCode: 200 } });
 const connections = async (version: 'v1' | 'v2') => {
   const { json } = (await api.call('GET', STATISTICS.replace('v1', version))) as { json: { response: Record<string, unknown> } };
   return (version === 'v1' ? json.response : json.response['publishers']) as { connections: object; totalConnections: number };

@@ -34,7 +34,6 @@ import {
   packetsOf,
   publishFile,
 } from './support/recorded-file.ts';
-
 import { finished, media, record, startRecorder, stopAtEnd, stopRecord, task, tasks, unfinished } from './support/recordings.ts';
 import { startServer, type TestServer } from './support/server.ts';
 

@@ -23,6 +23,13 @@ let browser: WebrtcBrowser;
 const whepUrl = (stream: string): string => `http://127.0.0.1:${server.ports.http}/app/${stream}?direction=whep`;
 const socketUrl = (path: string): string => `ws://127.0.0.1:${server.ports.http}/app/${path}`;
 
+/** An application of the second virtual host that plays what `encodes` make of the streams. */
+async function createSecond(name: string, encodes: object, webrtc: object = {}): Promise<void> {
+  const outputProfile = [{ name, outputStreamName: `\${OriginStreamName}`, encodes }];
+  const application = { name, type: 'live', providers: { rtmp: {} }, publishers: { webrtc }, outputProfiles: { outputProfile } };
+  await server.api.create(`${apiPath.vhost('second')}/apps`, [application]);
+}
+
 beforeAll(async () => {
   server = await startServer({ webrtc: { publisher: '<Rtx>true</Rtx>' } });
   // Its applications have output profiles.
@@ -130,10 +137,7 @@ test('sound in Opus is heard', async () => {
 
 test('pictures in AV1 are shown', async () => {
   const videos = [{ name: 'av1', codec: 'av1', bitrate: 200_000, width: 160, height: 90, framerate: 15, keyFrameInterval: 15 }];
-  const outputProfile = [{ name: 'av1', outputStreamName: `\${OriginStreamName}`, encodes: { videos, audios: [] } }];
-  const publishers = { webrtc: { rtx: true } };
-  const application = { name: 'av1', type: 'live', providers: { rtmp: {} }, publishers, outputProfiles: { outputProfile } };
-  await server.api.create(`${apiPath.vhost('second')}/apps`, [application]);
+  await createSecond('av1', { videos, audios: [] }, { rtx: true });
   const source = publish({ url: server.rtmp('live', 'av1', 'localhost'), width: 320, height: 180, videoKbps: 300, withoutAudio: true });
   const page = await browser.open();
   try {
@@ -151,16 +155,7 @@ test('pictures in AV1 are shown', async () => {
 });
 
 test('picture and sound of one moment are told to be of one moment', async () => {
-  const encodes = { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'opus', codec: 'opus', bitrate: 64_000 }] };
-  const outputProfile = [{ name: 'sync', outputStreamName: `\${OriginStreamName}`, encodes }];
-  const application = {
-    name: 'sync',
-    type: 'live',
-    providers: { rtmp: {} },
-    publishers: { webrtc: {} },
-    outputProfiles: { outputProfile },
-  };
-  await server.api.create(`${apiPath.vhost('second')}/apps`, [application]);
+  await createSecond('sync', { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'opus', codec: 'opus', bitrate: 64_000 }] });
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-sync-'));
   const source = publishFlashes(server.rtmp('live', 'sync', 'localhost'));
   const player = await FlashViewer.open(folder);
@@ -187,15 +182,7 @@ test('picture and sound of one moment are told to be of one moment', async () =>
 
 test('an encoder of ours gives the keyframe that a viewer asks for', async () => {
   const video = { name: 'video', codec: 'h264', bitrate: 200_000, width: 160, height: 90, framerate: 15, keyFrameInterval: 60 };
-  const outputProfile = [{ name: 'slow', outputStreamName: `\${OriginStreamName}`, encodes: { videos: [video], audios: [] } }];
-  const application = {
-    name: 'slow',
-    type: 'live',
-    providers: { rtmp: {} },
-    publishers: { webrtc: {} },
-    outputProfiles: { outputProfile },
-  };
-  await server.api.create(`${apiPath.vhost('second')}/apps`, [application]);
+  await createSecond('slow', { videos: [video], audios: [] });
   const source = publish({ url: server.rtmp('live', 'slow', 'localhost'), width: 320, height: 180, videoKbps: 300, withoutAudio: true });
   const player = new SocketViewer();
   try {

@@ -1,5 +1,6 @@
 /** A logger that keeps its lines, for tests that read them. */
 import type { Logger } from '../../src/util/logger.ts';
+import { Changes } from './changes.ts';
 
 export interface LogLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error';
@@ -11,11 +12,11 @@ export class RecordingLogger implements Logger {
   /** Lines of this logger and all its children, in order. */
   readonly lines: LogLine[];
   readonly #bindings: object;
-  readonly #waiters: Set<() => void>;
+  readonly #changes: Changes;
 
-  constructor(shared?: { lines: LogLine[]; waiters: Set<() => void>; bindings: object }) {
+  constructor(shared?: { lines: LogLine[]; changes: Changes; bindings: object }) {
     this.lines = shared?.lines ?? [];
-    this.#waiters = shared?.waiters ?? new Set();
+    this.#changes = shared?.changes ?? new Changes();
     this.#bindings = shared?.bindings ?? {};
   }
 
@@ -39,7 +40,7 @@ export class RecordingLogger implements Logger {
   child(fields: object): Logger {
     const twice = Object.keys(fields).find((field) => field in this.#bindings);
     if (twice !== undefined) throw new Error(`field '${twice}' is bound twice`);
-    return new RecordingLogger({ lines: this.lines, waiters: this.#waiters, bindings: { ...this.#bindings, ...fields } });
+    return new RecordingLogger({ lines: this.lines, changes: this.#changes, bindings: { ...this.#bindings, ...fields } });
   }
 
   /** All lines with this message. */
@@ -48,21 +49,17 @@ export class RecordingLogger implements Logger {
   }
 
   /** Resolves with the `index`-th line of this message; the test's own timeout is the deadline. */
-  line(message: string, index = 0): Promise<LogLine> {
-    return new Promise((resolve) => {
-      const check = () => {
-        const line = this.matching(message)[index];
-        if (line === undefined) return;
-        this.#waiters.delete(check);
-        resolve(line);
-      };
-      this.#waiters.add(check);
-      check();
+  async line(message: string, index = 0): Promise<LogLine> {
+    let line: LogLine | undefined;
+    await this.#changes.until(() => {
+      line = this.matching(message)[index];
+      return line !== undefined;
     });
+    return line!;
   }
 
   #add(level: LogLine['level'], fields: object, message: string): void {
     this.lines.push({ level, message, fields: { ...this.#bindings, ...fields } });
-    for (const waiter of [...this.#waiters]) waiter();
+    this.#changes.notify();
   }
 }

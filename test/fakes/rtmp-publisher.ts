@@ -8,6 +8,7 @@ import { parseCommand, type RtmpCommand } from '../../src/protocols/rtmp/command
 import { controlMessage } from '../../src/protocols/rtmp/control.ts';
 import { ClientHandshake } from '../../src/protocols/rtmp/handshake.ts';
 import { MessageType, type RtmpMessage } from '../../src/protocols/rtmp/message.ts';
+import { Changes } from './changes.ts';
 
 export class RtmpPublisher {
   readonly socket: net.Socket;
@@ -18,7 +19,7 @@ export class RtmpPublisher {
   readonly #handshake = new ClientHandshake({ variant: 'simple' });
   readonly #writer = new ChunkWriter();
   readonly #reader = new ChunkReader({ onMessage: (message) => this.messages.push(message) });
-  readonly #waiters = new Set<() => void>();
+  readonly #changes = new Changes();
 
   private constructor(port: number) {
     this.socket = net.connect({ port, host: '127.0.0.1' });
@@ -101,15 +102,7 @@ export class RtmpPublisher {
 
   /** Resolves when `predicate` holds after something was received; the test's own timeout is the deadline. */
   until(predicate: () => boolean): Promise<void> {
-    return new Promise((resolve) => {
-      const check = () => {
-        if (!predicate()) return;
-        this.#waiters.delete(check);
-        resolve();
-      };
-      this.#waiters.add(check);
-      check();
-    });
+    return this.#changes.until(predicate);
   }
 
   close(): void {
@@ -124,7 +117,7 @@ export class RtmpPublisher {
       rest = data.subarray(consumed);
     }
     this.#reader.push(rest);
-    for (const waiter of [...this.#waiters]) waiter();
+    this.#changes.notify();
   }
 }
 

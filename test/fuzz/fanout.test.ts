@@ -1,4 +1,5 @@
 import { fuzzTests } from './support/fuzz-tests.ts';
+import { DTLS_TARGETS } from './targets/dtls.ts';
 import { FANOUT_TARGETS } from './targets/fanout.ts';
 
-fuzzTests('addon and fallback', FANOUT_TARGETS);
+fuzzTests('addon and fallback', [...DTLS_TARGETS, ...FANOUT_TARGETS]);

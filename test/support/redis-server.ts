@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
+import { freePorts } from '../e2e/support/ports.ts';
 
 export class RedisServer {
   readonly port: number;
@@ -17,12 +18,7 @@ export class RedisServer {
   }
 
   static async start(password: string | null = null): Promise<RedisServer> {
-    const probe = net.createServer();
-    probe.listen(0, '127.0.0.1');
-    await once(probe, 'listening');
-    const { port } = probe.address() as net.AddressInfo;
-    probe.close();
-    await once(probe, 'close');
+    const [port = 0] = await freePorts(1);
     const server = new RedisServer(port, password);
     await server.#listens();
     return server;

@@ -127,6 +127,7 @@ export const BindApiSchema = object(
 export type BindApiConfig = Static<typeof BindApiSchema>;
 
 const client = (description: string, xml: string) => optional(object(description, { workerCount, threadPerSocket }, { xml }));
+
 interface MulticastFinish {
   group: string;
   source?: string;

@@ -91,10 +91,13 @@ export class VideoUnits implements UnitReader {
   #close(sink: UnitSink): void {
     const open = this.#open;
     this.#open = null;
-    if (open === null || open.dts === null) return;
-    const [first, ...others] = open.parts;
-    if (first === undefined || open.bytes === 0) return;
-    const data = others.length === 0 ? first : new Uint8Array(Buffer.concat(open.parts));
+    if (open === null || open.dts === null || open.bytes === 0) return;
+    const data = new Uint8Array(open.bytes);
+    let at = 0;
+    for (const part of open.parts) {
+      data.set(part, at);
+      at += part.length;
+    }
     this.#learn(data);
     sink({ pts: open.pts ?? open.dts, dts: open.dts, data });
   }

@@ -90,6 +90,11 @@ export interface NativeAddon {
   udpParse(socket: Handle, address: string, words: Uint32Array): boolean;
   udpText(socket: Handle, n: number): string;
   udpCounters(socket: Handle): NativeUdpCounters;
+  imageOpen(chunks: readonly Uint8Array[]): Handle | null;
+  imageClose(image: Handle): void;
+  /** How many bytes of `head` (Latin-1) and `chunks` the socket took. */
+  tcpSend(descriptor: number, head: string, chunks: readonly Uint8Array[]): number;
+  tcpSendImage(descriptor: number, head: string, image: Handle, length: number): number;
 }
 
 /** Numbers since the socket was opened. */
@@ -104,7 +109,7 @@ export interface NativeUdpCounters {
 /** Overrides the addon: the path of another build, or `off` for none. */
 const OVERRIDE = 'MILLRACE_NATIVE';
 /** What the build of an older version does not have. */
-const NEWEST = 'udpOpen' satisfies keyof NativeAddon;
+const NEWEST = 'tcpSend' satisfies keyof NativeAddon;
 const BUILT = new URL('../../../native/build/millrace.node', import.meta.url);
 
 /** The addon, or why there is none. */

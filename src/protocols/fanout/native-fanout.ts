@@ -178,20 +178,24 @@ class NativeDtls implements DtlsEndpoint {
 
   #step({ state, error, datagrams }: DtlsOutcome): void {
     // Before the last flight leaves: the peer's media may be here a moment after it.
-    if (state === DtlsState.CONNECTED && !this.#connected) this.#secured();
+    const isUseless = state === DtlsState.CONNECTED && !this.#connected && !this.#secured();
     for (const datagram of datagrams) this.#listener.send(datagram);
-    if (state === DtlsState.CLOSED) this.#end(error === '' ? 'the peer closed' : error);
+    if (isUseless) this.#end('the peer agreed to no SRTP profile');
+    else if (state === DtlsState.CLOSED) this.#end(error === '' ? 'the peer closed' : error);
   }
 
-  #secured(): void {
+  /** False when there are no keys. */
+  #secured(): boolean {
     this.#connected = true;
     const keys = this.#addon.dtlsKeys(this.#handle);
-    if (keys === null) this.#end('the peer agreed to no SRTP profile');
-    else this.#listener.connected({ ...keys, profile: keys.profile as SrtpProfile }, keys.fingerprint);
+    if (keys === null) return false;
+    this.#listener.connected({ ...keys, profile: keys.profile as SrtpProfile }, keys.fingerprint);
+    return true;
   }
 
   #end(reason: string): void {
-    this.#closed = true;
+    // The handle may live for long, and must hold no handshake until then.
+    this.close();
     this.#listener.closed(reason);
   }
 }

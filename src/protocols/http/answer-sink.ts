@@ -1,6 +1,7 @@
 /** What a request handler and the HTTP version under it know of each other. */
 
 import type { Duplex, Readable } from 'node:stream';
+import type { Image } from './direct-sender.ts';
 
 /** A request as a handler sees it. Valid until it has been answered. */
 export interface IncomingRequest {
@@ -41,10 +42,10 @@ export interface AnswerSink {
   /**
    * Answers, once. `block`: complete header lines, each with CRLF; Date, Content-Length and Connection are added.
    * A string is sent as Latin-1, so its length is its number of bytes.
-   * With HEAD the body is not sent, but its length told. `listener` hears when the body's bytes are free again;
-   * it is called later than this call returns.
+   * With HEAD the body is not sent, but its length told. `listener` hears when the body's bytes are free again, which
+   * may be before this call returns. `image`: the same bytes as the body, where they can be sent from without copying.
    */
-  answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null): void;
+  answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null, image?: Image | null): void;
   /** The answer comes later; until then `listener` hears when the client goes away. */
   wait(listener: AbortListener): void;
   /** The same for an answer that is a moment away: a client that has closed its side already gets it too. */

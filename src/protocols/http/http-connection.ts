@@ -1,14 +1,15 @@
 /** One HTTP/1.x connection: requests come out one after the other, answers go in. */
 import type { Socket } from 'node:net';
 import type { AbortListener, AnswerSink, HttpCounters, RequestHandler, SentListener, TakenConnection } from './answer-sink.ts';
+import type { DirectSender, Image } from './direct-sender.ts';
 import { type Framing, readFraming } from './framing.ts';
 import { HttpFault } from './http-fault.ts';
 import type { HttpLimits } from './limits.ts';
 import { RequestReader } from './request-reader.ts';
 import { type DateLine, statusLine } from './status-line.ts';
 
-/** Bodies up to this size are copied behind their head: the two then fit the buffers that Node keeps ready. */
-const SMALL_BODY = 3072;
+const NO_BYTES = new Uint8Array(0);
+const NOTHING: readonly Uint8Array[] = [];
 
 /** What all connections of a listener share. */
 export interface HttpConnectionContext {
@@ -16,6 +17,8 @@ export interface HttpConnectionContext {
   readonly limits: HttpLimits;
   readonly date: DateLine;
   readonly counters: HttpCounters;
+  /** Null: all goes through Node.js. */
+  readonly sender: DirectSender | null;
   /** Headers of answers that the connection makes itself, complete lines. */
   readonly commonHeaders: string;
   /** Milliseconds of a monotonic clock. */
@@ -82,13 +85,19 @@ export class HttpConnection implements AnswerSink {
     return this.#requests;
   }
 
-  answer(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null): void {
+  answer(
+    status: number,
+    block: string,
+    body: string | readonly Uint8Array[],
+    listener: SentListener | null,
+    image: Image | null = null,
+  ): void {
     if (!this.#busy) throw new TypeError('this request has been answered already');
     this.#busy = false;
     this.#brief = false;
     this.#waiting = null;
     if (!this.#framing.persistent) this.#closing = true;
-    this.#write(status, block, body, this.#headOnly, listener);
+    this.#write(status, block, body, listener, image);
     if (this.#closing) this.#finish();
     else if (!this.#pumping) this.#pump();
   }
@@ -208,7 +217,7 @@ export class HttpConnection implements AnswerSink {
     }
   }
 
-  #write(status: number, block: string, body: string | readonly Uint8Array[], headOnly: boolean, listener: SentListener | null): void {
+  #write(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null, image: Image | null): void {
     const { counters, date, now } = this.#context;
     const length = typeof body === 'string' ? body.length : totalLength(body);
     let head = `${statusLine(status)}${date.line}${block}Content-Length: ${length}\r\n`;
@@ -216,21 +225,47 @@ export class HttpConnection implements AnswerSink {
     else head += this.#legacy ? 'Connection: keep-alive\r\n\r\n' : '\r\n';
     const group = Math.floor(status / 100);
     counters.statuses[group] = (counters.statuses[group] ?? 0) + 1;
-    counters.bytesSent += head.length + (headOnly ? 0 : length);
+    const size = head.length + (this.#headOnly ? 0 : length);
+    counters.bytesSent += size;
+    const text = typeof body === 'string' && !this.#headOnly ? head + body : head;
+    const chunks = typeof body === 'string' || this.#headOnly ? NOTHING : body;
+    const sent = this.#sendDirectly(text, chunks, image);
+    if (sent === size) {
+      listener?.sent(true);
+      return;
+    }
     if (this.#sending.length === 0) this.#sendingSince = now();
     this.#sending.push(listener);
+    this.#queue(text, chunks, sent);
+  }
+
+  /** How many bytes went at once, past Node.js. */
+  #sendDirectly(text: string, chunks: readonly Uint8Array[], image: Image | null): number {
+    const { sender } = this.#context;
+    if (sender === null) return 0;
+    if (image === null || chunks.length === 0) return sender.send(this.#socket, text, chunks);
+    return sender.sendImage(this.#socket, text, image);
+  }
+
+  /** Gives the socket all but the first `sent` bytes. */
+  #queue(text: string, chunks: readonly Uint8Array[], sent: number): void {
     const socket = this.#socket;
-    if (headOnly || length === 0) socket.write(head, 'latin1', this.#written);
-    else if (typeof body === 'string') socket.write(head + body, 'latin1', this.#written);
-    else if (length <= SMALL_BODY) socket.write(together(head, body, length), this.#written);
-    else {
-      socket.cork();
-      socket.write(head, 'latin1');
-      const last = body.length - 1;
-      for (let n = 0; n < last; n += 1) socket.write(body[n] ?? '');
-      socket.write(body[last] ?? '', this.#written);
-      socket.uncork();
+    if (sent === 0 && chunks.length === 0) {
+      socket.write(text, 'latin1', this.#written);
+      return;
     }
+    let skip = sent;
+    let last: Uint8Array = NO_BYTES;
+    socket.cork();
+    for (const bytes of [Buffer.from(text, 'latin1'), ...chunks]) {
+      if (skip < bytes.length) {
+        if (last.length > 0) socket.write(last);
+        last = bytes.subarray(skip);
+      }
+      skip = Math.max(0, skip - bytes.length);
+    }
+    socket.write(last, this.#written);
+    socket.uncork();
   }
 
   #onWritten(error: Error | null | undefined): void {
@@ -249,7 +284,7 @@ export class HttpConnection implements AnswerSink {
     this.#waiting = null;
     this.#closing = true;
     const block = `${this.#context.commonHeaders}Content-Type: text/plain\r\n`;
-    this.#write(fault.status, block, `${fault.message}\n`, this.#headOnly, null);
+    this.#write(fault.status, block, `${fault.message}\n`, null, null);
     this.#finish();
   }
 
@@ -273,7 +308,11 @@ export class HttpConnection implements AnswerSink {
 
   #onTimeout(): void {
     // A request that waits for media is the server's business; its view has a deadline of its own.
-    if (this.#busy) return;
+    if (this.#busy) {
+      // The answer may go past Node.js, which would not count the idle time from then on.
+      this.#socket.setTimeout(this.#context.limits.idleTime);
+      return;
+    }
     this.#context.counters.timeouts += 1;
     this.destroy(this.#sending.length > 0 ? 'the client does not take its answer' : 'idle');
   }
@@ -295,17 +334,6 @@ export class HttpConnection implements AnswerSink {
   #because(reason: string): void {
     if (this.#reason === '') this.#reason = reason;
   }
-}
-
-/** One small write costs less than a vector of two. */
-function together(head: string, body: readonly Uint8Array[], length: number): Buffer {
-  const bytes = Buffer.allocUnsafe(head.length + length);
-  let at = bytes.write(head, 'latin1');
-  for (const chunk of body) {
-    bytes.set(chunk, at);
-    at += chunk.length;
-  }
-  return bytes;
 }
 
 function totalLength(body: readonly Uint8Array[]): number {

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RawClient } from '../../../test/fakes/raw-client.ts';
 import { systemClock } from '../../util/clock.ts';
 import type { AnswerSink, IncomingRequest, TakenConnection } from './answer-sink.ts';
+import { DirectSender } from './direct-sender.ts';
 import { HttpListener } from './http-listener.ts';
 import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './limits.ts';
 import { DateLine } from './status-line.ts';
@@ -32,7 +33,12 @@ class TestHandler {
   }
 }
 
-describe('HTTP/1.x listener', () => {
+const direct = DirectSender.load();
+
+describe.each([
+  ['past Node.js', direct],
+  ['through Node.js', null],
+])('HTTP/1.x listener, answers sent %s', (_way, sender) => {
   let handler: TestHandler;
   let listener: HttpListener;
   let reasons: string[];
@@ -45,6 +51,7 @@ describe('HTTP/1.x listener', () => {
       limits: { ...DEFAULT_HTTP_LIMITS, sweepInterval: 10, ...limits },
       date: new DateLine(systemClock),
       commonHeaders: 'Server: test\r\n',
+      sender,
       onClosed: (_connection, reason) => reasons.push(reason),
     });
     return listener.listen({ host: '127.0.0.1', port: 0 });

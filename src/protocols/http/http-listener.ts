@@ -1,6 +1,7 @@
 /** A port that speaks HTTP/1.x in the clear. */
 import { createServer, type Server, type Socket } from 'node:net';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
+import { DirectSender } from './direct-sender.ts';
 import { HttpConnection, type HttpConnectionContext } from './http-connection.ts';
 import type { HttpLimits } from './limits.ts';
 import { closeShared, type ListenAddress, listenShared } from './shared-port.ts';
@@ -13,6 +14,8 @@ export interface HttpListenerOptions {
   /** Complete header lines of answers made below the handler, e.g. `Server: …`. */
   readonly commonHeaders: string;
   readonly counters?: HttpCounters;
+  /** How answers are sent; null: through Node.js alone. Without it, as the machine allows. */
+  readonly sender?: DirectSender | null;
   /** Told once for every connection that begins. */
   readonly onOpened?: (connection: HttpConnection) => void;
   /** Told once for every connection that ends. */
@@ -34,6 +37,7 @@ export class HttpListener {
       limits,
       date: options.date,
       counters: this.counters,
+      sender: options.sender === undefined ? DirectSender.load() : options.sender,
       commonHeaders: options.commonHeaders,
       now: () => performance.now(),
       closed: (connection, reason) => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { codeOf } from '../../../test/support/error-code.ts';
 import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
-import { ProtocolError } from '../../util/protocol-error.ts';
 import { serializeRequest } from './message.ts';
 import { LARGEST_PAYLOAD, OvtPayloadType, PACKET_HEADER_LENGTH, PacketWriter, parsePacketHeader, readInt64, writeInt64 } from './packet.ts';
 import { OvtReader } from './reader.ts';
@@ -23,16 +23,6 @@ function packets(payload: Uint8Array, type: OvtPayloadType = OvtPayloadType.MEDI
   writer.put(payload);
   return writer.finish();
 }
-
-const codeOf = (action: () => unknown): string => {
-  try {
-    action();
-  } catch (error) {
-    if (error instanceof ProtocolError) return error.code;
-    throw error;
-  }
-  return 'none';
-};
 
 describe('packets', () => {
   test('a request is laid out to the byte', () => {

@@ -34,13 +34,19 @@ export interface PacketHeader {
   readonly payloadLength: number;
 }
 
-/** Reads the 18 bytes at `at`. Throws `OVT_VERSION`, `OVT_LENGTH` or, unless packets of any type are taken, `OVT_TYPE`. */
-export function parsePacketHeader(data: Uint8Array, at: number, anyType = false): PacketHeader {
+/** Which packets are no mistake of the peer. */
+export interface TakenPackets {
+  /** Those of types that are not known, too: later versions may have them, and readers pass them over. */
+  readonly anyType?: boolean;
+}
+
+/** Reads the 18 bytes at `at`. Throws `OVT_VERSION`, `OVT_TYPE` or `OVT_LENGTH`. */
+export function parsePacketHeader(data: Uint8Array, at: number, { anyType }: TakenPackets = {}): PacketHeader {
   const first = data[at] ?? 0;
   if ((first & VERSION_MASK) !== VERSION_BITS) throw new ProtocolError('OVT_VERSION', `version ${first >> 6}, 1 expected`, at);
   const number = data[at + 1] ?? 0;
   const type = isPayloadType(number) ? number : null;
-  if (type === null && !anyType) throw new ProtocolError('OVT_TYPE', `payload type ${number}`, at + 1);
+  if (type === null && anyType !== true) throw new ProtocolError('OVT_TYPE', `payload type ${number}`, at + 1);
   const payloadLength = ((data[at + 16] ?? 0) << 8) | (data[at + 17] ?? 0);
   if (payloadLength > LARGEST_PAYLOAD) {
     throw new ProtocolError('OVT_LENGTH', `payload of ${payloadLength} bytes, at most ${LARGEST_PAYLOAD} expected`, at + 16);

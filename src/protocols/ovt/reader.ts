@@ -1,15 +1,13 @@
 /** Reads OVT packets off a byte stream, whatever its pieces, and joins what was split. */
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { OvtPayloadType, PACKET_HEADER_LENGTH, type PacketHeader, parsePacketHeader } from './packet.ts';
+import { OvtPayloadType, PACKET_HEADER_LENGTH, type PacketHeader, parsePacketHeader, type TakenPackets } from './packet.ts';
 
 /** What the peer may send; more is a `ProtocolError`. */
-export interface OvtReaderLimits {
+export interface OvtReaderLimits extends TakenPackets {
   /** Bytes of one request or response. */
   readonly message: number;
   /** Bytes of one media packet; 0 takes none. */
   readonly media: number;
-  /** Packets of types that are not known are passed over. */
-  readonly anyType?: boolean;
 }
 
 /** Takes whole payloads. They are the taker's own. */
@@ -90,7 +88,7 @@ export class OvtReader {
   /** Returns where the payload begins, or the end of the chunk when the header is not all here. */
   #readHeader(chunk: Uint8Array, at: number): number {
     if (this.#headerBytes === 0 && chunk.length - at >= PACKET_HEADER_LENGTH) {
-      this.#beginPacket(parsePacketHeader(chunk, at, this.#limits.anyType));
+      this.#beginPacket(parsePacketHeader(chunk, at, this.#limits));
       return at + PACKET_HEADER_LENGTH;
     }
     const count = Math.min(PACKET_HEADER_LENGTH - this.#headerBytes, chunk.length - at);
@@ -98,7 +96,7 @@ export class OvtReader {
     this.#headerBytes += count;
     if (this.#headerBytes === PACKET_HEADER_LENGTH) {
       this.#headerBytes = 0;
-      this.#beginPacket(parsePacketHeader(this.#header, 0, this.#limits.anyType));
+      this.#beginPacket(parsePacketHeader(this.#header, 0, this.#limits));
     }
     return at + count;
   }

@@ -1,6 +1,17 @@
-import { networkInterfaces } from 'node:os';
-import { expect, test } from 'vitest';
+import type { NetworkInterfaceInfo } from 'node:os';
+import { afterEach, expect, test, vi } from 'vitest';
 import { readCandidatePorts } from './candidate-ports.ts';
+
+/** Interfaces in place of those that this machine has. */
+const machine = vi.hoisted(() => ({ interfaces: null as Record<string, NetworkInterfaceInfo[]> | null }));
+vi.mock('node:os', async (importOriginal) => {
+  const original = await importOriginal<typeof import('node:os')>();
+  return { ...original, networkInterfaces: () => machine.interfaces ?? original.networkInterfaces() };
+});
+
+afterEach(() => {
+  machine.interfaces = null;
+});
 
 test('a range of ports on the addresses of the server', () => {
   expect(readCandidatePorts(['*:10000-10001/udp'], ['127.0.0.1'])).toEqual([
@@ -26,15 +37,15 @@ test('a star means all addresses of the machine, and entries for one port are jo
 });
 
 test('link-local addresses are told only where that is wanted', () => {
-  const own = Object.values(networkInterfaces())
-    .flatMap((list) => list ?? [])
-    .filter(({ family, internal }) => family === 'IPv6' && !internal)
-    .map(({ address }) => address);
-  const told = (linkLocal: boolean): readonly string[] => readCandidatePorts(['[::]:10000/udp'], ['*'], linkLocal)[0]?.addresses ?? [];
-  const shown = (local: boolean): string[] =>
-    own.some((one) => local || !one.startsWith('fe80')) ? own.filter((one) => local || !one.startsWith('fe80')) : ['::1'];
-  expect(told(false)).toEqual(shown(false));
-  expect(told(true)).toEqual(shown(true));
+  const address = (text: string, internal = false): NetworkInterfaceInfo => {
+    return { family: 'IPv6', address: text, internal, netmask: '', mac: '', cidr: null, scopeid: 0 };
+  };
+  const told = (linkLocal: boolean): readonly string[] | undefined =>
+    readCandidatePorts(['[::]:10000/udp'], ['*'], linkLocal)[0]?.addresses;
+  machine.interfaces = { lo: [address('::1', true)], eth0: [address('fe80::2')] };
+  expect([told(false), told(true)]).toEqual([['::1'], ['fe80::2']]);
+  machine.interfaces['eth1'] = [address('2001:db8::3'), address('fe80::3')];
+  expect([told(false), told(true)]).toEqual([['2001:db8::3'], ['fe80::2', '2001:db8::3', 'fe80::3']]);
 });
 
 test.each([

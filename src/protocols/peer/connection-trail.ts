@@ -1,5 +1,5 @@
 /** What was tried to connect one peer, told in one line when nothing came of it. */
-import type { PeerCandidate } from '../ice/ice-candidate.ts';
+import { type PeerCandidate, readCandidates } from '../ice/ice-candidate.ts';
 import type { CheckFault } from '../ice/ice-lite.ts';
 import { placeOf } from './peer-address.ts';
 
@@ -17,7 +17,7 @@ interface Checks {
 }
 
 export class ConnectionTrail {
-  readonly #offered = new Set<string>();
+  #offered: readonly string[] = [];
   readonly #announced = new Map<string, PeerCandidate>();
   /** By `udp 192.0.2.1:5000`. */
   readonly #checks = new Map<string, Checks>();
@@ -26,16 +26,14 @@ export class ConnectionTrail {
   #handshakeSaid = 0;
 
   /** Candidates of ours that the peer was told. */
-  offered(candidates: readonly PeerCandidate[]): void {
-    for (const { protocol, address, port } of candidates) {
-      if (this.#offered.size < CANDIDATES_LIMIT) this.#offered.add(`${protocol} ${placeOf(address, port)}`);
-    }
+  offered(candidates: readonly string[]): void {
+    this.#offered = candidates;
   }
 
   /** Candidates that the peer told of itself. */
   announced(candidates: readonly PeerCandidate[]): void {
     for (const candidate of candidates) {
-      const place = `${candidate.protocol} ${placeOf(candidate.address, candidate.port)}`;
+      const place = placeOfCandidate(candidate);
       if (this.#announced.size < CANDIDATES_LIMIT) this.#announced.set(place, candidate);
     }
   }
@@ -63,7 +61,7 @@ export class ConnectionTrail {
 
   /** One line: what each side offered, which pairs were checked, and how far the handshake came. */
   describe(): string {
-    const parts = [`offered ${listed([...this.#offered])}`];
+    const parts = [`offered ${listed(readCandidates(this.#offered.join('\n')).map(placeOfCandidate))}`];
     parts.push(this.#announced.size === 0 ? 'the peer announced no address' : `announced by the peer ${this.#announcements()}`);
     // Those that work first: the list is cut.
     const known = [...this.#checks].sort(([, a], [, b]) => Number(b.good > 0) - Number(a.good > 0));
@@ -99,6 +97,10 @@ export class ConnectionTrail {
     if (this.#handshakeHeard === 0 && this.#handshakeSaid === 0) return 'DTLS not begun: no datagram of it came';
     return `DTLS begun and not finished: ${this.#handshakeHeard} datagrams came, ${this.#handshakeSaid} went`;
   }
+}
+
+function placeOfCandidate({ protocol, address, port }: PeerCandidate): string {
+  return `${protocol} ${placeOf(address, port)}`;
 }
 
 function countsOf({ good, faults, unsent }: Checks): string {

@@ -147,7 +147,7 @@ export class PeerSession {
   /** Our candidates, to tell the peer. */
   candidates(): readonly string[] {
     const candidates = this.#owner.candidates(this.#options.use);
-    this.#trail?.offered(readCandidates(candidates.join('\n')));
+    this.#trail?.offered(candidates);
     return candidates;
   }
 

@@ -1,6 +1,7 @@
 /** What every TCP connection of a peer has in common, directly or by way of the relay. */
 import type { Socket } from 'node:net';
 import type { PeerAddress } from '../fanout/fanout.ts';
+import { OwnerCounts } from './owner-counts.ts';
 import { addressOwner, plainAddress } from './peer-address.ts';
 
 /** A connection on which nothing moves is gone, ms: peers check theirs every few seconds. */
@@ -13,7 +14,7 @@ const GUESTS_LIMIT = 256;
 /** Connections that lead to no session yet: nobody who only connects takes the room of the others. */
 export class StreamGuests {
   readonly #owners = new Map<Socket, string>();
-  readonly #byOwner = new Map<string, number>();
+  readonly #byOwner = new OwnerCounts();
   #turnedAway = 0;
 
   get size(): number {
@@ -28,12 +29,11 @@ export class StreamGuests {
   /** False when there are too many of the address. */
   enter(stream: Socket, host: string): boolean {
     const owner = addressOwner(host);
-    const others = this.#byOwner.get(owner) ?? 0;
-    if (others >= GUESTS_LIMIT) {
+    if (this.#byOwner.of(owner) >= GUESTS_LIMIT) {
       this.#turnedAway += 1;
       return false;
     }
-    this.#byOwner.set(owner, others + 1);
+    this.#byOwner.add(owner);
     this.#owners.set(stream, owner);
     stream.once('close', () => this.leave(stream));
     return true;
@@ -44,9 +44,7 @@ export class StreamGuests {
     const owner = this.#owners.get(stream);
     if (owner === undefined) return;
     this.#owners.delete(stream);
-    const left = (this.#byOwner.get(owner) ?? 1) - 1;
-    if (left === 0) this.#byOwner.delete(owner);
-    else this.#byOwner.set(owner, left);
+    this.#byOwner.remove(owner);
   }
 }
 

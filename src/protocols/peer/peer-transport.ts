@@ -64,8 +64,8 @@ export class PeerTransport implements PeerOwner {
   readonly #placesOf = new Map<PeerSession, string[]>();
   /** By address and number as configured. */
   readonly #ports = new Map<string, OpenPort>();
-  /** Candidates of each port number, IPv4 and IPv6 together: a peer has one or the other. */
-  readonly #groups: Record<PeerUse, Map<number, IceCandidate[]>> = { play: new Map(), publish: new Map() };
+  /** Candidates of each port number, as they are told, IPv4 and IPv6 together: a peer has one or the other. */
+  readonly #groups: Record<PeerUse, Map<number, readonly string[]>> = { play: new Map(), publish: new Map() };
   readonly #servers: Server[] = [];
   readonly #streams = new Set<Socket>();
   readonly #ticker: NodeJS.Timeout;
@@ -135,9 +135,9 @@ export class PeerTransport implements PeerOwner {
   /** Candidates of one port number, all its addresses: numbers take turns. */
   candidates(use: PeerUse = 'play'): readonly string[] {
     const groups = [...this.#groups[use].values()];
-    const group = groups[this.#next % Math.max(1, groups.length)];
+    const group = groups[this.#next % Math.max(1, groups.length)] ?? [];
     this.#next += 1;
-    return (group ?? []).map((candidate) => formatCandidate(candidate));
+    return group;
   }
 
   started(session: PeerSession): void {
@@ -183,7 +183,7 @@ export class PeerTransport implements PeerOwner {
     const open = this.#ports.get(key) ?? (await this.#bind(host, port));
     this.#ports.set(key, open);
     const protocols: readonly IceCandidate['protocol'][] = open.tcp ? ['UDP', 'TCP'] : ['UDP'];
-    const candidates = protocols.flatMap((protocol) => addresses.map((address) => ({ protocol, address, port: open.port })));
+    const candidates = protocols.flatMap((protocol) => addresses.map((address) => formatCandidate({ protocol, address, port: open.port })));
     this.#groups[use].set(open.port, [...(this.#groups[use].get(open.port) ?? []), ...candidates]);
   }
 

@@ -1,5 +1,6 @@
 /** Counts sessions that are not connected yet, so that nobody who only asks for offers keeps others out. */
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { OwnerCounts } from './owner-counts.ts';
 import { addressOwner } from './peer-address.ts';
 
 /** What a peer wants. */
@@ -15,7 +16,7 @@ const PER_USE = 2048;
 
 export class SessionQuota {
   readonly #guests = new Map<object, { readonly use: PeerUse; readonly owner: string }>();
-  readonly #byOwner = new Map<string, number>();
+  readonly #byOwner = new OwnerCounts();
   readonly #byUse: Record<PeerUse, number> = { play: 0, publish: 0 };
   #turnedAway = 0;
 
@@ -31,7 +32,7 @@ export class SessionQuota {
 
   /** Throws ProtocolError `WEBRTC_FULL` when a further session for `client` has no room. */
   check(use: PeerUse, client: string): void {
-    const ofAddress = (this.#byOwner.get(addressOwner(client)) ?? 0) >= PER_ADDRESS;
+    const ofAddress = this.#byOwner.of(addressOwner(client)) >= PER_ADDRESS;
     if (!ofAddress && this.#byUse[use] < PER_USE) return;
     this.#turnedAway += 1;
     throw new ProtocolError(
@@ -45,7 +46,7 @@ export class SessionQuota {
   enter(guest: object, use: PeerUse, client: string): void {
     const owner = addressOwner(client);
     this.#guests.set(guest, { use, owner });
-    this.#byOwner.set(owner, (this.#byOwner.get(owner) ?? 0) + 1);
+    this.#byOwner.add(owner);
     this.#byUse[use] += 1;
   }
 
@@ -55,8 +56,6 @@ export class SessionQuota {
     if (entry === undefined) return;
     this.#guests.delete(guest);
     this.#byUse[entry.use] -= 1;
-    const left = (this.#byOwner.get(entry.owner) ?? 1) - 1;
-    if (left === 0) this.#byOwner.delete(entry.owner);
-    else this.#byOwner.set(entry.owner, left);
+    this.#byOwner.remove(entry.owner);
   }
 }

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { codeOf } from '../../../test/support/error-code.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { AmfObject, AmfReader, type AmfValue } from './amf.ts';
 import { parseAmf0, serializeAmf0 } from './amf0.ts';
@@ -7,16 +8,6 @@ import { parseAmf3, serializeAmf3 } from './amf3.ts';
 
 function hex(text: string): Buffer {
   return Buffer.from(text.replaceAll(/\s/g, ''), 'hex');
-}
-
-function codeOf(action: () => unknown): string {
-  try {
-    action();
-  } catch (error) {
-    if (error instanceof ProtocolError) return error.code;
-    throw error;
-  }
-  return 'none';
 }
 
 const ECMA = new AmfObject([['a', 1]], 'ecma-array');

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { codeOf } from '../../../test/support/error-code.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { ChunkReader, type ChunkReaderLimits, DEFAULT_CHUNK_READER_LIMITS } from './chunk-reader.ts';
 import { ChunkWriter } from './chunk-writer.ts';
@@ -159,16 +160,6 @@ describe('messages of several chunks', () => {
 });
 
 describe('limits', () => {
-  function codeOf(action: () => void): string {
-    try {
-      action();
-    } catch (error) {
-      if (error instanceof ProtocolError) return error.code;
-      throw error;
-    }
-    return 'none';
-  }
-
   test.each([
     { name: 'a 16 MiB command', limits: {}, wire: '03 000000 ffffff 14 00000000', code: 'RTMP_MESSAGE_SIZE' },
     { name: 'media above its limit', limits: { mediaBytes: 9 }, wire: '04 000000 00000a 09 00000000', code: 'RTMP_MESSAGE_SIZE' },

@@ -4,9 +4,10 @@ import { AmfObject, type AmfValue } from './amf.ts';
 import { ChunkReader, type ChunkReaderLimits } from './chunk-reader.ts';
 import { ChunkWriter } from './chunk-writer.ts';
 import { commandMessage, dataMessage, parseCommand, type RtmpCommand } from './command.ts';
-import { controlMessage, parseControlValue, parseUserControl, userControlMessage } from './control.ts';
+import { ConnectionControl } from './connection-control.ts';
+import { controlMessage } from './control.ts';
 import { ClientHandshake } from './handshake.ts';
-import { MessageType, type RtmpMessage, UserControlEvent } from './message.ts';
+import { MessageType, type RtmpMessage } from './message.ts';
 
 const AUDIO_CHUNK_STREAM = 4;
 const DATA_CHUNK_STREAM = 5;
@@ -15,7 +16,6 @@ const VIDEO_CHUNK_STREAM = 6;
 const OWN_CHUNK_SIZE = 60_000;
 /** A server has nothing long to say. */
 const READER_LIMITS: ChunkReaderLimits = { mediaBytes: 65_536, controlBytes: 65_536, pendingBytes: 262_144, chunkStreams: 64 };
-const ACKNOWLEDGEMENT_WINDOW = 2_500_000;
 /** Name by which servers know encoders that publish. */
 const FLASH_VERSION = 'FMLE/3.0 (compatible; Millrace)';
 const Transaction = { CONNECT: 1, RELEASE: 2, FC_PUBLISH: 3, CREATE_STREAM: 4, PUBLISH: 5, FC_UNPUBLISH: 6, DELETE_STREAM: 7 } as const;
@@ -49,12 +49,10 @@ export class PublishClient {
   readonly #handshake = new ClientHandshake({ variant: 'digest' });
   readonly #reader = new ChunkReader({ onMessage: (message) => this.#receive(message), limits: READER_LIMITS });
   readonly #writer = new ChunkWriter();
+  readonly #control = new ConnectionControl({ reader: this.#reader, send: (message) => this.#send(message) });
   #state: 'handshake' | 'connecting' | 'creating' | 'starting' | 'publishing' | 'over' = 'handshake';
   #streamId = 0;
   #announced: readonly string[] = [];
-  #bytesIn = 0;
-  #acknowledged = 0;
-  #acknowledgeEvery = ACKNOWLEDGEMENT_WINDOW;
 
   constructor(options: PublishClientOptions) {
     this.#options = options;
@@ -72,12 +70,10 @@ export class PublishClient {
   /** Takes received bytes. Throws `ProtocolError` for what is no RTMP and `RtmpRefused` when the server says no. */
   receive(data: Buffer): void {
     if (this.#state === 'over') return;
-    this.#bytesIn += data.length;
-    const rest = this.#state === 'handshake' ? this.#shakeHands(data) : data;
+    this.#control.countBytes(data.length);
+    const rest = this.#handshake.done ? data : this.#shakeHands(data);
     if (rest.length > 0) this.#reader.push(rest);
-    if (this.#bytesIn - this.#acknowledged < this.#acknowledgeEvery) return;
-    this.#acknowledged = this.#bytesIn;
-    this.#send(controlMessage(MessageType.ACKNOWLEDGEMENT, this.#bytesIn % 2 ** 32));
+    if (this.#handshake.done) this.#control.acknowledge();
   }
 
   /** What the server takes beyond H.264 and AAC, by FourCC; `*` for anything. Known when publishing. */
@@ -129,29 +125,10 @@ export class PublishClient {
   }
 
   #receive(message: RtmpMessage): void {
-    switch (message.typeId) {
-      case MessageType.SET_CHUNK_SIZE:
-        this.#reader.setChunkSize(parseControlValue(message));
-        break;
-      case MessageType.ABORT:
-        this.#reader.abort(parseControlValue(message));
-        break;
-      case MessageType.WINDOW_ACK_SIZE:
-        // A window of nothing would ask for an acknowledgement of every byte.
-        this.#acknowledgeEvery = Math.max(1, parseControlValue(message) / 2);
-        break;
-      case MessageType.USER_CONTROL: {
-        const { event, value } = parseUserControl(message);
-        if (event === UserControlEvent.PING_REQUEST) this.#send(userControlMessage(UserControlEvent.PING_RESPONSE, value));
-        break;
-      }
-      case MessageType.COMMAND_AMF0:
-      case MessageType.COMMAND_AMF3:
-        this.#receiveCommand(parseCommand(message));
-        break;
-      default:
-      // Bandwidth, acknowledgements and what players want to know.
-    }
+    if (this.#control.receive(message)) return;
+    const { typeId } = message;
+    // All others are what players want to know.
+    if (typeId === MessageType.COMMAND_AMF0 || typeId === MessageType.COMMAND_AMF3) this.#receiveCommand(parseCommand(message));
   }
 
   #receiveCommand(command: RtmpCommand): void {

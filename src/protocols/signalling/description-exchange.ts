@@ -25,7 +25,7 @@ export class ExchangeRefused extends Error {
 
 /** Ended by the peer's DELETE. */
 export interface ExchangeSession {
-  /** Answers the offer. Throws ProtocolError when nothing comes of it; the session is then closed. */
+  /** Answers the offer. Throws as `open`, and ProtocolError, when nothing comes of it; the session is then closed. */
   accept(offer: string): string;
   /** Candidates that the peer adds. */
   announced(candidates: string): void;
@@ -49,8 +49,10 @@ export interface ExchangeOptions {
   readonly peer: string;
   /** What must be over before `open`: never rejects; null when nothing is to be waited for. */
   readonly prepare?: (target: StreamTarget) => Promise<unknown> | null;
-  /** Throws ExchangeRefused. */
+  /** Throws ExchangeRefused, or what `refusal` knows. */
   readonly open: (request: OpenRequest) => ExchangeSession;
+  /** How errors of a kind of its own are answered, from `open` and from its sessions; null for any other. */
+  readonly refusal?: (error: unknown) => ExchangeRefused | null;
   /** Headers that let pages of other origins ask. */
   readonly crossOrigin: (request: IncomingMessage, place: RequestPlace) => readonly (readonly [name: string, value: string])[];
   readonly iceServersFor: IceServersFor;
@@ -123,10 +125,12 @@ export class DescriptionExchange {
       response.end(description);
     } catch (error) {
       session?.close('the offer was refused');
-      const status = statusOf(error);
-      if (status === null || !(error instanceof Error)) throw error;
-      logger.info({ peer: client, reason: error.message }, `${peer} over ${name} was refused`);
-      answer(response, status, error.message);
+      const refusal = this.#options.refusal?.(error) ?? error;
+      const status = statusOf(refusal);
+      if (status === null || !(error instanceof Error) || !(refusal instanceof Error)) throw error;
+      const { code } = error as Error & { readonly code?: string };
+      logger.info({ peer: client, code, reason: error.message }, `${peer} over ${name} was refused`);
+      answer(response, status, refusal.message);
     }
   }
 

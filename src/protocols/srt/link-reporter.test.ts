@@ -15,13 +15,13 @@ afterEach(() => {
 });
 
 function setting(): {
-  readonly reporter: LinkReporter<ReturnType<typeof link>>;
+  readonly reporter: LinkReporter;
   readonly logger: RecordingLogger;
   readonly pass: () => void;
 } {
   const clock = new ManualClock();
   const logger = new RecordingLogger();
-  const reporter = new LinkReporter<ReturnType<typeof link>>({ clock, logger });
+  const reporter = new LinkReporter({ clock, logger });
   reporter.start();
   return {
     reporter,

@@ -38,11 +38,11 @@ interface Round {
   readonly lost: number;
 }
 
-export class LinkReporter<Link extends WatchedLink> {
+export class LinkReporter {
   readonly #clock: Clock;
   readonly #logger: Logger;
   /** With the round before; null when there was none. */
-  readonly #links = new Map<Link, Round | null>();
+  readonly #links = new Map<WatchedLink, Round | null>();
   #timer: NodeJS.Timeout | null = null;
 
   constructor(options: { readonly clock: Clock; readonly logger: Logger }) {
@@ -55,22 +55,18 @@ export class LinkReporter<Link extends WatchedLink> {
     return Array.from(this.#links.keys()).flatMap(({ labels, statistics }) => (statistics === null ? [] : { ...labels, ...statistics }));
   }
 
-  get size(): number {
-    return this.#links.size;
-  }
-
-  add(link: Link): void {
+  add(link: WatchedLink): void {
     this.#links.set(link, null);
   }
 
   /** Idempotent. */
-  delete(link: Link): void {
+  delete(link: WatchedLink): void {
     this.#links.delete(link);
   }
 
   /** Reports once a minute from now on. Idempotent. */
   start(): void {
-    this.#timer ??= setInterval(() => this.report(), INTERVAL_MS).unref();
+    this.#timer ??= setInterval(() => this.#report(), INTERVAL_MS).unref();
   }
 
   /** Idempotent. */
@@ -80,7 +76,7 @@ export class LinkReporter<Link extends WatchedLink> {
   }
 
   /** One round: a line for each connection, for people when it became worse. */
-  report(): void {
+  #report(): void {
     let lines = 0;
     for (const [link, before] of this.#links) {
       const { statistics } = link;

@@ -1,20 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { SRT_ABILITIES, SRT_ADDRESS, SRT_CONTROL, SRT_REPORT, srtConclusion } from '../../../test/fakes/srt-packets.ts';
 import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { parseAccessControl } from './access-control.ts';
 import { readConclusion } from './conclusion.ts';
-import {
-  parseControlPacket,
-  serializeAck,
-  serializeAckAck,
-  serializeDropRequest,
-  serializeKeepAlive,
-  serializeLightAck,
-  serializeNak,
-  serializeShutdown,
-  serializeUserDefined,
-} from './control-packet.ts';
+import { parseControlPacket, serializeAck, serializeNak } from './control-packet.ts';
 import {
   ExtensionType,
   type Handshake,
@@ -39,17 +30,6 @@ import {
 import { parseKeyMaterial, serializeKeyMaterial } from './key-material.ts';
 import { RejectionCode } from './rejection.ts';
 import { addSequence, SEQUENCE_MASK, sequenceOffset } from './sequence.ts';
-import { capabilitiesFor, handshakeWith } from './terms.ts';
-
-const ADDRESS = { timestamp: 0x01_02_03_04, destination: 0x3a_bb_cc_dd };
-const REPORT = {
-  rtt: 20_000,
-  rttVariance: 3000,
-  availableBuffer: 8000,
-  receiveRate: 500,
-  linkCapacity: 9000,
-  receiveByteRate: 700_000,
-};
 
 const hex = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text.replaceAll(/\s/g, ''), 'hex'));
 const sequences = fc.integer({ min: 0, max: SEQUENCE_MASK });
@@ -85,52 +65,20 @@ describe('data headers', () => {
 });
 
 describe('control packets', () => {
-  const packets: readonly [string, Uint8Array, unknown][] = [
-    ['keep-alive', serializeKeepAlive(ADDRESS), { type: 'keep-alive' }],
-    ['shutdown', serializeShutdown(ADDRESS), { type: 'shutdown' }],
-    ['light acknowledgement', serializeLightAck(77, ADDRESS), { type: 'ack', number: 0, sequence: 77, report: null }],
-    ['full acknowledgement', serializeAck(3, 78, REPORT, ADDRESS), { type: 'ack', number: 3, sequence: 78, report: REPORT }],
-    ['answer to one', serializeAckAck(3, ADDRESS), { type: 'ack-ack', number: 3 }],
-    [
-      'loss report',
-      serializeNak(
-        [
-          { first: 5, last: 5 },
-          { first: SEQUENCE_MASK, last: 1 },
-        ],
-        1456,
-        ADDRESS,
-      ),
-      {
-        type: 'nak',
-        ranges: [
-          { first: 5, last: 5 },
-          { first: SEQUENCE_MASK, last: 1 },
-        ],
-      },
-    ],
-    [
-      'drop request',
-      serializeDropRequest(4, { first: 8, last: 9 }, ADDRESS),
-      { type: 'drop-request', message: 4, range: { first: 8, last: 9 } },
-    ],
-    ['key material', serializeUserDefined(3, hex('0102'), ADDRESS), { type: 'user-defined', subtype: 3, content: hex('0102') }],
-  ];
-
-  test.each(packets)('a %s is read as it was written', (_name, bytes, expected) => {
+  test.each(Object.entries(SRT_CONTROL))('a %s is read as it was written', (_name, { bytes, packet }) => {
     expect(isControlPacket(bytes)).toBe(true);
-    expect(destinationOf(bytes)).toBe(ADDRESS.destination);
-    expect(parseControlPacket(bytes)).toEqual(expected);
+    expect(destinationOf(bytes)).toBe(SRT_ADDRESS.destination);
+    expect(parseControlPacket(bytes)).toEqual(packet);
   });
 
   test('a small acknowledgement has no rates', () => {
-    const small = serializeAck(3, 78, REPORT, ADDRESS).subarray(0, 32);
+    const small = serializeAck(3, 78, SRT_REPORT, SRT_ADDRESS).subarray(0, 32);
     expect(parseControlPacket(small)).toMatchObject({ report: { rtt: 20_000, receiveRate: 0, linkCapacity: 0, receiveByteRate: 0 } });
   });
 
   test('a loss report holds as many ranges as fit', () => {
     const ranges = Array.from({ length: 1000 }, (_unused, index) => ({ first: index * 4, last: index * 4 + 1 }));
-    const packet = parseControlPacket(serializeNak(ranges, 1456, ADDRESS));
+    const packet = parseControlPacket(serializeNak(ranges, 1456, SRT_ADDRESS));
     expect(packet).toEqual({ type: 'nak', ranges: ranges.slice(0, 182) });
   });
 
@@ -148,7 +96,7 @@ describe('control packets', () => {
   test('hostile bytes are refused or read, never worse', () => {
     survivesHostileBytes(
       parseControlPacket,
-      packets.map(([, bytes]) => bytes),
+      Object.values(SRT_CONTROL).map(({ bytes }) => bytes),
     );
   });
 });
@@ -161,24 +109,10 @@ const CAPTURED = hex(`
   00050005 61666564 2f746c75 2f707061 65727473 00006d61`);
 
 describe('handshakes', () => {
-  const REQUEST = { type: ExtensionType.HANDSHAKE_REQUEST, content: serializeCapabilities(capabilitiesFor({ receive: 120, peer: 200 })) };
-
-  function conclusion(fields: Partial<Handshake> = {}): Handshake {
-    return handshakeWith({
-      type: HandshakeType.CONCLUSION,
-      socketId: 4711,
-      cookie: 0xff_00_ff_00,
-      initialSequence: 99,
-      extensionField: 5,
-      extensions: [REQUEST, { type: ExtensionType.STREAM_ID, content: serializeTextExtension('default/app/straße') }],
-      ...fields,
-    });
-  }
-
-  const bytesOf = (handshake: Handshake): Uint8Array => serializeHandshake(handshake, { ...ADDRESS, peer: '127.0.0.1' });
+  const bytesOf = (handshake: Handshake): Uint8Array => serializeHandshake(handshake, { ...SRT_ADDRESS, peer: '127.0.0.1' });
 
   test('one is read as it was written', () => {
-    expect(parseHandshake(bytesOf(conclusion()))).toEqual(conclusion());
+    expect(parseHandshake(bytesOf(srtConclusion()))).toEqual(srtConclusion());
   });
 
   test('that of a real caller is understood', () => {
@@ -192,31 +126,39 @@ describe('handshakes', () => {
   });
 
   test.each([
-    ['version 4', conclusion({ version: 4 }), RejectionCode.VERSION],
-    ['no abilities', conclusion({ extensions: [] }), RejectionCode.VERSION],
+    ['version 4', srtConclusion({ version: 4 }), RejectionCode.VERSION],
+    ['no abilities', srtConclusion({ extensions: [] }), RejectionCode.VERSION],
     [
       'SRT 1.2',
-      conclusion({
-        extensions: [{ ...REQUEST, content: serializeCapabilities({ ...parseCapabilities(REQUEST.content), version: 0x01_02_00 }) }],
+      srtConclusion({
+        extensions: [
+          { ...SRT_ABILITIES, content: serializeCapabilities({ ...parseCapabilities(SRT_ABILITIES.content), version: 0x01_02_00 }) },
+        ],
       }),
       RejectionCode.VERSION,
     ],
     [
       'file mode',
-      conclusion({ extensions: [{ ...REQUEST, content: serializeCapabilities({ ...parseCapabilities(REQUEST.content), flags: 0x60 }) }] }),
+      srtConclusion({
+        extensions: [{ ...SRT_ABILITIES, content: serializeCapabilities({ ...parseCapabilities(SRT_ABILITIES.content), flags: 0x60 }) }],
+      }),
       RejectionCode.MESSAGE_API,
     ],
     [
       'congestion control for files',
-      conclusion({ extensions: [REQUEST, { type: ExtensionType.CONGESTION, content: serializeTextExtension('file') }] }),
+      srtConclusion({ extensions: [SRT_ABILITIES, { type: ExtensionType.CONGESTION, content: serializeTextExtension('file') }] }),
       RejectionCode.CONGESTION,
     ],
     [
       'a packet filter',
-      conclusion({ extensions: [REQUEST, { type: ExtensionType.FILTER, content: serializeTextExtension('fec,cols:10') }] }),
+      srtConclusion({ extensions: [SRT_ABILITIES, { type: ExtensionType.FILTER, content: serializeTextExtension('fec,cols:10') }] }),
       RejectionCode.FILTER,
     ],
-    ['a group', conclusion({ extensions: [REQUEST, { type: ExtensionType.GROUP, content: new Uint8Array(8) }] }), RejectionCode.GROUP],
+    [
+      'a group',
+      srtConclusion({ extensions: [SRT_ABILITIES, { type: ExtensionType.GROUP, content: new Uint8Array(8) }] }),
+      RejectionCode.GROUP,
+    ],
   ])('a caller with %s is refused with the code for it', (_name, handshake, code) => {
     expect(readConclusion(handshake)).toBe(code);
   });
@@ -233,15 +175,15 @@ describe('handshakes', () => {
   });
 
   test('a refusal is told from a handshake', () => {
-    expect(rejectionOf(conclusion())).toBeNull();
-    expect(rejectionOf(conclusion({ type: HandshakeType.INDUCTION }))).toBeNull();
-    expect(rejectionOf(conclusion({ type: 1010 }))).toBe(RejectionCode.BAD_SECRET);
-    expect(rejectionOf(conclusion({ type: 2404 }))).toBe(RejectionCode.NOT_FOUND);
+    expect(rejectionOf(srtConclusion())).toBeNull();
+    expect(rejectionOf(srtConclusion({ type: HandshakeType.INDUCTION }))).toBeNull();
+    expect(rejectionOf(srtConclusion({ type: 1010 }))).toBe(RejectionCode.BAD_SECRET);
+    expect(rejectionOf(srtConclusion({ type: 2404 }))).toBe(RejectionCode.NOT_FOUND);
   });
 
   test('hostile bytes are refused or read, never worse', () => {
     const read = (data: Uint8Array): unknown => readConclusion(parseHandshake(data));
-    survivesHostileBytes(read, [CAPTURED, bytesOf(conclusion())]);
+    survivesHostileBytes(read, [CAPTURED, bytesOf(srtConclusion())]);
   });
 });
 

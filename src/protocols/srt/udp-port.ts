@@ -1,6 +1,6 @@
 /** A UDP socket with SRT connections on it: the only place here that knows sockets and timers. */
 import type { Clock } from '../../util/clock.ts';
-import { openUdpSocket, type UdpCounters, type UdpSocket, type UdpSocketOptions } from '../udp/udp-socket.ts';
+import { openUdpSocket, type UdpCounters, type UdpSocket } from '../udp/udp-socket.ts';
 import { SrtCallFailed } from './caller.ts';
 import type { SrtConnection } from './connection.ts';
 import { type MultiplexerOptions, type OutgoingCall, SrtMultiplexer, type SrtSession } from './multiplexer.ts';
@@ -25,8 +25,6 @@ export interface UdpPortOptions extends Omit<MultiplexerOptions, 'sender' | 'onD
   readonly port: number;
   /** The socket failed for good; its connections end by their timeouts. */
   readonly onError: (error: Error) => void;
-  /** Opens the socket; tests have their own. */
-  readonly openSocket?: (options: UdpSocketOptions) => Promise<UdpSocket>;
 }
 
 export class SrtUdpPort {
@@ -49,9 +47,9 @@ export class SrtUdpPort {
 
   /** Binds the port. Rejects when that is not possible. */
   static async open(options: UdpPortOptions): Promise<SrtUdpPort> {
-    const { host, port, onError, openSocket = openUdpSocket } = options;
+    const { host, port, onError } = options;
     let opened: SrtUdpPort | null = null;
-    const socket = await openSocket({
+    const socket = await openUdpSocket({
       ...{ host, port, bufferBytes: SOCKET_BUFFER, onError },
       onDatagram: (datagram, from) => opened?.multiplexer.receive(datagram, from, opened.now()),
       onTurn: () => {

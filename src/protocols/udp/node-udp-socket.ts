@@ -22,7 +22,7 @@ export class NodeUdpSocket implements UdpSocket {
       if (this.#closed) return;
       this.#received += 1;
       onDatagram(datagram, from);
-      onTurn();
+      if (!this.#closed) onTurn();
     });
     socket.on('error', onError);
   }

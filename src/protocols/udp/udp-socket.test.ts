@@ -114,6 +114,27 @@ describe.each(KINDS)('a UDP socket of %s', (_name, open) => {
     expect(here.datagrams).toEqual([]);
   });
 
+  test('a listener that closes it is told nothing more, the end of the turn neither', async () => {
+    const told: string[] = [];
+    const closing = await open({
+      ...{ host: '127.0.0.1', port: 0, bufferBytes: BUFFER },
+      onDatagram: () => {
+        told.push('datagram');
+        void closing.close();
+      },
+      onTurn: () => told.push('turn'),
+      onAlarm: () => told.push('alarm'),
+      onError: () => told.push('error'),
+    });
+    sockets.push(closing);
+    const here = await listen();
+    const to = { address: '127.0.0.1', port: closing.port };
+    for (let index = 0; index < 2; index += 1) here.socket.send(to, Uint8Array.of(index), null);
+    await until('the datagram', () => told.length > 0, WAIT);
+    await closing.close();
+    expect(told).toEqual(['datagram']);
+  });
+
   test('IPv4 and IPv6 have a port each for themselves', async () => {
     const { socket } = await listen('0.0.0.0');
     const six = await listen('::', socket.port);

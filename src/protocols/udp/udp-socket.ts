@@ -48,7 +48,7 @@ export interface UdpSocket {
   flush(): void;
   /** Calls `onAlarm` once, in so many ms (whole ones); the time of another call before then counts instead. */
   alarm(ms: number): void;
-  /** Gives the port back; nothing is called any more. Idempotent. */
+  /** Gives the port back; nothing is called any more, and what has not left is lost. Idempotent. */
   close(): Promise<void>;
 }
 

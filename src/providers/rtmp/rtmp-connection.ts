@@ -3,9 +3,9 @@ import type { Socket } from 'node:net';
 import type { CloseReason, IngestGate, SourceTrack } from '../../core/ingest.ts';
 import { ChunkReader, type ChunkReaderLimits } from '../../protocols/rtmp/chunk-reader.ts';
 import { ChunkWriter } from '../../protocols/rtmp/chunk-writer.ts';
-import { controlMessage, parseControlValue, parseUserControl, userControlMessage } from '../../protocols/rtmp/control.ts';
+import { ConnectionControl } from '../../protocols/rtmp/connection-control.ts';
 import { ServerHandshake } from '../../protocols/rtmp/handshake.ts';
-import { MessageType, type RtmpMessage, UserControlEvent } from '../../protocols/rtmp/message.ts';
+import type { RtmpMessage } from '../../protocols/rtmp/message.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
@@ -14,7 +14,7 @@ import { formatEndpoint, plainAddress } from './endpoint.ts';
 import type { FeedCounters } from './publish-feed.ts';
 import type { PublishTarget } from './publish-target.ts';
 import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
-import { ACKNOWLEDGEMENT_WINDOW, RtmpSession, type SessionLink } from './rtmp-session.ts';
+import { RtmpSession, type SessionLink } from './rtmp-session.ts';
 
 const KEEP_ALIVE_DELAY_MS = 10_000;
 /** A peer that wants acknowledgements more often than this, bytes, may send no more until it has them. */
@@ -47,6 +47,7 @@ export class RtmpConnection {
   readonly #handshake = new ServerHandshake();
   readonly #reader: ChunkReader;
   readonly #writer = new ChunkWriter();
+  readonly #control: ConnectionControl;
   readonly #session: RtmpSession;
   readonly #openedAt: number;
   readonly #connectionLogger: Logger;
@@ -54,9 +55,6 @@ export class RtmpConnection {
   #logger: Logger;
   #closeReason: CloseReason | null = null;
   #lingerUntil: number | null = null;
-  #bytesIn = 0;
-  #acknowledgedBytes = 0;
-  #acknowledgeEvery = ACKNOWLEDGEMENT_WINDOW / 2;
   #publishedAt: number | null = null;
   #unpublishedSince: number;
   #seenBytes = 0;
@@ -78,6 +76,7 @@ export class RtmpConnection {
     this.#connectionLogger = options.logger.child({ session: options.id, peer });
     this.#logger = this.#connectionLogger;
     this.#reader = new ChunkReader({ onMessage: (message) => this.#receive(message), limits: unpublishedLimits(limits) });
+    this.#control = new ConnectionControl({ reader: this.#reader, send: (message) => this.#send(message) });
     this.#session = new RtmpSession({
       gate: options.gate,
       limits,
@@ -95,7 +94,7 @@ export class RtmpConnection {
 
   /** Bytes received, handshake included. */
   get bytesIn(): number {
-    return this.#bytesIn;
+    return this.#control.bytesIn;
   }
 
   get publishing(): boolean {
@@ -120,8 +119,8 @@ export class RtmpConnection {
       if (this.#lingerUntil !== null && now >= this.#lingerUntil) this.#socket.destroy();
       return;
     }
-    if (this.#bytesIn !== this.#seenBytes) {
-      this.#seenBytes = this.#bytesIn;
+    if (this.bytesIn !== this.#seenBytes) {
+      this.#seenBytes = this.bytesIn;
       this.#bytesSeenAt = now;
     }
     const overdue = this.#publishedAt === null ? this.#overdueUnpublished(now) : this.#overduePublished(now, this.#publishedAt);
@@ -181,19 +180,19 @@ export class RtmpConnection {
   /** Returns whether what comes next can wait. */
   #onData(data: Buffer, length: number): boolean {
     if (this.#closeReason !== null) return false;
-    this.#bytesIn += length;
+    this.#control.countBytes(length);
     this.#session.countBytes(length);
     // All answers to what came in one read leave in one write.
     this.#socket.cork();
     try {
       const consumed = this.#handshake.done ? 0 : this.#shakeHands(data.subarray(0, length));
       this.#reader.push(data, consumed, length);
-      this.#acknowledge();
+      if (this.#handshake.done) this.#control.acknowledge();
     } catch (error) {
       this.#closeOnError(error);
     }
     this.#socket.uncork();
-    return this.#session.calm && this.#acknowledgeEvery >= LEAST_CALM_WINDOW / 2;
+    return this.#session.calm && this.#control.window >= LEAST_CALM_WINDOW;
   }
 
   #closeOnError(error: unknown): void {
@@ -214,37 +213,7 @@ export class RtmpConnection {
 
   #receive(message: RtmpMessage): void {
     if (this.#closeReason !== null) return;
-    switch (message.typeId) {
-      case MessageType.SET_CHUNK_SIZE:
-        this.#reader.setChunkSize(parseControlValue(message));
-        break;
-      case MessageType.ABORT:
-        this.#reader.abort(parseControlValue(message));
-        break;
-      case MessageType.WINDOW_ACK_SIZE:
-        this.#acknowledgeEvery = parseControlValue(message) / 2;
-        break;
-      case MessageType.USER_CONTROL:
-        this.#receiveUserControl(message);
-        break;
-      case MessageType.ACKNOWLEDGEMENT:
-      case MessageType.SET_PEER_BANDWIDTH:
-        break;
-      default:
-        this.#session.receive(message);
-    }
-  }
-
-  #receiveUserControl(message: RtmpMessage): void {
-    const { event, value } = parseUserControl(message);
-    if (event === UserControlEvent.PING_REQUEST) this.#send(userControlMessage(UserControlEvent.PING_RESPONSE, value));
-  }
-
-  /** At most once per read of the socket, whatever window the peer asked for. */
-  #acknowledge(): void {
-    if (!this.#handshake.done || this.#bytesIn - this.#acknowledgedBytes <= this.#acknowledgeEvery) return;
-    this.#acknowledgedBytes = this.#bytesIn;
-    this.#send(controlMessage(MessageType.ACKNOWLEDGEMENT, this.#bytesIn % 2 ** 32));
+    if (!this.#control.receive(message)) this.#session.receive(message);
   }
 
   #send(message: RtmpMessage): void {
@@ -294,7 +263,7 @@ export class RtmpConnection {
       {
         code: reason.code,
         detail: reason.detail,
-        bytesIn: this.#bytesIn,
+        bytesIn: this.bytesIn,
         durationMs: duration,
         ...(counters === null ? {} : summary(counters)),
         ignored: this.#session.ignored,

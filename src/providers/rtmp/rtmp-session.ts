@@ -5,6 +5,7 @@ import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import { splitAggregate } from '../../protocols/rtmp/aggregate.ts';
 import { AmfObject, type AmfValue } from '../../protocols/rtmp/amf.ts';
 import { parseCommand, parseDataEvent, type RtmpCommand } from '../../protocols/rtmp/command.ts';
+import { ACKNOWLEDGEMENT_WINDOW } from '../../protocols/rtmp/connection-control.ts';
 import { controlMessage, peerBandwidthMessage, userControlMessage } from '../../protocols/rtmp/control.ts';
 import { MessageType, PeerBandwidthLimit, type RtmpMessage, UserControlEvent } from '../../protocols/rtmp/message.ts';
 import { parseStreamKey, type RtmpUrl } from '../../protocols/rtmp/rtmp-url.ts';
@@ -13,9 +14,6 @@ import { type FeedCounters, PublishFeed } from './publish-feed.ts';
 import { connectUrl, type LocalEnd, type PublishTarget, publishTarget } from './publish-target.ts';
 import { connectResult, createStreamResult, fcPublishStatus, MESSAGE_STREAM_ID, publishRejected, publishStarted } from './replies.ts';
 import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
-
-/** Window both sides start with, bytes. */
-export const ACKNOWLEDGEMENT_WINDOW = 2_500_000;
 
 /** What a session needs of its connection. */
 export interface SessionLink {

@@ -41,7 +41,7 @@ export class SrtProvider {
   readonly #timeouts: SrtTimeouts;
   readonly #listener: SrtListener;
   readonly #publications = new Set<SrtPublication>();
-  readonly #reporter: LinkReporter<SrtPublication>;
+  readonly #reporter: LinkReporter;
   readonly #refusalLines = new RateBudget(REFUSALS_PER_SECOND);
   #lastSession = 0;
   #sweep: NodeJS.Timeout | null = null;
@@ -49,7 +49,7 @@ export class SrtProvider {
   constructor(options: SrtProviderOptions) {
     this.#options = options;
     this.#logger = options.logger;
-    this.#reporter = new LinkReporter({ clock: options.clock, logger: options.logger });
+    this.#reporter = new LinkReporter(options);
     this.#timeouts = { ...DEFAULT_SRT_TIMEOUTS, ...options.timeouts };
     this.#listener = new SrtListener({
       ...options,

@@ -169,6 +169,8 @@ describe('WHIP', () => {
     const response = await post(publisher.offer());
     expect([response.status, await response.text()]).toEqual([status, `${text}\n`]);
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
+    const lines = logger.matching('a publisher over WHIP was refused');
+    expect(lines.map(({ fields }) => fields)).toEqual([{ peer: '192.0.2.1', code: refusal, reason: `refused by the test: ${refusal}` }]);
   });
 
   test.each([

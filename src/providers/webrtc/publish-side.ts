@@ -3,15 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { WebSocket } from 'ws';
 import { type CrossDomainHeaders, CrossDomainPolicy, type CrossDomainRules } from '../../access/cross-domains.ts';
 import { IngestRefused } from '../../core/ingest.ts';
-import {
-  DescriptionExchange,
-  EXCHANGE_METHODS,
-  ExchangeRefused,
-  type ExchangeSession,
-  type OpenRequest,
-} from '../../protocols/signalling/description-exchange.ts';
+import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../../protocols/signalling/description-exchange.ts';
 import type { IceServersFor } from '../../protocols/signalling/ice-server.ts';
-import type { RequestPlace, StreamTarget } from '../../protocols/signalling/request-place.ts';
+import type { RequestPlace } from '../../protocols/signalling/request-place.ts';
 import type { SignallingClient, SignallingSide } from '../../protocols/signalling/signalling-server.ts';
 import type { Logger } from '../../util/logger.ts';
 import { PublishSignalling } from './publish-signalling.ts';
@@ -45,7 +39,7 @@ export class PublishSide implements SignallingSide {
   #policies = new Map<CrossDomainRules, CrossDomainPolicy>();
 
   constructor(options: PublishSideOptions) {
-    const { logger, iceServersFor } = options;
+    const { provider, logger, iceServersFor } = options;
     this.#options = options;
     this.#whip = new DescriptionExchange({
       name: 'WHIP',
@@ -53,7 +47,8 @@ export class PublishSide implements SignallingSide {
       iceServersFor,
       crossOrigin: (request, place) => this.#crossOrigin(request, place),
       logger,
-      open: ({ target, client, capabilities, onEnded }) => this.#open(target, { client, capabilities, onEnded }),
+      open: (request) => provider.openSession(request.target, request),
+      refusal: refusalOf,
     });
   }
 
@@ -66,26 +61,6 @@ export class PublishSide implements SignallingSide {
     new PublishSignalling({ socket, provider, target: place.target, client: address, iceServers: iceServersFor(place), logger });
   }
 
-  #open(target: StreamTarget, request: Pick<OpenRequest, 'client' | 'capabilities' | 'onEnded'>): ExchangeSession {
-    const { provider, logger } = this.#options;
-    const answered = <T>(action: () => T): T => {
-      try {
-        return action();
-      } catch (error) {
-        if (!(error instanceof IngestRefused)) throw error;
-        const { status, text } = REFUSALS[error.code];
-        logger.info({ peer: request.client, code: error.code, reason: error.message }, 'a publisher over WHIP was refused');
-        throw new ExchangeRefused(status, text ?? error.message);
-      }
-    };
-    const session = answered(() => provider.openSession(target, request));
-    return {
-      accept: (offer) => answered(() => session.accept(offer)),
-      announced: (candidates) => session.announced(candidates),
-      close: (reason) => session.close(reason),
-    };
-  }
-
   #crossOrigin(request: IncomingMessage, { target }: RequestPlace): CrossDomainHeaders['pairs'] {
     const rules = (target === null ? null : this.#options.crossDomainsOf(target.vhost, target.app)) ?? ALL_ORIGINS;
     let policy = this.#policies.get(rules);
@@ -96,4 +71,10 @@ export class PublishSide implements SignallingSide {
     }
     return policy.headers(request.headers.origin, request.headers['access-control-request-headers']).pairs;
   }
+}
+
+function refusalOf(error: unknown): ExchangeRefused | null {
+  if (!(error instanceof IngestRefused)) return null;
+  const { status, text } = REFUSALS[error.code];
+  return new ExchangeRefused(status, text ?? error.message);
 }

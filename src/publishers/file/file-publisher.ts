@@ -10,15 +10,18 @@ import { DocumentFolder } from '../../state/document-folder.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { TaskOwner } from '../tasks/following-task.ts';
+import { guarded } from '../tasks/guarded.ts';
 import { MapHold } from '../tasks/map-hold.ts';
-import { type TaskOwner, TaskRegistry } from '../tasks/task-registry.ts';
+import { TaskRegistry } from '../tasks/task-registry.ts';
 import { RecordInfoFiles } from './record-info-file.ts';
 import { type RecordInformation, recordInformation } from './record-information.ts';
-import { type RecordingNote, RecordJournal } from './record-journal.ts';
+import { RecordJournal } from './record-journal.ts';
 import { parseRecordMap, requestsFor } from './record-map.ts';
 import { type FileSettings, foldersBelow, RecordPlace } from './record-place.ts';
 import { type RecordRequest, storedRequest } from './record-request.ts';
-import { type RecordContext, RecordTask } from './record-task.ts';
+import { type RecordContext, RecordState, RecordTask } from './record-task.ts';
+import type { RecordingNote } from './recording-note.ts';
 
 /** How long a stop may take, ms; the server allows five seconds for everything. */
 const STOP_DEADLINE_MS = 3500;
@@ -180,6 +183,9 @@ export class FilePublisher implements Publisher<FileSettings> {
   }
 }
 
+const push = (task: RecordTask, packet: Packet): void => task.push(packet);
+const setTracks = (task: RecordTask, tracks: readonly Track[]): void => task.setTracks(tracks);
+
 /** One outbound stream and the tasks that record it. */
 class FileStream implements PublisherStream {
   readonly source: PublishableStream;
@@ -205,7 +211,8 @@ class FileStream implements PublisherStream {
 
   /** What a publisher has sent must be on disk soon: a kill may come at any time. */
   get attended(): boolean {
-    return this.#active.size > 0;
+    for (const task of this.#active) if (task.state === RecordState.RECORDING) return true;
+    return false;
   }
 
   /** Lets a task record this stream, at once or as soon as its tracks are known. */
@@ -213,12 +220,10 @@ class FileStream implements PublisherStream {
     if (!this.#started || this.#closed) return;
     this.#active.add(task);
     this.source.attend();
-    try {
-      task.begin(this.source, this.#place);
-      for (const packet of this.#hold.packets) task.push(packet);
-    } catch (error) {
-      task.fail(error);
-    }
+    guarded(task, this.#hold.packets, (begun, packets) => {
+      begun.begin(this.source, this.#place);
+      for (const packet of packets) begun.push(packet);
+    });
   }
 
   /** Keeps what comes until `release`, for tasks that begin meanwhile. */
@@ -233,13 +238,7 @@ class FileStream implements PublisherStream {
   onTracks(tracks: readonly Track[]): void {
     if (this.#closed) return;
     if (this.#started) {
-      for (const task of this.#active) {
-        try {
-          task.setTracks(tracks);
-        } catch (error) {
-          task.fail(error);
-        }
-      }
+      for (const task of this.#active) guarded(task, tracks, setTracks);
       return;
     }
     this.#started = true;
@@ -248,14 +247,7 @@ class FileStream implements PublisherStream {
 
   onPacket(packet: Packet): void {
     this.#hold.push(packet);
-    for (const task of this.#active) {
-      // What goes wrong in one recording is no trouble of the others.
-      try {
-        task.push(packet);
-      } catch (error) {
-        task.fail(error);
-      }
-    }
+    for (const task of this.#active) guarded(task, packet, push);
   }
 
   /** Stopped tasks are let go of here, so that packets do not look for them. */

@@ -16,6 +16,13 @@ function make(name: string, more: { limit?: number; prepare?: () => Promise<void
   return { sink: new FileSink({ path: join(folder, name), onError: (error) => errors.push(error), ...more }), errors };
 }
 
+/** What all file handles have in common. */
+async function fileHandles(): Promise<FileHandle> {
+  const probe = await open(join(folder, 'probe'), 'w');
+  await probe.close();
+  return Object.getPrototypeOf(probe) as FileHandle;
+}
+
 describe('FileSink', () => {
   it('writes everything in order, thousands of small buffers too', async () => {
     const { sink, errors } = make('many');
@@ -54,9 +61,7 @@ describe('FileSink', () => {
   });
 
   it('counts what is handed in while the disk writes', async () => {
-    const probe = await open(join(folder, 'probe'), 'w');
-    const handles = Object.getPrototypeOf(probe) as FileHandle;
-    await probe.close();
+    const handles = await fileHandles();
     const began = Promise.withResolvers<void>();
     const first = Promise.withResolvers<void>();
     const second = Promise.withResolvers<void>();
@@ -82,9 +87,7 @@ describe('FileSink', () => {
   });
 
   it('takes back what a full disk took of a call, and nothing of those before', async () => {
-    const probe = await open(join(folder, 'probe'), 'w');
-    const handles = Object.getPrototypeOf(probe) as FileHandle;
-    await probe.close();
+    const handles = await fileHandles();
     const { writev } = handles;
     let room = 25;
     const spy = vi.spyOn(handles, 'writev').mockImplementation(async function (this: FileHandle, buffers) {

@@ -10,7 +10,8 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import { FileSink } from './file-sink.ts';
 import { Mp4Container, mp4CanCarry } from './mp4-container.ts';
 import type { RecordContainer, RecordContainerName } from './record-container.ts';
-import type { CountFile, FinishedRecording, RecordingNote, RecordJournal } from './record-journal.ts';
+import type { CountFile, FinishedRecording, RecordJournal } from './record-journal.ts';
+import type { RecordingNote } from './recording-note.ts';
 import { TsContainer, tsCanCarry } from './ts-container.ts';
 
 /** What a file is made with. */

@@ -20,8 +20,9 @@ import { AllowedFolders } from '../../util/allowed-folders.ts';
 import { finalise } from './finalise.ts';
 import { RecordFile } from './record-file.ts';
 import { RecordInfoFiles } from './record-info-file.ts';
-import { type FinishedRecording, type RecordingNote, RecordJournal } from './record-journal.ts';
+import { type FinishedRecording, RecordJournal } from './record-journal.ts';
 import { foldersBelow } from './record-place.ts';
+import type { RecordingNote } from './recording-note.ts';
 
 vi.mock('./finalise.ts', async (importOriginal) => {
   const original = await importOriginal<typeof import('./finalise.ts')>();

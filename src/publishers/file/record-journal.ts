@@ -8,7 +8,8 @@ import { fitName, giveName } from './final-name.ts';
 import { finalise } from './finalise.ts';
 import type { RecordContainerName } from './record-container.ts';
 import type { RecordInfoFiles } from './record-info-file.ts';
-import { containerOf, expandPath, namesOf, type PathValues } from './record-path.ts';
+import { containerOf, expandPath, namesOf } from './record-path.ts';
+import { parseRecordingNote, type RecordingNote } from './recording-note.ts';
 import { tsMilliseconds } from './ts-length.ts';
 
 /** What the name of an information file grows by while it is replaced or set aside, bytes. */
@@ -20,26 +21,6 @@ const FIRST_RETRY_MS = 5000;
 const LONGEST_RETRY_MS = 5 * 60_000;
 /** Files that wait for room; those beyond wait for the next start. */
 const MOST_WAITING = 1000;
-
-/** Everything needed to finish a file without the process that began it. Paths are absolute templates with macros. */
-export interface RecordingNote {
-  /** Key of the task; its totals grow with what a next start finishes. */
-  readonly task: string;
-  /** The file that is being written. */
-  readonly temporary: string;
-  /** The `RootPath` that it must not leave; null for none, and missing in notes of earlier versions. */
-  readonly root?: string | null;
-  readonly filePath: string;
-  readonly infoPath: string;
-  readonly values: Omit<PathValues, 'endTime'>;
-  readonly metadata: string;
-  /** ms since the epoch. */
-  readonly createdTime: number;
-  /** Of the file, by which it is found under another name; missing until it is made. */
-  readonly inode?: string;
-  /** Where the file went before it could be finished; null as long as it is the temporary one. */
-  readonly moved: string | null;
-}
 
 /** How a recording ended. */
 export interface RecordingEnd {
@@ -186,12 +167,13 @@ export class RecordJournal {
   async load(): Promise<OpenRecording[]> {
     const open: OpenRecording[] = [];
     for (const { key, value } of await this.#documents.load()) {
-      // Notes of earlier versions name no task: their files are finished all the same.
-      if (isNote(value)) {
-        const note = { ...value, task: value.task ?? '' };
-        this.#notes.set(key, note);
-        open.push({ key, note });
-      } else await this.#documents.setAside(key, 'it does not describe a recording');
+      const note = parseRecordingNote(value);
+      if (note === null) {
+        await this.#documents.setAside(key, 'it does not describe a recording');
+        continue;
+      }
+      this.#notes.set(key, note);
+      open.push({ key, note });
     }
     return open;
   }
@@ -239,7 +221,7 @@ export class RecordJournal {
     } catch (error) {
       this.#logger.warn(
         { err: error, recording: note.values.id, file },
-        `recording of the last run cannot be finished now; the next start tries again: ${messageOf(error)}`,
+        `recording cannot be finished now; the next start tries again: ${messageOf(error)}`,
       );
     }
     return null;
@@ -433,19 +415,6 @@ async function lastWritten(path: string): Promise<number | null> {
     await stat(dirname(path));
     return null;
   }
-}
-
-function isNote(value: unknown): value is Omit<RecordingNote, 'task'> & { readonly task?: string } {
-  if (typeof value !== 'object' || value === null) return false;
-  const { task, temporary, root, inode, filePath, infoPath, values, metadata, createdTime, moved } = value as Record<string, unknown>;
-  const texts = [task ?? '', root ?? '', inode ?? '', temporary, filePath, infoPath, metadata].every((text) => typeof text === 'string');
-  return (
-    texts &&
-    typeof values === 'object' &&
-    values !== null &&
-    typeof createdTime === 'number' &&
-    (moved === null || typeof moved === 'string')
-  );
 }
 
 function messageOf(error: unknown): string {

@@ -3,17 +3,17 @@ import { dirname, join } from 'node:path';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
-import { isMovingPicture, type Track } from '../../media/track.ts';
+import type { Track } from '../../media/track.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
-import { type FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../tasks/task-registry.ts';
-import type { RecordContainerName } from './record-container.ts';
-import { canRecord, presentedAt, presentedAt90k, RecordFile } from './record-file.ts';
+import { FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../tasks/following-task.ts';
+import { presentedAt, presentedAt90k, RecordFile } from './record-file.ts';
 import type { RecordJournal } from './record-journal.ts';
 import { containerOf, expandPath, type PathValues, randomName } from './record-path.ts';
 import type { RecordPaths, RecordPlace } from './record-place.ts';
 import { type RecordRequest, SegmentationRule } from './record-request.ts';
 import { atTimes, DailySchedule, everyInterval, NEVER, type SplitRule } from './split-schedule.ts';
+import { selectTracks } from './track-selection.ts';
 
 export const RecordState = {
   READY: 'ready',
@@ -57,14 +57,7 @@ interface Attachment {
   origin: number | null;
 }
 
-export class RecordTask implements FollowingTask<RecordRequest> {
-  /** Name of the task in the state folder. */
-  readonly key: string;
-  readonly vhost: string;
-  readonly app: string;
-  readonly request: RecordRequest;
-  /** ms since the epoch. */
-  readonly createdAt: number;
+export class RecordTask extends FollowingTask<RecordRequest> {
   readonly #context: RecordContext;
   readonly #logger: Logger;
   #state: RecordState = RecordState.READY;
@@ -89,13 +82,9 @@ export class RecordTask implements FollowingTask<RecordRequest> {
   #outputFile: string | null = null;
   #outputInfo: string | null = null;
 
-  constructor(options: TaskOrigin<RecordRequest>, context: RecordContext) {
-    this.key = options.key;
-    this.vhost = options.vhost;
-    this.app = options.app;
-    this.request = options.request;
-    this.createdAt = options.createdAt;
-    const { sequence, bytes, time, counted = [] } = options.totals ?? NO_TOTALS;
+  constructor(origin: TaskOrigin<RecordRequest>, context: RecordContext) {
+    super(origin);
+    const { sequence, bytes, time, counted = [] } = origin.totals ?? NO_TOTALS;
     this.#counted = new Set(counted);
     this.#sequence = sequence;
     this.#finished = { bytes, time };
@@ -128,7 +117,7 @@ export class RecordTask implements FollowingTask<RecordRequest> {
   }
 
   /** What a next start can count on: bytes and ms of files that have their names. */
-  get totals(): TaskTotals {
+  override get totals(): TaskTotals {
     return { sequence: this.#sequence, ...this.#finished, counted: [...this.#counted] };
   }
 
@@ -177,31 +166,29 @@ export class RecordTask implements FollowingTask<RecordRequest> {
   }
 
   /** Settles when every file that has ended has its name. */
-  settled(): Promise<void> {
+  override settled(): Promise<void> {
     return this.#finishing;
   }
 
-  /** The stream is there: recording begins with its next keyframe. */
+  /** The stream is there: recording begins with its next keyframe. What this, `setTracks` or `push` throws goes to `fail`. */
   begin(stream: PublishableStream, place: RecordPlace): void {
-    if (this.#attachment !== null || this.#state === RecordState.STOPPING || this.#state === RecordState.STOPPED) return;
+    if (this.#attachment !== null || this.isOver) return;
+    // What fails again is told again.
+    this.#state = RecordState.READY;
     this.#reason = null;
     this.#lastFile = null;
     this.#finishTime = null;
     this.#startTime = this.#context.clock.now();
-    try {
-      const paths = place.pathsOf(this.request);
-      const transactionId = randomName(TRANSACTION_ID_LENGTH);
-      this.#attachment = {
-        ...{ stream, place, paths, transactionId, split: this.#splitRule() },
-        ...{ tracks: new Map(), mainTrackId: -1, file: null, ending: null, changed: false, origin: null },
-      };
-      this.#showPaths(this.#attachment, this.#startTime);
-      this.#state = RecordState.RECORDING;
-      stream.meter.connect(PublisherKind.FILE);
-      this.setTracks(stream.tracks);
-    } catch (error) {
-      this.fail(error);
-    }
+    const paths = place.pathsOf(this.request);
+    const transactionId = randomName(TRANSACTION_ID_LENGTH);
+    this.#attachment = {
+      ...{ stream, place, paths, transactionId, split: this.#splitRule() },
+      ...{ tracks: new Map(), mainTrackId: -1, file: null, ending: null, changed: false, origin: null },
+    };
+    this.#showPaths(this.#attachment, this.#startTime);
+    this.#state = RecordState.RECORDING;
+    stream.meter.connect(PublisherKind.FILE);
+    this.setTracks(stream.tracks);
   }
 
   /** The tracks of the stream, as they are from now on. */
@@ -209,17 +196,9 @@ export class RecordTask implements FollowingTask<RecordRequest> {
     const attachment = this.#attachment;
     if (attachment === null || this.#state !== RecordState.RECORDING) return;
     const container = containerOf(attachment.paths.shownFile);
-    const chosen = tracks.filter((track) => this.#isChosen(track));
-    const recorded = chosen.filter((track) => canRecord(container, track));
-    const left = chosen.filter((track) => track.type !== 'data' && !recorded.includes(track));
-    const words = left.map((track) => `${track.publicName} (${track.type === 'data' ? 'data' : track.codec})`).join(', ');
-    const refusal = this.#refusalOf(container, chosen, recorded, words);
-    if (refusal !== null) {
-      this.fail(new Error(refusal));
-      return;
-    }
-    if (left.length > 0)
-      this.#logger.warn({ container, tracks: words }, `${container.toUpperCase()} cannot hold ${words}: left out of the recording`);
+    const { recorded, left } = selectTracks(this.request, container, tracks);
+    if (left !== '')
+      this.#logger.warn({ container, tracks: left }, `${container.toUpperCase()} cannot hold ${left}: left out of the recording`);
     const isSame = recorded.length === attachment.tracks.size && recorded.every(({ id }) => attachment.tracks.has(id));
     if (isSame) return;
     attachment.tracks.clear();
@@ -259,36 +238,11 @@ export class RecordTask implements FollowingTask<RecordRequest> {
   }
 
   /** Ends the task. Resolves when its last file has its name. Idempotent. */
-  async stop(): Promise<void> {
+  override async stop(): Promise<void> {
     this.markStopping();
     this.#detach(true);
     await this.settled();
     this.#state = RecordState.STOPPED;
-  }
-
-  /** Why these tracks cannot be recorded, `left` being those that do not fit; null when they can. What was asked for is not left out in silence. */
-  #refusalOf(container: RecordContainerName, chosen: readonly Track[], recorded: readonly Track[], left: string): string | null {
-    if (chosen.length === 0) return 'no track has the ids or names that were asked for';
-    if (left !== '' && !this.#takesAll) return `${container.toUpperCase()} cannot hold ${left}`;
-    if (recorded.length === 0)
-      return left === '' ? 'no track has sound or pictures' : `no track fits into ${container.toUpperCase()}: it cannot hold ${left}`;
-    // Sound without any of the pictures looks like a recording that works, and so do pictures without sound.
-    const isMissing = (['video', 'audio'] as const).some((type) => {
-      const isKind = (track: Track): boolean => track.type === type && (track.type === 'audio' || isMovingPicture(track));
-      return chosen.some(isKind) && !recorded.some(isKind);
-    });
-    return isMissing ? `${container.toUpperCase()} cannot hold ${left}` : null;
-  }
-
-  /** No track was asked for in particular. */
-  get #takesAll(): boolean {
-    return this.request.trackIds.length + this.request.variantNames.length === 0;
-  }
-
-  #isChosen(track: Track): boolean {
-    const { trackIds, variantNames } = this.request;
-    if (this.#takesAll) return true;
-    return trackIds.includes(track.id) || variantNames.includes(track.variantName);
   }
 
   #splitRule(): SplitRule {
@@ -316,32 +270,28 @@ export class RecordTask implements FollowingTask<RecordRequest> {
     this.#startTime = now;
     this.#showPaths(attachment, now);
     attachment.split.begin(presentedAt(first), now);
-    try {
-      const file = new RecordFile({
-        tracks: [...attachment.tracks.values()],
-        first,
-        container: containerOf(paths.shownFile),
-        startAt: continues ? startAt90k - attachment.origin : 0,
-        key: randomName(TEMPORARY_NAME_LENGTH),
-        note: {
-          ...{ task: this.key, temporary, root: place.root, filePath: paths.file, infoPath: paths.info, values, moved: null },
-          ...{ metadata: this.request.metadata, createdTime: this.createdAt },
-        },
-        journal: this.#context.journal,
-        folders: place.folders,
-        logger: this.#logger,
-        count: (key, finished) => {
-          // From here on it is in the sums of the others.
-          this.#unfinished.delete(file);
-          return this.count(key, finished);
-        },
-        onError: (error) => this.fail(error),
-      });
-      attachment.file = file;
-      this.#logger.info({ file: this.#outputFile, sequence: values.sequence }, `recording to ${this.#outputFile}`);
-    } catch (error) {
-      this.fail(error);
-    }
+    const file = new RecordFile({
+      tracks: [...attachment.tracks.values()],
+      first,
+      container: containerOf(paths.shownFile),
+      startAt: continues ? startAt90k - attachment.origin : 0,
+      key: randomName(TEMPORARY_NAME_LENGTH),
+      note: {
+        ...{ task: this.key, temporary, root: place.root, filePath: paths.file, infoPath: paths.info, values, moved: null },
+        ...{ metadata: this.request.metadata, createdTime: this.createdAt },
+      },
+      journal: this.#context.journal,
+      folders: place.folders,
+      logger: this.#logger,
+      count: (key, finished) => {
+        // From here on it is in the sums of the others.
+        this.#unfinished.delete(file);
+        return this.count(key, finished);
+      },
+      onError: (error) => this.fail(error),
+    });
+    attachment.file = file;
+    this.#logger.info({ file: this.#outputFile, sequence: values.sequence }, `recording to ${this.#outputFile}`);
   }
 
   /** Ends the present file at `endMs` for its main track: see `#belongsBefore`. */

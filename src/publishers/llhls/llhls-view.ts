@@ -174,12 +174,10 @@ export class LlhlsView implements OutletView {
     const headers = this.#headers.segment[track.type];
     if (segment === null || segment.duration === null || segment.gap) this.#respondEmpty(exchange, 404);
     else if (segment.path !== null) exchange.respondFile(200, headers, segment.path);
-    else
-      exchange.respondSpans(
-        200,
-        headers,
-        segment.parts.flatMap((part) => part.spans),
-      );
+    else {
+      segment.spans ??= segment.parts.flatMap((part) => part.spans);
+      exchange.respondSpans(200, headers, segment.spans);
+    }
   }
 
   #respondInit(exchange: DeliveryExchange, track: TrackModel, generation: number): void {

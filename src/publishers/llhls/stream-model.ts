@@ -20,6 +20,8 @@ export interface SegmentModel {
   /** Has no media and never will. */
   readonly gap: boolean;
   readonly parts: PartModel[];
+  /** Of all parts, once somebody has asked for the complete segment. */
+  spans: readonly Span[] | null;
   /** Seconds; null while the segment grows. */
   duration: number | null;
   /** File that holds the segment; null while it is in memory. */
@@ -159,6 +161,7 @@ function applyToTrack(track: TrackModel, update: TrackUpdate): void {
         discontinuity: update.discontinuity,
         gap: update.gap,
         parts: [],
+        spans: null,
         duration: null,
         path: null,
         text: null,

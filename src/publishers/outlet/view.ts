@@ -21,7 +21,10 @@ export interface DeliveryExchange {
   onAbort(callback: () => void): void;
   /** Answers with bytes. `headers` are complete header lines without CORS, Date, Server and Content-Length, which are added. */
   respond(status: number, headers: readonly string[], body: readonly Uint8Array[]): void;
-  /** Answers with media bytes out of shared memory; keeps their blocks alive until the last byte is written. */
+  /**
+   * Answers with media bytes out of shared memory; keeps their blocks alive until the last byte is written. Whoever asks for the
+   * same file is to be given the same array: it is how files that several viewers want are known again.
+   */
   respondSpans(status: number, headers: readonly string[], spans: readonly Span[]): void;
   /** Answers with the bytes of a file (DVR); 404 when it cannot be opened any more. */
   respondFile(status: number, headers: readonly string[], path: string): void;

@@ -3,7 +3,7 @@ import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
-import type { TaskOwner } from '../tasks/task-registry.ts';
+import type { TaskOwner } from '../tasks/following-task.ts';
 import type { PushRequest } from './push-request.ts';
 
 /** Why a connection failed or cannot be made: `code` for machines, the message for people. */

@@ -1,5 +1,5 @@
 /** Which kind of connection a request needs. */
-import type { LinkReporter, WatchedLink } from '../../protocols/srt/link-reporter.ts';
+import type { LinkReporter } from '../../protocols/srt/link-reporter.ts';
 import { formatPeer } from '../../protocols/srt/peer-address.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { type Destination, type DestinationOptions, PushFailure } from './destination.ts';
@@ -12,7 +12,7 @@ import { TransportDestination } from './transport-destination.ts';
 import { UdpLink } from './udp-link.ts';
 
 /** Begins to connect; connections by SRT are among those that `reporter` tells of. Throws `PushFailure` for what can never work. */
-export function openDestination(options: DestinationOptions, reporter: LinkReporter<WatchedLink>): Destination {
+export function openDestination(options: DestinationOptions, reporter: LinkReporter): Destination {
   try {
     return open(options, reporter);
   } catch (error) {
@@ -21,7 +21,7 @@ export function openDestination(options: DestinationOptions, reporter: LinkRepor
   }
 }
 
-function open(options: DestinationOptions, reporter: LinkReporter<WatchedLink>): Destination {
+function open(options: DestinationOptions, reporter: LinkReporter): Destination {
   const { request, owner, logger, timeouts, clock } = options;
   if (request.protocol === PushProtocol.RTMP) return new RtmpDestination(options);
   const url = parseHostUrl(request.url);

@@ -6,11 +6,12 @@ import type { PushPublisherConfig } from '../../config/index.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, Publisher, PublisherStream } from '../../core/publishing.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
-import { LinkReporter, type LinkStatistics, type WatchedLink } from '../../protocols/srt/link-reporter.ts';
+import { LinkReporter, type LinkStatistics } from '../../protocols/srt/link-reporter.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
-import { type TaskOwner, TaskRegistry } from '../tasks/task-registry.ts';
+import type { TaskOwner } from '../tasks/following-task.ts';
+import { TaskRegistry } from '../tasks/task-registry.ts';
 import type { DestinationOptions, OpenDestination, PushTimeouts } from './destination.ts';
 import { openDestination } from './open-destination.ts';
 import { type PushInformation, pushInformation } from './push-information.ts';
@@ -37,7 +38,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
   readonly #logger: Logger;
   readonly #tasks: TaskRegistry<PushRequest, PushTask>;
   readonly #streams = new Map<string, PushStream>();
-  readonly #reporter: LinkReporter<WatchedLink>;
+  readonly #reporter: LinkReporter;
 
   constructor(options: PushPublisherOptions) {
     const { stateFolder, clock, queues } = options;

@@ -2,9 +2,14 @@
 import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
+import { guarded } from '../tasks/guarded.ts';
 import { MapHold } from '../tasks/map-hold.ts';
 import type { PushTimeouts } from './destination.ts';
 import type { PushTask } from './push-task.ts';
+
+const push = (task: PushTask, packet: Packet): void => task.push(packet);
+const setTracks = (task: PushTask, tracks: readonly Track[]): void => task.setTracks(tracks);
+const flush = (task: PushTask): void => task.flush();
 
 export class PushStream implements PublisherStream {
   readonly source: PublishableStream;
@@ -36,11 +41,11 @@ export class PushStream implements PublisherStream {
     if (this.#closed || this.#tasks.includes(task)) return;
     this.#tasks.push(task);
     this.source.attend();
-    guarded(task, () => {
-      task.begin(this.source, this.#timeouts);
-      if (this.#tracks.length > 0) task.setTracks(this.#tracks);
-      for (const packet of this.#hold.packets) task.push(packet);
-      task.flush();
+    guarded(task, this.#hold.packets, (begun, packets) => {
+      begun.begin(this.source, this.#timeouts);
+      if (this.#tracks.length > 0) begun.setTracks(this.#tracks);
+      for (const packet of packets) begun.push(packet);
+      begun.flush();
     });
   }
 
@@ -61,22 +66,16 @@ export class PushStream implements PublisherStream {
 
   onTracks(tracks: readonly Track[]): void {
     this.#tracks = tracks;
-    for (const task of this.#tasks) guarded(task, () => task.setTracks(tracks));
+    for (const task of this.#tasks) guarded(task, tracks, setTracks);
   }
 
   onPacket(packet: Packet): void {
     this.#hold.push(packet);
-    for (const task of this.#tasks) {
-      try {
-        task.push(packet);
-      } catch (error) {
-        task.fail(error);
-      }
-    }
+    for (const task of this.#tasks) guarded(task, packet, push);
   }
 
   onDrained(): void {
-    for (const task of this.#tasks) guarded(task, () => task.flush());
+    for (const task of this.#tasks) guarded(task, null, flush);
   }
 
   close(): void {
@@ -84,14 +83,5 @@ export class PushStream implements PublisherStream {
     this.#closed = true;
     for (const task of this.#tasks.splice(0)) task.streamEnded();
     this.#onClose();
-  }
-}
-
-/** What goes wrong in one task is no trouble of the others. */
-function guarded(task: PushTask, action: () => void): void {
-  try {
-    action();
-  } catch (error) {
-    task.fail(error);
   }
 }

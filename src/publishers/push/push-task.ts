@@ -7,7 +7,7 @@ import { isMovingPicture, type Track } from '../../media/track.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
-import { type FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../tasks/task-registry.ts';
+import { FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../tasks/following-task.ts';
 import { type OpenDestination, PushFailure, type PushTimeouts } from './destination.ts';
 import { type PushRequest, receiverOf } from './push-request.ts';
 import { PushSession } from './push-session.ts';
@@ -41,12 +41,7 @@ export interface PushContext {
   readonly onConnectionOver: (task: PushTask) => void;
 }
 
-export class PushTask implements FollowingTask<PushRequest> {
-  readonly key: string;
-  readonly vhost: string;
-  readonly app: string;
-  readonly request: PushRequest;
-  readonly createdAt: number;
+export class PushTask extends FollowingTask<PushRequest> {
   readonly #context: PushContext;
   readonly #logger: Logger;
   #state: PushState = PushState.READY;
@@ -73,11 +68,7 @@ export class PushTask implements FollowingTask<PushRequest> {
   readonly #closing = new Set<Promise<void>>();
 
   constructor(origin: TaskOrigin<PushRequest>, context: PushContext) {
-    this.key = origin.key;
-    this.vhost = origin.vhost;
-    this.app = origin.app;
-    this.request = origin.request;
-    this.createdAt = origin.createdAt;
+    super(origin);
     this.#totals = origin.totals ?? NO_TOTALS;
     this.#context = context;
     const { id, streamName, protocol } = origin.request;
@@ -110,7 +101,7 @@ export class PushTask implements FollowingTask<PushRequest> {
   }
 
   /** This connection included. */
-  get totals(): TaskTotals {
+  override get totals(): TaskTotals {
     const { sequence, bytes, time } = this.#totals;
     return { sequence, bytes: bytes + (this.#session?.sentBytes ?? 0), time: time + (this.#pushing ? this.sentTime : 0) };
   }
@@ -179,7 +170,7 @@ export class PushTask implements FollowingTask<PushRequest> {
   }
 
   /** Takes leave of the receiver for good; resolves when that is done. Idempotent. */
-  stop(): Promise<void> {
+  override stop(): Promise<void> {
     this.#stopping ??= this.#stop();
     return this.#stopping;
   }
@@ -194,7 +185,7 @@ export class PushTask implements FollowingTask<PushRequest> {
   }
 
   /** Resolves when connections that were ended are gone. */
-  async settled(): Promise<void> {
+  override async settled(): Promise<void> {
     await Promise.all(this.#closing);
   }
 

@@ -37,7 +37,7 @@ export interface SrtLinkOptions {
   readonly labels: LinkLabels;
   readonly logger: Logger;
   /** Has the connection while it is there. */
-  readonly reporter: LinkReporter<WatchedLink>;
+  readonly reporter: LinkReporter;
 }
 
 /** A full send buffer loses what comes until the next entry point: half a picture is of no use. */

@@ -3,6 +3,7 @@ import { fourCcOf } from '../../containers/flv/fourcc.ts';
 import { canCarry } from '../../containers/mpegts/stream-type.ts';
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import { type AudioTrack, isMovingPicture, type Track, type VideoTrack } from '../../media/track.ts';
+import { missingKind } from '../tasks/missing-kind.ts';
 import { PushFailure } from './destination.ts';
 import { PushProtocol, type PushRequest } from './push-request.ts';
 
@@ -18,13 +19,8 @@ export function selectTracks(wanted: Wanted, tracks: readonly Track[]): readonly
   if (!selected.some(({ type }) => type !== 'data')) {
     throw new PushFailure('unsuitable', `${wanted.protocol} can carry no track of the stream (${labels(tracks)})`);
   }
-  // A picture stream that arrives as sound alone looks like one that works.
-  for (const type of ['video', 'audio'] as const) {
-    const there = chosen.filter((track) => track.type === type && (track.type === 'audio' || isMovingPicture(track)));
-    if (there.length > 0 && !selected.some((track) => track.type === type)) {
-      throw new PushFailure('unsuitable', `${CONTAINERS[wanted.protocol]} cannot carry ${labels(there)}`);
-    }
-  }
+  const missing = missingKind(chosen, selected);
+  if (missing.length > 0) throw new PushFailure('unsuitable', `${CONTAINERS[wanted.protocol]} cannot carry ${labels(missing)}`);
   return selected;
 }
 

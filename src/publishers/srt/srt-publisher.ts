@@ -41,7 +41,7 @@ export class SrtPublisher implements Publisher {
   /** By virtual host, application and stream. */
   readonly #streams = new Map<string, SrtStream>();
   readonly #listeners: SrtListener[] = [];
-  readonly #reporter: LinkReporter<SrtViewer>;
+  readonly #reporter: LinkReporter;
   readonly #refusalLines = new RateBudget(REFUSALS_PER_SECOND);
   #lastSession = 0;
 

@@ -4,33 +4,21 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
-import { type FollowingTask, MOST_TASKS, NO_TOTALS, type TaskOrigin, TaskRegistry } from './task-registry.ts';
+import { FollowingTask, NO_TOTALS } from './following-task.ts';
+import { MOST_TASKS, TaskRegistry } from './task-registry.ts';
 import type { TaskRequest } from './task-request.ts';
 
 const OWNER = { vhost: 'v', app: 'a' };
 
-class Task implements FollowingTask<TaskRequest> {
-  readonly key: string;
-  readonly vhost: string;
-  readonly app: string;
-  readonly request: TaskRequest;
-  readonly createdAt: number;
-  readonly totals = NO_TOTALS;
+class Task extends FollowingTask<TaskRequest> {
+  override readonly totals = NO_TOTALS;
   stopped = false;
 
-  constructor({ key, vhost, app, request, createdAt }: TaskOrigin<TaskRequest>) {
-    this.key = key;
-    this.vhost = vhost;
-    this.app = app;
-    this.request = request;
-    this.createdAt = createdAt;
-  }
-
-  async stop(): Promise<void> {
+  override async stop(): Promise<void> {
     this.stopped = true;
   }
 
-  async settled(): Promise<void> {}
+  override async settled(): Promise<void> {}
 }
 
 /** A disk that says no when the test wants it to. */

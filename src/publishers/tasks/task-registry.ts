@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { DocumentFolder } from '../../state/document-folder.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { FollowingTask, TaskOrigin, TaskOwner, TaskTotals } from './following-task.ts';
 import type { TaskRequest } from './task-request.ts';
 
 /** Tasks of one kind that an application may have through the API. */
@@ -17,45 +18,6 @@ export class TaskRefused extends Error {
     super(message, options);
     this.code = code;
   }
-}
-
-/** An application by its names. */
-export interface TaskOwner {
-  readonly vhost: string;
-  readonly app: string;
-}
-
-/** Sums over files or connections that are over: how many, bytes, and ms. */
-export interface TaskTotals {
-  readonly sequence: number;
-  readonly bytes: number;
-  readonly time: number;
-  /** What is in the sums although something on disk still says that it has to be counted, by keys of the task's own. */
-  readonly counted?: readonly string[];
-}
-
-export const NO_TOTALS: TaskTotals = { sequence: 0, bytes: 0, time: 0 };
-
-/** What makes a task, new or from the state folder. */
-export interface TaskOrigin<Request extends TaskRequest> extends TaskOwner {
-  /** Name of its document. */
-  readonly key: string;
-  readonly request: Request;
-  /** ms since the epoch. */
-  readonly createdAt: number;
-  readonly totals?: TaskTotals;
-}
-
-/** A task as the registry sees it. */
-export interface FollowingTask<Request extends TaskRequest> extends TaskOwner {
-  readonly key: string;
-  readonly request: Request;
-  readonly createdAt: number;
-  readonly totals: TaskTotals;
-  /** Ends it for good; resolves when nothing of it is left. Idempotent; never rejects. */
-  stop(): Promise<void>;
-  /** Resolves when what has ended of it is finished. */
-  settled(): Promise<void>;
 }
 
 export interface TaskRegistryOptions<Request extends TaskRequest, Task> {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { AudioCodec, VideoCodec } from '../../media/codec.ts';
-import { MPEG_90K } from '../../media/timebase.ts';
+import { audioTrack, videoTrack } from '../../../test/fakes/synthetic-media.ts';
+import { AudioCodec } from '../../media/codec.ts';
 import type { SlotPlan } from '../../protocols/fanout/fanout.ts';
 import { findExtension } from '../../protocols/rtp/extension-reader.ts';
 import { serializeDescription } from '../../protocols/sdp/local-description.ts';
@@ -17,19 +17,9 @@ const SETTINGS: WebrtcSettings = {
   jitterBuffer: false,
   createDefaultPlaylist: true,
 };
-const COMMON = {
-  variantName: '',
-  publicName: '',
-  language: '',
-  characteristics: '',
-  bypass: true,
-  config: null,
-  timebase: MPEG_90K,
-  bitrateConf: 0,
-};
 const TRACKS: WebrtcTrack[] = [
-  { ...COMMON, id: 1, type: 'video', codec: VideoCodec.H264, width: 640, height: 360, framerateConf: 30, codecString: 'avc1.42c01e' },
-  { ...COMMON, id: 2, type: 'audio', codec: AudioCodec.OPUS, sampleRate: 48_000, channels: 2, codecString: 'opus' },
+  videoTrack({ id: 1, config: null, codecString: 'avc1.42c01e' }),
+  audioTrack({ id: 2, codec: AudioCodec.OPUS, config: null, codecString: 'opus' }),
 ];
 const MIDS = { video: 'abcdef', audio: 'ghijkl' };
 const MID_URI = 'urn:ietf:params:rtp-hdrext:sdes:mid';

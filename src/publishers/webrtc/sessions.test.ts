@@ -3,10 +3,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { until } from '../../../test/e2e/support/poll.ts';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import { WebrtcViewer } from '../../../test/fakes/webrtc-viewer.ts';
 import { memoryInUse } from '../../../test/support/memory.ts';
 import type { Packet } from '../../media/packet.ts';
-import { MPEG_90K } from '../../media/timebase.ts';
 import type { VideoTrack } from '../../media/track.ts';
 import { loadAddon } from '../../protocols/fanout/addon.ts';
 import { PeerTransport } from '../../protocols/peer/peer-transport.ts';
@@ -20,23 +20,7 @@ const TARGET = { vhost: 'default', app: 'app', stream: 'stream', playlist: '' };
 const SETTINGS = { rtx: true, bandwidthEstimation: 'REMB', ulpfec: false, jitterBuffer: false, createDefaultPlaylist: true } as const;
 
 function track(id: number, variantName: string): VideoTrack {
-  return {
-    id,
-    type: 'video',
-    codec: 'H264',
-    variantName,
-    publicName: '',
-    language: '',
-    characteristics: '',
-    bypass: true,
-    config: null,
-    timebase: MPEG_90K,
-    bitrateConf: 0,
-    width: 640,
-    height: 360,
-    framerateConf: 30,
-    codecString: 'avc1.42c01e',
-  };
+  return videoTrack({ id, variantName, bitrateConf: 0, config: null, codecString: 'avc1.42c01e' });
 }
 
 const LOW = track(1, 'low');

@@ -10,7 +10,7 @@ export interface FuzzTarget {
   /** Also the name of its file in the corpus. */
   readonly name: string;
   readonly form?: InputForm;
-  /** Inputs that are right, from our own writers where we have them. */
+  /** Inputs that are right, from our own writers where we have them; one at least must be read to its end. */
   readonly seeds: () => readonly Uint8Array[] | Promise<readonly Uint8Array[]>;
   /**
    * Takes one input; it may be changed. Returns how much came of it: units, values, bytes sent, steps made, whatever
@@ -71,19 +71,22 @@ export async function fuzz(target: FuzzTarget, seed: number, extent: FuzzExtent)
 
 async function fuzzOpen(target: FuzzTarget, seed: number, extent: FuzzExtent): Promise<number> {
   const seeds = await target.seeds();
-  if (seeds.length === 0) throw new TypeError(`${target.name} has no seeds`);
-  const pool = [...corpusOf(target.name), ...seeds];
+  const corpus = corpusOf(target.name);
+  const pool = [...corpus, ...seeds];
   let ran = 0;
-  const attempt = async (input: Uint8Array): Promise<void> => {
+  const attempt = async (input: Uint8Array): Promise<boolean> => {
     ran += 1;
-    await runOne(target, input, `input ${ran} of seed ${seed}`);
+    return await runOne(target, input, `input ${ran} of seed ${seed}`);
   };
-  for (const input of pool) await attempt(input);
+  for (const input of corpus) await attempt(input);
+  let taken = 0;
+  for (const input of seeds) taken += (await attempt(input)) ? 1 : 0;
+  if (taken === 0) throw new TypeError(`${target.name} refuses every seed: what comes behind is never reached`);
 
   const random = new Random(seedOf(target.name, seed));
   const inputs = 'inputs' in extent ? Math.ceil(extent.inputs / (target.cost ?? 1)) : Number.POSITIVE_INFINITY;
   const until = 'until' in extent ? extent.until : Number.POSITIVE_INFINITY;
-  for (let made = 0; made < inputs && (until === Number.POSITIVE_INFINITY || performance.now() < until); made += 1) {
+  for (let made = 0; made < inputs && performance.now() < until; made += 1) {
     const whole = made % RANDOM_INPUTS_EVERY === RANDOM_INPUTS_EVERY - 1;
     await attempt(
       whole ? random.bytes(random.below(LONGEST_RANDOM_INPUT)) : mutate(random.pick(pool), pool, random, target.form ?? 'bytes'),
@@ -92,7 +95,8 @@ async function fuzzOpen(target: FuzzTarget, seed: number, extent: FuzzExtent): P
   return ran;
 }
 
-async function runOne(target: FuzzTarget, input: Uint8Array, which: string): Promise<void> {
+/** Whether the input was taken to its end. */
+async function runOne(target: FuzzTarget, input: Uint8Array, which: string): Promise<boolean> {
   // A buffer of exactly this size: a read past the end must not find what lies beside it.
   const own = Buffer.from(new Uint8Array(input).buffer);
   if (TRACE !== undefined) appendFileSync(TRACE, `${target.name} ${Buffer.from(input).toString('hex')}\n`);
@@ -106,8 +110,9 @@ async function runOne(target: FuzzTarget, input: Uint8Array, which: string): Pro
     if (spent > MOST_CPU_MS) throw new Error(`${input.length} bytes took ${Math.round(spent)} ms of CPU`);
     const most = target.most === undefined ? 1024 + 64 * input.length : target.most(input.length);
     if (came > most) throw new Error(`${came} came of ${input.length} bytes, at most ${most} may`);
+    return true;
   } catch (error) {
-    if (error instanceof ProtocolError || target.expects?.(error) === true) return;
+    if (error instanceof ProtocolError || target.expects?.(error) === true) return false;
     const why = error instanceof Error ? (error.stack ?? error.message) : String(error);
     throw new FuzzFailure(`${target.name}, ${which}: ${why}\ncorpus line: ${Buffer.from(input).toString('hex')}`);
   }

@@ -1,7 +1,7 @@
 /** Parameter sets, configuration records and frames of every codec, as any protocol may bring them. */
 import { adtsFrames, configOfAdts } from '../../../src/codecs/aac/adts.ts';
 import { parseAudioSpecificConfig } from '../../../src/codecs/aac/audio-specific-config.ts';
-import { LatmReader, loasElementLength } from '../../../src/codecs/aac/latm.ts';
+import { LatmReader, LOAS_HEADER_LENGTH, loasElementLength } from '../../../src/codecs/aac/latm.ts';
 import { findSequenceHeader, parseAv1c } from '../../../src/codecs/av1/av1c.ts';
 import { ObuCursor } from '../../../src/codecs/av1/obu.ts';
 import { parseAv1SequenceHeader } from '../../../src/codecs/av1/sequence-header.ts';
@@ -25,9 +25,9 @@ import { annexbToLengthPrefixed, joinNalUnits, toFourByteLengths, withSoundLengt
 import { AnnexbCursor } from '../../../src/codecs/nal/nal-cursor.ts';
 import { opusPacketSamples } from '../../../src/codecs/opus/packet.ts';
 import { AudioCodec, VideoCodec } from '../../../src/media/codec.ts';
-import { ProtocolError } from '../../../src/util/protocol-error.ts';
 import { ANNEXB, ASC, AUDIO, AV1, AVCC, HVCC, VPX } from '../../fixtures/bitstreams.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
+import { tolerate } from '../support/tolerate.ts';
 
 const avcc = Object.values(AVCC);
 const hvcc = Object.values(HVCC);
@@ -83,18 +83,10 @@ function frames(name: string, codec: VideoCodec, seeds: () => readonly Uint8Arra
           if (config !== null) checkNumbers(describeVideo(codec, config));
         },
       ];
-      for (const ask of questions) toleratingProtocolErrors(ask);
+      for (const ask of questions) tolerate(ask);
       return undefined;
     },
   };
-}
-
-function toleratingProtocolErrors(action: () => unknown): void {
-  try {
-    action();
-  } catch (error) {
-    if (!(error instanceof ProtocolError)) throw error;
-  }
 }
 
 export const CODEC_TARGETS: readonly FuzzTarget[] = [
@@ -124,7 +116,10 @@ export const CODEC_TARGETS: readonly FuzzTarget[] = [
     run: (input) => {
       const obus = new ObuCursor(input);
       let count = 0;
-      while (obus.next()) count += 1 + obus.unit().length * 0;
+      while (obus.next()) {
+        obus.unit();
+        count += 1;
+      }
       findSequenceHeader(input);
       return count;
     },
@@ -151,7 +146,7 @@ export const CODEC_TARGETS: readonly FuzzTarget[] = [
     name: 'nal-lengths',
     seeds: () => [accessUnit(VideoCodec.H264, AVCC.high720), Uint8Array.of(2, 0x65, 0x88, 1, 0x41), Uint8Array.of(0, 2, 0x65, 0x88)],
     run: (input) => {
-      for (const size of [1, 2] as const) toleratingProtocolErrors(() => checkUnits(toFourByteLengths(input, size)));
+      for (const size of [1, 2] as const) tolerate(() => checkUnits(toFourByteLengths(input, size)));
       return checkUnits(input);
     },
   },
@@ -165,12 +160,14 @@ export const CODEC_TARGETS: readonly FuzzTarget[] = [
   },
   {
     name: 'adts',
-    seeds: () => [AUDIO.adts],
+    // The last frame of the sample is cut.
+    seeds: () => [AUDIO.adts.subarray(0, 760)],
     run: (input) => {
       let count = 0;
       for (const frame of adtsFrames(input)) {
         checkNumbers(frame);
-        count += 1 + configOfAdts(frame).length * 0;
+        configOfAdts(frame);
+        count += 1;
       }
       return count;
     },
@@ -178,34 +175,28 @@ export const CODEC_TARGETS: readonly FuzzTarget[] = [
   },
   {
     name: 'latm',
-    seeds: () => [
-      Buffer.from('20001190010104aabbccdd', 'hex'),
-      Buffer.from('200011901e0cff05aabbccdd', 'hex'),
-      Buffer.from('56e0052000119001', 'hex'),
-    ],
+    seeds: () => [AUDIO.latm],
     run: (input) => {
-      loasElementLength(input, 0);
       const reader = new LatmReader();
       let bytes = 0;
-      for (let at = 0; at < 3; at += 1) bytes += reader.read(input).reduce((sum, frame) => sum + 1 + frame.length, 0);
+      for (let at = 0, end = 0; at < input.length; at = end) {
+        end = at + LOAS_HEADER_LENGTH + loasElementLength(input, at);
+        if (end < at + LOAS_HEADER_LENGTH) break;
+        bytes += reader.read(input.subarray(at + LOAS_HEADER_LENGTH, end)).reduce((sum, frame) => sum + 1 + frame.length, 0);
+      }
       return bytes;
     },
-    most: (length) => 3 * (64 + length),
+    // Up to 64 frames an element, if only of no bytes.
+    most: (length) => 64 + 64 * length,
   },
-  {
-    name: 'opus-head',
-    seeds: () => [AUDIO.opusHead],
-    run: (input) => checkedNumbers(() => [describeAudio(AudioCodec.OPUS, input)]),
-  },
+  { name: 'opus-head', seeds: () => [AUDIO.opusHead], run: (input) => void checkNumbers(describeAudio(AudioCodec.OPUS, input)) },
   { name: 'opus-packet', seeds: () => [Uint8Array.of(0xfc, 1, 2), Uint8Array.of(0x03, 3, 1)], run: opusPacketSamples, most: () => 5760 },
   {
     name: 'mpeg-audio',
     seeds: () => [AUDIO.mp3Mono44, AUDIO.mp3Mono22],
-    run: (input) => checkedNumbers(() => [parseMpegAudioHeader(input), describeAudio(AudioCodec.MP3, input)]),
+    run: (input) => {
+      checkNumbers(parseMpegAudioHeader(input));
+      checkNumbers(describeAudio(AudioCodec.MP3, input));
+    },
   },
 ];
-
-function checkedNumbers(describe: () => readonly object[]): undefined {
-  for (const description of describe()) checkNumbers(description);
-  return undefined;
-}

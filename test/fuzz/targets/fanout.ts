@@ -1,10 +1,9 @@
-/** The addon and the fallback: handshakes before and after the first flight, and media and reports of peers that have the keys. */
+/** The addon and the fallback: media and reports of peers that have the keys, and datagrams of anybody. */
 import { randomBytes } from 'node:crypto';
 import { createCertificate } from '../../../src/protocols/dtls/certificate.ts';
-import { type Handle, loadAddon, type NativeAddon } from '../../../src/protocols/fanout/addon.ts';
+import { loadAddon } from '../../../src/protocols/fanout/addon.ts';
 import type { Fanout, FanoutListener, SlotPlan } from '../../../src/protocols/fanout/fanout.ts';
 import { NativeFanout } from '../../../src/protocols/fanout/native-fanout.ts';
-import { ScriptDtls } from '../../../src/protocols/fanout/script-dtls.ts';
 import { ScriptFanout } from '../../../src/protocols/fanout/script-fanout.ts';
 import { buildNack, buildPli, buildRemb } from '../../../src/protocols/rtp/receiver-feedback.ts';
 import { isRtcp } from '../../../src/protocols/srtp/packet-head.ts';
@@ -13,13 +12,12 @@ import { SrtpCipher } from '../../../src/protocols/srtp/srtp-cipher.ts';
 import { SrtpReceiver } from '../../../src/protocols/srtp/srtp-receiver.ts';
 import { ProtocolError } from '../../../src/util/protocol-error.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
+import { hex } from '../support/hex.ts';
 import { joinPackets, splitPackets } from '../support/packets.ts';
 import { compounds } from './rtp.ts';
 
 const { addon } = loadAddon();
 const certificate = createCertificate(Date.now());
-const CONNECTED = 1;
-const CLOSED = 2;
 const DEADLINE_MS = 20_000;
 const MEDIA_SSRC = 0x1111;
 const SLOT: SlotPlan = {
@@ -28,7 +26,6 @@ const SLOT: SlotPlan = {
   rtx: { ssrc: 0x2222, payloadType: 99 },
   extension: { bytes: Uint8Array.of(0xbe, 0xde, 0, 1, 0x31, 0, 0, 0), sendTimeAt: 0, transportSequenceAt: 5 },
 };
-const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 const PLI = buildPli(1, MEDIA_SSRC);
 
 /** A NACK for everything, several times. */
@@ -121,7 +118,7 @@ class Bench {
   readonly heard = new Map<number, Buffer[]>();
   #timestamp = 0;
 
-  constructor(kind: Kind, native: NativeAddon | null) {
+  constructor(kind: Kind) {
     const listener: FanoutListener = {
       stun: () => undefined,
       dtls: () => undefined,
@@ -130,9 +127,9 @@ class Bench {
       tcp: (viewer, frames) => this.frames.get(viewer)?.push(frames),
     };
     this.fanout =
-      kind === 'script' || native === null
+      kind === 'script' || addon === null
         ? new ScriptFanout({ certificate, listener, history: 200 })
-        : new NativeFanout(native, { certificate, listener, threads: 2, history: 200 });
+        : new NativeFanout(addon, { certificate, listener, threads: 2, history: 200 });
     this.source = this.fanout.openSource({ clockRate: 90_000, epochMs: Date.now() });
   }
 
@@ -171,7 +168,7 @@ function sealedPackets(kind: Kind): FuzzTarget {
     form: 'packets',
     seeds: reports,
     run: async (input) => {
-      bench ??= new Bench(kind, addon);
+      bench ??= new Bench(kind);
       const { fanout, source } = bench;
       runs += 1;
       const peer = new Sealed(runs % 2 === 0 ? SrtpProfile.AEAD_AES_128_GCM : SrtpProfile.AES128_CM_SHA1_80);
@@ -284,156 +281,7 @@ function openPort(kind: Kind): FuzzTarget {
   };
 }
 
-/** The datagrams of both ends of a handshake, and whether they came to an end. */
-function handshake(native: NativeAddon, context: Handle, disturb: (turn: number, to: Handle, role: 'server' | 'client') => number) {
-  const [server, client] = [native.dtlsOpen(context, true), native.dtlsOpen(context, false)];
-  let answers = 0;
-  let toServer: readonly Buffer[] = native.dtlsReceive(client, Buffer.alloc(0)).datagrams;
-  const fromClient: Buffer[] = [...toServer];
-  const fromServer: Buffer[] = [];
-  const states = { server: 0, client: 0 };
-  for (let turn = 0; turn < 6 && toServer.length > 0; turn += 1) {
-    answers += disturb(turn, server, 'server');
-    const toClient = toServer.flatMap((datagram) => {
-      const outcome = native.dtlsReceive(server, datagram);
-      states.server = outcome.state;
-      if (outcome.state === CONNECTED) native.dtlsKeys(server);
-      return outcome.datagrams;
-    });
-    fromServer.push(...toClient);
-    answers += disturb(turn, client, 'client');
-    toServer = toClient.flatMap((datagram) => {
-      const outcome = native.dtlsReceive(client, datagram);
-      states.client = outcome.state;
-      if (outcome.state === CONNECTED) native.dtlsKeys(client);
-      return outcome.datagrams;
-    });
-    fromClient.push(...toServer);
-  }
-  return { server, client, fromClient, fromServer, answers, states };
-}
-
-function contextOf(native: NativeAddon): Handle {
-  return native.dtlsContext(certificate.certificate, certificate.key);
-}
-
-function flights(): Uint8Array[] {
-  if (addon === null) return [Buffer.alloc(13)];
-  const { fromClient, fromServer } = handshake(addon, contextOf(addon), () => 0);
-  return [
-    joinPackets(fromClient),
-    joinPackets(fromServer),
-    joinPackets([...fromServer, ...fromClient]),
-    ...[...fromClient, ...fromServer].map((flight) => joinPackets([flight])),
-  ];
-}
-
-/** Answers to datagrams of others: their number is what makes us worth abusing. */
-function answersTo(native: NativeAddon, end: Handle, packets: readonly Uint8Array[]): number {
-  return packets.reduce((sum, packet) => sum + native.dtlsReceive(end, packet).datagrams.length, 0) + native.dtlsTick(end).datagrams.length;
-}
-
-function nativeDtls(native: NativeAddon): FuzzTarget[] {
-  const context = contextOf(native);
-  return [
-    {
-      name: 'dtls-native-fresh',
-      form: 'packets',
-      seeds: flights,
-      run: (input) => {
-        let answers = 0;
-        for (const isServer of [true, false]) {
-          const end = native.dtlsOpen(context, isServer);
-          if (!isServer) native.dtlsReceive(end, Buffer.alloc(0));
-          answers += answersTo(native, end, splitPackets(input));
-          native.dtlsKeys(end);
-          native.dtlsClose(end);
-          if (native.dtlsReceive(end, input).state !== CLOSED) throw new Error('open after its end');
-        }
-        return answers;
-      },
-      // A flight of a few datagrams for each that moves the handshake, and alerts.
-      most: (length) => 128 + length,
-      cost: 5,
-    },
-    {
-      name: 'dtls-native-amid',
-      form: 'packets',
-      seeds: flights,
-      run: (input) => {
-        const packets = splitPackets(input);
-        const at = (packets[0]?.length ?? 0) % 4;
-        const { answers, server, client } = handshake(native, context, (turn, end) => (turn === at ? answersTo(native, end, packets) : 0));
-        native.dtlsClose(server);
-        native.dtlsClose(client);
-        return answers;
-      },
-      most: (length) => 128 + length,
-      cost: 20,
-    },
-    {
-      name: 'dtls-native-settled',
-      form: 'packets',
-      seeds: flights,
-      run: (input) => {
-        const { server, client, states } = handshake(native, context, () => 0);
-        if (states.server !== CONNECTED || states.client !== CONNECTED) throw new Error('the handshake itself did not work');
-        let answers = 0;
-        for (const packet of splitPackets(input)) {
-          for (const end of [server, client]) {
-            const outcome = native.dtlsReceive(end, packet);
-            answers += outcome.datagrams.length;
-            if (outcome.state !== CONNECTED) throw new Error('what is not the peer’s ended the connection');
-          }
-        }
-        for (const datagram of native.dtlsClose(client).datagrams) {
-          if (native.dtlsReceive(server, datagram).state !== CLOSED) throw new Error('the peer’s own end is not understood any more');
-        }
-        return answers;
-      },
-      most: () => 16 * 8 + 16,
-      cost: 20,
-    },
-  ];
-}
-
-/** The library works with promises: what it does is over some turns later. */
-const turns = async (): Promise<void> => {
-  for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-};
-
-const scriptDtls: FuzzTarget = {
-  name: 'dtls-script',
-  form: 'packets',
-  seeds: flights,
-  run: async (input) => {
-    let answers = 0;
-    for (const role of ['server', 'client'] as const) {
-      let ended = 0;
-      const end = new ScriptDtls(role, certificate, {
-        send: () => {
-          answers += 1;
-        },
-        connected: () => undefined,
-        closed: () => {
-          ended += 1;
-        },
-      });
-      for (const packet of splitPackets(input)) end.receive(packet);
-      await turns();
-      end.close();
-      end.receive(input);
-      if (ended > 1) throw new Error(`ended ${ended} times`);
-    }
-    return answers;
-  },
-  most: (length) => 128 + length,
-  cost: 30,
-};
-
 export const FANOUT_TARGETS: readonly FuzzTarget[] = [
-  ...(addon === null ? [] : nativeDtls(addon)),
-  scriptDtls,
   ...(addon === null ? [] : [sealedPackets('native'), openPort('native')]),
   sealedPackets('script'),
   openPort('script'),

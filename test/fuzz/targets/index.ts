@@ -1,6 +1,7 @@
 /** Everything that is fuzzed. */
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 import { CODEC_TARGETS } from './codecs.ts';
+import { DTLS_TARGETS } from './dtls.ts';
 import { FANOUT_TARGETS } from './fanout.ts';
 import { MOVIE_TARGETS } from './movies.ts';
 import { RELAY_TARGETS } from './relays.ts';
@@ -16,6 +17,7 @@ export const ALL_TARGETS: readonly FuzzTarget[] = [
   ...RTMP_TARGETS,
   ...RTP_TARGETS,
   ...WEBRTC_TARGETS,
+  ...DTLS_TARGETS,
   ...FANOUT_TARGETS,
   ...SRT_TARGETS,
   ...TRANSPORT_STREAM_TARGETS,

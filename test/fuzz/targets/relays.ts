@@ -1,10 +1,8 @@
 /** What another server sends when a stream is pulled from it, or asks for when it pulls: RTSP and OVT. */
 import { once } from 'node:events';
 import net from 'node:net';
-import type { Track } from '../../../src/media/track.ts';
 import { parseContents } from '../../../src/protocols/ovt/description.ts';
 import { parseMediaPacket } from '../../../src/protocols/ovt/media-packet.ts';
-import { MediaPacketizer } from '../../../src/protocols/ovt/media-packetizer.ts';
 import { parseRequest, parseResponse, serializeRequest, serializeResponse } from '../../../src/protocols/ovt/message.ts';
 import { parseOvtUrl } from '../../../src/protocols/ovt/ovt-url.ts';
 import { OvtPayloadType, PACKET_HEADER_LENGTH } from '../../../src/protocols/ovt/packet.ts';
@@ -18,11 +16,11 @@ import { mediaFormat } from '../../../src/providers/rtsp-pull/media-track.ts';
 import { RtspPullSource } from '../../../src/providers/rtsp-pull/rtsp-pull-source.ts';
 import { ManualClock } from '../../fakes/manual-clock.ts';
 import { RecordingSink } from '../../fakes/pull-sink.ts';
+import { packetsOf, recordedOvt } from '../../fakes/recorded-ovt.ts';
 import { RecordingLogger } from '../../fakes/recording-logger.ts';
-import { audioTrack, videoTrack } from '../../fakes/synthetic-media.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
-
-const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
+import { hex } from '../support/hex.ts';
+import { tolerate } from '../support/tolerate.ts';
 
 const CAMERA = [
   'v=0',
@@ -146,57 +144,12 @@ const target = (url: string, sink: RecordingSink, signal: AbortSignal) => ({
   logger: new RecordingLogger(),
 });
 
-const TRACKS: readonly { readonly track: Track; readonly data: Uint8Array }[] = [
-  { track: videoTrack(), data: hex('00000003 658801') },
-  { track: audioTrack(), data: hex('0102') },
-  { track: audioTrack({ id: 2, codec: 'OPUS' }), data: hex('fc0102') },
-];
-const ovtMedia = (): Buffer =>
-  Buffer.concat(
-    TRACKS.map(({ track, data }) =>
-      Buffer.from(
-        new MediaPacketizer(9).packetize({ track, pts: 3000, dts: 0, duration: 3000, keyframe: true, data } as Parameters<
-          MediaPacketizer['packetize']
-        >[0]),
-      ),
-    ),
-  );
-
-const CONTENTS = {
-  version: 18,
-  stream: {
-    appName: '#default#app',
-    streamName: 'stream',
-    originStreamUUID: 'OvenMediaEngine_0b7c/default/#default#app/stream',
-    playlists: [
-      {
-        name: 'llhls',
-        fileName: 'abr',
-        options: { webrtcAutoAbr: true, hlsChunklistPathDepth: -1, enableTsPackaging: false },
-        renditions: [{ name: '720p', videoTrackName: 'video_720', videoIndexHint: 0, audioTrackName: 'aac_audio', audioIndexHint: -1 }],
-      },
-    ],
-    tracks: [0, 1].map((id) => ({
-      id,
-      name: id === 0 ? 'video_720' : 'aac_audio',
-      codecId: id === 0 ? 1 : 7,
-      mediaType: id,
-      timebaseNum: 1,
-      timebaseDen: id === 0 ? 90_000 : 48_000,
-      bitrate: 2_000_000,
-      startFrameTime: 0,
-      lastFrameTime: 0,
-      videoTrack: { framerate: 30, width: 1280, height: 720 },
-      audioTrack: { samplerate: 48_000, sampleFormat: 8, layout: 3 },
-      decoderConfig:
-        id === 0
-          ? Buffer.from('0142c00dffe100176742c00dda05067e7c0440000003004000000f23c50aa801000468ce0fc8', 'hex').toString('base64')
-          : 'EZA=',
-    })),
-  },
-};
-const response = (command: string, id: number, contents?: unknown): Buffer =>
-  serializeResponse({ id, command, code: 200, message: 'ok', contents }, 0);
+/** What a real origin answered to `describe` and `play`, and the first of its media. */
+function ovtAnswers(): Buffer[] {
+  return packetsOf(recordedOvt('origin-ladder'))
+    .slice(0, 24)
+    .map(({ bytes }) => bytes);
+}
 
 export const RELAY_TARGETS: readonly FuzzTarget[] = [
   {
@@ -227,11 +180,8 @@ export const RELAY_TARGETS: readonly FuzzTarget[] = [
           throw new Error(`clock rate ${format.clockRate}`);
         controlUri('rtsp://h/x', one.control || control);
         // One packet of each: what the description tells must not make the depacketizer run for ever.
-        format?.depacketizer.push(
-          { marker: true, payloadType: 96, sequence: 1, timestamp: 1, ssrc: 1, payload: hex('0020 0010 0018 aabb ccddee') },
-          false,
-          () => undefined,
-        );
+        const packet = { marker: true, payloadType: 96, sequence: 1, timestamp: 1, ssrc: 1, payload: hex('0020 0010 0018 aabb ccddee') };
+        tolerate(() => format?.depacketizer.push(packet, false, () => undefined));
       }
       return media.length;
     },
@@ -286,10 +236,7 @@ export const RELAY_TARGETS: readonly FuzzTarget[] = [
   },
   {
     name: 'ovt-packets',
-    seeds: () => [
-      Buffer.concat([response('describe', 1, CONTENTS), response('play', 2), ovtMedia()]),
-      Buffer.from(serializeRequest({ id: 1, command: 'play', target: 'ovt://h/a/s' }, 0)),
-    ],
+    seeds: () => [Buffer.concat(ovtAnswers()), Buffer.from(serializeRequest({ id: 1, command: 'play', target: 'ovt://h/a/s' }, 0))],
     run: (input) => {
       const reader = new OvtReader({ message: 100_000, media: 100_000, anyType: input.length % 2 === 0 });
       let bytes = 0;
@@ -298,7 +245,8 @@ export const RELAY_TARGETS: readonly FuzzTarget[] = [
           bytes += 1 + payload.length;
           if (type === OvtPayloadType.MEDIA) parseMediaPacket(payload);
           else if (type === OvtPayloadType.REQUEST) parseRequest(payload);
-          else parseContents(parseResponse(payload).contents);
+          // The answer to `play` has none, and media comes behind it.
+          else tolerate(() => parseContents(parseResponse(payload).contents));
         });
       }
       return bytes;
@@ -308,12 +256,9 @@ export const RELAY_TARGETS: readonly FuzzTarget[] = [
   {
     name: 'ovt-messages',
     form: 'text',
-    seeds: () => [
-      Buffer.from(response('describe', 1, CONTENTS).subarray(PACKET_HEADER_LENGTH)),
-      Buffer.from('{"id":1,"application":"play","target":"ovt://h/a/s"}'),
-    ],
+    seeds: () => [ovtAnswers()[0]!.subarray(PACKET_HEADER_LENGTH), Buffer.from('{"id":1,"application":"play","target":"ovt://h/a/s"}')],
     run: (input) => {
-      const { target: url } = parseable(() => parseRequest(input)) ?? { target: '' };
+      const { target: url } = tolerate(() => parseRequest(input)) ?? { target: '' };
       parseOvtUrl(url);
       const description = parseContents(parseResponse(input).contents);
       return description.tracks.length + description.playlists.length;
@@ -323,7 +268,7 @@ export const RELAY_TARGETS: readonly FuzzTarget[] = [
   {
     name: 'ovt-session',
     seeds: () => [
-      dialogue(response('describe', 1, CONTENTS), Buffer.concat([response('play', 2), ovtMedia()])),
+      dialogue(ovtAnswers()[0]!, Buffer.concat(ovtAnswers().slice(1))),
       dialogue(serializeResponse({ id: 1, command: 'describe', code: 404, message: 'no', contents: undefined }, 0)),
     ],
     run: (input) =>
@@ -333,11 +278,3 @@ export const RELAY_TARGETS: readonly FuzzTarget[] = [
     cost: 40,
   },
 ];
-
-function parseable<T>(parse: () => T): T | null {
-  try {
-    return parse();
-  } catch {
-    return null;
-  }
-}

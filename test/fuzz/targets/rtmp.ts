@@ -9,7 +9,8 @@ import { parseAmf3, serializeAmf3 } from '../../../src/protocols/rtmp/amf3.ts';
 import { ChunkReader, DEFAULT_CHUNK_READER_LIMITS } from '../../../src/protocols/rtmp/chunk-reader.ts';
 import { ChunkWriter } from '../../../src/protocols/rtmp/chunk-writer.ts';
 import { commandMessage, dataMessage } from '../../../src/protocols/rtmp/command.ts';
-import { controlMessage, parseControlValue, parseUserControl, userControlMessage } from '../../../src/protocols/rtmp/control.ts';
+import { ConnectionControl } from '../../../src/protocols/rtmp/connection-control.ts';
+import { controlMessage, parseControlValue, userControlMessage } from '../../../src/protocols/rtmp/control.ts';
 import { ClientHandshake, ServerHandshake } from '../../../src/protocols/rtmp/handshake.ts';
 import { MessageType, type RtmpMessage, UserControlEvent } from '../../../src/protocols/rtmp/message.ts';
 import { PublishClient, RtmpRefused } from '../../../src/protocols/rtmp/publish-client.ts';
@@ -21,8 +22,8 @@ import { FakeIngestGate } from '../../fakes/fake-ingest-gate.ts';
 import { accept, RtmpServer } from '../../fakes/rtmp-server.ts';
 import { ASC, AVCC } from '../../fixtures/bitstreams.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
+import { hex } from '../support/hex.ts';
 
-const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 const word = (text: string): string => Buffer.from(text, 'latin1').toString('hex');
 
 const METADATA = new AmfObject(
@@ -98,6 +99,9 @@ function chunked(messages: readonly RtmpMessage[]): Buffer {
 function publish(input: Buffer): number {
   const gate = new FakeIngestGate();
   let sent = 0;
+  const send = (): void => {
+    sent += 1;
+  };
   const session = new RtmpSession({
     gate,
     limits: DEFAULT_RTMP_LIMITS,
@@ -106,9 +110,7 @@ function publish(input: Buffer): number {
     link: {
       local: { host: '127.0.0.1', port: 1935, scheme: 'rtmp' },
       sourceUrl: 'TCP://127.0.0.1:1',
-      send: () => {
-        sent += 1;
-      },
+      send,
       onPublishing: () => undefined,
       onStarted: () => undefined,
       onUnpublished: () => undefined,
@@ -121,15 +123,15 @@ function publish(input: Buffer): number {
   });
   const reader: ChunkReader = new ChunkReader({
     onMessage: (message) => {
-      if (message.typeId === MessageType.SET_CHUNK_SIZE) reader.setChunkSize(parseControlValue(message));
-      else if (message.typeId === MessageType.ABORT) reader.abort(parseControlValue(message));
-      else if (message.typeId === MessageType.USER_CONTROL) parseUserControl(message);
-      else session.receive(message);
+      if (!control.receive(message)) session.receive(message);
     },
     limits: { ...DEFAULT_CHUNK_READER_LIMITS, pendingBytes: 1_000_000, mediaBytes: 500_000 },
   });
+  const control = new ConnectionControl({ reader, send });
   try {
+    control.countBytes(input.length);
     reader.push(input);
+    control.acknowledge();
   } finally {
     session.feed?.checkStart(0);
     session.feed?.checkStart(10_000);
@@ -146,8 +148,11 @@ function valuesIn(value: AmfValue, seen = new Set<unknown>()): number {
   return 1 + inside.reduce<number>((sum, item) => sum + valuesIn(item, seen), 0);
 }
 
-/** What a server answers to our publishing client, in the order it comes. */
-function serverAnswers(): Buffer {
+/** A server's part of the plain handshake. */
+const GREETING = Buffer.concat([Buffer.of(3), Buffer.alloc(2 * 1536)]);
+
+/** What a server answers to our publishing client, in the order it comes: the first is its part of the handshake. */
+function serverAnswers(): Buffer[] {
   const answers: Buffer[] = [];
   const server = new RtmpServer((bytes) => answers.push(Buffer.from(bytes)), accept);
   const client = new PublishClient({
@@ -158,7 +163,7 @@ function serverAnswers(): Buffer {
   client.start();
   let given = 0;
   while (given < answers.length) client.receive(answers[given++]!);
-  return Buffer.concat(answers);
+  return answers;
 }
 
 function hello(variant: 'simple' | 'digest'): Buffer {
@@ -197,8 +202,22 @@ export const RTMP_TARGETS: readonly FuzzTarget[] = [
     cost: 2,
   },
   {
+    name: 'rtmp-client-handshake',
+    seeds: () => [GREETING, serverAnswers()[0]!],
+    run: (input) => {
+      const handshake = new ClientHandshake({ variant: 'digest' });
+      let replies = 0;
+      for (let at = 0; at < input.length && !handshake.done; at += 700) {
+        replies += handshake.push(input.subarray(at, at + 700)).reply === null ? 0 : 1;
+      }
+      return replies;
+    },
+    most: () => 1,
+    cost: 4,
+  },
+  {
     name: 'rtmp-publish-client',
-    seeds: () => [serverAnswers()],
+    seeds: () => [Buffer.concat(serverAnswers().slice(1))],
     run: (input) => {
       let sent = 0;
       const client = new PublishClient({
@@ -209,6 +228,7 @@ export const RTMP_TARGETS: readonly FuzzTarget[] = [
         onPublishing: () => undefined,
       });
       client.start();
+      client.receive(GREETING);
       for (let at = 0; at < input.length; at += 1000) client.receive(input.subarray(at, at + 1000));
       client.finish();
       return sent;

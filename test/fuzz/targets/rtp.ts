@@ -23,15 +23,15 @@ import { parseSessionDescription } from '../../../src/protocols/sdp/session-desc
 import { IngestFeed } from '../../../src/providers/webrtc/ingest-feed.ts';
 import { answerIngest } from '../../../src/providers/webrtc/ingest-negotiation.ts';
 import { BandwidthEstimator } from '../../../src/publishers/webrtc/bandwidth-estimator.ts';
-import { ProtocolError } from '../../../src/util/protocol-error.ts';
 import { FakeIngestGate } from '../../fakes/fake-ingest-gate.ts';
 import { ManualClock } from '../../fakes/manual-clock.ts';
 import { ANNEXB, AV1, VPX } from '../../fixtures/bitstreams.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
+import { hex } from '../support/hex.ts';
 import { joinPackets, splitPackets } from '../support/packets.ts';
+import { tolerate } from '../support/tolerate.ts';
 import { SIMULCAST_OFFER } from './webrtc.ts';
 
-const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 const BUDGET = 60;
 
 interface Head {
@@ -138,14 +138,6 @@ function depacketizer(name: string, make: () => Depacketizer, frames: () => Buff
     most: (length) => 65_536 + 600 * 16 + 64 * length,
     cost: 2,
   };
-}
-
-function tolerate(action: () => unknown): void {
-  try {
-    action();
-  } catch (error) {
-    if (!(error instanceof ProtocolError)) throw error;
-  }
 }
 
 const REPORT = hex('81c90007 00000001 00001111 40fffffe 00012345 00000064 00000000 00000000');

@@ -1,65 +1,26 @@
 /** SRT: handshakes, control packets, keys, stream ids, and live connections with everything a peer may send into them. */
 import { parseAccessControl } from '../../../src/protocols/srt/access-control.ts';
 import { readConclusion } from '../../../src/protocols/srt/conclusion.ts';
-import {
-  parseControlPacket,
-  serializeAck,
-  serializeAckAck,
-  serializeDropRequest,
-  serializeKeepAlive,
-  serializeLightAck,
-  serializeNak,
-  serializeShutdown,
-  serializeUserDefined,
-} from '../../../src/protocols/srt/control-packet.ts';
-import {
-  ExtensionType,
-  type Handshake,
-  HandshakeType,
-  parseHandshake,
-  serializeCapabilities,
-  serializeHandshake,
-  serializeTextExtension,
-} from '../../../src/protocols/srt/handshake.ts';
+import { parseControlPacket } from '../../../src/protocols/srt/control-packet.ts';
+import { ExtensionType, type Handshake, HandshakeType, parseHandshake, serializeHandshake } from '../../../src/protocols/srt/handshake.ts';
 import { writeDataHeader } from '../../../src/protocols/srt/header.ts';
 import { parseKeyMaterial } from '../../../src/protocols/srt/key-material.ts';
 import type { CallPolicy } from '../../../src/protocols/srt/multiplexer.ts';
 import { SessionKeys } from '../../../src/protocols/srt/session-keys.ts';
 import { parseStreamId } from '../../../src/protocols/srt/stream-id.ts';
-import { capabilitiesFor, handshakeWith } from '../../../src/protocols/srt/terms.ts';
 import { CALLER, LISTENER, numbered, numbersOf, type RecordingSession, SimulatedLink } from '../../fakes/srt-link.ts';
+import { SRT_ABILITIES, SRT_CONTROL, SRT_PASSPHRASE, srtConclusion } from '../../fakes/srt-packets.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 import { joinPackets, splitPackets } from '../support/packets.ts';
 
 const GOOD = { loss: 0, delay: 1000, jitter: 0 };
 const ADDRESS = { timestamp: 5000, destination: 1 };
-const PASSPHRASE = 'correct horse battery';
 /** Where every datagram says for whom it is, and a handshake where its cookie stands. */
 const DESTINATION_AT = 12;
 const COOKIE_AT = 16 + 28;
 const HEADER = 16;
 
-const REPORT = { rtt: 10_000, rttVariance: 100, availableBuffer: 8000, receiveRate: 100, linkCapacity: 1000, receiveByteRate: 100_000 };
-
-function control(): Uint8Array[] {
-  return [
-    serializeKeepAlive(ADDRESS),
-    serializeAck(1, 3, REPORT, ADDRESS),
-    serializeLightAck(4, ADDRESS),
-    serializeAckAck(1, ADDRESS),
-    serializeNak(
-      [
-        { first: 1, last: 1 },
-        { first: 3, last: 900 },
-      ],
-      1456,
-      ADDRESS,
-    ),
-    serializeDropRequest(0, { first: 2, last: 400 }, ADDRESS),
-    serializeUserDefined(ExtensionType.KEY_REQUEST, SessionKeys.generate(PASSPHRASE, 16).message(), ADDRESS),
-    serializeShutdown(ADDRESS),
-  ];
-}
+const CONTROL = Object.values(SRT_CONTROL).map(({ bytes }) => bytes);
 
 function data(sequence: number, keyFlag: 0 | 1 | 2 = 0): Uint8Array {
   const packet = new Uint8Array(HEADER + 188).fill(0x47);
@@ -67,20 +28,9 @@ function data(sequence: number, keyFlag: 0 | 1 | 2 = 0): Uint8Array {
   return packet;
 }
 
+/** Cookies are filled in by who sends it. */
 function conclusion(fields: Partial<Handshake> = {}): Uint8Array {
-  const handshake = handshakeWith({
-    type: HandshakeType.CONCLUSION,
-    socketId: 4711,
-    cookie: 0,
-    initialSequence: 99,
-    extensionField: 5,
-    extensions: [
-      { type: ExtensionType.HANDSHAKE_REQUEST, content: serializeCapabilities(capabilitiesFor({ receive: 120, peer: 200 })) },
-      { type: ExtensionType.STREAM_ID, content: serializeTextExtension('#!::r=default/app/stream,m=publish') },
-    ],
-    ...fields,
-  });
-  return serializeHandshake(handshake, { destination: 0, timestamp: 5, peer: '127.0.0.1' });
+  return serializeHandshake(srtConclusion({ cookie: 0, ...fields }), { destination: 0, timestamp: 5, peer: '127.0.0.1' });
 }
 
 const INDUCTION = (): Uint8Array => conclusion({ type: HandshakeType.INDUCTION, version: 4, extensions: [] });
@@ -88,10 +38,7 @@ const ENCRYPTED = (): Uint8Array =>
   conclusion({
     encryption: 2,
     extensionField: 7,
-    extensions: [
-      { type: ExtensionType.HANDSHAKE_REQUEST, content: serializeCapabilities(capabilitiesFor({ receive: 120, peer: 200 })) },
-      { type: ExtensionType.KEY_REQUEST, content: SessionKeys.generate(PASSPHRASE, 16).message() },
-    ],
+    extensions: [SRT_ABILITIES, { type: ExtensionType.KEY_REQUEST, content: SessionKeys.generate(SRT_PASSPHRASE, 16).message() }],
   });
 
 const STREAM_IDS = [
@@ -103,9 +50,9 @@ const STREAM_IDS = [
 ];
 
 function opened(encrypted: boolean): { link: SimulatedLink; ours: RecordingSession; theirs: RecordingSession } {
-  const policy: Partial<CallPolicy> = { passphrase: () => (encrypted ? PASSPHRASE : null) };
+  const policy: Partial<CallPolicy> = { passphrase: () => (encrypted ? SRT_PASSPHRASE : null) };
   const link = new SimulatedLink({ faults: GOOD, seed: 1, policy });
-  const { session } = link.call({ passphrase: encrypted ? PASSPHRASE : null, keyLength: 16, latency: { receive: 20, peer: 20 } });
+  const { session } = link.call({ passphrase: encrypted ? SRT_PASSPHRASE : null, keyLength: 16, latency: { receive: 20, peer: 20 } });
   link.run(20_000);
   const theirs = link.accepted[0];
   if (session.connection === null || theirs === undefined) throw new Error('the call led nowhere');
@@ -118,10 +65,10 @@ function connection(name: string, encrypted: boolean): FuzzTarget {
     name,
     form: 'packets',
     seeds: () => [
-      joinPackets([...control().slice(0, -1), data(0), data(1), data(5, 1), data(6, 2)]),
+      joinPackets([...CONTROL.filter((bytes) => bytes !== SRT_CONTROL.shutdown.bytes), data(0), data(1), data(5, 1), data(6, 2)]),
       joinPackets(Array.from({ length: 40 }, (_, at) => data(at * 3))),
-      joinPackets([data(0), control()[5]!, data(2000), control()[4]!]),
-      joinPackets(control()),
+      joinPackets([data(0), SRT_CONTROL['drop request'].bytes, data(2000), SRT_CONTROL['loss report'].bytes]),
+      joinPackets(CONTROL),
     ],
     run: (input) => {
       const { link, ours, theirs } = opened(encrypted);
@@ -162,7 +109,7 @@ function connection(name: string, encrypted: boolean): FuzzTarget {
 export const SRT_TARGETS: readonly FuzzTarget[] = [
   {
     name: 'srt-control',
-    seeds: control,
+    seeds: () => CONTROL,
     run: (input) => {
       const packet = parseControlPacket(input);
       return packet.type === 'nak' ? packet.ranges.length : 1;
@@ -181,15 +128,15 @@ export const SRT_TARGETS: readonly FuzzTarget[] = [
   },
   {
     name: 'srt-key-material',
-    seeds: () => [16, 24, 32].map((length) => SessionKeys.generate(PASSPHRASE, length as 16 | 24 | 32).message()),
+    seeds: () => [16, 24, 32].map((length) => SessionKeys.generate(SRT_PASSPHRASE, length as 16 | 24 | 32).message()),
     run: (input) => parseKeyMaterial(input).wrapped.length,
     most: (length) => length,
   },
   {
     name: 'srt-key-exchange',
-    seeds: () => [SessionKeys.generate(PASSPHRASE, 16).message()],
+    seeds: () => [SessionKeys.generate(SRT_PASSPHRASE, 16).message()],
     run: (input) => {
-      const keys = SessionKeys.receive(PASSPHRASE, input);
+      const keys = SessionKeys.receive(SRT_PASSPHRASE, input);
       keys?.accept(input);
       keys?.decrypt(1, 5, new Uint8Array(100), 16);
       return keys === null ? 0 : keys.encrypt(5, new Uint8Array(20)).length;
@@ -226,7 +173,11 @@ export const SRT_TARGETS: readonly FuzzTarget[] = [
           return true;
         },
       };
-      const listening = new SimulatedLink({ faults, seed: 1, policy: { passphrase: ({ encrypted }) => (encrypted ? PASSPHRASE : null) } });
+      const listening = new SimulatedLink({
+        faults,
+        seed: 1,
+        policy: { passphrase: ({ encrypted }) => (encrypted ? SRT_PASSPHRASE : null) },
+      });
       for (const packet of splitPackets(input)) {
         const view = Buffer.from(packet.buffer);
         if (packet.length >= COOKIE_AT + 4 && view.readUInt32BE(COOKIE_AT) === 0) view.writeUInt32BE(cookie, COOKIE_AT);
@@ -247,9 +198,7 @@ export const SRT_TARGETS: readonly FuzzTarget[] = [
       joinPackets([
         conclusion({ type: HandshakeType.INDUCTION, extensionField: 0x4a17, extensions: [], cookie: 7 }),
         conclusion({
-          extensions: [
-            { type: ExtensionType.HANDSHAKE_RESPONSE, content: serializeCapabilities(capabilitiesFor({ receive: 1, peer: 2 })) },
-          ],
+          extensions: [{ ...SRT_ABILITIES, type: ExtensionType.HANDSHAKE_RESPONSE }],
         }),
         data(99),
       ]),

@@ -25,10 +25,10 @@ import { frameChannelData } from '../../../src/protocols/turn/turn-framer.ts';
 import { answerIngest, offerIngest, readIngestAnswer } from '../../../src/providers/webrtc/ingest-negotiation.ts';
 import { answerOffer, newNumbers, offerMedias, readAnswer } from '../../../src/publishers/webrtc/negotiation.ts';
 import type { WebrtcSettings } from '../../../src/publishers/webrtc/settings.ts';
-import { ProtocolError } from '../../../src/util/protocol-error.ts';
 import { RecordingLogger } from '../../fakes/recording-logger.ts';
 import { audioTrack, videoTrack } from '../../fakes/synthetic-media.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
+import { tolerate } from '../support/tolerate.ts';
 
 const FINGERPRINT = `sha-256 ${Array.from({ length: 32 }, () => 'AB').join(':')}`;
 const TRANSACTION = Buffer.alloc(12, 5);
@@ -188,15 +188,6 @@ function answerTo(offer: string, direction: string): string {
   return offer.replaceAll('sendonly', direction).replace('actpass', 'active');
 }
 
-function tolerate(action: () => number): number {
-  try {
-    return action();
-  } catch (error) {
-    if (!(error instanceof ProtocolError)) throw error;
-    return 0;
-  }
-}
-
 /** As much of a WebSocket as the signalling uses. */
 class QuietSocket extends EventEmitter {
   readonly OPEN = 1;
@@ -233,7 +224,7 @@ export const WEBRTC_TARGETS: readonly FuzzTarget[] = [
       const message = parseStun(input);
       isStunAuthentic(message, CREDENTIALS.password);
       const mapped = message.attributes.get(StunAttribute.XOR_MAPPED_ADDRESS);
-      if (mapped !== undefined) tolerate(() => readXorMappedAddress(mapped, message.transaction).port);
+      if (mapped !== undefined) tolerate(() => readXorMappedAddress(mapped, message.transaction));
       return message.attributes.size;
     },
     most: (length) => length / 4,
@@ -261,7 +252,6 @@ export const WEBRTC_TARGETS: readonly FuzzTarget[] = [
       const fresh = turnClient();
       tolerate(() => {
         for (let at = 0; at < input.length; at += 37) fresh.turn.push(input.subarray(at, at + 37));
-        return 0;
       });
       const settled = turnClient();
       for (const message of turnDialogue(settled)) settled.turn.push(message);
@@ -298,12 +288,13 @@ export const WEBRTC_TARGETS: readonly FuzzTarget[] = [
     ],
     run: (input) => {
       const description = parseSessionDescription(input.toString('utf8'));
-      return (
-        tolerate(() => described(answerIngest(description).medias).length) +
-        tolerate(() => described(answerOffer(description, TRACKS, SETTINGS, 'c').medias).length) +
-        tolerate(() => readAnswer(description, OFFERED, SETTINGS, 'c').medias.length) +
-        tolerate(() => readIngestAnswer(description, offerIngest(MIDS)).medias.length)
-      );
+      const lengths = [
+        tolerate(() => described(answerIngest(description).medias).length),
+        tolerate(() => described(answerOffer(description, TRACKS, SETTINGS, 'c').medias).length),
+        tolerate(() => readAnswer(description, OFFERED, SETTINGS, 'c').medias.length),
+        tolerate(() => readIngestAnswer(description, offerIngest(MIDS)).medias.length),
+      ];
+      return lengths.reduce<number>((sum, length) => sum + (length ?? 0), 0);
     },
     // An answer repeats what was offered, for either side.
     most: (length) => 8192 + 4 * length,
@@ -322,7 +313,7 @@ export const WEBRTC_TARGETS: readonly FuzzTarget[] = [
         logger,
         dialogue: {
           offer: () => undefined,
-          answer: (sdp) => void parseQuietly(sdp),
+          answer: (sdp) => void tolerate(() => parseSessionDescription(sdp)),
           candidates: (lines) => void readCandidates(lines),
           other: ({ command }) => command === 'change_rendition',
           stop: () => undefined,
@@ -341,7 +332,3 @@ export const WEBRTC_TARGETS: readonly FuzzTarget[] = [
     most: () => 2,
   },
 ];
-
-function parseQuietly(sdp: string): void {
-  tolerate(() => parseSessionDescription(sdp).medias.length);
-}

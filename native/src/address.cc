@@ -1,0 +1,55 @@
+#include "address.h"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+
+#include <cstdlib>
+
+namespace millrace {
+
+bool ParseIpv6(const std::string& text, void* address, uint32_t* scope) {
+  *scope = 0;
+  const size_t zone = text.find('%');
+  if (inet_pton(AF_INET6, text.substr(0, zone).c_str(), address) != 1) return false;
+  if (zone == std::string::npos) return true;
+  const std::string name = text.substr(zone + 1);
+  *scope = if_nametoindex(name.c_str());
+  if (*scope == 0) *scope = static_cast<uint32_t>(strtoul(name.c_str(), nullptr, 10));
+  return *scope != 0;
+}
+
+bool ParseAddress(const std::string& host, uint16_t port, Address* address) {
+  auto* four = reinterpret_cast<sockaddr_in*>(&address->storage);
+  if (inet_pton(AF_INET, host.c_str(), &four->sin_addr) == 1) {
+    four->sin_family = AF_INET;
+    four->sin_port = htons(port);
+    address->length = sizeof(sockaddr_in);
+    return true;
+  }
+  auto* six = reinterpret_cast<sockaddr_in6*>(&address->storage);
+  *six = {};
+  if (!ParseIpv6(host, &six->sin6_addr, &six->sin6_scope_id)) return false;
+  six->sin6_family = AF_INET6;
+  six->sin6_port = htons(port);
+  address->length = sizeof(sockaddr_in6);
+  return true;
+}
+
+std::string HostOf(const Address& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.storage.ss_family == AF_INET6) {
+    const auto* six = reinterpret_cast<const sockaddr_in6*>(&address.storage);
+    inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof text);
+    // A link-local address is one of every interface: answers need to know which (RFC 4007 section 11).
+    if (six->sin6_scope_id != 0) return std::string(text) + "%" + std::to_string(six->sin6_scope_id);
+  } else if (address.storage.ss_family == AF_INET)
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr, text, sizeof text);
+  return text;
+}
+
+uint16_t PortOf(const Address& address) {
+  return ntohs(address.storage.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_port
+                                                     : reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
+}
+
+}  // namespace millrace

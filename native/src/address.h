@@ -1,0 +1,25 @@
+// IP addresses with a port, and as text.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+
+namespace millrace {
+
+struct Address {
+  sockaddr_storage storage = {};
+  socklen_t length = 0;
+};
+
+// False when the text is no IP address, or names an interface that is not there.
+bool ParseAddress(const std::string& host, uint16_t port, Address* address);
+// The same of an IPv6 address alone: `fe80::1%eth0`, or with the number of the interface (RFC 4007 section 11). `scope` is that
+// number, 0 without one.
+bool ParseIpv6(const std::string& text, void* address, uint32_t* scope);
+std::string HostOf(const Address& address);
+uint16_t PortOf(const Address& address);
+
+}  // namespace millrace

@@ -1,0 +1,131 @@
+// Answers of HTTP, sent in the turn they are made in: one call from JavaScript and one of the system, without a request object and a
+// second look by the event loop. What many viewers ask for lies in memory files ("images"), which the system sends from without copying.
+#include "tcp_send.h"
+
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "napi-export.h"
+
+namespace millrace {
+namespace {
+
+// A longer head or text goes the way of Node.js.
+constexpr size_t kMostText = 64 * 1024;
+// An answer in more pieces does, too.
+constexpr size_t kMostParts = 64;
+
+// A file without a name. Its bytes are written once and never changed: what the system is still sending stays what it was, even after the
+// file is closed.
+class Image {
+ public:
+  Image() : descriptor_(memfd_create("millrace", MFD_CLOEXEC)) {}
+  ~Image() { Close(); }
+  Image(const Image&) = delete;
+  Image& operator=(const Image&) = delete;
+
+  int descriptor() const { return descriptor_; }
+
+  bool Append(const Bytes& bytes) { return write(descriptor_, bytes.data, bytes.length) == static_cast<ssize_t>(bytes.length); }
+
+  void Close() {
+    if (descriptor_ >= 0) close(descriptor_);
+    descriptor_ = -1;
+  }
+
+ private:
+  int descriptor_;
+};
+
+uint32_t LengthOf(const Arguments& arguments, size_t n) {
+  uint32_t length = 0;
+  if (arguments.value(n) == nullptr || napi_get_array_length(arguments.env(), arguments.value(n), &length) != napi_ok)
+    throw BadArgument{"an array is expected"};
+  return length;
+}
+
+Bytes ElementOf(const Arguments& arguments, size_t n, uint32_t at) {
+  napi_value element = nullptr;
+  napi_get_element(arguments.env(), arguments.value(n), at, &element);
+  return BytesOf(arguments.env(), element);
+}
+
+// imageOpen(chunks) → handle, or null when the system has no room for one
+napi_value ImageOpen(const Arguments& arguments) {
+  napi_env env = arguments.env();
+  const uint32_t count = LengthOf(arguments, 0);
+  auto image = std::make_unique<Image>();
+  bool whole = image->descriptor() >= 0;
+  for (uint32_t n = 0; n < count && whole; n += 1) whole = image->Append(ElementOf(arguments, 0, n));
+  napi_value handle = nullptr;
+  if (!whole) napi_get_null(env, &handle);
+  else napi_create_external(env, image.release(), [](napi_env, void* data, void*) { delete static_cast<Image*>(data); }, nullptr, &handle);
+  return handle;
+}
+
+// imageClose(image): gives its memory back now. Idempotent.
+napi_value ImageClose(const Arguments& arguments) {
+  arguments.External<Image>(0)->Close();
+  return nullptr;
+}
+
+// The Latin-1 text of an argument, in memory that the next call uses again; no memory when it is too long.
+Bytes TextInPlace(const Arguments& arguments, size_t n) {
+  thread_local char text[kMostText + 1];
+  size_t length = 0;
+  if (arguments.value(n) == nullptr || napi_get_value_string_latin1(arguments.env(), arguments.value(n), text, sizeof text, &length) != napi_ok)
+    throw BadArgument{"a string is expected"};
+  // A text that was cut fills the memory to the last byte.
+  if (length >= kMostText) return {};
+  return {reinterpret_cast<uint8_t*>(text), length};
+}
+
+// Errors are for Node.js to find: the bytes are offered to it next.
+size_t Sent(ssize_t result) { return result < 0 ? 0 : static_cast<size_t>(result); }
+
+// tcpSend(descriptor, head, chunks) → how many bytes of them all the socket took
+napi_value TcpSend(const Arguments& arguments) {
+  napi_env env = arguments.env();
+  const int descriptor = static_cast<int>(arguments.Unsigned(0));
+  const Bytes head = TextInPlace(arguments, 1);
+  const uint32_t count = LengthOf(arguments, 2);
+  if (head.data == nullptr || count >= kMostParts) return MakeNumber(env, 0);
+  iovec parts[kMostParts] = {{head.data, head.length}};
+  for (uint32_t n = 0; n < count; n += 1) {
+    const Bytes bytes = ElementOf(arguments, 2, n);
+    parts[n + 1] = {bytes.data, bytes.length};
+  }
+  msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = count + 1;
+  return MakeNumber(env, static_cast<double>(Sent(sendmsg(descriptor, &message, MSG_NOSIGNAL | MSG_DONTWAIT))));
+}
+
+// tcpSendImage(descriptor, head, image, length) → how many bytes of head and image, which has `length`, the socket took
+napi_value TcpSendImage(const Arguments& arguments) {
+  const int descriptor = static_cast<int>(arguments.Unsigned(0));
+  const Bytes head = TextInPlace(arguments, 1);
+  const auto* image = arguments.External<Image>(2);
+  const size_t length = arguments.Unsigned(3);
+  if (head.data == nullptr) return MakeNumber(arguments.env(), 0);
+  off_t offset = 0;
+  size_t sent = Sent(send(descriptor, head.data, head.length, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE));
+  if (sent == head.length) sent += Sent(sendfile(descriptor, image->descriptor(), &offset, length));
+  return MakeNumber(arguments.env(), static_cast<double>(sent));
+}
+
+}  // namespace
+
+void ExportTcpSend(napi_env env, napi_value exports) {
+  Export<ImageOpen>(env, exports, "imageOpen");
+  Export<ImageClose>(env, exports, "imageClose");
+  Export<TcpSend>(env, exports, "tcpSend");
+  Export<TcpSendImage>(env, exports, "tcpSendImage");
+}
+
+}  // namespace millrace

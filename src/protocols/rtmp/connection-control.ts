@@ -1,0 +1,67 @@
+/** What both ends of a connection do about protocol control messages, pings and acknowledgements (RTMP 1.0 §5.4, §7.1.7). */
+import type { ChunkReader } from './chunk-reader.ts';
+import { controlMessage, parseControlValue, parseUserControl, userControlMessage } from './control.ts';
+import { MessageType, type RtmpMessage, UserControlEvent } from './message.ts';
+
+/** Window both sides start with, bytes. */
+export const ACKNOWLEDGEMENT_WINDOW = 2_500_000;
+
+export class ConnectionControl {
+  readonly #reader: ChunkReader;
+  readonly #send: (message: RtmpMessage) => void;
+  #bytesIn = 0;
+  #acknowledged = 0;
+  #window = ACKNOWLEDGEMENT_WINDOW;
+
+  /** `reader`: of what the peer sends. `send` takes answers to it. */
+  constructor(options: { readonly reader: ChunkReader; readonly send: (message: RtmpMessage) => void }) {
+    this.#reader = options.reader;
+    this.#send = options.send;
+  }
+
+  /** Bytes received, handshake included. */
+  get bytesIn(): number {
+    return this.#bytesIn;
+  }
+
+  /** Bytes that the peer sends at most without an acknowledgement. */
+  get window(): number {
+    return this.#window;
+  }
+
+  countBytes(bytes: number): void {
+    this.#bytesIn += bytes;
+  }
+
+  /** Takes a message that is about the connection itself; false when it is another one. Throws `ProtocolError`. */
+  receive(message: RtmpMessage): boolean {
+    switch (message.typeId) {
+      case MessageType.SET_CHUNK_SIZE:
+        this.#reader.setChunkSize(parseControlValue(message));
+        return true;
+      case MessageType.ABORT:
+        this.#reader.abort(parseControlValue(message));
+        return true;
+      case MessageType.WINDOW_ACK_SIZE:
+        this.#window = parseControlValue(message);
+        return true;
+      case MessageType.USER_CONTROL: {
+        const { event, value } = parseUserControl(message);
+        if (event === UserControlEvent.PING_REQUEST) this.#send(userControlMessage(UserControlEvent.PING_RESPONSE, value));
+        return true;
+      }
+      case MessageType.ACKNOWLEDGEMENT:
+      case MessageType.SET_PEER_BANDWIDTH:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** Tells how much has come when that is more than half a window. Call it once for each read: no window makes it be told more often. */
+  acknowledge(): void {
+    if (this.#bytesIn - this.#acknowledged <= this.#window / 2) return;
+    this.#acknowledged = this.#bytesIn;
+    this.#send(controlMessage(MessageType.ACKNOWLEDGEMENT, this.#bytesIn % 2 ** 32));
+  }
+}

@@ -1,0 +1,112 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { CLOSED, encodeSample, RecordingBench } from '../../../test/support/recording-bench.ts';
+import type { Packet } from '../../media/packet.ts';
+import { AllowedFolders } from '../../util/allowed-folders.ts';
+
+const sample = encodeSample();
+let bench: RecordingBench;
+
+beforeEach(async () => {
+  bench = await RecordingBench.open();
+});
+afterEach(() => bench.close());
+
+describe('a recording that cannot go on', () => {
+  it.each([
+    [{ variantNames: ['nope'] }, /no track has the ids or names/],
+    [{ trackIds: [77] }, /no track has the ids or names/],
+  ])('says so when no track fits: %j', async (more, reason) => {
+    bench.stream(sample.tracks);
+    expect(await bench.record('e', more)).toMatchObject({ state: 'error', reason: expect.stringMatching(reason) });
+    expect(bench.tasks()).toHaveLength(1);
+  });
+
+  it('tells why the file cannot be made; others are untouched, and the next stream tries again', async () => {
+    mkdirSync(bench.root);
+    writeFileSync(join(bench.root, 'file'), '');
+    await bench.record('bad', { filePath: '/file/x.ts' });
+    await bench.record('good');
+    const { attached } = bench.stream(sample.tracks);
+    bench.send(attached, sample.packets.slice(0, 100));
+    await expect.poll(() => bench.tasks('bad')[0]?.state).toBe('error');
+    expect(bench.tasks('bad')[0]?.reason).toMatch(/ENOTDIR|EEXIST/);
+    bench.send(attached, sample.packets.slice(100));
+    attached.close(CLOSED);
+    rmSync(join(bench.root, 'file'));
+    expect(bench.tasks().map(({ state }) => state)).toEqual(['error', 'ready']);
+    const again = bench.stream(sample.tracks);
+    bench.send(again.attached, sample.packets);
+    again.attached.close(CLOSED);
+    await bench.publisher.stop();
+    expect(bench.probe('good_0.mp4').video).toHaveLength(150);
+    expect(bench.probe('file/x.ts').video).toHaveLength(150);
+  });
+});
+
+it('is told why at each stream when the settings refuse its path', async () => {
+  await bench.record('x');
+  bench.settings = { rootPath: bench.root, filePath: '/x.webm' };
+  for (let round = 0; round < 2; round += 1) {
+    const { attached } = bench.stream(sample.tracks);
+    expect(bench.tasks()).toMatchObject([{ state: 'error', reason: expect.stringContaining('WebM') }]);
+    // Nobody waits for what is not recorded.
+    expect(attached.attended).toBe(false);
+    attached.close(CLOSED);
+  }
+});
+
+describe('a recording whose name found no room', () => {
+  it('gets it in the running server, and is counted once', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    await bench.record('a');
+    const { attached } = bench.stream(sample.tracks);
+    bench.send(attached, sample.packets);
+    await expect.poll(() => bench.files()).toHaveLength(1);
+    const full = vi
+      .spyOn(AllowedFolders.prototype, 'makeFolder')
+      .mockRejectedValue(Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' }));
+    attached.close(CLOSED);
+    await expect.poll(() => bench.logger.lines.some(({ message }) => message.includes('it is tried again later: ENOSPC'))).toBe(true);
+    full.mockRestore();
+    expect(bench.files()[0]).toMatch(/^tmp_/);
+    bench.stream(sample.tracks);
+    const [waiting] = bench.tasks();
+    expect(waiting?.totalRecordBytes).toBeGreaterThan(0);
+    vi.advanceTimersByTime(5000);
+    await expect.poll(() => bench.notes()).toEqual([]);
+    expect(bench.files()).toEqual(['a_0.mp4']);
+    const { totalRecordTime } = waiting ?? {};
+    expect(bench.tasks()[0]).toMatchObject({ totalRecordBytes: bench.namedBytes(), totalRecordTime });
+  });
+});
+
+describe('a bug in one recording', () => {
+  it.each(['mp4', 'ts'])('ends that one only, and tells why (%s)', async (extension) => {
+    const [main] = sample.tracks.filter(({ type }) => type === 'video');
+    if (main?.type !== 'video') throw new Error('no picture');
+    const strange = { ...main, id: 5, variantName: 'strange' };
+    await bench.record('bad', { filePath: `/bad.${extension}`, trackIds: [5] });
+    await bench.record('good', { variantNames: ['video'] });
+    const { attached } = bench.stream([...sample.tracks, strange]);
+    const before: Packet[] = sample.packets.filter(({ track }) => track === main).map((packet) => ({ ...packet, track: strange }));
+    bench.send(attached, before.slice(0, 50));
+    const broken: Packet = {
+      ...{ track: strange, pts: 9e6, dts: 9e6, duration: 3000, keyframe: true },
+      get data(): Uint8Array {
+        throw new RangeError('section of 190 bytes does not fit one packet');
+      },
+    };
+    attached.onPacket(broken);
+    expect(bench.tasks().map(({ id, state }) => `${id} ${state}`)).toEqual(['bad error', 'good recording']);
+    expect(bench.tasks('bad')[0]?.reason).toBe('section of 190 bytes does not fit one packet');
+    expect(bench.logger.lines.some(({ level, fields }) => level === 'error' && fields['err'] instanceof RangeError)).toBe(true);
+    bench.send(attached, sample.packets);
+    attached.close(CLOSED);
+    await bench.publisher.stop();
+    expect(bench.probe('good_0.mp4').video).toHaveLength(150);
+    expect(bench.probe(`bad.${extension}`).video).toHaveLength(50);
+  });
+});

@@ -1,0 +1,40 @@
+/** What the state folder holds of a recording while its file is not finished. */
+import type { PathValues } from './record-path.ts';
+
+/** Everything needed to finish a file without the process that began it. Paths are absolute templates with macros. */
+export interface RecordingNote {
+  /** Key of the task; its totals grow with what a next start finishes. */
+  readonly task: string;
+  /** The file that is being written. */
+  readonly temporary: string;
+  /** The `RootPath` that it must not leave; null for none, and missing in notes of earlier versions. */
+  readonly root?: string | null;
+  readonly filePath: string;
+  readonly infoPath: string;
+  readonly values: Omit<PathValues, 'endTime'>;
+  readonly metadata: string;
+  /** ms since the epoch. */
+  readonly createdTime: number;
+  /** Of the file, by which it is found under another name; missing until it is made. */
+  readonly inode?: string;
+  /** Where the file went before it could be finished; null as long as it is the temporary one. */
+  readonly moved: string | null;
+}
+
+/** The note that the state folder holds; null when it is none. Those of earlier versions name no task: their files are finished all the same. */
+export function parseRecordingNote(value: unknown): RecordingNote | null {
+  return isNote(value) ? { ...value, task: value.task ?? '' } : null;
+}
+
+function isNote(value: unknown): value is Omit<RecordingNote, 'task'> & { readonly task?: string } {
+  if (typeof value !== 'object' || value === null) return false;
+  const { task, temporary, root, inode, filePath, infoPath, values, metadata, createdTime, moved } = value as Record<string, unknown>;
+  const texts = [task ?? '', root ?? '', inode ?? '', temporary, filePath, infoPath, metadata].every((text) => typeof text === 'string');
+  return (
+    texts &&
+    typeof values === 'object' &&
+    values !== null &&
+    typeof createdTime === 'number' &&
+    (moved === null || typeof moved === 'string')
+  );
+}

@@ -1,0 +1,35 @@
+import { describe, expect, test } from 'vitest';
+import { audioTrack, dataTrack, videoTrack } from '../../../test/fakes/synthetic-media.ts';
+import { selectTracks } from './track-selection.ts';
+
+const H264 = videoTrack({ id: 1, publicName: 'high', variantName: 'v' });
+const VP9 = videoTrack({ id: 2, publicName: 'vp9', variantName: 'v', codec: 'VP9' });
+const JPEG = videoTrack({ id: 3, publicName: 'picture', variantName: 'p', codec: 'JPEG', config: null });
+const AAC = audioTrack({ id: 4, variantName: 'a' });
+const DATA = dataTrack(5);
+
+const everything = { trackIds: [], variantNames: [] };
+const named = (...variantNames: string[]) => ({ trackIds: [], variantNames });
+
+describe('tracks of a recording', () => {
+  test.each([
+    ['all that there are', everything, [H264, AAC, DATA], [1, 4], ''],
+    ['those with the name', named('a'), [H264, AAC, DATA], [4], ''],
+    ['those with the id, and others with the name', { trackIds: [1], variantNames: ['a'] }, [H264, AAC, DATA], [1, 4], ''],
+    ['those that fit beside others of their kind', everything, [H264, VP9, AAC], [1, 4], 'vp9 (VP9)'],
+    ['the sound of a stream with a still picture', everything, [JPEG, AAC], [4], 'picture (JPEG)'],
+  ] as const)('are %s', (_what, wanted, tracks, ids, left) => {
+    const selected = selectTracks(wanted, 'ts', tracks);
+    expect([selected.recorded.map(({ id }) => id), selected.left]).toEqual([ids, left]);
+  });
+
+  test.each([
+    ['a name that no track has', named('nope'), [H264], 'no track has the ids or names that were asked for'],
+    ['a named one that does not fit beside one that does', named('v'), [H264, VP9], 'TS cannot hold vp9 (VP9)'],
+    ['nothing that fits', everything, [VP9, DATA], 'no track fits into TS: it cannot hold vp9 (VP9)'],
+    ['data alone', everything, [DATA], 'no track has sound or pictures'],
+    ['sound alone where there are pictures', everything, [VP9, AAC], 'TS cannot hold vp9 (VP9)'],
+  ] as const)('are refused for %s', (_what, wanted, tracks, message) => {
+    expect(() => selectTracks(wanted, 'ts', tracks)).toThrow(new Error(message));
+  });
+});

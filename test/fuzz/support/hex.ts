@@ -1,0 +1,6 @@
+/** Bytes as people read them. */
+
+/** The bytes of hex in words. */
+export function hex(text: string): Buffer {
+  return Buffer.from(text.replaceAll(' ', ''), 'hex');
+}

@@ -1,0 +1,158 @@
+/** A FILE publisher on a folder of its own, a stream to record, and a look at what was recorded. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { PublisherStream } from '../../src/core/publishing.ts';
+import type { Packet } from '../../src/media/packet.ts';
+import type { Track } from '../../src/media/track.ts';
+import { FilePublisher, type RecordOwner } from '../../src/publishers/file/file-publisher.ts';
+import type { RecordInformation } from '../../src/publishers/file/record-information.ts';
+import type { FileSettings } from '../../src/publishers/file/record-place.ts';
+import type { RecordRequest } from '../../src/publishers/file/record-request.ts';
+import { AllowedFolders } from '../../src/util/allowed-folders.ts';
+import { FakeStream } from '../fakes/fake-stream.ts';
+import { ManualClock } from '../fakes/manual-clock.ts';
+import { RecordingLogger } from '../fakes/recording-logger.ts';
+import { dataTrack } from '../fakes/synthetic-media.ts';
+import { type EncodedMedia, encodeMedia } from './encoded-media.ts';
+
+const ANYWHERE = new AllowedFolders(null, 'the setting');
+
+/** Why streams are closed. */
+export const CLOSED = { code: 'peer-left', detail: 'gone' } as const;
+
+/** Six seconds of picture (25 a second, B-frames, a keyframe each second) and tone. */
+export function encodeSample(): EncodedMedia {
+  const extra = ['-x264-params', 'scenecut=0:bframes=2:b-adapt=0'];
+  return encodeMedia({ seconds: 6, video: 'libx264', audio: 'aac', rate: 25, gop: 25, extra });
+}
+
+/** A request to record the stream `stream`. */
+export function wish(id: string, more: Partial<RecordRequest> = {}): RecordRequest {
+  return {
+    ...{ id, streamName: 'stream', trackIds: [], variantNames: [], interval: 0, schedule: '', segmentationRule: 'discontinuity' },
+    ...{ filePath: '', infoPath: '', metadata: '', isConfig: false },
+    ...more,
+  };
+}
+
+/** Whoever opens it closes it. */
+export class RecordingBench {
+  readonly folder = mkdtempSync(join(tmpdir(), 'millrace-files-'));
+  /** `RootPath` unless `settings` are changed. */
+  readonly root = join(this.folder, 'root');
+  readonly clock = new ManualClock();
+  readonly logger = new RecordingLogger();
+  settings: FileSettings = { rootPath: this.root, filePath: '/${Id}_${Sequence}.mp4', infoPath: '/info.xml' };
+  /** The one that started last. */
+  publisher: FilePublisher;
+
+  private constructor() {
+    this.publisher = this.#make(ANYWHERE);
+  }
+
+  static async open(): Promise<RecordingBench> {
+    const bench = new RecordingBench();
+    await bench.publisher.start();
+    return bench;
+  }
+
+  async close(): Promise<void> {
+    await this.publisher.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** Starts another publisher on the state folder, as the next process would. */
+  async restart(allowed = ANYWHERE): Promise<void> {
+    this.publisher = this.#make(allowed);
+    await this.publisher.start();
+  }
+
+  #make(allowed: AllowedFolders): FilePublisher {
+    return new FilePublisher({ clock: this.clock, logger: this.logger, stateFolder: join(this.folder, 'state'), allowed });
+  }
+
+  get owner(): RecordOwner {
+    return { vhost: 'default', app: 'app', settings: this.settings };
+  }
+
+  /** Starts a task of the application. */
+  record(id: string, more: Partial<RecordRequest> = {}): Promise<RecordInformation> {
+    return this.publisher.startRecord(this.owner, wish(id, more));
+  }
+
+  stopRecord(id: string): Promise<RecordInformation | null> {
+    return this.publisher.stopRecord(this.owner, id);
+  }
+
+  /** Tasks of the application; with `id`, that one or none. */
+  tasks(id: string | null = null): RecordInformation[] {
+    return this.publisher.records(this.owner, id);
+  }
+
+  /** The stream is there, with these tracks and one of data. */
+  stream(tracks: readonly Track[]): { stream: FakeStream; attached: PublisherStream } {
+    const stream = new FakeStream();
+    const attached = this.publisher.attach(stream, this.settings);
+    stream.tracks = [...tracks, dataTrack(9)];
+    attached.onTracks(stream.tracks);
+    return { stream, attached };
+  }
+
+  /** Sends packets, the clock going with them. */
+  send(attached: PublisherStream, packets: readonly Packet[]): void {
+    let last = 0;
+    for (const packet of packets) {
+      const at = (packet.dts * 1000) / packet.track.timebase.den;
+      if (at > last) this.clock.advance(at - last);
+      last = Math.max(last, at);
+      attached.onPacket(packet);
+    }
+    attached.onDrained?.();
+  }
+
+  /** Names of the files in the root that are no information files. */
+  files(): string[] {
+    if (!existsSync(this.root)) return [];
+    return readdirSync(this.root)
+      .filter((name) => !name.endsWith('.xml'))
+      .sort();
+  }
+
+  /** Those that have the names they are to have. */
+  named(): string[] {
+    return this.files().filter((name) => !name.startsWith('tmp_'));
+  }
+
+  /** Bytes of `named`. */
+  namedBytes(): number {
+    return this.named().reduce((sum, name) => sum + statSync(join(this.root, name)).size, 0);
+  }
+
+  /** Names of the notes of files that are not finished. */
+  notes(): string[] {
+    return readdirSync(join(this.folder, 'state/records/open'));
+  }
+
+  /** Streams of a file below the root, the codec in words of ffprobe. */
+  streams(name: string): { readonly type: string; readonly codec: string; readonly packets: number }[] {
+    const args = ['-v', 'quiet', '-of', 'json', '-count_packets', '-show_entries', 'stream=codec_type,codec_name,nb_read_packets'];
+    const { streams } = JSON.parse(execFileSync('ffprobe', [...args, join(this.root, name)], { encoding: 'utf8' })) as {
+      streams: { codec_type: string; codec_name: string; nb_read_packets?: string }[];
+    };
+    return streams.map(({ codec_type, codec_name, nb_read_packets = '0' }) => ({
+      ...{ type: codec_type, codec: codec_name, packets: Number(nb_read_packets) },
+    }));
+  }
+
+  /** Presentation times of all frames of a file below the root, seconds. */
+  probe(name: string): { readonly video: number[]; readonly audio: number[] } {
+    const args = ['-v', 'error', '-of', 'json', '-show_frames', '-show_entries', 'frame=media_type,pts_time', join(this.root, name)];
+    const { frames } = JSON.parse(execFileSync('ffprobe', args, { encoding: 'utf8' })) as {
+      frames: { media_type: string; pts_time: string }[];
+    };
+    const timesOf = (type: string): number[] => frames.filter((frame) => frame.media_type === type).map((frame) => Number(frame.pts_time));
+    return { video: timesOf('video'), audio: timesOf('audio') };
+  }
+}
