@@ -20,7 +20,7 @@ import { RecordJournal } from './record-journal.ts';
 import { parseRecordMap, requestsFor } from './record-map.ts';
 import { type FileSettings, foldersBelow, RecordPlace } from './record-place.ts';
 import { type RecordRequest, storedRequest } from './record-request.ts';
-import { type RecordContext, RecordState, RecordTask } from './record-task.ts';
+import { type RecordContext, RecordTask } from './record-task.ts';
 import type { RecordingNote } from './recording-note.ts';
 
 /** How long a stop may take, ms; the server allows five seconds for everything. */
@@ -192,6 +192,8 @@ class FileStream implements PublisherStream {
   readonly #place: RecordPlace;
   readonly #waiting: () => RecordTask[];
   readonly #onClose: () => void;
+  /** Files are written in runs of a few tenths of a second (`MOST_HELD_BACK`): what waits in a socket for one of them is reckoned with. */
+  readonly attended = false;
   readonly #active = new Set<RecordTask>();
   /** For the tasks that a map file brings. */
   readonly #hold = new MapHold();
@@ -209,17 +211,10 @@ class FileStream implements PublisherStream {
     return this.#closed;
   }
 
-  /** What a publisher has sent must be on disk soon: a kill may come at any time. */
-  get attended(): boolean {
-    for (const task of this.#active) if (task.state === RecordState.RECORDING) return true;
-    return false;
-  }
-
   /** Lets a task record this stream, at once or as soon as its tracks are known. */
   begin(task: RecordTask): void {
     if (!this.#started || this.#closed) return;
     this.#active.add(task);
-    this.source.attend();
     guarded(task, this.#hold.packets, (begun, packets) => {
       begun.begin(this.source, this.#place);
       for (const packet of packets) begun.push(packet);

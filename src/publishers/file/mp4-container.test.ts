@@ -77,7 +77,7 @@ describe('a recording in MP4', () => {
     expect(audio?.frames).toBeGreaterThan(180);
   });
 
-  it.each([0, 0.3])('holds back half a second of a track at most, also when sound is %s s ahead', (ahead) => {
+  it.each([0, 0.3])('holds back 0.4 s of a track at most, also when sound is %s s ahead', (ahead) => {
     const held = new Map<number, Packet[]>();
     let most = 0;
     let writes = 0;
@@ -101,9 +101,9 @@ describe('a recording in MP4', () => {
       }
       expect(held.size > 0).toBe(container.pending > 0);
     }
-    expect(most).toBeLessThanOrEqual(0.5);
-    // A run of each track for each half second, not more.
-    expect(writes).toBeLessThanOrEqual(18);
+    expect(most).toBeLessThanOrEqual(0.4);
+    // A run of each track for each 0.4 s, not more.
+    expect(writes).toBeLessThanOrEqual(22);
   });
 
   it('becomes a plain seekable MP4 with the same frames', async () => {

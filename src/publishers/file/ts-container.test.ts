@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { constantFrames, videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import { TsContainer } from './ts-container.ts';
 
-it('holds back half a second of media at most, and writes no more often than that', () => {
+it('holds back 0.4 s of media at most, and writes no more often than that', () => {
   const track = videoTrack();
   // One NAL unit of 6000 bytes each.
   const data = new Uint8Array(6004);
@@ -22,7 +22,7 @@ it('holds back half a second of media at most, and writes no more often than tha
     held = container.pending === 0 ? 0 : held + 1;
     most = Math.max(most, held);
   }
-  // The frame that would make it half a second goes out with those before.
-  expect(most).toBe(14);
-  expect(writes).toBe(20);
+  // The frame that would make it 0.4 s goes out with those before.
+  expect(most).toBe(11);
+  expect(writes).toBe(25);
 });

@@ -5,14 +5,12 @@ import { TsMuxer } from '../../containers/mpegts/ts-muxer.ts';
 import type { Packet } from '../../media/packet.ts';
 import { MPEG_90K, rescale } from '../../media/timebase.ts';
 import type { Track } from '../../media/track.ts';
-import type { RecordContainer } from './record-container.ts';
+import { MOST_HELD_BACK, type RecordContainer } from './record-container.ts';
 
 /** Tables are repeated with keyframes, and at least this often, 90 kHz. */
 const TABLES_INTERVAL = 45_000;
-/** Bytes gathered before they are written: more writes cost more than more memory. */
+/** Bytes gathered before they are written, at most: more writes cost more than more memory. */
 const GATHERED = 256 * 1024;
-/** Or this much media, 90 kHz: what a `kill -9` can cost. */
-const GATHERED_DURATION = 45_000;
 
 export { canCarry as tsCanCarry };
 
@@ -45,7 +43,7 @@ export class TsContainer implements RecordContainer {
     if (Number.isNaN(this.#since)) this.#since = dts;
     // One more of this kind would be too much: what is there must not wait for it.
     const grown = dts + rescale(2 * packet.duration, packet.track.timebase, MPEG_90K) - this.#since;
-    if (this.#buffer.length >= GATHERED || grown > GATHERED_DURATION) this.flush();
+    if (this.#buffer.length >= GATHERED || grown > MOST_HELD_BACK) this.flush();
   }
 
   flush(): void {
