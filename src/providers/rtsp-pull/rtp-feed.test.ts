@@ -41,7 +41,7 @@ class Camera {
   readonly feed: RtpFeed;
   readonly #sequences = new Map<number, number>();
 
-  constructor(options: { readonly ignoreSenderReports: boolean; readonly ordered?: boolean }) {
+  constructor(options: { readonly ignoreSenderReports: boolean }) {
     this.feed = new RtpFeed({ sink: this.sink, clock: this.clock, ordered: true, ...options });
     for (const [id, media] of parseSessionDescription(DESCRIPTION).media.entries()) this.feed.addTrack(id, media, mediaFormat(media)!);
     this.feed.start();

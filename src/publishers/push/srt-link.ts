@@ -42,6 +42,8 @@ export interface SrtLinkOptions {
 
 /** A full send buffer loses what comes until the next entry point: half a picture is of no use. */
 export class SrtLink implements PayloadLink, WatchedLink {
+  readonly labels: LinkLabels;
+  readonly logger: Logger;
   readonly writable = true;
   dropped = 0;
   readonly #options: SrtLinkOptions;
@@ -54,17 +56,11 @@ export class SrtLink implements PayloadLink, WatchedLink {
 
   /** Throws `PushFailure` for options of the URL that cannot be used. */
   constructor(options: SrtLinkOptions, events: LinkEvents) {
+    this.labels = options.labels;
+    this.logger = options.logger;
     this.#options = options;
     this.#events = events;
     void this.#call(callWish(options));
-  }
-
-  get labels(): LinkLabels {
-    return this.#options.labels;
-  }
-
-  get logger(): Logger {
-    return this.#options.logger;
   }
 
   /** Of the connection, as they are now. */
