@@ -3,15 +3,13 @@
  * found there loads the compiler of Node.js, which takes as long as a tenth of the server.
  */
 import { enableCompileCache } from 'node:module';
-import { parseArgs } from 'node:util';
-import { codeCacheFolder, OPTIONS } from '../src/command-options.js';
+import { codeCacheFolder, parseCommandLine } from '../src/command-line.js';
 
-/** Where the compiled code of `serve` is kept; null for other commands, and for arguments that cannot be read. */
+/** Where the compiled code of `serve` is kept; null for other commands, and for arguments that are refused. */
 function codeCache() {
   try {
-    const { values, positionals } = parseArgs({ allowPositionals: true, options: OPTIONS });
-    const [command = 'serve', ...more] = positionals;
-    return command === 'serve' && more.length === 0 ? codeCacheFolder(values.state) : null;
+    const { command, state } = parseCommandLine(process.argv.slice(2));
+    return command === 'serve' ? codeCacheFolder(state) : null;
   } catch {
     return null;
   }

@@ -1,4 +1,4 @@
-import type { CommandLine } from './command-line.ts';
+import type { CommandLine } from './command-line.js';
 import { ConfigErrors, formatConfigProblem, loadServerConfig } from './config/index.ts';
 import { ExitCode } from './exit-code.ts';
 import { notBuiltIn } from './not-built.ts';

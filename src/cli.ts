@@ -1,9 +1,8 @@
 import { enableCompileCache } from 'node:module';
-import { type CommandLine, parseCommandLine } from './command-line.ts';
-import { codeCacheFolder } from './command-options.js';
+import { type CommandLine, codeCacheFolder, parseCommandLine } from './command-line.js';
 import { ExitCode } from './exit-code.ts';
 import { packageVersion } from './package-version.ts';
-import { LOG_LEVELS } from './util/create-logger.ts';
+import { LOG_LEVELS } from './util/log-levels.js';
 
 const HELP = `Millrace, a live media streaming server.
 
@@ -21,7 +20,8 @@ Options
   --version          print the version and exit
   --help             print this and exit
 
-Exit codes: 0 clean stop, 1 failure, 2 bad configuration or arguments.
+Exit codes: 0 clean stop, 1 failure, 2 bad configuration or arguments. A second signal, and a
+stop that takes more than 5 s, end the process by SIGKILL.
 `;
 
 /** Runs `millrace` with `args`; resolves with the exit code when it is over. */

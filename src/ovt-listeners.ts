@@ -17,7 +17,8 @@ export async function startOvt(
   for (const ip of config.ip) {
     try {
       const virtualHostFor = (host: string): string | null => orchestrator.nameForHost(host) ?? null;
-      await publisher.listen({ host: bindAddress(ip), port: ovt.port, virtualHostFor });
+      const hasApplication = (vhost: string, app: string): boolean => orchestrator.application(vhost, app) !== undefined;
+      await publisher.listen({ host: bindAddress(ip), port: ovt.port, virtualHostFor, hasApplication });
     } catch (error) {
       throw new Error(`OVT port ${ovt.port} cannot be opened: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
     }

@@ -1,11 +1,11 @@
 import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
-import type { CommandLine } from './command-line.ts';
+import type { CommandLine } from './command-line.js';
 import { ExitCode } from './exit-code.ts';
 import { ConfigProblem, MillraceServer } from './server.ts';
 import { createLogger } from './util/create-logger.ts';
 
-/** A stop that takes longer than this, ms, is cut short. */
+/** A stop that takes longer than this, ms, is cut short: by a kill, as a second signal does it. */
 const STOP_DEADLINE_MS = 5000;
 /**
  * The heap may double between two full collections. By itself V8 lets a heap as calm as this one grow by 8 MiB, which media
@@ -34,7 +34,7 @@ export async function serve(line: CommandLine): Promise<number> {
     logger.info({}, `stopping: ${why}`);
     const deadline = setTimeout(() => {
       logger.warn({ seconds: STOP_DEADLINE_MS / 1000 }, 'stop took too long and was cut short');
-      process.exit(ExitCode.FAILURE);
+      killAtOnce();
     }, STOP_DEADLINE_MS);
     await server?.stop();
     clearTimeout(deadline);

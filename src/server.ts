@@ -170,6 +170,9 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     running,
   );
   const rtmpProviders: RtmpProvider[] = [];
+  const rousePublishers = (): void => {
+    for (const provider of rtmpProviders) provider.rouse();
+  };
   const pool = new EgressPool({
     threads: egressThreads(config, availableParallelism()),
     views: VIEWS,
@@ -178,9 +181,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     logConnections: options.logConnections === true,
     // What is there already was announced to the threads before they hear this.
     find: async (wanted) => (await demand.find(wanted)) ?? true,
-    onAttended: () => {
-      for (const provider of rtmpProviders) provider.rouse();
-    },
+    onAttended: rousePublishers,
     clock: systemClock,
     logger: logger.child({ part: 'egress' }),
   });
@@ -267,7 +268,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   await startApi(config, parts, running);
   await certificates.settled();
   await poolStarted;
-  await startListeners(config, { logger, orchestrator, pool, certificates, srt, ovt, rtmpProviders }, running);
+  await startListeners(config, { logger, orchestrator, pool, certificates, srt, ovt, rtmpProviders, rousePublishers }, running);
   return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
 }
 
@@ -352,6 +353,7 @@ async function startListeners(
     readonly ovt: OvtPublisher;
     /** Takes those that are started. */
     readonly rtmpProviders: RtmpProvider[];
+    readonly rousePublishers: () => void;
   },
   running: Running[],
 ): Promise<void> {
@@ -369,7 +371,10 @@ async function startListeners(
   const { rtmp } = config.bind.providers;
   if (rtmp === undefined) return;
   for (const ip of config.ip) {
-    const common = { gate: orchestrator, logger: logger.child({ provider: 'rtmp' }), clock: systemClock, host: bindAddress(ip) };
+    const common = {
+      ...{ gate: orchestrator, logger: logger.child({ provider: 'rtmp' }), clock: systemClock },
+      ...{ host: bindAddress(ip), onArrival: parts.rousePublishers },
+    };
     const plain = new RtmpProvider({ ...common, port: rtmp.port });
     await named(`RTMP port ${rtmp.port}`, plain.start());
     running.push(plain);

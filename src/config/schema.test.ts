@@ -332,6 +332,7 @@ describe('conversions', () => {
 
 describe('refusals', () => {
   const bind = (inner: string) => () => server(`<Bind>${inner}</Bind>`);
+  const multicast = (inner: string) => bind(`<Providers><MPEGTS><Multicast>${inner}</Multicast></MPEGTS></Providers>`);
   const ports = (port: string) => () => application({ providers: { mpegts: { streams: [{ name: 's', port }] } } });
   const match = (members: object) => video({ bypassIfMatch: members });
 
@@ -470,6 +471,10 @@ describe('refusals', () => {
       'Server/Bind/Providers/RTMP/Port must be a port from 1 to 65535, such as 1935 or 1935/tcp, but got "70000"',
       bind('<Providers><RTMP><Port>70000</Port></RTMP></Providers>'),
     ],
+    ["Group must be a multicast address, but got '192.0.2.1'", multicast('<Group>192.0.2.1</Group>')],
+    ["Group must be a multicast address, but got 'ff'", multicast('<Group>ff</Group>')],
+    ["Source must be an IPv4 address, as Group is, but got 'fd00::2'", multicast('<Group>232.1.1.1</Group><Source>fd00::2</Source>')],
+    ["Source must be an IPv6 address, as Group is, but got 'a.b'", multicast('<Group>ff3e::1%lo</Group><Source>a.b</Source>')],
   ])('%s', (message, action) => {
     expect(messageOf(action)).toBe(message);
   });

@@ -117,6 +117,23 @@ it('ends with its application when the configuration asked for it, and is never 
   expect(application.hasStream('map')).toBe(false);
 });
 
+it('stays away once it is deleted, though the configuration asks for it, until its application begins anew', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const { application, pulls, store } = setUp(() => true);
+  const properties = {
+    ...{ persistent: true, noInputFailoverTimeoutMs: 3000, unusedStreamDeletionTimeoutMs: 60_000 },
+    ...{ ignoreRtcpSRTimestamp: false, retryCount: 1, relay: false },
+  };
+  const mapped = { vhost: 'v', app: 'app', name: 'map', urls: ['rtsp://first/'], properties, configured: true };
+  pulls.restore(mapped);
+  expect(application.hasStream('map')).toBe(true);
+  await pulls.delete(mapped, { code: 'deleted', detail: 'x' });
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect([application.hasStream('map'), pulls.waiting, store.documents.size]).toEqual([false, 0, 0]);
+  pulls.restore(mapped);
+  expect(application.hasStream('map')).toBe(true);
+});
+
 it('does not call a source silent whose media waits for more, and does when that ends', async () => {
   const { application, source, pull } = setUp(() => true);
   await pull({}, { noInputFailoverTimeoutMs: 300 });

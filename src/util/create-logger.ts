@@ -1,9 +1,9 @@
 import { type DestinationStream, pino } from 'pino';
+import type { LOG_LEVELS } from './log-levels.js';
 import type { Logger } from './logger.ts';
 
 export type LogFormat = 'text' | 'json';
 
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** The root logger: text for people, JSON lines for machines, both on standard error so that standard output stays for answers. */

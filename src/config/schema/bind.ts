@@ -1,4 +1,5 @@
 /** Which ports the server listens on. A listener exists only if its element is present. */
+import { isIP } from 'node:net';
 import type { Static } from '@sinclair/typebox';
 import { readListenerOptions, readPassphrase, SocketOptionError } from '../../protocols/srt/socket-options.ts';
 import { parseStreamId } from '../../protocols/srt/stream-id.ts';
@@ -126,14 +127,34 @@ export const BindApiSchema = object(
 export type BindApiConfig = Static<typeof BindApiSchema>;
 
 const client = (description: string, xml: string) => optional(object(description, { workerCount, threadPerSocket }, { xml }));
+
+interface MulticastFinish {
+  group: string;
+  source?: string;
+}
+
+const MULTICAST = /^(22[4-9]|23\d)\.|^ff/i;
+
+const multicastFinish = finishing<MulticastFinish>(({ group, source }, fail) => {
+  const family = isIP(group);
+  if (family === 0 || !MULTICAST.test(group)) fail(`Group must be a multicast address, but got '${group}'`, 'group');
+  else if (source !== undefined && isIP(source) !== family)
+    fail(`Source must be an IPv${family} address, as Group is, but got '${source}'`, 'source');
+});
+
 const mpegtsMembers = {
   port: ports('Ports', { protocols: ['udp', 'tcp'], default: '4000/udp' }),
   multicast: list(
     'Multicast groups joined on every UDP port. An extension of Millrace',
-    object('One group', {
-      group: text('Address of the group, e.g. `239.1.1.1`'),
-      interface: optional(text('Address of the network interface; without one the system chooses')),
-    }),
+    object(
+      'One group',
+      {
+        group: text('Address of the group, e.g. `239.1.1.1`'),
+        source: optional(text('The only sender that is heard (source-specific multicast); an entry for each of several')),
+        interface: optional(text('Address of the network interface, of IPv6 e.g. `::%eth0`; without one the system chooses')),
+      },
+      { finish: multicastFinish },
+    ),
     { default: [] },
   ),
   workerCount,

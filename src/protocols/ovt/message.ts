@@ -9,7 +9,7 @@ export const OvtCommand = { DESCRIBE: 'describe', PLAY: 'play', STOP: 'stop' } a
 export interface OvtRequest {
   /** Counted up from 1 by the client. */
   readonly id: number;
-  /** In lower case. */
+  /** One of `OvtCommand`, or as the client wrote it. */
   readonly command: string;
   /** URL of the stream. */
   readonly target: string;
@@ -45,9 +45,10 @@ export function serializeResponse({ id, command, code, message, contents }: OvtR
 export function parseRequest(payload: Uint8Array): OvtRequest {
   const json = parseJson(payload);
   const { codecs } = json;
+  const written = textOf(json, 'application');
   return {
     id: idOf(json),
-    command: textOf(json, 'application').toLowerCase(),
+    command: Object.values(OvtCommand).find((command) => command === written.toLowerCase()) ?? written,
     target: textOf(json, 'target'),
     ...(Array.isArray(codecs) && { codecs: UNCOMMON_CODEC_IDS.filter((codec) => codecs.includes(codec)) }),
   };

@@ -26,8 +26,7 @@ export class RtpClock {
 
   /** Says when a timestamp is, in seconds of the session. */
   synchronise(timestamp: number, seconds: number): void {
-    const ticks = this.#last === null ? this.unwrap(timestamp) : this.#last + ((timestamp - this.#last) | 0);
-    this.#base = seconds - ticks / this.rate;
+    this.#base = seconds - this.#near(timestamp) / this.rate;
   }
 
   /** Takes over a sender report; the times of all sources of a session count from the same wall clock. */
@@ -35,8 +34,24 @@ export class RtpClock {
     this.synchronise(report.rtpTimestamp, report.ntp - originNtp);
   }
 
+  /** What follows is of another source: its timestamps have nothing to do with those before. */
+  restart(): void {
+    this.#last = null;
+    this.#base = null;
+  }
+
   /** Seconds of the session for a timestamp that `unwrap` returned. */
   seconds(ticks: number): number {
     return (this.#base ?? 0) + ticks / this.rate;
+  }
+
+  /** Seconds of the session for a timestamp that need not be one of a packet. */
+  secondsAt(timestamp: number): number {
+    return this.seconds(this.#near(timestamp));
+  }
+
+  /** Past its wraps, without a step to it. */
+  #near(timestamp: number): number {
+    return this.#last === null ? this.unwrap(timestamp) : this.#last + ((timestamp - this.#last) | 0);
   }
 }

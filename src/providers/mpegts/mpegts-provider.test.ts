@@ -2,7 +2,8 @@ import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import net from 'node:net';
-import { afterEach, expect, it, onTestFinished } from 'vitest';
+import { networkInterfaces } from 'node:os';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { requireProgram } from '../../../scripts/ensure-tools.ts';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
@@ -73,6 +74,56 @@ it.each(['127.0.0.1', '0.0.0.0', '::'])('takes a multicast group on the loopback
   const stream = await gate.stream();
   await stream.until(({ packets }) => packets.length > 30);
   expect(stream.tracks).toHaveLength(2);
+});
+
+/** A socket that sends datagrams which look like a transport stream from an address, to groups on an interface. */
+async function sender(type: 'udp4' | 'udp6', address: string, local: string): Promise<(port: number, group: string) => void> {
+  const socket = createSocket(type);
+  onTestFinished(() => {
+    socket.close();
+  });
+  socket.bind({ address });
+  await once(socket, 'listening');
+  socket.setMulticastInterface(local);
+  return (port, group) => socket.send(Buffer.alloc(188, 0x47), port, group);
+}
+
+it.each(['127.0.0.1', '0.0.0.0'])('takes a multicast group from the sources it names and from nobody else, bound to %s', async (host) => {
+  const gate = new FakeIngestGate();
+  const group = '232.77.7.7';
+  const multicast = ['127.0.0.2', '127.0.0.3'].map((source) => ({ group, source, interface: '127.0.0.1' }));
+  const { port, provider } = await listen(gate, { host, multicast });
+  for (const address of ['127.0.0.1', '127.0.0.2', '127.0.0.3']) (await sender('udp4', address, '127.0.0.1'))(port, group);
+  const { counters } = provider.sources.get(port)!;
+  await expect.poll(() => counters).toMatchObject({ datagrams: 2, foreign: 1 });
+  expect(gate.streams.map(({ request }) => request.sourceUrl)).toEqual([expect.stringContaining('UDP://127.0.0.2:')]);
+});
+
+/** The loopback interface has no IPv6 multicast; a group of the scope of a node (ff11) leaves none by whatever interface it is joined on. */
+const link = Object.entries(networkInterfaces())
+  .flatMap(([name, addresses = []]) => addresses.map((entry) => ({ ...entry, name })))
+  .find(({ family, internal, scopeid = 0 }) => family === 'IPv6' && !internal && scopeid > 0);
+
+describe.skipIf(link === undefined)('a multicast group of IPv6', () => {
+  const { name = '', address = '' } = link ?? {};
+  it.each([
+    ['127.0.0.1', 'anybody'],
+    ['::', 'anybody'],
+    ['127.0.0.1', 'one source'],
+    ['::', 'one source'],
+  ])('is taken, bound to %s, from %s', async (host, from) => {
+    const gate = new FakeIngestGate();
+    const group = `ff11::7777%${name}`;
+    const source = `${address}%${name}`;
+    const { port } = await listen(gate, { host, multicast: [{ group, interface: `::%${name}`, ...(from !== 'anybody' && { source }) }] });
+    (await sender('udp6', '::', `::%${name}`))(port, group);
+    expect((await gate.stream()).request.sourceUrl).toContain(`UDP://[${source}]:`);
+  });
+});
+
+it('names the group that cannot be joined', async () => {
+  const multicast = [{ group: '232.77.7.7', source: '127.0.0.2', interface: '203.0.113.1' }];
+  await expect(listen(new FakeIngestGate(), { multicast })).rejects.toThrow(/cannot join group 232\.77\.7\.7 from 127\.0\.0\.2: /);
 });
 
 it.each(['udp', 'tcp'] as const)('listens on all addresses of IPv4 and of IPv6 over %s, each for itself', async (protocol) => {

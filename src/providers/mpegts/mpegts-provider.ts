@@ -12,9 +12,12 @@ const SWEEP_INTERVAL_MS = 100;
 /** Asked of the system for each socket, bytes: a second of a fast stream; it may grant less. */
 const RECEIVE_BUFFER = 4_194_304;
 
-/** A multicast group and the address of the interface it is joined on; without one the system chooses. */
+/** A multicast group, joined on every UDP port. */
 export interface MulticastGroup {
   readonly group: string;
+  /** The only sender it is taken from (source-specific multicast, RFC 4607); one more entry for each further one. Absent: anybody. */
+  readonly source?: string;
+  /** Address of the interface; without one the system chooses. */
   readonly interface?: string;
 }
 
@@ -26,7 +29,6 @@ export interface MpegtsProviderOptions {
   readonly protocol: 'udp' | 'tcp';
   /** 0 lets the system choose. */
   readonly ports: readonly number[];
-  /** Joined on every UDP port. */
   readonly multicast?: readonly MulticastGroup[];
   /** Finds out where the stream of a port goes; asked when a sender appears. */
   readonly route: (port: number) => MpegtsRoute | null;
@@ -91,16 +93,19 @@ export class MpegtsProvider {
     const { port } = socket.address();
     const source = this.#addSource(port);
     this.#receive(socket, source);
+    const members = new Map<string, Socket>();
     for (const membership of multicast) {
+      const { group } = membership;
       // What is bound to all addresses has the port of the group, too.
-      if (host === (net.isIPv6(membership.group) ? '::' : '0.0.0.0')) {
-        socket.addMembership(membership.group, membership.interface);
-        continue;
+      const isThere = host === (net.isIPv6(group) ? '::' : '0.0.0.0');
+      let member = isThere ? socket : members.get(group);
+      if (member === undefined) {
+        // A socket bound to the group gets what is sent to the group and nothing else.
+        member = await this.#open(group, port);
+        members.set(group, member);
+        this.#receive(member, source);
       }
-      // A socket bound to the group gets what is sent to the group and nothing else.
-      const joined = await this.#open(membership.group, port);
-      joined.addMembership(membership.group, membership.interface);
-      this.#receive(joined, source);
+      join(member, membership);
     }
   }
 
@@ -181,5 +186,16 @@ export class MpegtsProvider {
 
   #checkDeadlines(): void {
     for (const source of this.#sources.values()) source.checkDeadlines();
+  }
+}
+
+/** Throws an error that names the group. */
+function join(socket: Socket, { group, source, interface: local }: MulticastGroup): void {
+  try {
+    if (source === undefined) socket.addMembership(group, local);
+    else socket.addSourceSpecificMembership(source, group, local);
+  } catch (error) {
+    const from = source === undefined ? '' : ` from ${source}`;
+    throw new Error(`cannot join group ${group}${from}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   }
 }

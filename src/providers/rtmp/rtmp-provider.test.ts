@@ -434,9 +434,10 @@ describe('a stream that nobody attends to', () => {
     expect(second.stream.closeReason).toMatchObject({ code: 'shutdown' });
   });
 
-  test('has ended when its publisher asks for it on a new connection', async () => {
+  test.each(['the same', 'another'])('has ended when its publisher asks for it on a new connection to %s listener', async (which) => {
     const { sweep } = holdSweeps();
-    const { port, publisher, stream, gate, frames } = await unattended();
+    const { port: same, provider, publisher, stream, gate, frames } = await unattended();
+    const port = which === 'another' ? (await start({ gate, onArrival: () => provider.rouse() })).port : same;
     sweep();
     sweep();
     await frames(1);

@@ -137,6 +137,7 @@ export class RtmpProvider {
     this.#lastSession += 1;
     // A publisher may be back: what its last connection left is read before it asks for its stream.
     this.rouse();
+    this.#options.onArrival?.();
     this.#sweep ??= setInterval(() => this.#sweepConnections(), SWEEP_INTERVAL_MS);
     const connection = new RtmpConnection({
       id: this.#lastSession,

@@ -26,6 +26,8 @@ const MOST_HELD_BYTES = 16_777_216;
 const REORDER_DEPTH = 64;
 /** The first packet lies at most this far, seconds, from the start that the server announced. */
 const MOST_ANNOUNCED_S = 10;
+/** By arrival, a source that began anew lies at most this far, seconds, from where it belongs. Reports that say more are of another wall clock. */
+const MOST_ARRIVAL_ERROR_S = 2;
 const USUAL_FRAME_TICKS = 3000;
 /** Ours in receiver reports. */
 const OWN_SSRC = 0x4d_69_6c_6c;
@@ -54,12 +56,21 @@ interface FeedTrack {
   readonly clock: RtpClock;
   sequence: SequenceBuffer;
   ssrc: number;
+  /** The next packet is the first of its source. */
+  begins: boolean;
   config: Uint8Array | null;
   order: DecodeOrder | null;
   /** Timestamp of the first unit and when it came, ms of the session; null before it. */
   first: { readonly timestamp: number; readonly atMs: number } | null;
   /** `rtptime` that the server named for the beginning; null when it did not. */
   announced: number | null;
+  /** The last unit that went out: its time, seconds of the session (NaN before it), and when that was, ms. */
+  placed: number;
+  placedAtMs: number;
+  /** The last sender report; its source may be one whose packets are still to come. */
+  report: SenderReport | null;
+  /** False while a source that began anew lies only where it arrived. */
+  aligned: boolean;
   reception: Reception;
   left: boolean;
 }
@@ -84,6 +95,8 @@ export class RtpFeed {
   #heldBytes = 0;
   #synchronised = false;
   #originNtp: number | null = null;
+  /** When the first unit of any track came, ms of the session. */
+  #waitsSince: number | null = null;
 
   constructor(options: RtpFeedOptions) {
     this.#options = options;
@@ -107,10 +120,15 @@ export class RtpFeed {
       sequence: this.#newSequence(),
       reception: new Reception(clockRate),
       ssrc: -1,
+      begins: true,
       config,
       order: null,
       first: null,
       announced: null,
+      placed: Number.NaN,
+      placedAtMs: 0,
+      report: null,
+      aligned: true,
       left: false,
     });
     this.#starter.expect([...this.#tracks.keys()], new Set());
@@ -139,11 +157,7 @@ export class RtpFeed {
         this.counters.unknown += 1;
         return;
       }
-      if (packet.ssrc !== track.ssrc) {
-        if (track.ssrc >= 0) track.reception = new Reception(track.format.clockRate);
-        track.ssrc = packet.ssrc;
-        track.sequence = this.#newSequence();
-      }
+      if (packet.ssrc !== track.ssrc) this.#followSource(track, packet.ssrc);
       track.reception.arrived(packet.timestamp, this.#now);
       track.sequence.push(packet, (ordered, lost) => this.#depacketize(track, ordered, lost));
     });
@@ -156,7 +170,7 @@ export class RtpFeed {
     if (track === undefined) return;
     this.#guarded(() => {
       const { reports, byes } = parseRtcp(data);
-      const report = reports.find(({ ssrc }) => ssrc === track.ssrc || track.ssrc < 0);
+      const report = reports.find(({ ssrc }) => ssrc === track.ssrc) ?? reports[0];
       if (report !== undefined) this.#takeReport(track, report);
       if (byes.length > 0 && (track.ssrc < 0 || byes.includes(track.ssrc))) track.left = true;
     });
@@ -171,8 +185,7 @@ export class RtpFeed {
 
   /** Looks at the clock; call it some times a second. */
   checkDeadlines(): void {
-    const firsts = [...this.#tracks.values()].flatMap(({ first }) => (first === null ? [] : [first.atMs]));
-    if (!this.#synchronised && firsts.length > 0 && this.#now - Math.min(...firsts) >= REPORT_WAIT_MS) this.#goOnWithoutReports();
+    if (!this.#synchronised && this.#waitsSince !== null && this.#now - this.#waitsSince >= REPORT_WAIT_MS) this.#goOnWithoutReports();
     this.#starter.checkStart(this.#options.clock.monotonic());
   }
 
@@ -195,8 +208,29 @@ export class RtpFeed {
     }
   }
 
+  /** A camera whose encoder restarts sends from another source within the same session: numbers and timestamps begin anywhere. */
+  #followSource(track: FeedTrack, ssrc: number): void {
+    const begun = track.ssrc >= 0;
+    track.ssrc = ssrc;
+    if (!begun) return;
+    track.begins = true;
+    track.sequence = this.#newSequence();
+    track.reception = new Reception(track.format.clockRate);
+    track.left = false;
+    track.clock.restart();
+    track.first = null;
+    track.aligned = this.#options.ignoreSenderReports;
+    // They have times of a clock that is gone.
+    this.#held = this.#held.filter((unit) => unit.track !== track);
+    this.#heldBytes = this.#held.reduce((bytes, { data }) => bytes + data.length, 0);
+    if (track.report?.ssrc === ssrc) this.#takeReport(track, track.report);
+  }
+
   #depacketize(track: FeedTrack, packet: RtpPacket, lost: boolean): void {
-    this.#guarded(() => track.format.depacketizer.push(packet, lost, (unit) => this.#takeUnit(track, unit)));
+    // Nobody will send the rest of what the source before has begun.
+    const isCut = lost || track.begins;
+    track.begins = false;
+    this.#guarded(() => track.format.depacketizer.push(packet, isCut, (unit) => this.#takeUnit(track, unit)));
   }
 
   #takeUnit(track: FeedTrack, { timestamp, data }: DepacketizedUnit): void {
@@ -205,6 +239,7 @@ export class RtpFeed {
     if (track.format.needsConfig) this.#followConfig(track, data);
     const ticks = track.clock.unwrap(timestamp);
     track.first ??= { timestamp, atMs: this.#now };
+    this.#waitsSince ??= track.first.atMs;
     if (!this.#synchronised && (this.#options.ignoreSenderReports || this.#tracks.size === 1)) this.#goOnWithoutReports();
     if (this.#synchronised) {
       this.#emit(track, ticks, data);
@@ -227,12 +262,30 @@ export class RtpFeed {
   }
 
   #takeReport(track: FeedTrack, report: SenderReport): void {
+    track.report = report;
+    if (report.ssrc !== track.ssrc && track.ssrc >= 0) return;
     track.reception.senderReport(report.compactNtp, this.#now);
     // The first relation is kept: following later ones would make time jitter.
+    if (this.#synchronised) this.#align(track);
     if (this.#synchronised || track.clock.synchronised) return;
     this.#originNtp ??= report.ntp;
     track.clock.follow(report, this.#originNtp);
     if ([...this.#tracks.values()].every(({ clock }) => clock.synchronised)) this.#release();
+  }
+
+  /** Brings a track whose source began anew into step with another one, once both have had a report. */
+  #align(track: FeedTrack): void {
+    const { clock, report } = track;
+    if (track.aligned || !clock.synchronised || report?.ssrc !== track.ssrc) return;
+    const seconds = clock.secondsAt(report.rtpTimestamp);
+    for (const other of this.#tracks.values()) {
+      if (other === track || !other.clock.synchronised || other.report?.ssrc !== other.ssrc) continue;
+      const wanted = other.clock.secondsAt(other.report.rtpTimestamp) + report.ntp - other.report.ntp;
+      if (Math.abs(wanted - seconds) > MOST_ARRIVAL_ERROR_S) continue;
+      clock.synchronise(report.rtpTimestamp, wanted);
+      track.aligned = true;
+      return;
+    }
   }
 
   #goOnWithoutReports(): void {
@@ -249,9 +302,14 @@ export class RtpFeed {
   }
 
   #emit(track: FeedTrack, ticks: number, data: Uint8Array): void {
-    // A track that was silent until now.
-    if (!track.clock.synchronised) relate(track);
-    const pts = track.clock.seconds(ticks) * MPEG_90K.den;
+    // A track that was silent until now, or whose source began anew.
+    if (!track.clock.synchronised) {
+      relate(track);
+      this.#align(track);
+    }
+    track.placed = track.clock.seconds(ticks);
+    track.placedAtMs = this.#now;
+    const pts = track.placed * MPEG_90K.den;
     if (track.media.type !== 'video') {
       this.#starter.push({ trackId: track.id, pts, dts: pts, keyframe: true, data });
       return;
@@ -263,11 +321,16 @@ export class RtpFeed {
 }
 
 /**
- * Relates the clock of a track to the session by the start that the server announced, else by when the first unit came.
- * Some servers announce a start that has nothing to do with what they send.
+ * Relates the clock of a track to the session by the start that the server announced, else by when the first unit came; of a
+ * source that began anew, by how long after the last unit of the one before. Some servers announce a start that has nothing
+ * to do with what they send.
  */
-function relate({ announced, first, clock }: FeedTrack): void {
+function relate({ announced, first, clock, placed, placedAtMs }: FeedTrack): void {
   if (first === null) return;
+  if (!Number.isNaN(placed)) {
+    clock.synchronise(first.timestamp, placed + (first.atMs - placedAtMs) / 1000);
+    return;
+  }
   const isRight = announced !== null && Math.abs((first.timestamp - announced) | 0) < clock.rate * MOST_ANNOUNCED_S;
   if (isRight) clock.synchronise(announced, 0);
   else clock.synchronise(first.timestamp, first.atMs / 1000);

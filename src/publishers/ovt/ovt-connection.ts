@@ -32,6 +32,8 @@ export interface OvtConnectionOptions {
   readonly find: (url: OvtUrl) => OvtStream | null;
   /** Looks for a stream that is not there: null when that is of no use, else resolves when it is known. Never rejects. */
   readonly fetch: (url: OvtUrl) => Promise<unknown> | null;
+  /** What a command is told whose stream is not there. */
+  readonly absence: (url: OvtUrl, command: string) => string;
   /** How long a stream may take to start before the edge is told to come again, ms. */
   readonly startWait: number;
   readonly onClosed: (connection: OvtConnection) => void;
@@ -87,7 +89,7 @@ export class OvtConnection implements OvtLink {
     const [stream] = [...this.#sessions].find(([, candidate]) => candidate === session) ?? [];
     if (stream === undefined) return;
     this.#leave(stream, session, detail);
-    this.#respond({ id: 0, command: OvtCommand.STOP, target: '' }, OvtStatus.OK, detail);
+    this.#respond({ id: 0, command: OvtCommand.STOP }, OvtStatus.OK, detail);
     if (this.#sessions.size === 0) this.close(detail);
   }
 
@@ -160,18 +162,17 @@ export class OvtConnection implements OvtLink {
     const { command, target } = request;
     const url = parseOvtUrl(target);
     let stream = url === null ? null : this.#options.find(url);
-    if (command === OvtCommand.STOP) {
-      this.#stop(request, stream);
-      return;
-    }
     if (url !== null && stream === null && command === OvtCommand.DESCRIBE) {
       await this.#options.fetch(url);
       if (this.#closed) return;
       stream = this.#options.find(url);
     }
-    if (command !== OvtCommand.DESCRIBE && command !== OvtCommand.PLAY) {
-      this.#respond(request, OvtStatus.NOT_FOUND, `Unknown application - ${command}`);
-    } else if (stream === null) this.#respond(request, OvtStatus.NOT_FOUND, noSuchStream(request));
+    if (command !== OvtCommand.DESCRIBE && command !== OvtCommand.PLAY && command !== OvtCommand.STOP) {
+      this.#respond(request, OvtStatus.NOT_FOUND, 'Unknown application');
+    } else if (stream === null) {
+      const message = url === null ? `There is no such stream (${target})` : this.#options.absence(url, command);
+      this.#respond(request, OvtStatus.NOT_FOUND, message);
+    } else if (command === OvtCommand.STOP) this.#stop(request, stream);
     else await this.#serve(request, stream);
   }
 
@@ -202,11 +203,7 @@ export class OvtConnection implements OvtLink {
   }
 
   /** Like the reference, agrees to stop what is not being played as long as there is such a stream. */
-  #stop(request: OvtRequest, stream: OvtStream | null): void {
-    if (stream === null) {
-      this.#respond(request, OvtStatus.NOT_FOUND, noSuchStream(request));
-      return;
-    }
+  #stop(request: OvtRequest, stream: OvtStream): void {
     const session = this.#sessions.get(stream);
     if (session !== undefined) this.#leave(stream, session, 'the edge stopped');
     this.#respond(request, OvtStatus.OK, 'ok');
@@ -236,10 +233,10 @@ export class OvtConnection implements OvtLink {
 
   /** Answers what could not be understood. */
   #refuse(code: number, message: string): void {
-    this.#respond({ id: 0, command: 'unknown', target: '' }, code, message);
+    this.#respond({ id: 0, command: 'unknown' }, code, message);
   }
 
-  #respond({ id, command }: OvtRequest, code: number, message: string, contents?: object): void {
+  #respond({ id, command }: Pick<OvtRequest, 'id' | 'command'>, code: number, message: string, contents?: object): void {
     this.send(serializeResponse({ id, command, code, message, contents }, this.#clock.now()));
   }
 
@@ -255,8 +252,4 @@ export class OvtConnection implements OvtLink {
     this.#logger.debug({ detail }, 'OVT edge gone');
     this.#options.onClosed(this);
   }
-}
-
-function noSuchStream({ target }: OvtRequest): string {
-  return `There is no such stream (${target})`;
 }

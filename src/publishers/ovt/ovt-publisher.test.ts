@@ -70,7 +70,9 @@ afterEach(async () => {
 });
 
 async function listen(options: { maxConnections?: number; startWait?: number } = {}): Promise<void> {
-  await publisher.listen({ host: '127.0.0.1', port: 0, virtualHostFor: (host) => (host === '127.0.0.1' ? 'default' : null), ...options });
+  const virtualHostFor = (host: string): string | null => (host === '127.0.0.1' ? 'default' : null);
+  const hasApplication = (vhost: string, app: string): boolean => `${vhost}/${app}` === 'default/app';
+  await publisher.listen({ host: '127.0.0.1', port: 0, virtualHostFor, hasApplication, ...options });
 }
 
 /** A stream that edges can ask for. */
@@ -117,6 +119,8 @@ function media(seconds: number, size = 500): Packet[] {
 /** An edge of which every byte is known. */
 class RawEdge {
   readonly responses: OvtResponse[] = [];
+  /** Those as they came. */
+  readonly texts: string[] = [];
   /** Tracks of the packets that came. */
   readonly media: number[] = [];
   readonly socket: net.Socket;
@@ -128,8 +132,10 @@ class RawEdge {
     closing.push(() => this.socket.destroy());
     this.socket.on('data', (data: Buffer) => {
       this.#reader.push(data, (type, payload) => {
-        if (type === 20) this.responses.push(parseResponse(payload));
-        else this.media.push(parseMediaPacket(payload).trackId);
+        if (type === 20) {
+          this.texts.push(Buffer.from(payload).toString());
+          this.responses.push(parseResponse(payload));
+        } else this.media.push(parseMediaPacket(payload).trackId);
       });
     });
   }
@@ -287,17 +293,26 @@ describe('requests', () => {
   });
 
   test.each([
-    ['a stream that is not there', 'describe', 'ovt://127.0.0.1/app/none'],
-    ['an application that is not there', 'play', 'ovt://127.0.0.1/none/live'],
-    ['a host that is not ours', 'describe', 'ovt://elsewhere/app/live'],
-    ['what is no URL', 'play', 'live'],
-    ['what is not known', 'record', 'ovt://127.0.0.1/app/live'],
-  ])('%s is 404', async (_name, command, target) => {
+    ['a stream that is not there', 'describe', 'ovt://127.0.0.1/app/none', 'There is no such stream (#default#app/none)'],
+    ['a stream that is not there to play', 'play', 'ovt://127.0.0.1/app/none', 'There is no such stream (#default#app/none)'],
+    ['an application that is not there', 'play', 'ovt://127.0.0.1/none/live', 'There is no such app (#default#none)'],
+    ['a host that is not ours', 'describe', 'ovt://elsewhere/app/live', 'There is no such stream (#elsewhere#app/live)'],
+    ['what is no URL', 'play', 'live', 'There is no such stream (live)'],
+    ['what is not known', 'record', 'ovt://127.0.0.1/app/live', 'Unknown application'],
+  ])('%s is 404', async (_name, command, target, message) => {
     await listen();
     serve();
     const edge = new RawEdge();
     edge.ask(command, target, 9);
-    expect(await edge.answer(1)).toMatchObject({ id: 9, command, code: 404 });
+    expect(await edge.answer(1)).toMatchObject({ id: 9, command, code: 404, message });
+  });
+
+  test('the answer repeats a command as it came', async () => {
+    await listen();
+    const edge = new RawEdge();
+    edge.ask('Dance', url(), 9);
+    await edge.answer(1);
+    expect(edge.texts).toEqual(['{"id":9,"application":"Dance","code":404,"message":"Unknown application"}']);
   });
 
   test('a stream that has not started is waited for, but not for ever', async () => {

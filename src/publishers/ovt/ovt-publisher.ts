@@ -5,6 +5,7 @@ import net from 'node:net';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import type { StreamFinder } from '../../core/stream-demand.ts';
+import { OvtCommand } from '../../protocols/ovt/message.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { OvtConnection } from './ovt-connection.ts';
@@ -19,6 +20,7 @@ export interface OvtListenOptions {
   readonly port: number;
   /** Name of the virtual host that serves a host name; null when there is none. */
   readonly virtualHostFor: (host: string) => string | null;
+  readonly hasApplication: (vhost: string, app: string) => boolean;
   /** Edges of one port at once. */
   readonly maxConnections?: number;
   /** How long a stream that exists may take to start before an edge is told to come again, ms. */
@@ -134,7 +136,7 @@ export class OvtPublisher implements Publisher {
 
   #open(
     socket: net.Socket,
-    { virtualHostFor, startWait = DEFAULT_START_WAIT_MS }: OvtListenOptions,
+    { virtualHostFor, hasApplication, startWait = DEFAULT_START_WAIT_MS }: OvtListenOptions,
     connections: Set<OvtConnection>,
   ): OvtConnection {
     this.#lastSession += 1;
@@ -150,6 +152,13 @@ export class OvtPublisher implements Publisher {
       fetch: ({ host, app, stream }) => {
         const vhost = virtualHostFor(host);
         return vhost === null ? null : (this.#finder?.find({ vhost, app, stream, query: '' }) ?? null);
+      },
+      absence: ({ host, app, stream }, command) => {
+        const vhost = virtualHostFor(host);
+        // In the words of the reference, which edges log.
+        const name = `#${vhost ?? host}#${app}`;
+        const isThere = command !== OvtCommand.PLAY || (vhost !== null && hasApplication(vhost, app));
+        return isThere ? `There is no such stream (${name}/${stream})` : `There is no such app (${name})`;
       },
       onClosed: (connection) => connections.delete(connection),
     });

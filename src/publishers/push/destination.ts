@@ -2,6 +2,8 @@
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import type { TaskOwner } from '../tasks/following-task.ts';
 import type { PushRequest } from './push-request.ts';
 
 /** Why a connection failed or cannot be made: `code` for machines, the message for people. */
@@ -48,6 +50,9 @@ export interface Destination {
 
 export interface DestinationOptions {
   readonly request: PushRequest;
+  readonly owner: TaskOwner;
+  /** Names the task in every line. */
+  readonly logger: Logger;
   /** What `selectTracks` chose. */
   readonly tracks: readonly Track[];
   readonly timeouts: PushTimeouts;

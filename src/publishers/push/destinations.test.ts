@@ -13,6 +13,7 @@ import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import { userControlMessage } from '../../protocols/rtmp/control.ts';
 import { MessageType, UserControlEvent } from '../../protocols/rtmp/message.ts';
+import { LinkReporter } from '../../protocols/srt/link-reporter.ts';
 import type { RtmpProviderOptions } from '../../providers/rtmp/rtmp-options.ts';
 import { RtmpProvider } from '../../providers/rtmp/rtmp-provider.ts';
 import { systemClock } from '../../util/clock.ts';
@@ -47,16 +48,21 @@ class Attempt {
       streamKey: 'key',
       isConfig: false,
     } as const;
-    this.destination = openDestination({
-      ...{ request: { ...all, ...request }, tracks, timeouts, clock: systemClock },
-      events: {
-        onOpen: () => this.opened.resolve(),
-        onWritable: () => {
-          this.writable += 1;
+    const owner = { vhost: 'default', app: 'app' };
+    const logger = new RecordingLogger();
+    this.destination = openDestination(
+      {
+        ...{ request: { ...all, ...request }, owner, logger, tracks, timeouts, clock: systemClock },
+        events: {
+          onOpen: () => this.opened.resolve(),
+          onWritable: () => {
+            this.writable += 1;
+          },
+          onFailed: (failure) => this.failed.resolve(failure),
         },
-        onFailed: (failure) => this.failed.resolve(failure),
       },
-    });
+      new LinkReporter({ clock: systemClock, logger }),
+    );
     cleanups.push(() => this.destination.close());
   }
 

@@ -1,14 +1,18 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { openFakeDestination } from '../../../test/fakes/fake-destination.ts';
+import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import type { PushPublisherConfig } from '../../config/index.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
+import { readListenerOptions } from '../../protocols/srt/socket-options.ts';
+import { SrtProvider } from '../../providers/srt/srt-provider.ts';
+import { systemClock } from '../../util/clock.ts';
 import { MOST_TASKS } from '../tasks/task-registry.ts';
 import { PushPublisher } from './push-publisher.ts';
 import type { PushRequest } from './push-request.ts';
@@ -185,4 +189,29 @@ test('a map that cannot be used is told', async () => {
   await expect
     .poll(() => logger.lines.some(({ level, message }) => level === 'error' && message.startsWith('push map cannot be used')))
     .toBe(true);
+});
+
+test('a push by SRT is told of in figures and in the log while it lasts', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const receiver = new SrtProvider({
+    ...{ gate: new FakeIngestGate(), logger: new RecordingLogger(), clock: systemClock, host: '127.0.0.1', ports: [0] },
+    ...{ settings: readListenerOptions([]), streamMap: [], streamPassphrases: [], virtualHostFor: () => 'default' },
+  });
+  await receiver.start();
+  onTestFinished(() => receiver.stop());
+  await publisher.stop();
+  publisher = new PushPublisher({ clock: systemClock, logger, queues: new QueueRegistry(systemClock), stateFolder: folder });
+  await publisher.start();
+  const peer = `127.0.0.1:${receiver.ports[0]}`;
+  await publisher.startPush(OWNER, wish('far', { protocol: 'srt', url: `srt://${peer}?streamid=default/app/live`, streamKey: '' }));
+  const attached = publisher.attach(new FakeStream(), SETTINGS);
+  attached.onTracks([VIDEO]);
+  await expect.poll(states).toEqual(['far pushing']);
+  expect(publisher.statistics()).toMatchObject([{ session: 'far', peer, ...OWNER, stream: 'stream', sender: { packetsReportedLost: 0 } }]);
+  vi.advanceTimersByTime(60_000);
+  expect(logger.matching('SRT connection')).toMatchObject([{ fields: { push: 'far', retransmitted: 0, tooLate: 0, lost: 0 } }]);
+  await receiver.stop();
+  await expect.poll(() => publisher.statistics()).toEqual([]);
+  attached.close({ code: 'peer-left', detail: '' });
 });

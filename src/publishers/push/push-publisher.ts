@@ -6,12 +6,13 @@ import type { PushPublisherConfig } from '../../config/index.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, Publisher, PublisherStream } from '../../core/publishing.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
+import { LinkReporter, type LinkStatistics } from '../../protocols/srt/link-reporter.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { TaskOwner } from '../tasks/following-task.ts';
 import { TaskRegistry } from '../tasks/task-registry.ts';
-import type { OpenDestination, PushTimeouts } from './destination.ts';
+import type { DestinationOptions, OpenDestination, PushTimeouts } from './destination.ts';
 import { openDestination } from './open-destination.ts';
 import { type PushInformation, pushInformation } from './push-information.ts';
 import { parsePushMap, pushRequestsFor } from './push-map.ts';
@@ -37,13 +38,15 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
   readonly #logger: Logger;
   readonly #tasks: TaskRegistry<PushRequest, PushTask>;
   readonly #streams = new Map<string, PushStream>();
+  readonly #reporter: LinkReporter;
 
   constructor(options: PushPublisherOptions) {
     const { stateFolder, clock, queues } = options;
     const logger = options.logger.child({ publisher: PublisherKind.PUSH });
     this.#options = options;
     this.#logger = logger;
-    const open = options.open ?? openDestination;
+    this.#reporter = new LinkReporter({ clock, logger });
+    const open = options.open ?? ((wanted: DestinationOptions) => openDestination(wanted, this.#reporter));
     const context: PushContext = {
       ...{ clock, logger, queues, open, random: Math.random },
       onConnectionOver: (task) => void this.#tasks.keepTotals(task),
@@ -60,7 +63,13 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
 
   /** Brings back the tasks of the last run. Call before streams come. */
   start(): Promise<void> {
+    this.#reporter.start();
     return this.#tasks.load();
+  }
+
+  /** Figures of every connection by SRT, as they are now: what metrics read. */
+  statistics(): LinkStatistics[] {
+    return this.#reporter.statistics();
   }
 
   /** Pushes have no playlist. */
@@ -117,6 +126,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
 
   /** Resolves when every connection has ended and every total is saved. Call after the streams are closed. */
   stop(): Promise<void> {
+    this.#reporter.stop();
     return this.#tasks.settle();
   }
 

@@ -25,9 +25,9 @@ export class PushSession {
   constructor(options: PushSessionOptions) {
     this.#options = options;
     this.#queue = new SendQueue(options.queue, options.tracks);
-    const { open, request, tracks, timeouts, clock } = options;
+    const { open, request, owner, logger, tracks, timeouts, clock } = options;
     this.#destination = open({
-      ...{ request, tracks, timeouts, clock },
+      ...{ request, owner, logger, tracks, timeouts, clock },
       events: {
         onOpen: () => {
           this.#open = true;

@@ -201,7 +201,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     const urn = `mngq:v=${this.vhost}#${this.app}:s=/${request.streamName}:p=pub:r=push_[${request.id}]`;
     const queue = queues.create<Packet>({ urn, type: 'Packet', threshold: SEND_QUEUE_PACKETS });
     this.#queue = queue;
-    const shared = { request, tracks: this.#selected, timeouts: this.#timeouts, clock, open, queue };
+    const shared = { request, owner: this, logger: this.#logger, tracks: this.#selected, timeouts: this.#timeouts, clock, open, queue };
     try {
       this.#session = new PushSession({ ...shared, onOpen: () => this.#opened(), onFailed: (failure) => this.#failed(failure) });
     } catch (error) {

@@ -4,10 +4,13 @@ import { SrtCallFailed } from '../../protocols/srt/caller.ts';
 import type { SrtConnection } from '../../protocols/srt/connection.ts';
 import type { KeyLength } from '../../protocols/srt/key-material.ts';
 import { isKeyLength } from '../../protocols/srt/key-material.ts';
+import type { LinkLabels, LinkReporter, WatchedLink } from '../../protocols/srt/link-reporter.ts';
 import { readPassphrase, SocketOptionError } from '../../protocols/srt/socket-options.ts';
+import type { SrtStatistics } from '../../protocols/srt/statistics.ts';
 import { DEFAULT_LATENCY, type LatencyWish } from '../../protocols/srt/terms.ts';
 import { SrtUdpPort } from '../../protocols/srt/udp-port.ts';
 import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
 import { PushFailure } from './destination.ts';
 import type { HostUrl } from './host-url.ts';
 import type { LinkEvents, PayloadLink } from './payload-link.ts';
@@ -31,10 +34,16 @@ export interface SrtLinkOptions {
   readonly streamKey: string;
   readonly connectionTimeout: number;
   readonly clock: Clock;
+  readonly labels: LinkLabels;
+  readonly logger: Logger;
+  /** Has the connection while it is there. */
+  readonly reporter: LinkReporter;
 }
 
 /** A full send buffer loses what comes until the next entry point: half a picture is of no use. */
-export class SrtLink implements PayloadLink {
+export class SrtLink implements PayloadLink, WatchedLink {
+  readonly labels: LinkLabels;
+  readonly logger: Logger;
   readonly writable = true;
   dropped = 0;
   readonly #options: SrtLinkOptions;
@@ -47,9 +56,16 @@ export class SrtLink implements PayloadLink {
 
   /** Throws `PushFailure` for options of the URL that cannot be used. */
   constructor(options: SrtLinkOptions, events: LinkEvents) {
+    this.labels = options.labels;
+    this.logger = options.logger;
     this.#options = options;
     this.#events = events;
     void this.#call(callWish(options));
+  }
+
+  /** Of the connection, as they are now. */
+  get statistics(): SrtStatistics | null {
+    return this.#connection?.statistics ?? null;
   }
 
   send(payload: Uint8Array): boolean {
@@ -96,7 +112,9 @@ export class SrtLink implements PayloadLink {
       const call = { ...wish, timeout: connectionTimeout * 1000 };
       const session = { onData: () => undefined, onClosed: ({ detail }: { readonly detail: string }) => this.#lost(detail) };
       this.#connection = await port.connect({ address, port: url.port }, call, session);
-      if (!this.#over) this.#events.onOpen();
+      if (this.#over) return;
+      this.#options.reporter.add(this);
+      this.#events.onOpen();
     } catch (error) {
       this.fail(failureOf(error));
     }
@@ -120,6 +138,7 @@ export class SrtLink implements PayloadLink {
   }
 
   async #release(): Promise<void> {
+    this.#options.reporter.delete(this);
     await this.#port?.close('the push is over');
   }
 }

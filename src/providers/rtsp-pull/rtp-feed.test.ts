@@ -1,0 +1,220 @@
+import { describe, expect, it } from 'vitest';
+import { ManualClock } from '../../../test/fakes/manual-clock.ts';
+import { RecordingSink } from '../../../test/fakes/pull-sink.ts';
+import { parseSessionDescription } from '../../protocols/rtsp/session-description.ts';
+import { mediaFormat } from './media-track.ts';
+import { RtpFeed } from './rtp-feed.ts';
+
+const DESCRIPTION = [
+  'v=0',
+  'm=video 0 RTP/AVP 96',
+  'a=rtpmap:96 H264/90000',
+  'a=fmtp:96 sprop-parameter-sets=Z2QADazZQUGfnwEQAAADABAAAAMB5gIAHoQAB6EpLKAeKFMs,aOvjyyLA',
+  'm=audio 0 RTP/AVP 97',
+  'a=rtpmap:97 opus/48000/2',
+].join('\r\n');
+const KEYFRAME = Buffer.from('65888400', 'hex');
+/** A slice without the marker bit: more of its picture may follow. */
+const UNFINISHED = Buffer.from('419a0102', 'hex');
+const SOUND = Buffer.from('fc010203', 'hex');
+const FRAME_MS = 20;
+const NTP = 3_900_000_000;
+
+/** One source of the camera: its clock is 0 of the session at `base`, its own wall clock `wall` seconds. */
+interface Source {
+  readonly track: 'picture' | 'sound';
+  readonly ssrc: number;
+  readonly base: number;
+  readonly sequence: number;
+  readonly wall?: number;
+}
+
+const PICTURES: Source = { track: 'picture', ssrc: 1, base: 1000, sequence: 65_530 };
+const SOUNDS: Source = { track: 'sound', ssrc: 2, base: 4_294_960_000, sequence: 7 };
+const OTHER_PICTURES: Source = { track: 'picture', ssrc: 11, base: 3_000_000_000, sequence: 30_000 };
+const OTHER_SOUNDS: Source = { track: 'sound', ssrc: 12, base: 77, sequence: 2 };
+
+/** A camera whose media are made at a time of the session, ms, and arrive at the time of the clock. */
+class Camera {
+  readonly clock = new ManualClock();
+  readonly sink = new RecordingSink();
+  readonly feed: RtpFeed;
+  readonly #sequences = new Map<number, number>();
+
+  constructor(options: { readonly ignoreSenderReports: boolean }) {
+    this.feed = new RtpFeed({ sink: this.sink, clock: this.clock, ordered: true, ...options });
+    for (const [id, media] of parseSessionDescription(DESCRIPTION).media.entries()) this.feed.addTrack(id, media, mediaFormat(media)!);
+    this.feed.start();
+  }
+
+  send(source: Source, atMs: number, payload = source.track === 'picture' ? KEYFRAME : SOUND): void {
+    const isPicture = source.track === 'picture';
+    const sequence = this.#sequences.get(source.ssrc) ?? source.sequence;
+    this.#sequences.set(source.ssrc, sequence + 1);
+    const header = Buffer.alloc(12);
+    header.set([0x80, (payload === UNFINISHED ? 0 : 0x80) | (isPicture ? 96 : 97)]);
+    header.writeUInt16BE(sequence & 0xff_ff, 2);
+    header.writeUInt32BE(timestampOf(source, atMs), 4);
+    header.writeUInt32BE(source.ssrc, 8);
+    this.feed.pushRtp(isPicture ? 0 : 1, Buffer.concat([header, payload]));
+  }
+
+  /** The sender report of a source for a time of the session. */
+  report(source: Source, atMs: number): void {
+    const report = Buffer.alloc(28);
+    report.set([0x80, 200, 0, 6]);
+    report.writeUInt32BE(source.ssrc, 4);
+    report.writeUInt32BE((source.wall ?? NTP) + Math.floor(atMs / 1000), 8);
+    report.writeUInt32BE(Math.floor(((atMs % 1000) / 1000) * 2 ** 32), 12);
+    report.writeUInt32BE(timestampOf(source, atMs), 16);
+    this.feed.pushRtcp(source.track === 'picture' ? 0 : 1, report);
+  }
+
+  goodbye({ track, ssrc }: Source): void {
+    this.feed.pushRtcp(track === 'picture' ? 0 : 1, Buffer.from([0x81, 203, 0, 1, 0, 0, 0, ssrc]));
+  }
+
+  /** Frames of both sources from one time of the session to another, which arrive as they are made. */
+  run(sources: readonly Source[], fromMs: number, toMs: number): void {
+    for (let at = fromMs; at < toMs; at += FRAME_MS) {
+      for (const source of sources) this.send(source, at);
+      this.clock.advance(FRAME_MS);
+    }
+  }
+
+  /** Presentation times of a track, ms. */
+  times(track: 'picture' | 'sound'): number[] {
+    return this.sink.packets.filter(({ trackId }) => trackId === (track === 'picture' ? 0 : 1)).map(({ pts }) => pts / 90);
+  }
+
+  /** Distances between the times of a track, ms. */
+  steps(track: 'picture' | 'sound'): number[] {
+    const times = this.times(track);
+    return times.slice(1).map((time, index) => Math.round(time - times[index]!));
+  }
+}
+
+function timestampOf({ track, base }: Source, atMs: number): number {
+  return (base + atMs * (track === 'picture' ? 90 : 48)) % 2 ** 32;
+}
+
+/** How far the last sound lies behind the last picture, ms; 0 for a camera that made both at once. */
+function skew(camera: Camera): number {
+  return camera.times('sound').at(-1)! - camera.times('picture').at(-1)!;
+}
+
+describe('a camera whose sources begin anew in mid-session', () => {
+  it('goes on by arrival without reports, with no jump of time', () => {
+    const camera = new Camera({ ignoreSenderReports: true });
+    camera.run([PICTURES, SOUNDS], 0, 200);
+    camera.run([OTHER_PICTURES, OTHER_SOUNDS], 200, 400);
+    expect(camera.steps('picture')).toEqual(Array(19).fill(FRAME_MS));
+    expect(camera.steps('sound')).toEqual(Array(19).fill(FRAME_MS));
+    expect(skew(camera)).toBeCloseTo(0, 1);
+  });
+
+  it('goes on by arrival when only one of them does, after a pause', () => {
+    const camera = new Camera({ ignoreSenderReports: true });
+    camera.run([PICTURES, SOUNDS], 0, 200);
+    camera.run([SOUNDS], 200, 500);
+    camera.run([OTHER_PICTURES, SOUNDS], 500, 600);
+    expect(camera.steps('picture')).toEqual([...Array(9).fill(FRAME_MS), 320, ...Array(4).fill(FRAME_MS)]);
+    expect(skew(camera)).toBeCloseTo(0, 1);
+  });
+
+  function synchronised(): Camera {
+    const camera = new Camera({ ignoreSenderReports: false });
+    camera.report(PICTURES, 0);
+    camera.report(SOUNDS, 0);
+    camera.run([PICTURES, SOUNDS], 0, 200);
+    expect(skew(camera)).toBeCloseTo(0, 1);
+    return camera;
+  }
+
+  it.each([
+    ['behind its first packets', 'late', [100, 20, -20, 20]],
+    ['before its first packet', 'early', [20, 20, 60, 20]],
+  ])('puts sound and picture in step again with a report %s', (_name, order, steps) => {
+    const camera = synchronised();
+    if (order === 'early') camera.report(OTHER_PICTURES, 200);
+    // The picture takes 80 ms more to arrive than those before.
+    camera.run([SOUNDS], 200, 280);
+    camera.send(OTHER_PICTURES, 200);
+    camera.send(OTHER_PICTURES, 220);
+    if (order === 'late') camera.report(OTHER_PICTURES, 220);
+    camera.run([OTHER_PICTURES, SOUNDS], 280, 320);
+    expect(skew(camera)).toBeCloseTo(0, 1);
+    expect(camera.steps('sound')).toEqual(Array(15).fill(FRAME_MS));
+    expect(camera.steps('picture')).toEqual([...Array(9).fill(FRAME_MS), ...steps]);
+  });
+
+  it('stays where it arrived when its report is of another wall clock than that of the track beside it', () => {
+    const camera = synchronised();
+    const pictures = { ...OTHER_PICTURES, wall: NTP + 60 };
+    camera.report(SOUNDS, 180);
+    camera.send(pictures, 200);
+    camera.report(pictures, 200);
+    camera.clock.advance(FRAME_MS);
+    camera.run([pictures, SOUNDS], 220, 300);
+    expect(camera.steps('picture')).toEqual(Array(14).fill(FRAME_MS));
+  });
+
+  it('puts both in step with each other when the wall clock of the camera has changed as well', () => {
+    const camera = synchronised();
+    const [pictures, sounds] = [OTHER_PICTURES, OTHER_SOUNDS].map((source) => ({ ...source, wall: 1000 }));
+    camera.send(sounds!, 200);
+    camera.clock.advance(50);
+    camera.send(pictures!, 200);
+    expect(Math.abs(skew(camera))).toBeGreaterThan(40);
+    camera.report(sounds!, 200);
+    camera.report(pictures!, 200);
+    camera.run([pictures!, sounds!], 220, 300);
+    expect(skew(camera)).toBeCloseTo(0, 1);
+    expect(camera.steps('sound')).toEqual(Array(14).fill(FRAME_MS));
+    expect(camera.steps('picture')).toEqual([...Array(9).fill(FRAME_MS), 70, -30, ...Array(3).fill(FRAME_MS)]);
+  });
+
+  it('waits for the reports of the new sources when the stream has not begun', () => {
+    const camera = new Camera({ ignoreSenderReports: false });
+    camera.report(PICTURES, 0);
+    camera.run([PICTURES, SOUNDS], 0, 40);
+    camera.run([OTHER_PICTURES, SOUNDS], 40, 80);
+    camera.report(SOUNDS, 60);
+    expect(camera.sink.packets).toEqual([]);
+    camera.report(OTHER_PICTURES, 60);
+    // Those of the first source have times of a clock that is gone.
+    expect(camera.times('picture')).toHaveLength(2);
+    expect(camera.times('sound')).toHaveLength(4);
+    expect(skew(camera)).toBeCloseTo(0, 1);
+  });
+
+  it('waits no longer than for one source when they keep changing', () => {
+    const camera = new Camera({ ignoreSenderReports: false });
+    for (let at = 0; at <= 5000; at += 500) {
+      camera.send({ ...PICTURES, ssrc: 100 + at }, at);
+      camera.feed.checkDeadlines();
+      camera.clock.advance(500);
+    }
+    expect(camera.times('picture')).not.toEqual([]);
+  });
+
+  it('leaves out what the old source has not finished', () => {
+    const camera = new Camera({ ignoreSenderReports: true });
+    camera.run([PICTURES], 0, 100);
+    camera.send(PICTURES, 100, UNFINISHED);
+    camera.clock.advance(FRAME_MS);
+    camera.run([OTHER_PICTURES], 120, 200);
+    expect(camera.steps('picture')).toEqual([...Array(4).fill(FRAME_MS), 40, ...Array(3).fill(FRAME_MS)]);
+  });
+
+  it('has not left while one of its sources is there', () => {
+    const camera = new Camera({ ignoreSenderReports: true });
+    camera.run([PICTURES, SOUNDS], 0, 40);
+    camera.goodbye(PICTURES);
+    camera.run([OTHER_PICTURES], 40, 80);
+    camera.goodbye(SOUNDS);
+    expect(camera.feed.left).toBe(false);
+    camera.goodbye(OTHER_PICTURES);
+    expect(camera.feed.left).toBe(true);
+  });
+});
