@@ -20,8 +20,7 @@ Options
   --version          print the version and exit
   --help             print this and exit
 
-Exit codes: 0 clean stop, 1 failure, 2 bad configuration or arguments. A second signal, and a
-stop that takes more than 5 s, end the process by SIGKILL.
+Exit codes: 0 clean stop, 1 failure, 2 bad configuration or arguments.
 `;
 
 /** Runs `millrace` with `args`; resolves with the exit code when it is over. */

@@ -5,7 +5,7 @@ import { ExitCode } from './exit-code.ts';
 import { ConfigProblem, MillraceServer } from './server.ts';
 import { createLogger } from './util/create-logger.ts';
 
-/** A stop that takes longer than this, ms, is cut short: by a kill, as a second signal does it. */
+/** A stop that takes longer than this, ms, is cut short. */
 const STOP_DEADLINE_MS = 5000;
 /**
  * The heap may double between two full collections. By itself V8 lets a heap as calm as this one grow by 8 MiB, which media
@@ -34,7 +34,7 @@ export async function serve(line: CommandLine): Promise<number> {
     logger.info({}, `stopping: ${why}`);
     const deadline = setTimeout(() => {
       logger.warn({ seconds: STOP_DEADLINE_MS / 1000 }, 'stop took too long and was cut short');
-      killAtOnce();
+      process.exit(ExitCode.FAILURE);
     }, STOP_DEADLINE_MS);
     await server?.stop();
     clearTimeout(deadline);
