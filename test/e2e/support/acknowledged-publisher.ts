@@ -1,4 +1,7 @@
-/** An encoder that knows which of its frames the server has received: the server acknowledges every read of its socket. */
+/**
+ * An encoder that knows which of its frames the server has received: the server acknowledges every read of its socket. Or one that
+ * knows what it has sent only, as encoders do, and whose socket the server may let rest.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import { controlMessage, parseControlValue } from '../../../src/protocols/rtmp/control.ts';
 import { MessageType } from '../../../src/protocols/rtmp/message.ts';
@@ -31,24 +34,30 @@ export class AcknowledgedPublisher {
   readonly #sending: Promise<void>;
   #stopped = false;
 
-  private constructor(publisher: RtmpPublisher, tags: readonly FlvTag[]) {
+  readonly #isAcknowledged: boolean;
+
+  private constructor(publisher: RtmpPublisher, tags: readonly FlvTag[], isAcknowledged: boolean) {
     this.#publisher = publisher;
+    this.#isAcknowledged = isAcknowledged;
     this.#sending = this.#send(tags);
   }
 
   /** Connects, and begins to send `tags` in their own time. Whoever calls it calls `stop`. */
-  static async start(port: number, stream: string, tags: readonly FlvTag[]): Promise<AcknowledgedPublisher> {
+  static async start(port: number, stream: string, tags: readonly FlvTag[], isAcknowledged = true): Promise<AcknowledgedPublisher> {
     const publisher = await RtmpPublisher.publish(port, { tcUrl: `rtmp://127.0.0.1:${port}/app`, key: stream });
     publisher.setChunkSize(CHUNK_SIZE);
-    publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, WINDOW));
-    return new AcknowledgedPublisher(publisher, tags);
+    if (isAcknowledged) publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, WINDOW));
+    return new AcknowledgedPublisher(publisher, tags, isAcknowledged);
   }
 
-  /** Frames that the server has said to have received, to their last byte. What it said before it died counts too, once `gone`. */
+  /**
+   * Frames that the server has said to have received, to their last byte; without acknowledgements all that were sent. What it said
+   * before it died counts too, once `gone`.
+   */
   get received(): FrameCounts {
     const last = this.#publisher.messages.findLast(({ typeId }) => typeId === MessageType.ACKNOWLEDGEMENT);
     const bytes = last === undefined ? 0 : parseControlValue(last);
-    const arrived = this.#frames.filter(({ end }) => end <= bytes);
+    const arrived = this.#frames.filter(({ end }) => !this.#isAcknowledged || end <= bytes);
     const of = (wanted: SentFrame['kind']): number => arrived.filter(({ kind }) => kind === wanted).length;
     return { video: of('video'), audio: of('audio') };
   }
