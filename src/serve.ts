@@ -6,7 +6,7 @@ import { ConfigProblem, MillraceServer } from './server.ts';
 import { createLogger } from './util/create-logger.ts';
 
 /** A stop that takes longer than this, ms, is cut short. It is to be over within 5 s, and the exit first writes what was compiled. */
-const STOP_DEADLINE_MS = 4500;
+const STOP_DEADLINE_MS = 3900;
 /**
  * The heap may double between two full collections. By itself V8 lets a heap as calm as this one grow by 8 MiB, which media
  * on its way through fills several times a second, and every collection marks all of it.

@@ -130,7 +130,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
       const body = this.#services.blocks.acquire(wanted);
       if (body === null) return null;
       this.#spans = wanted;
-      if (wanted === spans) this.#image = this.#services.hot.image(spans, body, size);
+      if (this.method === 'GET' && wanted === spans && this.#sink.takesImages) this.#image = this.#services.hot.image(spans, body, size);
       return body;
     });
   }

@@ -211,6 +211,7 @@ export class EgressThread {
       waiting: this.#services.waiting.size + this.#demands.waiting,
       sessions: this.#sessions.size,
       blocksInFlight: this.#blocks.inFlight,
+      hot: this.#services.hot.figures,
       bytes,
       sessionBytes: this.#sessions.takeBytes(),
       sessionEvents: this.#sessions.takeEvents(),

@@ -106,6 +106,11 @@ describe.each([
     expect((await http2('/app/stream/seg', { ':method': 'OPTIONS' })).headers['access-control-allow-private-network']).toBe('true');
     expect((await http2('/app/stream/seg', { ':method': 'POST' })).status).toBe(405);
     await expect.poll(() => inFlight(started.pool)).toBe(0);
+    // TLS is not sent by the system from images.
+    for (const answer of [await http2('/app/stream/seg'), await http1('/app/stream/seg')]) expect(answer.body.equals(media)).toBe(true);
+    const reports = started.pool.status().threads.map(({ report }) => report);
+    await expect.poll(() => started.pool.status().threads.every(({ report }, n) => report !== reports[n])).toBe(true);
+    expect(started.pool.status().threads.map(({ report }) => report?.hot.bytes)).toEqual(reports.map(() => 0));
   });
 
   test('a waiting HTTP/2 request is answered later, or forgotten when its stream is reset', async () => {

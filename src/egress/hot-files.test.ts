@@ -23,7 +23,7 @@ test('without the addon there are no images', () => {
   const hot = new HotFiles(1_000_000, null);
   const file = fileOf();
   for (let n = 0; n < 3; n += 1) expect(hot.image(file, [bytesOf('a')], SIZE)).toBeNull();
-  expect(hot.bytes).toBe(0);
+  expect(hot.figures.bytes).toBe(0);
 });
 
 describe.skipIf(addon === null)('files that several viewers ask for', () => {
@@ -61,36 +61,55 @@ describe.skipIf(addon === null)('files that several viewers ask for', () => {
     const file = fileOf();
     const chunks = [bytesOf('a', SIZE - 7), bytesOf('b', 7)];
     expect(hot.image(file, chunks, SIZE)).toBeNull();
-    expect(hot.bytes).toBe(0);
+    expect(hot.figures.bytes).toBe(0);
     const image = hot.image(file, chunks, SIZE);
-    expect(hot.bytes).toBe(SIZE);
+    expect(hot.figures.bytes).toBe(SIZE);
     expect(hot.image(file, chunks, SIZE)).toBe(image);
-    expect(hot.bytes).toBe(SIZE);
+    expect(hot.figures.bytes).toBe(SIZE);
     expect(await received(image!)).toBe(`head ${'a'.repeat(SIZE - 7)}${'b'.repeat(7)}`);
   });
 
-  test('too few bytes are not worth it, and more than all the room is never kept', () => {
-    const hot = open(2 * SIZE);
-    for (const size of [1000, 2 * SIZE + 1]) {
-      const file = fileOf(size);
-      for (let n = 0; n < 3; n += 1) expect(hot.image(file, [bytesOf('a', size)], size)).toBeNull();
-    }
-    expect(hot.bytes).toBe(0);
+  test.each([1000, 8 * 1024 * 1024 + 1])('a file of %s bytes never gets one', (size) => {
+    const hot = open(100_000_000);
+    const file = fileOf(size);
+    for (let n = 0; n < 3; n += 1) expect(hot.image(file, [bytesOf('a', size)], size)).toBeNull();
+    expect(hot.figures.bytes).toBe(0);
   });
 
-  test('the oldest go when there is no room; what is being sent stays as it was', async () => {
+  test('make room when nobody has asked for them of late; what is being sent stays as it was', async () => {
     const hot = open(2.5 * SIZE);
     const files = [fileOf(), fileOf(), fileOf()];
     const ask = (n: number): Image | null => hot.image(files[n]!, [bytesOf('abc'[n]!)], SIZE);
     const [first] = [0, 0].map(ask).slice(1);
     const text = await received(first!, () => {
+      hot.sweep();
       for (const n of [1, 1, 2, 2]) ask(n);
-      expect(hot.bytes).toBe(2 * SIZE);
+      expect(hot.figures).toEqual({ bytes: 2 * SIZE, images: 2, evicted: 1, refused: 0 });
     });
     expect(text).toBe(`head ${'a'.repeat(SIZE)}`);
     expect([1, 2].map((n) => ask(n) !== null)).toEqual([true, true]);
     // Asked for the first time, as far as it is known.
     expect(ask(0)).toBeNull();
+  });
+
+  test('stay while they are asked for: there is no room for others then, until there is', () => {
+    const hot = open(2.5 * SIZE);
+    const files = [fileOf(), fileOf(), fileOf()];
+    const ask = (n: number): Image | null => hot.image(files[n]!, [bytesOf('abc'[n]!)], SIZE);
+    const asked = [0, 0, 1, 1, 2, 2, 2].map((n) => ask(n) !== null);
+    expect(asked).toEqual([false, true, false, true, false, false, false]);
+    expect(hot.figures).toEqual({ bytes: 2 * SIZE, images: 2, evicted: 0, refused: 2 });
+    hot.sweep();
+    ask(1);
+    expect(ask(2)).not.toBeNull();
+    expect(hot.figures).toEqual({ bytes: 2 * SIZE, images: 2, evicted: 1, refused: 2 });
+  });
+
+  test('are no more than there are descriptors for', () => {
+    const hot = open(1e9);
+    const files = Array.from({ length: 300 }, () => fileOf());
+    for (let n = 0; n < 2; n += 1) for (const file of files) hot.image(file, [bytesOf('a')], SIZE);
+    expect(hot.figures).toEqual({ bytes: 256 * SIZE, images: 256, evicted: 0, refused: 44 });
   });
 
   test('what nobody asks for any more is let go of', () => {
@@ -101,7 +120,7 @@ describe.skipIf(addon === null)('files that several viewers ask for', () => {
       hot.sweep();
       expect(hot.image(asked, [bytesOf('a')], SIZE)).not.toBeNull();
     }
-    expect(hot.bytes).toBe(SIZE);
+    expect(hot.figures.bytes).toBe(SIZE);
     expect(hot.image(forgotten, [bytesOf('a')], SIZE)).toBeNull();
   });
 
@@ -110,7 +129,7 @@ describe.skipIf(addon === null)('files that several viewers ask for', () => {
     const file = fileOf();
     const image = [0, 0].map(() => hot.image(file, [bytesOf('a')], SIZE))[1]!;
     hot.close();
-    expect(hot.bytes).toBe(0);
+    expect(hot.figures.bytes).toBe(0);
     expect(await received(image)).toBe('head ');
   });
 });

@@ -5,7 +5,13 @@ import type { Span } from '../publishers/outlet/messages.ts';
 
 /** For fewer bytes, copying them costs less. */
 const SMALLEST = 32 * 1024;
-/** Sweeps that a file nobody asks for is kept: two seconds. */
+/** Making an image of more would hold up the thread. */
+const LARGEST = 8 * 1024 * 1024;
+/** Each image takes a file descriptor. */
+const MOST_IMAGES = 256;
+/** Files remembered, asked for once or more. */
+const MOST_FILES = 4096;
+/** Sweeps that a file nobody asks for is kept. */
 const PATIENCE = 4;
 
 interface HotFile {
@@ -14,9 +20,20 @@ interface HotFile {
   age: number;
 }
 
+/** Of all files. */
+export interface HotFigures {
+  /** In images now. */
+  readonly bytes: number;
+  readonly images: number;
+  /** Images let go of to make room, since the start. */
+  readonly evicted: number;
+  /** Times a file got no image because there was no room, since the start. */
+  readonly refused: number;
+}
+
 /**
- * A file gets an image the second time it is asked for: who is alone with a stream costs nothing more. When the images have grown too
- * large together, the oldest goes; its bytes are copied again, as before.
+ * A file gets an image the second time it is asked for: who is alone with a stream costs nothing more. Where there is no room,
+ * images go that nobody has asked for since the last sweep; if they do not make enough, the file is copied as before.
  */
 export class HotFiles {
   readonly #addon: NativeAddon | null;
@@ -24,6 +41,11 @@ export class HotFiles {
   /** By the list that names their bytes, which is the same for all who ask. */
   readonly #files = new Map<readonly Span[], HotFile>();
   #bytes = 0;
+  #images = 0;
+  #evicted = 0;
+  #refused = 0;
+  /** There was no room: not tried again before the next sweep. */
+  #full = false;
 
   /** `limit`: bytes of all images. */
   constructor(limit: number, addon: NativeAddon | null = loadAddon().addon) {
@@ -31,17 +53,16 @@ export class HotFiles {
     this.#addon = addon;
   }
 
-  /** Bytes in images now. */
-  get bytes(): number {
-    return this.#bytes;
+  get figures(): HotFigures {
+    return { bytes: this.#bytes, images: this.#images, evicted: this.#evicted, refused: this.#refused };
   }
 
   /** The image of the file at `spans`, whose `size` bytes are `chunks`; null while it is worth none. */
   image(spans: readonly Span[], chunks: readonly Uint8Array[], size: number): Image | null {
-    if (this.#addon === null || size < SMALLEST || size > this.#limit) return null;
+    if (this.#addon === null || size < SMALLEST || size > LARGEST) return null;
     const file = this.#files.get(spans);
     if (file === undefined) {
-      this.#files.set(spans, { image: null, age: 0 });
+      if (this.#files.size < MOST_FILES) this.#files.set(spans, { image: null, age: 0 });
       return null;
     }
     file.age = 0;
@@ -51,32 +72,47 @@ export class HotFiles {
 
   /** To be called regularly: lets go of what nobody asks for any more. */
   sweep(): void {
+    this.#full = false;
     for (const [spans, file] of this.#files) {
       file.age += 1;
-      if (file.age > PATIENCE) this.#close(spans, file);
+      if (file.age > PATIENCE) this.#forget(spans, file);
     }
   }
 
   /** Idempotent. */
   close(): void {
-    for (const [spans, file] of this.#files) this.#close(spans, file);
+    for (const [spans, file] of this.#files) this.#forget(spans, file);
   }
 
   #open(addon: NativeAddon, chunks: readonly Uint8Array[], size: number): Image | null {
-    for (const [spans, file] of this.#files) {
-      if (this.#bytes + size <= this.#limit) break;
-      if (file.image !== null) this.#close(spans, file);
+    const handle = this.#full || !this.#makeRoom(size) ? null : addon.imageOpen(chunks);
+    if (handle === null) {
+      this.#full = true;
+      this.#refused += 1;
+      return null;
     }
-    const handle = addon.imageOpen(chunks);
-    if (handle === null) return null;
     this.#bytes += size;
+    this.#images += 1;
     return { handle, length: size };
   }
 
-  #close(spans: readonly Span[], file: HotFile): void {
+  #makeRoom(size: number): boolean {
+    const fits = (): boolean => this.#images < MOST_IMAGES && this.#bytes + size <= this.#limit;
+    if (fits()) return true;
+    for (const [spans, file] of this.#files) {
+      if (file.image === null || file.age === 0) continue;
+      this.#evicted += 1;
+      this.#forget(spans, file);
+      if (fits()) return true;
+    }
+    return false;
+  }
+
+  #forget(spans: readonly Span[], file: HotFile): void {
     this.#files.delete(spans);
     if (file.image === null) return;
     this.#bytes -= file.image.length;
+    this.#images -= 1;
     this.#addon?.imageClose(file.image.handle);
   }
 }

@@ -6,6 +6,7 @@ import type { HttpCounters } from '../protocols/http/answer-sink.ts';
 import type { HttpLimits } from '../protocols/http/limits.ts';
 import type { Certificate } from '../protocols/tls/certificate-choice.ts';
 import type { EgressMessage } from '../publishers/outlet/messages.ts';
+import type { HotFigures } from './hot-files.ts';
 
 /** A port of the delivery side. */
 export interface ListenRequest {
@@ -23,7 +24,7 @@ export interface EgressLimits {
   readonly waiting: number;
   /** Bytes of files (DVR) in answers at once; more is answered 503. */
   readonly fileBytes: number;
-  /** Bytes kept a second time because several viewers ask for them; beyond, the oldest are let go. */
+  /** Bytes kept a second time because several viewers ask for them; beyond, they are copied for each. */
   readonly hotBytes: number;
   /** Sessions alive; the oldest is forgotten first. */
   readonly sessions: number;
@@ -109,6 +110,7 @@ export interface ThreadReport {
   readonly sessions: number;
   /** Spans of shared blocks in answers that are not written completely. */
   readonly blocksInFlight: number;
+  readonly hot: HotFigures;
   /** Bytes of answers sent since the last report: outlet, bytes, outlet, bytes, … */
   readonly bytes: readonly number[];
   readonly sessionBytes: SessionBytes;

@@ -31,6 +31,7 @@ import {
   type FilePacket,
   type FilePackets,
   MOST_LOST,
+  MOST_LOST_AT_REST,
   packetsOf,
   publishFile,
 } from './support/recorded-file.ts';
@@ -133,13 +134,16 @@ test('kill -9 costs at most the last fragment of what was received, again and ag
   await record(server, 'parts', '/parts_${Sequence}.mp4', { interval: 1000 });
   const tags = readFlv(sourceFile);
   for (let round = 1; round <= 3; round += 1) {
+    // An encoder that wants no acknowledgements, as most, lets its socket rest.
+    const rests = round === 2;
+    const most = rests ? MOST_LOST_AT_REST : MOST_LOST;
     for (const { id, files, received, lost, log } of await killOnce({
-      ...{ server, root, tags, ids: ['mp4', 'ts', 'parts'] },
+      ...{ server, root, tags, ids: ['mp4', 'ts', 'parts'], rests },
       killAfter: 520 + round * 500,
     })) {
       const about = `round ${round}, ${id}: ${JSON.stringify({ files, received, lost })}\n${log}`;
-      expect(lost.video, about).toBeLessThanOrEqual(MOST_LOST.video);
-      expect(lost.audio, about).toBeLessThanOrEqual(MOST_LOST.audio);
+      expect(lost.video, about).toBeLessThanOrEqual(most.video);
+      expect(lost.audio, about).toBeLessThanOrEqual(most.audio);
       expect(received.video, about).toBeGreaterThan(25);
     }
     expect((await tasks(server)).map(({ state }) => state)).toEqual(['ready', 'ready', 'ready']);

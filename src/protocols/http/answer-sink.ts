@@ -39,6 +39,8 @@ export interface AnswerSink {
   readonly localPort: number;
   /** The request came over TLS. */
   readonly secure: boolean;
+  /** An image of the body is of use. */
+  readonly takesImages: boolean;
   /**
    * Answers, once. `block`: complete header lines, each with CRLF; Date, Content-Length and Connection are added.
    * A string is sent as Latin-1, so its length is its number of bytes.

@@ -85,6 +85,10 @@ export class HttpConnection implements AnswerSink {
     return this.#requests;
   }
 
+  get takesImages(): boolean {
+    return this.#context.sender !== null;
+  }
+
   answer(
     status: number,
     block: string,
@@ -93,6 +97,8 @@ export class HttpConnection implements AnswerSink {
     image: Image | null = null,
   ): void {
     if (!this.#busy) throw new TypeError('this request has been answered already');
+    // What goes past Node.js does not count as activity for it, and the request may have come long ago.
+    if (this.#waiting !== null) this.#socket.setTimeout(this.#context.limits.idleTime);
     this.#busy = false;
     this.#brief = false;
     this.#waiting = null;
@@ -308,11 +314,7 @@ export class HttpConnection implements AnswerSink {
 
   #onTimeout(): void {
     // A request that waits for media is the server's business; its view has a deadline of its own.
-    if (this.#busy) {
-      // The answer may go past Node.js, which would not count the idle time from then on.
-      this.#socket.setTimeout(this.#context.limits.idleTime);
-      return;
-    }
+    if (this.#busy) return;
     this.#context.counters.timeouts += 1;
     this.destroy(this.#sending.length > 0 ? 'the client does not take its answer' : 'idle');
   }

@@ -24,6 +24,7 @@ export interface NodeSinkContext {
 
 export class NodeSink implements AnswerSink, IncomingRequest {
   readonly secure = true;
+  readonly takesImages = false;
   readonly remoteAddress: string;
   readonly localPort: number;
   readonly method: string;

@@ -1,10 +1,15 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { ChunkReader, DEFAULT_CHUNK_READER_LIMITS } from './chunk-reader.ts';
 import { ACKNOWLEDGEMENT_WINDOW, ConnectionControl } from './connection-control.ts';
 import { controlMessage, parseControlValue, peerBandwidthMessage, userControlMessage } from './control.ts';
 import { MessageType, PeerBandwidthLimit, type RtmpMessage, UserControlEvent } from './message.ts';
 
-function setUp(): { readonly control: ConnectionControl; readonly sent: RtmpMessage[]; readonly read: (bytes: number) => void } {
+function setUp(): {
+  readonly control: ConnectionControl;
+  readonly reader: ChunkReader;
+  readonly sent: RtmpMessage[];
+  readonly read: (bytes: number) => void;
+} {
   const sent: RtmpMessage[] = [];
   const reader = new ChunkReader({ onMessage: () => undefined, limits: DEFAULT_CHUNK_READER_LIMITS });
   const control = new ConnectionControl({ reader, send: (message) => sent.push(message) });
@@ -12,7 +17,7 @@ function setUp(): { readonly control: ConnectionControl; readonly sent: RtmpMess
     control.countBytes(bytes);
     control.acknowledge();
   };
-  return { control, sent, read };
+  return { control, reader, sent, read };
 }
 
 test('more than half a window is acknowledged, once for each read', () => {
@@ -35,7 +40,8 @@ test('more than half a window is acknowledged, once for each read', () => {
 });
 
 test('messages about the connection are taken, pings are answered, and all others are left', () => {
-  const { control, sent } = setUp();
+  const { control, reader, sent } = setUp();
+  const told = { chunkSize: vi.spyOn(reader, 'setChunkSize'), abort: vi.spyOn(reader, 'abort') };
   const taken = [
     controlMessage(MessageType.SET_CHUNK_SIZE, 4096),
     controlMessage(MessageType.ABORT, 4),
@@ -45,6 +51,8 @@ test('messages about the connection are taken, pings are answered, and all other
     userControlMessage(UserControlEvent.PING_REQUEST, 77),
   ];
   expect(taken.map((message) => control.receive(message))).toEqual(taken.map(() => true));
+  expect(told.chunkSize.mock.calls).toEqual([[4096]]);
+  expect(told.abort.mock.calls).toEqual([[4]]);
   expect(sent).toEqual([userControlMessage(UserControlEvent.PING_RESPONSE, 77)]);
   for (const typeId of [MessageType.VIDEO, MessageType.COMMAND_AMF0, 99]) {
     expect(control.receive({ ...controlMessage(typeId, 1) })).toBe(false);

@@ -81,7 +81,7 @@ export interface RtmpProviderOptions {
   readonly port: number;
   /** Given, the listener speaks RTMPS and nothing else; without a certificate nobody gets through the handshake. */
   readonly tls?: readonly Certificate[];
-  /** Somebody has connected, who may want the name of a stream that came by another listener: that should be roused, too. */
+  /** Somebody has connected, who may want the name of a stream that came by another listener: all are to be roused, this one included. */
   readonly onArrival?: () => void;
   readonly timeouts?: Partial<RtmpTimeouts>;
   readonly limits?: Partial<RtmpLimits>;

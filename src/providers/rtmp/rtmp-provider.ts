@@ -136,8 +136,8 @@ export class RtmpProvider {
   #open(socket: net.Socket): void {
     this.#lastSession += 1;
     // A publisher may be back: what its last connection left is read before it asks for its stream.
-    this.rouse();
-    this.#options.onArrival?.();
+    if (this.#options.onArrival === undefined) this.rouse();
+    else this.#options.onArrival();
     this.#sweep ??= setInterval(() => this.#sweepConnections(), SWEEP_INTERVAL_MS);
     const connection = new RtmpConnection({
       id: this.#lastSession,

@@ -148,6 +148,30 @@ describe('a camera whose sources begin anew in mid-session', () => {
     expect(camera.steps('picture')).toEqual([...Array(9).fill(FRAME_MS), ...steps]);
   });
 
+  it('goes back far in steps that no stream takes for a jump', () => {
+    const camera = synchronised();
+    // The picture takes 800 ms more to arrive than those before.
+    camera.run([SOUNDS], 200, 1000);
+    for (const at of [200, 220, 240]) {
+      camera.send(OTHER_PICTURES, at);
+      camera.report(OTHER_PICTURES, at);
+    }
+    camera.run([OTHER_PICTURES, SOUNDS], 1000, 1040);
+    expect(camera.steps('picture').slice(9)).toEqual([820, -380, -380, 760, FRAME_MS]);
+    expect(skew(camera)).toBeCloseTo(0, 1);
+  });
+
+  it('is put in step by its own report, whatever strangers report', () => {
+    const camera = synchronised();
+    camera.report(OTHER_PICTURES, 200);
+    camera.report(PICTURES, 180);
+    camera.report({ ...SOUNDS, ssrc: 99, wall: 5 }, 190);
+    camera.run([SOUNDS], 200, 280);
+    camera.send(OTHER_PICTURES, 200);
+    camera.run([OTHER_PICTURES, SOUNDS], 280, 320);
+    expect(skew(camera)).toBeCloseTo(0, 1);
+  });
+
   it('stays where it arrived when its report is of another wall clock than that of the track beside it', () => {
     const camera = synchronised();
     const pictures = { ...OTHER_PICTURES, wall: NTP + 60 };

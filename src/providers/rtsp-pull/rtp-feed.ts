@@ -28,6 +28,8 @@ const REORDER_DEPTH = 64;
 const MOST_ANNOUNCED_S = 10;
 /** By arrival, a source that began anew lies at most this far, seconds, from where it belongs. Reports that say more are of another wall clock. */
 const MOST_ARRIVAL_ERROR_S = 2;
+/** A report moves a running track back by this much, seconds, at most: a stream takes more for a jump of the clock. */
+const MOST_STEP_BACK_S = 0.4;
 const USUAL_FRAME_TICKS = 3000;
 /** Ours in receiver reports. */
 const OWN_SSRC = 0x4d_69_6c_6c;
@@ -67,8 +69,10 @@ interface FeedTrack {
   /** The last unit that went out: its time, seconds of the session (NaN before it), and when that was, ms. */
   placed: number;
   placedAtMs: number;
-  /** The last sender report; its source may be one whose packets are still to come. */
+  /** The last sender report of the source. */
   report: SenderReport | null;
+  /** The last one of any other, whose packets may be still to come. */
+  strangeReport: SenderReport | null;
   /** False while a source that began anew lies only where it arrived. */
   aligned: boolean;
   reception: Reception;
@@ -128,6 +132,7 @@ export class RtpFeed {
       placed: Number.NaN,
       placedAtMs: 0,
       report: null,
+      strangeReport: null,
       aligned: true,
       left: false,
     });
@@ -223,7 +228,10 @@ export class RtpFeed {
     // They have times of a clock that is gone.
     this.#held = this.#held.filter((unit) => unit.track !== track);
     this.#heldBytes = this.#held.reduce((bytes, { data }) => bytes + data.length, 0);
-    if (track.report?.ssrc === ssrc) this.#takeReport(track, track.report);
+    const early = track.strangeReport;
+    track.report = null;
+    track.strangeReport = null;
+    if (early?.ssrc === ssrc) this.#takeReport(track, early);
   }
 
   #depacketize(track: FeedTrack, packet: RtpPacket, lost: boolean): void {
@@ -262,8 +270,11 @@ export class RtpFeed {
   }
 
   #takeReport(track: FeedTrack, report: SenderReport): void {
+    if (report.ssrc !== track.ssrc && track.ssrc >= 0) {
+      track.strangeReport = report;
+      return;
+    }
     track.report = report;
-    if (report.ssrc !== track.ssrc && track.ssrc >= 0) return;
     track.reception.senderReport(report.compactNtp, this.#now);
     // The first relation is kept: following later ones would make time jitter.
     if (this.#synchronised) this.#align(track);
@@ -273,7 +284,7 @@ export class RtpFeed {
     if ([...this.#tracks.values()].every(({ clock }) => clock.synchronised)) this.#release();
   }
 
-  /** Brings a track whose source began anew into step with another one, once both have had a report. */
+  /** Brings a track whose source began anew into step with another one, once both have had a report; far back it takes several. */
   #align(track: FeedTrack): void {
     const { clock, report } = track;
     if (track.aligned || !clock.synchronised || report?.ssrc !== track.ssrc) return;
@@ -281,9 +292,11 @@ export class RtpFeed {
     for (const other of this.#tracks.values()) {
       if (other === track || !other.clock.synchronised || other.report?.ssrc !== other.ssrc) continue;
       const wanted = other.clock.secondsAt(other.report.rtpTimestamp) + report.ntp - other.report.ntp;
-      if (Math.abs(wanted - seconds) > MOST_ARRIVAL_ERROR_S) continue;
-      clock.synchronise(report.rtpTimestamp, wanted);
-      track.aligned = true;
+      const error = wanted - seconds;
+      if (Math.abs(error) > MOST_ARRIVAL_ERROR_S) continue;
+      const step = Math.max(error, -MOST_STEP_BACK_S);
+      clock.synchronise(report.rtpTimestamp, seconds + step);
+      track.aligned = step === error;
       return;
     }
   }

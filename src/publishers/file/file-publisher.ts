@@ -23,7 +23,7 @@ import { type RecordRequest, storedRequest } from './record-request.ts';
 import { type RecordContext, RecordTask } from './record-task.ts';
 import type { RecordingNote } from './recording-note.ts';
 
-/** How long a stop may take, ms; the server allows five seconds for everything. */
+/** How long a stop may take, ms; the server cuts everything short at 3.9 s. */
 const STOP_DEADLINE_MS = 3500;
 
 /** An application, and its part of the configuration that is about recordings. */
