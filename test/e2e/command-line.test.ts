@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { Child } from './support/child.ts';
 import { until } from './support/poll.ts';
 import { freePorts } from './support/ports.ts';
 import { publish } from './support/publisher.ts';
@@ -129,6 +130,19 @@ test('SIGTERM ends the server with code 0 within five seconds, also while an enc
   await encoder.sent(60);
   server.child.signal('SIGTERM');
   expect(await server.child.ended(STOP_DEADLINE_MS)).toEqual({ code: 0, signal: null });
+});
+
+test('npm start hands a signal on and waits until the server has stopped', async () => {
+  const server = await start();
+  await server.stop();
+  const npm = new Child('npm', ['start', '--', '--config', server.config, '--state', server.state], { cwd: ROOT });
+  onTestFinished(async () => {
+    await npm.kill();
+  });
+  await npm.printed(/is ready/, 30_000);
+  npm.signal('SIGTERM');
+  expect((await npm.ended(STOP_DEADLINE_MS)).signal).toBe(null);
+  expect(npm.stderr).toContain('"msg":"stopped"');
 });
 
 test('a second signal ends the server at once', async () => {

@@ -118,7 +118,10 @@ export class SrtPublisher implements Publisher {
     const wanted = vhost === null ? null : { vhost, app: target.app, stream: target.stream, query: queryOf(target.url) };
     const fetched = wanted === null || stream !== undefined ? null : (this.#finder?.find(wanted) ?? null);
     if (vhost === null || (fetched === null && stream?.serves(fileName) !== true)) {
-      this.#refuse(call.peer, `${target.host}/${target.app}/${target.stream} has no playlist '${fileName}' that can be played over SRT`);
+      const name = `${target.host}/${target.app}/${target.stream}`;
+      const isServed = vhost !== null && stream !== undefined;
+      const lack = `${name} has no playlist '${fileName}' that can be played over SRT`;
+      this.#refuse(call.peer, isServed ? lack : `there is no stream ${name}, or its application has no SRT publisher`);
       return RejectionCode.NOT_FOUND;
     }
     this.#lastSession += 1;
