@@ -229,6 +229,11 @@ export function samePictureFormat(a: PictureFormat, b: PictureFormat): boolean {
   return (Object.keys(a) as (keyof PictureFormat)[]).every((key) => a[key] === b[key]);
 }
 
+/** Whether a picture has the pixel format that the library calls `name`. */
+export function hasPixelFormat(frame: RawFrame, name: string): boolean {
+  return frame.format === avGetPixFmtFromName(name as Parameters<typeof avGetPixFmtFromName>[0]);
+}
+
 /** Degrees clockwise that the source asks players to turn the picture by; 0 when it asks nothing. */
 export function rotationOf(frame: RawFrame): number {
   const matrix = frame.getSideData(C.AV_FRAME_DATA_DISPLAYMATRIX);

@@ -1,5 +1,15 @@
 import { closeEncoder, type OpenEncoder } from './encoder-opening.ts';
-import { type EncodedData, type PictureFormat, pictureFormat, type RawFrame, samePictureFormat, stampFrame } from './engine.ts';
+import {
+  type EncodedData,
+  EngineError,
+  FilterChain,
+  hasPixelFormat,
+  type PictureFormat,
+  pictureFormat,
+  type RawFrame,
+  samePictureFormat,
+  stampFrame,
+} from './engine.ts';
 import { FrameQueue } from './frame-queue.ts';
 import { FrameSelector } from './frame-selector.ts';
 import type { KeyframePlan } from './keyframe-schedule.ts';
@@ -61,6 +71,7 @@ export class PictureOutput {
   #last: RawFrame | null = null;
   #opened: OpenEncoder | null = null;
   #format: PictureFormat | null = null;
+  #pixelFormat: string;
   #duration = 0;
   #lastDts = Number.NEGATIVE_INFINITY;
   #failures = 0;
@@ -68,6 +79,7 @@ export class PictureOutput {
 
   constructor(encode: PictureEncode, tools: PipelineTools) {
     this.encode = encode;
+    this.#pixelFormat = encode.pixelFormat;
     this.#tools = tools;
     this.#selector = new FrameSelector(encode);
     this.queue = new FrameQueue({ role: encode.role, type: 'Frame', threshold: ENCODER_THRESHOLD, clock: tools.clock });
@@ -76,6 +88,11 @@ export class PictureOutput {
 
   get failed(): boolean {
     return this.#failed;
+  }
+
+  /** What its pictures should be made in: the pixel format of the encoder that opened last, at first of the one that will be tried first. */
+  get pixelFormat(): string {
+    return this.#pixelFormat;
   }
 
   /** Frames per second of the source, when known or changed. */
@@ -164,22 +181,43 @@ export class PictureOutput {
   }
 
   async #encode({ frame, pts, duration, keyframe }: Waiting): Promise<void> {
+    let converted: RawFrame | null = null;
     try {
       const format = pictureFormat(frame);
-      const fresh = this.#format === null || !samePictureFormat(format, this.#format);
+      // The pixel format is the choice of the encoder, not a change of the source.
+      const fresh = this.#format === null || !samePictureFormat({ ...format, pixelFormat: this.#format.pixelFormat }, this.#format);
       if (fresh) {
         if (this.#opened !== null) await this.#opened.encoder.encode(null, this.#emit);
         this.#openEncoder(format);
       }
       this.#duration = duration;
-      stampFrame(frame, pts, keyframe || fresh || this.#schedule === null);
-      await this.#opened?.encoder.encode(frame, this.#emit);
+      if (!hasPixelFormat(frame, this.#pixelFormat)) converted = await this.#convert(frame, format);
+      const picture = converted ?? frame;
+      stampFrame(picture, pts, keyframe || fresh || this.#schedule === null);
+      await this.#opened?.encoder.encode(picture, this.#emit);
       this.#failures = 0;
     } catch (error) {
       this.#closeEncoder();
       this.#failures += 1;
       if (this.#failures >= MAX_FAILURES) this.fail(error);
+    } finally {
+      if (converted !== null) this.#tools.pool.give(converted);
     }
+  }
+
+  /** A picture that was on its way when another encoder opened than it was made for, in what that one takes. Throws EngineError. */
+  async #convert(frame: RawFrame, format: PictureFormat): Promise<RawFrame> {
+    const { pool } = this.#tools;
+    const made: RawFrame[] = [];
+    const chain = FilterChain.forPictures(format, { ...format, pixelFormat: this.#pixelFormat }, { pool, offThread: true, threads: 1 });
+    try {
+      await chain.run(frame, (picture) => made.push(picture));
+    } finally {
+      chain.close();
+    }
+    const [picture] = made;
+    if (picture === undefined) throw new EngineError(`no picture in ${this.#pixelFormat}`);
+    return picture;
   }
 
   #openEncoder(format: PictureFormat): void {
@@ -187,6 +225,7 @@ export class PictureOutput {
     const { opened, track } = this.encode.open(format, this.#framerate);
     this.#opened = opened;
     this.#format = format;
+    this.#pixelFormat = opened.entry.pixelFormat;
     this.#tools.sink.onTrack(this.encode.id, track);
   }
 

@@ -215,6 +215,8 @@ export class VideoPipeline implements Pipeline {
     const chosen: { output: PictureOutput; times: readonly number[] }[] = [];
     for (const output of this.#outputs) {
       if (output.failed || output.node === null) continue;
+      // Another encoder may have opened than the one that the pictures were planned for.
+      if (output.node.target.pixelFormat !== output.pixelFormat) output.node = this.#scaler.node(output.encode, output.pixelFormat);
       const times = output.select(pts, keyframe, discontinuity);
       if (times.length === 0) continue;
       chosen.push({ output, times });
@@ -241,7 +243,7 @@ export class VideoPipeline implements Pipeline {
     if (this.#format !== null && samePictureFormat(format, this.#format)) return;
     this.#format = format;
     this.#scaler.setFormat(format);
-    for (const output of this.#outputs) output.node = this.#scaler.node(output.encode, output.encode.pixelFormat);
+    for (const output of this.#outputs) output.node = this.#scaler.node(output.encode, output.pixelFormat);
     const rotation = rotationOf(frame);
     if (rotation !== this.#rotation) {
       this.#rotation = rotation;

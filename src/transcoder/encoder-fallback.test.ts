@@ -1,0 +1,109 @@
+/** Encoders that seemed to work and refuse to open when the first picture comes: here those of hardware that is not there. */
+import { createHash } from 'node:crypto';
+import { beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { until } from '../../test/e2e/support/poll.ts';
+import { videoConfig } from '../../test/fakes/transcode-run.ts';
+import { type EncodedMedia, encodeMedia } from '../../test/support/encoded-media.ts';
+import { systemClock } from '../util/clock.ts';
+import { CodecCensus } from './codec-census.ts';
+import { Encoder, encoderWorks, FilterChain, FramePool, silenceLibrary } from './engine.ts';
+import { sourceMessage, type TrackMessage } from './messages.ts';
+import type { OutputPacket, PipelineTools } from './pipeline.ts';
+import { videoEncode } from './video-encode.ts';
+import { VideoPipeline } from './video-pipeline.ts';
+
+const FRAMES = 60;
+
+let media: EncodedMedia;
+beforeAll(() => {
+  silenceLibrary();
+  media = encodeMedia({ video: 'libx264', audio: null, seconds: FRAMES / 30, extra: ['-bf', '0', '-preset', 'ultrafast'] });
+});
+
+/** The pixel formats of the pictures that encoders were given. */
+const given: number[] = [];
+beforeEach(() => {
+  given.length = 0;
+  const { encode } = Encoder.prototype;
+  const spy = vi.spyOn(Encoder.prototype, 'encode').mockImplementation(function (this: Encoder, frame, sink) {
+    if (frame !== null) given.push(frame.format);
+    return encode.call(this, frame, sink);
+  });
+  onTestFinished(() => spy.mockRestore());
+});
+
+/** A video encode of the media, in its size: there bringing pictures to another pixel format and back loses nothing. */
+class Run {
+  readonly packets: OutputPacket[] = [];
+  readonly tracks: TrackMessage[] = [];
+  readonly notices: string[] = [];
+  readonly failures: string[] = [];
+  readonly census = new CodecCensus();
+  readonly #pipeline: VideoPipeline;
+
+  constructor(codec: string, working: readonly string[]) {
+    const tools: PipelineTools = {
+      clock: systemClock,
+      pool: new FramePool(),
+      census: this.census,
+      sink: {
+        onTrack: (_id, track) => this.tracks.push(track),
+        onPacket: (_id, packet) => this.packets.push(packet),
+        onFailed: (_id, reason) => this.failures.push(reason),
+        onTaken: () => undefined,
+        notice: (_level, message) => this.notices.push(message),
+        congestion: () => null,
+      },
+      hardware: { enable: false, modules: '' },
+      hardwareDecoding: { enable: false, modules: '' },
+      working: new Set(working),
+      decoderThreads: 1,
+      cpus: 1,
+    };
+    const encode = videoConfig({ codec });
+    this.#pipeline = new VideoPipeline(0, [videoEncode({ id: 1, sourceId: 0, type: 'video', encode }, false, tools)], tools);
+    onTestFinished(() => this.#pipeline.close());
+    this.#pipeline.push({ source: sourceMessage(media.video!) });
+  }
+
+  /** The packets with digests for bytes, whose differences nobody could read. */
+  told(): unknown[] {
+    return this.packets.map(({ data, ...times }) => ({ ...times, data: createHash('sha256').update(data).digest('hex') }));
+  }
+
+  /** Encodes the pictures from `from` up to `to`. */
+  async feed(from: number, to: number): Promise<void> {
+    for (const packet of media.packets.slice(from, to)) {
+      const { data, pts, dts, duration } = packet;
+      const input = { packet: { data, pts, dts, duration, discontinuity: false } };
+      await until('the pipeline takes a packet', () => this.#pipeline.push(input), { everyMs: 2 });
+    }
+    await until(`${to} pictures come out`, () => this.packets.length >= to || this.failures.length > 0);
+    expect(this.failures).toEqual([]);
+  }
+}
+
+it.for(['nvenc', 'qsv', 'vaapi', 'amf'])('software makes the same where %s does not open', async (module, { skip }) => {
+  const name = `h264_${module}`;
+  skip(encoderWorks(name, { pixelFormat: 'nv12', uploads: module === 'vaapi' }), 'there is such hardware');
+  const alone = new Run('h264', ['libx264']);
+  await alone.feed(0, FRAMES);
+  const wanted = [...given];
+  given.length = 0;
+
+  const fallen = new Run(name, ['libx264', name]);
+  await fallen.feed(0, FRAMES / 2);
+  const chains = vi.spyOn(FilterChain, 'forPictures');
+  onTestFinished(() => chains.mockRestore());
+  await fallen.feed(FRAMES / 2, FRAMES);
+
+  expect(new Set(wanted).size).toBe(1);
+  expect(given).toEqual(wanted);
+  // What is planned for the encoder at work needs no conversion.
+  expect(chains.mock.calls.length).toBeLessThanOrEqual(1);
+  expect(fallen.told()).toEqual(alone.told());
+  expect(fallen.tracks).toEqual(alone.tracks);
+  expect(fallen.tracks.length).toBe(1);
+  expect(fallen.notices).toEqual([expect.stringContaining("encode 'video' falls back to libx264: ")]);
+  expect(fallen.census.figures.encoders).toEqual({ libx264: 1 });
+});
