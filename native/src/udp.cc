@@ -40,6 +40,8 @@ struct UdpPort {
   // Of `poll` and `timer`, those the event loop has not let go.
   int held = 2;
   int taken = 0;
+  // What `poll` looks for.
+  int awaited = UV_READABLE;
   UdpSocket socket;
   bool closing = false;
   bool forgotten = false;
@@ -105,20 +107,27 @@ bool TellDatagrams(UdpPort* port) {
   return static_cast<size_t>(count) == UdpSocket::kMost && !port->closing;
 }
 
+void OnPoll(uv_poll_t* poll, int status, int events);
+
+void Await(UdpPort* port, int events) {
+  port->awaited = events;
+  uv_poll_start(&port->poll, events, OnPoll);
+}
+
 void OnPoll(uv_poll_t* poll, int status, int events) {
   auto* port = static_cast<UdpPort*>(poll->data);
   napi_handle_scope scope = nullptr;
   napi_open_handle_scope(port->env, &scope);
   if (status < 0) {
-    // The event loop has stopped looking; reading the error clears it.
+    // The event loop has stopped looking, for room as well; reading the error clears it.
     int error = 0;
     socklen_t length = sizeof error;
     getsockopt(port->socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &length);
-    uv_poll_start(poll, UV_READABLE, OnPoll);
+    Await(port, port->awaited);
     Tell(port, UdpEvent::kFailed, error == 0 ? -status : error);
   } else {
     if ((events & UV_WRITABLE) != 0) {
-      uv_poll_start(poll, UV_READABLE, OnPoll);
+      Await(port, UV_READABLE);
       Tell(port, UdpEvent::kWritable);
     }
     if ((events & UV_READABLE) != 0 && !port->closing) {
@@ -172,7 +181,7 @@ napi_value UdpOpen(const Arguments& arguments) {
   napi_create_reference(env, arguments.value(4), 1, &raw->callback);
   napi_async_init(env, nullptr, MakeText(env, "millrace udp"), &raw->context);
   napi_add_async_cleanup_hook(env, CloseAtExit, raw, &raw->hook);
-  uv_poll_start(&raw->poll, UV_READABLE, OnPoll);
+  Await(raw, UV_READABLE);
   napi_value handle = nullptr;
   napi_value pair = nullptr;
   napi_create_external(env, raw, ForgetPort, nullptr, &handle);
@@ -231,7 +240,7 @@ napi_value UdpErrorText(const Arguments& arguments) {
 
 // udpAwaitRoom(socket): tells once when there is room for sending
 napi_value UdpAwaitRoom(const Arguments& arguments) {
-  uv_poll_start(&OpenPort(arguments)->poll, UV_READABLE | UV_WRITABLE, OnPoll);
+  Await(OpenPort(arguments), UV_READABLE | UV_WRITABLE);
   return nullptr;
 }
 

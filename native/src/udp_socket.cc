@@ -5,12 +5,21 @@
 #include <net/if.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
 #include "address.h"
 
 namespace millrace {
+namespace {
+
+// Whatever the ports.
+bool IsSameHost(const Datagram& one, const Datagram& other) {
+  return one.scope == other.scope && memcmp(one.address, other.address, sizeof one.address) == 0;
+}
+
+}  // namespace
 
 bool UdpSocket::Open(const std::string& host, uint16_t port, int buffer, int* error) {
   family_ = host.find(':') == std::string::npos ? AF_INET : AF_INET6;
@@ -92,7 +101,8 @@ size_t UdpSocket::Send(const uint8_t* bytes, const Datagram* datagrams, size_t f
       const Datagram& first = datagrams[next];
       size_t length = first.length;
       size_t segments = 1;
-      for (; segmented_ && next + segments < count && segments < kSegments; segments += 1) {
+      const bool segmented = segmented_ && TakesSegments(first);
+      for (; segmented && next + segments < count && segments < kSegments; segments += 1) {
         const Datagram& before = datagrams[next + segments - 1];
         const Datagram& after = datagrams[next + segments];
         // All but the last have the same length.
@@ -133,12 +143,22 @@ size_t UdpSocket::Send(const uint8_t* bytes, const Datagram* datagrams, size_t f
       counters_.send_calls += counts_[0];
       counters_.send_errors += failed;
       counters_.datagrams_sent += counts_[0] - failed;
+      // It was the segments, then, and the next block need not find out again.
+      if (failed == 0) {
+        whole_[whole_count_ % kMostWhole] = datagrams[from];
+        whole_count_ += 1;
+      }
     } else {
       counters_.send_errors += 1;
     }
     from += counts_[0];
   }
   return count;
+}
+
+bool UdpSocket::TakesSegments(const Datagram& to) const {
+  const auto end = whole_.begin() + std::min(whole_count_, kMostWhole);
+  return std::none_of(whole_.begin(), end, [&to](const Datagram& host) { return IsSameHost(host, to); });
 }
 
 bool UdpSocket::Parse(const std::string& text, Datagram* into) const {

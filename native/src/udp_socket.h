@@ -42,6 +42,8 @@ class UdpSocket {
   static constexpr size_t kMost = 64;
   // What is longer is cut off.
   static constexpr size_t kLongest = 2048;
+  // Hosts kept in mind that cannot be sent segments.
+  static constexpr size_t kMostWhole = 64;
 
   UdpSocket() = default;
   UdpSocket(const UdpSocket&) = delete;
@@ -68,6 +70,7 @@ class UdpSocket {
   std::string Text(const Datagram& datagram) const;
 
  private:
+  bool TakesSegments(const Datagram& to) const;
   void FillAddress(const Datagram& datagram, sockaddr_storage* into) const;
   socklen_t AddressLength() const { return family_ == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in); }
 
@@ -75,6 +78,9 @@ class UdpSocket {
   int family_ = AF_INET;
   uint16_t port_ = 0;
   bool segmented_ = true;
+  // Hosts whose path takes datagrams one by one only; the oldest makes room.
+  std::array<Datagram, kMostWhole> whole_ = {};
+  size_t whole_count_ = 0;
   UdpCounters counters_;
   std::vector<uint8_t> arena_;
   std::array<mmsghdr, kMost> headers_ = {};

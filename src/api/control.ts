@@ -100,8 +100,7 @@ export class ControlPlane {
 
   /** Ends everything inside. */
   async deleteVirtualHost(name: string): Promise<void> {
-    await this.#orchestrator.deleteVirtualHost(name);
-    await this.#pulls.deleteWaiting(name);
+    await this.#pulls.deleteAll(name, null, () => this.#orchestrator.deleteVirtualHost(name));
   }
 
   async createApplication(vhost: string, json: unknown): Promise<Application> {
@@ -117,8 +116,7 @@ export class ControlPlane {
   }
 
   async deleteApplication(vhost: string, app: string): Promise<void> {
-    await this.#orchestrator.deleteApplication(vhost, app);
-    await this.#pulls.deleteWaiting(vhost, app);
+    await this.#pulls.deleteAll(vhost, app, () => this.#orchestrator.deleteApplication(vhost, app));
   }
 
   /** Resolves when the stream plays. Rejects with `IngestRefused` or `PullFailed`; then there is no stream. */

@@ -13,6 +13,8 @@ const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5000;
 /** Doublings after which the limit is reached anyway. */
 const MOST_DOUBLINGS = 8;
+/** A connection of use for so long is trusted: one that ends sooner may be made in vain the next time as well. */
+const STEADY_MS = 10_000;
 const SILENT = `no answer in ${ANSWER_MS} ms`;
 /** Commands without an answer; more fail at once. */
 const MOST_IN_FLIGHT = 1000;
@@ -25,13 +27,16 @@ export interface RedisLinkOptions {
   /** Sent with AUTH; null: none is. */
   readonly password: string | null;
   readonly logger: Logger;
+  /** Default: 10 s. */
+  readonly steadyMs?: number;
   /** It can be used, for the first time or again. */
   readonly onUp: () => void;
 }
 
 /**
  * Connects for as long as it is open. Commands fail at once while the server is away, and after a second while it hangs. The log
- * has one line for each change: connected, not to be used (once for each reason), back.
+ * has one line for each change: connected, not to be used (once for each reason), back. Of a server that is lost again as soon
+ * as it is back it says so once, and the next when it has stayed.
  */
 export class RedisLink {
   /** Commands that were not sent because too many had no answer. */
@@ -41,9 +46,14 @@ export class RedisLink {
   readonly #told = new Set<string>();
   #up = false;
   #wasUp = false;
+  /** It was up before the present connection. */
+  #isReturn = false;
+  /** It comes and goes, which was told. */
+  #wavers = false;
+  #steady: NodeJS.Timeout | undefined;
   #closed = false;
   #inFlight = 0;
-  /** Connections in a row that could not be used. */
+  /** Connections in a row that could not be used, or not for long. */
   #attempts = 0;
   /** Why the connection is about to end; null: nobody said. */
   #fault: string | null = null;
@@ -104,6 +114,7 @@ export class RedisLink {
   close(): void {
     this.#closed = true;
     this.#up = false;
+    clearTimeout(this.#steady);
     this.#redis.disconnect();
   }
 
@@ -133,7 +144,7 @@ export class RedisLink {
   }
 
   async #greet(): Promise<void> {
-    const { password, address, logger, onUp } = this.#options;
+    const { password, onUp, steadyMs = STEADY_MS } = this.#options;
     try {
       if (password !== null) await this.#redis.auth(password);
       if ((await this.#redis.ping()) !== 'PONG') throw new Error('that is no Redis server');
@@ -144,11 +155,26 @@ export class RedisLink {
     }
     if (this.#closed) return;
     this.#up = true;
-    this.#attempts = 0;
-    this.#told.clear();
-    logger.info({ redis: address }, this.#wasUp ? `Redis at ${address} is back` : `connected to Redis at ${address}`);
+    this.#isReturn = this.#wasUp;
     this.#wasUp = true;
+    clearTimeout(this.#steady);
+    this.#steady = setTimeout(() => this.#stayed(), steadyMs).unref();
+    if (!this.#wavers) this.#tellUp();
     onUp();
+  }
+
+  #stayed(): void {
+    this.#steady = undefined;
+    this.#attempts = 0;
+    if (!this.#wavers) return;
+    this.#wavers = false;
+    this.#tellUp();
+  }
+
+  #tellUp(): void {
+    this.#told.clear();
+    const { address, logger } = this.#options;
+    logger.info({ redis: address }, this.#isReturn ? `Redis at ${address} is back` : `connected to Redis at ${address}`);
   }
 
   #ended(): void {
@@ -160,10 +186,20 @@ export class RedisLink {
   #down(reason: string): void {
     const wasUp = this.#up;
     this.#up = false;
+    const isBrief = this.#steady !== undefined;
+    clearTimeout(this.#steady);
+    this.#steady = undefined;
     if (this.#closed || this.#told.has(reason) || this.#told.size >= MOST_REASONS) return;
     this.#told.add(reason);
-    const { address, logger } = this.#options;
-    logger.warn({ redis: address }, `Redis at ${address} ${wasUp ? 'was lost' : 'cannot be used'}: ${reason}`);
+    const { address, logger, steadyMs = STEADY_MS } = this.#options;
+    this.#wavers ||= wasUp && isBrief && this.#isReturn;
+    const what =
+      this.#wavers && wasUp
+        ? `comes and goes, the next is told when it has stayed for ${steadyMs} ms`
+        : wasUp
+          ? 'was lost'
+          : 'cannot be used';
+    logger.warn({ redis: address }, `Redis at ${address} ${what}: ${reason}`);
   }
 
   /** Before the next connection; up to a fifth is left to chance. */

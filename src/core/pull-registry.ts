@@ -1,6 +1,7 @@
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Application } from './application.ts';
+import { ControlError } from './control-error.ts';
 import { type CloseReason, IngestRefused } from './ingest.ts';
 import type { SourceType } from './kinds.ts';
 import { type PullDefinition, PullFailed, type PullSource, schemeOf, withoutCredentials } from './pull.ts';
@@ -60,10 +61,14 @@ export class PullRegistry {
   readonly #options: PullRegistryOptions;
   /** By `vhost/app/name`; names hold no slash. */
   readonly #entries = new Map<string, Entry>();
-  /** Keys of what is on disk, with or without a stream. */
-  readonly #stored = new Set<string>();
+  /** What is on disk, with or without a stream. */
+  readonly #stored = new Map<string, PullDocument>();
   /** Those of them that had to end though nobody deleted them: their provider was switched off, or another stream has their name. */
   readonly #dormant = new Map<string, Dormant>();
+  /** Those that leave the disk with their application: nobody else needs to remove them. */
+  readonly #leaving = new Set<PullDocument>();
+  /** Deletions of applications happen one after the other. */
+  #deletions: Promise<unknown> = Promise.resolve();
   #returning: NodeJS.Timeout | undefined;
   #shutDown = false;
 
@@ -83,11 +88,15 @@ export class PullRegistry {
     );
   }
 
-  /** Takes those of a deleted application, or of a whole virtual host, off the disk: another one of the name has nothing to do with them. */
-  async deleteWaiting(vhost: string, app?: string): Promise<void> {
-    for (const { document } of [...this.#dormant.values()]) {
-      if (document.vhost === vhost && (app === undefined || document.app === app)) await this.#forget(document);
-    }
+  /**
+   * Takes the persistent streams of an application, or of a whole virtual host, off the disk and then does `change`, which
+   * deletes it: another one of the name has nothing to do with them. Rejects with the error of `change`, or with
+   * `ControlError` when the disk refuses; then they are kept.
+   */
+  deleteAll(vhost: string, app: string | null, change: () => Promise<void>): Promise<void> {
+    const deletion = this.#deletions.then(() => this.#deleteAll(vhost, app, change));
+    this.#deletions = deletion.catch(() => undefined);
+    return deletion;
   }
 
   /**
@@ -106,7 +115,7 @@ export class PullRegistry {
     try {
       await this.#options.store.save(document);
       entry.saved = true;
-      this.#stored.add(keyOf(document));
+      this.#stored.set(keyOf(document), document);
       this.#wake(keyOf(document));
     } catch (error) {
       pull.end({ code: 'deleted', detail: 'the persistent stream could not be saved' });
@@ -123,7 +132,7 @@ export class PullRegistry {
    */
   restore(document: PullDocument): void {
     const isKept = isDurable(document);
-    if (isKept) this.#stored.add(keyOf(document));
+    if (isKept) this.#stored.set(keyOf(document), document);
     try {
       this.#resume(document);
     } catch (error) {
@@ -203,7 +212,7 @@ export class PullRegistry {
       this.#lull(document);
       return;
     }
-    void this.#forget(document);
+    if (!this.#leaving.has(document)) void this.#forget(document);
   }
 
   /** Removes what nobody waits for. */
@@ -244,6 +253,55 @@ export class PullRegistry {
       this.#wake(key);
       this.#options.logger.info({ vhost, app, stream: name }, `persistent stream '${key}' has returned`);
     }
+  }
+
+  async #deleteAll(vhost: string, app: string | null, change: () => Promise<void>): Promise<void> {
+    const taken: PullDocument[] = [];
+    try {
+      for (const document of [...this.#stored.values()]) {
+        if (document.vhost !== vhost || (app !== null && document.app !== app) || !this.#isStored(document)) continue;
+        taken.push(document);
+        this.#leaving.add(document);
+        await this.#takeOff(document);
+      }
+      await change();
+      for (const document of taken.filter((one) => this.#isStored(one))) {
+        this.#stored.delete(keyOf(document));
+        this.#wake(keyOf(document));
+      }
+    } catch (error) {
+      for (const document of taken) await this.#putBack(document);
+      throw error;
+    } finally {
+      for (const document of taken) this.#leaving.delete(document);
+    }
+  }
+
+  async #takeOff(document: PullDocument): Promise<void> {
+    try {
+      await this.#options.store.remove(document);
+    } catch (error) {
+      const { vhost, app, name } = document;
+      const refused = `persistent stream '${keyOf(document)}' could not be removed from disk`;
+      this.#options.logger.error({ vhost, app, stream: name, err: error }, `${refused}, nothing was deleted`);
+      throw new ControlError('not-durable', refused, { cause: error });
+    }
+  }
+
+  /** Unless it was deleted, or another one has its name meanwhile. */
+  async #putBack(document: PullDocument): Promise<void> {
+    if (!this.#isStored(document)) return;
+    try {
+      await this.#options.store.save(document);
+    } catch (error) {
+      const { vhost, app, name } = document;
+      const fields = { vhost, app, stream: name, err: error };
+      this.#options.logger.error(fields, `persistent stream '${keyOf(document)}' is kept, but may be missing after a restart`);
+    }
+  }
+
+  #isStored(document: PullDocument): boolean {
+    return this.#stored.get(keyOf(document)) === document;
   }
 
   async #remove(document: Pick<PullDocument, 'vhost' | 'app' | 'name'>): Promise<void> {

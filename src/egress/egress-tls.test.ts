@@ -109,6 +109,7 @@ describe.each([
     // TLS is not sent by the system from images.
     for (const answer of [await http2('/app/stream/seg'), await http1('/app/stream/seg')]) expect(answer.body.equals(media)).toBe(true);
     const reports = started.pool.status().threads.map(({ report }) => report);
+    expect(reports.length).toBeGreaterThan(0);
     await expect.poll(() => started.pool.status().threads.every(({ report }, n) => report !== reports[n])).toBe(true);
     expect(started.pool.status().threads.map(({ report }) => report?.hot.bytes)).toEqual(reports.map(() => 0));
   });

@@ -1,5 +1,7 @@
 /** Streams, pushed and pulled: success, each status, and the words of each refusal. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { IngestRefused } from '../../src/core/ingest.ts';
+import { MemoryPullStore } from '../fakes/fake-pull-source.ts';
 import { type Answer, checkedCalls, done, error, FILE_APP, found } from './checked-calls.ts';
 import { type ApiHarness, startApi } from './harness.ts';
 
@@ -209,6 +211,50 @@ describe('streams', () => {
       expect(api.pulls.waiting).toBe(0);
     },
   );
+
+  test.each([
+    ['/v1/vhosts/made/apps/app', 'Failed to delete the application: [made/app]'],
+    ['/v1/vhosts/made', 'Failed to delete the virtual host: [made]'],
+  ])('keep playing, or waiting, on disk when %s cannot be deleted', async (path, text) => {
+    const APP = '/v1/vhosts/made/apps/app';
+    await call('POST', '/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);
+    await call('POST', '/v1/vhosts/made/apps', [{ name: 'app', type: 'live', providers: { rtspPull: {}, rtmp: {} } }]);
+    await call('POST', `${APP}/streams`, { name: 'plays', urls: [PLAYS], properties: { persistent: true } });
+    const waits = { ...api.pullStore.documents.get('plays')!, name: 'waits' };
+    await api.pullStore.save(waits);
+    const closed = await api.publish('made', 'app', 'waits');
+    expect(() => api.pulls.restore(waits)).toThrow(IngestRefused);
+    const isAsBefore = async () => {
+      expect([...api.pullStore.documents.keys()].toSorted()).toEqual(['plays', 'waits']);
+      expect(await call('GET', `${APP}/streams`)).toEqual(found(['plays', 'waits']));
+      expect([api.rtsp.opened.map((pull) => pull.closed), closed, api.pulls.waiting]).toEqual([[false], [], 1]);
+    };
+    const refusals: (() => void)[] = [
+      () => {
+        api.pullStore.full = true;
+      },
+      // The first one is off the disk already.
+      () => {
+        api.pullStore.remove = async (document) => {
+          if (document.name === 'waits') throw new Error('the disk is broken');
+          await MemoryPullStore.prototype.remove.call(api.pullStore, document);
+        };
+      },
+      () => {
+        api.store.full = true;
+      },
+    ];
+    for (const refuse of refusals) {
+      refuse();
+      expect(await call('DELETE', path)).toEqual(error(500, text));
+      await isAsBefore();
+      api.pullStore.full = false;
+      api.pullStore.remove = MemoryPullStore.prototype.remove;
+      api.store.full = false;
+    }
+    expect(await call('DELETE', path)).toEqual(done);
+    expect([api.pullStore.documents.size, api.rtsp.opened.map((pull) => pull.closed), api.pulls.waiting]).toEqual([0, [true], 0]);
+  });
 
   test('need their provider in the application', async () => {
     await call('POST', '/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);

@@ -40,8 +40,8 @@ export interface SrtConnectionEvents {
   /** Payloads in order, each a view into a buffer of its own that passes to the owner. */
   onData(payload: Uint8Array): void;
   onClosed(reason: SrtCloseReason): void;
-  /** `tick` is wanted at `dueAt`, which something sent has brought forward, perhaps. */
-  onDue?(): void;
+  /** Something was sent, so `tick` is wanted at `at` µs, or sooner if that was so before. */
+  onDue?(at: number): void;
 }
 
 /** What may be tuned on one's own side. */
@@ -176,7 +176,8 @@ export class SrtConnection {
   send(payload: Uint8Array, now: number): boolean {
     if (this.#closed) return false;
     const taken = this.#sender.push(payload, now);
-    this.#events.onDue?.();
+    // A payload may bring the sender forward, and a new key with it; nothing else.
+    this.#events.onDue?.(this.terms.keys === null ? this.#sender.dueAt : this.dueAt);
     return taken;
   }
 

@@ -340,9 +340,9 @@ export class SrtMultiplexer {
           this.#accepted.delete(callKey);
           session.onClosed(reason);
         },
-        onDue: () => {
-          if (connection.dueAt >= this.#dueAt) return;
-          this.#dueAt = connection.dueAt;
+        onDue: (at) => {
+          if (at >= this.#dueAt) return;
+          this.#dueAt = at;
           this.#options.onDue?.();
         },
       },

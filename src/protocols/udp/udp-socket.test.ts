@@ -1,3 +1,4 @@
+import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { afterEach, describe, expect, test } from 'vitest';
 import { until } from '../../../test/e2e/support/poll.ts';
 import { loadAddon, type NativeAddon } from '../fanout/addon.ts';
@@ -151,7 +152,46 @@ describe.each(KINDS)('a UDP socket of %s', (_name, open) => {
   });
 });
 
+/** Runs a command in a network of its own, whose only interface carries packets that are shorter than a datagram of media. */
+const inNarrowNetwork = (...command: string[]): SpawnSyncReturns<string> =>
+  spawnSync('unshare', ['-rn', 'sh', '-c', 'ip link set lo mtu 1280 up && exec "$@"', 'sh', ...command], {
+    encoding: 'utf8',
+    env: process.env,
+  });
+
+/** Two blocks of ten datagrams for each of two ports; tells the counters after each block. */
+const TWO_BLOCKS = `
+  const [udpSocket, loader] = process.argv.slice(1);
+  const { NativeUdpSocket } = await import(udpSocket);
+  const { addon } = (await import(loader)).loadAddon();
+  const nothing = () => undefined;
+  const options = { host: '127.0.0.1', port: 0, bufferBytes: 1e6, onDatagram: nothing, onTurn: nothing, onAlarm: nothing, onError: nothing };
+  const socket = new NativeUdpSocket(addon, options);
+  const told = [];
+  for (const port of [9001, 9002]) {
+    for (let block = 0; block < 2; block += 1) {
+      for (let n = 0; n < 10; n += 1) socket.send({ address: '127.0.0.1', port }, new Uint8Array(1332), null);
+      socket.flush();
+      told.push(socket.counters);
+    }
+  }
+  await socket.close();
+  console.log(JSON.stringify(told.map(({ datagramsSent, sendCalls, sendErrors }) => [datagramsSent, sendCalls, sendErrors])));
+`;
+
 describe.skipIf(addon === null)('the socket of the addon', () => {
+  test.skipIf(inNarrowNetwork('true').status !== 0)('finds out once that a path takes no segments', () => {
+    const modules = [import.meta.resolve('./native-udp-socket.ts'), import.meta.resolve('../fanout/addon.ts')];
+    const { stdout, stderr } = inNarrowNetwork(process.execPath, '--input-type=module', '--eval', TWO_BLOCKS, ...modules);
+    // One call for the segments, ten for the datagrams; then one for each block.
+    expect(JSON.parse(stdout || stderr)).toEqual([
+      [10, 11, 0],
+      [20, 12, 0],
+      [30, 13, 0],
+      [40, 14, 0],
+    ]);
+  });
+
   test('sends what a turn gathers for one peer with one system call, and takes it with few', async () => {
     let received = 0;
     const common = { host: '127.0.0.1', port: 0, bufferBytes: BUFFER, onTurn: () => undefined, onAlarm: () => undefined };

@@ -184,7 +184,7 @@ describe('WHIP', () => {
     const response = await post(body());
     expect(response.status).toBe(status);
     expect(await response.text()).toContain(text);
-    expect(gate.streams.every(({ closed }) => closed)).toBe(true);
+    expect(gate.streams).toEqual([]);
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
   });
 
@@ -204,8 +204,7 @@ describe('WHIP', () => {
       else gate.streams.at(-1)?.request.onClose({ code: 'deleted', detail: 'deleted by the test' });
     }
     expect([provider.sessions, transport.sessions, transport.fanout.counters().viewers]).toEqual([0, 0, 0]);
-    expect(gate.streams).toHaveLength(100);
-    expect(gate.streams.every(({ closed }) => closed)).toBe(true);
+    expect(gate.streams.map(({ closed }) => closed)).toEqual(new Array(100).fill(true));
   });
 
   test('ports that other services share do not listen for publishers', async () => {
@@ -357,17 +356,31 @@ describe('WebSocket', () => {
   test.each([
     ['an answer without description', (id: number) => ({ command: 'answer', id }), 400],
     ['an answer that is none', (id: number) => ({ command: 'answer', id, sdp: { type: 'answer', sdp: 'v=0\r\n' } }), 403],
-    ['another id', () => ({ command: 'stop', id: 0 }), 400],
-    ['a command for players', (id: number) => ({ command: 'change_rendition', id, rendition_name: 'x' }), 400],
-    ['a broken candidate', (id: number) => ({ command: 'candidate', id, candidates: [{ candidate: 'x' }] }), 400],
-  ])('%s ends the connection and the stream', async (_name, message, code) => {
+  ])('%s ends the connection before there is a stream', async (_name, message, code) => {
     const client = new Client();
     await client.send({ command: 'request_offer' });
     const { id = 0 } = await client.hears(1);
     await client.send(message(id));
     expect(await client.hears(2)).toMatchObject({ code });
     await until('the connection is closed', () => client.closed, { deadlineMs: 5000 });
-    expect(gate.streams.every(({ closed }) => closed)).toBe(true);
+    expect(gate.streams).toEqual([]);
+    expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
+  });
+
+  test.each([
+    ['another id', () => ({ command: 'stop', id: 0 }), 400],
+    ['a command for players', (id: number) => ({ command: 'change_rendition', id, rendition_name: 'x' }), 400],
+    ['a broken candidate', (id: number) => ({ command: 'candidate', id, candidates: [{ candidate: 'x' }] }), 400],
+  ])('%s ends the connection and the stream', async (_name, message, code) => {
+    const client = new Client();
+    await client.send({ command: 'request_offer' });
+    const { id = 0, sdp } = await client.hears(1);
+    await client.send({ command: 'answer', id, peer_id: 0, sdp: { type: 'answer', sdp: publisher.answer(sdp?.sdp ?? '') } });
+    await until('the stream', () => gate.streams.length === 1, { deadlineMs: 5000 });
+    await client.send(message(id));
+    expect(await client.hears(2)).toMatchObject({ code });
+    await until('the connection is closed', () => client.closed, { deadlineMs: 5000 });
+    expect(gate.streams.map(({ closed }) => closed)).toEqual([true]);
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
   });
 

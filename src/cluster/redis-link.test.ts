@@ -1,0 +1,46 @@
+import net from 'node:net';
+import { afterEach, expect, it, vi } from 'vitest';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { RedisLink } from './redis-link.ts';
+
+const SLOW = { timeout: 15_000, interval: 20 };
+const stops: (() => void)[] = [];
+afterEach(() => {
+  for (const stop of stops.splice(0).reverse()) stop();
+});
+
+it('tells once of a server that answers PING and nothing else, and leaves it alone for longer each time', { timeout: 40_000 }, async () => {
+  let isWell = false;
+  const cameAt: number[] = [];
+  const server = net.createServer((socket) => {
+    cameAt.push(performance.now());
+    stops.push(() => socket.destroy());
+    socket.on('error', () => undefined);
+    socket.on('data', (data) => {
+      if (/ping/i.test(String(data))) socket.write('+PONG\r\n');
+      else if (isWell) socket.write('$-1\r\n');
+      else socket.destroy();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  stops.push(() => server.close());
+  const address = `127.0.0.1:${(server.address() as net.AddressInfo).port}`;
+  const logger = new RecordingLogger();
+  const onUp = () => void link.get('key').catch(() => undefined);
+  const link = new RedisLink({ address, password: null, logger, steadyMs: 500, onUp });
+  stops.push(() => link.close());
+  const said = () => logger.lines.map(({ level, message }) => `${level} ${message}`);
+  await vi.waitFor(() => expect(cameAt.length).toBe(5), SLOW);
+  const before = [
+    `info connected to Redis at ${address}`,
+    `warn Redis at ${address} was lost: the connection was closed`,
+    `info Redis at ${address} is back`,
+    `warn Redis at ${address} comes and goes, the next is told when it has stayed for 500 ms: the connection was closed`,
+  ];
+  expect(said()).toEqual(before);
+  // A fifth of two seconds is left to chance.
+  expect((cameAt[4] ?? 0) - (cameAt[3] ?? 0)).toBeGreaterThan(1500);
+  isWell = true;
+  await vi.waitFor(() => expect(said()).toEqual([...before, `info Redis at ${address} is back`]), SLOW);
+  expect(link.up).toBe(true);
+});
