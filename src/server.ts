@@ -30,6 +30,7 @@ import type { VirtualHost } from './core/virtual-host.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
 import { startMappedFiles } from './mapped-files.ts';
+import type { SrtLinks } from './monitoring/srt-metrics.ts';
 import { startMpegts, warnOfSharedPorts } from './mpegts-listeners.ts';
 import { notBuiltInApplication, notBuiltInServer, notBuiltInVirtualHost } from './not-built.ts';
 import { startOvt } from './ovt-listeners.ts';
@@ -264,11 +265,16 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   await restoreState(store, orchestrator, { logger, reading });
   await restorePulls(pullStore, pulls, logger);
   if (config.modules.dynamicAppRemoval.enable) running.push(removingUnusedApplications(orchestrator));
-  const parts = { logger, orchestrator, recordings, dumps, pushes, pulls, certificates, transcoder, reading, accessToken: access.token };
+  const srtLinks: SrtLinks[] = [
+    { direction: 'playback', statistics: () => srt.statistics() },
+    { direction: 'push', statistics: () => pushes.statistics() },
+  ];
+  const { token: accessToken } = access;
+  const parts = { logger, orchestrator, recordings, dumps, pushes, pulls, certificates, transcoder, reading, accessToken, srtLinks };
   await startApi(config, parts, running);
   await certificates.settled();
   await poolStarted;
-  await startListeners(config, { logger, orchestrator, pool, certificates, srt, ovt, rtmpProviders, rousePublishers }, running);
+  await startListeners(config, { logger, orchestrator, pool, certificates, srt, srtLinks, ovt, rtmpProviders, rousePublishers }, running);
   return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
 }
 
@@ -350,6 +356,7 @@ async function startListeners(
   parts: Parts & {
     readonly pool: EgressPool;
     readonly srt: SrtPublisher;
+    readonly srtLinks: SrtLinks[];
     readonly ovt: OvtPublisher;
     /** Takes those that are started. */
     readonly rtmpProviders: RtmpProvider[];
@@ -357,7 +364,7 @@ async function startListeners(
   },
   running: Running[],
 ): Promise<void> {
-  const { logger, orchestrator, pool, certificates, srt, ovt } = parts;
+  const { logger, orchestrator, pool, certificates, srt, srtLinks, ovt } = parts;
   for (const port of egressPorts(config)) {
     const open = async (): Promise<void> => {
       await named(`HTTP port ${port.port}`, pool.listen(port));
@@ -366,7 +373,8 @@ async function startListeners(
     await (port.tls ? openWithCertificate(`TLS port ${port.port}`, open, parts) : open());
   }
   await startMpegts(config, { orchestrator, logger: logger.child({ provider: 'mpegts' }), clock: systemClock }, running);
-  await startSrt(config, { orchestrator, publisher: srt, logger: logger.child({ provider: 'srt' }), clock: systemClock }, running);
+  const srtLogger = logger.child({ provider: 'srt' });
+  await startSrt(config, { orchestrator, publisher: srt, links: srtLinks, logger: srtLogger, clock: systemClock }, running);
   await startOvt(config, { orchestrator, publisher: ovt }, running);
   const { rtmp } = config.bind.providers;
   if (rtmp === undefined) return;
@@ -420,6 +428,7 @@ async function startApi(
     readonly pulls: PullRegistry;
     readonly reading: ReadOptions;
     readonly transcoder: TranscoderSupervisor;
+    readonly srtLinks: readonly SrtLinks[];
     readonly accessToken: string;
   },
   running: Running[],
@@ -442,6 +451,7 @@ async function startApi(
     reading: parts.reading,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
     codecModules: () => parts.transcoder.codecModules(),
+    srtLinks: parts.srtLinks,
   });
   const server = new ApiServer({
     control,

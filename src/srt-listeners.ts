@@ -1,6 +1,7 @@
 /** Opens the ports of `Bind/Providers/SRT` and `Bind/Publishers/SRT`. */
 import type { ServerConfig } from './config/index.ts';
 import type { Orchestrator } from './core/orchestrator.ts';
+import type { SrtLinks } from './monitoring/srt-metrics.ts';
 import type { SrtListenerConfig } from './protocols/srt/listener.ts';
 import { readListenerOptions } from './protocols/srt/socket-options.ts';
 import { SrtProvider } from './providers/srt/srt-provider.ts';
@@ -14,10 +15,17 @@ type SrtBind = NonNullable<ServerConfig['bind']['providers']['srt']>;
 /** Starts what is configured on every address of the server; what was started is added to `running`. */
 export async function startSrt(
   config: ServerConfig,
-  parts: { readonly orchestrator: Orchestrator; readonly publisher: SrtPublisher; readonly logger: Logger; readonly clock: Clock },
+  parts: {
+    readonly orchestrator: Orchestrator;
+    readonly publisher: SrtPublisher;
+    /** Takes those that have connections. */
+    readonly links: SrtLinks[];
+    readonly logger: Logger;
+    readonly clock: Clock;
+  },
   running: { stop(): Promise<void> }[],
 ): Promise<void> {
-  const { orchestrator, publisher, logger, clock } = parts;
+  const { orchestrator, publisher, links, logger, clock } = parts;
   const { srt: ingest } = config.bind.providers;
   const { srt: egress } = config.bind.publishers;
   const virtualHostFor = (nameOrHost: string): string | null => orchestrator.virtualHostFor(nameOrHost)?.name ?? null;
@@ -33,6 +41,7 @@ export async function startSrt(
         audioLabels: ({ vhost }, { app }) => orchestrator.application(vhost, app)?.definition.config.providers?.srt?.audioMap?.item ?? [],
       });
       running.push(provider);
+      links.push({ direction: 'ingest', statistics: () => provider.statistics() });
       await opened('Bind/Providers/SRT/Port', provider.start());
     }
     if (egress !== undefined) {

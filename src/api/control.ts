@@ -17,6 +17,7 @@ import type { PullDefinition } from '../core/pull.ts';
 import type { PullRegistry, WaitingStream } from '../core/pull-registry.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
+import { type SrtLinks, srtMetrics } from '../monitoring/srt-metrics.ts';
 import type { FilePublisher } from '../publishers/file/file-publisher.ts';
 import type { HlsDumper } from '../publishers/llhls/hls-dumper.ts';
 import type { PushPublisher } from '../publishers/push/push-publisher.ts';
@@ -35,6 +36,8 @@ export interface ControlPlaneOptions {
   readonly reloadCertificates: (virtualHosts: readonly VirtualHost[]) => Promise<void>;
   /** What the transcoder can do on this machine, with what is at work. */
   readonly codecModules: () => Promise<CodecModuleItem[]>;
+  /** Whoever has SRT connections. */
+  readonly srtLinks: readonly SrtLinks[];
 }
 
 /**
@@ -53,8 +56,10 @@ export class ControlPlane {
   readonly #reading: ReadOptions;
   readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
   readonly #codecModules: ControlPlaneOptions['codecModules'];
+  readonly #srtLinks: readonly SrtLinks[];
 
-  constructor({ orchestrator, recordings, dumps, pushes, pulls, reading = {}, reloadCertificates, codecModules }: ControlPlaneOptions) {
+  constructor(options: ControlPlaneOptions) {
+    const { orchestrator, recordings, dumps, pushes, pulls, reading = {}, reloadCertificates, codecModules, srtLinks } = options;
     this.recordings = recordings;
     this.dumps = dumps;
     this.pushes = pushes;
@@ -63,6 +68,7 @@ export class ControlPlane {
     this.#reading = reading;
     this.#reloadCertificates = reloadCertificates;
     this.#codecModules = codecModules;
+    this.#srtLinks = srtLinks;
   }
 
   /** Counters of the whole server. */
@@ -81,6 +87,11 @@ export class ControlPlane {
 
   queueStatuses(): QueueStatus[] {
     return this.#orchestrator.queues.statuses();
+  }
+
+  /** Figures for Prometheus, in its text format. */
+  metrics(): string {
+    return srtMetrics(this.#srtLinks);
   }
 
   /** Rejects when no transcoder process comes up that could tell. */

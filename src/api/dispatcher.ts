@@ -128,7 +128,7 @@ export class Dispatcher {
     for (const [name, value] of this.#options.crossDomains.headers(asked.origin, asked['access-control-request-headers']).pairs) {
       headers.push(name, value);
     }
-    headers.push('Content-Type', answer.status === 204 ? 'text/html' : 'application/json;charset=UTF-8');
+    headers.push('Content-Type', answer.status === 204 ? 'text/html' : (answer.type ?? 'application/json;charset=UTF-8'));
     if (answer.status !== 204) headers.push('Content-Length', String(answer.body.length));
     if (answer.status === 401) headers.push('WWW-Authenticate', CHALLENGE);
     return headers;

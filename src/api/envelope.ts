@@ -6,6 +6,8 @@ import { writeJson } from './json/json-writer.ts';
 export interface Answer {
   readonly status: number;
   readonly body: string;
+  /** Media type of a body that is not JSON; it may have bytes above 127, one for each character. */
+  readonly type?: string;
 }
 
 /** One item of a batch answer. */

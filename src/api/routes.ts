@@ -1,3 +1,4 @@
+import { metricsRoute } from './metrics-route.ts';
 import { openApiRoute } from './openapi-route.ts';
 import type { Route } from './route.ts';
 import { appRoutes } from './v1/apps.ts';
@@ -35,4 +36,4 @@ const resources: readonly Route[] = [
 ];
 
 /** Every route of the API; where two fit a path, the earlier wins. */
-export const routes: readonly Route[] = [...resources, openApiRoute(resources)];
+export const routes: readonly Route[] = [...resources, metricsRoute, openApiRoute(resources)];

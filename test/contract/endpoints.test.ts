@@ -16,6 +16,18 @@ test('GET /v1/version', async () => {
   expect(await call('GET', '/v1/version')).toEqual(found({ gitVersion: 'v0.1.0', version: '0.1.0' }));
 });
 
+test('GET /metrics has the figures of SRT connections as Prometheus reads them, for whom may use it', async () => {
+  const answer = await api.send({ path: '/metrics' });
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
+  expect(answer.body).toContain(
+    'millrace_srt_rtt_seconds{direction="playback",vhost="default",app="app",stream="café",session="7"} 0.025\n',
+  );
+  expect((await api.send({ path: '/metrics', headers: { Authorization: null } })).status).toBe(401);
+});
+
+/** What is no JSON in an envelope. */
+const UNDESCRIBED = ['GET /openapi.json', 'GET /metrics'];
+
 test('GET /openapi.json describes the API, to whom may use it', async () => {
   const answer = await api.send({ path: '/openapi.json' });
   expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json;charset=UTF-8']);
@@ -25,7 +37,7 @@ test('GET /openapi.json describes the API, to whom may use it', async () => {
   expect(described.sort()).toEqual(
     routes
       .map(({ method, path }) => `${method} ${path}`)
-      .filter((route) => route !== 'GET /openapi.json')
+      .filter((route) => !UNDESCRIBED.includes(route))
       .sort(),
   );
   expect((await api.send({ path: '/openapi.json', headers: { Authorization: null } })).status).toBe(401);

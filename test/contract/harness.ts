@@ -15,6 +15,7 @@ import type { Publisher } from '../../src/core/publishing.ts';
 import { PullRegistry } from '../../src/core/pull-registry.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
+import { newReceiverStatistics, newSenderStatistics } from '../../src/protocols/srt/statistics.ts';
 import { FilePublisher } from '../../src/publishers/file/file-publisher.ts';
 import { HlsDumper } from '../../src/publishers/llhls/hls-dumper.ts';
 import { LlhlsPublisher } from '../../src/publishers/llhls/llhls-publisher.ts';
@@ -53,6 +54,11 @@ export interface RawRequest {
   readonly version?: string;
 }
 
+/** A viewer over SRT. */
+const SRT_LINK = {
+  ...{ session: '7', peer: '127.0.0.1:5000', vhost: 'default', app: 'app', stream: 'café', rtt: 25, malformed: 0 },
+  ...{ sender: newSenderStatistics(), receiver: newReceiverStatistics() },
+};
 /** What a transcoder process without hardware says. */
 const HELLO = {
   version: '8.1',
@@ -125,6 +131,7 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
     pushes,
     pulls,
     reloadCertificates: (hosts) => certificates.reload(hosts),
+    srtLinks: [{ direction: 'playback', statistics: () => [SRT_LINK] }],
     codecModules: async () => codecModules(HELLO, []),
   });
   const server = new ApiServer({

@@ -1,0 +1,13 @@
+import type { Route } from './route.ts';
+
+export const metricsRoute: Route = {
+  method: 'GET',
+  path: '/metrics',
+  level: 'server',
+  summary: 'SRT connections for Prometheus, in its text format, without an envelope',
+  handle: ({ control }) => ({
+    status: 200,
+    body: Buffer.from(control.metrics()).toString('latin1'),
+    type: 'text/plain; version=0.0.4; charset=utf-8',
+  }),
+};
