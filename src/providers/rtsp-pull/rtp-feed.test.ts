@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingSink } from '../../../test/fakes/pull-sink.ts';
 import { parseSessionDescription } from '../../protocols/rtsp/session-description.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
 import { mediaFormat } from './media-track.ts';
 import { RtpFeed } from './rtp-feed.ts';
 
@@ -210,6 +211,22 @@ describe('a camera whose sources begin anew in mid-session', () => {
     expect(camera.times('picture')).toHaveLength(2);
     expect(camera.times('sound')).toHaveLength(4);
     expect(skew(camera)).toBeCloseTo(0, 1);
+  });
+
+  it('counts parameters that cannot be read, also when the wait for the others ends', () => {
+    const sink = new RecordingSink();
+    sink.setTracks = () => {
+      throw new ProtocolError('AVCC', 'made up');
+    };
+    const clock = new ManualClock();
+    const feed = new RtpFeed({ sink, clock, ordered: true, ignoreSenderReports: false });
+    const { media } = parseSessionDescription(DESCRIPTION.replace(/a=fmtp:96.*\r\n/, ''));
+    for (const [id, one] of media.entries()) feed.addTrack(id, one, mediaFormat(one)!);
+    for (let second = 0; second < 10; second += 1) {
+      feed.checkDeadlines();
+      clock.advance(1000);
+    }
+    expect(feed.counters.firstFault).toBe('AVCC: made up');
   });
 
   it('waits no longer than for one source when they keep changing', () => {

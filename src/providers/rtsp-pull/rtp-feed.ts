@@ -190,8 +190,10 @@ export class RtpFeed {
 
   /** Looks at the clock; call it some times a second. */
   checkDeadlines(): void {
-    if (!this.#synchronised && this.#waitsSince !== null && this.#now - this.#waitsSince >= REPORT_WAIT_MS) this.#goOnWithoutReports();
-    this.#starter.checkStart(this.#options.clock.monotonic());
+    this.#guarded(() => {
+      if (!this.#synchronised && this.#waitsSince !== null && this.#now - this.#waitsSince >= REPORT_WAIT_MS) this.#goOnWithoutReports();
+      this.#starter.checkStart(this.#options.clock.monotonic());
+    });
   }
 
   /** Milliseconds of the session. */
