@@ -440,8 +440,6 @@ async function startApi(
   }
   const { host, api: manager } = config.managers;
   const { tls } = host;
-  if (api.tlsPort !== undefined && tls === undefined)
-    throw new ConfigProblem('Bind/Managers/API/TLSPort needs a certificate in Managers/Host/TLS');
   const control = new ControlPlane({
     orchestrator: parts.orchestrator,
     recordings: parts.recordings,
