@@ -144,7 +144,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   await mkdir(stateFolder, { recursive: true });
   const store = new StateStore(join(stateFolder, 'vhosts'), logger);
   const token = config.managers.api.accessToken;
-  const access = token === '' ? await loadOrCreateAccessToken(stateFolder) : { token, file: null };
+  const access = token === '' ? await loadOrCreateAccessToken(stateFolder, logger) : { token, file: null };
 
   const originMaps = new OriginMaps({ ovtPort: config.bind.publishers.ovt?.port ?? null, logger: logger.child({ part: 'origin-map' }) });
   const demand: StreamDemand = new StreamDemand({
