@@ -195,10 +195,12 @@ export class RecordTask extends FollowingTask<RecordRequest> {
   setTracks(tracks: readonly Track[]): void {
     const attachment = this.#attachment;
     if (attachment === null || this.#state !== RecordState.RECORDING) return;
-    const container = containerOf(attachment.paths.shownFile);
-    const { recorded, left } = selectTracks(this.request, container, tracks);
+    const container = containerOf(this.#outputFile ?? attachment.paths.shownFile);
+    const { recorded, left, missing } = selectTracks(this.request, container, tracks);
     if (left !== '')
       this.#logger.warn({ container, tracks: left }, `${container.toUpperCase()} cannot hold ${left}: left out of the recording`);
+    // It may come later, or have failed: what is there is worth having.
+    if (missing !== '') this.#logger.warn({ missing }, `the stream has no track ${missing}: recorded without it`);
     const isSame = recorded.length === attachment.tracks.size && recorded.every(({ id }) => attachment.tracks.has(id));
     if (isSame) return;
     attachment.tracks.clear();
