@@ -267,7 +267,8 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     this.#cut(attachment, presentedAt(first), now);
     const values = this.#values(attachment, now);
     const { paths, place } = attachment;
-    const temporary = join(dirname(expandPath(paths.file, { ...values, endTime: 0 })), `tmp_${randomName(TEMPORARY_NAME_LENGTH)}`);
+    const target = place.expand(paths, { ...values, endTime: 0 });
+    const temporary = join(dirname(target), `tmp_${randomName(TEMPORARY_NAME_LENGTH)}`);
     const continues = this.request.segmentationRule === SegmentationRule.CONTINUITY;
     this.#startTime = now;
     this.#showPaths(attachment, now);
@@ -275,7 +276,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     const file = new RecordFile({
       tracks: [...attachment.tracks.values()],
       first,
-      container: containerOf(paths.shownFile),
+      container: containerOf(target),
       startAt: continues ? startAt90k - attachment.origin : 0,
       key: randomName(TEMPORARY_NAME_LENGTH),
       note: {
