@@ -1,4 +1,5 @@
-import { closeSync, copyFileSync, mkdtempSync, openSync, readFileSync, rmSync, writevSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { closeSync, copyFileSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writevSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -58,4 +59,17 @@ test('one thread serves all, and another one when it has ended', async () => {
   await expect(thread.finish(join(folder, 'none'))).rejects.toMatchObject({ code: 'ENOENT' });
   expect(made).toHaveLength(2);
   await made[1]?.terminate();
+});
+
+test('the thread keeps no process alive', () => {
+  const path = join(folder, 'last');
+  copyFileSync(recorded, path);
+  const file = JSON.stringify(new URL('./finalise.ts', import.meta.url));
+  const script = `const { finalise } = await import(${file});
+    const held = setTimeout(() => {}, 60_000);
+    const { outcome } = await finalise(process.argv[2], 0);
+    clearTimeout(held);
+    console.log(outcome);`;
+  writeFileSync(join(folder, 'script.mjs'), script);
+  expect(execFileSync(process.execPath, [join(folder, 'script.mjs'), path], { encoding: 'utf8', timeout: 30_000 })).toBe('finalised\n');
 });

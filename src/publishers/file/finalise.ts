@@ -43,10 +43,11 @@ export class FinaliserThread {
 
   #open(): Worker {
     const worker = this.#start();
-    worker.unref();
     worker.on('message', (answer: FinaliserAnswer) => this.#settle(answer));
     worker.once('error', (error) => this.#lose(worker, error));
     worker.once('exit', (code) => this.#lose(worker, new Error(`the thread that finishes recordings ended with ${code}`)));
+    // Behind the listeners: they count as well.
+    worker.unref();
     return worker;
   }
 
