@@ -55,7 +55,7 @@ interface FeedTrack {
   readonly id: number;
   readonly media: MediaDescription;
   readonly format: MediaFormat;
-  readonly clock: RtpClock;
+  clock: RtpClock;
   sequence: SequenceBuffer;
   ssrc: number;
   /** The next packet is the first of its source. */
@@ -222,8 +222,9 @@ export class RtpFeed {
     track.sequence = this.#newSequence();
     track.reception = new Reception(track.format.clockRate);
     track.left = false;
-    track.clock.restart();
+    track.clock = new RtpClock(track.format.clockRate);
     track.first = null;
+    track.announced = null;
     track.aligned = this.#options.ignoreSenderReports;
     // They have times of a clock that is gone.
     this.#held = this.#held.filter((unit) => unit.track !== track);
