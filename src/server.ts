@@ -275,7 +275,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   await certificates.settled();
   await poolStarted;
   await startListeners(config, { logger, orchestrator, pool, certificates, srt, srtLinks, ovt, rtmpProviders, rousePublishers }, running);
-  return bannerOf(config, { version: packageVersion(), accessToken: access.token, tokenFile: access.file });
+  return bannerOf(config, { version: packageVersion(), accessToken, tokenFile: access.file });
 }
 
 function allowedFolders({ storage }: ServerConfig, stateFolder: string): AllowedFolders {

@@ -45,9 +45,8 @@ export class RedisLink {
   readonly #options: RedisLinkOptions;
   readonly #told = new Set<string>();
   #up = false;
-  #wasUp = false;
-  /** It was up before the present connection. */
-  #isReturn = false;
+  /** Connections that could be used. */
+  #ups = 0;
   /** It comes and goes, which was told. */
   #wavers = false;
   #steady: NodeJS.Timeout | undefined;
@@ -155,8 +154,7 @@ export class RedisLink {
     }
     if (this.#closed) return;
     this.#up = true;
-    this.#isReturn = this.#wasUp;
-    this.#wasUp = true;
+    this.#ups += 1;
     clearTimeout(this.#steady);
     this.#steady = setTimeout(() => this.#stayed(), steadyMs).unref();
     if (!this.#wavers) this.#tellUp();
@@ -174,7 +172,7 @@ export class RedisLink {
   #tellUp(): void {
     this.#told.clear();
     const { address, logger } = this.#options;
-    logger.info({ redis: address }, this.#isReturn ? `Redis at ${address} is back` : `connected to Redis at ${address}`);
+    logger.info({ redis: address }, this.#ups > 1 ? `Redis at ${address} is back` : `connected to Redis at ${address}`);
   }
 
   #ended(): void {
@@ -192,14 +190,9 @@ export class RedisLink {
     if (this.#closed || this.#told.has(reason) || this.#told.size >= MOST_REASONS) return;
     this.#told.add(reason);
     const { address, logger, steadyMs = STEADY_MS } = this.#options;
-    this.#wavers ||= wasUp && isBrief && this.#isReturn;
-    const what =
-      this.#wavers && wasUp
-        ? `comes and goes, the next is told when it has stayed for ${steadyMs} ms`
-        : wasUp
-          ? 'was lost'
-          : 'cannot be used';
-    logger.warn({ redis: address }, `Redis at ${address} ${what}: ${reason}`);
+    this.#wavers ||= isBrief && this.#ups > 1;
+    const lost = this.#wavers ? `comes and goes, the next is told when it has stayed for ${steadyMs} ms` : 'was lost';
+    logger.warn({ redis: address }, `Redis at ${address} ${wasUp ? lost : 'cannot be used'}: ${reason}`);
   }
 
   /** Before the next connection; up to a fifth is left to chance. */

@@ -473,6 +473,7 @@ describe('refusals', () => {
     ],
     ["Group must be a multicast address, but got '192.0.2.1'", multicast('<Group>192.0.2.1</Group>')],
     ["Group must be a multicast address, but got 'ff'", multicast('<Group>ff</Group>')],
+    ["Group must be a multicast address, but got 'ff::1'", multicast('<Group>ff::1</Group>')],
     ["Source must be an IPv4 address, as Group is, but got 'fd00::2'", multicast('<Group>232.1.1.1</Group><Source>fd00::2</Source>')],
     ["Source must be an IPv6 address, as Group is, but got 'a.b'", multicast('<Group>ff3e::1%lo</Group><Source>a.b</Source>')],
   ])('%s', (message, action) => {

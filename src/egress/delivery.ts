@@ -16,6 +16,8 @@ import type { TextCoder } from './text-coder.ts';
 export const COMMON_HEADERS = 'Server: Millrace\r\nVary: Origin\r\n';
 /** Of texts: a shared cache must not hand gzip to who cannot read it. */
 const VARY_CODING = 'Vary: Accept-Encoding\r\n';
+const GZIP = 'Content-Encoding: gzip\r\n';
+const IDENTITY = 'Content-Encoding: identity\r\n';
 const NO_TYPE = 'Content-Type: text/html\r\n';
 
 /** The outlet whose view looks at the request: its rules, and its meter. */
@@ -104,22 +106,24 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     const block = this.#block(headers) + VARY_CODING;
     if (acceptsGzip(this.#request.header('accept-encoding'))) {
       const body = this.#services.coder.gzip(text, this.query.includes('session=') ? 'personal' : 'shared');
-      this.#answer(status, `${block}Content-Encoding: gzip\r\n`, [body], body.length);
+      this.#answer(status, `${block}${GZIP}`, [body], body.length);
       return;
     }
     const length = Buffer.byteLength(text);
     const body = length === text.length ? text : [Buffer.from(text)];
-    this.#answer(status, `${block}Content-Encoding: identity\r\n`, body, length);
+    this.#answer(status, `${block}${IDENTITY}`, body, length);
   }
 
   respondTailored(status: number, headers: readonly string[], pieces: readonly string[], tail: string): void {
-    if (tail === '' || !acceptsGzip(this.#request.header('accept-encoding'))) {
-      this.respondText(status, headers, pieces.join(tail));
+    if (this.#done) return;
+    const gzip = acceptsGzip(this.#request.header('accept-encoding'));
+    if (gzip && tail === '') {
+      this.respondText(status, headers, pieces.join(''));
       return;
     }
-    if (this.#done) return;
-    const body = this.#services.coder.gzipTailored(pieces, tail);
-    this.#answer(status, `${this.#block(headers)}${VARY_CODING}Content-Encoding: gzip\r\n`, [body], body.length);
+    const { coder } = this.#services;
+    const body = gzip ? coder.gzipTailored(pieces, tail) : coder.textTailored(pieces, tail);
+    this.#answer(status, `${this.#block(headers)}${VARY_CODING}${gzip ? GZIP : IDENTITY}`, [body], body.length);
   }
 
   respondSpans(status: number, headers: readonly string[], spans: readonly Span[]): void {

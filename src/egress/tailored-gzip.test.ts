@@ -75,4 +75,20 @@ describe('TextCoder', () => {
         expect(gunzipSync(coder.gzipTailored(pieces, tail)).toString()).toBe(pieces.join(tail));
     }
   });
+
+  it('lays a tailored text out whatever its tail is', () => {
+    const coder = new TextCoder();
+    const long = Array.from({ length: 3000 }, (_unused, n) => `"\nsegment ${n}`);
+    const kept: [Buffer, string][] = [];
+    // More lengths than are remembered, the one without a tail, and texts that are larger than a piece of memory.
+    for (let length = 0; length < 150; length += 7) {
+      for (const letter of 'kl') {
+        const tail = letter.repeat(length);
+        for (const pieces of [PIECES, ['Stra\u00dfe', 'b\u00f6', 'c'], ['one piece'], long])
+          kept.push([coder.textTailored(pieces, tail), pieces.join(tail)]);
+      }
+    }
+    // One viewer's text is not written over for the next.
+    for (const [body, text] of kept) expect(body.toString()).toBe(text);
+  });
 });

@@ -1,18 +1,30 @@
-/** gzip for playlists. Texts that several viewers get are compressed once, also when each has its own session in them. */
+/** Bytes of playlists. Texts that several viewers get are laid out and compressed once, also when each has its own session in them. */
 import { gzipSync } from 'node:zlib';
 import { TailoredGzip } from './tailored-gzip.ts';
+import { TailoredText } from './tailored-text.ts';
 
 const CACHE_LIMIT = 256;
 /** Lengths of tails known for one text. Sessions of one server differ little; what else is in a tail, the client chose. */
 const TAIL_LENGTHS = 8;
+/** Plain bodies share pieces of memory of this size: an allocation for each costs more than filling it. A client that does not read holds one. */
+const SLAB = 64 * 1024;
 
 /** Lines of a playlist resemble their neighbours: a window of 1 KiB compresses as well as 32, in less than half the time. */
 const OPTIONS = { level: 1, windowBits: 10, memLevel: 4 };
 
+/** What was made of a text for all viewers whose tails are equally long. */
+interface Tailored {
+  /** Null: cannot be compressed for all. */
+  gzip?: TailoredGzip | null;
+  text?: TailoredText;
+}
+
 export class TextCoder {
   readonly #cache = new Map<string, Buffer>();
-  /** By text and length of the tail; null: cannot be compressed for all. */
-  readonly #tailored = new WeakMap<readonly string[], Map<number, TailoredGzip | null>>();
+  /** By text and length of the tail. */
+  readonly #tailored = new WeakMap<readonly string[], Map<number, Tailored>>();
+  /** What is left of the piece of memory that bodies are cut from. */
+  #slab = Buffer.alloc(0);
 
   /** `shared`: other viewers will ask for the same text. */
   gzip(text: string, shared: 'shared' | 'personal'): Buffer {
@@ -30,18 +42,39 @@ export class TextCoder {
 
   /** `pieces` with `tail` between them. The array is what is remembered: it must not change, and be the same for all viewers. */
   gzipTailored(pieces: readonly string[], tail: string): Buffer {
-    return this.#tailoredFor(pieces, tail.length)?.body(tail) ?? this.gzip(pieces.join(tail), 'personal');
+    const tailored = this.#tailoredFor(pieces, tail.length);
+    if (tailored !== null && tailored.gzip === undefined) tailored.gzip = TailoredGzip.make(pieces, tail.length);
+    return tailored?.gzip?.body(tail) ?? this.gzip(pieces.join(tail), 'personal');
   }
 
-  #tailoredFor(pieces: readonly string[], tailLength: number): TailoredGzip | null {
+  /** The same, not compressed. */
+  textTailored(pieces: readonly string[], tail: string): Buffer {
+    const tailored = this.#tailoredFor(pieces, tail.length);
+    if (tailored === null) return Buffer.from(pieces.join(tail));
+    tailored.text ??= new TailoredText(pieces, tail);
+    const body = this.#take(tailored.text.length);
+    tailored.text.write(tail, body);
+    return body;
+  }
+
+  #take(length: number): Buffer {
+    if (length > SLAB) return Buffer.allocUnsafeSlow(length);
+    if (length > this.#slab.length) this.#slab = Buffer.allocUnsafeSlow(SLAB);
+    const taken = this.#slab.subarray(0, length);
+    this.#slab = this.#slab.subarray(length);
+    return taken;
+  }
+
+  #tailoredFor(pieces: readonly string[], tailLength: number): Tailored | null {
     let lengths = this.#tailored.get(pieces);
     if (lengths === undefined) {
       lengths = new Map();
       this.#tailored.set(pieces, lengths);
     }
     const known = lengths.get(tailLength);
-    if (known !== undefined || lengths.size >= TAIL_LENGTHS) return known ?? null;
-    const made = TailoredGzip.make(pieces, tailLength);
+    if (known !== undefined) return known;
+    if (lengths.size >= TAIL_LENGTHS) return null;
+    const made: Tailored = {};
     lengths.set(tailLength, made);
     return made;
   }

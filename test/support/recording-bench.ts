@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterEach, beforeEach } from 'vitest';
 import type { PublisherStream } from '../../src/core/publishing.ts';
 import type { Packet } from '../../src/media/packet.ts';
 import type { Track } from '../../src/media/track.ts';
@@ -37,40 +38,29 @@ export function wish(id: string, more: Partial<RecordRequest> = {}): RecordReque
   };
 }
 
-/** Whoever opens it closes it. */
+/** Made once in a test file. Each test of the file finds it with a folder of its own and a publisher that was just started. */
 export class RecordingBench {
-  readonly folder = mkdtempSync(join(tmpdir(), 'millrace-files-'));
-  /** `RootPath` unless `settings` are changed. */
-  readonly root = join(this.folder, 'root');
-  readonly clock = new ManualClock();
-  readonly logger = new RecordingLogger();
-  settings: FileSettings = { rootPath: this.root, filePath: '/${Id}_${Sequence}.mp4', infoPath: '/info.xml' };
+  folder!: string;
+  clock!: ManualClock;
+  logger!: RecordingLogger;
+  settings!: FileSettings;
   /** The one that started last. */
-  publisher: FilePublisher;
+  publisher!: FilePublisher;
 
-  private constructor() {
-    this.publisher = this.#make(ANYWHERE);
+  constructor() {
+    beforeEach(() => this.#open());
+    afterEach(() => this.#close());
   }
 
-  static async open(): Promise<RecordingBench> {
-    const bench = new RecordingBench();
-    await bench.publisher.start();
-    return bench;
-  }
-
-  async close(): Promise<void> {
-    await this.publisher.stop();
-    rmSync(this.folder, { recursive: true, force: true });
+  /** `RootPath` unless `settings` are changed. */
+  get root(): string {
+    return join(this.folder, 'root');
   }
 
   /** Starts another publisher on the state folder, as the next process would. */
   async restart(allowed = ANYWHERE): Promise<void> {
-    this.publisher = this.#make(allowed);
+    this.publisher = new FilePublisher({ clock: this.clock, logger: this.logger, stateFolder: join(this.folder, 'state'), allowed });
     await this.publisher.start();
-  }
-
-  #make(allowed: AllowedFolders): FilePublisher {
-    return new FilePublisher({ clock: this.clock, logger: this.logger, stateFolder: join(this.folder, 'state'), allowed });
   }
 
   get owner(): RecordOwner {
@@ -154,5 +144,18 @@ export class RecordingBench {
     };
     const timesOf = (type: string): number[] => frames.filter((frame) => frame.media_type === type).map((frame) => Number(frame.pts_time));
     return { video: timesOf('video'), audio: timesOf('audio') };
+  }
+
+  async #open(): Promise<void> {
+    this.folder = mkdtempSync(join(tmpdir(), 'millrace-files-'));
+    this.clock = new ManualClock();
+    this.logger = new RecordingLogger();
+    this.settings = { rootPath: this.root, filePath: '/${Id}_${Sequence}.mp4', infoPath: '/info.xml' };
+    await this.restart();
+  }
+
+  async #close(): Promise<void> {
+    await this.publisher.stop();
+    rmSync(this.folder, { recursive: true, force: true });
   }
 }

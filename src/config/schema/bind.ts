@@ -133,7 +133,7 @@ interface MulticastFinish {
   source?: string;
 }
 
-const MULTICAST = /^(22[4-9]|23\d)\.|^ff/i;
+const MULTICAST = /^(22[4-9]|23\d)\.|^ff[\da-f]{2}:/i;
 
 const multicastFinish = finishing<MulticastFinish>(({ group, source }, fail) => {
   const family = isIP(group);

@@ -20,7 +20,7 @@ export class RtpClock {
 
   /** A timestamp past its wraps; the first is taken as it is. Timestamps may step back by up to half of the range. */
   unwrap(timestamp: number): number {
-    this.#last = this.#last === null ? timestamp : this.#last + ((timestamp - this.#last) | 0);
+    this.#last = this.#near(timestamp);
     return this.#last;
   }
 
@@ -34,12 +34,6 @@ export class RtpClock {
     this.synchronise(report.rtpTimestamp, report.ntp - originNtp);
   }
 
-  /** What follows is of another source: its timestamps have nothing to do with those before. */
-  restart(): void {
-    this.#last = null;
-    this.#base = null;
-  }
-
   /** Seconds of the session for a timestamp that `unwrap` returned. */
   seconds(ticks: number): number {
     return (this.#base ?? 0) + ticks / this.rate;
@@ -50,8 +44,9 @@ export class RtpClock {
     return this.seconds(this.#near(timestamp));
   }
 
-  /** Past its wraps, without a step to it. */
+  /** Past its wraps, without a step to it unless it is the first. */
   #near(timestamp: number): number {
-    return this.#last === null ? this.unwrap(timestamp) : this.#last + ((timestamp - this.#last) | 0);
+    this.#last ??= timestamp;
+    return this.#last + ((timestamp - this.#last) | 0);
   }
 }

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import { type AgreedTerms, DEFAULT_CONNECTION_LIMITS, SrtConnection } from './connection.ts';
+import { serializeAck, serializeLightAck, serializeNak } from './control-packet.ts';
+import { writeDataHeader } from './header.ts';
 
 const TERMS: AgreedTerms = {
   ...{ socketId: 1, peerSocketId: 2, initialSequence: 100, peerInitialSequence: 200 },
@@ -20,4 +22,32 @@ test('whoever sends is told when that wants a tick, and what was due before stay
   }
   // Silence is looked after in a second; the first packet wants its acknowledgement sooner.
   expect(told[0]).toBeLessThan(1_000_000);
+});
+
+test('whoever hands over a datagram is told when that wants a tick, and what was due before stays so', () => {
+  const events = { onData: () => undefined, onClosed: () => undefined };
+  const connection = new SrtConnection(TERMS, { send: () => undefined }, events, DEFAULT_CONNECTION_LIMITS);
+  const data = (sequence: number): Uint8Array => {
+    const datagram = new Uint8Array(1332);
+    writeDataHeader(datagram, 0, { sequence, message: 1, keyFlag: 0, timestamp: 1000 * sequence, destination: 1 });
+    return datagram;
+  };
+  const address = { timestamp: 0, destination: 1 };
+  const report = { rtt: 50_000, rttVariance: 1000, availableBuffer: 100, receiveRate: 0, linkCapacity: 0, receiveByteRate: 0 };
+  const lost = [{ first: 101, last: 102 }];
+  // A gap, what fills it, one that came before, and what a receiver says of packets that were sent.
+  const datagrams = [
+    ...[200, 201, 205, 203, 201, 204, 202].map(data),
+    ...[serializeLightAck(101, address), serializeNak(lost, 1456, address), serializeAck(1, 104, report, address), Uint8Array.of(0x80)],
+    ...[206, 300].map(data),
+  ];
+  for (let count = 0; count < 8; count += 1) connection.send(new Uint8Array(1316), 0);
+  for (const [index, datagram] of datagrams.entries()) {
+    const before = connection.dueAt;
+    const told = connection.receive(datagram, 1000 * index);
+    expect(Math.min(before, told)).toBeLessThanOrEqual(connection.dueAt);
+  }
+  expect(connection.malformed).toBe(1);
+  connection.close('done', 20_000);
+  expect(connection.receive(data(301), 20_000)).toBe(Number.POSITIVE_INFINITY);
 });

@@ -181,13 +181,14 @@ export class SrtConnection {
     return taken;
   }
 
-  /** Takes a datagram for this connection; keeps and changes its buffer. */
-  receive(datagram: Uint8Array, now: number): void {
-    if (this.#closed) return;
+  /** Takes a datagram for this connection; keeps and changes its buffer. Returns when `tick` is wanted, µs, or sooner if it was before. */
+  receive(datagram: Uint8Array, now: number): number {
+    if (this.#closed) return Number.POSITIVE_INFINITY;
     this.#heardAt = now;
     if (!isControlPacket(datagram)) {
       this.#receiver.receive(datagram, now);
-      return;
+      // Media brings nothing else forward.
+      return this.#receiver.dueAt;
     }
     try {
       this.#control(parseControlPacket(datagram), timestampOf(datagram), now);
@@ -195,6 +196,7 @@ export class SrtConnection {
       if (!(error instanceof ProtocolError)) throw error;
       this.malformed += 1;
     }
+    return this.dueAt;
   }
 
   /** Everything that depends on time; to be called when `dueAt` has come, and as often as one likes. */

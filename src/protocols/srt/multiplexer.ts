@@ -177,8 +177,7 @@ export class SrtMultiplexer {
     }
     const entry = this.#entries.get(destination);
     if (entry !== undefined && isSame(entry.peer, from)) {
-      entry.connection.receive(datagram, now);
-      this.#dueAt = Math.min(this.#dueAt, entry.connection.dueAt);
+      this.#dueAt = Math.min(this.#dueAt, entry.connection.receive(datagram, now));
       return;
     }
     const call = this.#calls.get(destination);

@@ -234,6 +234,19 @@ describe('a camera whose sources begin anew in mid-session', () => {
     expect(skew(camera)).toBeCloseTo(0, 1);
   });
 
+  it('is not taken for the one whose beginning the server has announced', () => {
+    const camera = new Camera({ ignoreSenderReports: false });
+    camera.feed.announceStart(0, PICTURES.base);
+    camera.feed.announceStart(1, SOUNDS.base);
+    camera.run([PICTURES, SOUNDS], 0, 3000);
+    // It counts from the same number again.
+    const pictures = { ...OTHER_PICTURES, base: PICTURES.base + 2 ** 32 - 3000 * 90 };
+    camera.run([pictures, SOUNDS], 3000, 5100);
+    camera.feed.checkDeadlines();
+    expect(camera.times('picture')).toHaveLength(105);
+    expect(skew(camera)).toBeCloseTo(0, 1);
+  });
+
   it('waits no longer than for one source when they keep changing', () => {
     const camera = new Camera({ ignoreSenderReports: false });
     for (let at = 0; at <= 5000; at += 500) {

@@ -57,7 +57,7 @@ interface FeedTrack {
   readonly id: number;
   readonly media: MediaDescription;
   readonly format: MediaFormat;
-  readonly clock: RtpClock;
+  clock: RtpClock;
   sequence: SequenceBuffer;
   /** Since when packets wait for the one that is missing, ms of the session; null when none is. */
   gapSince: number | null;
@@ -238,8 +238,9 @@ export class RtpFeed {
     track.sequence = this.#newSequence();
     track.reception = new Reception(track.format.clockRate);
     track.left = false;
-    track.clock.restart();
+    track.clock = new RtpClock(track.format.clockRate);
     track.first = null;
+    track.announced = null;
     track.aligned = this.#options.ignoreSenderReports;
     // They have times of a clock that is gone.
     this.#held = this.#held.filter((unit) => unit.track !== track);

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { dataTrack } from '../../../test/fakes/synthetic-media.ts';
 import { encodeMedia } from '../../../test/support/encoded-media.ts';
 import { CLOSED, encodeSample, RecordingBench, wish } from '../../../test/support/recording-bench.ts';
@@ -8,12 +8,7 @@ import { AllowedFolders } from '../../util/allowed-folders.ts';
 import { MOST_TASKS } from '../tasks/task-registry.ts';
 
 const sample = encodeSample();
-let bench: RecordingBench;
-
-beforeEach(async () => {
-  bench = await RecordingBench.open();
-});
-afterEach(() => bench.close());
+const bench = new RecordingBench();
 
 describe('a recording', () => {
   it.each(['mp4', 'ts'])('into %s holds every frame of a stream, and its figures are true', async (extension) => {

@@ -1,15 +1,10 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import { type EncodedMedia, encodeMedia } from '../../../test/support/encoded-media.ts';
 import { CLOSED, RecordingBench } from '../../../test/support/recording-bench.ts';
 import { VideoCodec } from '../../media/codec.ts';
 
-let bench: RecordingBench;
-
-beforeEach(async () => {
-  bench = await RecordingBench.open();
-});
-afterEach(() => bench.close());
+const bench = new RecordingBench();
 
 const FAST = ['-cpu-used', '8'];
 const PICTURES = [

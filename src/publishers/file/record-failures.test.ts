@@ -1,17 +1,12 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { CLOSED, encodeSample, RecordingBench } from '../../../test/support/recording-bench.ts';
 import type { Packet } from '../../media/packet.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
 
 const sample = encodeSample();
-let bench: RecordingBench;
-
-beforeEach(async () => {
-  bench = await RecordingBench.open();
-});
-afterEach(() => bench.close());
+const bench = new RecordingBench();
 
 describe('a recording that cannot go on', () => {
   it.each([

@@ -1,16 +1,11 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { CLOSED, encodeSample, RecordingBench } from '../../../test/support/recording-bench.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
 
 const sample = encodeSample();
-let bench: RecordingBench;
-
-beforeEach(async () => {
-  bench = await RecordingBench.open();
-});
-afterEach(() => bench.close());
+const bench = new RecordingBench();
 
 /** Two files have their names, the third is open, and the disk knows all that. */
 async function thirdFileOpen(): Promise<void> {

@@ -182,6 +182,7 @@ function applyToTrack(track: TrackModel, update: TrackUpdate): void {
       if (segment === null) return;
       segment.path = update.path;
       segment.parts.length = 0;
+      segment.spans = null;
     }
   }
 }

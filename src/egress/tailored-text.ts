@@ -1,0 +1,35 @@
+/** Texts that differ between viewers only in one piece, the tail, which comes again and again: laid out once, then copied for each. */
+
+export class TailoredText {
+  /** The text with some viewer's tail. */
+  readonly #template: Buffer;
+  /** Where the tails begin, bytes. */
+  readonly #starts: readonly number[];
+  readonly #tailLength: number;
+
+  /** For `pieces` with tails as long as `tail`, which is ASCII, between them. */
+  constructor(pieces: readonly string[], tail: string) {
+    this.#template = Buffer.from(pieces.join(tail));
+    this.#tailLength = tail.length;
+    let end = 0;
+    this.#starts = pieces.slice(0, -1).map((piece) => {
+      const start = end + Buffer.byteLength(piece);
+      end = start + tail.length;
+      return start;
+    });
+  }
+
+  /** Bytes of the text. */
+  get length(): number {
+    return this.#template.length;
+  }
+
+  /** Writes the text for one viewer; `target` has the text's length, `tail` the length that was said. */
+  write(tail: string, target: Buffer): void {
+    this.#template.copy(target);
+    const [first] = this.#starts;
+    if (first === undefined) return;
+    target.write(tail, first, 'latin1');
+    for (let n = 1; n < this.#starts.length; n += 1) target.copyWithin(this.#starts[n] ?? 0, first, first + this.#tailLength);
+  }
+}
