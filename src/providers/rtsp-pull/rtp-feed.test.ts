@@ -42,7 +42,7 @@ class Camera {
   readonly feed: RtpFeed;
   readonly #sequences = new Map<number, number>();
 
-  constructor(options: { readonly ignoreSenderReports: boolean }) {
+  constructor(options: { readonly ignoreSenderReports: boolean; readonly ordered?: boolean }) {
     this.feed = new RtpFeed({ sink: this.sink, clock: this.clock, ordered: true, ...options });
     for (const [id, media] of parseSessionDescription(DESCRIPTION).media.entries()) this.feed.addTrack(id, media, mediaFormat(media)!);
     this.feed.start();
@@ -69,6 +69,11 @@ class Camera {
     report.writeUInt32BE(Math.floor(((atMs % 1000) / 1000) * 2 ** 32), 12);
     report.writeUInt32BE(timestampOf(source, atMs), 16);
     this.feed.pushRtcp(source.track === 'picture' ? 0 : 1, report);
+  }
+
+  /** A packet that is sent and never arrives. */
+  lose(source: Source): void {
+    this.#sequences.set(source.ssrc, (this.#sequences.get(source.ssrc) ?? source.sequence) + 1);
   }
 
   goodbye({ track, ssrc }: Source): void {
@@ -103,6 +108,23 @@ function timestampOf({ track, base }: Source, atMs: number): number {
 function skew(camera: Camera): number {
   return camera.times('sound').at(-1)! - camera.times('picture').at(-1)!;
 }
+
+it('waits for a datagram that is missing a fifth of a second, and for each anew', () => {
+  const camera = new Camera({ ignoreSenderReports: true, ordered: false });
+  camera.run([SOUNDS], 0, 100);
+  camera.lose(SOUNDS);
+  camera.run([SOUNDS], 120, 220);
+  camera.lose(SOUNDS);
+  camera.run([SOUNDS], 240, 320);
+  camera.feed.checkDeadlines();
+  expect(camera.times('sound')).toHaveLength(5);
+  camera.clock.advance(FRAME_MS);
+  camera.feed.checkDeadlines();
+  expect(camera.times('sound')).toHaveLength(10);
+  camera.clock.advance(10 * FRAME_MS);
+  camera.feed.checkDeadlines();
+  expect(camera.steps('sound')).toEqual([20, 20, 20, 20, 40, 20, 20, 20, 20, 40, 20, 20, 20]);
+});
 
 describe('a camera whose sources begin anew in mid-session', () => {
   it('goes on by arrival without reports, with no jump of time', () => {

@@ -291,6 +291,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
         this.#unfinished.delete(file);
         return this.count(key, finished);
       },
+      onBytes: (bytes) => attachment.stream.meter.countBytes(bytes),
       onError: (error) => this.fail(error),
     });
     attachment.file = file;
