@@ -40,3 +40,17 @@ test('ports that the application does not use are not promised', () => {
   expect(banner).not.toContain('rtmp:');
   expect(banner).toContain('Publish  http://localhost:3333/app/<stream>?direction=whip');
 });
+
+test('where there are TLS ports only, they are what is told', () => {
+  const banner = bannerWith((xml) =>
+    xml
+      .replace(/<Port>\$\{env:OME_API_PORT:8081\}<\/Port>/, '<TLSPort>8082</TLSPort>')
+      .replace(/<!--\s*(<TLS>\s*<CertPath>api[\s\S]*?<\/TLS>)\s*-->/, '$1')
+      .replaceAll(/<Port>\$\{env:OME_(?:LLHLS_STREAM|WEBRTC_SIGNALLING)_PORT:3333\}<\/Port>/g, '<TLSPort>443</TLSPort>'),
+  );
+  expect(banner).toContain('API      https://127.0.0.1:8082/v1   (Authorization: Basic <base64 of the token>)');
+  expect(banner).toContain('token: secret');
+  expect(banner).toContain('Watch    https://localhost/app/<stream>/llhls.m3u8   (LL-HLS)');
+  expect(banner).toContain('wss://localhost/app/<stream>   (WebRTC: OvenPlayer, or WHEP)');
+  expect(banner).toContain('https://localhost/app/<stream>?direction=whip   (WebRTC: WHIP)');
+});

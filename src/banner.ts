@@ -17,33 +17,30 @@ export function bannerOf(config: ServerConfig, facts: { version: string; accessT
   const { rtmp, srt: srtIn, webrtc: ingest } = config.bind.providers;
   const { llhls, hls, srt: srtOut, webrtc } = config.bind.publishers;
   const srt = (port: number): string => `${url('srt', host, port, 0, '')}?streamid=${vhost?.name ?? '<vhost>'}/${app}/<stream>`;
-  const http = (port: number, path: string): string => url('http', host, port, 80, `/${app}/<stream>${path}`);
+  /** Plain where there is a choice: it works without a certificate. */
+  const http = (ports: WebPorts | undefined, path: string, schemes: readonly [string, string] = ['http', 'https']): string | null =>
+    webUrl(schemes, host, ports, `/${app}/<stream>${path}`);
   const publish: [string, string][] = [];
   if (rtmp !== undefined && takes('rtmp'))
     publish.push([url('rtmp', host, rtmp.port, 1935, `/${app}/<stream>`), 'RTMP: server .../app, stream key <stream>']);
   if (srtIn !== undefined && takes('srt')) publish.push([srt(portsOf(srtIn.port)[0] ?? 0), 'SRT']);
-  const whip = ingest?.signalling?.port;
-  if (whip !== undefined && takes('webrtc')) publish.push([http(whip, '?direction=whip'), 'WebRTC: WHIP']);
+  const whip = http(ingest?.signalling, '?direction=whip');
+  if (whip !== null && takes('webrtc')) publish.push([whip, 'WebRTC: WHIP']);
   const watch: [string, string][] = [];
-  if (llhls?.port !== undefined && serves('llhls')) watch.push([http(llhls.port, '/llhls.m3u8'), 'LL-HLS']);
-  if (hls?.port !== undefined && serves('hls')) watch.push([http(hls.port, '/ts:playlist.m3u8'), 'HLS']);
-  const signalling = webrtc?.signalling?.port;
-  if (signalling !== undefined && serves('webrtc'))
-    watch.push([url('ws', host, signalling, 80, `/${app}/<stream>`), 'WebRTC: OvenPlayer, or WHEP']);
+  const [lowLatency, plain] = [http(llhls, '/llhls.m3u8'), http(hls, '/ts:playlist.m3u8')];
+  if (lowLatency !== null && serves('llhls')) watch.push([lowLatency, 'LL-HLS']);
+  if (plain !== null && serves('hls')) watch.push([plain, 'HLS']);
+  const signalling = http(webrtc?.signalling, '', ['ws', 'wss']);
+  if (signalling !== null && serves('webrtc')) watch.push([signalling, 'WebRTC: OvenPlayer, or WHEP']);
   if (srtOut !== undefined && serves('srt')) watch.push([srt(portsOf(srtOut.port)[0] ?? 0), 'SRT']);
   for (const [label, rows] of [['Publish', publish] as const, ['Watch', watch] as const]) {
     for (const [n, [value, remark]] of rows.entries()) lines.push(row(n === 0 ? label : '', value, remark));
   }
   const { api } = config.bind.managers;
-  if (api?.port !== undefined) {
-    const address = api.ip[0] ?? host;
-    lines.push(
-      row(
-        'API',
-        url('http', address === '*' || address === '::' ? 'localhost' : address, api.port, 80, '/v1'),
-        'Authorization: Basic <base64 of the token>',
-      ),
-    );
+  const address = api?.ip[0] ?? host;
+  const control = webUrl(['http', 'https'], address === '*' || address === '::' ? 'localhost' : address, api, '/v1');
+  if (control !== null) {
+    lines.push(row('API', control, 'Authorization: Basic <base64 of the token>'));
     lines.push(
       facts.tokenFile === null ? row('', 'token: as configured', '') : row('', `token: ${facts.accessToken}`, `kept in ${facts.tokenFile}`),
     );
@@ -51,6 +48,17 @@ export function bannerOf(config: ServerConfig, facts: { version: string; accessT
     lines.push(row('API', 'off', 'Bind/Managers/API names no port'));
   }
   return `${lines.join('\n')}\n\n`;
+}
+
+interface WebPorts {
+  readonly port?: number | undefined;
+  readonly tlsPort?: number | undefined;
+}
+
+/** With the plain port, or with the TLS port where that is the only one; null without any. */
+function webUrl([plain, secure]: readonly [string, string], host: string, ports: WebPorts | undefined, path: string): string | null {
+  if (ports?.port !== undefined) return url(plain, host, ports.port, 80, path);
+  return ports?.tlsPort === undefined ? null : url(secure, host, ports.tlsPort, 443, path);
 }
 
 function url(scheme: string, host: string, port: number, usual: number, path: string): string {

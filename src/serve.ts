@@ -37,7 +37,8 @@ export async function serve(line: CommandLine): Promise<number> {
       process.exit(ExitCode.FAILURE);
     }, STOP_DEADLINE_MS);
     await server?.stop();
-    clearTimeout(deadline);
+    // It still ends what holds the process after that, or a start that was under way.
+    deadline.unref();
     logger.info({}, 'stopped');
     over.resolve(code);
   };

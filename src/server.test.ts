@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,30 +8,38 @@ import { freePorts } from '../test/e2e/support/ports.ts';
 import { ACCESS_TOKEN, serverXml } from '../test/e2e/support/server-xml.ts';
 import { RecordingLogger } from '../test/fakes/recording-logger.ts';
 import { RtmpPublisher } from '../test/fakes/rtmp-publisher.ts';
+import { defaultServerFile, loadServerConfig } from './config/index.ts';
 import { MillraceServer } from './server.ts';
 
 const STREAM = '/v1/vhosts/default/apps/app';
 /** No egress thread has had anybody to serve for so long that it rests. */
 const QUIET_MS = 15_000;
 
-test('an RTMP publisher whom nobody attends to rests; a push and a viewer who come end that at once', { timeout: 30_000 }, async () => {
+/** A server in this process, and a publisher of sound to it. */
+async function startPublished(features: Parameters<typeof serverXml>[1], change = (xml: string): string => xml) {
   const [rtmp = 0, http = 0, api = 0, ice = 0, relay = 0] = await freePorts(5);
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-server-'));
   const configFile = path.join(folder, 'Server.xml');
-  writeFileSync(configFile, serverXml({ rtmp, http, api, ice, relay }, { push: '' }));
-  // Sweeps of the listener come when the test says so: who is read without one was roused.
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  writeFileSync(configFile, change(serverXml({ rtmp, http, api, ice, relay }, features)));
   const server = await MillraceServer.start({ configFile, stateFolder: path.join(folder, 'state'), logger: new RecordingLogger() });
   onTestFinished(async () => {
-    vi.useRealTimers();
     await server.stop();
     rmSync(folder, { recursive: true, force: true });
   });
-  const client = new ApiClient(`http://127.0.0.1:${api}`, ACCESS_TOKEN);
   const publisher = await RtmpPublisher.publish(rtmp);
   onTestFinished(() => publisher.close());
   publisher.metadata({ audiocodecid: 10 });
   publisher.audio(0, 'af001190');
+  return { client: new ApiClient(`http://127.0.0.1:${api}`, ACCESS_TOKEN), publisher, http, folder };
+}
+
+test('an RTMP publisher whom nobody attends to rests; a push and a viewer who come end that at once', { timeout: 30_000 }, async () => {
+  // Sweeps of the listener come when the test says so: who is read without one was roused.
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const { client, publisher, http } = await startPublished({ push: '' });
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
   let sent = 0;
   const frame = (): void => {
     sent += 1;
@@ -66,4 +74,28 @@ test('an RTMP publisher whom nobody attends to rests; a push and a viewer who co
   await client.call('POST', `${STREAM}:stopPush`, { id: 'p' });
   expect([await grows(frame), await grows(frame)]).toEqual([true, false]);
   expect(await grows(() => fetch(`http://127.0.0.1:${http}/app/stream/llhls.m3u8`))).toBe(true);
+});
+
+test('what the API asks for is written into the allowed folders only, which the shipped configuration names', async () => {
+  expect(loadServerConfig(defaultServerFile).config.storage.allowedRoots).toEqual(['recordings']);
+  const storage = '<Storage><AllowedRoots><Path>recordings</Path></AllowedRoots></Storage>';
+  const { client, publisher, folder } = await startPublished({ recordRoot: '' }, (xml) => xml.replace('<Bind>', `${storage}<Bind>`));
+  publisher.audio(20, 'af0121aa');
+  await expect.poll(async () => (await client.call('GET', `${STREAM}/streams/stream`)).status).toBe(200);
+  const outside = path.join(folder, 'outside');
+  const record = { id: 'r', stream: { name: 'stream' } };
+  const dump = { id: 'd', outputStreamName: 'stream' };
+  const start = (action: string, body: object) => client.call('POST', `${STREAM}${action}`, body);
+  for (const refused of [
+    await start(':startRecord', { ...record, filePath: path.join(outside, 'x.mp4') }),
+    await start(':startRecord', { ...record, infoPath: path.join(outside, 'x.xml') }),
+    await start('/streams/stream:startHlsDump', { ...dump, outputPath: outside }),
+    await start('/streams/stream:startHlsDump', { ...dump, outputPath: 'recordings/d', infoFile: path.join(outside, 'i.xml') }),
+  ]) {
+    const message = expect.stringMatching(/^\[HTTP\] Invalid path: .*outside.* that Server\/Storage\/AllowedRoots allows \(400\)$/);
+    expect(refused).toMatchObject({ status: 400, body: { message } });
+  }
+  expect(existsSync(outside)).toBe(false);
+  expect((await start(':startRecord', record)).status).toBe(200);
+  expect((await start('/streams/stream:startHlsDump', { ...dump, outputPath: 'recordings/d' })).status).toBe(200);
 });

@@ -144,7 +144,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   await mkdir(stateFolder, { recursive: true });
   const store = new StateStore(join(stateFolder, 'vhosts'), logger);
   const token = config.managers.api.accessToken;
-  const access = token === '' ? await loadOrCreateAccessToken(stateFolder) : { token, file: null };
+  const access = token === '' ? await loadOrCreateAccessToken(stateFolder, logger) : { token, file: null };
 
   const originMaps = new OriginMaps({ ovtPort: config.bind.publishers.ovt?.port ?? null, logger: logger.child({ part: 'origin-map' }) });
   const demand: StreamDemand = new StreamDemand({
@@ -440,8 +440,6 @@ async function startApi(
   }
   const { host, api: manager } = config.managers;
   const { tls } = host;
-  if (api.tlsPort !== undefined && tls === undefined)
-    throw new ConfigProblem('Bind/Managers/API/TLSPort needs a certificate in Managers/Host/TLS');
   const control = new ControlPlane({
     orchestrator: parts.orchestrator,
     recordings: parts.recordings,

@@ -6,7 +6,7 @@ import type { WebrtcProviderConfig } from './config/schema/providers.ts';
 import type { IngestGate } from './core/ingest.ts';
 import type { StreamFinder } from './core/stream-demand.ts';
 import { ForeignServer } from './egress/foreign-server.ts';
-import { type PortGroup, readCandidatePorts } from './protocols/peer/candidate-ports.ts';
+import { type PortGroup, readCandidatePorts, wildcardOf, withOutside } from './protocols/peer/candidate-ports.ts';
 import { PeerTransport } from './protocols/peer/peer-transport.ts';
 import { publicAddress } from './protocols/peer/public-address.ts';
 import { type RelayPlan, readRelayAddresses } from './protocols/peer/relay-addresses.ts';
@@ -157,7 +157,9 @@ function relayPlan(side: string, bind: WebrtcBind | undefined, sources: AddressS
 /** Players and publishers usually share the relay's port. */
 function placesToListen(plans: readonly RelayPlan[]): RelayPlan['listen'] {
   const places = plans.flatMap(({ listen }) => listen);
-  return places.filter(({ host, port }, n) => places.findIndex((other) => other.host === host && other.port === port) === n);
+  const find = (host: string, port: number): number => places.findIndex((other) => other.host === host && other.port === port);
+  // Where the port is open on all addresses, none of them can have it for itself, and needs not.
+  return places.filter(({ host, port }, n) => find(host, port) === n && (host === wildcardOf(host) || find(wildcardOf(host), port) < 0));
 }
 
 /** Media ports with the addresses that peers are told, the public one included when a STUN server knows it. */
@@ -178,8 +180,7 @@ function withPublicAddress(element: string, entries: readonly string[], { config
       );
       return [];
     }
-    const everywhere = entry.startsWith('*:') && config.ip.includes('*');
-    return everywhere && written !== null ? [entry, entry.replace('*', written)] : [entry];
+    return outside === null ? [entry] : withOutside(entry, outside, config.ip);
   });
 }
 

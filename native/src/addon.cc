@@ -475,7 +475,19 @@ NAPI_MODULE_INIT() {
   Export<OpenSrtp>(env, exports, "srtpOpen");
   Export<Protect>(env, exports, "srtpProtect");
   Export<Unprotect>(env, exports, "srtpUnprotect");
-  ExportTcpSend(env, exports);
-  ExportUdp(env, exports);
+  Export<ImageOpen>(env, exports, "imageOpen");
+  Export<ImageClose>(env, exports, "imageClose");
+  Export<TcpSend>(env, exports, "tcpSend");
+  Export<TcpSendImage>(env, exports, "tcpSendImage");
+  Export<UdpOpen>(env, exports, "udpOpen");
+  Export<UdpClose>(env, exports, "udpClose");
+  Export<UdpSend>(env, exports, "udpSend");
+  Export<UdpAwaitRoom>(env, exports, "udpAwaitRoom");
+  Export<UdpTake>(env, exports, "udpTake");
+  Export<UdpAlarm>(env, exports, "udpAlarm");
+  Export<UdpErrorText>(env, exports, "udpErrorText");
+  Export<UdpParse>(env, exports, "udpParse");
+  Export<UdpText>(env, exports, "udpText");
+  Export<UdpFigures>(env, exports, "udpCounters");
   return exports;
 }

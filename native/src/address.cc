@@ -1,7 +1,9 @@
 #include "address.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <net/if.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -50,6 +52,27 @@ std::string HostOf(const Address& address) {
 uint16_t PortOf(const Address& address) {
   return ntohs(address.storage.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_port
                                                      : reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
+}
+
+int BindUdp(const Address& address, int buffer, uint16_t* port) {
+  const int descriptor = socket(address.storage.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return descriptor;
+  const int one = 1;
+  // IPv4 has a socket of its own.
+  if (address.storage.ss_family == AF_INET6) setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+  setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+  setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
+  if (bind(descriptor, reinterpret_cast<const sockaddr*>(&address.storage), address.length) != 0) {
+    const int error = errno;
+    close(descriptor);
+    errno = error;
+    return -1;
+  }
+  Address actual;
+  actual.length = sizeof actual.storage;
+  getsockname(descriptor, reinterpret_cast<sockaddr*>(&actual.storage), &actual.length);
+  *port = PortOf(actual);
+  return descriptor;
 }
 
 }  // namespace millrace

@@ -1,4 +1,4 @@
-// IP addresses with a port, and as text.
+// IP addresses with a port, as text, and sockets at them.
 #pragma once
 
 #include <netinet/in.h>
@@ -21,5 +21,8 @@ bool ParseAddress(const std::string& host, uint16_t port, Address* address);
 bool ParseIpv6(const std::string& text, void* address, uint32_t* scope);
 std::string HostOf(const Address& address);
 uint16_t PortOf(const Address& address);
+// A UDP socket at the address, of its family alone, that asks the system for `buffer` bytes in each direction; `port` becomes the
+// one it got. Negative with `errno` set when there is none.
+int BindUdp(const Address& address, int buffer, uint16_t* port);
 
 }  // namespace millrace

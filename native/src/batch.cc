@@ -73,10 +73,9 @@ void Batch::Flush() {
       break;
     }
     const Message& failed = messages_[at];
-    if (failed.count > 1 && (errno == EIO || errno == EINVAL || errno == EOPNOTSUPP || errno == EMSGSIZE)) {
-      // The kernel does not cut segments for anybody: do it here from now on.
-      if (errno == EIO || errno == EOPNOTSUPP) mode_ = SendMode::kBatched;
-      // Anything else concerns one address, and no other viewer may pay for it.
+    if (failed.count > 1 && RefusesSegments(errno)) {
+      if (CutsForNobody(errno)) mode_ = SendMode::kBatched;
+      // Otherwise it concerns one address, and no other viewer may pay for it.
       if (SendSegments(failed)) failed.viewer->whole_datagrams = true;
     } else {
       counters_->errors.fetch_add(failed.count, std::memory_order_relaxed);

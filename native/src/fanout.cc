@@ -1,7 +1,6 @@
 #include "fanout.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,26 +34,11 @@ bool Fanout::Bind(const std::string& host, uint16_t port, uint32_t* id, uint16_t
     *error = "'" + host + "' is not an IP address";
     return false;
   }
-  const int descriptor = socket(address.storage.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int descriptor = BindUdp(address, kSocketBuffer, bound);
   if (descriptor < 0) {
-    *error = std::string("no socket: ") + strerror(errno);
-    return false;
-  }
-  const int one = 1;
-  // IPv4 has a socket of its own.
-  if (address.storage.ss_family == AF_INET6) setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
-  setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &kSocketBuffer, sizeof kSocketBuffer);
-  setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &kSocketBuffer, sizeof kSocketBuffer);
-  if (bind(descriptor, reinterpret_cast<const sockaddr*>(&address.storage), address.length) != 0) {
     *error = strerror(errno);
-    close(descriptor);
     return false;
   }
-  Address actual;
-  actual.length = sizeof actual.storage;
-  getsockname(descriptor, reinterpret_cast<sockaddr*>(&actual.storage), &actual.length);
-  *bound = ntohs(actual.storage.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&actual.storage)->sin6_port
-                                                      : reinterpret_cast<const sockaddr_in*>(&actual.storage)->sin_port);
   *id = static_cast<uint32_t>(sockets_.size());
   sockets_.push_back(descriptor);
   receiver_->AddSocket(*id, descriptor);

@@ -1,6 +1,7 @@
 // Several datagrams of equal length as one message that the kernel cuts (UDP_SEGMENT, udp(7)).
 #pragma once
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
@@ -31,6 +32,12 @@ inline void CutIntoSegments(msghdr* header, uint8_t* control, size_t length) {
   const auto segment = static_cast<uint16_t>(length);
   memcpy(CMSG_DATA(message), &segment, sizeof segment);
 }
+
+// The kernel, or the device, cuts such messages for nobody.
+inline bool CutsForNobody(int error) { return error == EIO || error == EOPNOTSUPP; }
+
+// Such a message was refused for what it is: its datagrams may get through one by one. Without CutsForNobody it is this path alone.
+inline bool RefusesSegments(int error) { return CutsForNobody(error) || error == EINVAL || error == EMSGSIZE; }
 
 // Sends the datagrams of such a message one by one, where the kernel does not cut it. Returns how many the system did not take.
 inline size_t SendApart(int socket, const uint8_t* bytes, size_t length, size_t segment, const void* to, socklen_t to_length) {

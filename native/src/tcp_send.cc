@@ -10,7 +10,6 @@
 
 #include <memory>
 
-#include "napi-export.h"
 
 namespace millrace {
 namespace {
@@ -55,6 +54,22 @@ Bytes ElementOf(const Arguments& arguments, size_t n, uint32_t at) {
   return BytesOf(arguments.env(), element);
 }
 
+// The Latin-1 text of an argument, in memory that the next call uses again; no memory when it is too long.
+Bytes TextInPlace(const Arguments& arguments, size_t n) {
+  thread_local char text[kMostText + 1];
+  size_t length = 0;
+  if (arguments.value(n) == nullptr || napi_get_value_string_latin1(arguments.env(), arguments.value(n), text, sizeof text, &length) != napi_ok)
+    throw BadArgument{"a string is expected"};
+  // A text that was cut fills the memory to the last byte.
+  if (length >= kMostText) return {};
+  return {reinterpret_cast<uint8_t*>(text), length};
+}
+
+// Errors are for Node.js to find: the bytes are offered to it next.
+size_t Sent(ssize_t result) { return result < 0 ? 0 : static_cast<size_t>(result); }
+
+}  // namespace
+
 // imageOpen(chunks) → handle, or null when the system has no room for one
 napi_value ImageOpen(const Arguments& arguments) {
   napi_env env = arguments.env();
@@ -73,20 +88,6 @@ napi_value ImageClose(const Arguments& arguments) {
   arguments.External<Image>(0)->Close();
   return nullptr;
 }
-
-// The Latin-1 text of an argument, in memory that the next call uses again; no memory when it is too long.
-Bytes TextInPlace(const Arguments& arguments, size_t n) {
-  thread_local char text[kMostText + 1];
-  size_t length = 0;
-  if (arguments.value(n) == nullptr || napi_get_value_string_latin1(arguments.env(), arguments.value(n), text, sizeof text, &length) != napi_ok)
-    throw BadArgument{"a string is expected"};
-  // A text that was cut fills the memory to the last byte.
-  if (length >= kMostText) return {};
-  return {reinterpret_cast<uint8_t*>(text), length};
-}
-
-// Errors are for Node.js to find: the bytes are offered to it next.
-size_t Sent(ssize_t result) { return result < 0 ? 0 : static_cast<size_t>(result); }
 
 // tcpSend(descriptor, head, chunks) → how many bytes of them all the socket took
 napi_value TcpSend(const Arguments& arguments) {
@@ -117,15 +118,6 @@ napi_value TcpSendImage(const Arguments& arguments) {
   size_t sent = Sent(send(descriptor, head.data, head.length, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE));
   if (sent == head.length) sent += Sent(sendfile(descriptor, image->descriptor(), &offset, length));
   return MakeNumber(arguments.env(), static_cast<double>(sent));
-}
-
-}  // namespace
-
-void ExportTcpSend(napi_env env, napi_value exports) {
-  Export<ImageOpen>(env, exports, "imageOpen");
-  Export<ImageClose>(env, exports, "imageClose");
-  Export<TcpSend>(env, exports, "tcpSend");
-  Export<TcpSendImage>(env, exports, "tcpSendImage");
 }
 
 }  // namespace millrace

@@ -1,10 +1,13 @@
 // Sending on TCP sockets of Node.js: `src/protocols/http/direct-sender.ts` gives the functions types.
 #pragma once
 
-#include <node_api.h>
+#include "napi-values.h"
 
 namespace millrace {
 
-void ExportTcpSend(napi_env env, napi_value exports);
+napi_value ImageOpen(const Arguments& arguments);
+napi_value ImageClose(const Arguments& arguments);
+napi_value TcpSend(const Arguments& arguments);
+napi_value TcpSendImage(const Arguments& arguments);
 
 }  // namespace millrace

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <memory>
 
-#include "napi-export.h"
 #include "udp_socket.h"
 
 namespace millrace {
@@ -151,6 +150,8 @@ UdpPort* OpenPort(const Arguments& arguments) {
   return port;
 }
 
+}  // namespace
+
 // udpOpen(host, port, buffer, words: Uint32Array of 8 for each of 64 datagrams, callback(event, first, second)) → [handle, port]
 napi_value UdpOpen(const Arguments& arguments) {
   napi_env env = arguments.env();
@@ -275,21 +276,6 @@ napi_value UdpFigures(const Arguments& arguments) {
   Set(env, object, "datagramsReceived", static_cast<double>(counters.datagrams_received));
   Set(env, object, "receiveCalls", static_cast<double>(counters.receive_calls));
   return object;
-}
-
-}  // namespace
-
-void ExportUdp(napi_env env, napi_value exports) {
-  Export<UdpOpen>(env, exports, "udpOpen");
-  Export<UdpClose>(env, exports, "udpClose");
-  Export<UdpSend>(env, exports, "udpSend");
-  Export<UdpAwaitRoom>(env, exports, "udpAwaitRoom");
-  Export<UdpTake>(env, exports, "udpTake");
-  Export<UdpAlarm>(env, exports, "udpAlarm");
-  Export<UdpErrorText>(env, exports, "udpErrorText");
-  Export<UdpParse>(env, exports, "udpParse");
-  Export<UdpText>(env, exports, "udpText");
-  Export<UdpFigures>(env, exports, "udpCounters");
 }
 
 }  // namespace millrace

@@ -1,10 +1,19 @@
 // UDP sockets on the event loop, as JavaScript sees them: `src/protocols/udp/native-udp-socket.ts` gives them types.
 #pragma once
 
-#include <node_api.h>
+#include "napi-values.h"
 
 namespace millrace {
 
-void ExportUdp(napi_env env, napi_value exports);
+napi_value UdpOpen(const Arguments& arguments);
+napi_value UdpClose(const Arguments& arguments);
+napi_value UdpSend(const Arguments& arguments);
+napi_value UdpAwaitRoom(const Arguments& arguments);
+napi_value UdpTake(const Arguments& arguments);
+napi_value UdpAlarm(const Arguments& arguments);
+napi_value UdpErrorText(const Arguments& arguments);
+napi_value UdpParse(const Arguments& arguments);
+napi_value UdpText(const Arguments& arguments);
+napi_value UdpFigures(const Arguments& arguments);
 
 }  // namespace millrace

@@ -22,30 +22,17 @@ bool IsSameHost(const Datagram& one, const Datagram& other) {
 }  // namespace
 
 bool UdpSocket::Open(const std::string& host, uint16_t port, int buffer, int* error) {
-  family_ = host.find(':') == std::string::npos ? AF_INET : AF_INET6;
-  Datagram wanted = {};
-  if (!Parse(host, &wanted)) {
+  Address address;
+  if (!ParseAddress(host, port, &address)) {
     *error = EINVAL;
     return false;
   }
-  wanted.port = port;
-  descriptor_ = socket(family_, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  const int one = 1;
-  // IPv4 has a socket of its own.
-  if (descriptor_ >= 0 && family_ == AF_INET6) setsockopt(descriptor_, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
-  sockaddr_storage address = {};
-  FillAddress(wanted, &address);
-  if (descriptor_ < 0 || bind(descriptor_, reinterpret_cast<const sockaddr*>(&address), AddressLength()) != 0) {
+  family_ = address.storage.ss_family;
+  descriptor_ = BindUdp(address, buffer, &port_);
+  if (descriptor_ < 0) {
     *error = errno;
-    Close();
     return false;
   }
-  setsockopt(descriptor_, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
-  setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
-  socklen_t length = sizeof address;
-  getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &length);
-  port_ = ntohs(family_ == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
-                                    : reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
   arena_.resize(kMost * kLongest);
   return true;
 }
@@ -134,9 +121,8 @@ size_t UdpSocket::Send(const uint8_t* bytes, const Datagram* datagrams, size_t f
     if (sent >= 0) continue;
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return from;
-    if (counts_[0] > 1) {
-      // A kernel or device that does not cut segments does so for nobody; anything else concerns this path.
-      if (errno == EIO || errno == EOPNOTSUPP) segmented_ = false;
+    if (counts_[0] > 1 && RefusesSegments(errno)) {
+      if (CutsForNobody(errno)) segmented_ = false;
       const msghdr& message = headers_[0].msg_hdr;
       const size_t failed = SendApart(descriptor_, bytes + datagrams[from].offset, message.msg_iov->iov_len, datagrams[from].length,
                                       message.msg_name, message.msg_namelen);
@@ -149,7 +135,7 @@ size_t UdpSocket::Send(const uint8_t* bytes, const Datagram* datagrams, size_t f
         whole_count_ += 1;
       }
     } else {
-      counters_.send_errors += 1;
+      counters_.send_errors += counts_[0];
     }
     from += counts_[0];
   }

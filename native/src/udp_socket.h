@@ -42,8 +42,6 @@ class UdpSocket {
   static constexpr size_t kMost = 64;
   // What is longer is cut off.
   static constexpr size_t kLongest = 2048;
-  // Hosts kept in mind that cannot be sent segments.
-  static constexpr size_t kMostWhole = 64;
 
   UdpSocket() = default;
   UdpSocket(const UdpSocket&) = delete;
@@ -70,6 +68,9 @@ class UdpSocket {
   std::string Text(const Datagram& datagram) const;
 
  private:
+  // Hosts kept in mind that cannot be sent segments.
+  static constexpr size_t kMostWhole = 64;
+
   bool TakesSegments(const Datagram& to) const;
   void FillAddress(const Datagram& datagram, sockaddr_storage* into) const;
   socklen_t AddressLength() const { return family_ == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in); }

@@ -151,6 +151,13 @@ describe('problems', () => {
     expect(errorsOf(() => load(inner)).join('\n')).toMatch(expected);
   });
 
+  test('a TLS port of the API needs a certificate', () => {
+    const text = document('').replace('<Bind/>', '<Bind><Managers><API><TLSPort>8082</TLSPort></API></Managers></Bind>');
+    expect(errorsOf(() => parseServerConfig(text, 'Server.xml', { macros }))).toEqual([
+      'Server.xml:4: Server/Bind/Managers/API/TLSPort needs a certificate: Server/Managers/Host/TLS',
+    ]);
+  });
+
   test('names that the API cannot address, repeated and deprecated elements, and stray text are warnings', () => {
     const inner = `${host('<CrossDomains/>').replace('<Name>v</Name>', '<Name>my host</Name>')}<Name>a</Name><Name>b</Name><Modules>x</Modules>`;
     expect(load(inner).warnings.map(({ message }) => message)).toEqual([

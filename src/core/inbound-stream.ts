@@ -4,6 +4,7 @@ import type { Track } from '../media/track.ts';
 import type { BoundedQueue } from '../util/bounded-queue.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
+import type { ProtocolError } from '../util/protocol-error.ts';
 import type { CloseReason, IngestRequest, IngestStream, SourcePacket, SourceTrack } from './ingest.ts';
 import type { ProviderKind, SourceType } from './kinds.ts';
 import { MediaRouter } from './media-router.ts';
@@ -79,6 +80,7 @@ export class InboundStream implements LinkedStream {
   #scheduled = false;
   #congested = false;
   #started = false;
+  #faultTold = false;
   #closed = false;
   #lastPacketAt: number;
   #silenceTimer: NodeJS.Timeout | undefined;
@@ -247,9 +249,15 @@ export class InboundStream implements LinkedStream {
     if (this.#closed) return;
     this.#drain(Number.POSITIVE_INFINITY);
     const renewed = this.#started && !isDeepStrictEqual(this.#playlists, playlists);
+    const startedBefore = this.#started;
     this.#started = true;
     this.#playlists = playlists;
-    this.#router.setTracks(tracks);
+    try {
+      this.#tellFault(this.#router.setTracks(tracks));
+    } catch (error) {
+      this.#started = startedBefore;
+      throw error;
+    }
     if (renewed) this.#outputs.renewPlaylists();
   }
 
@@ -369,6 +377,13 @@ export class InboundStream implements LinkedStream {
       this.#congested = false;
       this.#request.onRelieved?.();
     }
+  }
+
+  /** Once: a source may repeat itself as often as it likes. */
+  #tellFault(fault: ProtocolError | null): void {
+    if (fault === null || this.#faultTold) return;
+    this.#faultTold = true;
+    this.#logger.warn({ code: fault.code }, `the parameters of a track cannot be read, it is left out: ${fault.message}`);
   }
 
   #onTracks(tracks: readonly Track[]): void {

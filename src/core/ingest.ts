@@ -104,7 +104,7 @@ export interface IngestStream {
   /**
    * Announces all tracks. The first call starts the stream; a later call changes it mid-stream
    * (new parameters for the same ids, or tracks added). `playlists` are those of the source; streams that pass as
-   * they are keep them.
+   * they are keep them. A track whose parameters cannot be read is left out; throws ProtocolError when that is all of them.
    */
   setTracks(tracks: readonly SourceTrack[], playlists?: readonly Playlist[]): void;
   /** Hands a packet on. Never throws for bad media: that is counted and dropped. */

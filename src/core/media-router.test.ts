@@ -4,7 +4,11 @@ import { accessUnit, audioPacket, audioTrack, videoPacket, videoTrack } from '..
 import { AVCC } from '../../test/fixtures/bitstreams.ts';
 import type { Packet } from '../media/packet.ts';
 import type { Track } from '../media/track.ts';
+import { ProtocolError } from '../util/protocol-error.ts';
 import { MediaRouter } from './media-router.ts';
+
+/** No decoder configuration. */
+const UNREADABLE = Buffer.from('0142001f', 'hex');
 
 function routerWithOutput() {
   const packets: Packet[] = [];
@@ -127,6 +131,37 @@ describe('MediaRouter', () => {
     router.setTracks([videoTrack({ config: AVCC.baseline360, fullSize })]);
     router.push(videoPacket(1));
     expect(packets.at(-1)?.track).toMatchObject({ width: 640, height: 360 });
+  });
+
+  it('goes on with the other tracks when the parameters of one cannot be read', () => {
+    const { router, packets, announcements } = routerWithOutput();
+    const fault = router.setTracks([videoTrack({ config: UNREADABLE }), audioTrack()]);
+    expect(announcements.at(-1)).toMatchObject([{ id: 1, type: 'audio' }, { type: 'data' }]);
+    router.push(audioPacket(0));
+    expect(packets).toHaveLength(1);
+    expect(router.counters).toMatchObject({ malformed: 1, firstFault: `${fault?.code}: ${fault?.message}` });
+    expect(router.setTracks([videoTrack(), audioTrack()])).toBeNull();
+    expect(announcements.at(-1)).toMatchObject([{ id: 0, type: 'video' }, { id: 1 }, { type: 'data' }]);
+  });
+
+  it('leaves a track as it was when its new parameters cannot be read', () => {
+    const { router, packets, announcements } = routerWithOutput();
+    router.setTracks([videoTrack(), audioTrack()]);
+    router.push(videoPacket(0));
+    const before = announcements.at(-1);
+    expect(router.setTracks([videoTrack({ config: UNREADABLE }), audioTrack()])?.code).toBeDefined();
+    expect(announcements.at(-1)).toEqual(before);
+    router.push(videoPacket(1));
+    expect(packets.map(({ track }) => track)).toEqual([before?.[0], before?.[0]]);
+  });
+
+  it('refuses a source of which nothing can be read, and takes what comes instead', () => {
+    const { router, packets, announcements } = routerWithOutput();
+    expect(() => router.setTracks([videoTrack({ config: UNREADABLE })])).toThrow(ProtocolError);
+    expect(announcements).toEqual([]);
+    router.setTracks([videoTrack()]);
+    router.push(videoPacket(0));
+    expect(packets).toHaveLength(1);
   });
 
   it('follows parameter sets inside a keyframe', () => {

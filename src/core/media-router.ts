@@ -20,7 +20,7 @@ export interface RouterOutput {
 export interface RouterCounters {
   /** Packets before the first keyframe, of unknown tracks or without parameters. */
   discarded: number;
-  /** Packets whose bitstream could not be understood. */
+  /** Packets and decoder configurations that could not be understood. */
   malformed: number;
   /** What was wrong with the first of these; null when there was none. */
   firstFault: string | null;
@@ -66,11 +66,15 @@ export class MediaRouter {
     return this.#timeline.jumps;
   }
 
-  /** Announces the tracks of the source; throws ProtocolError when a decoder configuration cannot be read. */
-  setTracks(sources: readonly SourceTrack[]): void {
+  /**
+   * Announces the tracks of the source. One whose decoder configuration cannot be read goes on as it was or, when it is new, is left
+   * out; returns what was wrong with the first of these. Throws that ProtocolError when neither picture nor sound is left.
+   */
+  setTracks(sources: readonly SourceTrack[]): ProtocolError | null {
     const wanted = withDataTrack(sources).map((source) => ({ source, before: this.#predecessor(source) }));
     const taken = new Set(wanted.flatMap(({ before }) => before?.source.id ?? []));
     const fresh = new Map<number, TrackNormalizer>();
+    let fault: ProtocolError | null = null;
     for (const { source, before } of wanted) {
       const id = before?.source.id ?? freeId(source.id, taken);
       taken.add(id);
@@ -78,7 +82,14 @@ export class MediaRouter {
         fresh.set(source.id, before);
         continue;
       }
-      const normalizer = createNormalizer(source.id === id ? source : { ...source, id }, this.#timeline);
+      const normalizer = this.#tryNormalizer(source.id === id ? source : { ...source, id });
+      if (normalizer instanceof ProtocolError) {
+        fault ??= normalizer;
+        if (before === undefined) continue;
+        if (before === this.#normalizers.get(source.id) && sameCodec(before.source, source)) fresh.set(source.id, before);
+        else this.#timeline.removeTrack(before.position);
+        continue;
+      }
       if (before !== undefined) {
         inheritPosition(before, normalizer);
         this.#timeline.removeTrack(before.position);
@@ -89,7 +100,9 @@ export class MediaRouter {
     for (const normalizer of this.#normalizers.values()) if (!kept.has(normalizer)) this.#timeline.removeTrack(normalizer.position);
     this.#normalizers.clear();
     for (const [id, normalizer] of fresh) this.#normalizers.set(id, normalizer);
+    if (fault !== null && ![...fresh.values()].some(({ source }) => source.type !== 'data')) throw fault;
     this.#announce();
+    return fault;
   }
 
   /**
@@ -118,8 +131,7 @@ export class MediaRouter {
     try {
       packet = this.#started || this.#tryStart(normalizer, source) ? normalizer.normalize(source) : null;
     } catch (error) {
-      this.counters.malformed += 1;
-      this.counters.firstFault ??= error instanceof ProtocolError ? `${error.code}: ${error.message}` : String(error);
+      this.#countMalformed(error);
       return;
     }
     if (packet === null) {
@@ -128,6 +140,21 @@ export class MediaRouter {
     }
     if (normalizer.track !== before) this.#announce();
     this.#output.onPacket(packet);
+  }
+
+  #tryNormalizer(source: SourceTrack): TrackNormalizer | ProtocolError {
+    try {
+      return createNormalizer(source, this.#timeline);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#countMalformed(error);
+      return error;
+    }
+  }
+
+  #countMalformed(error: unknown): void {
+    this.counters.malformed += 1;
+    this.counters.firstFault ??= error instanceof ProtocolError ? `${error.code}: ${error.message}` : String(error);
   }
 
   #tryStart(normalizer: TrackNormalizer, packet: SourcePacket): boolean {
@@ -182,6 +209,10 @@ function sameSource(a: SourceTrack, b: SourceTrack): boolean {
   if (a.type !== b.type || a.variantName !== b.variantName) return false;
   if (a.type === 'data' || b.type === 'data') return sameTimebase(a, b);
   return sameTimebase(a, b) && a.codec === b.codec && a.format === b.format && sameBytes(a.config, b.config);
+}
+
+function sameCodec(a: SourceTrack, b: SourceTrack): boolean {
+  return a.type !== 'data' && b.type !== 'data' && a.codec === b.codec && a.format === b.format;
 }
 
 function sameTimebase({ timebase: a }: SourceTrack, { timebase: b }: SourceTrack): boolean {

@@ -5,6 +5,7 @@ import { audioTrack, videoPacket, videoTrack } from '../../test/fakes/source.ts'
 import { AVCC } from '../../test/fixtures/bitstreams.ts';
 import type { ApplicationConfig, VirtualHostConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
+import { ProtocolError } from '../util/protocol-error.ts';
 import type { Definition } from './definition.ts';
 import type { CloseReason, IngestRequest } from './ingest.ts';
 import { PublisherKind } from './kinds.ts';
@@ -166,6 +167,22 @@ describe('Orchestrator', () => {
     ingest.close({ code: 'peer-left', detail: 'bye' });
     expect(publisher.packets).toHaveLength(5600);
     expect(asked).toEqual(['stop', 'go on', 'stop', 'go on']);
+  });
+
+  it('tells once of a track that cannot be read, and lists no stream of which nothing can', async () => {
+    const { orchestrator, logger } = setUp();
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app')]);
+    const ingest = orchestrator.openIngest({ host: 'x', app: 'app' }, request('s'));
+    expect(() => ingest.setTracks([videoTrack({ config: Buffer.of(1, 2) })])).toThrow(ProtocolError);
+    expect(orchestrator.application('v', 'app')?.streams).toEqual([]);
+    for (const last of [3, 4]) ingest.setTracks([videoTrack({ config: Buffer.of(1, last) }), audioTrack()]);
+    expect(logger.lines.filter(({ message }) => message.startsWith('the parameters of a track cannot be read'))).toHaveLength(1);
+    expect(
+      orchestrator
+        .application('v', 'app')
+        ?.stream('s')
+        ?.tracks.map(({ type }) => type),
+    ).toEqual(['audio', 'data']);
   });
 
   it('names encodes that it cannot serve', async () => {

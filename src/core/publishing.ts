@@ -17,6 +17,9 @@ export interface TrackFigures {
   readonly keyFrameIntervalLatest: number;
   readonly deltaFramesSinceLastKeyFrame: number;
   readonly hasBframes: boolean;
+  /** The largest picture seen, pixels; 0 for audio. */
+  readonly maxWidth: number;
+  readonly maxHeight: number;
 }
 
 /** Bytes and sessions, counted by publishers, rolled up to application, virtual host and server. */

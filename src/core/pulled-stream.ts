@@ -4,6 +4,7 @@ import type { Logger } from '../util/logger.ts';
 import type { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
 import { type PullDefinition, PullFailed, type PullSession, type PullSink, type PullSource, withoutCredentials } from './pull.ts';
+import { pullPause } from './pull-pause.ts';
 
 /** How often silence and disuse are looked at. */
 const SUPERVISION_MS = 100;
@@ -13,11 +14,6 @@ const CONNECT_TIMEOUT_MS = 4000;
 const PROBE_MS = 8000;
 /** The first round over all URLs gets this long: somebody waits for the answer. */
 const FIRST_ROUND_MS = 10_000;
-/** Pause between failed tries; doubles with every round up to the limit, for persistent streams. */
-const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 30_000;
-/** Doublings after which the limit is reached anyway. */
-const MOST_DOUBLINGS = 8;
 
 export interface PulledStreamOptions {
   readonly definition: PullDefinition;
@@ -316,7 +312,9 @@ export class PulledStream {
   }
 
   async #reconnect(): Promise<void> {
-    if (this.#failures > 0) await pause(this.#pauseMs(), this.#closing.signal);
+    const { urls, properties } = this.definition;
+    const kind = { urls: urls.length, persistent: properties.persistent };
+    if (this.#failures > 0) await pause(pullPause(this.#failures, kind, Math.random()), this.#closing.signal);
     // Between two lives of an application there is nothing to deliver to.
     if (this.closed) return;
     if (this.#stream === null) {
@@ -340,13 +338,6 @@ export class PulledStream {
     const { urls, properties } = this.definition;
     if (this.closed || properties.persistent || this.#failures <= urls.length * properties.retryCount) return;
     this.end({ code: 'peer-error', detail: `given up after ${this.#failures} failures, the last one: ${why}` });
-  }
-
-  /** Up to a fifth is left to chance, so that streams of one origin do not come back all at once. */
-  #pauseMs(): number {
-    const rounds = Math.floor((this.#failures - 1) / this.definition.urls.length);
-    const doublings = this.definition.properties.persistent ? Math.min(rounds, MOST_DOUBLINGS) : 0;
-    return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** doublings) * (0.8 + 0.2 * Math.random());
   }
 }
 

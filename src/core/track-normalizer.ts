@@ -81,12 +81,13 @@ class VideoNormalizer implements TrackNormalizer {
   constructor(source: SourceVideoTrack, timeline: Timeline) {
     this.source = source;
     this.#timeline = timeline;
-    this.position = timeline.addTrack(MPEG_90K);
     this.#reader = accessUnitReader(source);
     this.#config = routedConfig(source);
     this.#frameTicks = MPEG_90K.den / (source.framerateConf || DEFAULT_FRAMERATE);
     this.#distances = source.framerateConf > 0 ? 1 : 0;
     if (this.#config !== null) this.track = this.#trackOf(describeVideo(source.codec, this.#config), this.#config);
+    // Last, so that nothing is left of a track that cannot be read.
+    this.position = timeline.addTrack(MPEG_90K);
   }
 
   sourceSeconds(packet: SourcePacket): number {

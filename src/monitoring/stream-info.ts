@@ -5,18 +5,12 @@ import type { AudioTrack, Track, VideoTrack } from '../media/track.ts';
 import { Real } from './real.ts';
 import { formatTimestamp } from './timestamp.ts';
 
-/** Measured figures of a track, with the largest picture seen (0 for audio). */
-export interface MeasuredTrack extends TrackFigures {
-  readonly maxWidth: number;
-  readonly maxHeight: number;
-}
-
 /** What an output of a stream tells about itself. */
 export interface OutputFigures {
   readonly name: string;
   readonly tracks: readonly Track[];
   readonly playlists: readonly Playlist[];
-  figures(trackId: number): MeasuredTrack;
+  figures(trackId: number): TrackFigures;
 }
 
 /** What an inbound stream tells about itself. */
@@ -29,7 +23,7 @@ export interface StreamFigures {
   readonly sourceUrl: string;
   readonly tracks: readonly Track[];
   readonly outputs: Iterable<OutputFigures>;
-  figures(trackId: number): MeasuredTrack;
+  figures(trackId: number): TrackFigures;
 }
 
 const AUTHORITY = /:\/\/[^/?#]*/;
@@ -66,11 +60,11 @@ export function waitingStreamInformation(
   return streamInformation({ name, createdAt, sourceType, sourceUrl, tracks: [], outputs: [], figures }, options);
 }
 
-function tracksInformation(owner: { readonly tracks: readonly Track[]; figures(trackId: number): MeasuredTrack }) {
+function tracksInformation(owner: { readonly tracks: readonly Track[]; figures(trackId: number): TrackFigures }) {
   return [...owner.tracks].sort((a, b) => a.id - b.id).map((track) => trackInformation(track, owner.figures(track.id)));
 }
 
-function trackInformation(track: Track, figures: MeasuredTrack) {
+function trackInformation(track: Track, figures: TrackFigures) {
   const common = {
     id: track.id,
     name: track.variantName === '' ? TYPE_WORDS[track.type] : track.variantName,
@@ -97,7 +91,7 @@ function bitrates(track: Track, figures: TrackFigures) {
   };
 }
 
-function videoInformation(track: VideoTrack, figures: MeasuredTrack) {
+function videoInformation(track: VideoTrack, figures: TrackFigures) {
   const configured = track.keyFrameIntervalConf ?? 0;
   return {
     ...bitrates(track, figures),
@@ -119,7 +113,7 @@ function videoInformation(track: VideoTrack, figures: MeasuredTrack) {
   };
 }
 
-function audioInformation(track: AudioTrack, figures: MeasuredTrack) {
+function audioInformation(track: AudioTrack, figures: TrackFigures) {
   return { ...bitrates(track, figures), channel: track.channels, codec: track.codec, samplerate: track.sampleRate };
 }
 

@@ -83,7 +83,10 @@ export class StreamStarter {
     else this.#hold(track, packet);
   }
 
-  /** Starts without the tracks that let wait too long. `now` is monotonic, ms; call it some times a second. */
+  /**
+   * Starts without the tracks that let wait too long. `now` is monotonic, ms; call it some times a second.
+   * Like `push`, it throws `ProtocolError` when the parameters of no track can be read.
+   */
   checkStart(now: number): void {
     if (this.#started || ![...this.#tracks.values()].some(isMedia)) return;
     this.#readySince ??= now;
@@ -110,10 +113,11 @@ export class StreamStarter {
   }
 
   #start(): void {
-    this.#started = true;
-    const tracks = this.#announce();
     const held = this.#held;
     this.#held = [];
+    this.#heldBytes = 0;
+    const tracks = this.#announce();
+    this.#started = true;
     for (const packet of held) this.#stream.push(packet);
     this.#onStarted(tracks);
   }

@@ -1,15 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Logger } from '../util/logger.ts';
 import { writeFileAtomic } from './atomic-file.ts';
+import { setAside } from './set-aside.ts';
 
 const FILE_NAME = 'access-token';
 
 /**
  * The API token of an installation without a configured one: made at random at first start and kept in
- * the state folder with mode 0600. Rejects, naming the file, when it cannot be kept there.
+ * the state folder with mode 0600. What has its name and is no file is set aside. Rejects, naming the file, when it cannot be kept there.
  */
-export async function loadOrCreateAccessToken(stateFolder: string): Promise<{ token: string; file: string; created: boolean }> {
+export async function loadOrCreateAccessToken(
+  stateFolder: string,
+  logger: Logger,
+): Promise<{ token: string; file: string; created: boolean }> {
   const file = join(stateFolder, FILE_NAME);
   try {
     const token = (await readFile(file, 'utf8')).trim();
@@ -18,7 +23,9 @@ export async function loadOrCreateAccessToken(stateFolder: string): Promise<{ to
       return { token, file, created: false };
     }
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EISDIR') await setAside(file, 'it is no file', logger);
+    else if (code !== 'ENOENT') throw error;
   }
   const token = randomBytes(24).toString('base64url');
   try {

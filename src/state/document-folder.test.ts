@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -36,11 +36,21 @@ test('torn documents and those of another kind are set aside, at any length', as
   for (let length = 0; length < whole.length - 1; length += 5) writeFileSync(join(folder, `cut${length}.json`), whole.slice(0, length));
   writeFileSync(join(folder, 'other.json'), whole.replace('"task"', '"virtual-host"'));
   writeFileSync(join(folder, 'half.json.abc.tmp'), '{');
+  mkdirSync(join(folder, 'foreign.tmp'));
   expect(await documents.load()).toEqual([{ key: 'good', value: { x: 1 } }]);
   const left = readdirSync(folder);
   expect(left.filter((name) => name.endsWith('.json'))).toEqual(['good.json']);
   expect(left.some((name) => name.startsWith('other.json.broken-'))).toBe(true);
   expect(left.some((name) => name.endsWith('.tmp'))).toBe(false);
+});
+
+test('a file in the place of the folder is set aside', async () => {
+  mkdirSync(join(root, 'deep'));
+  writeFileSync(folder, 'foreign');
+  expect(await documents.load()).toEqual([]);
+  expect(logger.lines).toMatchObject([{ level: 'error', fields: { file: folder } }]);
+  await documents.save('a', {});
+  expect(readdirSync(join(root, 'deep')).sort()).toEqual(['tasks', expect.stringMatching(/^tasks\.broken-\d+$/)]);
 });
 
 test('what is saved soon is there when that resolves, and keeps its place among other writes', async () => {

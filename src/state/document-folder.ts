@@ -1,8 +1,9 @@
 /** Small JSON documents in a folder, each replaced atomically and on disk before a write resolves. */
-import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../util/logger.ts';
 import { removeFileDurable, writeFileAtomic, writeFileSoon } from './atomic-file.ts';
+import { makeFolder, setAside } from './set-aside.ts';
 
 const FORMAT = 'millrace-state';
 const VERSION = 1;
@@ -31,10 +32,10 @@ export class DocumentFolder {
 
   /** Every document that can be read; others are renamed to `<file>.broken-<time>` and named in the log. Makes the folder. */
   async load(): Promise<StoredDocument[]> {
-    await mkdir(this.#folder, { recursive: true });
+    await makeFolder(this.#folder, this.#logger);
     const documents: StoredDocument[] = [];
     for (const name of (await readdir(this.#folder)).sort()) {
-      if (name.endsWith('.tmp')) await rm(join(this.#folder, name), { force: true });
+      if (name.endsWith('.tmp')) await rm(join(this.#folder, name), { force: true, recursive: true });
       if (!name.endsWith(SUFFIX)) continue;
       try {
         documents.push({ key: name.slice(0, -SUFFIX.length), value: this.#parse(await readFile(join(this.#folder, name), 'utf8')) });
@@ -72,14 +73,7 @@ export class DocumentFolder {
 
   /** Takes a document away whose content turned out to be unusable. */
   async setAside(key: string, why: string): Promise<void> {
-    const file = this.#pathOf(key);
-    const aside = `${file}.broken-${Date.now()}`;
-    try {
-      await rename(file, aside);
-      this.#logger.error({ file, setAside: aside, why }, `state file cannot be used and was set aside: ${why}`);
-    } catch (error) {
-      this.#logger.error({ file, why, err: error }, `state file cannot be used and could not be set aside: ${why}`);
-    }
+    await setAside(this.#pathOf(key), why, this.#logger);
   }
 
   /** Resolves when every write under way has ended, well or not. */

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../util/logger.ts';
 import { removeFileDurable, writeFileAtomic } from './atomic-file.ts';
+import { makeFolder, setAside } from './set-aside.ts';
 
 const FORMAT = 'millrace-state';
 const VERSION = 1;
@@ -42,7 +43,7 @@ export class DocumentStore<Document extends object> {
 
   /** Loads every document. Torn, foreign or newer files are renamed to `<file>.broken-<time>` and named in the log. */
   async load(): Promise<Document[]> {
-    await mkdir(this.#folder, { recursive: true });
+    await makeFolder(this.#folder, this.#logger);
     const documents: Document[] = [];
     for (const entry of await readdir(this.#folder, { withFileTypes: true })) {
       const path = join(this.#folder, entry.name);
@@ -57,7 +58,7 @@ export class DocumentStore<Document extends object> {
         if (entry.name !== fileNameOf(name)) throw new Error(`it describes '${name}', which belongs into ${fileNameOf(name)}`);
         documents.push(document);
       } catch (error) {
-        await this.setAside(path, error instanceof Error ? error.message : String(error));
+        await setAside(path, error instanceof Error ? error.message : String(error), this.#logger);
       }
     }
     return documents;
@@ -89,17 +90,7 @@ export class DocumentStore<Document extends object> {
 
   /** Sets a document aside whose content turned out to be unusable. */
   async setAsideDocument(name: string, why: string): Promise<void> {
-    await this.setAside(this.#pathOf(name), why);
-  }
-
-  async setAside(path: string, why: string): Promise<void> {
-    const aside = `${path}.broken-${Date.now()}`;
-    try {
-      await rename(path, aside);
-      this.#logger.error({ file: path, setAside: aside, why }, `state file cannot be used and was set aside: ${why}`);
-    } catch (error) {
-      this.#logger.error({ file: path, why, err: error }, `state file cannot be used and could not be set aside: ${why}`);
-    }
+    await setAside(this.#pathOf(name), why, this.#logger);
   }
 
   /** Resolves when every write under way has ended, well or not. */

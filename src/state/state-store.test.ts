@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -78,6 +78,15 @@ describe('StateStore', () => {
     }
   });
 
+  it('sets a file in the place of its folder aside', async () => {
+    const place = join(folder, 'vhosts');
+    await writeFile(place, 'foreign');
+    const store = new StateStore(place, logger);
+    expect(await store.load()).toEqual([]);
+    await store.save(documentOf('a'));
+    expect(logger.lines).toMatchObject([{ level: 'error', fields: { file: place } }]);
+  });
+
   it('removes half-written temporary files at start', async () => {
     await writeFile(join(folder, 'x.json.abc.tmp'), '{');
     expect(await new StateStore(folder, logger).load()).toEqual([]);
@@ -110,15 +119,24 @@ describe('StateStore', () => {
 describe('loadOrCreateAccessToken', () => {
   it('says which file it could not make', async () => {
     const file = join(folder, 'missing/access-token');
-    await expect(loadOrCreateAccessToken(join(folder, 'missing'))).rejects.toThrow(`the access token cannot be kept in ${file}: ENOENT`);
+    await expect(loadOrCreateAccessToken(join(folder, 'missing'), logger)).rejects.toThrow(
+      `the access token cannot be kept in ${file}: ENOENT`,
+    );
   });
 
   it('makes one token, readable only by its owner, and keeps it', async () => {
-    const first = await loadOrCreateAccessToken(folder);
-    const second = await loadOrCreateAccessToken(folder);
+    const first = await loadOrCreateAccessToken(folder, logger);
+    const second = await loadOrCreateAccessToken(folder, logger);
     expect(first.created).toBe(true);
     expect(second).toMatchObject({ created: false, token: first.token });
     expect((await stat(first.file)).mode & 0o777).toBe(0o600);
     expect(first.token.length).toBeGreaterThanOrEqual(24);
+  });
+
+  it('sets aside what is no file, and names it', async () => {
+    await mkdir(join(folder, 'access-token/inside'), { recursive: true });
+    expect((await loadOrCreateAccessToken(folder, logger)).created).toBe(true);
+    expect(logger.lines).toMatchObject([{ level: 'error', fields: { file: join(folder, 'access-token') } }]);
+    expect((await readdir(folder)).sort()).toEqual(['access-token', expect.stringMatching(/^access-token\.broken-\d+$/)]);
   });
 });

@@ -10,6 +10,51 @@ const MISSING = {
 } as const;
 const PRESENT: Readonly<Record<string, string>> = { vhost: 'default', app: 'app', stream: 'live' };
 
+/** The endpoints of the contract, by what they are about. */
+const CONTRACT: Readonly<Record<string, readonly string[]>> = {
+  '/v1/version': ['GET'],
+  '/v1/vhosts': ['GET', 'POST', 'POST :reloadAllCertificates'],
+  '/v1/vhosts/{vhost}': ['GET', 'DELETE', 'POST :reloadCertificate'],
+  '/v1/managers/api': ['POST :reloadCertificate'],
+  '/v1/vhosts/{vhost}/apps': ['GET', 'POST'],
+  '/v1/vhosts/{vhost}/apps/{app}': [
+    ...['GET', 'PATCH', 'DELETE', 'POST :startRecord', 'POST :stopRecord', 'POST :records'],
+    ...['POST :startPush', 'POST :stopPush', 'POST :pushes'],
+  ],
+  '/v1/vhosts/{vhost}/apps/{app}/outputProfiles': ['GET', 'POST'],
+  '/v1/vhosts/{vhost}/apps/{app}/outputProfiles/{profile}': ['GET', 'DELETE'],
+  '/v1/vhosts/{vhost}/apps/{app}/streams': ['GET', 'POST'],
+  '/v1/vhosts/{vhost}/apps/{app}/streams/{stream}': [
+    ...['GET', 'DELETE', 'POST :sendEvent', 'POST :sendSubtitles', 'POST :concludeHlsLive', 'POST :startHlsDump', 'POST :stopHlsDump'],
+  ],
+  '/v1/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions': ['GET'],
+  '/v1/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions/{session}': ['DELETE'],
+  '/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}/sessions/{session}': ['GET'],
+  '/v1/vhosts/{vhost}/apps/{app}/scheduledChannels': ['GET', 'POST'],
+  '/v1/vhosts/{vhost}/apps/{app}/scheduledChannels/{channel}': ['GET', 'PATCH', 'DELETE'],
+  '/v1/vhosts/{vhost}/apps/{app}/multiplexChannels': ['GET', 'POST'],
+  '/v1/vhosts/{vhost}/apps/{app}/multiplexChannels/{channel}': ['GET', 'DELETE'],
+  '/v1/stats/current/vhosts/{vhost}': ['GET'],
+  '/v1/stats/current/vhosts/{vhost}/apps/{app}': ['GET'],
+  '/v1/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}': ['GET'],
+  '/v2/stats/current/vhosts/{vhost}': ['GET'],
+  '/v2/stats/current/vhosts/{vhost}/apps/{app}': ['GET'],
+  '/v2/stats/current/vhosts/{vhost}/apps/{app}/streams/{stream}': ['GET'],
+  '/v2/internals/queues': ['GET'],
+  '/v2/internals/codecs': ['GET'],
+};
+
+test('every endpoint of the contract is there', () => {
+  const wanted = Object.entries(CONTRACT).flatMap(([path, calls]) =>
+    calls.map((call) => {
+      const [method, action = ''] = call.split(' ');
+      return `${method} ${path}${action}`;
+    }),
+  );
+  const known = new Set(routes.map(({ method, path }) => `${method} ${path}`));
+  expect(wanted.filter((endpoint) => !known.has(endpoint))).toEqual([]);
+});
+
 let api: ApiHarness;
 beforeAll(async () => {
   api = await startApi();

@@ -132,6 +132,16 @@ test('SIGTERM ends the server with code 0 within five seconds, also while an enc
   expect(await server.child.ended(STOP_DEADLINE_MS)).toEqual({ code: 0, signal: null });
 });
 
+test('a process that something holds after the stop ends within five seconds all the same', async () => {
+  const hold = `import { isMainThread } from 'node:worker_threads'; if (isMainThread) setInterval(() => undefined, 1000);`;
+  const server = await spawnServer({ env: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(hold)}` } });
+  onTestFinished(() => server.close());
+  await server.ready();
+  server.child.signal('SIGTERM');
+  expect(await server.child.ended(STOP_DEADLINE_MS)).toEqual({ code: 1, signal: null });
+  expect(server.log).toContain('stop took too long and was cut short');
+});
+
 test('npm start hands a signal on and waits until the server has stopped', async () => {
   const server = await start();
   await server.stop();

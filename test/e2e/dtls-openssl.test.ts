@@ -10,15 +10,18 @@ import { createCertificate } from '../../src/protocols/dtls/certificate.ts';
 import { loadAddon } from '../../src/protocols/fanout/addon.ts';
 import type { DtlsEndpoint } from '../../src/protocols/fanout/fanout.ts';
 import { NativeFanout } from '../../src/protocols/fanout/native-fanout.ts';
+import { SrtpProfile } from '../../src/protocols/srtp/profile.ts';
 import { Child } from './support/child.ts';
 import { until } from './support/poll.ts';
 
+const { AEAD_AES_128_GCM, AES128_CM_SHA1_80 } = SrtpProfile;
+/** With the profiles of SRTP that the client offers, and the one that is agreed on. */
 const SUITES = [
-  'ECDHE-ECDSA-AES128-GCM-SHA256',
-  'ECDHE-ECDSA-AES256-GCM-SHA384',
-  'ECDHE-ECDSA-CHACHA20-POLY1305',
-  'ECDHE-ECDSA-AES128-SHA',
-];
+  ['ECDHE-ECDSA-AES128-GCM-SHA256', 'SRTP_AEAD_AES_128_GCM', AEAD_AES_128_GCM],
+  ['ECDHE-ECDSA-AES256-GCM-SHA384', 'SRTP_AES128_CM_SHA1_80', AES128_CM_SHA1_80],
+  ['ECDHE-ECDSA-CHACHA20-POLY1305', 'SRTP_AES128_CM_SHA1_32:SRTP_AES128_CM_SHA1_80', AES128_CM_SHA1_80],
+  ['ECDHE-ECDSA-AES128-SHA', 'SRTP_AES128_CM_SHA1_80:SRTP_AEAD_AES_128_GCM', AEAD_AES_128_GCM],
+] as const;
 
 const own = createCertificate(Date.now());
 const peer = createCertificate(Date.now());
@@ -52,6 +55,7 @@ interface Server {
   readonly endpoint: DtlsEndpoint;
   readonly port: number;
   connected: boolean;
+  profile: SrtpProfile | null;
   ended: string;
 }
 
@@ -64,8 +68,9 @@ async function listen(): Promise<Server> {
   const server: Server = {
     endpoint: fanout.openDtls('server', {
       send: (datagram) => socket.send(datagram, from.port, from.address),
-      connected: () => {
+      connected: ({ profile }) => {
         server.connected = true;
+        server.profile = profile;
       },
       closed: (reason) => {
         server.ended = reason;
@@ -73,6 +78,7 @@ async function listen(): Promise<Server> {
     }),
     port: socket.address().port,
     connected: false,
+    profile: null,
     ended: '',
   };
   socket.on('message', (datagram, info) => {
@@ -83,28 +89,29 @@ async function listen(): Promise<Server> {
 }
 
 /** Without `stay` it ends the connection as soon as it stands. */
-function openssl(port: number, suite: string, stay: boolean): Child {
+function openssl(port: number, suite: string, profiles: string, stay: boolean): Child {
   const child = new Child(requireProgram('openssl'), [
-    ...['s_client', '-dtls1_2', '-connect', `127.0.0.1:${port}`, '-cipher', suite, '-use_srtp', 'SRTP_AEAD_AES_128_GCM'],
+    ...['s_client', '-dtls1_2', '-connect', `127.0.0.1:${port}`, '-cipher', suite, '-use_srtp', profiles],
     ...['-cert', path.join(folder, 'cert.pem'), '-key', path.join(folder, 'key.pem'), ...(stay ? ['-ign_eof'] : [])],
   ]);
   children.push(child);
   return child;
 }
 
-test.each(SUITES)('openssl connects with %s and hears the end', async (suite) => {
+test.each(SUITES)('openssl connects with %s and %s, and hears the end', async (suite, profiles, profile) => {
   const server = await listen();
-  const child = openssl(server.port, suite, true);
+  const child = openssl(server.port, suite, profiles, true);
   await until('the handshake', () => server.connected);
   await until('the client to be done', () => child.stdout.includes(suite));
   server.endpoint.close();
   await child.exited;
-  expect(child.stdout).toContain('SRTP_AEAD_AES_128_GCM');
+  expect(child.stdout).toContain(profile === AEAD_AES_128_GCM ? 'SRTP_AEAD_AES_128_GCM' : 'SRTP_AES128_CM_SHA1_80');
+  expect(server.profile).toBe(profile);
 });
 
-test.each(SUITES)('openssl connects with %s and ends it', async (suite) => {
+test.each(SUITES)('openssl connects with %s and %s, and ends it', async (suite, profiles) => {
   const server = await listen();
-  openssl(server.port, suite, false);
+  openssl(server.port, suite, profiles, false);
   await until('the handshake', () => server.connected);
   await until('the end', () => server.ended !== '');
   expect(server.ended).toBe('the peer closed');

@@ -1,5 +1,5 @@
 /** Our SRT against libsrt, as caller and as listener, over a good and over a bad link. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -127,15 +127,20 @@ function query(encrypted: boolean): string {
 }
 
 /** Sends the sample at the speed of its media. */
-async function sendSample(connection: SrtConnection, now: () => number): Promise<void> {
+function sendSample(connection: SrtConnection, now: () => number): Promise<void> {
+  return handOver(SECONDS, (payload) => connection.send(payload, now()));
+}
+
+/** Hands the payloads of the sample over within `seconds`, evenly. */
+async function handOver(seconds: number, send: (payload: Uint8Array) => unknown): Promise<void> {
   const count = sample.length / PAYLOAD;
   const startedAt = performance.now();
   let sent = 0;
   await until(
     'the sample to be sent',
     () => {
-      const due = Math.min(count, Math.ceil(((performance.now() - startedAt) / 1000 / SECONDS) * count));
-      for (; sent < due; sent += 1) connection.send(sample.subarray(sent * PAYLOAD, (sent + 1) * PAYLOAD), now());
+      const due = Math.min(count, Math.ceil(((performance.now() - startedAt) / 1000 / seconds) * count));
+      for (; sent < due; sent += 1) send(sample.subarray(sent * PAYLOAD, (sent + 1) * PAYLOAD));
       return sent === count;
     },
     { everyMs: 5, deadlineMs: 60_000 },
@@ -170,6 +175,32 @@ describe('our listener', () => {
     expect(judge.stderr).toBe('');
     await child.ended(20_000);
     await until('the connection to end', () => reception.closed !== null, { deadlineMs: 20_000 });
+  });
+
+  test('gets every byte from srt-live-transmit as caller over a bad link', async () => {
+    const reception: Reception = { payloads: [], connection: null, closed: null };
+    const port = await openPort({ passphrase: () => PASSPHRASE, open: () => session(reception) });
+    const to = await link(port.port, true, 5);
+    const args = ['-q', `-chunk:${PAYLOAD}`, 'file://con', `srt://127.0.0.1:${to}?mode=caller&${query(true)}`];
+    const child = spawn(requireProgram('srt-live-transmit'), args, { stdio: ['pipe', 'ignore', 'ignore'] });
+    cleanups.push(() => child.kill('SIGKILL'));
+    await until('the caller', () => reception.connection, { deadlineMs: 20_000 });
+    const send = (payload: Uint8Array): unknown => child.stdin.write(payload);
+    // It throws away what comes before it knows that it was let in, and keeps the last payload until there is another.
+    const filler = Buffer.concat(new Array<Buffer>(PAYLOAD / 188).fill(NULL_PACKET));
+    const fillUntil = async (what: string, holds: () => boolean): Promise<void> => {
+      const probe = (): boolean => {
+        send(filler);
+        return holds();
+      };
+      await until(what, probe, { everyMs: 20, deadlineMs: 20_000 });
+    };
+    await fillUntil('its first payload', () => reception.payloads.length > 0);
+    await handOver(SECONDS / 2, send);
+    const received = (): Uint8Array[] => reception.payloads.filter((payload) => !filler.equals(payload));
+    await fillUntil('every payload', () => received().length * PAYLOAD >= sample.length);
+    expect(Buffer.concat(received()).equals(sample)).toBe(true);
+    expect(reception.connection?.statistics.receiver.packetsLost).toBeGreaterThan(20);
   });
 
   test('gives srt-live-transmit as caller every byte over a bad link', async () => {

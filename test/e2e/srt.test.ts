@@ -60,12 +60,27 @@ async function streamNamed(name: string, encoder: Child): Promise<StreamInformat
   });
 }
 
+/** What `/metrics` tells of the connections of a stream, by name. */
+async function figures(direction: string, stream: string): Promise<Readonly<Record<string, number>>> {
+  const answer = await fetch(`${server.api.base}/metrics`, { headers: { authorization: server.api.authorization } });
+  const lines = [...(await answer.text()).matchAll(/^millrace_srt_(\w+)\{direction="(\w+)",.*stream="(\w+)",.*\} (\S+)$/gm)];
+  const own = lines.filter(([, , way, of]) => way === direction && of === stream);
+  return Object.fromEntries(own.map(([, name, , , value]) => [name, Number(value)]));
+}
+
 test('what ffmpeg publishes encrypted over a bad link plays without an error over another one', async () => {
   const encoder = encode(srtUrl(await badLink(ingest, 1), 'default/app/lossy'));
   const { input } = await streamNamed('lossy', encoder);
   expect(input.sourceType).toBe('SRT');
   expect(input.sourceUrl).toMatch(/^SRT:\/\/127\.0\.0\.1:\d+$/);
-  const { frames, errors } = await decode(srtUrl(await badLink(egress, 2), 'default/app/lossy'), 5);
+  const watching = decode(srtUrl(await badLink(egress, 2), 'default/app/lossy'), 5);
+  const told = await until('figures of both connections', async () => {
+    const [received, sent] = [await figures('ingest', 'lossy'), await figures('playback', 'lossy')];
+    const isLossy = (received['received_lost_packets_total'] ?? 0) > 0 && (sent['sent_retransmitted_packets_total'] ?? 0) > 0;
+    return isLossy ? [received['rtt_seconds'], sent['rtt_seconds']] : null;
+  });
+  for (const rtt of told) expect(rtt).toBeGreaterThan(0.03);
+  const { frames, errors } = await watching;
   expect(errors).toBe('');
   expect(frames).toBeGreaterThan(4.5 * FRAME_RATE);
 });

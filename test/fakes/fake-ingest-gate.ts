@@ -20,6 +20,8 @@ export class FakeIngestStream implements IngestStream {
   bytes = 0;
   attended = true;
   closeReason: CloseReason | null = null;
+  /** What `setTracks` throws. */
+  fault: Error | null = null;
   readonly #changes = new Changes();
 
   constructor(target: { host: string; app: string }, request: IngestRequest) {
@@ -41,6 +43,7 @@ export class FakeIngestStream implements IngestStream {
   }
 
   setTracks(tracks: readonly SourceTrack[]): void {
+    if (this.fault !== null) throw this.fault;
     this.trackSets.push(tracks);
     this.#changes.notify();
   }
@@ -68,6 +71,8 @@ export class FakeIngestGate implements IngestGate {
   readonly streams: FakeIngestStream[] = [];
   /** When set, every ingest is refused with this code. */
   refusal: IngestRefused['code'] | null = null;
+  /** What every stream opened from now on has. */
+  fault: Error | null = null;
   readonly #changes = new Changes();
 
   checkIngest(): void {
@@ -77,6 +82,7 @@ export class FakeIngestGate implements IngestGate {
   openIngest(target: { host: string; app: string }, request: IngestRequest): IngestStream {
     this.checkIngest();
     const stream = new FakeIngestStream(target, request);
+    stream.fault = this.fault;
     this.streams.push(stream);
     this.#changes.notify();
     return stream;

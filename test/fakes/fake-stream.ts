@@ -12,6 +12,8 @@ const FIGURES: TrackFigures = {
   keyFrameIntervalLatest: 0,
   deltaFramesSinceLastKeyFrame: 0,
   hasBframes: false,
+  maxWidth: 0,
+  maxHeight: 0,
 };
 
 export class FakeStream implements PublishableStream {

@@ -30,6 +30,12 @@ const StorageSchema = object(
   { default: {} },
 );
 
+interface ServerFinish {
+  readonly bind: { readonly managers: { readonly api?: { readonly tlsPort?: number } } };
+  readonly managers: { readonly host: { readonly tls?: unknown } };
+  readonly virtualHosts: readonly { readonly name: string }[];
+}
+
 export const ServerSchema = object(
   'The server',
   {
@@ -49,7 +55,9 @@ export const ServerSchema = object(
     virtualHosts: list('Virtual hosts', VirtualHostSchema, { flatten: 'virtualHost', default: [] }),
   },
   {
-    finish: finishing<{ virtualHosts: { name: string }[] }>((value, fail) => {
+    finish: finishing<ServerFinish>((value, fail) => {
+      if (value.bind.managers.api?.tlsPort !== undefined && value.managers.host.tls === undefined)
+        fail('Server/Bind/Managers/API/TLSPort needs a certificate: Server/Managers/Host/TLS', 'bind');
       const name = firstDuplicate(value.virtualHosts);
       if (name !== undefined) fail(`Duplicate virtual host name: ${name}`, 'virtualHosts');
     }),

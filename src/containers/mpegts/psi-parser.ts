@@ -6,6 +6,7 @@ const TABLE_PAT = 0x00;
 const TABLE_PMT = 0x02;
 /** Table id to last_section_number. */
 const HEADER = 8;
+const LAST_SECTION_NUMBER = 7;
 const CRC = 4;
 
 /** A program of a PAT. */
@@ -31,6 +32,11 @@ export function parsePat(section: Uint8Array): readonly PatEntry[] | null {
     if (programNumber !== 0) programs.push({ programNumber, pmtPid: u16(section, at + 2) & 0x1f_ff });
   }
   return programs;
+}
+
+/** False for a part of a table that has several sections. */
+export function isOnlySection(section: Uint8Array): boolean {
+  return section[LAST_SECTION_NUMBER] === 0;
 }
 
 /** A PMT section; its descriptors are copies. Null when it is another table or not valid yet. Throws `TS_PMT`. */

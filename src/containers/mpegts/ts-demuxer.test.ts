@@ -318,26 +318,41 @@ describe('TsDemuxer', () => {
     expect(result.programs[1]!.streams[0]).toBe(result.programs[0]!.streams[0]);
   });
 
+  const withCrc = (bytes: Uint8Array): Uint8Array => {
+    new DataView(bytes.buffer, bytes.byteOffset).setUint32(bytes.length - 4, crc32Mpeg(bytes.subarray(0, -4)));
+    return bytes;
+  };
+  /** Programs by number, with the PID of their map; `part` of so many sections. */
+  const pat = (programs: Readonly<Record<number, number>>, part = 0, last = 0): Uint8Array => {
+    const body = Object.entries(programs).flatMap(([number, pid]) => [0, Number(number), 0xe0 | (pid >> 8), pid & 0xff]);
+    return withCrc(Uint8Array.from([0x00, 0xb0, 5 + body.length + 4, 0, 1, 0xc1, part, last, ...body, 0, 0, 0, 0]));
+  };
+  const pmt = (programNumber: number, streamType: number): Uint8Array => {
+    const entries = [{ pid: 0x100, streamType, descriptors: NO_DESCRIPTORS }];
+    const bytes = buildPmt({ pcrPid: 0x1fff, version: 0, descriptors: NO_DESCRIPTORS, entries });
+    bytes[4] = programNumber;
+    return withCrc(bytes);
+  };
+  const followed = (stream: readonly Uint8Array[], options: TsDemuxerOptions = {}): number[] =>
+    demux(stream, options).programs.map(({ programNumber }) => programNumber);
+
   it('takes the first program or the configured one', () => {
-    const body = [0, 1, 0xf0, 0x00, 0, 2, 0xf1, 0x00];
-    const head = [0x00, 0xb0, 5 + body.length + 4, 0, 1, 0xc1, 0, 0, ...body];
-    const crc = new Uint8Array(4);
-    new DataView(crc.buffer).setUint32(0, crc32Mpeg(Uint8Array.from(head)));
-    const pmt = (programNumber: number, streamType: number): Uint8Array => {
-      const bytes = buildPmt({
-        pcrPid: 0x1fff,
-        version: 0,
-        descriptors: NO_DESCRIPTORS,
-        entries: [{ pid: 0x100, streamType, descriptors: NO_DESCRIPTORS }],
-      });
-      bytes[4] = programNumber;
-      new DataView(bytes.buffer, bytes.byteOffset).setUint32(bytes.length - 4, crc32Mpeg(bytes.subarray(0, -4)));
-      return bytes;
-    };
-    const stream = [section(0, 0, Uint8Array.from([...head, ...crc])), section(0x1000, 0, pmt(1, 0x1b)), section(0x1100, 0, pmt(2, 0x24))];
-    expect(demux(stream).programs.map(({ programNumber }) => programNumber)).toEqual([1]);
-    expect(demux(stream, { program: 2 }).programs.map(({ programNumber }) => programNumber)).toEqual([2]);
-    expect(demux(stream, { program: 3 }).programs).toEqual([]);
+    const stream = [section(0, 0, pat({ 1: 0x1000, 2: 0x1100 })), section(0x1000, 0, pmt(1, 0x1b)), section(0x1100, 0, pmt(2, 0x24))];
+    expect(followed(stream)).toEqual([1]);
+    expect(followed(stream, { program: 2 })).toEqual([2]);
+    expect(followed(stream, { program: 3 })).toEqual([]);
+  });
+
+  it('goes where its program goes, to another one when it is gone, and nowhere for a table in several sections', () => {
+    const maps = (at: number): Uint8Array[] => [section(0x1000, at, pmt(1, 0x1b)), section(0x1100, at, pmt(2, 0x24))];
+    const begin = [section(0, 0, pat({ 1: 0x1000, 2: 0x1100 })), ...maps(0)];
+    const moved = [section(0, 1, pat({ 1: 0x1200 })), section(0x1000, 1, pmt(1, 0x0f)), section(0x1200, 0, pmt(1, 0x24))];
+    const { programs } = demux([...begin, ...moved]);
+    expect(programs.map(({ streams }) => streams.map(({ kind }) => kind))).toMatchObject([[{ codec: 'H264' }], [{ codec: 'H265' }]]);
+    expect(followed([...begin, section(0, 1, pat({ 2: 0x1100 })), ...maps(1)])).toEqual([1, 2]);
+    const parts = (at: number): Uint8Array[] => [section(0, at, pat({ 1: 0x1000 }, 0, 1)), section(0, at + 1, pat({ 2: 0x1100 }, 1, 1))];
+    expect(followed([...parts(0), ...maps(0), ...parts(2), ...maps(1)])).toEqual([1]);
+    expect(followed([...parts(0), ...maps(0)], { program: 2 })).toEqual([2]);
   });
 
   it('refuses tables whose checksum is wrong', () => {

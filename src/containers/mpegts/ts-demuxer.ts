@@ -3,7 +3,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import { PacketSync } from './packet-sync.ts';
 import { type PesCounters, PesReader, type PesUnit } from './pes-reader.ts';
 import type { PmtEntry } from './psi.ts';
-import { type PatEntry, parsePat, parsePmt } from './psi-parser.ts';
+import { isOnlySection, type PatEntry, parsePat, parsePmt } from './psi-parser.ts';
 import { SectionReader } from './section-reader.ts';
 import { describeStream, type StreamDescription } from './stream-kind.ts';
 import { ClockUnwrapper, readPcr } from './timestamp.ts';
@@ -250,8 +250,9 @@ export class TsDemuxer {
     this.#programs = programs;
     const current = this.#program;
     const kept = programs.find(({ programNumber }) => programNumber === (this.#wanted ?? current?.programNumber));
-    const chosen = kept ?? (this.#wanted === null ? programs[0] : undefined);
     // A PAT may have several sections, and ours need not be in this one.
+    const mayLeave = this.#wanted === null && (current === null || isOnlySection(section));
+    const chosen = kept ?? (mayLeave ? programs[0] : undefined);
     if (chosen === undefined || (current?.programNumber === chosen.programNumber && current.pmtPid === chosen.pmtPid)) return;
     this.#program = chosen;
     this.#pmtState = pidState(null, null);

@@ -83,6 +83,12 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     await until('71 packets', () => peer.video.length === 71, WAIT);
     expect(peer.video.at(-2)).toMatchObject({ marker: true, timestamp: 0 });
     expect(peer.video.at(-1)).toMatchObject({ marker: true, timestamp: 3000 });
+    // Slices of 24 packets, 3 ms apart by their send times (18 bits of a second); a timer may be early by one.
+    const [first = 0, ...others] = peer.video.map(({ extension }) => extension.readUIntBE(VIDEO.extension.sendTimeAt, 3));
+    const after = others.map((time) => ((time - first) & 0xff_ffff) / 262.144);
+    expect(after[23]).toBeGreaterThanOrEqual(2);
+    expect(after[47]).toBeGreaterThanOrEqual(4);
+    expect(after[69]).toBeGreaterThanOrEqual(after[68] ?? 0);
   });
 
   test('another source takes over with its keyframe, and sequence numbers go on', async () => {

@@ -26,7 +26,10 @@ interface LibrarySocket {
     readonly remoteRandom: { serialize(): Buffer };
     readonly remoteKeyPair?: { readonly publicKey: Buffer };
     /** The suite with its keys. */
-    readonly cipher?: { decrypt(sessionType: number, fragment: Buffer, header: RecordHeader): Buffer };
+    readonly cipher?: {
+      decrypt(sessionType: number, fragment: Buffer, header: RecordHeader): Buffer;
+      encrypt(sessionType: number, plain: Buffer, header: RecordHeader): Buffer;
+    };
   };
   /** Takes messages that are complete. */
   onHandleHandshakes: (messages: readonly HandshakeMessage[]) => Promise<void>;
@@ -67,7 +70,11 @@ const ECDSA = 3;
 const PROFILES = [7, 1];
 /** Type, version, epoch, sequence number and length of a record (RFC 6347 section 4.1). */
 const RECORD_HEAD = 13;
+const DTLS_1_2 = 0xfefd;
+/** Of our goodbye: the library has counted a few records, so this number was never used. */
+const LAST_SEQUENCE = 0x1_0000;
 const ContentType = { ALERT: 21, HANDSHAKE: 22 } as const;
+const WARNING = 1;
 const FATAL = 2;
 const CLOSE_NOTIFY = 0;
 const FINISHED = 20;
@@ -184,7 +191,24 @@ export class ScriptDtls implements DtlsEndpoint {
   tick(): void {}
 
   close(): void {
+    if (this.#closed) return;
+    if (this.#isConnected) this.#sayGoodbye();
     this.#closed = true;
+  }
+
+  /** The library says none. Encrypted: nobody else may end the connection. */
+  #sayGoodbye(): void {
+    const { cipher, sessionType } = this.#socket;
+    const header = { type: ContentType.ALERT, version: DTLS_1_2, epoch: 1, sequenceNumber: LAST_SEQUENCE };
+    const sealed = cipher.cipher?.encrypt(sessionType, Buffer.of(WARNING, CLOSE_NOTIFY), header);
+    if (sealed === undefined) return;
+    const head = Buffer.alloc(RECORD_HEAD);
+    head.writeUInt8(header.type);
+    head.writeUInt16BE(header.version, 1);
+    head.writeUInt16BE(header.epoch, 3);
+    head.writeUIntBE(header.sequenceNumber, 5, 6);
+    head.writeUInt16BE(sealed.length, 11);
+    this.#listener.send(Buffer.concat([head, sealed]));
   }
 
   #connected(): void {

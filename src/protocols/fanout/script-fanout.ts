@@ -214,7 +214,10 @@ export class ScriptFanout implements Fanout, ViewerWire {
     this.#closed = true;
     clearInterval(this.#reporter);
     for (const source of this.#sources.values()) source.close();
-    for (const socket of this.#sockets) socket.close();
+    // What was sent last leaves in the next tick.
+    process.nextTick(() => {
+      for (const socket of this.#sockets) socket.close();
+    });
   }
 
   #take(): number {

@@ -153,7 +153,7 @@ export class HttpConnection implements AnswerSink {
       counters.timeouts += 1;
       this.#because('the client took an answer too slowly');
       this.#socket.destroy();
-    } else if (this.#headSince !== 0 && !this.#busy && now - this.#headSince > limits.headerTime) {
+    } else if (this.#headSince !== 0 && !this.#busy && !this.#closing && now - this.#headSince > limits.headerTime) {
       counters.timeouts += 1;
       this.#refuse(new HttpFault(408, 'HTTP_HEADER_TIME', `the request header did not arrive within ${limits.headerTime} ms`));
     }

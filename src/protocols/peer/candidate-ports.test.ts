@@ -1,6 +1,6 @@
 import type { NetworkInterfaceInfo } from 'node:os';
 import { afterEach, expect, test, vi } from 'vitest';
-import { readCandidatePorts } from './candidate-ports.ts';
+import { readCandidatePorts, withOutside } from './candidate-ports.ts';
 
 /** Interfaces in place of those that this machine has. */
 const machine = vi.hoisted(() => ({ interfaces: null as Record<string, NetworkInterfaceInfo[]> | null }));
@@ -34,6 +34,23 @@ test('a star means all addresses of the machine, and entries for one port are jo
   expect(group).toMatchObject({ host: '0.0.0.0', port: 10_000 });
   expect(group?.addresses.length).toBeGreaterThan(1);
   expect(group?.addresses).toContain('203.0.113.9');
+});
+
+test.each([
+  ['*:10000/udp', ['*'], '203.0.113.9:10000/udp'],
+  ['10000-10004', ['0.0.0.0'], '203.0.113.9:10000-10004'],
+  ['3478', [], '203.0.113.9:3478'],
+  ['*:3478/tcp', ['*', '127.0.0.1'], '203.0.113.9:3478/tcp'],
+  ['*:10000/udp', ['127.0.0.1'], null],
+  ['192.0.2.1:10000/udp', ['*'], null],
+  ['[::]:10000/udp', ['*'], null],
+  ['relay.example.com:3478', ['*'], null],
+])('%s on %j stands for the public address as %s', (entry, bindAddresses, meant) => {
+  expect(withOutside(entry, '203.0.113.9', bindAddresses)).toEqual([entry, ...(meant === null ? [] : [meant])]);
+});
+
+test('a public address of IPv6 is written as such', () => {
+  expect(withOutside('*:10000/udp', '2001:db8::9', ['*'])).toEqual(['*:10000/udp', '[2001:db8::9]:10000/udp']);
 });
 
 test('link-local addresses are told only where that is wanted', () => {

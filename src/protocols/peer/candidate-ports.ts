@@ -41,21 +41,43 @@ export function readCandidatePorts(entries: readonly string[], bindAddresses: re
   return Array.from(groups.values(), ({ host, port, addresses }) => ({ host, port, addresses: [...addresses] }));
 }
 
+/** Stands for all addresses of the family of `host` where something listens; no other can be listened on beside it. */
+export function wildcardOf(host: string): string {
+  return isIPv6(host) ? '::' : '0.0.0.0';
+}
+
+/** An entry for all addresses: `*:10000/udp`, `*:3478`, or ports alone. */
+const STAR = /^\s*(?:\*:)?(?=\d+(?:-\d+)?(?:\/\w+)?\s*$)/;
+
+/**
+ * What `entry` means where the public address `outside` is known, too: an entry for all addresses stands for it as well,
+ * unless the server is to listen on some only.
+ */
+export function withOutside(entry: string, outside: string, bindAddresses: readonly string[]): string[] {
+  const isEverywhere = bindAddresses.includes('*') || ownBindings(bindAddresses).length === 0;
+  if (!isEverywhere || !STAR.test(entry)) return [entry];
+  return [entry, entry.replace(STAR, isIPv6(outside) ? `[${outside}]:` : `${outside}:`)];
+}
+
 /** Where to listen for `address` (an IP address or `*`), and which addresses that stands for. Throws TypeError. */
 export function placesOf(
   address: string,
   { bindAddresses, entry, linkLocal = false }: { bindAddresses: readonly string[]; entry: string; linkLocal?: boolean },
 ): { host: string; addresses: readonly string[] }[] {
   if (address === '*') {
-    // The server may be told to listen on some addresses only.
-    const own = bindAddresses.filter((bind) => bind !== '*' && bind !== '0.0.0.0' && bind !== '::' && isIP(bind) === 4);
+    const own = ownBindings(bindAddresses);
     return own.length > 0 ? own.map((host) => ({ host, addresses: [host] })) : [{ host: '0.0.0.0', addresses: interfaceAddresses('IPv4') }];
   }
   if (address === '::') return [{ host: '::', addresses: interfaceAddresses('IPv6', linkLocal) }];
   if (isIP(address) === 0) throw new TypeError(`'${entry}': '${address}' is not an IP address`);
   const isOwn = allAddresses().some((own) => own.address === address);
   if (isOwn) return [{ host: address, addresses: [address] }];
-  return [{ host: isIPv6(address) ? '::' : '0.0.0.0', addresses: [address] }];
+  return [{ host: wildcardOf(address), addresses: [address] }];
+}
+
+/** The server may be told to listen on some addresses only; empty: on all. */
+function ownBindings(bindAddresses: readonly string[]): string[] {
+  return bindAddresses.filter((bind) => bind !== '*' && bind !== '0.0.0.0' && bind !== '::' && isIP(bind) === 4);
 }
 
 /** Addresses of this machine; loopback only when there is nothing else. */

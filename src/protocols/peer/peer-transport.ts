@@ -10,7 +10,7 @@ import { openFanout } from '../fanout/open-fanout.ts';
 import { formatCandidate, type IceCandidate } from '../ice/ice-candidate.ts';
 import { checkRequest } from '../ice/ice-lite.ts';
 import { TcpFramer } from '../ice/tcp-framer.ts';
-import type { PortGroup } from './candidate-ports.ts';
+import { type PortGroup, wildcardOf } from './candidate-ports.ts';
 import { type PeerPath, placeOfPath } from './peer-paths.ts';
 import { DirectPipe, type PeerPipe } from './peer-pipe.ts';
 import { type PeerListener, type PeerOwner, PeerSession, type PeerSessionOptions } from './peer-session.ts';
@@ -99,9 +99,12 @@ export class PeerTransport implements PeerOwner {
   /** Opens the ports. Rejects with the UDP port that could not be opened. */
   static async open(options: PeerTransportOptions): Promise<PeerTransport> {
     const transport = new PeerTransport(options);
+    const { ports, publishPorts = [] } = options;
     try {
-      for (const group of options.ports) await transport.#open('play', group);
-      for (const group of options.publishPorts ?? []) await transport.#open('publish', group);
+      // Where a port is open on all addresses, none of them can have it for itself, and needs not.
+      for (const { host, port } of [...ports, ...publishPorts]) if (host === wildcardOf(host)) await transport.#bindOnce(host, port);
+      for (const group of ports) await transport.#open('play', group);
+      for (const group of publishPorts) await transport.#open('publish', group);
     } catch (error) {
       await transport.close();
       throw error;
@@ -179,12 +182,17 @@ export class PeerTransport implements PeerOwner {
   }
 
   async #open(use: PeerUse, { host, port, addresses }: PortGroup): Promise<void> {
+    const open = this.#ports.get(`${wildcardOf(host)} ${port}`) ?? (await this.#bindOnce(host, port));
+    const protocols: readonly IceCandidate['protocol'][] = open.tcp ? ['UDP', 'TCP'] : ['UDP'];
+    const candidates = protocols.flatMap((protocol) => addresses.map((address) => formatCandidate({ protocol, address, port: open.port })));
+    this.#groups[use].set(open.port, [...new Set([...(this.#groups[use].get(open.port) ?? []), ...candidates])]);
+  }
+
+  async #bindOnce(host: string, port: number): Promise<OpenPort> {
     const key = `${host} ${port}`;
     const open = this.#ports.get(key) ?? (await this.#bind(host, port));
     this.#ports.set(key, open);
-    const protocols: readonly IceCandidate['protocol'][] = open.tcp ? ['UDP', 'TCP'] : ['UDP'];
-    const candidates = protocols.flatMap((protocol) => addresses.map((address) => formatCandidate({ protocol, address, port: open.port })));
-    this.#groups[use].set(open.port, [...(this.#groups[use].get(open.port) ?? []), ...candidates]);
+    return open;
   }
 
   async #bind(host: string, port: number): Promise<OpenPort> {

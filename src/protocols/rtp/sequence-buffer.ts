@@ -34,6 +34,16 @@ export class SequenceBuffer {
     return this.#expected < 0 ? 0 : (this.#wraps * 2 ** 16 + this.#expected - 1) >>> 0;
   }
 
+  /** Packets that wait for a missing one. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Waits no longer for the packet that is missing. */
+  giveUp(sink: (packet: RtpPacket, lost: boolean) => void): void {
+    this.#skip(sink);
+  }
+
   /** `sink` gets every packet whose turn it is; `lost` says that packets before it are missing. */
   push(packet: RtpPacket, sink: (packet: RtpPacket, lost: boolean) => void): void {
     this.counters.received += 1;

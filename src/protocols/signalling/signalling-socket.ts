@@ -6,6 +6,8 @@ import type { Logger } from '../../util/logger.ts';
 const PING_INTERVAL_MS = 20_000;
 /** Pings without an answer after which the peer is gone. */
 const MISSED_PINGS = 2;
+/** Bytes that wait for a peer beyond which it asks and does not read; an offer has some thousand. */
+const UNREAD_LIMIT = 1024 * 1024;
 /** Longest reason that fits into the frame that closes a WebSocket, bytes. */
 const REASON_LIMIT = 120;
 const CANDIDATE = /^(?:a=)?candidate:\S+ \d+ \S+ \d+ \S+ \d+ typ \S+/i;
@@ -66,6 +68,8 @@ export class SignallingSocket {
     this.#socket.on('pong', () => {
       this.#missed = 0;
     });
+    // It is answered by itself.
+    this.#socket.on('ping', () => this.#isRead());
     this.#socket.on('error', () => this.#socket.terminate());
     this.#socket.on('close', () => this.#gone());
     this.#pinger = setInterval(() => this.#ping(), PING_INTERVAL_MS);
@@ -73,7 +77,7 @@ export class SignallingSocket {
 
   /** Does nothing when the connection is closed. */
   send(message: object): void {
-    if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(JSON.stringify(message));
+    if (this.#socket.readyState === this.#socket.OPEN && this.#isRead()) this.#socket.send(JSON.stringify(message));
   }
 
   /** Ends the connection because the session has ended. Idempotent. */
@@ -92,6 +96,13 @@ export class SignallingSocket {
     void wait.then(() => {
       if (this.#socket.readyState === this.#socket.OPEN) this.#guard(action);
     });
+  }
+
+  /** False for a peer that asks and never reads: it loses its connection. */
+  #isRead(): boolean {
+    if (this.#socket.bufferedAmount <= UNREAD_LIMIT) return true;
+    this.#socket.terminate();
+    return false;
   }
 
   #receive(text: string | null): void {

@@ -204,6 +204,16 @@ describe('handshakes', () => {
     expect(link.listener).toMatchObject({ connections: 0, busy: false, counters: { refused: 1 } });
   });
 
+  test.each([
+    [null, 32, 32],
+    [24, 32, 24],
+    [null, null, 16],
+  ] as const)('a caller that wants keys of %j bytes, of a listener that proposes %j, has %i', (keyLength, proposed, expected) => {
+    const link = new SimulatedLink({ faults: GOOD, seed: 1, policy: { passphrase: () => PASSPHRASE }, listener: { keyLength: proposed } });
+    const { ours, theirs } = open(link, { passphrase: PASSPHRASE, keyLength });
+    expect([ours, theirs].map((session) => connectionOf(session).terms.keys?.keyLength)).toEqual([expected, expected]);
+  });
+
   test('a refusal of the policy reaches the caller', () => {
     const link = new SimulatedLink({ faults: GOOD, seed: 1, policy: { open: () => RejectionCode.CONFLICT } });
     const { failure } = link.call();

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { FakeIngestGate, type FakeIngestStream } from '../../../test/fakes/fake-ingest-gate.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
 import { TransportFeed, type TransportFeedOptions } from './transport-feed.ts';
 
 const INPUTS = ['-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25', '-f', 'lavfi', '-i', 'sine=r=48000'];
@@ -46,6 +47,16 @@ describe('TransportFeed', () => {
     }
     expect(feed.counters).toEqual({ programs: 1, malformed: 0, firstFault: null });
     expect(feed.undecodable).toBe(0);
+  });
+
+  it('does not start a stream of which nothing can be read, and says why', () => {
+    const { feed, stream } = open({ limits: { trackWait: 1000 } });
+    stream.fault = new ProtocolError('AVCC', 'made up');
+    feed.push(SAMPLE);
+    feed.checkStart(0);
+    feed.checkStart(1000);
+    feed.end();
+    expect([feed.started, feed.fault, stream.packets]).toEqual([false, 'AVCC: made up', []]);
   });
 
   it('names audio tracks as the audio map says', () => {

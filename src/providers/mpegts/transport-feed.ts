@@ -59,7 +59,7 @@ export class TransportFeed {
     this.#labels = options.audioLabels ?? [];
     this.#starter = new StreamStarter({ stream, ...(limits && { limits }), ...(onStarted && { onStarted }) });
     this.demuxer = new TsDemuxer(
-      { onProgram: (program) => this.#follow(program), onPes: (packet) => this.#take(packet) },
+      { onProgram: (program) => this.#guarded(() => this.#follow(program)), onPes: (packet) => this.#take(packet) },
       options.program === undefined ? {} : { program: options.program },
     );
   }
@@ -86,13 +86,13 @@ export class TransportFeed {
 
   /** Starts without the tracks that let wait too long. `now` is monotonic, ms; call it some times a second. */
   checkStart(now: number): void {
-    this.#starter.checkStart(now);
+    this.#guarded(() => this.#starter.checkStart(now));
   }
 
   /** The source has ended: hands on what it left unfinished. Does not close the stream. */
   end(): void {
     this.demuxer.flush();
-    for (const track of this.#tracks.values()) track.reader.end?.((unit) => this.#takeUnit(track, unit));
+    for (const track of this.#tracks.values()) this.#guarded(() => track.reader.end?.((unit) => this.#takeUnit(track, unit)));
   }
 
   #follow(program: TsProgram): void {
@@ -135,8 +135,12 @@ export class TransportFeed {
   #take(packet: PesPacket): void {
     const track = this.#tracks.get(packet.pid);
     if (track === undefined) return;
+    this.#guarded(() => track.reader.read(packet, (unit) => this.#takeUnit(track, unit)));
+  }
+
+  #guarded(work: () => void): void {
     try {
-      track.reader.read(packet, (unit) => this.#takeUnit(track, unit));
+      work();
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.counters.malformed += 1;

@@ -11,6 +11,7 @@ import { userControlMessage } from '../../protocols/rtmp/control.ts';
 import { ClientHandshake } from '../../protocols/rtmp/handshake.ts';
 import { MessageType, UserControlEvent } from '../../protocols/rtmp/message.ts';
 import { systemClock } from '../../util/clock.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
 import type { RtmpProviderOptions, RtmpTimeouts } from './rtmp-options.ts';
 import { RtmpProvider } from './rtmp-provider.ts';
 
@@ -202,6 +203,26 @@ describe('one abusive peer', () => {
     expect((await gate.stream()).closeReason?.code).toBe('timeout');
     const { fields } = await logger.line('RTMP connection closed');
     expect(fields).toMatchObject({ detail: 'no usable track within 1500 ms', firstFault: expect.stringContaining('FLV') as string });
+  });
+
+  test('that announces tracks of which none can be read is closed at the deadline, with what was wrong', async () => {
+    const { port, logger, gate } = await start({ timeouts: { trackWait: 50, firstTrack: 500 } });
+    gate.fault = new ProtocolError('AVCC', 'made up');
+    const publisher = await RtmpPublisher.publish(port);
+    publisher.video(0, '17000000000142001f');
+    await publisher.closed;
+    const { fields } = await logger.line('RTMP connection closed');
+    expect(fields).toMatchObject({ detail: 'no usable track within 500 ms', firstFault: 'AVCC: made up' });
+  });
+
+  test('that makes the server fail when its stream is to start costs its own connection only', async () => {
+    const { port, logger, gate } = await start({ timeouts: { trackWait: 50 } });
+    gate.fault = new Error('boom');
+    const publisher = await RtmpPublisher.publish(port);
+    publisher.video(0, '17000000000142001f');
+    await publisher.closed;
+    expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ code: 'peer-error', detail: 'internal error' });
+    expect(logger.matching('RTMP connection failed inside the server')).toHaveLength(1);
   });
 
   test('that falls silent while publishing is closed when so configured', async () => {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { FakeIngestGate, type FakeIngestStream } from '../../../test/fakes/fake-ingest-gate.ts';
 import { parseMetadata } from '../../containers/flv/metadata.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
 import { PublishFeed } from './publish-feed.ts';
 import { DEFAULT_RTMP_LIMITS, DEFAULT_RTMP_TIMEOUTS, type RtmpLimits } from './rtmp-options.ts';
 import { TimestampUnwrapper } from './timestamp-unwrapper.ts';
@@ -138,6 +139,20 @@ describe('PublishFeed', () => {
     audio(0, header);
     audio(0, AAC_FRAME);
     expect(stream.tracks).toMatchObject([{ codec: 'AAC', ...shape }]);
+  });
+
+  test('a stream of which nothing can be read does not start before something can', () => {
+    const { feed, stream, describe: announce, video } = feeding();
+    stream.fault = new ProtocolError('AVCC', 'made up');
+    announce({ videocodecid: 7 });
+    video(0, AVC_CONFIG);
+    video(0, AVC_KEY);
+    feed.checkStart(0);
+    feed.checkStart(1000);
+    expect([feed.started, feed.malformed, feed.firstFault]).toEqual([false, 2, 'AVCC: made up']);
+    stream.fault = null;
+    video(40, AVC_KEY);
+    expect([feed.started, stream.packets.map(({ dts }) => dts)]).toEqual([true, [40]]);
   });
 
   test('a sequence header without content is malformed', () => {

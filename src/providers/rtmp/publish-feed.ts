@@ -102,7 +102,12 @@ export class PublishFeed implements FeedCounters {
   checkStart(now: number): void {
     if (this.#started || !this.#tracks.anyReady) return;
     this.#readySince ??= now;
-    if (now - this.#readySince >= this.#trackWait) this.#start();
+    if (now - this.#readySince < this.#trackWait) return;
+    try {
+      this.#start();
+    } catch (error) {
+      this.#countMalformed(error);
+    }
   }
 
   #takeAudio(payload: Uint8Array, timestamp: number): void {
@@ -191,13 +196,15 @@ export class PublishFeed implements FeedCounters {
     this.#heldBytes = this.#held.reduce((sum, packet) => sum + packet.data.length, 0);
   }
 
+  /** Throws `ProtocolError` when no track can be read: then the stream has not started, and what was held is gone. */
   #start(): void {
-    this.#started = true;
     const tracks = this.#tracks.list();
-    this.#stream.setTracks(tracks);
     const held = this.#held;
     this.#held = [];
+    this.#heldBytes = 0;
     this.#heldByTrack.clear();
+    this.#stream.setTracks(tracks);
+    this.#started = true;
     for (const packet of held) this.#stream.push(packet);
     this.#onStarted(tracks);
   }

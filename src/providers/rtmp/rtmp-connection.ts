@@ -137,7 +137,12 @@ export class RtmpConnection {
   #overduePublished(now: number, publishedAt: number): string | null {
     const feed = this.#session.feed;
     if (feed === null) return null;
-    feed.checkStart(now);
+    try {
+      feed.checkStart(now);
+    } catch (error) {
+      this.#closeOnError(error);
+      return null;
+    }
     const { firstTrack, packetSilence } = this.#timeouts;
     if (!feed.started && now - publishedAt >= firstTrack) return `no usable track within ${firstTrack} ms`;
     if (feed.messages !== this.#seenMessages) {

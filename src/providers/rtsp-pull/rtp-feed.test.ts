@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingSink } from '../../../test/fakes/pull-sink.ts';
 import { parseSessionDescription } from '../../protocols/rtsp/session-description.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
 import { mediaFormat } from './media-track.ts';
 import { RtpFeed } from './rtp-feed.ts';
 
@@ -41,7 +42,7 @@ class Camera {
   readonly feed: RtpFeed;
   readonly #sequences = new Map<number, number>();
 
-  constructor(options: { readonly ignoreSenderReports: boolean }) {
+  constructor(options: { readonly ignoreSenderReports: boolean; readonly ordered?: boolean }) {
     this.feed = new RtpFeed({ sink: this.sink, clock: this.clock, ordered: true, ...options });
     for (const [id, media] of parseSessionDescription(DESCRIPTION).media.entries()) this.feed.addTrack(id, media, mediaFormat(media)!);
     this.feed.start();
@@ -68,6 +69,11 @@ class Camera {
     report.writeUInt32BE(Math.floor(((atMs % 1000) / 1000) * 2 ** 32), 12);
     report.writeUInt32BE(timestampOf(source, atMs), 16);
     this.feed.pushRtcp(source.track === 'picture' ? 0 : 1, report);
+  }
+
+  /** A packet that is sent and never arrives. */
+  lose(source: Source): void {
+    this.#sequences.set(source.ssrc, (this.#sequences.get(source.ssrc) ?? source.sequence) + 1);
   }
 
   goodbye({ track, ssrc }: Source): void {
@@ -102,6 +108,23 @@ function timestampOf({ track, base }: Source, atMs: number): number {
 function skew(camera: Camera): number {
   return camera.times('sound').at(-1)! - camera.times('picture').at(-1)!;
 }
+
+it('waits for a datagram that is missing a fifth of a second, and for each anew', () => {
+  const camera = new Camera({ ignoreSenderReports: true, ordered: false });
+  camera.run([SOUNDS], 0, 100);
+  camera.lose(SOUNDS);
+  camera.run([SOUNDS], 120, 220);
+  camera.lose(SOUNDS);
+  camera.run([SOUNDS], 240, 320);
+  camera.feed.checkDeadlines();
+  expect(camera.times('sound')).toHaveLength(5);
+  camera.clock.advance(FRAME_MS);
+  camera.feed.checkDeadlines();
+  expect(camera.times('sound')).toHaveLength(10);
+  camera.clock.advance(10 * FRAME_MS);
+  camera.feed.checkDeadlines();
+  expect(camera.steps('sound')).toEqual([20, 20, 20, 20, 40, 20, 20, 20, 20, 40, 20, 20, 20]);
+});
 
 describe('a camera whose sources begin anew in mid-session', () => {
   it('goes on by arrival without reports, with no jump of time', () => {
@@ -210,6 +233,22 @@ describe('a camera whose sources begin anew in mid-session', () => {
     expect(camera.times('picture')).toHaveLength(2);
     expect(camera.times('sound')).toHaveLength(4);
     expect(skew(camera)).toBeCloseTo(0, 1);
+  });
+
+  it('counts parameters that cannot be read, also when the wait for the others ends', () => {
+    const sink = new RecordingSink();
+    sink.setTracks = () => {
+      throw new ProtocolError('AVCC', 'made up');
+    };
+    const clock = new ManualClock();
+    const feed = new RtpFeed({ sink, clock, ordered: true, ignoreSenderReports: false });
+    const { media } = parseSessionDescription(DESCRIPTION.replace(/a=fmtp:96.*\r\n/, ''));
+    for (const [id, one] of media.entries()) feed.addTrack(id, one, mediaFormat(one)!);
+    for (let second = 0; second < 10; second += 1) {
+      feed.checkDeadlines();
+      clock.advance(1000);
+    }
+    expect(feed.counters.firstFault).toBe('AVCC: made up');
   });
 
   it('is not taken for the one whose beginning the server has announced', () => {

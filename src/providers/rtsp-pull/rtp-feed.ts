@@ -24,6 +24,8 @@ const MOST_HELD_UNITS = 900;
 const MOST_HELD_BYTES = 16_777_216;
 /** Packets behind a gap that are kept for the missing one, over UDP. */
 const REORDER_DEPTH = 64;
+/** A missing packet is waited for this long, ms: of sound, so many packets would be more than a second. */
+const REORDER_WAIT_MS = 200;
 /** The first packet lies at most this far, seconds, from the start that the server announced. */
 const MOST_ANNOUNCED_S = 10;
 /** By arrival, a source that began anew lies at most this far, seconds, from where it belongs. Reports that say more are of another wall clock. */
@@ -57,6 +59,8 @@ interface FeedTrack {
   readonly format: MediaFormat;
   clock: RtpClock;
   sequence: SequenceBuffer;
+  /** Since when packets wait for the one that is missing, ms of the session; null when none is. */
+  gapSince: number | null;
   ssrc: number;
   /** The next packet is the first of its source. */
   begins: boolean;
@@ -122,6 +126,7 @@ export class RtpFeed {
       format,
       clock: new RtpClock(clockRate),
       sequence: this.#newSequence(),
+      gapSince: null,
       reception: new Reception(clockRate),
       ssrc: -1,
       begins: true,
@@ -164,7 +169,11 @@ export class RtpFeed {
       }
       if (packet.ssrc !== track.ssrc) this.#followSource(track, packet.ssrc);
       track.reception.arrived(packet.timestamp, this.#now);
+      const { highest } = track.sequence;
       track.sequence.push(packet, (ordered, lost) => this.#depacketize(track, ordered, lost));
+      // What waits behind one gap may be in front of another.
+      if (track.sequence.waiting === 0) track.gapSince = null;
+      else if (track.gapSince === null || track.sequence.highest !== highest) track.gapSince = this.#now;
     });
   }
 
@@ -190,13 +199,22 @@ export class RtpFeed {
 
   /** Looks at the clock; call it some times a second. */
   checkDeadlines(): void {
-    if (!this.#synchronised && this.#waitsSince !== null && this.#now - this.#waitsSince >= REPORT_WAIT_MS) this.#goOnWithoutReports();
-    this.#starter.checkStart(this.#options.clock.monotonic());
+    this.#guarded(() => {
+      if (!this.#synchronised && this.#waitsSince !== null && this.#now - this.#waitsSince >= REPORT_WAIT_MS) this.#goOnWithoutReports();
+      for (const track of this.#tracks.values()) this.#checkGap(track);
+      this.#starter.checkStart(this.#options.clock.monotonic());
+    });
   }
 
   /** Milliseconds of the session. */
   get #now(): number {
     return this.#options.clock.monotonic() - this.#startedAt;
+  }
+
+  #checkGap(track: FeedTrack): void {
+    if (track.gapSince === null || this.#now - track.gapSince < REORDER_WAIT_MS) return;
+    this.#guarded(() => track.sequence.giveUp((ordered, lost) => this.#depacketize(track, ordered, lost)));
+    track.gapSince = track.sequence.waiting === 0 ? null : this.#now;
   }
 
   #newSequence(): SequenceBuffer {

@@ -183,6 +183,20 @@ describe('who is let in', () => {
     expect((await gate.stream()).name).toBe('mapped');
   });
 
+  test('every port of a listener takes callers, each with its own stream for those who name none', async () => {
+    const first = await listen({ ports: [0, 0] });
+    const { ports } = first.provider;
+    await first.provider.stop();
+    const { gate, provider } = await listen({
+      ports,
+      streamMap: ports.map((port, index) => ({ port, streamPath: `default/app/mapped${index}` })),
+    });
+    for (const port of ports) await call(port, '');
+    for (const port of ports) await call(port, `default/app/named${port}`);
+    expect([new Set(ports).size, provider.connections]).toEqual([2, 4]);
+    expect(gate.streams.map(({ name }) => name)).toEqual(['mapped0', 'mapped1', ...ports.map((port) => `named${port}`)]);
+  });
+
   test('who says that it wants to play is refused, and who says nothing, or to publish, is not', async () => {
     const { provider, port, logger } = await listen();
     await expect(call(port, '#!::u=default/app/live,m=request')).rejects.toMatchObject({ code: RejectionCode.BAD_MODE });

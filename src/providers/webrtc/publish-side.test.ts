@@ -8,16 +8,12 @@ import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { FakeWebrtcPublisher } from '../../../test/fakes/webrtc-publisher.ts';
 import type { CrossDomainRules } from '../../access/cross-domains.ts';
-import { loadAddon } from '../../protocols/fanout/addon.ts';
 import { PeerTransport } from '../../protocols/peer/peer-transport.ts';
 import { readViewerFeedback } from '../../protocols/rtp/viewer-feedback.ts';
 import { SignallingServer } from '../../protocols/signalling/signalling-server.ts';
 import { systemClock } from '../../util/clock.ts';
 import { PublishSide } from './publish-side.ts';
 import { WebrtcProvider } from './webrtc-provider.ts';
-
-/** The handshake in JavaScript ends without a word. */
-const SAYS_GOODBYE = loadAddon().addon !== null;
 
 let ports: Set<number>;
 let gate: FakeIngestGate;
@@ -122,11 +118,11 @@ describe('WHIP', () => {
     expect(gate.streams[0]?.closeReason).toMatchObject({ code: 'peer-left' });
     expect(logger.lines.find(({ message }) => message.startsWith('WebRTC publication closed'))?.fields).toMatchObject({ refused: 1 });
     expect((await fetch(url(location), { method: 'DELETE' })).status).toBe(404);
-    if (SAYS_GOODBYE) await until('the publisher hears of it', () => publisher.ended !== '', { deadlineMs: 5000 });
+    await until('the publisher hears of it', () => publisher.ended !== '', { deadlineMs: 5000 });
     expect([provider.sessions, transport.sessions, transport.fanout.counters().viewers]).toEqual([0, 0, 0]);
   });
 
-  test.skipIf(!SAYS_GOODBYE)('a publisher that leaves takes its stream along', async () => {
+  test('a publisher that leaves takes its stream along', async () => {
     const answer = await (await post(publisher.offer())).text();
     await publisher.connect(answer);
     await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
@@ -135,6 +131,24 @@ describe('WHIP', () => {
     await until('the end', () => gate.streams[0]?.closed === true, { deadlineMs: 5000 });
     expect(gate.streams[0]?.closeReason?.code).toBe('peer-left');
     expect(provider.sessions).toBe(0);
+  });
+
+  test('a fault of ours ends the publication, and the log has it', async () => {
+    await publisher.connect(await (await post(publisher.offer())).text());
+    await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
+    await pictures(1);
+    const [stream] = gate.streams;
+    Object.assign(stream ?? {}, {
+      push: () => {
+        throw new Error('ours');
+      },
+    });
+    publisher.send();
+    await until('the end', () => stream?.closed === true, { deadlineMs: 5000 });
+    expect(stream?.closeReason).toEqual({ code: 'peer-error', detail: 'internal error' });
+    const failures = logger.lines.filter(({ level }) => level === 'error');
+    expect(failures.map(({ message }) => message)).toEqual(['a WebRTC publication failed inside the server']);
+    expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
   });
 
   test('a publisher whose path dies is given up after the timeout', async () => {
@@ -153,7 +167,7 @@ describe('WHIP', () => {
     await publisher.connect(await response.text());
     await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
     gate.streams[0]?.request.onClose({ code: 'deleted', detail: 'deleted by the test' });
-    if (SAYS_GOODBYE) await until('the publisher hears of it', () => publisher.ended !== '', { deadlineMs: 5000 });
+    await until('the publisher hears of it', () => publisher.ended !== '', { deadlineMs: 5000 });
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
     expect((await fetch(url(response.headers.get('location') ?? ''), { method: 'DELETE' })).status).toBe(404);
   });

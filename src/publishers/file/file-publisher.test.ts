@@ -32,6 +32,9 @@ describe('a recording', () => {
     expect(video).toHaveLength(150);
     expect(Math.abs((video[0] ?? 9) - (audio[0] ?? 0))).toBeLessThan(0.04);
     expect(readdirSync(join(bench.root, 'deep'))).toEqual([`a.${extension}`]);
+    // What the stream has put out; the tables of a finished MP4 are others.
+    const { size } = statSync(join(bench.root, `deep/a.${extension}`));
+    expect(Math.abs(stream.bytes - size)).toBeLessThanOrEqual(extension === 'ts' ? 0 : 0.1 * size);
     expect(bench.notes()).toEqual([]);
     expect(readFileSync(join(bench.root, 'info.xml'), 'utf8')).toMatch(/<metadata>m<\/metadata>[\s\S]*<lastSequence>true</);
   });
@@ -200,6 +203,34 @@ describe('paths', () => {
     bench.send(attached, sample.packets);
     await expect.poll(() => bench.tasks()[0]?.reason).toMatch(/symbolic link/);
     expect(readdirSync(join(bench.folder, 'outside'))).toEqual([]);
+  });
+
+  it('have the container of the name that macros make', async () => {
+    await bench.record('x.MP4', { filePath: '/${Id}' });
+    const { attached } = bench.stream(sample.tracks);
+    bench.send(attached, sample.packets);
+    attached.close(CLOSED);
+    await bench.publisher.stop();
+    expect(bench.files()).toEqual(['x.MP4']);
+    expect(readFileSync(join(bench.root, 'x.MP4')).toString('latin1', 4, 8)).toBe('ftyp');
+    expect(bench.probe('x.MP4').video).toHaveLength(150);
+    expect(bench.notes()).toEqual([]);
+  });
+
+  it.each([
+    ['..', { filePath: '/${Id}/x.mp4' }, 'contains ".."'],
+    ['..', { infoPath: '/${Id}/x.xml' }, 'contains ".."'],
+    ['x.webm', { filePath: '/${Id}' }, 'WebM'],
+  ])('are looked at again when %j has replaced the macro in %j', async (id, paths, reason) => {
+    bench.settings = {};
+    await bench.record(id, paths);
+    const { attached } = bench.stream(sample.tracks);
+    bench.send(attached, sample.packets);
+    expect(bench.tasks()).toMatchObject([{ state: 'error', reason: expect.stringContaining(reason) }]);
+    attached.close(CLOSED);
+    await bench.publisher.stop();
+    expect(bench.notes()).toEqual([]);
+    expect(readdirSync(join(bench.folder, 'state'))).toEqual(['records']);
   });
 
   it('must lie in the allowed folders, which the refusal names', async () => {

@@ -1,9 +1,11 @@
-import { closeSync, copyFileSync, mkdtempSync, openSync, readFileSync, rmSync, writevSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { closeSync, copyFileSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writevSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { constantFrames, videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
-import { finalise } from './finalise.ts';
+import { FinaliserThread, finalise } from './finalise.ts';
 import { Mp4Container } from './mp4-container.ts';
 
 let folder: string;
@@ -37,4 +39,37 @@ test('what is no recording is told from the thread too', async () => {
 
 test('what the disk refuses is told from the thread with its code', async () => {
   await expect(finalise(folder, 0)).rejects.toMatchObject({ code: 'EISDIR', errno: expect.any(Number) });
+});
+
+test('one thread serves all, and another one when it has ended', async () => {
+  const entry = new URL('./mp4-finaliser-worker.ts', import.meta.url);
+  const made: Worker[] = [];
+  const thread = new FinaliserThread(() => {
+    const worker = made.length === 0 ? new Worker('process.exit(3)', { eval: true }) : new Worker(entry);
+    made.push(worker);
+    return worker;
+  });
+  const path = join(folder, 'many');
+  copyFileSync(recorded, path);
+  await expect(Promise.all([thread.finish(path), thread.finish(path)])).rejects.toThrow('ended with 3');
+  const outcomes = [await thread.finish(path), ...(await Promise.all([1, 2, 3].map(() => thread.finish(path))))].map(
+    ({ outcome }) => outcome,
+  );
+  expect(outcomes).toEqual(['finalised', 'already', 'already', 'already']);
+  await expect(thread.finish(join(folder, 'none'))).rejects.toMatchObject({ code: 'ENOENT' });
+  expect(made).toHaveLength(2);
+  await made[1]?.terminate();
+});
+
+test('the thread keeps no process alive', () => {
+  const path = join(folder, 'last');
+  copyFileSync(recorded, path);
+  const file = JSON.stringify(new URL('./finalise.ts', import.meta.url));
+  const script = `const { finalise } = await import(${file});
+    const held = setTimeout(() => {}, 60_000);
+    const { outcome } = await finalise(process.argv[2], 0);
+    clearTimeout(held);
+    console.log(outcome);`;
+  writeFileSync(join(folder, 'script.mjs'), script);
+  expect(execFileSync(process.execPath, [join(folder, 'script.mjs'), path], { encoding: 'utf8', timeout: 30_000 })).toBe('finalised\n');
 });

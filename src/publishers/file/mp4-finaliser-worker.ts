@@ -1,6 +1,20 @@
-/** Finishes one recording in a thread of its own: see `finalise.ts`. */
-import { parentPort, workerData } from 'node:worker_threads';
+/** Finishes recordings in a thread of its own: see `finalise.ts`. */
+import { parentPort } from 'node:worker_threads';
+import { Turns } from '../../util/turns.ts';
+import type { FinaliserAnswer, FinaliserJob } from './finalise.ts';
 import { finaliseMp4 } from './mp4-finaliser.ts';
 
-const { path } = workerData as { readonly path: string };
-parentPort?.postMessage(await finaliseMp4(path));
+/** While one waits for the disk the other is worked on; the tables of many would need much memory at once. */
+const AT_ONCE = 2;
+const turns = new Turns(AT_ONCE);
+
+parentPort?.on('message', async ({ id, path }: FinaliserJob) => parentPort?.postMessage(await answerFor(id, path)));
+
+async function answerFor(id: number, path: string): Promise<FinaliserAnswer> {
+  try {
+    return { id, finalised: await turns.take(() => finaliseMp4(path)) };
+  } catch (error) {
+    const { code, errno } = error as NodeJS.ErrnoException;
+    return { id, error, code, errno };
+  }
+}

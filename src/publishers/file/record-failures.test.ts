@@ -18,6 +18,18 @@ describe('a recording that cannot go on', () => {
     expect(bench.tasks()).toHaveLength(1);
   });
 
+  it('goes on without a track that is not there, and says so', async () => {
+    const { attached } = bench.stream(sample.tracks);
+    expect(await bench.record('e', { variantNames: ['video', 'nope'] })).toMatchObject({ state: 'recording' });
+    expect(bench.logger.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
+      'the stream has no track nope: recorded without it',
+    ]);
+    bench.send(attached, sample.packets);
+    attached.close(CLOSED);
+    await bench.publisher.stop();
+    expect(bench.streams('e_0.mp4').map(({ type }) => type)).toEqual(['video']);
+  });
+
   it('tells why the file cannot be made; others are untouched, and the next stream tries again', async () => {
     mkdirSync(bench.root);
     writeFileSync(join(bench.root, 'file'), '');

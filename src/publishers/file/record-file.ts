@@ -31,6 +31,8 @@ export interface RecordFileOptions {
   readonly logger: Logger;
   /** See `CountFile`. */
   readonly count: CountFile;
+  /** So many bytes more go to the disk. */
+  readonly onBytes?: (bytes: number) => void;
   /** The file cannot be written any more; called at most once. */
   readonly onError: (error: Error) => void;
 }
@@ -59,7 +61,7 @@ export class RecordFile {
 
   /** Throws `ProtocolError` when the decoder configuration of a track is broken; nothing was made then. */
   constructor(options: RecordFileOptions) {
-    const { tracks, first, startAt, note, journal, key, folders, onError } = options;
+    const { tracks, first, startAt, note, journal, key, folders, onBytes, onError } = options;
     this.#options = options;
     this.tracks = new Map(tracks.map((track) => [track.id, track]));
     this.#mainTrackId = first.track.id;
@@ -70,7 +72,12 @@ export class RecordFile {
     // The container writes its head while it is made, before there is a file to write it to.
     const write = (chunks: readonly Uint8Array[]): void => {
       if (sink === null) head.push(...chunks.map((chunk) => new Uint8Array(chunk)));
-      else sink.write(chunks);
+      else append(sink, chunks);
+    };
+    const append = (to: FileSink, chunks: readonly Uint8Array[]): void => {
+      const before = to.bytes;
+      to.write(chunks);
+      if (to.bytes > before) onBytes?.(to.bytes - before);
     };
     const containerOptions = { tracks, first, startAt, write };
     this.#container = options.container === 'mp4' ? new Mp4Container(containerOptions) : new TsContainer(containerOptions);
@@ -84,7 +91,7 @@ export class RecordFile {
       onError,
     });
     this.#sink = sink;
-    if (head.length > 0) sink.write(head);
+    if (head.length > 0) append(sink, head);
   }
 
   /** Name in the journal. */

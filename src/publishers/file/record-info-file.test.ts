@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -75,4 +75,15 @@ test('a folder that is not there is told, and later additions go on', async () =
   await expect(info.append(join(folder, 'no/info.xml'), FILE)).rejects.toMatchObject({ code: 'ENOENT' });
   await info.append(path, FILE);
   expect(files()).toHaveLength(1);
+});
+
+test('who reads while a file is added has the old text or the new one, whole', async () => {
+  const info = new RecordInfoFiles();
+  await info.append(path, FILE);
+  const old = readFileSync(path, 'utf8');
+  const reader = openSync(path, 'r');
+  await info.append(path, { ...FILE, sequence: 1 });
+  expect(readFileSync(reader, 'utf8')).toBe(old);
+  closeSync(reader);
+  expect(files()).toHaveLength(2);
 });

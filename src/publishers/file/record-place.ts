@@ -1,7 +1,7 @@
 /** Where the recordings of an application go: its settings, and the folders that are allowed. */
 import { join, resolve } from 'node:path';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
-import { belowRoot, DEFAULT_FILE_PATH, DEFAULT_INFO_PATH, refuseContainer } from './record-path.ts';
+import { belowRoot, DEFAULT_FILE_PATH, DEFAULT_INFO_PATH, expandPath, type PathValues, refuseContainer } from './record-path.ts';
 
 /** The part of the application's configuration that is about recordings. */
 export interface FileSettings {
@@ -55,6 +55,15 @@ export class RecordPlace {
     this.folders.check(info);
     refuseContainer(shownFile);
     return { shownFile, shownInfo, file, info };
+  }
+
+  /** The path of a file with these values. Throws `PathRefused` when they make of a path one that is not allowed: `..`, another extension. */
+  expand({ file, info }: Pick<RecordPaths, 'file' | 'info'>, values: PathValues): string {
+    const path = expandPath(file, values);
+    this.folders.check(path);
+    this.folders.check(expandPath(info, values));
+    refuseContainer(path);
+    return path;
   }
 
   #absolute(path: string, fallback: string): string {

@@ -195,10 +195,12 @@ export class RecordTask extends FollowingTask<RecordRequest> {
   setTracks(tracks: readonly Track[]): void {
     const attachment = this.#attachment;
     if (attachment === null || this.#state !== RecordState.RECORDING) return;
-    const container = containerOf(attachment.paths.shownFile);
-    const { recorded, left } = selectTracks(this.request, container, tracks);
+    const container = containerOf(this.#outputFile ?? attachment.paths.shownFile);
+    const { recorded, left, missing } = selectTracks(this.request, container, tracks);
     if (left !== '')
       this.#logger.warn({ container, tracks: left }, `${container.toUpperCase()} cannot hold ${left}: left out of the recording`);
+    // It may come later, or have failed: what is there is worth having.
+    if (missing !== '') this.#logger.warn({ missing }, `the stream has no track ${missing}: recorded without it`);
     const isSame = recorded.length === attachment.tracks.size && recorded.every(({ id }) => attachment.tracks.has(id));
     if (isSame) return;
     attachment.tracks.clear();
@@ -265,7 +267,8 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     this.#cut(attachment, presentedAt(first), now);
     const values = this.#values(attachment, now);
     const { paths, place } = attachment;
-    const temporary = join(dirname(expandPath(paths.file, { ...values, endTime: 0 })), `tmp_${randomName(TEMPORARY_NAME_LENGTH)}`);
+    const target = place.expand(paths, { ...values, endTime: 0 });
+    const temporary = join(dirname(target), `tmp_${randomName(TEMPORARY_NAME_LENGTH)}`);
     const continues = this.request.segmentationRule === SegmentationRule.CONTINUITY;
     this.#startTime = now;
     this.#showPaths(attachment, now);
@@ -273,7 +276,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     const file = new RecordFile({
       tracks: [...attachment.tracks.values()],
       first,
-      container: containerOf(paths.shownFile),
+      container: containerOf(target),
       startAt: continues ? startAt90k - attachment.origin : 0,
       key: randomName(TEMPORARY_NAME_LENGTH),
       note: {
@@ -288,6 +291,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
         this.#unfinished.delete(file);
         return this.count(key, finished);
       },
+      onBytes: (bytes) => attachment.stream.meter.countBytes(bytes),
       onError: (error) => this.fail(error),
     });
     attachment.file = file;

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { atTimes, DailySchedule, everyInterval } from './split-schedule.ts';
 
@@ -27,6 +27,22 @@ describe('a daily schedule', () => {
     ['0 50/5 *', '09:51:00', '09:55:00'],
   ])('%s after %s is %s', (text, from, next) => {
     expect(time(schedule(text).nextAfter(at(from)))).toBe(next);
+  });
+
+  test.each([
+    // Clocks are set back from 3:00 to 2:00: that hour comes twice.
+    ['0 */10 *', '2026-10-25T00:50:00Z', '2026-10-25T01:00:00Z'],
+    ['0 */10 *', '2026-10-25T01:00:00Z', '2026-10-25T01:10:00Z'],
+    ['*/10 * *', '2026-10-25T01:20:05Z', '2026-10-25T01:20:10Z'],
+    ['0 0 *', '2026-10-25T00:30:00Z', '2026-10-25T01:00:00Z'],
+    // And forward from 2:00 to 3:00, which leaves one out.
+    ['0 0 *', '2026-03-29T00:30:00Z', '2026-03-29T01:00:00Z'],
+    ['0 30 2', '2026-03-28T12:00:00Z', '2026-03-30T00:30:00Z'],
+  ])('%s after %s, in a time zone with summer time, is %s', (text, from, next) => {
+    vi.stubEnv('TZ', 'Europe/Berlin');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect(new Date('2026-10-25T01:30:00Z').getHours()).toBe(2);
+    expect(new Date(schedule(text).nextAfter(Date.parse(from))).toISOString()).toBe(new Date(next).toISOString());
   });
 
   test.each([

@@ -8,6 +8,8 @@ const FIELDS = [
 /** Steps from one candidate to the next; a whole day needs fewer. */
 const MOST_STEPS = 500;
 const MS_PER_SECOND = 1000;
+const SECONDS_PER_MINUTE = 60;
+const MINUTES_PER_HOUR = 60;
 
 /** `<second> <minute> <hour>` in crontab syntax: `*`, `n`, `a-b`, lists of these with commas, each with `/step`. */
 export class DailySchedule {
@@ -34,12 +36,16 @@ export class DailySchedule {
 
   /** The first moment after `time` (ms since the epoch) that the schedule names, in the server's local time. */
   nextAfter(time: number): number {
-    const at = new Date(Math.floor(time / MS_PER_SECOND) * MS_PER_SECOND + MS_PER_SECOND);
+    // Time that goes by: fields set in a `Date` mean the first of two hours of one name, which is over when clocks are set back.
+    let at = Math.floor(time / MS_PER_SECOND) * MS_PER_SECOND + MS_PER_SECOND;
     for (let step = 0; step < MOST_STEPS; step += 1) {
-      if (this.#hours[at.getHours()] !== true) at.setHours(at.getHours() + 1, 0, 0);
-      else if (this.#minutes[at.getMinutes()] !== true) at.setMinutes(at.getMinutes() + 1, 0);
-      else if (this.#seconds[at.getSeconds()] !== true) at.setSeconds(at.getSeconds() + 1);
-      else return at.getTime();
+      const local = new Date(at);
+      const toMinute = SECONDS_PER_MINUTE - local.getSeconds();
+      const toHour = (MINUTES_PER_HOUR - 1 - local.getMinutes()) * SECONDS_PER_MINUTE + toMinute;
+      if (this.#hours[local.getHours()] !== true) at += toHour * MS_PER_SECOND;
+      else if (this.#minutes[local.getMinutes()] !== true) at += toMinute * MS_PER_SECOND;
+      else if (this.#seconds[local.getSeconds()] !== true) at += MS_PER_SECOND;
+      else return at;
     }
     // An hour that a change of the clocks leaves out comes a day later.
     return Number.POSITIVE_INFINITY;

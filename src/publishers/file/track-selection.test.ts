@@ -20,7 +20,13 @@ describe('tracks of a recording', () => {
     ['the sound of a stream with a still picture', everything, [JPEG, AAC], [4], 'picture (JPEG)'],
   ] as const)('are %s', (_what, wanted, tracks, ids, left) => {
     const selected = selectTracks(wanted, 'ts', tracks);
-    expect([selected.recorded.map(({ id }) => id), selected.left]).toEqual([ids, left]);
+    expect([selected.recorded.map(({ id }) => id), selected.left, selected.missing]).toEqual([ids, left, '']);
+  });
+
+  test('that are not there are named, and the others recorded', () => {
+    const wanted = { trackIds: [1, 77], variantNames: ['a', 'nope'] };
+    const { recorded, missing } = selectTracks(wanted, 'ts', [H264, AAC]);
+    expect([recorded, missing]).toEqual([[H264, AAC], 'nope, id 77']);
   });
 
   test.each([

@@ -9,6 +9,8 @@ export interface RecordedTracks {
   readonly recorded: readonly Track[];
   /** Those that nobody asked for by name and that the container cannot hold, as a text; empty for none. */
   readonly left: string;
+  /** Names and ids that were asked for and that no track has, as a text; empty for none. */
+  readonly missing: string;
 }
 
 /** Throws an `Error` that names what does not fit when that was asked for, or when no picture or no sound would be left. */
@@ -28,5 +30,9 @@ export function selectTracks(
   if (!everything && left !== '') throw new Error(refusal);
   if (recorded.length === 0) throw new Error(`no track fits into ${container.toUpperCase()}: it cannot hold ${left}`);
   if (missingKind(chosen, recorded).length > 0) throw new Error(refusal);
-  return { recorded, left };
+  const missing = [
+    ...variantNames.filter((name) => !chosen.some(({ variantName }) => variantName === name)),
+    ...trackIds.filter((wanted) => !chosen.some(({ id }) => id === wanted)).map((id) => `id ${id}`),
+  ];
+  return { recorded, left, missing: missing.join(', ') };
 }

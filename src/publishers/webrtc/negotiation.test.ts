@@ -49,11 +49,16 @@ function slotsFor(settings: WebrtcSettings, video: readonly string[], types: str
 const H264 = ['a=rtpmap:98 H264/90000', 'a=rtcp-fb:98 nack', 'a=rtpmap:99 rtx/90000', 'a=fmtp:99 apt=98'];
 const CORRECTION = ['a=rtpmap:120 red/90000', 'a=rtpmap:121 rtx/90000', 'a=fmtp:121 apt=120', 'a=rtpmap:122 ulpfec/90000'];
 
-function midOf({ extension }: SlotPlan | { extension: SlotPlan['extension'] }, id: number): string | null {
+/** What packets of the slot carry under `id`. */
+function extensionOf({ extension }: SlotPlan, id: number): Buffer | null {
   const header = Buffer.alloc(12);
   header[0] = 0x90;
   const value = findExtension(Buffer.concat([header, extension.bytes]), id);
-  return value === null ? null : Buffer.from(value).toString();
+  return value === null ? null : Buffer.from(value);
+}
+
+function midOf(slot: SlotPlan, id: number): string | null {
+  return extensionOf(slot, id)?.toString() ?? null;
 }
 
 test('error correction is offered where it is configured, with its own retransmissions', () => {
@@ -136,6 +141,20 @@ test('packets say which m-line they are of, where that was agreed on', () => {
   const long = whep(SETTINGS, 'a'.repeat(17));
   expect(long.lines.some((line) => line.includes(MID_URI))).toBe(false);
   expect(long.slot && midOf(long.slot, 9)).toBe(null);
+});
+
+test('pictures ask players for the configured delay, and tell when they left', () => {
+  const settings: WebrtcSettings = { ...SETTINGS, ulpfec: false, playoutDelay: { min: 100, max: 2000 } };
+  const [delay, sendTime] = ['playout-delay', 'abs-send-time'].map((name) => `http://www.webrtc.org/experiments/rtp-hdrext/${name}`);
+  const offers = (wanted: WebrtcSettings): string[][] =>
+    offered(wanted).map(({ extensions }) => extensions.map(({ id, uri }) => `${id} ${uri}`).sort());
+  expect(offers(settings)).toEqual([[`2 ${delay}`, `4 ${sendTime}`, `6 ${MID_URI}`], [`6 ${MID_URI}`]]);
+  expect(offers({ ...settings, playoutDelay: undefined })[0]).toEqual([`4 ${sendTime}`, `6 ${MID_URI}`]);
+  const { slot, lines } = whep(settings, '0', `a=extmap:5 ${delay}`, `a=extmap:7 ${sendTime}`);
+  expect(lines).toEqual(expect.arrayContaining([`a=extmap:5 ${delay}`, `a=extmap:7 ${sendTime}`]));
+  // Both in units of 10 ms, 12 bits each.
+  expect(slot && extensionOf(slot, 5)?.toString('hex')).toBe('00a0c8');
+  expect(slot && [extensionOf(slot, 7)?.length, slot.extension.sendTimeAt > 0]).toEqual([3, true]);
 });
 
 test('no level of sound is promised: nobody knows it', () => {

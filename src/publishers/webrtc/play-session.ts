@@ -94,6 +94,11 @@ export class PlaySession implements PeerListener {
     return this.#rendition;
   }
 
+  /** A track of a rendition, as players are told of it. */
+  notice(source: MediaSource): object {
+    return this.#options.stream.notice(source);
+  }
+
   get auto(): boolean {
     return this.#auto;
   }

@@ -6,7 +6,6 @@ import { noSuchStream, type StreamTarget } from '../../protocols/signalling/requ
 import { type SignallingDialogue, type SignallingMessage, SignallingSocket } from '../../protocols/signalling/signalling-socket.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { PlaySession } from './play-session.ts';
-import { trackNotice } from './track-notice.ts';
 import type { WebrtcPublisher } from './webrtc-publisher.ts';
 
 export interface PlaySignallingOptions {
@@ -103,8 +102,8 @@ export class PlaySignalling implements SignallingDialogue {
       auto: session.auto,
       renditions: renditions.map(({ name, video, audio }) => ({
         name,
-        ...(video !== null && { video_track: trackNotice(video.track) }),
-        ...(audio !== null && { audio_track: trackNotice(audio.track) }),
+        ...(video !== null && { video_track: session.notice(video) }),
+        ...(audio !== null && { audio_track: session.notice(audio) }),
       })),
     };
   }

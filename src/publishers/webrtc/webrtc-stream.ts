@@ -13,6 +13,7 @@ import { isPlayable, type WebrtcTrack } from './codec-plan.ts';
 import { MediaSource } from './media-source.ts';
 import type { PlaySession } from './play-session.ts';
 import type { WebrtcSettings } from './settings.ts';
+import { trackNotice } from './track-notice.ts';
 
 /** One bad path must not cost all viewers of a track more keyframes than these, ms. */
 const REPAIR_INTERVAL_MS = 1000;
@@ -86,6 +87,11 @@ export class WebrtcStream implements PublisherStream {
       sum += bitrateConf > 0 ? bitrateConf : this.#options.stream.figures(id).bitrateAvg;
     }
     return sum;
+  }
+
+  /** A track as players are told of it. */
+  notice({ track }: MediaSource): object {
+    return trackNotice(track, this.#options.stream.figures(track.id));
   }
 
   /** When and how large the packets of a viewer's report left, as the fanout tells; valid until the next call. */

@@ -192,6 +192,7 @@ function answerTo(offer: string, direction: string): string {
 class QuietSocket extends EventEmitter {
   readonly OPEN = 1;
   readyState = 1;
+  readonly bufferedAmount = 0;
   readonly sent: string[] = [];
   send(text: string): void {
     this.sent.push(text);

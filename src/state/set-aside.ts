@@ -1,0 +1,25 @@
+/** What lies in the state folder and cannot be used is moved out of the way: never deleted, and named in the log. */
+import { mkdir, rename } from 'node:fs/promises';
+import type { Logger } from '../util/logger.ts';
+
+/** Renames `file` (or folder) to `<file>.broken-<time>`. Never rejects: what cannot be moved is told, too. */
+export async function setAside(file: string, why: string, logger: Logger): Promise<void> {
+  const aside = `${file}.broken-${Date.now()}`;
+  try {
+    await rename(file, aside);
+    logger.error({ file, setAside: aside, why }, `state file cannot be used and was set aside: ${why}`);
+  } catch (error) {
+    logger.error({ file, why, err: error }, `state file cannot be used and could not be set aside: ${why}`);
+  }
+}
+
+/** Makes `folder` with those above it; a file that has its name is set aside. Rejects with the file system's error. */
+export async function makeFolder(folder: string, logger: Logger): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    await setAside(folder, 'it is no folder', logger);
+    await mkdir(folder, { recursive: true });
+  }
+}

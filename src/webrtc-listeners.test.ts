@@ -1,0 +1,119 @@
+/** How the elements of `Bind/…/WebRTC` become what peers are told, asked for over the way that egress threads take. */
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { freePorts } from '../test/e2e/support/ports.ts';
+import { FakeIngestGate } from '../test/fakes/fake-ingest-gate.ts';
+import { RecordingLogger } from '../test/fakes/recording-logger.ts';
+import { FakeWebrtcPublisher } from '../test/fakes/webrtc-publisher.ts';
+import { parseServerConfig, readApplication } from './config/index.ts';
+import { parseStun, StunAttribute, StunType, serializeStun, xorMappedAddress } from './protocols/stun/stun-message.ts';
+import { startWebrtc } from './webrtc-listeners.ts';
+
+const SIGNALLING_PORT = 3333;
+
+let stun: Socket;
+let running: { stop(): Promise<void> }[];
+let logger: RecordingLogger;
+
+beforeEach(async () => {
+  running = [];
+  logger = new RecordingLogger();
+  stun = createSocket('udp4');
+  stun.bind(0, '127.0.0.1');
+  await once(stun, 'listening');
+});
+
+afterEach(async () => {
+  for (const part of running.reverse()) await part.stop();
+  stun.close();
+});
+
+/** The STUN server says that we are `outside`. */
+function seenAs(outside: string): string {
+  stun.on('message', (datagram, { port }) => {
+    const { transaction } = parseStun(datagram);
+    const attributes = [[StunAttribute.XOR_MAPPED_ADDRESS, xorMappedAddress(outside, 4711, transaction)]] as const;
+    stun.send(serializeStun({ type: StunType.BINDING_SUCCESS, transaction, attributes, password: null }), port, '127.0.0.1');
+  });
+  return `<StunServer>127.0.0.1:${stun.address().port}</StunServer>`;
+}
+
+/** Starts it with these elements, of publishers' own too where there are any; returns where signalling is. */
+async function start(head: string, candidates: string, publishers = ''): Promise<string> {
+  const bind = `<Signalling><Port>${SIGNALLING_PORT}</Port></Signalling><IceCandidates>${candidates}</IceCandidates>`;
+  const sides = `<Providers><WebRTC>${bind}</WebRTC></Providers>${publishers === '' ? '' : `<Publishers><WebRTC>${publishers}</WebRTC></Publishers>`}`;
+  const xml = `<Server version="8"><Type>origin</Type><IP>*</IP>${head}<Bind>${sides}</Bind></Server>`;
+  const { config } = parseServerConfig(xml, 'Server.xml', {});
+  const neighbours = {
+    virtualHostFor: () => 'default',
+    gate: new FakeIngestGate(),
+    providerSettings: () => readApplication({ name: 'app', type: 'live', providers: { webrtc: {} } }).typed.providers.webrtc ?? null,
+    finder: { find: () => null },
+    logger,
+  };
+  const parts = await startWebrtc(config, neighbours, running);
+  if (parts === null) throw new Error('nothing was started');
+  return parts.signallingPath;
+}
+
+/** What a publisher is told: addresses of the media port, and relays. */
+async function told(path: string, stream: string): Promise<{ media: string[]; relays: string[] }> {
+  const createConnection = () => {
+    const socket = connect(path);
+    socket.write(`${JSON.stringify({ address: '192.0.2.1', port: SIGNALLING_PORT, secure: false })}\n`);
+    return socket;
+  };
+  const asking = request({ createConnection, method: 'POST', path: `/app/${stream}?direction=whip`, headers: { host: 'here' } });
+  const publisher = new FakeWebrtcPublisher();
+  asking.end(publisher.offer());
+  const [response] = await once(asking, 'response');
+  const answer = await text(response);
+  publisher.close();
+  expect(response.statusCode).toBe(201);
+  const media = [...answer.matchAll(/^a=candidate:\d+ 1 UDP \d+ (\S+ \d+) /gm)].map(([, place = '']) => place);
+  return {
+    media,
+    relays: [response.headers.link ?? []].flat().flatMap((link: string) => link.split(', ').map((one) => one.split(';')[0] ?? '')),
+  };
+}
+
+// An address of the machine itself cannot be listened on beside all of them, and need not be.
+test.each(['203.0.113.9', '127.0.0.1'])('behind %s, says the STUN server, peers are told so', async (outside) => {
+  const [star = 0, alone = 0, named = 0, relay = 0] = await freePorts(4);
+  const places = [`*:${star}/udp`, `${alone}/udp`, `\${PublicIP}:${named}/udp`].map((place) => `<IceCandidate>${place}</IceCandidate>`);
+  const path = await start(seenAs(outside), `${places.join('')}<TcpRelay>*:${relay}</TcpRelay><TcpForce>true</TcpForce>`);
+  const [first, second, third] = [await told(path, 'a'), await told(path, 'b'), await told(path, 'c')];
+  expect(first.media).toContain(`${outside} ${star}`);
+  expect(second.media).toContain(`${outside} ${alone}`);
+  expect(third.media).toEqual([`${outside} ${named}`]);
+  expect(first.relays).toContain(`<turn:${outside}:${relay}?transport=tcp>`);
+  expect(logger.lines.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([]);
+});
+
+test('without a STUN server what needs its answer is left out, and the log says so', async () => {
+  const [star = 0, named = 0] = await freePorts(2);
+  const path = await start('', `<IceCandidate>*:${star}/udp</IceCandidate><IceCandidate>\${PublicIP}:${named}/udp</IceCandidate>`);
+  const both = [await told(path, 'a'), await told(path, 'b')];
+  expect(both.flatMap(({ media }) => media.filter((place) => !place.endsWith(` ${star}`)))).toEqual([]);
+  expect(both.map(({ relays }) => relays)).toEqual([[], []]);
+  expect(logger.lines.find(({ level }) => level === 'warn')?.message).toBe(
+    `Bind/Providers/WebRTC/IceCandidates/IceCandidate '\${PublicIP}:${named}/udp' is left out: the public address is not known (StunServer)`,
+  );
+});
+
+test.each([
+  ['*', '127.0.0.1'],
+  ['127.0.0.1', '*'],
+])('players at %s and publishers at %s share ports', async (players, publishers) => {
+  const [port = 0, relay = 0] = await freePorts(2);
+  const at = (host: string): string =>
+    `<IceCandidate>${host}:${port}/udp</IceCandidate><TcpRelay>${host}:${relay}</TcpRelay><TcpForce>true</TcpForce>`;
+  const path = await start('', at(publishers), `<IceCandidates>${at(players)}</IceCandidates>`);
+  const { media, relays } = await told(path, 'a');
+  expect([media, relays].map(({ length }) => length > 0)).toEqual([true, true]);
+  if (publishers !== '*') expect([media, relays]).toEqual([[`127.0.0.1 ${port}`], [`<turn:127.0.0.1:${relay}?transport=tcp>`]]);
+});
