@@ -53,7 +53,7 @@ export class HlsPlayer {
     return clock === null ? null : clockDelay(clock.ticks, clock.seenAt);
   }
 
-  /** Waits until `seconds` more of video have been played. */
+  /** Waits until `seconds` more of video have been played; the time before the first picture is 0, also where a live stream begins later. */
   async played(seconds: number, deadlineMs: number): Promise<PlayerState> {
     const from = (await this.state()).time;
     let last: PlayerState | null = null;
