@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { requireProgram } from '../scripts/ensure-tools.ts';
 import { Child } from '../test/e2e/support/child.ts';
 import { until } from '../test/e2e/support/poll.ts';
-import { freeUdpPorts } from '../test/e2e/support/ports.ts';
+import { freePorts } from '../test/e2e/support/ports.ts';
 import { cpuRate, median } from './lib/measure.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';
 
@@ -53,7 +53,7 @@ async function theirs(count: number, seconds: number): Promise<Cost> {
 async function theirReceivers(count: number, seconds: number): Promise<number> {
   const children: Child[] = [];
   try {
-    const ports = await freeUdpPorts(count);
+    const ports = await freePorts(count);
     const receivers = ports.map((port) => transmit(children, `srt://127.0.0.1:${port}?mode=listener&latency=${LATENCY_MS}`, 'file://con'));
     await delay(SETTLE_MS);
     await startSource(children, ports);
@@ -68,7 +68,7 @@ async function theirSenders(count: number, seconds: number): Promise<number> {
   const children: Child[] = [];
   try {
     const sink = await startSink(children);
-    const ports = await freeUdpPorts(count);
+    const ports = await freePorts(count);
     const url = `srt://127.0.0.1:${sink.port}?mode=caller&latency=${LATENCY_MS}`;
     const senders = ports.map((port) => transmit(children, `udp://127.0.0.1:${port}`, url));
     await delay(SETTLE_MS);

@@ -7,7 +7,7 @@ import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { apiPath, type StreamInformation } from './support/api-client.ts';
 import { Child } from './support/child.ts';
 import { until } from './support/poll.ts';
-import { freePorts, freeUdpPorts } from './support/ports.ts';
+import { freePorts } from './support/ports.ts';
 import { countFrames, probe } from './support/probe.ts';
 import { type FfmpegPublisher, publish } from './support/publisher.ts';
 import { type PushTask, pushes, startPush, stopPush } from './support/push.ts';
@@ -67,7 +67,7 @@ async function perform(stream: string, push: string): Promise<number> {
 }
 
 test('every frame arrives over UDP', async () => {
-  const [port = 0] = await freeUdpPorts(1);
+  const [port = 0] = await freePorts(1);
   const file = path.join(folder, 'udp.mkv');
   const receiver = keep(`udp://127.0.0.1:${port}?timeout=2000000`, file);
   await startPush(server.api, { id: 'udp', stream: 'over-udp', protocol: 'mpegts', url: `udp://127.0.0.1:${port}` });
@@ -91,7 +91,7 @@ test('every frame arrives over TCP', async () => {
 });
 
 test('srt-live-transmit gets every frame, encrypted', async () => {
-  const [port = 0] = await freeUdpPorts(1);
+  const [port = 0] = await freePorts(1);
   const file = path.join(folder, 'srt.ts');
   const url = `srt://127.0.0.1:${port}?mode=listener&passphrase=${PASSPHRASE}`;
   const receiver = run('sh', ['-c', `exec ${requireProgram('srt-live-transmit')} -a no -q '${url}' file://con > '${file}'`]);
@@ -103,7 +103,7 @@ test('srt-live-transmit gets every frame, encrypted', async () => {
 });
 
 test('a second server takes a push over SRT by its stream id', async () => {
-  const [ingest = 0, egress = 0] = await freeUdpPorts(2);
+  const [ingest = 0, egress = 0] = await freePorts(2);
   const second = await startServer({ segmentDuration: 1, srt: { ingest, egress } });
   onTestFinished(async () => {
     await second.close();

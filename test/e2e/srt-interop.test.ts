@@ -14,7 +14,7 @@ import { systemClock } from '../../src/util/clock.ts';
 import { BadLink } from './support/bad-link.ts';
 import { Child } from './support/child.ts';
 import { until } from './support/poll.ts';
-import { freeUdpPorts } from './support/ports.ts';
+import { freePorts } from './support/ports.ts';
 
 const PASSPHRASE = 'correct-horse-battery';
 const PAYLOAD = 1316;
@@ -236,7 +236,7 @@ describe('our caller', () => {
   });
 
   test.each(cases)('gives srt-live-transmit as listener every byte ($name)', async ({ encrypted, bad }) => {
-    const [listening = 0] = await freeUdpPorts(1);
+    const [listening = 0] = await freePorts(1);
     const file = path.join(folder, `pushed-${encrypted}-${bad}.ts`);
     const child = receiveInto(file, listenerUrl(listening, encrypted));
     const to = await link(listening, bad, 3);
@@ -250,7 +250,7 @@ describe('our caller', () => {
   });
 
   test('loses nothing from ffmpeg as listener over a bad link', async () => {
-    const [listening = 0] = await freeUdpPorts(1);
+    const [listening = 0] = await freePorts(1);
     const url = `srt://127.0.0.1:${listening}?mode=listener&latency=${LATENCY * 1000}&pkt_size=${PAYLOAD}`;
     start('ffmpeg', ['-v', 'error', '-nostdin', '-re', '-i', sampleFile, '-map', '0', '-c', 'copy', '-f', 'mpegts', url]);
     const to = await link(listening, true, 4);
@@ -263,7 +263,7 @@ describe('our caller', () => {
   });
 
   test('is refused by libsrt with another passphrase, with its code', async () => {
-    const [listening = 0] = await freeUdpPorts(1);
+    const [listening = 0] = await freePorts(1);
     receiveInto(path.join(folder, 'none.ts'), listenerUrl(listening, true));
     const port = await openPort(null);
     const reception: Reception = { payloads: [], connection: null, closed: null };
@@ -277,7 +277,7 @@ describe('our caller', () => {
   });
 
   test('gives up on a port where nobody answers', async () => {
-    const [silent = 0] = await freeUdpPorts(1);
+    const [silent = 0] = await freePorts(1);
     const port = await openPort(null);
     const reception: Reception = { payloads: [], connection: null, closed: null };
     const refused = port.connect({ address: '127.0.0.1', port: silent }, { ...call(false), timeout: 1_000_000 }, session(reception));

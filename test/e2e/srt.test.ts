@@ -5,7 +5,7 @@ import { apiPath, type StreamInformation } from './support/api-client.ts';
 import { BadLink } from './support/bad-link.ts';
 import { Child } from './support/child.ts';
 import { until } from './support/poll.ts';
-import { freeUdpPorts } from './support/ports.ts';
+import { freePorts } from './support/ports.ts';
 import { decode, probe } from './support/probe.ts';
 import { publish } from './support/publisher.ts';
 import { startServer, type TestServer } from './support/server.ts';
@@ -22,7 +22,7 @@ let egress = 0;
 const cleanups: (() => unknown)[] = [];
 
 beforeAll(async () => {
-  [ingest = 0, egress = 0] = await freeUdpPorts(2);
+  [ingest = 0, egress = 0] = await freePorts(2);
   server = await startServer({ segmentDuration: 1, srt: { ingest, egress, options: { PASSPHRASE, PBKEYLEN: '32' } } });
 });
 

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { requireProgram } from '../../../scripts/ensure-tools.ts';
 import { Child, type ChildExit } from './child.ts';
 import { until } from './poll.ts';
-import { freeUdpPorts } from './ports.ts';
+import { freePorts } from './ports.ts';
 
 const LISTEN_DEADLINE_MS = 15_000;
 
@@ -34,7 +34,7 @@ export class RtpDecoder {
   }
 
   static async open({ kind, payloadType, map, output, folder }: RtpDecoderOptions): Promise<RtpDecoder> {
-    const [port = 0] = await freeUdpPorts(1);
+    const [port = 0] = await freePorts(1);
     const description = path.join(folder, `${kind}.sdp`);
     const head = ['v=0', 'o=- 0 0 IN IP4 127.0.0.1', 's=-', 'c=IN IP4 127.0.0.1', 't=0 0'];
     writeFileSync(description, [...head, `m=${kind} ${port} RTP/AVP ${payloadType}`, `a=rtpmap:${payloadType} ${map}`, ''].join('\r\n'));
