@@ -36,12 +36,13 @@ test('torn documents and those of another kind are set aside, at any length', as
   for (let length = 0; length < whole.length - 1; length += 5) writeFileSync(join(folder, `cut${length}.json`), whole.slice(0, length));
   writeFileSync(join(folder, 'other.json'), whole.replace('"task"', '"virtual-host"'));
   writeFileSync(join(folder, 'half.json.abc.tmp'), '{');
-  mkdirSync(join(folder, 'foreign.tmp'));
+  mkdirSync(join(folder, 'foreign.tmp/inside'), { recursive: true });
   expect(await documents.load()).toEqual([{ key: 'good', value: { x: 1 } }]);
   const left = readdirSync(folder);
   expect(left.filter((name) => name.endsWith('.json'))).toEqual(['good.json']);
   expect(left.some((name) => name.startsWith('other.json.broken-'))).toBe(true);
-  expect(left.some((name) => name.endsWith('.tmp'))).toBe(false);
+  expect(left.filter((name) => name.endsWith('.tmp'))).toEqual(['foreign.tmp']);
+  expect(readdirSync(join(folder, 'foreign.tmp'))).toEqual(['inside']);
 });
 
 test('a file in the place of the folder is set aside', async () => {

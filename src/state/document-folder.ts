@@ -34,8 +34,11 @@ export class DocumentFolder {
   async load(): Promise<StoredDocument[]> {
     await makeFolder(this.#folder, this.#logger);
     const documents: StoredDocument[] = [];
-    for (const name of (await readdir(this.#folder)).sort()) {
-      if (name.endsWith('.tmp')) await rm(join(this.#folder, name), { force: true, recursive: true });
+    const entries = await readdir(this.#folder, { withFileTypes: true });
+    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      const { name } = entry;
+      // Writes that were cut off; a folder is somebody else's.
+      if (name.endsWith('.tmp') && entry.isFile()) await rm(join(this.#folder, name), { force: true });
       if (!name.endsWith(SUFFIX)) continue;
       try {
         documents.push({ key: name.slice(0, -SUFFIX.length), value: this.#parse(await readFile(join(this.#folder, name), 'utf8')) });

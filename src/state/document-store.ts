@@ -47,10 +47,8 @@ export class DocumentStore<Document extends object> {
     const documents: Document[] = [];
     for (const entry of await readdir(this.#folder, { withFileTypes: true })) {
       const path = join(this.#folder, entry.name);
-      if (entry.name.endsWith('.tmp')) {
-        await rm(path, { force: true, recursive: true });
-        continue;
-      }
+      // Writes that were cut off; a folder is somebody else's.
+      if (entry.name.endsWith('.tmp') && entry.isFile()) await rm(path, { force: true });
       if (!entry.name.endsWith(SUFFIX)) continue;
       try {
         const document = this.#parse(await readFile(path, 'utf8'));
