@@ -1,11 +1,12 @@
 import { defineConfig } from 'vitest/config';
 
-/** Tests in which a player must keep up with a live stream. */
+/** Tests in which a player must keep up with a live stream, or a receiver throws away what comes late. */
 const PLAYING = [
   'test/e2e/llhls-hlsjs.test.ts',
   'test/e2e/ladder-playing.test.ts',
   'test/e2e/webrtc-loss.test.ts',
   'test/e2e/webrtc-bandwidth.test.ts',
+  'test/e2e/srt-interop.test.ts',
 ];
 
 export default defineConfig({
@@ -22,7 +23,7 @@ export default defineConfig({
       { extends: true, test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], exclude: PLAYING, testTimeout: 120_000, maxWorkers: 3 } },
       // Minutes of one thing over and over; not part of `npm test`.
       { extends: true, test: { name: 'soak', include: ['test/soak/**/*.test.ts'], fileParallelism: false } },
-      // These look at the clock of a player, so nothing else runs beside them.
+      // These look at the clock of a peer, so nothing else runs beside them.
       { extends: true, test: { name: 'playing', include: PLAYING, testTimeout: 120_000, fileParallelism: false } },
     ],
   },
