@@ -10,7 +10,6 @@
 
 #include <memory>
 
-
 namespace millrace {
 namespace {
 
