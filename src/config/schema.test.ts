@@ -333,6 +333,7 @@ describe('conversions', () => {
 describe('refusals', () => {
   const bind = (inner: string) => () => server(`<Bind>${inner}</Bind>`);
   const multicast = (inner: string) => bind(`<Providers><MPEGTS><Multicast>${inner}</Multicast></MPEGTS></Providers>`);
+  const webrtc = (inner: string) => bind(`<Publishers><WebRTC>${inner}</WebRTC></Publishers>`);
   const ports = (port: string) => () => application({ providers: { mpegts: { streams: [{ name: 's', port }] } } });
   const match = (members: object) => video({ bypassIfMatch: members });
 
@@ -471,6 +472,16 @@ describe('refusals', () => {
       'Server/Bind/Providers/RTMP/Port must be a port from 1 to 65535, such as 1935 or 1935/tcp, but got "70000"',
       bind('<Providers><RTMP><Port>70000</Port></RTMP></Providers>'),
     ],
+    ['Server/IP[2] must be an IP address, `*` or a host name, but got "300.1.1.1"', () => server('<IP>300.1.1.1</IP><Bind/>')],
+    // What is empty would be all addresses of the machine.
+    [
+      'Server/Bind/Managers/API/IP must be an IP address, `*` or a host name, but got ""',
+      bind('<Managers><API><Port>8081</Port><IP>$' + '{env:MILLRACE_NO_SUCH_ADDRESS}</IP></API></Managers>'),
+    ],
+    ["'nowhere' is not <ip>:<ports>/udp", webrtc('<IceCandidates><IceCandidate>nowhere</IceCandidate></IceCandidates>')],
+    ["'*:0' is not <ip>:<port>", webrtc('<IceCandidates><TcpRelay>*:0</TcpRelay></IceCandidates>')],
+    ["'relay.test:3478': 'relay.test' is not an IP address", webrtc('<TcpRelayBind>relay.test:3478</TcpRelayBind>')],
+    ['accepted', webrtc('<IceCandidates><IceCandidate>$' + '{PublicIP}:10000/udp</IceCandidate></IceCandidates>')],
     ["Group must be a multicast address, but got '192.0.2.1'", multicast('<Group>192.0.2.1</Group>')],
     ["Group must be a multicast address, but got 'ff'", multicast('<Group>ff</Group>')],
     ["Group must be a multicast address, but got 'ff::1'", multicast('<Group>ff::1</Group>')],
