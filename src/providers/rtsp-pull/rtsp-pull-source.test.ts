@@ -80,6 +80,21 @@ describe('RtspPullSource', () => {
     expect(server.methods).toEqual(['DESCRIBE', 'SETUP', 'SETUP', 'PLAY']);
   });
 
+  it.each([
+    ['over the connection', false],
+    ['by datagrams', true],
+  ])('a fault of ours on what comes %s ends the session, not the server', async (_how, datagramsOnly) => {
+    const server = await serve({ datagramsOnly });
+    const sink = await open(server.url('/cam'));
+    sink.push = () => {
+      throw new TypeError('made up');
+    };
+    server.sendPicture(0);
+    server.sendPicture(3600);
+    await sink.until(({ reason }) => reason !== null);
+    expect(sink.reason).toEqual({ code: 'peer-error', detail: 'internal error' });
+  });
+
   it('refuses ports that do not exist, and does without the one behind the last', async () => {
     const beyond = await serve({ datagramsOnly: true, serverPort: '6000-70000' });
     await expect(open(beyond.url('/cam'))).rejects.toThrow(/port beyond 65535/);

@@ -4,6 +4,7 @@ import type { RtspResponse } from '../../protocols/rtsp/rtsp-message.ts';
 import { controlUri, type RtspUrl } from '../../protocols/rtsp/rtsp-url.ts';
 import { type MediaDescription, parseSessionDescription } from '../../protocols/rtsp/session-description.ts';
 import type { Clock } from '../../util/clock.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
 import { type MediaFormat, mediaFormat } from './media-track.ts';
 import { RtpFeed } from './rtp-feed.ts';
 import { RtspConnection, RtspRefused } from './rtsp-connection.ts';
@@ -176,7 +177,7 @@ export class RtspSession implements PullSession {
     const [rtp = 0, rtcp = rtp === 0 || rtp >= LARGEST_PORT ? 0 : rtp + 1] = numbersOf(transportOf(response), 'server_port');
     if (Math.max(rtp, rtcp) > LARGEST_PORT) throw new Error(`the server names a port beyond ${LARGEST_PORT}`);
     this.#feed.addTrack(id, item.media, item.format);
-    const handlers = { onRtp: (data: Uint8Array) => this.#feed.pushRtp(id, data), onRtcp: (data: Uint8Array) => this.#takeRtcp(id, data) };
+    const handlers = { onRtp: (data: Uint8Array) => this.#take(id, data, false), onRtcp: (data: Uint8Array) => this.#take(id, data, true) };
     ports.connect({ address: this.#connection.remoteAddress, rtp, rtcp }, handlers);
   }
 
@@ -213,14 +214,24 @@ export class RtspSession implements PullSession {
 
   #takeInterleaved(channel: number, data: Uint8Array): void {
     const path = this.#channels.get(channel);
-    if (path === undefined) return;
-    if (path.control) this.#takeRtcp(path.id, data);
-    else this.#feed.pushRtp(path.id, data);
+    if (path !== undefined) this.#take(path.id, data, path.control);
   }
 
-  #takeRtcp(id: number, data: Uint8Array): void {
-    this.#feed.pushRtcp(id, data);
-    if (this.#feed.left) this.#end('peer-left', 'all sources of the session said goodbye');
+  #take(id: number, data: Uint8Array, control: boolean): void {
+    try {
+      if (!control) this.#feed.pushRtp(id, data);
+      else this.#feed.pushRtcp(id, data);
+      if (control && this.#feed.left) this.#end('peer-left', 'all sources of the session said goodbye');
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** The server sent what nobody can play, or we failed on it: that ends this session and no other. */
+  #fail(error: unknown): void {
+    const known = error instanceof ProtocolError;
+    if (!known) this.#target.logger.error({ err: error }, 'RTSP session failed inside the server');
+    this.#end('peer-error', known ? `${error.code}: ${error.message}` : 'internal error');
   }
 
   get #keepAliveMs(): number {
@@ -229,7 +240,12 @@ export class RtspSession implements PullSession {
 
   #look(): void {
     const now = this.#clock.monotonic();
-    this.#feed.checkDeadlines();
+    try {
+      this.#feed.checkDeadlines();
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
     if (now >= this.#nextReport) {
       this.#nextReport = now + REPORT_INTERVAL_MS;
       this.#sendReports();

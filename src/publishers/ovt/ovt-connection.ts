@@ -121,10 +121,16 @@ export class OvtConnection implements OvtLink {
     try {
       this.#reader.push(chunk, (type, payload) => this.#take(type, payload));
     } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      this.#refuse(OvtStatus.INTERNAL, 'Server Internals Error');
-      this.close(`${error.code}: ${error.message}`);
+      this.#fail(error);
     }
+  }
+
+  /** The edge broke the protocol, or we failed on what it sent: that ends its connection and no other. */
+  #fail(error: unknown): void {
+    const known = error instanceof ProtocolError;
+    if (!known) this.#logger.error({ err: error }, 'OVT connection failed inside the server');
+    this.#refuse(OvtStatus.INTERNAL, 'Server Internals Error');
+    this.close(known ? `${error.code}: ${error.message}` : 'internal error');
   }
 
   #take(type: OvtPayloadType, payload: Uint8Array): void {
@@ -145,7 +151,7 @@ export class OvtConnection implements OvtLink {
     }
     if (this.#requests.length >= MOST_REQUESTS) throw new ProtocolError('OVT_REQUESTS', `more than ${MOST_REQUESTS} requests at once`);
     this.#requests.push(request);
-    void this.#answerAll();
+    this.#answerAll().catch((error: unknown) => this.#fail(error));
   }
 
   /** One after the other: a stream may have to be waited for. */

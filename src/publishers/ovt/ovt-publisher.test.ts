@@ -333,6 +333,23 @@ describe('requests', () => {
     served.close(GONE);
   });
 
+  test('a fault of ours ends the connection that showed it, and no other', async () => {
+    await listen();
+    const { served } = serve();
+    let fault: Error | null = null;
+    const described = served.description.bind(served);
+    served.description = (codecs) => {
+      if (fault !== null) throw fault;
+      return described(codecs);
+    };
+    const before = await pull();
+    fault = new TypeError('made up');
+    await expect(pull()).rejects.toThrow('500 Server Internals Error');
+    expect(logger.matching('OVT connection failed inside the server').map(({ fields }) => fields['err'])).toEqual([fault]);
+    expect(before.sink.reason).toBeNull();
+    expect(served.sessions).toBe(1);
+  });
+
   test('a message that is no request is told so', async () => {
     await listen();
     const edge = new RawEdge();
