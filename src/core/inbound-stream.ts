@@ -249,13 +249,14 @@ export class InboundStream implements LinkedStream {
     if (this.#closed) return;
     this.#drain(Number.POSITIVE_INFINITY);
     const renewed = this.#started && !isDeepStrictEqual(this.#playlists, playlists);
-    const startedBefore = this.#started;
+    const before = { started: this.#started, playlists: this.#playlists };
     this.#started = true;
     this.#playlists = playlists;
     try {
       this.#tellFault(this.#router.setTracks(tracks));
     } catch (error) {
-      this.#started = startedBefore;
+      this.#started = before.started;
+      this.#playlists = before.playlists;
       throw error;
     }
     if (renewed) this.#outputs.renewPlaylists();
@@ -383,7 +384,10 @@ export class InboundStream implements LinkedStream {
   #tellFault(fault: ProtocolError | null): void {
     if (fault === null || this.#faultTold) return;
     this.#faultTold = true;
-    this.#logger.warn({ code: fault.code }, `the parameters of a track cannot be read, it is left out: ${fault.message}`);
+    this.#logger.warn(
+      { code: fault.code },
+      `the parameters of a track cannot be read, it is left out or stays as it was: ${fault.message}`,
+    );
   }
 
   #onTracks(tracks: readonly Track[]): void {

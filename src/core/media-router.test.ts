@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { accessUnit, audioPacket, audioTrack, videoPacket, videoTrack } from '../../test/fakes/source.ts';
 import { AVCC } from '../../test/fixtures/bitstreams.ts';
 import type { Packet } from '../media/packet.ts';
+import { MPEG_90K } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import { MediaRouter } from './media-router.ts';
@@ -153,6 +154,9 @@ describe('MediaRouter', () => {
     expect(announcements.at(-1)).toEqual(before);
     router.push(videoPacket(1));
     expect(packets.map(({ track }) => track)).toEqual([before?.[0], before?.[0]]);
+    // Its packets would be taken for others.
+    router.setTracks([videoTrack({ config: UNREADABLE, timebase: MPEG_90K }), audioTrack()]);
+    expect(announcements.at(-1)).toMatchObject([{ type: 'audio' }, { type: 'data' }]);
   });
 
   it('refuses a source of which nothing can be read, and takes what comes instead', () => {

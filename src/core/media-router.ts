@@ -86,7 +86,7 @@ export class MediaRouter {
       if (normalizer instanceof ProtocolError) {
         fault ??= normalizer;
         if (before === undefined) continue;
-        if (before === this.#normalizers.get(source.id) && sameCodec(before.source, source)) fresh.set(source.id, before);
+        if (before === this.#normalizers.get(source.id) && readAlike(before.source, source)) fresh.set(source.id, before);
         else this.#timeline.removeTrack(before.position);
         continue;
       }
@@ -206,17 +206,13 @@ function withDataTrack(sources: readonly SourceTrack[]): readonly SourceTrack[] 
 }
 
 function sameSource(a: SourceTrack, b: SourceTrack): boolean {
-  if (a.type !== b.type || a.variantName !== b.variantName) return false;
-  if (a.type === 'data' || b.type === 'data') return sameTimebase(a, b);
-  return sameTimebase(a, b) && a.codec === b.codec && a.format === b.format && sameBytes(a.config, b.config);
+  return a.variantName === b.variantName && readAlike(a, b) && (a.type === 'data' || b.type === 'data' || sameBytes(a.config, b.config));
 }
 
-function sameCodec(a: SourceTrack, b: SourceTrack): boolean {
-  return a.type !== 'data' && b.type !== 'data' && a.codec === b.codec && a.format === b.format;
-}
-
-function sameTimebase({ timebase: a }: SourceTrack, { timebase: b }: SourceTrack): boolean {
-  return a.num === b.num && a.den === b.den;
+/** Packets of both mean the same, but for the configuration. */
+function readAlike(a: SourceTrack, b: SourceTrack): boolean {
+  if (a.type !== b.type || a.timebase.num !== b.timebase.num || a.timebase.den !== b.timebase.den) return false;
+  return a.type === 'data' || b.type === 'data' || (a.codec === b.codec && a.format === b.format);
 }
 
 /** `wanted`, or the next number that is not taken. */

@@ -6,6 +6,7 @@ import { audioTrack, videoPacket, videoTrack } from '../../test/fakes/source.ts'
 import { AVCC } from '../../test/fixtures/bitstreams.ts';
 import { readApplication } from '../config/index.ts';
 import type { Track } from '../media/track.ts';
+import { ProtocolError } from '../util/protocol-error.ts';
 import { Application } from './application.ts';
 import { PublisherKind } from './kinds.ts';
 import type { Playlist } from './playlist.ts';
@@ -93,6 +94,15 @@ test('publishers hear of new playlists although the tracks are the same', () => 
   stream.setTracks([HD, SD, SOUND], [playlist('abr', 'hd', 'sd')]);
   expect(announced).toHaveLength(2);
   expect(output().playlists[0]?.renditions).toHaveLength(2);
+  stream.close({ code: 'peer-left', detail: '' });
+});
+
+test('playlists of tracks that cannot be read are not those of the stream', () => {
+  const { stream } = setUp(true);
+  stream.setTracks([HD, SOUND], [playlist('abr', 'hd')]);
+  const unreadable = videoTrack({ id: 5, config: Buffer.of(1, 2) });
+  expect(() => stream.setTracks([unreadable], [playlist('other', 'hd')])).toThrow(ProtocolError);
+  expect(stream.playlists.map(({ fileName }) => fileName)).toEqual(['abr']);
   stream.close({ code: 'peer-left', detail: '' });
 });
 

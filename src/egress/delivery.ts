@@ -117,10 +117,6 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   respondTailored(status: number, headers: readonly string[], pieces: readonly string[], tail: string): void {
     if (this.#done) return;
     const gzip = acceptsGzip(this.#request.header('accept-encoding'));
-    if (gzip && tail === '') {
-      this.respondText(status, headers, pieces.join(''));
-      return;
-    }
     const { coder } = this.#services;
     const body = gzip ? coder.gzipTailored(pieces, tail) : coder.textTailored(pieces, tail);
     this.#answer(status, `${this.#block(headers)}${VARY_CODING}${gzip ? GZIP : IDENTITY}`, [body], body.length);

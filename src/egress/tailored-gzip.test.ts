@@ -76,6 +76,13 @@ describe('TextCoder', () => {
     }
   });
 
+  it('compresses a text without a tail once for all', () => {
+    const coder = new TextCoder();
+    const body = coder.gzipTailored(PIECES, '');
+    expect(gunzipSync(body).toString()).toBe(PIECES.join(''));
+    expect(coder.gzipTailored(PIECES, '')).toBe(body);
+  });
+
   it('lays a tailored text out whatever its tail is', () => {
     const coder = new TextCoder();
     const long = Array.from({ length: 3000 }, (_unused, n) => `"\nsegment ${n}`);

@@ -23,8 +23,9 @@ export class TextCoder {
   readonly #cache = new Map<string, Buffer>();
   /** By text and length of the tail. */
   readonly #tailored = new WeakMap<readonly string[], Map<number, Tailored>>();
-  /** What is left of the piece of memory that bodies are cut from. */
+  /** The piece of memory that bodies are cut from, and how much of it is gone. */
   #slab = Buffer.alloc(0);
+  #used = 0;
 
   /** `shared`: other viewers will ask for the same text. */
   gzip(text: string, shared: 'shared' | 'personal'): Buffer {
@@ -44,7 +45,7 @@ export class TextCoder {
   gzipTailored(pieces: readonly string[], tail: string): Buffer {
     const tailored = this.#tailoredFor(pieces, tail.length);
     if (tailored !== null && tailored.gzip === undefined) tailored.gzip = TailoredGzip.make(pieces, tail.length);
-    return tailored?.gzip?.body(tail) ?? this.gzip(pieces.join(tail), 'personal');
+    return tailored?.gzip?.body(tail) ?? this.gzip(pieces.join(tail), tail === '' ? 'shared' : 'personal');
   }
 
   /** The same, not compressed. */
@@ -59,10 +60,12 @@ export class TextCoder {
 
   #take(length: number): Buffer {
     if (length > SLAB) return Buffer.allocUnsafeSlow(length);
-    if (length > this.#slab.length) this.#slab = Buffer.allocUnsafeSlow(SLAB);
-    const taken = this.#slab.subarray(0, length);
-    this.#slab = this.#slab.subarray(length);
-    return taken;
+    if (this.#used + length > this.#slab.length) {
+      this.#slab = Buffer.allocUnsafeSlow(SLAB);
+      this.#used = 0;
+    }
+    this.#used += length;
+    return this.#slab.subarray(this.#used - length, this.#used);
   }
 
   #tailoredFor(pieces: readonly string[], tailLength: number): Tailored | null {

@@ -28,7 +28,7 @@ const METRICS: readonly Metric[] = [
 
 /** All connections, one line for each figure of each; those that are gone are not listed any more. */
 export function srtMetrics(sources: readonly SrtLinks[]): string {
-  const links = sources.flatMap(({ direction, statistics }) => statistics().map((link) => ({ labels: labelsOf(direction, link), link })));
+  const links = sources.flatMap((source) => source.statistics().map((link) => ({ labels: labelsOf(source.direction, link), link })));
   const lines: string[] = [];
   for (const [name, help, value] of METRICS) {
     const type = name.endsWith('_total') ? 'counter' : 'gauge';

@@ -116,6 +116,7 @@ export class StreamStarter {
     const held = this.#held;
     this.#held = [];
     this.#heldBytes = 0;
+    for (const track of this.#tracks.values()) track.held = 0;
     const tracks = this.#announce();
     this.#started = true;
     for (const packet of held) this.#stream.push(packet);

@@ -95,7 +95,7 @@ describe('SequenceBuffer', () => {
     const buffer = new SequenceBuffer(depth);
     const out: (number | string)[] = [];
     for (const sequence of sequences)
-      buffer.push(packet(sequence, hex('00')), (next, lost) => out.push(lost ? `!${next.sequence}` : next.sequence));
+      buffer.push(packet(sequence, hex('00')), 0, (next, lost) => out.push(lost ? `!${next.sequence}` : next.sequence));
     return out;
   }
 

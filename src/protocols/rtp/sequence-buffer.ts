@@ -13,6 +13,11 @@ export interface SequenceCounters {
   late: number;
 }
 
+interface WaitingPacket {
+  readonly packet: RtpPacket;
+  readonly arrivedAt: number;
+}
+
 /**
  * Hands packets on in order. A gap is waited for until `depth` packets have come behind it; depth 0 waits for nothing,
  * which is right for a connection that keeps the order.
@@ -20,8 +25,8 @@ export interface SequenceCounters {
 export class SequenceBuffer {
   readonly counters: SequenceCounters = { received: 0, lost: 0, late: 0 };
   readonly #depth: number;
-  /** Waiting packets by sequence number. */
-  readonly #waiting = new Map<number, RtpPacket>();
+  /** Waiting packets by sequence number, in the order they came. */
+  readonly #waiting = new Map<number, WaitingPacket>();
   #expected = -1;
   #wraps = 0;
 
@@ -34,18 +39,13 @@ export class SequenceBuffer {
     return this.#expected < 0 ? 0 : (this.#wraps * 2 ** 16 + this.#expected - 1) >>> 0;
   }
 
-  /** Packets that wait for a missing one. */
-  get waiting(): number {
-    return this.#waiting.size;
+  /** Waits no longer for what is missing before packets that came at `time` or sooner. */
+  giveUp(time: number, sink: (packet: RtpPacket, lost: boolean) => void): void {
+    while (this.#waitingSince <= time) this.#skip(sink);
   }
 
-  /** Waits no longer for the packet that is missing. */
-  giveUp(sink: (packet: RtpPacket, lost: boolean) => void): void {
-    this.#skip(sink);
-  }
-
-  /** `sink` gets every packet whose turn it is; `lost` says that packets before it are missing. */
-  push(packet: RtpPacket, sink: (packet: RtpPacket, lost: boolean) => void): void {
+  /** `sink` gets every packet whose turn it is; `lost` says that packets before it are missing. `arrivedAt` is for `giveUp`. */
+  push(packet: RtpPacket, arrivedAt: number, sink: (packet: RtpPacket, lost: boolean) => void): void {
     this.counters.received += 1;
     if (this.#expected < 0) this.#expected = packet.sequence;
     const ahead = sequenceDistance(this.#expected, packet.sequence);
@@ -58,16 +58,22 @@ export class SequenceBuffer {
       this.#deliver(packet, false, sink);
       this.#release(sink);
     } else {
-      this.#waiting.set(packet.sequence, packet);
+      this.#waiting.set(packet.sequence, { packet, arrivedAt });
       if (this.#waiting.size > this.#depth) this.#skip(sink);
     }
+  }
+
+  /** When the first of the packets came that wait; infinite for none. */
+  get #waitingSince(): number {
+    const [oldest] = this.#waiting.values();
+    return oldest?.arrivedAt ?? Number.POSITIVE_INFINITY;
   }
 
   /** Gives the gap up: goes on with the first packet behind it. */
   #skip(sink: (packet: RtpPacket, lost: boolean) => void): void {
     let nearest: RtpPacket | null = null;
     let least = MAX_STEP + 1;
-    for (const packet of this.#waiting.values()) {
+    for (const { packet } of this.#waiting.values()) {
       const ahead = sequenceDistance(this.#expected, packet.sequence);
       if (ahead < least) {
         least = ahead;
@@ -83,8 +89,8 @@ export class SequenceBuffer {
 
   #release(sink: (packet: RtpPacket, lost: boolean) => void): void {
     for (let next = this.#waiting.get(this.#expected); next !== undefined; next = this.#waiting.get(this.#expected)) {
-      this.#waiting.delete(next.sequence);
-      this.#deliver(next, false, sink);
+      this.#waiting.delete(next.packet.sequence);
+      this.#deliver(next.packet, false, sink);
     }
   }
 

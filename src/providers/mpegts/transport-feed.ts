@@ -25,9 +25,9 @@ export interface TransportFeedOptions {
 export interface FeedCounters {
   /** Program maps, the first one and its changes. */
   programs: number;
-  /** PES packets whose payload could not be understood. */
+  /** PES packets whose payload could not be understood, and tries to start a stream of which nothing can be read. */
   malformed: number;
-  /** What the first malformed payload was; null when there was none. */
+  /** What was wrong with the first of these; null when there was none. */
   firstFault: string | null;
 }
 

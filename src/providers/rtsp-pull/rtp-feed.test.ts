@@ -17,6 +17,8 @@ const DESCRIPTION = [
 const KEYFRAME = Buffer.from('65888400', 'hex');
 /** A slice without the marker bit: more of its picture may follow. */
 const UNFINISHED = Buffer.from('419a0102', 'hex');
+/** An aggregate whose unit is longer than the packet. */
+const UNREADABLE = Buffer.from('78ffff00', 'hex');
 const SOUND = Buffer.from('fc010203', 'hex');
 const FRAME_MS = 20;
 const NTP = 3_900_000_000;
@@ -42,9 +44,9 @@ class Camera {
   readonly feed: RtpFeed;
   readonly #sequences = new Map<number, number>();
 
-  constructor(options: { readonly ignoreSenderReports: boolean; readonly ordered?: boolean }) {
+  constructor(options: { readonly ignoreSenderReports: boolean; readonly ordered?: boolean }, description = DESCRIPTION) {
     this.feed = new RtpFeed({ sink: this.sink, clock: this.clock, ordered: true, ...options });
-    for (const [id, media] of parseSessionDescription(DESCRIPTION).media.entries()) this.feed.addTrack(id, media, mediaFormat(media)!);
+    for (const [id, media] of parseSessionDescription(description).media.entries()) this.feed.addTrack(id, media, mediaFormat(media)!);
     this.feed.start();
   }
 
@@ -109,7 +111,7 @@ function skew(camera: Camera): number {
   return camera.times('sound').at(-1)! - camera.times('picture').at(-1)!;
 }
 
-it('waits for a datagram that is missing a fifth of a second, and for each anew', () => {
+it('waits for a datagram that is missing a fifth of a second, each on its own', () => {
   const camera = new Camera({ ignoreSenderReports: true, ordered: false });
   camera.run([SOUNDS], 0, 100);
   camera.lose(SOUNDS);
@@ -121,9 +123,34 @@ it('waits for a datagram that is missing a fifth of a second, and for each anew'
   camera.clock.advance(FRAME_MS);
   camera.feed.checkDeadlines();
   expect(camera.times('sound')).toHaveLength(10);
-  camera.clock.advance(10 * FRAME_MS);
+  // Since the first packet behind it came, not since the other one was given up.
+  camera.clock.advance(4 * FRAME_MS);
+  camera.feed.checkDeadlines();
+  expect(camera.times('sound')).toHaveLength(10);
+  camera.clock.advance(FRAME_MS);
   camera.feed.checkDeadlines();
   expect(camera.steps('sound')).toEqual([20, 20, 20, 20, 40, 20, 20, 20, 20, 40, 20, 20, 20]);
+});
+
+it('hands on what waits behind a datagram that cannot be read', () => {
+  const camera = new Camera({ ignoreSenderReports: true, ordered: false });
+  camera.run([PICTURES], 0, 100);
+  camera.lose(PICTURES);
+  camera.send(PICTURES, 120, UNREADABLE);
+  camera.run([PICTURES], 140, 200);
+  camera.clock.advance(10 * FRAME_MS);
+  camera.feed.checkDeadlines();
+  expect(camera.times('picture')).toHaveLength(8);
+  expect(camera.feed.counters).toMatchObject({ malformed: 1, firstFault: expect.stringContaining('RTP_NAL') });
+});
+
+it('does not try to start with every packet where a full buffer has not started it', () => {
+  const camera = new Camera({ ignoreSenderReports: true }, DESCRIPTION.replace(/a=fmtp:96.*\r\n/, ''));
+  camera.sink.setTracks = () => {
+    throw new ProtocolError('AVCC', 'made up');
+  };
+  camera.run([SOUNDS], 0, 600 * FRAME_MS);
+  expect(camera.feed.counters.malformed).toBe(1);
 });
 
 describe('a camera whose clocks of sound and picture run apart', () => {

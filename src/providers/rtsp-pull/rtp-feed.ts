@@ -64,8 +64,6 @@ interface FeedTrack {
   readonly format: MediaFormat;
   clock: RtpClock;
   sequence: SequenceBuffer;
-  /** Since when packets wait for the one that is missing, ms of the session; null when none is. */
-  gapSince: number | null;
   ssrc: number;
   /** The next packet is the first of its source. */
   begins: boolean;
@@ -131,7 +129,6 @@ export class RtpFeed {
       format,
       clock: new RtpClock(clockRate),
       sequence: this.#newSequence(),
-      gapSince: null,
       reception: new Reception(clockRate),
       ssrc: -1,
       begins: true,
@@ -173,12 +170,9 @@ export class RtpFeed {
         return;
       }
       if (packet.ssrc !== track.ssrc) this.#followSource(track, packet.ssrc);
-      track.reception.arrived(packet.timestamp, this.#now);
-      const { highest } = track.sequence;
-      track.sequence.push(packet, (ordered, lost) => this.#depacketize(track, ordered, lost));
-      // What waits behind one gap may be in front of another.
-      if (track.sequence.waiting === 0) track.gapSince = null;
-      else if (track.gapSince === null || track.sequence.highest !== highest) track.gapSince = this.#now;
+      const now = this.#now;
+      track.reception.arrived(packet.timestamp, now);
+      track.sequence.push(packet, now, (ordered, lost) => this.#depacketize(track, ordered, lost));
     });
   }
 
@@ -206,7 +200,9 @@ export class RtpFeed {
   checkDeadlines(): void {
     this.#guarded(() => {
       if (!this.#synchronised && this.#waitsSince !== null && this.#now - this.#waitsSince >= REPORT_WAIT_MS) this.#goOnWithoutReports();
-      for (const track of this.#tracks.values()) this.#checkGap(track);
+      for (const track of this.#tracks.values()) {
+        track.sequence.giveUp(this.#now - REORDER_WAIT_MS, (ordered, lost) => this.#depacketize(track, ordered, lost));
+      }
       this.#starter.checkStart(this.#options.clock.monotonic());
     });
   }
@@ -214,12 +210,6 @@ export class RtpFeed {
   /** Milliseconds of the session. */
   get #now(): number {
     return this.#options.clock.monotonic() - this.#startedAt;
-  }
-
-  #checkGap(track: FeedTrack): void {
-    if (track.gapSince === null || this.#now - track.gapSince < REORDER_WAIT_MS) return;
-    this.#guarded(() => track.sequence.giveUp((ordered, lost) => this.#depacketize(track, ordered, lost)));
-    track.gapSince = track.sequence.waiting === 0 ? null : this.#now;
   }
 
   #newSequence(): SequenceBuffer {

@@ -189,11 +189,13 @@ export class IngestSession implements PeerListener {
     }
   }
 
-  /** A fault of ours ends this session and no other. */
+  /** What was sent cannot be played, or the fault is ours: either ends this session and no other. */
   #failed(error: unknown): void {
-    this.#logger.error({ err: error }, 'a WebRTC publication failed inside the server');
-    this.#end({ code: 'peer-error', detail: 'internal error' });
-    this.#options.onEnded('internal error');
+    const isTheirs = error instanceof ProtocolError;
+    if (!isTheirs) this.#logger.error({ err: error }, 'a WebRTC publication failed inside the server');
+    const detail = isTheirs ? `${error.code}: ${error.message}` : 'internal error';
+    this.#end({ code: 'peer-error', detail });
+    this.#options.onEnded(detail);
   }
 
   #endedByServer(reason: CloseReason): void {

@@ -12,6 +12,7 @@ import { PeerTransport } from '../../protocols/peer/peer-transport.ts';
 import { readViewerFeedback } from '../../protocols/rtp/viewer-feedback.ts';
 import { SignallingServer } from '../../protocols/signalling/signalling-server.ts';
 import { systemClock } from '../../util/clock.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
 import { PublishSide } from './publish-side.ts';
 import { WebrtcProvider } from './webrtc-provider.ts';
 
@@ -24,6 +25,8 @@ let server: Server;
 let publisher: FakeWebrtcPublisher;
 let crossDomains: CrossDomainRules | null;
 let timeout: number;
+/** How far the clock of the provider is ahead, ms. */
+let ahead: number;
 let logger: RecordingLogger;
 
 beforeEach(async () => {
@@ -31,11 +34,13 @@ beforeEach(async () => {
   logger = new RecordingLogger();
   crossDomains = null;
   timeout = 30_000;
+  ahead = 0;
   ports = new Set([3333]);
   const media = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1'] }];
   transport = await PeerTransport.open({ ports: [], publishPorts: media, tcp: false, threads: 1, clock: systemClock, logger });
   const settingsOf = () => ({ timeout, keyframeInterval: 300 });
-  provider = new WebrtcProvider({ gate, transport, settingsOf, clock: systemClock, logger });
+  const clock = { now: systemClock.now, monotonic: () => systemClock.monotonic() + ahead };
+  provider = new WebrtcProvider({ gate, transport, settingsOf, clock, logger });
   const iceServers = [{ urls: ['turn:192.0.2.9:3478?transport=tcp'], username: 'me', credential: 'a "secret"' }];
   const publish = new PublishSide({
     provider,
@@ -148,6 +153,22 @@ describe('WHIP', () => {
     expect(stream?.closeReason).toEqual({ code: 'peer-error', detail: 'internal error' });
     const failures = logger.lines.filter(({ level }) => level === 'error');
     expect(failures.map(({ message }) => message)).toEqual(['a WebRTC publication failed inside the server']);
+    expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
+  });
+
+  test('a publisher of whom nothing can be read is told so, and the fault is not ours', async () => {
+    gate.fault = new ProtocolError('AVCC', 'made up');
+    await publisher.connect(await (await post(publisher.offer())).text());
+    await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
+    const hasEnded = (): boolean => {
+      publisher.send();
+      ahead += 500;
+      return gate.streams[0]?.closed === true;
+    };
+    await until('the end', hasEnded, { deadlineMs: 5000, everyMs: 40 });
+    expect(gate.streams[0]?.closeReason).toEqual({ code: 'peer-error', detail: 'AVCC: made up' });
+    await until('the publisher hears of it', () => publisher.ended !== '', { deadlineMs: 5000 });
+    expect(logger.lines.filter(({ level }) => level === 'error')).toEqual([]);
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
   });
 

@@ -120,10 +120,11 @@ function depacketizer(name: string, make: () => Depacketizer, frames: () => Buff
         now += 7;
         tolerate(() => {
           const packet = parseRtpPacket(data);
-          if (ordering === 'sequence') sequence.push(packet, sink);
+          if (ordering === 'sequence') sequence.push(packet, now, sink);
           else receive.push(packet, now, sink);
         });
         if (ordering === 'receive') bytes += receive.check(now, sink).length;
+        else sequence.giveUp(now - 20, sink);
       }
       // Whatever came before: a stream that is right is read again.
       const before = bytes;
