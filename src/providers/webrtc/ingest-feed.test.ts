@@ -223,6 +223,20 @@ test.each([
   expect(stream.packets).toEqual([]);
 });
 
+test.each([
+  ['is told a limit each second', [], [3_000_000, 3_000_000]],
+  ['is told none where it is told what arrived', FULL, []],
+] as const)('a sender that takes limits %s', (_name, more, limits) => {
+  const feed = open(offer([...more, 'a=rtcp-fb:96 goog-remb'], false), 0);
+  const sender = new Sender();
+  for (let n = 0; n < 60; n += 1) {
+    for (const packet of sender.picture(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
+    pass(feed, 40);
+  }
+  const told = sent.flatMap((packet) => readViewerFeedback(packet).remb ?? []);
+  expect(told.map((limit) => Math.round(limit / 1000) * 1000)).toEqual(limits);
+});
+
 describe('losses', () => {
   function run(
     feed: IngestFeed,

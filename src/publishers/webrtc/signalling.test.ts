@@ -398,6 +398,16 @@ describe('WHEP', () => {
     expect(transport.sessions).toBe(0);
   });
 
+  test('relays and origins are as with WHIP', async () => {
+    const path = '/app/stream?direction=whep&transport=tcp';
+    const response = await fetch(url(path), { method: 'POST', body: offer('H264'), headers: { Origin: 'https://a.example' } });
+    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([201, '*']);
+    expect(response.headers.get('link')).toBe(
+      '<turn:192.0.2.9:3478?transport=tcp>; rel="ice-server"; username="me"; credential="secret"; credential-type="password"',
+    );
+    expect(response.headers.get('access-control-expose-headers')).toBe('Location, Link, ETag');
+  });
+
   test('WHIP is told that nobody listens for it', async () => {
     const response = await fetch(url('/app/stream?direction=whip'), { method: 'POST', body: 'v=0' });
     expect([response.status, await response.text()]).toEqual([404, 'this port does not listen for publishers over WebRTC\n']);
