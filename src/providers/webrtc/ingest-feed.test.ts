@@ -223,6 +223,19 @@ test.each([
   expect(stream.packets).toEqual([]);
 });
 
+test('what arrived is told twenty times a second', () => {
+  const feed = open(offer(FULL, false), 0);
+  const sender = new Sender();
+  for (let n = 0; n < 25; n += 1) {
+    for (const packet of sender.picture(n * 3600, n === 0)) {
+      feed.rtp(packet, clock.monotonic());
+      pass(feed, 20);
+    }
+  }
+  // The clock goes in steps of 20 ms: each third of them is the first after 50.
+  expect(sent.filter((packet) => packet[1] === 205 && packet[0] === 0x8f)).toHaveLength(25);
+});
+
 test.each([
   ['is told a limit each second', [], [3_000_000, 3_000_000]],
   ['is told none where it is told what arrived', FULL, []],
