@@ -304,6 +304,7 @@ napi_value Figures(const Arguments& arguments) {
   Set(env, object, "nacks", static_cast<double>(receiver.nacks.load()));
   Set(env, object, "droppedEvents", static_cast<double>(fanout->events().dropped()));
   Set(env, object, "droppedStrangers", static_cast<double>(fanout->events().dropped_strangers()));
+  Set(env, object, "droppedInjected", static_cast<double>(receiver.dropped_injected.load()));
   return object;
 }
 

@@ -187,8 +187,9 @@ bool Fanout::Play(uint32_t id, size_t slot, uint32_t source) {
 }
 
 bool Fanout::Inject(uint32_t id, std::string packet) {
-  if (members_.find(id) == members_.end()) return false;
-  receiver_->Inject(id, std::move(packet));
+  const auto found = members_.find(id);
+  if (found == members_.end()) return false;
+  receiver_->Inject(id, found->second.counters, std::move(packet));
   return true;
 }
 

@@ -19,6 +19,8 @@ constexpr size_t kDatagramRoom = 2048;
 constexpr int kReadRounds = 8;
 // Losses in one feedback packet that are looked at.
 constexpr size_t kLosses = 512;
+// Bytes of one viewer over TCP that may wait: more than a second of a publisher of 10 Mbit/s.
+constexpr size_t kInjected = 2 << 20;
 constexpr uint8_t kTransportFeedback = 205;
 constexpr uint8_t kGenericNack = 1;
 
@@ -112,8 +114,15 @@ void Receiver::Forget(uint32_t viewer, const std::string& place) {
   if (found != places_.end() && found->second == viewer) places_.erase(found);
 }
 
-void Receiver::Inject(uint32_t viewer, std::string packet) {
-  Post([this, viewer, packet = std::move(packet)]() mutable {
+void Receiver::Inject(uint32_t viewer, std::shared_ptr<ViewerCounters> counters, std::string packet) {
+  // Peers decide how many of these there are.
+  if (counters->injected.load(std::memory_order_relaxed) >= kInjected) {
+    counters_.dropped_injected.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  counters->injected.fetch_add(packet.size(), std::memory_order_relaxed);
+  Post([this, viewer, counters = std::move(counters), packet = std::move(packet)]() mutable {
+    counters->injected.fetch_sub(packet.size(), std::memory_order_relaxed);
     const auto found = peers_.find(viewer);
     if (found == peers_.end()) return;
     arrived_ = SteadyMs();

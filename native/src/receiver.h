@@ -19,6 +19,8 @@ struct ReceiverCounters {
   // From addresses that belong to no viewer, or of no protocol we know.
   std::atomic<uint64_t> strangers{0};
   std::atomic<uint64_t> nacks{0};
+  // Packets over TCP that found no room.
+  std::atomic<uint64_t> dropped_injected{0};
 };
 
 class Receiver {
@@ -32,8 +34,8 @@ class Receiver {
   void RemoveViewer(uint32_t id);
   // Datagrams from here to this socket are the viewer's, beside those from the places named before.
   void Hear(uint32_t viewer, uint32_t socket_id, const Address& address);
-  // A packet that came over TCP.
-  void Inject(uint32_t viewer, std::string packet);
+  // A packet that came over TCP. Dropped and counted when too much of the viewer waits already.
+  void Inject(uint32_t viewer, std::shared_ptr<ViewerCounters> counters, std::string packet);
 
   const ReceiverCounters& counters() const { return counters_; }
 

@@ -48,6 +48,8 @@ struct ViewerCounters {
   // Of received packets: forged, replayed, malformed.
   std::atomic<uint64_t> refused{0};
   std::atomic<uint64_t> received{0};
+  // Bytes that came over TCP and wait for the receiver; written by two.
+  std::atomic<size_t> injected{0};
 };
 
 struct SourceQueue;

@@ -81,8 +81,8 @@ test('a WHEP page plays over TCP', async () => {
 test('OvenPlayer plays over its WebSocket signalling', async () => {
   const page = await browser.open();
   await page.ovenPlayer(socketUrl('live'));
-  const { video, errors } = await page.decoded(90);
-  expect(errors).toEqual([]);
+  const { video, pair, relay, errors } = await page.decoded(90);
+  expect({ pair, relay, errors }).toEqual({ pair: 'udp', relay: null, errors: [] });
   expect(video.packetsLost).toBe(0);
   await expectPicture(page);
   const messages = await page.messages();

@@ -179,6 +179,19 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     expect(peer.again[0]?.payload.length).toBe(100);
   });
 
+  test.runIf(kind === 'native, batched')('what comes over TCP faster than it is read is dropped and counted', async () => {
+    const { fanout, viewer } = await bench.start(kind, SrtpProfile.AES128_CM_SHA1_80);
+    // To find out that it is forged takes several times as long as handing it over.
+    const forged = Buffer.alloc(65_000, 0x80);
+    let given = 0;
+    for (; given < 1000 && fanout.counters().droppedInjected === 0; given += 1) fanout.inject(viewer, forged);
+    expect(fanout.counters().droppedInjected).toBe(1);
+    await until('a verdict on the others', () => fanout.viewerCounters(viewer)?.refused === given - 1, WAIT);
+    fanout.inject(viewer, forged);
+    await until('there is room again', () => fanout.viewerCounters(viewer)?.refused === given, WAIT);
+    expect(fanout.counters().droppedInjected).toBe(1);
+  });
+
   test('a port that is taken is refused with its reason', async () => {
     const { fanout, port } = await start();
     await expect(fanout.bind('127.0.0.1', port)).rejects.toThrow(/in use|EADDRINUSE/);

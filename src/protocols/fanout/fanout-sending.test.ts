@@ -1,5 +1,5 @@
-import { createSocket } from 'node:dgram';
-import { afterEach, describe, expect, test } from 'vitest';
+import { createSocket, Socket } from 'node:dgram';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { until } from '../../../test/e2e/support/poll.ts';
 import { FANOUT_KINDS, FanoutBench, frame, keysFor, nackOf, PLI, VIDEO, WAIT } from '../../../test/fakes/fanout-bench.ts';
 import { SrtpProfile } from '../srtp/profile.ts';
@@ -89,6 +89,47 @@ describe.each(FANOUT_KINDS)('%s', (kind) => {
     expect(after[23]).toBeGreaterThanOrEqual(2);
     expect(after[47]).toBeGreaterThanOrEqual(4);
     expect(after[69]).toBeGreaterThanOrEqual(after[68] ?? 0);
+  });
+
+  test.runIf(kind === 'script')('slices of a large frame are 3 ms apart, and what is behind it waits', async () => {
+    const { fanout, source, viewer } = await start();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const sent = (): number => fanout.viewerCounters(viewer)?.packets ?? 0;
+      const sentEvery = (ms: number, times: number): number[] =>
+        Array.from({ length: times }, () => {
+          vi.advanceTimersByTime(ms);
+          return sent();
+        });
+      fanout.play(viewer, 0, source);
+      fanout.push(source, frame(0, true, new Array(70).fill(100)));
+      fanout.push(source, frame(3000, false, [100]));
+      expect([sent(), ...sentEvery(1, 9)]).toEqual([24, 24, 24, 48, 48, 48, 70, 70, 70, 71]);
+      // However long it is, the last of it is seven gaps behind the first.
+      fanout.push(source, frame(6000, false, new Array(400).fill(10)));
+      expect([sent(), ...sentEvery(3, 7)].map((packets) => packets - 71)).toEqual([50, 100, 150, 200, 250, 300, 350, 400]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test.runIf(kind === 'script')('what a full port does not take is dropped and counted, not held', async () => {
+    const { fanout, peer, source, socket, viewer } = await start();
+    fanout.play(viewer, 0, source);
+    fanout.push(source, frame(0, true, [10]));
+    await until('the first', () => peer.video.length === 1, WAIT);
+    const { datagramsSent } = fanout.counters();
+    const full = vi.spyOn(Socket.prototype, 'getSendQueueSize').mockReturnValue(9 * 1024 * 1024);
+    try {
+      fanout.push(source, frame(3000, false, [20, 20]));
+      expect(fanout.send(socket, { host: '127.0.0.1', port: peer.socket.address().port }, Buffer.of(0))).toBe(false);
+      expect(fanout.counters()).toMatchObject({ congested: 3, datagramsSent });
+    } finally {
+      full.mockRestore();
+    }
+    fanout.push(source, frame(6000, false, [30]));
+    await until('the last', () => peer.video.length === 2, WAIT);
+    expect((peer.video[1]?.sequence ?? 0) - (peer.video[0]?.sequence ?? 0)).toBe(3);
   });
 
   test('another source takes over with its keyframe, and sequence numbers go on', async () => {

@@ -112,6 +112,8 @@ export interface FanoutCounters {
   readonly droppedEvents: number;
   /** The same of datagrams from addresses that belong to nobody who is connected. */
   readonly droppedStrangers: number;
+  /** Packets over TCP given up because a receiver fell behind. */
+  readonly droppedInjected: number;
 }
 
 /** One end of a DTLS handshake. Whoever opened it closes it. */

@@ -26,6 +26,8 @@ import { ScriptViewer, type ViewerWire } from './script-viewer.ts';
 
 const REPORT_INTERVAL_MS = 1000;
 const SOCKET_BUFFER = 8 * 1024 * 1024;
+/** Bytes that may wait in a port beyond what the system holds. */
+const HELD_LIMIT = SOCKET_BUFFER;
 
 export class ScriptFanout implements Fanout, ViewerWire {
   readonly kind = 'script';
@@ -40,6 +42,7 @@ export class ScriptFanout implements Fanout, ViewerWire {
   readonly #counters = {
     datagramsSent: 0,
     sendErrors: 0,
+    congested: 0,
     droppedFrames: 0,
     resent: 0,
     lostTooOld: 0,
@@ -201,11 +204,10 @@ export class ScriptFanout implements Fanout, ViewerWire {
       droppedFrames,
       viewers: this.#viewers.size,
       sendCalls: this.#counters.datagramsSent,
-      // node queues without telling; nothing is dropped here.
-      congested: 0,
       ignoredNacks: 0,
       droppedEvents: 0,
       droppedStrangers: 0,
+      droppedInjected: 0,
     };
   }
 
@@ -229,6 +231,11 @@ export class ScriptFanout implements Fanout, ViewerWire {
     const port = this.#sockets[socket];
     // There is no port 0 to send to: `send` would throw.
     if (port === undefined || this.#closed || to.port === 0) return false;
+    // Without it node holds what the system does not take, however much that is.
+    if (port.getSendQueueSize() > HELD_LIMIT) {
+      this.#counters.congested += 1;
+      return false;
+    }
     this.#counters.datagramsSent += 1;
     port.send(datagram, to.port, to.host, (error) => {
       if (error === null) return;

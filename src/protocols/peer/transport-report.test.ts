@@ -16,6 +16,7 @@ const NOTHING: TransportCounters = {
   nacks: 0,
   droppedEvents: 0,
   droppedStrangers: 0,
+  droppedInjected: 0,
   malformed: 0,
   turnedAway: 0,
 };

@@ -11,7 +11,15 @@ export type TransportCounters = FanoutCounters & {
 };
 
 /** What viewers and publishers notice, and nobody else tells the operator. */
-const TROUBLES = ['droppedEvents', 'droppedStrangers', 'droppedFrames', 'congested', 'ignoredNacks', 'turnedAway'] as const;
+const TROUBLES = [
+  'droppedEvents',
+  'droppedStrangers',
+  'droppedInjected',
+  'droppedFrames',
+  'congested',
+  'ignoredNacks',
+  'turnedAway',
+] as const;
 
 export interface ReportLine {
   readonly level: 'debug' | 'warn';

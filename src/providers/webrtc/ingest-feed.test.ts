@@ -223,6 +223,33 @@ test.each([
   expect(stream.packets).toEqual([]);
 });
 
+test('what arrived is told twenty times a second', () => {
+  const feed = open(offer(FULL, false), 0);
+  const sender = new Sender();
+  for (let n = 0; n < 25; n += 1) {
+    for (const packet of sender.picture(n * 3600, n === 0)) {
+      feed.rtp(packet, clock.monotonic());
+      pass(feed, 20);
+    }
+  }
+  // The clock goes in steps of 20 ms: each third of them is the first after 50.
+  expect(sent.filter((packet) => packet[1] === 205 && packet[0] === 0x8f)).toHaveLength(25);
+});
+
+test.each([
+  ['is told a limit each second', [], [3_000_000, 3_000_000]],
+  ['is told none where it is told what arrived', FULL, []],
+] as const)('a sender that takes limits %s', (_name, more, limits) => {
+  const feed = open(offer([...more, 'a=rtcp-fb:96 goog-remb'], false), 0);
+  const sender = new Sender();
+  for (let n = 0; n < 60; n += 1) {
+    for (const packet of sender.picture(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
+    pass(feed, 40);
+  }
+  const told = sent.flatMap((packet) => readViewerFeedback(packet).remb ?? []);
+  expect(told.map((limit) => Math.round(limit / 1000) * 1000)).toEqual(limits);
+});
+
 describe('losses', () => {
   function run(
     feed: IngestFeed,

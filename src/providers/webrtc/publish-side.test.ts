@@ -117,6 +117,9 @@ describe('WHIP', () => {
     expect(location).toMatch(/^\/app\/stream\/\w{16}\?direction=whip$/);
     const patch = (body: string, path = location): Promise<Response> => fetch(url(path), { method: 'PATCH', body });
     expect((await patch('a=ice-ufrag:x\r\n')).status).toBe(204);
+    // Publishers of the reference server name any tag.
+    const tagged = await fetch(url(location), { method: 'PATCH', body: 'a=ice-ufrag:x\r\n', headers: { 'If-Match': '"another"' } });
+    expect([tagged.status, tagged.headers.get('content-type')]).toEqual([204, 'application/trickle-ice-sdpfrag']);
     expect((await patch('hello')).status).toBe(400);
     expect((await patch('a=ice-ufrag:x\r\n', '/app/stream?direction=whip')).status).toBe(400);
     expect((await fetch(url(location), { method: 'DELETE' })).status).toBe(200);

@@ -88,6 +88,38 @@ test('an answer decides what is wrapped, and what is sent again', () => {
   expect([unwanted?.fec, unwanted?.rtx?.payloadType]).toEqual([undefined, 99]);
 });
 
+test('nothing is sent again to a player that does not ask', () => {
+  const [slot] = slotsFor({ ...SETTINGS, ulpfec: false }, H264.slice(0, 1).concat(H264.slice(2)), '98 99');
+  expect([slot?.payloadType, slot?.rtx]).toEqual([98, null]);
+});
+
+test('one channel is announced as one', () => {
+  const sound = (channels: number): string[] => {
+    const tracks = [audioTrack({ id: 2, codec: AudioCodec.OPUS, config: null, codecString: 'opus', channels })];
+    const medias = offerMedias(tracks, SETTINGS, MIDS, { video: newNumbers(), audio: newNumbers() });
+    return medias.flatMap(({ payloads }) => payloads.map(({ parameters }) => parameters));
+  };
+  expect(sound(1)).toEqual(['sprop-stereo=0;stereo=0;minptime=10;useinbandfec=1']);
+  expect(sound(6)).toEqual(['sprop-stereo=1;stereo=1;minptime=10;useinbandfec=1']);
+});
+
+test.each([
+  ['avc1.42c01e', ['640c1f', '42001f', '42e01f'], 2],
+  ['avc1.4d401f', ['42e01f', '640c1f', '4D001F'], 2],
+  ['avc1.640028', ['42e01f', '4d001f', '640c1f'], 2],
+  ['avc1.640028', ['42001f', '42e01f', '4d001f'], 1],
+  ['avc1.640028', ['42001f', '4d001f'], 0],
+])('of the formats for %s in a WHEP offer, %j, the nearest is taken', (codecString, profiles, best) => {
+  const types = profiles.map((_profile, n) => 40 + n);
+  const formats = profiles.flatMap((profile, n) => [
+    `a=rtpmap:${40 + n} H264/90000`,
+    `a=fmtp:${40 + n} profile-level-id=${profile};packetization-mode=1`,
+  ]);
+  const offer = described(`m=video 9 UDP/TLS/RTP/SAVPF ${types.join(' ')}`, 'a=recvonly', 'a=mid:0', ...formats);
+  const { agreement } = answerOffer(offer, [videoTrack({ id: 1, config: null, codecString })], SETTINGS, 'cname');
+  expect(agreement.plan.slots[0]?.payloadType).toBe(40 + best);
+});
+
 test('formats of correction under number 0 are none: the fanout would refuse them', () => {
   const [red] = slotsFor(SETTINGS, [...H264, 'a=rtpmap:0 red/90000', 'a=rtpmap:122 ulpfec/90000'], '98 99 0 122');
   expect([red?.fec, red?.rtx?.payloadType]).toEqual([undefined, 99]);

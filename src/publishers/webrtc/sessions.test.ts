@@ -10,6 +10,7 @@ import type { Packet } from '../../media/packet.ts';
 import type { VideoTrack } from '../../media/track.ts';
 import { loadAddon } from '../../protocols/fanout/addon.ts';
 import { PeerTransport } from '../../protocols/peer/peer-transport.ts';
+import { buildRemb } from '../../protocols/rtp/receiver-feedback.ts';
 import { systemClock } from '../../util/clock.ts';
 import type { PlaySession } from './play-session.ts';
 import { WebrtcPublisher } from './webrtc-publisher.ts';
@@ -133,6 +134,18 @@ test('another rendition takes over at its keyframe without a gap in the numbers,
   expect(viewer.packets.map(({ sequence }) => sequence - first)).toEqual(tracks.map((_track, n) => n));
   const times = viewer.packets.map(({ timestamp }) => timestamp);
   expect(times).toEqual([...new Set(times)].sort((a, b) => a - b));
+});
+
+test('an estimate changes the rendition of viewers that leave it to the server, and of no others', async () => {
+  const { session } = await watch();
+  source.figuresById.set(LOW.id, { bitrateAvg: 500_000 }).set(HIGH.id, { bitrateAvg: 2_000_000 });
+  const room = 2 ** 23;
+  const estimate = (): void => session.rtcp(Buffer.from(buildRemb(1, room, [2])));
+  estimate();
+  expect([session.auto, session.estimate, session.rendition?.name]).toEqual([false, room, 'low']);
+  session.setAuto(true);
+  estimate();
+  expect(session.rendition?.name).toBe('high');
 });
 
 test('until the other rendition takes over the viewer is told of the one it sees', async () => {

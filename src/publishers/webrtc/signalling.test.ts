@@ -73,9 +73,12 @@ let server: Server;
 let stream: FakeStream;
 let attached: WebrtcStream;
 let logger: RecordingLogger;
+/** What origins are asked for. */
+let found: Promise<boolean> | null;
 
 beforeEach(async () => {
   logger = new RecordingLogger();
+  found = null;
   const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1', '203.0.113.5'] }];
   // The number of a free UDP port may be taken for TCP.
   for (let attempt = 0; attempt < 10; attempt += 1) {
@@ -83,7 +86,7 @@ beforeEach(async () => {
     if (transport.candidates().length === 4) break;
     await transport.close();
   }
-  publisher = new WebrtcPublisher({ transport, clock: systemClock, logger });
+  publisher = new WebrtcPublisher({ transport, clock: systemClock, logger, finder: { find: () => found } });
   const virtualHostFor = (host: string): string | undefined => (host === '127.0.0.1' ? 'default' : undefined);
   const iceServers = [{ urls: ['turn:192.0.2.9:3478?transport=tcp'], username: 'me', credential: 'secret' }];
   const play = new PlaySide({
@@ -313,6 +316,23 @@ test('a player that goes away leaves nothing behind, nor does a stream that ends
   expect(await late.hears(1)).toEqual({ code: 404, error: 'Cannot create offer' });
 });
 
+test('a player that asks again while an origin is asked gets one offer', async () => {
+  attached.close({ code: 'peer-left', detail: 'the encoder stopped' });
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  found = promise;
+  const player = new Player('/app/stream');
+  for (let n = 0; n < 3; n += 1) await player.send({ command: 'request_offer' });
+  await player.send({ command: 'ping' });
+  expect(await player.hears(1)).toEqual({ command: 'pong' });
+  attached = publisher.attach(stream, SETTINGS);
+  attached.onTracks(stream.tracks);
+  resolve(true);
+  expect(await player.hears(2)).toMatchObject({ command: 'offer' });
+  await player.send({ command: 'ping' });
+  expect(await player.hears(3)).toEqual({ command: 'pong' });
+  expect(transport.sessions).toBe(1);
+});
+
 test('200 players come and go without growth', async () => {
   for (let round = 0; round < 200; round += 1) {
     const session = publisher.openSession(
@@ -396,6 +416,16 @@ describe('WHEP', () => {
     expect(response.status).toBe(status);
     expect(await response.text()).not.toBe('');
     expect(transport.sessions).toBe(0);
+  });
+
+  test('relays and origins are as with WHIP', async () => {
+    const path = '/app/stream?direction=whep&transport=tcp';
+    const response = await fetch(url(path), { method: 'POST', body: offer('H264'), headers: { Origin: 'https://a.example' } });
+    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([201, '*']);
+    expect(response.headers.get('link')).toBe(
+      '<turn:192.0.2.9:3478?transport=tcp>; rel="ice-server"; username="me"; credential="secret"; credential-type="password"',
+    );
+    expect(response.headers.get('access-control-expose-headers')).toBe('Location, Link, ETag');
   });
 
   test('WHIP is told that nobody listens for it', async () => {
