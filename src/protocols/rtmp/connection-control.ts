@@ -58,9 +58,14 @@ export class ConnectionControl {
     }
   }
 
-  /** Tells how much has come when that is more than half a window. Call it once for each read: no window makes it be told more often. */
+  /** More than half a window has come since the peer was told. */
+  get due(): boolean {
+    return this.#bytesIn - this.#acknowledged > this.#window / 2;
+  }
+
+  /** Tells how much has come when that is `due`. Call it at most once for each read: no window makes it be told more often. */
   acknowledge(): void {
-    if (this.#bytesIn - this.#acknowledged <= this.#window / 2) return;
+    if (!this.due) return;
     this.#acknowledged = this.#bytesIn;
     this.#send(controlMessage(MessageType.ACKNOWLEDGEMENT, this.#bytesIn % 2 ** 32));
   }

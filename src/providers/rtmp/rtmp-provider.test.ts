@@ -513,6 +513,39 @@ describe('the end', () => {
     await stream.until((it) => it.packets.length === 501);
   });
 
+  test('a publisher that leaves while acknowledgements are due is heard to its last word', async () => {
+    const { publisher, stream } = await publishing();
+    publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 20_000));
+    publisher.metadata({ audiocodecid: 10 });
+    publisher.audio(0, AAC_CONFIG);
+    publisher.audio(0, AAC_FRAME);
+    await stream.until((it) => it.packets.length === 1);
+    stream.request.onCongested?.();
+    for (let frame = 1; frame <= 100; frame += 1) publisher.audio(frame, AAC_FRAME + '00'.repeat(4000));
+    // The system has all of it, more than one read brings, and answers what comes for the publisher with a reset.
+    await new Promise<void>((resolve) => publisher.socket.end(resolve));
+    publisher.socket.destroy();
+    stream.request.onRelieved?.();
+    await stream.until((it) => it.closed);
+    expect(stream.packets).toHaveLength(101);
+    expect(stream.closeReason).toEqual({ code: 'peer-left', detail: 'connection ended by the peer' });
+  });
+
+  test('a publisher whose stream is congested is told what has come afterwards', async () => {
+    const { publisher, stream } = await publishing();
+    const acknowledged = () => publisher.messages.some(({ typeId }) => typeId === MessageType.ACKNOWLEDGEMENT);
+    publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 20_000));
+    publisher.metadata({ audiocodecid: 10 });
+    publisher.audio(0, AAC_CONFIG);
+    publisher.audio(0, AAC_FRAME + '00'.repeat(12_000));
+    await stream.until((it) => it.packets.length === 1);
+    stream.request.onCongested?.();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(acknowledged()).toBe(false);
+    stream.request.onRelieved?.();
+    await publisher.until(acknowledged);
+  });
+
   test('stopping the provider ends every stream, also when done twice', async () => {
     const { publisher, stream, provider } = await publishing();
     await Promise.all([provider.stop(), provider.stop()]);
