@@ -12,6 +12,7 @@ export class ConnectionControl {
   #bytesIn = 0;
   #acknowledged = 0;
   #window = ACKNOWLEDGEMENT_WINDOW;
+  #windowTold = false;
 
   /** `reader`: of what the peer sends. `send` takes answers to it. */
   constructor(options: { readonly reader: ChunkReader; readonly send: (message: RtmpMessage) => void }) {
@@ -29,6 +30,11 @@ export class ConnectionControl {
     return this.#window;
   }
 
+  /** The peer has said what that is: it counts on acknowledgements. */
+  get windowTold(): boolean {
+    return this.#windowTold;
+  }
+
   countBytes(bytes: number): void {
     this.#bytesIn += bytes;
   }
@@ -44,6 +50,7 @@ export class ConnectionControl {
         return true;
       case MessageType.WINDOW_ACK_SIZE:
         this.#window = parseControlValue(message);
+        this.#windowTold = true;
         return true;
       case MessageType.USER_CONTROL: {
         const { event, value } = parseUserControl(message);

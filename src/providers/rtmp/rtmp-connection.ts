@@ -121,13 +121,16 @@ export class RtmpConnection {
       if (this.#lingerUntil !== null && now >= this.#lingerUntil) this.#socket.destroy();
       return;
     }
-    if (this.bytesIn !== this.#seenBytes) {
+    const isSilent = this.bytesIn === this.#seenBytes;
+    if (!isSilent) {
       this.#seenBytes = this.bytesIn;
       this.#bytesSeenAt = now;
     }
     const overdue = this.#publishedAt === null ? this.#overdueUnpublished(now) : this.#overduePublished(now, this.#publishedAt);
     if (overdue !== null) this.close({ code: 'timeout', detail: overdue });
-    this.#acknowledgeSoon();
+    // Whoever told no window and goes on needs no acknowledgement, and leaves it unread, as ffmpeg does: then its system throws away,
+    // when it leaves, what is not sent yet.
+    else if (isSilent || this.#control.windowTold) this.#acknowledgeSoon();
   }
 
   #overdueUnpublished(now: number): string | null {
@@ -199,7 +202,7 @@ export class RtmpConnection {
       this.#closeOnError(error);
     }
     this.#socket.uncork();
-    this.#acknowledgeSoon();
+    if (this.#control.windowTold) this.#acknowledgeSoon();
     return this.#session.calm && this.#control.window >= LEAST_CALM_WINDOW && !this.#acknowledging;
   }
 

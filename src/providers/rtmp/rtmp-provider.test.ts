@@ -120,6 +120,21 @@ describe('the conversation', () => {
     const pong = publisher.messages.find((m) => m.typeId === MessageType.USER_CONTROL && m.payload[1] === UserControlEvent.PING_RESPONSE);
     expect(Buffer.from(pong!.payload).toString('hex')).toBe('000700001267');
   });
+
+  test('acknowledges to a peer that told no window when that waits, and not while it goes on', async () => {
+    const { publisher, stream } = await publishing();
+    const acknowledged = () => publisher.messages.some(({ typeId }) => typeId === MessageType.ACKNOWLEDGEMENT);
+    publisher.setChunkSize(65_536);
+    publisher.metadata({ audiocodecid: 10 });
+    publisher.audio(0, AAC_CONFIG);
+    for (let frame = 1; frame <= 30; frame += 1) {
+      publisher.audio(frame, AAC_FRAME + '00'.repeat(60_000));
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    await stream.until(({ packets }) => packets.length === 30);
+    expect(acknowledged()).toBe(false);
+    await publisher.until(acknowledged);
+  });
 });
 
 describe('addressing', () => {
