@@ -1,5 +1,5 @@
-import { enableCompileCache } from 'node:module';
-import { type CommandLine, codeCacheFolder, parseCommandLine } from './command-line.js';
+import { forgetCompiledCode, keepCompiledCode } from './code-cache.js';
+import { type CommandLine, parseCommandLine } from './command-line.js';
 import { ExitCode } from './exit-code.ts';
 import { packageVersion } from './package-version.ts';
 import { LOG_LEVELS } from './util/log-levels.js';
@@ -46,7 +46,9 @@ export async function runCommand(args: readonly string[]): Promise<number> {
   }
   // Every start but the first is quick.
   // Node writes it when the process ends: the second that takes would hold up whoever comes to a server that has just started.
-  enableCompileCache(codeCacheFolder(line.state));
+  keepCompiledCode(line.state);
   const { serve } = await import('./serve.ts');
-  return serve(line);
+  const code = await serve(line);
+  if (code === ExitCode.USAGE) forgetCompiledCode();
+  return code;
 }

@@ -36,14 +36,6 @@ export function parseCommandLine(args) {
   if (logFormat !== 'text' && logFormat !== 'json') throw new Error(`--log-format is text or json, not '${logFormat}'`);
   const logLevel = LOG_LEVELS.find((level) => level === values['log-level']);
   if (logLevel === undefined) throw new Error(`--log-level is one of ${LOG_LEVELS.join(', ')}, not '${values['log-level']}'`);
+  for (const name of /** @type {const} */ (['config', 'state'])) if (values[name] === '') throw new Error(`--${name} is empty`);
   return { command, config: values.config, state: values.state, logFormat, logLevel };
-}
-
-/**
- * Where compiled code is kept: beside the settings, so that nothing is written elsewhere.
- * @param {string} state The folder of settings.
- * @returns {string}
- */
-export function codeCacheFolder(state) {
-  return `${state}/code-cache`;
 }

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -19,18 +19,25 @@ const REFUSED: readonly (readonly [RegExp, readonly string[]])[] = [
   [/unknown command 'conquer'/, ['conquer']],
   [/unexpected argument 'twice'/, ['serve', 'twice']],
   [/colour/, ['--colour', 'blue']],
+  [/--state is empty/, ['--state', '']],
+  [/--config is empty/, ['--config=']],
 ];
 
 test.each(REFUSED)('%s', (message, args) => {
   expect(() => parseCommandLine(args)).toThrow(message);
 });
 
-test('a start that is refused writes nothing', () => {
+test.each([
+  ['an argument', "not 'loud'", ['--log-level', 'loud']],
+  ['a configuration that is not there', 'cannot be read: ENOENT', ['--config', 'missing.xml']],
+  ['a configuration that is none', 'is not well-formed', ['--config', 'empty.xml']],
+])('a start that is refused for %s writes nothing', (_what, message, wrong) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-arguments-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const args = [START, 'serve', '--state', path.join(folder, 'state'), '--log-level', 'loud'];
+  writeFileSync(path.join(folder, 'empty.xml'), '');
+  const args = [START, 'serve', '--state', path.join(folder, 'deep', 'state'), ...wrong];
   // Nothing in the environment that says where compiled code is kept.
-  const { status, stderr } = spawnSync(process.execPath, args, { env: {}, encoding: 'utf8' });
-  expect(stderr).toContain("not 'loud'");
-  expect([status, readdirSync(folder)]).toEqual([2, []]);
+  const { status, stderr } = spawnSync(process.execPath, args, { cwd: folder, env: {}, encoding: 'utf8' });
+  expect(stderr).toContain(message);
+  expect([status, readdirSync(folder)]).toEqual([2, ['empty.xml']]);
 });

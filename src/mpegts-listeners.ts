@@ -62,7 +62,7 @@ export function warnOfSharedPorts(orchestrator: Orchestrator, { vhost, name, def
     config: application.definition.config,
   }));
   const shared = sharedMpegtsPort(users);
-  if (shared !== null) logger.warn({ vhost, app: name }, shared);
+  if (shared !== null) logger.warn({ vhost, app: name }, shared.message);
 }
 
 function* applicationsOf(orchestrator: Orchestrator): Generator<Application> {

@@ -192,9 +192,9 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const writing = { clock: systemClock, logger, stateFolder, allowed, claims: new FolderClaims() };
   const recordings = new FilePublisher(writing);
   const tsDumps = new TsDumper(writing);
-  const hls = new HlsPublisher(pool, tsDumps);
+  const hls = new HlsPublisher(pool, tsDumps, logger);
   const dumps = new HlsDumper(writing);
-  const llhls = new LlhlsPublisher(pool, dumps);
+  const llhls = new LlhlsPublisher(pool, dumps, logger);
   await recordings.start();
   await dumps.recover();
   const ovt = new OvtPublisher({ logger: logger.child({ publisher: 'ovt' }), clock: systemClock, finder: demand, directory: originMaps });

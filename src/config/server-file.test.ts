@@ -310,6 +310,9 @@ describe('a port for MPEG-TS', () => {
       /MPEG-TS port 4003 feeds both stream 's4000-4004' of application 'v\/a' and stream 's4003' of application 'v\/b'/,
     );
     expect(complaint(applications(fed('a', '4000', '4000')))).toMatch(/port 4000 .*'v\/a' and .*'v\/a'/);
+    expect(complaint(applications(fed('a', '4000'), `\n\n${fed('b', '3999', '4000')}`))).toMatch(
+      /^Server\.xml:7: Server\/VirtualHosts\/VirtualHost\/Applications\/Application\[2\]\/Providers\/MPEGTS\/StreamMap\/Stream\[2\]: MPEG-TS port 4000 /,
+    );
     expect(complaint(applications(fed('a', '4000'), fed('b', '4001')))).toBe('');
   });
 });

@@ -38,7 +38,8 @@ export function loadServerConfig(file: string, options: ReadOptions = {}): Loade
 
 /** Like `loadServerConfig`, for a text; `file` is its name in messages and where includes start. */
 export function parseServerConfig(xml: string, file: string, options: ReadOptions = {}): LoadedServer {
-  const reading: Reading = { errors: [], warnings: [], ...readingOptions(options) };
+  const places = new WeakMap<object, Place>();
+  const reading: Reading = { errors: [], warnings: [], places, ...readingOptions(options) };
   const root = orThrow(() => parseXml(xml, file));
   if (root.name !== 'Server') {
     throw new ConfigErrors([
@@ -52,7 +53,8 @@ export function parseServerConfig(xml: string, file: string, options: ReadOption
   const users = config.virtualHosts.flatMap(({ name, applications }) => applications.map((each) => ({ vhost: name, config: each })));
   const shared = sharedMpegtsPort(users);
   if (shared !== null) {
-    throw new ConfigErrors([new ConfigError(shared, { path: 'Server/VirtualHosts', file })], reading.warnings);
+    const place = places.get(shared.entry) ?? { path: 'Server/VirtualHosts', file };
+    throw new ConfigErrors([new ConfigError(shared.message, place)], reading.warnings);
   }
   const echoes = echo['virtualHosts'] as Echo[] | undefined;
   const virtualHosts = config.virtualHosts.map((host, index) =>

@@ -12,6 +12,8 @@ export interface Reading {
   readonly macros: MacroSource;
   /** Start of relative paths; absent leaves them as written. */
   readonly directory?: string;
+  /** Takes where each typed object was read, for whoever compares them afterwards. */
+  readonly places?: WeakMap<object, Place>;
 }
 
 /** A member that was found: the key under which it is echoed, and its value. */

@@ -1,4 +1,5 @@
 /** Leaf values: from the scalar that was given to the value the server uses. */
+import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
 import { shown } from './problem.ts';
@@ -13,6 +14,8 @@ const HIGHEST_PORT = 65_535;
 const KIB = 1024;
 const MIB = 1_048_576;
 const INTEGER = /^[+-]?\d+(?:\.0+)?$/;
+/** Holds a letter, or it would be an IP address that is wrong. */
+const HOST_NAME = /^(?=.*[a-z])[a-z\d](?:[a-z\d.-]*[a-z\d])?$/i;
 const REAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
 /** Reads `given`, whose macros are expanded, as `schema` says. */
@@ -30,6 +33,7 @@ export function expectationOf(schema: TSchema): string {
   const choices = schema['enum'] as readonly string[] | undefined;
   if (choices !== undefined) return `one of ${choices.join(', ')}`;
   const { kind } = notesOf(schema);
+  if (kind === 'address') return 'an IP address, `*` or a host name';
   if (kind === 'bitrate') return 'a bit rate such as 2000000, 128K or 2M';
   if (kind === 'port') return `a port from 1 to ${HIGHEST_PORT}`;
   if (schema['type'] === 'boolean') return 'true or false';
@@ -51,6 +55,9 @@ function numberExpectation(schema: TSchema): string {
 function readKind(kind: LeafKind, schema: TSchema, given: Scalar, directory: string | undefined): LeafResult {
   const text = String(given);
   switch (kind) {
+    case 'address':
+      // An empty one would be taken for all of the machine.
+      return text === '*' || isIP(text) !== 0 || HOST_NAME.test(text) ? { value: text } : { expected: expectationOf(schema) };
     case 'name':
       return { value: text };
     case 'path':

@@ -100,6 +100,20 @@ describe('Timeline', () => {
     expect(placed).toEqual(placed.map((_, frame) => frame * 1024));
   });
 
+  it.each([-0.01, 0.01])('follows a sound clock that drifts by %s of its speed, and keeps it in step with the pictures', (drift) => {
+    const timeline = new Timeline();
+    const video = timeline.addTrack(MPEG_90K);
+    const audio = timeline.addTrack(AUDIO);
+    for (let frame = 0; frame < 3000; frame += 1) {
+      // What the source says: a frame of sound lasts a little less or more than its samples tell.
+      const source = Math.round(frame * 1024 * (1 + drift));
+      if (frame % 2 === 0) timeline.place(video, Math.round((source * 90_000) / 48_000), 3840);
+      const placed = timeline.place(audio, source, 1024, 144);
+      expect(Math.abs((placed ?? Number.NaN) - source)).toBeLessThanOrEqual(144);
+    }
+    expect(timeline.jumps).toBe(0);
+  });
+
   it('never goes back and never stands still, whatever the source sends', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.boolean(), fc.integer({ min: -(2 ** 40), max: 2 ** 40 })), { maxLength: 200 }), (packets) => {

@@ -3,6 +3,7 @@ import { connect as connectHttp2 } from 'node:http2';
 import { request } from 'node:https';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { RawClient } from '../../test/fakes/raw-client.ts';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
 import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
 import { DEFAULT_HTTP_LIMITS } from '../protocols/http/limits.ts';
@@ -152,6 +153,17 @@ describe.each([
       socket.on('error', reject);
     });
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+  });
+
+  test('a client that stops in the TLS handshake is cut off at the deadline of a request header', async () => {
+    const limits = { http: { ...DEFAULT_HTTP_LIMITS, headerTime: 300 } };
+    const { pool } = await startShelfPool(threads, limits);
+    pool.setCertificates([DEFAULT]);
+    const { port: impatient } = await pool.listen({ host: '127.0.0.1', port: 0, tls: true });
+    const client = await RawClient.open(impatient);
+    client.send(Buffer.from('1603010200010001fc0303', 'hex'));
+    await expect.poll(() => client.socket.destroyed).toBe(true);
+    await pool.stop();
   });
 
   test('chooses the certificate by server name and takes new ones while it runs', async () => {

@@ -142,8 +142,27 @@ describe('streams', () => {
     api.pullStore.full = false;
     expect(await call('POST', STREAMS, body)).toEqual(createdAnswer);
     expect([...api.pullStore.documents.values()]).toMatchObject([{ vhost: 'default', app: 'app', ...body }]);
+    expect(api.rtsp.opened.at(-1)?.target.ignoreSenderReports).toBe(true);
     expect(await call('DELETE', `${STREAMS}/p`)).toEqual(done);
     expect(api.pullStore.documents.size).toBe(0);
+  });
+
+  test.each([
+    ['nothing', {}],
+    ['nothing of use', { noInputFailoverTimeoutMs: 0, unusedStreamDeletionTimeoutMs: '9', retryCount: -1, ignoreRtcpSRTimestamp: 1 }],
+  ])('have the times of their virtual host, or else those of the reference, when %s is said', async (_what, odd) => {
+    const standard = { noInputFailoverTimeoutMs: 3000, unusedStreamDeletionTimeoutMs: 60_000 };
+    const rest = { persistent: true, retryCount: 1, ignoreRtcpSRTimestamp: false, relay: false };
+    await call('POST', STREAMS, { name: 'p', urls: [PLAYS], properties: { ...odd, persistent: true } });
+    expect(api.pullStore.documents.get('p')?.properties).toEqual({ ...standard, ...rest });
+    expect(api.rtsp.opened.at(-1)?.target.ignoreSenderReports).toBe(false);
+    const origins = { properties: { noInputFailoverTimeout: 1234, unusedStreamDeletionTimeout: 5678 } };
+    await call('POST', '/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] }, origins }]);
+    await call('POST', '/v1/vhosts/made/apps', [{ name: 'app', type: 'live', providers: { rtspPull: {} } }]);
+    await call('POST', '/v1/vhosts/made/apps/app/streams', { name: 'q', urls: [PLAYS], properties: { ...odd, persistent: true } });
+    expect(api.pullStore.documents.get('q')?.properties).toEqual({
+      ...{ ...rest, noInputFailoverTimeoutMs: 1234, unusedStreamDeletionTimeoutMs: 5678 },
+    });
   });
 
   test('come back after a restart of their application when they are persistent, and leave the disk with it', async () => {

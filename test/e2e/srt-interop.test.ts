@@ -1,9 +1,13 @@
-/** Our SRT against libsrt, as caller and as listener, over a good and over a bad link. */
+/**
+ * Our SRT against libsrt, as caller and as listener, over a good and over a bad link.
+ *
+ * The tests run side by side: each of them mostly waits for the media's own time to pass.
+ */
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import type { SrtConnection } from '../../src/protocols/srt/connection.ts';
 import type { CallPolicy } from '../../src/protocols/srt/multiplexer.ts';
@@ -30,7 +34,6 @@ const NULL_PACKET = Buffer.alloc(188, 0xff).fill(Buffer.of(0x47, 0x1f, 0xff, 0x1
 let folder: string;
 let sample: Buffer;
 let sampleFile: string;
-const cleanups: (() => unknown)[] = [];
 
 beforeAll(() => {
   folder = mkdtempSync(path.join(tmpdir(), 'srt-'));
@@ -46,11 +49,10 @@ beforeAll(() => {
   writeFileSync(sampleFile, sample);
 });
 
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** What tests that run side by side clean up with. */
+type Finish = TestContext['onTestFinished'];
 
 /** What our side received. */
 interface Reception {
@@ -59,7 +61,7 @@ interface Reception {
   closed: string | null;
 }
 
-async function openPort(policy: CallPolicy | null): Promise<SrtUdpPort> {
+async function openPort(policy: CallPolicy | null, onTestFinished: Finish): Promise<SrtUdpPort> {
   const port = await SrtUdpPort.open({
     clock: systemClock,
     host: '127.0.0.1',
@@ -68,7 +70,7 @@ async function openPort(policy: CallPolicy | null): Promise<SrtUdpPort> {
     keyRefresh: REFRESH,
     onError: () => undefined,
   });
-  cleanups.push(() => port.close('the test has ended'));
+  onTestFinished(() => port.close('the test has ended'));
   return port;
 }
 
@@ -84,22 +86,24 @@ function session(reception: Reception): ReturnType<CallPolicy['open']> & object 
   };
 }
 
-async function link(to: number, bad: boolean, seed: number): Promise<number> {
+async function link(to: number, bad: boolean, seed: number, onTestFinished: Finish): Promise<number> {
   if (!bad) return to;
   const relay = await BadLink.open({ ...BAD, to, seed });
-  cleanups.push(() => relay.close());
+  onTestFinished(() => relay.close());
   return relay.port;
 }
 
-function start(program: string, args: readonly string[]): Child {
+function start(program: string, args: readonly string[], onTestFinished: Finish): Child {
   const child = new Child(requireProgram(program), args);
-  cleanups.push(() => child.kill());
+  onTestFinished(async () => {
+    await child.kill();
+  });
   return child;
 }
 
 /** libsrt's own program, from SRT into a file. */
-function receiveInto(file: string, url: string): Child {
-  return start('sh', ['-c', `exec ${requireProgram('srt-live-transmit')} -q '${url}' file://con > '${file}'`]);
+function receiveInto(file: string, url: string, onTestFinished: Finish): Child {
+  return start('sh', ['-c', `exec ${requireProgram('srt-live-transmit')} -q '${url}' file://con > '${file}'`], onTestFinished);
 }
 
 /** Waits until the peer has acknowledged everything and its latency is over, ends it and compares its file. */
@@ -153,37 +157,41 @@ const cases = [
   { name: 'plain, bad link', encrypted: false, bad: true },
 ];
 
-describe('our listener', () => {
-  test.each(cases)('loses nothing from ffmpeg as caller ($name)', async ({ encrypted, bad }) => {
+describe.concurrent('our listener', () => {
+  test.for(cases)('loses nothing from ffmpeg as caller ($name)', async ({ encrypted, bad }, { onTestFinished }) => {
     const reception: Reception = { payloads: [], connection: null, closed: null };
-    const port = await openPort({ passphrase: () => (encrypted ? PASSPHRASE : null), open: () => session(reception) });
-    const to = await link(port.port, bad, 1);
+    const port = await openPort({ passphrase: () => (encrypted ? PASSPHRASE : null), open: () => session(reception) }, onTestFinished);
+    const to = await link(port.port, bad, 1, onTestFinished);
     // `-c copy -f data` passes the file on byte by byte; 1316 is what SRT programs put into a payload.
     const url = `srt://127.0.0.1:${to}?${query(encrypted)}&pkt_size=${PAYLOAD}&latency=${LATENCY * 1000}`.replace(
       `latency=${LATENCY}&`,
       '',
     );
-    const child = start('ffmpeg', ['-v', 'error', '-nostdin', '-re', '-i', sampleFile, '-map', '0', '-c', 'copy', '-f', 'mpegts', url]);
+    const child = start(
+      'ffmpeg',
+      ['-v', 'error', '-nostdin', '-re', '-i', sampleFile, '-map', '0', '-c', 'copy', '-f', 'mpegts', url],
+      onTestFinished,
+    );
     const received = await receiveMost(reception);
     expect(received).toMatchObject({ packetsDroppedLate: 0, packetsUndecryptable: 0 });
     expect(reception.connection?.encrypted).toBe(encrypted);
     if (bad) expect(received.packetsLost).toBeGreaterThan(20);
     const file = path.join(folder, `received-${encrypted}-${bad}.ts`);
     writeFileSync(file, Buffer.concat(reception.payloads));
-    const judge = start('ffmpeg', ['-v', 'warning', '-nostdin', '-i', file, '-t', `${SECONDS / 2}`, '-f', 'null', '-']);
+    const judge = start('ffmpeg', ['-v', 'warning', '-nostdin', '-i', file, '-t', `${SECONDS / 2}`, '-f', 'null', '-'], onTestFinished);
     await judge.ended(60_000);
     expect(judge.stderr).toBe('');
     await child.ended(20_000);
     await until('the connection to end', () => reception.closed !== null, { deadlineMs: 20_000 });
   });
 
-  test('gets every byte from srt-live-transmit as caller over a bad link', async () => {
+  test('gets every byte from srt-live-transmit as caller over a bad link', async ({ onTestFinished }) => {
     const reception: Reception = { payloads: [], connection: null, closed: null };
-    const port = await openPort({ passphrase: () => PASSPHRASE, open: () => session(reception) });
-    const to = await link(port.port, true, 5);
+    const port = await openPort({ passphrase: () => PASSPHRASE, open: () => session(reception) }, onTestFinished);
+    const to = await link(port.port, true, 5, onTestFinished);
     const args = ['-q', `-chunk:${PAYLOAD}`, 'file://con', `srt://127.0.0.1:${to}?mode=caller&${query(true)}`];
     const child = spawn(requireProgram('srt-live-transmit'), args, { stdio: ['pipe', 'ignore', 'ignore'] });
-    cleanups.push(() => child.kill('SIGKILL'));
+    onTestFinished(() => void child.kill('SIGKILL'));
     await until('the caller', () => reception.connection, { deadlineMs: 20_000 });
     const send = (payload: Uint8Array): unknown => child.stdin.write(payload);
     // It throws away what comes before it knows that it was let in, and keeps the last payload until there is another.
@@ -203,28 +211,28 @@ describe('our listener', () => {
     expect(reception.connection?.statistics.receiver.packetsLost).toBeGreaterThan(20);
   });
 
-  test('gives srt-live-transmit as caller every byte over a bad link', async () => {
+  test('gives srt-live-transmit as caller every byte over a bad link', async ({ onTestFinished }) => {
     const reception: Reception = { payloads: [], connection: null, closed: null };
-    const port = await openPort({ passphrase: () => PASSPHRASE, open: () => session(reception) });
-    const to = await link(port.port, true, 2);
+    const port = await openPort({ passphrase: () => PASSPHRASE, open: () => session(reception) }, onTestFinished);
+    const to = await link(port.port, true, 2, onTestFinished);
     const file = path.join(folder, 'pulled.ts');
-    const child = receiveInto(file, `srt://127.0.0.1:${to}?mode=caller&${query(true)}`);
+    const child = receiveInto(file, `srt://127.0.0.1:${to}?mode=caller&${query(true)}`, onTestFinished);
     await until('the caller', () => reception.connection, { deadlineMs: 20_000 });
     if (reception.connection !== null) await sendSample(reception.connection, () => port.now());
     await expectEveryByte(child, file, reception.connection);
   });
 
-  test('refuses libsrt with another passphrase, and says so', async () => {
-    const port = await openPort({ passphrase: () => PASSPHRASE, open: () => RejectionCode.INTERNAL });
+  test('refuses libsrt with another passphrase, and says so', async ({ onTestFinished }) => {
+    const port = await openPort({ passphrase: () => PASSPHRASE, open: () => RejectionCode.INTERNAL }, onTestFinished);
     const url = `srt://127.0.0.1:${port.port}?mode=caller&passphrase=something-else`;
-    const child = start('ffmpeg', ['-v', 'warning', '-nostdin', '-i', sampleFile, '-c', 'copy', '-f', 'mpegts', url]);
+    const child = start('ffmpeg', ['-v', 'warning', '-nostdin', '-i', sampleFile, '-c', 'copy', '-f', 'mpegts', url], onTestFinished);
     await child.printed(/REJECT.*(passphrase|password)/i, 20_000);
     await until('the refusal', () => port.multiplexer.counters.refused > 0);
     expect(port.multiplexer.connections).toBe(0);
   });
 });
 
-describe('our caller', () => {
+describe.concurrent('our caller', () => {
   const listenerUrl = (port: number, encrypted: boolean): string => `srt://127.0.0.1:${port}?mode=listener&${query(encrypted)}`;
   const call = (encrypted: boolean) => ({
     streamId: 'default/app/stream',
@@ -235,12 +243,12 @@ describe('our caller', () => {
     timeout: 20_000_000,
   });
 
-  test.each(cases)('gives srt-live-transmit as listener every byte ($name)', async ({ encrypted, bad }) => {
+  test.for(cases)('gives srt-live-transmit as listener every byte ($name)', async ({ encrypted, bad }, { onTestFinished }) => {
     const [listening = 0] = await freePorts(1);
     const file = path.join(folder, `pushed-${encrypted}-${bad}.ts`);
-    const child = receiveInto(file, listenerUrl(listening, encrypted));
-    const to = await link(listening, bad, 3);
-    const port = await openPort(null);
+    const child = receiveInto(file, listenerUrl(listening, encrypted), onTestFinished);
+    const to = await link(listening, bad, 3, onTestFinished);
+    const port = await openPort(null, onTestFinished);
     const reception: Reception = { payloads: [], connection: null, closed: null };
     const connection = await port.connect({ address: '127.0.0.1', port: to }, call(encrypted), session(reception));
     await sendSample(connection, () => port.now());
@@ -249,12 +257,12 @@ describe('our caller', () => {
     if (bad) expect(connection.statistics.sender.packetsRetransmitted).toBeGreaterThan(20);
   });
 
-  test('loses nothing from ffmpeg as listener over a bad link', async () => {
+  test('loses nothing from ffmpeg as listener over a bad link', async ({ onTestFinished }) => {
     const [listening = 0] = await freePorts(1);
     const url = `srt://127.0.0.1:${listening}?mode=listener&latency=${LATENCY * 1000}&pkt_size=${PAYLOAD}`;
-    start('ffmpeg', ['-v', 'error', '-nostdin', '-re', '-i', sampleFile, '-map', '0', '-c', 'copy', '-f', 'mpegts', url]);
-    const to = await link(listening, true, 4);
-    const port = await openPort(null);
+    start('ffmpeg', ['-v', 'error', '-nostdin', '-re', '-i', sampleFile, '-map', '0', '-c', 'copy', '-f', 'mpegts', url], onTestFinished);
+    const to = await link(listening, true, 4, onTestFinished);
+    const port = await openPort(null, onTestFinished);
     const reception: Reception = { payloads: [], connection: null, closed: null };
     reception.connection = await port.connect({ address: '127.0.0.1', port: to }, call(false), session(reception));
     const received = await receiveMost(reception);
@@ -262,10 +270,10 @@ describe('our caller', () => {
     expect(received.packetsLost).toBeGreaterThan(20);
   });
 
-  test('is refused by libsrt with another passphrase, with its code', async () => {
+  test('is refused by libsrt with another passphrase, with its code', async ({ onTestFinished }) => {
     const [listening = 0] = await freePorts(1);
-    receiveInto(path.join(folder, 'none.ts'), listenerUrl(listening, true));
-    const port = await openPort(null);
+    receiveInto(path.join(folder, 'none.ts'), listenerUrl(listening, true), onTestFinished);
+    const port = await openPort(null, onTestFinished);
     const reception: Reception = { payloads: [], connection: null, closed: null };
     const refused = port.connect(
       { address: '127.0.0.1', port: listening },
@@ -276,9 +284,9 @@ describe('our caller', () => {
     expect(port.multiplexer.busy).toBe(false);
   });
 
-  test('gives up on a port where nobody answers', async () => {
+  test('gives up on a port where nobody answers', async ({ onTestFinished }) => {
     const [silent = 0] = await freePorts(1);
-    const port = await openPort(null);
+    const port = await openPort(null, onTestFinished);
     const reception: Reception = { payloads: [], connection: null, closed: null };
     const refused = port.connect({ address: '127.0.0.1', port: silent }, { ...call(false), timeout: 1_000_000 }, session(reception));
     await expect(refused).rejects.toMatchObject({ code: RejectionCode.TIMEOUT });

@@ -11,6 +11,7 @@ import { LlhlsView } from '../../src/publishers/llhls/llhls-view.ts';
 import type { LlhlsSettings, LlhlsViewSettings } from '../../src/publishers/llhls/settings.ts';
 import { FakeEgress } from '../fakes/fake-egress.ts';
 import { FakeStream } from '../fakes/fake-stream.ts';
+import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { LlhlsValidator } from './llhls-validator.ts';
 
 export const DEFAULT_SETTINGS: LlhlsSettings = {
@@ -49,6 +50,7 @@ export interface WatchedTrack {
 export class LlhlsSimulation {
   readonly egress = new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context));
   readonly source = new FakeStream();
+  readonly logger = new RecordingLogger();
   readonly stream: LlhlsStream;
   readonly watched: WatchedTrack[] = [];
   /** Media time (s) of the packet that made the stream playable. */
@@ -56,7 +58,7 @@ export class LlhlsSimulation {
 
   constructor(tracks: readonly Track[], settings: Partial<LlhlsSettings> = {}, playlist: Playlist | null = null) {
     const merged = { ...DEFAULT_SETTINGS, ...settings };
-    const publisher = new LlhlsPublisher(this.egress);
+    const publisher = new LlhlsPublisher(this.egress, null, this.logger);
     this.stream = publisher.attach(this.source, merged);
     this.source.tracks = tracks;
     const served = playlist ?? publisher.defaultPlaylist(tracks, merged);

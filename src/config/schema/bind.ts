@@ -1,9 +1,11 @@
 /** Which ports the server listens on. A listener exists only if its element is present. */
 import { isIP } from 'node:net';
 import type { Static } from '@sinclair/typebox';
+import { readCandidatePorts } from '../../protocols/peer/candidate-ports.ts';
+import { readRelayAddresses } from '../../protocols/peer/relay-addresses.ts';
 import { readListenerOptions, readPassphrase, SocketOptionError } from '../../protocols/srt/socket-options.ts';
 import { parseStreamId } from '../../protocols/srt/stream-id.ts';
-import { boolean, finishing, integer, list, object, optional, port, ports, text } from './field.ts';
+import { address, boolean, finishing, integer, list, object, optional, port, ports, text } from './field.ts';
 
 const workerCount = integer('Workers; read for compatibility', { default: 1, minimum: 0 });
 const threadPerSocket = boolean('A thread for each socket; read for compatibility', { default: false });
@@ -47,6 +49,30 @@ const IceCandidatesSchema = object('Where media is exchanged', {
   tcpRelayWorkerCount: integer('Workers of the relay; read for compatibility', { default: 1, minimum: 0 }),
   iceWorkerCount: integer('Workers; read for compatibility', { default: 1, minimum: 0 }),
   enableLinkLocalAddress: boolean('Also offers link-local addresses', { default: false }),
+});
+
+/** Stands for the address that a STUN server tells. */
+const PUBLIC_IP = '${PublicIP}';
+
+interface WebrtcFinish {
+  readonly iceCandidates?: { readonly iceCandidate: readonly string[]; readonly tcpRelay: readonly string[] };
+  readonly tcpRelayBind?: string;
+}
+
+/** What would only show when the ports are opened is refused before. */
+const webrtcFinish = finishing<WebrtcFinish>(({ iceCandidates, tcpRelayBind }, fail) => {
+  const attempt = (key: keyof WebrtcFinish, read: () => unknown): void => {
+    try {
+      read();
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      fail(error.message, key);
+    }
+  };
+  const known = (entries: readonly string[] = []) => entries.map((entry) => entry.replace(PUBLIC_IP, '*'));
+  attempt('iceCandidates', () => readCandidatePorts(known(iceCandidates?.iceCandidate), []));
+  attempt('iceCandidates', () => readRelayAddresses(known(iceCandidates?.tcpRelay), []));
+  if (tcpRelayBind !== undefined) attempt('tcpRelayBind', () => readRelayAddresses(['*:1'], [], tcpRelayBind));
 });
 
 const webrtcMembers = {
@@ -116,7 +142,7 @@ export const BindApiSchema = object(
   {
     port: optional(port('Port for HTTP', { protocols: ['tcp'] })),
     tlsPort: optional(port('Port for HTTPS; needs Managers/Host/TLS', { protocols: ['tcp'], xml: 'TLSPort' })),
-    ip: list('Addresses to listen on; without any, those of the server. An extension of Millrace', text('Address, or `*`'), {
+    ip: list('Addresses to listen on; without any, those of the server. An extension of Millrace', address('Address, or `*`'), {
       xml: 'IP',
       default: [],
     }),
@@ -188,7 +214,7 @@ export const BindSchema = object('Listeners', {
       rtsp: optional(object('RTSP', { port: plainPort('Port', 'tcp', 554), workerCount, threadPerSocket }, { xml: 'RTSP' })),
       srt: optional(object('SRT', srtMembers(9999), { xml: 'SRT', finish: srtFinish })),
       mpegts: optional(object('MPEG-TS', mpegtsMembers, { xml: 'MPEGTS' })),
-      webrtc: optional(object('WebRTC', webrtcMembers, { xml: 'WebRTC' })),
+      webrtc: optional(object('WebRTC', webrtcMembers, { xml: 'WebRTC', finish: webrtcFinish })),
     },
     { default: {} },
   ),
@@ -199,7 +225,7 @@ export const BindSchema = object('Listeners', {
       llhls: optional(httpListener('LL-HLS', 80, 443, 'LLHLS')),
       hls: optional(httpListener('HLS', 80, 443, 'HLS')),
       thumbnail: optional(httpListener('Still pictures', 80, 443)),
-      webrtc: optional(object('WebRTC', webrtcMembers, { xml: 'WebRTC' })),
+      webrtc: optional(object('WebRTC', webrtcMembers, { xml: 'WebRTC', finish: webrtcFinish })),
       srt: optional(object('SRT', srtMembers(9998), { xml: 'SRT', finish: srtFinish })),
     },
     { default: {} },

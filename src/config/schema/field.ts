@@ -3,7 +3,7 @@ import type { Static, TArray, TBoolean, TInteger, TNumber, TSchema, TString } fr
 import { Type } from '../../util/typebox.ts';
 
 /** How the text of a leaf becomes a value. Plain JSON types need no kind. */
-export type LeafKind = 'bitrate' | 'name' | 'path' | 'port' | 'ports' | 'words';
+export type LeafKind = 'address' | 'bitrate' | 'name' | 'path' | 'port' | 'ports' | 'words';
 
 /** Reports a rule broken by an object; `key` names the member at fault. The text reaches the API client as it is. */
 export type Fail = (message: string, key?: string) => void;
@@ -59,6 +59,11 @@ function split<T>(description: string, options: FieldOptions<T> & Record<string,
 /** Any scalar, taken as text. */
 export function text(description: string, options: FieldOptions<string> = {}): TString {
   return Type.String(split(description, { ...options }));
+}
+
+/** Where to listen: an IP address, `*`, or a host name. */
+export function address(description: string, options: FieldOptions<string> = {}): TString {
+  return Type.String(split(description, { ...options, kind: 'address' }));
 }
 
 /** A name that is part of URLs. */

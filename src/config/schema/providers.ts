@@ -126,7 +126,7 @@ export const MpegtsProviderSchema = object(
     streams: list(
       'Which port feeds which stream',
       object('Streams of some ports', {
-        name: text('Stream name; `${Port}` stands for the port'),
+        name: text('Stream name; `${Port}` stands for the port', { default: 'stream' }),
         port: ports('Ports that feed it', { protocols: ['udp', 'tcp'], default: '4000/udp' }),
         program: optional(
           integer('Number of the program to take of several; absent: the first. An extension of Millrace', { minimum: 1, maximum: 65_535 }),

@@ -3,7 +3,7 @@ import type { Static } from '@sinclair/typebox';
 import { AlertSchema } from './alert.ts';
 import { BindSchema } from './bind.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { boolean, choice, finishing, firstDuplicate, integer, list, object, optional, text } from './field.ts';
+import { address, boolean, choice, finishing, firstDuplicate, integer, list, object, optional, text } from './field.ts';
 import { ManagersSchema } from './managers.ts';
 import { ModulesSchema } from './modules.ts';
 import { VirtualHostSchema } from './virtual-host.ts';
@@ -42,7 +42,7 @@ export const ServerSchema = object(
     version: integer('Version of the file format: 8, 9 or 10', { attribute: 'version', minimum: 8, maximum: 10 }),
     name: text('Name of the server', { default: '' }),
     type: choice('Role of the server', ['origin', 'edge'], { refusal: (value) => `Unknown type: ${value}` }),
-    ip: list('Addresses to listen on: `*` is all of IPv4, `::` all of IPv6', text('Address'), { xml: 'IP' }),
+    ip: list('Addresses to listen on: `*` is all of IPv4, `::` all of IPv6', address('Address'), { xml: 'IP' }),
     privacyProtection: boolean('Hides the addresses of clients in logs and answers', { default: false }),
     stunServer: optional(text('STUN server that tells the public address, as `host:port`, an IPv6 address in brackets')),
     modules: ModulesSchema,

@@ -11,6 +11,7 @@ import { buildId3Tag } from '../id3/id3-tag.ts';
 import { crc32Mpeg } from './crc32.ts';
 import type { ElementaryUnit, UnitReader } from './elementary-unit.ts';
 import { buildPat, buildPmt } from './psi.ts';
+import { putPcr, putTimestamp } from './timestamp.ts';
 import { TsBuffer } from './ts-buffer.ts';
 import { type TsCounters, TsDemuxer, type TsDemuxerOptions, type TsProgram } from './ts-demuxer.ts';
 import { TIME_OFFSET, TsMuxer } from './ts-muxer.ts';
@@ -305,6 +306,30 @@ describe('TsDemuxer', () => {
     const timesOf = (wanted: number): (number | null)[] => result.pes.filter(({ pid }) => pid === wanted).map(({ pts }) => pts);
     expect(timesOf(0x100)).toEqual([wrap - 9000, wrap, wrap + 9000]);
     expect(timesOf(0x101)).toEqual([wrap - 3000, wrap - 1000, wrap + 3000]);
+  });
+
+  it.each([
+    ['a PID of its own', 0x200],
+    ['the PID of a stream', 0x100],
+  ])('goes by the clock on %s between times that lie far apart', (_where, pcrPid) => {
+    const clock = (pid: number, ticks: number): Uint8Array => {
+      const bytes = packet(pid, 0, NO_DESCRIPTORS, { start: false, flags: 0x10 });
+      bytes[3] = 0x20;
+      putPcr(bytes, 6, ticks);
+      return bytes;
+    };
+    const sound = (counter: number, pts: number): Uint8Array => {
+      const pes = Uint8Array.of(0, 0, 1, 0xc0, 0, 9, 0x80, 0x80, 5, 0, 0, 0, 0, 0, 1);
+      putTimestamp(pes, 9, 2, pts);
+      return packet(0x100, counter, pes);
+    };
+    const entries = [{ pid: 0x100, streamType: 0x03, descriptors: NO_DESCRIPTORS }];
+    const map = buildPmt({ pcrPid, version: 0, descriptors: NO_DESCRIPTORS, entries });
+    const quarter = 2 ** 31;
+    const stream = [section(0, 0, buildPat(0x1000, 0)), section(0x1000, 0, map), sound(0, 0)];
+    // Three quarters of a day: a time alone would be taken for one before. Clocks of others say nothing.
+    for (const count of [1, 2, 3]) stream.push(clock(pcrPid, count * quarter), clock(0x300, 0));
+    expect(demux([...stream, sound(1, 3 * quarter + 9000)]).pes.map(({ pts }) => pts)).toEqual([0, 3 * quarter + 9000]);
   });
 
   it('follows a changed program map and keeps the streams that stay', () => {

@@ -44,6 +44,7 @@ export class SecureListener {
       allowHTTP1: true,
       ALPNProtocols: options.http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
       SNICallback: this.#certificates.answer,
+      handshakeTimeout: limits.headerTime,
       maxHeaderListPairs: limits.headerLines,
       settings: { maxConcurrentStreams: 128, maxHeaderListSize: limits.headerBytes },
     });

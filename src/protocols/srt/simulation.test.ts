@@ -150,6 +150,20 @@ describe('time', () => {
     expect(theirs.received).toHaveLength(1);
   });
 
+  test('what is handed over at once leaves at the pace of INPUTBW and OHEADBW', () => {
+    // 100 packets a second and a quarter more.
+    const bandwidth = { maximum: 0, input: 100 * 1360, overhead: 25 };
+    const link = new SimulatedLink({ faults: GOOD, seed: 1, listener: { connectionLimits: { bandwidth } } });
+    const { ours, theirs } = open(link, { latency: { receive: 3000, peer: 0 } });
+    for (let index = 0; index < 200; index += 1) connectionOf(theirs).send(numbered(index), link.now);
+    link.run(800_000);
+    const { packetsSent } = connectionOf(theirs).statistics.sender;
+    expect(packetsSent).toBeGreaterThanOrEqual(95);
+    expect(packetsSent).toBeLessThanOrEqual(105);
+    link.run(2 * SETTLE);
+    expect(numbersOf(ours.received)).toEqual(NUMBERS(200));
+  });
+
   test('the larger latency of both sides counts, for each direction', () => {
     const link = new SimulatedLink({ faults: GOOD, seed: 1, listener: { latency: { receive: 200, peer: 700 } } });
     const { ours, theirs } = open(link, { latency: { receive: 500, peer: 100 } });

@@ -33,7 +33,16 @@ test('options are read with and without their prefix, in any case', () => {
   expect(settings.connectionLimits.sendBuffer).toBe(2048);
 });
 
+test('bandwidths are those of libsrt: MAXBW of -1 is a gigabit, and with 0 the other two count', () => {
+  const bandwidth = (options: Record<string, string>) => read(options).connectionLimits.bandwidth;
+  expect(bandwidth({ MAXBW: '-1' })).toEqual({ maximum: 125_000_000, input: 0, overhead: 25 });
+  expect(bandwidth({ SRTO_MAXBW: '0', INPUTBW: '500000', OHEADBW: '50' })).toEqual({ maximum: 0, input: 500_000, overhead: 50 });
+});
+
 test.each([
+  [{ MAXBW: '-2' }, /MAXBW is "-2", must be a whole number from -1 /],
+  [{ INPUTBW: '-1' }, /INPUTBW is "-1", must be a whole number from 0 /],
+  [{ OHEADBW: '4' }, /OHEADBW is "4", must be a whole number from 5 to 100/],
   [{ RCVSYN: 'true' }, /RCVSYN cannot be set/],
   [{ SNDSYN: 'true' }, /SNDSYN cannot be set/],
   [{ LATENCYY: '1' }, /LATENCYY is no option of a listener; known: PASSPHRASE, /],

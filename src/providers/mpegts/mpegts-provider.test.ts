@@ -199,6 +199,20 @@ it('opens nothing for garbage, and closes a sender that says nothing useful', as
   expect(source.publishing).toBe(false);
 });
 
+it('ends the stream of a sender that shows a fault of ours, and goes on', async () => {
+  const gate = new FakeIngestGate();
+  gate.fault = new TypeError('made up');
+  const { port, logger } = await listen(gate, { timeouts: { retry: 0 } });
+  send(`udp://127.0.0.1:${port}?pkt_size=1316`);
+  const stream = await gate.stream();
+  await stream.until(({ closed }) => closed);
+  expect(stream.closeReason).toEqual({ code: 'peer-error', detail: 'internal error' });
+  expect((await logger.line('transport stream failed inside the server')).fields['err']).toBe(gate.fault);
+  gate.fault = null;
+  const next = await gate.stream(gate.streams.length);
+  await next.until(({ packets }) => packets.length > 5);
+});
+
 it('tells once that nobody takes a port', async () => {
   const gate = new FakeIngestGate();
   const { port, provider, logger } = await listen(gate, { route: () => null, timeouts: { retry: 0 } });

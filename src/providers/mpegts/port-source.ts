@@ -99,7 +99,11 @@ export class PortSource {
     }
     publication.lastAt = now;
     publication.stream.countBytes(data.length);
-    publication.feed.push(data);
+    try {
+      publication.feed.push(data);
+    } catch (error) {
+      this.#fail(publication, error);
+    }
   }
 
   /** The sender has closed its connection. */
@@ -121,6 +125,14 @@ export class PortSource {
       const { fault } = publication.feed;
       this.close({ code: 'timeout', detail: `no usable track in ${firstTrack} ms${fault === null ? '' : `: ${fault}`}` });
     }
+  }
+
+  /** What one sender sends must not take the others along. */
+  #fail({ stream }: Publication, error: unknown): void {
+    const reason: CloseReason = { code: 'peer-error', detail: 'internal error' };
+    this.#logger.error({ err: error }, 'transport stream failed inside the server');
+    this.#forget(reason);
+    stream.close(reason);
   }
 
   /** Ends the publication, if there is one; the port goes on. */

@@ -482,6 +482,7 @@ describe('a stream that nobody attends to', () => {
 describe('the end', () => {
   test.each([
     { name: 'FCUnpublish', args: [null, 'stream'] },
+    { name: 'unpublish', args: [null] },
     { name: 'deleteStream', args: [null, 1] },
     { name: 'closeStream', args: [null] },
   ])('$name ends the stream, and another may follow', async ({ name, args }) => {

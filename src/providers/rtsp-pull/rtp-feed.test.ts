@@ -126,6 +126,40 @@ it('waits for a datagram that is missing a fifth of a second, and for each anew'
   expect(camera.steps('sound')).toEqual([20, 20, 20, 20, 40, 20, 20, 20, 20, 40, 20, 20, 20]);
 });
 
+describe('a camera whose clocks of sound and picture run apart', () => {
+  /** The sound counts `ms` more than the wall clock from the second report on; there are twenty of each. */
+  function drifted(ms: number, ignoreSenderReports: boolean): Camera {
+    const camera = new Camera({ ignoreSenderReports });
+    camera.report(PICTURES, 0);
+    camera.report(SOUNDS, 0);
+    camera.run([PICTURES, SOUNDS], 0, 100);
+    const sounds = { ...SOUNDS, base: SOUNDS.base + ms * 48 };
+    for (let at = 100; at < 2100; at += 100) {
+      camera.report(PICTURES, at);
+      camera.report(sounds, at);
+      camera.run([PICTURES, sounds], at, at + 100);
+    }
+    return camera;
+  }
+
+  it.each([
+    [80, 10],
+    [-80, 10],
+    [600, 50],
+  ])('lets the picture follow by sender reports, a little with each (%i ms)', (ms, most) => {
+    const camera = drifted(ms, false);
+    expect(Math.abs(skew(camera))).toBeLessThan(Math.max(40.1, Math.abs(ms) / 6));
+    expect(Math.sign(skew(camera))).toBe(Math.sign(ms));
+    for (const step of camera.steps('picture')) expect(Math.abs(step - FRAME_MS)).toBeLessThanOrEqual(most);
+  });
+
+  it('leaves alone what nobody notices, and everything where reports are not wanted', () => {
+    const near = drifted(35, false);
+    expect([skew(near), new Set(near.steps('picture'))]).toEqual([expect.closeTo(35, 1), new Set([FRAME_MS])]);
+    expect(skew(drifted(80, true))).toBeCloseTo(80, 1);
+  });
+});
+
 describe('a camera whose sources begin anew in mid-session', () => {
   it('goes on by arrival without reports, with no jump of time', () => {
     const camera = new Camera({ ignoreSenderReports: true });

@@ -32,6 +32,11 @@ const MOST_ANNOUNCED_S = 10;
 const MOST_ARRIVAL_ERROR_S = 2;
 /** A report moves a running track back by this much, seconds, at most: a stream takes more for a jump of the clock. */
 const MOST_STEP_BACK_S = 0.4;
+/** Sound and picture may be this far apart, seconds, before the picture is moved: reports are as inexact, and nobody notices. */
+const LEAST_DRIFT_S = 0.04;
+/** Of what they are apart then, a report makes up for so much, and for so many seconds at most. */
+const DRIFT_SHARE = 1 / 8;
+const MOST_DRIFT_STEP_S = 0.05;
 const USUAL_FRAME_TICKS = 3000;
 /** Ours in receiver reports. */
 const OWN_SSRC = 0x4d_69_6c_6c;
@@ -295,8 +300,11 @@ export class RtpFeed {
     }
     track.report = report;
     track.reception.senderReport(report.compactNtp, this.#now);
-    // The first relation is kept: following later ones would make time jitter.
-    if (this.#synchronised) this.#align(track);
+    if (this.#synchronised) {
+      this.#align(track);
+      this.#keepInStep(track);
+    }
+    // The first relation is kept but for what the clocks run apart: following each report would make time jitter.
     if (this.#synchronised || track.clock.synchronised) return;
     this.#originNtp ??= report.ntp;
     track.clock.follow(report, this.#originNtp);
@@ -305,17 +313,25 @@ export class RtpFeed {
 
   /** Brings a track whose source began anew into step with another one, once both have had a report; far back it takes several. */
   #align(track: FeedTrack): void {
-    const { clock, report } = track;
-    if (track.aligned || !clock.synchronised || report?.ssrc !== track.ssrc) return;
-    const seconds = clock.secondsAt(report.rtpTimestamp);
+    if (track.aligned) return;
     for (const other of this.#tracks.values()) {
-      if (other === track || !other.clock.synchronised || other.report?.ssrc !== other.ssrc) continue;
-      const wanted = other.clock.secondsAt(other.report.rtpTimestamp) + report.ntp - other.report.ntp;
-      const error = wanted - seconds;
-      if (Math.abs(error) > MOST_ARRIVAL_ERROR_S) continue;
+      const error = errorBetween(track, other);
+      if (error === null) continue;
       const step = Math.max(error, -MOST_STEP_BACK_S);
-      clock.synchronise(report.rtpTimestamp, seconds + step);
+      move(track, step);
       track.aligned = step === error;
+      return;
+    }
+  }
+
+  /** Clocks of sound and picture run apart, by seconds in some days: the picture follows, because sound has to stay without gaps. */
+  #keepInStep(track: FeedTrack): void {
+    if (this.#options.ignoreSenderReports || !track.aligned || track.media.type !== 'video') return;
+    for (const other of this.#tracks.values()) {
+      const error = other.media.type === 'audio' ? errorBetween(track, other) : null;
+      if (error === null) continue;
+      const step = Math.max(-MOST_DRIFT_STEP_S, Math.min(MOST_DRIFT_STEP_S, error * DRIFT_SHARE));
+      if (Math.abs(error) > LEAST_DRIFT_S) move(track, step);
       return;
     }
   }
@@ -350,6 +366,21 @@ export class RtpFeed {
     const shown = Math.round(pts);
     this.#starter.push({ trackId: track.id, pts: shown, dts: track.order.next(shown), keyframe: null, data });
   }
+}
+
+/** How much later than it lies, seconds, a track belongs by its last report and that of another one; null when these do not tell. */
+function errorBetween(track: FeedTrack, other: FeedTrack): number | null {
+  const { clock, report } = track;
+  if (other === track || !clock.synchronised || report?.ssrc !== track.ssrc) return null;
+  if (!other.clock.synchronised || other.report?.ssrc !== other.ssrc) return null;
+  const wanted = other.clock.secondsAt(other.report.rtpTimestamp) + report.ntp - other.report.ntp;
+  const error = wanted - clock.secondsAt(report.rtpTimestamp);
+  return Math.abs(error) > MOST_ARRIVAL_ERROR_S ? null : error;
+}
+
+/** Makes a track with a report later by `seconds`. */
+function move({ clock, report }: FeedTrack, seconds: number): void {
+  if (report !== null) clock.synchronise(report.rtpTimestamp, clock.secondsAt(report.rtpTimestamp) + seconds);
 }
 
 /**

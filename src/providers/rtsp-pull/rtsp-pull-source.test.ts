@@ -103,18 +103,20 @@ describe('RtspPullSource', () => {
     await expect(open(server.url('/cam'))).rejects.toThrow(/ended the session as soon as it played/);
   });
 
-  it('ends when the server resets the connection, sends TEARDOWN or says goodbye', async () => {
+  it('ends when the server resets the connection, sends TEARDOWN or REDIRECT, or says goodbye', async () => {
     const reset = await serve();
     const first = await open(reset.url('/cam'));
     reset.reset();
     await first.until(({ reason }) => reason !== null);
     expect(first.reason).toMatchObject({ code: 'peer-left' });
 
-    const polite = await serve();
-    const second = await open(polite.url('/cam'));
-    polite.write('TEARDOWN rtsp://h/cam RTSP/1.0\r\nCSeq: 9\r\n\r\n');
-    await second.until(({ reason }) => reason !== null);
-    expect(second.reason?.detail).toContain('TEARDOWN');
+    for (const method of ['TEARDOWN', 'REDIRECT']) {
+      const polite = await serve();
+      const second = await open(polite.url('/cam'));
+      polite.write(`${method} rtsp://h/cam RTSP/1.0\r\nCSeq: 9\r\nLocation: rtsp://h/other\r\n\r\n`);
+      await second.until(({ reason }) => reason !== null);
+      expect(second.reason).toEqual({ code: 'peer-left', detail: `the server sent ${method}` });
+    }
 
     const bye = await serve();
     const third = await open(bye.url('/cam'));

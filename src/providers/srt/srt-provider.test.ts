@@ -92,7 +92,10 @@ describe('what encoders send', () => {
     encoder.connection.close('done', performance.now() * 1000);
     await stream.until(({ closed }) => closed);
     expect(stream.closeReason?.code).toBe('peer-left');
-    expect((await logger.line('SRT connection closed')).fields).toMatchObject({ code: 'peer-left', stream: 'live', packetsLost: 0 });
+    expect((await logger.line('SRT connection closed')).fields).toMatchObject({
+      ...{ code: 'peer-left', stream: 'live', rttMs: expect.any(Number), packetsDelivered: Math.ceil(bytes.length / 1316) },
+      ...{ packetsLost: 0, packetsRetransmitted: expect.any(Number), packetsDroppedLate: 0 },
+    });
   });
 
   test('is told of in figures while it comes', async () => {

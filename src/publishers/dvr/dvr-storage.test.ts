@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { DvrStorage } from './dvr-storage.ts';
 import { RunFolder } from './run-folder.ts';
 
@@ -69,5 +70,15 @@ describe('DvrStorage', () => {
     } finally {
       child.kill();
     }
+  });
+
+  it('tells once of a stream whose files cannot be written', async () => {
+    const file = join(root, 'file');
+    writeFileSync(file, '');
+    const logger = new RecordingLogger();
+    const folder = new DvrStorage(logger).open(file, [APP, 'stream'], 'llhls');
+    for (const name of ['0/1.m4s', '0/2.m4s']) await expect(folder.write(name, [Buffer.from('x')])).rejects.toThrow();
+    const message = expect.stringMatching(/^DVR of #default#app\/stream: viewers cannot rewind as far as they should: E\w+: .*file/);
+    expect(logger.lines).toMatchObject([{ level: 'warn', message, fields: { folder: file } }]);
   });
 });

@@ -14,12 +14,18 @@ const OWNER = [MACHINE, process.pid, START].join(SEPARATOR);
 export class RunFolder {
   readonly path: string;
   readonly #parents: readonly string[];
+  readonly #onFault: (error: unknown) => void;
+  #faulty = false;
 
-  /** `address`: folders below `root` by which people find the files; `name` tells this run from others of the same process. */
-  constructor(root: string, address: readonly string[], name: string) {
+  /**
+   * `address`: folders below `root` by which people find the files; `name` tells this run from others of the same process.
+   * `onFault` hears the first thing that went wrong.
+   */
+  constructor(root: string, address: readonly string[], name: string, onFault: (error: unknown) => void = () => undefined) {
     const parents = address.map((_, index) => join(root, ...address.slice(0, index + 1).map(pathComponent)));
     this.path = join(parents.at(-1) ?? root, `${OWNER}${SEPARATOR}${name}`);
     this.#parents = parents.reverse();
+    this.#onFault = onFault;
   }
 
   /** Writes a file and returns its path; rejects when the disk fails. */
@@ -29,9 +35,21 @@ export class RunFolder {
       await writeNew(path, bytes);
     } catch {
       // Somebody may just have removed the empty folder of the stream.
-      await writeNew(path, bytes);
+      try {
+        await writeNew(path, bytes);
+      } catch (error) {
+        this.complain(error);
+        throw error;
+      }
     }
     return path;
+  }
+
+  /** A file is missing because of `error`. */
+  complain(error: unknown): void {
+    if (this.#faulty) return;
+    this.#faulty = true;
+    this.#onFault(error);
   }
 
   /** Removes the folder, and those above it that are empty then. */

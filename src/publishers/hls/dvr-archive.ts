@@ -31,6 +31,7 @@ export class DvrArchive {
   write(name: string, read: () => readonly Uint8Array[], done: (path: string | null) => void): void {
     if (this.#waiting >= MAX_WRITES) {
       this.#failures += 1;
+      this.#folder.complain(new Error('the disk cannot keep up'));
       done(null);
       return;
     }

@@ -4,6 +4,7 @@ import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import type { Track } from '../../media/track.ts';
+import type { Logger } from '../../util/logger.ts';
 import { DvrStorage } from '../dvr/dvr-storage.ts';
 import type { EgressPort } from '../outlet/messages.ts';
 import { HlsStream } from './hls-stream.ts';
@@ -18,11 +19,12 @@ export class HlsPublisher implements Publisher<HlsSettings> {
   readonly kind = PublisherKind.HLS;
   readonly #egress: EgressPort;
   readonly #dumper: TsDumper | null;
-  readonly #storage = new DvrStorage();
+  readonly #storage: DvrStorage;
 
-  constructor(egress: EgressPort, dumper: TsDumper | null = null) {
+  constructor(egress: EgressPort, dumper: TsDumper | null = null, logger: Logger | null = null) {
     this.#egress = egress;
     this.#dumper = dumper;
+    this.#storage = new DvrStorage(logger);
   }
 
   /** First video and first audio that can be served, as `ts:playlist.m3u8`. */

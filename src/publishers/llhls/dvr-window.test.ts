@@ -77,6 +77,7 @@ describe('DVR', () => {
     expect(simulation.problems).toEqual([]);
     expect(track.playlist?.segments.filter((segment) => segment.duration !== null).length).toBeLessThan(8);
     expect(simulation.egress.outlet.storedBytes).toBeLessThan(8 * PER_SEGMENT * 550);
+    expect(simulation.logger.lines.map(({ message }) => message)).toEqual([expect.stringMatching(/^DVR of .*not-a-directory/)]);
   });
 
   it('gives up old segments when the disk cannot keep up', async () => {
@@ -87,5 +88,6 @@ describe('DVR', () => {
     expect(simulation.problems).toEqual([]);
     const track = simulation.watched[0];
     expect(track === undefined ? 0 : simulation.fetch(track).segments.length).toBeGreaterThan(3);
+    expect(simulation.logger.lines.map(({ message }) => message)).toEqual([expect.stringMatching(/^DVR of .*: the disk cannot keep up$/)]);
   });
 });

@@ -68,6 +68,7 @@ export class DvrWindow implements SegmentWindow {
 
   #archive(track: TrackModel, segment: SegmentModel): void {
     if (this.#writing.size >= MAX_WRITES) {
+      this.#options.folder.complain(new Error('the disk cannot keep up'));
       this.#abandon(track, segment);
       return;
     }

@@ -179,7 +179,7 @@ describe('viewers', () => {
   });
 
   test('have figures while they watch', async () => {
-    const { served, publisher, port } = await serve();
+    const { served, publisher, port, logger } = await serve();
     expect(publisher.statistics()).toEqual([]);
     const player = await play(port, 'media.example/app/stream');
     feed(served, 0);
@@ -190,6 +190,10 @@ describe('viewers', () => {
     expect(figures?.sender.bytesSent).toBeGreaterThanOrEqual(10_000);
     served.close({ code: 'deleted', detail: 'by the test' });
     expect(publisher.statistics()).toEqual([]);
+    const { fields } = await logger.line('SRT viewer left');
+    expect(fields).toMatchObject({ stream: 'stream', code: 'closed', rttMs: expect.any(Number), dropped: 0, packetsDroppedLate: 0 });
+    expect(fields['bytesSent']).toBeGreaterThanOrEqual(10_000);
+    for (const name of ['packetsReportedLost', 'packetsRetransmitted']) expect(fields[name]).toEqual(expect.any(Number));
   });
 
   test('the passphrase of a stream is asked for under all of its addresses', async () => {
