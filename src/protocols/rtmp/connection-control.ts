@@ -12,6 +12,7 @@ export class ConnectionControl {
   #bytesIn = 0;
   #acknowledged = 0;
   #window = ACKNOWLEDGEMENT_WINDOW;
+  #windowTold = false;
 
   /** `reader`: of what the peer sends. `send` takes answers to it. */
   constructor(options: { readonly reader: ChunkReader; readonly send: (message: RtmpMessage) => void }) {
@@ -29,6 +30,11 @@ export class ConnectionControl {
     return this.#window;
   }
 
+  /** The peer has said what that is: it counts on acknowledgements. */
+  get windowTold(): boolean {
+    return this.#windowTold;
+  }
+
   countBytes(bytes: number): void {
     this.#bytesIn += bytes;
   }
@@ -44,6 +50,7 @@ export class ConnectionControl {
         return true;
       case MessageType.WINDOW_ACK_SIZE:
         this.#window = parseControlValue(message);
+        this.#windowTold = true;
         return true;
       case MessageType.USER_CONTROL: {
         const { event, value } = parseUserControl(message);
@@ -58,9 +65,14 @@ export class ConnectionControl {
     }
   }
 
-  /** Tells how much has come when that is more than half a window. Call it once for each read: no window makes it be told more often. */
+  /** More than half a window has come since the peer was told. */
+  get due(): boolean {
+    return this.#bytesIn - this.#acknowledged > this.#window / 2;
+  }
+
+  /** Tells how much has come when that is `due`. Call it at most once for each read: no window makes it be told more often. */
   acknowledge(): void {
-    if (this.#bytesIn - this.#acknowledged <= this.#window / 2) return;
+    if (!this.due) return;
     this.#acknowledged = this.#bytesIn;
     this.#send(controlMessage(MessageType.ACKNOWLEDGEMENT, this.#bytesIn % 2 ** 32));
   }

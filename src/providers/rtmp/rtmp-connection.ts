@@ -61,6 +61,8 @@ export class RtmpConnection {
   #bytesSeenAt: number;
   #seenMessages = 0;
   #messagesSeenAt = 0;
+  /** An acknowledgement waits for its time. */
+  #acknowledging = false;
 
   constructor(options: RtmpConnectionOptions) {
     const { limits } = options;
@@ -119,12 +121,16 @@ export class RtmpConnection {
       if (this.#lingerUntil !== null && now >= this.#lingerUntil) this.#socket.destroy();
       return;
     }
-    if (this.bytesIn !== this.#seenBytes) {
+    const isSilent = this.bytesIn === this.#seenBytes;
+    if (!isSilent) {
       this.#seenBytes = this.bytesIn;
       this.#bytesSeenAt = now;
     }
     const overdue = this.#publishedAt === null ? this.#overdueUnpublished(now) : this.#overduePublished(now, this.#publishedAt);
     if (overdue !== null) this.close({ code: 'timeout', detail: overdue });
+    // Whoever told no window and goes on needs no acknowledgement, and leaves it unread, as ffmpeg does: then its system throws away,
+    // when it leaves, what is not sent yet.
+    else if (isSilent || this.#control.windowTold) this.#acknowledgeSoon();
   }
 
   #overdueUnpublished(now: number): string | null {
@@ -192,12 +198,34 @@ export class RtmpConnection {
     try {
       const consumed = this.#handshake.done ? 0 : this.#shakeHands(data.subarray(0, length));
       this.#reader.push(data, consumed, length);
-      if (this.#handshake.done) this.#control.acknowledge();
     } catch (error) {
       this.#closeOnError(error);
     }
     this.#socket.uncork();
-    return this.#session.calm && this.#control.window >= LEAST_CALM_WINDOW;
+    if (this.#control.windowTold) this.#acknowledgeSoon();
+    return this.#session.calm && this.#control.window >= LEAST_CALM_WINDOW && !this.#acknowledging;
+  }
+
+  /**
+   * Acknowledges when a turn of the event loop has brought nothing more. Behind a peer that has left, what it said last is still to be
+   * read: it answers any word with a reset, which throws away what is on its way, and a write that fails ends the reading as well.
+   */
+  #acknowledgeSoon(): void {
+    if (this.#acknowledging || !this.#handshake.done || !this.#control.due) return;
+    this.#acknowledging = true;
+    let before = this.bytesIn;
+    const look = (): void => {
+      if (this.bytesIn !== before) {
+        before = this.bytesIn;
+        setImmediate(look);
+        return;
+      }
+      this.#acknowledging = false;
+      // Whoever is paused has more to be read: `checkDeadlines` comes back to it.
+      if (!this.#socket.isPaused()) this.#control.acknowledge();
+    };
+    // Behind this turn, and then a whole one.
+    setImmediate(() => setImmediate(look));
   }
 
   #closeOnError(error: unknown): void {

@@ -120,6 +120,21 @@ describe('the conversation', () => {
     const pong = publisher.messages.find((m) => m.typeId === MessageType.USER_CONTROL && m.payload[1] === UserControlEvent.PING_RESPONSE);
     expect(Buffer.from(pong!.payload).toString('hex')).toBe('000700001267');
   });
+
+  test('acknowledges to a peer that told no window when that waits, and not while it goes on', async () => {
+    const { publisher, stream } = await publishing();
+    const acknowledged = () => publisher.messages.some(({ typeId }) => typeId === MessageType.ACKNOWLEDGEMENT);
+    publisher.setChunkSize(65_536);
+    publisher.metadata({ audiocodecid: 10 });
+    publisher.audio(0, AAC_CONFIG);
+    for (let frame = 1; frame <= 30; frame += 1) {
+      publisher.audio(frame, AAC_FRAME + '00'.repeat(60_000));
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    await stream.until(({ packets }) => packets.length === 30);
+    expect(acknowledged()).toBe(false);
+    await publisher.until(acknowledged);
+  });
 });
 
 describe('addressing', () => {
@@ -512,6 +527,39 @@ describe('the end', () => {
     expect(stream.packets.length).toBeLessThan(250);
     stream.request.onRelieved?.();
     await stream.until((it) => it.packets.length === 501);
+  });
+
+  test('a publisher that leaves while acknowledgements are due is heard to its last word', async () => {
+    const { publisher, stream } = await publishing();
+    publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 20_000));
+    publisher.metadata({ audiocodecid: 10 });
+    publisher.audio(0, AAC_CONFIG);
+    publisher.audio(0, AAC_FRAME);
+    await stream.until((it) => it.packets.length === 1);
+    stream.request.onCongested?.();
+    for (let frame = 1; frame <= 100; frame += 1) publisher.audio(frame, AAC_FRAME + '00'.repeat(4000));
+    // The system has all of it, more than one read brings, and answers what comes for the publisher with a reset.
+    await new Promise<void>((resolve) => publisher.socket.end(resolve));
+    publisher.socket.destroy();
+    stream.request.onRelieved?.();
+    await stream.until((it) => it.closed);
+    expect(stream.packets).toHaveLength(101);
+    expect(stream.closeReason).toEqual({ code: 'peer-left', detail: 'connection ended by the peer' });
+  });
+
+  test('a publisher whose stream is congested is told what has come afterwards', async () => {
+    const { publisher, stream } = await publishing();
+    const acknowledged = () => publisher.messages.some(({ typeId }) => typeId === MessageType.ACKNOWLEDGEMENT);
+    publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 20_000));
+    publisher.metadata({ audiocodecid: 10 });
+    publisher.audio(0, AAC_CONFIG);
+    publisher.audio(0, AAC_FRAME + '00'.repeat(12_000));
+    await stream.until((it) => it.packets.length === 1);
+    stream.request.onCongested?.();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(acknowledged()).toBe(false);
+    stream.request.onRelieved?.();
+    await publisher.until(acknowledged);
   });
 
   test('stopping the provider ends every stream, also when done twice', async () => {

@@ -67,6 +67,11 @@ export class DumpFolder {
     return this.#written.has(name);
   }
 
+  /** Forgets the names of what was written: nothing more will be. */
+  forget(): void {
+    this.#written.clear();
+  }
+
   /** A file that is written once. On disk when it resolves, so that no playlist names what a loss of power takes. */
   async write(name: string, bytes: Uint8Array): Promise<void> {
     await syncTurns.take(() => writeFile(this.#pathOf(name), bytes, { flush: true, flag: NEW_BYTES }));

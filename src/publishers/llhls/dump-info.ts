@@ -32,6 +32,11 @@ export class DumpInfo {
     this.#count += 1;
   }
 
+  /** Forgets the items: no text is wanted any more. */
+  clear(): void {
+    this.#items = '';
+  }
+
   text(status: DumpStatus): string {
     const head = `<?xml version="1.0" encoding="utf-8"?>\n<HLSDumpInfo>\n${this.#head}`;
     return `${head}  ${statusElement(status)}\n  <Items>\n${this.#items}  </Items>\n</HLSDumpInfo>\n`;

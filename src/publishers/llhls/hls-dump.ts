@@ -149,7 +149,7 @@ export class HlsDump implements SegmentObserver, FolderWriter {
     });
     this.#writeInfo();
     void this.settled.then(() => {
-      this.#over.resolve();
+      this.#letGo();
       if (this.#status === DumpStatus.COMPLETED) this.#logger.info({ segments: this.#segments }, `dump complete: ${why}`);
     });
   }
@@ -183,6 +183,15 @@ export class HlsDump implements SegmentObserver, FolderWriter {
     const { infoPath } = this.#options;
     // The disk that failed may hold this file too; the log has said it already.
     if (infoPath !== null) await writeFileAtomic(infoPath, this.#info.text(DumpStatus.ERROR)).catch(() => undefined);
+    this.#letGo();
+  }
+
+  /** The dump stays in the list as long as its stream lives: what it wrote is not kept in memory for that. */
+  #letGo(): void {
+    this.#info.clear();
+    this.#playlists.clear();
+    this.#masters.clear();
+    this.#files.forget();
     this.#over.resolve();
   }
 }

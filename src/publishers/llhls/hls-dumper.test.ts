@@ -13,8 +13,9 @@ import { DEFAULT_SETTINGS } from '../../../test/validator/llhls-simulation.ts';
 import type { Packet } from '../../media/packet.ts';
 import { parseMediaPlaylist } from '../../playlist/media-playlist.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
+import { DumpInfo } from './dump-info.ts';
 import type { DumpRequest } from './hls-dump.ts';
-import { HlsDumper } from './hls-dumper.ts';
+import { HlsDumper, MOST_DUMPS } from './hls-dumper.ts';
 import { LlhlsPublisher } from './llhls-publisher.ts';
 import type { LlhlsStream } from './llhls-stream.ts';
 import { LlhlsView } from './llhls-view.ts';
@@ -170,6 +171,32 @@ describe('a dump', () => {
     ]);
     await expect(dumper.start(stream, wish('a'))).rejects.toThrow('Duplicate ID');
     expect(() => dumper.stop(stream, 'zzz')).toThrow('Could not find dump info');
+  });
+
+  it('that has ended keeps nothing of what it wrote in memory', async () => {
+    const cleared = vi.spyOn(DumpInfo.prototype, 'clear');
+    await dumper.start(stream, wish('done'));
+    await dumper.start(stream, wish('bad'));
+    rmSync(join(folder, 'bad'), { recursive: true });
+    send(0, 5);
+    for (const dump of dumper.list(stream)) await dump.stop();
+    await Promise.all(dumper.list(stream).map(({ over }) => over));
+    expect(info('done').Items).not.toBe('');
+    const kept = new Set(cleared.mock.contexts.map((about) => (about as DumpInfo).text('Completed')));
+    expect([...kept].map((text) => text.includes('<Item>'))).toEqual([false]);
+    cleared.mockRestore();
+  });
+
+  it('that has ended makes room when the list is full, the oldest first', async () => {
+    for (const id of ['done', 'runs', 'over']) await dumper.start(stream, wish(id, { infoFile: '' }));
+    for (const id of ['done', 'over']) dumper.stop(stream, id);
+    const more = Array.from({ length: MOST_DUMPS - 2 }, (_, index) => dumper.start(stream, wish(`m${index}`, { infoFile: '' })));
+    await Promise.all(more);
+    const ids = () => dumper.list(stream).map(({ request }) => request.id);
+    expect([ids().length, ...ids().slice(0, 3)]).toEqual([MOST_DUMPS, 'runs', 'over', 'm0']);
+    await dumper.start(stream, wish('done', { infoFile: '' }));
+    await expect(dumper.start(stream, wish('much', { infoFile: '' }))).rejects.toThrow(`The stream has ${MOST_DUMPS} dumps`);
+    expect([ids().length, ...ids().slice(0, 2), ids().at(-1)]).toEqual([MOST_DUMPS, 'runs', 'm0', 'done']);
   });
 
   it('is refused before anything is made', async () => {

@@ -13,8 +13,8 @@ import type { LlhlsStream } from './llhls-stream.ts';
 import { OpenDumps } from './open-dumps.ts';
 import type { LlhlsSettings } from './settings.ts';
 
-/** Dumps that one stream may have had: their ids stay taken. */
-const MOST_DUMPS = 1000;
+/** Dumps of one stream that are known, with their ids taken: the oldest that has ended makes room for another. */
+export const MOST_DUMPS = 1000;
 const NOTE_BYTES = 12;
 
 /** Why a dump cannot be started or stopped; `message` goes to the client. */
@@ -77,9 +77,9 @@ export class HlsDumper implements StreamFollower {
     const dumps = this.#dumps.get(stream) ?? new Map<string, HlsDump | null>();
     this.#dumps.set(stream, dumps);
     if (dumps.has(request.id)) throw new DumpRefused('Duplicate ID');
-    if (dumps.size >= MOST_DUMPS) throw new DumpRefused(`The stream has had ${MOST_DUMPS} dumps`);
     const unknown = request.playlists.find((name) => !stream.playlistNames.includes(name));
     if (unknown !== undefined) throw new DumpRefused('Could not dump master playlist');
+    if (dumps.size >= MOST_DUMPS) this.#makeRoom(dumps);
     // The id is taken before anything is awaited, and free again when the start fails.
     dumps.set(request.id, null);
     let dump: HlsDump | null = null;
@@ -104,6 +104,16 @@ export class HlsDumper implements StreamFollower {
       if (dump !== null && infoPath !== null) await rm(infoPath, { force: true }).catch(() => undefined);
       throw error;
     }
+  }
+
+  /** Throws `DumpRefused` when all dumps still run. */
+  #makeRoom(dumps: Map<string, HlsDump | null>): void {
+    for (const [id, dump] of dumps) {
+      if (dump === null || dump.enabled) continue;
+      dumps.delete(id);
+      return;
+    }
+    throw new DumpRefused(`The stream has ${MOST_DUMPS} dumps`);
   }
 
   #make(options: HlsDumpOptions, claim: FolderClaim, note: string | null): HlsDump {
