@@ -3,12 +3,13 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import net from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { requireProgram } from '../../../scripts/ensure-tools.ts';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { systemClock } from '../../util/clock.ts';
 import { MpegtsProvider, type MpegtsProviderOptions } from './mpegts-provider.ts';
+import { TransportFeed } from './transport-feed.ts';
 
 const INPUTS = ['-re', '-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25', '-f', 'lavfi', '-i', 'sine=r=48000'];
 const CODECS = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '12', '-pix_fmt', 'yuv420p', '-c:a', 'aac'];
@@ -197,6 +198,27 @@ it('opens nothing for garbage, and closes a sender that says nothing useful', as
   await stream.until(({ closed }) => closed);
   expect(stream.closeReason).toMatchObject({ code: 'timeout' });
   expect(source.publishing).toBe(false);
+});
+
+it.each(['checkStart', 'end'] as const)('a fault of ours in %s ends the stream, and the port goes on', async (method) => {
+  const gate = new FakeIngestGate();
+  const { port, provider, logger } = await listen(gate, { timeouts: { unpublishedSilence: 100, retry: 0 } });
+  const failing = vi.spyOn(TransportFeed.prototype, method).mockImplementationOnce(() => {
+    throw new TypeError('made up');
+  });
+  const sender = createSocket('udp4');
+  onTestFinished(() => {
+    sender.close();
+  });
+  sender.send(Buffer.alloc(188, 0x47), port, '127.0.0.1');
+  const stream = await gate.stream();
+  await stream.until(({ closed }) => closed);
+  failing.mockRestore();
+  expect(stream.closeReason).toEqual({ code: 'peer-error', detail: 'internal error' });
+  expect(logger.matching('transport stream failed inside the server')).toHaveLength(1);
+  expect(provider.sources.get(port)?.publishing).toBe(false);
+  sender.send(Buffer.alloc(188, 0x47), port, '127.0.0.1');
+  await gate.stream(1);
 });
 
 it('ends the stream of a sender that shows a fault of ours, and goes on', async () => {

@@ -2,6 +2,7 @@
 import { type CloseReason, IngestRefused, type IngestRequest, type IngestStream } from '../../core/ingest.ts';
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
 import type { Clock } from '../../util/clock.ts';
+import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { StarterLimits } from '../stream-starter.ts';
 import type { AudioLabel } from './source-track.ts';
@@ -117,7 +118,12 @@ export class PortSource {
     if (publication === null) return;
     const { unpublishedSilence, firstTrack } = this.#options.timeouts;
     const now = this.#options.clock.monotonic();
-    publication.feed.checkStart(now);
+    try {
+      publication.feed.checkStart(now);
+    } catch (error) {
+      this.#fail(publication, error);
+      return;
+    }
     if (publication.feed.started) return;
     if (now - publication.lastAt >= unpublishedSilence) {
       this.close({ code: 'timeout', detail: `silent for ${unpublishedSilence} ms before any track was known` });
@@ -129,8 +135,7 @@ export class PortSource {
 
   /** What one sender sends must not take the others along. */
   #fail({ stream }: Publication, error: unknown): void {
-    const reason: CloseReason = { code: 'peer-error', detail: 'internal error' };
-    this.#logger.error({ err: error }, 'transport stream failed inside the server');
+    const reason: CloseReason = { code: 'peer-error', detail: faultDetail(error, this.#logger, 'transport stream') };
     this.#forget(reason);
     stream.close(reason);
   }
@@ -139,7 +144,12 @@ export class PortSource {
   close(reason: CloseReason): void {
     const publication = this.#publication;
     if (publication === null) return;
-    publication.feed.end();
+    try {
+      publication.feed.end();
+    } catch (error) {
+      this.#fail(publication, error);
+      return;
+    }
     this.#forget(reason);
     publication.stream.close(reason);
   }

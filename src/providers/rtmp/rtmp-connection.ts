@@ -7,8 +7,8 @@ import { ConnectionControl } from '../../protocols/rtmp/connection-control.ts';
 import { ServerHandshake } from '../../protocols/rtmp/handshake.ts';
 import type { RtmpMessage } from '../../protocols/rtmp/message.ts';
 import type { Clock } from '../../util/clock.ts';
+import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
-import { ProtocolError } from '../../util/protocol-error.ts';
 import type { SocketReader } from '../../util/socket-reader.ts';
 import { formatEndpoint, plainAddress } from './endpoint.ts';
 import type { FeedCounters } from './publish-feed.ts';
@@ -229,12 +229,7 @@ export class RtmpConnection {
   }
 
   #closeOnError(error: unknown): void {
-    if (error instanceof ProtocolError) {
-      this.close({ code: 'peer-error', detail: `${error.code}: ${error.message}` });
-      return;
-    }
-    this.#logger.error({ err: error }, 'RTMP connection failed inside the server');
-    this.close({ code: 'peer-error', detail: 'internal error' });
+    this.close({ code: 'peer-error', detail: faultDetail(error, this.#logger, 'RTMP connection') });
   }
 
   /** Returns how many bytes of `data` were part of the handshake. */

@@ -4,7 +4,7 @@ import type { RtspResponse } from '../../protocols/rtsp/rtsp-message.ts';
 import { controlUri, type RtspUrl } from '../../protocols/rtsp/rtsp-url.ts';
 import { type MediaDescription, parseSessionDescription } from '../../protocols/rtsp/session-description.ts';
 import type { Clock } from '../../util/clock.ts';
-import { ProtocolError } from '../../util/protocol-error.ts';
+import { faultDetail } from '../../util/fault-detail.ts';
 import { type MediaFormat, mediaFormat } from './media-track.ts';
 import { RtpFeed } from './rtp-feed.ts';
 import { RtspConnection, RtspRefused } from './rtsp-connection.ts';
@@ -219,9 +219,12 @@ export class RtspSession implements PullSession {
 
   #take(id: number, data: Uint8Array, control: boolean): void {
     try {
-      if (!control) this.#feed.pushRtp(id, data);
-      else this.#feed.pushRtcp(id, data);
-      if (control && this.#feed.left) this.#end('peer-left', 'all sources of the session said goodbye');
+      if (!control) {
+        this.#feed.pushRtp(id, data);
+        return;
+      }
+      this.#feed.pushRtcp(id, data);
+      if (this.#feed.left) this.#end('peer-left', 'all sources of the session said goodbye');
     } catch (error) {
       this.#fail(error);
     }
@@ -229,9 +232,7 @@ export class RtspSession implements PullSession {
 
   /** The server sent what nobody can play, or we failed on it: that ends this session and no other. */
   #fail(error: unknown): void {
-    const known = error instanceof ProtocolError;
-    if (!known) this.#target.logger.error({ err: error }, 'RTSP session failed inside the server');
-    this.#end('peer-error', known ? `${error.code}: ${error.message}` : 'internal error');
+    this.#end('peer-error', faultDetail(error, this.#target.logger, 'RTSP session'));
   }
 
   get #keepAliveMs(): number {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { until } from '../../../test/e2e/support/poll.ts';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
@@ -11,6 +11,7 @@ import { RejectionCode } from '../../protocols/srt/rejection.ts';
 import { readListenerOptions } from '../../protocols/srt/socket-options.ts';
 import { SrtUdpPort } from '../../protocols/srt/udp-port.ts';
 import { systemClock } from '../../util/clock.ts';
+import { TransportFeed } from '../mpegts/transport-feed.ts';
 import { SrtProvider, type SrtProviderOptions } from './srt-provider.ts';
 
 const closings: (() => Promise<void>)[] = [];
@@ -115,6 +116,31 @@ describe('what encoders send', () => {
     encoder.connection.close('done', performance.now() * 1000);
     await until('the end', () => provider.statistics().length === 0, { deadlineMs: 10_000 });
   });
+
+  test.each(['push', 'checkStart', 'end'] as const)(
+    'a fault of ours in %s ends the connection that showed it, and no other',
+    async (method) => {
+      const { gate, logger, provider, port } = await listen();
+      const before = await call(port, 'default/app/before');
+      const fault = new TypeError('made up');
+      const failing = vi.spyOn(TransportFeed.prototype, method).mockImplementationOnce(() => {
+        throw fault;
+      });
+      const encoder = method === 'checkStart' ? before : await call(port, 'default/app/live');
+      if (method === 'push') encoder.send(sound().subarray(0, 1316));
+      if (method === 'end') encoder.connection.close('done', performance.now() * 1000);
+      const stream = await gate.stream(encoder === before ? 0 : 1);
+      await stream.until(({ closed }) => closed);
+      failing.mockRestore();
+      expect(stream.closeReason).toEqual({ code: 'peer-error', detail: 'internal error' });
+      expect(logger.matching('SRT connection failed inside the server').map(({ fields }) => fields['err'])).toEqual([fault]);
+      const after = encoder === before ? await call(port, 'default/app/after') : before;
+      const bytes = sound();
+      for (let at = 0; at < bytes.length; at += 1316) after.send(bytes.subarray(at, at + 1316));
+      await (await gate.stream(encoder === before ? 1 : 0)).until(({ packets }) => packets.length > 40);
+      expect(provider.connections).toBe(1);
+    },
+  );
 
   test('names the program it wants, which must be a number', async () => {
     const { gate, port } = await listen({ timeouts: { firstTrack: 300 } });

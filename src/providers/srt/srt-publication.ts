@@ -9,6 +9,7 @@ import { RejectionCode } from '../../protocols/srt/rejection.ts';
 import type { SrtStatistics } from '../../protocols/srt/statistics.ts';
 import type { SrtTarget } from '../../protocols/srt/stream-id.ts';
 import type { Clock } from '../../util/clock.ts';
+import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { AudioLabel } from '../mpegts/source-track.ts';
 import { TransportFeed } from '../mpegts/transport-feed.ts';
@@ -155,8 +156,7 @@ export class SrtPublication implements SrtSession, WatchedLink {
     try {
       this.#feed.push(payload);
     } catch (error) {
-      this.logger.error({ err: error }, 'SRT connection failed inside the server');
-      this.close({ code: 'peer-error', detail: 'internal error' });
+      this.#fail(error);
     }
   }
 
@@ -169,7 +169,23 @@ export class SrtPublication implements SrtSession, WatchedLink {
   close(reason: CloseReason): void {
     if (this.#closeReason !== null) return;
     this.#closeReason = reason;
-    this.#feed.end();
+    try {
+      this.#feed.end();
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    this.#finish(reason);
+  }
+
+  /** What one sender sends must not take the others along. */
+  #fail(error: unknown): void {
+    const reason: CloseReason = { code: 'peer-error', detail: faultDetail(error, this.logger, 'SRT connection') };
+    this.#closeReason = reason;
+    this.#finish(reason);
+  }
+
+  #finish(reason: CloseReason): void {
     this.#stream.close(reason);
     this.#report(reason);
     this.#connection?.close(reason.detail, this.#options.now());
@@ -179,7 +195,12 @@ export class SrtPublication implements SrtSession, WatchedLink {
   checkDeadlines(): void {
     if (this.#closeReason !== null) return;
     const now = this.#options.clock.monotonic();
-    this.#feed.checkStart(now);
+    try {
+      this.#feed.checkStart(now);
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
     if (this.#feed.started) return;
     const { unpublishedSilence, firstTrack } = this.#options.timeouts;
     if (now - this.#heardAt >= unpublishedSilence + this.#latency) {

@@ -8,6 +8,7 @@ import { type LocalMedia, serializeDescription } from '../../protocols/sdp/local
 import { parseSessionDescription } from '../../protocols/sdp/session-description.ts';
 import type { StreamTarget } from '../../protocols/signalling/request-place.ts';
 import type { Clock } from '../../util/clock.ts';
+import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { IngestFeed } from './ingest-feed.ts';
@@ -191,9 +192,7 @@ export class IngestSession implements PeerListener {
 
   /** What was sent cannot be played, or the fault is ours: either ends this session and no other. */
   #failed(error: unknown): void {
-    const isTheirs = error instanceof ProtocolError;
-    if (!isTheirs) this.#logger.error({ err: error }, 'a WebRTC publication failed inside the server');
-    const detail = isTheirs ? `${error.code}: ${error.message}` : 'internal error';
+    const detail = faultDetail(error, this.#logger, 'a WebRTC publication');
     this.#end({ code: 'peer-error', detail });
     this.#options.onEnded(detail);
   }

@@ -6,6 +6,7 @@ import { type OvtUrl, parseOvtUrl } from '../../protocols/ovt/ovt-url.ts';
 import { OvtPayloadType } from '../../protocols/ovt/packet.ts';
 import { OvtReader } from '../../protocols/ovt/reader.ts';
 import type { Clock } from '../../util/clock.ts';
+import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { isTold } from './describe-stream.ts';
@@ -127,10 +128,8 @@ export class OvtConnection implements OvtLink {
 
   /** The edge broke the protocol, or we failed on what it sent: that ends its connection and no other. */
   #fail(error: unknown): void {
-    const known = error instanceof ProtocolError;
-    if (!known) this.#logger.error({ err: error }, 'OVT connection failed inside the server');
     this.#refuse(OvtStatus.INTERNAL, 'Server Internals Error');
-    this.close(known ? `${error.code}: ${error.message}` : 'internal error');
+    this.close(faultDetail(error, this.#logger, 'OVT connection'));
   }
 
   #take(type: OvtPayloadType, payload: Uint8Array): void {
