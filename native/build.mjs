@@ -1,7 +1,7 @@
 // Compiles the addon with the C++ compiler there is. Run by `npm install`, which it never fails: without a compiler or
 // node's headers the server says so at its start and sends from JavaScript, at a multiple of the cost.
 //
-//   node native/build.mjs              build/millrace.node
+//   node native/build.mjs              build/millrace.node, and build/millrace-sandbox, which starts transcoder processes
 //   node native/build.mjs --sanitize   build/millrace-sanitized.node, with AddressSanitizer and UndefinedBehaviorSanitizer
 //   node native/build.mjs --sanitize=thread   build/millrace-sanitized-thread.node, with ThreadSanitizer
 //   node native/build.mjs --strict     exits with 1 when it cannot be built
@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 
 const FOLDER = path.dirname(fileURLToPath(import.meta.url));
 const SOURCES = path.join(FOLDER, 'src');
+const SANDBOX = path.join(FOLDER, 'sandbox/sandbox.cc');
 const OUTPUT = path.join(FOLDER, 'build');
 // A machine that is busy with other things takes many times the seconds that an idle one needs.
 const DEADLINE_MS = 300_000;
@@ -50,6 +51,16 @@ function run(program, args, signal) {
   });
 }
 
+/** Puts a file into the folder of results; a server that runs keeps the one it has loaded. */
+async function put(file, name, signal) {
+  mkdirSync(OUTPUT, { recursive: true });
+  const target = path.join(OUTPUT, name);
+  const beside = `${target}.${process.pid}`;
+  await run('cp', [file, beside], signal);
+  renameSync(beside, target);
+  return target;
+}
+
 async function build() {
   if (process.platform !== 'linux') throw new Error(`the addon is for Linux, this is ${process.platform}`);
   if (process.config.variables.node_shared_openssl) throw new Error('this node does not carry its own OpenSSL');
@@ -74,13 +85,12 @@ async function build() {
     const linked = path.join(work, 'millrace.node');
     const libraries = sanitizer ? [] : ['-static-libstdc++', '-static-libgcc'];
     await run(compiler, ['-shared', ...flags, ...names.map((name) => path.join(work, `${name}.o`)), ...libraries, '-o', linked], signal);
-    mkdirSync(OUTPUT, { recursive: true });
-    const target = path.join(OUTPUT, sanitizer?.name ?? 'millrace.node');
-    // A server that runs keeps the file it has loaded.
-    const beside = `${target}.${process.pid}`;
-    await run('cp', [linked, beside], signal);
-    renameSync(beside, target);
-    return target;
+    if (!sanitizer) {
+      const launcher = path.join(work, 'millrace-sandbox');
+      await run(compiler, ['-std=c++17', '-O2', '-Wall', '-Wextra', ...libraries, SANDBOX, '-o', launcher], signal);
+      await put(launcher, 'millrace-sandbox', signal);
+    }
+    return await put(linked, sanitizer?.name ?? 'millrace.node', signal);
   } finally {
     rmSync(work, { recursive: true, force: true });
   }

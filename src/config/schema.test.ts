@@ -212,7 +212,7 @@ describe('defaults', () => {
       recovery: { enable: false, deleteLazyStreamTimeout: 0 },
       dynamicAppRemoval: { enable: false },
       etag: { enable: false },
-      transcoder: { jobsPerProcess: 8 },
+      transcoder: { jobsPerProcess: 8, maxProcesses: 0 },
       ertmp: { enable: false },
     });
     expect(config).toMatchObject({ version: 8, type: 'origin', ip: ['*'], privacyProtection: false, virtualHosts: [] });

@@ -129,7 +129,7 @@ export class ProcessSlot {
   }
 
   #scheduleStart(): void {
-    if (this.#restart !== null || this.#closed) return;
+    if (this.#restart !== null || this.#process !== null || this.#closed) return;
     // The first death costs the viewers no more than it must.
     const delay = this.#failures <= 1 ? 0 : Math.min(FIRST_RESTART_DELAY_MS * 2 ** (this.#failures - 2), LONGEST_RESTART_DELAY_MS);
     if (delay === 0) {

@@ -398,6 +398,48 @@ it('lets no more jobs share a process than it is told', () => {
   expect(made.supervisor.pids.length).toBe(2);
 });
 
+describe('when all processes are taken', () => {
+  it('refuses what comes later, with the reason, and keeps what it has', async () => {
+    const made = lab({ maxProcesses: 2, jobsPerProcess: 1 });
+    const kept = ['a', 'b'].map((stream) => made.open([audio(10)], tracks(), { stream }));
+    const late = made.open([audio(10), audio(11, { bitrate: 64_000 })], tracks(), { stream: 'c' });
+    await until('the refusal', () => late.made(11).failed);
+    expect([late.made(10).failed, late.made(11).failed]).toEqual(
+      Array(2).fill(expect.stringContaining('all 2 transcoder processes are taken')),
+    );
+    expect(made.supervisor.pids.length).toBe(2);
+    await Promise.all([...kept, late].map((run) => run.feed(media.packets)));
+    await Promise.all(kept.map((run) => run.reaches(SECONDS - 0.2)));
+    expect(made.queues.statuses().some(({ urn }) => urn.includes('/c:'))).toBe(false);
+    late.session.close();
+  });
+
+  it('takes another job when one of those it has ends', async () => {
+    const made = lab({ maxProcesses: 1, jobsPerProcess: 1 });
+    const first = made.open([audio(10)], tracks(), { stream: 'a' });
+    first.session.close();
+    const second = made.open([audio(10)], tracks(), { stream: 'b' });
+    await second.feed(media.packets);
+    await second.reaches(SECONDS - 0.2);
+  });
+
+  it('gives jobs that died together no more processes than that', async () => {
+    const made = lab({ maxProcesses: 2 });
+    const runs = ['a', 'b', 'c'].map((stream) => made.open([audio(10)], tracks(), { stream }));
+    for (let round = 1; round <= 2; round += 1) {
+      process.kill((await until('a process', () => made.supervisor.pids[0]))!, 'SIGKILL');
+      await until(
+        'its death',
+        () => made.logger.lines.filter(({ message }) => /^transcoder process \d+ died/.test(message)).length === round,
+      );
+    }
+    await until('two processes', () => made.supervisor.pids.length === 2);
+    await Promise.all(runs.map((run) => run.feed(media.packets)));
+    await Promise.all(runs.map((run) => run.reaches(SECONDS - 0.2)));
+    expect(made.supervisor.pids.length).toBe(2);
+  });
+});
+
 it('keeps the codec library out of the server', async () => {
   await lab().supervisor.codecModules();
   expect(readFileSync('/proc/self/maps', 'utf8')).not.toMatch(/node-av/);

@@ -1,4 +1,5 @@
 /** The transcoder as the server sees it: hands jobs to processes and keeps them running whatever happens to those. */
+import { availableParallelism } from 'node:os';
 import type { QueueRegistry } from '../core/queue-registry.ts';
 import type { TranscodeListener, Transcoder, TranscodeSession } from '../core/transcoding.ts';
 import type { Clock } from '../util/clock.ts';
@@ -10,6 +11,8 @@ import { type JobOptions, TranscodeJob } from './transcode-job.ts';
 import { CHILD_ENTRY, SILENCE_DEADLINE_MS } from './transcoder-process.ts';
 
 const DEFAULT_JOBS_PER_PROCESS = 8;
+const PROCESSES_PER_CORE = 4;
+const MIN_PROCESSES = 8;
 const HELLO_DEADLINE_MS = 20_000;
 
 export interface SupervisorOptions {
@@ -18,6 +21,8 @@ export interface SupervisorOptions {
   readonly queues: QueueRegistry;
   /** Small jobs (sound, still pictures) that share a process; 1 gives every job its own. Default 8. */
   readonly jobsPerProcess?: number;
+  /** Processes at once; jobs for which there is no room fail. 0, the default: four for each core, at least eight. */
+  readonly maxProcesses?: number;
   /** The program processes run; the default is the transcoder. */
   readonly entry?: URL;
   /** A process that is silent this long is killed; it reports every second. */
@@ -32,9 +37,11 @@ export class TranscoderSupervisor implements Transcoder {
   #hello: HelloMessage | null = null;
   #waiting: ((hello: HelloMessage) => void)[] = [];
   #closed = false;
+  readonly #maxProcesses: number;
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
+    this.#maxProcesses = options.maxProcesses || Math.max(MIN_PROCESSES, PROCESSES_PER_CORE * availableParallelism());
   }
 
   /** Processes that run or start now. */
@@ -57,9 +64,13 @@ export class TranscoderSupervisor implements Transcoder {
       onClose: (closed) => this.#onClose(closed),
     });
     this.#nextJob += 1;
-    session.logger.info({ encodes: job.encodes.length }, `transcoding of '${stream}' starts: ${job.encodes.length} encode(s)`);
     const maxJobs = Math.max(1, this.#options.jobsPerProcess ?? DEFAULT_JOBS_PER_PROCESS);
-    this.#assign(session, [...this.#slots].find((slot) => slot.fits(session.weight, maxJobs)) ?? this.#openSlot());
+    const slot = [...this.#slots].find((candidate) => candidate.fits(session.weight, maxJobs)) ?? this.#openSlotIfAllowed();
+    if (slot === null) this.#refuse(session);
+    else {
+      session.logger.info({ encodes: job.encodes.length }, `transcoding of '${stream}' starts: ${job.encodes.length} encode(s)`);
+      this.#assign(session, slot);
+    }
     return session;
   }
 
@@ -80,6 +91,20 @@ export class TranscoderSupervisor implements Transcoder {
     this.#closed = true;
     for (const session of [...this.#bySession.keys()]) session.close();
     for (const slot of [...this.#slots]) slot.close();
+  }
+
+  #openSlotIfAllowed(): ProcessSlot | null {
+    return this.#slots.size < this.#maxProcesses ? this.#openSlot() : null;
+  }
+
+  /** Whoever came first keeps what there is: the encodes of this job fail, and its stream goes on with what is passed through. */
+  #refuse(session: TranscodeJob): void {
+    const reason = `all ${this.#maxProcesses} transcoder processes are taken (Modules/Transcoder/MaxProcesses)`;
+    // Who asked does not have the session yet.
+    queueMicrotask(() => {
+      session.fail(reason);
+      session.close();
+    });
   }
 
   #assign(session: TranscodeJob, slot: ProcessSlot): void {
@@ -106,14 +131,18 @@ export class TranscoderSupervisor implements Transcoder {
 
   /** One of these jobs may be what kills the process: apart, it kills only its own. */
   #separate(from: ProcessSlot, jobs: readonly TranscodeJob[]): void {
-    this.#options.logger.warn({ jobs: jobs.length }, `${jobs.length} jobs that died together get a process each`);
-    for (const job of jobs) this.#assign(job, this.#openSlot(from.failures));
+    const apart = Math.min(jobs.length, this.#maxProcesses - this.#slots.size);
+    this.#options.logger.warn({ jobs: jobs.length, apart }, `${apart} of ${jobs.length} jobs that died together get a process each`);
+    jobs.forEach((job, index) => {
+      this.#assign(job, index < apart ? this.#openSlot(from.failures) : from);
+    });
   }
 
   #onClose(session: TranscodeJob): void {
     const slot = this.#bySession.get(session);
     this.#bySession.delete(session);
-    slot?.remove(session);
+    if (slot === undefined) return;
+    slot.remove(session);
     session.logger.info({}, 'transcoding ends');
   }
 

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { getCompileCacheDir } from 'node:module';
 import { type Duplex, PassThrough } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import type { Clock } from '../util/clock.ts';
 import { FrameWriter } from './frame-writer.ts';
 import type { HelloMessage } from './messages.ts';
+import { environmentOf, sandboxed } from './sandbox.ts';
 import { type FrameHeader, FrameReader, FrameType } from './wire.ts';
 
 /** The program transcoder processes run, also after a build. */
@@ -58,10 +58,15 @@ export class TranscoderProcess {
     this.#clock = clock;
     this.#owner = owner;
     this.#heardAt = clock.monotonic();
-    const { NODE_OPTIONS: _meantForTheServer, ...environment } = process.env;
-    this.#child = spawn(process.execPath, [fileURLToPath(entry)], {
+    const compiled = getCompileCacheDir() ?? null;
+    const { file, args } = sandboxed(entry, compiled);
+    this.#child = spawn(file, args, {
       stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
-      env: { ...environment, UV_THREADPOOL_SIZE: POOL_THREADS, SVT_LOG: SVT_ERRORS_ONLY, ...compileCache() },
+      env: {
+        ...environmentOf(process.env),
+        ...{ UV_THREADPOOL_SIZE: POOL_THREADS, SVT_LOG: SVT_ERRORS_ONLY },
+        ...(compiled !== null && { NODE_COMPILE_CACHE: compiled }),
+      },
     });
     // Without descriptors left there is nothing to talk through; the error event tells.
     const stdio = this.#child.stdio as ChildProcess['stdio'] | undefined;
@@ -133,9 +138,4 @@ export class TranscoderProcess {
     if (this.#reason !== '') this.#owner.onExit(this.#reason);
     else this.#owner.onExit(words === '' ? how : `${how}: ${words}`);
   }
-}
-
-function compileCache(): { NODE_COMPILE_CACHE?: string } {
-  const directory = getCompileCacheDir();
-  return directory === undefined ? {} : { NODE_COMPILE_CACHE: directory };
 }

@@ -65,7 +65,7 @@ export class TranscodeLab {
   readonly logger = new RecordingLogger();
   readonly supervisor: TranscoderSupervisor;
 
-  constructor(options: Partial<Pick<SupervisorOptions, 'jobsPerProcess' | 'entry' | 'silenceDeadlineMs' | 'clock'>> = {}) {
+  constructor(options: Partial<Pick<SupervisorOptions, 'jobsPerProcess' | 'maxProcesses' | 'entry' | 'silenceDeadlineMs' | 'clock'>> = {}) {
     this.supervisor = new TranscoderSupervisor({ clock: systemClock, logger: this.logger, queues: this.queues, ...options });
   }
 

@@ -34,6 +34,10 @@ export const ModulesSchema = object(
           minimum: 1,
           maximum: 64,
         }),
+        maxProcesses: integer(
+          'Processes at once, of about 130 MB each and one ladder or `JobsPerProcess` small jobs; what comes later is not encoded. 0 means four for each core, at least eight',
+          { default: 0, minimum: 0, maximum: 4096 },
+        ),
       },
       { default: {} },
     ),

@@ -1,0 +1,112 @@
+/**
+ * What a transcoder process may do: it decodes what strangers send, with a library of millions of lines of C. The program `native/sandbox`
+ * starts it without network, without new privileges and with nothing but the files that it needs to run, as far as the kernel can hold
+ * it to that (Landlock, seccomp).
+ */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type { Logger } from '../util/logger.ts';
+
+/** Turns the sandbox off: for machines whose drivers need what it forbids. */
+const OVERRIDE = 'MILLRACE_SANDBOX';
+const PROGRAM = fileURLToPath(new URL('../../native/build/millrace-sandbox', import.meta.url));
+const PROBE_DEADLINE_MS = 5000;
+/** The program ends with this when it cannot start another. */
+export const CANNOT_RUN = 126;
+
+/** Variables that a codec, a driver or the runtime looks at. All others, such as tokens, stay with the server. */
+const PASSED_VARIABLES = /^(?:PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|TERM|XDG_RUNTIME_DIR)$/;
+const PASSED_PREFIXES =
+  /^(?:LIBVA|VDPAU|CUDA|NVIDIA|NV|MFX|ONEVPL|GALLIUM|MESA|DRI|ZE|ZES|NEO|IGD|AMD|RADV|ROCR|HSA|HIP|OCL|OPENCL|VK|EGL|SVT|FONTCONFIG)_/;
+
+/** Places of the system where libraries, drivers and their settings lie; absent ones are passed over. */
+const SYSTEM_FOLDERS = ['/usr', '/lib', '/lib32', '/lib64', '/bin', '/opt', '/nix/store', '/sys'];
+const SYSTEM_FILES = [
+  ...['/etc/ld.so.cache', '/etc/ld.so.preload', '/etc/localtime', '/etc/ssl/openssl.cnf', '/etc/nsswitch.conf', '/etc/os-release'],
+  ...['/etc/OpenCL', '/etc/vulkan', '/etc/glvnd', '/etc/nvidia', '/etc/drirc', '/etc/fonts', '/etc/igfx_user_feature.txt'],
+  ...[
+    '/proc/self',
+    '/proc/cpuinfo',
+    '/proc/meminfo',
+    '/proc/version',
+    '/proc/stat',
+    '/proc/driver',
+    '/dev/urandom',
+    '/dev/random',
+    '/dev/zero',
+  ],
+];
+const DEVICES = [
+  '/dev/null',
+  '/dev/dri',
+  '/dev/kfd',
+  '/dev/nvidia0',
+  '/dev/nvidia1',
+  '/dev/nvidiactl',
+  '/dev/nvidia-uvm',
+  '/dev/nvidia-caps',
+];
+/** The loader of programs lies there. */
+const LOADER_FOLDERS = ['/lib', '/lib64', '/usr/lib', '/usr/lib64', '/nix/store'];
+
+/** A program and its arguments. */
+export interface CommandLine {
+  readonly file: string;
+  readonly args: readonly string[];
+}
+
+/** The variables a transcoder process gets of the server's. */
+export function environmentOf(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const passed = Object.entries(environment).filter(([name]) => PASSED_VARIABLES.test(name) || PASSED_PREFIXES.test(name));
+  return Object.fromEntries(passed);
+}
+
+/** How Node.js runs the file `entry` in the sandbox; outside of it where there is none. `compiled`: folder of compiled code, null without. */
+export function sandboxed(entry: URL, compiled: string | null): CommandLine {
+  const script = fileURLToPath(entry);
+  if (!isThere()) return { file: process.execPath, args: [script] };
+  const readable = [...SYSTEM_FOLDERS, ...SYSTEM_FILES, ...codeFolders(script), ...(compiled === null ? [] : [compiled])];
+  const args = [
+    ...readable.flatMap((place) => ['--read', place]),
+    ...DEVICES.flatMap((place) => ['--use', place]),
+    ...[process.execPath, ...LOADER_FOLDERS].flatMap((place) => ['--execute', place]),
+  ];
+  return { file: PROGRAM, args: [...args, '--', process.execPath, script] };
+}
+
+/** Says what transcoder processes are held to on this machine; a warning when that is not everything. */
+export async function tellSandbox(logger: Logger): Promise<void> {
+  const held = isThere() ? await probe() : [];
+  const missing = ['no-new-privileges', 'files', 'network'].filter((what) => !held.includes(what));
+  const fields = { sandbox: held };
+  if (missing.length === 0) {
+    logger.info(fields, 'transcoder processes run in a sandbox: no network, no new privileges, no files but their own');
+    return;
+  }
+  const why = process.env[OVERRIDE] === 'off' ? `switched off by ${OVERRIDE}` : 'the addon was not built, or this kernel cannot do it';
+  logger.warn(fields, `transcoder processes are not held back from: ${missing.join(', ')} (${why})`);
+}
+
+function isThere(): boolean {
+  return process.env[OVERRIDE] !== 'off' && existsSync(PROGRAM);
+}
+
+async function probe(): Promise<readonly string[]> {
+  try {
+    const { stdout } = await promisify(execFile)(PROGRAM, ['--probe'], { timeout: PROBE_DEADLINE_MS });
+    return stdout.split('\n').filter((word) => word !== '');
+  } catch {
+    return [];
+  }
+}
+
+/** What the program consists of: its own folder with what lies beside it, `package.json`, and the folders of modules. */
+function codeFolders(script: string): string[] {
+  const own = path.dirname(path.dirname(script));
+  const modules = createRequire(import.meta.url).resolve.paths('node-av') ?? [];
+  return [own, path.join(path.dirname(own), 'package.json'), ...modules];
+}
