@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { defaultServerFile, loadServerConfig } from './config/index.ts';
-import { notBuiltIn } from './not-built.ts';
+import { notBuiltIn, unprotected } from './not-built.ts';
 
 const CLUSTER = new URL('../test/fixtures/config/cluster-origin.xml', import.meta.url).pathname;
 
@@ -17,10 +17,15 @@ test('what an existing configuration relies on is told, with what happens instea
     'Server: Alert is not built yet: no alerts are sent',
     'Server: Bind/Providers/RTSP is not built yet: nobody can publish over RTSP',
     'Server: Modules/Recovery is not built yet: streams that cannot keep up drop pictures and stay',
-    "virtual host 'default': SignedPolicy is not built yet: EVERYBODY is let in, signed or not",
-    "virtual host 'default': AdmissionWebhooks is not built yet: EVERYBODY is let in, nobody is asked",
     "application 'default/app': Providers/Schedule is not built yet: no scheduled channel plays",
     "application 'default/app': Providers/Multiplex is not built yet: no multiplex channel plays",
     "application 'default/app': OutputProfiles/MediaOptions/Subtitles is not built yet: there are none",
+  ]);
+});
+
+test('what protects somebody is refused, not passed over', () => {
+  expect(loadServerConfig(CLUSTER).config.virtualHosts.flatMap(unprotected)).toEqual([
+    "virtual host 'default': SignedPolicy is not built yet, and nothing is served without it",
+    "virtual host 'default': AdmissionWebhooks is not built yet, and nothing is served without it",
   ]);
 });

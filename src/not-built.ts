@@ -12,29 +12,39 @@ export function notBuiltInServer({ alert, bind, modules }: ServerConfig): string
   ]);
 }
 
-/** Everything at once: the server, its virtual hosts and their applications. */
-export function notBuiltIn(config: ServerConfig): string[] {
-  const hosts = config.virtualHosts.flatMap((vhost) => [
-    ...notBuiltInVirtualHost(vhost),
-    ...vhost.applications.flatMap((application) => notBuiltInApplication(vhost.name, application)),
-  ]);
-  return [...notBuiltInServer(config), ...hosts];
+/**
+ * What protects a virtual host or its media and is not built: serving it without would let in whom the operator shuts out, so such a
+ * definition is refused. Sentences, each with the element.
+ */
+export function unprotected(vhost: VirtualHostConfig): string[] {
+  const { name, signedPolicy, admissionWebhooks, applications } = vhost;
+  return [
+    ...refusals(`virtual host '${name}'`, [
+      [isEnabled(signedPolicy), 'SignedPolicy'],
+      [isEnabled(admissionWebhooks), 'AdmissionWebhooks'],
+    ]),
+    ...applications.flatMap((application) => unprotectedApplication(name, application)),
+  ];
 }
 
-/** Sentences about a virtual host, without its applications. */
-export function notBuiltInVirtualHost({ name, signedPolicy, admissionWebhooks }: VirtualHostConfig): string[] {
-  return sentences(`virtual host '${name}'`, [
-    [isEnabled(signedPolicy), 'SignedPolicy', 'EVERYBODY is let in, signed or not'],
-    [isEnabled(admissionWebhooks), 'AdmissionWebhooks', 'EVERYBODY is let in, nobody is asked'],
-  ]);
+/** The same of one application. */
+export function unprotectedApplication(vhost: string, { name, publishers }: ApplicationConfig): string[] {
+  return refusals(`application '${vhost}/${name}'`, [[publishers.llhls?.dRM?.enable === true, 'Publishers/LLHLS/DRM']]);
+}
+
+/** Everything at once: the server, its virtual hosts and their applications. */
+export function notBuiltIn(config: ServerConfig): string[] {
+  const hosts = config.virtualHosts.flatMap((vhost) =>
+    vhost.applications.flatMap((application) => notBuiltInApplication(vhost.name, application)),
+  );
+  return [...notBuiltInServer(config), ...hosts];
 }
 
 /** Sentences about an application. */
 export function notBuiltInApplication(vhost: string, application: ApplicationConfig): string[] {
-  const { providers, publishers, outputProfiles, eventGenerator, transcodeWebhook } = application;
+  const { providers, outputProfiles, eventGenerator, transcodeWebhook } = application;
   const { subtitles, overlays } = outputProfiles.mediaOptions ?? {};
   return sentences(`application '${vhost}/${application.name}'`, [
-    [publishers.llhls?.dRM?.enable === true, 'Publishers/LLHLS/DRM', 'media is NOT ENCRYPTED'],
     [providers.schedule !== undefined, 'Providers/Schedule', 'no scheduled channel plays'],
     [providers.multiplex !== undefined, 'Providers/Multiplex', 'no multiplex channel plays'],
     [providers.rtmp?.eventGenerator !== undefined, 'Providers/RTMP/EventGenerator', 'no events are made'],
@@ -49,6 +59,10 @@ function isEnabled(
   control: { readonly enables: { readonly providers: readonly string[]; readonly publishers: readonly string[] } } | undefined,
 ) {
   return control !== undefined && control.enables.providers.length + control.enables.publishers.length > 0;
+}
+
+function refusals(owner: string, rules: readonly (readonly [asked: boolean, element: string])[]): string[] {
+  return rules.filter(([asked]) => asked).map(([, element]) => `${owner}: ${element} is not built yet, and nothing is served without it`);
 }
 
 function sentences(owner: string, rules: readonly (readonly [asked: boolean, element: string, consequence: string])[]): string[] {

@@ -26,13 +26,12 @@ import type { Publisher } from './core/publishing.ts';
 import { PullRegistry } from './core/pull-registry.ts';
 import { QueueRegistry } from './core/queue-registry.ts';
 import { StreamDemand } from './core/stream-demand.ts';
-import type { VirtualHost } from './core/virtual-host.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
 import { startMappedFiles } from './mapped-files.ts';
 import type { SrtLinks } from './monitoring/srt-metrics.ts';
 import { startMpegts, warnOfSharedPorts } from './mpegts-listeners.ts';
-import { notBuiltInApplication, notBuiltInServer, notBuiltInVirtualHost } from './not-built.ts';
+import { notBuiltInApplication, notBuiltInServer, unprotected, unprotectedApplication } from './not-built.ts';
 import { startOvt } from './ovt-listeners.ts';
 import { packageVersion } from './package-version.ts';
 import { FilePullSource } from './providers/file/file-pull-source.ts';
@@ -124,6 +123,8 @@ function loadConfig(file: string, logger: Logger): LoadedServer {
   try {
     const loaded = loadServerConfig(file);
     for (const warning of loaded.warnings) logger.warn({ path: warning.path, line: warning.line }, formatConfigProblem(warning));
+    const refused = loaded.config.virtualHosts.flatMap(unprotected);
+    if (refused.length > 0) throw new ConfigProblem(`${refused.join('\n')}\n${file} cannot be used.`);
     return loaded;
   } catch (error) {
     if (error instanceof ConfigErrors) throw new ConfigProblem(`${error.message}\n${file} cannot be used.`, { cause: error });
@@ -207,7 +208,6 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   void tellSandbox(transcoderLogger);
   const pushes = new PushPublisher({ clock: systemClock, logger, queues, stateFolder });
   await pushes.start();
-  const warnOfNotBuilt = notBuiltWarner(logger);
   const orchestrator: Orchestrator = new Orchestrator({
     clock: systemClock,
     logger,
@@ -233,7 +233,6 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       );
       originMaps.follow(virtualHosts);
       certificates.follow(virtualHosts);
-      warnOfNotBuilt(virtualHosts);
     },
     onApplication: (application) => {
       const { vhost, name: app, definition } = application;
@@ -298,7 +297,14 @@ async function restoreState(
   for (const { name, order, definition, applications } of await store.load()) {
     try {
       const vhost = readVirtualHost(definition, reading);
-      const apps = applications.map((application) => definitionOf<ApplicationConfig>(readApplication(application, reading)));
+      const definitions = applications.map((application) => readApplication(application, reading));
+      const refused = [...unprotected(vhost.typed), ...definitions.flatMap(({ typed }) => unprotectedApplication(name, typed))];
+      if (refused.length > 0) {
+        // The document stays as it is, for a version that can hold to it.
+        for (const sentence of refused) logger.error({ vhost: name }, sentence);
+        continue;
+      }
+      const apps = definitions.map(definitionOf<ApplicationConfig>);
       orchestrator.restore(definitionOf(vhost), apps, { readOnly: false, order });
       logger.info({ vhost: name }, `virtual host '${name}' restored with ${apps.length} application(s)`);
     } catch (error) {
@@ -327,18 +333,6 @@ async function startWebrtcIfBound(
   if (config.bind.publishers.webrtc === undefined && config.bind.providers.webrtc === undefined) return null;
   const { startWebrtc } = await import('./webrtc-listeners.ts');
   return await startWebrtc(config, ...rest);
-}
-
-/** Says of each virtual host once what it asks for in vain. */
-function notBuiltWarner(logger: Logger): (virtualHosts: readonly VirtualHost[]) => void {
-  const known = new WeakSet<VirtualHost>();
-  return (virtualHosts) => {
-    for (const vhost of virtualHosts) {
-      if (known.has(vhost)) continue;
-      known.add(vhost);
-      for (const sentence of notBuiltInVirtualHost(vhost.definition.config)) logger.warn({ vhost: vhost.name }, sentence);
-    }
-  };
 }
 
 /** `Modules/DynamicAppRemoval`. */

@@ -18,11 +18,13 @@ import type { PullRegistry, WaitingStream } from '../core/pull-registry.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import { type SrtLinks, srtMetrics } from '../monitoring/srt-metrics.ts';
+import { unprotected, unprotectedApplication } from '../not-built.ts';
 import type { FilePublisher } from '../publishers/file/file-publisher.ts';
 import type { HlsDumper } from '../publishers/llhls/hls-dumper.ts';
 import type { PushPublisher } from '../publishers/push/push-publisher.ts';
 import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
 import type { QueueStatus } from '../util/bounded-queue.ts';
+import { ApiError } from './errors.ts';
 
 export interface ControlPlaneOptions {
   readonly orchestrator: Orchestrator;
@@ -103,6 +105,7 @@ export class ControlPlane {
   async createVirtualHost(json: unknown): Promise<VirtualHost> {
     const host = readVirtualHost(json, this.#reading);
     if (host.typed.host === undefined) throw new ConfigError('virtualHost.host is not optional', { path: 'virtualHost.host' });
+    requireProtection(unprotected(host.typed));
     return this.#orchestrator.createVirtualHost(
       definitionOf<VirtualHostConfig>(host),
       host.applications.map(definitionOf<ApplicationConfig>),
@@ -115,7 +118,7 @@ export class ControlPlane {
   }
 
   async createApplication(vhost: string, json: unknown): Promise<Application> {
-    return this.#orchestrator.createApplication(vhost, this.#application(json));
+    return this.#orchestrator.createApplication(vhost, this.#application(vhost, json));
   }
 
   /**
@@ -123,7 +126,7 @@ export class ControlPlane {
    * anything ends; then all sessions of the application are closed.
    */
   changeApplication(vhost: string, app: string, change: (echo: JsonObject) => unknown): Promise<Application> {
-    return this.#orchestrator.replaceApplication(vhost, app, (current) => this.#application(change(current.echo)));
+    return this.#orchestrator.replaceApplication(vhost, app, (current) => this.#application(vhost, change(current.echo)));
   }
 
   async deleteApplication(vhost: string, app: string): Promise<void> {
@@ -152,9 +155,16 @@ export class ControlPlane {
     return this.#reloadCertificates(virtualHosts);
   }
 
-  #application(json: unknown): Definition<ApplicationConfig> {
-    return definitionOf<ApplicationConfig>(readApplication(json, this.#reading));
+  #application(vhost: string, json: unknown): Definition<ApplicationConfig> {
+    const application = readApplication(json, this.#reading);
+    requireProtection(unprotectedApplication(vhost, application.typed));
+    return definitionOf<ApplicationConfig>(application);
   }
+}
+
+/** What would protect and is not built is never answered with success. */
+function requireProtection(refused: readonly string[]): void {
+  if (refused.length > 0) throw new ApiError('NOT_IMPLEMENTED', refused.join('; '));
 }
 
 function definitionOf<Config extends { readonly name: string }>({ typed, echo }: Resource<Config>): Definition<Config> {

@@ -49,18 +49,27 @@ test('check accepts the configuration that comes with the project', async () => 
   expect((await runCommand(['check', '--config', path.join(ROOT, 'conf/Server.xml')])).code).toBe(0);
 });
 
-test('check and the log tell what is configured in vain, of an application made through the API too', async () => {
+test('neither check nor start pass over a protection that is not built', async () => {
   const policy =
     '<SignedPolicy><PolicyQueryKeyName>p</PolicyQueryKeyName><SignatureQueryKeyName>s</SignatureQueryKeyName><SecretKey>k</SecretKey><Enables><Publishers>llhls</Publishers></Enables></SignedPolicy>';
   const file = configFile(GOOD.replace('<Applications>', `${policy}<Applications>`));
+  const sentence = "virtual host 'default': SignedPolicy is not built yet, and nothing is served without it";
+  expect(await runCommand(['check', '--config', file])).toMatchObject({ code: 2, stdout: expect.stringContaining(`error: ${sentence}`) });
+  expect(await runCommand(['serve', '--config', file])).toMatchObject({ code: 2, stderr: expect.stringContaining(sentence) });
+});
+
+test('check and the log tell what is configured in vain, of an application made through the API too', async () => {
+  const overlays = '<OutputProfiles><MediaOptions><Overlays><Enable>true</Enable></Overlays></MediaOptions></OutputProfiles>';
+  const file = configFile(GOOD.replace('<Type>live</Type>', `<Type>live</Type>${overlays}`));
   const { code, stdout } = await runCommand(['check', '--config', file]);
-  expect(stdout).toContain("warning: virtual host 'default': SignedPolicy is not built yet: EVERYBODY is let in, signed or not");
+  expect(stdout).toContain("application 'default/app': OutputProfiles/MediaOptions/Overlays is not built yet: pictures are as they come");
   expect(code).toBe(0);
   const server = await start();
   await server.api.create('/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);
-  const drm = { enable: true, infoFile: 'drm.xml' };
-  await server.api.create('/v1/vhosts/made/apps', [{ name: 'app', type: 'live', publishers: { llhls: { drm } } }]);
-  await server.child.printed(/application 'made\/app': Publishers\/LLHLS\/DRM is not built yet: media is NOT ENCRYPTED/, 5000);
+  await server.api.create('/v1/vhosts/made/apps', [
+    { name: 'app', type: 'live', providers: { schedule: { mediaRootDir: 'm', scheduleFilesDir: 's' } } },
+  ]);
+  await server.child.printed(/application 'made\/app': Providers\/Schedule is not built yet: no scheduled channel plays/, 5000);
 });
 
 test('check warns about an element it does not know, by path, and still exits with 0', async () => {
