@@ -20,6 +20,34 @@ export const FlvVideoCodecId = { AVC: 7, HEVC: 12 } as const;
 /** SoundFormat of an audio tag; 9 announces the enhanced header. */
 export const FlvSoundFormat = { MP3: 2, EX_HEADER: 9, AAC: 10, MP3_8K: 14 } as const;
 
+/** What classic numbers stand for that this server does not take (FLV 10.1, E.4.3.1 and E.4.2.1). */
+const FOREIGN_VIDEO: ReadonlyMap<string, string> = new Map([
+  ['1', 'JPEG'],
+  ['2', 'Sorenson H.263 (FLV1)'],
+  ['3', 'Screen Video'],
+  ['4', 'VP6'],
+  ['5', 'VP6 with alpha'],
+  ['6', 'Screen Video 2'],
+]);
+const FOREIGN_AUDIO: ReadonlyMap<string, string> = new Map([
+  ['0', 'PCM'],
+  ['1', 'ADPCM'],
+  ['3', 'PCM'],
+  ['4', 'Nellymoser'],
+  ['5', 'Nellymoser'],
+  ['6', 'Nellymoser'],
+  ['7', 'G.711 A-law'],
+  ['8', 'G.711 mu-law'],
+  ['11', 'Speex'],
+]);
+
+/** What people call a codec that a tag says it has and this server does not take; `text` is the number or FourCC of the tag. */
+export function foreignCodecName(type: 'video' | 'audio', text: string): string {
+  const name = (type === 'video' ? FOREIGN_VIDEO : FOREIGN_AUDIO).get(text);
+  // A FourCC is four bytes of anything.
+  return name ?? `codec ${JSON.stringify(text.replace(/[^\x20-\x7e]/g, '?'))}`;
+}
+
 /** FourCC texts of the video codecs this server can take. */
 export const VIDEO_FOURCCS: readonly string[] = [...VIDEO_BY_FOURCC.keys()];
 /** FourCC texts of the audio codecs this server can take. */

@@ -8,16 +8,24 @@ import type { RtmpMessage } from './message.ts';
 const HEADER_LENGTH = 11;
 const BACK_POINTER_LENGTH = 4;
 
+/** Frames of one aggregate: seconds of them. */
+export const MAX_AGGREGATE_MESSAGES = 1024;
+
 /**
- * The messages inside `message`, in order; payloads are views of its payload. Their times are moved so
- * that the first has the time of the aggregate. Throws `ProtocolError`.
+ * Hands the messages inside `message` to `onMessage`, one at a time and in order; payloads are views of its payload. Their
+ * times are moved so that the first has the time of the aggregate. Throws `ProtocolError` for a message that is cut off or
+ * one too many; those before it have been handed on then.
  */
-export function splitAggregate(message: RtmpMessage): RtmpMessage[] {
+export function readAggregate(message: RtmpMessage, onMessage: (inner: RtmpMessage) => void): void {
   const bytes = Buffer.from(message.payload.buffer, message.payload.byteOffset, message.payload.byteLength);
-  const messages: RtmpMessage[] = [];
   let shift: number | null = null;
+  let count = 0;
   let at = 0;
   while (at < bytes.length) {
+    if (count === MAX_AGGREGATE_MESSAGES) {
+      throw new ProtocolError('RTMP_AGGREGATE', `more than ${MAX_AGGREGATE_MESSAGES} messages in one`, at);
+    }
+    count += 1;
     if (bytes.length - at < HEADER_LENGTH) throw new ProtocolError('RTMP_AGGREGATE', 'message header cut off', at);
     const length = bytes.readUIntBE(at + 1, 3);
     const timestamp = (bytes.readUIntBE(at + 4, 3) | (bytes.readUInt8(at + 7) << 24)) >>> 0;
@@ -26,7 +34,7 @@ export function splitAggregate(message: RtmpMessage): RtmpMessage[] {
       throw new ProtocolError('RTMP_AGGREGATE', `inner message announces ${length} bytes, ${bytes.length - start} left`, at);
     }
     shift ??= message.timestamp - timestamp;
-    messages.push({
+    onMessage({
       chunkStreamId: message.chunkStreamId,
       typeId: bytes.readUInt8(at),
       streamId: message.streamId,
@@ -35,5 +43,4 @@ export function splitAggregate(message: RtmpMessage): RtmpMessage[] {
     });
     at = start + length + BACK_POINTER_LENGTH;
   }
-  return messages;
 }

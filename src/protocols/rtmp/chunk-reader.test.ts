@@ -199,6 +199,73 @@ describe('limits', () => {
   });
 });
 
+describe('memory follows what has come', () => {
+  const MIB = 1024 * 1024;
+  /** A type 0 header of a message of `length` bytes on a chunk stream. */
+  const header = (length: number, chunkStream = 4) =>
+    hex(`${chunkStream.toString(16).padStart(2, '0')} 000000 ${length.toString(16).padStart(6, '0')} 09 01000000`);
+
+  test('a header that announces 16 MB costs what is trusted, and grows with its bytes', () => {
+    const { reader, messages } = reading();
+    reader.setChunkSize(0xff_ffff);
+    reader.push(header(0xff_ffff));
+    expect(reader.heldBytes).toBe(65_536);
+    const piece = Buffer.alloc(100_000, 1);
+    for (let sent = 100_000; sent <= 16_000_000; sent += 100_000) {
+      reader.push(piece);
+      expect(reader.heldBytes).toBeLessThanOrEqual(Math.max(65_536, 2 * sent));
+    }
+    reader.push(Buffer.alloc(0xff_ffff - 16_000_000, 2));
+    expect(reader.heldBytes).toBe(0);
+    const payload = Buffer.from(messages[0]!.payload);
+    expect(payload.length).toBe(0xff_ffff);
+    expect(payload.indexOf(2)).toBe(16_000_000);
+    expect(payload.subarray(0, 16_000_000).every((byte) => byte === 1)).toBe(true);
+  });
+
+  test('many headers share what nothing has come for', () => {
+    const { reader } = reading({ pendingBytes: 64 * MIB });
+    reader.setChunkSize(1);
+    for (let id = 2; id < 62; id += 1) reader.push(Buffer.concat([header(MIB, id), Buffer.of(0)]));
+    expect(reader.pendingBytes).toBe(60 * MIB);
+    expect(reader.heldBytes).toBeLessThanOrEqual(4 * 65_536 + 60 * 4096);
+  });
+
+  test('a publisher that has sent such a keyframe gets room for the next at once', () => {
+    const { reader, messages } = reading();
+    reader.setChunkSize(MIB);
+    reader.push(Buffer.concat([header(300_000), Buffer.alloc(300_000)]));
+    reader.push(Buffer.concat([header(400_000), Buffer.alloc(1)]));
+    expect(reader.heldBytes).toBe(400_000);
+    reader.push(Buffer.alloc(399_999));
+    expect(messages.map(({ payload }) => payload.length)).toEqual([300_000, 400_000]);
+  });
+
+  test('one that then leaves messages unfinished is not trusted any more, and its owner is told of each', () => {
+    let told = 0;
+    const reader = new ChunkReader({
+      onMessage: () => undefined,
+      onDiscard: () => {
+        told += 1;
+        if (told === 3) throw new ProtocolError('ENOUGH', 'too many');
+      },
+    });
+    reader.setChunkSize(MIB);
+    reader.push(Buffer.concat([header(300_000), Buffer.alloc(300_000)]));
+    const unfinished = Buffer.concat([header(MIB), Buffer.alloc(1)]);
+    reader.setChunkSize(1);
+    reader.push(unfinished);
+    expect(reader.heldBytes).toBe(600_000);
+    reader.push(unfinished);
+    expect(reader.heldBytes).toBe(65_536);
+    reader.abort(4);
+    expect(reader.heldBytes).toBe(0);
+    expect(told).toBe(2);
+    expect(codeOf(() => reader.push(Buffer.concat([unfinished, unfinished, unfinished])))).toBe('ENOUGH');
+    expect(told).toBe(3);
+  });
+});
+
 const messageArbitrary = fc.record({
   chunkStreamId: fc.oneof(fc.integer({ min: 2, max: 6 }), fc.constantFrom(63, 64, 319, 320, 65_599)),
   typeId: fc.constantFrom(8, 9, 18, 20),
@@ -269,6 +336,7 @@ describe('properties', () => {
           expect(error).toBeInstanceOf(ProtocolError);
         }
         expect(reader.pendingBytes).toBeLessThanOrEqual(8000);
+        expect(reader.heldBytes).toBeLessThanOrEqual(8000);
       }),
       { numRuns: 500 },
     );

@@ -26,6 +26,8 @@ export interface ChunkReaderLimits {
   readonly pendingBytes: number;
   /** Distinct chunk streams. */
   readonly chunkStreams: number;
+  /** Memory is taken for so many bytes of a message before they have come; for more as they come, or once the peer has sent as much. */
+  readonly trustedBytes: number;
 }
 
 /** Room for any message a header can announce. */
@@ -34,7 +36,15 @@ export const DEFAULT_CHUNK_READER_LIMITS: ChunkReaderLimits = {
   controlBytes: 262_144,
   pendingBytes: 2 * MAX_MESSAGE_LENGTH,
   chunkStreams: 64,
+  trustedBytes: 65_536,
 };
+
+/** Whatever else waits, a message gets room for so many bytes: most of those that are no media are shorter. */
+const SMALLEST_ROOM = 4096;
+/** Room of unfinished messages that nothing has come for yet, as a multiple of what one message is trusted with. */
+const MOST_AHEAD = 4;
+/** A peer that has sent a message is trusted with one of so many times its length: keyframes differ. */
+const TRUST_GROWTH = 2;
 
 interface ChunkStream {
   readonly id: number;
@@ -45,7 +55,7 @@ interface ChunkStream {
   length: number;
   typeId: number;
   streamId: number;
-  /** Null between messages. */
+  /** Null between messages; shorter than the message until the rest of it comes. */
   payload: Buffer | null;
   received: number;
 }
@@ -54,13 +64,15 @@ interface ChunkStream {
 const PAYLOADS = new Slab();
 
 /**
- * Turns bytes, cut anywhere, into messages. Each message is copied once, into memory of its
- * own. Throws `ProtocolError`; after that the reader must not be used again.
+ * Turns bytes, cut anywhere, into messages. Each message is copied into memory of its own, once unless it is much longer
+ * than those before: memory follows what has come, not what a header announces. Throws `ProtocolError`; after that the
+ * reader must not be used again.
  */
 export class ChunkReader {
   /** Unfinished messages given up: aborted by the peer or cut off by a new header. */
   discarded = 0;
   readonly #onMessage: (message: RtmpMessage) => void;
+  readonly #onDiscard: () => void;
   readonly #streams = new Map<number, ChunkStream>();
   readonly #header = Buffer.alloc(LONGEST_HEADER);
   #limits: ChunkReaderLimits;
@@ -69,10 +81,17 @@ export class ChunkReader {
   #current: ChunkStream | null = null;
   #chunkRemaining = 0;
   #pendingBytes = 0;
+  /** Room of unfinished messages that nothing has come for yet. */
+  #aheadBytes = 0;
+  /** A message gets room for so many bytes at once. */
+  #trustedBytes: number;
 
-  constructor(options: { onMessage: (message: RtmpMessage) => void; limits?: ChunkReaderLimits }) {
+  /** `onDiscard` is told of each message that is given up; it may throw `ProtocolError` when these are too many. */
+  constructor(options: { onMessage: (message: RtmpMessage) => void; onDiscard?: () => void; limits?: ChunkReaderLimits }) {
     this.#onMessage = options.onMessage;
+    this.#onDiscard = options.onDiscard ?? (() => undefined);
     this.#limits = options.limits ?? DEFAULT_CHUNK_READER_LIMITS;
+    this.#trustedBytes = this.#limits.trustedBytes;
   }
 
   /** Chunk size the peer writes with. */
@@ -85,6 +104,13 @@ export class ChunkReader {
     return this.#pendingBytes;
   }
 
+  /** Memory held for messages that are not complete yet, bytes. */
+  get heldBytes(): number {
+    let bytes = 0;
+    for (const { payload } of this.#streams.values()) bytes += payload?.length ?? 0;
+    return bytes;
+  }
+
   /** Applies the peer's SetChunkSize. Sizes above the longest message are the same as that. */
   setChunkSize(size: number): void {
     if (size < 1 || size > 0x7fff_ffff) throw new ProtocolError('RTMP_CHUNK_SIZE', `chunk size must be 1..2147483647, got ${size}`);
@@ -94,6 +120,7 @@ export class ChunkReader {
   /** Replaces the limits, for messages that start from now on. */
   setLimits(limits: ChunkReaderLimits): void {
     this.#limits = limits;
+    this.#trustedBytes = Math.max(this.#trustedBytes, limits.trustedBytes);
   }
 
   /** Forgets what came so far of the unfinished message on a chunk stream (Abort Message). */
@@ -111,11 +138,11 @@ export class ChunkReader {
   }
 
   #readPayload(stream: ChunkStream, data: Buffer, offset: number, limit: number): number {
-    const payload = stream.payload;
-    if (payload === null) throw new Error('a chunk without a message');
     const end = Math.min(limit, offset + this.#chunkRemaining);
+    const payload = this.#roomFor(stream, stream.received + end - offset);
     data.copy(payload, stream.received, offset, end);
     stream.received += end - offset;
+    this.#aheadBytes -= end - offset;
     this.#chunkRemaining -= end - offset;
     if (this.#chunkRemaining === 0) {
       this.#current = null;
@@ -124,10 +151,23 @@ export class ChunkReader {
     return end;
   }
 
+  /** The payload of `stream`, with room for its first `needed` bytes: at least doubled when it has to grow, so that few bytes are copied twice. */
+  #roomFor(stream: ChunkStream, needed: number): Buffer {
+    const { payload } = stream;
+    if (payload === null) throw new Error('a chunk without a message');
+    if (needed <= payload.length) return payload;
+    const larger = PAYLOADS.allocate(Math.min(stream.length, Math.max(needed, 2 * payload.length)));
+    payload.copy(larger, 0, 0, stream.received);
+    this.#aheadBytes += larger.length - payload.length;
+    stream.payload = larger;
+    return larger;
+  }
+
   #finish(stream: ChunkStream, payload: Buffer): void {
     stream.payload = null;
     stream.received = 0;
     this.#pendingBytes -= stream.length;
+    if (stream.length * TRUST_GROWTH > this.#trustedBytes) this.#trustedBytes = stream.length * TRUST_GROWTH;
     this.#onMessage({
       chunkStreamId: stream.id,
       typeId: stream.typeId,
@@ -242,11 +282,18 @@ export class ChunkReader {
       throw new ProtocolError('RTMP_PENDING_BYTES', `unfinished messages announce more than ${this.#limits.pendingBytes} bytes`);
     }
     this.#pendingBytes += stream.length;
-    const payload = PAYLOADS.allocate(stream.length);
+    const payload = PAYLOADS.allocate(Math.min(stream.length, this.#room));
+    this.#aheadBytes += payload.length;
     stream.payload = payload;
     stream.received = 0;
     if (stream.length === 0) this.#finish(stream, payload);
     else this.#startChunk(stream);
+  }
+
+  /** Bytes that memory is taken for when a message begins. */
+  get #room(): number {
+    const left = Math.max(MOST_AHEAD * this.#limits.trustedBytes, this.#trustedBytes) - this.#aheadBytes;
+    return Math.max(SMALLEST_ROOM, Math.min(this.#trustedBytes, left));
   }
 
   #startChunk(stream: ChunkStream): void {
@@ -266,11 +313,15 @@ export class ChunkReader {
 
   #discard(stream: ChunkStream): void {
     if (stream.payload === null) return;
+    this.#aheadBytes -= stream.payload.length - stream.received;
     stream.payload = null;
     stream.received = 0;
     this.#pendingBytes -= stream.length;
     this.discarded += 1;
+    // Its announcements have proved wrong.
+    this.#trustedBytes = this.#limits.trustedBytes;
     if (this.#current === stream) this.#current = null;
+    this.#onDiscard();
   }
 }
 

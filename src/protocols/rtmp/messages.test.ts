@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import { codeOf } from '../../../test/support/error-code.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { splitAggregate } from './aggregate.ts';
+import { MAX_AGGREGATE_MESSAGES, readAggregate } from './aggregate.ts';
 import { AmfObject } from './amf.ts';
 import { serializeAmf0 } from './amf0.ts';
 import { commandMessage, dataMessage, parseCommand, parseDataEvent } from './command.ts';
 import { controlMessage, parseControlValue, parseUserControl, peerBandwidthMessage, userControlMessage } from './control.ts';
-import { MessageType, PeerBandwidthLimit, UserControlEvent } from './message.ts';
+import { MessageType, PeerBandwidthLimit, type RtmpMessage, UserControlEvent } from './message.ts';
 import { formatRtmpUrl, parseRtmpUrl, parseStreamKey } from './rtmp-url.ts';
 
 const AT = { chunkStreamId: 4, streamId: 1, timestamp: 100 };
@@ -87,8 +88,14 @@ describe('aggregates', () => {
   const payload = Buffer.concat([inner(8, 0xffff_fff0, 'aa'), inner(9, 0x10, 'bbcc'), inner(8, 0x20, '')]);
   const aggregate = { ...AT, typeId: MessageType.AGGREGATE, payload };
 
+  function messagesOf(message: RtmpMessage): RtmpMessage[] {
+    const messages: RtmpMessage[] = [];
+    readAggregate(message, (found) => messages.push(found));
+    return messages;
+  }
+
   test('are split, the first message at the time of the aggregate', () => {
-    const messages = splitAggregate(aggregate).map((m) => [m.typeId, m.streamId, m.timestamp, Buffer.from(m.payload).toString('hex')]);
+    const messages = messagesOf(aggregate).map((m) => [m.typeId, m.streamId, m.timestamp, Buffer.from(m.payload).toString('hex')]);
     expect(messages).toEqual([
       [8, 1, 100, 'aa'],
       [9, 1, 132, 'bbcc'],
@@ -99,12 +106,40 @@ describe('aggregates', () => {
   test('ended at every byte give a prefix or a ProtocolError', () => {
     for (let end = 0; end < payload.length; end += 1) {
       try {
-        const messages = splitAggregate({ ...aggregate, payload: payload.subarray(0, end) });
+        const messages = messagesOf({ ...aggregate, payload: payload.subarray(0, end) });
         expect(messages.length).toBeLessThanOrEqual(3);
       } catch (error) {
         expect(error).toBeInstanceOf(ProtocolError);
       }
     }
+  });
+});
+
+describe('aggregates of very many messages', () => {
+  const one = Buffer.from('08 000001 000000 00 000000 ff 0000000c'.replaceAll(' ', ''), 'hex');
+
+  test('are read one message at a time, and not beyond the limit', () => {
+    const payload = Buffer.concat(Array.from({ length: MAX_AGGREGATE_MESSAGES + 1 }, () => one));
+    const message = { ...AT, typeId: MessageType.AGGREGATE, payload };
+    let read = 0;
+    const count = (): void => {
+      read += 1;
+    };
+    expect(codeOf(() => readAggregate(message, count))).toBe('RTMP_AGGREGATE');
+    expect(read).toBe(MAX_AGGREGATE_MESSAGES);
+    readAggregate({ ...message, payload: payload.subarray(one.length) }, count);
+    expect(read).toBe(2 * MAX_AGGREGATE_MESSAGES);
+  });
+
+  test('are left at the first message that their reader refuses', () => {
+    const message = { ...AT, typeId: MessageType.AGGREGATE, payload: Buffer.concat([one, one, one]) };
+    let read = 0;
+    const refuse = (): void => {
+      read += 1;
+      throw new ProtocolError('REFUSED', 'no more');
+    };
+    expect(codeOf(() => readAggregate(message, refuse))).toBe('REFUSED');
+    expect(read).toBe(1);
   });
 });
 

@@ -15,7 +15,13 @@ const VIDEO_CHUNK_STREAM = 6;
 /** Large enough that most pictures are one chunk, small enough for every server known. */
 const OWN_CHUNK_SIZE = 60_000;
 /** A server has nothing long to say. */
-const READER_LIMITS: ChunkReaderLimits = { mediaBytes: 65_536, controlBytes: 65_536, pendingBytes: 262_144, chunkStreams: 64 };
+const READER_LIMITS: ChunkReaderLimits = {
+  mediaBytes: 65_536,
+  controlBytes: 65_536,
+  pendingBytes: 262_144,
+  chunkStreams: 64,
+  trustedBytes: 4096,
+};
 /** Name by which servers know encoders that publish. */
 const FLASH_VERSION = 'FMLE/3.0 (compatible; Millrace)';
 const Transaction = { CONNECT: 1, RELEASE: 2, FC_PUBLISH: 3, CREATE_STREAM: 4, PUBLISH: 5, FC_UNPUBLISH: 6, DELETE_STREAM: 7 } as const;

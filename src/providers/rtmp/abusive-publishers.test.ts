@@ -235,6 +235,34 @@ describe('one abusive peer', () => {
     expect((await gate.stream()).closeReason).toEqual({ code: 'timeout', detail: 'no media for 300 ms' });
   });
 
+  test('that begins messages and does not finish them is closed when these are too many a second', async () => {
+    const { port, logger, provider } = await start();
+    const publisher = await RtmpPublisher.publish(port);
+    publisher.setChunkSize(1);
+    const begun = hex('06 000000 ffffff 09 01000000 17');
+    publisher.socket.write(Buffer.concat(Array.from({ length: 100 }, () => begun)));
+    await publisher.closed;
+    const { fields } = await logger.line('RTMP connection closed');
+    expect(fields).toMatchObject({ code: 'peer-error', detail: expect.stringMatching(/^RTMP_DISCARDED: more than 16/) as string });
+    expect(fields['discardedMessages']).toBeLessThanOrEqual(18);
+    await expect.poll(() => provider.connections).toBe(0);
+  });
+
+  test('that sends aggregates of tags nobody can read is closed after some hundred of them', async () => {
+    const { port, logger } = await start();
+    const publisher = await RtmpPublisher.publish(port);
+    const tag = hex('09 000001 000000 00 000000 17 0000000c');
+    const payload = Buffer.concat(Array.from({ length: 1000 }, () => tag));
+    publisher.send({ chunkStreamId: 6, typeId: MessageType.AGGREGATE, streamId: 1, timestamp: 0, payload });
+    await publisher.closed;
+    const { fields } = await logger.line('RTMP connection closed');
+    expect(fields).toMatchObject({
+      code: 'peer-error',
+      detail: expect.stringMatching(/^RTMP_MALFORMED: more than 100 .* the last one: FLV/) as string,
+    });
+    expect(fields['malformed']).toBeLessThan(700);
+  });
+
   test('that never reads its answers is closed when they pile up', async () => {
     const { port, logger } = await start({ limits: { writeBacklogBytes: 100_000 } });
     const publisher = await RtmpPublisher.publish(port);
@@ -260,6 +288,25 @@ describe('one abusive peer', () => {
     expect(provider.dropped).toBe(1);
     for (const publisher of publishers) publisher.close();
   });
+});
+
+test('a publisher of a codec that cannot be carried is told of once, by the name of the codec', async () => {
+  const { port, logger, gate } = await start();
+  const publisher = await RtmpPublisher.publish(port);
+  publisher.metadata({ audiocodecid: 2 });
+  for (let at = 0; at < 5; at += 1) {
+    publisher.video(at * 40, '22aabbcc');
+    publisher.audio(at * 26, '2ffffb50c0');
+  }
+  const stream = await gate.stream();
+  await stream.until((it) => it.packets.length === 5);
+  const warnings = logger.lines.filter(({ level }) => level === 'warn');
+  expect(warnings.map(({ message }) => message)).toEqual([
+    'the video is Sorenson H.263 (FLV1), which cannot be carried, and is left out; RTMP can bring H.264, H.265, VP8, VP9 and AV1',
+  ]);
+  expect(warnings[0]?.fields).toMatchObject({ stream: 'stream' });
+  publisher.close();
+  await publisher.closed;
 });
 
 /** Resources that keep a process alive, by kind. */

@@ -10,6 +10,8 @@ import { adopt, needsConfig, SourceTracks, type TrackState } from './source-trac
 import { TimestampUnwrapper } from './timestamp-unwrapper.ts';
 
 const SHORTEST_CONFIG = 2;
+/** Codecs that cannot be carried of which a publisher is told: more are no mistake. */
+const MAX_TOLD_CODECS = 8;
 /** An AV1 temporal delimiter with its size byte: it says nothing between packets. */
 const AV1_TEMPORAL_DELIMITER = 0x12;
 
@@ -49,13 +51,24 @@ export class PublishFeed implements FeedCounters {
   #heldBytes = 0;
   #started = false;
   #readySince: number | null = null;
+  readonly #onMalformed: (what: string) => void;
+  readonly #onUnsupported: (what: 'video' | 'audio', codec: string) => void;
+  readonly #toldCodecs = new Set<string>();
 
+  /**
+   * `onMalformed` is told of each message that cannot be read, and may throw `ProtocolError` when these are too many;
+   * `onUnsupported` once of each codec that cannot be carried.
+   */
   constructor(options: {
     stream: IngestStream;
     limits: RtmpLimits;
     timeouts: RtmpTimeouts;
     onStarted: (tracks: readonly SourceTrack[]) => void;
+    onMalformed?: (what: string) => void;
+    onUnsupported?: (what: 'video' | 'audio', codec: string) => void;
   }) {
+    this.#onMalformed = options.onMalformed ?? (() => undefined);
+    this.#onUnsupported = options.onUnsupported ?? (() => undefined);
     this.#stream = options.stream;
     this.#limits = options.limits;
     this.#trackWait = options.timeouts.trackWait;
@@ -114,7 +127,7 @@ export class PublishFeed implements FeedCounters {
     for (const unit of parseAudioTag(payload)) {
       if (unit.kind === 'other') continue;
       if (unit.kind === 'unsupported') {
-        this.#countUnsupported(`audio codec ${unit.codec}`);
+        this.#countCodec('audio', unit.codec);
         continue;
       }
       const track = this.#tracks.audio(unit.trackId, unit.codec);
@@ -129,7 +142,7 @@ export class PublishFeed implements FeedCounters {
     for (const unit of parseVideoTag(payload)) {
       if (unit.kind === 'other') continue;
       if (unit.kind === 'unsupported') {
-        this.#countUnsupported(`video codec ${unit.codec}`);
+        this.#countCodec('video', unit.codec);
         continue;
       }
       const track = this.#tracks.video(unit.trackId, unit.codec);
@@ -209,6 +222,14 @@ export class PublishFeed implements FeedCounters {
     this.#onStarted(tracks);
   }
 
+  #countCodec(what: 'video' | 'audio', codec: string): void {
+    this.#countUnsupported(what === 'video' ? `video codec ${codec}` : `audio codec ${codec}`);
+    const key = what + codec;
+    if (this.#toldCodecs.has(key) || this.#toldCodecs.size >= MAX_TOLD_CODECS) return;
+    this.#toldCodecs.add(key);
+    this.#onUnsupported(what, codec);
+  }
+
   #countUnsupported(what: string): void {
     this.unsupported += 1;
     this.firstFault ??= `unsupported ${what}`;
@@ -217,7 +238,9 @@ export class PublishFeed implements FeedCounters {
   #countMalformed(error: unknown): void {
     if (!(error instanceof ProtocolError)) throw error;
     this.malformed += 1;
-    this.firstFault ??= `${error.code}: ${error.message}`;
+    const what = `${error.code}: ${error.message}`;
+    this.firstFault ??= what;
+    this.#onMalformed(what);
   }
 }
 

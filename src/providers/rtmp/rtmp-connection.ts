@@ -1,5 +1,6 @@
 /** One accepted socket: handshake, chunk streams, acknowledgements, deadlines, and the log of its life. */
 import type { Socket } from 'node:net';
+import { foreignCodecName } from '../../containers/flv/fourcc.ts';
 import type { CloseReason, IngestGate, SourceTrack } from '../../core/ingest.ts';
 import { ChunkReader, type ChunkReaderLimits } from '../../protocols/rtmp/chunk-reader.ts';
 import { ChunkWriter } from '../../protocols/rtmp/chunk-writer.ts';
@@ -9,7 +10,9 @@ import type { RtmpMessage } from '../../protocols/rtmp/message.ts';
 import type { Clock } from '../../util/clock.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
 import type { SocketReader } from '../../util/socket-reader.ts';
+import { TokenBucket } from '../../util/token-bucket.ts';
 import { formatEndpoint, plainAddress } from './endpoint.ts';
 import type { FeedCounters } from './publish-feed.ts';
 import type { PublishTarget } from './publish-target.ts';
@@ -21,6 +24,10 @@ const KEEP_ALIVE_DELAY_MS = 10_000;
 const LEAST_CALM_WINDOW = 512 * 1024;
 /** Unfinished messages of full length a peer may have before it publishes. */
 const UNPUBLISHED_MESSAGES = 4;
+/** Memory is taken for so many bytes of a message before they come from whoever has not published: commands are shorter. */
+const UNPUBLISHED_TRUST = 4096;
+/** Malformed messages may come this many seconds' worth at once: an encoder may begin with a track that nobody can read. */
+const MALFORMED_SECONDS = 5;
 
 /** What the provider hands to each connection. */
 export interface RtmpConnectionOptions {
@@ -63,6 +70,8 @@ export class RtmpConnection {
   #messagesSeenAt = 0;
   /** An acknowledgement waits for its time. */
   #acknowledging = false;
+  readonly #discards: TokenBucket;
+  readonly #malformed: TokenBucket;
 
   constructor(options: RtmpConnectionOptions) {
     const { limits } = options;
@@ -77,7 +86,13 @@ export class RtmpConnection {
     const peer = formatEndpoint(socket.remoteAddress, socket.remotePort);
     this.#connectionLogger = options.logger.child({ session: options.id, peer });
     this.#logger = this.#connectionLogger;
-    this.#reader = new ChunkReader({ onMessage: (message) => this.#receive(message), limits: unpublishedLimits(limits) });
+    this.#discards = new TokenBucket({ burst: limits.discardsPerSecond, perSecond: limits.discardsPerSecond });
+    this.#malformed = new TokenBucket({ burst: MALFORMED_SECONDS * limits.malformedPerSecond, perSecond: limits.malformedPerSecond });
+    this.#reader = new ChunkReader({
+      onMessage: (message) => this.#receive(message),
+      onDiscard: () => this.#countDiscard(),
+      limits: unpublishedLimits(limits),
+    });
     this.#control = new ConnectionControl({ reader: this.#reader, send: (message) => this.#send(message) });
     this.#session = new RtmpSession({
       gate: options.gate,
@@ -178,6 +193,8 @@ export class RtmpConnection {
       onPublishing: (vhost, target) => this.#onPublishing(vhost, target),
       onStarted: (tracks) => this.#logger.info({ tracks: tracks.map(trackLabel) }, 'RTMP stream started'),
       onUnpublished: (counters) => this.#onUnpublished(counters),
+      onMalformed: (what) => this.#countMalformed(what),
+      onUnsupported: (what, codec) => this.#tellUnsupported(what, codec),
       pauseReading: () => socket.pause(),
       resumeReading: () => socket.resume(),
       endRest: () => {
@@ -226,6 +243,25 @@ export class RtmpConnection {
     };
     // Behind this turn, and then a whole one.
     setImmediate(() => setImmediate(look));
+  }
+
+  #countDiscard(): void {
+    if (this.#discards.take(this.#clock.monotonic())) return;
+    const { discardsPerSecond } = this.#limits;
+    throw new ProtocolError('RTMP_DISCARDED', `more than ${discardsPerSecond} messages a second were begun and not finished`);
+  }
+
+  /** The encoder hears nothing of it and goes on: without a word nobody would know why the picture is missing. */
+  #tellUnsupported(what: 'video' | 'audio', text: string): void {
+    const codec = foreignCodecName(what, text);
+    const taken = what === 'video' ? 'H.264, H.265, VP8, VP9 and AV1' : 'AAC, MP3 and Opus';
+    this.#logger.warn({ unsupported: codec }, `the ${what} is ${codec}, which cannot be carried, and is left out; RTMP can bring ${taken}`);
+  }
+
+  #countMalformed(what: string): void {
+    if (this.#malformed.take(this.#clock.monotonic())) return;
+    const { malformedPerSecond } = this.#limits;
+    throw new ProtocolError('RTMP_MALFORMED', `more than ${malformedPerSecond} messages a second cannot be read, the last one: ${what}`);
   }
 
   #closeOnError(error: unknown): void {
@@ -307,7 +343,8 @@ export class RtmpConnection {
 /** Whoever has not published yet gets room for commands only. */
 function unpublishedLimits(limits: RtmpLimits): ChunkReaderLimits {
   const { controlBytes, chunkStreams } = limits;
-  return { mediaBytes: controlBytes, controlBytes, pendingBytes: UNPUBLISHED_MESSAGES * controlBytes, chunkStreams };
+  const pendingBytes = UNPUBLISHED_MESSAGES * controlBytes;
+  return { mediaBytes: controlBytes, controlBytes, pendingBytes, chunkStreams, trustedBytes: UNPUBLISHED_TRUST };
 }
 
 function summary(counters: FeedCounters): object {

@@ -46,6 +46,12 @@ export interface RtmpLimits {
   readonly pendingBytes: number;
   /** Chunk streams of one connection. */
   readonly chunkStreams: number;
+  /** Memory is taken for so many bytes of a message of a publisher before they have come; for more as they come. */
+  readonly trustedBytes: number;
+  /** Messages a second that a peer may begin and not finish; more end its connection. */
+  readonly discardsPerSecond: number;
+  /** Messages a second that cannot be read; a publisher of more, for seconds, is sent away. */
+  readonly malformedPerSecond: number;
   /** Bytes waiting for a peer that does not read. */
   readonly writeBacklogBytes: number;
   /** Packets of one track held back until the stream starts. */
@@ -63,6 +69,9 @@ export const DEFAULT_RTMP_LIMITS: RtmpLimits = {
   controlBytes: 65_536,
   pendingBytes: 2 * MAX_MESSAGE_LENGTH,
   chunkStreams: 64,
+  trustedBytes: 65_536,
+  discardsPerSecond: 16,
+  malformedPerSecond: 100,
   writeBacklogBytes: 262_144,
   heldPackets: 500,
   heldBytes: 33_554_432,

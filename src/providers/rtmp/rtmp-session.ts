@@ -2,7 +2,7 @@
 import { parseMetadata } from '../../containers/flv/metadata.ts';
 import { type CloseReason, type IngestGate, IngestRefused, type IngestStream, type SourceTrack } from '../../core/ingest.ts';
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
-import { splitAggregate } from '../../protocols/rtmp/aggregate.ts';
+import { readAggregate } from '../../protocols/rtmp/aggregate.ts';
 import { AmfObject, type AmfValue } from '../../protocols/rtmp/amf.ts';
 import { parseCommand, parseDataEvent, type RtmpCommand } from '../../protocols/rtmp/command.ts';
 import { ACKNOWLEDGEMENT_WINDOW } from '../../protocols/rtmp/connection-control.ts';
@@ -27,6 +27,10 @@ export interface SessionLink {
   onStarted(tracks: readonly SourceTrack[]): void;
   /** The publisher ended the publication and may begin another. */
   onUnpublished(counters: FeedCounters): void;
+  /** A message cannot be read. Throws `ProtocolError` when these are too many. */
+  onMalformed(what: string): void;
+  /** Once for each codec that cannot be carried; `what` is the track. */
+  onUnsupported(what: 'video' | 'audio', codec: string): void;
   /** Leaves what the peer sends in the network until `resumeReading`. */
   pauseReading(): void;
   resumeReading(): void;
@@ -120,10 +124,10 @@ export class RtmpSession {
   }
 
   #receiveAggregate(message: RtmpMessage): void {
-    for (const inner of splitAggregate(message)) {
+    readAggregate(message, (inner) => {
       if (inner.typeId === MessageType.AGGREGATE) throw new ProtocolError('RTMP_AGGREGATE', 'aggregate inside an aggregate');
       this.receive(inner);
-    }
+    });
   }
 
   #runCommand(command: RtmpCommand): void {
@@ -189,6 +193,8 @@ export class RtmpSession {
       limits: this.#limits,
       timeouts: this.#timeouts,
       onStarted: (tracks) => this.#link.onStarted(tracks),
+      onMalformed: (what) => this.#link.onMalformed(what),
+      onUnsupported: (what, codec) => this.#link.onUnsupported(what, codec),
     });
     this.#publication = { ingest, feed, keyName: parseStreamKey(key).name };
     ingest.countBytes(this.#uncountedBytes);
@@ -244,6 +250,7 @@ export class RtmpSession {
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.malformedData += 1;
+      this.#link.onMalformed(`${error.code}: ${error.message}`);
     }
   }
 }

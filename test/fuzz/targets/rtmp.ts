@@ -2,7 +2,7 @@
 import { parseAudioTag } from '../../../src/containers/flv/audio-tag.ts';
 import { parseMetadata } from '../../../src/containers/flv/metadata.ts';
 import { parseVideoTag } from '../../../src/containers/flv/video-tag.ts';
-import { splitAggregate } from '../../../src/protocols/rtmp/aggregate.ts';
+import { readAggregate } from '../../../src/protocols/rtmp/aggregate.ts';
 import { AmfObject, AmfReader, type AmfValue } from '../../../src/protocols/rtmp/amf.ts';
 import { parseAmf0, serializeAmf0 } from '../../../src/protocols/rtmp/amf0.ts';
 import { parseAmf3, serializeAmf3 } from '../../../src/protocols/rtmp/amf3.ts';
@@ -114,6 +114,8 @@ function publish(input: Buffer): number {
       onPublishing: () => undefined,
       onStarted: () => undefined,
       onUnpublished: () => undefined,
+      onMalformed: () => undefined,
+      onUnsupported: () => undefined,
       pauseReading: () => undefined,
       resumeReading: () => undefined,
       endRest: () => undefined,
@@ -272,7 +274,13 @@ export const RTMP_TARGETS: readonly FuzzTarget[] = [
   {
     name: 'rtmp-aggregate',
     seeds: () => [AGGREGATE],
-    run: (input) => splitAggregate(media(MessageType.AGGREGATE, input)).length,
+    run: (input) => {
+      let messages = 0;
+      readAggregate(media(MessageType.AGGREGATE, input), () => {
+        messages += 1;
+      });
+      return messages;
+    },
     most: (length) => 1 + length / 11,
   },
   {
