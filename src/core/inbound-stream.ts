@@ -5,6 +5,7 @@ import type { BoundedQueue } from '../util/bounded-queue.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { ProtocolError } from '../util/protocol-error.ts';
+import { TokenBucket } from '../util/token-bucket.ts';
 import type { CloseReason, IngestRequest, IngestStream, SourcePacket, SourceTrack } from './ingest.ts';
 import type { ProviderKind, SourceType } from './kinds.ts';
 import { MediaRouter } from './media-router.ts';
@@ -13,6 +14,7 @@ import type { Playlist } from './playlist.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 import { SessionRegistry } from './session-registry.ts';
 import { type LinkedStream, SourceLink } from './source-link.ts';
+import { SourceWatch } from './source-watch.ts';
 import type { StreamOutputs } from './stream-outputs.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
@@ -25,6 +27,8 @@ const RELIEVED_AT = 128;
 /** Packets handed on in one turn of the event loop, so that one stream cannot hold up the others. */
 const PACKETS_PER_TURN = 256;
 const SILENCE_CHECK_MS = 100;
+/** Lines about new parameters: after these one every ten seconds, with how many there were. */
+const TRACK_LINES = { burst: 10, perSecond: 0.1 } as const;
 /** Ends of a source after which another one may go on; all others end the stream. */
 const RECOVERABLE: readonly CloseReason['code'][] = ['peer-left', 'peer-error', 'timeout'];
 
@@ -81,6 +85,12 @@ export class InboundStream implements LinkedStream {
   #congested = false;
   #started = false;
   #faultTold = false;
+  readonly #watch = new SourceWatch();
+  /** Why nothing more is taken from the source, which is being told; null while it is heard. */
+  #unusable: CloseReason | null = null;
+  #malformedSeen = 0;
+  readonly #trackLines = new TokenBucket(TRACK_LINES);
+  #untoldChanges = 0;
   #closed = false;
   #lastPacketAt: number;
   #silenceTimer: NodeJS.Timeout | undefined;
@@ -225,6 +235,8 @@ export class InboundStream implements LinkedStream {
   /** The tracks and packets that follow come from another source and go on where the last one ended. */
   changeSource(): void {
     this.#drain(Number.POSITIVE_INFINITY);
+    this.#unusable = null;
+    this.#watch.restart();
     this.#router.changeSource();
   }
 
@@ -246,7 +258,7 @@ export class InboundStream implements LinkedStream {
   }
 
   setTracks(tracks: readonly SourceTrack[], playlists: readonly Playlist[] = []): void {
-    if (this.#closed) return;
+    if (this.#closed || this.#unusable !== null) return;
     this.#drain(Number.POSITIVE_INFINITY);
     const renewed = this.#started && !isDeepStrictEqual(this.#playlists, playlists);
     const before = { started: this.#started, playlists: this.#playlists };
@@ -257,13 +269,14 @@ export class InboundStream implements LinkedStream {
     } catch (error) {
       this.#started = before.started;
       this.#playlists = before.playlists;
+      this.#judge(this.#watch.change(idsOf(this.tracks), this.#clock.monotonic()));
       throw error;
     }
     if (renewed) this.#outputs.renewPlaylists();
   }
 
   push(packet: SourcePacket): void {
-    if (this.#closed) return;
+    if (this.#closed || this.#unusable !== null) return;
     this.#lastPacketAt = this.#clock.monotonic();
     // A lost packet would spoil the pictures up to the next keyframe. What came before the provider stopped is worked off.
     if (this.#queue.full) this.#drain(PACKETS_PER_TURN);
@@ -345,14 +358,31 @@ export class InboundStream implements LinkedStream {
     if (timeoutMs <= 0) return;
     this.#silenceTimer = setInterval(() => {
       if (this.silence < timeoutMs) return;
-      const reason: CloseReason = { code: 'timeout', detail: `no packets for ${timeoutMs} ms (PacketSilenceTimeoutMs)` };
-      if (!this.#isKept(reason)) {
-        this.terminate(reason);
-        return;
-      }
-      this.#outlive(reason);
-      this.#request.onClose(reason);
+      this.#endSource({ code: 'timeout', detail: `no packets for ${timeoutMs} ms (PacketSilenceTimeoutMs)` });
     }, SILENCE_CHECK_MS);
+  }
+
+  /** Sends the source away; the stream waits for another one where it is kept, else it ends. */
+  #endSource(reason: CloseReason): void {
+    if (!this.#isKept(reason)) {
+      this.terminate(reason);
+      return;
+    }
+    this.#outlive(reason);
+    this.#request.onClose(reason);
+  }
+
+  /** Takes nothing more from a source of which the watch says what is wrong. */
+  #judge(what: string | null): void {
+    if (what === null || this.#unusable !== null || this.#closed) return;
+    const reason: CloseReason = { code: 'peer-error', detail: what };
+    this.#unusable = reason;
+    // Behind the call of the provider that has brought it here.
+    setImmediate(() => {
+      if (this.#closed || !this.#hasSource || this.#unusable !== reason) return;
+      if (this.#request.onUnusable === undefined) this.#endSource(reason);
+      else this.#request.onUnusable(reason);
+    });
   }
 
   readonly #turn = (): void => {
@@ -369,7 +399,7 @@ export class InboundStream implements LinkedStream {
     for (let count = 1; count <= limit; count += 1) {
       const packet = this.#queue.shift();
       if (packet === undefined) break;
-      this.#router.push(packet);
+      if (this.#unusable === null) this.#route(packet);
       // Before the queues of the publishers overflow.
       if (count % PACKETS_PER_TURN === 0) this.#outputs.drain();
     }
@@ -378,6 +408,14 @@ export class InboundStream implements LinkedStream {
       this.#congested = false;
       this.#request.onRelieved?.();
     }
+  }
+
+  #route(packet: SourcePacket): void {
+    this.#router.push(packet);
+    const { malformed, firstFault } = this.#router.counters;
+    if (malformed === this.#malformedSeen) return;
+    this.#malformedSeen = malformed;
+    this.#judge(this.#watch.fault(firstFault ?? 'unknown', this.#clock.monotonic()));
   }
 
   /** Once: a source may repeat itself as often as it likes. */
@@ -391,15 +429,31 @@ export class InboundStream implements LinkedStream {
   }
 
   #onTracks(tracks: readonly Track[]): void {
+    const now = this.#clock.monotonic();
+    this.#judge(this.#watch.change(idsOf(tracks), now));
+    if (this.#unusable !== null) return;
     this.#outputs.setTracks(tracks, this.#router.complete);
+    if (this.#trackLines.take(now)) this.#tellTracks(tracks);
+    else this.#untoldChanges += 1;
+  }
+
+  #tellTracks(tracks: readonly Track[]): void {
+    const untold = this.#untoldChanges;
+    this.#untoldChanges = 0;
     const words = tracks.map((track) =>
       track.type === 'data' ? 'data' : `${track.codec}${track.type === 'video' ? ` ${track.width}x${track.height}` : ''}`,
     );
-    this.#logger.info({ tracks: words }, `stream has tracks: ${words.join(', ')}`);
+    this.#logger.info({ tracks: words, ...(untold > 0 && { changesBefore: untold }) }, `stream has tracks: ${words.join(', ')}`);
   }
 
   #onPacket(packet: Packet): void {
+    this.#judge(this.#watch.packet(packet, this.#lastPacketAt));
+    if (this.#unusable !== null) return;
     this.figures(packet.track.id).count(packet);
     this.#outputs.push(packet);
   }
+}
+
+function idsOf(tracks: readonly Track[]): number[] {
+  return tracks.map(({ id }) => id);
 }

@@ -78,6 +78,11 @@ export interface IngestRequest {
   readonly fromOriginMap?: boolean;
   /** The core wants the connection gone (stream deleted, replaced, application restart, shutdown). Called at most once. */
   readonly onClose: (reason: CloseReason) => void;
+  /**
+   * What comes is of no use, by its times, parameters or bytes, and nothing more of it is taken. A provider that has other sources
+   * goes on with one of them; without this, `onClose` is called.
+   */
+  readonly onUnusable?: (reason: CloseReason) => void;
   /** Packets come faster than they are worked off: a provider that can should read no more until `onRelieved`. */
   readonly onCongested?: () => void;
   readonly onRelieved?: () => void;

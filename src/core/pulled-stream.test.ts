@@ -2,6 +2,7 @@ import { afterEach, expect, it, vi } from 'vitest';
 import { FakePullSource, MemoryPullStore } from '../../test/fakes/fake-pull-source.ts';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { accessUnit } from '../../test/fakes/source.ts';
 import type { ApplicationConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
 import { type Clock, systemClock } from '../util/clock.ts';
@@ -132,6 +133,20 @@ it('stays away once it is deleted, though the configuration asks for it, until i
   expect([application.hasStream('map'), pulls.waiting, store.documents.size]).toEqual([false, 0, 0]);
   pulls.restore(mapped);
   expect(application.hasStream('map')).toBe(true);
+});
+
+it('leaves a source whose clock stands still for the next one, and does not lose the stream', async () => {
+  const { application, source, pull, packets, store, logger } = setUp(() => true);
+  await pull({}, { persistent: true });
+  const data = accessUnit(true, 1024 * 1024);
+  for (let index = 0; index < 100; index += 1) source.opened[0]?.target.sink.push({ trackId: 0, pts: 0, dts: 0, keyframe: true, data });
+  await vi.waitFor(() => expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/'), { timeout: 10_000 });
+  expect(logger.lines.filter(({ level }) => level === 'warn').map(({ message, fields }) => [message, fields['failures']])).toEqual([
+    ['source lost: more than 64 MiB of track 0 came within a second of its time: its clock stands still', 1],
+  ]);
+  expect(store.documents.has('s')).toBe(true);
+  source.deliver();
+  await vi.waitFor(() => expect(packets.length).toBeGreaterThanOrEqual(64 + 30));
 });
 
 it('does not call a source silent whose media waits for more, and does when that ends', async () => {

@@ -122,6 +122,7 @@ export class PulledStream {
       passthrough: definition.properties.relay,
       fromOriginMap: definition.fromOriginMap === true,
       onClose: (reason) => this.#lost(reason),
+      onUnusable: (reason) => this.#connection?.delivery.refuse(reason),
       onCongested: () => this.#connection?.session.pause?.(),
       onRelieved: () => this.#connection?.session.resume?.(),
     };
@@ -260,12 +261,12 @@ export class PulledStream {
     if (this.closed || delivery === undefined) return;
     void this.#probeFirst();
     this.#noteInput();
-    if (delivery.packets > 0) this.#failures = 0;
+    if (delivery.packets > 0 && !delivery.refused) this.#failures = 0;
     const { persistent, noInputFailoverTimeoutMs } = this.definition.properties;
     const silent = !persistent && delivery.silence > noInputFailoverTimeoutMs;
     if (delivery.reason === null && !silent) return;
     const why = delivery.reason?.detail ?? `no packet for ${noInputFailoverTimeoutMs} ms`;
-    if (delivery.packets === 0) this.#failures += 1;
+    if (delivery.packets === 0 || delivery.refused) this.#failures += 1;
     this.#turns += 1;
     this.#logger.warn({ url: withoutCredentials(this.#currentUrl), failures: this.#failures }, `source lost: ${why}`);
     this.#disconnect();
@@ -348,6 +349,8 @@ class Delivery implements PullSink {
   heardAt: number | null = null;
   /** Why the source ended; null while it delivers. */
   reason: CloseReason | null = null;
+  /** What it delivers is of no use: to come back at once would be in vain. */
+  refused = false;
   readonly #target: () => InboundStream | null;
   readonly #clock: Clock;
   readonly #openedAt: number;
@@ -395,6 +398,12 @@ class Delivery implements PullSink {
 
   ended(reason: CloseReason): void {
     if (!this.#stopped) this.reason ??= reason;
+  }
+
+  /** The core does not take what comes. */
+  refuse(reason: CloseReason): void {
+    this.ended(reason);
+    this.refused = true;
   }
 }
 

@@ -1,0 +1,80 @@
+/** Judges a source by bytes and by our own clock, because all that is held behind it is bounded by what it says the time is. */
+import type { Packet } from '../media/packet.ts';
+import { toSeconds } from '../media/timebase.ts';
+import { TokenBucket } from '../util/token-bucket.ts';
+
+/** Bytes of one track that may come within a second of its time: half a gigabit a second, four of the largest frames. */
+export const MAX_BYTES_PER_SECOND = 64 * 1024 * 1024;
+/** A track that sends for so long, ms, while less than a second of its time passes has a clock that stands still. */
+export const MAX_STANDSTILL_MS = 30_000;
+/** Between two packets at most so much of it counts, ms: a pause of the source is none of its clock. */
+const LONGEST_STEP_MS = 1000;
+/** Changes of tracks or their parameters: a source that begins has many, one that is switched has one every few seconds. */
+const CHANGES = { burst: 60, perSecond: 1 } as const;
+/** Packets and parameters that cannot be read. More than a whole broken track has, a few seconds long. */
+const MALFORMED = { burst: 500, perSecond: 100 } as const;
+
+/** Where the time of a track stood a second of it ago. */
+interface Pace {
+  seconds: number;
+  bytes: number;
+  activeMs: number;
+  lastAt: number;
+}
+
+/**
+ * Each question is answered with what is wrong, in words for the log, or null. `now` is monotonic, ms. Nothing is allocated
+ * per packet.
+ */
+export class SourceWatch {
+  readonly #paces = new Map<number, Pace>();
+  #changes = new TokenBucket(CHANGES);
+  #malformed = new TokenBucket(MALFORMED);
+
+  /** A packet has its place on the timeline: does the time of its track go on? */
+  packet({ track, dts, data }: Packet, now: number): string | null {
+    const seconds = toSeconds(dts, track.timebase);
+    const pace = this.#paces.get(track.id);
+    if (pace === undefined) {
+      this.#paces.set(track.id, { seconds, bytes: data.length, activeMs: 0, lastAt: now });
+      return null;
+    }
+    const passed = Math.min(LONGEST_STEP_MS, now - pace.lastAt);
+    pace.lastAt = now;
+    if (Math.abs(seconds - pace.seconds) >= 1) {
+      pace.seconds = seconds;
+      pace.bytes = data.length;
+      pace.activeMs = 0;
+      return null;
+    }
+    pace.bytes += data.length;
+    if (pace.bytes > MAX_BYTES_PER_SECOND) {
+      return `more than ${MAX_BYTES_PER_SECOND / 1024 / 1024} MiB of track ${track.id} came within a second of its time: its clock stands still`;
+    }
+    // Events have the time of what they are about, and may all be about the same.
+    if (track.type === 'data') return null;
+    pace.activeMs += passed;
+    if (pace.activeMs < MAX_STANDSTILL_MS) return null;
+    return `the clock of track ${track.id} stands still: less than a second of its time came in ${MAX_STANDSTILL_MS} ms`;
+  }
+
+  /** The source has changed its tracks to those of `ids`, or their parameters: does it do so all the time? */
+  change(ids: readonly number[], now: number): string | null {
+    for (const id of this.#paces.keys()) if (!ids.includes(id)) this.#paces.delete(id);
+    if (this.#changes.take(now)) return null;
+    return `its parameters change more than ${CHANGES.perSecond} time a second, ${CHANGES.burst} times at once`;
+  }
+
+  /** Something could not be read: is it nearly everything? */
+  fault(what: string, now: number): string | null {
+    if (this.#malformed.take(now)) return null;
+    return `more than ${MALFORMED.perSecond} packets a second cannot be read, the first one: ${what}`;
+  }
+
+  /** What follows comes from another source. */
+  restart(): void {
+    this.#paces.clear();
+    this.#changes = new TokenBucket(CHANGES);
+    this.#malformed = new TokenBucket(MALFORMED);
+  }
+}
