@@ -7,7 +7,7 @@ import type { Track } from '../media/track.ts';
 import { BoundedQueue } from '../util/bounded-queue.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { VIDEO_WINDOW } from './pipeline.ts';
-import { SourceFeed } from './source-feed.ts';
+import { DECODER_BYTES, SourceFeed } from './source-feed.ts';
 import { FrameFlag, FrameReader, FrameType } from './wire.ts';
 
 const VIDEO = videoTrack();
@@ -43,6 +43,23 @@ const packet = (track: Track, pts: number, keyframe: boolean): Packet => ({
 });
 
 describe('SourceFeed', () => {
+  it('holds no more than its bytes, and goes on with a keyframe', async () => {
+    const { feed, queue, pump } = lab(VIDEO, 1000);
+    const data = new Uint8Array(DECODER_BYTES / 16);
+    const large = (pts: number, keyframe = false): Packet => ({ ...packet(VIDEO, pts, keyframe), data });
+    feed.push(large(0, true));
+    for (let pts = 1; pts < 16; pts += 1) feed.push(large(pts));
+    expect(queue.size).toBe(16);
+    feed.push(large(16));
+    feed.push(large(17));
+    expect([queue.size, queue.dropped]).toEqual([0, 18]);
+    for (let pts = 20; pts < 36; pts += 1) feed.push(large(pts, pts === 20));
+    expect(queue.size).toBe(16);
+    expect(await pump()).toEqual(['source', '!20', ...Array.from({ length: VIDEO_WINDOW - 1 }, (_, at) => String(21 + at))]);
+    for (let pts = 36; pts < 36 + VIDEO_WINDOW; pts += 1) feed.push(large(pts));
+    expect(queue.size).toBe(16);
+  });
+
   it('sends the source first, then no more than the window until some are taken', async () => {
     const { feed, pump } = lab(VIDEO);
     for (let pts = 0; pts < 10; pts += 1) feed.push(packet(VIDEO, pts, pts === 0));

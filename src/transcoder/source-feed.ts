@@ -9,6 +9,9 @@ import { FrameFlag, FrameType } from './wire.ts';
 /** Packets of one inbound track that may wait for its decoder: some five seconds, long enough for a process to start again. */
 export const DECODER_THRESHOLD = { video: 150, audio: 250 } as const;
 
+/** Bytes of them: five seconds of 100 Mbit/s. */
+export const DECODER_BYTES = 64 * 1024 * 1024;
+
 /** Pictures that have waited this long, ms, come too late for viewers of a live stream: the newest keyframe is better. */
 export const LATE_MS = 5000;
 
@@ -24,6 +27,8 @@ export class SourceFeed {
   readonly #onlyKeyframes: boolean;
   /** Drops that were logged. */
   reportedDrops = 0;
+  /** Of the packets in the queue. */
+  #bytes = 0;
   #inFlight = 0;
   /** When the process took a packet last, or had none to take; monotonic ms. */
   #movedAt = 0;
@@ -49,15 +54,11 @@ export class SourceFeed {
       return;
     }
     this.#skipping = false;
-    if (this.#video && packet.keyframe && this.queue.oldestWait > LATE_MS) {
-      this.queue.dropAll();
-      this.#discontinuity = true;
-    }
-    if (this.queue.push(packet)) return;
-    this.queue.dropAll();
-    this.#discontinuity = true;
+    if (this.#video && packet.keyframe && this.queue.oldestWait > LATE_MS) this.#dropAll();
+    if (this.#enqueue(packet)) return;
+    this.#dropAll();
     if (packet.keyframe && this.#video) {
-      this.queue.push(packet);
+      this.#enqueue(packet);
       return;
     }
     this.queue.countDrop();
@@ -67,7 +68,7 @@ export class SourceFeed {
   /** Sends what the window allows. */
   pump(job: number, writer: FrameWriter, now: number): void {
     while (this.#inFlight < this.#window) {
-      const packet = this.queue.shift();
+      const packet = this.#dequeue();
       if (packet === undefined) return;
       if (packet.track !== this.#sent) {
         this.#sent = packet.track;
@@ -111,11 +112,31 @@ export class SourceFeed {
     if (!this.#video) return;
     this.#skipping = true;
     for (let waiting = this.queue.size; waiting > 0; waiting -= 1) {
-      const packet = this.queue.shift();
+      const packet = this.#dequeue();
       if (packet === undefined) break;
       if (packet.keyframe) this.#skipping = false;
       if (this.#skipping) this.queue.countDrop();
-      else this.queue.push(packet);
+      else this.#enqueue(packet);
     }
+  }
+
+  /** False when there is no room. */
+  #enqueue(packet: Packet): boolean {
+    const { length } = packet.data;
+    if (this.#bytes + length > DECODER_BYTES || !this.queue.push(packet)) return false;
+    this.#bytes += length;
+    return true;
+  }
+
+  #dequeue(): Packet | undefined {
+    const packet = this.queue.shift();
+    if (packet !== undefined) this.#bytes -= packet.data.length;
+    return packet;
+  }
+
+  #dropAll(): void {
+    this.queue.dropAll();
+    this.#bytes = 0;
+    this.#discontinuity = true;
   }
 }

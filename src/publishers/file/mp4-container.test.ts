@@ -47,6 +47,21 @@ function record(name: string, { from = 0 } = {}): { path: string; ends: number[]
   return { path, ends };
 }
 
+it('holds some thousand packets at most, when they are tiny and none of them takes time', () => {
+  const audio = sample.packets.find(({ track }) => track.type === 'audio');
+  if (audio === undefined) throw new Error('no sound');
+  let writes = 0;
+  const write = (): void => {
+    writes += 1;
+  };
+  const container = new Mp4Container({ tracks: [audio.track], first: audio, startAt: 0, write });
+  writes = 0;
+  const data = Uint8Array.of(1);
+  for (let at = 0; at < 20_000; at += 1) container.push({ ...audio, duration: 0, data });
+  expect(writes).toBe(4);
+  expect(container.pending).toBeLessThan(4096);
+});
+
 interface Probed {
   readonly type: string;
   readonly frames: number;

@@ -11,6 +11,8 @@ import { MOST_HELD_BACK, type RecordContainer } from './record-container.ts';
 
 /** Runs are written before one of them would grow too long, or when this many bytes wait. */
 const RUN_BYTES = 1024 * 1024;
+/** The same for packets: those of a clock that stands still may be tiny, and none of them takes time. */
+const RUN_PACKETS = 4096;
 
 /** True when an MP4 file can hold the track. */
 export function mp4CanCarry(track: Track): track is VideoTrack | AudioTrack {
@@ -89,7 +91,7 @@ export class Mp4Container implements RecordContainer {
     // One more of this kind would be too much: what is there must not wait for it.
     const grown = rescale(packet.dts + 2 * packet.duration - since, run.timebase, MPEG_90K);
     // The other tracks go along in the same write.
-    if (grown > MOST_HELD_BACK || run.bytes >= RUN_BYTES) this.flush();
+    if (grown > MOST_HELD_BACK || run.bytes >= RUN_BYTES || run.packets.length >= RUN_PACKETS) this.flush();
   }
 
   flush(): void {

@@ -5,6 +5,7 @@ import type { PublishableStream, PublisherStream } from '../../core/publishing.t
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import type { DvrStorage } from '../dvr/dvr-storage.ts';
+import { MemoryBudget } from '../outlet/memory-budget.ts';
 import type { EgressPort, Outlet } from '../outlet/messages.ts';
 import { CutSchedule } from './cut-schedule.ts';
 import { DvrArchive } from './dvr-archive.ts';
@@ -30,6 +31,8 @@ interface PackagedVariant {
 export interface HlsStreamContext {
   readonly egress: EgressPort;
   readonly storage: DvrStorage;
+  /** Bytes of shared memory; absent: `MAX_OUTLET_BYTES`. */
+  readonly memoryBytes?: number;
   /** The stream has tracks and playlists. */
   readonly onStart?: (stream: HlsStream) => void;
 }
@@ -40,6 +43,7 @@ export class HlsStream implements PublisherStream {
   readonly #archive: DvrArchive | null;
   readonly #dvr: DvrWindow | null;
   readonly #outlet: Outlet;
+  readonly #budget: MemoryBudget;
   readonly #schedule: CutSchedule;
   readonly #sink: SegmentSink;
   readonly #context: WindowContext;
@@ -51,7 +55,7 @@ export class HlsStream implements PublisherStream {
   #concluded = false;
   #closed = false;
 
-  constructor(stream: PublishableStream, settings: HlsSettings, { egress, storage, onStart }: HlsStreamContext) {
+  constructor(stream: PublishableStream, settings: HlsSettings, { egress, storage, memoryBytes, onStart }: HlsStreamContext) {
     this.#onStart = onStart;
     const { segmentDuration, segmentCount, crossDomains, dVR } = settings;
     this.#stream = stream;
@@ -61,12 +65,13 @@ export class HlsStream implements PublisherStream {
     this.#dvr = this.#archive === null ? null : { archive: this.#archive, maxDuration: dVR?.maxDuration ?? 0 };
     this.#schedule = new CutSchedule(segmentDuration * 1000);
     this.#sink = {
-      store: (chunks) => this.#outlet.store(chunks),
+      store: (chunks) => this.#budget.store(chunks),
       finished: (variantId, segment) => this.#keep(variantId, segment),
     };
     this.#context = {
       read: (spans) => this.#outlet.read(spans),
-      release: (spans) => this.#outlet.release(spans),
+      release: (spans) => this.#budget.release(spans),
+      asksBack: (spans) => this.#budget.asksBack(this.#variants.size, spans),
       update: (update) => this.#outlet.update(update),
     };
     this.#outlet = egress.openOutlet({
@@ -79,6 +84,7 @@ export class HlsStream implements PublisherStream {
       openSession: (request) => stream.openSession({ ...request, kind: PublisherKind.HLS }),
       onBytesSent: (bytes) => stream.meter.countBytes(bytes),
     });
+    this.#budget = new MemoryBudget(this.#outlet, memoryBytes);
   }
 
   get closed(): boolean {

@@ -15,6 +15,7 @@ let released: number[];
 const context: WindowContext = {
   read: (spans) => spans.map(({ block }) => Uint8Array.of(block)),
   release: (spans) => released.push(...spans.map(({ block }) => block)),
+  asksBack: () => false,
   update: (update) => updates.push(structuredClone(update)),
 };
 const span = (block: number): Span => ({ block, offset: 0, length: 1 });
@@ -51,6 +52,18 @@ describe('SegmentWindow without DVR', () => {
     expect(window.snapshot()).toEqual([expect.objectContaining({ segment: segment(2) }), expect.objectContaining({ segment: segment(3) })]);
     window.clear();
     expect(released).toEqual([0, 1, 2, 3]);
+  });
+});
+
+describe('SegmentWindow of segments that are too large', () => {
+  it('keeps the newest one while the stream holds too much', () => {
+    let held = 0;
+    const crowded = { ...context, asksBack: (spans: () => readonly Span[]) => held > 5 && spans().length > 0 };
+    const window = new SegmentWindow({ variant: '7', memoryCount: 5, dvr: null, context: crowded });
+    for (held = 1; held <= 7; held++) window.add(segment(held));
+    expect(summary().slice(-3)).toEqual(['segment 5 from 1', 'segment 6 from 6', 'segment 7 from 7']);
+    expect(released).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(window.shortened).toBe(5);
   });
 });
 

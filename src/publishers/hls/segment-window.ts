@@ -14,6 +14,8 @@ export interface DvrWindow {
 export interface WindowContext {
   read(spans: readonly Span[]): readonly Uint8Array[];
   release(spans: readonly Span[]): void;
+  /** The stream holds too much memory, and a window of these spans at least its part of it: it keeps its newest segment. */
+  asksBack(spans: () => readonly Span[]): boolean;
   update(update: HlsUpdate): void;
 }
 
@@ -26,6 +28,7 @@ export class SegmentWindow {
   readonly #context: WindowContext;
   readonly #segments: Kept[] = [];
   readonly #writing = new Set<Kept>();
+  #shortened = 0;
 
   /** `memoryCount`: segments that stay in memory. */
   constructor(options: {
@@ -40,14 +43,31 @@ export class SegmentWindow {
     this.#context = options.context;
   }
 
+  /** Segments that left memory sooner than their number said, because of their bytes. */
+  get shortened(): number {
+    return this.#shortened;
+  }
+
   add(segment: HlsSegment): void {
     this.#segments.push({ ...segment });
-    const surplus = this.#segments.filter(({ path }) => path === null).slice(0, -this.#memoryCount);
+    const surplus = this.#surplus();
     if (this.#dvr === null) this.#drop(surplus.length);
     this.#context.update(this.#segmentUpdate(segment));
     if (this.#dvr === null) return;
     for (const old of surplus) if (!this.#writing.has(old)) this.#archive(old, this.#dvr);
     this.#trim(this.#dvr);
+  }
+
+  /** What has to leave memory: segments beyond the count and, where they are so large, beyond the memory of the stream. */
+  #surplus(): Kept[] {
+    const inMemory = this.#segments.filter(({ path }) => path === null);
+    let gone = Math.max(0, inMemory.length - this.#memoryCount);
+    const crowds = (): boolean => this.#context.asksBack(() => inMemory.flatMap(({ spans }) => spans));
+    if (gone < inMemory.length - 1 && crowds()) {
+      this.#shortened += inMemory.length - 1 - gone;
+      gone = inMemory.length - 1;
+    }
+    return inMemory.slice(0, gone);
   }
 
   /** Lets go of everything: the variant is gone. */

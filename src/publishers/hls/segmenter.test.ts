@@ -51,6 +51,25 @@ describe('Segmenter', () => {
     expect(Math.max(...pieces)).toBeLessThan(300_000);
   });
 
+  it('ends segments behind 128 MiB when the clock stands still, keyframe or not', () => {
+    const track = videoTrack({ config: AVCC.main1080 });
+    const sizes: number[] = [];
+    const segmenter = new Segmenter({
+      variant: { id: '1', video: track, audios: [], data: null },
+      leads: true,
+      schedule: new CutSchedule(TARGET_MS),
+      sink: {
+        store: (chunks) => chunks.map(({ length }) => ({ block: 1, offset: 0, length })),
+        finished: (_variant, { spans }) => void sizes.push(spans.reduce((sum, { length }) => sum + length, 0)),
+      },
+    });
+    const [first] = videoPackets(track, constantFrames({ rate: 25, gop: 50, seconds: 1 }));
+    if (first === undefined) throw new Error('no packet');
+    const data = joinNalUnits([new Uint8Array(1024 * 1024).fill(0x41)]);
+    for (let at = 0; at < 300; at += 1) segmenter.push({ ...first, dts: at, pts: at, keyframe: at === 0, data });
+    expect(sizes.map((bytes) => Math.round(bytes / 1024 / 1024))).toEqual([129, 129]);
+  });
+
   it.each([
     { pause: 'a short one', from: 6, to: 8 },
     { pause: 'one of many segments', from: 6.2, to: 26.2 },

@@ -37,6 +37,8 @@ interface OpenSegment {
   end: number;
   readonly discontinuity: boolean;
   readonly spans: Span[];
+  /** Stored so far. */
+  bytes: number;
 }
 
 /** Bytes are handed on in pieces of about this size: copying a whole segment at once would hold everything else up. */
@@ -46,6 +48,8 @@ const PIECE_LENGTH = 188 * 1024;
  * goes on and no segment outgrows the target duration. As long as LL-HLS waits for late pictures.
  */
 const PAUSE_MS = 3000;
+/** However little media time it holds, a segment ends behind so many bytes: ten seconds of 100 Mbit/s. */
+const MAX_SEGMENT_BYTES = 128 * 1024 * 1024;
 const ID3_MAGIC = [0x49, 0x44, 0x33] as const;
 
 export class Segmenter {
@@ -130,7 +134,10 @@ export class Segmenter {
     if (open === null) {
       if (!packet.keyframe) return false;
       this.#open(time, this.#schedule.slotAt(time));
-    } else if (this.#schedule.cutsAt({ slot: open.slot, start: open.start, time, keyframe: packet.keyframe, leads: this.#leads })) {
+    } else if (
+      open.bytes >= MAX_SEGMENT_BYTES ||
+      this.#schedule.cutsAt({ slot: open.slot, start: open.start, time, keyframe: packet.keyframe, leads: this.#leads })
+    ) {
       this.#close(time);
       this.#open(time, open.slot + 1);
     }
@@ -145,7 +152,10 @@ export class Segmenter {
     const time = toMilliseconds(packet.pts, timebase);
     const open = this.#segment;
     if (open === null || time - this.#leadEnd < PAUSE_MS) return;
-    if (this.#schedule.cutsAt({ slot: open.slot, start: open.start, time, keyframe: true, leads: this.#leads })) {
+    if (
+      open.bytes >= MAX_SEGMENT_BYTES ||
+      this.#schedule.cutsAt({ slot: open.slot, start: open.start, time, keyframe: true, leads: this.#leads })
+    ) {
       this.#close(time);
       this.#open(time, open.slot + 1);
     }
@@ -154,7 +164,7 @@ export class Segmenter {
 
   #open(start: number, slot: number): void {
     if (this.#discontinuity) this.#discontinuities += 1;
-    this.#segment = { number: this.#nextNumber, slot, start, end: start, discontinuity: this.#discontinuity, spans: [] };
+    this.#segment = { number: this.#nextNumber, slot, start, end: start, discontinuity: this.#discontinuity, spans: [], bytes: 0 };
     this.#nextNumber += 1;
     this.#discontinuity = false;
     this.#muxer.writeTables(this.#output);
@@ -178,6 +188,7 @@ export class Segmenter {
   #flush(): void {
     if (this.#segment === null || this.#output.length === 0) return;
     for (const span of this.#sink.store([this.#output.view()])) appendSpan(this.#segment.spans, span);
+    this.#segment.bytes += this.#output.length;
     this.#output.reset();
   }
 

@@ -42,7 +42,8 @@ export class DvrWindow implements SegmentWindow {
 
   segmentClosed(track: TrackModel): void {
     const inMemory = track.segments.filter(({ duration, path, gap }) => duration !== null && path === null && !gap);
-    for (const segment of inMemory.slice(0, Math.max(0, inMemory.length - this.#options.segmentCount - EXTRA_SEGMENTS + 1))) {
+    const kept = this.#context.asksBack(track) ? 1 : this.#options.segmentCount + EXTRA_SEGMENTS - 1;
+    for (const segment of inMemory.slice(0, Math.max(0, inMemory.length - kept))) {
       if (!this.#writing.has(segment)) this.#archive(track, segment);
     }
     this.#trim(track);

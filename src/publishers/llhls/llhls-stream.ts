@@ -7,7 +7,8 @@ import type { Packet } from '../../media/packet.ts';
 import { toMilliseconds } from '../../media/timebase.ts';
 import type { Track } from '../../media/track.ts';
 import type { DvrStorage } from '../dvr/dvr-storage.ts';
-import type { EgressPort, Outlet } from '../outlet/messages.ts';
+import { MemoryBudget } from '../outlet/memory-budget.ts';
+import type { EgressPort, Outlet, Span } from '../outlet/messages.ts';
 import { isServable } from './codec-support.ts';
 import { CutSchedule } from './cut-schedule.ts';
 import { DvrWindow } from './dvr-window.ts';
@@ -15,10 +16,10 @@ import { renderMultivariant } from './multivariant-text.ts';
 import { HOLD_BACK_PARTS, isPlayable } from './readiness.ts';
 import { SegmentLimits } from './segment-limits.ts';
 import type { SegmentObserver } from './segment-observer.ts';
-import { MemoryWindow, type SegmentWindow, segmentSpans } from './segment-window.ts';
+import { heldSpans, MemoryWindow, type SegmentWindow, segmentSpans } from './segment-window.ts';
 import { type LlhlsSettings, viewSettings } from './settings.ts';
 import { fixedStreamKey, randomStreamKey } from './stream-key.ts';
-import { type SegmentModel, StreamModel } from './stream-model.ts';
+import { type SegmentModel, StreamModel, type TrackModel } from './stream-model.ts';
 import { TimedMetadata } from './timed-metadata.ts';
 import { TrackAligner } from './track-aligner.ts';
 import { type PackagingContext, TrackPackager } from './track-packager.ts';
@@ -29,6 +30,8 @@ export interface LlhlsStreamOptions {
   readonly settings: LlhlsSettings;
   readonly egress: EgressPort;
   readonly storage: DvrStorage;
+  /** Bytes of shared memory; absent: `MAX_OUTLET_BYTES`. */
+  readonly memoryBytes?: number;
   /** The stream has tracks and playlists. */
   readonly onStart?: (stream: LlhlsStream) => void;
   /** The stream has ended. */
@@ -46,6 +49,7 @@ export class LlhlsStream implements PublisherStream {
   readonly #metadata = new TimedMetadata();
   readonly #aligner = new TrackAligner();
   readonly #outlet: Outlet;
+  readonly #budget: MemoryBudget;
   readonly #storage: DvrStorage;
   readonly #window: SegmentWindow;
   readonly #observers = new Set<SegmentObserver>();
@@ -81,6 +85,7 @@ export class LlhlsStream implements PublisherStream {
       openSession: (request) => stream.openSession({ ...request, kind: PublisherKind.LLHLS }),
       onBytesSent: (bytes) => stream.meter.countBytes(bytes),
     });
+    this.#budget = new MemoryBudget(this.#outlet, options.memoryBytes);
     this.#window = this.#createWindow(view.segmentCount);
   }
 
@@ -192,7 +197,8 @@ export class LlhlsStream implements PublisherStream {
   #createWindow(segmentCount: number): SegmentWindow {
     const context = {
       emit: (update: LlhlsUpdate) => this.#emit(update),
-      release: this.#outlet.release.bind(this.#outlet),
+      release: (spans: readonly Span[]) => this.#budget.release(spans),
+      asksBack: (track: TrackModel) => this.#budget.asksBack(this.#model.tracks.size, () => heldSpans(track)),
       read: this.#outlet.read.bind(this.#outlet),
       flush: () => this.#send(),
     };
@@ -216,7 +222,7 @@ export class LlhlsStream implements PublisherStream {
       metadata: this.#metadata,
       offset: Math.ceil(-earliest / 1000) * 1000,
       writer: new BoxWriter(),
-      store: (chunks) => this.#outlet.store(chunks),
+      store: (chunks) => this.#budget.store(chunks),
       emit: (update) => this.#emit(update),
       dependentSegment: () => {
         if (this.#independentSegments) this.#multivariantStale = true;

@@ -19,6 +19,8 @@ export interface SegmentWindow {
 export interface WindowContext {
   emit(update: LlhlsUpdate): void;
   release(spans: readonly Span[]): void;
+  /** The stream holds too much memory, and `track` at least its part of it: it keeps one complete segment. */
+  asksBack(track: TrackModel): boolean;
 }
 
 /** All spans of a segment, in order. */
@@ -32,8 +34,10 @@ export function heldSpans(track: TrackModel): Span[] {
   return [...retired, ...track.segments].flatMap(segmentSpans);
 }
 
-/** Without DVR: segments beyond the count are forgotten, one later than they leave the playlists. */
+/** Without DVR: segments beyond the count, or beyond the memory of the stream, are forgotten, one later than they leave the playlists. */
 export class MemoryWindow implements SegmentWindow {
+  /** Segments that left sooner than their number said, because of their bytes. */
+  shortened = 0;
   readonly settled = Promise.resolve();
   readonly #listed: number;
   readonly #context: WindowContext;
@@ -44,7 +48,8 @@ export class MemoryWindow implements SegmentWindow {
   }
 
   segmentClosed(track: TrackModel): void {
-    while (track.completeCount > this.#listed) {
+    while (track.completeCount > this.#listed || (track.completeCount > 1 && this.#context.asksBack(track))) {
+      if (track.completeCount <= this.#listed) this.shortened += 1;
       if (track.retired !== null) this.#context.release(segmentSpans(track.retired));
       this.#context.emit({ type: 'retire', trackId: track.id });
     }

@@ -43,6 +43,11 @@ const LONGEST_FRAME = 2;
 const MIN_GAP = 1;
 /** A track that is so far, seconds, behind what the others have listed is away: more than a transcoder may ever be late. */
 const AWAY = 8;
+/** However little media time they hold: parts and segments of a source whose clock hardly goes on must not grow without end. */
+const MAX_PART_BYTES = 16 * 1024 * 1024;
+const MAX_PART_SAMPLES = 4096;
+/** Ten seconds of 100 Mbit/s: beyond it a segment ends at the next frame, keyframe or not. */
+const MAX_SEGMENT_BYTES = 128 * 1024 * 1024;
 
 export class Segmenter {
   readonly #video: boolean;
@@ -59,6 +64,9 @@ export class Segmenter {
   #part = 0;
   #partStart = 0;
   #samples: TimedSample[] = [];
+  /** Of the frames in `#samples`, and of all frames of the segment. */
+  #partBytes = 0;
+  #segmentBytes = 0;
   /** End of what is listed, ticks; null before the first part and after a change of timescale. */
   #listedEnd: number | null = null;
   /** Where the last sample ends, ticks. */
@@ -122,6 +130,9 @@ export class Segmenter {
       this.#openSegment(sample);
     } else if (this.#samples.length > 0 && this.#isPartFull(sample.dts, sample.duration)) {
       this.#closeFullPart(sample.dts);
+    } else if (this.#isPartLarge(sample)) {
+      // Says nothing about how long parts are.
+      this.#closePart(sample.dts);
     }
     this.#append(sample);
     // The next frame is expected to last as long as this one: the part need not wait for it.
@@ -167,7 +178,13 @@ export class Segmenter {
     this.#lastKey = dts;
   }
 
+  #isPartLarge({ data }: TimedSample): boolean {
+    const { length } = this.#samples;
+    return length >= MAX_PART_SAMPLES || (length > 0 && this.#partBytes + data.length > MAX_PART_BYTES);
+  }
+
   #cutsBefore(sample: TimedSample): boolean {
+    if (this.#segmentBytes + sample.data.length > MAX_SEGMENT_BYTES) return true;
     const seconds = (sample.dts - this.#segmentStart) / this.#timescale;
     const max = this.leads ? this.#limits.leaderMax : this.#limits.followerMax;
     if (seconds + sample.duration / this.#timescale > max) return true;
@@ -289,6 +306,7 @@ export class Segmenter {
     this.#segments += 1;
     this.#segmentStart = sample.dts;
     this.#segmentTime = sample.time;
+    this.#segmentBytes = 0;
     this.#part = 0;
     if (this.leads) this.#expectEnd();
     const discontinuity = this.#discontinuities < this.#schedule.discontinuities;
@@ -319,6 +337,8 @@ export class Segmenter {
       this.#partStart = gap ? sample.dts : (this.#listedEnd ?? sample.dts);
     }
     this.#samples.push(sample);
+    this.#partBytes += sample.data.length;
+    this.#segmentBytes += sample.data.length;
     this.#mediaEnd = sample.dts + sample.duration;
   }
 
@@ -351,6 +371,7 @@ export class Segmenter {
     const ticks = Math.max(1, Math.min(end - this.#partStart, this.#target.known ? this.#target.limit : end));
     const samples = this.#samples;
     this.#samples = [];
+    this.#partBytes = 0;
     this.#listedEnd = this.#partStart + ticks;
     this.#sink.partClosed({
       msn: this.#msn,

@@ -12,10 +12,14 @@ import type { TrackPackager } from './track-packager.ts';
  */
 const MAX_LEAD = 3000;
 const MAX_WAITING = 512;
+/** Three seconds of 85 Mbit/s. */
+const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 
 interface Lane {
   readonly packager: TrackPackager;
   readonly waiting: Packet[];
+  /** Of the packets that wait. */
+  bytes: number;
 }
 
 export class TrackAligner {
@@ -30,7 +34,7 @@ export class TrackAligner {
 
   /** Adds a track. The first video track leads; without one the first track does. */
   add(packager: TrackPackager): void {
-    const lane = { packager, waiting: [] };
+    const lane = { packager, waiting: [], bytes: 0 };
     this.#lanes.set(packager.track.id, lane);
     const leader = this.#leader;
     const outranks = leader?.packager.track.type === 'audio' && !leader.packager.started && packager.track.type === 'video';
@@ -67,6 +71,7 @@ export class TrackAligner {
       return;
     }
     lane.waiting.push(packet);
+    lane.bytes += packet.data.length;
     this.#drain(lane);
   }
 
@@ -79,6 +84,7 @@ export class TrackAligner {
   flush(): void {
     for (const lane of this.#lanes.values()) {
       for (const packet of lane.waiting.splice(0)) lane.packager.push(packet);
+      lane.bytes = 0;
       lane.packager.flush();
     }
   }
@@ -96,6 +102,7 @@ export class TrackAligner {
       const time = presentationTime(packet);
       if (!this.#mayPass(lane, packet, waiting.length - taken)) break;
       taken += 1;
+      lane.bytes -= packet.data.length;
       if (!packager.started && this.#endsBeforeLeader(packet, time)) this.discarded += 1;
       else packager.push(packet);
     }
@@ -111,12 +118,12 @@ export class TrackAligner {
     const last = lane.waiting.at(-1);
     const ahead = last === undefined ? 0 : presentationTime(last) - time;
     if (!leader.packager.started) {
-      if (ahead < MAX_LEAD && waiting < MAX_WAITING) return false;
+      if (ahead < MAX_LEAD && waiting < MAX_WAITING && lane.bytes < MAX_WAITING_BYTES) return false;
       this.#lead(lane);
       return true;
     }
     if (middle < leader.packager.decodedUntil || middle < leader.packager.earliestCut || lane.packager.nextCutKnown) return true;
-    return ahead >= MAX_LEAD || waiting >= MAX_WAITING;
+    return ahead >= MAX_LEAD || waiting >= MAX_WAITING || lane.bytes >= MAX_WAITING_BYTES;
   }
 
   #endsBeforeLeader(packet: Packet, time: number): boolean {

@@ -1,0 +1,50 @@
+/** What one outlet may hold in shared memory. */
+import type { Outlet, Span } from './messages.ts';
+
+/** Bytes: two minutes of 35 Mbit/s. Beyond it segments leave memory sooner than their number says. */
+export const MAX_OUTLET_BYTES = 512 * 1024 * 1024;
+
+/**
+ * Counts the bytes that the windows of one outlet hold. Several tracks or variants share it: while it is exceeded, those that hold
+ * at least an equal part of it have to give something back.
+ */
+export class MemoryBudget {
+  readonly #outlet: Pick<Outlet, 'store' | 'release'>;
+  readonly #limit: number;
+  #held = 0;
+
+  /** `limit`: bytes. */
+  constructor(outlet: Pick<Outlet, 'store' | 'release'>, limit = MAX_OUTLET_BYTES) {
+    this.#outlet = outlet;
+    this.#limit = limit;
+  }
+
+  /** Bytes held now. */
+  get held(): number {
+    return this.#held;
+  }
+
+  /** See `Outlet.store`. */
+  store(chunks: readonly Uint8Array[]): readonly Span[] {
+    const spans = this.#outlet.store(chunks);
+    this.#held += lengthOf(spans);
+    return spans;
+  }
+
+  /** See `Outlet.release`. */
+  release(spans: readonly Span[]): void {
+    this.#outlet.release(spans);
+    this.#held -= lengthOf(spans);
+  }
+
+  /** Whether a window that holds `spans` has to give some back; `windows` share the outlet. */
+  asksBack(windows: number, spans: () => readonly Span[]): boolean {
+    return this.#held > this.#limit && lengthOf(spans()) * windows >= this.#held;
+  }
+}
+
+function lengthOf(spans: readonly Span[]): number {
+  let bytes = 0;
+  for (const { length } of spans) bytes += length;
+  return bytes;
+}
