@@ -186,7 +186,7 @@ export class PortSource {
     const { feedLimits } = this.#options;
     const { audioLabels, program } = route;
     const feed = new TransportFeed({
-      ...{ stream, logger, audioLabels },
+      ...{ stream, logger, audioLabels, clock: this.#options.clock },
       ...(program !== undefined && { program }),
       ...(feedLimits && { limits: feedLimits }),
     });

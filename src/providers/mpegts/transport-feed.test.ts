@@ -1,8 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { FakeIngestGate, type FakeIngestStream } from '../../../test/fakes/fake-ingest-gate.ts';
+import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { audioTrack } from '../../../test/fakes/synthetic-media.ts';
+import { codeOf } from '../../../test/support/error-code.ts';
 import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
+import { TsBuffer } from '../../containers/mpegts/ts-buffer.ts';
+import { TsMuxer } from '../../containers/mpegts/ts-muxer.ts';
+import type { Track } from '../../media/track.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { TransportFeed, type TransportFeedOptions } from './transport-feed.ts';
 
@@ -23,6 +29,63 @@ function open(options: Partial<TransportFeedOptions> = {}): { feed: TransportFee
   const stream = gate.streams[0]!;
   return { feed: new TransportFeed({ stream, logger: new RecordingLogger(), ...options }), stream };
 }
+
+/** Tables of a program of these tracks. */
+function tables(tracks: readonly Track[]): Uint8Array {
+  const buffer = new TsBuffer();
+  new TsMuxer(tracks).writeTables(buffer);
+  return buffer.view().slice();
+}
+
+describe('a source that is of no use', () => {
+  const audios = [0, 1].map((id) => audioTrack({ id: id + 1 }));
+
+  it('is given up when its program changes all the time, and not for a change now and then', () => {
+    const clock = new ManualClock();
+    const { feed } = open({ clock });
+    const [one, two] = [tables(audios.slice(0, 1)), tables(audios)];
+    // A counter that goes on, as that of one multiplexer does.
+    let packets = 0;
+    const send = (table: Uint8Array): void => {
+      const copy = table.slice();
+      for (let at = 0; at < copy.length; at += 188) copy[at + 3] = (copy[at + 3]! & 0xf0) | (packets & 0xf);
+      packets += 1;
+      feed.push(copy);
+    };
+    for (let change = 0; change < 200; change += 1) {
+      send(change % 2 === 0 ? one : two);
+      clock.advance(2000);
+    }
+    expect(feed.counters.programs).toBe(200);
+    const flood = (): void => {
+      for (let change = 0; change < 200; change += 1) send(change % 2 === 0 ? one : two);
+    };
+    expect(codeOf(flood)).toBe('TS_PROGRAMS');
+    expect(feed.counters.programs).toBeLessThan(265);
+    expect(codeOf(() => send(one))).toBe('TS_PROGRAMS');
+  });
+
+  it('is not given up without a clock: files have no time', () => {
+    const { feed } = open();
+    for (let change = 0; change < 400; change += 1) {
+      const copy = tables(audios.slice(0, 1 + (change % 2)));
+      for (let at = 0; at < copy.length; at += 188) copy[at + 3] = (copy[at + 3]! & 0xf0) | (change & 0xf);
+      feed.push(copy);
+    }
+    expect(feed.counters.programs).toBe(400);
+  });
+});
+
+it('a kind that is of no use is named once, also when it comes with a later program map', () => {
+  const logger = new RecordingLogger();
+  const { feed } = open({ logger });
+  const later = encode('-c:v', 'mpeg2video', '-c:a', 'ac3');
+  for (const source of [SAMPLE, later, SAMPLE, later]) feed.push(source);
+  expect(feed.counters.programs).toBe(4);
+  expect(logger.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
+    'streams left out: MPEG-2 video, AC-3 audio; a transport stream can bring H.264, H.265, AAC, MP3, Opus and ID3',
+  ]);
+});
 
 describe('TransportFeed', () => {
   it('announces all tracks at once with their parameters and hands on every unit in order', () => {

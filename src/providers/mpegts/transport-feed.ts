@@ -4,10 +4,20 @@ import type { StreamDescription } from '../../containers/mpegts/stream-kind.ts';
 import { type PesPacket, TsDemuxer, type TsProgram } from '../../containers/mpegts/ts-demuxer.ts';
 import { unitReader } from '../../containers/mpegts/unit-reader.ts';
 import type { IngestStream, SourceTrack } from '../../core/ingest.ts';
+import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { TokenBucket } from '../../util/token-bucket.ts';
 import { type StarterLimits, StreamStarter } from '../stream-starter.ts';
 import { type AudioLabel, type ReadableKind, sourceTrack } from './source-track.ts';
+
+/** Program maps that say something new: a switch has one, and two sources on one address have one with each packet. */
+const PROGRAMS = { burst: 60, perSecond: 1 } as const;
+/** Payloads that cannot be read: more than a whole broken track has, a few seconds long. */
+const MALFORMED = { burst: 500, perSecond: 100 } as const;
+/** Kinds of streams that are of no use here and are named in the log: more are no mistake. */
+const MAX_TOLD_KINDS = 8;
+const TAKEN = 'a transport stream can bring H.264, H.265, AAC, MP3, Opus and ID3';
 
 export interface TransportFeedOptions {
   readonly stream: Pick<IngestStream, 'setTracks' | 'push'>;
@@ -19,6 +29,8 @@ export interface TransportFeedOptions {
   readonly limits?: Partial<StarterLimits>;
   /** The core knows the tracks now. */
   readonly onStarted?: (tracks: readonly SourceTrack[]) => void;
+  /** By which a source is given up whose program changes all the time or that cannot be read; absent: none is, as with files. */
+  readonly clock?: Clock;
 }
 
 /** What came and was not handed on; the demuxer counts the rest. */
@@ -52,9 +64,16 @@ export class TransportFeed {
   readonly #labels: readonly AudioLabel[];
   readonly #starter: StreamStarter;
   #tracks = new Map<number, TrackState>();
+  readonly #clock: Clock | null;
+  readonly #programs = new TokenBucket(PROGRAMS);
+  readonly #malformed = new TokenBucket(MALFORMED);
+  readonly #toldKinds = new Set<string>();
+  /** Why nothing more is read. */
+  #unusable: ProtocolError | null = null;
 
   constructor(options: TransportFeedOptions) {
     const { stream, limits, onStarted } = options;
+    this.#clock = options.clock ?? null;
     this.#logger = options.logger;
     this.#labels = options.audioLabels ?? [];
     this.#starter = new StreamStarter({ stream, ...(limits && { limits }), ...(onStarted && { onStarted }) });
@@ -79,9 +98,13 @@ export class TransportFeed {
     return this.#starter.undecodable;
   }
 
-  /** Takes bytes of the transport stream, cut anywhere; they may be used again after the call. */
+  /**
+   * Takes bytes of the transport stream, cut anywhere; they may be used again after the call. Throws `ProtocolError` when the
+   * source is of no use, from then on each time.
+   */
   push(data: Uint8Array): void {
     this.demuxer.push(data);
+    if (this.#unusable !== null) throw this.#unusable;
   }
 
   /** Starts without the tracks that let wait too long. `now` is monotonic, ms; call it some times a second. */
@@ -97,6 +120,12 @@ export class TransportFeed {
 
   #follow(program: TsProgram): void {
     this.counters.programs += 1;
+    if (this.#isTooMuch(this.#programs)) {
+      const { perSecond, burst } = PROGRAMS;
+      const often = `more than ${perSecond} time a second, ${burst} times at once`;
+      this.#unusable ??= new ProtocolError('TS_PROGRAMS', `the program map changes ${often}: are there two sources?`);
+    }
+    if (this.#unusable !== null) return;
     const tracks = new Map<number, TrackState>();
     const unsupported: string[] = [];
     let audio = 0;
@@ -120,12 +149,20 @@ export class TransportFeed {
     }
   }
 
-  /** Says once what there is; a source may change its mind as often as it likes. */
+  /** Says once what there is, and of each kind that is of no use; a source may change its mind as often as it likes. */
   #report({ programNumber, streams }: TsProgram, unsupported: readonly string[]): void {
-    if (this.counters.programs > 1) return;
-    const words = streams.map(({ pid, kind }) => `${pid} ${kind.type === 'unsupported' ? kind.what : nameOf(kind)}`);
-    this.#logger.info({ program: programNumber, streams: words }, `transport stream has program ${programNumber}`);
-    if (unsupported.length > 0) this.#logger.warn({ unsupported }, `streams left out: ${unsupported.join(', ')}`);
+    if (this.counters.programs === 1) {
+      const words = streams.map(({ pid, kind }) => `${pid} ${kind.type === 'unsupported' ? kind.what : nameOf(kind)}`);
+      this.#logger.info({ program: programNumber, streams: words }, `transport stream has program ${programNumber}`);
+    }
+    const fresh = unsupported.filter((what) => !this.#toldKinds.has(what));
+    if (fresh.length === 0 || this.#toldKinds.size >= MAX_TOLD_KINDS) return;
+    for (const what of fresh) this.#toldKinds.add(what);
+    this.#logger.warn({ unsupported: fresh }, `streams left out: ${fresh.join(', ')}; ${TAKEN}`);
+  }
+
+  #isTooMuch(budget: TokenBucket): boolean {
+    return this.#clock !== null && !budget.take(this.#clock.monotonic());
   }
 
   #open(description: StreamDescription, kind: ReadableKind, label: AudioLabel | null): TrackState {
@@ -134,7 +171,7 @@ export class TransportFeed {
 
   #take(packet: PesPacket): void {
     const track = this.#tracks.get(packet.pid);
-    if (track === undefined) return;
+    if (track === undefined || this.#unusable !== null) return;
     this.#guarded(() => track.reader.read(packet, (unit) => this.#takeUnit(track, unit)));
   }
 
@@ -145,6 +182,9 @@ export class TransportFeed {
       if (!(error instanceof ProtocolError)) throw error;
       this.counters.malformed += 1;
       this.counters.firstFault ??= `${error.code}: ${error.message}`;
+      if (!this.#isTooMuch(this.#malformed)) return;
+      const detail = `more than ${MALFORMED.perSecond} payloads a second cannot be read, the first one: ${this.counters.firstFault}`;
+      this.#unusable ??= new ProtocolError('TS_MALFORMED', detail);
     }
   }
 

@@ -13,6 +13,7 @@ import { MediaFeed } from './media-feed.ts';
 import { relayedSource } from './source-tracks.ts';
 
 const CONNECT_TIMEOUT_MS = 1500;
+const TAKEN = 'OVT can bring H.264, H.265, VP8, VP9, AV1, AAC, MP3 and Opus in stereo';
 /** A description of hundreds of tracks, and a picture of a very large stream. */
 const READER_LIMITS = { message: 1024 * 1024, media: 32 * 1024 * 1024 };
 /** So that an origin whose machine is gone is noticed, also by streams that are never given up for silence. */
@@ -83,7 +84,7 @@ export class OvtPullSession implements PullSession {
   async #play(): Promise<void> {
     const { contents } = await this.#request(OvtCommand.DESCRIBE);
     const { tracks, playlists, left } = relayedSource(parseContents(contents));
-    if (left.length > 0) this.#target.logger.warn({ unsupported: left }, `tracks left out: ${left.join(', ')}`);
+    if (left.length > 0) this.#target.logger.warn({ unsupported: left }, `tracks left out: ${left.join(', ')}; ${TAKEN}`);
     if (tracks.every(({ type }) => type === 'data')) throw new Error('the stream has no track of a supported codec');
     this.#feed = new MediaFeed(this.#target.sink, tracks);
     // Before media can come.

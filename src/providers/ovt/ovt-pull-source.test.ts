@@ -122,7 +122,10 @@ describe('OvtPullSource', () => {
     ];
     const { sink, logger } = await open(await serve(plays(contents(tracks, playlists))));
     expect(sink.tracks[0]?.map(({ id }) => id)).toEqual([0, 1]);
-    expect(logger.lines[0]?.message).toBe('tracks left out: still, odd, surround');
+    expect(logger.lines[0]?.message).toBe(
+      'tracks left out: still (JPEG), odd (codec 99), surround (OPUS of 6 channels); ' +
+        'OVT can bring H.264, H.265, VP8, VP9, AV1, AAC, MP3 and Opus in stereo',
+    );
     expect(
       sink.playlists.map(({ fileName, renditions }) => [
         fileName,

@@ -24,7 +24,7 @@ export interface RelayedSource {
   readonly tracks: readonly SourceTrack[];
   /** Of the origin, as far as their tracks come across. */
   readonly playlists: readonly Playlist[];
-  /** Names of tracks that cannot be taken. */
+  /** Names of tracks that cannot be taken, each with its codec. */
   readonly left: readonly string[];
 }
 
@@ -33,7 +33,7 @@ export function relayedSource(description: OvtDescription): RelayedSource {
   const left: string[] = [];
   for (const described of description.tracks) {
     const track = sourceTrack(described);
-    if (track === null) left.push(described.name || `track ${described.id}`);
+    if (track === null) left.push(`${described.name || `track ${described.id}`} (${codecNameOf(described)})`);
     else tracks.push(track);
   }
   return { tracks, left, playlists: description.playlists.flatMap((playlist) => playlistOf(playlist, tracks) ?? []) };
@@ -63,6 +63,12 @@ function sourceTrack(described: OvtTrackDescription): SourceTrack | null {
   // How more than two channels of Opus are mapped is not told.
   const unclear = codec === AudioCodec.OPUS && channelsOf(described.layout) > 2;
   return codec === undefined || unclear ? null : audioSource(described, base, codec);
+}
+
+function codecNameOf({ codecId, mediaType, layout }: OvtTrackDescription): string {
+  if (mediaType === OvtMediaType.VIDEO) return videoCodecOf(codecId) ?? `codec ${codecId}`;
+  const codec = mediaType === OvtMediaType.AUDIO ? audioCodecOf(codecId) : undefined;
+  return codec === undefined ? `codec ${codecId}` : `${codec} of ${channelsOf(layout)} channels`;
 }
 
 function audioSource(

@@ -15,6 +15,7 @@ const DEFAULT_SESSION_TIMEOUT_S = 30;
 const LONGEST_KEEP_ALIVE_S = 30;
 const ANSWER_TIMEOUT_MS = 10_000;
 const SWEEP_MS = 100;
+const TAKEN = 'RTSP can bring H.264, H.265, VP8, Opus, G.711 and AAC';
 const REPORT_INTERVAL_MS = 5000;
 const SESSION_NOT_FOUND = 454;
 const UNSUPPORTED_TRANSPORT = 461;
@@ -129,7 +130,7 @@ export class RtspSession implements PullSession {
       if (format === null) left.push(`${media.type} ${media.encoding || `type ${media.payloadType}`}`);
       else usable.push({ media, format, uri: controlUri(base, media.control) });
     }
-    if (left.length > 0) this.#target.logger.warn({ unsupported: left }, `tracks left out: ${left.join(', ')}`);
+    if (left.length > 0) this.#target.logger.warn({ unsupported: left }, `tracks left out: ${left.join(', ')}; ${TAKEN}`);
     if (usable.length === 0)
       throw new Error(`the source has no track of a supported codec${left.length > 0 ? `: ${left.join(', ')}` : ''}`);
     return usable;

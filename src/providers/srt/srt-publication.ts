@@ -101,6 +101,7 @@ export class SrtPublication implements SrtSession, WatchedLink {
       logger: this.logger,
       audioLabels: options.audioLabels(stream, options.target),
       limits: options.feedLimits,
+      clock: options.clock,
       ...(program !== null && { program }),
       onStarted: (tracks) => this.logger.info({ tracks: tracks.map(trackLabel) }, 'SRT stream started'),
     });

@@ -76,6 +76,8 @@ const KNOWN_EXTENSIONS: readonly string[] = [
 const KNOWN_FEEDBACK = ['ccm fir', 'nack', 'nack pli', 'transport-cc', 'goog-remb'];
 /** Tracks of one publisher. */
 const TRACK_LIMIT = 8;
+/** Of a track that cannot be received, in the log: browsers offer a dozen. */
+const MOST_NAMED_CODECS = 8;
 
 /** Our offer: one video and one audio m-line. */
 export function offerIngest(mids: { readonly video: string; readonly audio: string }): LocalMedia[] {
@@ -110,12 +112,21 @@ export function readIngestAnswer(answer: SessionDescription, offered: readonly L
   return { medias, security: securityOf(answer) };
 }
 
-/** Answers an offer (WHIP): one m-line for each of theirs. Throws ProtocolError when nothing is left to receive. */
-export function answerIngest(offer: SessionDescription): { readonly agreement: IngestAgreement; readonly medias: readonly LocalMedia[] } {
+/**
+ * Answers an offer (WHIP): one m-line for each of theirs. `left` names those that would have been sent and cannot be received, with
+ * their codecs. Throws ProtocolError when nothing is left to receive.
+ */
+export function answerIngest(offer: SessionDescription): {
+  readonly agreement: IngestAgreement;
+  readonly medias: readonly LocalMedia[];
+  readonly left: readonly string[];
+} {
   const agreed: IngestMedia[] = [];
+  const left: string[] = [];
   let tracks = 0;
   const medias = offer.medias.map((theirs): LocalMedia => {
     const media = isSent(theirs) ? ingestMedia(theirs) : null;
+    if (media === null && isSent(theirs)) left.push(`${theirs.kind} (${codecsOf(theirs)})`);
     if (media === null || tracks + tracksOf(media) > TRACK_LIMIT) return rejectedMedia(theirs);
     tracks += tracksOf(media);
     agreed.push(media);
@@ -137,7 +148,11 @@ export function answerIngest(offer: SessionDescription): { readonly agreement: I
       'SDP_SETUP',
       'a=setup:passive cannot be answered: the publisher has to begin the handshake (actpass or active)',
     );
-  return { agreement: { medias: agreed, security }, medias };
+  return { agreement: { medias: agreed, security }, medias, left };
+}
+
+function codecsOf({ payloads }: SdpMedia): string {
+  return [...new Set(payloads.map(({ codec }) => codec))].slice(0, MOST_NAMED_CODECS).join(', ');
 }
 
 function tracksOf({ layers }: IngestMedia): number {

@@ -90,8 +90,12 @@ export class IngestSession implements PeerListener {
 
   /** Answers the publisher's offer and takes the name. Throws ProtocolError and IngestRefused. */
   accept(text: string): string {
-    const { agreement, medias } = answerIngest(parseSessionDescription(text));
+    const { agreement, medias, left } = answerIngest(parseSessionDescription(text));
     this.#begin(agreement);
+    if (left.length > 0) {
+      const taken = 'WebRTC can bring H.264, H.265, VP8, AV1 and Opus';
+      this.#logger.warn({ unsupported: left }, `tracks left out: ${left.join('; ')}; ${taken}`);
+    }
     this.#peer.announced(text);
     return this.#describe('passive', medias, this.candidates());
   }

@@ -130,6 +130,14 @@ describe('WHIP', () => {
     expect([provider.sessions, transport.sessions, transport.fanout.counters().viewers]).toEqual([0, 0, 0]);
   });
 
+  test('a track of a codec that cannot be received is named in the log', async () => {
+    const speech = ['m=audio 9 UDP/TLS/RTP/SAVPF 0 8', 'a=mid:speech', 'a=sendonly', 'a=rtpmap:0 PCMU/8000', 'a=rtpmap:8 PCMA/8000', ''];
+    expect((await post(publisher.offer() + speech.join('\r\n'))).status).toBe(201);
+    expect(logger.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
+      'tracks left out: audio (PCMU, PCMA); WebRTC can bring H.264, H.265, VP8, AV1 and Opus',
+    ]);
+  });
+
   test('a publisher that leaves takes its stream along', async () => {
     const answer = await (await post(publisher.offer())).text();
     await publisher.connect(answer);
