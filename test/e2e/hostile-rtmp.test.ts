@@ -3,6 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ChunkWriter } from '../../src/protocols/rtmp/chunk-writer.ts';
+import { MessageType } from '../../src/protocols/rtmp/message.ts';
+import { RtmpPublisher } from '../fakes/rtmp-publisher.ts';
+import { ASC, AVCC } from '../fixtures/bitstreams.ts';
 import { apiPath, type StreamInformation } from './support/api-client.ts';
 import { until } from './support/poll.ts';
 import { type FfmpegPublisher, publish } from './support/publisher.ts';
@@ -100,5 +104,121 @@ test('connections that are cut in the middle of everything leave nothing behind'
     await Promise.all(peers.map(({ closed }) => closed));
   }
   await until(`open files to fall back to ${filesBefore}`, () => openFiles() <= filesBefore + FD_SLACK);
+  await expectServerIsWell();
+});
+
+const MIB = 1024 * 1024;
+/** The kernel counts CPU time in ticks of 10 ms. */
+const TICK_S = 0.01;
+
+/** CPU time of the server so far, seconds. */
+function cpuSeconds(): number {
+  const fields = readFileSync(`/proc/${server.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * TICK_S;
+}
+
+/** Writes `pieces` as fast as they are taken, until they are over or the server ends the connection; returns the bytes written. */
+async function flood(publisher: RtmpPublisher, pieces: Iterable<Uint8Array>): Promise<number> {
+  const { socket } = publisher;
+  let bytes = 0;
+  for (const piece of pieces) {
+    if (socket.destroyed) break;
+    bytes += piece.length;
+    if (socket.write(piece)) continue;
+    await Promise.race([new Promise((resolve) => socket.once('drain', resolve)), publisher.closed]);
+  }
+  await publisher.closed;
+  return bytes;
+}
+
+/** A publisher whose tracks the server knows. */
+async function publishing(key: string): Promise<RtmpPublisher> {
+  const { rtmp } = server.ports;
+  const publisher = await RtmpPublisher.publish(rtmp, { tcUrl: `rtmp://127.0.0.1:${rtmp}/app`, key });
+  publisher.video(0, `1700000000${Buffer.from(AVCC.high720).toString('hex')}`);
+  publisher.audio(0, `af00${Buffer.from(ASC.stereo48).toString('hex')}`);
+  return publisher;
+}
+
+/** A picture as an FLV tag: one slice of `size` bytes behind its length. */
+function picture(size: number): Buffer {
+  const tag = Buffer.alloc(9 + size, 0x55);
+  tag.set([0x17, 1, 0, 0, 0]);
+  tag.writeUInt32BE(size, 5);
+  tag[9] = 0x65;
+  return tag;
+}
+
+function* repeated(piece: Uint8Array, times: number): Generator<Uint8Array> {
+  for (let time = 0; time < times; time += 1) yield piece;
+}
+
+async function expectLogged(text: RegExp): Promise<void> {
+  await until(`the log to say ${text.source}`, () => text.test(server.log) || null);
+}
+
+test('100,000 headers that announce 16 MB each cost neither time nor memory, and end the connection', async () => {
+  const publisher = await publishing('headers');
+  publisher.setChunkSize(1);
+  const [cpu, resident] = [cpuSeconds(), residentMb()];
+  const header = Buffer.from('06000000ffffff090100000017', 'hex');
+  await flood(publisher, repeated(Buffer.concat(Array.from({ length: 1000 }, () => header)), 100));
+  await expectLogged(/RTMP_DISCARDED: more than 16 messages a second were begun and not finished/);
+  expect(cpuSeconds() - cpu).toBeLessThan(4);
+  expect(residentMb() - resident).toBeLessThan(RSS_SLACK_MB);
+  await expectServerIsWell();
+});
+
+test('an aggregate of a million tags that nobody can read ends the connection at once', async () => {
+  const publisher = await publishing('aggregate');
+  const cpu = cpuSeconds();
+  const tag = Buffer.from('0900000100000000000000170000000c', 'hex');
+  const payload = Buffer.concat(Array.from({ length: 1_000_000 }, () => tag));
+  const wire = new ChunkWriter().write({ chunkStreamId: 6, typeId: MessageType.AGGREGATE, streamId: 1, timestamp: 0, payload });
+  await flood(publisher, [wire]);
+  await expectLogged(/RTMP_MALFORMED: more than 100 messages a second cannot be read|RTMP_AGGREGATE: more than 1024 messages in one/);
+  expect(cpuSeconds() - cpu).toBeLessThan(4);
+  await expectServerIsWell();
+});
+
+test('an encoder whose clock stands still is sent away, and its memory is there for the next', async () => {
+  const writer = new ChunkWriter();
+  writer.setChunkSize(MIB);
+  const frame = writer.write({ chunkStreamId: 6, typeId: MessageType.VIDEO, streamId: 1, timestamp: 0, payload: picture(60_000) });
+  const resident = residentMb();
+  let most = 0;
+  const watch = setInterval(() => {
+    most = Math.max(most, residentMb() - resident);
+  }, 20);
+  try {
+    for (const key of ['stuck', 'stuck-again', 'stuck-once-more']) {
+      const publisher = await publishing(key);
+      publisher.setChunkSize(MIB);
+      const sent = await flood(publisher, repeated(frame, 10_000));
+      // With what was on its way.
+      expect(sent / MIB).toBeLessThan(150);
+      await expectLogged(new RegExp(`"stream":"${key}".*its clock stands still`));
+      await until('the stream to be gone', async () => (await server.api.call('GET', apiPath.stream(key))).status === 404 || null);
+    }
+  } finally {
+    clearInterval(watch);
+  }
+  expect(most).toBeLessThan(450);
+  await expectServerIsWell();
+});
+
+test('an encoder that changes its parameters without end is sent away, and the log stays short', async () => {
+  const publisher = await publishing('changing');
+  const logged = server.log.length;
+  const key = picture(20).toString('hex');
+  for (let at = 0; at < 3000 && !publisher.socket.destroyed; at += 1) {
+    const config = at % 2 === 0 ? AVCC.main1080 : AVCC.high720;
+    publisher.video(at * 40, `1700000000${Buffer.from(config).toString('hex')}`);
+    publisher.video(at * 40, key);
+    publisher.audio(at * 40, 'af0121aa');
+  }
+  await publisher.closed;
+  await expectLogged(/its parameters change more than 1 time a second/);
+  expect(server.log.length - logged).toBeLessThan(20_000);
   await expectServerIsWell();
 });
