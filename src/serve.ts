@@ -24,6 +24,8 @@ function killAtOnce(): void {
 /** Starts the server and resolves with the exit code when it has stopped. */
 export async function serve(line: CommandLine): Promise<number> {
   setFlagsFromString(HEAP_GROWTH);
+  // The banner has no reader, or a full disk.
+  process.stdout.on('error', () => {});
   const logger = await createLogger({ format: line.logFormat, level: line.logLevel });
   const over = Promise.withResolvers<number>();
   let server: MillraceServer | null = null;
@@ -43,8 +45,10 @@ export async function serve(line: CommandLine): Promise<number> {
     over.resolve(code);
   };
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (stopping) killAtOnce();
-    else void stop(ExitCode.CLEAN, signal);
+    if (stopping) {
+      logger.close();
+      killAtOnce();
+    } else void stop(ExitCode.CLEAN, signal);
   };
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
@@ -71,5 +75,7 @@ export async function serve(line: CommandLine): Promise<number> {
   }
   if (stopping) await server.stop();
   else process.stdout.write(server.banner);
-  return over.promise;
+  const code = await over.promise;
+  await logger.flush();
+  return code;
 }

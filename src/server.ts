@@ -56,8 +56,10 @@ import { StateStore } from './state/state-store.ts';
 import { tellSandbox } from './transcoder/sandbox.ts';
 import { TranscoderSupervisor } from './transcoder/supervisor.ts';
 import { AllowedFolders } from './util/allowed-folders.ts';
+import { BudgetedLogger } from './util/budgeted-logger.ts';
 import { systemClock } from './util/clock.ts';
-import type { Logger } from './util/logger.ts';
+import { LineBudget } from './util/line-budget.ts';
+import type { Logger, LogLines } from './util/logger.ts';
 import { hidingAddresses } from './util/private-logger.ts';
 import type { WebrtcNeighbours, WebrtcParts } from './webrtc-listeners.ts';
 
@@ -70,7 +72,7 @@ export interface ServerOptions {
   /** Undefined: `conf/Server.xml`, else the configuration inside the package. */
   readonly configFile?: string | undefined;
   readonly stateFolder: string;
-  readonly logger: Logger;
+  readonly logger: LogLines;
   /** Debug lines for each HTTP connection of a viewer; default: none are made. */
   readonly logConnections?: boolean;
 }
@@ -119,7 +121,7 @@ async function stopAll(running: Running[]): Promise<void> {
   for (const part of running.splice(0).reverse()) await part.stop();
 }
 
-function loadConfig(file: string, logger: Logger): LoadedServer {
+function loadConfig(file: string, logger: LogLines): LoadedServer {
   try {
     const loaded = loadServerConfig(file);
     for (const warning of loaded.warnings) logger.warn({ path: warning.path, line: warning.line }, formatConfigProblem(warning));
@@ -137,7 +139,10 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const configFile = findConfigFile(options.configFile);
   const loaded = loadConfig(configFile, options.logger);
   const { config } = loaded;
-  const logger = config.privacyProtection ? hidingAddresses(options.logger) : options.logger;
+  const budget = new LineBudget(systemClock, options.logger);
+  running.push({ stop: async () => budget.close() });
+  const wholeLogger = new BudgetedLogger(options.logger, budget);
+  const logger = config.privacyProtection ? hidingAddresses(wholeLogger) : wholeLogger;
   logger.info(
     { config: configFile, state: stateFolder, version: packageVersion() },
     `millrace ${packageVersion()} starts with ${configFile}`,
@@ -156,7 +161,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     originMap: (vhost) => originMaps.of(vhost),
     pull: (application, definition) => pulls.create(application, definition),
     clock: systemClock,
-    logger,
+    logger: logger.limited,
   });
   const webrtc = await startWebrtcIfBound(
     config,

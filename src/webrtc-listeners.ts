@@ -83,7 +83,7 @@ export async function startWebrtc(
   const play =
     publisher === null || egress === undefined
       ? null
-      : new PlaySide({ publisher, iceServersFor: iceServersOf(egress, relayPlans.play), logger });
+      : new PlaySide({ publisher, iceServersFor: iceServersOf(egress, relayPlans.play), logger: logger.limited });
   const publish = ingest === undefined ? null : publishSide(iceServersOf(ingest, relayPlans.publish), transport, neighbours, running);
   const { virtualHostFor } = neighbours;
   const signalling = new SignallingServer({
@@ -126,7 +126,7 @@ function publishSide(
   });
   running.push({ stop: async () => provider.stop() });
   const crossDomainsOf = (vhost: string, app: string) => providerSettings(vhost, app)?.crossDomains ?? null;
-  return new PublishSide({ provider, crossDomainsOf, iceServersFor, logger });
+  return new PublishSide({ provider, crossDomainsOf, iceServersFor, logger: logger.limited });
 }
 
 /** Servers told to peers that ask for `transport=tcp`, or to all with `TcpForce`: those configured, then our relay. */

@@ -149,7 +149,9 @@ export class Dispatcher {
   #log(request: IncomingMessage, target: string, status: number): void {
     const { method } = request;
     if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;
-    this.#options.logger.info({ method, target, status, peer: this.#peerOf(request) }, 'API request answered');
+    // Whoever has no token may ask as often as they like.
+    const logger = status === 401 ? this.#options.logger.limited : this.#options.logger;
+    logger.info({ method, target, status, peer: this.#peerOf(request) }, 'API request answered');
   }
 
   #peerOf({ socket }: IncomingMessage): string | undefined {

@@ -202,7 +202,7 @@ export class Application {
       app: this.name,
       request,
       clock: this.#context.clock,
-      logger: this.#logger.child({ stream: streamName }),
+      logger: this.#logger.limited.child({ stream: streamName }),
       queues: this.#context.queues,
       meter: new TrafficMeter(this.#context.clock, this.meter),
       silenceTimeoutMs: settings.packetSilenceTimeoutMs ?? 0,
@@ -231,7 +231,7 @@ export class Application {
     const { encoder, decoder } = outputProfiles?.hwaccels ?? {};
     const either = { ...NO_HARDWARE, enable: outputProfiles?.hardwareAcceleration === true };
     const decodes = { ...(outputProfiles?.decodes ?? DEFAULT_DECODES), hardware: encoder ?? either, hardwareDecoding: decoder ?? either };
-    const logger = this.#logger.child({ stream: inbound.name });
+    const logger = this.#logger.limited.child({ stream: inbound.name });
     if (profiles.length === 0) logger.warn({}, 'application has no output profile: the stream cannot be watched');
     return new StreamOutputs({
       vhost: this.vhost,

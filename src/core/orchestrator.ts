@@ -122,7 +122,7 @@ export class Orchestrator implements IngestGate {
     const application = new Application(vhostName, named, vhost.meter, this.#context);
     vhost.applications.set(appName, application);
     vhost.dynamic.set(application, this.#options.clock.monotonic());
-    this.#options.logger.info({ vhost: vhostName, app: appName }, `application '${vhostName}/${appName}' made from the template`);
+    this.#options.logger.limited.info({ vhost: vhostName, app: appName }, `application '${vhostName}/${appName}' made from the template`);
     this.#options.onApplication?.(application);
     return application;
   }

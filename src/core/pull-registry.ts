@@ -176,7 +176,7 @@ export class PullRegistry {
       definition: document,
       source,
       clock,
-      logger: logger.child({ vhost, app, stream: name }),
+      logger: logger.limited.child({ vhost, app, stream: name }),
       settings: () => application(vhost, app)?.providerSettings(source.provider),
       register: (request) => {
         const target = application(vhost, app);

@@ -218,7 +218,7 @@ export class EgressPool implements EgressPort {
   #sessionOpened(sighting: SessionSighting): SessionHandle | null {
     const outlet = this.#outlets.get(sighting.outlet);
     if (outlet === undefined) return null;
-    this.#options.logger.info(sessionFields(outlet, sighting), 'viewer session opened');
+    this.#options.logger.limited.info(sessionFields(outlet, sighting), 'viewer session opened');
     const { openSession } = outlet.request;
     return openSession === null ? null : openSession({ id: sighting.session, onTerminate: () => this.revokeSessions([sighting.session]) });
   }
@@ -226,7 +226,7 @@ export class EgressPool implements EgressPort {
   #sessionClosed(sighting: SessionSighting, reason: string): void {
     const outlet = this.#outlets.get(sighting.outlet);
     if (outlet === undefined) return;
-    this.#options.logger.info(sessionFields(outlet, sighting), `viewer session closed: ${reason}`);
+    this.#options.logger.limited.info(sessionFields(outlet, sighting), `viewer session closed: ${reason}`);
   }
 
   #threads(): readonly number[] {

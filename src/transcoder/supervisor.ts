@@ -60,7 +60,7 @@ export class TranscoderSupervisor implements Transcoder {
       listener,
       queues,
       clock,
-      logger: this.#options.logger.child({ vhost, app, stream }),
+      logger: this.#options.logger.limited.child({ vhost, app, stream }),
       onClose: (closed) => this.#onClose(closed),
     });
     this.#nextJob += 1;

@@ -1,37 +1,87 @@
-import { type DestinationStream, pino } from 'pino';
+import { pino } from 'pino';
+import { type LogDescriptor, standardError } from './log-descriptor.ts';
 import type { LOG_LEVELS } from './log-levels.js';
-import type { Logger } from './logger.ts';
+import { LogSink } from './log-sink.ts';
+import type { LogLines } from './logger.ts';
+import { plainLine, plainText } from './plain-text.ts';
 
 export type LogFormat = 'text' | 'json';
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** The root logger: text for people, JSON lines for machines, both on standard error so that standard output stays for answers. */
-export async function createLogger(options: { format: LogFormat; level: LogLevel }): Promise<Logger> {
-  const settings = {
-    level: options.level,
-    base: null,
-    timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label: string) => ({ level: label }) },
-    serializers: { err: pino.stdSerializers.err },
-  };
-  const logger: Logger = pino(
-    settings,
-    options.format === 'json' ? pino.destination({ dest: 2, sync: true }) : (await prettyDestination()).stream,
-  );
-  return logger;
+/** What is queued has this long to be written when its writer waits for it, ms. */
+const LAST_LINES_MS = 500;
+
+export interface LoggerOptions {
+  readonly format: LogFormat;
+  readonly level: LogLevel;
+  /** Where it writes; default: standard error. */
+  readonly descriptor?: LogDescriptor;
 }
 
-/** Boxed, because a stream that happened to have a `then` member would be awaited away. */
-async function prettyDestination(): Promise<{ stream: DestinationStream }> {
-  const { default: pretty } = await import('pino-pretty');
-  const stream = pretty({
-    destination: 2,
-    sync: true,
+/** The log of a program. */
+export interface ProgramLog extends LogLines {
+  /** Resolves when every line is written, or could not be within half a second. */
+  flush(): Promise<void>;
+  /**
+   * Writes what it can before it returns, and takes no lines any more. The end of the process does it by itself, unless it is killed.
+   * Idempotent.
+   */
+  close(): void;
+}
+
+/**
+ * The root logger: text for people, JSON lines for machines, both on standard error so that standard output stays for answers. Lines that
+ * cannot be written are dropped and counted, never waited for. Whoever made it may `close` it.
+ */
+export async function createLogger({ format, level, descriptor = standardError() }: LoggerOptions): Promise<ProgramLog> {
+  const shape = format === 'json' ? plainText : await prettyLine();
+  const sink = new LogSink({
+    ...descriptor,
+    onDropped: (count) => lines.warn({ lines: count }, `${count} lines of the log were dropped: it could not be written`),
+  });
+  const lines = pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label: string) => ({ level: label }) },
+      serializers: { err: pino.stdSerializers.err },
+    },
+    { write: (line: string) => sink.write(shape(line)) },
+  );
+  const close = (): void => {
+    process.off('exit', close);
+    sink.close();
+  };
+  process.on('exit', close);
+  return {
+    debug: (fields, message) => lines.debug(fields, message),
+    info: (fields, message) => lines.info(fields, message),
+    warn: (fields, message) => lines.warn(fields, message),
+    error: (fields, message) => lines.error(fields, message),
+    child: (fields) => lines.child(fields),
+    flush: () => sink.idle(LAST_LINES_MS),
+    close,
+  };
+}
+
+/** Makes a line for people out of one of JSON. What a stranger wrote does nothing to a terminal, and is never a line of its own. */
+async function prettyLine(): Promise<(line: string) => string> {
+  const { prettyFactory } = await import('pino-pretty');
+  const pretty = prettyFactory({
     colorize: process.stderr.isTTY === true,
     translateTime: 'SYS:yyyy-mm-dd HH:MM:ss.l',
     singleLine: true,
     messageFormat: '{msg}',
   });
-  return { stream };
+  return (line) => pretty(plainValue('', JSON.parse(line)));
+}
+
+function plainValue(key: string, value: unknown): unknown {
+  // Its lines are shown indented.
+  if (typeof value === 'string') return key === 'stack' ? plainText(value) : plainLine(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((one) => plainValue('', one));
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, plainValue(name, one)]));
 }

@@ -18,6 +18,9 @@ export function hidingAddresses(logger: Logger): Logger {
     warn: (fields, message) => logger.warn(withoutAddresses(fields), textWithout(message)),
     error: (fields, message) => logger.error(withoutAddresses(fields), textWithout(message)),
     child: (fields) => hidingAddresses(logger.child(withoutAddresses(fields))),
+    get limited() {
+      return hidingAddresses(logger.limited);
+    },
   };
 }
 

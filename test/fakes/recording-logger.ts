@@ -43,6 +43,11 @@ export class RecordingLogger implements Logger {
     return new RecordingLogger({ lines: this.lines, changes: this.#changes, bindings: { ...this.#bindings, ...fields } });
   }
 
+  /** All lines are kept. */
+  get limited(): Logger {
+    return this;
+  }
+
   /** All lines with this message. */
   matching(message: string): LogLine[] {
     return this.lines.filter((line) => line.message === message);

@@ -116,7 +116,7 @@ export class TurnRelay {
         turn.push(chunk);
       } catch (error) {
         if (!(error instanceof ProtocolError)) throw error;
-        logger.info({ peer: client.host, reason: error.message }, 'a connection to the relay was closed: it does not speak TURN');
+        logger.limited.info({ peer: client.host, reason: error.message }, 'a connection to the relay was closed: it does not speak TURN');
         stream.destroy();
       }
     });

@@ -7,7 +7,12 @@ import type { FileEvent, MediaFile } from './media-file.ts';
 
 const CHUNK_BYTES = 65_536;
 /** For the rounds after the first, which have nothing new to say. */
-const QUIET: Logger = { debug: nothing, info: nothing, warn: nothing, error: nothing, child: () => QUIET };
+const QUIET: Logger = {
+  ...{ debug: nothing, info: nothing, warn: nothing, error: nothing, child: () => QUIET },
+  get limited() {
+    return QUIET;
+  },
+};
 
 function nothing(): void {}
 

@@ -176,7 +176,7 @@ export class MpegtsProvider {
       scheme: protocol === 'tcp' ? 'TCP' : 'UDP',
       route,
       clock,
-      logger: this.#logger.child({ port }),
+      logger: this.#logger.limited.child({ port }),
       timeouts: this.#timeouts,
       ...(feedLimits && { feedLimits }),
     });

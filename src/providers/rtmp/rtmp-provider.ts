@@ -127,7 +127,10 @@ export class RtmpProvider {
     this.#certificates.replace(certificates, server);
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       const peer = formatEndpoint(socket.remoteAddress, socket.remotePort);
-      this.#logger.info({ peer, code: 'peer-error', detail: error.code ?? error.message }, 'RTMPS connection closed in the TLS handshake');
+      this.#logger.limited.info(
+        { peer, code: 'peer-error', detail: error.code ?? error.message },
+        'RTMPS connection closed in the TLS handshake',
+      );
       socket.destroy();
     });
     return server;
@@ -145,7 +148,7 @@ export class RtmpProvider {
       reader: this.#reader,
       scheme: this.#scheme,
       gate: this.#options.gate,
-      logger: this.#logger,
+      logger: this.#logger.limited,
       clock: this.#options.clock,
       limits: this.#limits,
       timeouts: this.#timeouts,

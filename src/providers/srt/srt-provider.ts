@@ -125,7 +125,7 @@ export class SrtProvider {
   #refuse(peer: PeerAddress, detail: string): void {
     this.refused += 1;
     if (!this.#refusalLines.take(this.#options.clock.monotonic() * 1000)) return;
-    this.#logger.info({ peer: formatPeer(peer), code: 'denied', detail, refused: this.refused }, 'SRT connection refused');
+    this.#logger.limited.info({ peer: formatPeer(peer), code: 'denied', detail, refused: this.refused }, 'SRT connection refused');
   }
 
   #checkDeadlines(): void {

@@ -115,7 +115,7 @@ export class SrtPublication implements SrtSession, WatchedLink {
     if (program !== null && !(program >= 1 && program <= LARGEST_PROGRAM)) {
       return { code: RejectionCode.BAD_REQUEST, detail: `program of the stream id must be a number from 1 to ${LARGEST_PROGRAM}` };
     }
-    const logger = options.logger.child({ session: options.id, peer, app: target.app, stream: target.stream });
+    const logger = options.logger.limited.child({ session: options.id, peer, app: target.app, stream: target.stream });
     let publication: SrtPublication | null = null;
     try {
       const stream = gate.openIngest(

@@ -59,7 +59,7 @@ export class IngestSession implements PeerListener {
     gate.checkIngest(placeOf(target), { streamName: target.stream, provider: ProviderKind.WEBRTC });
     this.#peer = transport.openSession(this, { use: 'publish', client, timeout: settings.timeout });
     const { vhost, app, stream } = target;
-    this.#logger = logger.child({ vhost, app, stream, session: this.#peer.credentials.ufrag, peer: client });
+    this.#logger = logger.limited.child({ vhost, app, stream, session: this.#peer.credentials.ufrag, peer: client });
   }
 
   get ended(): boolean {

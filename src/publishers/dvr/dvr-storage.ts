@@ -20,7 +20,10 @@ export class DvrStorage {
       );
     return new RunFolder(root, address, name, (error) => {
       const why = error instanceof Error ? error.message : String(error);
-      this.#logger?.warn({ err: error, folder: root }, `DVR of ${address.join('/')}: viewers cannot rewind as far as they should: ${why}`);
+      this.#logger?.limited.warn(
+        { err: error, folder: root },
+        `DVR of ${address.join('/')}: viewers cannot rewind as far as they should: ${why}`,
+      );
     });
   }
 

@@ -144,7 +144,7 @@ export class OvtPublisher implements Publisher {
       socket,
       clock: this.#clock,
       startWait,
-      logger: this.#logger.child({ session: this.#lastSession, peer: `${socket.remoteAddress}:${socket.remotePort}` }),
+      logger: this.#logger.limited.child({ session: this.#lastSession, peer: `${socket.remoteAddress}:${socket.remotePort}` }),
       find: ({ host, app, stream }) => {
         const vhost = virtualHostFor(host);
         return vhost === null ? null : (this.#streams.get(streamKey(vhost, app, stream)) ?? null);

@@ -131,7 +131,7 @@ export class SrtPublisher implements Publisher {
     return new SrtViewer({
       call,
       labels,
-      logger: this.#logger.child(labels),
+      logger: this.#logger.limited.child(labels),
       now: () => port.now(),
       onJoined: (viewer) => {
         this.#reporter.add(viewer);
@@ -160,7 +160,7 @@ export class SrtPublisher implements Publisher {
   #refuse(peer: PeerAddress, detail: string): void {
     this.refused += 1;
     if (!this.#refusalLines.take(this.#clock.monotonic() * 1000)) return;
-    this.#logger.info({ peer: formatPeer(peer), code: 'denied', detail, refused: this.refused }, 'SRT viewer refused');
+    this.#logger.limited.info({ peer: formatPeer(peer), code: 'denied', detail, refused: this.refused }, 'SRT viewer refused');
   }
 }
 

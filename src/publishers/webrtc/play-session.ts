@@ -77,7 +77,7 @@ export class PlaySession implements PeerListener {
     // Feedback about every packet costs, and without a choice nobody would use it.
     this.#settings = this.#renditions.length > 1 ? stream.settings : { ...stream.settings, bandwidthEstimation: 'REMB' };
     this.#peer = transport.openSession(this, { use: 'play', client: options.client, timeout: stream.settings.timeout });
-    this.#logger = options.logger.child({ ...stream.fields, session: this.#peer.credentials.ufrag, peer: options.client });
+    this.#logger = options.logger.limited.child({ ...stream.fields, session: this.#peer.credentials.ufrag, peer: options.client });
     stream.add(this);
   }
 

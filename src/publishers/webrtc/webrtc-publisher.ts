@@ -65,7 +65,7 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
       settings,
       transport,
       clock,
-      logger,
+      logger: logger.limited,
       onClosed: (closed) => {
         if (this.#streams.get(key) === closed) this.#streams.delete(key);
       },

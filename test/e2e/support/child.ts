@@ -11,6 +11,16 @@ export interface ChildExit {
 const OUTPUT_LIMIT = 4_000_000;
 const STOP_DEADLINE_MS = 10_000;
 
+export interface ChildOptions {
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly name?: string;
+  /** A descriptor for its standard error; default: a pipe whose text is kept. */
+  readonly stderr?: number | undefined;
+  /** It leads a group of its own, which `signalGroup` reaches. Default: it is in the group of the tests. */
+  readonly ownGroup?: boolean;
+}
+
 /** One running program. Whoever started it ends it with `stop` or `kill`. */
 export class Child {
   readonly name: string;
@@ -20,9 +30,14 @@ export class Child {
   #stderr = '';
   #exit: ChildExit | null = null;
 
-  constructor(command: string, args: readonly string[], options: { cwd?: string; env?: NodeJS.ProcessEnv; name?: string } = {}) {
+  constructor(command: string, args: readonly string[], options: ChildOptions = {}) {
     this.name = options.name ?? command;
-    this.#process = spawn(command, args, { cwd: options.cwd, env: options.env, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#process = spawn(command, args, {
+      cwd: options.cwd,
+      env: options.env,
+      stdio: ['ignore', 'pipe', options.stderr ?? 'pipe'],
+      detached: options.ownGroup === true,
+    });
     this.#process.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.#stdout = (this.#stdout + text).slice(-OUTPUT_LIMIT);
     });
@@ -68,6 +83,11 @@ export class Child {
 
   signal(name: NodeJS.Signals): void {
     if (this.#exit === null) this.#process.kill(name);
+  }
+
+  /** To it and all it has started, which must have a group of their own. */
+  signalGroup(name: NodeJS.Signals): void {
+    if (this.#exit === null) process.kill(-this.pid, name);
   }
 
   /** Waits for `pattern` in the output; throws at once when the program ends without having printed it. */

@@ -25,6 +25,8 @@ export interface StartOptions extends ServerSettings {
   readonly main?: string;
   /** State folder; default: one of its own, which goes with the server. */
   readonly state?: string;
+  /** A descriptor for its log; default: a pipe whose text is kept. */
+  readonly stderr?: number;
   /** Keep compiled code in the state folder. Default: no, which saves each stop a second. */
   readonly compileCache?: boolean;
   /** Runs the server on this CPU only; it then has one egress thread. */
@@ -122,6 +124,7 @@ export class TestServer {
       cwd: this.#options.cwd ?? this.folder,
       env: { ...process.env, NODE_ENV: 'production', ...(!compileCache && { NODE_DISABLE_COMPILE_CACHE: '1' }), ...this.#options.env },
       name: 'millrace',
+      stderr: this.#options.stderr,
     });
   }
 }

@@ -1,0 +1,89 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { ManualClock } from '../../test/fakes/manual-clock.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { BudgetedLogger } from './budgeted-logger.ts';
+import { kindOf, LineBudget, MAX_LINES_PER_MINUTE } from './line-budget.ts';
+import type { Logger } from './logger.ts';
+
+let clock: ManualClock;
+let lines: RecordingLogger;
+let budget: LineBudget;
+let logger: Logger;
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  clock = new ManualClock();
+  lines = new RecordingLogger();
+  budget = new LineBudget(clock, lines);
+  logger = new BudgetedLogger(lines, budget);
+});
+afterEach(() => {
+  budget.close();
+  vi.useRealTimers();
+});
+
+/** Minutes pass. */
+function pass(ms: number): void {
+  clock.advance(ms);
+  vi.advanceTimersByTime(ms);
+}
+
+const said = (message: string): number => lines.lines.filter((line) => line.message.startsWith(message)).length;
+
+test('of each kind a hundred lines a minute go out, whoever writes them, and the rest is a number', () => {
+  const sessions = [1, 2].map((session) => logger.limited.child({ session }));
+  for (let round = 0; round < MAX_LINES_PER_MINUTE; round += 1) {
+    for (const session of sessions) session.info({}, `viewer session closed: reason ${round}`);
+  }
+  logger.limited.warn({}, 'another kind');
+  expect(said('viewer session closed')).toBe(MAX_LINES_PER_MINUTE);
+  expect(said('another kind')).toBe(1);
+  expect(said(`${MAX_LINES_PER_MINUTE} more`)).toBe(0);
+  pass(60_000);
+  expect(lines.lines.at(-1)).toMatchObject({
+    level: 'warn',
+    message: `${MAX_LINES_PER_MINUTE} more lines 'viewer session closed' within a minute were left out`,
+    fields: { lines: MAX_LINES_PER_MINUTE },
+  });
+  logger.limited.info({}, 'viewer session closed: next minute');
+  expect(lines.lines.at(-1)?.message).toBe('viewer session closed: next minute');
+});
+
+test('lines of the server itself and of debug are not limited', () => {
+  for (let round = 0; round < 3 * MAX_LINES_PER_MINUTE; round += 1) {
+    logger.info({}, 'recorded');
+    logger.limited.debug({}, 'looked at');
+  }
+  expect(said('recorded')).toBe(3 * MAX_LINES_PER_MINUTE);
+  expect(said('looked at')).toBe(3 * MAX_LINES_PER_MINUTE);
+});
+
+test('a minute that nobody filled says nothing at its end', () => {
+  for (let minute = 0; minute < 3; minute += 1) {
+    for (let round = 0; round < MAX_LINES_PER_MINUTE; round += 1) logger.limited.info({}, 'connection opened');
+    pass(60_000);
+  }
+  expect(lines.lines).toHaveLength(3 * MAX_LINES_PER_MINUTE);
+});
+
+test('the end tells what was left out so far', () => {
+  for (let round = 0; round < MAX_LINES_PER_MINUTE + 7; round += 1) logger.limited.error({}, 'failed');
+  budget.close();
+  budget.close();
+  expect(said('7 more lines')).toBe(1);
+});
+
+test('kinds without end share a number', () => {
+  for (let kind = 0; kind < 1000; kind += 1) {
+    logger.limited.info({}, `kind ${String.fromCharCode(0x4e00 + kind)}`);
+  }
+  expect(lines.lines.length).toBeLessThan(400);
+});
+
+test.each([
+  ['viewer session closed: idle', 'viewer session closed'],
+  ["'default/app/it''s' is in the origin map as ovt://192.0.2.1", 'is in the origin map as ovt'],
+  ["output stream 'live' begins: 2 tracks", 'output stream'],
+  ['5 packets lost', ''],
+])('the kind of "%s"', (message, kind) => {
+  expect(kindOf(message.replace("it''s", 'its'))).toBe(kind);
+});

@@ -1,0 +1,146 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { LogSink, MAX_QUEUED, type SinkFiles } from './log-sink.ts';
+
+/** A descriptor that takes what its test lets it. */
+class FakeFiles implements SinkFiles {
+  text = '';
+  /** Bytes it takes of each write. */
+  takes = Number.POSITIVE_INFINITY;
+  /** What it answers instead. */
+  fault: string | null = null;
+  /** Writes that a thread of the pool has. */
+  readonly away: (() => void)[] = [];
+
+  write(_descriptor: number, bytes: Uint8Array, done: (error: Error | null, written: number) => void): void {
+    this.away.push(() => {
+      try {
+        done(null, this.writeSync(0, bytes));
+      } catch (error) {
+        done(error as Error, 0);
+      }
+    });
+  }
+
+  writeSync(_descriptor: number, bytes: Uint8Array): number {
+    if (this.fault !== null) throw Object.assign(new Error(this.fault), { code: this.fault });
+    const taken = bytes.subarray(0, this.takes);
+    this.text += Buffer.from(taken).toString('latin1');
+    return taken.length;
+  }
+}
+
+let files: FakeFiles;
+beforeEach(() => {
+  files = new FakeFiles();
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function sinkOf(waits: 'never' | 'file' = 'never'): LogSink {
+  const sink = new LogSink({ descriptor: 0, waits, files, onDropped: (lines) => sink.write(`${lines} dropped\n`) });
+  return sink;
+}
+
+test('lines go out in order, at once, and whole although each write takes a part', () => {
+  files.takes = 3;
+  const sink = sinkOf();
+  for (const line of ['first\n', 'second\n', 'third\n']) sink.write(line);
+  expect(files.text).toBe('first\nsecond\nthird\n');
+});
+
+test.each(['EAGAIN', 'ENOSPC', 'EPIPE', 'EIO'])('%s holds the lines up, and they go out when it is over', async (fault) => {
+  const sink = sinkOf();
+  files.fault = fault;
+  for (const line of ['first\n', 'second\n']) sink.write(line);
+  files.fault = null;
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(files.text).toBe('first\nsecond\n');
+});
+
+test('a line that was cut by a full disk is finished before the next', async () => {
+  const sink = sinkOf();
+  files.takes = 2;
+  const write = files.writeSync.bind(files);
+  files.writeSync = (descriptor, bytes) => {
+    const taken = write(descriptor, bytes);
+    files.fault = 'ENOSPC';
+    return taken;
+  };
+  sink.write('first\n');
+  sink.write('second\n');
+  expect(files.text).toBe('fi');
+  files.writeSync = write;
+  files.fault = null;
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(files.text).toBe('first\nsecond\n');
+});
+
+test('what finds no room is dropped, and told as a number when the descriptor works again', async () => {
+  const sink = sinkOf();
+  files.fault = 'EAGAIN';
+  const line = `${'x'.repeat(1023)}\n`;
+  for (let count = 0; count < MAX_QUEUED / 1024 + 500; count += 1) sink.write(line);
+  expect(sink.dropped).toBeGreaterThan(400);
+  const { dropped } = sink;
+  files.fault = null;
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(files.text.endsWith(`x\n${dropped} dropped\n`)).toBe(true);
+  sink.write('and on\n');
+  expect(files.text.endsWith('dropped\nand on\n')).toBe(true);
+  expect(files.text.length).toBeLessThan(MAX_QUEUED + 70_000);
+});
+
+test('a file is written by the pool, one write at a time', () => {
+  const sink = sinkOf('file');
+  for (const line of ['first\n', 'second\n', 'third\n']) sink.write(line);
+  expect(files.text).toBe('');
+  expect(files.away).toHaveLength(1);
+  files.away.shift()?.();
+  files.away.shift()?.();
+  expect(files.text).toBe('first\nsecond\nthird\n');
+  expect(files.away).toHaveLength(0);
+});
+
+test('close writes what is queued before it returns, and what the pool has is left to it', () => {
+  const sink = sinkOf('file');
+  sink.write('first\n');
+  sink.write('second\n');
+  sink.close();
+  expect(files.text).toBe('second\n');
+  files.away.shift()?.();
+  expect(files.text).toBe('second\nfirst\n');
+  sink.close();
+  sink.write('late\n');
+  expect(files.text).not.toContain('late');
+});
+
+test('close gives a reader that does not read less than a second', () => {
+  const sink = sinkOf();
+  files.fault = 'EAGAIN';
+  sink.write('first\n');
+  const before = performance.now();
+  sink.close();
+  expect(performance.now() - before).toBeLessThan(1000);
+});
+
+test('idle waits until all is written, not longer than it was told', async () => {
+  const sink = sinkOf();
+  files.fault = 'EAGAIN';
+  sink.write('first\n');
+  let idle = 0;
+  void sink.idle(500).then(() => {
+    idle += 1;
+  });
+  await vi.advanceTimersByTimeAsync(499);
+  expect(idle).toBe(0);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(idle).toBe(1);
+  void sink.idle(500).then(() => {
+    idle += 1;
+  });
+  files.fault = null;
+  await vi.advanceTimersByTimeAsync(100);
+  expect(idle).toBe(2);
+});
