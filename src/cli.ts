@@ -2,6 +2,8 @@ import { forgetCompiledCode, keepCompiledCode } from './code-cache.js';
 import { type CommandLine, parseCommandLine } from './command-line.js';
 import { ExitCode } from './exit-code.ts';
 import { packageVersion } from './package-version.ts';
+import { ProcessSignals } from './process-signals.ts';
+import { systemClock } from './util/clock.ts';
 import { LOG_LEVELS } from './util/log-levels.js';
 
 const HELP = `Millrace, a live media streaming server.
@@ -47,8 +49,9 @@ export async function runCommand(args: readonly string[]): Promise<number> {
   // Every start but the first is quick.
   // Node writes it when the process ends: the second that takes would hold up whoever comes to a server that has just started.
   keepCompiledCode(line.state);
+  const signals = new ProcessSignals(systemClock);
   const { serve } = await import('./serve.ts');
-  const code = await serve(line);
+  const code = await serve(line, signals);
   if (code === ExitCode.USAGE) forgetCompiledCode();
   return code;
 }

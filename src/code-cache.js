@@ -17,7 +17,12 @@ let made = null;
  */
 export function keepCompiledCode(state) {
   const folder = path.resolve(state, 'code-cache');
-  for (let missing = folder; lstatSync(missing, { throwIfNoEntry: false }) === undefined; missing = path.dirname(missing)) made = missing;
+  try {
+    for (let missing = folder; lstatSync(missing, { throwIfNoEntry: false }) === undefined; missing = path.dirname(missing)) made = missing;
+  } catch {
+    // The folder of settings is no folder: the server says so.
+    return;
+  }
   enableCompileCache(folder);
 }
 

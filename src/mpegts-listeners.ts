@@ -2,6 +2,7 @@
 import { type ServerConfig, sharedMpegtsPort } from './config/index.ts';
 import type { Application } from './core/application.ts';
 import type { Orchestrator } from './core/orchestrator.ts';
+import type { PortOpenings } from './port-openings.ts';
 import { MpegtsProvider } from './providers/mpegts/mpegts-provider.ts';
 import type { MpegtsRoute } from './providers/mpegts/port-source.ts';
 import { bindAddress, portsOf } from './server-config.ts';
@@ -13,7 +14,7 @@ const PORT_MACRO = '${Port}';
 /** Starts one provider for each address of the server; each is added to `running` before it starts. */
 export async function startMpegts(
   config: ServerConfig,
-  parts: { readonly orchestrator: Orchestrator; readonly logger: Logger; readonly clock: Clock },
+  parts: { readonly orchestrator: Orchestrator; readonly openings: PortOpenings; readonly logger: Logger; readonly clock: Clock },
   running: { stop(): Promise<void> }[],
 ): Promise<void> {
   const { mpegts } = config.bind.providers;
@@ -30,11 +31,7 @@ export async function startMpegts(
       route: (port) => mpegtsRoute(applicationsOf(parts.orchestrator), port),
     });
     running.push(provider);
-    try {
-      await provider.start();
-    } catch (error) {
-      throw new Error(`MPEG-TS ports cannot be opened: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
-    }
+    await parts.openings.open('a port of Bind/Providers/MPEGTS/Port', () => provider.start());
   }
 }
 

@@ -1,26 +1,24 @@
 /** Opens the port of `Bind/Publishers/OVT`. */
 import type { ServerConfig } from './config/index.ts';
 import type { Orchestrator } from './core/orchestrator.ts';
+import type { PortOpenings } from './port-openings.ts';
 import type { OvtPublisher } from './publishers/ovt/ovt-publisher.ts';
 import { bindAddress } from './server-config.ts';
 
 /** Listens on every address of the server, if the configuration wants it; the publisher is then added to `running`. */
 export async function startOvt(
   config: ServerConfig,
-  parts: { readonly orchestrator: Orchestrator; readonly publisher: OvtPublisher },
+  parts: { readonly orchestrator: Orchestrator; readonly openings: PortOpenings; readonly publisher: OvtPublisher },
   running: { stop(): Promise<void> }[],
 ): Promise<void> {
   const { ovt } = config.bind.publishers;
   if (ovt === undefined) return;
-  const { orchestrator, publisher } = parts;
+  const { orchestrator, openings, publisher } = parts;
   running.push(publisher);
   for (const ip of config.ip) {
-    try {
-      const virtualHostFor = (host: string): string | null => orchestrator.nameForHost(host) ?? null;
-      const hasApplication = (vhost: string, app: string): boolean => orchestrator.application(vhost, app) !== undefined;
-      await publisher.listen({ host: bindAddress(ip), port: ovt.port, virtualHostFor, hasApplication });
-    } catch (error) {
-      throw new Error(`OVT port ${ovt.port} cannot be opened: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
-    }
+    const virtualHostFor = (host: string): string | null => orchestrator.nameForHost(host) ?? null;
+    const hasApplication = (vhost: string, app: string): boolean => orchestrator.application(vhost, app) !== undefined;
+    const options = { host: bindAddress(ip), port: ovt.port, virtualHostFor, hasApplication };
+    await openings.open(`OVT port ${ovt.port} (Bind/Publishers/OVT/Port)`, () => publisher.listen(options));
   }
 }

@@ -2,7 +2,10 @@ import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import type { CommandLine } from './command-line.js';
 import { ExitCode } from './exit-code.ts';
+import { StartProblem } from './port-openings.ts';
+import type { ProcessSignals } from './process-signals.ts';
 import { ConfigProblem, MillraceServer } from './server.ts';
+import { StateFolderProblem } from './state/state-lock.ts';
 import { createLogger } from './util/create-logger.ts';
 
 /** A stop that takes longer than this, ms, is cut short. It is to be over within 5 s, and the exit first writes what was compiled. */
@@ -22,7 +25,7 @@ function killAtOnce(): void {
 }
 
 /** Starts the server and resolves with the exit code when it has stopped. */
-export async function serve(line: CommandLine): Promise<number> {
+export async function serve(line: CommandLine, signals: ProcessSignals): Promise<number> {
   setFlagsFromString(HEAP_GROWTH);
   // The banner has no reader, or a full disk.
   process.stdout.on('error', () => {});
@@ -30,8 +33,9 @@ export async function serve(line: CommandLine): Promise<number> {
   const over = Promise.withResolvers<number>();
   let server: MillraceServer | null = null;
   let stopping = false;
+  let exitCode: number = ExitCode.CLEAN;
 
-  const stop = async (code: number, why: string): Promise<void> => {
+  const stop = async (why: string): Promise<void> => {
     stopping = true;
     logger.info({}, `stopping: ${why}`);
     const deadline = setTimeout(() => {
@@ -42,20 +46,23 @@ export async function serve(line: CommandLine): Promise<number> {
     // It still ends what holds the process after that, or a start that was under way.
     deadline.unref();
     logger.info({}, 'stopped');
-    over.resolve(code);
+    over.resolve(exitCode);
   };
-  const onSignal = (signal: NodeJS.Signals): void => {
-    if (stopping) {
+  signals.follow({
+    stop: (signal) => {
+      if (!stopping) void stop(signal);
+    },
+    force: () => {
       logger.close();
       killAtOnce();
-    } else void stop(ExitCode.CLEAN, signal);
-  };
-  process.on('SIGINT', onSignal);
-  process.on('SIGTERM', onSignal);
+    },
+    say: (sentence) => logger.info({}, sentence),
+  });
   process.on('uncaughtException', (error) => {
     logger.error({ err: error }, `internal error, the server stops: ${error.message}`);
-    if (stopping) process.exit(ExitCode.FAILURE);
-    void stop(ExitCode.FAILURE, 'internal error');
+    exitCode = ExitCode.FAILURE;
+    // A stop under way goes on: files are being finished.
+    if (!stopping) void stop('internal error');
   });
 
   try {
@@ -70,7 +77,9 @@ export async function serve(line: CommandLine): Promise<number> {
       process.stderr.write(`${error.message}\n`);
       return ExitCode.USAGE;
     }
-    logger.error({ err: error }, `could not start: ${error instanceof Error ? error.message : String(error)}`);
+    const message = `could not start: ${error instanceof Error ? error.message : String(error)}`;
+    const isKnown = error instanceof StartProblem || error instanceof StateFolderProblem;
+    logger.error(isKnown ? {} : { err: error }, message);
     return ExitCode.FAILURE;
   }
   if (stopping) await server.stop();

@@ -24,6 +24,8 @@ export interface HttpPort {
   readonly host: string;
   readonly port: number;
   readonly tls: boolean;
+  /** The first that wants it. */
+  readonly element: string;
 }
 
 /** The ports of all HTTP publishers and of WebRTC signalling, each once: several may share one. */
@@ -31,13 +33,23 @@ export function egressPorts(config: ServerConfig): HttpPort[] {
   const { llhls, hls, thumbnail, webrtc } = config.bind.publishers;
   const ingest = config.bind.providers.webrtc;
   const ports = new Map<string, HttpPort>();
-  const add = (port: number | undefined, tls: boolean): void => {
+  const add = (port: number | undefined, tls: boolean, element: string): void => {
     if (port === undefined) return;
-    for (const host of config.ip) ports.set(`${host} ${port}`, { host, port, tls });
+    for (const host of config.ip) {
+      const key = `${host} ${port}`;
+      ports.set(key, { host, port, tls, element: ports.get(key)?.element ?? element });
+    }
   };
-  for (const listener of [llhls, hls, thumbnail, webrtc?.signalling, ingest?.signalling]) {
-    add(listener?.port, false);
-    add(listener?.tlsPort, true);
+  const listeners = {
+    'Publishers/LLHLS': llhls,
+    'Publishers/HLS': hls,
+    'Publishers/Thumbnail': thumbnail,
+    'Publishers/WebRTC/Signalling': webrtc?.signalling,
+    'Providers/WebRTC/Signalling': ingest?.signalling,
+  };
+  for (const [element, listener] of Object.entries(listeners)) {
+    add(listener?.port, false, `Bind/${element}/Port`);
+    add(listener?.tlsPort, true, `Bind/${element}/TLSPort`);
   }
   return [...ports.values()];
 }

@@ -34,6 +34,7 @@ import { startMpegts, warnOfSharedPorts } from './mpegts-listeners.ts';
 import { notBuiltInApplication, notBuiltInServer, unprotected, unprotectedApplication } from './not-built.ts';
 import { startOvt } from './ovt-listeners.ts';
 import { packageVersion } from './package-version.ts';
+import { PortOpenings } from './port-openings.ts';
 import { FilePullSource } from './providers/file/file-pull-source.ts';
 import { OvtPullSource } from './providers/ovt/ovt-pull-source.ts';
 import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
@@ -48,10 +49,12 @@ import { OvtPublisher } from './publishers/ovt/ovt-publisher.ts';
 import { PushPublisher } from './publishers/push/push-publisher.ts';
 import { SrtPublisher } from './publishers/srt/srt-publisher.ts';
 import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
+import { type Running, stopAll } from './running.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
 import { startSrt } from './srt-listeners.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
 import { PullDocumentStore } from './state/pull-store.ts';
+import { problemOf, StateLock } from './state/state-lock.ts';
 import { StateStore } from './state/state-store.ts';
 import { tellSandbox } from './transcoder/sandbox.ts';
 import { TranscoderSupervisor } from './transcoder/supervisor.ts';
@@ -82,43 +85,48 @@ const UNUSED_APPLICATION_MS = 60_000;
 const APPLICATION_CHECK_MS = 10_000;
 const NO_RULES: CrossDomainRules = { urls: [], headers: [] };
 
-/** Something that was started and must be stopped. */
-interface Running {
-  stop(): Promise<void>;
-}
-
 /** A whole running server. */
 export class MillraceServer {
   /** What to tell the person who started it: where to publish, to watch, and where the API is. */
   readonly banner: string;
   readonly #running: Running[];
+  readonly #logger: LogLines;
   #stopping: Promise<void> | null = null;
 
-  private constructor(banner: string, running: Running[]) {
+  private constructor(banner: string, running: Running[], logger: LogLines) {
     this.banner = banner;
     this.#running = running;
+    this.#logger = logger;
   }
 
-  /** Starts everything the configuration asks for; what was started is stopped again when a part fails. Throws ConfigProblem. */
+  /**
+   * Starts everything the configuration asks for; what was started is stopped again when a part fails. Throws ConfigProblem, StartProblem
+   * for ports that are taken, and StateFolderProblem for a state folder that cannot be used or has another server.
+   */
   static async start(options: ServerOptions): Promise<MillraceServer> {
     const running: Running[] = [];
     try {
-      return new MillraceServer(await startAll(options, running), running);
+      return new MillraceServer(await startAll(options, running), running, options.logger);
     } catch (error) {
-      await stopAll(running);
+      await stopAll(running, options.logger);
       throw error;
     }
   }
 
-  /** Stops everything, last started first. Idempotent. */
+  /** Stops everything, within 3.5 s. Idempotent. */
   stop(): Promise<void> {
-    this.#stopping ??= stopAll(this.#running);
+    this.#stopping ??= stopAll(this.#running, this.#logger);
     return this.#stopping;
   }
 }
 
-async function stopAll(running: Running[]): Promise<void> {
-  for (const part of running.splice(0).reverse()) await part.stop();
+/** Nothing of the folder may be read before nobody else writes it. */
+async function lockState(folder: string, running: Running[]): Promise<void> {
+  await mkdir(folder, { recursive: true }).catch((error: unknown) => {
+    throw problemOf(folder, error);
+  });
+  const lock = StateLock.take(folder);
+  running.push({ keeps: true, stop: async () => lock.release() });
 }
 
 function loadConfig(file: string, logger: LogLines): LoadedServer {
@@ -140,7 +148,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const loaded = loadConfig(configFile, options.logger);
   const { config } = loaded;
   const budget = new LineBudget(systemClock, options.logger);
-  running.push({ stop: async () => budget.close() });
+  running.push({ keeps: true, stop: async () => budget.close() });
   const wholeLogger = new BudgetedLogger(options.logger, budget);
   const logger = config.privacyProtection ? hidingAddresses(wholeLogger) : wholeLogger;
   logger.info(
@@ -148,7 +156,8 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     `millrace ${packageVersion()} starts with ${configFile}`,
   );
   for (const sentence of notBuiltInServer(config)) logger.warn({}, sentence);
-  await mkdir(stateFolder, { recursive: true });
+  await lockState(stateFolder, running);
+  const openings = new PortOpenings();
   const store = new StateStore(join(stateFolder, 'vhosts'), logger);
   const token = config.managers.api.accessToken;
   const access = token === '' ? await loadOrCreateAccessToken(stateFolder, logger) : { token, file: null };
@@ -165,6 +174,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   });
   const webrtc = await startWebrtcIfBound(
     config,
+    openings,
     {
       virtualHostFor: (host) => orchestrator.nameForHost(host),
       gate: {
@@ -202,8 +212,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const hls = new HlsPublisher(pool, tsDumps, logger);
   const dumps = new HlsDumper(writing);
   const llhls = new LlhlsPublisher(pool, dumps, logger);
-  await recordings.start();
-  await dumps.recover();
+  await recordings.load();
   const ovt = new OvtPublisher({ logger: logger.child({ publisher: 'ovt' }), clock: systemClock, finder: demand, directory: originMaps });
   const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock, finder: demand });
   const thumbnail = new ThumbnailPublisher(pool);
@@ -247,7 +256,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     },
   });
   const files = [recordings, { stop: () => dumps.close() }, { stop: () => tsDumps.close() }];
-  running.push({ stop: () => store.settle() }, pool, ...files, pushes, { stop: () => transcoder.close() });
+  running.push({ keeps: true, stop: () => store.settle() }, pool, ...files, pushes, { stop: () => transcoder.close() });
   pool.setDefaultCrossDomains(config.defaults.crossDomains ?? NO_RULES);
   // Threads take a while to start; nothing before the listeners needs them.
   const poolStarted = pool.start();
@@ -261,7 +270,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     logger,
     application: (vhost, app) => orchestrator.application(vhost, app),
   });
-  running.push({ stop: () => pullStore.settle() });
+  running.push({ keeps: true, stop: () => pullStore.settle() });
   running.push({ stop: async () => pulls.close({ code: 'shutdown', detail: 'the server stops' }) });
   for (const { typed, echo, applications } of loaded.virtualHosts) {
     orchestrator.restore({ name: typed.name, config: typed, echo }, applications.map(definitionOf), { readOnly: true });
@@ -277,10 +286,14 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   ];
   const { token: accessToken } = access;
   const parts = { logger, orchestrator, recordings, dumps, pushes, pulls, certificates, transcoder, reading, accessToken, srtLinks };
-  await startApi(config, parts, running);
+  await startApi(config, { ...parts, openings }, running);
   await certificates.settled();
   await poolStarted;
-  await startListeners(config, { logger, orchestrator, pool, certificates, srt, srtLinks, ovt, rtmpProviders, rousePublishers }, running);
+  const listening = { logger, openings, orchestrator, pool, certificates, srt, srtLinks, ovt, rtmpProviders, rousePublishers };
+  await startListeners(config, listening, running);
+  openings.check();
+  // A start that fails leaves what the last run left as it was.
+  recordings.recover();
   return bannerOf(config, { version: packageVersion(), accessToken, tokenFile: access.file });
 }
 
@@ -333,11 +346,12 @@ async function restorePulls(store: PullDocumentStore, pulls: PullRegistry, logge
 /** A hundred modules of WebRTC are loaded only where its ports are asked for. */
 async function startWebrtcIfBound(
   config: ServerConfig,
+  openings: PortOpenings,
   ...rest: [neighbours: WebrtcNeighbours, running: Running[]]
 ): Promise<WebrtcParts | null> {
   if (config.bind.publishers.webrtc === undefined && config.bind.providers.webrtc === undefined) return null;
   const { startWebrtc } = await import('./webrtc-listeners.ts');
-  return await startWebrtc(config, ...rest);
+  return await openings.open('a port of Bind/Providers/WebRTC or Bind/Publishers/WebRTC', () => startWebrtc(config, ...rest));
 }
 
 /** `Modules/DynamicAppRemoval`. */
@@ -348,6 +362,7 @@ function removingUnusedApplications(orchestrator: Orchestrator): Running {
 
 interface Parts {
   readonly logger: Logger;
+  readonly openings: PortOpenings;
   readonly orchestrator: Orchestrator;
   readonly certificates: CertificateStore;
 }
@@ -365,18 +380,19 @@ async function startListeners(
   },
   running: Running[],
 ): Promise<void> {
-  const { logger, orchestrator, pool, certificates, srt, srtLinks, ovt } = parts;
-  for (const port of egressPorts(config)) {
+  const { logger, openings, orchestrator, pool, certificates, srt, srtLinks, ovt } = parts;
+  for (const { element, ...port } of egressPorts(config)) {
     const open = async (): Promise<void> => {
-      await named(`HTTP port ${port.port}`, pool.listen(port));
-      logger.info({ part: 'egress', ...port }, 'HTTP listening for viewers');
+      const opened = await openings.open(`HTTP port ${port.port} (${element})`, () => pool.listen(port));
+      if (opened !== null) logger.info({ part: 'egress', ...port }, 'HTTP listening for viewers');
     };
     await (port.tls ? openWithCertificate(`TLS port ${port.port}`, open, parts) : open());
   }
-  await startMpegts(config, { orchestrator, logger: logger.child({ provider: 'mpegts' }), clock: systemClock }, running);
+  const mpegts = { orchestrator, openings, logger: logger.child({ provider: 'mpegts' }), clock: systemClock };
+  await startMpegts(config, mpegts, running);
   const srtLogger = logger.child({ provider: 'srt' });
-  await startSrt(config, { orchestrator, publisher: srt, links: srtLinks, logger: srtLogger, clock: systemClock }, running);
-  await startOvt(config, { orchestrator, publisher: ovt }, running);
+  await startSrt(config, { orchestrator, openings, publisher: srt, links: srtLinks, logger: srtLogger, clock: systemClock }, running);
+  await startOvt(config, { orchestrator, openings, publisher: ovt }, running);
   const { rtmp } = config.bind.providers;
   if (rtmp === undefined) return;
   for (const ip of config.ip) {
@@ -385,14 +401,14 @@ async function startListeners(
       ...{ host: bindAddress(ip), onArrival: parts.rousePublishers },
     };
     const plain = new RtmpProvider({ ...common, port: rtmp.port });
-    await named(`RTMP port ${rtmp.port}`, plain.start());
     running.push(plain);
+    await openings.open(`RTMP port ${rtmp.port} (Bind/Providers/RTMP/Port)`, () => plain.start());
     parts.rtmpProviders.push(plain);
     if (rtmp.tlsPort === undefined) continue;
     const secure = new RtmpProvider({ ...common, port: rtmp.tlsPort, tls: [] });
     running.push(secure);
     const open = async (): Promise<void> => {
-      await named(`RTMPS port ${rtmp.tlsPort}`, secure.start());
+      await openings.open(`RTMPS port ${rtmp.tlsPort} (Bind/Providers/RTMP/TLSPort)`, () => secure.start());
       certificates.tell((all) => secure.setCertificates(all));
     };
     await openWithCertificate(`RTMPS port ${rtmp.tlsPort}`, open, parts);
@@ -409,15 +425,6 @@ async function openWithCertificate(what: string, open: () => Promise<void>, { ce
     waits = false;
     open().catch((error: unknown) => logger.error({ err: error }, String(error)));
   });
-}
-
-/** Says which listener failed. */
-async function named<T>(what: string, start: Promise<T>): Promise<T> {
-  try {
-    return await start;
-  } catch (error) {
-    throw new Error(`${what} cannot be opened: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
-  }
 }
 
 async function startApi(
@@ -477,6 +484,6 @@ async function startApi(
             },
           },
   });
-  await named(`API port ${api.port ?? api.tlsPort}`, server.listen());
   running.push({ stop: () => server.close() });
+  await parts.openings.open(`API port ${api.port ?? api.tlsPort} (Bind/Managers/API)`, () => server.listen());
 }

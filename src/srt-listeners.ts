@@ -2,6 +2,7 @@
 import type { ServerConfig } from './config/index.ts';
 import type { Orchestrator } from './core/orchestrator.ts';
 import type { SrtLinks } from './monitoring/srt-metrics.ts';
+import type { PortOpenings } from './port-openings.ts';
 import type { SrtListenerConfig } from './protocols/srt/listener.ts';
 import { readListenerOptions } from './protocols/srt/socket-options.ts';
 import { SrtProvider } from './providers/srt/srt-provider.ts';
@@ -17,6 +18,7 @@ export async function startSrt(
   config: ServerConfig,
   parts: {
     readonly orchestrator: Orchestrator;
+    readonly openings: PortOpenings;
     readonly publisher: SrtPublisher;
     /** Takes those that have connections. */
     readonly links: SrtLinks[];
@@ -25,7 +27,7 @@ export async function startSrt(
   },
   running: { stop(): Promise<void> }[],
 ): Promise<void> {
-  const { orchestrator, publisher, links, logger, clock } = parts;
+  const { orchestrator, openings, publisher, links, logger, clock } = parts;
   const { srt: ingest } = config.bind.providers;
   const { srt: egress } = config.bind.publishers;
   const virtualHostFor = (nameOrHost: string): string | null => orchestrator.virtualHostFor(nameOrHost)?.name ?? null;
@@ -42,10 +44,11 @@ export async function startSrt(
       });
       running.push(provider);
       links.push({ direction: 'ingest', statistics: () => provider.statistics() });
-      await opened('Bind/Providers/SRT/Port', provider.start());
+      await openings.open('a port of Bind/Providers/SRT/Port', () => provider.start());
     }
     if (egress !== undefined) {
-      await opened('Bind/Publishers/SRT/Port', publisher.listen({ ...listenerConfig(ip, egress, logger), virtualHostFor }));
+      const options = { ...listenerConfig(ip, egress, logger), virtualHostFor };
+      await openings.open('a port of Bind/Publishers/SRT/Port', () => publisher.listen(options));
     }
   }
 }
@@ -60,13 +63,4 @@ function listenerConfig(
     logger.warn({ options: settings.ignored }, `SRT options without effect in this server: ${settings.ignored.join(', ')}`);
   }
   return { host: bindAddress(ip), ports: portsOf(port), settings, streamMap, streamPassphrases };
-}
-
-/** Says which ports failed. */
-async function opened(what: string, start: Promise<void>): Promise<void> {
-  try {
-    await start;
-  } catch (error) {
-    throw new Error(`${what} cannot be opened: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
-  }
 }

@@ -81,7 +81,8 @@ export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promi
   const folder = mkdtempSync(join(tmpdir(), 'millrace-contract-'));
   const writing = { clock, logger, stateFolder: folder, allowed: new AllowedFolders(null, 'nothing') };
   const recordings = new FilePublisher(writing);
-  await recordings.start();
+  await recordings.load();
+  recordings.recover();
   const dumps = new HlsDumper(writing);
   const llhls = new LlhlsPublisher(new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context)), dumps);
   const queues = new QueueRegistry(clock);

@@ -60,7 +60,8 @@ export class RecordingBench {
   /** Starts another publisher on the state folder, as the next process would. */
   async restart(allowed = ANYWHERE): Promise<void> {
     this.publisher = new FilePublisher({ clock: this.clock, logger: this.logger, stateFolder: join(this.folder, 'state'), allowed });
-    await this.publisher.start();
+    await this.publisher.load();
+    this.publisher.recover();
   }
 
   get owner(): RecordOwner {

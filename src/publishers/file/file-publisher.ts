@@ -16,7 +16,7 @@ import { MapHold } from '../tasks/map-hold.ts';
 import { TaskRegistry } from '../tasks/task-registry.ts';
 import { RecordInfoFiles } from './record-info-file.ts';
 import { type RecordInformation, recordInformation } from './record-information.ts';
-import { RecordJournal } from './record-journal.ts';
+import { type OpenRecording, RecordJournal } from './record-journal.ts';
 import { parseRecordMap, requestsFor } from './record-map.ts';
 import { type FileSettings, foldersBelow, RecordPlace } from './record-place.ts';
 import { type RecordRequest, storedRequest } from './record-request.ts';
@@ -46,6 +46,8 @@ export class FilePublisher implements Publisher<FileSettings> {
   readonly #journal: RecordJournal;
   readonly #tasks: TaskRegistry<RecordRequest, RecordTask>;
   readonly #streams = new Map<string, FileStream>();
+  /** Of the last run. */
+  #left: OpenRecording[] = [];
   #recovering: Promise<void> = Promise.resolve();
 
   constructor(options: FilePublisherOptions) {
@@ -71,11 +73,16 @@ export class FilePublisher implements Publisher<FileSettings> {
     return this.#recovering;
   }
 
-  /** Brings back the tasks and begins to finish the files of the last run, behind the scenes. Call before streams come. */
-  async start(): Promise<void> {
+  /** Brings back the tasks, and what is known of the files of the last run. Call before streams come. */
+  async load(): Promise<void> {
     await this.#tasks.load();
-    const left = await this.#journal.load();
-    for (const { note } of left) this.#tasks.byKey(note.task)?.skipSequence(note.values.sequence);
+    this.#left = await this.#journal.load();
+    for (const { note } of this.#left) this.#tasks.byKey(note.task)?.skipSequence(note.values.sequence);
+  }
+
+  /** Begins to finish the files of the last run, behind the scenes. Call once, after `load`. */
+  recover(): void {
+    const left = this.#left.splice(0);
     const foldersOf = ({ root }: RecordingNote): AllowedFolders => foldersBelow(root ?? null, this.#options.allowed);
     this.#recovering = this.#journal.recover(left, foldersOf, async (key, file, note) => {
       const task = this.#tasks.byKey(note.task);

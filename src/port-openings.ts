@@ -1,0 +1,35 @@
+/** Opens the ports of a start, and says of all of them at once which are not to be had. */
+
+/** What a system says of an address that cannot be had; threads and the addon hand on no more than its text. */
+const REFUSALS = /EADDRINUSE|EADDRNOTAVAIL|EACCES|EPERM|address already in use|cannot assign requested address|permission denied/i;
+
+/** The server cannot start for a reason that whoever started it can mend; the message says all there is to say. */
+export class StartProblem extends Error {
+  override readonly name = 'StartProblem';
+}
+
+export class PortOpenings {
+  readonly #refused: string[] = [];
+  #isChecked = false;
+
+  /**
+   * Runs `start`, which opens what `what` names. Resolves with null when the system refuses and `check` is still to tell of it. Rejects
+   * with any other error.
+   */
+  async open<T>(what: string, start: () => Promise<T>): Promise<T | null> {
+    try {
+      return await start();
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      if (this.#isChecked || !REFUSALS.test(text)) throw new Error(`${what} cannot be opened: ${text}`, { cause: error });
+      this.#refused.push(`${what} cannot be opened: ${text}`);
+      return null;
+    }
+  }
+
+  /** Throws `StartProblem` when a port was refused. */
+  check(): void {
+    this.#isChecked = true;
+    if (this.#refused.length > 0) throw new StartProblem(this.#refused.join('; '));
+  }
+}

@@ -1,0 +1,77 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { problemOf, StateLock } from './state-lock.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'millrace-lock-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+});
+
+/** Another process that holds the lock; `kill` ends it without a word. */
+async function holder(): Promise<{ readonly pid: number; kill(): Promise<void> }> {
+  const program = `import { StateLock } from ${JSON.stringify(new URL('./state-lock.ts', import.meta.url).href)};
+    StateLock.take(${JSON.stringify(folder)});
+    console.log('held');
+    setInterval(() => undefined, 1000);`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const exited = once(child, 'exit');
+  const kill = async (): Promise<void> => {
+    child.kill('SIGKILL');
+    await exited;
+  };
+  onTestFinished(kill);
+  await once(child.stdout, 'data');
+  return { pid: child.pid ?? 0, kill };
+}
+
+test('one process has the folder, another is told which', async () => {
+  const { pid } = await holder();
+  expect(() => StateLock.take(folder)).toThrow(`state folder '${folder}' is in use by process ${pid}`);
+});
+
+test('a process that was killed holds nothing, although its number is still written', async () => {
+  await (await holder()).kill();
+  expect(readdirSync(folder)).toContain('server.pid');
+  // Somebody else has the number now.
+  writeFileSync(join(folder, 'server.pid'), `${process.pid} ${hostname()}\n`);
+  StateLock.take(folder).release();
+});
+
+test('it holds within one process too, until it is released', () => {
+  const lock = StateLock.take(folder);
+  expect(() => StateLock.take(folder)).toThrow('is in use by process');
+  lock.release();
+  lock.release();
+  StateLock.take(folder).release();
+  expect(readdirSync(folder).filter((name) => name !== 'server.lock')).toEqual([]);
+});
+
+test('a holder on another machine, and one that is not known, are told so', () => {
+  const lock = StateLock.take(folder);
+  onTestFinished(() => lock.release());
+  writeFileSync(join(folder, 'server.pid'), '1 elsewhere\n');
+  expect(() => StateLock.take(folder)).toThrow("is in use by process 1 on 'elsewhere'");
+  rmSync(join(folder, 'server.pid'));
+  expect(() => StateLock.take(folder)).toThrow('is in use by another process');
+});
+
+test('what cannot be a state folder is told in words', () => {
+  const file = join(folder, 'file');
+  writeFileSync(file, '');
+  expect(() => StateLock.take(file)).toThrow(`state folder '${file}' cannot be used: it is not a folder`);
+  const taken = join(folder, 'taken');
+  mkdirSync(join(taken, 'server.lock'), { recursive: true });
+  expect(() => StateLock.take(taken)).toThrow(`state folder '${taken}' cannot be used: `);
+  for (const [code, words] of [
+    ['EACCES', 'this user may not write there'],
+    ['EROFS', 'its file system is read-only'],
+    ['EEXIST', 'it is not a folder'],
+  ]) {
+    expect(problemOf('x', Object.assign(new Error(''), { code })).message).toBe(`state folder 'x' cannot be used: ${words}`);
+  }
+});

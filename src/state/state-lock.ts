@@ -1,0 +1,89 @@
+/** One server for one state folder. */
+import { accessSync, constants, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+
+/** Nothing is ever in it: it is there to be locked. */
+const LOCK_FILE = 'server.lock';
+/** Who holds the lock, for people. */
+const HOLDER_FILE = 'server.pid';
+/** SQLITE_BUSY. */
+const BUSY = 5;
+/** Takes the exclusive lock of the file now, and writes nothing. */
+const TAKE = 'PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE';
+
+/** The state folder cannot be used; the message says which and why. */
+export class StateFolderProblem extends Error {
+  override readonly name = 'StateFolderProblem';
+}
+
+/**
+ * The lock of a state folder, by the locks of SQLite, which are those of the kernel: they end with the process however it ends, know no
+ * process ids, and hold across containers. `release` gives it back.
+ */
+export class StateLock {
+  readonly #database: DatabaseSync;
+  readonly #holderFile: string;
+
+  private constructor(database: DatabaseSync, holderFile: string) {
+    this.#database = database;
+    this.#holderFile = holderFile;
+  }
+
+  /** Takes the lock of `folder`, which is there. Throws `StateFolderProblem` when another server has it, or it cannot be written. */
+  static take(folder: string): StateLock {
+    const holderFile = join(folder, HOLDER_FILE);
+    let database: DatabaseSync | null = null;
+    try {
+      if (!statSync(folder).isDirectory()) throw new Error('it is not a folder');
+      accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+      database = new DatabaseSync(join(folder, LOCK_FILE), { timeout: 0 });
+      database.exec(TAKE);
+      writeFileSync(holderFile, `${process.pid} ${hostname()}\n`);
+    } catch (error) {
+      database?.close();
+      if (isBusy(error)) throw new StateFolderProblem(`state folder '${folder}' is in use by ${holderOf(holderFile)}`, { cause: error });
+      throw problemOf(folder, error);
+    }
+    return new StateLock(database, holderFile);
+  }
+
+  /** Lets another server have the folder. Idempotent. */
+  release(): void {
+    if (!this.#database.isOpen) return;
+    rmSync(this.#holderFile, { force: true });
+    this.#database.close();
+  }
+}
+
+/** What `error`, met while opening the state folder, means to whoever started the server. */
+export function problemOf(folder: string, error: unknown): StateFolderProblem {
+  const { code } = error as NodeJS.ErrnoException;
+  const detail = error instanceof Error ? error.message : String(error);
+  const why = REASONS[code ?? ''] ?? detail;
+  return new StateFolderProblem(`state folder '${folder}' cannot be used: ${why}`, { cause: error });
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EEXIST: 'it is not a folder',
+  ENOTDIR: 'it, or what it is to be in, is not a folder',
+  EACCES: 'this user may not write there',
+  EPERM: 'this user may not write there',
+  EROFS: 'its file system is read-only',
+  ENOSPC: 'its file system is full',
+};
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === BUSY;
+}
+
+function holderOf(file: string): string {
+  try {
+    const [pid = '', host = ''] = readFileSync(file, 'utf8').trim().split(' ');
+    if (pid !== '') return host === hostname() ? `process ${pid}` : `process ${pid} on '${host}'`;
+  } catch {
+    // It has just taken the lock, or somebody removed the file.
+  }
+  return 'another process';
+}
