@@ -1,11 +1,12 @@
 /** Wires WebRTC: media ports, publisher and provider, and signalling behind the delivery ports. */
 import { isIPv6 } from 'node:net';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import type { ServerConfig } from './config/index.ts';
 import type { WebrtcProviderConfig } from './config/schema/providers.ts';
 import type { IngestGate } from './core/ingest.ts';
 import type { StreamFinder } from './core/stream-demand.ts';
 import { ForeignServer } from './egress/foreign-server.ts';
+import { removeStaleFolders } from './egress/stale-folders.ts';
 import { type PortGroup, readCandidatePorts, wildcardOf, withOutside } from './protocols/peer/candidate-ports.ts';
 import { PeerTransport } from './protocols/peer/peer-transport.ts';
 import { publicAddress } from './protocols/peer/public-address.ts';
@@ -99,6 +100,8 @@ export async function startWebrtc(
     },
   });
   await foreign.listen();
+  // Nothing waits for that.
+  void removeStaleFolders(tmpdir());
   return { publisher, signallingPath: foreign.path };
 }
 

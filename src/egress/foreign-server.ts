@@ -7,6 +7,7 @@ import path from 'node:path';
 import type { Duplex } from 'node:stream';
 import { createServer as createHttpServer } from '../util/node-http.ts';
 import type { ForeignPeer } from './foreign-relay.ts';
+import { FOLDER_PREFIX, SOCKET_NAME } from './stale-folders.ts';
 
 const PREAMBLE_LIMIT = 1024;
 const PREAMBLE_TIME_MS = 5000;
@@ -28,8 +29,8 @@ export class ForeignServer {
 
   constructor(handler: ForeignHandler) {
     // Only this user may enter the folder, so nobody else can pretend to be an egress thread.
-    this.#folder = mkdtempSync(path.join(tmpdir(), 'millrace-'));
-    this.#path = path.join(this.#folder, 'signalling');
+    this.#folder = mkdtempSync(path.join(tmpdir(), FOLDER_PREFIX));
+    this.#path = path.join(this.#folder, SOCKET_NAME);
     this.#http = createHttpServer({ headersTimeout: REQUEST_TIME_MS, requestTimeout: REQUEST_TIME_MS }, (request, response) => {
       // The connection may be used for delivery again, which is not ours.
       response.setHeader('Connection', 'close');

@@ -1,0 +1,59 @@
+/** Clears away what servers that were killed have left in the folder for temporary files. */
+import { lstat, readdir, rm, rmdir } from 'node:fs/promises';
+import { connect } from 'node:net';
+import path from 'node:path';
+
+/** Begins the names of the folders of `ForeignServer`; six characters of `mkdtemp` follow. */
+export const FOLDER_PREFIX = 'millrace-';
+/** The socket in them. */
+export const SOCKET_NAME = 'signalling';
+const NAME = new RegExp(`^${FOLDER_PREFIX}[A-Za-z0-9]{6}$`);
+/** A younger one may belong to a server that is just starting, ms. */
+const YOUNG_MS = 60_000;
+/** Looked at in one start; the next one goes on. */
+const MAX_FOLDERS = 100;
+
+/**
+ * Removes the folders in `place` that belong to this user, hold nothing but our socket, and whose socket nobody listens on any more: the
+ * kernel tells that, so a process id that is used again misleads nobody. Never rejects; returns how many it removed.
+ */
+export async function removeStaleFolders(place: string, now = Date.now()): Promise<number> {
+  let removed = 0;
+  const names = await readdir(place).catch(() => []);
+  for (const name of names.filter((one) => NAME.test(one)).slice(0, MAX_FOLDERS)) {
+    const folder = path.join(place, name);
+    try {
+      if (!(await isStale(folder, now))) continue;
+      await rm(path.join(folder, SOCKET_NAME), { force: true });
+      // Fails when something has come into it.
+      await rmdir(folder);
+      removed += 1;
+    } catch {
+      // Somebody else was quicker, or it is not for us.
+    }
+  }
+  return removed;
+}
+
+async function isStale(folder: string, now: number): Promise<boolean> {
+  const owner = process.getuid?.();
+  const about = await lstat(folder);
+  if (!about.isDirectory() || about.uid !== owner || now - about.ctimeMs < YOUNG_MS) return false;
+  const entries = await readdir(folder);
+  if (entries.length === 0) return true;
+  if (entries.length > 1 || entries[0] !== SOCKET_NAME) return false;
+  const file = path.join(folder, SOCKET_NAME);
+  const socket = await lstat(file);
+  return socket.isSocket() && socket.uid === owner && (await isDead(file));
+}
+
+function isDead(file: string): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const probe = connect(file);
+  probe.on('connect', () => {
+    probe.destroy();
+    resolve(false);
+  });
+  probe.on('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'));
+  return promise;
+}
