@@ -2,8 +2,11 @@
  * `npm start`: runs `src/main.ts` with the compiled code of earlier starts. Plain JavaScript, because the first TypeScript file that is not
  * found there loads the compiler of Node.js, which takes as long as a tenth of the server.
  */
-import { keepCompiledCode } from '../src/code-cache.js';
-import { parseCommandLine } from '../src/command-line.js';
+import { refuseOldNode } from '../src/node-version.js';
+
+refuseOldNode();
+const { keepCompiledCode } = await import('../src/code-cache.js');
+const { parseCommandLine } = await import('../src/command-line.js');
 
 /** The folder of settings of `serve`; null for other commands, and for arguments that are refused. */
 function stateFolder() {

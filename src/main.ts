@@ -1,4 +1,6 @@
 #!/usr/bin/env node
-import { runCommand } from './cli.ts';
+import { refuseOldNode } from './node-version.js';
 
+refuseOldNode();
+const { runCommand } = await import('./cli.ts');
 process.exitCode = await runCommand(process.argv.slice(2));

@@ -1,6 +1,6 @@
 /** The package as it is published: compiled, and run without the sources beside it. */
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -38,6 +38,57 @@ afterAll(() => rmSync(project, { recursive: true, force: true }));
 test('says its version and finds the configuration inside the package', () => {
   expect(node(main, '--version')).toContain(packageVersion());
   expect(node(main, 'check')).toContain(path.join('millrace', 'conf', 'Server.xml'));
+});
+
+function json(...place: string[]): Record<string, Record<string, unknown>> {
+  return JSON.parse(readFileSync(path.join(ROOT, ...place), 'utf8')) as Record<string, Record<string, unknown>>;
+}
+
+test('an installation runs no script of node-av, which would download a program', () => {
+  const { dependencies = {}, optionalDependencies, bundleDependencies } = json('package.json');
+  const { packages = {} } = json('package-lock.json');
+  // npm runs scripts of what the lock file marks.
+  expect(packages['node_modules/node-av']).not.toHaveProperty('hasInstallScript');
+  expect(packages['node_modules/node']).toHaveProperty('hasInstallScript', true);
+  // Whoever installs the package has no lock file of ours: it brings node-av, and asks for the addons itself.
+  expect(bundleDependencies).toEqual(['node-av']);
+  const engine = json('node_modules/node-av/package.json');
+  expect(dependencies['node-av']).toBe(engine['version']);
+  const { werift: _unused, ...addons } = engine['optionalDependencies'] ?? {};
+  expect(Object.keys(optionalDependencies ?? {})).toEqual(Object.keys(addons));
+  for (const version of Object.values(optionalDependencies ?? {})) expect(version).toBe(engine['version']);
+});
+
+test('the copy of node-av in the package has no scripts, and the one beside it is as before', () => {
+  const folder = path.join(project, 'packing');
+  const manifest = path.join(folder, 'node_modules/node-av/package.json');
+  mkdirSync(path.dirname(manifest), { recursive: true });
+  cpSync(path.join(ROOT, 'scripts'), path.join(folder, 'scripts'), { recursive: true });
+  const before = readFileSync(path.join(ROOT, 'node_modules/node-av/package.json'), 'utf8');
+  writeFileSync(manifest, before);
+  const script = path.join(folder, 'scripts/bundled-engine.mjs');
+  // A pack that was cut short is no trouble.
+  node(script);
+  node(script);
+  const packed = JSON.parse(readFileSync(manifest, 'utf8')) as object;
+  expect(packed).toHaveProperty('exports');
+  for (const member of ['scripts', 'dependencies', 'optionalDependencies']) expect(packed).not.toHaveProperty(member);
+  node(script, '--undo');
+  expect(readFileSync(manifest, 'utf8')).toBe(before);
+});
+
+test('Node.js for the server comes with it, also without what tests need, and an older one is refused in a sentence', () => {
+  expect(json('package.json')['dependencies']).toHaveProperty('node');
+  for (const file of ['scripts/start.mjs', 'src/main.ts']) {
+    // What is imported by name is linked before the first line runs.
+    const imported = readFileSync(path.join(ROOT, file), 'utf8').match(/^import .*/gm);
+    expect(imported, file).toEqual([expect.stringContaining('/node-version.js')]);
+    const program = `Object.defineProperty(process, 'versions', { value: { node: '20.1.0' } });
+      await import(${JSON.stringify(path.join(ROOT, file))});`;
+    const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8', timeout: 60_000 });
+    expect(stderr).toMatch(/^millrace needs Node.js 24 or newer, this is 20.1.0. .*\n$/);
+    expect(status).toBe(1);
+  }
 });
 
 test('serves LL-HLS from its threads', async () => {

@@ -1,0 +1,20 @@
+// Before and after `npm pack`: makes the copy of node-av that goes into the package one without scripts and dependencies, because its own
+// would download a program that nobody uses; `--undo` brings the manifest back. The addons it loads are optional dependencies of ours.
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+
+const MANIFEST = new URL('../node_modules/node-av/package.json', import.meta.url);
+const ORIGINAL = new URL('../node_modules/node-av/package.json.original', import.meta.url);
+/** What npm would run or fetch for it. */
+const LEFT_OUT = ['scripts', 'dependencies', 'optionalDependencies', 'devDependencies'];
+
+if (process.argv.includes('--undo')) {
+  if (existsSync(ORIGINAL)) renameSync(ORIGINAL, MANIFEST);
+} else {
+  // Moved, not copied: the file may be linked from elsewhere.
+  if (!existsSync(ORIGINAL)) renameSync(MANIFEST, ORIGINAL);
+  const manifest = JSON.parse(readFileSync(ORIGINAL, 'utf8'));
+  for (const member of LEFT_OUT) delete manifest[member];
+  // The copy of the original stays out of the package.
+  manifest.files = ['dist', 'LICENSE.md'];
+  writeFileSync(MANIFEST, `${JSON.stringify(manifest, null, 2)}\n`);
+}
