@@ -73,13 +73,19 @@ export const TLS_FILES = { cert: fixture('tls/cert.pem'), key: fixture('tls/key.
 
 const SERVER_XML = new URL('../fixtures/config/server.xml', import.meta.url);
 
-/** Starts a server on what the fixture `server.xml` declares; what is created later is kept in memory. */
-export async function startApi(overrides: Partial<ApiServerOptions> = {}): Promise<ApiHarness> {
+/**
+ * Starts a server on what the fixture `server.xml` declares; what is created later is kept in memory. Requests that nobody has looked at
+ * must write `in-own-folder` only.
+ */
+export async function startApi(
+  overrides: Partial<ApiServerOptions> = {},
+  writes: 'anywhere' | 'in-own-folder' = 'anywhere',
+): Promise<ApiHarness> {
   const clock = new ManualClock();
   const store = new MemoryStore();
   const logger = new RecordingLogger();
   const folder = mkdtempSync(join(tmpdir(), 'millrace-contract-'));
-  const writing = { clock, logger, stateFolder: folder, allowed: new AllowedFolders(null, 'nothing') };
+  const writing = { clock, logger, stateFolder: folder, allowed: new AllowedFolders(writes === 'anywhere' ? null : [folder], 'the test') };
   const recordings = new FilePublisher(writing);
   await recordings.load();
   recordings.recover();

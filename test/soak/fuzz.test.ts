@@ -1,30 +1,44 @@
 /**
- * Every target of the fuzz tests for as long as it takes: `FUZZ_SECONDS=3600 npm run test:soak`, by default two minutes in all.
- * `FUZZ_SEED` repeats a run, `FUZZ_TARGET` chooses by name, `FUZZ_TRACE=FILE` keeps every input for what ends the process.
+ * Every target of the fuzz tests for as long as it takes, led by coverage, each in a process of its own: `FUZZ_SECONDS=3600 npm run
+ * test:soak -- test/soak/fuzz.test.ts`, by default four minutes in all. `FUZZ_SEED` repeats a run, `FUZZ_TARGET` chooses by name, and
+ * `FUZZ_KEEP=1` writes what was reached into the corpus.
  */
-import { describe, expect, test } from 'vitest';
-import { fuzz } from '../fuzz/support/fuzz-target.ts';
+import { afterAll, describe, expect, test } from 'vitest';
+import { guidedProcess } from '../fuzz/engine/guided-process.ts';
 import { ALL_TARGETS } from '../fuzz/targets/index.ts';
-import { memoryInUse } from '../support/memory.ts';
 
-const SECONDS = Number(process.env['FUZZ_SECONDS'] ?? 120);
+const SECONDS = Number(process.env['FUZZ_SECONDS'] ?? 240);
 const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 32);
 const CHOSEN = ALL_TARGETS.filter(({ name }) => name.includes(process.env['FUZZ_TARGET'] ?? ''));
-/** What a target may leave behind: its seeds, and code that was compiled. */
+const KEEPS = process.env['FUZZ_KEEP'] === undefined ? 'nothing' : 'what-it-reached';
+/** What a target may leave behind: the inputs it keeps, and code that was compiled. */
 const MOST_GROWTH_MIB = 32;
 const SHARE_MS = (SECONDS * 1000) / CHOSEN.length;
+/** Loading, seeds, and the choice of what is kept. */
+const AROUND_MS = 120_000;
+
+let executions = 0;
 
 describe(`fuzzing with seed ${SEED}`, () => {
-  test.each(CHOSEN.map((target) => [target.name, target] as const))(
+  test.each(CHOSEN.map(({ name }) => name))(
     '%s',
-    async (name, target) => {
-      const before = await memoryInUse();
-      const ran = await fuzz(target, SEED, { until: performance.now() + SHARE_MS });
-      const grown = ((await memoryInUse()).held - before.held) / 2 ** 20;
-      console.log(`${name}: ${ran} inputs, ${grown.toFixed(1)} MiB more`);
-      expect(ran).toBeGreaterThan(0);
-      expect(grown).toBeLessThan(MOST_GROWTH_MIB);
+    async (name) => {
+      const run = await guidedProcess(name, { milliseconds: SHARE_MS, seed: SEED, keeps: KEEPS });
+      executions += run.executions;
+      const speed = Math.round(run.executions / run.seconds);
+      console.log(
+        `${name}: ${run.executions} executions, ${speed} a second; ${run.blocks} of ${run.blocksInFiles} blocks by ${run.inputs} inputs` +
+          `${run.kept === 0 ? '' : `, ${run.kept} kept`}; ${percent(run.work)} of the work and ${percent(run.memory)} of the memory that is` +
+          ` allowed, ${run.grown.toFixed(1)} MiB more at the end`,
+      );
+      expect(run.executions).toBeGreaterThan(0);
+      expect(run.grown).toBeLessThan(MOST_GROWTH_MIB);
     },
-    SHARE_MS + 120_000,
+    SHARE_MS + AROUND_MS,
   );
+  afterAll(() => console.log(`${executions} executions in all`));
 });
+
+function percent(part: number): string {
+  return `${(100 * part).toFixed(1)} %`;
+}

@@ -2,6 +2,7 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { ProtocolError } from '../../../src/util/protocol-error.ts';
+import { reachedBy } from '../engine/reached.ts';
 import { type InputForm, mutate } from './mutations.ts';
 import { Random, seedOf } from './random.ts';
 
@@ -22,7 +23,7 @@ export interface FuzzTarget {
   /** Errors it documents besides `ProtocolError`. */
   readonly expects?: (error: unknown) => boolean;
   /** Gives back what runs share. */
-  readonly close?: () => void;
+  readonly close?: () => void | Promise<void>;
   /** How dear one run is: 1 for a parser of a message, more when a run opens sockets or does handshakes. */
   readonly cost?: number;
 }
@@ -65,13 +66,13 @@ export async function fuzz(target: FuzzTarget, seed: number, extent: FuzzExtent)
   try {
     return await fuzzOpen(target, seed, extent);
   } finally {
-    target.close?.();
+    await target.close?.();
   }
 }
 
 async function fuzzOpen(target: FuzzTarget, seed: number, extent: FuzzExtent): Promise<number> {
   const seeds = await target.seeds();
-  const corpus = corpusOf(target.name);
+  const corpus = [...corpusOf(target.name), ...reachedBy(target.name)];
   const pool = [...corpus, ...seeds];
   let ran = 0;
   const attempt = async (input: Uint8Array): Promise<boolean> => {

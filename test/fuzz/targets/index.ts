@@ -5,6 +5,7 @@ import { DTLS_TARGETS } from './dtls.ts';
 import { FANOUT_TARGETS } from './fanout.ts';
 import { MOVIE_TARGETS } from './movies.ts';
 import { RELAY_TARGETS } from './relays.ts';
+import { REQUEST_TARGETS } from './requests.ts';
 import { RTMP_TARGETS } from './rtmp.ts';
 import { RTP_TARGETS } from './rtp.ts';
 import { SRT_TARGETS } from './srt.ts';
@@ -24,4 +25,5 @@ export const ALL_TARGETS: readonly FuzzTarget[] = [
   ...RELAY_TARGETS,
   ...MOVIE_TARGETS,
   ...TEXT_TARGETS,
+  ...REQUEST_TARGETS,
 ];

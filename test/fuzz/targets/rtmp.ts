@@ -23,6 +23,7 @@ import { accept, RtmpServer } from '../../fakes/rtmp-server.ts';
 import { ASC, AVCC } from '../../fixtures/bitstreams.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 import { hex } from '../support/hex.ts';
+import { tolerate } from '../support/tolerate.ts';
 
 const word = (text: string): string => Buffer.from(text, 'latin1').toString('hex');
 
@@ -142,6 +143,23 @@ function publish(input: Buffer): number {
   return sent + gate.streams.reduce((sum, stream) => sum + stream.packets.length + stream.trackSets.length, 0);
 }
 
+/** What a reader makes of `input` when it comes `piece` bytes at a time, up to the error that ends it. */
+function messagesOf(input: Buffer, piece: number): string[] {
+  const messages: string[] = [];
+  const reader = new ChunkReader({
+    onMessage: ({ typeId, streamId, timestamp, payload }) => {
+      messages.push(`${typeId} ${streamId} ${timestamp} ${Buffer.from(payload).toString('hex')}`);
+      if (typeId === MessageType.SET_CHUNK_SIZE && payload.length >= 4) reader.setChunkSize(1 + (payload[3] ?? 0));
+    },
+    limits: { ...DEFAULT_CHUNK_READER_LIMITS, pendingBytes: 100_000, mediaBytes: 50_000 },
+  });
+  const whole = tolerate(() => {
+    for (let at = 0; at < input.length; at += piece) reader.push(input.subarray(at, at + piece));
+    return 'open';
+  });
+  return [...messages, whole ?? 'refused'];
+}
+
 /** Values inside a value; a cycle counts once. */
 function valuesIn(value: AmfValue, seen = new Set<unknown>()): number {
   if (typeof value !== 'object' || value === null || seen.has(value)) return 1;
@@ -202,6 +220,17 @@ export const RTMP_TARGETS: readonly FuzzTarget[] = [
     run: publish,
     most: (length) => 64 + length,
     cost: 2,
+  },
+  {
+    name: 'rtmp-chunks',
+    seeds: () => [chunked(PUBLISHING.slice(2, 9)), chunked(PUBLISHING.slice(7))],
+    run: (input) => {
+      const [whole = [], ...pieces] = [input.length, 1, 13].map((piece) => messagesOf(input, Math.max(1, piece)));
+      if (pieces.some((other) => other.join() !== whole.join())) throw new Error('where bytes are cut makes a difference');
+      return whole.length;
+    },
+    most: (length) => 2 + length,
+    cost: 3,
   },
   {
     name: 'rtmp-client-handshake',

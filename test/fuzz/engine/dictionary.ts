@@ -1,0 +1,46 @@
+/** Constants of the code under test, put into inputs: what a parser compares with is what opens its branches. */
+import type { Random } from '../support/random.ts';
+import type { Coverage } from './coverage.ts';
+
+const WIDEST = 4;
+
+/** The bytes that stand for a constant: texts as they are, numbers in every width that holds them and both orders. */
+function bytesOf(constant: number | string): Uint8Array[] {
+  if (typeof constant === 'string') return [Buffer.from(constant)];
+  const value = constant < 0 ? constant + 2 ** 32 : constant;
+  if (!Number.isInteger(value) || value < 0 || value >= 2 ** 32) return [];
+  const forms: Uint8Array[] = [];
+  for (let width = 1; width <= WIDEST; width += 1) {
+    if (value >= 2 ** (8 * width)) continue;
+    const bytes = Buffer.alloc(width);
+    bytes.writeUIntBE(value, 0, width);
+    forms.push(bytes);
+    if (width > 1) forms.push(Buffer.from(bytes).reverse());
+    // A number one lower and one higher is what bounds are off by.
+    if (width === 1) forms.push(Buffer.of((value + 1) & 0xff), Buffer.of((value - 1) & 0xff));
+  }
+  return forms;
+}
+
+/** The constants of all files of which a block ran since the counters were reset. */
+export function dictionaryOf(cover: Coverage): Uint8Array[] {
+  const words = new Map<string, Uint8Array>();
+  for (const { firstCounter, counters, constants } of cover.files) {
+    const ran = cover.counts.subarray(firstCounter, firstCounter + counters).some((count) => count > 0);
+    if (!ran) continue;
+    for (const word of constants.flatMap(bytesOf)) if (word.length > 0) words.set(Buffer.from(word).toString('hex'), word);
+  }
+  return [...words.values()];
+}
+
+/** A copy of `input` with a word of the dictionary in it, over what was there or between. */
+export function withWord(input: Uint8Array, dictionary: readonly Uint8Array[], random: Random): Uint8Array {
+  if (dictionary.length === 0) return input.slice();
+  const word = random.pick(dictionary);
+  const at = random.below(input.length + 1);
+  if (random.once(3)) return Buffer.concat([input.subarray(0, at), word, input.subarray(at)]);
+  const changed = new Uint8Array(Math.max(input.length, at + word.length));
+  changed.set(input);
+  changed.set(word, at);
+  return changed;
+}
