@@ -16,6 +16,7 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
   'webrtc-latency': () => import('./webrtc-latency.ts'),
   transcode: () => import('./transcode.ts'),
   'ovt-relay': () => import('./ovt-relay.ts'),
+  abuse: () => import('./abuse.ts'),
 };
 const DEFAULTS = { seconds: '5', rounds: '3' };
 /** More would be a soak test. */

@@ -1,7 +1,5 @@
 /** How much later a picture that came in over RTMP leaves over WebRTC: last byte sent to last packet received. */
-import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import WebSocket from 'ws';
 import { until } from '../test/e2e/support/poll.ts';
 import { startServer } from '../test/e2e/support/server.ts';
 import { type ReceivedPacket, WebrtcViewer } from '../test/fakes/webrtc-viewer.ts';
@@ -9,36 +7,13 @@ import { median, percentile } from './lib/measure.ts';
 import type { BenchOptions, Report } from './lib/report.ts';
 import { RtmpSender } from './lib/rtmp-sender.ts';
 import { readFlv, SOURCE_FPS, SOURCE_GOP_SECONDS, SOURCE_SECONDS, sourceFile } from './lib/source.ts';
+import { watch } from './lib/webrtc-watch.ts';
 
 const MEDIAN_TARGET_MS = 2;
 const P99_TARGET_MS = 10;
 const RTP_TICKS_PER_MS = 90;
 /** Before this many seconds of media the player is not there. */
 const WARM_UP_SECONDS = 3;
-
-interface Offer {
-  readonly id: number;
-  readonly sdp: { readonly sdp: string };
-  readonly candidates: readonly { readonly candidate: string }[];
-}
-
-/** Connects a viewer by OvenPlayer's signalling; returns the SSRC of the pictures. */
-async function watch(url: string, viewer: WebrtcViewer): Promise<{ ssrc: number; socket: WebSocket }> {
-  const socket = new WebSocket(url);
-  await once(socket, 'open');
-  const offered = once(socket, 'message');
-  socket.send(JSON.stringify({ command: 'request_offer' }));
-  const [text] = await offered;
-  const { id, sdp, candidates } = JSON.parse(String(text)) as Offer;
-  const answer = { command: 'answer', id, peer_id: 0, sdp: { type: 'answer', sdp: viewer.answer(sdp.sdp) } };
-  socket.send(JSON.stringify(answer));
-  await viewer.connect(
-    sdp.sdp,
-    candidates.map(({ candidate }) => candidate),
-  );
-  const pictures = sdp.sdp.slice(sdp.sdp.indexOf('m=video'));
-  return { ssrc: Number(/^a=ssrc:(\d+)/m.exec(pictures)?.[1]), socket };
-}
 
 /** Milliseconds of each picture. The first that arrives is the last keyframe that was sent. */
 function delaysOf(sender: RtmpSender, arrivals: readonly { timestamp: number; at: number }[]): number[] {

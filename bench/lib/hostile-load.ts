@@ -1,0 +1,47 @@
+/** Child process of `abuse`: many hostile peers of a kind, for as long as they are wanted. */
+import os from 'node:os';
+import { HOSTILE_KINDS, type HostilePeer, type HostilePorts } from './hostile-kinds.ts';
+
+export type HostileOrder =
+  | { readonly type: 'attack'; readonly kind: string; readonly ports: HostilePorts; readonly count: number }
+  | { readonly type: 'stop' };
+/** To `stop`: how many the server had not ended by then. */
+export interface HostileAnswer {
+  readonly open: number;
+}
+
+/** They come within a second. */
+const STEPS = 50;
+const STEP_MS = 20;
+/** Whoever started this process may be gone without a word. */
+const LONGEST_MS = 300_000;
+
+/** Elsewhere they would have processors of their own. */
+const NICE = 10;
+
+const peers: HostilePeer[] = [];
+let opening: NodeJS.Timeout | null = null;
+
+os.setPriority(NICE);
+process.on('message', (order: HostileOrder) => {
+  if (order.type === 'attack') attack(order.kind, order.ports, order.count);
+  else stop();
+});
+process.once('disconnect', () => process.exit());
+setTimeout(() => process.exit(1), LONGEST_MS).unref();
+
+function attack(name: string, ports: HostilePorts, count: number): void {
+  const kind = HOSTILE_KINDS[name];
+  if (kind === undefined) throw new TypeError(`there is no kind ${name}`);
+  opening = setInterval(() => {
+    for (let left = Math.ceil(count / STEPS); left > 0 && peers.length < count; left -= 1) peers.push(kind.open(ports, peers.length));
+    if (peers.length >= count) clearInterval(opening ?? undefined);
+  }, STEP_MS);
+}
+
+function stop(): void {
+  clearInterval(opening ?? undefined);
+  const open = peers.filter((peer) => peer.isOpen()).length;
+  for (const peer of peers) peer.close();
+  process.send?.({ open } satisfies HostileAnswer, () => process.exit());
+}

@@ -1,0 +1,120 @@
+/** A stream that comes in over RTMP and one viewer over WebRTC, for as long as it takes: how late each picture is, at any time. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type WebSocket from 'ws';
+import { until } from '../../test/e2e/support/poll.ts';
+import type { TestServer } from '../../test/e2e/support/server.ts';
+import { type ReceivedPacket, WebrtcViewer } from '../../test/fakes/webrtc-viewer.ts';
+import { RtmpSender } from './rtmp-sender.ts';
+import { type FlvTag, readFlv, SOURCE_FPS, SOURCE_GOP_SECONDS, SOURCE_SECONDS, sourceFile } from './source.ts';
+import { watch } from './webrtc-watch.ts';
+
+const RTP_TICKS_PER_MS = 90;
+/** Before this many seconds of media the player is not there. */
+const WARM_UP_SECONDS = 3;
+
+interface Arrival {
+  readonly timestamp: number;
+  readonly at: number;
+}
+
+/** What a window showed. */
+export interface ProbeWindow {
+  /** From the last byte that was sent to the last packet that came, ms, of each picture. */
+  readonly delays: readonly number[];
+  /** Pictures that were sent and did not come. */
+  readonly missing: number;
+}
+
+/** Whoever opens it closes it. */
+export class LatencyProbe {
+  readonly #sender: RtmpSender;
+  readonly #stopped = new AbortController();
+  #viewer: WebrtcViewer | null = null;
+  #socket: WebSocket | null = null;
+  #ssrc = 0;
+  readonly #arrivals: Arrival[] = [];
+  /** Media time of the first picture that came, ms. */
+  #base = 0;
+
+  private constructor(sender: RtmpSender) {
+    this.#sender = sender;
+  }
+
+  /** Publishes `stream` in the application `app` for at most `seconds` and begins to watch it. */
+  static async open(server: TestServer, stream: string, seconds: number): Promise<LatencyProbe> {
+    const sender = await RtmpSender.open(server.ports.rtmp, 'app', stream);
+    const probe = new LatencyProbe(sender);
+    await probe.#start(server, stream, looped(readFlv(await sourceFile()), seconds));
+    return probe;
+  }
+
+  async #start(server: TestServer, stream: string, tags: readonly FlvTag[]): Promise<void> {
+    void this.#sender.send(tags, this.#stopped.signal);
+    await until('media to be sent', () => this.#sender.frames.length > WARM_UP_SECONDS * SOURCE_FPS);
+    const viewer = new WebrtcViewer({ onPacket: (packet) => this.#onPacket(viewer, packet) });
+    this.#viewer = viewer;
+    const { ssrc, socket } = await watch(server.http(stream, '').replace('http', 'ws').replace(/\/$/, ''), viewer);
+    this.#ssrc = ssrc;
+    this.#socket = socket;
+    await until('pictures to arrive', () => this.#arrivals.length > 0);
+    // The first that arrives is the last keyframe that was sent.
+    const [first] = this.#arrivals;
+    const gop = SOURCE_FPS * SOURCE_GOP_SECONDS;
+    this.#base = this.#sender.frames.filter(({ sentAt }, n) => n % gop === 0 && sentAt <= (first?.at ?? 0)).at(-1)?.timestamp ?? 0;
+  }
+
+  #onPacket(viewer: WebrtcViewer, packet: ReceivedPacket): void {
+    // Nobody reads what it keeps.
+    viewer.packets.length = 0;
+    if (packet.marker && (this.#ssrc === 0 || packet.ssrc === this.#ssrc)) {
+      this.#arrivals.push({ timestamp: packet.timestamp, at: performance.now() });
+    }
+  }
+
+  /** Watches for so long; the last half second is left out, as it may still be on its way. */
+  async during(seconds: number): Promise<ProbeWindow> {
+    const from = performance.now();
+    await delay(seconds * 1000);
+    const to = performance.now() - 500;
+    await delay(500);
+    const [first] = this.#arrivals;
+    const late = new Map<number, number>();
+    for (const { timestamp, at } of this.#arrivals) {
+      const mediaTime = this.#base + ((timestamp - (first?.timestamp ?? 0)) >>> 0) / RTP_TICKS_PER_MS;
+      const frame = this.#sender.frames[this.#indexOf(mediaTime)];
+      if (frame !== undefined && frame.sentAt >= from && frame.sentAt < to) late.set(frame.timestamp, at - frame.sentAt);
+    }
+    const sent = this.#sender.frames.filter(({ sentAt }) => sentAt >= from && sentAt < to).length;
+    return { delays: [...late.values()], missing: sent - late.size };
+  }
+
+  /** Index of the frame whose media time is nearest. */
+  #indexOf(mediaTime: number): number {
+    const { frames } = this.#sender;
+    let low = 0;
+    let high = frames.length - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((frames[middle]?.timestamp ?? 0) < mediaTime) low = middle + 1;
+      else high = middle;
+    }
+    const [before, at] = [frames[low - 1], frames[low]];
+    return before !== undefined && at !== undefined && mediaTime - before.timestamp < at.timestamp - mediaTime ? low - 1 : low;
+  }
+
+  close(): void {
+    this.#stopped.abort();
+    this.#socket?.close();
+    this.#viewer?.close();
+    this.#sender.close();
+  }
+}
+
+/** The tags again and again, with times that go on. */
+function looped(tags: readonly FlvTag[], seconds: number): FlvTag[] {
+  const all: FlvTag[] = [];
+  for (let start = 0; start < seconds; start += SOURCE_SECONDS) {
+    for (const tag of tags) all.push({ ...tag, timestamp: tag.timestamp + start * 1000 });
+  }
+  return all;
+}

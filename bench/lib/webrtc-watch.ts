@@ -1,0 +1,28 @@
+/** A player by OvenPlayer's signalling, for benches that look at what a viewer gets. */
+import { once } from 'node:events';
+import WebSocket from 'ws';
+import type { WebrtcViewer } from '../../test/fakes/webrtc-viewer.ts';
+
+interface Offer {
+  readonly id: number;
+  readonly sdp: { readonly sdp: string };
+  readonly candidates: readonly { readonly candidate: string }[];
+}
+
+/** Connects `viewer` by the signalling at `url`; returns the SSRC of the pictures, and the socket, whose end ends the session. */
+export async function watch(url: string, viewer: WebrtcViewer): Promise<{ ssrc: number; socket: WebSocket }> {
+  const socket = new WebSocket(url);
+  await once(socket, 'open');
+  const offered = once(socket, 'message');
+  socket.send(JSON.stringify({ command: 'request_offer' }));
+  const [text] = await offered;
+  const { id, sdp, candidates } = JSON.parse(String(text)) as Offer;
+  const answer = { command: 'answer', id, peer_id: 0, sdp: { type: 'answer', sdp: viewer.answer(sdp.sdp) } };
+  socket.send(JSON.stringify(answer));
+  await viewer.connect(
+    sdp.sdp,
+    candidates.map(({ candidate }) => candidate),
+  );
+  const pictures = sdp.sdp.slice(sdp.sdp.indexOf('m=video'));
+  return { ssrc: Number(/^a=ssrc:(\d+)/m.exec(pictures)?.[1]), socket };
+}
