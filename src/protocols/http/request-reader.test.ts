@@ -91,6 +91,17 @@ describe('request reader', () => {
     }
   });
 
+  test('empty lines before a request are counted however they arrive', () => {
+    const reader = new RequestReader(DEFAULT_HTTP_LIMITS);
+    const drip = (): void => {
+      reader.push(Buffer.from('\r\n'));
+      expect(reader.next()).toBeNull();
+    };
+    drip();
+    drip();
+    expect(drip).toThrow(HttpFault);
+  });
+
   test.each([
     ['empty lines before the request', '\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['a raw UTF-8 target', Buffer.from('GET /app/방송/x HTTP/1.1\r\nHost: a\r\n\r\n').toString('latin1')],

@@ -6,7 +6,7 @@ import { isUpperCase, RequestHead } from './request-head.ts';
 const LF = 0x0a;
 const CR = 0x0d;
 const HEAD_END = Buffer.from('\r\n\r\n');
-/** Empty lines allowed before a request (RFC 9112 section 2.2). */
+/** Empty lines allowed before a request (RFC 9112 section 2.2), however they arrive: else one now and then would hold a connection for ever. */
 const EMPTY_LINES = 2;
 const FIRST_CAPACITY = 2048;
 
@@ -20,6 +20,8 @@ export class RequestReader {
   #headStart = 0;
   /** Everything before this place was searched for the end of the head. */
   #searched = 0;
+  /** Since the last head. */
+  #emptyLines = 0;
   /** `#bytes` was allocated here, so that appending may write behind `#end`. */
   #owned = false;
 
@@ -68,6 +70,7 @@ export class RequestReader {
     this.#headStart = this.#start;
     this.#start = end;
     this.#searched = end;
+    this.#emptyLines = 0;
     return this.#head;
   }
 
@@ -90,7 +93,7 @@ export class RequestReader {
   }
 
   #skipEmptyLines(): void {
-    for (let line = 0; line < EMPTY_LINES; line += 1) {
+    for (; this.#emptyLines < EMPTY_LINES; this.#emptyLines += 1) {
       if (this.#end - this.#start < 2 || this.#bytes[this.#start] !== CR || this.#bytes[this.#start + 1] !== LF) break;
       this.#start += 2;
     }
@@ -115,7 +118,8 @@ export class RequestReader {
     if (this.#end - line > this.#limits.headerBytes + HEAD_END.length) {
       throw new HttpFault(431, 'HTTP_HEADER_BYTES', `more than ${this.#limits.headerBytes} bytes of headers`);
     }
-    let at = Math.max(line, this.#bytes.indexOf(LF, this.#searched));
+    // Lines that were looked at are not looked at again: a head that comes byte by byte would cost its lines for each byte.
+    let at = this.#bytes.indexOf(LF, Math.max(line, this.#searched));
     while (at >= 0 && at < this.#end) {
       if (this.#bytes[at - 1] !== CR) {
         // What the parser finds wrong before this line is the fault, as it is when all arrives at once.

@@ -30,6 +30,8 @@ const DOLLAR = 0x24;
 const INTERLEAVED_HEADER = 4;
 const MAX_HEADER = 16_384;
 const MAX_BODY = 262_144;
+/** A line end and an empty line: LF CR LF. */
+const LONGEST_END = 3;
 const FIRST_CAPACITY = 4096;
 const LATIN1 = new TextDecoder('latin1');
 
@@ -39,6 +41,8 @@ export class RtspReader {
   #carried = 0;
   /** Bytes the unfinished item has at least; looking at fewer would be in vain. */
   #wanted = 0;
+  /** Bytes of the unfinished message in which its header does not end: a header that comes byte by byte is not searched again for each. */
+  #searched = 0;
 
   /**
    * Takes the next piece and hands on what is complete. Throws `RTSP` for what is no RTSP or exceeds 16 KiB of header or
@@ -98,11 +102,13 @@ export class RtspReader {
   #readMessage(data: Uint8Array, at: number, sink: (item: RtspItem) => void): number {
     // Some servers put empty lines between messages.
     if (data[at] === 0x0d || data[at] === 0x0a) return at + 1;
-    const bodyAt = endOfHeader(data, at);
+    const bodyAt = endOfHeader(data, at, Math.max(0, this.#searched - LONGEST_END + 1));
     if (bodyAt < 0) {
       if (data.length - at > MAX_HEADER) throw new ProtocolError('RTSP', `header of more than ${MAX_HEADER} bytes`, at);
+      this.#searched = data.length - at;
       return -1;
     }
+    this.#searched = 0;
     const [startLine = '', ...lines] = LATIN1.decode(data.subarray(at, bodyAt)).trimEnd().split(/\r?\n/);
     const headers = parseHeaders(lines);
     const end = bodyAt + contentLength(headers);
@@ -123,10 +129,10 @@ function messageOf(startLine: string, headers: ReadonlyMap<string, readonly stri
   throw new ProtocolError('RTSP', `no RTSP message: ${JSON.stringify(startLine.slice(0, 60))}`);
 }
 
-/** Offset behind the empty line after the header, or -1. */
-function endOfHeader(data: Uint8Array, from: number): number {
+/** Offset behind the empty line after the header that begins at `from`, or -1; it does not begin in the first `searched` bytes. */
+function endOfHeader(data: Uint8Array, from: number, searched: number): number {
   const limit = Math.min(data.length, from + MAX_HEADER);
-  for (let at = from; at < limit; at += 1) {
+  for (let at = from + searched; at < limit; at += 1) {
     if (data[at] !== 0x0a) continue;
     if (data[at + 1] === 0x0a && at + 1 < limit) return at + 2;
     if (data[at + 1] === 0x0d && data[at + 2] === 0x0a && at + 2 < limit) return at + 3;
