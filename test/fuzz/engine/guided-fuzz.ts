@@ -171,7 +171,7 @@ class GuidedRun {
     const mostAllocated = ALLOCATED_AT_LEAST + ALLOCATED_PER_BYTE * input.length;
     if (allocated > mostAllocated) this.#fail(input, `${allocated} bytes were asked for by ${input.length}, at most ${mostAllocated} may`);
     const steps = this.#pool.offer(input, cover.counts, cover.used);
-    const mostSteps = this.#baseSteps + STEPS_PER_BYTE * input.length;
+    const mostSteps = this.#target.mostSteps?.(input.length) ?? this.#baseSteps + STEPS_PER_BYTE * input.length;
     if (steps > mostSteps) this.#fail(input, `${steps} blocks ran for ${input.length} bytes, at most ${mostSteps} may`);
     this.#work = Math.max(this.#work, steps / mostSteps);
     this.#memory = Math.max(this.#memory, allocated / mostAllocated);

@@ -20,6 +20,11 @@ export interface FuzzTarget {
   readonly run: (input: Buffer) => number | undefined | Promise<number | undefined>;
   /** The most that may come of an input of `length` bytes; 64 for each byte unless told. */
   readonly most?: (length: number) => number;
+  /**
+   * The most blocks of `src/` that may run for an input of `length` bytes; guided runs count them. Without it so many for a byte that
+   * only work without any bound is found; with it also what grows with the square.
+   */
+  readonly mostSteps?: (length: number) => number;
   /** Errors it documents besides `ProtocolError`. */
   readonly expects?: (error: unknown) => boolean;
   /** Gives back what runs share. */

@@ -3,6 +3,7 @@ import type { FuzzTarget } from '../support/fuzz-target.ts';
 import { CODEC_TARGETS } from './codecs.ts';
 import { DTLS_TARGETS } from './dtls.ts';
 import { FANOUT_TARGETS } from './fanout.ts';
+import { FRAMING_TARGETS } from './framing.ts';
 import { MOVIE_TARGETS } from './movies.ts';
 import { RELAY_TARGETS } from './relays.ts';
 import { REQUEST_TARGETS } from './requests.ts';
@@ -25,5 +26,6 @@ export const ALL_TARGETS: readonly FuzzTarget[] = [
   ...RELAY_TARGETS,
   ...MOVIE_TARGETS,
   ...TEXT_TARGETS,
+  ...FRAMING_TARGETS,
   ...REQUEST_TARGETS,
 ];

@@ -13,6 +13,7 @@ import { controlUri, parseRtspUrl } from '../../../src/protocols/rtsp/rtsp-url.t
 import { parseSessionDescription } from '../../../src/protocols/rtsp/session-description.ts';
 import { OvtPullSource } from '../../../src/providers/ovt/ovt-pull-source.ts';
 import { mediaFormat } from '../../../src/providers/rtsp-pull/media-track.ts';
+import { RtpFeed } from '../../../src/providers/rtsp-pull/rtp-feed.ts';
 import { RtspPullSource } from '../../../src/providers/rtsp-pull/rtsp-pull-source.ts';
 import { ManualClock } from '../../fakes/manual-clock.ts';
 import { RecordingSink } from '../../fakes/pull-sink.ts';
@@ -20,6 +21,7 @@ import { packetsOf, recordedOvt } from '../../fakes/recorded-ovt.ts';
 import { RecordingLogger } from '../../fakes/recording-logger.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 import { hex } from '../support/hex.ts';
+import { joinPackets, splitPackets } from '../support/packets.ts';
 import { tolerate } from '../support/tolerate.ts';
 
 const CAMERA = [
@@ -52,14 +54,14 @@ const CHALLENGES = [
 const RTP = hex('24 00 0010 80e0 0001 00000000 00000001 65888400');
 const RTCP = hex('24 01 001c 80c80006 00000001 e0000001 80000000 00015f90 0000000a 00000100');
 
-/** `{}` stands for the number of the request that is answered. */
+/** `{}` stands for the number of the request that is answered, `[]` for the channels that it names. */
 function answer(headers: readonly string[], body = ''): Buffer {
   const length = body === '' ? [] : [`Content-Length: ${Buffer.byteLength(body)}`];
   return Buffer.from(`${['RTSP/1.0 200 OK', 'CSeq: {}', ...headers, ...length].join('\r\n')}\r\n\r\n${body}`);
 }
 
 const DESCRIBED = answer(['Content-Base: rtsp://127.0.0.1/cam/', 'Content-Type: application/sdp'], CAMERA);
-const SET_UP = answer(['Session: 42;timeout=60', 'Transport: RTP/AVP/TCP;unicast;interleaved=0-1;ssrc=00000001;mode="PLAY"']);
+const SET_UP = answer(['Session: 42;timeout=60', 'Transport: RTP/AVP/TCP;unicast;interleaved=[];ssrc=00000001;mode="PLAY"']);
 const PLAYING = answer([
   'Session: 42',
   'Range: npt=0-',
@@ -85,9 +87,11 @@ async function answering(parts: readonly Buffer[]): Promise<Answering> {
     socket.on('data', (data) => {
       const part = parts[next];
       next += 1;
-      const sequence = /CSeq: (\d+)/.exec(data.toString('latin1'))?.[1] ?? '1';
+      const request = data.toString('latin1');
+      const sequence = /CSeq: (\d+)/.exec(request)?.[1] ?? '1';
+      const channels = /interleaved=(\d+-\d+)/.exec(request)?.[1] ?? '0-1';
       if (part === undefined) socket.end();
-      else socket.write(Buffer.from(part.toString('latin1').replaceAll('{}', sequence), 'latin1'));
+      else socket.write(Buffer.from(part.toString('latin1').replaceAll('{}', sequence).replaceAll('[]', channels), 'latin1'));
     });
   });
   server.listen(0, '127.0.0.1');
@@ -143,6 +147,47 @@ const target = (url: string, sink: RecordingSink, signal: AbortSignal) => ({
   signal,
   logger: new RecordingLogger(),
 });
+
+/** Packets of a camera with H.264 and AAC: the first byte says which track, and whether it is RTCP. */
+function cameraPackets(): Buffer[] {
+  const packets: Buffer[] = [];
+  for (let n = 0; n < 6; n += 1) {
+    const picture = hex(`00 80e0 0000 00000000 00000001 ${n % 3 === 0 ? '6588843f' : '419a'}`);
+    picture.writeUInt16BE(n, 3);
+    picture.writeUInt32BE(n * 3000, 5);
+    const sound = hex('02 80e1 0000 00000000 00000002 0010 0020 21aabbcc');
+    sound.writeUInt16BE(n, 3);
+    sound.writeUInt32BE(n * 1600, 5);
+    packets.push(picture, sound);
+    if (n === 1) packets.push(hex('01 80c80006 00000001 e0000001 80000000 00000bb8 0000000a 00000100'));
+    if (n === 2) packets.push(hex('03 80c80006 00000002 e0000001 80000000 00000640 0000000a 00000100'));
+  }
+  return [...packets, hex('01 81cb0001 00000001')];
+}
+
+const FED = parseSessionDescription(CAMERA).media.filter(({ encoding }) => /h264|mpeg4/i.test(encoding));
+
+/** The media of a session, as `cameraPackets` writes it, 20 ms after each other. */
+function feedMedia(input: Buffer): number {
+  const clock = new ManualClock();
+  const sink = new RecordingSink();
+  const feed = new RtpFeed({ sink, clock, ordered: input.length % 2 === 0, ignoreSenderReports: input.length % 3 === 0 });
+  for (const [id, media] of FED.entries()) feed.addTrack(2 * id, media, mediaFormat(media)!);
+  feed.announceStart(0, 0);
+  feed.start();
+  for (const packet of splitPackets(input)) {
+    const channel = (packet[0] ?? 0) % 4;
+    if (channel % 2 === 0) feed.pushRtp(channel, packet.subarray(1));
+    else feed.pushRtcp(channel - 1, packet.subarray(1));
+    clock.advance(20);
+    feed.checkDeadlines();
+    feed.receiverReport(channel & 2);
+  }
+  clock.advance(10_000);
+  feed.checkDeadlines();
+  for (const { pts, dts } of sink.packets) if (!Number.isFinite(pts) || !Number.isFinite(dts)) throw new Error(`times ${pts}, ${dts}`);
+  return sink.packets.length;
+}
 
 /** What a real origin answered to `describe` and `play`, and the first of its media. */
 function ovtAnswers(): Buffer[] {
@@ -213,6 +258,14 @@ export const RELAY_TARGETS: readonly FuzzTarget[] = [
       return parseRtspUrl(text)?.uri.length ?? 0;
     },
     most: (length) => 64 + 3 * length,
+  },
+  {
+    name: 'rtsp-media',
+    form: 'packets',
+    seeds: () => [joinPackets(cameraPackets()), joinPackets(cameraPackets().slice(0, 5))],
+    run: feedMedia,
+    most: (length) => 64 + length,
+    cost: 4,
   },
   {
     name: 'rtsp-session',

@@ -1,0 +1,152 @@
+/** Readers of byte streams: where the network cuts them must make no difference, neither to what is read nor to what is refused. */
+import { inspect } from 'node:util';
+import { HttpFault } from '../../../src/protocols/http/http-fault.ts';
+import { DEFAULT_HTTP_LIMITS } from '../../../src/protocols/http/limits.ts';
+import { RequestReader } from '../../../src/protocols/http/request-reader.ts';
+import { frameDatagram, TcpFramer } from '../../../src/protocols/ice/tcp-framer.ts';
+import { OvtReader } from '../../../src/protocols/ovt/reader.ts';
+import { RtspReader } from '../../../src/protocols/rtsp/rtsp-message.ts';
+import { frameChannelData, TurnFramer } from '../../../src/protocols/turn/turn-framer.ts';
+import { ProtocolError } from '../../../src/util/protocol-error.ts';
+import { packetsOf, recordedOvt } from '../../fakes/recorded-ovt.ts';
+import type { FuzzTarget } from '../support/fuzz-target.ts';
+import type { InputForm } from '../support/mutations.ts';
+
+/** Pieces of which each input is read, bytes; 0: in one. */
+const PIECES = [0, 1, 13] as const;
+/** A byte at a time costs a copy of what is held for each: the work of an input grows with its length squared, up to a frame's. */
+const LONGEST = 2048;
+/** For all readings together: a byte costs some dozen blocks when it comes alone, and as many when it ends something. */
+const MOST_STEPS = 5000;
+const MOST_STEPS_PER_BYTE = 150;
+const WHOLE = { depth: 4, maxStringLength: null, maxArrayLength: null } as const;
+
+const REFUSED = 'refused';
+
+/** Takes the next bytes, tells what they complete and whether the stream can go on. */
+type Reader = (piece: Buffer, tell: (item: unknown) => void) => 'open' | typeof REFUSED;
+
+function readIn(make: () => Reader, input: Buffer, piece: number): string[] {
+  const reader = make();
+  const items: string[] = [];
+  const step = piece === 0 ? Math.max(1, input.length) : piece;
+  for (let at = 0; at < input.length; at += step) {
+    try {
+      const state = reader(input.subarray(at, at + step), (item) => items.push(inspect(item, WHOLE)));
+      if (state === REFUSED) return [...items, REFUSED];
+    } catch (error) {
+      if (!(error instanceof ProtocolError || error instanceof HttpFault)) throw error;
+      return [...items, REFUSED];
+    }
+  }
+  return items;
+}
+
+/** Of a stream that is refused, what came before may be lost with it. */
+function isSame(one: readonly string[], other: readonly string[]): boolean {
+  const [short, long] = one.length < other.length ? [one, other] : [other, one];
+  if (short.at(-1) !== REFUSED || long.at(-1) !== REFUSED)
+    return short.length === long.length && short.every((item, at) => item === long[at]);
+  return short.slice(0, -1).every((item, at) => item === long[at]);
+}
+
+function cuts(name: string, form: InputForm, make: () => Reader, seeds: () => readonly Uint8Array[]): FuzzTarget {
+  return {
+    name,
+    form,
+    seeds,
+    run: (input) => {
+      const bytes = input.subarray(0, LONGEST);
+      const [whole = [], ...others] = PIECES.map((piece) => readIn(make, bytes, piece));
+      for (const other of others) {
+        if (!isSame(whole, other)) throw new Error(`where bytes are cut makes a difference: ${whole.join()} and ${other.join()}`);
+      }
+      return whole.length;
+    },
+    most: (length) => 2 + length,
+    mostSteps: (length) => MOST_STEPS + MOST_STEPS_PER_BYTE * Math.min(length, LONGEST),
+    cost: 6,
+  };
+}
+
+const RTSP = 'RTSP/1.0 200 OK\r\nCSeq: 1\r\nContent-Length: 5\r\n\r\nv=0\r\n$\0\0\x02ab$\x01\0\0OPTIONS * RTSP/1.0\r\nCSeq: 9\r\n\r\n';
+const HTTP =
+  'GET /app/stream/llhls.m3u8?a=b HTTP/1.1\r\nHost: a:3333\r\nAccept-Encoding: gzip\r\n\r\n\r\nPOST /x HTTP/1.0\r\nContent-Length: 0\r\n\r\n';
+
+export const FRAMING_TARGETS: readonly FuzzTarget[] = [
+  cuts(
+    'http-cuts',
+    'text',
+    () => {
+      const reader = new RequestReader(DEFAULT_HTTP_LIMITS);
+      return (piece, tell) => {
+        // What is pushed is kept until the head is whole.
+        reader.push(Buffer.from(piece));
+        for (let head = reader.next(); head !== null; head = reader.next()) {
+          tell([head.method, head.target, ['host', 'range', 'accept-encoding', 'content-length'].map((field) => head?.header(field))]);
+        }
+        return 'open';
+      };
+    },
+    () => [Buffer.from(HTTP), Buffer.from(HTTP.repeat(2))],
+  ),
+  cuts(
+    'rtsp-cuts',
+    'text',
+    () => {
+      const reader = new RtspReader();
+      return (piece, tell) => {
+        reader.push(piece, (item) => {
+          const bytes = item.kind === 'response' ? item.body : item.kind === 'data' ? item.data : piece.subarray(0, 0);
+          tell([{ ...item, body: null, data: null }, Buffer.from(bytes).toString('hex')]);
+        });
+        return 'open';
+      };
+    },
+    () => [Buffer.from(RTSP, 'latin1'), Buffer.from(RTSP.repeat(2), 'latin1')],
+  ),
+  cuts(
+    'ovt-cuts',
+    'bytes',
+    () => {
+      const reader = new OvtReader({ message: 20_000, media: 20_000, anyType: false });
+      return (piece, tell) => {
+        reader.push(piece, (type, payload) => tell([type, Buffer.from(payload).toString('hex')]));
+        return 'open';
+      };
+    },
+    () => [
+      Buffer.concat(
+        packetsOf(recordedOvt('origin-ladder'))
+          .slice(0, 6)
+          .map(({ bytes }) => bytes),
+      ),
+    ],
+  ),
+  cuts(
+    'ice-tcp-cuts',
+    'bytes',
+    () => {
+      const framer = new TcpFramer();
+      return (piece, tell) => {
+        const frames = framer.push(piece);
+        for (const frame of frames ?? []) tell(frame.toString('hex'));
+        return frames === null ? REFUSED : 'open';
+      };
+    },
+    () => [Buffer.concat([frameDatagram(Buffer.from('one')), frameDatagram(Buffer.alloc(0)), frameDatagram(Buffer.alloc(300, 7))])],
+  ),
+  cuts(
+    'turn-cuts',
+    'bytes',
+    () => {
+      const framer = new TurnFramer();
+      return (piece, tell) => {
+        for (const frame of framer.push(piece))
+          tell([frame.kind, (frame.kind === 'channel' ? frame.datagram : frame.bytes).toString('hex')]);
+        return 'open';
+      };
+    },
+    () => [Buffer.concat([frameChannelData(0x4001, Buffer.from('media')), Buffer.from(`000100002112a442${'05'.repeat(12)}`, 'hex')])],
+  ),
+];
