@@ -8,18 +8,13 @@ import { bannerOf } from './banner.ts';
 import { CertificateStore } from './certificate-store.ts';
 import { OriginMaps } from './cluster/origin-maps.ts';
 import {
-  type ApplicationConfig,
   ConfigErrors,
   formatConfigProblem,
   type LoadedServer,
   loadServerConfig,
   type ReadOptions,
-  type Resource,
-  readApplication,
-  readVirtualHost,
   type ServerConfig,
 } from './config/index.ts';
-import type { Definition } from './core/definition.ts';
 import type { PublisherKind } from './core/kinds.ts';
 import { Orchestrator } from './core/orchestrator.ts';
 import type { Publisher } from './core/publishing.ts';
@@ -31,7 +26,7 @@ import { VIEWS } from './egress/views.ts';
 import { startMappedFiles } from './mapped-files.ts';
 import type { SrtLinks } from './monitoring/srt-metrics.ts';
 import { startMpegts, warnOfSharedPorts } from './mpegts-listeners.ts';
-import { notBuiltInApplication, notBuiltInServer, unprotected, unprotectedApplication } from './not-built.ts';
+import { notBuiltInApplication, notBuiltInServer, unprotected } from './not-built.ts';
 import { startOvt } from './ovt-listeners.ts';
 import { packageVersion } from './package-version.ts';
 import { PortOpenings } from './port-openings.ts';
@@ -49,6 +44,7 @@ import { OvtPublisher } from './publishers/ovt/ovt-publisher.ts';
 import { PushPublisher } from './publishers/push/push-publisher.ts';
 import { SrtPublisher } from './publishers/srt/srt-publisher.ts';
 import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
+import { definitionOf, restoreVirtualHosts } from './restored-state.ts';
 import { type Running, stopAll } from './running.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
 import { startSrt } from './srt-listeners.ts';
@@ -277,7 +273,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   }
   // Relative paths mean the same whether the file, the API or the state names them.
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
-  await restoreState(store, orchestrator, { logger, reading });
+  await restoreVirtualHosts(store, orchestrator, { logger, reading });
   await restorePulls(pullStore, pulls, logger);
   if (config.modules.dynamicAppRemoval.enable) running.push(removingUnusedApplications(orchestrator));
   const srtLinks: SrtLinks[] = [
@@ -300,35 +296,6 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
 function allowedFolders({ storage }: ServerConfig, stateFolder: string): AllowedFolders {
   const roots = storage.allowedRoots.map((root) => resolve(stateFolder, root));
   return new AllowedFolders(roots.length === 0 ? null : roots, 'Server/Storage/AllowedRoots');
-}
-
-function definitionOf<Config extends { readonly name: string }>({ typed, echo }: Resource<Config>): Definition<Config> {
-  return { name: typed.name, config: typed, echo };
-}
-
-/** Brings back what the API created; a document that can no longer be used is set aside. */
-async function restoreState(
-  store: StateStore,
-  orchestrator: Orchestrator,
-  { logger, reading }: { readonly logger: Logger; readonly reading: ReadOptions },
-): Promise<void> {
-  for (const { name, order, definition, applications } of await store.load()) {
-    try {
-      const vhost = readVirtualHost(definition, reading);
-      const definitions = applications.map((application) => readApplication(application, reading));
-      const refused = [...unprotected(vhost.typed), ...definitions.flatMap(({ typed }) => unprotectedApplication(name, typed))];
-      if (refused.length > 0) {
-        // The document stays as it is, for a version that can hold to it.
-        for (const sentence of refused) logger.error({ vhost: name }, sentence);
-        continue;
-      }
-      const apps = definitions.map(definitionOf<ApplicationConfig>);
-      orchestrator.restore(definitionOf(vhost), apps, { readOnly: false, order });
-      logger.info({ vhost: name }, `virtual host '${name}' restored with ${apps.length} application(s)`);
-    } catch (error) {
-      await store.setAsideDocument(name, error instanceof Error ? error.message : String(error));
-    }
-  }
 }
 
 /** Brings persistent streams back. One whose application is gone stays on disk: the application may return. */

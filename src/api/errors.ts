@@ -91,6 +91,7 @@ export const CATALOGUE = {
   PUSH_PORT_MISSING: http(400, 'Could not parse url: it needs a port from 1 to 65535'),
   PUSH_MODE_UNSUPPORTED: http(400, 'Unsupported connection mode'),
   PUSH_LISTEN_UNSUPPORTED: http(400, 'Unsupported tcp listen'),
+  PUSH_KEY_INVALID: http(400, 'Invalid [streamKey] parameter'),
   PUSH_EXISTS: http(409, 'Duplicate ID'),
   PUSH_LIMIT: http(400, 'Too many pushes: {0}'),
   PUSH_NOT_FOUND: http(404, "Could not find id '{0}': [{1}/{2}]"),

@@ -1,4 +1,5 @@
 /** What can be wrong with a configuration, and how it is told. */
+import { showHidden } from '../util/hidden-characters.ts';
 
 /** Where in the input something was found. */
 export interface Place {
@@ -56,6 +57,6 @@ const SHOWN_CHARACTERS = 80;
 export function shown(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object' && value !== null) return 'an object';
-  const text = JSON.stringify(value) ?? 'nothing';
+  const text = showHidden(JSON.stringify(value) ?? 'nothing');
   return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text;
 }

@@ -5,6 +5,7 @@ import { expandMacros } from './macros.ts';
 import { ConfigError, type Place, shown } from './problem.ts';
 import { type Fail, notesOf } from './schema/field.ts';
 import type { Reading, Scalar, Source } from './source.ts';
+import { type TextForm, textFault } from './text-forms.ts';
 import { expectationOf, nameFault, readLeaf } from './value.ts';
 
 /** JSON as the API shows it: what was given, nothing added. */
@@ -117,14 +118,16 @@ function readScalar(schema: TSchema, source: Source, reading: Reading): Read | u
     reading.errors.push(new ConfigError(`${place.path} must be ${expectationOf(schema)}, but got something with members`, place));
     return undefined;
   }
-  const expanded = typeof given === 'string' ? expandMacros(given, reading.macros) : given;
+  const expanded = typeof given === 'string' && reading.macros !== null ? expandMacros(given, reading.macros) : given;
   const leaf = readLeaf(schema, expanded, reading.directory);
   if (!('value' in leaf)) {
     const message = 'message' in leaf ? leaf.message : `${place.path} must be ${leaf.expected}, but got ${shown(expanded)}`;
     reading.errors.push(new ConfigError(message, place));
     return { typed: NOTHING, echo: given };
   }
-  if (notesOf(schema).kind === 'name') checkName(String(expanded), source, reading);
+  const { kind, form } = notesOf(schema);
+  if (kind === 'name') checkName(String(expanded), source, reading);
+  if (form !== undefined) checkForm(form, String(expanded), source, reading);
   return { typed: leaf.value, echo: given };
 }
 
@@ -135,6 +138,15 @@ function checkName(name: string, source: Source, reading: Reading): void {
   const message = `${place.path} ${fault.text}`;
   if (source.strict || fault.grave) reading.errors.push(new ConfigError(message, place));
   else reading.warnings.push({ ...place, message: `${message}; it cannot be addressed through the API` });
+}
+
+function checkForm(form: TextForm, text: string, source: Source, reading: Reading): void {
+  const fault = textFault(form, text);
+  if (fault === undefined) return;
+  const { place } = source;
+  const message = `${place.path} ${fault.text}, but got ${shown(text)}`;
+  if (source.strict || fault.grave) reading.errors.push(new ConfigError(message, place));
+  else reading.warnings.push({ ...place, message: `${message}; it cannot be used` });
 }
 
 function finish(schema: TSchema, typed: Typed, source: Source, places: ReadonlyMap<string, Place>, reading: Reading): void {

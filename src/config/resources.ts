@@ -1,7 +1,6 @@
 /** Resources as the API gives them: JSON bodies to typed trees and echoes. */
 import type { TSchema } from '@sinclair/typebox';
 import { JsonSource } from './json-source.ts';
-import { type MacroSource, processMacros } from './macros.ts';
 import { ConfigError } from './problem.ts';
 import { type Echo, type EchoObject, readObject } from './reader.ts';
 import { type ApplicationConfig, ApplicationSchema } from './schema/application.ts';
@@ -20,9 +19,8 @@ export interface VirtualHostResource extends Resource<VirtualHostConfig> {
   readonly applications: readonly Resource<ApplicationConfig>[];
 }
 
+/** What was read by the API or from the state folder: its macros stay as written, for a client shall not read the environment. */
 export interface ReadOptions {
-  /** Default: those of the running process. */
-  readonly macros?: MacroSource;
   /** Where relative paths start; default: they stay as written. */
   readonly directory?: string;
 }
@@ -61,18 +59,13 @@ export function withApplications(host: Resource<VirtualHostConfig>): VirtualHost
 }
 
 function read<T>(schema: TSchema, json: unknown, label: string, options: ReadOptions): Resource<T> {
-  const reading: Reading = { errors: [], warnings: [], ...readingOptions(options) };
+  const { directory } = options;
+  const reading: Reading = { errors: [], warnings: [], macros: null, ...(directory !== undefined && { directory }) };
   const root = typeof json === 'object' && json !== null && !Array.isArray(json) ? json : {};
   const { typed, echo } = readObject(schema, new JsonSource(root, label, label, reading), reading);
   const [first] = reading.errors;
   if (first !== undefined) throw first;
   return { typed: typed as T, echo };
-}
-
-/** The part of a `Reading` that options decide. */
-export function readingOptions(options: ReadOptions): Pick<Reading, 'macros' | 'directory'> {
-  const macros = options.macros ?? processMacros();
-  return options.directory === undefined ? { macros } : { macros, directory: options.directory };
 }
 
 const DEFAULT_PROVIDERS = { ovt: {}, rtmp: {}, rtspPull: {}, srt: {}, webrtc: {} };

@@ -2,14 +2,20 @@
 import { globSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { type MacroSource, processMacros } from './macros.ts';
 import { sharedMpegtsPort } from './mpegts-ports.ts';
 import { ConfigError, ConfigErrors, type ConfigWarning, type Place } from './problem.ts';
 import { type Echo, type EchoObject, readObject } from './reader.ts';
-import { type ReadOptions, readingOptions, type VirtualHostResource, withApplications } from './resources.ts';
+import { type ReadOptions, type VirtualHostResource, withApplications } from './resources.ts';
 import { type ServerConfig, ServerSchema } from './schema/server.ts';
 import type { Reading } from './source.ts';
 import { parseXml, type XmlElement } from './xml.ts';
 import { XmlSource } from './xml-source.ts';
+
+export interface FileOptions extends ReadOptions {
+  /** Default: those of the running process. */
+  readonly macros?: MacroSource;
+}
 
 export interface LoadedServer {
   readonly config: ServerConfig;
@@ -32,14 +38,14 @@ export function defaultServerXml(): string {
  * Loads a configuration file. Relative paths in it start at its directory unless `options` says otherwise.
  * Throws `ConfigErrors` with everything that is wrong.
  */
-export function loadServerConfig(file: string, options: ReadOptions = {}): LoadedServer {
+export function loadServerConfig(file: string, options: FileOptions = {}): LoadedServer {
   return parseServerConfig(readText(file), file, { directory: dirname(resolve(file)), ...options });
 }
 
 /** Like `loadServerConfig`, for a text; `file` is its name in messages and where includes start. */
-export function parseServerConfig(xml: string, file: string, options: ReadOptions = {}): LoadedServer {
+export function parseServerConfig(xml: string, file: string, options: FileOptions = {}): LoadedServer {
   const places = new WeakMap<object, Place>();
-  const reading: Reading = { errors: [], warnings: [], places, ...readingOptions(options) };
+  const reading: Reading = { errors: [], warnings: [], places, macros: processMacros(), ...options };
   const root = orThrow(() => parseXml(xml, file));
   if (root.name !== 'Server') {
     throw new ConfigErrors([

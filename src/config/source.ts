@@ -9,7 +9,8 @@ export type Scalar = string | number | boolean;
 export interface Reading {
   readonly errors: ConfigError[];
   readonly warnings: ConfigWarning[];
-  readonly macros: MacroSource;
+  /** Null: macros stay as they are written. Only files of the operator may name what the process knows. */
+  readonly macros: MacroSource | null;
   /** Start of relative paths; absent leaves them as written. */
   readonly directory?: string;
   /** Takes where each typed object was read, for whoever compares them afterwards. */

@@ -2,6 +2,7 @@
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
+import { hasHiddenCharacter } from '../util/hidden-characters.ts';
 import { shown } from './problem.ts';
 import type { LeafKind, PortRanges } from './schema/field.ts';
 import { notesOf } from './schema/field.ts';
@@ -152,7 +153,9 @@ function portNumber(text: string): number | undefined {
 export function nameFault(name: string): { readonly text: string; readonly grave: boolean } | undefined {
   if (name === '') return { text: 'must not be empty', grave: true };
   if (name === '.' || name === '..') return { text: `must not be ${shown(name)}`, grave: true };
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
-  if (!/[\s\u0000-\u001f\u007f/?#:]/u.test(name)) return undefined;
-  return { text: `must not contain "/", "?", "#", ":" or white space, but got ${shown(name)}`, grave: false };
+  if (/[\s/?#:]/u.test(name)) {
+    return { text: `must not contain "/", "?", "#", ":" or white space, but got ${shown(name)}`, grave: false };
+  }
+  if (hasHiddenCharacter(name)) return { text: `must not contain characters that cannot be seen, but got ${shown(name)}`, grave: false };
+  return undefined;
 }

@@ -1,6 +1,7 @@
 import type { ApplicationConfig } from '../config/index.ts';
 import type { Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
+import { showHidden } from '../util/hidden-characters.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Definition } from './definition.ts';
 import { InboundStream } from './inbound-stream.ts';
@@ -158,7 +159,10 @@ export class Application {
   #settingsFor({ streamName, provider }: IngestName): ProviderSettings {
     if (this.#closed) throw new IngestRefused('no-application', `application '${this.name}' is being closed`);
     if (!isAddressableName(streamName))
-      throw new IngestRefused('invalid-name', `stream name ${JSON.stringify(streamName)} is empty or contains / : ? # or blanks`);
+      throw new IngestRefused(
+        'invalid-name',
+        `stream name ${showHidden(JSON.stringify(streamName))} is empty, too long, or contains / : ? # or blanks`,
+      );
     const settings = this.providerSettings(provider);
     if (settings === undefined)
       throw new IngestRefused('provider-disabled', `provider '${provider}' is not enabled in application '${this.name}'`);

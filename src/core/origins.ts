@@ -60,5 +60,7 @@ function composed({ location, pass }: OriginConfig, url: string, path: string, q
   // The viewer's path was decoded, the origin reads an encoded one.
   const rest = path.slice(location.length).split('/').map(encodeURIComponent).join('/');
   const queries = [own, pass.forwardQueryParams ? query : ''].filter((part) => part !== '').join('&');
-  return `${pass.scheme}://${base}${rest}${queries === '' ? '' : `?${queries}`}`;
+  // A source without a path is a host and a port: what viewers write must not grow into them.
+  const joint = rest === '' || rest.startsWith('/') || base.includes('/') ? '' : '/';
+  return `${pass.scheme}://${base}${joint}${rest}${queries === '' ? '' : `?${queries}`}`;
 }

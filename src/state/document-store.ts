@@ -3,7 +3,7 @@ import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../util/logger.ts';
 import { removeFileDurable, writeFileAtomic } from './atomic-file.ts';
-import { makeFolder, setAside } from './set-aside.ts';
+import { copyAside, makeFolder, setAside } from './set-aside.ts';
 
 const FORMAT = 'millrace-state';
 const VERSION = 1;
@@ -89,6 +89,11 @@ export class DocumentStore<Document extends object> {
   /** Sets a document aside whose content turned out to be unusable. */
   async setAsideDocument(name: string, why: string): Promise<void> {
     await setAside(this.#pathOf(name), why, this.#logger);
+  }
+
+  /** Keeps a copy of a document of which only a part can be used; false when that fails. */
+  copyAsideDocument(name: string, why: string): Promise<boolean> {
+    return copyAside(this.#pathOf(name), why, this.#logger);
   }
 
   /** Resolves when every write under way has ended, well or not. */

@@ -1,5 +1,6 @@
 /** What lies in the state folder and cannot be used is moved out of the way: never deleted, and named in the log. */
-import { mkdir, rename } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { copyFile, mkdir, rename } from 'node:fs/promises';
 import type { Logger } from '../util/logger.ts';
 
 /** Renames `file` (or folder) to `<file>.broken-<time>`. Never rejects: what cannot be moved is told, too. */
@@ -10,6 +11,19 @@ export async function setAside(file: string, why: string, logger: Logger): Promi
     logger.error({ file, setAside: aside, why }, `state file cannot be used and was set aside: ${why}`);
   } catch (error) {
     logger.error({ file, why, err: error }, `state file cannot be used and could not be set aside: ${why}`);
+  }
+}
+
+/** Copies `file` to `<file>.broken-<time>`, for it is to be replaced by what of it can be used. False, and told, when it cannot be copied. */
+export async function copyAside(file: string, why: string, logger: Logger): Promise<boolean> {
+  const aside = `${file}.broken-${Date.now()}`;
+  try {
+    await copyFile(file, aside, constants.COPYFILE_EXCL);
+    logger.error({ file, setAside: aside, why }, `parts of a state file cannot be used, a copy was set aside: ${why}`);
+    return true;
+  } catch (error) {
+    logger.error({ file, why, err: error }, `parts of a state file cannot be used, and no copy could be set aside: ${why}`);
+    return false;
   }
 }
 

@@ -4,6 +4,7 @@ import { type Answer, APP, checkedCalls, done, error, FILE_APP, found, VHOST } f
 import { type ApiHarness, startApi } from './harness.ts';
 
 const PROFILE = { name: 'p', outputStreamName: '${OriginStreamName}_p', encodes: { videos: [{ name: 'v', bypass: true }] } };
+const BAD_HEADER = { crossDomains: { urls: ['*'], headers: [{ key: 'Bad Name', value: 'x' }] } };
 const STORED_PROFILE = { ...PROFILE, encodes: { audios: [], videos: [{ name: 'v', bypass: true }] } };
 
 let api: ApiHarness;
@@ -38,6 +39,14 @@ describe('virtual hosts', () => {
       [{ name: 'v' }, 'virtualHost.host is not optional'],
       [{ ...VHOST, x: 1 }, 'Unknown item found: virtualHost.x'],
       [{ ...VHOST, host: { names: 'c' } }, 'virtualHost.host.names must be a list, but got "c"'],
+      [
+        { ...VHOST, host: { names: ['a b'] } },
+        'virtualHost.host.names[0] must not contain white space or characters that cannot be seen, but got "a b"',
+      ],
+      [
+        { ...VHOST, applications: [{ name: 'a', type: 'live', publishers: { llhls: BAD_HEADER } }] },
+        'virtualHost.applications.application[0].publishers.llhls.crossDomains.headers[0].key must be the name of a header: letters, digits and -, without blanks, but got "Bad Name"',
+      ],
       [{ ...VHOST, name: 'a/b' }, 'virtualHost.name must not contain "/", "?", "#", ":" or white space, but got "a/b"'],
     ] as const;
     const { status, json } = await call(

@@ -33,6 +33,8 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
     ...each([124, 125, 126, 127, 222, 223, 224, 225, 226], { status: 400 }),
     ...each([178, 179, 180, 187, 188], { status: 404, message: /Could not find the virtual host/ }),
   },
+  'usable-texts': {},
+  'api-macros': {},
   'wrong-types': {
     129: { status: 400 },
     171: { status: 404 },

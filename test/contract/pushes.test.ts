@@ -18,6 +18,8 @@ test.each([
   [{ ...GOOD, protocol: 'mpegts', url: 'udp://host' }, 'Could not parse url: it needs a port from 1 to 65535'],
   [{ ...GOOD, protocol: 'srt', url: 'srt://host:1?mode=listener' }, 'Unsupported connection mode'],
   [{ ...GOOD, protocol: 'mpegts', url: 'tcp://host:1?listen' }, 'Unsupported tcp listen'],
+  [{ ...GOOD, url: 'rtmp://host\u0001/app' }, 'Could not parse url'],
+  [{ ...GOOD, streamKey: 'a\r\nb' }, 'Invalid [streamKey] parameter'],
   [{ ...GOOD, protocol: 'rtsp' }, "Could not find protocol 'rtsp': [default/app]"],
   [{ ...GOOD, protocol: 4 }, "Could not find protocol '': [default/app]"],
   [{ protocol: 'rtmp' }, 'There is no required parameter [ id stream.name url]'],
@@ -28,6 +30,11 @@ test.each([
     json: { message: `[HTTP] ${message} (400)`, statusCode: 400 },
   });
   expect(await api.call('GET', `${APP}:pushes`)).toMatchObject({ json: { response: [] } });
+});
+
+test('a stream key that no protocol could carry is refused', async () => {
+  const { status, json } = await api.call('POST', `${APP}:startPush`, { ...GOOD, streamKey: 'k'.repeat(4097) });
+  expect([status, json]).toEqual([400, { message: '[HTTP] Invalid [streamKey] parameter (400)', statusCode: 400 }]);
 });
 
 test('a task follows its stream, tells why it fails, and an application takes its tasks along', async () => {

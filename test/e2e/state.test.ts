@@ -86,6 +86,22 @@ test('what was deleted stays deleted after kill -9', async () => {
   expect([...(await server.api.get<string[]>('/v1/vhosts'))].sort()).toEqual(['default', 'lasting']);
 });
 
+test('what an earlier version let in and this one cannot use is left out with a log line, and the server starts', async () => {
+  const server = await start();
+  await createVirtualHost(server, 'kept', 'kept.test');
+  await server.kill();
+  const [file = ''] = filesBelow(server.state).filter((each) => readFileSync(each, 'utf8').includes('kept.test'));
+  const document = JSON.parse(readFileSync(file, 'utf8'));
+  const crossDomains = { urls: ['*'], headers: [{ key: 'Bad Name', value: 'x' }] };
+  document.applications.push({ name: 'bad', type: 'live', publishers: { llhls: {}, webrtc: {} }, providers: { webrtc: { crossDomains } } });
+  writeFileSync(file, JSON.stringify(document));
+
+  await server.restart();
+  expect(await server.api.get('/v1/vhosts/kept/apps')).toEqual(['made']);
+  expect(server.log).toContain("application 'bad' is left out: application.providers.webrtc.crossDomains.headers[0].key must be the name");
+  expect(filesBelow(server.state).filter((each) => each.startsWith(`${file}.broken-`))).toHaveLength(1);
+});
+
 test('a torn state file is set aside with a log line and everything else loads', async () => {
   const server = await start();
   await createVirtualHost(server, 'kept', 'kept.test');

@@ -1,4 +1,4 @@
-import { faultOfUrl, type PushRequest, pushProtocolOf, trimUrl, type UrlFault } from '../../publishers/push/push-request.ts';
+import { faultOfUrl, isStreamKey, type PushRequest, pushProtocolOf, trimUrl, type UrlFault } from '../../publishers/push/push-request.ts';
 import { Type } from '../../util/typebox.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError, type ErrorCode } from '../errors.ts';
@@ -87,5 +87,7 @@ function pushRequest({ vhost, app, body }: AppRequest): PushRequest {
   if (missing !== '') throw new ApiError('PUSH_INCOMPLETE', missing);
   const fault = faultOfUrl(protocol, url);
   if (fault !== null) throw new ApiError(URL_ERRORS[fault]);
-  return { ...common, protocol, url, streamKey: textIn(json, 'streamKey').trim() };
+  const streamKey = textIn(json, 'streamKey').trim();
+  if (!isStreamKey(streamKey)) throw new ApiError('PUSH_KEY_INVALID');
+  return { ...common, protocol, url, streamKey };
 }

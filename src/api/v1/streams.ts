@@ -4,6 +4,7 @@ import type { WaitingStream } from '../../core/pull-registry.ts';
 import { internalAppName, isAddressableName } from '../../core/stream-address.ts';
 import { streamInformation, waitingStreamInformation } from '../../monitoring/stream-info.ts';
 import { PathRefused } from '../../util/allowed-folders.ts';
+import { showHidden } from '../../util/hidden-characters.ts';
 import { Type } from '../../util/typebox.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
@@ -142,6 +143,6 @@ function pullRequest(body: unknown): { readonly name: string; readonly urls: rea
     return url;
   });
   if (new Set(texts.map(schemeOf)).size > 1) throw new ApiError('STREAM_URLS_DIFFER');
-  if (!isAddressableName(name)) throw new ApiError('STREAM_NAME_INVALID', name);
+  if (!isAddressableName(name)) throw new ApiError('STREAM_NAME_INVALID', showHidden(name));
   return { name, urls: texts };
 }

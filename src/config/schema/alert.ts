@@ -31,7 +31,7 @@ const EgressSchema = object('Rules for streams going out', {
 });
 
 export const AlertSchema = object('Messages to a control server', {
-  url: text('URL of the control server'),
+  url: text('URL of the control server', { form: 'url' }),
   secretKey: text('Key that signs the requests'),
   timeout: integer('Gives up after this long, ms', { default: 3000, minimum: 1 }),
   rulesFile: optional(path('File with the rules')),

@@ -7,7 +7,7 @@ import { PublishersSchema } from './publishers.ts';
 
 const TranscodeWebhookSchema = object('Asks a control server for the output profiles of every new stream', {
   enable: boolean('Turns it on'),
-  controlServerUrl: text('URL of the control server'),
+  controlServerUrl: text('URL of the control server', { form: 'url' }),
   secretKey: text('Key that signs the requests'),
   timeout: integer('Gives up after this long, ms', { default: 1500, minimum: 1 }),
   useLocalProfilesOnConnectionFailure: boolean('Uses the profiles configured here when the server cannot be reached', { default: true }),

@@ -84,9 +84,9 @@ const webrtcMembers = {
       iceServer: list(
         'Servers',
         object('One server', {
-          urls: object('Its addresses', { url: list('Addresses', text('URL, `stun:` or `turn:`')) }),
-          userName: optional(text('User')),
-          credential: optional(text('Password')),
+          urls: object('Its addresses', { url: list('Addresses', text('URL, `stun:` or `turn:`', { form: 'ice-server' })) }),
+          userName: optional(text('User', { form: 'quoted' })),
+          credential: optional(text('Password', { form: 'quoted' })),
         }),
         { default: [] },
       ),

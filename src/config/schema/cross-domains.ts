@@ -5,12 +5,16 @@ import { list, object, text } from './field.ts';
 export const CrossDomainsSchema = object('Origins whose web pages may read the answers (CORS)', {
   urls: list(
     'Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme both http and https match',
-    text('Origin pattern'),
+    text('Origin pattern', { form: 'origin' }),
     { xml: 'Url', default: [] },
   ),
-  headers: list('Headers added to every answer', object('One header', { key: text('Header name'), value: text('Header value') }), {
-    xml: 'Header',
-    default: [],
-  }),
+  headers: list(
+    'Headers added to every answer',
+    object('One header', {
+      key: text('Header name', { form: 'header-name' }),
+      value: text('Header value', { form: 'header-value' }),
+    }),
+    { xml: 'Header', default: [] },
+  ),
 });
 export type CrossDomainsConfig = Static<typeof CrossDomainsSchema>;

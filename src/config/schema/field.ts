@@ -1,6 +1,7 @@
 /** The words schemas are written in: plain JSON schema plus what XML needs to know, under `x-config`. */
 import type { Static, TArray, TBoolean, TInteger, TNumber, TSchema, TString } from '@sinclair/typebox';
 import { Type } from '../../util/typebox.ts';
+import type { TextForm } from '../text-forms.ts';
 
 /** How the text of a leaf becomes a value. Plain JSON types need no kind. */
 export type LeafKind = 'address' | 'bitrate' | 'name' | 'path' | 'port' | 'ports' | 'words';
@@ -19,6 +20,8 @@ export interface FieldNotes {
   /** A list that has a container element of its own: the key of the items inside it. */
   readonly flatten?: string;
   readonly kind?: LeafKind;
+  /** What a text becomes, where that is more than text. */
+  readonly form?: TextForm;
   /** Makes the text of the error for a value outside `enum`. */
   readonly refusal?: (value: string) => string;
   /** Protocols a port may name; the first is meant when the text names none. */
@@ -47,8 +50,20 @@ interface NumberOptions extends FieldOptions<number> {
 }
 
 function split<T>(description: string, options: FieldOptions<T> & Record<string, unknown>): Record<string, unknown> {
-  const { xml, attribute, aliases, flatten, kind, refusal, protocols, deprecated, alwaysEchoed, finish, ...schema } = options;
-  const notes: Record<string, unknown> = { xml, attribute, aliases, flatten, kind, refusal, protocols, deprecated, alwaysEchoed, finish };
+  const { xml, attribute, aliases, flatten, kind, form, refusal, protocols, deprecated, alwaysEchoed, finish, ...schema } = options;
+  const notes: Record<string, unknown> = {
+    xml,
+    attribute,
+    aliases,
+    flatten,
+    kind,
+    form,
+    refusal,
+    protocols,
+    deprecated,
+    alwaysEchoed,
+    finish,
+  };
   for (const key of Object.keys(notes)) if (notes[key] === undefined) delete notes[key];
   const result: Record<string, unknown> = { description, ...schema };
   if (deprecated !== undefined) result['deprecated'] = true;

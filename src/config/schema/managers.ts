@@ -7,7 +7,7 @@ import { TlsSchema } from './tls.ts';
 const ManagersHostSchema = object(
   'Under which names the API is reached',
   {
-    names: list('Host names or addresses; `*` means any', text('Host name'), { flatten: 'name', default: ['*'] }),
+    names: list('Host names or addresses; `*` means any', text('Host name', { form: 'host' }), { flatten: 'name', default: ['*'] }),
     tls: optional(as(TlsSchema, 'Certificate for the TLS port', { xml: 'TLS' })),
   },
   { default: {} },

@@ -1,5 +1,6 @@
 /** What is made of every stream of an application. */
 import type { Static } from '@sinclair/typebox';
+import { nameFault } from '../value.ts';
 import { EncodesSchema } from './encodes.ts';
 import { boolean, type Fail, finishing, firstDuplicate, integer, list, name, object, optional, text } from './field.ts';
 import { MediaOptionsSchema } from './media-options.ts';
@@ -21,6 +22,11 @@ function streamNameRules(name: string, fail: Fail): void {
   else if (macro !== undefined)
     fail(`Unknown macro in outputProfile.outputStreamName: ${macro} (expected: ${ORIGIN_NAME})`, 'outputStreamName');
   else if (/[/:?#\s]/.test(literal)) fail('outputProfile.outputStreamName must not contain / : ? # or blanks', 'outputStreamName');
+  else {
+    // Whatever the name of the input is, it can be addressed.
+    const fault = nameFault(name.replaceAll(ORIGIN_NAME, 'a'));
+    if (fault !== undefined) fail(`outputProfile.outputStreamName ${fault.text}`, 'outputStreamName');
+  }
 }
 
 function playlistRules(profile: ProfileFinish, fail: Fail): void {

@@ -1,5 +1,6 @@
 /** How the tracks of an output stream are offered to players. */
 import type { Static } from '@sinclair/typebox';
+import { nameFault } from '../value.ts';
 import { boolean, choice, finishing, firstDuplicate, integer, list, object, optional, text } from './field.ts';
 
 const limit = (xml: string, most: boolean, what: string, aliases: readonly string[] = []) =>
@@ -107,6 +108,11 @@ export const PlaylistSchema = object(
       const word = ['playlist', 'chunklist'].find((reserved) => value.fileName.toLowerCase().includes(reserved));
       if (value.fileName === '') fail('Playlist file name must not be empty', 'fileName');
       else if (word !== undefined) fail(`Playlist file name must not contain ${word}: ${value.fileName}`, 'fileName');
+      // The name is part of URLs and of the path of dumps.
+      else {
+        const fault = nameFault(value.fileName);
+        if (fault !== undefined) fail(`Playlist file name ${fault.text}`, 'fileName');
+      }
       const twice = firstDuplicate(value.renditions);
       if (twice !== undefined) fail(`Duplicate rendition name: ${twice}`, 'renditions');
     }),

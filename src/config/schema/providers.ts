@@ -1,7 +1,7 @@
 /** What brings streams into an application. A provider whose object is present, even empty, is enabled. */
 import type { Static } from '@sinclair/typebox';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { as, boolean, choice, type Fail, finishing, integer, list, object, optional, path, ports, text } from './field.ts';
+import { as, boolean, choice, type Fail, finishing, integer, list, name, object, optional, path, ports, text } from './field.ts';
 
 interface Common {
   timestampMode?: 'ZeroBased' | 'Original';
@@ -126,7 +126,7 @@ export const MpegtsProviderSchema = object(
     streams: list(
       'Which port feeds which stream',
       object('Streams of some ports', {
-        name: text('Stream name; `${Port}` stands for the port', { default: 'stream' }),
+        name: text('Stream name; `${Port}` stands for the port', { default: 'stream', form: 'stream-name' }),
         port: ports('Ports that feed it', { protocols: ['udp', 'tcp'], default: '4000/udp' }),
         program: optional(
           integer('Number of the program to take of several; absent: the first. An extension of Millrace', { minimum: 1, maximum: 65_535 }),
@@ -147,7 +147,7 @@ export const FileProviderSchema = object(
     rootPath: optional(path('Directory the paths start at')),
     streamMap: optional(
       object('Which file feeds which stream', {
-        stream: list('Entries', object('One entry', { name: text('Stream name'), path: text('File, below the root path') }), {
+        stream: list('Entries', object('One entry', { name: name('Stream name'), path: text('File, below the root path') }), {
           default: [],
         }),
       }),

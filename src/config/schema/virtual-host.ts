@@ -5,7 +5,7 @@ import { CrossDomainsSchema } from './cross-domains.ts';
 import { as, boolean, finishing, firstDuplicate, integer, list, name, object, optional, text, words } from './field.ts';
 import { TlsSchema } from './tls.ts';
 
-export const hostNames = list('Host names or addresses; `*` and `?` match', text('Host name'), { flatten: 'name' });
+export const hostNames = list('Host names or addresses; `*` and `?` match', text('Host name', { form: 'host' }), { flatten: 'name' });
 
 const HostSchema = object('Under which names it is reached', {
   names: hostNames,
@@ -31,7 +31,7 @@ const SignedPolicySchema = object('Only signed URLs are let in', {
 export type SignedPolicyConfig = Static<typeof SignedPolicySchema>;
 
 const AdmissionWebhooksSchema = object('Asks a control server whom to let in', {
-  controlServerUrl: text('URL of the control server'),
+  controlServerUrl: text('URL of the control server', { form: 'url' }),
   secretKey: text('Key that signs the requests; may be empty', { default: '' }),
   timeout: integer('Refuses when there is no answer for this long, ms', { default: 3000, minimum: 1 }),
   enables: EnablesSchema,
@@ -49,11 +49,11 @@ const ORIGIN_SCHEMES: readonly string[] = ['ovt', 'rtsp', 'rtspc', 'file'];
 const OriginSchema = object(
   'Where streams below a location come from',
   {
-    location: text('Prefix of `/<application>/<stream>`; the first origin that matches is taken'),
+    location: text('Prefix of `/<application>/<stream>`; the first origin that matches is taken', { form: 'location' }),
     pass: object('The source', {
       scheme: text('`ovt`, `rtsp` or `file`'),
       urls: object('Where to pull from', {
-        url: list('Sources as `host[:port]/path`; the next is tried when one fails', text('Source, without scheme')),
+        url: list('Sources as `host[:port]/path`; the next is tried when one fails', text('Source, without scheme', { form: 'source' })),
       }),
       forwardQueryParams: boolean("Passes the viewer's query on", { default: true }),
     }),
@@ -92,7 +92,7 @@ export type OriginsConfig = Static<typeof OriginsSchema>;
 const LARGEST_PORT = 65_535;
 
 const OriginMapStoreSchema = object('Shares the addresses of streams between origins and edges', {
-  originHostName: optional(text('Name under which this origin registers itself; origins only')),
+  originHostName: optional(text('Name under which this origin registers itself; origins only', { form: 'host-name' })),
   redisServer: object(
     'The Redis server',
     { host: text('`host:port`'), auth: optional(text('Password')) },

@@ -1,5 +1,7 @@
 /** `rtsp://[user:password@]host[:port]/path[?query]`, RFC 2326 §3.2 with the credentials of RFC 3986. */
 
+import { hasHiddenCharacter } from '../../util/hidden-characters.ts';
+
 export interface RtspCredentials {
   readonly user: string;
   readonly password: string;
@@ -16,7 +18,7 @@ export interface RtspUrl {
 }
 
 const DEFAULT_PORT = 554;
-const PATTERN = /^rtspc?:\/\/(?:([^@/]*)@)?(\[[0-9a-f:.]+\]|[^:/?#@[\]]+)(?::(\d{1,5}))?([/?][^\s#]*)?$/i;
+const PATTERN = /^rtspc?:\/\/(?:([^@/]*)@)?(\[[0-9a-f:.]+\]|[^:/?#@[\]\s]+)(?::(\d{1,5}))?([/?][^\s#]*)?$/i;
 
 /** Parses a URL; null when it is none. A password may hold `:` and, escaped, everything else. */
 export function parseRtspUrl(text: string): RtspUrl | null {
@@ -25,12 +27,15 @@ export function parseRtspUrl(text: string): RtspUrl | null {
   const [, login, host = '', port, path = '/'] = match;
   const number = port === undefined ? DEFAULT_PORT : Number(port);
   if (number < 1 || number > 65_535) return null;
+  const credentials = login === undefined ? null : credentialsOf(login);
+  // They go into lines of text.
+  if (hasHiddenCharacter(`${credentials?.user ?? ''}${credentials?.password ?? ''}${text}`)) return null;
   const authority = port === undefined ? host : `${host}:${port}`;
   return {
     host: host.replace(/^\[|\]$/g, ''),
     port: number,
     uri: `rtsp://${authority}${path.startsWith('?') ? `/${path}` : path}`,
-    credentials: login === undefined ? null : credentialsOf(login),
+    credentials,
   };
 }
 

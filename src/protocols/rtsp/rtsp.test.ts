@@ -82,12 +82,22 @@ describe('parseRtspUrl', () => {
     expect(parseRtspUrl(text)).toEqual(expected);
   });
 
-  it.each(['', 'rtsp://', 'rtsp:///x', 'http://h/x', 'rtsp://h:0/x', 'rtsp://h:70000/x', 'rtsp://h/a b', 'rtsp://h/a\r\nX: y'])(
-    'refuses %j',
-    (text) => {
-      expect(parseRtspUrl(text)).toBeNull();
-    },
-  );
+  it.each([
+    'rtsp://u%0d%0aX:p@h/x',
+    'rtsp://u:p\r\n@h/x',
+    'rtsp://h\r\nX/x',
+    'rtsp://h/\u0001',
+    '',
+    'rtsp://',
+    'rtsp:///x',
+    'http://h/x',
+    'rtsp://h:0/x',
+    'rtsp://h:70000/x',
+    'rtsp://h/a b',
+    'rtsp://h/a\r\nX: y',
+  ])('refuses %j', (text) => {
+    expect(parseRtspUrl(text)).toBeNull();
+  });
 
   it.each([
     ['rtsp://h/a', '', 'rtsp://h/a'],

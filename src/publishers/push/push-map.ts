@@ -1,6 +1,6 @@
 /** The map file that starts push tasks by the names of streams. */
 import { entriesFor, type MapElement, readStreamMap, type StreamMapEntry } from '../tasks/stream-map.ts';
-import { faultOfUrl, PushProtocol, type PushRequest, pushProtocolOf, trimUrl } from './push-request.ts';
+import { faultOfUrl, isStreamKey, PushProtocol, type PushRequest, pushProtocolOf, trimUrl } from './push-request.ts';
 
 /** An entry of the map. */
 export interface PushMapEntry extends StreamMapEntry {
@@ -43,7 +43,9 @@ function entryOf(push: MapElement): PushMapEntry {
   if (faultOfUrl(protocol, withMacros(url, { app: 'a', name: 'a', sourceName: 'a' })) !== null) {
     throw push.fault('Url', `is no URL for ${protocol}: ${JSON.stringify(url)}`);
   }
-  return { streamName, variantNames, protocol, url, streamKey: push.text('StreamKey') };
+  const streamKey = push.text('StreamKey');
+  if (!isStreamKey(streamKey)) throw push.fault('StreamKey', 'must be one short line');
+  return { streamName, variantNames, protocol, url, streamKey };
 }
 
 function withMacros(text: string, { app, name, sourceName }: MappedStream): string {

@@ -1,4 +1,5 @@
 /** What a push task is asked to do, as the API, a map file or the state folder say it. */
+import { hasHiddenCharacter } from '../../util/hidden-characters.ts';
 import { storedTaskRequest, type TaskRequest } from '../tasks/task-request.ts';
 
 export const PushProtocol = { RTMP: 'rtmp', SRT: 'srt', MPEGTS: 'mpegts' } as const;
@@ -16,6 +17,8 @@ export interface PushRequest extends TaskRequest {
 /** Why a URL cannot be pushed to. */
 export type UrlFault = 'malformed' | 'scheme' | 'port' | 'mode' | 'listen';
 
+/** Characters; far above any that is given out, and below what a text of AMF0 and a URL of SRT hold. */
+const MAX_STREAM_KEY = 4096;
 const RTMP_PORT = 1935;
 const LARGEST_PORT = 65_535;
 const SCHEMES: Readonly<Record<PushProtocol, readonly string[]>> = { rtmp: ['rtmp', 'rtmps'], srt: ['srt'], mpegts: ['udp', 'tcp'] };
@@ -41,7 +44,7 @@ export function receiverOf(url: string): string {
 /** Null when `url` fits the protocol. */
 export function faultOfUrl(protocol: PushProtocol, url: string): UrlFault | null {
   const groups = URL_PATTERN.exec(url)?.groups;
-  if (groups === undefined) return 'malformed';
+  if (groups === undefined || hasHiddenCharacter(url)) return 'malformed';
   const scheme = (groups['scheme'] ?? '').toLowerCase();
   if (!SCHEMES[protocol].includes(scheme)) return 'scheme';
   // Only RTMP has a port that goes without saying.
@@ -52,6 +55,11 @@ export function faultOfUrl(protocol: PushProtocol, url: string): UrlFault | null
   return scheme === 'tcp' && (query.has('listen') || url.endsWith('listen')) ? 'listen' : null;
 }
 
+/** Whether a stream key can be sent: it is a short text of one line. */
+export function isStreamKey(text: string): boolean {
+  return text.length <= MAX_STREAM_KEY && !hasHiddenCharacter(text);
+}
+
 /** A request that the state folder holds, or null. */
 export function storedPushRequest(value: unknown): PushRequest | null {
   if (typeof value !== 'object' || value === null) return null;
@@ -60,6 +68,6 @@ export function storedPushRequest(value: unknown): PushRequest | null {
   if (common === null) return null;
   if (typeof protocol !== 'string' || typeof url !== 'string' || typeof streamKey !== 'string') return null;
   const known = pushProtocolOf(protocol);
-  if (known === null || faultOfUrl(known, url) !== null) return null;
+  if (known === null || faultOfUrl(known, url) !== null || !isStreamKey(streamKey)) return null;
   return { ...common, protocol: known, url, streamKey };
 }

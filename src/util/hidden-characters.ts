@@ -1,0 +1,17 @@
+/**
+ * Characters that nobody sees: controls (C0, DEL, C1), and marks that turn the direction of the text behind them. In a name they
+ * make two names look like one, and a line of a log like another.
+ */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
+const HIDDEN_ALL = new RegExp(HIDDEN.source, 'g');
+
+/** Whether `text` holds a hidden character, or half of one, which no encoding can carry. */
+export function hasHiddenCharacter(text: string): boolean {
+  return HIDDEN.test(text) || !text.isWellFormed();
+}
+
+/** `text` with hidden characters in the notation `\u0000`, for messages. */
+export function showHidden(text: string): string {
+  return text.replace(HIDDEN_ALL, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
