@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { VirtualHost } from './core/virtual-host.ts';
 import type { Certificate } from './protocols/tls/certificate-choice.ts';
+import { forEachGuarded } from './util/guarded.ts';
 import type { Logger } from './util/logger.ts';
 
 /** Certificates of the virtual hosts, read from their files when hosts change and when the API asks. */
@@ -78,7 +79,11 @@ export class CertificateStore {
 
   #changed(): void {
     const { loaded } = this;
-    for (const follower of this.#followers) follower(loaded);
+    forEachGuarded(
+      this.#followers,
+      (follower) => follower(loaded),
+      (_follower, error) => this.#logger.error({ err: error }, 'certificates could not be handed to a port'),
+    );
   }
 
   async #load(vhost: VirtualHost): Promise<void> {

@@ -57,6 +57,7 @@ import { TranscoderSupervisor } from './transcoder/supervisor.ts';
 import { AllowedFolders } from './util/allowed-folders.ts';
 import { BudgetedLogger } from './util/budgeted-logger.ts';
 import { systemClock } from './util/clock.ts';
+import { guarded } from './util/guarded.ts';
 import { LineBudget } from './util/line-budget.ts';
 import type { Logger, LogLines } from './util/logger.ts';
 import { hidingAddresses } from './util/private-logger.ts';
@@ -275,7 +276,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const reading: ReadOptions = { directory: dirname(resolve(configFile)) };
   await restoreVirtualHosts(store, orchestrator, { logger, reading });
   await restorePulls(pullStore, pulls, logger);
-  if (config.modules.dynamicAppRemoval.enable) running.push(removingUnusedApplications(orchestrator));
+  if (config.modules.dynamicAppRemoval.enable) running.push(removingUnusedApplications(orchestrator, logger));
   const srtLinks: SrtLinks[] = [
     { direction: 'playback', statistics: () => srt.statistics() },
     { direction: 'push', statistics: () => pushes.statistics() },
@@ -322,8 +323,9 @@ async function startWebrtcIfBound(
 }
 
 /** `Modules/DynamicAppRemoval`. */
-function removingUnusedApplications(orchestrator: Orchestrator): Running {
-  const timer = setInterval(() => orchestrator.removeUnusedApplications(UNUSED_APPLICATION_MS), APPLICATION_CHECK_MS);
+function removingUnusedApplications(orchestrator: Orchestrator, logger: Logger): Running {
+  const look = guarded(logger, 'the removal of unused applications', () => orchestrator.removeUnusedApplications(UNUSED_APPLICATION_MS));
+  const timer = setInterval(look, APPLICATION_CHECK_MS);
   return { stop: async () => clearInterval(timer) };
 }
 

@@ -92,7 +92,7 @@ export async function startWebrtc(
     publish: publish === null ? null : { side: publish, ports: signallingPorts(ingest) },
     virtualHostFor,
   });
-  const foreign = new ForeignServer(signalling);
+  const foreign = new ForeignServer(signalling, logger);
   running.push({
     stop: async () => {
       signalling.close();

@@ -47,7 +47,7 @@ export class Dispatcher {
   handle(request: IncomingMessage, response: ServerResponse, target: string): void {
     const answer = this.#guarded(request, target, () => this.#answer(request, target));
     if (answer instanceof Promise) void this.#sendLater(request, response, target, answer);
-    else this.#send(request, response, target, answer);
+    else this.#sendNow(request, response, target, answer);
   }
 
   /** The answer to a request that never has a route (CONNECT). */
@@ -114,8 +114,12 @@ export class Dispatcher {
   }
 
   async #sendLater(request: IncomingMessage, response: ServerResponse, target: string, answer: Promise<Settled>): Promise<void> {
+    this.#sendNow(request, response, target, await answer);
+  }
+
+  #sendNow(request: IncomingMessage, response: ServerResponse, target: string, answer: Settled): void {
     try {
-      this.#send(request, response, target, await answer);
+      this.#send(request, response, target, answer);
     } catch (error) {
       this.#options.logger.error({ err: error, target }, 'API answer could not be sent');
       request.destroy();

@@ -128,7 +128,9 @@ export class OriginMap {
   }
 
   #work(work: Promise<void>): void {
-    const settled = work.finally(() => this.#working.delete(settled));
+    const settled = work
+      .catch((error: unknown) => this.#logger.error({ err: error }, 'the origin map failed inside the server'))
+      .finally(() => this.#working.delete(settled));
     this.#working.add(settled);
   }
 

@@ -3,6 +3,7 @@ import type { Packet } from '../media/packet.ts';
 import type { Track } from '../media/track.ts';
 import type { BoundedQueue } from '../util/bounded-queue.ts';
 import type { Clock } from '../util/clock.ts';
+import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
 import type { ProtocolError } from '../util/protocol-error.ts';
 import { TokenBucket } from '../util/token-bucket.ts';
@@ -91,6 +92,8 @@ export class InboundStream implements LinkedStream {
   #malformedSeen = 0;
   readonly #trackLines = new TokenBucket(TRACK_LINES);
   #untoldChanges = 0;
+  /** The router, or what is behind it, has failed: what waits is not worked off. */
+  #broken = false;
   #closed = false;
   #lastPacketAt: number;
   #silenceTimer: NodeJS.Timeout | undefined;
@@ -214,7 +217,7 @@ export class InboundStream implements LinkedStream {
 
   /** Gives a linked stream another source, which goes on where the last one ended; one that is still there is sent away. */
   takeOver(request: IngestRequest, silenceTimeoutMs: number): IngestStream {
-    this.#drain(Number.POSITIVE_INFINITY);
+    this.#drainLast();
     const before = this.#hasSource ? this.#request : null;
     if (before !== null) this.meter.ingestClosed(before.provider);
     clearTimeout(this.#lossTimer);
@@ -304,12 +307,18 @@ export class InboundStream implements LinkedStream {
 
   close(reason: CloseReason): void {
     if (this.#closed) return;
-    this.#drain(Number.POSITIVE_INFINITY);
+    this.#drainLast();
+    // The rest may have ended it.
+    if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#silenceTimer);
     clearTimeout(this.#lossTimer);
     this.#queues.remove(this.#queue);
-    this.#outputs.close(reason);
+    try {
+      this.#outputs.close(reason);
+    } catch (error) {
+      this.#logger.error({ err: error }, 'the output streams failed while they were closed');
+    }
     if (this.#hasSource) this.meter.ingestClosed(this.provider);
     this.meter.retire();
     const { discarded, malformed, firstFault } = this.#router.counters;
@@ -342,24 +351,25 @@ export class InboundStream implements LinkedStream {
 
   /** The stream goes on without a source until another one comes, or none does for too long. */
   #outlive(reason: CloseReason): void {
-    this.#drain(Number.POSITIVE_INFINITY);
+    this.#drainLast();
     this.#hasSource = false;
     this.#link?.cut();
     clearInterval(this.#silenceTimer);
     this.meter.ingestClosed(this.provider);
     this.#logger.info({ reason: reason.code }, `the source is gone, the stream waits ${this.#keepMs} ms for another one: ${reason.detail}`);
-    this.#lossTimer = setTimeout(() => {
-      this.close({ code: reason.code, detail: `no source came within ${this.#keepMs} ms (KeepStreamMs) after: ${reason.detail}` });
-    }, this.#keepMs);
+    const detail = `no source came within ${this.#keepMs} ms (KeepStreamMs) after: ${reason.detail}`;
+    const giveUp = guarded(this.#logger, 'the end of a stream', () => this.close({ code: reason.code, detail }));
+    this.#lossTimer = setTimeout(giveUp, this.#keepMs);
   }
 
   #watchSilence(timeoutMs: number): void {
     clearInterval(this.#silenceTimer);
     if (timeoutMs <= 0) return;
-    this.#silenceTimer = setInterval(() => {
+    const look = guarded(this.#logger, 'the watch over a stream', () => {
       if (this.silence < timeoutMs) return;
       this.#endSource({ code: 'timeout', detail: `no packets for ${timeoutMs} ms (PacketSilenceTimeoutMs)` });
-    }, SILENCE_CHECK_MS);
+    });
+    this.#silenceTimer = setInterval(look, SILENCE_CHECK_MS);
   }
 
   /** Sends the source away; the stream waits for another one where it is kept, else it ends. */
@@ -378,22 +388,46 @@ export class InboundStream implements LinkedStream {
     const reason: CloseReason = { code: 'peer-error', detail: what };
     this.#unusable = reason;
     // Behind the call of the provider that has brought it here.
-    setImmediate(() => {
+    const send = guarded(this.#logger, 'the end of an unusable source', () => {
       if (this.#closed || !this.#hasSource || this.#unusable !== reason) return;
       if (this.#request.onUnusable === undefined) this.#endSource(reason);
       else this.#request.onUnusable(reason);
     });
+    setImmediate(send);
   }
 
   readonly #turn = (): void => {
     this.#scheduled = false;
     if (this.#closed) return;
-    this.#drain(PACKETS_PER_TURN);
+    try {
+      this.#drain(PACKETS_PER_TURN);
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
     if (this.#queue.size > 0) {
       this.#scheduled = true;
       setImmediate(this.#turn);
     }
   };
+
+  /** A fault of ours with what this stream carries: it costs this stream and no other. */
+  #fail(error: unknown): void {
+    this.#logger.error({ err: error }, 'the stream failed inside the server');
+    this.#broken = true;
+    this.terminate({ code: 'peer-error', detail: 'internal error' });
+  }
+
+  /** Works the rest off before the end. Never throws: an end that cannot be carried out would be one of the server. */
+  #drainLast(): void {
+    if (this.#broken) return;
+    try {
+      this.#drain(Number.POSITIVE_INFINITY);
+    } catch (error) {
+      this.#broken = true;
+      this.#logger.error({ err: error }, 'the rest of the stream failed inside the server');
+    }
+  }
 
   #drain(limit: number): void {
     for (let count = 1; count <= limit; count += 1) {

@@ -213,7 +213,11 @@ export class OutboundMap {
 
   readonly #turn = (): void => {
     if (!this.#releasing || this.#closed) return;
-    this.#release(PACKETS_PER_TURN);
+    try {
+      this.#release(PACKETS_PER_TURN);
+    } catch (error) {
+      this.#logger.error({ err: error, output: this.stream.name }, 'the beginning of an output stream failed inside the server');
+    }
     if (this.#releasing) setImmediate(this.#turn);
   };
 

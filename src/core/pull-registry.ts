@@ -1,4 +1,5 @@
 import type { Clock } from '../util/clock.ts';
+import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Application } from './application.ts';
 import { ControlError } from './control-error.ts';
@@ -229,7 +230,8 @@ export class PullRegistry {
     const sourceUrl = withoutCredentials(urls[0] ?? '');
     const waiting = { vhost, app, name, createdAt: this.#options.clock.now(), sourceType: this.#sourceOf(document).sourceType, sourceUrl };
     this.#dormant.set(keyOf(document), { document, waiting });
-    this.#returning ??= setInterval(() => this.#return(), RETURN_EVERY_MS);
+    const look = guarded(this.#options.logger, 'the return of persistent streams', () => this.#return());
+    this.#returning ??= setInterval(look, RETURN_EVERY_MS);
   }
 
   #wake(key: string): void {
@@ -248,7 +250,12 @@ export class PullRegistry {
         this.#resume(document);
       } catch (error) {
         if (error instanceof IngestRefused) continue;
-        throw error;
+        this.#options.logger.error(
+          { vhost, app, stream: name, err: error },
+          `persistent stream '${key}' cannot return before the next start`,
+        );
+        this.#wake(key);
+        continue;
       }
       this.#wake(key);
       this.#options.logger.info({ vhost, app, stream: name }, `persistent stream '${key}' has returned`);

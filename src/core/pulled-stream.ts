@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../util/clock.ts';
+import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
 import type { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
@@ -144,7 +145,10 @@ export class PulledStream {
         this.#register();
         this.#stream?.show();
       } catch (error) {
-        if (!(error instanceof IngestRefused)) throw error;
+        if (!(error instanceof IngestRefused)) {
+          this.#fail(error);
+          return;
+        }
         // Only when the application is gone, too, is it gone for good.
         const code = error.code === 'no-application' ? 'deleted' : 'application-restart';
         this.end({ code, detail: `could not return after the restart of its application: ${error.message}` });
@@ -206,9 +210,10 @@ export class PulledStream {
         .open(target)
         .finally(settled)
         .then((session) => {
-          if (attempt.signal.aborted) session.close();
           resolve(session);
-        }, reject);
+          if (attempt.signal.aborted) session.close();
+        }, reject)
+        .catch((error: unknown) => this.#logger.error({ err: error }, 'the connection of a pulled stream could not be closed'));
     });
   }
 
@@ -221,16 +226,27 @@ export class PulledStream {
 
   async #supervise(): Promise<void> {
     // Also while a source does not answer.
-    const limits = setInterval(() => this.#checkLimits(), SUPERVISION_MS);
+    const limits = setInterval(
+      guarded(this.#logger, 'the watch over a pulled stream', () => this.#checkLimits()),
+      SUPERVISION_MS,
+    );
     try {
       while (!this.closed) {
         if (this.#connection === null) await this.#reconnect();
         else await pause(SUPERVISION_MS, this.#closing.signal);
         this.#checkSource();
       }
+    } catch (error) {
+      this.#fail(error);
     } finally {
       clearInterval(limits);
     }
+  }
+
+  /** A fault of ours: nobody would watch over the stream any more. */
+  #fail(error: unknown): void {
+    this.#logger.error({ err: error }, 'a pulled stream failed inside the server');
+    this.end({ code: 'peer-error', detail: 'internal error' });
   }
 
   /** What ends a stream that is not kept: nobody watches, or nothing comes although every URL had its turn. */
@@ -259,7 +275,7 @@ export class PulledStream {
   #checkSource(): void {
     const delivery = this.#connection?.delivery;
     if (this.closed || delivery === undefined) return;
-    void this.#probeFirst();
+    this.#probeFirst().catch((error: unknown) => this.#fail(error));
     this.#noteInput();
     if (delivery.packets > 0 && !delivery.refused) this.#failures = 0;
     const { persistent, noInputFailoverTimeoutMs } = this.definition.properties;

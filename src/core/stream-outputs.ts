@@ -222,7 +222,11 @@ export class StreamOutputs {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      if (!this.#closed) this.drain();
+      try {
+        if (!this.#closed) this.drain();
+      } catch (error) {
+        this.#options.logger.error({ err: error }, 'the output streams failed inside the server');
+      }
     });
   }
 }

@@ -137,10 +137,13 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
 
   respondFile(status: number, headers: readonly string[], path: string): void {
     if (this.#done) return;
-    this.#services.files.borrow(path).then(
-      (lease) => this.#respondLease(status, headers, lease),
-      () => this.respondEmpty(404, ''),
-    );
+    this.#services.files
+      .borrow(path)
+      .then(
+        (lease) => this.#respondLease(status, headers, lease),
+        () => this.respondEmpty(404, ''),
+      )
+      .catch((error: unknown) => this.#sink.fail(error));
   }
 
   /** Answers without a body; `lines` are complete and end with CRLF each. */

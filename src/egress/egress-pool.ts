@@ -6,6 +6,7 @@ import type { SessionHandle } from '../core/publishing.ts';
 import type { Certificate } from '../protocols/tls/certificate-choice.ts';
 import type { EgressPort, Outlet } from '../publishers/outlet/messages.ts';
 import type { Clock } from '../util/clock.ts';
+import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
 import { DEFAULT_EGRESS_LIMITS } from './egress-limits.ts';
 import type { ViewFactories } from './outlet-registry.ts';
@@ -247,7 +248,11 @@ export class EgressPool implements EgressPort {
     if (this.#flushing) return;
     this.#flushing = true;
     // After the sockets that are readable now: waking a thread costs as much as packaging several frames.
-    setImmediate(() => this.#flush());
+    setImmediate(this.#guarded('a message to the egress threads', () => this.#flush()));
+  }
+
+  #guarded<Given extends readonly unknown[]>(what: string, action: (...given: Given) => void): (...given: Given) => void {
+    return guarded(this.#options.logger, what, action);
   }
 
   #flush(): void {
@@ -267,8 +272,8 @@ export class EgressPool implements EgressPort {
     const { http2 = true, foreign = null, logConnections = false, threads, workerEntry = WORKER_ENTRY, views, clock } = this.#options;
     const settings = { incarnation: thread, secret: this.#secret, limits: this.#limits, http2, foreign, logConnections };
     const owner = {
-      message: (message: FromThread) => this.#receive(slot, thread, message),
-      exited: (reason: string) => this.#exited(slot, thread, reason),
+      message: this.#guarded('a message of an egress thread', (message: FromThread) => this.#receive(slot, thread, message)),
+      exited: this.#guarded('the end of an egress thread', (reason: string) => this.#exited(slot, thread, reason)),
     };
     slot.thread = thread;
     slot.startedAt = clock.monotonic();
@@ -329,7 +334,12 @@ export class EgressPool implements EgressPort {
   }
 
   async #find(thread: number, question: number, wanted: WantedStream): Promise<void> {
-    const found = (await this.#options.find?.(wanted)) ?? false;
+    let found = false;
+    try {
+      found = (await this.#options.find?.(wanted)) ?? false;
+    } catch (error) {
+      this.#options.logger.error({ err: error, stream: `${wanted.app}/${wanted.stream}` }, 'a stream could not be looked for');
+    }
     this.#postTo(thread, { type: 'demand-answer', question, found });
   }
 
@@ -375,7 +385,18 @@ export class EgressPool implements EgressPort {
     slot.failures += 1;
     this.#restarts += 1;
     logger.error({ thread, reason, restartIn: delay }, 'an egress thread ended; it is started again');
-    slot.restart = setTimeout(() => this.#startThread(slot), delay);
+    slot.restart = setTimeout(() => this.#restart(slot), delay);
+  }
+
+  /** A system out of memory or descriptors has no thread to give: later it may. */
+  #restart(slot: Slot): void {
+    try {
+      this.#startThread(slot);
+    } catch (error) {
+      this.#options.logger.error({ err: error }, 'an egress thread could not be started, it is tried again');
+      slot.link = null;
+      slot.restart = setTimeout(() => this.#restart(slot), LONGEST_RESTART_DELAY);
+    }
   }
 }
 

@@ -59,7 +59,12 @@ export class EgressThread {
       idle: limits.sessionIdle,
       lifetime: limits.sessionLifetime,
     });
-    this.#outlets = new OutletRegistry({ sessions: this.#sessions, clock, views });
+    this.#outlets = new OutletRegistry({
+      sessions: this.#sessions,
+      clock,
+      views,
+      onFault: (error) => this.#log('error', { error: String(error) }, 'the view of a stream failed'),
+    });
     this.#services = {
       blocks: this.#blocks,
       coder: new TextCoder(),
@@ -79,7 +84,13 @@ export class EgressThread {
       foreign: this.#foreign,
     });
     this.#date = new DateLine(clock);
-    this.#reporter = setInterval(() => this.#report(), limits.reportInterval);
+    this.#reporter = setInterval(() => {
+      try {
+        this.#report();
+      } catch (error) {
+        this.#log('error', { error: String(error) }, 'an egress thread could not report');
+      }
+    }, limits.reportInterval);
     post({ type: 'ready' });
   }
 

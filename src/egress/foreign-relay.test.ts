@@ -8,10 +8,11 @@ import { selfSigned } from '../../test/fakes/self-signed.ts';
 import { systemClock } from '../util/clock.ts';
 import { EgressPool } from './egress-pool.ts';
 import type { ForeignPeer } from './foreign-relay.ts';
-import { ForeignServer } from './foreign-server.ts';
+import { type ForeignHandler, ForeignServer } from './foreign-server.ts';
 
 const sockets = new WebSocketServer({ noServer: true });
 const clients: ForeignPeer[] = [];
+const logger = new RecordingLogger();
 let foreign: ForeignServer;
 let pool: EgressPool;
 let plain = 0;
@@ -19,7 +20,7 @@ let secure = 0;
 
 /** Answers with what was asked; echoes on WebSockets. */
 beforeAll(async () => {
-  foreign = new ForeignServer({
+  const handler: ForeignHandler = {
     request: (request, response, client) => {
       clients.push(client);
       const chunks: Buffer[] = [];
@@ -36,7 +37,20 @@ beforeAll(async () => {
         connection.on('message', (data) => connection.send(`echo ${data.toString()} ${request.url}`));
       });
     },
-  });
+  };
+  foreign = new ForeignServer(
+    {
+      request: (...given) => {
+        if (given[0].url?.includes('fault')) throw new TypeError('made up');
+        handler.request(...given);
+      },
+      upgrade: (...given) => {
+        if (given[0].url?.includes('fault')) throw new TypeError('made up');
+        handler.upgrade(...given);
+      },
+    },
+    logger,
+  );
   await foreign.listen();
   pool = new EgressPool({ threads: 0, views: {}, foreign: foreign.path, clock: systemClock, logger: new RecordingLogger() });
   await pool.start();
@@ -56,6 +70,18 @@ test('a WHEP request reaches the main thread with its body and client', async ()
   expect([response.status, response.headers.get('location')]).toEqual([201, '/here']);
   expect(await response.text()).toBe(`POST /app/stream?direction=whep 127.0.0.1:${plain} an offer`);
   expect(clients.at(-1)).toEqual({ address: '127.0.0.1', port: plain, secure: false });
+});
+
+test('a fault of the handler costs the request it was about, and nothing else', async () => {
+  const response = await fetch(`http://127.0.0.1:${plain}/app/fault?direction=whep`, { method: 'OPTIONS' });
+  expect([response.status, await response.text()]).toEqual([500, 'the server failed on this request\n']);
+  const socket = new WebSocket(`ws://127.0.0.1:${plain}/app/fault`);
+  await expect(new Promise((resolve, reject) => socket.on('open', resolve).on('error', reject))).rejects.toThrow('socket hang up');
+  expect(logger.lines.filter(({ level }) => level === 'error').map(({ fields }) => fields['err'])).toEqual([
+    new TypeError('made up'),
+    new TypeError('made up'),
+  ]);
+  expect((await fetch(`http://127.0.0.1:${plain}/app/stream?direction=whep`, { method: 'POST', body: 'x' })).status).toBe(201);
 });
 
 test('the connection closes afterwards: what follows on it would not be signalling', async () => {

@@ -120,7 +120,11 @@ export class ForeignRelay implements ForeignRequests {
       response.on('end', () => {
         if (over) return;
         over = true;
-        sink.answer(response.statusCode ?? 502, answerBlock(response.rawHeaders), chunks, null);
+        try {
+          sink.answer(response.statusCode ?? 502, answerBlock(response.rawHeaders), chunks, null);
+        } catch (error) {
+          sink.fail(error);
+        }
       });
     });
     body.pipe(upstream);

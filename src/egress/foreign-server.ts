@@ -5,6 +5,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Duplex } from 'node:stream';
+import type { Logger } from '../util/logger.ts';
 import { createServer as createHttpServer } from '../util/node-http.ts';
 import type { ForeignPeer } from './foreign-relay.ts';
 import { FOLDER_PREFIX, SOCKET_NAME } from './stale-folders.ts';
@@ -27,16 +28,29 @@ export class ForeignServer {
   readonly #peers = new WeakMap<object, ForeignPeer>();
   readonly #sockets = new Set<Socket>();
 
-  constructor(handler: ForeignHandler) {
+  /** Whatever the handler throws costs the request it was about. */
+  constructor(handler: ForeignHandler, logger: Logger) {
     // Only this user may enter the folder, so nobody else can pretend to be an egress thread.
     this.#folder = mkdtempSync(path.join(tmpdir(), FOLDER_PREFIX));
     this.#path = path.join(this.#folder, SOCKET_NAME);
     this.#http = createHttpServer({ headersTimeout: REQUEST_TIME_MS, requestTimeout: REQUEST_TIME_MS }, (request, response) => {
       // The connection may be used for delivery again, which is not ours.
       response.setHeader('Connection', 'close');
-      handler.request(request, response, this.#peerOf(request.socket));
+      try {
+        handler.request(request, response, this.#peerOf(request.socket));
+      } catch (error) {
+        logger.limited.error({ err: error, target: request.url }, 'a signalling request failed inside the server');
+        fail(response);
+      }
     });
-    this.#http.on('upgrade', (request, socket, head) => handler.upgrade(request, socket, head, this.#peerOf(request.socket)));
+    this.#http.on('upgrade', (request, socket, head) => {
+      try {
+        handler.upgrade(request, socket, head, this.#peerOf(request.socket));
+      } catch (error) {
+        logger.limited.error({ err: error, target: request.url }, 'a signalling connection failed inside the server');
+        socket.destroy();
+      }
+    });
     this.#http.on('clientError', (_error, socket) => socket.destroy());
     this.#server = createServer({ allowHalfOpen: true }, (socket) => this.#accept(socket));
   }
@@ -91,6 +105,15 @@ export class ForeignServer {
       socket.resume();
     };
     socket.on('data', onData);
+  }
+}
+
+/** Answers what nobody answered; an answer that was begun is cut off. */
+function fail(response: ServerResponse): void {
+  if (response.headersSent) response.destroy();
+  else {
+    response.statusCode = 500;
+    response.end('the server failed on this request\n');
   }
 }
 

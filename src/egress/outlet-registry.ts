@@ -75,7 +75,11 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
   schedule(ms: number, callback: () => void): () => void {
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
-      callback();
+      try {
+        callback();
+      } catch (error) {
+        this.#services.onFault(error);
+      }
     }, ms);
     this.#timers.add(timer);
     return () => {
@@ -101,6 +105,8 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
 }
 
 export interface RegistryServices {
+  /** A view failed on a timer of its own; it goes on with the next. */
+  readonly onFault: (error: unknown) => void;
   readonly sessions: ThreadSessions;
   readonly clock: Clock;
   readonly views: ViewFactories;

@@ -32,6 +32,7 @@ export function startWorker(entry: URL, settings: ThreadSettings, owner: ThreadL
     ...(compiled !== undefined && { env: { ...process.env, NODE_COMPILE_CACHE: dirname(compiled) } }),
   });
   let reason = '';
+  // What the owner throws is its own to catch: see EgressPool.
   worker.on('message', (message: FromThread) => owner.message(message));
   worker.on('error', (error) => {
     reason = error instanceof Error ? (error.stack ?? error.message) : String(error);

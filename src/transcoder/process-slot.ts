@@ -1,4 +1,5 @@
 import type { Clock } from '../util/clock.ts';
+import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
 import type { HelloMessage, StatusMessage } from './messages.ts';
 import { FULL_WEIGHT, type TranscodeJob } from './transcode-job.ts';
@@ -53,7 +54,10 @@ export class ProcessSlot {
   constructor(options: SlotOptions, failures = 0) {
     this.#options = options;
     this.#failures = failures;
-    this.#watch = setInterval(() => this.#look(), WATCH_INTERVAL_MS).unref();
+    this.#watch = setInterval(
+      guarded(options.logger, 'the watch over transcode jobs', () => this.#look()),
+      WATCH_INTERVAL_MS,
+    ).unref();
   }
 
   get pid(): number | null {
@@ -136,10 +140,11 @@ export class ProcessSlot {
       this.#start();
       return;
     }
-    this.#restart = setTimeout(() => {
+    const start = guarded(this.#options.logger, 'the start of a transcoder process', () => {
       this.#restart = null;
       this.#start();
-    }, delay);
+    });
+    this.#restart = setTimeout(start, delay);
   }
 
   #start(): void {
@@ -147,7 +152,7 @@ export class ProcessSlot {
     this.#process = new TranscoderProcess(this.#options.process, {
       onHello: (hello) => this.#onHello(hello),
       onFrame: (header, payload) => this.#onFrame(header, payload),
-      onExit: (reason) => this.#onExit(reason),
+      onExit: guarded(this.#options.logger, 'the end of a transcoder process', (reason: string) => this.#onExit(reason)),
     });
   }
 
@@ -170,7 +175,15 @@ export class ProcessSlot {
       this.#closing.delete(header.job);
       return;
     }
-    this.#jobs.get(header.job)?.onFrame(header, payload);
+    const job = this.#jobs.get(header.job);
+    if (job === undefined) return;
+    // A fault of ours with what one job made must not cost the process, which has others.
+    try {
+      job.onFrame(header, payload);
+    } catch (error) {
+      this.#options.logger.error({ err: error, job: job.id }, 'a transcode job failed inside the server');
+      job.fail('internal error');
+    }
   }
 
   #onStatus(status: StatusMessage): void {

@@ -41,14 +41,14 @@ export class HttpConnection implements AnswerSink {
   readonly #reader: RequestReader;
   /** Listeners of answers in the socket's queue, oldest first. */
   readonly #sending: (SentListener | null)[] = [];
-  readonly #written = (error?: Error | null): void => this.#onWritten(error);
+  readonly #written = this.#guarded((error?: Error | null) => this.#onWritten(error));
   readonly #listeners = {
-    data: (chunk: Buffer): void => this.#onData(chunk),
-    drain: (): void => this.#pump(),
-    end: (): void => this.#onEnd(),
-    timeout: (): void => this.#onTimeout(),
+    data: this.#guarded((chunk: Buffer) => this.#onData(chunk)),
+    drain: this.#guarded(() => this.#pump()),
+    end: this.#guarded(() => this.#onEnd()),
+    timeout: this.#guarded(() => this.#onTimeout()),
     error: (error: NodeJS.ErrnoException): void => this.#because(error.code ?? error.message),
-    close: (): void => this.#onClose(),
+    close: this.#guarded(() => this.#onClose()),
   };
   #waiting: AbortListener | null = null;
   /** A request was handed out and not answered yet. */
@@ -173,6 +173,19 @@ export class HttpConnection implements AnswerSink {
   destroy(reason: string): void {
     this.#because(reason);
     this.#socket.destroy();
+  }
+
+  /** What an answer's listener or a handler throws costs this connection, not the thread. */
+  #guarded<Given extends readonly unknown[]>(action: (...given: Given) => void): (...given: Given) => void {
+    return (...given) => {
+      try {
+        action(...given);
+      } catch (error) {
+        this.#because(`the server failed on this connection: ${String(error)}`);
+        this.#context.counters.faults += 1;
+        this.#socket.destroy();
+      }
+    };
   }
 
   #onData(chunk: Buffer): void {
@@ -327,9 +340,12 @@ export class HttpConnection implements AnswerSink {
     const waiting = this.#waiting;
     this.#waiting = null;
     if (waiting !== null || this.#sending.length > 0) counters.aborts += 1;
-    waiting?.aborted();
-    for (const listener of this.#sending.splice(0)) listener?.sent(false);
-    this.#context.closed(this, this.#reason === '' ? 'closed' : this.#reason);
+    try {
+      waiting?.aborted();
+      for (const listener of this.#sending.splice(0)) listener?.sent(false);
+    } finally {
+      this.#context.closed(this, this.#reason === '' ? 'closed' : this.#reason);
+    }
   }
 
   /** Keeps the first reason: what follows is its consequence. */

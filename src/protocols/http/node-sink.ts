@@ -49,7 +49,14 @@ export class NodeSink implements AnswerSink, IncomingRequest {
     this.remoteAddress = request.socket.remoteAddress ?? '';
     this.localPort = request.socket.localPort ?? 0;
     context.open.add(this);
-    response.on('close', () => this.#onClose());
+    response.on('close', () => {
+      try {
+        this.#onClose();
+      } catch {
+        // It is over, and what it was about is told of by its owner.
+        this.#counters.faults += 1;
+      }
+    });
     response.on('error', () => {});
     request.on('error', () => {});
   }

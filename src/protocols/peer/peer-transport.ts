@@ -1,6 +1,7 @@
 /** The ports that peers reach: sorts what arrives to their sessions. */
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Clock } from '../../util/clock.ts';
+import { forEachGuarded, guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { createCertificate } from '../dtls/certificate.ts';
@@ -82,18 +83,33 @@ export class PeerTransport implements PeerOwner {
       threads: options.threads,
       sendMode: options.sendMode,
       listener: {
-        stun: (socket, from, datagram) => this.#stun({ kind: 'udp', socket, to: from }, from, datagram),
-        dtls: (socket, from, datagram) => this.#handshake({ kind: 'udp', socket, to: from }, datagram),
-        rtcp: (viewer, packet) => this.#viewers.get(viewer)?.rtcp(packet),
-        rtp: (viewer, packet, at) => this.#viewers.get(viewer)?.rtp(packet, at),
-        tcp: (viewer, frames) => this.#viewers.get(viewer)?.sendTcp(frames),
+        stun: guarded(options.logger, 'a connectivity check', (socket, from, datagram) => {
+          this.#stun({ kind: 'udp', socket, to: from }, from, datagram);
+        }),
+        dtls: guarded(options.logger, 'a handshake', (socket, from, datagram) =>
+          this.#handshake({ kind: 'udp', socket, to: from }, datagram),
+        ),
+        rtcp: (viewer, packet) => this.#forViewer(viewer, (session) => session.rtcp(packet)),
+        rtp: (viewer, packet, at) => {
+          const session = this.#viewers.get(viewer);
+          // Without a closure: there are thousands a second.
+          try {
+            session?.rtp(packet, at);
+          } catch (error) {
+            this.#failed(session, error);
+          }
+        },
+        tcp: (viewer, frames) => this.#forViewer(viewer, (session) => session.sendTcp(frames)),
       },
     });
     this.fanout = fanout;
     if (fallback !== null) {
       options.logger.warn({ reason: fallback }, 'WebRTC is sent from JavaScript, at several times the CPU: the native addon is not used');
     }
-    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+    this.#ticker = setInterval(
+      guarded(options.logger, 'the watch over WebRTC sessions', () => this.#tick()),
+      TICK_MS,
+    );
   }
 
   /** Opens the ports. Rejects with the UDP port that could not be opened. */
@@ -237,17 +253,42 @@ export class PeerTransport implements PeerOwner {
     }, TCP_PATIENCE_MS);
     this.#streams.add(stream);
     stream.on('data', (chunk: Buffer) => {
-      const frames = framer.push(chunk);
-      if (frames === null) stream.destroy();
-      for (const frame of frames ?? []) session = this.arrived(pipe, from, frame, session);
-      if (session !== null) this.guests.leave(stream);
+      try {
+        const frames = framer.push(chunk);
+        if (frames === null) stream.destroy();
+        for (const frame of frames ?? []) session = this.arrived(pipe, from, frame, session);
+        if (session !== null) this.guests.leave(stream);
+      } catch (error) {
+        this.#options.logger.limited.error({ err: error, peer: from.host }, 'a TCP connection for media failed inside the server');
+        stream.destroy();
+      }
     });
     stream.on('error', () => undefined);
     stream.on('close', () => {
       clearInterval(watch);
       this.#streams.delete(stream);
-      session?.lost(pipe);
+      try {
+        session?.lost(pipe);
+      } catch (error) {
+        this.#failed(session ?? undefined, error);
+      }
     });
+  }
+
+  #forViewer(viewer: number, action: (session: PeerSession) => void): void {
+    const session = this.#viewers.get(viewer);
+    if (session !== undefined) forEachGuarded([session], action, (failed, error) => this.#failed(failed, error));
+  }
+
+  /** A fault of ours in one session ends that session. Never throws. */
+  #failed(session: PeerSession | undefined, error: unknown): void {
+    const { logger } = this.#options;
+    logger.limited.error({ err: error }, 'a WebRTC session failed inside the server');
+    try {
+      session?.fail('internal error');
+    } catch (again) {
+      logger.error({ err: again }, 'a WebRTC session could not be ended');
+    }
   }
 
   /** Answers a check; returns the session it was for. */
@@ -281,7 +322,12 @@ export class PeerTransport implements PeerOwner {
   #handshake(path: PeerPath & { readonly kind: 'udp' }, datagram: Buffer): void {
     const session = this.#places.get(placeKey(path.socket, path.to));
     if (session === undefined) this.#stranger(path, 'a handshake without connectivity check before it');
-    else session.handshake(datagram);
+    else
+      forEachGuarded(
+        [session],
+        (one) => one.handshake(datagram),
+        (failed, error) => this.#failed(failed, error),
+      );
   }
 
   #stranger(path: PeerPath, what: string): void {
@@ -306,7 +352,11 @@ export class PeerTransport implements PeerOwner {
 
   #tick(): void {
     const now = this.now();
-    for (const session of this.#sessions.values()) session.tick(now);
+    forEachGuarded(
+      this.#sessions.values(),
+      (session) => session.tick(now),
+      (session, error) => this.#failed(session, error),
+    );
     const line = this.#report.next(now, () => this.counters());
     if (line !== null) this.#options.logger[line.level](line.fields, line.message);
   }

@@ -1,6 +1,7 @@
 /** The TURN relay for peers that reach us by TCP only: whatever they send through it arrives at our own media ports. */
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Clock } from '../../util/clock.ts';
+import { forEachGuarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { type RelayedAddresses, type TurnAccount, TurnConnection } from '../turn/turn-connection.ts';
@@ -115,8 +116,9 @@ export class TurnRelay {
       try {
         turn.push(chunk);
       } catch (error) {
-        if (!(error instanceof ProtocolError)) throw error;
-        logger.limited.info({ peer: client.host, reason: error.message }, 'a connection to the relay was closed: it does not speak TURN');
+        if (error instanceof ProtocolError)
+          logger.limited.info({ peer: client.host, reason: error.message }, 'a connection to the relay was closed: it does not speak TURN');
+        else logger.limited.error({ err: error, peer: client.host }, 'a connection to the relay failed inside the server');
         stream.destroy();
       }
     });
@@ -124,7 +126,9 @@ export class TurnRelay {
     stream.on('close', () => {
       clearInterval(watch);
       this.#streams.delete(stream);
-      for (const { pipe, session } of pipes.values()) session?.lost(pipe);
+      const failed = (_way: unknown, error: unknown): void =>
+        logger.error({ err: error, peer: client.host }, 'a relayed session could not be ended');
+      forEachGuarded(pipes.values(), ({ pipe, session }) => session?.lost(pipe), failed);
     });
   }
 }

@@ -73,6 +73,10 @@ export class DescriptionExchange {
 
   /** Answers, whatever the request. */
   handle(request: IncomingMessage, response: ServerResponse, place: RequestPlace, client: string): void {
+    this.#guard(response, () => this.#handle(request, response, place, client));
+  }
+
+  #handle(request: IncomingMessage, response: ServerResponse, place: RequestPlace, client: string): void {
     response.setHeader('Server', 'Millrace');
     for (const [name, value] of this.#options.crossOrigin(request, place)) response.setHeader(name, value);
     response.setHeader('Access-Control-Expose-Headers', 'Location, Link, ETag');
@@ -99,9 +103,15 @@ export class DescriptionExchange {
       open();
       return;
     }
-    void prepared.then(() => {
-      if (!response.destroyed) this.#guard(response, open);
-    });
+    prepared.then(
+      () => {
+        if (!response.destroyed) this.#guard(response, open);
+      },
+      (error: unknown) =>
+        this.#guard(response, () => {
+          throw error;
+        }),
+    );
   }
 
   #open(
@@ -179,6 +189,7 @@ export class DescriptionExchange {
     } catch (error) {
       this.#options.logger.error({ err: error }, `a ${this.#options.name} request failed`);
       if (!response.headersSent) answer(response, 500, 'the server failed on this request');
+      else if (!response.writableEnded) response.destroy();
     }
   }
 }

@@ -93,9 +93,14 @@ export class SignallingSocket {
 
   /** Does `action` when `wait` is over, if the connection is still there; a fault it throws is answered. `wait` must not reject. */
   after(wait: Promise<unknown>, action: () => void): void {
-    void wait.then(() => {
+    const go = (): void => {
       if (this.#socket.readyState === this.#socket.OPEN) this.#guard(action);
-    });
+    };
+    wait.then(go, (error: unknown) =>
+      this.#guard(() => {
+        throw error;
+      }),
+    );
   }
 
   /** False for a peer that asks and never reads: it loses its connection. */
@@ -150,7 +155,7 @@ export class SignallingSocket {
 
   #refuse(code: number, error: string): void {
     this.send({ code, error });
-    this.#options.dialogue.stop(error);
+    this.#stop(error);
     this.#socket.close();
   }
 
@@ -162,7 +167,16 @@ export class SignallingSocket {
 
   #gone(): void {
     clearInterval(this.#pinger);
-    this.#options.dialogue.stop('the signalling connection closed');
+    this.#stop('the signalling connection closed');
+  }
+
+  #stop(reason: string): void {
+    const { dialogue, logger, client } = this.#options;
+    try {
+      dialogue.stop(reason);
+    } catch (error) {
+      logger.error({ err: error, peer: client }, 'a signalling session could not be ended');
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 /** Tells regularly how the connections of a listener fare, and gives their figures to whoever asks. */
 import type { Clock } from '../../util/clock.ts';
+import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { SrtStatistics } from './statistics.ts';
 
@@ -66,7 +67,10 @@ export class LinkReporter {
 
   /** Reports once a minute from now on. Idempotent. */
   start(): void {
-    this.#timer ??= setInterval(() => this.#report(), INTERVAL_MS).unref();
+    this.#timer ??= setInterval(
+      guarded(this.#logger, 'the report on SRT connections', () => this.#report()),
+      INTERVAL_MS,
+    ).unref();
   }
 
   /** Idempotent. */

@@ -35,6 +35,8 @@ export interface SrtListenerOptions extends SrtListenerConfig {
   readonly onRefused: (peer: PeerAddress, code: RejectionCode) => void;
   /** A socket failed. */
   readonly onError: (error: Error) => void;
+  /** We failed on what a peer sent; its connection has ended. */
+  readonly onFault: (error: unknown) => void;
 }
 
 export class SrtListener {
@@ -76,13 +78,14 @@ export class SrtListener {
   }
 
   async #open(number: number): Promise<SrtUdpPort> {
-    const { clock, host, settings, maxConnections, onError } = this.#options;
+    const { clock, host, settings, maxConnections, onError, onFault } = this.#options;
     const { latency, keyLength, keyRefresh, connectionLimits } = settings;
     const port = await SrtUdpPort.open({
       clock,
       host,
       port: number,
       onError,
+      onFault,
       maxConnections,
       latency,
       keyLength,

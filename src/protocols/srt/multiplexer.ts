@@ -3,6 +3,7 @@
  * datagram to its connection. Nothing is kept about a caller before it has returned its cookie. Without a socket.
  */
 import { randomInt } from 'node:crypto';
+import { forEachGuarded } from '../../util/guarded.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { type CallOptions, SrtCaller, type SrtCallFailed } from './caller.ts';
 import { type Conclusion, readConclusion } from './conclusion.ts';
@@ -84,6 +85,8 @@ export interface MultiplexerOptions {
   readonly maxKeyTrialsPerSecond?: number;
   /** `dueAt` was brought forward by something that was sent. */
   readonly onDue?: () => void;
+  /** We failed on what a peer sent, or a session did: that connection ends, the others go on. */
+  readonly onFault?: (error: unknown) => void;
 }
 
 /** Datagrams and calls that led nowhere. */
@@ -177,18 +180,26 @@ export class SrtMultiplexer {
     }
     const entry = this.#entries.get(destination);
     if (entry !== undefined && isSame(entry.peer, from)) {
-      this.#dueAt = Math.min(this.#dueAt, entry.connection.receive(datagram, now));
+      try {
+        this.#dueAt = Math.min(this.#dueAt, entry.connection.receive(datagram, now));
+      } catch (error) {
+        this.#drop(entry, error, now);
+      }
       return;
     }
     const call = this.#calls.get(destination);
-    if (call !== undefined && isSame(call.peer, from)) call.caller.receive(datagram, now);
+    if (call !== undefined && isSame(call.peer, from)) this.#guardCall(call, () => call.caller.receive(datagram, now));
     else this.counters.stray += 1;
   }
 
   /** Everything that depends on time; to be called soon after `dueAt`. */
   tick(now: number): void {
-    for (const { caller } of this.#calls.values()) caller.tick(now);
-    for (const { connection } of this.#entries.values()) connection.tick(now);
+    for (const call of this.#calls.values()) this.#guardCall(call, () => call.caller.tick(now));
+    forEachGuarded(
+      this.#entries.values(),
+      ({ connection }) => connection.tick(now),
+      (entry, error) => this.#drop(entry, error, now),
+    );
     this.#dueAt = Number.POSITIVE_INFINITY;
     for (const { caller } of this.#calls.values()) this.#dueAt = Math.min(this.#dueAt, caller.dueAt);
     for (const { connection } of this.#entries.values()) this.#dueAt = Math.min(this.#dueAt, connection.dueAt);
@@ -224,6 +235,28 @@ export class SrtMultiplexer {
     for (const { connection } of [...this.#entries.values()]) connection.close(detail, now);
   }
 
+  /** A fault of ours in one connection, or in what it carries, ends that connection. */
+  #drop(entry: Entry, error: unknown, now: number): void {
+    this.#options.onFault?.(error);
+    const { connection, callKey } = entry;
+    try {
+      connection.close('internal error', now);
+    } catch (again) {
+      this.#options.onFault?.(again);
+      this.#entries.delete(connection.terms.socketId);
+      this.#accepted.delete(callKey);
+    }
+  }
+
+  #guardCall({ caller }: PendingCall, action: () => void): void {
+    try {
+      action();
+    } catch (error) {
+      this.#options.onFault?.(error);
+      caller.cancel('internal error');
+    }
+  }
+
   #answerCaller(datagram: Uint8Array, from: PeerAddress, now: number): void {
     const { policy } = this.#options;
     if (policy === null || !isHandshake(datagram)) {
@@ -237,7 +270,10 @@ export class SrtMultiplexer {
       else if (handshake.type === HandshakeType.CONCLUSION) this.#conclude(handshake, { datagram, from, now, policy });
       else this.counters.stray += 1;
     } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
+      if (!(error instanceof ProtocolError)) {
+        this.#options.onFault?.(error);
+        return;
+      }
       this.counters.malformed += 1;
       // Only a caller that has proved its address is worth an answer.
       if (handshake?.type === HandshakeType.CONCLUSION && this.#cookies.isValid(addressKey(from), handshake.cookie, now / 1000)) {

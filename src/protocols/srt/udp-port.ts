@@ -36,6 +36,7 @@ export class SrtUdpPort {
   /** When the alarm goes off, µs; infinite when it need not. */
   #alarmAt = Number.POSITIVE_INFINITY;
   #tickedAt = Number.NEGATIVE_INFINITY;
+  readonly #onFault: ((error: unknown) => void) | undefined;
   #closed = false;
 
   private constructor(socket: UdpSocket, options: UdpPortOptions) {
@@ -43,6 +44,7 @@ export class SrtUdpPort {
     this.multiplexer = new SrtMultiplexer({ ...options, sender: socket, onDue: () => this.#arm() });
     this.port = socket.port;
     this.#clock = options.clock;
+    this.#onFault = options.onFault;
   }
 
   /** Binds the port. Rejects when that is not possible. */
@@ -52,6 +54,7 @@ export class SrtUdpPort {
     const socket = await openUdpSocket({
       ...{ host, port, bufferBytes: SOCKET_BUFFER, onError },
       onDatagram: (datagram, from) => opened?.multiplexer.receive(datagram, from, opened.now()),
+      onFault: (error) => options.onFault?.(error),
       onTurn: () => {
         if (opened !== null) opened.#endTurn();
       },
@@ -132,8 +135,16 @@ export class SrtUdpPort {
   }
 
   #wake(): void {
-    if (this.now() - this.#alarmAt >= STALL) setImmediate(() => this.#tick());
-    else this.#tick();
+    if (this.now() - this.#alarmAt < STALL) this.#tick();
+    else {
+      setImmediate(() => {
+        try {
+          this.#tick();
+        } catch (error) {
+          this.#onFault?.(error);
+        }
+      });
+    }
   }
 
   #tick(): void {
@@ -141,8 +152,11 @@ export class SrtUdpPort {
     const now = this.now();
     this.#tickedAt = now;
     this.#alarmAt = Number.POSITIVE_INFINITY;
-    this.multiplexer.tick(now);
-    this.#socket.flush();
-    this.#arm();
+    try {
+      this.multiplexer.tick(now);
+      this.#socket.flush();
+    } finally {
+      this.#arm();
+    }
   }
 }

@@ -52,7 +52,11 @@ export class NativeUdpSocket implements UdpSocket {
   readonly #settled = Promise.resolve();
   readonly #leave = (): void => {
     this.#leaving = false;
-    this.flush();
+    try {
+      this.flush();
+    } catch (error) {
+      this.#failed(error);
+    }
   };
   #closed = false;
   #dropped = 0;
@@ -135,6 +139,20 @@ export class NativeUdpSocket implements UdpSocket {
 
   #hear(event: number, first: number, second: number): void {
     if (this.#closed) return;
+    try {
+      this.#act(event, first, second);
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  #failed(error: unknown): void {
+    const { onFault } = this.#options;
+    if (onFault === undefined) throw error;
+    onFault(error);
+  }
+
+  #act(event: number, first: number, second: number): void {
     if (event === Told.RECEIVED) this.#takeTurn(first, second);
     else if (event === Told.ALARM) this.#options.onAlarm();
     else if (event === Told.WRITABLE) this.#goOn();

@@ -14,15 +14,27 @@ export class NodeUdpSocket implements UdpSocket {
   #timer: NodeJS.Timeout | null = null;
   readonly #onAlarm: () => void;
 
-  private constructor(socket: Socket, { onDatagram, onTurn, onAlarm, onError }: UdpSocketOptions) {
+  private constructor(socket: Socket, { onDatagram, onTurn, onAlarm, onError, onFault }: UdpSocketOptions) {
     this.#socket = socket;
-    this.#onAlarm = onAlarm;
+    this.#onAlarm = () => {
+      try {
+        onAlarm();
+      } catch (error) {
+        if (onFault === undefined) throw error;
+        onFault(error);
+      }
+    };
     this.port = socket.address().port;
     socket.on('message', (datagram, from) => {
       if (this.#closed) return;
       this.#received += 1;
-      onDatagram(datagram, from);
-      if (!this.#closed) onTurn();
+      try {
+        onDatagram(datagram, from);
+        if (!this.#closed) onTurn();
+      } catch (error) {
+        if (onFault === undefined) throw error;
+        onFault(error);
+      }
     });
     socket.on('error', onError);
   }

@@ -22,6 +22,8 @@ export interface UdpSocketOptions {
   readonly onTurn: () => void;
   readonly onAlarm: () => void;
   readonly onError: (error: Error) => void;
+  /** One of the others threw. Absent: it is thrown on, and nobody is there to catch it. */
+  readonly onFault?: (error: unknown) => void;
 }
 
 /** Since the start. */

@@ -3,6 +3,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import net from 'node:net';
 import type { Clock } from '../../util/clock.ts';
+import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { StarterLimits } from '../stream-starter.ts';
 import { DEFAULT_MPEGTS_TIMEOUTS, type MpegtsRoute, type MpegtsTimeouts, PortSource } from './port-source.ts';
@@ -65,7 +66,8 @@ export class MpegtsProvider {
       if (this.#options.protocol === 'tcp') await this.#listen(port);
       else await this.#bind(port);
     }
-    this.#sweep = setInterval(() => setImmediate(() => this.#checkDeadlines()), SWEEP_INTERVAL_MS);
+    const look = guarded(this.#logger, 'the watch over MPEG-TS ports', () => this.#checkDeadlines());
+    this.#sweep = setInterval(() => setImmediate(look), SWEEP_INTERVAL_MS);
     const { host, protocol, multicast = [] } = this.#options;
     const ports = [...this.#sources.keys()];
     this.#logger.info(

@@ -175,8 +175,11 @@ export class PortSource {
       });
       return this.#publish(stream, route, sender, now);
     } catch (error) {
-      if (!(error instanceof IngestRefused)) throw error;
-      this.#refuse(error, sender, now);
+      if (error instanceof IngestRefused) this.#refuse(error, sender, now);
+      else {
+        this.#logger.error({ err: error, peer: sender }, 'transport stream failed inside the server');
+        this.#nextTry = now + this.#options.timeouts.retry;
+      }
       return null;
     }
   }

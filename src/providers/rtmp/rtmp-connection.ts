@@ -131,6 +131,14 @@ export class RtmpConnection {
 
   /** Applies every deadline; called regularly by the provider. */
   checkDeadlines(): void {
+    try {
+      this.#checkDeadlines();
+    } catch (error) {
+      this.#closeOnError(error);
+    }
+  }
+
+  #checkDeadlines(): void {
     const now = this.#clock.monotonic();
     if (this.#closeReason !== null) {
       if (this.#lingerUntil !== null && now >= this.#lingerUntil) this.#socket.destroy();
@@ -158,12 +166,7 @@ export class RtmpConnection {
   #overduePublished(now: number, publishedAt: number): string | null {
     const feed = this.#session.feed;
     if (feed === null) return null;
-    try {
-      feed.checkStart(now);
-    } catch (error) {
-      this.#closeOnError(error);
-      return null;
-    }
+    feed.checkStart(now);
     const { firstTrack, packetSilence } = this.#timeouts;
     if (!feed.started && now - publishedAt >= firstTrack) return `no usable track within ${firstTrack} ms`;
     if (feed.messages !== this.#seenMessages) {
@@ -208,11 +211,11 @@ export class RtmpConnection {
   /** Returns whether what comes next can wait. */
   #onData(data: Buffer, length: number): boolean {
     if (this.#closeReason !== null) return false;
-    this.#control.countBytes(length);
-    this.#session.countBytes(length);
     // All answers to what came in one read leave in one write.
     this.#socket.cork();
     try {
+      this.#control.countBytes(length);
+      this.#session.countBytes(length);
       const consumed = this.#handshake.done ? 0 : this.#shakeHands(data.subarray(0, length));
       this.#reader.push(data, consumed, length);
     } catch (error) {
@@ -239,7 +242,11 @@ export class RtmpConnection {
       }
       this.#acknowledging = false;
       // Whoever is paused has more to be read: `checkDeadlines` comes back to it.
-      if (!this.#socket.isPaused()) this.#control.acknowledge();
+      try {
+        if (!this.#socket.isPaused()) this.#control.acknowledge();
+      } catch (error) {
+        this.#closeOnError(error);
+      }
     };
     // Behind this turn, and then a whole one.
     setImmediate(() => setImmediate(look));

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
 import { type Certificate, CertificateChoice } from '../../protocols/tls/certificate-choice.ts';
+import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { SocketReader } from '../../util/socket-reader.ts';
 import { formatEndpoint } from './endpoint.ts';
@@ -37,12 +38,14 @@ export class RtmpProvider {
   #lastSession = 0;
   #server: net.Server | null = null;
   #sweep: NodeJS.Timeout | null = null;
+  readonly #deadlines: () => void;
   #reportedDrops = 0;
   #dropsReportedAt = 0;
 
   constructor(options: RtmpProviderOptions) {
     this.#options = options;
     this.#logger = options.logger;
+    this.#deadlines = guarded(options.logger, 'the watch over RTMP connections', () => this.#checkDeadlines());
     this.#limits = { ...DEFAULT_RTMP_LIMITS, ...options.limits };
     this.#timeouts = { ...DEFAULT_RTMP_TIMEOUTS, ...options.timeouts };
   }
@@ -137,11 +140,23 @@ export class RtmpProvider {
   }
 
   #open(socket: net.Socket): void {
+    try {
+      this.#accept(socket);
+    } catch (error) {
+      this.#logger.limited.error({ err: error }, 'an RTMP connection could not be taken');
+      socket.destroy();
+    }
+  }
+
+  #accept(socket: net.Socket): void {
     this.#lastSession += 1;
     // A publisher may be back: what its last connection left is read before it asks for its stream.
     if (this.#options.onArrival === undefined) this.rouse();
     else this.#options.onArrival();
-    this.#sweep ??= setInterval(() => this.#sweepConnections(), SWEEP_INTERVAL_MS);
+    this.#sweep ??= setInterval(
+      guarded(this.#logger, 'the watch over RTMP connections', () => this.#sweepConnections()),
+      SWEEP_INTERVAL_MS,
+    );
     const connection = new RtmpConnection({
       id: this.#lastSession,
       socket,
@@ -170,9 +185,10 @@ export class RtmpProvider {
   #sweepConnections(): void {
     this.#reader.wake();
     // What waits in the sockets is read before anybody is judged, also after a stall of the event loop.
-    setImmediate(() => this.#checkDeadlines());
+    setImmediate(this.#deadlines);
   }
 
+  /** A connection that fails at it ends by itself. */
   #checkDeadlines(): void {
     for (const connection of this.#connections) connection.checkDeadlines();
     this.#reportDrops();

@@ -244,13 +244,13 @@ export class RtspSession implements PullSession {
     const now = this.#clock.monotonic();
     try {
       this.#feed.checkDeadlines();
+      if (now >= this.#nextReport) {
+        this.#nextReport = now + REPORT_INTERVAL_MS;
+        this.#sendReports();
+      }
     } catch (error) {
       this.#fail(error);
       return;
-    }
-    if (now >= this.#nextReport) {
-      this.#nextReport = now + REPORT_INTERVAL_MS;
-      this.#sendReports();
     }
     if (now >= this.#nextKeepAlive) {
       this.#nextKeepAlive = now + this.#keepAliveMs;

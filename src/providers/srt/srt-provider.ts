@@ -9,6 +9,7 @@ import { describeRejection, type RejectionCode } from '../../protocols/srt/rejec
 import type { SrtTarget } from '../../protocols/srt/stream-id.ts';
 import type { SrtUdpPort } from '../../protocols/srt/udp-port.ts';
 import type { Clock } from '../../util/clock.ts';
+import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { AudioLabel } from '../mpegts/source-track.ts';
 import type { StarterLimits } from '../stream-starter.ts';
@@ -58,6 +59,7 @@ export class SrtProvider {
       open: (call, target, port) => this.#open(call, target, port),
       onRefused: (peer, code) => this.#refuse(peer, describeRejection(code)),
       onError: (error) => this.#logger.error({ err: error }, 'SRT listener failed'),
+      onFault: (error) => this.#logger.limited.error({ err: error }, 'SRT connection failed inside the server'),
     });
   }
 
@@ -79,7 +81,8 @@ export class SrtProvider {
   /** Listens. Rejects when a port cannot be bound. */
   async start(): Promise<void> {
     await this.#listener.start();
-    this.#sweep = setInterval(() => setImmediate(() => this.#checkDeadlines()), SWEEP_INTERVAL_MS);
+    const look = guarded(this.#logger, 'the watch over SRT connections', () => this.#checkDeadlines());
+    this.#sweep = setInterval(() => setImmediate(look), SWEEP_INTERVAL_MS);
     this.#reporter.start();
     this.#logger.info({ host: this.#options.host, ports: this.ports }, 'SRT provider listening');
   }

@@ -3,6 +3,7 @@ import type { IngestGate } from '../../core/ingest.ts';
 import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
 import type { StreamTarget } from '../../protocols/signalling/request-place.ts';
 import type { Clock } from '../../util/clock.ts';
+import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { IngestSession } from './ingest-session.ts';
 import type { WebrtcIngestSettings } from './settings.ts';
@@ -52,7 +53,10 @@ export class WebrtcProvider {
       onClosed: (closed) => this.#forget(closed),
     });
     this.#sessions.add(session);
-    this.#ticker ??= setInterval(() => this.#tick(), TICK_MS);
+    this.#ticker ??= setInterval(
+      guarded(this.#options.logger, 'the watch over WebRTC publications', () => this.#tick()),
+      TICK_MS,
+    );
     return session;
   }
 

@@ -327,7 +327,8 @@ export class RecordJournal {
   #schedule(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = null;
-      this.#retrying = this.#retry().finally(() => {
+      const retry = this.#retry().catch((error: unknown) => this.#logger.error({ err: error }, 'recordings could not be tried again'));
+      this.#retrying = retry.finally(() => {
         this.#retrying = null;
         this.#retryMs = this.#waiting.size === 0 ? this.#firstRetryMs : Math.min(2 * this.#retryMs, LONGEST_RETRY_MS);
         if (this.#waiting.size > 0 && !this.#closed) this.#schedule();

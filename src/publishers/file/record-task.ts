@@ -345,13 +345,15 @@ export class RecordTask extends FollowingTask<RecordRequest> {
   }
 
   #finish(file: RecordFile, finishTime: number, isLast: boolean): void {
-    this.#finishing = file.finish(finishTime, isLast, this.#finishing).then(({ outcome, path, bytes }) => {
+    const told = file.finish(finishTime, isLast, this.#finishing).then(({ outcome, path, bytes }) => {
       this.#unfinished.delete(file);
       if (outcome === 'left') this.#left.set(file.key, { bytes: file.bytes, durationMs: file.durationMs });
       this.#logger.info({ file: path, bytes }, path === null ? 'recording held nothing and was removed' : `recorded ${path}`);
       // Its number is taken all the same.
       if (outcome !== 'finished') void this.#context.keepTotals(this);
     });
+    // Nobody may be waiting for it.
+    this.#finishing = told.catch((error: unknown) => this.#logger.error({ err: error }, 'the end of a recording failed inside the server'));
   }
 
   #total(ended: number, figureOf: (file: Pick<RecordFile, 'bytes' | 'durationMs'>) => number): number {

@@ -46,19 +46,32 @@ export class WaitingRoom {
     return true;
   }
 
-  /** Something changed: whoever can be answered is. */
+  /** Something changed: whoever can be answered is. Throws what a waiter threw, once everybody had a turn. */
   retry(): void {
-    for (const entry of this.#entries) {
-      if (entry.waiter.exchange.done || entry.waiter.attempt()) this.#entries.delete(entry);
-    }
+    this.#each(this.#entries, (waiter) => waiter.attempt());
   }
 
-  /** Sends everybody away. */
+  /** Sends everybody away. Throws what a waiter threw, once everybody is away. */
   close(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = null;
-    for (const entry of this.#entries) if (!entry.waiter.exchange.done) entry.waiter.giveUp();
-    this.#entries.clear();
+    this.#each([...this.#entries], sendAway);
+  }
+
+  /** Lets those go that `action` answers, and those it fails on: they are answered as such, and keep nobody from an answer. */
+  #each(entries: Iterable<Entry>, action: (waiter: Waiter) => boolean): void {
+    const faults: unknown[] = [];
+    for (const entry of entries) {
+      const { waiter } = entry;
+      try {
+        if (waiter.exchange.done || action(waiter)) this.#entries.delete(entry);
+      } catch (error) {
+        faults.push(error);
+        this.#entries.delete(entry);
+        waiter.exchange.respond(500, [], []);
+      }
+    }
+    if (faults.length > 0) throw faults[0];
   }
 
   #startTimer(ms: number): void {
@@ -70,13 +83,19 @@ export class WaitingRoom {
 
   #sweep(): void {
     const now = this.#context.now();
+    const late: Entry[] = [];
     for (const entry of this.#entries) {
       if (entry.deadline > now) {
         this.#startTimer(entry.deadline - now);
-        return;
+        break;
       }
-      this.#entries.delete(entry);
-      if (!entry.waiter.exchange.done) entry.waiter.giveUp();
+      late.push(entry);
     }
+    this.#each(late, sendAway);
   }
+}
+
+function sendAway(waiter: Waiter): boolean {
+  waiter.giveUp();
+  return true;
 }

@@ -7,6 +7,7 @@ import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import type { StreamFinder } from '../../core/stream-demand.ts';
 import { OvtCommand } from '../../protocols/ovt/message.ts';
 import type { Clock } from '../../util/clock.ts';
+import { forEachGuarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { OvtConnection } from './ovt-connection.ts';
 import { OvtStream } from './ovt-stream.ts';
@@ -113,7 +114,11 @@ export class OvtPublisher implements Publisher {
     await once(server, 'listening');
     server.on('error', (error) => this.#logger.error({ err: error }, 'OVT listener failed'));
     const sweep = setInterval(() => {
-      for (const connection of connections) connection.checkDeadline();
+      const failed = (connection: OvtConnection, error: unknown): void => {
+        this.#logger.error({ err: error }, 'OVT connection failed inside the server');
+        connection.cut('internal error');
+      };
+      forEachGuarded(connections, (connection) => connection.checkDeadline(), failed);
       if (untold > 0) this.#logger.warn({ count: untold, limit: maxConnections }, 'OVT edges refused: too many are connected');
       untold = 0;
     }, SWEEP_MS);

@@ -1,6 +1,7 @@
 /** One connection of a task with what waits for it. */
 import type { Packet } from '../../media/packet.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
+import { guarded } from '../../util/guarded.ts';
 import { type Destination, type DestinationOptions, type OpenDestination, PushFailure } from './destination.ts';
 import { SendQueue } from './send-queue.ts';
 
@@ -31,7 +32,7 @@ export class PushSession {
       events: {
         onOpen: () => {
           this.#open = true;
-          options.onOpen();
+          this.#guarded(() => options.onOpen());
           this.flush();
         },
         onWritable: () => {
@@ -96,7 +97,8 @@ export class PushSession {
   #fail(failure: PushFailure): void {
     if (this.#over) return;
     this.#over = true;
-    void this.#destination.close();
-    this.#options.onFailed(failure);
+    const { logger, onFailed } = this.#options;
+    guarded(logger, 'the end of a push', () => this.#destination.close())();
+    guarded(logger, 'a failed push', () => onFailed(failure))();
   }
 }

@@ -260,8 +260,9 @@ export class PushTask extends FollowingTask<PushRequest> {
     if (session !== null) {
       // What waits still leaves, so figures are taken behind it.
       const closing = session.close();
-      this.#closing.add(closing);
-      void closing.finally(() => this.#closing.delete(closing));
+      const gone = closing.catch((error: unknown) => this.#logger.error({ err: error }, 'the connection of a push could not be closed'));
+      this.#closing.add(gone);
+      void gone.finally(() => this.#closing.delete(gone));
       this.#count();
       const time = this.#pushing ? this.sentTime : null;
       this.#session = null;

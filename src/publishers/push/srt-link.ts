@@ -103,7 +103,9 @@ export class SrtLink implements PayloadLink, WatchedLink {
       const { address, family } = await resolveHost(url.host);
       if (this.#over) return;
       const host = family === 6 ? '::' : '0.0.0.0';
-      const port = await SrtUdpPort.open({ clock, host, port: 0, policy: null, onError: (error) => this.#lost(error.message) });
+      const onError = (error: Error): void => this.#lost(error.message);
+      const onFault = (error: unknown): void => this.fail(failureOf(error));
+      const port = await SrtUdpPort.open({ clock, host, port: 0, policy: null, onError, onFault });
       this.#port = port;
       if (this.#over) {
         await port.close('the task was stopped');

@@ -15,6 +15,7 @@ import { describeRejection, RejectionCode } from '../../protocols/srt/rejection.
 import type { SrtTarget } from '../../protocols/srt/stream-id.ts';
 import type { SrtUdpPort } from '../../protocols/srt/udp-port.ts';
 import type { Clock } from '../../util/clock.ts';
+import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { SrtStream } from './srt-stream.ts';
 import { SrtViewer } from './srt-viewer.ts';
@@ -91,6 +92,7 @@ export class SrtPublisher implements Publisher {
       open: (call, target, port) => this.#open({ call, target, port, virtualHostFor: options.virtualHostFor }),
       onRefused: (peer, code) => this.#refuse(peer, describeRejection(code)),
       onError: (error) => this.#logger.error({ err: error }, 'SRT listener failed'),
+      onFault: (error) => this.#logger.limited.error({ err: error }, 'SRT viewer failed inside the server'),
     });
     await listener.start();
     this.#listeners.push(listener);
@@ -137,9 +139,10 @@ export class SrtPublisher implements Publisher {
         this.#reporter.add(viewer);
         if (fetched === null) stream?.join(fileName, viewer);
         else {
-          void fetched.then(() => {
+          const join = guarded(this.#logger, 'the beginning of an SRT viewer', () => {
             if (!hasLeft) this.#joinFetched(key, fileName, viewer);
           });
+          fetched.then(join, join);
         }
       },
       onLeft: (viewer) => {

@@ -9,6 +9,7 @@ import type { Track } from '../../media/track.ts';
 import type { PeerTransport } from '../../protocols/peer/peer-transport.ts';
 import type { StreamTarget } from '../../protocols/signalling/request-place.ts';
 import type { Clock } from '../../util/clock.ts';
+import { forEachGuarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { isPlayable } from './codec-plan.ts';
@@ -36,7 +37,9 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
   constructor(options: WebrtcPublisherOptions) {
     this.#options = options;
     this.#counter = setInterval(() => {
-      for (const stream of this.#streams.values()) stream.countBytes();
+      const failed = (_stream: unknown, error: unknown): void =>
+        options.logger.error({ err: error }, 'the bytes of a stream could not be counted');
+      forEachGuarded(this.#streams.values(), (stream) => stream.countBytes(), failed);
     }, COUNT_INTERVAL_MS);
   }
 

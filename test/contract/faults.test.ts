@@ -1,0 +1,435 @@
+/**
+ * Faults of ours stay where they happen: each case throws in one place that sockets, timers, threads or the addon call, and looks whether
+ * what is beside it goes on. An exception that nobody catches fails the whole file.
+ */
+import { createSocket } from 'node:dgram';
+import { EventEmitter, once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { connect } from 'node:net';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { WebSocket } from 'ws';
+import { CertificateStore } from '../../src/certificate-store.ts';
+import type { ApplicationConfig } from '../../src/config/index.ts';
+import { Application } from '../../src/core/application.ts';
+import type { CloseReason, IngestRequest } from '../../src/core/ingest.ts';
+import { ProviderKind, SourceType } from '../../src/core/kinds.ts';
+import { MediaRouter } from '../../src/core/media-router.ts';
+import { PullRegistry } from '../../src/core/pull-registry.ts';
+import { QueueRegistry } from '../../src/core/queue-registry.ts';
+import { TrafficMeter } from '../../src/core/traffic-meter.ts';
+import type { VirtualHost } from '../../src/core/virtual-host.ts';
+import { HttpListener } from '../../src/protocols/http/http-listener.ts';
+import { DEFAULT_HTTP_LIMITS } from '../../src/protocols/http/limits.ts';
+import { DateLine } from '../../src/protocols/http/status-line.ts';
+import { PeerTransport } from '../../src/protocols/peer/peer-transport.ts';
+import { DescriptionExchange, type ExchangeOptions } from '../../src/protocols/signalling/description-exchange.ts';
+import { SignallingSocket } from '../../src/protocols/signalling/signalling-socket.ts';
+import { MpegtsProvider } from '../../src/providers/mpegts/mpegts-provider.ts';
+import { FinaliserThread } from '../../src/publishers/file/finalise.ts';
+import { WaitingRoom } from '../../src/publishers/outlet/waiting-room.ts';
+import { PushFailure } from '../../src/publishers/push/destination.ts';
+import { PushSession } from '../../src/publishers/push/push-session.ts';
+import { systemClock } from '../../src/util/clock.ts';
+import { forEachGuarded, guarded } from '../../src/util/guarded.ts';
+import { until } from '../e2e/support/poll.ts';
+import { FakeExchange, FakeViewContext } from '../fakes/fake-egress.ts';
+import { FakePullSource, MemoryPullStore } from '../fakes/fake-pull-source.ts';
+import { ManualClock } from '../fakes/manual-clock.ts';
+import { RawClient } from '../fakes/raw-client.ts';
+import { RecordingLogger } from '../fakes/recording-logger.ts';
+import { Shelf, startShelfPool } from '../fakes/shelf-pool.ts';
+import { audioPacket, audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
+import { SimulatedLink } from '../fakes/srt-link.ts';
+
+const FAULT = new TypeError('made up');
+const WAIT = { deadlineMs: 10_000, everyMs: 5 };
+const fail = (): never => {
+  throw FAULT;
+};
+
+const closings: (() => unknown)[] = [];
+afterEach(async () => {
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+  for (const close of closings.splice(0).reverse()) await close();
+});
+
+/** Messages of the lines that tell of a fault. */
+function told(logger: RecordingLogger): string[] {
+  return logger.lines
+    .filter(({ level, fields }) => level === 'error' && ('err' in fields || 'error' in fields))
+    .map(({ message }) => message);
+}
+
+describe('what runs by itself', () => {
+  test('is logged at its 1st, 2nd, 4th … fault, and called again', async () => {
+    const logger = new RecordingLogger();
+    let calls = 0;
+    const throwing = guarded(logger, 'a task', () => {
+      calls += 1;
+      fail();
+    });
+    for (let n = 0; n < 100; n += 1) throwing();
+    expect(calls).toBe(100);
+    expect(logger.lines.map(({ fields }) => fields['faults'])).toEqual([1, 2, 4, 8, 16, 32, 64]);
+    expect(logger.lines[0]).toMatchObject({ level: 'error', message: 'a task failed inside the server', fields: { err: FAULT } });
+    const rejecting = guarded(logger, 'a promise', async () => fail());
+    rejecting();
+    await logger.line('a promise failed inside the server');
+  });
+
+  test('has its turn whatever the one before did', () => {
+    const seen: unknown[] = [];
+    const turn = (n: number): void => {
+      if (n === 2) fail();
+      seen.push(n);
+    };
+    forEachGuarded([1, 2, 3], turn, (item, error) => seen.push([item, error]));
+    expect(seen).toEqual([1, [2, FAULT], 3]);
+  });
+});
+
+function application(logger: RecordingLogger): Application {
+  const encodes = { videos: [{ name: 'v', bypass: true }], audios: [{ name: 'a', bypass: true }], images: [] };
+  const config = {
+    ...{ name: 'app', providers: { rtmp: {}, rtspPull: {} }, publishers: {} },
+    outputProfiles: { outputProfile: [{ name: 'p', outputStreamName: '${OriginStreamName}', playlists: [], encodes }] },
+  } as unknown as ApplicationConfig;
+  let lastId = 0;
+  const nextStreamId = (): number => {
+    lastId += 1;
+    return lastId;
+  };
+  const shared = {
+    clock: systemClock,
+    logger,
+    queues: new QueueRegistry(systemClock),
+    publishers: new Map(),
+    transcoder: null,
+    nextStreamId,
+  };
+  return new Application('v', { name: 'app', config, echo: {} }, new TrafficMeter(systemClock, null), shared);
+}
+
+describe('a stream', () => {
+  function open(app: Application, streamName: string, closes: CloseReason[]): ReturnType<Application['openIngest']> {
+    const request: IngestRequest = {
+      ...{ streamName, provider: ProviderKind.RTMP, sourceType: SourceType.RTMP, sourceUrl: 'TCP://a' },
+      onClose: (reason) => closes.push(reason),
+    };
+    const stream = app.openIngest(request);
+    stream.setTracks([videoTrack(), audioTrack()]);
+    return stream;
+  }
+
+  test('that the router fails on ends with its connection, the others go on', async () => {
+    const logger = new RecordingLogger();
+    const app = application(logger);
+    const closes: CloseReason[] = [];
+    const broken = open(app, 'broken', closes);
+    const sound = open(app, 'sound', closes);
+    vi.spyOn(MediaRouter.prototype, 'push').mockImplementationOnce(fail);
+    broken.push(videoPacket(0));
+    broken.push(videoPacket(1));
+    await until('the end of the broken one', () => closes.length > 0, WAIT);
+    expect(closes).toEqual([{ code: 'peer-error', detail: 'internal error' }]);
+    expect([broken.closed, sound.closed]).toEqual([true, false]);
+    expect(told(logger)).toEqual(['the stream failed inside the server']);
+    sound.push(audioPacket(0));
+    sound.close({ code: 'peer-left', detail: 'bye' });
+  });
+
+  test('whose rest cannot be worked off ends all the same', () => {
+    const logger = new RecordingLogger();
+    const app = application(logger);
+    const stream = open(app, 's', []);
+    vi.spyOn(MediaRouter.prototype, 'push').mockImplementation(fail);
+    stream.push(videoPacket(0));
+    stream.close({ code: 'peer-left', detail: 'bye' });
+    expect([stream.closed, app.hasStream('s')]).toEqual([true, false]);
+    expect(told(logger)).toEqual(['the rest of the stream failed inside the server']);
+  });
+
+  test('that is pulled and cannot be watched over any more ends, saying so', async () => {
+    const logger = new RecordingLogger();
+    const app = application(logger);
+    const source = new FakePullSource({
+      schemes: ['rtsp'],
+      provider: ProviderKind.RTSP_PULL,
+      sourceType: SourceType.RTSP_PULL,
+      plays: () => true,
+    });
+    const pulls = new PullRegistry({ sources: [source], store: new MemoryPullStore(), clock: systemClock, logger, application: () => app });
+    closings.push(() => pulls.close({ code: 'shutdown', detail: 'over' }));
+    const clock = vi.spyOn(systemClock, 'monotonic');
+    const properties = { persistent: true, noInputFailoverTimeoutMs: 1, unusedStreamDeletionTimeoutMs: 1, ignoreRtcpSRTimestamp: false };
+    await pulls.create(app, {
+      name: 's',
+      urls: ['rtsp://h/'],
+      properties: { ...properties, retryCount: 1, relay: false },
+      configured: true,
+    });
+    clock.mockImplementationOnce(fail);
+    await until('its end', () => !app.hasStream('s'), WAIT);
+    expect(told(logger)).toEqual(['a pulled stream failed inside the server']);
+  });
+});
+
+describe('signalling', () => {
+  function exchange(options: Partial<ExchangeOptions>): { readonly logger: RecordingLogger; readonly exchange: DescriptionExchange } {
+    const logger = new RecordingLogger();
+    const given = {
+      name: 'WHEP',
+      peer: 'a viewer',
+      open: fail,
+      crossOrigin: () => [],
+      iceServersFor: () => null,
+      logger,
+      ...options,
+    } as const;
+    return { logger, exchange: new DescriptionExchange(given) };
+  }
+
+  /** The status that a request is answered with. */
+  async function status(asked: DescriptionExchange, method: string): Promise<number> {
+    const request = Object.assign(new EventEmitter(), { method, headers: {}, url: '/app/s?direction=whep' });
+    const answered = Promise.withResolvers<number>();
+    const response = {
+      ...{ statusCode: 200, headersSent: false, writableEnded: false, destroyed: false, setHeader: () => undefined },
+      end(): void {
+        answered.resolve(this.statusCode);
+      },
+    };
+    const target = { vhost: 'v', app: 'app', stream: 's', playlist: '' };
+    const place = { target, app: 'app', stream: 's', file: '', direction: 'whep', transport: '' };
+    asked.handle(request as unknown as IncomingMessage, response as unknown as ServerResponse, place, '192.0.2.1');
+    request.emit('end');
+    return answered.promise;
+  }
+
+  test.each([
+    ['headers for other origins', 'OPTIONS', { crossOrigin: fail }],
+    ['the session', 'POST', {}],
+    ['what comes before the session', 'POST', { prepare: () => Promise.reject(FAULT) }],
+  ] as const)('that fails on %s answers 500', async (_what, method, options) => {
+    const { logger, exchange: asked } = exchange(options);
+    expect(await status(asked, method)).toBe(500);
+    expect(told(logger)).toEqual(['a WHEP request failed']);
+  });
+
+  test('whose session cannot be ended closes its WebSocket', async () => {
+    const logger = new RecordingLogger();
+    const socket = Object.assign(new EventEmitter(), {
+      OPEN: 1,
+      readyState: 1,
+      bufferedAmount: 0,
+      closed: 0,
+      send: () => undefined,
+      close: () => undefined,
+    });
+    const dialogue = { offer: fail, answer: fail, candidates: fail, other: fail, stop: fail };
+    const signalling = new SignallingSocket({ socket: socket as unknown as WebSocket, client: '192.0.2.1', logger, dialogue });
+    socket.emit('message', Buffer.from('{"command":"request_offer"}'), false);
+    signalling.after(Promise.reject(FAULT), () => undefined);
+    await until('both faults', () => told(logger).length === 4, WAIT);
+    socket.emit('close');
+    expect(told(logger)).toEqual([
+      ...['signalling failed', 'a signalling session could not be ended'],
+      ...['signalling failed', 'a signalling session could not be ended', 'a signalling session could not be ended'],
+    ]);
+  });
+});
+
+describe('a media port', () => {
+  async function transport(): Promise<{ readonly logger: RecordingLogger; readonly peers: PeerTransport; readonly ends: string[] }> {
+    const logger = new RecordingLogger();
+    const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1'] }];
+    const peers = await PeerTransport.open({ ports, tcp: true, threads: 1, clock: systemClock, logger });
+    closings.push(() => peers.close());
+    return { logger, peers, ends: [] };
+  }
+
+  test('ends the session whose clock fails, and no other', async () => {
+    const { logger, peers, ends } = await transport();
+    const listener = (name: string) => ({
+      connected: () => undefined,
+      rtcp: () => undefined,
+      closed: (why: string) => ends.push(`${name}: ${why}`),
+    });
+    const options = { use: 'play', client: '127.0.0.1', timeout: 30_000 } as const;
+    const broken = peers.openSession(listener('broken'), options);
+    peers.openSession(listener('sound'), options);
+    broken.tick = fail;
+    await until('its end', () => ends.length > 0, WAIT);
+    expect([ends, peers.sessions]).toEqual([['broken: internal error'], 1]);
+    expect(told(logger)).toEqual(['a WebRTC session failed inside the server']);
+  });
+
+  test('goes on when it fails on a datagram, and closes the connection it fails on', async () => {
+    const { logger, peers } = await transport();
+    const [udp = '', tcp = ''] = peers.candidates().map((candidate) => candidate.split(' ')[5] ?? '');
+    vi.spyOn(peers.strangers, 'note').mockImplementation(fail);
+    const socket = createSocket('udp4');
+    closings.push(() => socket.close());
+    // The beginning of a handshake without a check before it.
+    const hello = Buffer.from([22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    for (let n = 0; n < 2; n += 1) {
+      socket.send(hello, Number(udp), '127.0.0.1');
+      await until('the line', () => told(logger).length > n, WAIT);
+    }
+    expect(told(logger)).toEqual(['a handshake failed inside the server', 'a handshake failed inside the server']);
+    vi.spyOn(peers, 'arrived').mockImplementation(fail);
+    const stream = connect(Number(tcp), '127.0.0.1');
+    stream.on('error', () => undefined).write(Buffer.concat([Buffer.from([0, hello.length]), hello]));
+    await once(stream, 'close');
+    expect(told(logger).at(-1)).toBe('a TCP connection for media failed inside the server');
+  });
+});
+
+describe('an SRT port', () => {
+  test.each(['onData', 'onOpen', 'tick'] as const)('ends the connection that fails in %s, and no other', (place) => {
+    const faults: unknown[] = [];
+    const link = new SimulatedLink({
+      faults: { loss: 0, delay: 1000, jitter: 0 },
+      seed: 1,
+      listener: { onFault: (error) => faults.push(error) },
+    });
+    const before = link.call();
+    link.run(500_000);
+    const broken = link.call();
+    if (place === 'onOpen') {
+      const open = link.accepted.push.bind(link.accepted);
+      link.accepted.push = (session) => {
+        session.onOpen = fail;
+        return open(session);
+      };
+    }
+    link.run(500_000);
+    const session = link.accepted[1]!;
+    if (place === 'onData') session.onData = fail;
+    if (place === 'tick') session.connection!.tick = fail;
+    broken.session.connection?.send(new Uint8Array(100), link.now);
+    before.session.connection?.send(new Uint8Array(100), link.now);
+    link.run(1_000_000);
+    expect(faults.length).toBeGreaterThan(0);
+    expect(new Set(faults)).toEqual(new Set([FAULT]));
+    if (place !== 'onOpen') expect(session.closed?.detail).toBe('internal error');
+    expect(link.accepted[0]?.received).toHaveLength(1);
+    expect(link.accepted[0]?.closed).toBeNull();
+  });
+});
+
+describe('egress', () => {
+  test('answers a request that it fails on while it waits, and the others', () => {
+    const context = new FakeViewContext();
+    const room = new WaitingRoom(context, 10);
+    const waiters = [fail, () => true, () => false].map((attempt) => {
+      const exchange = new FakeExchange('file', () => []);
+      room.add({ exchange, attempt, giveUp: fail }, 1000);
+      return exchange;
+    });
+    expect(() => room.retry()).toThrow(FAULT);
+    expect([waiters.map(({ response }) => response?.status), room.size]).toEqual([[500, undefined, undefined], 1]);
+    expect(() => context.advance(1000)).toThrow(FAULT);
+    expect([waiters[2]?.response?.status, room.size]).toEqual([500, 0]);
+  });
+
+  test('closes the connection whose answer fails, and serves the next', async () => {
+    const counters: string[] = [];
+    const listener = new HttpListener({
+      handler: {
+        handle: ({ target }, sink) => sink.answer(200, '', [Buffer.alloc(10)], target === '/fault' ? { sent: fail } : null),
+      },
+      ...{ limits: DEFAULT_HTTP_LIMITS, date: new DateLine(systemClock), commonHeaders: '', sender: null },
+      onClosed: (_connection, reason) => counters.push(reason),
+    });
+    const port = await listener.listen({ host: '127.0.0.1', port: 0 });
+    closings.push(() => listener.close(0));
+    const client = await RawClient.open(port);
+    closings.push(() => client.socket.destroy());
+    client.socket.write('GET /fault HTTP/1.1\r\nHost: a\r\n\r\n');
+    await until('its end', () => counters.length > 0, WAIT);
+    expect(counters[0]).toContain('TypeError: made up');
+    expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200);
+  });
+
+  test('goes on when a report or a search of its threads fails', async () => {
+    const started = await startShelfPool(0, { reportInterval: 5 });
+    closings.push(() => started.pool.stop());
+    const shelf = new Shelf(started.pool, 'stream');
+    shelf.putText('list.m3u8', '#EXTM3U\n');
+    const { port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false });
+    Object.defineProperty(shelf, 'bytes', { get: () => 0, set: fail });
+    expect((await fetch(`http://127.0.0.1:${port}/app/stream/list.m3u8`)).status).toBe(200);
+    await until('the line', () => told(started.logger).length > 0, WAIT);
+    expect(told(started.logger)[0]).toBe('a message of an egress thread failed inside the server');
+    expect((await fetch(`http://127.0.0.1:${port}/app/stream/list.m3u8`)).status).toBe(200);
+  });
+});
+
+describe('in the background', () => {
+  test('an MPEG-TS port that fails on its stream takes datagrams all the same', async () => {
+    const logger = new RecordingLogger();
+    const provider = new MpegtsProvider({
+      ...{ logger, clock: systemClock, host: '127.0.0.1', protocol: 'udp', ports: [0], timeouts: { retry: 1 } },
+      route: fail,
+    });
+    await provider.start();
+    closings.push(() => provider.stop());
+    const [source] = provider.sources.values();
+    const datagram = new Uint8Array(188).fill(0x47, 0, 1);
+    for (let n = 0; n < 3; n += 1) source?.push(datagram, '192.0.2.1:1');
+    expect(source?.counters.datagrams).toBe(3);
+    expect(told(logger)[0]).toBe('transport stream failed inside the server');
+  });
+
+  test('a certificate that one port does not take reaches the others', async () => {
+    const logger = new RecordingLogger();
+    const store = new CertificateStore(logger);
+    const calls: string[] = [];
+    let isBroken = false;
+    store.tell(() => {
+      if (isBroken) fail();
+    });
+    store.tell(() => calls.push('told'));
+    isBroken = true;
+    store.follow([{ name: 'v', hostNames: [], definition: { config: {} } } as unknown as VirtualHost]);
+    await store.settled();
+    expect([calls, told(logger)]).toEqual([['told', 'told'], ['certificates could not be handed to a port']]);
+  });
+
+  test('a push whose owner fails is closed', async () => {
+    const logger = new RecordingLogger();
+    const queue = new QueueRegistry(new ManualClock()).create<never>({ urn: 'u', type: 'Packet', threshold: 10 });
+    let events: { onOpen(): void; onFailed(failure: PushFailure): void } | null = null;
+    let closed = 0;
+    new PushSession({
+      ...{ request: {} as never, owner: {} as never, logger, tracks: [], timeouts: {} as never, clock: systemClock, queue },
+      open: (options) => {
+        events = options.events;
+        const close = (): Promise<void> => {
+          closed += 1;
+          return Promise.reject(FAULT);
+        };
+        return { sentBytes: 0, dropped: 0, write: () => true, flush: () => undefined, close };
+      },
+      onOpen: fail,
+      onFailed: fail,
+    });
+    (events as unknown as { onOpen(): void }).onOpen();
+    await until('the lines', () => told(logger).length === 2, WAIT);
+    expect([closed, told(logger).sort()]).toEqual([
+      1,
+      ['a failed push failed inside the server', 'the end of a push failed inside the server'],
+    ]);
+    expect(new PushFailure('lost', 'x').code).toBe('lost');
+  });
+
+  test('the thread that finishes recordings may end: its jobs hear of it', async () => {
+    const worker = Object.assign(new EventEmitter(), { unref: () => undefined, postMessage: () => undefined });
+    const thread = new FinaliserThread(() => worker as never);
+    const job = thread.finish('/nowhere');
+    worker.emit('error', FAULT);
+    await expect(job).rejects.toBe(FAULT);
+  });
+});
