@@ -109,9 +109,15 @@ export class PullRegistry {
     if (application.hasStream(definition.name)) {
       throw new IngestRefused('duplicate-name', `stream '${definition.name}' exists already in application '${application.name}'`);
     }
-    const entry = this.#open(document);
+    let entry: Entry;
+    try {
+      entry = this.#open(document);
+      await entry.pull.start();
+    } catch (error) {
+      this.#tellRefusal(document, error);
+      throw error;
+    }
     const { pull } = entry;
-    await pull.start();
     if (!isDurable(document)) return;
     try {
       await this.#options.store.save(document);
@@ -190,6 +196,13 @@ export class PullRegistry {
     });
     const entry: Entry = { pull, document, saved: false, ended: null };
     return entry;
+  }
+
+  /** The API answers with its own URL; what viewers ask for is told by whoever asks for them. */
+  #tellRefusal({ vhost, app, name, urls, configured = false }: PullDocument, error: unknown): void {
+    if (configured || !(error instanceof IngestRefused || error instanceof PullFailed)) return;
+    const fields = { vhost, app, stream: name, url: withoutCredentials(urls[0] ?? '') };
+    this.#options.logger.warn(fields, `stream '${name}' cannot be pulled: ${error.message}`);
   }
 
   /** Throws `PullFailed`. */

@@ -7,6 +7,6 @@ import { ProtocolError } from './protocol-error.ts';
  */
 export function faultDetail(error: unknown, logger: Logger, what: string): string {
   if (error instanceof ProtocolError) return `${error.code}: ${error.message}`;
-  logger.error({ err: error }, `${what} failed inside the server`);
+  logger.limited.error({ err: error }, `${what} failed inside the server`);
   return 'internal error';
 }

@@ -180,7 +180,7 @@ describe('signalling', () => {
     const logger = new RecordingLogger();
     const given = {
       name: 'WHEP',
-      peer: 'a viewer',
+      peer: 'viewer',
       open: fail,
       crossOrigin: () => [],
       iceServersFor: () => null,

@@ -80,9 +80,24 @@ describe('streams', () => {
   test('are pulled from the next URL when the first fails, and answered with 502 when all fail', async () => {
     expect(await call('POST', STREAMS, { name: 'p', urls: ['rtsp://h/a', PLAYS] })).toEqual(createdAnswer);
     expect(await call('POST', STREAMS, { name: 'q', urls: ['rtsp://h/a', 'rtsp://h/b'] })).toEqual(failed);
-    expect(await call('POST', STREAMS, { name: 'q', urls: ['srt://h/a'] })).toEqual(failed);
+    expect(await call('POST', STREAMS, { name: 'q', urls: ['srt://u:secret@h/a'] })).toEqual(failed);
+    expect(
+      api.logger.lines.filter(({ message }) => message.startsWith("stream 'q' cannot")).map(({ level, message }) => [level, message]),
+    ).toEqual([
+      ['warn', "stream 'q' cannot be pulled: refused by the test"],
+      ['warn', "stream 'q' cannot be pulled: scheme 'srt' cannot be pulled"],
+    ]);
+    expect(JSON.stringify(api.logger.lines)).not.toContain('secret');
     expect(await call('GET', STREAMS)).toEqual(found(['p']));
     expect(api.rtsp.asked).toEqual(['rtsp://h/a', PLAYS, 'rtsp://h/a', 'rtsp://h/b']);
+  });
+
+  test('are not pulled where the provider is off, and the log tells that', async () => {
+    await call('POST', '/v1/vhosts', [{ name: 'w', host: { names: ['w'] } }]);
+    await call('POST', '/v1/vhosts/w/apps', [{ name: 'a', type: 'live', providers: { rtmp: {} } }]);
+    const { status } = await call('POST', '/v1/vhosts/w/apps/a/streams', { name: 'off', urls: [PLAYS] });
+    expect(status).toBe(502);
+    await api.logger.line("stream 'off' cannot be pulled: provider 'rtsppull' is not enabled in application 'a'");
   });
 
   test('wait for their source under their name: a second pull of it is refused meanwhile', async () => {

@@ -1,7 +1,9 @@
 /** Several encoders, names that clash, and encoders that come back. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { apiPath, type StreamInformation } from './support/api-client.ts';
 import { openBrowser, type PlayerBrowser } from './support/browser.ts';
+import { Child } from './support/child.ts';
 import { until } from './support/poll.ts';
 import { probe } from './support/probe.ts';
 import { type FfmpegPublisher, type PublishOptions, publish } from './support/publisher.ts';
@@ -47,9 +49,41 @@ test('a second encoder with the same stream name is refused and the first keeps 
   const second = encode('taken', { width: 480, height: 272, videoKbps: 300 });
   const exit = await second.child.ended(15_000);
   expect(exit.code).not.toBe(0);
+  expect(second.child.stderr).toContain("Server error: Stream 'taken' is already being published.");
+  expect(server.log).toContain("publisher refused: stream 'taken' is already being published by TCP://");
   await first.sent(60);
   const { input } = await server.api.get<StreamInformation>(apiPath.stream('taken'));
   expect(input.tracks.find((track) => track.type === 'Video')?.video).toMatchObject({ width: 320, height: 180 });
+});
+
+test.each([
+  [
+    'an application that is not there',
+    (url: string) => url.replace('/app/', '/nowhere/'),
+    "There is no application 'nowhere'.",
+    'no application',
+  ],
+  [
+    'no stream key',
+    (url: string) => url.replace('/app/key', '/app'),
+    'There is no stream key: publish to rtmp://HOST/APP/KEY',
+    'no stream key',
+  ],
+])('ffmpeg shows why when it publishes to %s, and the log tells as well', async (_what, urlOf, shown, logged) => {
+  const encoder = encode('key', { url: urlOf(server.rtmp('key')), width: 320, height: 180, videoKbps: 300 });
+  expect((await encoder.child.ended(15_000)).code).not.toBe(0);
+  expect(encoder.child.stderr).toContain(`Server error: ${shown}`);
+  expect(server.log).toMatch(new RegExp(`publisher refused: .*${logged}`));
+});
+
+test('ffmpeg shows why when it would play over RTMP', async () => {
+  const player = new Child(requireProgram('ffmpeg'), ['-v', 'error', '-nostdin', '-i', server.rtmp('live'), '-f', 'null', '-']);
+  onTestFinished(async () => {
+    await player.kill();
+  });
+  expect((await player.ended(15_000)).code).not.toBe(0);
+  expect(player.stderr).toContain('RTMP is for publishing only: play this stream by LL-HLS, WebRTC or SRT.');
+  expect(server.log).toContain("viewer refused: RTMP is not served to players: 'app/live'");
 });
 
 test('a stream is gone from the list and from HTTP when its encoder has stopped', async () => {

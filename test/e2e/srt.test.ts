@@ -127,6 +127,7 @@ test('wrong passphrases, unknown places, second publishers and streams that are 
     ['wrong passphrase', srtUrl(ingest, 'default/app/other', 'not-the-passphrase'), /password|passphrase/i],
     ['unknown application', srtUrl(ingest, 'default/nowhere/stream'), /rejection/i],
     ['no address', srtUrl(ingest, 'nonsense'), /rejection/i],
+    ['no stream id', `srt://127.0.0.1:${ingest}?passphrase=${PASSPHRASE}`, /rejection/i],
     ['second publisher', srtUrl(ingest, 'default/app/taken'), /rejection/i],
   ];
   for (const [what, url, reason] of refusals) {
@@ -140,6 +141,14 @@ test('wrong passphrases, unknown places, second publishers and streams that are 
   expect(server.log).toMatch(/default\/nowhere\/stream refused, no-application/);
   expect(server.log).toMatch(/default\/app\/taken refused, duplicate-name/);
   expect(server.log).toMatch(/conflict \(1409\)/);
+  for (const line of [
+    "publisher refused: virtual host 'default' has no application 'nowhere'",
+    'publisher refused: the stream id is missing, and the port has no stream of its own (StreamMap): want streamid=VHOST/APP/STREAM',
+    'names no stream: want streamid=VHOST/APP/STREAM, e.g. default/app/live',
+    'to play it, call the port of Bind/Publishers/SRT',
+    'viewer refused: there is no stream default/app/absent',
+  ])
+    expect(server.log).toContain(line);
 });
 
 test('an encoder that ends takes its stream along, and the name is free again', async () => {

@@ -5,9 +5,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { tellRefused } from '../../util/refused.ts';
 import { randomWord } from '../ice/ice-credentials.ts';
 import { type IceServersFor, relayLinks } from './ice-server.ts';
-import { noSuchStream, type RequestPlace, type StreamTarget } from './request-place.ts';
+import { noSuchStream, placeFields, type RequestPlace, type StreamTarget } from './request-place.ts';
 
 const BODY_LIMIT = 64 * 1024;
 const KEY_LENGTH = 16;
@@ -46,7 +47,7 @@ export interface ExchangeOptions {
   /** For answers: `WHIP` or `WHEP`. */
   readonly name: 'WHIP' | 'WHEP';
   /** Who sends such requests, for the log. */
-  readonly peer: string;
+  readonly peer: 'publisher' | 'viewer';
   /** What must be over before `open`: never rejects; null when nothing is to be waited for. */
   readonly prepare?: (target: StreamTarget) => Promise<unknown> | null;
   /** Throws ExchangeRefused, or what `refusal` knows. */
@@ -138,8 +139,8 @@ export class DescriptionExchange {
       const refusal = this.#options.refusal?.(error) ?? error;
       const status = statusOf(refusal);
       if (status === null || !(error instanceof Error) || !(refusal instanceof Error)) throw error;
-      const { code } = error as Error & { readonly code?: string };
-      logger.info({ peer: client, code, reason: error.message }, `${peer} over ${name} was refused`);
+      const { code = `status ${status}` } = error as Error & { readonly code?: string };
+      tellRefused(logger, peer, { code, reason: error.message, peer: client, over: name, ...placeFields(place.target) });
       answer(response, status, refusal.message);
     }
   }
@@ -187,7 +188,7 @@ export class DescriptionExchange {
     try {
       action();
     } catch (error) {
-      this.#options.logger.error({ err: error }, `a ${this.#options.name} request failed`);
+      this.#options.logger.limited.error({ err: error }, `a ${this.#options.name} request failed`);
       if (!response.headersSent) answer(response, 500, 'the server failed on this request');
       else if (!response.writableEnded) response.destroy();
     }

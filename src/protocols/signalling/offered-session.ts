@@ -1,6 +1,7 @@
 /** How sessions are offered over the WebSocket protocol and answered, to players and to publishers alike (streaming facts 3.2). */
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { tellRefused } from '../../util/refused.ts';
 import { type IceServer, relayMembers } from './ice-server.ts';
 import { SignallingFault, type SignallingSocket } from './signalling-socket.ts';
 
@@ -13,14 +14,16 @@ export interface OfferedSession {
 }
 
 export interface OfferTerms {
-  /** Who asks for offers, for the log. */
-  readonly peer: 'viewer' | 'publisher';
   readonly client: string;
   /** Told with the offer; peers then use nothing but the relays among them. Null: connect directly. */
   readonly iceServers: readonly IceServer[] | null;
   /** Whether an error of the session is a refusal; others are faults of ours. */
   readonly isRefusal: (error: unknown) => error is Refusal;
+  /** Who asks for offers, for the log. */
+  readonly peer: 'publisher' | 'viewer';
   readonly logger: Logger;
+  /** What is asked for, for the log. */
+  readonly place: object;
 }
 
 /** An error that says why somebody is refused. */
@@ -32,7 +35,7 @@ export type Refusal = Error & { readonly code: string };
  */
 export function offerSession(
   socket: SignallingSocket,
-  { peer, client, iceServers, isRefusal, logger }: OfferTerms,
+  { client, iceServers, isRefusal, peer, logger, place }: OfferTerms,
   open: () => OfferedSession,
 ): void {
   try {
@@ -48,20 +51,24 @@ export function offerSession(
     });
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    logger.info({ peer: client, code: error.code, reason: error.message }, `a ${peer} over WebRTC was refused`);
+    tellRefused(logger, peer, { code: error.code, reason: error.message, peer: client, over: 'WebSocket', ...place });
     throw new SignallingFault(404, 'Cannot create offer');
   }
 }
 
 /** Gives the peer's answer to its session and returns that; null: nothing was offered. Throws SignallingFault when it is refused. */
-export function takeAnswer<S extends OfferedSession>(session: S | null, sdp: string, { peer, client, isRefusal, logger }: OfferTerms): S {
+export function takeAnswer<S extends OfferedSession>(
+  session: S | null,
+  sdp: string,
+  { client, isRefusal, peer, logger, place }: OfferTerms,
+): S {
   if (session === null) throw new SignallingFault(400, 'There is no offer to answer');
   try {
     session.answered(sdp);
     return session;
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    logger.info({ peer: client, code: error.code, reason: error.message }, `the answer of a ${peer} over WebRTC was refused`);
+    tellRefused(logger, peer, { code: error.code, reason: `its answer: ${error.message}`, peer: client, over: 'WebSocket', ...place });
     throw new SignallingFault(403, 'Forbidden');
   }
 }

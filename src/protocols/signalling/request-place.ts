@@ -43,6 +43,11 @@ export function placeOf(target: string, host: string, virtualHostFor: (host: str
   };
 }
 
+/** What a peer asks for, for the log. */
+export function placeFields(target: StreamTarget | null): object {
+  return target === null ? {} : { vhost: target.vhost, app: target.app, stream: target.stream };
+}
+
 /** For a request that has no target. */
 export function noSuchStream(): ProtocolError {
   return new ProtocolError('WEBRTC_STREAM', 'no virtual host serves this host name, or the path names no stream');

@@ -120,7 +120,7 @@ export class SignallingSocket {
     } catch (error) {
       if (error instanceof SignallingFault) this.#refuse(error.code, error.message);
       else {
-        this.#options.logger.error({ err: error, peer: this.#options.client }, 'signalling failed');
+        this.#options.logger.limited.error({ err: error, peer: this.#options.client }, 'signalling failed');
         this.#refuse(500, 'Internal Server Error');
       }
     }
@@ -175,7 +175,7 @@ export class SignallingSocket {
     try {
       dialogue.stop(reason);
     } catch (error) {
-      logger.error({ err: error, peer: client }, 'a signalling session could not be ended');
+      logger.limited.error({ err: error, peer: client }, 'a signalling session could not be ended');
     }
   }
 }

@@ -1,6 +1,7 @@
 /** Listens on the ports of one address, understands stream ids and hands callers on. */
 
 import type { Clock } from '../../util/clock.ts';
+import { showHidden } from '../../util/hidden-characters.ts';
 import type { SrtCall, SrtSession } from './multiplexer.ts';
 import type { PeerAddress } from './peer-address.ts';
 import { RejectionCode } from './rejection.ts';
@@ -31,13 +32,32 @@ export interface SrtListenerOptions extends SrtListenerConfig {
   readonly maxConnections: number;
   /** Serves a caller that has proved its address and passphrase, or says why not. `now()` of the port is its time. */
   readonly open: (call: SrtCall, target: SrtTarget, port: SrtUdpPort) => SrtSession | RejectionCode;
-  /** A caller was refused without coming to `open`: by its stream id (`BAD_REQUEST`, `BAD_MODE`), its passphrase or its abilities. */
-  readonly onRefused: (peer: PeerAddress, code: RejectionCode) => void;
+  /**
+   * A caller was refused without coming to `open`: by its stream id (`BAD_REQUEST`, `BAD_MODE`), its passphrase or its abilities.
+   * `why`: in words, where they say more than the code.
+   */
+  readonly onRefused: (peer: PeerAddress, code: RejectionCode, why: string | null) => void;
   /** A socket failed. */
   readonly onError: (error: Error) => void;
   /** We failed on what a peer sent; its connection has ended. */
   readonly onFault: (error: unknown) => void;
 }
+
+const FORM = 'streamid=VHOST/APP/STREAM, e.g. default/app/live';
+const SHOWN_CHARACTERS = 100;
+
+/** What is wrong with a stream id that names no stream. */
+function lackOf(streamId: string): string {
+  if (streamId === '') return `the stream id is missing, and the port has no stream of its own (StreamMap): want ${FORM}`;
+  return `the stream id ${showHidden(JSON.stringify(streamId.replace(/\?.*$/s, '?…').slice(0, SHOWN_CHARACTERS)))} names no stream: want ${FORM}`;
+}
+
+/** Players and publishers have ports of their own. */
+const WRONG_MODE: Readonly<Record<SrtListenerOptions['mode'], (mode: string) => string>> = {
+  publish: (mode) =>
+    `the stream id asks to ${mode === 'request' ? 'play' : mode}, this port takes publishers: players call that of Bind/Publishers/SRT`,
+  request: (mode) => `the stream id asks to ${mode}, this port serves players: publishers call that of Bind/Providers/SRT`,
+};
 
 export class SrtListener {
   readonly #options: SrtListenerOptions;
@@ -95,18 +115,19 @@ export class SrtListener {
         passphrase: (call) => this.#passphraseFor(this.#targetOf(call, port.port)),
         open: (call) => {
           const target = this.#targetOf(call, port.port);
-          if (target === null) return this.#refuse(call.peer, RejectionCode.BAD_REQUEST);
-          if ((modeOf(call.streamId) ?? this.#options.mode) !== this.#options.mode) return this.#refuse(call.peer, RejectionCode.BAD_MODE);
+          if (target === null) return this.#refuse(call.peer, RejectionCode.BAD_REQUEST, lackOf(call.streamId));
+          const mode = modeOf(call.streamId) ?? this.#options.mode;
+          if (mode !== this.#options.mode) return this.#refuse(call.peer, RejectionCode.BAD_MODE, WRONG_MODE[this.#options.mode](mode));
           return this.#options.open(call, target, port);
         },
-        onRefused: (peer, code) => this.#options.onRefused(peer, code),
+        onRefused: (peer, code) => this.#options.onRefused(peer, code, null),
       },
     });
     return port;
   }
 
-  #refuse(peer: PeerAddress, code: RejectionCode): RejectionCode {
-    this.#options.onRefused(peer, code);
+  #refuse(peer: PeerAddress, code: RejectionCode, why: string): RejectionCode {
+    this.#options.onRefused(peer, code, why);
     return code;
   }
 

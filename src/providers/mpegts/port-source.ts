@@ -206,7 +206,7 @@ export class PortSource {
     this.#nextTry = now + this.#options.timeouts.retry;
     if (this.#refusal === error.message) return;
     this.#refusal = error.message;
-    this.#logger.warn({ peer: sender, code: error.code }, `transport stream refused: ${error.message}`);
+    this.#logger.warn({ peer: sender, code: error.code }, `publisher refused: ${error.message}`);
   }
 
   #forget(reason: CloseReason): void {

@@ -152,8 +152,8 @@ const ABUSES: { name: string; bytes: () => Buffer; timeouts?: Partial<RtmpTimeou
   {
     name: 'connects without an application',
     bytes: () => afterHandshake(command('connect', 1, null)),
-    code: 'peer-error',
-    detail: /RTMP_CONNECT/,
+    code: 'denied',
+    detail: /connect without an application/,
   },
   { name: 'sends a command without a name', bytes: () => afterHandshake(command(1, 2)), code: 'peer-error', detail: /RTMP_COMMAND/ },
 ];

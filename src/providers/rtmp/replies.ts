@@ -4,6 +4,14 @@ import { AmfObject, type AmfValue } from '../../protocols/rtmp/amf.ts';
 import { commandMessage } from '../../protocols/rtmp/command.ts';
 import type { RtmpMessage } from '../../protocols/rtmp/message.ts';
 
+/** Codes of refusals that clients know. */
+export type RefusalStatus =
+  | 'NetConnection.Connect.InvalidApp'
+  | 'NetConnection.Connect.Rejected'
+  | 'NetStream.Publish.BadName'
+  | 'NetStream.Publish.Rejected'
+  | 'NetStream.Play.Failed';
+
 /** The one message stream a connection can create. */
 export const MESSAGE_STREAM_ID = 1;
 
@@ -54,9 +62,15 @@ export function publishStarted(clientId: number): RtmpMessage {
   return onStatus(status({ level: 'status', code: 'NetStream.Publish.Start', description: 'Publishing', clientId }));
 }
 
-/** `onStatus` for a publisher that gave no stream name. */
-export function publishRejected(): RtmpMessage {
-  return onStatus(AmfObject.of({ level: 'error', code: 'NetStream.Publish.Rejected', description: 'Authentication Failed.' }));
+/** `onStatus` for a peer that is refused, before its connection is closed: ffmpeg and OBS show what it says. */
+export function refused(code: RefusalStatus, description: string): RtmpMessage {
+  return onStatus(AmfObject.of({ level: 'error', code, description }));
+}
+
+/** `_error`, the answer to a `connect` that leads nowhere. */
+export function connectRefused(transactionId: number, description: string): RtmpMessage {
+  const information = AmfObject.of({ level: 'error', code: 'NetConnection.Connect.InvalidApp', description });
+  return commandMessage({ name: '_error', transactionId, args: [null, information] }, 0);
 }
 
 function onStatus(information: AmfObject): RtmpMessage {

@@ -11,6 +11,7 @@ import type { Clock } from '../../util/clock.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { tellRefused } from '../../util/refused.ts';
 import type { SocketReader } from '../../util/socket-reader.ts';
 import { TokenBucket } from '../../util/token-bucket.ts';
 import { formatEndpoint, plainAddress } from './endpoint.ts';
@@ -205,6 +206,7 @@ export class RtmpConnection {
       },
       close: (reason) => this.close(reason),
       closeAfterFlush: (reason) => this.#closeAfterFlush(reason),
+      onRefused: ({ who, ...refusal }) => tellRefused(this.#connectionLogger, who, refusal),
     };
   }
 

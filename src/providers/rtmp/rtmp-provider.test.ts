@@ -166,31 +166,74 @@ describe('addressing', () => {
     expect((await gate.stream()).name).toBe('announced');
   });
 
-  test('no name at all is rejected with a status', async () => {
-    const { port, logger } = await start();
+  /** Who is told what, when a publication is refused. */
+  async function refusalOf(port: number, tcUrl: string, key: string) {
     const publisher = await RtmpPublisher.open(port);
-    publisher.connect({ tcUrl: 'rtmp://media.example/app' });
-    publisher.call('publish', 3, null, '');
+    publisher.connect({ tcUrl });
+    publisher.call('publish', 3, null, key);
     await publisher.closed;
-    const status = informationOf(await publisher.command('onStatus'));
-    expect(status).toEqual({ level: 'error', code: 'NetStream.Publish.Rejected', description: 'Authentication Failed.' });
+    return informationOf(await publisher.command('onStatus'));
+  }
+
+  test('no name at all is rejected with a status that says so, and so is the line', async () => {
+    const { port, logger } = await start();
+    expect(await refusalOf(port, 'rtmp://media.example/app', '')).toEqual({
+      level: 'error',
+      code: 'NetStream.Publish.BadName',
+      description: 'There is no stream key: publish to rtmp://HOST/APP/KEY, or fill in the stream key of your encoder.',
+    });
     expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ code: 'denied' });
+    expect(logger.matching('publisher refused: there is no stream key behind rtmp://…/app')).toMatchObject([
+      { level: 'warn', fields: { code: 'no-stream-key', app: 'app', peer: expect.stringMatching(/^127/) as string } },
+    ]);
   });
 
-  test.each(['no-virtual-host', 'no-application', 'duplicate-name', 'invalid-name'] satisfies IngestRefused['code'][])(
-    'an ingest refused for %s closes without a status',
-    async (code) => {
-      const { gate, port, logger } = await start();
-      gate.refusal = code;
-      const publisher = await RtmpPublisher.open(port);
-      publisher.connect({ tcUrl: 'rtmp://media.example/app' });
-      publisher.call('publish', 3, null, 'stream');
-      await publisher.closed;
-      expect(publisher.commands().map((command) => command.name)).not.toContain('onStatus');
-      const line = await logger.line('RTMP connection closed');
-      expect(line.fields).toMatchObject({ code: 'denied', detail: expect.stringContaining(code) as string });
-    },
-  );
+  test.each([
+    ['no-virtual-host', 'NetConnection.Connect.Rejected', "There is no virtual host for 'media.example'."],
+    ['no-application', 'NetConnection.Connect.InvalidApp', "There is no application 'app'."],
+    ['provider-disabled', 'NetConnection.Connect.InvalidApp', "Application 'app' takes no RTMP."],
+    ['duplicate-name', 'NetStream.Publish.BadName', "Stream 'stream' is already being published."],
+    ['invalid-name', 'NetStream.Publish.BadName', 'The stream key is no name: it must not contain / : ? # or blanks.'],
+    ['shutting-down', 'NetStream.Publish.Rejected', 'The server is shutting down.'],
+  ] as const)('an ingest refused for %s is told with %s, and in the log', async (refusal: IngestRefused['code'], code, description) => {
+    const { gate, port, logger } = await start();
+    gate.refusal = refusal;
+    expect(await refusalOf(port, 'rtmp://media.example/app', 'stream')).toEqual({ level: 'error', code, description });
+    const line = await logger.line('RTMP connection closed');
+    expect(line.fields).toMatchObject({ code: 'denied', detail: expect.stringContaining(refusal) as string });
+    expect(logger.matching(`publisher refused: refused by the test: ${refusal}`)).toMatchObject([
+      { level: 'warn', fields: { code: refusal, app: 'app', stream: 'stream' } },
+    ]);
+  });
+
+  test('a connect that names no application is answered with an error', async () => {
+    const { port, logger } = await start();
+    const publisher = await RtmpPublisher.open(port);
+    publisher.connect({ tcUrl: 'rtmp://media.example/' });
+    await publisher.closed;
+    expect(informationOf(await publisher.command('_error'))).toEqual({
+      level: 'error',
+      code: 'NetConnection.Connect.InvalidApp',
+      description: 'The URL names no application: it must be rtmp://HOST/APP/KEY.',
+    });
+    await logger.line('publisher refused: connect names no application: neither tcUrl nor app can be read');
+  });
+
+  test('a player is told that RTMP is not played', async () => {
+    const { port, logger } = await start();
+    const player = await RtmpPublisher.open(port);
+    player.connect({ tcUrl: 'rtmp://media.example/app' });
+    player.call('createStream', 2, null);
+    player.call('play', 3, null, 'live?token=secret');
+    await player.closed;
+    expect(informationOf(await player.command('onStatus'))).toEqual({
+      level: 'error',
+      code: 'NetStream.Play.Failed',
+      description: 'RTMP is for publishing only: play this stream by LL-HLS, WebRTC or SRT.',
+    });
+    await logger.line("viewer refused: RTMP is not served to players: 'app/live'");
+    expect(JSON.stringify(logger.lines)).not.toContain('secret');
+  });
 });
 
 describe('media', () => {

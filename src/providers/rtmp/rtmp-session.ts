@@ -12,7 +12,16 @@ import { parseStreamKey, type RtmpUrl } from '../../protocols/rtmp/rtmp-url.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { type FeedCounters, PublishFeed } from './publish-feed.ts';
 import { connectUrl, type LocalEnd, type PublishTarget, publishTarget } from './publish-target.ts';
-import { connectResult, createStreamResult, fcPublishStatus, MESSAGE_STREAM_ID, publishRejected, publishStarted } from './replies.ts';
+import {
+  connectRefused,
+  connectResult,
+  createStreamResult,
+  fcPublishStatus,
+  MESSAGE_STREAM_ID,
+  publishStarted,
+  type RefusalStatus,
+  refused,
+} from './replies.ts';
 import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
 
 /** What a session needs of its connection. */
@@ -40,7 +49,31 @@ export interface SessionLink {
   close(reason: CloseReason): void;
   /** Cuts the connection once what was sent has left. */
   closeAfterFlush(reason: CloseReason): void;
+  /** Tells the log whom the peer was refused to be, and why. */
+  onRefused(refusal: SessionRefusal): void;
 }
+
+/** Why a peer is sent away. */
+export interface SessionRefusal {
+  readonly who: 'publisher' | 'viewer';
+  readonly code: string;
+  readonly reason: string;
+  readonly app?: string;
+  readonly stream?: string;
+}
+
+/** What a client is told, which may be anybody: nothing about others. */
+const REFUSALS: Readonly<Record<IngestRefused['code'], readonly [RefusalStatus, (target: PublishTarget) => string]>> = {
+  'no-virtual-host': ['NetConnection.Connect.Rejected', ({ host }) => `There is no virtual host for '${host}'.`],
+  'no-application': ['NetConnection.Connect.InvalidApp', ({ app }) => `There is no application '${app}'.`],
+  'provider-disabled': ['NetConnection.Connect.InvalidApp', ({ app }) => `Application '${app}' takes no RTMP.`],
+  'duplicate-name': ['NetStream.Publish.BadName', ({ stream }) => `Stream '${stream}' is already being published.`],
+  'invalid-name': ['NetStream.Publish.BadName', () => 'The stream key is no name: it must not contain / : ? # or blanks.'],
+  'shutting-down': ['NetStream.Publish.Rejected', () => 'The server is shutting down.'],
+};
+const NO_STREAM_KEY = 'There is no stream key: publish to rtmp://HOST/APP/KEY, or fill in the stream key of your encoder.';
+const NO_APPLICATION = 'The URL names no application: it must be rtmp://HOST/APP/KEY.';
+const NOT_PLAYED = 'RTMP is for publishing only: play this stream by LL-HLS, WebRTC or SRT.';
 
 interface Publication {
   readonly ingest: IngestStream;
@@ -145,6 +178,10 @@ export class RtmpSession {
       case 'publish':
         this.#publish(text(command.args[1]));
         break;
+      case 'play':
+      case 'play2':
+        this.#refusePlayer(text(command.args[1]));
+        break;
       case 'FCUnpublish':
       case 'unpublish':
       case 'closeStream':
@@ -160,7 +197,16 @@ export class RtmpSession {
     if (this.#url !== null) throw new ProtocolError('RTMP_CONNECT', 'connect came twice');
     const fields = command.args[0] instanceof AmfObject ? command.args[0] : new AmfObject();
     const url = connectUrl({ tcUrl: fields.get('tcUrl'), app: fields.get('app') }, this.#link.local);
-    if (url === null) throw new ProtocolError('RTMP_CONNECT', 'connect names no application: neither tcUrl nor app can be read');
+    if (url === null) {
+      this.#link.onRefused({
+        who: 'publisher',
+        code: 'no-application',
+        reason: 'connect names no application: neither tcUrl nor app can be read',
+      });
+      this.#link.send(connectRefused(command.transactionId, NO_APPLICATION));
+      this.#link.closeAfterFlush({ code: 'denied', detail: 'connect without an application' });
+      return;
+    }
     this.#url = url;
     const objectEncoding = fields.get('objectEncoding');
     this.#link.send(controlMessage(MessageType.WINDOW_ACK_SIZE, ACKNOWLEDGEMENT_WINDOW));
@@ -182,7 +228,9 @@ export class RtmpSession {
     const key = streamKey === '' ? this.#announcedKey : streamKey;
     const target = publishTarget(this.#url, key);
     if (target === null) {
-      this.#link.send(publishRejected());
+      const { app } = this.#url;
+      this.#link.onRefused({ who: 'publisher', code: 'no-stream-key', reason: `there is no stream key behind rtmp://…/${app}`, app });
+      this.#link.send(refused('NetStream.Publish.BadName', NO_STREAM_KEY));
       this.#link.closeAfterFlush({ code: 'denied', detail: 'publish without a stream name' });
       return;
     }
@@ -204,7 +252,7 @@ export class RtmpSession {
     this.#link.send(publishStarted(this.#clientId));
   }
 
-  /** Encoders show a closed connection as a refusal; the reference sends no status either. */
+  /** The reference sends no status; a closed connection alone leaves whoever sits at the encoder guessing. */
   #openIngest(target: PublishTarget): IngestStream | null {
     try {
       return this.#gate.openIngest(
@@ -223,9 +271,21 @@ export class RtmpSession {
     } catch (error) {
       if (!(error instanceof IngestRefused)) throw error;
       const where = `${target.host}/${target.app}/${target.stream}`;
-      this.#link.close({ code: 'denied', detail: `${where} refused, ${error.code}: ${error.message}` });
+      const [status, description] = REFUSALS[error.code];
+      const { app, stream } = target;
+      this.#link.onRefused({ who: 'publisher', code: error.code, reason: error.message, app, stream });
+      this.#link.send(refused(status, description(target)));
+      this.#link.closeAfterFlush({ code: 'denied', detail: `${where} refused, ${error.code}: ${error.message}` });
       return null;
     }
+  }
+
+  #refusePlayer(name: string): void {
+    const { app = '' } = this.#url ?? {};
+    const stream = this.#url?.stream || parseStreamKey(name).name;
+    this.#link.onRefused({ who: 'viewer', code: 'rtmp-play', reason: `RTMP is not served to players: '${app}/${stream}'`, app, stream });
+    this.#link.send(refused('NetStream.Play.Failed', NOT_PLAYED));
+    this.#link.closeAfterFlush({ code: 'denied', detail: 'RTMP is not served to players' });
   }
 
   #unpublish(command: RtmpCommand): void {

@@ -14,6 +14,9 @@ import { systemClock } from '../../util/clock.ts';
 import { TransportFeed } from '../mpegts/transport-feed.ts';
 import { SrtProvider, type SrtProviderOptions } from './srt-provider.ts';
 
+/** Behind what may have been meant by a player. */
+const PLAY_HINT = '; to play it, call the port of Bind/Publishers/SRT';
+
 const closings: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
@@ -161,7 +164,10 @@ describe('what encoders send', () => {
     const { gate, port } = await listen({ timeouts: { unpublishedSilence: 150 } });
     const encoder = await call(port, 'default/app/live');
     expect(await encoder.closed).toBe('peer-left');
-    expect((await gate.stream()).closeReason).toMatchObject({ code: 'timeout' });
+    expect((await gate.stream()).closeReason).toEqual({
+      code: 'timeout',
+      detail: `silent for 150 ms before any track was known${PLAY_HINT}`,
+    });
   });
 
   test('may come as late as the latency makes them', async () => {
@@ -199,13 +205,19 @@ describe('who is let in', () => {
     gate.refusal = refusal;
     await expect(call(port, 'default/app/live')).rejects.toMatchObject({ code });
     expect(provider).toMatchObject({ refused: 1, connections: 0 });
-    expect((await logger.line('SRT connection refused')).fields['detail']).toContain(refusal);
+    const line = await logger.line(`publisher refused: refused by the test: ${refusal}${refusal === 'duplicate-name' ? PLAY_HINT : ''}`);
+    expect(line).toMatchObject({ level: 'warn', fields: { code: refusal, app: 'app', stream: 'live' } });
+    expect(line.fields['detail']).toContain(refusal);
   });
 
   test('without a stream id the port says where to, and an unmapped port refuses', async () => {
     const first = await listen();
     await expect(call(first.port, '')).rejects.toMatchObject({ code: RejectionCode.BAD_REQUEST });
-    await expect(call(first.port, 'nonsense')).rejects.toMatchObject({ code: RejectionCode.BAD_REQUEST });
+    await expect(call(first.port, 'nonsense\u0085?key=secret')).rejects.toMatchObject({ code: RejectionCode.BAD_REQUEST });
+    expect(first.logger.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
+      'publisher refused: the stream id is missing, and the port has no stream of its own (StreamMap): want streamid=VHOST/APP/STREAM, e.g. default/app/live',
+      'publisher refused: the stream id "nonsense\\u0085?…" names no stream: want streamid=VHOST/APP/STREAM, e.g. default/app/live',
+    ]);
     await first.provider.stop();
     const { gate, port } = await listen({ ports: [first.port], streamMap: [{ port: first.port, streamPath: 'default/app/mapped' }] });
     await call(port, '');
@@ -231,7 +243,10 @@ describe('who is let in', () => {
     await expect(call(port, '#!::u=default/app/live,m=request')).rejects.toMatchObject({ code: RejectionCode.BAD_MODE });
     await expect(call(port, '#!::u=default/app/live,m=bidirectional')).rejects.toMatchObject({ code: RejectionCode.BAD_MODE });
     expect(provider).toMatchObject({ refused: 2, connections: 0 });
-    expect((await logger.line('SRT connection refused')).fields['detail']).toBe('bad mode (1405)');
+    const line = await logger.line(
+      'publisher refused: the stream id asks to play, this port takes publishers: players call that of Bind/Publishers/SRT',
+    );
+    expect(line.fields['detail']).toContain('bad mode (1405)');
     await call(port, '#!::h=default,r=app/live,m=publish');
     expect(provider.connections).toBe(1);
   });
@@ -248,11 +263,8 @@ describe('who is let in', () => {
     // Another of its addresses.
     await expect(call(port, 'media.example/app/own', 'of-the-port')).rejects.toMatchObject({ code: RejectionCode.BAD_SECRET });
     expect(provider.refused).toBe(3);
-    expect(logger.matching('SRT connection refused').map(({ fields }) => fields['detail'])).toEqual([
-      'bad secret (10)',
-      'unsecure (11)',
-      'bad secret (10)',
-    ]);
+    const refusals = logger.lines.filter(({ message }) => message.startsWith('publisher refused: '));
+    expect(refusals.map(({ fields }) => fields['detail'])).toEqual(['bad secret (10)', 'unsecure (11)', 'bad secret (10)']);
   });
 });
 

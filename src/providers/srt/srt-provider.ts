@@ -4,21 +4,19 @@ import { LinkReporter, type LinkStatistics } from '../../protocols/srt/link-repo
 import { SrtListener, type SrtListenerConfig } from '../../protocols/srt/listener.ts';
 import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
 import { formatPeer, type PeerAddress } from '../../protocols/srt/peer-address.ts';
-import { RateBudget } from '../../protocols/srt/rate-budget.ts';
 import { describeRejection, type RejectionCode } from '../../protocols/srt/rejection.ts';
 import type { SrtTarget } from '../../protocols/srt/stream-id.ts';
 import type { SrtUdpPort } from '../../protocols/srt/udp-port.ts';
 import type { Clock } from '../../util/clock.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
+import { tellRefused } from '../../util/refused.ts';
 import type { AudioLabel } from '../mpegts/source-track.ts';
 import type { StarterLimits } from '../stream-starter.ts';
-import { DEFAULT_SRT_TIMEOUTS, SrtPublication, type SrtTimeouts } from './srt-publication.ts';
+import { DEFAULT_SRT_TIMEOUTS, type Refusal, SrtPublication, type SrtTimeouts } from './srt-publication.ts';
 
 /** How often deadlines are looked at. */
 const SWEEP_INTERVAL_MS = 100;
-/** Lines about refused callers. */
-const REFUSALS_PER_SECOND = 10;
 const DEFAULT_MAX_CONNECTIONS = 2000;
 
 export interface SrtProviderOptions extends SrtListenerConfig {
@@ -43,7 +41,6 @@ export class SrtProvider {
   readonly #listener: SrtListener;
   readonly #publications = new Set<SrtPublication>();
   readonly #reporter: LinkReporter;
-  readonly #refusalLines = new RateBudget(REFUSALS_PER_SECOND);
   #lastSession = 0;
   #sweep: NodeJS.Timeout | null = null;
 
@@ -57,7 +54,10 @@ export class SrtProvider {
       mode: 'publish',
       maxConnections: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
       open: (call, target, port) => this.#open(call, target, port),
-      onRefused: (peer, code) => this.#refuse(peer, describeRejection(code)),
+      onRefused: (peer, code, why) => {
+        const detail = describeRejection(code);
+        this.#refuse(peer, { kind: detail, reason: why ?? detail, detail: why === null ? detail : `${detail}: ${why}` });
+      },
       onError: (error) => this.#logger.error({ err: error }, 'SRT listener failed'),
       onFault: (error) => this.#logger.limited.error({ err: error }, 'SRT connection failed inside the server'),
     });
@@ -121,14 +121,14 @@ export class SrtProvider {
       this.#reporter.add(opened);
       return opened;
     }
-    this.#refuse(call.peer, `${opened.detail}: ${describeRejection(opened.code)}`);
+    const { app, stream } = target;
+    this.#refuse(call.peer, { ...opened, detail: `${opened.detail}: ${describeRejection(opened.code)}` }, { app, stream });
     return opened.code;
   }
 
-  #refuse(peer: PeerAddress, detail: string): void {
+  #refuse(peer: PeerAddress, { kind, reason, detail }: Pick<Refusal, 'kind' | 'reason' | 'detail'>, place: object = {}): void {
     this.refused += 1;
-    if (!this.#refusalLines.take(this.#options.clock.monotonic() * 1000)) return;
-    this.#logger.limited.info({ peer: formatPeer(peer), code: 'denied', detail, refused: this.refused }, 'SRT connection refused');
+    tellRefused(this.#logger, 'publisher', { code: kind, reason, peer: formatPeer(peer), ...place, detail });
   }
 
   #checkDeadlines(): void {

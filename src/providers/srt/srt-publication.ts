@@ -45,8 +45,14 @@ export interface SrtPublicationOptions {
 /** Why a caller is not let in. */
 export interface Refusal {
   readonly code: RejectionCode;
+  /** Machine word of the reason. */
+  readonly kind: string;
+  readonly reason: string;
   readonly detail: string;
 }
+
+/** Who calls without a word for what it wants is taken for a publisher. */
+const FOR_PLAYERS = 'to play it, call the port of Bind/Publishers/SRT';
 
 const REFUSALS: Readonly<Record<IngestRefused['code'], RejectionCode>> = {
   'no-virtual-host': RejectionCode.NOT_FOUND,
@@ -113,7 +119,8 @@ export class SrtPublication implements SrtSession, WatchedLink {
     const peer = formatPeer(call.peer);
     const program = programOf(target.url);
     if (program !== null && !(program >= 1 && program <= LARGEST_PROGRAM)) {
-      return { code: RejectionCode.BAD_REQUEST, detail: `program of the stream id must be a number from 1 to ${LARGEST_PROGRAM}` };
+      const reason = `program of the stream id must be a number from 1 to ${LARGEST_PROGRAM}`;
+      return { code: RejectionCode.BAD_REQUEST, kind: 'bad-program', reason, detail: reason };
     }
     const logger = options.logger.limited.child({ session: options.id, peer, app: target.app, stream: target.stream });
     let publication: SrtPublication | null = null;
@@ -132,8 +139,11 @@ export class SrtPublication implements SrtSession, WatchedLink {
       return publication;
     } catch (error) {
       if (!(error instanceof IngestRefused)) throw error;
+      const mayPlay = error.code === 'duplicate-name' ? `; ${FOR_PLAYERS}` : '';
       return {
         code: REFUSALS[error.code],
+        kind: error.code,
+        reason: `${error.message}${mayPlay}`,
         detail: `${target.host}/${target.app}/${target.stream} refused, ${error.code}: ${error.message}`,
       };
     }
@@ -205,7 +215,7 @@ export class SrtPublication implements SrtSession, WatchedLink {
     if (this.#feed.started) return;
     const { unpublishedSilence, firstTrack } = this.#options.timeouts;
     if (now - this.#heardAt >= unpublishedSilence + this.#latency) {
-      this.close({ code: 'timeout', detail: `silent for ${unpublishedSilence} ms before any track was known` });
+      this.close({ code: 'timeout', detail: `silent for ${unpublishedSilence} ms before any track was known; ${FOR_PLAYERS}` });
     } else if (now - this.#openedAt >= firstTrack + this.#latency) {
       const { fault } = this.#feed;
       this.close({ code: 'timeout', detail: `no usable track within ${firstTrack} ms${fault === null ? '' : `: ${fault}`}` });

@@ -215,8 +215,10 @@ describe('WHIP', () => {
     const response = await post(publisher.offer());
     expect([response.status, await response.text()]).toEqual([status, `${text}\n`]);
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
-    const lines = logger.matching('a publisher over WHIP was refused');
-    expect(lines.map(({ fields }) => fields)).toEqual([{ peer: '192.0.2.1', code: refusal, reason: `refused by the test: ${refusal}` }]);
+    const lines = logger.matching(`publisher refused: refused by the test: ${refusal}`);
+    expect(lines.map(({ level, fields }) => [level, fields])).toEqual([
+      ['warn', { peer: '192.0.2.1', code: refusal, over: 'WHIP', vhost: expect.any(String), app: 'app', stream: expect.any(String) }],
+    ]);
   });
 
   test.each([

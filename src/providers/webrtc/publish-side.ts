@@ -43,7 +43,7 @@ export class PublishSide implements SignallingSide {
     this.#options = options;
     this.#whip = new DescriptionExchange({
       name: 'WHIP',
-      peer: 'a publisher',
+      peer: 'publisher',
       iceServersFor,
       crossOrigin: (request, place) => this.#crossOrigin(request, place),
       logger,

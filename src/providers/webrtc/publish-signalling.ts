@@ -3,7 +3,7 @@ import type { WebSocket } from 'ws';
 import { IngestRefused } from '../../core/ingest.ts';
 import type { IceServer } from '../../protocols/signalling/ice-server.ts';
 import { type OfferTerms, offerSession, type Refusal, takeAnswer } from '../../protocols/signalling/offered-session.ts';
-import { noSuchStream, type StreamTarget } from '../../protocols/signalling/request-place.ts';
+import { noSuchStream, placeFields, type StreamTarget } from '../../protocols/signalling/request-place.ts';
 import { type SignallingDialogue, SignallingSocket } from '../../protocols/signalling/signalling-socket.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
@@ -30,7 +30,7 @@ export class PublishSignalling implements SignallingDialogue {
   constructor(options: PublishSignallingOptions) {
     const { socket, client, logger, iceServers } = options;
     this.#options = options;
-    this.#terms = { peer: 'publisher', client, iceServers, isRefusal, logger };
+    this.#terms = { client, iceServers, isRefusal, peer: 'publisher', logger, place: placeFields(options.target) };
     this.#socket = new SignallingSocket({ socket, client, logger, dialogue: this });
   }
 

@@ -165,9 +165,10 @@ describe('viewers', () => {
   test.each(['default/app/absent', 'default/nowhere/stream', 'elsewhere/app/stream', 'default/app/stream/no-such-playlist'])(
     '%s is not there',
     async (streamId) => {
-      const { port, publisher } = await serve();
+      const { port, publisher, logger } = await serve();
       await expect(play(port, streamId)).rejects.toMatchObject({ code: RejectionCode.NOT_FOUND });
       expect(publisher.refused).toBe(1);
+      expect(logger.lines.filter(({ message }) => /^viewer refused: /.test(message))).toMatchObject([{ level: 'info' }]);
     },
   );
 

@@ -10,20 +10,18 @@ import { LinkReporter, type LinkStatistics } from '../../protocols/srt/link-repo
 import { SrtListener, type SrtListenerConfig } from '../../protocols/srt/listener.ts';
 import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
 import { formatPeer, type PeerAddress } from '../../protocols/srt/peer-address.ts';
-import { RateBudget } from '../../protocols/srt/rate-budget.ts';
 import { describeRejection, RejectionCode } from '../../protocols/srt/rejection.ts';
 import type { SrtTarget } from '../../protocols/srt/stream-id.ts';
 import type { SrtUdpPort } from '../../protocols/srt/udp-port.ts';
 import type { Clock } from '../../util/clock.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
+import { tellRefused } from '../../util/refused.ts';
 import { SrtStream } from './srt-stream.ts';
 import { SrtViewer } from './srt-viewer.ts';
 
 const DEFAULT_PLAYLIST_NAME = 'srt_default';
 const DEFAULT_PLAYLIST_FILE = 'playlist';
-/** Lines about refused callers. */
-const REFUSALS_PER_SECOND = 10;
 const DEFAULT_MAX_CONNECTIONS = 5000;
 
 /** What listening needs beyond the listener's own configuration. */
@@ -43,7 +41,6 @@ export class SrtPublisher implements Publisher {
   readonly #streams = new Map<string, SrtStream>();
   readonly #listeners: SrtListener[] = [];
   readonly #reporter: LinkReporter;
-  readonly #refusalLines = new RateBudget(REFUSALS_PER_SECOND);
   #lastSession = 0;
 
   /** `finder` finds streams that are not there; without it nothing is looked for. */
@@ -90,7 +87,7 @@ export class SrtPublisher implements Publisher {
       clock: this.#clock,
       maxConnections: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
       open: (call, target, port) => this.#open({ call, target, port, virtualHostFor: options.virtualHostFor }),
-      onRefused: (peer, code) => this.#refuse(peer, describeRejection(code)),
+      onRefused: (peer, code, why) => this.#refuse(peer, describeRejection(code), why ?? describeRejection(code)),
       onError: (error) => this.#logger.error({ err: error }, 'SRT listener failed'),
       onFault: (error) => this.#logger.limited.error({ err: error }, 'SRT viewer failed inside the server'),
     });
@@ -123,7 +120,9 @@ export class SrtPublisher implements Publisher {
       const name = `${target.host}/${target.app}/${target.stream}`;
       const isServed = vhost !== null && stream !== undefined;
       const lack = `${name} has no playlist '${fileName}' that can be played over SRT`;
-      this.#refuse(call.peer, isServed ? lack : `there is no stream ${name}, or its application has no SRT publisher`);
+      const { app } = target;
+      const reason = isServed ? lack : `there is no stream ${name}, or its application has no SRT publisher`;
+      this.#refuse(call.peer, isServed ? 'no-playlist' : 'no-stream', reason, { app, stream: target.stream });
       return RejectionCode.NOT_FOUND;
     }
     this.#lastSession += 1;
@@ -160,10 +159,9 @@ export class SrtPublisher implements Publisher {
     else viewer.close(`no origin has the stream, or it has no playlist '${fileName}' that can be played over SRT`);
   }
 
-  #refuse(peer: PeerAddress, detail: string): void {
+  #refuse(peer: PeerAddress, code: string, reason: string, place: object = {}): void {
     this.refused += 1;
-    if (!this.#refusalLines.take(this.#clock.monotonic() * 1000)) return;
-    this.#logger.limited.info({ peer: formatPeer(peer), code: 'denied', detail, refused: this.refused }, 'SRT viewer refused');
+    tellRefused(this.#logger, 'viewer', { code, reason, peer: formatPeer(peer), ...place });
   }
 }
 

@@ -272,6 +272,7 @@ export class PlaySession implements PeerListener {
   #begin(agreement: Agreement): void {
     if (this.#agreement !== null) throw new ProtocolError('WEBRTC_ANSWER', 'the session has its answer already');
     this.#agreement = agreement;
+    this.#tellLacks(agreement);
     this.#renditions = this.#filtered(this.#renditions);
     const [first] = this.#renditions;
     if (first === undefined) throw new ProtocolError('WEBRTC_CODECS', 'no rendition has the negotiated codecs');
@@ -279,6 +280,15 @@ export class PlaySession implements PeerListener {
     this.#adaptation.selected(first.name, this.#options.transport.now());
     this.#peer.start(agreement);
     this.#logger.info({}, 'viewer session opened');
+  }
+
+  /** A viewer that sees or hears nothing because of its player does not know why. */
+  #tellLacks({ medias }: Agreement): void {
+    for (const kind of ['video', 'audio'] as const) {
+      const codecs = [...new Set(this.#renditions.flatMap((rendition) => rendition[kind]?.track.codec ?? []))];
+      if (codecs.length === 0 || medias.some((media) => media.kind === kind)) continue;
+      this.#logger.info({ codecs }, `viewer gets no ${kind}: its player takes none of ${codecs.join(', ')}`);
+    }
   }
 
   /** The renditions in the negotiated codecs. */

@@ -25,7 +25,7 @@ export class PlaySide implements SignallingSide {
     this.#options = options;
     this.#whep = new DescriptionExchange({
       name: 'WHEP',
-      peer: 'a viewer',
+      peer: 'viewer',
       iceServersFor,
       crossOrigin: allowAll,
       logger,

@@ -2,7 +2,7 @@
 import type { WebSocket } from 'ws';
 import type { IceServer } from '../../protocols/signalling/ice-server.ts';
 import { isProtocolError, type OfferTerms, offerSession, takeAnswer } from '../../protocols/signalling/offered-session.ts';
-import { noSuchStream, type StreamTarget } from '../../protocols/signalling/request-place.ts';
+import { noSuchStream, placeFields, type StreamTarget } from '../../protocols/signalling/request-place.ts';
 import { type SignallingDialogue, type SignallingMessage, SignallingSocket } from '../../protocols/signalling/signalling-socket.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { PlaySession } from './play-session.ts';
@@ -29,7 +29,7 @@ export class PlaySignalling implements SignallingDialogue {
   constructor(options: PlaySignallingOptions) {
     const { socket, client, logger, iceServers } = options;
     this.#options = options;
-    this.#terms = { peer: 'viewer', client, iceServers, isRefusal: isProtocolError, logger };
+    this.#terms = { client, iceServers, isRefusal: isProtocolError, peer: 'viewer', logger, place: placeFields(options.target) };
     this.#socket = new SignallingSocket({ socket, client, logger, dialogue: this });
   }
 

@@ -389,6 +389,7 @@ describe('WHEP', () => {
     expect(response.status).toBe(201);
     expect(response.headers.get('content-type')).toBe('application/sdp');
     expect(response.headers.get('etag')).toMatch(/^\w{8}$/);
+    expect(logger.lines.map(({ message }) => message)).toContain('viewer gets no audio: its player takes none of OPUS');
     expect(answer).toContain('m=application 0 ');
     expect(answer).toContain('m=video 9 UDP/TLS/RTP/SAVPF 42 43');
     expect(answer).toContain('a=setup:passive');
@@ -414,7 +415,10 @@ describe('WHEP', () => {
   ])('%s is refused and leaves no session', async (_name, body, status) => {
     const response = await fetch(url('/app/stream?direction=whep'), { method: 'POST', body });
     expect(response.status).toBe(status);
-    expect(await response.text()).not.toBe('');
+    const text = await response.text();
+    expect(text).not.toBe('');
+    if (status !== 413)
+      expect(logger.matching(`viewer refused: ${text.trim()}`)).toMatchObject([{ level: 'info', fields: { stream: 'stream' } }]);
     expect(transport.sessions).toBe(0);
   });
 

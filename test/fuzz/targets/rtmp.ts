@@ -122,6 +122,7 @@ function publish(input: Buffer): number {
       endRest: () => undefined,
       close: () => undefined,
       closeAfterFlush: () => undefined,
+      onRefused: () => undefined,
     },
   });
   const reader: ChunkReader = new ChunkReader({
