@@ -102,11 +102,14 @@ test('SIGHUP, SIGUSR1 and SIGUSR2 end nothing and open no debugger', async () =>
 /** A configuration and state folder for another way to start a server. */
 async function settings(): Promise<{ server: TestServer; root: string; args: string[] }> {
   const root = temporaryFolder();
-  const server = await startServer({ recordRoot: root });
+  const server = await spawnServer({ recordRoot: root });
   onTestFinished(isClosed(server));
-  await server.stop();
+  await server.kill();
   return { server, root, args: ['--log-format', 'json', '--config', server.config, '--state', server.state] };
 }
+
+/** What was compiled need not be written at the end. */
+const QUICK = { cwd: ROOT, env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1' } };
 
 /** Records three files, `end`s the server while it does, and looks at them. */
 async function stopsWhole(server: TestServer, root: string, child: Child, end: () => void): Promise<void> {
@@ -128,7 +131,7 @@ async function stopsWhole(server: TestServer, root: string, child: Child, end: (
 
 test('npm start whose whole group is told to end finishes three recordings and exits with 0', async () => {
   const { server, root, args } = await settings();
-  const npm = new Child('npm', ['start', '--', ...args], { cwd: ROOT, ownGroup: true });
+  const npm = new Child('npm', ['start', '--', ...args], { ...QUICK, ownGroup: true });
   onTestFinished(async () => {
     npm.signalGroup('SIGKILL');
     await npm.exited;
@@ -149,7 +152,7 @@ while True:
     if not data: break
     os.write(1, data)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`;
-  const shell = new Child('python3', ['-c', terminal, 'npm', 'start', '--', ...args], { cwd: ROOT });
+  const shell = new Child('python3', ['-c', terminal, 'npm', 'start', '--', ...args], QUICK);
   onTestFinished(async () => {
     await shell.kill();
   });
