@@ -202,7 +202,7 @@ export class PullRegistry {
   #tellRefusal({ vhost, app, name, urls, configured = false }: PullDocument, error: unknown): void {
     if (configured || !(error instanceof IngestRefused || error instanceof PullFailed)) return;
     const fields = { vhost, app, stream: name, url: withoutCredentials(urls[0] ?? '') };
-    this.#options.logger.warn(fields, `stream '${name}' cannot be pulled: ${error.message}`);
+    this.#options.logger.limited.warn(fields, `stream '${name}' cannot be pulled: ${error.message}`);
   }
 
   /** Throws `PullFailed`. */

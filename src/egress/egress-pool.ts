@@ -338,7 +338,7 @@ export class EgressPool implements EgressPort {
     try {
       found = (await this.#options.find?.(wanted)) ?? false;
     } catch (error) {
-      this.#options.logger.error({ err: error, stream: `${wanted.app}/${wanted.stream}` }, 'a stream could not be looked for');
+      this.#options.logger.limited.error({ err: error, stream: `${wanted.app}/${wanted.stream}` }, 'a stream could not be looked for');
     }
     this.#postTo(thread, { type: 'demand-answer', question, found });
   }
