@@ -17,12 +17,12 @@ const STEP_MS = 20;
 const LONGEST_MS = 300_000;
 
 /** Elsewhere they would have processors of their own. */
-const NICE = 10;
+const NICE = 5;
 
 const peers: HostilePeer[] = [];
 let opening: NodeJS.Timeout | null = null;
 
-os.setPriority(NICE);
+os.setPriority(os.getPriority() + NICE);
 process.on('message', (order: HostileOrder) => {
   if (order.type === 'attack') attack(order.kind, order.ports, order.count);
   else stop();
