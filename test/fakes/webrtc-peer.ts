@@ -3,16 +3,25 @@ import { randomBytes } from 'node:crypto';
 import { createCertificate, type DtlsCertificate, formatFingerprint } from '../../src/protocols/dtls/certificate.ts';
 import type { DtlsEndpoint, Fanout, PeerAddress, SlotPlan } from '../../src/protocols/fanout/fanout.ts';
 import { openFanout } from '../../src/protocols/fanout/open-fanout.ts';
-import { parseStun, StunAttribute, StunType, serializeStun } from '../../src/protocols/stun/stun-message.ts';
+import {
+  isStunAuthentic,
+  parseStun,
+  StunAttribute,
+  type StunMessage,
+  StunType,
+  serializeStun,
+  xorMappedAddress,
+} from '../../src/protocols/stun/stun-message.ts';
 
 const UFRAG = 'test';
-const PASSWORD = 'passwordpasswordpassword';
+/** What its checks are answered with. */
+export const PEER_PASSWORD = 'passwordpasswordpassword';
 const RETRY_MS = 200;
 /** Whoever receives goes on asking whether it may be sent to (RFC 7675 §5.1). */
 const CONSENT_TICKS = 25;
 
 /** For the peer's media descriptions. */
-export const PEER_CREDENTIALS: readonly string[] = [`a=ice-ufrag:${UFRAG}`, `a=ice-pwd:${PASSWORD}`];
+export const PEER_CREDENTIALS: readonly string[] = [`a=ice-ufrag:${UFRAG}`, `a=ice-pwd:${PEER_PASSWORD}`];
 
 export abstract class WebrtcPeer {
   readonly #certificate: DtlsCertificate = createCertificate(Date.now());
@@ -29,7 +38,7 @@ export abstract class WebrtcPeer {
 
   constructor() {
     const listener = {
-      stun: (_socket: number, _from: PeerAddress, datagram: Buffer) => this.#stun(datagram),
+      stun: (socket: number, from: PeerAddress, datagram: Buffer) => this.#stun(socket, from, datagram),
       dtls: (_socket: number, _from: PeerAddress, datagram: Buffer) => this.#dtls?.receive(datagram),
       rtcp: (_viewer: number, packet: Buffer) => this.onRtcp(packet),
       rtp: (_viewer: number, packet: Buffer) => this.onRtp(packet),
@@ -103,9 +112,20 @@ export abstract class WebrtcPeer {
     this.#fanout.send(this.#socket, to, request);
   }
 
-  #stun(datagram: Buffer): void {
+  /** Answers a check of the server, as every agent does, from wherever it came. */
+  protected onCheck(message: StunMessage, socket: number, from: PeerAddress): void {
+    if (!isStunAuthentic(message, PEER_PASSWORD)) return;
+    const { transaction } = message;
+    const mapped = xorMappedAddress(from.host, from.port, transaction);
+    const attributes = [[StunAttribute.XOR_MAPPED_ADDRESS, mapped]] as const;
+    this.#fanout.send(socket, from, serializeStun({ type: StunType.BINDING_SUCCESS, transaction, attributes, password: PEER_PASSWORD }));
+  }
+
+  #stun(socket: number, from: PeerAddress, datagram: Buffer): void {
     const server = this.#server;
-    if (parseStun(datagram).type !== StunType.BINDING_SUCCESS || this.#dtls !== null || server === null) return;
+    const message = parseStun(datagram);
+    if (message.type === StunType.BINDING_REQUEST) this.onCheck(message, socket, from);
+    if (message.type !== StunType.BINDING_SUCCESS || this.#dtls !== null || server === null) return;
     this.#dtls = this.#fanout.openDtls('client', {
       send: (bytes) => {
         this.#fanout.send(this.#socket, server.to, bytes);

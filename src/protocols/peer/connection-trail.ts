@@ -22,6 +22,8 @@ export class ConnectionTrail {
   /** By `udp 192.0.2.1:5000`. */
   readonly #checks = new Map<string, Checks>();
   readonly #elsewhere: Checks = { good: 0, faults: new Map(), unsent: 0 };
+  #asked = 0;
+  #proved = 0;
   #handshakeHeard = 0;
   #handshakeSaid = 0;
 
@@ -50,6 +52,16 @@ export class ConnectionTrail {
     this.#at(place).unsent += 1;
   }
 
+  /** A check of ours went. */
+  asked(): void {
+    this.#asked += 1;
+  }
+
+  /** A check of ours was answered. */
+  proved(): void {
+    this.#proved += 1;
+  }
+
   /** A datagram of the handshake came. */
   handshakeHeard(): void {
     this.#handshakeHeard += 1;
@@ -69,6 +81,7 @@ export class ConnectionTrail {
     const elsewhere = countsOf(this.#elsewhere);
     if (known.length === 0) parts.push('no connectivity check came');
     else parts.push(`connectivity checks from ${checks}${elsewhere === '' ? '' : `, other addresses ${elsewhere}`}`);
+    if (this.#asked > 0 && this.#proved === 0) parts.push(`${this.#asked} checks of ours went, none was answered`);
     if ([...this.#checks.values(), this.#elsewhere].some(({ good }) => good > 0)) parts.push(this.#handshake());
     return parts.join('; ');
   }

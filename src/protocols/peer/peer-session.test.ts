@@ -1,15 +1,20 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { DtlsListener, Fanout, ViewerCounters } from '../fanout/fanout.ts';
+import { parseStun } from '../stun/stun-message.ts';
 import type { PeerPath } from './peer-paths.ts';
 import type { PeerPipe } from './peer-pipe.ts';
+import { PeerPlaces } from './peer-places.ts';
 import { type PeerOwner, PeerSession } from './peer-session.ts';
 import { StrangerLog } from './stranger-log.ts';
 
 const WIFI = udp('192.0.2.1');
 const CABLE = udp('192.0.2.2');
-const PLAIN = { nominated: false, priority: 0 };
-const NOMINATED = { nominated: true, priority: 0 };
-const TERMS = { plan: { cname: 'c', slots: [] }, fingerprint: 'sha-256 AB', role: 'server' } as const;
+/** Bytes of a check and of the answer to it. */
+const SIZES = { received: 100, answered: 64 };
+const PLAIN = { nominated: false, priority: 0, ...SIZES };
+const NOMINATED = { nominated: true, priority: 0, ...SIZES };
+const REMOTE = { ufrag: 'peer', password: 'passwordpasswordpassword' };
+const TERMS = { plan: { cname: 'c', slots: [] }, fingerprint: 'sha-256 AB', role: 'server', remote: REMOTE } as const;
 
 let now: number;
 let place: string;
@@ -19,6 +24,10 @@ let strangers: StrangerLog;
 let session: PeerSession;
 let handshake: DtlsListener;
 let owner: PeerOwner;
+/** Hosts where nobody answers our checks. */
+let dead: Set<string>;
+/** Datagrams that the session sent by UDP, by host. */
+let sent: Map<string, Buffer[]>;
 
 class TestPipe implements PeerPipe {
   readonly place: string;
@@ -47,6 +56,18 @@ function tcp(name: string): { kind: 'tcp'; pipe: TestPipe } {
   return { kind: 'tcp', pipe: new TestPipe(name) };
 }
 
+/** What goes over the network: a living host answers checks of ours at once. */
+function deliver(_socket: number, to: { host: string; port: number }, datagram: Buffer): boolean {
+  sent.set(to.host, [...(sent.get(to.host) ?? []), datagram]);
+  if ((datagram[0] ?? 0xff) <= 3 && !dead.has(to.host)) answer(udp(to.host), datagram);
+  return true;
+}
+
+function answer(path: PeerPath, check: Buffer): boolean | undefined {
+  const { transaction } = parseStun(check);
+  return owner.awaited.get(transaction.toString('latin1'))?.answered(path, transaction);
+}
+
 /** The handshake with the right certificate comes to its end. */
 function connect(): void {
   session.handshake(Buffer.of(22));
@@ -60,6 +81,8 @@ beforeEach(() => {
   heard = [];
   ends = [];
   strangers = new StrangerLog();
+  dead = new Set();
+  sent = new Map();
   let open = false;
   const fanout = {
     openViewer: () => {
@@ -70,7 +93,7 @@ beforeEach(() => {
       handshake = listener;
       return { receive: () => listener.send(Buffer.of(22)), tick: () => undefined, close: () => undefined };
     },
-    send: () => true,
+    send: (socket, to, datagram) => deliver(socket, to, Buffer.from(datagram)),
     setKeys: () => undefined,
     closeViewer: () => {
       open = false;
@@ -89,6 +112,8 @@ beforeEach(() => {
   owner = {
     fanout: fanout as unknown as Fanout,
     strangers,
+    places: new PeerPlaces(),
+    awaited: new Map(),
     candidates: () => ['candidate:1 1 UDP 50 198.51.100.1 10000 typ host'],
     now: () => now,
     started: () => undefined,
@@ -133,9 +158,9 @@ test('a path that is silent is left for one that is nominated', () => {
 
 test('of paths that are nominated again and again the one of the highest priority is used, whichever was last', () => {
   const aggressive = (): void => {
-    session.reached(WIFI, { nominated: true, priority: 100 });
-    session.reached(tcp('a'), { nominated: true, priority: 300 });
-    session.reached(CABLE, { nominated: true, priority: 200 });
+    session.reached(WIFI, { ...NOMINATED, priority: 100 });
+    session.reached(tcp('a'), { ...NOMINATED, priority: 300 });
+    session.reached(CABLE, { ...NOMINATED, priority: 200 });
   };
   aggressive();
   expect(place).toBe('192.0.2.2');
@@ -148,6 +173,7 @@ test('of paths that are nominated again and again the one of the highest priorit
 test('checks on another path are no consent for the one in use', () => {
   session.reached(WIFI, NOMINATED);
   connect();
+  dead.add('192.0.2.1');
   for (now = 0; now <= 30_000; now += 500) {
     session.reached(CABLE, PLAIN);
     session.tick(now);
@@ -156,15 +182,16 @@ test('checks on another path are no consent for the one in use', () => {
   session.reached(CABLE, PLAIN);
   session.tick(now);
   expect([place, ends]).toEqual(['192.0.2.2', []]);
+  dead.add('192.0.2.2');
   now += 30_001;
   session.tick(now);
-  expect(ends).toEqual(['no connectivity check for 30000 ms']);
+  expect(ends).toEqual(['no connectivity check was answered for 30000 ms']);
 });
 
 test('without consent nothing is sent, however long the session is kept, and again with it', () => {
   const consents: boolean[] = [];
-  const sent: Uint8Array[] = [];
-  Object.assign(owner.fanout, { sendRtcp: (_viewer: number, packet: Uint8Array) => sent.push(packet) });
+  const reports: Uint8Array[] = [];
+  Object.assign(owner.fanout, { sendRtcp: (_viewer: number, packet: Uint8Array) => reports.push(packet) });
   const listener = {
     connected: () => undefined,
     rtcp: () => undefined,
@@ -173,26 +200,34 @@ test('without consent nothing is sent, however long the session is kept, and aga
   };
   for (const timeout of [0, 90_000]) {
     consents.length = 0;
-    sent.length = 0;
+    reports.length = 0;
     session = new PeerSession(owner, listener, { use: 'play', client: '192.0.2.9', timeout });
     session.start(TERMS);
     session.reached(WIFI, NOMINATED);
     connect();
+    dead.add('192.0.2.1');
     const since = now;
     for (const after of [29_000, 30_001, 60_000, 89_000]) {
       now = since + after;
       session.tick(now);
       session.sendRtcp(Buffer.of(after & 0xff));
     }
-    expect([consents, sent.length]).toEqual([[false], 1]);
+    expect([consents, reports.length]).toEqual([[false], 1]);
+    // Checks of the peer alone, which anybody may have sent, do not bring it back.
+    session.reached(WIFI, PLAIN);
+    session.tick(now);
+    expect(consents).toEqual([false]);
+    dead.clear();
+    now += 500;
     session.reached(WIFI, PLAIN);
     session.tick(now);
     session.sendRtcp(Buffer.of(1));
-    expect([consents, sent.length, ends]).toEqual([[false, true], 2, []]);
+    expect([consents, reports.length, ends]).toEqual([[false, true], 2, []]);
   }
+  dead.add('192.0.2.1');
   now += 90_001;
   session.tick(now);
-  expect(ends).toEqual(['no connectivity check for 90000 ms']);
+  expect(ends).toEqual(['no connectivity check was answered for 90000 ms']);
 });
 
 test('a path that was heard while consent for the other ran out is told to the fanout, not only remembered', () => {
@@ -204,11 +239,12 @@ test('a path that was heard while consent for the other ran out is told to the f
   session.start(TERMS);
   session.reached(WIFI, NOMINATED);
   connect();
-  now = 20_000;
+  dead.add('192.0.2.1');
+  now = 40_000;
   session.reached(CABLE, PLAIN);
   now = 60_001;
   session.tick(now);
-  expect([session.place, ends]).toEqual([`udp ${place}:1000`, []]);
+  expect([session.place, place, ends]).toEqual(['udp 192.0.2.2:1000', '192.0.2.2', []]);
 });
 
 test('checks alone do not keep a session that never connects', () => {
@@ -251,11 +287,17 @@ test('a session that does not connect tells what was offered, announced, checked
   session.refused(CABLE, 'wrong password');
   session.refused(CABLE, 'wrong password');
   expect(session.attempts).toBe(`${offered}connectivity checks from udp 192.0.2.2:1000 2 refused (wrong password)`);
+  dead.add('192.0.2.1');
   session.reached(WIFI, NOMINATED);
   session.unanswered(WIFI);
   expect(session.attempts).toContain(
-    'connectivity checks from udp 192.0.2.1:1000 1 good and 1 answers could not be sent, udp 192.0.2.2:1000 2 refused (wrong password); DTLS not begun: no datagram of it came',
+    'connectivity checks from udp 192.0.2.1:1000 1 good and 1 answers could not be sent, udp 192.0.2.2:1000 2 refused (wrong password); ' +
+      '1 checks of ours went, none was answered; DTLS not begun: no datagram of it came',
   );
+  dead.clear();
+  now = 1000;
+  session.tick(now);
+  expect(session.attempts).toContain('(wrong password); DTLS not begun: no datagram of it came');
   expect(session.attempts).toContain('udp 192.0.2.1:1000 (host, checked)');
   session.handshake(Buffer.of(22));
   expect(session.attempts).toContain('DTLS begun and not finished: 1 datagrams came, 1 went');
@@ -305,6 +347,7 @@ test('a session whose TCP connection ends goes on by a path that was heard latel
   const [first, second] = [tcp('a'), tcp('b')];
   session.reached(WIFI, PLAIN);
   now = 40_000;
+  dead.add('192.0.2.1');
   session.reached(first, NOMINATED);
   session.reached(second, NOMINATED);
   expect(session.place).toBe('a');
@@ -325,4 +368,113 @@ test('the last figures of a session outlive it', () => {
   expect(session.counters?.bytes).toBe(1234);
   session.close();
   expect(session.counters).toMatchObject({ bytes: 1234, refused: 5 });
+});
+
+test('a path that only claims to be there carries nothing, whatever it says, and the one in use stays', () => {
+  const VICTIM = udp('203.0.113.1');
+  dead.add('203.0.113.1');
+  session.handshake(Buffer.of(22));
+  session.reached(VICTIM, { ...NOMINATED, priority: 0x7fff_ffff });
+  // Nor is it handed the handshake, which is longer than what began it.
+  expect([place, session.place]).toEqual(['', '']);
+  session.reached(WIFI, NOMINATED);
+  connect();
+  expect(place).toBe('192.0.2.1');
+  for (; now <= 60_000; now += 250) {
+    session.reached(VICTIM, { ...NOMINATED, priority: 0x7fff_ffff });
+    session.tick(now);
+  }
+  expect([place, session.place, ends]).toEqual(['192.0.2.1', 'udp 192.0.2.1:1000', []]);
+  expect(sent.get('203.0.113.1')?.every((datagram) => (datagram[0] ?? 0xff) <= 3)).toBe(true);
+});
+
+test('no more than three times what came goes to a path that has not answered', () => {
+  dead.add('192.0.2.1');
+  const most = (): number => 3 * SIZES.received - SIZES.answered;
+  const bytes = (): number => (sent.get('192.0.2.1') ?? []).reduce((sum, { length }) => sum + length, 0);
+  session.reached(WIFI, NOMINATED);
+  for (; now <= 25_000; now += 250) session.tick(now);
+  expect(bytes()).toBeGreaterThan(0);
+  expect(bytes()).toBeLessThanOrEqual(most());
+  for (let n = 0; n < 50; n += 1) session.reached(WIFI, NOMINATED);
+  for (; now <= 29_000; now += 250) session.tick(now);
+  expect(bytes()).toBeLessThanOrEqual(51 * most());
+});
+
+test('an answer counts for the path that was asked, once, and with its very transaction', () => {
+  dead.add('192.0.2.1');
+  session.reached(WIFI, NOMINATED);
+  const [check = Buffer.alloc(0)] = sent.get('192.0.2.1') ?? [];
+  expect(session.answered(WIFI, Buffer.alloc(12, 1))).toBe(false);
+  expect(answer(CABLE, check)).toBe(false);
+  expect([place, answer(WIFI, check)]).toEqual(['', undefined]);
+  now = 1000;
+  session.tick(now);
+  const again = sent.get('192.0.2.1')?.at(-1) ?? Buffer.alloc(0);
+  expect([answer(WIFI, again), place, answer(WIFI, again)]).toEqual([true, '192.0.2.1', undefined]);
+});
+
+test('a nomination that came before the answer counts when that comes', () => {
+  session.reached(WIFI, NOMINATED);
+  dead.add('192.0.2.2');
+  session.reached(CABLE, { ...NOMINATED, priority: 100 });
+  expect(place).toBe('192.0.2.1');
+  answer(CABLE, sent.get('192.0.2.2')?.[0] ?? Buffer.alloc(0));
+  expect(place).toBe('192.0.2.2');
+});
+
+test('an address that answers one session is not another’s because of a check in its name', () => {
+  const listener = { connected: () => undefined, rtcp: () => undefined, closed: () => undefined };
+  const thief = new PeerSession(owner, listener, { use: 'play', client: '192.0.2.66', timeout: 30_000 });
+  thief.start(TERMS);
+  session.reached(WIFI, NOMINATED);
+  dead.add('192.0.2.1');
+  heard = [];
+  thief.reached(WIFI, NOMINATED);
+  expect([owner.places.of(0, { host: '192.0.2.1', port: 1000 }) === session, heard, thief.place]).toEqual([true, [], '']);
+  // Whoever came first has it only until the owner answers.
+  thief.reached(CABLE, NOMINATED);
+  session.reached(CABLE, PLAIN);
+  expect(owner.places.of(0, { host: '192.0.2.2', port: 1000 })).toBe(session);
+});
+
+test('the path in use is checked every few seconds, at times that differ', () => {
+  session.reached(WIFI, NOMINATED);
+  connect();
+  const times: number[] = [];
+  let count = sent.get('192.0.2.1')?.length ?? 0;
+  for (; now <= 600_000; now += 250) {
+    session.tick(now);
+    const length = sent.get('192.0.2.1')?.length ?? 0;
+    if (length > count) times.push(now);
+    count = length;
+  }
+  const gaps = times.slice(1).map((time, n) => time - (times[n] ?? 0));
+  expect([Math.min(...gaps) >= 4000, Math.max(...gaps) <= 6250, new Set(gaps).size > 1, ends]).toEqual([true, true, true, []]);
+});
+
+test('checks that are never answered are not remembered without end, and a session that is over leaves none', () => {
+  dead.add('192.0.2.1');
+  for (; now <= 29_000; now += 50) for (let n = 0; n < 40; n += 1) session.reached(udp(`192.0.2.${n}`), PLAIN);
+  expect(owner.awaited.size).toBeLessThanOrEqual(32);
+  session.close();
+  expect(owner.awaited.size).toBe(0);
+});
+
+test('a peer of whom nothing comes is told of while it is still waited for, once', () => {
+  const told: string[] = [];
+  const listener = {
+    connected: () => undefined,
+    rtcp: () => undefined,
+    closed: () => undefined,
+    unreached: (text: string) => told.push(text),
+  };
+  const open = (): PeerSession => new PeerSession(owner, listener, { use: 'play', client: '192.0.2.9', timeout: 30_000 });
+  const [silent, asked, reached] = [open(), open(), open()];
+  silent.start(TERMS);
+  reached.start(TERMS);
+  silent.candidates();
+  reached.reached(WIFI, PLAIN);
+  for (; now <= 20_000; now += 250) for (const each of [silent, asked, reached]) each.tick(now);
+  expect(told).toEqual(['; offered udp 198.51.100.1:10000; the peer announced no address; no connectivity check came']);
 });

@@ -4,11 +4,13 @@ import type { DtlsEndpoint, Fanout, ViewerCounters, ViewerPlan } from '../fanout
 import { readCandidates } from '../ice/ice-candidate.ts';
 import { createCredentials, type IceCredentials } from '../ice/ice-credentials.ts';
 import type { CheckFault } from '../ice/ice-lite.ts';
+import { CheckWriter, transactionKey } from '../ice/own-check.ts';
 import type { SrtpKeys } from '../srtp/profile.ts';
 import { ConnectionTrail } from './connection-trail.ts';
 import { plainAddress } from './peer-address.ts';
-import { type PathCheck, type PeerPath, PeerPaths, placeOfPath } from './peer-paths.ts';
+import { type PathCheck, type PeerPath, PeerPaths, placeOfPath, samePath } from './peer-paths.ts';
 import type { PeerPipe } from './peer-pipe.ts';
+import type { PeerPlaces } from './peer-places.ts';
 import type { PeerUse } from './session-quota.ts';
 import type { StrangerLog } from './stranger-log.ts';
 
@@ -16,10 +18,14 @@ import type { StrangerLog } from './stranger-log.ts';
 export const PEER_LEFT = 'the peer closed the connection';
 /** To connect, ms, however long those are waited for who play. */
 const CONNECT_PATIENCE_MS = 30_000;
-/** Consent to send expires without a check (RFC 7675 section 5.1), ms. */
+/** Without any check for so long, whoever looks at the log learns of it while the peer is still waited for, ms. */
+const TELL_AFTER_MS = 5000;
+/** Consent to send expires without an answer (RFC 7675 section 5.1), ms. */
 const CONSENT_MS = 30_000;
-/** Datagrams of a handshake that may arrive before the peer's answer does. */
+/** Datagrams of a handshake that may arrive before the peer's session description, or its answer to our check. */
 const EARLY_LIMIT = 8;
+/** Checks of ours that may be answered still: two for each path. */
+const AWAITED_LIMIT = 32;
 /** Bytes waiting in a TCP connection beyond which frames are dropped: the viewer is too slow. */
 const TCP_BACKLOG = 1024 * 1024;
 
@@ -31,6 +37,8 @@ export interface PeerListener {
   rtcp(packet: Buffer): void;
   /** Media of the peer, decrypted. `at`: when it came, ms of a clock of its own. Absent: the peer sends none that is wanted. */
   rtp?(packet: Buffer, at: number): void;
+  /** Nothing of the peer has come for a while, and it is still waited for. `attempts`: what was tried, `; offered …`. Once. */
+  unreached?(attempts: string): void;
   /** False: nobody says any more that he wants what is sent (RFC 7675), so nothing may be; true: somebody does again. */
   consented?(given: boolean): void;
   /** The session is over; once, and not when the owner closed it. */
@@ -42,6 +50,9 @@ export interface PeerOwner {
   readonly fanout: Fanout;
   now(): number;
   readonly strangers: StrangerLog;
+  readonly places: PeerPlaces<PeerSession>;
+  /** Whose check a transaction is, by `transactionKey`: those that may be answered still. */
+  readonly awaited: Map<string, PeerSession>;
   /** Ours, for one peer: ports take turns. */
   candidates(use: PeerUse): readonly string[];
   /** The session has its viewer now. */
@@ -55,7 +66,7 @@ export interface PeerSessionOptions {
   readonly use: PeerUse;
   /** Where the signalling came from. */
   readonly client: string;
-  /** Without a connectivity check for so long the peer is gone, ms; 0: never. */
+  /** When no connectivity check has been answered for so long the peer is gone, ms; 0: never. */
   readonly timeout: number;
 }
 
@@ -66,6 +77,15 @@ export interface PeerTerms {
   readonly fingerprint: string;
   /** Our part in the handshake. */
   readonly role: 'client' | 'server';
+  /** The peer's, for checks of ours. */
+  readonly remote: IceCredentials;
+}
+
+/** A check of ours that may be answered still. */
+interface AwaitedCheck {
+  readonly key: string;
+  readonly path: PeerPath;
+  readonly at: number;
 }
 
 export class PeerSession {
@@ -75,8 +95,12 @@ export class PeerSession {
   readonly #owner: PeerOwner;
   readonly #listener: PeerListener;
   readonly #early: Buffer[] = [];
-  readonly #paths = new PeerPaths();
+  readonly #paths: PeerPaths;
+  /** Oldest first. */
+  readonly #awaited: AwaitedCheck[] = [];
+  readonly #patience: number;
   #terms: PeerTerms | null = null;
+  #writer: CheckWriter | null = null;
   #dtls: DtlsEndpoint | null = null;
   #viewer = 0;
   #connected = false;
@@ -86,6 +110,7 @@ export class PeerSession {
   #trail: ConnectionTrail | null = new ConnectionTrail();
   /** Since when the peer is waited for: its turn begins with our offer, and again with its answer. */
   #waitingSince: number;
+  #told = false;
   #tcpDropped = 0;
   #last: ViewerCounters | null = null;
 
@@ -95,6 +120,8 @@ export class PeerSession {
     this.#options = options;
     this.openedAt = owner.now();
     this.#waitingSince = this.openedAt;
+    this.#patience = Math.min(options.timeout || CONSENT_MS, CONSENT_MS);
+    this.#paths = new PeerPaths(this.#patience);
   }
 
   get closed(): boolean {
@@ -138,10 +165,16 @@ export class PeerSession {
     this.#terms = terms;
     this.#waitingSince = this.#owner.now();
     this.#viewer = fanout.openViewer(terms.plan);
+    this.#writer = new CheckWriter(this.credentials, terms.remote);
     this.#owner.started(this);
     for (const path of this.#paths.all) this.#hear(path);
     this.#place();
-    for (const datagram of this.#early.splice(0)) this.#take(datagram);
+    this.#check(this.#waitingSince);
+  }
+
+  /** The password that answers to our checks are signed with; null before `start`. */
+  get remotePassword(): string | null {
+    return this.#terms?.remote.password ?? null;
   }
 
   /** Our candidates, to tell the peer. */
@@ -156,12 +189,30 @@ export class PeerSession {
     this.#trail?.announced(readCandidates(description));
   }
 
-  /** The peer proved that it is reachable by `path`. */
+  /** Somebody who knows the password made a check by `path`: it has to answer one of ours before anything is sent there. */
   reached(path: PeerPath, check: PathCheck): void {
     if (this.#closed) return;
+    const now = this.#owner.now();
     this.#trail?.checked(placeOfPath(path), null);
+    const isMoved = this.#paths.heard(path, check, now);
     this.#hear(path);
-    if (this.#paths.heard(path, check, this.#owner.now())) this.#place();
+    if (isMoved) this.#place();
+    this.#check(now);
+  }
+
+  /** A check of ours was answered by `path`, with the peer's password. False when it was sent elsewhere, or too long ago. */
+  answered(path: PeerPath, transaction: Buffer): boolean {
+    const now = this.#owner.now();
+    const key = transactionKey(transaction);
+    const at = this.#awaited.findIndex((check) => check.key === key);
+    const [check] = at < 0 ? [] : this.#awaited.splice(at, 1);
+    this.#owner.awaited.delete(key);
+    if (check === undefined || this.#closed || !samePath(check.path, path) || now - check.at > this.#patience) return false;
+    this.#trail?.proved();
+    const isMoved = this.#paths.answered(path, now);
+    if (path.kind === 'udp' && this.#owner.places.take(path.socket, path.to, this)) this.#hear(path);
+    if (isMoved) this.#place();
+    return true;
   }
 
   /** A check for this session came by `path` and was none. */
@@ -182,8 +233,10 @@ export class PeerSession {
   }
 
   #take(datagram: Buffer): void {
-    if (this.#terms === null) {
-      if (this.#early.length < EARLY_LIMIT) this.#early.push(datagram);
+    // What we say in a handshake is long: nobody gets it who has not shown that he is there.
+    if (this.#terms === null || this.#paths.current === null) {
+      // The newest are kept: flights are sent again.
+      if (this.#early.push(datagram) > EARLY_LIMIT) this.#early.shift();
       return;
     }
     this.#endpoint().receive(datagram);
@@ -217,10 +270,11 @@ export class PeerSession {
 
   /** Looks at the clock; called a few times a second. */
   tick(now: number): void {
-    if (this.#terms?.role === 'client' && this.#paths.current !== null) this.#endpoint();
+    this.#check(now);
     this.#dtls?.tick();
     if (this.#connected) this.#review(now);
     else {
+      if (!this.#told && this.#terms !== null && now - this.#waitingSince > TELL_AFTER_MS) this.#tell();
       const patience = Math.min(this.#options.timeout || CONNECT_PATIENCE_MS, CONNECT_PATIENCE_MS);
       if (now - this.#waitingSince > patience) this.fail(this.#failure(patience));
     }
@@ -230,10 +284,10 @@ export class PeerSession {
   #review(now: number): void {
     const { timeout } = this.#options;
     if (timeout > 0 && this.#paths.silence(now) > timeout) {
-      this.fail(`no connectivity check for ${timeout} ms`);
+      this.fail(`no connectivity check was answered for ${timeout} ms`);
       return;
     }
-    const state = this.#paths.review(now, Math.min(timeout || CONSENT_MS, CONSENT_MS));
+    const state = this.#paths.review(now);
     if (state === 'moved') this.#place();
     const given = state !== 'silent';
     if (given === this.#consented) return;
@@ -263,11 +317,14 @@ export class PeerSession {
     this.#dtls?.close();
     if (this.#viewer !== 0) this.#owner.fanout.closeViewer(this.#viewer);
     this.#paths.close();
+    for (const { key } of this.#awaited.splice(0)) this.#owner.awaited.delete(key);
     this.#owner.forget(this);
   }
 
   #failure(patience: number): string {
     if (this.#terms === null) return `the offer was not answered within ${patience} ms`;
+    if (this.#paths.current === null && this.#paths.all.length > 0)
+      return `the peer made connectivity checks and answered none of ours within ${patience} ms`;
     if (this.#paths.current === null)
       return `no connectivity check arrived within ${patience} ms: is the UDP port reachable from the peer?`;
     return `the handshake was not finished within ${patience} ms (peer at ${this.place})`;
@@ -275,16 +332,39 @@ export class PeerSession {
 
   /** The peer sends by whichever path it likes, and may have changed before a check says so. */
   #hear(path: PeerPath): void {
-    if (path.kind === 'udp' && this.#viewer !== 0) this.#owner.fanout.hear(this.#viewer, path.socket, path.to);
+    if (path.kind !== 'udp' || !this.#owner.places.claim(path.socket, path.to, this)) return;
+    if (this.#viewer !== 0) this.#owner.fanout.hear(this.#viewer, path.socket, path.to);
   }
 
-  /** Tells the fanout the path in use, once there are both. */
+  /** Makes the checks that are due. */
+  #check(now: number): void {
+    if (this.#writer === null) return;
+    for (const path of this.#paths.due(this.#writer.length, now)) {
+      const { transaction, datagram } = this.#writer.write();
+      const key = transactionKey(transaction);
+      this.#awaited.push({ key, path, at: now });
+      this.#owner.awaited.set(key, this);
+      if (this.#awaited.length > AWAITED_LIMIT) this.#owner.awaited.delete(this.#awaited.shift()?.key ?? '');
+      this.#trail?.asked();
+      if (path.kind === 'udp') this.#owner.fanout.send(path.socket, path.to, datagram);
+      else path.pipe.send(datagram);
+    }
+  }
+
+  #tell(): void {
+    this.#told = true;
+    if (this.#paths.all.length === 0) this.#listener.unreached?.(this.attempts);
+  }
+
+  /** Tells the fanout the path in use, once there are both, and begins the handshake or goes on with it. */
   #place(): void {
     const { fanout } = this.#owner;
     const path = this.#paths.current;
     if (path === null || this.#viewer === 0) return;
     if (path.kind === 'udp') fanout.connect(this.#viewer, path.socket, path.to);
     else fanout.connectTcp(this.#viewer);
+    if (this.#terms?.role === 'client') this.#endpoint();
+    for (const datagram of this.#early.splice(0)) this.#take(datagram);
   }
 
   #endpoint(): DtlsEndpoint {

@@ -10,10 +10,13 @@ import type { SendMode } from '../fanout/native-fanout.ts';
 import { openFanout } from '../fanout/open-fanout.ts';
 import { formatCandidate, type IceCandidate } from '../ice/ice-candidate.ts';
 import { checkRequest } from '../ice/ice-lite.ts';
+import { transactionKey } from '../ice/own-check.ts';
 import { TcpFramer } from '../ice/tcp-framer.ts';
+import { isStunAuthentic, parseStun, StunType, stunTypeOf } from '../stun/stun-message.ts';
 import { type PortGroup, wildcardOf } from './candidate-ports.ts';
 import { type PeerPath, placeOfPath } from './peer-paths.ts';
 import { DirectPipe, type PeerPipe } from './peer-pipe.ts';
+import { PeerPlaces } from './peer-places.ts';
 import { type PeerListener, type PeerOwner, PeerSession, type PeerSessionOptions } from './peer-session.ts';
 import { admitStream, StreamGuests } from './peer-stream.ts';
 import { type PeerUse, SessionQuota } from './session-quota.ts';
@@ -26,8 +29,6 @@ const TCP_PATIENCE_MS = 10_000;
 const TCP_CONNECTIONS = 5000;
 /** Sessions open at once, those included that are still being negotiated. */
 const SESSIONS_LIMIT = 20_000;
-/** Addresses remembered of one session: one for each path that works. The oldest is forgotten first. */
-const PLACES_LIMIT = 16;
 
 export interface PeerTransportOptions {
   /** UDP ports with the addresses told to players. */
@@ -53,6 +54,9 @@ export class PeerTransport implements PeerOwner {
   /** SHA-256 of our certificate, as SDP writes it. */
   readonly fingerprint: string;
   readonly strangers = new StrangerLog();
+  readonly places = new PeerPlaces<PeerSession>();
+  /** Bounded by each session. */
+  readonly awaited = new Map<string, PeerSession>();
   /** Connections by TCP, those of the relay included. */
   readonly guests = new StreamGuests();
   readonly #options: PeerTransportOptions;
@@ -60,9 +64,6 @@ export class PeerTransport implements PeerOwner {
   readonly #report = new TransportReport();
   readonly #sessions = new Map<string, PeerSession>();
   readonly #viewers = new Map<number, PeerSession>();
-  readonly #places = new Map<string, PeerSession>();
-  /** The keys in `#places` of each session, oldest first. */
-  readonly #placesOf = new Map<PeerSession, string[]>();
   /** By address and number as configured. */
   readonly #ports = new Map<string, OpenPort>();
   /** Candidates of each port number, as they are told, IPv4 and IPv6 together: a peer has one or the other. */
@@ -172,8 +173,7 @@ export class PeerTransport implements PeerOwner {
     this.#quota.leave(session);
     this.#sessions.delete(session.credentials.ufrag);
     this.#viewers.delete(session.viewer);
-    for (const key of this.#placesOf.get(session) ?? []) this.#unplace(key, session);
-    this.#placesOf.delete(session);
+    this.places.forget(session);
   }
 
   /** Closes sessions and ports. Idempotent. */
@@ -291,36 +291,48 @@ export class PeerTransport implements PeerOwner {
     }
   }
 
-  /** Answers a check; returns the session it was for. */
+  /** Answers a check, or takes the answer to one of ours; returns the session it was for. Throws nothing. */
   #stun(path: PeerPath, from: PeerAddress, datagram: Buffer): PeerSession | null {
-    let checked: ReturnType<typeof checkRequest<PeerSession>>;
     try {
-      checked = checkRequest(
-        datagram,
-        from,
-        (ufrag) => this.#sessions.get(ufrag),
-        (fault, named) => {
-          if (named === null) this.#stranger(path, `a connectivity check with ${fault}`);
-          else named.refused(path, fault);
-        },
-      );
+      return stunTypeOf(datagram) === StunType.BINDING_SUCCESS ? this.#answered(path, datagram) : this.#checked(path, from, datagram);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.#malformed += 1;
       return null;
     }
+  }
+
+  /** Throws ProtocolError. */
+  #answered(path: PeerPath, datagram: Buffer): PeerSession | null {
+    const message = parseStun(datagram);
+    const session = this.awaited.get(transactionKey(message.transaction));
+    const password = session?.remotePassword ?? null;
+    if (session === undefined || password === null || !isStunAuthentic(message, password)) return null;
+    return session.answered(path, message.transaction) ? session : null;
+  }
+
+  /** Throws ProtocolError. */
+  #checked(path: PeerPath, from: PeerAddress, datagram: Buffer): PeerSession | null {
+    const checked = checkRequest(
+      datagram,
+      from,
+      (ufrag) => this.#sessions.get(ufrag),
+      (fault, named) => {
+        if (named === null) this.#stranger(path, `a connectivity check with ${fault}`);
+        else named.refused(path, fault);
+      },
+    );
     if (checked === null) return null;
     const { response, session } = checked;
     if (path.kind === 'tcp') path.pipe.send(response);
     else if (!this.fanout.send(path.socket, path.to, response)) session?.unanswered(path);
     if (session === null) return null;
-    if (path.kind === 'udp') this.#remember(placeKey(path.socket, path.to), session);
-    session.reached(path, checked);
+    session.reached(path, { ...checked, received: datagram.length, answered: response.length });
     return session;
   }
 
   #handshake(path: PeerPath & { readonly kind: 'udp' }, datagram: Buffer): void {
-    const session = this.#places.get(placeKey(path.socket, path.to));
+    const session = this.places.of(path.socket, path.to);
     if (session === undefined) this.#stranger(path, 'a handshake without connectivity check before it');
     else
       forEachGuarded(
@@ -335,21 +347,6 @@ export class PeerTransport implements PeerOwner {
     this.strangers.note(host, placeOfPath(path), what, this.now());
   }
 
-  #remember(key: string, session: PeerSession): void {
-    const owner = this.#places.get(key);
-    if (owner === session) return;
-    this.#places.set(key, session);
-    const keys = this.#placesOf.get(session) ?? [];
-    this.#placesOf.set(session, keys);
-    keys.push(key);
-    if (keys.length > PLACES_LIMIT) this.#unplace(keys.shift() ?? '', session);
-  }
-
-  /** Another session may have the address by now: a peer's port is used again. */
-  #unplace(key: string, session: PeerSession): void {
-    if (this.#places.get(key) === session) this.#places.delete(key);
-  }
-
   #tick(): void {
     const now = this.now();
     forEachGuarded(
@@ -360,8 +357,4 @@ export class PeerTransport implements PeerOwner {
     const line = this.#report.next(now, () => this.counters());
     if (line !== null) this.#options.logger[line.level](line.fields, line.message);
   }
-}
-
-function placeKey(socket: number, { host, port }: PeerAddress): string {
-  return `${socket} ${host} ${port}`;
 }

@@ -106,6 +106,11 @@ export function parseStun(bytes: Buffer): StunMessage {
   return { type, transaction: bytes.subarray(8, HEADER), attributes, peers, integrityAt, bytes };
 }
 
+/** The type of what claims to be a message; 0 when it is too short for one. */
+export function stunTypeOf(bytes: Buffer): number {
+  return bytes.length < 2 ? 0 : bytes.readUInt16BE(0);
+}
+
 /** The type of the answer that grants a request. */
 export function successOf(request: number): number {
   return request | SUCCESS_CLASS;

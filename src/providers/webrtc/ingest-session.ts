@@ -100,6 +100,10 @@ export class IngestSession implements PeerListener {
     return this.#describe('passive', medias, this.candidates());
   }
 
+  unreached(attempts: string): void {
+    this.#logger.info({}, `nothing of the publisher has come yet${attempts}`);
+  }
+
   connected(): void {
     this.#logger.info({ path: this.#peer.place }, 'publisher connected over WebRTC');
   }
@@ -148,8 +152,7 @@ export class IngestSession implements PeerListener {
       onStarted: (tracks) => this.#logger.info({ tracks }, 'WebRTC stream started'),
       onReordered: (track) => this.#warnOfReordering(track),
     });
-    const { fingerprint, role } = agreement.security;
-    this.#peer.start({ plan: { cname: this.#cname, slots: [] }, fingerprint, role });
+    this.#peer.start({ plan: { cname: this.#cname, slots: [] }, ...agreement.security });
     this.#logger.info({ medias: agreement.medias.map(({ kind }) => kind) }, 'WebRTC stream published');
   }
 

@@ -190,7 +190,7 @@ describe('WHIP', () => {
     await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
     publisher.close(true);
     await until('the end', () => gate.streams[0]?.closed === true, { deadlineMs: 10_000 });
-    expect(gate.streams[0]?.closeReason).toEqual({ code: 'timeout', detail: 'no connectivity check for 1500 ms' });
+    expect(gate.streams[0]?.closeReason).toEqual({ code: 'timeout', detail: 'no connectivity check was answered for 1500 ms' });
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);
   });
 
@@ -224,6 +224,7 @@ describe('WHIP', () => {
   test.each([
     ['no session description', () => 'hello', 400, 'v=0'],
     ['no fingerprint', () => publisher.offer().replace(/a=fingerprint.*\r\n/, ''), 400, 'fingerprint'],
+    ['no password for our checks', () => publisher.offer().replace(/a=ice-pwd.*\r\n/, ''), 400, 'ice-pwd'],
     ['a publisher that waits for us', () => publisher.offer('passive'), 400, 'a=setup:passive'],
     ['a player', () => publisher.offer().replace('a=sendonly', 'a=recvonly'), 406, 'sends nothing'],
     ['a codec that is not received', () => publisher.offer().replace('VP8', 'VP9'), 406, 'H264'],

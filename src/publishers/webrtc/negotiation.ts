@@ -4,7 +4,7 @@ import { VideoCodec } from '../../media/codec.ts';
 import type { SlotPlan, ViewerPlan } from '../../protocols/fanout/fanout.ts';
 import { buildExtensions, ExtensionUri, LONGEST_MID } from '../../protocols/rtp/header-extensions.ts';
 import { type LocalMedia, type LocalPayload, rejectedMedia } from '../../protocols/sdp/local-description.ts';
-import { securityOf } from '../../protocols/sdp/security.ts';
+import { type PeerSecurity, securityOf } from '../../protocols/sdp/security.ts';
 import type { SdpMedia, SdpPayload, SessionDescription } from '../../protocols/sdp/session-description.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import {
@@ -27,12 +27,10 @@ export interface AgreedMedia {
   readonly codec: WebrtcTrack['codec'];
 }
 
-export interface Agreement {
+export interface Agreement extends PeerSecurity {
   /** In the order of the viewer's slots. */
   readonly medias: readonly AgreedMedia[];
   readonly plan: ViewerPlan;
-  readonly fingerprint: string;
-  readonly role: 'client' | 'server';
 }
 
 /** Numbers of one stream to one viewer. */

@@ -205,6 +205,10 @@ export class PlaySession implements PeerListener {
     if (shown !== null) this.#tell(shown);
   }
 
+  unreached(attempts: string): void {
+    this.#logger.info({}, `nothing of the viewer has come yet${attempts}`);
+  }
+
   connected(): void {
     const { stream } = this.#options;
     this.#handle = stream.openSession({

@@ -214,7 +214,7 @@ test('a viewer that falls silent is given up', async () => {
   const { viewer, ends } = await watch();
   viewer.close(true);
   await until('it is given up', () => ends.length === 1, WAIT);
-  expect(ends[0]).toContain('no connectivity check for 1000 ms');
+  expect(ends[0]).toContain('no connectivity check was answered for 1000 ms');
   const never = publisher.openSession(TARGET, { client: 'test', onEnded: (reason) => ends.push(reason) });
   never.answered(new WebrtcViewer().answer(never.offer()));
   await until('who never came too', () => ends.length === 2, WAIT);

@@ -365,6 +365,8 @@ describe('WHEP', () => {
       's=-',
       't=0 0',
       `a=fingerprint:sha-256 ${FINGERPRINT}`,
+      'a=ice-ufrag:abcd',
+      'a=ice-pwd:0123456789012345678901',
       'a=setup:actpass',
       'm=application 9 UDP/DTLS/SCTP webrtc-datachannel',
       'a=mid:d',
@@ -411,6 +413,7 @@ describe('WHEP', () => {
     ['a codec that the stream lacks', offer('AV1'), 406],
     ['fragments that cannot be sent', offer('H264', 0), 406],
     ['no fingerprint', offer('H264').replace(/a=fingerprint.*\r\n/, ''), 400],
+    ['no password for our checks', offer('H264').replace(/a=ice-pwd.*\r\n/, ''), 400],
     ['too much', 'v=0\r\n'.padEnd(70_000, 'x'), 413],
   ])('%s is refused and leaves no session', async (_name, body, status) => {
     const response = await fetch(url('/app/stream?direction=whep'), { method: 'POST', body });

@@ -1,0 +1,64 @@
+/** Whether somebody at the other end of one path answers us, and what may be sent there before he does. */
+
+/** Bytes sent to a path that has not answered, for each byte that came from it: what is used against QUIC servers as reflectors (RFC 9000 section 8). */
+const AMPLIFICATION = 3;
+/** Between the checks that a peer's own checks set off (Ta, RFC 8445 section 14.2), ms. */
+const TRIGGER_GAP_MS = 50;
+/** An unanswered check is followed by another after this (RTO, RFC 8445 section 14.3), ms. */
+const RETRY_MS = 500;
+
+export class PathProof {
+  #received = 0;
+  #sent = 0;
+  #sentAt = Number.NEGATIVE_INFINITY;
+  #nextAt = Number.POSITIVE_INFINITY;
+  #provenAt = Number.NEGATIVE_INFINITY;
+
+  /** When it answered last, ms; −∞ when it never did. */
+  get provenAt(): number {
+    return this.#provenAt;
+  }
+
+  /** True when it has answered, and consent to send to it is not withdrawn. */
+  get isProven(): boolean {
+    return this.#provenAt !== Number.NEGATIVE_INFINITY;
+  }
+
+  /** The peer's check of `received` bytes came, and `answered` bytes went back. `interval`: between checks of a path that has answered, ms. */
+  heard(received: number, answered: number, interval: number): void {
+    this.#received += received;
+    this.#sent += answered;
+    this.#nextAt = Math.min(this.#nextAt, this.#sentAt + (this.isProven ? interval : TRIGGER_GAP_MS));
+  }
+
+  /** True when a check of ours, of `bytes`, is to be sent now. */
+  isDue(bytes: number, now: number): boolean {
+    return now >= this.#nextAt && (this.isProven || this.#sent + bytes <= AMPLIFICATION * this.#received);
+  }
+
+  /** A check of ours went. `again`: when the next is due if the path has answered before, ms from now. */
+  checked(bytes: number, now: number, again: number): void {
+    this.#sent += bytes;
+    this.#sentAt = now;
+    this.#nextAt = now + (this.isProven ? again : RETRY_MS);
+  }
+
+  /** It has answered. The next check waits for one of the peer, or until it is scheduled. */
+  proved(now: number): void {
+    this.#provenAt = now;
+    this.#nextAt = Number.POSITIVE_INFINITY;
+  }
+
+  /** A check is due at `at`, ms, whether the peer makes any or not. */
+  schedule(at: number): void {
+    this.#nextAt = Math.min(this.#nextAt, at);
+  }
+
+  /** Nobody has answered for too long: it is a path like any other that never did. */
+  expire(): void {
+    this.#provenAt = Number.NEGATIVE_INFINITY;
+    this.#received = 0;
+    this.#sent = 0;
+    this.#nextAt = Number.POSITIVE_INFINITY;
+  }
+}
