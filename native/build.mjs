@@ -6,7 +6,7 @@
 //   node native/build.mjs --sanitize=thread   build/millrace-sanitized-thread.node, with ThreadSanitizer
 //   node native/build.mjs --strict     exits with 1 when it cannot be built
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -61,6 +61,36 @@ async function put(file, name, signal) {
   return target;
 }
 
+/** What makes a mistake of ours harder to use. Compilers differ in what they know, and machines in what they have. */
+const HARDENING = [
+  ['-D_FORTIFY_SOURCE=3', '-D_FORTIFY_SOURCE=2'],
+  ['-fstack-protector-strong', '-fstack-protector'],
+  ['-fstack-clash-protection'],
+  ['-fcf-protection', '-mbranch-protection=standard'],
+  ['-Wl,-z,relro,-z,now'],
+  ['-Wl,-z,noexecstack'],
+];
+
+/** Of each row of `HARDENING` the first that `compiler` takes for code that warns about nothing. */
+async function hardening(compiler, base, work, signal) {
+  const trial = path.join(work, 'trial.cc');
+  writeFileSync(trial, '#include <cstring>\nextern "C" void trial(char* to, const char* from) { strcpy(to, from); }\n');
+  const rows = HARDENING.map(async (row, n) => {
+    for (const flag of row) {
+      // A predefined _FORTIFY_SOURCE of the distribution gives way to ours.
+      const flags = flag.startsWith('-D_FORTIFY') ? ['-U_FORTIFY_SOURCE', flag] : [flag];
+      const args = [...base, '-Werror', ...flags, '-shared', trial, '-o', path.join(work, `trial-${n}.so`)];
+      const isTaken = await run(compiler, args, signal).then(
+        () => true,
+        () => false,
+      );
+      if (isTaken) return flags;
+    }
+    return [];
+  });
+  return (await Promise.all(rows)).flat();
+}
+
 async function build() {
   if (process.platform !== 'linux') throw new Error(`the addon is for Linux, this is ${process.platform}`);
   if (process.config.variables.node_shared_openssl) throw new Error('this node does not carry its own OpenSSL');
@@ -74,6 +104,8 @@ async function build() {
   const work = mkdtempSync(path.join(tmpdir(), 'millrace-native-'));
   const signal = AbortSignal.timeout(sanitizer ? SANITIZED_DEADLINE_MS : DEADLINE_MS);
   try {
+    const hard = sanitizer ? [] : await hardening(compiler, ['-O2', '-fPIC', '-Wall'], work, signal);
+    flags.push(...hard);
     const names = readdirSync(SOURCES).filter((name) => name.endsWith('.cc'));
     const queue = [...names];
     const compile = async () => {
@@ -87,7 +119,7 @@ async function build() {
     await run(compiler, ['-shared', ...flags, ...names.map((name) => path.join(work, `${name}.o`)), ...libraries, '-o', linked], signal);
     if (!sanitizer) {
       const launcher = path.join(work, 'millrace-sandbox');
-      await run(compiler, ['-std=c++17', '-O2', '-Wall', '-Wextra', ...libraries, SANDBOX, '-o', launcher], signal);
+      await run(compiler, ['-std=c++17', '-O2', '-Wall', '-Wextra', ...hard, ...libraries, SANDBOX, '-o', launcher], signal);
       await put(launcher, 'millrace-sandbox', signal);
     }
     return await put(linked, sanitizer?.name ?? 'millrace.node', signal);

@@ -24,12 +24,18 @@ bool Derive(Profile profile, const uint8_t* master_key, const uint8_t* master_sa
   iv[7] ^= label;
   CipherContext context(EVP_CIPHER_CTX_new());
   if (!context || EVP_EncryptInit_ex(context.get(), EVP_aes_128_ctr(), nullptr, master_key, iv) != 1) return false;
+  OPENSSL_cleanse(iv, sizeof iv);
   memset(out, 0, length);
   int written = 0;
   return EVP_EncryptUpdate(context.get(), out, &written, out, static_cast<int>(length)) == 1;
 }
 
 }  // namespace
+
+FastHmac::~FastHmac() {
+  OPENSSL_cleanse(&inner_, sizeof inner_);
+  OPENSSL_cleanse(&outer_, sizeof outer_);
+}
 
 void FastHmac::SetKey(const uint8_t* key, size_t length) {
   uint8_t pad[64];
@@ -54,6 +60,8 @@ void FastHmac::Sign(const uint8_t* data, size_t length, const uint8_t* tail, siz
   SHA1_Update(&outer, digest, sizeof digest);
   SHA1_Final(out, &outer);
 }
+
+SrtpCipher::~SrtpCipher() { OPENSSL_cleanse(salt_, sizeof salt_); }
 
 bool SrtpCipher::Init(Profile profile, const uint8_t* master_key, const uint8_t* master_salt, uint8_t label, bool encrypt) {
   profile_ = profile;

@@ -29,18 +29,29 @@ using CipherContext = std::unique_ptr<EVP_CIPHER_CTX, CipherContextFree>;
 // HMAC-SHA1 whose key has been absorbed once: a packet costs its own bytes only.
 class FastHmac {
  public:
+  FastHmac() = default;
+  FastHmac(const FastHmac&) = default;
+  FastHmac& operator=(const FastHmac&) = default;
+  // Leaves nothing of the key behind.
+  ~FastHmac();
   void SetKey(const uint8_t* key, size_t length);
   // Writes the 20-byte tag of `data` followed by `tail`.
   void Sign(const uint8_t* data, size_t length, const uint8_t* tail, size_t tail_length, uint8_t out[20]) const;
 
  private:
-  SHA_CTX inner_;
-  SHA_CTX outer_;
+  SHA_CTX inner_ = {};
+  SHA_CTX outer_ = {};
 };
 
 // One cipher with its session salt: for RTP or for RTCP, one direction.
 class SrtpCipher {
  public:
+  SrtpCipher() = default;
+  SrtpCipher(SrtpCipher&&) = default;
+  SrtpCipher& operator=(SrtpCipher&&) = default;
+  // Leaves nothing of the keys behind; nor does OpenSSL, whose contexts see to theirs.
+  ~SrtpCipher();
+
   // `label` is the first of the three key derivation labels: 0 for RTP, 3 for RTCP.
   bool Init(Profile profile, const uint8_t* master_key, const uint8_t* master_salt, uint8_t label, bool encrypt);
 

@@ -128,7 +128,7 @@ export interface DtlsEndpoint {
 
 export interface DtlsListener {
   send(datagram: Uint8Array): void;
-  /** `fingerprint`: SHA-256 of the peer's certificate, which the caller compares with the signalled one. */
+  /** `fingerprint`: SHA-256 of the peer's certificate, which the caller compares with the signalled one. `keys` are the listener's to wipe. */
   connected(keys: SrtpKeys, fingerprint: Uint8Array): void;
   /** The peer closed, or the handshake failed: `reason` for the log. */
   closed(reason: string): void;
@@ -145,6 +145,7 @@ export interface Fanout {
   push(source: number, frame: PacketizedFrame): boolean;
   closeSource(source: number): void;
   openViewer(plan: ViewerPlan): number;
+  /** Keeps no reference to `keys`; what is made of them is wiped when the viewer is closed. */
   setKeys(viewer: number, keys: SrtpKeys): void;
   /** Where the viewer is sent to, and heard; may change while it plays. */
   connect(viewer: number, socket: number, to: PeerAddress): void;

@@ -97,6 +97,7 @@ export class ScriptViewer {
   }
 
   setKeys({ profile, localKey, localSalt, remoteKey, remoteSalt }: SrtpKeys): void {
+    for (const former of [this.#rtp, this.#rtcp, this.receiver]) former?.close();
     this.#rtp = new SrtpCipher(profile, localKey, localSalt, 'rtp');
     this.#rtcp = new SrtpCipher(profile, localKey, localSalt, 'rtcp');
     this.receiver = new SrtpReceiver(profile, remoteKey, remoteSalt);
@@ -143,6 +144,10 @@ export class ScriptViewer {
     this.#slots.forEach((_slot, n) => {
       this.play(n, null);
     });
+    for (const secret of [this.#rtp, this.#rtcp, this.receiver]) secret?.close();
+    this.#rtp = null;
+    this.#rtcp = null;
+    this.receiver = null;
   }
 
   send(source: ScriptSource, frame: SourceFrame, first: number, last: number): void {

@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { DtlsListener, Fanout, ViewerCounters } from '../fanout/fanout.ts';
+import type { SrtpKeys } from '../srtp/profile.ts';
 import { parseStun } from '../stun/stun-message.ts';
 import type { PeerPath } from './peer-paths.ts';
 import type { PeerPipe } from './peer-pipe.ts';
@@ -335,6 +336,20 @@ test('an address whose checks are good is named, however many others are not', (
   for (let n = 0; n < 12; n += 1) session.refused(udp(`10.0.0.${n}`), 'wrong password');
   session.reached(WIFI, NOMINATED);
   expect(session.attempts).toContain('connectivity checks from udp 192.0.2.1:1000 1 good, udp 10.0.0.0:1000 1 refused');
+});
+
+test('keys are wiped once they are handed over, and when they are of no use', () => {
+  const keys = () => [16, 12, 16, 12].map((length) => Buffer.alloc(length, 7)) as [Buffer, Buffer, Buffer, Buffer];
+  const given: string[] = [];
+  Object.assign(owner.fanout, { setKeys: (_viewer: number, { localKey }: SrtpKeys) => given.push(Buffer.from(localKey).toString('hex')) });
+  session.reached(WIFI, NOMINATED);
+  session.handshake(Buffer.of(22));
+  for (const fingerprint of [Buffer.of(0xab), Buffer.of(0xcd)]) {
+    const [localKey, localSalt, remoteKey, remoteSalt] = keys();
+    handshake.connected({ profile: 7, localKey, localSalt, remoteKey, remoteSalt }, fingerprint);
+    expect(Buffer.concat([localKey, localSalt, remoteKey, remoteSalt])).toEqual(Buffer.alloc(56));
+  }
+  expect([given, ends]).toEqual([['07'.repeat(16)], ['the certificate is not the one that was signalled']]);
 });
 
 test('TCP is left for UDP at once', () => {

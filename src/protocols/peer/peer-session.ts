@@ -5,7 +5,7 @@ import { readCandidates } from '../ice/ice-candidate.ts';
 import { createCredentials, type IceCredentials } from '../ice/ice-credentials.ts';
 import type { CheckFault } from '../ice/ice-lite.ts';
 import { CheckWriter, transactionKey } from '../ice/own-check.ts';
-import type { SrtpKeys } from '../srtp/profile.ts';
+import { type SrtpKeys, wipeKeys } from '../srtp/profile.ts';
 import { ConnectionTrail } from './connection-trail.ts';
 import { plainAddress } from './peer-address.ts';
 import { type PathCheck, type PeerPath, PeerPaths, placeOfPath, samePath } from './peer-paths.ts';
@@ -386,6 +386,7 @@ export class PeerSession {
 
   #secured(keys: SrtpKeys, fingerprint: Uint8Array): void {
     if (`sha-256 ${formatFingerprint(fingerprint)}` !== this.#terms?.fingerprint) {
+      wipeKeys(keys);
       this.fail('the certificate is not the one that was signalled');
       return;
     }
@@ -393,6 +394,7 @@ export class PeerSession {
     this.#trail = null;
     this.#owner.connected(this);
     this.#owner.fanout.setKeys(this.#viewer, keys);
+    wipeKeys(keys);
     this.#listener.connected(this);
   }
 }

@@ -20,3 +20,8 @@ export interface SrtpKeys {
   readonly remoteKey: Uint8Array;
   readonly remoteSalt: Uint8Array;
 }
+
+/** For keys that were handed over: nothing of them stays in memory. */
+export function wipeKeys({ localKey, localSalt, remoteKey, remoteSalt }: SrtpKeys): void {
+  for (const secret of [localKey, localSalt, remoteKey, remoteSalt]) secret.fill(0);
+}

@@ -20,7 +20,9 @@ function derive(masterKey: Uint8Array, masterSalt: Uint8Array, label: number, le
   const iv = Buffer.alloc(16);
   iv.set(masterSalt);
   iv[7] = (iv[7] ?? 0) ^ label;
-  return createCipheriv('aes-128-ctr', masterKey, iv).update(Buffer.alloc(length));
+  const key = createCipheriv('aes-128-ctr', masterKey, iv).update(Buffer.alloc(length));
+  iv.fill(0);
+  return key;
 }
 
 export class SrtpCipher {
@@ -39,6 +41,11 @@ export class SrtpCipher {
     this.#key = derive(masterKey, masterSalt, label, MASTER_KEY_LENGTH);
     this.#hmacKey = derive(masterKey, masterSalt, label + 1, HMAC_KEY_LENGTH);
     this.#salt = derive(masterKey, masterSalt, label + 2, saltLength(profile));
+  }
+
+  /** Leaves nothing of the keys behind: nothing is protected any more. Idempotent. */
+  close(): void {
+    for (const secret of [this.#key, this.#salt, this.#hmacKey]) secret.fill(0);
   }
 
   /** Bytes behind the payload of an RTP packet. */

@@ -31,6 +31,12 @@ export class SrtpReceiver {
     this.#rtcp = new SrtpCipher(profile, key, salt, 'rtcp');
   }
 
+  /** Leaves nothing of the keys behind. Idempotent. */
+  close(): void {
+    this.#rtp.close();
+    this.#rtcp.close();
+  }
+
   /** The plain packet. Throws ProtocolError: malformed, forged, replayed, or one source too many. */
   rtp(packet: Uint8Array): Buffer {
     if (rtpHeaderLength(packet) === 0) throw new ProtocolError('SRTP_SHORT', 'the SRTP packet is not complete', 0);

@@ -222,3 +222,19 @@ test('the replay window remembers 128 indices', () => {
   window.mark(10_000);
   expect(window.fresh(9_999)).toBe(true);
 });
+
+test.each(PROFILES)('a cipher of profile %i that was closed has no key left', (profile) => {
+  const { key, salt } = keysOf(profile);
+  const [cipher, twin] = [new SrtpCipher(profile, key, salt, 'rtp'), new SrtpCipher(profile, key, salt, 'rtp')];
+  const others = [new SrtpCipher(profile, randomBytes(16), salt, 'rtp'), new SrtpCipher(profile, key, salt, 'rtcp')];
+  const packet = rtp(1, 2, Buffer.alloc(40, 3));
+  expect(twin.unprotectRtp(cipher.protectRtp(packet, 1), 1)).toEqual(packet);
+  for (const each of [cipher, ...others]) {
+    each.close();
+    each.close();
+  }
+  const sealed = cipher.protectRtp(packet, 1);
+  expect(() => twin.unprotectRtp(sealed, 1)).toThrow(ProtocolError);
+  // Whatever they were, now they are one.
+  expect(others.map((other) => other.protectRtp(packet, 1))).toEqual([sealed, sealed]);
+});
