@@ -3,8 +3,10 @@ import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { connect } from 'node:net';
+import type { NetworkInterfaceInfo } from 'node:os';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { until } from '../test/e2e/support/poll.ts';
 import { freePorts } from '../test/e2e/support/ports.ts';
 import { FakeIngestGate } from '../test/fakes/fake-ingest-gate.ts';
 import { RecordingLogger } from '../test/fakes/recording-logger.ts';
@@ -15,11 +17,21 @@ import { startWebrtc } from './webrtc-listeners.ts';
 
 const SIGNALLING_PORT = 3333;
 
+/** Interfaces in place of those that this machine has. */
+const machine = vi.hoisted(() => ({ addresses: null as string[] | null }));
+vi.mock('node:os', async (importOriginal) => {
+  const original = await importOriginal<typeof import('node:os')>();
+  const entry = (address: string) => ({ address, family: 'IPv4', internal: address.startsWith('127.') }) as NetworkInterfaceInfo;
+  const networkInterfaces = () => (machine.addresses === null ? original.networkInterfaces() : { eth0: machine.addresses.map(entry) });
+  return { ...original, networkInterfaces };
+});
+
 let stun: Socket;
 let running: { stop(): Promise<void> }[];
 let logger: RecordingLogger;
 
 beforeEach(async () => {
+  machine.addresses = null;
   running = [];
   logger = new RecordingLogger();
   stun = createSocket('udp4');
@@ -91,7 +103,9 @@ test.each(['203.0.113.9', '127.0.0.1'])('behind %s, says the STUN server, peers 
   expect(second.media).toContain(`${outside} ${alone}`);
   expect(third.media).toEqual([`${outside} ${named}`]);
   expect(first.relays).toContain(`<turn:${outside}:${relay}?transport=tcp>`);
-  expect(logger.lines.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([]);
+  const warned = logger.lines.filter(({ level }) => level === 'error' || level === 'warn').map(({ message }) => message);
+  // Who asked is on another machine, and the port of the public address alone is told to nobody else.
+  expect(warned).toEqual(outside === '127.0.0.1' ? [expect.stringMatching(/is told loopback addresses only/)] : []);
 });
 
 test('without a STUN server what needs its answer is left out, and the log says so', async () => {
@@ -116,4 +130,29 @@ test.each([
   const { media, relays } = await told(path, 'a');
   expect([media, relays].map(({ length }) => length > 0)).toEqual([true, true]);
   if (publishers !== '*') expect([media, relays]).toEqual([[`127.0.0.1 ${port}`], [`<turn:127.0.0.1:${relay}?transport=tcp>`]]);
+});
+
+test('peers are told addresses that the machine got later, and the log warns while it has none to tell', async () => {
+  const [port = 0, relay = 0] = await freePorts(2);
+  machine.addresses = ['127.0.0.1'];
+  const path = await start('', `<IceCandidate>*:${port}/udp</IceCandidate><TcpRelay>*:${relay}</TcpRelay><TcpForce>true</TcpForce>`);
+  expect(await told(path, 'a')).toEqual({ media: [`127.0.0.1 ${port}`], relays: [`<turn:127.0.0.1:${relay}?transport=tcp>`] });
+  await told(path, 'b');
+  const warnings = logger.lines.filter(({ level }) => level === 'warn');
+  expect(warnings.map(({ message, fields }) => [message, fields['peer']])).toEqual([
+    [expect.stringMatching(/^a WebRTC peer on another machine is told loopback addresses only/), '192.0.2.1'],
+  ]);
+  machine.addresses = ['127.0.0.1', '198.51.100.7'];
+  let names = 0;
+  const now = await until(
+    'the new address is told',
+    async () => {
+      names += 1;
+      const known = await told(path, `c${names}`);
+      return known.media.includes(`198.51.100.7 ${port}`) ? known : null;
+    },
+    { deadlineMs: 10_000, everyMs: 100 },
+  );
+  expect(now).toEqual({ media: [`198.51.100.7 ${port}`], relays: [`<turn:198.51.100.7:${relay}?transport=tcp>`] });
+  expect(logger.lines.filter(({ message }) => message.includes('addresses of this machine have changed'))).toHaveLength(1);
 });

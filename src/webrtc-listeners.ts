@@ -7,6 +7,7 @@ import type { IngestGate } from './core/ingest.ts';
 import type { StreamFinder } from './core/stream-demand.ts';
 import { ForeignServer } from './egress/foreign-server.ts';
 import { removeStaleFolders } from './egress/stale-folders.ts';
+import { AddressWatch } from './protocols/peer/address-watch.ts';
 import { type PortGroup, readCandidatePorts, wildcardOf, withOutside } from './protocols/peer/candidate-ports.ts';
 import { PeerTransport } from './protocols/peer/peer-transport.ts';
 import { publicAddress } from './protocols/peer/public-address.ts';
@@ -62,11 +63,13 @@ export async function startWebrtc(
   const rootLogger = neighbours.logger;
   const logger = rootLogger.child({ publisher: 'webrtc' });
   const outside = await outsideAddress(config.stunServer, logger);
-  const portsOf = (side: string, bind: WebrtcBind | undefined): PortGroup[] =>
-    bind === undefined ? [] : candidatePorts(`Bind/${side}/WebRTC/IceCandidates/IceCandidate`, bind, { config, outside, logger });
+  const portsOf = (side: string, bind: WebrtcBind | undefined): (() => PortGroup[]) =>
+    bind === undefined ? () => [] : candidatePorts(`Bind/${side}/WebRTC/IceCandidates/IceCandidate`, bind, { config, outside, logger });
+  const [ports, publishPorts] = [portsOf('Publishers', egress), portsOf('Providers', ingest)];
+  const current = new AddressWatch(() => ({ ports: ports(), publishPorts: publishPorts() }), systemClock);
   const transport = await PeerTransport.open({
-    ports: portsOf('Publishers', egress),
-    publishPorts: portsOf('Providers', ingest),
+    ...current.value,
+    current,
     tcp: true,
     threads: Math.min(SENDERS_LIMIT, availableParallelism()),
     clock: systemClock,
@@ -77,7 +80,12 @@ export async function startWebrtc(
     play: relayPlan('Publishers', egress, { config, outside, logger }),
     publish: relayPlan('Providers', ingest, { config, outside, logger }),
   };
-  const relay = await TurnRelay.open({ listen: placesToListen(Object.values(relayPlans)), transport, clock: systemClock, logger });
+  const relay = await TurnRelay.open({
+    listen: placesToListen(Object.values(relayPlans).map(({ value }) => value)),
+    transport,
+    clock: systemClock,
+    logger,
+  });
   running.push({ stop: async () => relay.close() });
   const publisher = egress === undefined ? null : new WebrtcPublisher({ transport, clock: systemClock, logger, finder: neighbours.finder });
   if (publisher !== null) running.push({ stop: async () => publisher.stop() });
@@ -133,15 +141,19 @@ function publishSide(
 }
 
 /** Servers told to peers that ask for `transport=tcp`, or to all with `TcpForce`: those configured, then our relay. */
-function iceServersOf({ iceServers, iceCandidates }: WebrtcBind, { urls }: RelayPlan): IceServersFor {
-  const servers: IceServer[] = (iceServers?.iceServer ?? []).map(({ urls: { url }, userName, credential }) => ({
+function iceServersOf({ iceServers, iceCandidates }: WebrtcBind, plan: AddressWatch<RelayPlan>): IceServersFor {
+  const configured: IceServer[] = (iceServers?.iceServer ?? []).map(({ urls: { url }, userName, credential }) => ({
     urls: url,
     username: userName,
     credential,
   }));
-  if (urls.length > 0) servers.push({ urls, username: RELAY_ACCOUNT.username, credential: RELAY_ACCOUNT.password });
+  const { username, password: credential } = RELAY_ACCOUNT;
   const isForced = iceCandidates?.tcpForce ?? false;
-  return ({ transport }) => (isForced || transport === 'tcp' ? servers : null);
+  return ({ transport }) => {
+    if (!isForced && transport !== 'tcp') return null;
+    const { urls } = plan.value;
+    return urls.length > 0 ? [...configured, { urls, username, credential }] : configured;
+  };
 }
 
 interface AddressSources {
@@ -151,10 +163,10 @@ interface AddressSources {
   readonly logger: Logger;
 }
 
-function relayPlan(side: string, bind: WebrtcBind | undefined, sources: AddressSources): RelayPlan {
+function relayPlan(side: string, bind: WebrtcBind | undefined, sources: AddressSources): AddressWatch<RelayPlan> {
   const element = `Bind/${side}/WebRTC/IceCandidates/TcpRelay`;
   const entries = withPublicAddress(element, bind?.iceCandidates?.tcpRelay ?? [], sources);
-  return named(element, () => readRelayAddresses(entries, sources.config.ip, bind?.tcpRelayBind));
+  return new AddressWatch(() => named(element, () => readRelayAddresses(entries, sources.config.ip, bind?.tcpRelayBind)), systemClock);
 }
 
 /** Players and publishers usually share the relay's port. */
@@ -165,10 +177,10 @@ function placesToListen(plans: readonly RelayPlan[]): RelayPlan['listen'] {
   return places.filter(({ host, port }, n) => find(host, port) === n && (host === wildcardOf(host) || find(wildcardOf(host), port) < 0));
 }
 
-/** Media ports with the addresses that peers are told, the public one included when a STUN server knows it. */
-function candidatePorts(element: string, bind: WebrtcBind, sources: AddressSources): PortGroup[] {
+/** Reads media ports with the addresses that peers are told now, the public one included when a STUN server knows it. */
+function candidatePorts(element: string, bind: WebrtcBind, sources: AddressSources): () => PortGroup[] {
   const entries = withPublicAddress(element, bind.iceCandidates?.iceCandidate ?? DEFAULT_CANDIDATES, sources);
-  return named(element, () => readCandidatePorts(entries, sources.config.ip, bind.iceCandidates?.enableLinkLocalAddress));
+  return () => named(element, () => readCandidatePorts(entries, sources.config.ip, bind.iceCandidates?.enableLinkLocalAddress));
 }
 
 /** Entries with the public address in place of its name; a star stands for it too. */

@@ -1,5 +1,5 @@
 /** IP addresses of peers, as they are compared, counted and written. */
-import { isIPv6 } from 'node:net';
+import { isIPv4, isIPv6 } from 'node:net';
 import { addressBytes } from '../stun/address-bytes.ts';
 
 const MAPPED = '::ffff:';
@@ -9,6 +9,12 @@ const NETWORK_BYTES = 8;
 /** An IPv4 address that a dual-stack socket wrote as IPv6. */
 export function plainAddress(host: string): string {
   return host.startsWith(MAPPED) && host.includes('.') ? host.slice(MAPPED.length) : host;
+}
+
+/** An address of the machine itself, by which nobody else reaches it. */
+export function isLoopback(host: string): boolean {
+  const plain = plainAddress(host);
+  return plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'));
 }
 
 /** Whose address it is: an IPv4 address is somebody's, of IPv6 everybody has 2⁶⁴ at least. */

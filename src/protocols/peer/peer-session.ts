@@ -54,7 +54,7 @@ export interface PeerOwner {
   /** Whose check a transaction is, by `transactionKey`: those that may be answered still. */
   readonly awaited: Map<string, PeerSession>;
   /** Ours, for one peer: ports take turns. */
-  candidates(use: PeerUse): readonly string[];
+  candidates(use: PeerUse, client: string): readonly string[];
   /** The session has its viewer now. */
   started(session: PeerSession): void;
   /** Media may flow. */
@@ -179,7 +179,7 @@ export class PeerSession {
 
   /** Our candidates, to tell the peer. */
   candidates(): readonly string[] {
-    const candidates = this.#owner.candidates(this.#options.use);
+    const candidates = this.#owner.candidates(this.#options.use, this.#options.client);
     this.#trail?.offered(candidates);
     return candidates;
   }

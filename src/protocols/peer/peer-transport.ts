@@ -1,5 +1,5 @@
 /** The ports that peers reach: sorts what arrives to their sessions. */
-import { createServer, type Server, type Socket } from 'node:net';
+import { createServer, isIP, type Server, type Socket } from 'node:net';
 import type { Clock } from '../../util/clock.ts';
 import { forEachGuarded, guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -13,7 +13,9 @@ import { checkRequest } from '../ice/ice-lite.ts';
 import { transactionKey } from '../ice/own-check.ts';
 import { TcpFramer } from '../ice/tcp-framer.ts';
 import { isStunAuthentic, parseStun, StunType, stunTypeOf } from '../stun/stun-message.ts';
+import type { AddressWatch } from './address-watch.ts';
 import { type PortGroup, wildcardOf } from './candidate-ports.ts';
+import { isLoopback } from './peer-address.ts';
 import { type PeerPath, placeOfPath } from './peer-paths.ts';
 import { DirectPipe, type PeerPipe } from './peer-pipe.ts';
 import { PeerPlaces } from './peer-places.ts';
@@ -27,14 +29,20 @@ const TICK_MS = 250;
 /** A TCP connection without a valid connectivity check, or whose session is over, is closed after this, ms. */
 const TCP_PATIENCE_MS = 10_000;
 const TCP_CONNECTIONS = 5000;
+/** Between warnings of the same, ms. */
+const WARN_INTERVAL_MS = 60_000;
 /** Sessions open at once, those included that are still being negotiated. */
 const SESSIONS_LIMIT = 20_000;
 
-export interface PeerTransportOptions {
-  /** UDP ports with the addresses told to players. */
+/** UDP ports with the addresses told to players, and to publishers; a port may serve both. */
+export interface PeerPorts {
   readonly ports: readonly PortGroup[];
-  /** The same for publishers; a port may serve both. */
   readonly publishPorts?: readonly PortGroup[];
+}
+
+export interface PeerTransportOptions extends PeerPorts {
+  /** The same as it is now, for machines that get other addresses; ports that were not there at first are not opened. */
+  readonly current?: AddressWatch<PeerPorts>;
   /** Also accept TCP on the same port numbers (RFC 6544). */
   readonly tcp: boolean;
   readonly threads: number;
@@ -71,12 +79,15 @@ export class PeerTransport implements PeerOwner {
   readonly #servers: Server[] = [];
   readonly #streams = new Set<Socket>();
   readonly #ticker: NodeJS.Timeout;
+  #described: PeerPorts;
+  #warnedAt = Number.NEGATIVE_INFINITY;
   #next = 0;
   #malformed = 0;
   #closed = false;
 
   private constructor(options: PeerTransportOptions) {
     this.#options = options;
+    this.#described = options;
     const certificate = createCertificate(options.clock.now());
     this.fingerprint = certificate.fingerprint;
     const { fanout, fallback } = openFanout({
@@ -120,8 +131,10 @@ export class PeerTransport implements PeerOwner {
     try {
       // Where a port is open on all addresses, none of them can have it for itself, and needs not.
       for (const { host, port } of [...ports, ...publishPorts]) if (host === wildcardOf(host)) await transport.#bindOnce(host, port);
-      for (const group of ports) await transport.#open('play', group);
-      for (const group of publishPorts) await transport.#open('publish', group);
+      for (const { host, port } of [...ports, ...publishPorts]) {
+        if (!transport.#ports.has(`${wildcardOf(host)} ${port}`)) await transport.#bindOnce(host, port);
+      }
+      transport.#describe(options);
     } catch (error) {
       await transport.close();
       throw error;
@@ -153,10 +166,12 @@ export class PeerTransport implements PeerOwner {
   }
 
   /** Candidates of one port number, all its addresses: numbers take turns. */
-  candidates(use: PeerUse = 'play'): readonly string[] {
+  candidates(use: PeerUse = 'play', client = ''): readonly string[] {
+    this.#refresh();
     const groups = [...this.#groups[use].values()];
     const group = groups[this.#next % Math.max(1, groups.length)] ?? [];
     this.#next += 1;
+    if (isIP(client) !== 0 && !isLoopback(client)) this.#warnOfLoopback(group, client);
     return group;
   }
 
@@ -197,11 +212,46 @@ export class PeerTransport implements PeerOwner {
     return session;
   }
 
-  async #open(use: PeerUse, { host, port, addresses }: PortGroup): Promise<void> {
-    const open = this.#ports.get(`${wildcardOf(host)} ${port}`) ?? (await this.#bindOnce(host, port));
+  /** Candidates follow the addresses of the machine. */
+  #refresh(): void {
+    const now = this.#options.current?.value;
+    if (now === undefined || now === this.#described) return;
+    const before = this.#told();
+    this.#describe(now);
+    const told = this.#told();
+    if (told !== before) this.#options.logger.info({ before }, `the addresses of this machine have changed: WebRTC peers are told ${told}`);
+  }
+
+  #describe(ports: PeerPorts): void {
+    this.#described = ports;
+    for (const [use, groups] of [['play', ports.ports] as const, ['publish', ports.publishPorts ?? []] as const]) {
+      this.#groups[use].clear();
+      for (const group of groups) this.#group(use, group);
+    }
+  }
+
+  /** Does nothing for a port that is not open. */
+  #group(use: PeerUse, { host, port, addresses }: PortGroup): void {
+    const open = this.#ports.get(`${wildcardOf(host)} ${port}`) ?? this.#ports.get(`${host} ${port}`);
+    if (open === undefined) return;
     const protocols: readonly IceCandidate['protocol'][] = open.tcp ? ['UDP', 'TCP'] : ['UDP'];
     const candidates = protocols.flatMap((protocol) => addresses.map((address) => formatCandidate({ protocol, address, port: open.port })));
     this.#groups[use].set(open.port, [...new Set([...(this.#groups[use].get(open.port) ?? []), ...candidates])]);
+  }
+
+  #told(): string {
+    const candidates = Object.values(this.#groups).flatMap((groups) => [...groups.values()].flat());
+    return [...new Set(candidates.map(addressOf))].join(', ');
+  }
+
+  #warnOfLoopback(candidates: readonly string[], client: string): void {
+    const now = this.now();
+    if (now - this.#warnedAt < WARN_INTERVAL_MS || !candidates.every((candidate) => isLoopback(addressOf(candidate)))) return;
+    this.#warnedAt = now;
+    this.#options.logger.warn(
+      { peer: client, candidates },
+      'a WebRTC peer on another machine is told loopback addresses only, which it cannot reach: name an address of this machine in IceCandidates',
+    );
   }
 
   async #bindOnce(host: string, port: number): Promise<OpenPort> {
@@ -357,4 +407,9 @@ export class PeerTransport implements PeerOwner {
     const line = this.#report.next(now, () => this.counters());
     if (line !== null) this.#options.logger[line.level](line.fields, line.message);
   }
+}
+
+/** The address of a candidate as `formatCandidate` writes it. */
+function addressOf(candidate: string): string {
+  return candidate.split(' ')[4] ?? '';
 }

@@ -133,7 +133,9 @@ describe('WHIP', () => {
   test('a track of a codec that cannot be received is named in the log', async () => {
     const speech = ['m=audio 9 UDP/TLS/RTP/SAVPF 0 8', 'a=mid:speech', 'a=sendonly', 'a=rtpmap:0 PCMU/8000', 'a=rtpmap:8 PCMA/8000', ''];
     expect((await post(publisher.offer() + speech.join('\r\n'))).status).toBe(201);
-    expect(logger.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
+    // The client is on another machine, and the port is open on loopback.
+    const warned = logger.lines.filter(({ level, message }) => level === 'warn' && !message.includes('loopback addresses'));
+    expect(warned.map(({ message }) => message)).toEqual([
       'tracks left out: audio (PCMU, PCMA); WebRTC can bring H.264, H.265, VP8, AV1 and Opus',
     ]);
   });
