@@ -108,7 +108,16 @@ export const StreamInformation = Type.Object(
     ),
     name: Type.String(),
     outputs: Type.Array(
-      Type.Object({ name: Type.String(), playlists: Type.Array(PlaylistSchema), tracks: Type.Array(TrackSchema) }, closed),
+      Type.Object(
+        {
+          name: Type.String(),
+          playlists: Type.Array(PlaylistSchema),
+          tracks: Type.Array(TrackSchema),
+          /** Absent without any. */
+          warnings: Type.Optional(Type.Array(Type.String())),
+        },
+        closed,
+      ),
     ),
   },
   closed,

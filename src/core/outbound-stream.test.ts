@@ -50,6 +50,13 @@ function setUp(tracks: readonly Track[], attended?: boolean) {
 const frames = (rate: number, gop: number, seconds: number, from = 0) => constantFrames({ rate, gop, seconds, from });
 
 describe('OutboundStream', () => {
+  it('tells what its publishers warn of', () => {
+    const { stream, served } = setUp([HIGH]);
+    expect(stream.warnings).toEqual([]);
+    Object.assign(served, { warnings: ['no sound'] });
+    expect(stream.warnings).toEqual(['no sound']);
+  });
+
   it('drops a full queue and lets every video track go on with its own keyframe', () => {
     const { stream, packets, queues } = setUp([HIGH, LOW, AUDIO, PICTURE]);
     // 600 packets without a turn: the queue of 500 overflows in the middle of both GOPs.

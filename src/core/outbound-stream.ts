@@ -93,6 +93,11 @@ export class OutboundStream implements PublishableStream {
     return this.#consumers.map((consumer) => consumer.kind);
   }
 
+  /** What the publishers have to tell the operator about their viewers. */
+  get warnings(): readonly string[] {
+    return this.#consumers.flatMap(({ stream }) => stream.warnings ?? []);
+  }
+
   /** A publisher needs packets as they come. */
   get attended(): boolean {
     for (const { stream } of this.#consumers) if (stream.attended !== false) return true;

@@ -78,6 +78,8 @@ export interface PublishableStream {
 export interface PublisherStream {
   /** Somebody needs packets as they come; while it is false they may come in bundles, some tens of milliseconds late. Default: true. */
   readonly attended?: boolean;
+  /** What viewers do not get, or not well, and what helps: a few sentences, each told to the log as well. Default: none. */
+  readonly warnings?: readonly string[];
   /** Tracks are known, or changed mid-stream; called before the first packet that needs them. */
   onTracks(tracks: readonly Track[]): void;
   /** Must not block and must not throw for odd media. */

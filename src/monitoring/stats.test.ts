@@ -104,6 +104,14 @@ test('what a rendition or a stream does not have is left out', () => {
   expect(info.outputs[0]?.playlists[0]?.renditions[0]).toEqual({ name: 'default', videoVariantName: 'bypass_video' });
 });
 
+test('what publishers warn of is told with the output, which says nothing else without', () => {
+  const [output] = [...fakeStream('s').outputs];
+  if (output === undefined) throw new Error('no output');
+  const outputs = [output, { ...output, warnings: ['no sound'] }];
+  const info = streamInformation({ ...fakeStream('s'), outputs }, { masked: false });
+  expect(info.outputs.map((one) => ('warnings' in one ? one.warnings : null))).toEqual([null, ['no sound']]);
+});
+
 test('the address of the source can be hidden', () => {
   const { input } = streamInformation(fakeStream('s'), { masked: true });
   expect(input).toMatchObject({ sourceUrl: 'TCP://xxx.xxx.xxx.xxx:xxx' });

@@ -10,6 +10,8 @@ export interface OutputFigures {
   readonly name: string;
   readonly tracks: readonly Track[];
   readonly playlists: readonly Playlist[];
+  /** What viewers do not get, or not well. */
+  readonly warnings: readonly string[];
   figures(trackId: number): TrackFigures;
 }
 
@@ -44,6 +46,7 @@ export function streamInformation(stream: StreamFigures, { masked }: { readonly 
       name: output.name,
       playlists: playlistsInformation(output.playlists),
       tracks: tracksInformation(output),
+      ...(output.warnings.length > 0 && { warnings: output.warnings }),
     })),
   };
 }

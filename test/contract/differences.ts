@@ -84,6 +84,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'ovt-answers': {},
   'ovt-codecs': {},
   sessions: {},
+  'stream-warnings': {},
   'later-issues': {
     ...each([714, 715, 716], { status: 501, message: /live playlist/ }),
   },

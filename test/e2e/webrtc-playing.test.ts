@@ -60,6 +60,10 @@ test('a WHEP page plays, and leaves', async () => {
   expect({ pair, connection }).toEqual({ pair: 'udp', connection: 'connected' });
   expect(video.packetsLost).toBe(0);
   await expectPicture(page);
+  // The sound is AAC, and nothing makes Opus of it.
+  const { body } = await server.api.call('GET', '/v1/vhosts/default/apps/app/streams/live');
+  const { outputs } = (body as { response: { outputs: { warnings?: string[] }[] } }).response;
+  expect(outputs.map(({ warnings }) => warnings)).toEqual([[expect.stringMatching(/^viewers over WebRTC get no sound: it is in AAC/)]]);
   const left = await fetch(new URL(location, whepUrl('live')), { method: 'DELETE' });
   expect(left.status).toBe(200);
   await until('the player sees the end', async () => ['closed', 'failed', 'disconnected'].includes((await page.stats()).connection), {

@@ -28,6 +28,7 @@ function fakeOutput(name: string): OutputFigures {
       { name: 'llhls_default', fileName: 'llhls', options, renditions: [rendition] },
       { name: 'abr', fileName: 'abr', options, renditions: [{ ...rendition, audioVariantName: '' }] },
     ],
+    warnings: [],
     figures: fakeFigures,
   };
 }

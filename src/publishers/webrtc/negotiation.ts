@@ -102,9 +102,8 @@ export function answerOffer(
   const agreed: AgreedMedia[] = [];
   const slots: SlotPlan[] = [];
   const medias = offer.medias.map((theirs): LocalMedia => {
-    const kind = theirs.kind === 'video' || theirs.kind === 'audio' ? theirs.kind : null;
-    const wanted = !theirs.rejected && theirs.direction !== 'inactive' && theirs.direction !== 'sendonly';
-    const chosen = kind === null || !wanted || agreed.some((media) => media.kind === kind) ? null : choose(theirs, tracks);
+    const kind = wantedKind(theirs);
+    const chosen = kind === null || agreed.some((media) => media.kind === kind) ? null : choose(theirs, tracks);
     if (kind === null || chosen === null) return rejectedMedia(theirs);
     const { track, payload } = chosen;
     const repair = repairOf(theirs, payload, settings);
@@ -123,6 +122,18 @@ export function answerOffer(
   });
   if (agreed.length === 0) throw new ProtocolError('SDP_CODECS', `the offer takes none of the codecs of the stream: ${codecNames(tracks)}`);
   return { agreement: { medias: agreed, plan: { cname, slots }, ...securityOf(offer) }, medias };
+}
+
+/** What an offer wants to be sent. */
+export function askedKinds({ medias }: SessionDescription): readonly MediaKind[] {
+  const kinds = medias.map(wantedKind).filter((kind) => kind !== null);
+  return [...new Set(kinds)];
+}
+
+/** Null when the peer wants nothing by this m-line, or nothing that we have. */
+function wantedKind({ kind, rejected, direction }: SdpMedia): MediaKind | null {
+  const isWanted = !rejected && direction !== 'inactive' && direction !== 'sendonly';
+  return isWanted && (kind === 'video' || kind === 'audio') ? kind : null;
 }
 
 function codecNames(tracks: readonly WebrtcTrack[]): string {

@@ -15,7 +15,7 @@ import { AutoRendition } from './auto-rendition.ts';
 import { BandwidthEstimator } from './bandwidth-estimator.ts';
 import type { MediaKind } from './codec-plan.ts';
 import type { MediaSource } from './media-source.ts';
-import { type Agreement, answerOffer, newNumbers, offerMedias, readAnswer } from './negotiation.ts';
+import { type Agreement, answerOffer, askedKinds, newNumbers, offerMedias, readAnswer } from './negotiation.ts';
 import type { WebrtcSettings } from './settings.ts';
 import type { StreamRendition, WebrtcStream } from './webrtc-stream.ts';
 
@@ -148,7 +148,8 @@ export class PlaySession implements PeerListener {
   /** Takes the viewer's answer. Throws ProtocolError when it cannot be played with. */
   answered(text: string): void {
     const agreement = readAnswer(parseSessionDescription(text), this.#offered, this.#settings, this.#cname);
-    this.#begin(agreement);
+    // Players of this protocol take what there is.
+    this.#begin(agreement, ['video', 'audio']);
     this.#peer.announced(text);
   }
 
@@ -163,8 +164,9 @@ export class PlaySession implements PeerListener {
     const tracks = this.#renditions
       .flatMap(({ video, audio }) => [video, audio].filter((source) => source !== null))
       .map(({ track }) => track);
-    const { agreement, medias } = answerOffer(parseSessionDescription(text), tracks, this.#settings, this.#cname);
-    this.#begin(agreement);
+    const offer = parseSessionDescription(text);
+    const { agreement, medias } = answerOffer(offer, tracks, this.#settings, this.#cname);
+    this.#begin(agreement, askedKinds(offer));
     this.#peer.announced(text);
     return serializeDescription({
       credentials: this.#peer.credentials,
@@ -273,7 +275,7 @@ export class PlaySession implements PeerListener {
     this.#end(reason);
   }
 
-  #begin(agreement: Agreement): void {
+  #begin(agreement: Agreement, asked: readonly MediaKind[]): void {
     if (this.#agreement !== null) throw new ProtocolError('WEBRTC_ANSWER', 'the session has its answer already');
     this.#agreement = agreement;
     this.#tellLacks(agreement);
@@ -283,6 +285,7 @@ export class PlaySession implements PeerListener {
     this.#rendition = first;
     this.#adaptation.selected(first.name, this.#options.transport.now());
     this.#peer.start(agreement);
+    this.#options.stream.judge({ playlist: this.playlist, asked, agreed: agreement.medias.map(({ kind }) => kind) });
     this.#logger.info({}, 'viewer session opened');
   }
 

@@ -356,6 +356,30 @@ test('B-frames are warned about once, naming the setting of the encoder', () => 
   expect(logger.lines.filter(({ message }) => message.includes('bframes=0')).length).toBe(1);
 });
 
+test('what viewers do not get is told once for the stream, in the log and in its information, until the tracks are others', () => {
+  const aac: AudioTrack = { ...OPUS, id: 4, codec: 'AAC', variantName: 'aac' };
+  stream.tracks = [video(1, 'low'), aac];
+  attached.onTracks(stream.tracks);
+  const watch = (): void => {
+    const session = publisher.openSession(
+      { vhost: 'default', app: 'app', stream: 'stream', playlist: '' },
+      { client: 'test', onEnded: () => undefined },
+    );
+    session.answered(answerTo(session.offer()));
+    session.close('enough');
+  };
+  const lines = () => logger.lines.filter(({ level }) => level === 'warn').map(({ message }) => message);
+  const told = [expect.stringMatching(/^viewers over WebRTC get no sound: it is in AAC/)];
+  expect(attached.warnings).toEqual([]);
+  watch();
+  watch();
+  expect([lines(), attached.warnings]).toEqual([told, told]);
+  stream.tracks = [video(1, 'low'), OPUS];
+  attached.onTracks(stream.tracks);
+  watch();
+  expect([lines(), attached.warnings]).toEqual([told, []]);
+});
+
 describe('WHEP', () => {
   const url = (path: string): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
   const offer = (codec: string, mode = 1): string =>

@@ -11,12 +11,18 @@ import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { isPlayable, type WebrtcTrack } from './codec-plan.ts';
 import { MediaSource } from './media-source.ts';
+import { type MissingMedia, missingMedia, type ViewerTerms } from './missing-media.ts';
 import type { PlaySession } from './play-session.ts';
 import type { WebrtcSettings } from './settings.ts';
 import { trackNotice } from './track-notice.ts';
 
 /** One bad path must not cost all viewers of a track more keyframes than these, ms. */
 const REPAIR_INTERVAL_MS = 1000;
+
+const REORDERING: MissingMedia = {
+  key: 'B-frames',
+  text: 'the video has B-frames, which browsers do not show over WebRTC: it will freeze there. Set B-frames to 0 in the encoder (x264: bframes=0 or tune zerolatency)',
+};
 
 /** A rendition with the sources behind it; a kind that the stream lacks is null. */
 export interface StreamRendition {
@@ -44,7 +50,9 @@ export class WebrtcStream implements PublisherStream {
   readonly #sends = new Uint32Array(2 * SENDS_KEPT);
   /** By track. */
   readonly #repairedAt = new Map<number, number>();
-  #warned = false;
+  /** By what is the same to the operator; those of tracks that are gone, too, so that the log has each once. */
+  readonly #toldOf = new Set<string>();
+  readonly #warnings = new Map<string, string>();
   #closed = false;
 
   constructor(options: WebrtcStreamOptions) {
@@ -60,6 +68,11 @@ export class WebrtcStream implements PublisherStream {
 
   get viewers(): number {
     return this.#sessions.size;
+  }
+
+  /** What viewers do not get, or not well, as far as there were any. */
+  get warnings(): readonly string[] {
+    return [...this.#warnings.values()];
   }
 
   get attended(): boolean {
@@ -120,6 +133,11 @@ export class WebrtcStream implements PublisherStream {
     this.#options.stream.requestKeyframe(track.id);
   }
 
+  /** A viewer has come to terms: what it does not get is told, once for the stream. */
+  judge(terms: Omit<ViewerTerms, 'tracks'>): void {
+    for (const missing of missingMedia({ ...terms, tracks: this.#options.stream.tracks })) this.#warn(missing);
+  }
+
   add(session: PlaySession): void {
     this.#sessions.add(session);
   }
@@ -143,6 +161,7 @@ export class WebrtcStream implements PublisherStream {
     }
     for (const track of playable) if (this.#add(track)) changed = true;
     if (!changed) return;
+    this.#warnings.clear();
     for (const session of this.#sessions) session.refresh();
   }
 
@@ -151,7 +170,7 @@ export class WebrtcStream implements PublisherStream {
     const source = this.#sources.get(track.id);
     if (source === undefined) return;
     if (source.track !== track && isPlayable(track)) source.update(track);
-    if (packet.pts !== packet.dts && !this.#warned && track.type === 'video') this.#warnOfReordering();
+    if (packet.pts !== packet.dts && track.type === 'video') this.#warnOfReordering();
     source.push(packet);
     if (packet.keyframe && track.type === 'video') for (const session of this.#sessions) session.keyframe(source);
   }
@@ -203,10 +222,13 @@ export class WebrtcStream implements PublisherStream {
   }
 
   #warnOfReordering(): void {
-    this.#warned = true;
-    this.#options.logger.warn(
-      this.fields,
-      'the video has B-frames, which browsers do not show over WebRTC: it will freeze there. Set B-frames to 0 in the encoder (x264: bframes=0 or tune zerolatency)',
-    );
+    if (!this.#warnings.has(REORDERING.key)) this.#warn(REORDERING);
+  }
+
+  #warn({ key, text }: MissingMedia): void {
+    this.#warnings.set(key, text);
+    if (this.#toldOf.has(key)) return;
+    this.#toldOf.add(key);
+    this.#options.logger.warn(this.fields, text);
   }
 }
