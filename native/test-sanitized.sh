@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of the addon, and what is fuzzed against it, under sanitizers:
+# Runs the tests of the addon, what is fuzzed against it, and a server with viewers amid hostile datagrams, under sanitizers:
 #
 #   native/test-sanitized.sh          AddressSanitizer and UndefinedBehaviorSanitizer
 #   native/test-sanitized.sh leaks    what was never freed after thousands of connections
@@ -50,5 +50,9 @@ if [ "$mode" = leaks ]; then
   fi
   exit 0
 fi
-LD_PRELOAD="$preload" exec "${run[@]}" node node_modules/vitest/vitest.mjs run --project unit --pool forks --no-file-parallelism \
+LD_PRELOAD="$preload" "${run[@]}" node node_modules/vitest/vitest.mjs run --project unit --pool forks --no-file-parallelism \
   src/protocols/fanout src/protocols/srtp src/protocols/udp src/protocols/http src/egress/hot-files.test.ts src/publishers/webrtc src/providers/webrtc test/fuzz/fanout.test.ts
+
+# Viewers and attackers run without a sanitizer; LIVE_SECONDS of hostile bytes.
+LIVE_PRELOAD="$preload" LIVE_NATIVE="$MILLRACE_NATIVE" exec "${run[@]}" env -u MILLRACE_NATIVE \
+  node test/fuzz/live.ts "${LIVE_SECONDS:-20}" "${LIVE_SEED:-1}"
