@@ -468,6 +468,20 @@ test('the path in use is checked every few seconds, at times that differ', () =>
   expect([Math.min(...gaps) >= 4000, Math.max(...gaps) <= 6250, new Set(gaps).size > 1, ends]).toEqual([true, true, true, []]);
 });
 
+test('a short timeout has as many checks as a long one', () => {
+  const listener = { connected: () => undefined, rtcp: () => undefined, closed: (reason: string) => ends.push(reason) };
+  session = new PeerSession(owner, listener, { use: 'publish', client: '192.0.2.9', timeout: 6000 });
+  session.start(TERMS);
+  session.reached(WIFI, NOMINATED);
+  connect();
+  const before = sent.get('192.0.2.1')?.length ?? 0;
+  for (; now <= 60_000; now += 100) session.tick(now);
+  expect([(sent.get('192.0.2.1')?.length ?? 0) - before > 45, ends]).toEqual([true, []]);
+  dead.add('192.0.2.1');
+  for (; now <= 67_500; now += 100) session.tick(now);
+  expect(ends).toEqual(['no connectivity check was answered for 6000 ms']);
+});
+
 test('checks that are never answered are not remembered without end, and a session that is over leaves none', () => {
   dead.add('192.0.2.1');
   for (; now <= 29_000; now += 50) for (let n = 0; n < 40; n += 1) session.reached(udp(`192.0.2.${n}`), PLAIN);
