@@ -6,6 +6,7 @@ import type { PortOpenings } from './port-openings.ts';
 import { MpegtsProvider } from './providers/mpegts/mpegts-provider.ts';
 import type { MpegtsRoute } from './providers/mpegts/port-source.ts';
 import { bindAddress, portsOf } from './server-config.ts';
+import type { ServerLimits } from './server-limits.ts';
 import type { Clock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
 
@@ -14,7 +15,13 @@ const PORT_MACRO = '${Port}';
 /** Starts one provider for each address of the server; each is added to `running` before it starts. */
 export async function startMpegts(
   config: ServerConfig,
-  parts: { readonly orchestrator: Orchestrator; readonly openings: PortOpenings; readonly logger: Logger; readonly clock: Clock },
+  parts: {
+    readonly orchestrator: Orchestrator;
+    readonly openings: PortOpenings;
+    readonly limits: ServerLimits;
+    readonly logger: Logger;
+    readonly clock: Clock;
+  },
   running: { stop(): Promise<void> }[],
 ): Promise<void> {
   const { mpegts } = config.bind.providers;
@@ -28,6 +35,7 @@ export async function startMpegts(
       ports: portsOf(mpegts.port),
       // A group has its own address, so that it can be joined once only.
       multicast: index === 0 ? mpegts.multicast : [],
+      door: parts.limits.door('MPEG-TS connections', 'publishers', Number.POSITIVE_INFINITY),
       route: (port) => mpegtsRoute(applicationsOf(parts.orchestrator), port),
     });
     running.push(provider);

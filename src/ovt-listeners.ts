@@ -2,23 +2,30 @@
 import type { ServerConfig } from './config/index.ts';
 import type { Orchestrator } from './core/orchestrator.ts';
 import type { PortOpenings } from './port-openings.ts';
-import type { OvtPublisher } from './publishers/ovt/ovt-publisher.ts';
+import { MAX_EDGES, type OvtPublisher } from './publishers/ovt/ovt-publisher.ts';
 import { bindAddress } from './server-config.ts';
+import type { ServerLimits } from './server-limits.ts';
 
 /** Listens on every address of the server, if the configuration wants it; the publisher is then added to `running`. */
 export async function startOvt(
   config: ServerConfig,
-  parts: { readonly orchestrator: Orchestrator; readonly openings: PortOpenings; readonly publisher: OvtPublisher },
+  parts: {
+    readonly orchestrator: Orchestrator;
+    readonly openings: PortOpenings;
+    readonly publisher: OvtPublisher;
+    readonly limits: ServerLimits;
+  },
   running: { stop(): Promise<void> }[],
 ): Promise<void> {
   const { ovt } = config.bind.publishers;
   if (ovt === undefined) return;
-  const { orchestrator, openings, publisher } = parts;
+  const { orchestrator, openings, publisher, limits } = parts;
   running.push(publisher);
   for (const ip of config.ip) {
     const virtualHostFor = (host: string): string | null => orchestrator.nameForHost(host) ?? null;
     const hasApplication = (vhost: string, app: string): boolean => orchestrator.application(vhost, app) !== undefined;
-    const options = { host: bindAddress(ip), port: ovt.port, virtualHostFor, hasApplication };
+    const door = limits.door('OVT edges', 'viewers', MAX_EDGES);
+    const options = { host: bindAddress(ip), port: ovt.port, virtualHostFor, hasApplication, door };
     await openings.open(`OVT port ${ovt.port} (Bind/Publishers/OVT/Port)`, () => publisher.listen(options));
   }
 }

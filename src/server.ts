@@ -47,6 +47,7 @@ import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.t
 import { definitionOf, restoreVirtualHosts } from './restored-state.ts';
 import { type Running, stopAll } from './running.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
+import { ServerLimits } from './server-limits.ts';
 import { startSrt } from './srt-listeners.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
 import { PullDocumentStore } from './state/pull-store.ts';
@@ -159,6 +160,9 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
   const token = config.managers.api.accessToken;
   const access = token === '' ? await loadOrCreateAccessToken(stateFolder, logger) : { token, file: null };
 
+  const threads = egressThreads(config, availableParallelism());
+  const limits = new ServerLimits(config, threads, logger);
+  running.push(limits);
   const originMaps = new OriginMaps({ ovtPort: config.bind.publishers.ovt?.port ?? null, logger: logger.child({ part: 'origin-map' }) });
   const demand: StreamDemand = new StreamDemand({
     application: (vhost, app) => orchestrator.application(vhost, app),
@@ -180,6 +184,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       },
       providerSettings: (vhost, app) => orchestrator.application(vhost, app)?.definition.config.providers?.webrtc ?? null,
       finder: demand,
+      limits,
       logger,
     },
     running,
@@ -189,7 +194,8 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     for (const provider of rtmpProviders) provider.rouse();
   };
   const pool = new EgressPool({
-    threads: egressThreads(config, availableParallelism()),
+    threads,
+    admission: limits.admission,
     views: VIEWS,
     http2: config.modules.http2.enable,
     ...(webrtc !== null && { foreign: webrtc.signallingPath }),
@@ -235,6 +241,7 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
       [pushes.kind, pushes],
     ]),
     transcoder,
+    ...limits.perApplication,
     onHostsChanged: (virtualHosts) => {
       pool.setHosts(
         virtualHosts.map(({ name, hostNames, definition }) => {
@@ -282,11 +289,24 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     { direction: 'push', statistics: () => pushes.statistics() },
   ];
   const { token: accessToken } = access;
-  const parts = { logger, orchestrator, recordings, dumps, pushes, pulls, certificates, transcoder, reading, accessToken, srtLinks };
+  const parts = {
+    logger,
+    orchestrator,
+    limits,
+    recordings,
+    dumps,
+    pushes,
+    pulls,
+    certificates,
+    transcoder,
+    reading,
+    accessToken,
+    srtLinks,
+  };
   await startApi(config, { ...parts, openings }, running);
   await certificates.settled();
   await poolStarted;
-  const listening = { logger, openings, orchestrator, pool, certificates, srt, srtLinks, ovt, rtmpProviders, rousePublishers };
+  const listening = { logger, openings, orchestrator, limits, pool, certificates, srt, srtLinks, ovt, rtmpProviders, rousePublishers };
   await startListeners(config, listening, running);
   openings.check();
   // A start that fails leaves what the last run left as it was.
@@ -333,6 +353,7 @@ interface Parts {
   readonly logger: Logger;
   readonly openings: PortOpenings;
   readonly orchestrator: Orchestrator;
+  readonly limits: ServerLimits;
   readonly certificates: CertificateStore;
 }
 
@@ -349,7 +370,7 @@ async function startListeners(
   },
   running: Running[],
 ): Promise<void> {
-  const { logger, openings, orchestrator, pool, certificates, srt, srtLinks, ovt } = parts;
+  const { logger, openings, orchestrator, limits, pool, certificates, srt, srtLinks, ovt } = parts;
   for (const { element, ...port } of egressPorts(config)) {
     const open = async (): Promise<void> => {
       const opened = await openings.open(`HTTP port ${port.port} (${element})`, () => pool.listen(port));
@@ -357,11 +378,15 @@ async function startListeners(
     };
     await (port.tls ? openWithCertificate(`TLS port ${port.port}`, open, parts) : open());
   }
-  const mpegts = { orchestrator, openings, logger: logger.child({ provider: 'mpegts' }), clock: systemClock };
+  const mpegts = { orchestrator, openings, limits, logger: logger.child({ provider: 'mpegts' }), clock: systemClock };
   await startMpegts(config, mpegts, running);
   const srtLogger = logger.child({ provider: 'srt' });
-  await startSrt(config, { orchestrator, openings, publisher: srt, links: srtLinks, logger: srtLogger, clock: systemClock }, running);
-  await startOvt(config, { orchestrator, openings, publisher: ovt }, running);
+  await startSrt(
+    config,
+    { orchestrator, openings, publisher: srt, links: srtLinks, limits, logger: srtLogger, clock: systemClock },
+    running,
+  );
+  await startOvt(config, { orchestrator, openings, publisher: ovt, limits }, running);
   const { rtmp } = config.bind.providers;
   if (rtmp === undefined) return;
   for (const ip of config.ip) {
@@ -369,12 +394,12 @@ async function startListeners(
       ...{ gate: orchestrator, logger: logger.child({ provider: 'rtmp' }), clock: systemClock },
       ...{ host: bindAddress(ip), onArrival: parts.rousePublishers },
     };
-    const plain = new RtmpProvider({ ...common, port: rtmp.port });
+    const plain = new RtmpProvider({ ...common, port: rtmp.port, entry: limits.rtmpEntry() });
     running.push(plain);
     await openings.open(`RTMP port ${rtmp.port} (Bind/Providers/RTMP/Port)`, () => plain.start());
     parts.rtmpProviders.push(plain);
     if (rtmp.tlsPort === undefined) continue;
-    const secure = new RtmpProvider({ ...common, port: rtmp.tlsPort, tls: [] });
+    const secure = new RtmpProvider({ ...common, port: rtmp.tlsPort, tls: [], entry: limits.rtmpEntry() });
     running.push(secure);
     const open = async (): Promise<void> => {
       await openings.open(`RTMPS port ${rtmp.tlsPort} (Bind/Providers/RTMP/TLSPort)`, () => secure.start());
@@ -439,6 +464,8 @@ async function startApi(
       methods: ALL_METHODS,
     }),
     privacyProtection: config.privacyProtection,
+    maxConnections: parts.limits.apiConnections,
+    refusals: parts.limits.refusals,
     logger: parts.logger.child({ part: 'api' }),
     addresses: (api.ip.length > 0 ? api.ip : config.ip).map(bindAddress),
     port: api.port ?? null,

@@ -5,9 +5,10 @@ import type { SrtLinks } from './monitoring/srt-metrics.ts';
 import type { PortOpenings } from './port-openings.ts';
 import type { SrtListenerConfig } from './protocols/srt/listener.ts';
 import { readListenerOptions } from './protocols/srt/socket-options.ts';
-import { SrtProvider } from './providers/srt/srt-provider.ts';
-import type { SrtPublisher } from './publishers/srt/srt-publisher.ts';
+import { MAX_SRT_ENCODERS, SrtProvider } from './providers/srt/srt-provider.ts';
+import { MAX_SRT_VIEWERS, type SrtPublisher } from './publishers/srt/srt-publisher.ts';
 import { bindAddress, portsOf } from './server-config.ts';
+import type { ServerLimits } from './server-limits.ts';
 import type { Clock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
 
@@ -22,12 +23,15 @@ export async function startSrt(
     readonly publisher: SrtPublisher;
     /** Takes those that have connections. */
     readonly links: SrtLinks[];
+    readonly limits: ServerLimits;
     readonly logger: Logger;
     readonly clock: Clock;
   },
   running: { stop(): Promise<void> }[],
 ): Promise<void> {
-  const { orchestrator, openings, publisher, links, logger, clock } = parts;
+  const { orchestrator, openings, publisher, links, limits, logger, clock } = parts;
+  const { refusals } = limits;
+  const maxWrongKeysPerSecond = config.limits.perAddress.keyTrials;
   const { srt: ingest } = config.bind.providers;
   const { srt: egress } = config.bind.publishers;
   const virtualHostFor = (nameOrHost: string): string | null => orchestrator.virtualHostFor(nameOrHost)?.name ?? null;
@@ -36,7 +40,7 @@ export async function startSrt(
     if (ingest !== undefined) {
       const provider = new SrtProvider({
         ...listenerConfig(ip, ingest, logger),
-        virtualHostFor,
+        ...{ virtualHostFor, refusals, maxWrongKeysPerSecond, shares: limits.shares('publishers', MAX_SRT_ENCODERS) },
         gate: orchestrator,
         logger,
         clock,
@@ -47,7 +51,8 @@ export async function startSrt(
       await openings.open('a port of Bind/Providers/SRT/Port', () => provider.start());
     }
     if (egress !== undefined) {
-      const options = { ...listenerConfig(ip, egress, logger), virtualHostFor };
+      const shares = limits.shares('viewers', MAX_SRT_VIEWERS);
+      const options = { ...listenerConfig(ip, egress, logger), virtualHostFor, refusals, maxWrongKeysPerSecond, shares };
       await openings.open('a port of Bind/Publishers/SRT/Port', () => publisher.listen(options));
     }
   }

@@ -13,6 +13,7 @@ import { RecordingLogger } from '../test/fakes/recording-logger.ts';
 import { FakeWebrtcPublisher } from '../test/fakes/webrtc-publisher.ts';
 import { parseServerConfig, readApplication } from './config/index.ts';
 import { parseStun, StunAttribute, StunType, serializeStun, xorMappedAddress } from './protocols/stun/stun-message.ts';
+import { ServerLimits } from './server-limits.ts';
 import { startWebrtc } from './webrtc-listeners.ts';
 
 const SIGNALLING_PORT = 3333;
@@ -60,7 +61,10 @@ async function start(head: string, candidates: string, publishers = ''): Promise
   const sides = `<Providers><WebRTC>${bind}</WebRTC></Providers>${publishers === '' ? '' : `<Publishers><WebRTC>${publishers}</WebRTC></Publishers>`}`;
   const xml = `<Server version="8"><Type>origin</Type><IP>*</IP>${head}<Bind>${sides}</Bind></Server>`;
   const { config } = parseServerConfig(xml, 'Server.xml', {});
+  const limits = new ServerLimits(config, 1, logger);
+  running.push(limits);
   const neighbours = {
+    limits,
     virtualHostFor: () => 'default',
     gate: new FakeIngestGate(),
     providerSettings: () => readApplication({ name: 'app', type: 'live', providers: { webrtc: {} } }).typed.providers.webrtc ?? null,

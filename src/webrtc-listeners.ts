@@ -9,9 +9,10 @@ import { ForeignServer } from './egress/foreign-server.ts';
 import { removeStaleFolders } from './egress/stale-folders.ts';
 import { AddressWatch } from './protocols/peer/address-watch.ts';
 import { type PortGroup, readCandidatePorts, wildcardOf, withOutside } from './protocols/peer/candidate-ports.ts';
-import { PeerTransport } from './protocols/peer/peer-transport.ts';
+import { MAX_PEER_SESSIONS, PeerTransport } from './protocols/peer/peer-transport.ts';
 import { publicAddress } from './protocols/peer/public-address.ts';
 import { type RelayPlan, readRelayAddresses } from './protocols/peer/relay-addresses.ts';
+import type { PeerShares } from './protocols/peer/session-quota.ts';
 import { RELAY_ACCOUNT, TurnRelay } from './protocols/peer/turn-relay.ts';
 import type { IceServer, IceServersFor } from './protocols/signalling/ice-server.ts';
 import { SignallingServer } from './protocols/signalling/signalling-server.ts';
@@ -19,6 +20,8 @@ import { PublishSide } from './providers/webrtc/publish-side.ts';
 import { WebrtcProvider } from './providers/webrtc/webrtc-provider.ts';
 import { PlaySide } from './publishers/webrtc/play-side.ts';
 import { WebrtcPublisher } from './publishers/webrtc/webrtc-publisher.ts';
+import type { ServerLimits } from './server-limits.ts';
+import { AddressShares } from './util/address-shares.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
 
@@ -43,6 +46,7 @@ export interface WebrtcNeighbours {
   readonly providerSettings: (vhost: string, app: string) => WebrtcProviderConfig | null;
   /** Finds streams that are not there. */
   readonly finder: StreamFinder;
+  readonly limits: ServerLimits;
   readonly logger: Logger;
 }
 
@@ -60,7 +64,7 @@ export async function startWebrtc(
   const egress = config.bind.publishers.webrtc;
   const ingest = config.bind.providers.webrtc;
   if (egress === undefined && ingest === undefined) return null;
-  const rootLogger = neighbours.logger;
+  const { limits, logger: rootLogger } = neighbours;
   const logger = rootLogger.child({ publisher: 'webrtc' });
   const outside = await outsideAddress(config.stunServer, logger);
   const portsOf = (side: string, bind: WebrtcBind | undefined): (() => PortGroup[]) =>
@@ -71,6 +75,8 @@ export async function startWebrtc(
     ...current.value,
     current,
     tcp: true,
+    shares: peerShares(config, limits),
+    ...(limits.descriptors !== null && { descriptors: limits.descriptors }),
     threads: Math.min(SENDERS_LIMIT, availableParallelism()),
     clock: systemClock,
     logger,
@@ -99,6 +105,8 @@ export async function startWebrtc(
     play: play === null ? null : { side: play, ports: signallingPorts(egress) },
     publish: publish === null ? null : { side: publish, ports: signallingPorts(ingest) },
     virtualHostFor,
+    silent: new AddressShares({ perAddress: config.limits.perAddress.signalling }),
+    refusals: limits.refusals,
   });
   const foreign = new ForeignServer(signalling, logger);
   running.push({
@@ -111,6 +119,15 @@ export async function startWebrtc(
   // Nothing waits for that.
   void removeStaleFolders(tmpdir());
   return { publisher, signallingPath: foreign.path };
+}
+
+/** What one address may have of the media ports. */
+function peerShares({ limits: { perAddress } }: ServerConfig, limits: ServerLimits): PeerShares {
+  return {
+    waiting: perAddress.signalling,
+    play: limits.shares('viewers', MAX_PEER_SESSIONS).share,
+    publish: limits.shares('publishers', MAX_PEER_SESSIONS).share,
+  };
 }
 
 function signallingPorts(bind: WebrtcBind | undefined): ReadonlySet<number> {

@@ -6,6 +6,7 @@ import { type FastifyInstance, type FastifyServerFactory, fastify } from 'fastif
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import type { Logger } from '../util/logger.ts';
 import { createServer, METHODS } from '../util/node-http.ts';
+import type { RefusalLog } from '../util/refusal-log.ts';
 import { TokenAuth } from './auth.ts';
 import type { ControlPlane } from './control.ts';
 import { Dispatcher } from './dispatcher.ts';
@@ -30,6 +31,10 @@ export interface ApiServerOptions {
   readonly crossDomains: CrossDomainPolicy;
   /** Addresses of peers are not shown. */
   readonly privacyProtection?: boolean;
+  /** Connections of each port at once; absent: no limit. */
+  readonly maxConnections?: number;
+  /** Told of those that are refused; absent: nobody is. */
+  readonly refusals?: RefusalLog;
   readonly logger: Logger;
   /** Addresses to listen on. */
   readonly addresses: readonly string[];
@@ -164,6 +169,9 @@ export class ApiServer {
       else this.#writeAndClose(peer, request.headers, this.#dispatcher.refuse(request));
     });
     server.on('checkExpectation', handler);
+    const { maxConnections, refusals } = this.#options;
+    if (maxConnections !== undefined) server.maxConnections = maxConnections;
+    server.on('drop', () => refusals?.note('API connections refused: too many are open', { limit: maxConnections }));
     return server;
   }
 

@@ -64,6 +64,10 @@ export interface ApplicationContext {
   readonly publishers: ReadonlyMap<PublisherKind, Publisher>;
   /** Makes what output profiles want encoded; null when this server cannot encode. */
   readonly transcoder: Transcoder | null;
+  /** Streams published to one application at once; 0 or absent: no limit. */
+  readonly maxStreams?: number;
+  /** Somebody was refused because of it. */
+  readonly onFull?: (application: Application) => void;
   /** Numbers for streams, unique while the server runs. */
   readonly nextStreamId: () => number;
 }
@@ -129,6 +133,7 @@ export class Application {
     if (existing !== undefined && this.#takesOver(existing, request)) {
       return existing.takeOver(request, settings.packetSilenceTimeoutMs ?? 0);
     }
+    if (existing === undefined) this.#requireRoom();
     return this.#open(request, settings).link();
   }
 
@@ -136,6 +141,7 @@ export class Application {
   checkIngest(request: IngestName): void {
     const settings = this.#settingsFor(request);
     const existing = this.#streams.get(request.streamName);
+    if (existing === undefined) this.#requireRoom();
     if (existing === undefined || !existing.hasSource) return;
     const { takeOver } = this.definition.config.sourceLoss ?? {};
     if (takeOver === undefined ? settings.blockDuplicateStreamName !== false : this.#keepsSource(existing, request))
@@ -153,6 +159,17 @@ export class Application {
     this.#closed = true;
     for (const stream of [...this.#streams.values()]) stream.terminate(reason);
     this.meter.retire();
+  }
+
+  /** Throws IngestRefused when the application has all the streams it may. Those that are pulled were asked for by whoever runs the server. */
+  #requireRoom(): void {
+    const { maxStreams = 0, onFull } = this.#context;
+    if (maxStreams === 0 || this.#streams.size < maxStreams) return;
+    let published = 0;
+    for (const stream of this.#streams.values()) if (stream.linked) published += 1;
+    if (published < maxStreams) return;
+    onFull?.(this);
+    throw new IngestRefused('full', `application '${this.name}' has ${maxStreams} streams, which is all it may have`);
   }
 
   /** The settings of the provider that asks; throws IngestRefused when there is no stream for it. */

@@ -123,7 +123,7 @@ export interface IngestStream {
 /** Why an ingest was refused; `code` is stable. */
 export class IngestRefused extends Error {
   override readonly name = 'IngestRefused';
-  readonly code: 'no-virtual-host' | 'no-application' | 'provider-disabled' | 'duplicate-name' | 'invalid-name' | 'shutting-down';
+  readonly code: 'no-virtual-host' | 'no-application' | 'provider-disabled' | 'duplicate-name' | 'invalid-name' | 'full' | 'shutting-down';
   constructor(code: IngestRefused['code'], message: string) {
     super(message);
     this.code = code;

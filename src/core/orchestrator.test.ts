@@ -69,7 +69,8 @@ function appDefinition(name: string, overrides: object = {}): Definition<Applica
   return { name, config: config as unknown as ApplicationConfig, echo: { name } };
 }
 
-function setUp(options: { store?: Partial<VirtualHostStore> } = {}) {
+function setUp(options: { store?: Partial<VirtualHostStore>; maxStreams?: number } = {}) {
+  const full: string[] = [];
   const clock = new ManualClock();
   const saved: { name: string; applications: readonly unknown[] }[] = [];
   const publisher = new FakePublisher();
@@ -86,9 +87,11 @@ function setUp(options: { store?: Partial<VirtualHostStore> } = {}) {
       ...options.store,
     },
     publishers: new Map([[publisher.kind, publisher]]),
+    ...(options.maxStreams !== undefined && { maxStreams: options.maxStreams }),
+    onFull: ({ name }) => full.push(name),
     onHostsChanged: () => undefined,
   });
-  return { orchestrator, publisher, saved, logger, clock };
+  return { orchestrator, publisher, saved, logger, clock, full };
 }
 
 function request(streamName: string, closes: CloseReason[] = []): IngestRequest {
@@ -114,6 +117,24 @@ describe('Orchestrator', () => {
     expect(publisher.closed.length).toBe(1);
     expect(orchestrator.application('v', 'app')?.streams).toEqual([]);
     expect(orchestrator.queues.statuses()).toEqual([]);
+  });
+
+  it('takes so many published streams for each application, and those that are pulled besides', async () => {
+    const { orchestrator, full } = setUp({ maxStreams: 2 });
+    await orchestrator.createVirtualHost(vhostDefinition('v', ['*']), [appDefinition('app'), appDefinition('other')]);
+    const target = { host: 'x', app: 'app' };
+    orchestrator.application('v', 'app')?.openPulled(request('pulled'));
+    const first = orchestrator.openIngest(target, request('a'));
+    orchestrator.openIngest(target, request('b'));
+    const refused = "application 'app' has 2 streams, which is all it may have";
+    expect(() => orchestrator.openIngest(target, request('c'))).toThrow(
+      expect.objectContaining({ code: 'full', message: refused }) as Error,
+    );
+    expect(() => orchestrator.checkIngest(target, request('c'))).toThrow(refused);
+    expect(full).toEqual(['app', 'app']);
+    orchestrator.openIngest({ host: 'x', app: 'other' }, request('c'));
+    first.close({ code: 'peer-left', detail: 'bye' });
+    orchestrator.openIngest(target, request('c'));
   });
 
   it('takes the wall clock from the packets that were held back least', async () => {

@@ -44,6 +44,10 @@ export interface OrchestratorOptions {
   readonly publishers: ReadonlyMap<PublisherKind, Publisher>;
   /** Absent when this server cannot encode: encodes of output profiles are then left out. */
   readonly transcoder?: Transcoder;
+  /** Streams published to one application at once; 0 or absent: no limit. */
+  readonly maxStreams?: number;
+  /** A publisher was refused because of it. */
+  readonly onFull?: (application: Application) => void;
   /** Host names or virtual hosts have changed. */
   readonly onHostsChanged: (virtualHosts: readonly VirtualHost[]) => void;
   /** An application runs, for the first time or with new settings. */
@@ -78,6 +82,8 @@ export class Orchestrator implements IngestGate {
       queues: options.queues,
       publishers: options.publishers,
       transcoder: options.transcoder ?? null,
+      maxStreams: options.maxStreams ?? 0,
+      onFull: options.onFull ?? (() => undefined),
       nextStreamId: () => {
         this.#nextStreamId += 1;
         return this.#nextStreamId - 1;

@@ -7,6 +7,7 @@ import type { Image } from '../protocols/http/direct-sender.ts';
 import { queryValue } from '../protocols/http/request-target.ts';
 import type { Span } from '../publishers/outlet/messages.ts';
 import type { ByteSink, DeliveryExchange } from '../publishers/outlet/view.ts';
+import type { TrustedProxies } from '../util/trusted-proxies.ts';
 import { type BlockTable, sliceSpans, spansLength } from './block-table.ts';
 import type { FileLease, FileShelf } from './file-shelf.ts';
 import type { HotFiles } from './hot-files.ts';
@@ -33,6 +34,8 @@ export interface DeliveryServices {
   readonly coder: TextCoder;
   readonly files: FileShelf;
   readonly hot: HotFiles;
+  /** Believed when they tell whom they speak for. */
+  readonly proxies: TrustedProxies;
   /** Deliveries that were handed out and are neither answered nor aborted. */
   readonly waiting: Set<Delivery>;
 }
@@ -72,7 +75,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   }
 
   get remoteAddress(): string {
-    return this.#sink.remoteAddress;
+    return this.#services.proxies.clientOf(this.#sink.remoteAddress, this.#request.header('x-forwarded-for'));
   }
 
   /** The outlet whose view is asked next. */

@@ -8,6 +8,7 @@ import type { EgressPort, Outlet } from '../publishers/outlet/messages.ts';
 import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
+import { type AdmissionPlan, OPEN_ADMISSION } from './admission.ts';
 import { DEFAULT_EGRESS_LIMITS } from './egress-limits.ts';
 import type { ViewFactories } from './outlet-registry.ts';
 import { PatientLink } from './patient-link.ts';
@@ -33,6 +34,8 @@ export interface EgressPoolOptions {
   /** The file workers start with; the default serves with `views.ts`. */
   readonly workerEntry?: URL;
   readonly limits?: EgressLimits;
+  /** What clients may take; absent: as much as there is. */
+  readonly admission?: AdmissionPlan;
   /** HTTP/2 on TLS ports (`Modules/HTTP2`). */
   readonly http2?: boolean;
   /** Unix socket where signalling is served; without one it is refused. */
@@ -270,7 +273,10 @@ export class EgressPool implements EgressPort {
     const thread = this.#nextThread;
     this.#nextThread += 1;
     const { http2 = true, foreign = null, logConnections = false, threads, workerEntry = WORKER_ENTRY, views, clock } = this.#options;
-    const settings = { incarnation: thread, secret: this.#secret, limits: this.#limits, http2, foreign, logConnections };
+    const { admission: plan = OPEN_ADMISSION } = this.#options;
+    // The first slot of what all count together is the main thread's.
+    const admission = { ...plan, threads: this.#slots.length, slot: this.#slots.indexOf(slot) + 1 };
+    const settings = { incarnation: thread, secret: this.#secret, limits: this.#limits, admission, http2, foreign, logConnections };
     const owner = {
       message: this.#guarded('a message of an egress thread', (message: FromThread) => this.#receive(slot, thread, message)),
       exited: this.#guarded('the end of an egress thread', (reason: string) => this.#exited(slot, thread, reason)),

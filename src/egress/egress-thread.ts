@@ -6,12 +6,13 @@ import { requireFreePort } from '../protocols/http/shared-port.ts';
 import { DateLine } from '../protocols/http/status-line.ts';
 import type { Certificate } from '../protocols/tls/certificate-choice.ts';
 import type { Clock } from '../util/clock.ts';
+import { Admission } from './admission.ts';
 import { Attention } from './attention.ts';
 import { BlockTable } from './block-table.ts';
 import { COMMON_HEADERS, type Delivery, type DeliveryServices } from './delivery.ts';
 import { DemandDesk } from './demand-desk.ts';
 import { FileShelf } from './file-shelf.ts';
-import { ForeignRelay } from './foreign-relay.ts';
+import { ForeignRelay, RELAY_LIMIT } from './foreign-relay.ts';
 import { HostTable } from './host-table.ts';
 import { HotFiles } from './hot-files.ts';
 import { OutletRegistry, type ViewFactories } from './outlet-registry.ts';
@@ -36,6 +37,7 @@ export class EgressThread {
   readonly #outlets: OutletRegistry;
   readonly #sessions: ThreadSessions;
   readonly #services: DeliveryServices;
+  readonly #admission: Admission;
   readonly #foreign: ForeignRelay | null;
   readonly #demands: DemandDesk;
   readonly #router: RequestRouter;
@@ -52,7 +54,14 @@ export class EgressThread {
     this.#options = options;
     this.#attention = new Attention((wanted) => post({ type: 'attention', wanted }));
     this.#blocks = new BlockTable((block) => post({ type: 'block-idle', block }));
+    this.#admission = new Admission(settings.admission, {
+      connections: limits.http.connections,
+      relays: RELAY_LIMIT,
+      log: { warn: (fields, message) => this.#log('warn', fields, message) },
+    });
     this.#sessions = new ThreadSessions({
+      share: this.#admission.sessionShare,
+      onFull: (peer) => this.#admission.refusals.note('viewer sessions refused: their address has its share', { peer }),
       tokens: new SessionTokens(settings.secret, settings.incarnation),
       clock,
       limit: limits.sessions,
@@ -69,10 +78,11 @@ export class EgressThread {
       blocks: this.#blocks,
       coder: new TextCoder(),
       files: new FileShelf(limits.fileBytes),
-      hot: new HotFiles(limits.hotBytes),
+      hot: new HotFiles(limits.hotBytes, undefined, this.#admission),
+      proxies: this.#admission.proxies,
       waiting: new Set<Delivery>(),
     };
-    this.#foreign = settings.foreign === null ? null : new ForeignRelay(settings.foreign);
+    this.#foreign = settings.foreign === null ? null : new ForeignRelay(settings.foreign, this.#admission);
     this.#demands = new DemandDesk(post, limits.waiting);
     this.#router = new RequestRouter({
       hosts: this.#hosts,
@@ -167,6 +177,8 @@ export class EgressThread {
     return new HttpListener({
       handler: this.#router,
       limits: limits.http,
+      gate: this.#admission.gate,
+      onError: (error) => this.#log('error', { err: error }, 'an HTTP listener failed'),
       date: this.#date,
       commonHeaders: COMMON_HEADERS,
       counters: this.#counters,
@@ -188,14 +200,15 @@ export class EgressThread {
       limits: limits.http,
       commonHeaders: COMMON_HEADERS,
       counters: this.#counters,
+      gate: this.#admission.gate,
+      onError: (error) => this.#log('error', { err: error }, 'an HTTPS listener failed'),
       http2,
       ...(logConnections && {
         onOpened: (peer) => this.#log('debug', { peer, tls: true }, 'HTTP connection opened'),
         onClosed: (peer, reason) => this.#log('debug', { peer, tls: true }, `HTTP connection closed: ${reason}`),
       }),
       ...(foreign !== null && {
-        onUpgrade: (socket, bytes, { remoteAddress: address, localPort: port }) =>
-          foreign.relay(socket, bytes, { address, port, secure: true }),
+        onUpgrade: (socket, bytes, ends) => foreign.takeUpgrade(socket, bytes, ends),
       }),
     });
     listener.setCertificates(this.#certificates);
@@ -242,6 +255,7 @@ export class EgressThread {
     await Promise.all(closing);
     this.#foreign?.close();
     this.#services.hot.close();
+    this.#admission.close();
     clearInterval(this.#reporter);
     this.#report();
     this.#options.post({ type: 'stopped' });

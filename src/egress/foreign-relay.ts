@@ -3,16 +3,30 @@ import { connect, type Socket } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
 import type { AnswerSink, IncomingRequest } from '../protocols/http/answer-sink.ts';
 import { queryValue, splitTarget } from '../protocols/http/request-target.ts';
-import { request as httpRequest } from '../util/node-http.ts';
+import type { UpgradeEnds } from '../protocols/http/secure-listener.ts';
+import type { Seat } from '../util/address-shares.ts';
+import { request as httpRequest, STATUS_CODES } from '../util/node-http.ts';
+import type { Admission } from './admission.ts';
 import { COMMON_HEADERS } from './delivery.ts';
 import type { ForeignRequests } from './request-router.ts';
 
 /** Connections a thread relays at once; more are answered 503. */
-const RELAY_LIMIT = 20_000;
+export const RELAY_LIMIT = 20_000;
 /** For the main thread to answer a request that it gets repeated, ms. */
 const FORWARD_TIME_MS = 15_000;
 /** For a client to take the end of an answer, ms. */
 const LINGER_MS = 2000;
+/** Descriptors that a relayed connection takes besides its own: both ends of the Unix socket. */
+const DESCRIPTORS = 2;
+const FULL = 'too many signalling connections\n';
+const SHARE = 'too many requests of this address wait for an answer\n';
+const RAW_REFUSAL = `Connection: close\r\nContent-Type: text/plain\r\nRetry-After: 1\r\n`;
+
+/** Why a request is not relayed. */
+interface Refusal {
+  readonly status: 429 | 503;
+  readonly text: string;
+}
 
 /** What the main thread is told of a connection: one line of JSON before the first byte of the request. */
 export interface ForeignPeer {
@@ -35,10 +49,12 @@ export function isSignalling(request: IncomingRequest): boolean {
 export class ForeignRelay implements ForeignRequests {
   readonly #path: string;
   readonly #open = new Set<Duplex>();
+  readonly #admission: Admission;
 
   /** `path`: the main thread's socket. */
-  constructor(path: string) {
+  constructor(path: string, admission: Admission) {
     this.#path = path;
+    this.#admission = admission;
   }
 
   /** Connections being relayed. */
@@ -48,15 +64,20 @@ export class ForeignRelay implements ForeignRequests {
 
   take(request: IncomingRequest, sink: AnswerSink): boolean {
     if (!isSignalling(request)) return false;
-    if (this.#open.size >= RELAY_LIMIT) {
-      sink.answer(503, `${COMMON_HEADERS}Retry-After: 1\r\nContent-Type: text/plain\r\n`, 'too many signalling connections\n', null);
+    const address = this.#admission.proxies.clientOf(sink.remoteAddress, request.header('x-forwarded-for'));
+    const seat = this.#admit(address);
+    if ('status' in seat) {
+      sink.answer(seat.status, `${COMMON_HEADERS}Retry-After: 1\r\nContent-Type: text/plain\r\n`, seat.text, null);
       return true;
     }
-    const peer: ForeignPeer = { address: sink.remoteAddress, port: sink.localPort, secure: sink.secure };
+    const peer: ForeignPeer = { address, port: sink.localPort, secure: sink.secure };
     const taken = sink.takeOver();
-    if (taken !== null) this.relay(taken.socket, taken.bytes, peer);
-    else if (request.body !== undefined) this.#forward(request, request.body, sink, peer);
-    else return false;
+    if (taken !== null) this.#relay(taken.socket, taken.bytes, peer, seat);
+    else if (request.body !== undefined) this.#forward(request, request.body, { sink, peer, seat });
+    else {
+      seat.leave();
+      return false;
+    }
     return true;
   }
 
@@ -65,9 +86,39 @@ export class ForeignRelay implements ForeignRequests {
     for (const socket of this.#open) socket.destroy();
   }
 
-  /** Connects `client` to the main thread, which sees `bytes` first. */
-  relay(client: Duplex, bytes: Buffer, peer: ForeignPeer): void {
+  /** Relays an upgrade that came over TLS; `bytes` begin with its request. */
+  takeUpgrade(client: Duplex, bytes: Buffer, { remoteAddress, localPort: port, forwardedFor }: UpgradeEnds): void {
+    const address = this.#admission.proxies.clientOf(remoteAddress, forwardedFor);
+    const seat = this.#admit(address);
+    if ('status' in seat) {
+      const { status, text } = seat;
+      client.on('error', () => client.destroy());
+      client.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${RAW_REFUSAL}Content-Length: ${text.length}\r\n\r\n${text}`);
+    } else this.#relay(client, bytes, { address, port, secure: true }, seat);
+  }
+
+  /** A seat until the answer, and the descriptors that the relaying takes; or why there is none. */
+  #admit(address: string): Seat | Refusal {
+    const { signalling, refusals } = this.#admission;
+    if (this.#open.size >= RELAY_LIMIT || !this.#admission.takeDescriptors(DESCRIPTORS)) {
+      refusals.note('signalling requests refused: too many are open', { open: this.#open.size });
+      return { status: 503, text: FULL };
+    }
+    const seat = signalling.enter(address);
+    if (seat !== null) return seat;
+    this.#admission.giveDescriptors(DESCRIPTORS);
+    refusals.note('signalling requests refused: too many of their address wait for an answer', { peer: address, share: signalling.share });
+    return { status: 429, text: SHARE };
+  }
+
+  /** Connects `client` to the main thread, which sees `bytes` first. `seat`: given back with the first byte of the answer. */
+  #relay(client: Duplex, bytes: Buffer, peer: ForeignPeer, seat: Seat): void {
     const upstream = this.#connect(peer);
+    upstream.once('data', () => seat.leave());
+    upstream.once('close', () => {
+      seat.leave();
+      this.#admission.giveDescriptors(DESCRIPTORS);
+    });
     this.#open.add(client);
     let linger: NodeJS.Timeout | undefined;
     const end = (): void => {
@@ -90,12 +141,17 @@ export class ForeignRelay implements ForeignRequests {
   }
 
   /** Repeats a request of a connection that others share (HTTP over TLS), and brings the answer back. */
-  #forward(request: IncomingRequest, body: Readable, sink: AnswerSink, peer: ForeignPeer): void {
+  #forward(request: IncomingRequest, body: Readable, { sink, peer, seat }: { sink: AnswerSink; peer: ForeignPeer; seat: Seat }): void {
+    const connection = this.#connect(peer);
+    connection.once('close', () => {
+      seat.leave();
+      this.#admission.giveDescriptors(DESCRIPTORS);
+    });
     const upstream = httpRequest({
       method: request.method,
       path: request.target,
       headers: forwardedHeaders(request),
-      createConnection: () => this.#connect(peer),
+      createConnection: () => connection,
       timeout: FORWARD_TIME_MS,
     });
     let over = false;

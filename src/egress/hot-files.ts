@@ -20,6 +20,12 @@ interface HotFile {
   age: number;
 }
 
+/** Gives out the descriptors that images take. */
+interface Descriptors {
+  takeDescriptors(count: number): boolean;
+  giveDescriptors(count: number): void;
+}
+
 /** Of all files. */
 export interface HotFigures {
   /** In images now. */
@@ -38,6 +44,7 @@ export interface HotFigures {
 export class HotFiles {
   readonly #addon: NativeAddon | null;
   readonly #limit: number;
+  readonly #descriptors: Descriptors | null;
   /** By the list that names their bytes, which is the same for all who ask. */
   readonly #files = new Map<readonly Span[], HotFile>();
   #bytes = 0;
@@ -47,8 +54,9 @@ export class HotFiles {
   /** There was no room: not tried again before the next sweep. */
   #full = false;
 
-  /** `limit`: bytes of all images. */
-  constructor(limit: number, addon: NativeAddon | null = loadAddon().addon) {
+  /** `limit`: bytes of all images. `descriptors`: where theirs are taken from; null: there are enough. */
+  constructor(limit: number, addon: NativeAddon | null = loadAddon().addon, descriptors: Descriptors | null = null) {
+    this.#descriptors = descriptors;
     this.#limit = limit;
     this.#addon = addon;
   }
@@ -85,7 +93,9 @@ export class HotFiles {
   }
 
   #open(addon: NativeAddon, chunks: readonly Uint8Array[], size: number): Image | null {
-    const handle = this.#full || !this.#makeRoom(size) ? null : addon.imageOpen(chunks);
+    const hasRoom = !this.#full && this.#makeRoom(size) && this.#descriptors?.takeDescriptors(1) !== false;
+    const handle = hasRoom ? addon.imageOpen(chunks) : null;
+    if (hasRoom && handle === null) this.#descriptors?.giveDescriptors(1);
     if (handle === null) {
       this.#full = true;
       this.#refused += 1;
@@ -114,5 +124,6 @@ export class HotFiles {
     this.#bytes -= file.image.length;
     this.#images -= 1;
     this.#addon?.imageClose(file.image.handle);
+    this.#descriptors?.giveDescriptors(1);
   }
 }

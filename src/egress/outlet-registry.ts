@@ -51,9 +51,9 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
     this.policy = this.#policyFor(defaults);
   }
 
-  createSession(exchange: DeliveryExchange): ViewerSession {
+  createSession(exchange: DeliveryExchange): ViewerSession | null {
     const session = this.#services.sessions.create(this, exchange.remoteAddress);
-    exchange.billTo(session);
+    if (session !== null) exchange.billTo(session);
     return session;
   }
 
@@ -68,7 +68,7 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
     const { remoteAddress } = exchange;
     const key = `${remoteAddress} ${exchange.header('user-agent') ?? ''}`;
     const viewer = this.#services.sessions.count(this, key, ttlMs, remoteAddress);
-    if (viewer !== null) exchange.billTo(viewer);
+    if (viewer !== null && viewer !== 'full') exchange.billTo(viewer);
     return viewer !== null;
   }
 

@@ -6,6 +6,7 @@ import type { HttpCounters } from '../protocols/http/answer-sink.ts';
 import type { HttpLimits } from '../protocols/http/limits.ts';
 import type { Certificate } from '../protocols/tls/certificate-choice.ts';
 import type { EgressMessage } from '../publishers/outlet/messages.ts';
+import type { ThreadAdmission } from './admission.ts';
 import type { HotFigures } from './hot-files.ts';
 
 /** A port of the delivery side. */
@@ -45,6 +46,8 @@ export interface ThreadSettings {
   /** Signs session tokens; the same in all threads. */
   readonly secret: Uint8Array;
   readonly limits: EgressLimits;
+  /** What clients may take. */
+  readonly admission: ThreadAdmission;
   /** HTTP/2 on TLS ports. */
   readonly http2: boolean;
   /** Unix socket of the main thread for requests that are not delivery; null: they are refused. */

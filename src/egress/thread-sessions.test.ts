@@ -55,7 +55,7 @@ describe('sessions of a thread', () => {
   });
 
   test('a session lives while requests come, and ends when they stop', () => {
-    const { token } = sessions.create(HERE, '10.0.0.1');
+    const { token } = sessions.create(HERE, '10.0.0.1')!;
     for (now = 0; now < 80_000; now += 20_000) {
       expect(sessions.check(HERE, token, '10.0.0.1')?.token).toBe(token);
       sessions.sweep();
@@ -68,7 +68,7 @@ describe('sessions of a thread', () => {
   });
 
   test('a token that another thread made, or that was idle, comes back to life', () => {
-    const { token } = make(2).create(HERE, '10.0.0.1');
+    const { token } = make(2).create(HERE, '10.0.0.1')!;
     expect(sessions.check(HERE, token, '10.0.0.2')?.token).toBe(token);
     now = 40_000;
     sessions.sweep();
@@ -77,7 +77,7 @@ describe('sessions of a thread', () => {
   });
 
   test('an expired token is refused, cached or not', () => {
-    const { token } = sessions.create(HERE, '10.0.0.1');
+    const { token } = sessions.create(HERE, '10.0.0.1')!;
     now = 100_000;
     expect(sessions.check(HERE, token, '10.0.0.1')).toBeNull();
     expect(make(3).check(HERE, token, '10.0.0.1')).toBeNull();
@@ -85,13 +85,13 @@ describe('sessions of a thread', () => {
   });
 
   test('a token for another stream is refused, cached or not', () => {
-    const { token } = sessions.create(HERE, '10.0.0.1');
+    const { token } = sessions.create(HERE, '10.0.0.1')!;
     expect(sessions.check(THERE, token, '10.0.0.1')).toBeNull();
     expect(make(3).check(THERE, token, '10.0.0.1')).toBeNull();
   });
 
   test('a revoked token is refused at once and later', () => {
-    const { token } = sessions.create(HERE, '10.0.0.1');
+    const { token } = sessions.create(HERE, '10.0.0.1')!;
     sessions.revoke([token]);
     expect(events()).toEqual([null, 'revoked']);
     expect(sessions.check(HERE, token, '10.0.0.1')).toBeNull();
@@ -107,9 +107,27 @@ describe('sessions of a thread', () => {
     expect(events()).toEqual([null, null, null, 'too many sessions', null, 'too many sessions']);
   });
 
+  test('an address has a share of them; who has one goes on, and others are not concerned', () => {
+    const full: string[] = [];
+    const options = { tokens: new SessionTokens(SECRET, 1), clock: { now: () => now, monotonic: () => now }, limit: 100 };
+    sessions = new ThreadSessions({ ...options, share: 2, onFull: (address) => full.push(address), idle: 30_000, lifetime: 100_000 });
+    const { token } = sessions.create(HERE, '10.0.0.1')!;
+    expect(sessions.count(HERE, 'a player', 1000, '10.0.0.1')).not.toBe('full');
+    expect([sessions.create(HERE, '10.0.0.1'), sessions.count(HERE, 'another', 1000, '::ffff:10.0.0.1')]).toEqual([null, 'full']);
+    expect([sessions.refused, full, sessions.size]).toEqual([2, ['10.0.0.1', '::ffff:10.0.0.1'], 2]);
+    expect(sessions.create(HERE, '10.0.0.2')).not.toBeNull();
+    const elsewhere = new ThreadSessions({ ...options, tokens: new SessionTokens(SECRET, 2), idle: 30_000, lifetime: 100_000 });
+    expect(sessions.check(HERE, elsewhere.create(HERE, '10.0.0.1')!.token, '10.0.0.1')).not.toBeNull();
+    now = 29_999;
+    expect(sessions.check(HERE, token, '10.0.0.1')).not.toBeNull();
+    now = 31_000;
+    sessions.sweep();
+    expect(sessions.create(HERE, '10.0.0.1')).not.toBeNull();
+  });
+
   test('bytes are told once, a thousand viewers at a time, whoever waits longest first', () => {
     sessions = make(1, 5000);
-    const live = Array.from({ length: 1500 }, () => sessions.create(HERE, '10.0.0.1'));
+    const live = Array.from({ length: 1500 }, () => sessions.create(HERE, '10.0.0.1')!);
     for (const session of live) session.countBytes(10);
     live[0]?.countBytes(5);
     const first = sessions.takeBytes();

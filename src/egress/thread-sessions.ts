@@ -1,7 +1,9 @@
 /** Viewer sessions as one thread sees them: who asked lately. Doubles as the cache of verified tokens. */
 import { createHash } from 'node:crypto';
 import type { ByteSink, ViewerSession } from '../publishers/outlet/view.ts';
+import { addressOwner } from '../util/client-address.ts';
 import type { Clock } from '../util/clock.ts';
+import { OwnerCounts } from '../util/owner-counts.ts';
 import type { SessionTokens } from './session-token.ts';
 import type { SessionBytes, SessionEvent, SessionSighting } from './thread-protocol.ts';
 
@@ -17,6 +19,8 @@ class LiveSession implements ViewerSession, ByteSink {
   readonly address: string;
   readonly outlet: number;
   readonly remoteAddress: string;
+  /** Whose share it counts to. */
+  readonly owner: string;
   readonly expiresAt: number;
   /** Without request for so long it has ended, ms. */
   readonly idle: number;
@@ -37,6 +41,7 @@ class LiveSession implements ViewerSession, ByteSink {
     this.address = fields.address;
     this.outlet = fields.outlet;
     this.remoteAddress = fields.remoteAddress;
+    this.owner = addressOwner(fields.remoteAddress);
     this.expiresAt = fields.expiresAt;
     this.seenAt = now;
   }
@@ -68,13 +73,20 @@ export interface ThreadSessionsOptions {
   readonly tokens: SessionTokens;
   readonly clock: Clock;
   readonly limit: number;
+  /** Sessions of one address; players that have one already go on, also beyond. */
+  readonly share?: number;
+  /** A session was not opened because of it. */
+  readonly onFull?: (remoteAddress: string) => void;
   readonly idle: number;
   readonly lifetime: number;
 }
 
 export class ThreadSessions {
+  /** Sessions not opened because their address had its share. */
+  refused = 0;
   readonly #options: ThreadSessionsOptions;
   readonly #live = new Map<string, LiveSession>();
+  readonly #owners = new OwnerCounts();
   readonly #revoked = new Set<string>();
   /** Sessions with bytes to tell, those that wait longest first. */
   readonly #owing = new Set<LiveSession>();
@@ -88,7 +100,9 @@ export class ThreadSessions {
     return this.#live.size;
   }
 
-  create(place: SessionPlace, remoteAddress: string): LiveSession {
+  /** Null when the address has its share. */
+  create(place: SessionPlace, remoteAddress: string): LiveSession | null {
+    if (this.#isFull(remoteAddress)) return null;
     const { tokens, clock, lifetime } = this.#options;
     const expiresAt = clock.now() + lifetime;
     const { id, token } = tokens.mint(place.address, expiresAt);
@@ -113,8 +127,11 @@ export class ThreadSessions {
     return this.#open({ token, ...verified, address: place.address, outlet: place.outlet, remoteAddress });
   }
 
-  /** Marks a viewer without token as alive: one per outlet and `key`, gone `idle` ms after it was last seen. Null: it was revoked. */
-  count(place: SessionPlace, key: string, idle: number, remoteAddress: string): LiveSession | null {
+  /**
+   * Marks a viewer without token as alive: one per outlet and `key`, gone `idle` ms after it was last seen. Null: it was
+   * revoked; `full`: its address has its share, so it is not counted.
+   */
+  count(place: SessionPlace, key: string, idle: number, remoteAddress: string): LiveSession | 'full' | null {
     const { clock } = this.#options;
     // Peers choose parts of the key.
     const token = `${place.outlet} ${key.slice(0, MAX_KEY_LENGTH)}`;
@@ -125,6 +142,7 @@ export class ThreadSessions {
     }
     const id = createHash('sha256').update(token).digest('hex').slice(0, 16);
     if (this.#revoked.has(id)) return null;
+    if (this.#isFull(remoteAddress)) return 'full';
     const { address, outlet } = place;
     return this.#open({ token, id, address, outlet, remoteAddress, expiresAt: Number.POSITIVE_INFINITY }, idle);
   }
@@ -174,6 +192,7 @@ export class ThreadSessions {
   #open(fields: ConstructorParameters<typeof LiveSession>[0], idle = this.#options.idle): LiveSession {
     const live = new LiveSession(fields, { idle, now: this.#options.clock.monotonic(), owing: this.#owing });
     this.#live.set(live.token, live);
+    this.#owners.add(live.owner);
     this.#note(live, null);
     if (this.#live.size > this.#options.limit) {
       const oldest = this.#live.values().next();
@@ -184,8 +203,19 @@ export class ThreadSessions {
 
   #close(live: LiveSession, reason: string): void {
     this.#live.delete(live.token);
+    this.#owners.remove(live.owner);
     this.#owing.delete(live);
     this.#note(live, reason);
+  }
+
+  #isFull(remoteAddress: string): boolean {
+    const { share = Number.POSITIVE_INFINITY } = this.#options;
+    const isFull = this.#owners.of(addressOwner(remoteAddress)) >= share;
+    if (isFull) {
+      this.refused += 1;
+      this.#options.onFull?.(remoteAddress);
+    }
+    return isFull;
   }
 
   #note(live: LiveSession, ended: string | null): void {

@@ -27,13 +27,18 @@ export class SocketReader {
    * Calls `onRead` for what arrives on `accepted`, a fresh socket of a server with `pauseOnConnect`, and returns the socket to
    * work with from now on. The first `length` bytes of `data` are valid during the call only. When `onRead` answers that what
    * comes next can wait, the socket rests until `wake`: to wake for every write of a peer costs more than to work it off. TLS
-   * sockets are returned as they are, read in Node's way, and never rest.
+   * sockets are returned as they are, read in Node's way, and never rest; so are those that somebody has read from.
    */
   adopt(accepted: net.Socket, onRead: (data: Buffer, length: number) => boolean): net.Socket {
     const inside = accepted as unknown as Accepted;
     const handle = inside._handle;
-    // On Windows a read that waits holds its buffer.
-    if (accepted instanceof TLSSocket || process.platform === 'win32' || typeof handle?.useUserBuffer !== 'function') {
+    // On Windows a read that waits holds its buffer. One that was read before, for a PROXY header, goes on as it began.
+    if (
+      accepted instanceof TLSSocket ||
+      accepted.bytesRead > 0 ||
+      process.platform === 'win32' ||
+      typeof handle?.useUserBuffer !== 'function'
+    ) {
       accepted.on('data', (data: Buffer) => void onRead(data, data.length));
       return accepted.resume();
     }

@@ -26,11 +26,14 @@ export class FakeViewContext implements ViewContext {
   #sessions = 0;
   /** Address, User-Agent and patience of every client counted. */
   readonly viewers: { readonly address: string; readonly agent: string | undefined; readonly ttlMs: number }[] = [];
+  /** Nobody gets a session. */
+  full = false;
   /** Viewers without session are refused. */
   refusing = false;
   readonly #timers = new Set<{ at: number; callback: () => void }>();
 
-  createSession(): { token: string } {
+  createSession(): { token: string } | null {
+    if (this.full) return null;
     this.#sessions += 1;
     return { token: `${this.#sessions}_FakeKey1` };
   }

@@ -25,7 +25,7 @@ export class RawClient {
     socket.on('error', () => {});
   }
 
-  static async open(port: number, options: { allowHalfOpen?: boolean } = {}): Promise<RawClient> {
+  static async open(port: number, options: { allowHalfOpen?: boolean; localAddress?: string } = {}): Promise<RawClient> {
     const socket = connect({ port, host: '127.0.0.1', ...options });
     await new Promise<void>((resolve, reject) => {
       socket.once('connect', resolve);

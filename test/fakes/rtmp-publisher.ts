@@ -10,6 +10,14 @@ import { ClientHandshake } from '../../src/protocols/rtmp/handshake.ts';
 import { MessageType, type RtmpMessage } from '../../src/protocols/rtmp/message.ts';
 import { Changes } from './changes.ts';
 
+/** Where a publisher comes from. */
+export interface Origin {
+  /** An address of loopback. */
+  readonly from?: string;
+  /** Sent before anything else. */
+  readonly prelude?: Buffer;
+}
+
 export class RtmpPublisher {
   readonly socket: net.Socket;
   /** Everything the server said, in order. */
@@ -21,26 +29,26 @@ export class RtmpPublisher {
   readonly #reader = new ChunkReader({ onMessage: (message) => this.messages.push(message) });
   readonly #changes = new Changes();
 
-  private constructor(port: number) {
-    this.socket = net.connect({ port, host: '127.0.0.1' });
+  private constructor(port: number, { from, prelude }: Origin) {
+    this.socket = net.connect({ port, host: '127.0.0.1', ...(from !== undefined && { localAddress: from }) });
     this.closed = new Promise((resolve) => {
       this.socket.once('close', () => resolve());
     });
     this.socket.on('error', () => undefined);
     this.socket.on('data', (data: Buffer) => this.#onData(data));
-    this.socket.write(this.#handshake.hello);
+    this.socket.write(Buffer.concat([prelude ?? Buffer.alloc(0), this.#handshake.hello]));
   }
 
   /** Connects and shakes hands. */
-  static async open(port: number): Promise<RtmpPublisher> {
-    const publisher = new RtmpPublisher(port);
+  static async open(port: number, origin: Origin = {}): Promise<RtmpPublisher> {
+    const publisher = new RtmpPublisher(port, origin);
     await publisher.until(() => publisher.#handshake.done);
     return publisher;
   }
 
   /** Connects and publishes `key`; resolves when the server has answered. */
-  static async publish(port: number, options: { tcUrl?: string; key?: string } = {}): Promise<RtmpPublisher> {
-    const publisher = await RtmpPublisher.open(port);
+  static async publish(port: number, options: { tcUrl?: string; key?: string } & Origin = {}): Promise<RtmpPublisher> {
+    const publisher = await RtmpPublisher.open(port, options);
     publisher.connect({ tcUrl: options.tcUrl ?? `rtmp://media.example:${port}/app` });
     publisher.call('createStream', 2, null);
     publisher.call('publish', 3, null, options.key ?? 'stream', 'live');

@@ -44,7 +44,7 @@ export class ShelfView implements OutletView {
   handle(exchange: DeliveryExchange): boolean {
     const { file } = exchange;
     if (file === 'throw') throw new Error('this view is broken');
-    if (file === 'new-session') exchange.respondText(200, [], this.#context.createSession(exchange).token);
+    if (file === 'new-session') exchange.respondText(200, [], this.#context.createSession(exchange)?.token ?? 'full');
     else if (file === 'need-session') {
       const session = this.#context.session(exchange);
       exchange.respond(session === null ? 401 : 200, [], [Buffer.from(session?.token ?? '')]);

@@ -4,6 +4,7 @@ import { AlertSchema } from './alert.ts';
 import { BindSchema } from './bind.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
 import { address, boolean, choice, finishing, firstDuplicate, integer, list, object, optional, text } from './field.ts';
+import { LimitsSchema, TrustedProxiesSchema } from './limits.ts';
 import { ManagersSchema } from './managers.ts';
 import { ModulesSchema } from './modules.ts';
 import { VirtualHostSchema } from './virtual-host.ts';
@@ -47,6 +48,8 @@ export const ServerSchema = object(
     stunServer: optional(text('STUN server that tells the public address, as `host:port`, an IPv6 address in brackets')),
     modules: ModulesSchema,
     storage: StorageSchema,
+    limits: LimitsSchema,
+    trustedProxies: TrustedProxiesSchema,
     bind: BindSchema,
     managers: ManagersSchema,
     alert: optional(AlertSchema),

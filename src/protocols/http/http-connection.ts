@@ -68,11 +68,12 @@ export class HttpConnection implements AnswerSink {
   #requests = 0;
   #reason = '';
 
-  constructor(socket: Socket, context: HttpConnectionContext) {
+  /** `remoteAddress`: of the client, which a proxy may have told; default: the other end of the socket. */
+  constructor(socket: Socket, context: HttpConnectionContext, remoteAddress = socket.remoteAddress ?? '') {
     this.#socket = socket;
     this.#context = context;
     this.#reader = new RequestReader(context.limits);
-    this.remoteAddress = socket.remoteAddress ?? '';
+    this.remoteAddress = remoteAddress;
     this.localPort = socket.localPort ?? 0;
     this.openedAt = context.now();
     context.counters.opened += 1;

@@ -1,9 +1,11 @@
 /** A port that speaks HTTP/1.x in the clear. */
 import { createServer, type Server, type Socket } from 'node:net';
+import { type ConnectionGate, openGate } from '../proxy/connection-gate.ts';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
 import { DirectSender } from './direct-sender.ts';
 import { HttpConnection, type HttpConnectionContext } from './http-connection.ts';
 import type { HttpLimits } from './limits.ts';
+import { RefusedConnections } from './refused-connections.ts';
 import { closeShared, type ListenAddress, listenShared } from './shared-port.ts';
 import type { DateLine } from './status-line.ts';
 
@@ -16,6 +18,10 @@ export interface HttpListenerOptions {
   readonly counters?: HttpCounters;
   /** How answers are sent; null: through Node.js alone. Without it, as the machine allows. */
   readonly sender?: DirectSender | null;
+  /** Who is let in, and where clients behind proxies are; absent: everybody is, and nobody is behind one. */
+  readonly gate?: ConnectionGate;
+  /** The listening socket has failed. */
+  readonly onError?: (error: Error) => void;
   /** Told once for every connection that begins. */
   readonly onOpened?: (connection: HttpConnection) => void;
   /** Told once for every connection that ends. */
@@ -27,10 +33,14 @@ export class HttpListener {
   readonly #server: Server;
   readonly #connections = new Set<HttpConnection>();
   readonly #context: HttpConnectionContext;
+  readonly #refused: RefusedConnections;
+  readonly #onError: (error: Error) => void;
   #sweeper: NodeJS.Timeout | null = null;
 
   constructor(options: HttpListenerOptions) {
-    const { limits } = options;
+    const { limits, gate = openGate('HTTP connections') } = options;
+    this.#onError = options.onError ?? (() => undefined);
+    this.#refused = new RefusedConnections(options.commonHeaders);
     this.counters = options.counters ?? newHttpCounters();
     this.#context = {
       handler: options.handler,
@@ -47,13 +57,25 @@ export class HttpListener {
     };
     // Our side stays open after the peer's FIN: the answer to a request sent before it is still wanted.
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket: Socket) => {
-      const connection = new HttpConnection(socket, this.#context);
-      this.#connections.add(connection);
-      options.onOpened?.(connection);
+      gate.open(
+        socket,
+        () => {
+          const connection = new HttpConnection(socket, this.#context, gate.clientOf(socket).address);
+          this.#connections.add(connection);
+          options.onOpened?.(connection);
+          // A proxy's header may have been read from it.
+          if (socket.isPaused()) socket.resume();
+        },
+        () => {
+          this.counters.refused += 1;
+          this.#refused.answer(socket);
+        },
+      );
     });
     this.#server.maxConnections = limits.connections;
     this.#server.on('drop', () => {
       this.counters.refused += 1;
+      gate.overflow(limits.connections);
     });
   }
 
@@ -64,6 +86,7 @@ export class HttpListener {
   /** Opens the port and returns its number. Several threads may open the same one: the kernel spreads connections. */
   async listen(address: ListenAddress): Promise<number> {
     const port = await listenShared(this.#server, address);
+    this.#server.on('error', (error) => this.#onError(error));
     this.#sweeper = setInterval(() => this.#sweep(), this.#context.limits.sweepInterval);
     return port;
   }
@@ -73,6 +96,7 @@ export class HttpListener {
     if (!this.#server.listening) return;
     const closed = closeShared(this.#server, grace, () => {
       for (const connection of this.#connections) connection.destroy('the server stopped');
+      this.#refused.close();
     });
     for (const connection of this.#connections) connection.close('the server stops');
     await closed;

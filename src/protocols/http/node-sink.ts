@@ -1,6 +1,7 @@
 /** Requests of node's own HTTP/1.1 and HTTP/2 servers (used under TLS), in the shape our handlers know. */
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Readable } from 'node:stream';
+import type { ConnectionGate } from '../proxy/connection-gate.ts';
 import type {
   AbortListener,
   AnswerSink,
@@ -18,6 +19,7 @@ export interface NodeSinkContext {
   readonly counters: HttpCounters;
   /** Headers of answers made below the handler, complete lines. */
   readonly commonHeaders: string;
+  readonly gate: ConnectionGate;
   /** Requests that are not over. */
   readonly open: Set<NodeSink>;
 }
@@ -46,7 +48,7 @@ export class NodeSink implements AnswerSink, IncomingRequest {
     this.#counters = context.counters;
     this.method = request.method;
     this.target = request.url;
-    this.remoteAddress = request.socket.remoteAddress ?? '';
+    this.remoteAddress = context.gate.clientOf(request.socket).address;
     this.localPort = request.socket.localPort ?? 0;
     context.open.add(this);
     response.on('close', () => {

@@ -3,11 +3,20 @@ import type { IncomingMessage } from 'node:http';
 import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { type ConnectionGate, openGate } from '../proxy/connection-gate.ts';
 import { type Certificate, CertificateChoice } from '../tls/certificate-choice.ts';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
 import type { HttpLimits } from './limits.ts';
 import { NodeSink, type NodeSinkContext } from './node-sink.ts';
 import { closeShared, type ListenAddress, listenShared } from './shared-port.ts';
+
+/** Where an upgrade came from. */
+export interface UpgradeEnds {
+  readonly remoteAddress: string;
+  readonly localPort: number;
+  /** `X-Forwarded-For` of the request. */
+  readonly forwardedFor: string | undefined;
+}
 
 export interface SecureListenerOptions {
   readonly handler: RequestHandler;
@@ -16,11 +25,15 @@ export interface SecureListenerOptions {
   readonly counters?: HttpCounters;
   /** False: HTTP/1.1 only. */
   readonly http2: boolean;
+  /** Who is let in, and where clients behind proxies are; absent: everybody is, and nobody is behind one. */
+  readonly gate?: ConnectionGate;
+  /** The listening socket has failed. */
+  readonly onError?: (error: Error) => void;
   readonly onOpened?: (remoteAddress: string) => void;
   /** `reason` is for the log. */
   readonly onClosed?: (remoteAddress: string, reason: string) => void;
   /** Takes WebSocket upgrades (HTTP/1.1); without it they are refused. `bytes` begin with the request. */
-  readonly onUpgrade?: (socket: Duplex, bytes: Buffer, ends: { readonly remoteAddress: string; readonly localPort: number }) => void;
+  readonly onUpgrade?: (socket: Duplex, bytes: Buffer, ends: UpgradeEnds) => void;
 }
 
 const REFUSED_UPGRADE = 'HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
@@ -32,14 +45,16 @@ export class SecureListener {
   readonly #context: NodeSinkContext;
   readonly #sockets = new Set<Socket>();
   readonly #certificates = new CertificateChoice();
+  readonly #onError: (error: Error) => void;
   #sweeper: NodeJS.Timeout | null = null;
 
   constructor(options: SecureListenerOptions) {
-    const { limits, handler } = options;
+    const { limits, handler, gate = openGate('HTTPS connections') } = options;
+    this.#onError = options.onError ?? (() => undefined);
     const counters = options.counters ?? newHttpCounters();
     this.counters = counters;
     this.#limits = limits;
-    this.#context = { counters, commonHeaders: options.commonHeaders, open: new Set() };
+    this.#context = { counters, commonHeaders: options.commonHeaders, open: new Set(), gate };
     this.#server = createSecureServer({
       allowHTTP1: true,
       ALPNProtocols: options.http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
@@ -56,11 +71,28 @@ export class SecureListener {
       counters.requests += 1;
       if (options.onUpgrade === undefined || request.headers.upgrade?.toLowerCase() !== 'websocket') socket.end(REFUSED_UPGRADE);
       else {
-        const { remoteAddress = '', localPort = 0 } = request.socket;
-        options.onUpgrade(socket, Buffer.concat([requestBytes(request), head]), { remoteAddress, localPort });
+        const { localPort = 0 } = request.socket;
+        const forwardedFor = [request.headers['x-forwarded-for'] ?? []].flat().join(', ') || undefined;
+        const ends = { remoteAddress: gate.clientOf(request.socket).address, localPort, forwardedFor };
+        options.onUpgrade(socket, Buffer.concat([requestBytes(request), head]), ends);
       }
     });
-    this.#server.on('connection', (socket: Socket) => this.#track(socket, options));
+    // Node begins the handshake with a connection as it comes; nothing is to be done for one that is not let in.
+    const begin = this.#server.listeners('connection') as ((socket: Socket) => void)[];
+    this.#server.removeAllListeners('connection');
+    this.#server.on('connection', (socket: Socket) => {
+      gate.open(
+        socket,
+        () => {
+          this.#track(socket, gate.clientOf(socket).address, options);
+          for (const listener of begin) listener.call(this.#server, socket);
+        },
+        () => {
+          counters.refused += 1;
+          socket.destroy();
+        },
+      );
+    });
     this.#server.on('tlsClientError', (_error, socket: Socket) => {
       counters.faults += 1;
       socket.destroy();
@@ -76,6 +108,7 @@ export class SecureListener {
     this.#server.maxConnections = limits.connections;
     this.#server.on('drop', () => {
       counters.refused += 1;
+      gate.overflow(limits.connections);
     });
     this.#server.setTimeout(limits.idleTime);
     // Only HTTP/1.1 connections have these; without a listener for `timeout` the server closes them itself.
@@ -93,6 +126,7 @@ export class SecureListener {
 
   async listen(address: ListenAddress): Promise<number> {
     const port = await listenShared(this.#server, address);
+    this.#server.on('error', (error) => this.#onError(error));
     this.#sweeper = setInterval(() => this.#sweep(), this.#limits.sweepInterval);
     return port;
   }
@@ -112,9 +146,7 @@ export class SecureListener {
     for (const sink of this.#context.open) sink.sweep(now, this.#limits.sendTime);
   }
 
-  #track(socket: Socket, { onOpened, onClosed }: SecureListenerOptions): void {
-    // Gone once the socket is closed.
-    const remoteAddress = socket.remoteAddress ?? '';
+  #track(socket: Socket, remoteAddress: string, { onOpened, onClosed }: SecureListenerOptions): void {
     this.counters.opened += 1;
     this.#sockets.add(socket);
     onOpened?.(remoteAddress);

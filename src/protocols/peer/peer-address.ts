@@ -1,26 +1,13 @@
-/** IP addresses of peers, as they are compared, counted and written. */
-import { isIPv4, isIPv6 } from 'node:net';
-import { addressBytes } from '../stun/address-bytes.ts';
+/** Addresses of peers, as they are compared and written. */
+import { isIPv4 } from 'node:net';
+import { plainAddress } from '../../util/client-address.ts';
 
-const MAPPED = '::ffff:';
-/** One household or one server has a network of this size at least (RFC 6177). */
-const NETWORK_BYTES = 8;
-
-/** An IPv4 address that a dual-stack socket wrote as IPv6. */
-export function plainAddress(host: string): string {
-  return host.startsWith(MAPPED) && host.includes('.') ? host.slice(MAPPED.length) : host;
-}
+export { addressOwner, plainAddress } from '../../util/client-address.ts';
 
 /** An address of the machine itself, by which nobody else reaches it. */
 export function isLoopback(host: string): boolean {
   const plain = plainAddress(host);
   return plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'));
-}
-
-/** Whose address it is: an IPv4 address is somebody's, of IPv6 everybody has 2⁶⁴ at least. */
-export function addressOwner(host: string): string {
-  const plain = plainAddress(host);
-  return isIPv6(plain) ? `${addressBytes(plain).subarray(0, NETWORK_BYTES).toString('hex')}/64` : plain;
 }
 
 /** `192.0.2.1:5000`, `[2001:db8::1]:5000`. */

@@ -1,7 +1,8 @@
 /** What every TCP connection of a peer has in common, directly or by way of the relay. */
 import type { Socket } from 'node:net';
+import type { DescriptorLedger } from '../../util/descriptor-ledger.ts';
+import { OwnerCounts } from '../../util/owner-counts.ts';
 import type { PeerAddress } from '../fanout/fanout.ts';
-import { OwnerCounts } from './owner-counts.ts';
 import { addressOwner, plainAddress } from './peer-address.ts';
 
 /** A connection on which nothing moves is gone, ms: peers check theirs every few seconds. */
@@ -15,27 +16,36 @@ const GUESTS_LIMIT = 256;
 export class StreamGuests {
   readonly #owners = new Map<Socket, string>();
   readonly #byOwner = new OwnerCounts();
+  readonly #descriptors: DescriptorLedger | null;
   #turnedAway = 0;
+
+  /** `descriptors`: those of all viewers, these included; null: no limit. */
+  constructor(descriptors: DescriptorLedger | null = null) {
+    this.#descriptors = descriptors;
+  }
 
   get size(): number {
     return this.#owners.size;
   }
 
-  /** Connections that were closed because there were too many of their address. */
+  /** Connections that were closed because there were too many, of their address or of all. */
   get turnedAway(): number {
     return this.#turnedAway;
   }
 
-  /** False when there are too many of the address. */
+  /** False when there are too many, of the address or of all. */
   enter(stream: Socket, host: string): boolean {
     const owner = addressOwner(host);
-    if (this.#byOwner.of(owner) >= GUESTS_LIMIT) {
+    if (this.#byOwner.of(owner) >= GUESTS_LIMIT || this.#descriptors?.take() === false) {
       this.#turnedAway += 1;
       return false;
     }
     this.#byOwner.add(owner);
     this.#owners.set(stream, owner);
-    stream.once('close', () => this.leave(stream));
+    stream.once('close', () => {
+      this.leave(stream);
+      this.#descriptors?.give();
+    });
     return true;
   }
 

@@ -1,6 +1,7 @@
 /** The ports that peers reach: sorts what arrives to their sessions. */
 import { createServer, isIP, type Server, type Socket } from 'node:net';
 import type { Clock } from '../../util/clock.ts';
+import type { DescriptorLedger } from '../../util/descriptor-ledger.ts';
 import { forEachGuarded, guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
@@ -21,7 +22,7 @@ import { DirectPipe, type PeerPipe } from './peer-pipe.ts';
 import { PeerPlaces } from './peer-places.ts';
 import { type PeerListener, type PeerOwner, PeerSession, type PeerSessionOptions } from './peer-session.ts';
 import { admitStream, StreamGuests } from './peer-stream.ts';
-import { type PeerUse, SessionQuota } from './session-quota.ts';
+import { type PeerShares, type PeerUse, SessionQuota } from './session-quota.ts';
 import { StrangerLog } from './stranger-log.ts';
 import { type TransportCounters, TransportReport } from './transport-report.ts';
 
@@ -32,7 +33,7 @@ const TCP_CONNECTIONS = 5000;
 /** Between warnings of the same, ms. */
 const WARN_INTERVAL_MS = 60_000;
 /** Sessions open at once, those included that are still being negotiated. */
-const SESSIONS_LIMIT = 20_000;
+export const MAX_PEER_SESSIONS = 20_000;
 
 /** UDP ports with the addresses told to players, and to publishers; a port may serve both. */
 export interface PeerPorts {
@@ -46,6 +47,10 @@ export interface PeerTransportOptions extends PeerPorts {
   /** Also accept TCP on the same port numbers (RFC 6544). */
   readonly tcp: boolean;
   readonly threads: number;
+  /** Sessions of one address. */
+  readonly shares?: PeerShares;
+  /** Of all viewers: connections by TCP take some. */
+  readonly descriptors?: DescriptorLedger;
   /** How datagrams leave, where that is measured. */
   readonly sendMode?: SendMode;
   readonly clock: Clock;
@@ -66,9 +71,9 @@ export class PeerTransport implements PeerOwner {
   /** Bounded by each session. */
   readonly awaited = new Map<string, PeerSession>();
   /** Connections by TCP, those of the relay included. */
-  readonly guests = new StreamGuests();
+  readonly guests: StreamGuests;
   readonly #options: PeerTransportOptions;
-  readonly #quota = new SessionQuota();
+  readonly #quota: SessionQuota;
   readonly #report = new TransportReport();
   readonly #sessions = new Map<string, PeerSession>();
   readonly #viewers = new Map<number, PeerSession>();
@@ -88,6 +93,8 @@ export class PeerTransport implements PeerOwner {
   private constructor(options: PeerTransportOptions) {
     this.#options = options;
     this.#described = options;
+    this.#quota = new SessionQuota(options.shares);
+    this.guests = new StreamGuests(options.descriptors);
     const certificate = createCertificate(options.clock.now());
     this.fingerprint = certificate.fingerprint;
     const { fanout, fallback } = openFanout({
@@ -157,7 +164,8 @@ export class PeerTransport implements PeerOwner {
 
   /** Throws ProtocolError `WEBRTC_FULL` when there are too many, or too many that never connect. */
   openSession(listener: PeerListener, options: PeerSessionOptions): PeerSession {
-    if (this.#sessions.size >= SESSIONS_LIMIT) throw new ProtocolError('WEBRTC_FULL', `${SESSIONS_LIMIT} WebRTC sessions are open already`);
+    if (this.#sessions.size >= MAX_PEER_SESSIONS)
+      throw new ProtocolError('WEBRTC_FULL', `${MAX_PEER_SESSIONS} WebRTC sessions are open already`);
     this.#quota.check(options.use, options.client);
     const session = new PeerSession(this, listener, options);
     this.#quota.enter(session, options.use, options.client);
@@ -180,7 +188,7 @@ export class PeerTransport implements PeerOwner {
   }
 
   connected(session: PeerSession): void {
-    this.#quota.leave(session);
+    this.#quota.settle(session);
   }
 
   /** For sessions that are over. */

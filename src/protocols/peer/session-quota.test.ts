@@ -46,3 +46,21 @@ test('players from many addresses do not keep publishers out', () => {
   expect(() => quota.check('play', '192.0.2.1')).toThrow('2048 WebRTC sessions have been opened and are not connected yet');
   quota.check('publish', '192.0.2.1');
 });
+
+test('sessions that are connected count too, players and publishers apart, where that is asked for', () => {
+  const quota = new SessionQuota({ waiting: 2, play: 3, publish: 1 });
+  for (let n = 0; n < 3; n += 1) {
+    const [player = {}] = fill(quota, 'play', ['192.0.2.1']);
+    quota.settle(player);
+    quota.settle(player);
+  }
+  expect(quota.size).toBe(0);
+  expect(() => quota.check('play', '192.0.2.1')).toThrow('3 WebRTC sessions of this address are open already');
+  const [publisher = {}] = fill(quota, 'publish', ['192.0.2.1']);
+  expect(() => quota.check('publish', '192.0.2.1')).toThrow('1 WebRTC sessions of this address are open already');
+  quota.check('play', '192.0.2.2');
+  quota.leave(publisher);
+  quota.leave(publisher);
+  quota.check('publish', '192.0.2.1');
+  expect(quota.size).toBe(0);
+});

@@ -2,6 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
+import type { AddressShares } from '../../util/address-shares.ts';
+import type { RefusalLog } from '../../util/refusal-log.ts';
 import { HttpFault } from '../http/http-fault.ts';
 import { placeOf, type RequestPlace } from './request-place.ts';
 
@@ -35,6 +37,10 @@ export interface SignallingOptions {
   readonly play: ListeningSide | null;
   readonly publish: ListeningSide | null;
   readonly virtualHostFor: (host: string) => string | undefined;
+  /** WebSockets by address that have not asked for anything; absent: no limit. */
+  readonly silent?: AddressShares;
+  /** Told of those that are refused; absent: nobody is. */
+  readonly refusals?: RefusalLog;
 }
 
 export class SignallingServer {
@@ -66,7 +72,22 @@ export class SignallingServer {
       socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
       return;
     }
-    this.#sockets.handleUpgrade(request, socket, head, (connection) => this.#connected(connection, place, client));
+    const { silent, refusals } = this.#options;
+    const seat = silent?.enter(client.address);
+    if (seat === null) {
+      refusals?.note('WebSockets refused: too many of their address have asked for nothing', {
+        peer: client.address,
+        share: silent?.share,
+      });
+      socket.end('HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n');
+      return;
+    }
+    socket.once('close', () => seat?.leave());
+    this.#sockets.handleUpgrade(request, socket, head, (connection) => {
+      // From here on its sessions are counted.
+      connection.once('message', () => seat?.leave());
+      this.#connected(connection, place, client);
+    });
   }
 
   /** Ends all connections. Idempotent. */

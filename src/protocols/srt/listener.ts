@@ -1,9 +1,11 @@
 /** Listens on the ports of one address, understands stream ids and hands callers on. */
 
+import type { AddressShares } from '../../util/address-shares.ts';
 import type { Clock } from '../../util/clock.ts';
 import { showHidden } from '../../util/hidden-characters.ts';
+import type { RefusalLog } from '../../util/refusal-log.ts';
 import type { SrtCall, SrtSession } from './multiplexer.ts';
-import type { PeerAddress } from './peer-address.ts';
+import { formatPeer, type PeerAddress } from './peer-address.ts';
 import { RejectionCode } from './rejection.ts';
 import type { ListenerSettings } from './socket-options.ts';
 import { modeOf, parseStreamId, type SrtTarget } from './stream-id.ts';
@@ -22,6 +24,12 @@ export interface SrtListenerConfig {
   readonly streamPassphrases: readonly { readonly streamPath: string; readonly passphrase: string }[];
   /** Name of the virtual host that has this name, or else this host name; null when there is none. */
   readonly virtualHostFor: (nameOrHost: string) => string | null;
+  /** Wrong passphrases of one address, a second; 0: no limit. */
+  readonly maxWrongKeysPerSecond?: number;
+  /** Connections by address, of all ports together; absent: no limit. */
+  readonly shares?: AddressShares;
+  /** Tells who is refused because of these two. */
+  readonly refusals?: RefusalLog;
 }
 
 export interface SrtListenerOptions extends SrtListenerConfig {
@@ -98,7 +106,7 @@ export class SrtListener {
   }
 
   async #open(number: number): Promise<SrtUdpPort> {
-    const { clock, host, settings, maxConnections, onError, onFault } = this.#options;
+    const { clock, host, settings, maxConnections, maxWrongKeysPerSecond, onError, onFault } = this.#options;
     const { latency, keyLength, keyRefresh, connectionLimits } = settings;
     const port = await SrtUdpPort.open({
       clock,
@@ -107,6 +115,7 @@ export class SrtListener {
       onError,
       onFault,
       maxConnections,
+      ...(maxWrongKeysPerSecond !== undefined && { maxWrongKeysPerSecond }),
       latency,
       keyLength,
       keyRefresh,
@@ -118,12 +127,41 @@ export class SrtListener {
           if (target === null) return this.#refuse(call.peer, RejectionCode.BAD_REQUEST, lackOf(call.streamId));
           const mode = modeOf(call.streamId) ?? this.#options.mode;
           if (mode !== this.#options.mode) return this.#refuse(call.peer, RejectionCode.BAD_MODE, WRONG_MODE[this.#options.mode](mode));
-          return this.#options.open(call, target, port);
+          return this.#admit(call, target, port);
         },
         onRefused: (peer, code) => this.#options.onRefused(peer, code, null),
+        onDeferred: (peer) =>
+          this.#options.refusals?.note('SRT callers have to ask again: too many passphrases are tried', { peer: formatPeer(peer) }),
       },
     });
     return port;
+  }
+
+  /** Opens the session of a caller whose address has a seat left. */
+  #admit(call: SrtCall, target: SrtTarget, port: SrtUdpPort): SrtSession | RejectionCode {
+    const { shares, refusals, open } = this.#options;
+    if (shares === undefined) return open(call, target, port);
+    const seat = shares.enter(call.peer.address);
+    if (seat === null) {
+      refusals?.note('SRT callers refused: their address has its share of connections', {
+        peer: formatPeer(call.peer),
+        share: shares.share,
+      });
+      return RejectionCode.OVERLOAD;
+    }
+    const session = open(call, target, port);
+    if (typeof session === 'number') seat.leave();
+    else {
+      return {
+        onOpen: (connection) => session.onOpen(connection),
+        onData: (payload) => session.onData(payload),
+        onClosed: (reason) => {
+          seat.leave();
+          session.onClosed(reason);
+        },
+      };
+    }
+    return session;
   }
 
   #refuse(peer: PeerAddress, code: RejectionCode, why: string): RejectionCode {

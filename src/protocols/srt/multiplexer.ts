@@ -3,8 +3,10 @@
  * datagram to its connection. Nothing is kept about a caller before it has returned its cookie. Without a socket.
  */
 import { randomInt } from 'node:crypto';
+import { AddressBudgets } from '../../util/address-budgets.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { RateBudget } from '../../util/rate-budget.ts';
 import { type CallOptions, SrtCaller, type SrtCallFailed } from './caller.ts';
 import { type Conclusion, readConclusion } from './conclusion.ts';
 import {
@@ -32,7 +34,6 @@ import { destinationOf, HEADER_LENGTH, timestampOf } from './header.ts';
 import type { KeyLength } from './key-material.ts';
 import type { DatagramSink } from './link.ts';
 import type { PeerAddress } from './peer-address.ts';
-import { RateBudget } from './rate-budget.ts';
 import { REJECTION_BASE, RejectionCode } from './rejection.ts';
 import { type KeyRefresh, SessionKeys } from './session-keys.ts';
 import { SynCookies } from './syn-cookie.ts';
@@ -68,6 +69,8 @@ export interface CallPolicy {
   open(call: SrtCall): SrtSession | RejectionCode;
   /** A caller with a good cookie was refused before it came to `open`: wrong passphrase, unknown extension, no room. */
   onRefused?(peer: PeerAddress, code: RejectionCode): void;
+  /** A caller has to ask again because too many passphrases were tried. */
+  onDeferred?(peer: PeerAddress): void;
 }
 
 export interface MultiplexerOptions {
@@ -83,6 +86,8 @@ export interface MultiplexerOptions {
   readonly maxConnections?: number;
   /** Passphrases tried per second, a millisecond of work each; callers beyond that have to ask again. */
   readonly maxKeyTrialsPerSecond?: number;
+  /** The same of one address, where the passphrase was wrong, or right and led to nothing; 0: no limit. */
+  readonly maxWrongKeysPerSecond?: number;
   /** `dueAt` was brought forward by something that was sent. */
   readonly onDue?: () => void;
   /** We failed on what a peer sent, or a session did: that connection ends, the others go on. */
@@ -127,6 +132,7 @@ interface PendingCall {
 const LARGEST_SOCKET_ID = 0x3f_ff_ff_ff;
 const DEFAULT_MAX_CONNECTIONS = 5000;
 const DEFAULT_KEY_TRIALS = 100;
+const DEFAULT_WRONG_KEYS = 20;
 
 /** What `call` needs to know. */
 export type OutgoingCall = Omit<CallOptions, 'socketId' | 'peer'>;
@@ -137,6 +143,7 @@ export class SrtMultiplexer {
   readonly #limits: SrtConnectionLimits;
   readonly #maxConnections: number;
   readonly #keyTrials: RateBudget;
+  readonly #wrongKeys: AddressBudgets;
   readonly #cookies = new SynCookies();
   readonly #entries = new Map<number, Entry>();
   readonly #calls = new Map<number, PendingCall>();
@@ -149,6 +156,7 @@ export class SrtMultiplexer {
     this.#limits = { ...DEFAULT_CONNECTION_LIMITS, ...options.connectionLimits };
     this.#maxConnections = options.maxConnections ?? DEFAULT_MAX_CONNECTIONS;
     this.#keyTrials = new RateBudget(options.maxKeyTrialsPerSecond ?? DEFAULT_KEY_TRIALS);
+    this.#wrongKeys = new AddressBudgets(options.maxWrongKeysPerSecond ?? DEFAULT_WRONG_KEYS);
   }
 
   /** Connections open now. */
@@ -346,8 +354,10 @@ export class SrtMultiplexer {
     if ((passphrase === null) !== (keyMaterial === null)) return refuse(RejectionCode.UNSECURE);
     let keys: SessionKeys | null = null;
     if (passphrase !== null && keyMaterial !== null) {
-      if (!this.#keyTrials.take(now)) {
+      // That of the address first: who tries one passphrase after the other must not use up what all have together.
+      if (!this.#wrongKeys.take(from.address, now) || !this.#keyTrials.take(now)) {
         this.counters.deferred += 1;
+        policy.onDeferred?.(call.peer);
         return null;
       }
       keys = SessionKeys.receive(passphrase, keyMaterial, this.#options.keyRefresh);
@@ -358,6 +368,7 @@ export class SrtMultiplexer {
       this.#answerRefusal(handshake, from, session);
       return null;
     }
+    if (keys !== null) this.#wrongKeys.giveBack(from.address);
     return { call, session, keys, conclusion };
   }
 

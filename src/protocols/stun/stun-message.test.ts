@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
-import { addressBytes } from './address-bytes.ts';
+import { addressBytes } from '../../util/address-bytes.ts';
 import {
   errorCode,
   isStunAuthentic,

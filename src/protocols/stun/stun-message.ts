@@ -10,8 +10,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { crc32 } from 'node:zlib';
+import { addressBytes } from '../../util/address-bytes.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { addressBytes } from './address-bytes.ts';
 
 export const StunType = {
   BINDING_REQUEST: 0x0001,

@@ -3,6 +3,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import net from 'node:net';
 import type { Clock } from '../../util/clock.ts';
+import type { Doorkeeper } from '../../util/doorkeeper.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { StarterLimits } from '../stream-starter.ts';
@@ -33,6 +34,8 @@ export interface MpegtsProviderOptions {
   readonly multicast?: readonly MulticastGroup[];
   /** Finds out where the stream of a port goes; asked when a sender appears. */
   readonly route: (port: number) => MpegtsRoute | null;
+  /** Whose connections (TCP) are let in; absent: everybody's. */
+  readonly door?: Doorkeeper;
   readonly timeouts?: Partial<MpegtsTimeouts>;
   readonly feedLimits?: Partial<StarterLimits>;
 }
@@ -157,6 +160,10 @@ export class MpegtsProvider {
   #accept(connection: net.Socket): void {
     const source = this.#sources.get(connection.localPort ?? 0);
     if (source === undefined || [...this.#connections].some((other) => other.localPort === connection.localPort)) {
+      connection.destroy();
+      return;
+    }
+    if (this.#options.door?.admit(connection) === false) {
       connection.destroy();
       return;
     }

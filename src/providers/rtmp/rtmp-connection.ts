@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net';
 import { foreignCodecName } from '../../containers/flv/fourcc.ts';
 import type { CloseReason, IngestGate, SourceTrack } from '../../core/ingest.ts';
+import type { ClientEnd } from '../../protocols/proxy/proxy-header.ts';
 import { ChunkReader, type ChunkReaderLimits } from '../../protocols/rtmp/chunk-reader.ts';
 import { ChunkWriter } from '../../protocols/rtmp/chunk-writer.ts';
 import { ConnectionControl } from '../../protocols/rtmp/connection-control.ts';
@@ -35,6 +36,8 @@ export interface RtmpConnectionOptions {
   readonly id: number;
   /** As the server accepted it, paused. */
   readonly socket: Socket;
+  /** Where the peer is, which a proxy may have told. */
+  readonly client: ClientEnd;
   readonly reader: SocketReader;
   readonly scheme: 'rtmp' | 'rtmps';
   readonly gate: IngestGate;
@@ -84,7 +87,7 @@ export class RtmpConnection {
     this.#openedAt = this.#clock.monotonic();
     this.#unpublishedSince = this.#openedAt;
     this.#bytesSeenAt = this.#openedAt;
-    const peer = formatEndpoint(socket.remoteAddress, socket.remotePort);
+    const peer = formatEndpoint(options.client.address, options.client.port);
     this.#connectionLogger = options.logger.child({ session: options.id, peer });
     this.#logger = this.#connectionLogger;
     this.#discards = new TokenBucket({ burst: limits.discardsPerSecond, perSecond: limits.discardsPerSecond });

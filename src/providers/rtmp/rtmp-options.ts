@@ -1,5 +1,6 @@
 /** Options of the RTMP provider and what they are when not given. */
 import type { IngestGate } from '../../core/ingest.ts';
+import type { ConnectionGate } from '../../protocols/proxy/connection-gate.ts';
 import { type AmfLimits, DEFAULT_AMF_LIMITS } from '../../protocols/rtmp/amf.ts';
 import { MAX_MESSAGE_LENGTH } from '../../protocols/rtmp/message.ts';
 import type { Certificate } from '../../protocols/tls/certificate-choice.ts';
@@ -92,6 +93,8 @@ export interface RtmpProviderOptions {
   readonly tls?: readonly Certificate[];
   /** Somebody has connected, who may want the name of a stream that came by another listener: all are to be roused, this one included. */
   readonly onArrival?: () => void;
+  /** Who is let in, and where clients behind proxies are; absent: everybody is, and nobody is behind one. */
+  readonly entry?: ConnectionGate;
   readonly timeouts?: Partial<RtmpTimeouts>;
   readonly limits?: Partial<RtmpLimits>;
 }

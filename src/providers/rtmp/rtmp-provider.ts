@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
+import { type ConnectionGate, openGate } from '../../protocols/proxy/connection-gate.ts';
 import { type Certificate, CertificateChoice } from '../../protocols/tls/certificate-choice.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -18,16 +19,16 @@ import {
 
 /** How often deadlines are looked at, and how long connections rest whose stream nobody needs at once. */
 const SWEEP_INTERVAL_MS = 100;
-const REPORT_INTERVAL_MS = 1000;
 
 /** One listener, plain or TLS. A server with both has two providers on one gate. */
 export class RtmpProvider {
   /** Connections accepted since the start. */
   accepted = 0;
-  /** Connections closed at once because too many were open. */
+  /** Connections closed at once because too many were open, of all or of their address. */
   dropped = 0;
   readonly #options: RtmpProviderOptions;
   readonly #logger: Logger;
+  readonly #entry: ConnectionGate;
   readonly #limits: RtmpLimits;
   readonly #timeouts: RtmpTimeouts;
   readonly #reader = new SocketReader();
@@ -37,15 +38,16 @@ export class RtmpProvider {
   readonly #sockets = new Set<net.Socket>();
   #lastSession = 0;
   #server: net.Server | null = null;
+  /** Shakes hands with those who come to an RTMPS listener. */
+  #secure: tls.Server | null = null;
   #sweep: NodeJS.Timeout | null = null;
   readonly #deadlines: () => void;
-  #reportedDrops = 0;
-  #dropsReportedAt = 0;
 
   constructor(options: RtmpProviderOptions) {
     this.#options = options;
     this.#logger = options.logger;
     this.#deadlines = guarded(options.logger, 'the watch over RTMP connections', () => this.#checkDeadlines());
+    this.#entry = options.entry ?? openGate('RTMP connections');
     this.#limits = { ...DEFAULT_RTMP_LIMITS, ...options.limits };
     this.#timeouts = { ...DEFAULT_RTMP_TIMEOUTS, ...options.timeouts };
   }
@@ -79,7 +81,7 @@ export class RtmpProvider {
 
   /** Replaces all certificates of an RTMPS listener; open connections keep theirs. Throws for bad PEM. */
   setCertificates(certificates: readonly Certificate[]): void {
-    if (this.#server instanceof tls.Server) this.#certificates.replace(certificates, this.#server);
+    if (this.#secure !== null) this.#certificates.replace(certificates, this.#secure);
   }
 
   /** Somebody has come who may need any stream: what rests is read now. */
@@ -108,20 +110,32 @@ export class RtmpProvider {
 
   #createServer(): net.Server {
     const { tls: credentials } = this.#options;
-    const server =
-      credentials === undefined
-        ? net.createServer({ pauseOnConnect: true }, (socket) => this.#open(socket))
-        : this.#createTlsServer(credentials);
+    this.#secure = credentials === undefined ? null : this.#createTlsServer(credentials);
+    const server = net.createServer({ pauseOnConnect: this.#secure === null }, (socket) => this.#enter(socket));
     server.maxConnections = this.#limits.connections;
-    server.on('connection', (socket: net.Socket) => {
-      this.accepted += 1;
-      this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
-    });
     server.on('drop', () => {
       this.dropped += 1;
+      this.#entry.overflow(this.#limits.connections);
     });
     return server;
+  }
+
+  /** Lets a connection in, or not. */
+  #enter(socket: net.Socket): void {
+    const secure = this.#secure;
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+    const begin = (): void => {
+      this.accepted += 1;
+      if (secure === null) this.#open(socket);
+      // It never listens itself: connections are counted before anything is done for them.
+      else secure.emit('connection', socket);
+    };
+    const refuse = (): void => {
+      this.dropped += 1;
+      socket.destroy();
+    };
+    this.#entry.open(socket, begin, refuse);
   }
 
   #createTlsServer(certificates: readonly Certificate[]): tls.Server {
@@ -129,9 +143,9 @@ export class RtmpProvider {
     const server = tls.createServer(options, (socket) => this.#open(socket));
     this.#certificates.replace(certificates, server);
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
-      const peer = formatEndpoint(socket.remoteAddress, socket.remotePort);
+      const { address, port } = this.#entry.clientOf(socket);
       this.#logger.limited.info(
-        { peer, code: 'peer-error', detail: error.code ?? error.message },
+        { peer: formatEndpoint(address, port), code: 'peer-error', detail: error.code ?? error.message },
         'RTMPS connection closed in the TLS handshake',
       );
       socket.destroy();
@@ -160,6 +174,7 @@ export class RtmpProvider {
     const connection = new RtmpConnection({
       id: this.#lastSession,
       socket,
+      client: this.#entry.clientOf(socket),
       reader: this.#reader,
       scheme: this.#scheme,
       gate: this.#options.gate,
@@ -191,15 +206,5 @@ export class RtmpProvider {
   /** A connection that fails at it ends by itself. */
   #checkDeadlines(): void {
     for (const connection of this.#connections) connection.checkDeadlines();
-    this.#reportDrops();
-  }
-
-  #reportDrops(): void {
-    const now = this.#options.clock.monotonic();
-    if (this.dropped === this.#reportedDrops || now - this.#dropsReportedAt < REPORT_INTERVAL_MS) return;
-    const count = this.dropped - this.#reportedDrops;
-    this.#reportedDrops = this.dropped;
-    this.#dropsReportedAt = now;
-    this.#logger.warn({ count, limit: this.#limits.connections }, 'RTMP connections refused: too many are open');
   }
 }

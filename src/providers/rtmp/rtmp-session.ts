@@ -69,6 +69,7 @@ const REFUSALS: Readonly<Record<IngestRefused['code'], readonly [RefusalStatus, 
   'provider-disabled': ['NetConnection.Connect.InvalidApp', ({ app }) => `Application '${app}' takes no RTMP.`],
   'duplicate-name': ['NetStream.Publish.BadName', ({ stream }) => `Stream '${stream}' is already being published.`],
   'invalid-name': ['NetStream.Publish.BadName', () => 'The stream key is no name: it must not contain / : ? # or blanks.'],
+  full: ['NetStream.Publish.Rejected', ({ app }) => `Application '${app}' has all the streams it may have.`],
   'shutting-down': ['NetStream.Publish.Rejected', () => 'The server is shutting down.'],
 };
 const NO_STREAM_KEY = 'There is no stream key: publish to rtmp://HOST/APP/KEY, or fill in the stream key of your encoder.';

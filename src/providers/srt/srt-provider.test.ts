@@ -10,7 +10,9 @@ import type { SrtConnection } from '../../protocols/srt/connection.ts';
 import { RejectionCode } from '../../protocols/srt/rejection.ts';
 import { readListenerOptions } from '../../protocols/srt/socket-options.ts';
 import { SrtUdpPort } from '../../protocols/srt/udp-port.ts';
+import { AddressShares } from '../../util/address-shares.ts';
 import { systemClock } from '../../util/clock.ts';
+import { RefusalLog } from '../../util/refusal-log.ts';
 import { TransportFeed } from '../mpegts/transport-feed.ts';
 import { SrtProvider, type SrtProviderOptions } from './srt-provider.ts';
 
@@ -54,8 +56,8 @@ interface Encoder {
   send(payload: Uint8Array): void;
 }
 
-async function call(port: number, streamId: string, passphrase: string | null = null): Promise<Encoder> {
-  const local = await SrtUdpPort.open({ clock: systemClock, host: '127.0.0.1', port: 0, policy: null, onError: () => undefined });
+async function call(port: number, streamId: string, passphrase: string | null = null, host = '127.0.0.1'): Promise<Encoder> {
+  const local = await SrtUdpPort.open({ clock: systemClock, host, port: 0, policy: null, onError: () => undefined });
   closings.push(() => local.close('the test has ended'));
   let onClosed: (code: string) => void = () => undefined;
   const closed = new Promise<string>((resolve) => {
@@ -199,6 +201,7 @@ describe('who is let in', () => {
     ['provider-disabled', RejectionCode.FORBIDDEN],
     ['duplicate-name', RejectionCode.CONFLICT],
     ['invalid-name', RejectionCode.BAD_REQUEST],
+    ['full', RejectionCode.OVERLOAD],
     ['shutting-down', RejectionCode.UNAVAILABLE],
   ] as const)('%s is refused with its code', async (refusal: IngestRefused['code'], code) => {
     const { gate, logger, provider, port } = await listen();
@@ -249,6 +252,24 @@ describe('who is let in', () => {
     expect(line.fields['detail']).toContain('bad mode (1405)');
     await call(port, '#!::h=default,r=app/live,m=publish');
     expect(provider.connections).toBe(1);
+  });
+
+  test('an address has a share of connections, which it gets back; its refusals are told of once', async () => {
+    const logger = new RecordingLogger();
+    const refusals = new RefusalLog(logger);
+    closings.push(async () => refusals.close());
+    const { port, provider } = await listen({ shares: new AddressShares({ perAddress: 2 }), refusals });
+    const first = await call(port, 'default/app/a');
+    await call(port, 'default/app/b');
+    for (const name of ['c', 'd']) await expect(call(port, `default/app/${name}`)).rejects.toMatchObject({ code: RejectionCode.OVERLOAD });
+    await call(port, 'default/app/e', null, '127.0.0.2');
+    expect(provider.connections).toBe(3);
+    expect(logger.lines.map(({ message, fields }) => [message, fields['count']])).toEqual([
+      ['SRT callers refused: their address has its share of connections', 1],
+    ]);
+    first.connection.close('enough', systemClock.monotonic() * 1000);
+    await until('the seat is free', () => provider.connections === 2);
+    await call(port, 'default/app/f');
   });
 
   test('the passphrase of a stream counts instead of that of the port', async () => {

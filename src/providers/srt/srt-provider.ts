@@ -17,7 +17,8 @@ import { DEFAULT_SRT_TIMEOUTS, type Refusal, SrtPublication, type SrtTimeouts } 
 
 /** How often deadlines are looked at. */
 const SWEEP_INTERVAL_MS = 100;
-const DEFAULT_MAX_CONNECTIONS = 2000;
+/** Encoders of one port at once, unless told otherwise. */
+export const MAX_SRT_ENCODERS = 2000;
 
 export interface SrtProviderOptions extends SrtListenerConfig {
   readonly gate: IngestGate;
@@ -52,7 +53,7 @@ export class SrtProvider {
     this.#listener = new SrtListener({
       ...options,
       mode: 'publish',
-      maxConnections: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
+      maxConnections: options.maxConnections ?? MAX_SRT_ENCODERS,
       open: (call, target, port) => this.#open(call, target, port),
       onRefused: (peer, code, why) => {
         const detail = describeRejection(code);

@@ -60,6 +60,7 @@ const REFUSALS: Readonly<Record<IngestRefused['code'], RejectionCode>> = {
   'provider-disabled': RejectionCode.FORBIDDEN,
   'duplicate-name': RejectionCode.CONFLICT,
   'invalid-name': RejectionCode.BAD_REQUEST,
+  full: RejectionCode.OVERLOAD,
   'shutting-down': RejectionCode.UNAVAILABLE,
 };
 

@@ -22,6 +22,7 @@ const REFUSALS: Readonly<Record<IngestRefused['code'], { readonly status: number
   'provider-disabled': { status: 404, text: 'Could not find application' },
   'duplicate-name': { status: 409, text: 'Stream is already exist' },
   'invalid-name': { status: 400, text: null },
+  full: { status: 503, text: null },
   'shutting-down': { status: 503, text: null },
 };
 

@@ -84,8 +84,12 @@ export class LlhlsView implements OutletView {
   }
 
   #respondMultivariant(exchange: DeliveryExchange, fileName: string): void {
-    const token = this.#settings.originMode ? null : this.#context.createSession(exchange).token;
-    const tail = playlistTail(mediaTail(exchange, token), clientOptions(exchange, this.#settings), this.#settings);
+    const session = this.#settings.originMode ? null : this.#context.createSession(exchange);
+    if (session === null && !this.#settings.originMode) {
+      this.#respondEmpty(exchange, 429);
+      return;
+    }
+    const tail = playlistTail(mediaTail(exchange, session?.token ?? null), clientOptions(exchange, this.#settings), this.#settings);
     const pieces = this.#playlists.multivariant(fileName);
     if (pieces === null) this.#respondEmpty(exchange, 404);
     else exchange.respondTailored(200, this.#headers.multivariant, pieces, tail);

@@ -50,8 +50,8 @@ export interface ViewerSession {
 
 /** Services an egress thread gives its views. */
 export interface ViewContext {
-  /** Makes a session for a client that asked for a multivariant playlist. */
-  createSession(exchange: DeliveryExchange): ViewerSession;
+  /** Makes a session for a client that asked for a multivariant playlist; null when its address has too many. */
+  createSession(exchange: DeliveryExchange): ViewerSession | null;
   /** Checks the `session` query; null when it is missing, forged, expired or revoked. Marks the session as alive. */
   session(exchange: DeliveryExchange): ViewerSession | null;
   /**

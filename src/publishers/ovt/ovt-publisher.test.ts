@@ -24,6 +24,9 @@ import { parseMediaPacket } from '../../protocols/ovt/media-packet.ts';
 import { type OvtResponse, parseResponse, serializeRequest, serializeResponse } from '../../protocols/ovt/message.ts';
 import { OvtReader } from '../../protocols/ovt/reader.ts';
 import { OvtPullSource } from '../../providers/ovt/ovt-pull-source.ts';
+import { AddressShares } from '../../util/address-shares.ts';
+import { Doorkeeper } from '../../util/doorkeeper.ts';
+import { RefusalLog } from '../../util/refusal-log.ts';
 import { OvtPublisher } from './ovt-publisher.ts';
 import type { OvtStream } from './ovt-stream.ts';
 
@@ -69,7 +72,7 @@ afterEach(async () => {
   await publisher.stop();
 });
 
-async function listen(options: { maxConnections?: number; startWait?: number } = {}): Promise<void> {
+async function listen(options: { maxConnections?: number; startWait?: number; door?: Doorkeeper } = {}): Promise<void> {
   const virtualHostFor = (host: string): string | null => (host === '127.0.0.1' ? 'default' : null);
   const hasApplication = (vhost: string, app: string): boolean => `${vhost}/${app}` === 'default/app';
   await publisher.listen({ host: '127.0.0.1', port: 0, virtualHostFor, hasApplication, ...options });
@@ -447,6 +450,25 @@ describe('limits', () => {
     await pull();
     await expect(pull()).rejects.toThrow();
     expect(publisher.refused).toBe(1);
+  });
+
+  test('an address that has its share of connections gets no more, and the others do', async () => {
+    const refusals = new RefusalLog(logger);
+    closing.push(() => refusals.close());
+    await listen({ door: new Doorkeeper({ what: 'OVT edges', shares: new AddressShares({ perAddress: 1 }), refusals }) });
+    serve();
+    const edge = await pull();
+    await expect(pull()).rejects.toThrow();
+    await expect(pull()).rejects.toThrow();
+    expect(publisher.refused).toBe(2);
+    const sentence = 'OVT edges refused: their address has its share';
+    expect(logger.matching(sentence).map(({ fields }) => fields)).toEqual([{ peer: '127.0.0.1', share: 1, count: 1 }]);
+    const other = net.connect({ port: publisher.ports[0] ?? 0, host: '127.0.0.1', localAddress: '127.0.0.2' });
+    closing.push(() => other.destroy());
+    await until(() => publisher.connections === 2);
+    edge.close();
+    await until(() => publisher.connections === 1);
+    await pull();
   });
 
   test('stopping tells edges and frees the port; twice is once', async () => {

@@ -7,12 +7,14 @@ import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import type { StreamFinder } from '../../core/stream-demand.ts';
 import { OvtCommand } from '../../protocols/ovt/message.ts';
 import type { Clock } from '../../util/clock.ts';
+import { type Doorkeeper, openDoor } from '../../util/doorkeeper.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { OvtConnection } from './ovt-connection.ts';
 import { OvtStream } from './ovt-stream.ts';
 
-const DEFAULT_MAX_CONNECTIONS = 1000;
+/** Edges of one port at once, unless told otherwise. */
+export const MAX_EDGES = 1000;
 const DEFAULT_START_WAIT_MS = 3000;
 const SWEEP_MS = 1000;
 
@@ -24,6 +26,8 @@ export interface OvtListenOptions {
   readonly hasApplication: (vhost: string, app: string) => boolean;
   /** Edges of one port at once. */
   readonly maxConnections?: number;
+  /** Who is let in; absent: everybody. */
+  readonly door?: Doorkeeper;
   /** How long a stream that exists may take to start before an edge is told to come again, ms. */
   readonly startWait?: number;
 }
@@ -43,7 +47,7 @@ export interface EdgeDirectory {
 
 export class OvtPublisher implements Publisher {
   readonly kind = PublisherKind.OVT;
-  /** Connections closed at once because too many were open. */
+  /** Connections closed at once because too many were open, of all or of their address. */
   refused = 0;
   readonly #logger: Logger;
   readonly #clock: Clock;
@@ -101,14 +105,19 @@ export class OvtPublisher implements Publisher {
 
   /** Listens on one address. Rejects when it cannot be bound. */
   async listen(options: OvtListenOptions): Promise<void> {
-    const { host, port, maxConnections = DEFAULT_MAX_CONNECTIONS } = options;
+    const { host, port, maxConnections = MAX_EDGES, door = openDoor('OVT edges') } = options;
     const connections = new Set<OvtConnection>();
-    const server = net.createServer((socket) => connections.add(this.#open(socket, options, connections)));
+    const server = net.createServer((socket) => {
+      if (door.admit(socket)) connections.add(this.#open(socket, options, connections));
+      else {
+        this.refused += 1;
+        socket.destroy();
+      }
+    });
     server.maxConnections = maxConnections;
-    let untold = 0;
     server.on('drop', () => {
       this.refused += 1;
-      untold += 1;
+      door.overflow(maxConnections);
     });
     server.listen({ host, port });
     await once(server, 'listening');
@@ -119,8 +128,6 @@ export class OvtPublisher implements Publisher {
         connection.cut('internal error');
       };
       forEachGuarded(connections, (connection) => connection.checkDeadline(), failed);
-      if (untold > 0) this.#logger.warn({ count: untold, limit: maxConnections }, 'OVT edges refused: too many are connected');
-      untold = 0;
     }, SWEEP_MS);
     this.#listeners.push({ server, sweep, connections });
     this.#logger.info({ host, port: (server.address() as net.AddressInfo).port }, 'OVT publisher listening');

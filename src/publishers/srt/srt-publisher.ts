@@ -22,7 +22,8 @@ import { SrtViewer } from './srt-viewer.ts';
 
 const DEFAULT_PLAYLIST_NAME = 'srt_default';
 const DEFAULT_PLAYLIST_FILE = 'playlist';
-const DEFAULT_MAX_CONNECTIONS = 5000;
+/** Players of one port at once, unless told otherwise. */
+export const MAX_SRT_VIEWERS = 5000;
 
 /** What listening needs beyond the listener's own configuration. */
 export interface SrtEgressOptions extends SrtListenerConfig {
@@ -85,7 +86,7 @@ export class SrtPublisher implements Publisher {
       ...options,
       mode: 'request',
       clock: this.#clock,
-      maxConnections: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
+      maxConnections: options.maxConnections ?? MAX_SRT_VIEWERS,
       open: (call, target, port) => this.#open({ call, target, port, virtualHostFor: options.virtualHostFor }),
       onRefused: (peer, code, why) => this.#refuse(peer, describeRejection(code), why ?? describeRejection(code)),
       onError: (error) => this.#logger.error({ err: error }, 'SRT listener failed'),

@@ -18,4 +18,9 @@ export class RateBudget {
     this.#tokens -= 1;
     return true;
   }
+
+  /** What was taken last is not to count. */
+  giveBack(): void {
+    this.#tokens = Math.min(this.#perSecond, this.#tokens + 1);
+  }
 }

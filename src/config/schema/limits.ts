@@ -1,0 +1,61 @@
+/** What one client and one application may take, and which proxies are believed about clients. */
+import type { Static } from '@sinclair/typebox';
+import { TrustedProxies } from '../../util/trusted-proxies.ts';
+import { boolean, finishing, integer, list, object, text } from './field.ts';
+
+const share = (description: string, byDefault: number) => integer(`${description}; 0: no limit`, { default: byDefault, minimum: 0 });
+
+/** Counted for each listener; of IPv6 the addresses of a /64 together. */
+const PerAddressSchema = object(
+  'At once, of one client address, on each listener; addresses of one IPv6 /64 count together. Never more than half of what the listener takes',
+  {
+    publishers: share('Connections of encoders: RTMP, SRT, MPEG-TS over TCP, WebRTC', 256),
+    viewers: share('Connections and sessions of viewers: HTTP, WebRTC, SRT, edges. Offices and mobile networks share an address', 5000),
+    signalling: share('WebRTC signalling that has not come to a session yet: requests, WebSockets and sessions', 256),
+    keyTrials: share('Wrong passphrases over SRT, a second', 20),
+  },
+  { default: {} },
+);
+
+export const LimitsSchema = object(
+  'What one client, and one application, may take of the server. An extension of Millrace',
+  {
+    perAddress: PerAddressSchema,
+    perApplication: object(
+      'Of one application',
+      { streams: share('Streams published to it at once; those that are pulled do not count', 1000) },
+      { default: {} },
+    ),
+  },
+  { default: {} },
+);
+export type LimitsConfig = Static<typeof LimitsSchema>;
+
+interface ProxiesFinish {
+  readonly address: readonly string[];
+}
+
+export const TrustedProxiesSchema = object(
+  'Proxies in front of the server, which are believed when they tell where a client is. An extension of Millrace',
+  {
+    address: list('Addresses, as `192.0.2.10` or `192.0.2.0/24`. Their `X-Forwarded-For` counts', text('Address'), { default: [] }),
+    proxyProtocol: object(
+      'Listeners on which connections of these addresses begin with a PROXY header, version 1 or 2; without one they are closed',
+      {
+        http: boolean('All ports of HTTP, the API aside', { xml: 'HTTP', default: false }),
+        rtmp: boolean('The ports of RTMP', { xml: 'RTMP', default: false }),
+      },
+      { default: {} },
+    ),
+  },
+  {
+    default: {},
+    finish: finishing<ProxiesFinish>(({ address }, fail) => {
+      for (const entry of address) {
+        if (!TrustedProxies.isAddress(entry))
+          fail(`Address must be an IP address or a network as 192.0.2.0/24, but got '${entry}'`, 'address');
+      }
+    }),
+  },
+);
+export type TrustedProxiesConfig = Static<typeof TrustedProxiesSchema>;

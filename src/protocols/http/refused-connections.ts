@@ -1,0 +1,43 @@
+/** Tells connections that have no room why, before anything is known of them. */
+import type { Socket } from 'node:net';
+
+/** Connections that are told at once: each keeps its descriptor meanwhile. Others are closed without a word. */
+const MOST = 8;
+/** For a client to read why, ms. */
+const PATIENCE_MS = 1000;
+const TEXT = 'too many connections, of your address or of all\n';
+
+export class RefusedConnections {
+  readonly #answer: string;
+  readonly #open = new Set<Socket>();
+
+  /** `commonHeaders`: complete lines. */
+  constructor(commonHeaders: string) {
+    this.#answer =
+      `HTTP/1.1 503 Service Unavailable\r\n${commonHeaders}Retry-After: 5\r\nContent-Type: text/plain\r\n` +
+      `Content-Length: ${TEXT.length}\r\nConnection: close\r\n\r\n${TEXT}`;
+  }
+
+  /** Answers what the client is about to ask, and closes. */
+  answer(socket: Socket): void {
+    if (this.#open.size >= MOST || socket.destroyed) {
+      socket.destroy();
+      return;
+    }
+    this.#open.add(socket);
+    const deadline = setTimeout(() => socket.destroy(), PATIENCE_MS);
+    socket.on('error', () => socket.destroy());
+    socket.once('close', () => {
+      clearTimeout(deadline);
+      this.#open.delete(socket);
+    });
+    // With unread bytes the system would reset the connection, and the answer would be lost.
+    socket.on('end', () => socket.destroy()).resume();
+    socket.end(this.#answer);
+  }
+
+  /** Idempotent. */
+  close(): void {
+    for (const socket of this.#open) socket.destroy();
+  }
+}

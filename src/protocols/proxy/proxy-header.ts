@@ -1,0 +1,88 @@
+/** The PROXY protocol, versions 1 and 2: the header in which a proxy says whom a connection comes from (haproxy, proxy-protocol.txt). */
+import { isIP, isIPv6 } from 'node:net';
+import { plainAddress } from '../../util/client-address.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+
+/** Longest header of version 1, the line end included. */
+const LONGEST_LINE = 107;
+const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
+const FIXED_LENGTH = 16;
+/** Bytes behind the fixed part that are waited for: addresses take 36, the rest is for extensions, which are passed over. */
+const MOST_EXTENSIONS = 4096;
+const LINE = /^PROXY (TCP4|TCP6) (\S+) (\S+) (\d{1,5}) (\d{1,5})$/;
+
+/** Where a client is. */
+export interface ClientEnd {
+  readonly address: string;
+  readonly port: number;
+}
+
+export interface ProxyHeader {
+  /** Bytes of the header; what follows is the client's. */
+  readonly length: number;
+  /** Null: the proxy speaks for itself, or for a client whose address it does not know. */
+  readonly client: ClientEnd | null;
+}
+
+/** Reads the header that `bytes` begin with; null while it is not complete. Throws ProtocolError when there is none. */
+export function readProxyHeader(bytes: Uint8Array): ProxyHeader | null {
+  const begin = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  return begin[0] === SIGNATURE[0] ? readBinary(begin) : readLine(begin);
+}
+
+/** Version 1: `PROXY TCP4 192.0.2.1 198.51.100.1 56324 443` and CR LF. */
+function readLine(bytes: Buffer): ProxyHeader | null {
+  const text = bytes.toString('latin1', 0, LONGEST_LINE);
+  const end = text.indexOf('\r\n');
+  if (!'PROXY '.startsWith(text.slice(0, 6))) throw new ProtocolError('PROXY_HEADER', 'the connection does not begin with a PROXY header');
+  if (end < 0) {
+    if (text.length < LONGEST_LINE) return null;
+    throw new ProtocolError('PROXY_HEADER', `the PROXY header is longer than ${LONGEST_LINE} bytes`);
+  }
+  const line = text.slice(0, end);
+  const length = end + 2;
+  if (line === 'PROXY UNKNOWN' || line.startsWith('PROXY UNKNOWN ')) return { length, client: null };
+  const [, family, address = '', , port = ''] = LINE.exec(line) ?? [];
+  if (isIP(address) !== (family === 'TCP6' ? 6 : 4) || Number(port) > 65_535)
+    throw new ProtocolError('PROXY_HEADER', 'the PROXY header names no client');
+  return { length, client: { address: plainAddress(address), port: Number(port) } };
+}
+
+/**
+ *  0        12    13       14      16
+ *  +--------+-----+--------+-------+-----------------------------------------+
+ *  | \r\n\r\n\0\r\nQUIT\n | version, command | family, protocol | length | … |
+ *  +--------+-----+--------+-------+-----------------------------------------+
+ *  behind it: source and destination address, source and destination port, extensions
+ */
+function readBinary(bytes: Buffer): ProxyHeader | null {
+  const known = Math.min(bytes.length, SIGNATURE.length);
+  if (bytes.compare(SIGNATURE, 0, known, 0, known) !== 0)
+    throw new ProtocolError('PROXY_HEADER', 'the connection does not begin with a PROXY header');
+  if (bytes.length < FIXED_LENGTH) return null;
+  const version = bytes.readUInt8(12) >> 4;
+  const command = bytes.readUInt8(12) & 0x0f;
+  const family = bytes.readUInt8(13) >> 4;
+  const rest = bytes.readUInt16BE(14);
+  if (version !== 2 || command > 1)
+    throw new ProtocolError('PROXY_HEADER', `PROXY version ${version}, command ${command} is not known`, 12);
+  if (rest > MOST_EXTENSIONS) throw new ProtocolError('PROXY_HEADER', `the PROXY header is longer than ${MOST_EXTENSIONS} bytes`, 14);
+  const length = FIXED_LENGTH + rest;
+  if (bytes.length < length) return null;
+  const size = family === 1 ? 4 : 16;
+  // LOCAL: the proxy looks whether we are there. Other families have no address of ours.
+  if (command === 0 || (family !== 1 && family !== 2)) return { length, client: null };
+  if (rest < 2 * size + 4) throw new ProtocolError('PROXY_HEADER', 'the PROXY header names no client', FIXED_LENGTH);
+  const address = addressOf(bytes.subarray(FIXED_LENGTH, FIXED_LENGTH + size));
+  return { length, client: { address, port: bytes.readUInt16BE(FIXED_LENGTH + 2 * size) } };
+}
+
+function addressOf(bytes: Buffer): string {
+  if (bytes.length === 4) return bytes.join('.');
+  const groups = Array.from({ length: 8 }, (_, n) => bytes.readUInt16BE(2 * n).toString(16));
+  // As sockets write it: with the zeros left out.
+  const written = new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1);
+  const mapped = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(written);
+  if (mapped === null) return isIPv6(written) ? written : groups.join(':');
+  return bytes.subarray(12).join('.');
+}

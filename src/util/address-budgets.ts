@@ -1,0 +1,42 @@
+/** A budget for each client address. */
+import { addressOwner } from './client-address.ts';
+import { RateBudget } from './rate-budget.ts';
+
+/** Addresses remembered; the one that took nothing for longest is forgotten first, and has a full budget when it comes again. */
+const ADDRESSES_LIMIT = 4096;
+
+/** Lets every address do so many things a second; those of an IPv6 /64 share a budget. */
+export class AddressBudgets {
+  readonly #perSecond: number;
+  /** In the order of the last taking. */
+  readonly #budgets = new Map<string, RateBudget>();
+
+  /** `perSecond` 0: no limit. */
+  constructor(perSecond: number) {
+    this.#perSecond = perSecond;
+  }
+
+  /** Addresses remembered. */
+  get size(): number {
+    return this.#budgets.size;
+  }
+
+  /** True when `address` may do one more at `now` µs, which is then counted. */
+  take(address: string, now: number): boolean {
+    if (this.#perSecond === 0) return true;
+    const owner = addressOwner(address);
+    const budget = this.#budgets.get(owner) ?? new RateBudget(this.#perSecond);
+    this.#budgets.delete(owner);
+    this.#budgets.set(owner, budget);
+    if (this.#budgets.size > ADDRESSES_LIMIT) {
+      const [oldest = ''] = this.#budgets.keys();
+      this.#budgets.delete(oldest);
+    }
+    return budget.take(now);
+  }
+
+  /** What `address` took last is not to count. */
+  giveBack(address: string): void {
+    this.#budgets.get(addressOwner(address))?.giveBack();
+  }
+}

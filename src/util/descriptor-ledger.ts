@@ -1,0 +1,56 @@
+/** How many of the process' file descriptors a kind of client holds, counted by all threads together. */
+
+/** Where in the shared memory the limit stands; slots follow. */
+const LIMIT = 0;
+
+/**
+ * One thread's page of the ledger. Every thread counts what it holds in a slot of its own, and what it asks for is held against the sum:
+ * a thread that dies takes its descriptors along, and the one that follows it begins with an empty slot.
+ */
+export class DescriptorLedger {
+  /** Asked for in vain, in this thread. */
+  refused = 0;
+  readonly #counts: Int32Array;
+  readonly #slot: number;
+
+  /** `shared`: see `open`. `slot`: from 0, one for each thread. */
+  constructor(shared: SharedArrayBuffer, slot = 0) {
+    this.#counts = new Int32Array(shared);
+    this.#slot = slot + 1;
+    if (this.#slot >= this.#counts.length) throw new RangeError(`the ledger has ${this.#counts.length - 1} slots`);
+    Atomics.store(this.#counts, this.#slot, 0);
+  }
+
+  /** Memory for a ledger of `limit` descriptors and `slots` threads. */
+  static open(limit: number, slots = 1): SharedArrayBuffer {
+    const shared = new SharedArrayBuffer((slots + 1) * Int32Array.BYTES_PER_ELEMENT);
+    new Int32Array(shared)[LIMIT] = Math.min(limit, 2 ** 30);
+    return shared;
+  }
+
+  /** Descriptors that all threads may hold. */
+  get limit(): number {
+    return Atomics.load(this.#counts, LIMIT);
+  }
+
+  /** Descriptors that all threads hold. */
+  get held(): number {
+    let held = 0;
+    for (let slot = LIMIT + 1; slot < this.#counts.length; slot += 1) held += Atomics.load(this.#counts, slot);
+    return held;
+  }
+
+  /** Takes `count` descriptors; false, and none taken, when there are not so many left. */
+  take(count = 1): boolean {
+    Atomics.add(this.#counts, this.#slot, count);
+    if (this.held <= this.limit) return true;
+    Atomics.sub(this.#counts, this.#slot, count);
+    this.refused += 1;
+    return false;
+  }
+
+  /** Gives back what was taken. */
+  give(count = 1): void {
+    Atomics.sub(this.#counts, this.#slot, count);
+  }
+}

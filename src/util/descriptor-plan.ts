@@ -1,0 +1,45 @@
+/** Who may hold how many of the file descriptors that the system lets the process have. */
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** What encoders get at most: they are few, and each has one. */
+const MOST_ENCODERS = 4096;
+/** What is kept back at most. */
+const MOST_RESERVED = 4096;
+/** What a process that has just begun will open for itself: ports, pipes, the native addon. */
+const OWN = 24;
+/** Of every egress thread: its event loop and its ports. */
+const OWN_OF_THREAD = 10;
+
+/** Numbers of descriptors. */
+export interface DescriptorPlan {
+  /** For connections of viewers, over all protocols and threads. */
+  readonly viewers: number;
+  /** For connections of encoders. */
+  readonly encoders: number;
+  /** For the API, state, recordings, pushes, pulls and transcoders. */
+  readonly reserve: number;
+}
+
+/**
+ * Divides `limit` descriptors, of which `used` are in use, for a server with `threads` egress threads: a quarter each for encoders and in
+ * reserve as far as they can need so many, the rest for viewers. So viewers, who may be anybody, are the first to be refused.
+ */
+export function planDescriptors({ limit, used, threads }: { limit: number; used: number; threads: number }): DescriptorPlan {
+  const free = Math.max(4, limit - used - OWN - threads * OWN_OF_THREAD);
+  const quarter = Math.floor(free / 4);
+  const encoders = Math.min(MOST_ENCODERS, quarter);
+  const reserve = Math.min(MOST_RESERVED, quarter);
+  return { viewers: free - encoders - reserve, encoders, reserve };
+}
+
+/** RLIMIT_NOFILE of this process and how many it has open; null where the system does not tell. Node.js has raised the limit as far as it may. */
+export function descriptorLimit(): { readonly limit: number; readonly used: number } | null {
+  try {
+    const limit = /^Max open files\s+(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
+    if (limit === undefined) return null;
+    const used = readdirSync('/proc/self/fd').length;
+    return { limit: limit === 'unlimited' ? Number.MAX_SAFE_INTEGER : Number(limit), used };
+  } catch {
+    return null;
+  }
+}

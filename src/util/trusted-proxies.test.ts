@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+import { TrustedProxies } from './trusted-proxies.ts';
+
+const PROXIES = new TrustedProxies(['192.0.2.10', '10.0.0.0/8', '2001:db8:1::/48']);
+
+describe('TrustedProxies', () => {
+  it.each([
+    ['192.0.2.10', true],
+    ['::ffff:192.0.2.10', true],
+    ['192.0.2.11', false],
+    ['10.255.0.1', true],
+    ['2001:db8:1:2::3', true],
+    ['2001:db8:2::1', false],
+    ['', false],
+    ['no address', false],
+  ])('knows whether %j is one of them', (address, expected) => {
+    expect(PROXIES.has(address)).toBe(expected);
+    expect(PROXIES.has(address)).toBe(expected);
+  });
+
+  it.each([
+    ['an address that is not trusted is not believed', '192.0.2.99', '198.51.100.1', '192.0.2.99'],
+    ['a proxy without the header stands for itself', '192.0.2.10', undefined, '192.0.2.10'],
+    ['the only entry is the client', '192.0.2.10', '198.51.100.1', '198.51.100.1'],
+    ['what the client wrote itself stands before its address', '192.0.2.10', '203.0.113.7, 198.51.100.1', '198.51.100.1'],
+    ['trusted hops are passed over', '192.0.2.10', '203.0.113.7, 198.51.100.1, 10.1.2.3 ,10.3.2.1', '198.51.100.1'],
+    ['the first hop counts when all are trusted', '192.0.2.10', '10.1.2.3, 10.3.2.1', '10.1.2.3'],
+    ['what is no address ends the search', '192.0.2.10', '198.51.100.1, unknown, 10.1.2.3', '10.1.2.3'],
+    ['nonsense leaves the proxy', '192.0.2.10', 'unknown', '192.0.2.10'],
+    ['an empty header leaves the proxy', '192.0.2.10', '', '192.0.2.10'],
+    ['ports are cut off', '192.0.2.10', '198.51.100.1:5000', '198.51.100.1'],
+    ['so are brackets', '192.0.2.10', '[2001:db8::5]:5000', '2001:db8::5'],
+    ['IPv6 needs none', '192.0.2.10', '2001:db8::5', '2001:db8::5'],
+    ['IPv4 inside IPv6 is IPv4', '192.0.2.10', '::ffff:198.51.100.1', '198.51.100.1'],
+  ])('%s', (_name, from, header, expected) => {
+    expect(PROXIES.clientOf(from, header)).toBe(expected);
+  });
+
+  it('reads the end of a header that goes on and on', () => {
+    expect(PROXIES.clientOf('10.0.0.1', `${'203.0.113.7, '.repeat(10_000)}198.51.100.1`)).toBe('198.51.100.1');
+    expect(PROXIES.clientOf('10.0.0.1', '10.0.0.2,'.repeat(10_000))).toBe('10.0.0.1');
+  });
+
+  it.each(['', 'proxy.example', '192.0.2.1/33', '192.0.2.1/', '192.0.2/24', '::1/129', '192.0.2.1/24/8'])('refuses %j', (entry) => {
+    expect(TrustedProxies.isAddress(entry)).toBe(false);
+    expect(() => new TrustedProxies([entry])).toThrow(TypeError);
+  });
+});
