@@ -22,7 +22,9 @@ let server: TestServer;
 let encoder: FfmpegPublisher;
 
 beforeAll(async () => {
-  server = await startServer({ segmentDuration: 1 });
+  // All of them come from one address, and are to be looked at.
+  const head = '<Limits><PerAddress><Publishers>0</Publishers></PerAddress></Limits>';
+  server = await startServer({ segmentDuration: 1, head });
   encoder = publish({ url: server.rtmp('steady'), width: 320, height: 180, videoKbps: 300 });
   await encoder.sent(90);
 });

@@ -16,6 +16,8 @@ export interface ServerSettings {
   /** Host names of the virtual host `default`. */
   readonly hostNames?: readonly string[];
   readonly accessToken?: string;
+  /** Elements of the server itself, e.g. `Limits`. */
+  readonly head?: string;
   /** TLS ports of RTMP and of LL-HLS. */
   readonly tls?: { readonly rtmp: number; readonly http: number };
   /** `PrivacyProtection`. */
@@ -91,6 +93,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
   <Type>origin</Type>
   <IP>127.0.0.1</IP>
   <PrivacyProtection>${settings.privacyProtection === true}</PrivacyProtection>
+  ${settings.head ?? ''}
   <Bind>
     <Managers><API><Port>${ports.api}</Port></API></Managers>
     <Providers>

@@ -31,6 +31,8 @@ export interface StartOptions extends ServerSettings {
   readonly compileCache?: boolean;
   /** Runs the server on this CPU only; it then has one egress thread. */
   readonly cpu?: number;
+  /** File descriptors that it may have (`ulimit -n`). */
+  readonly descriptors?: number;
 }
 
 /** One server with its folders. `close` ends it and removes them. */
@@ -117,9 +119,10 @@ export class TestServer {
 
   #spawn(): Child {
     this.#startedAt = performance.now();
-    const { cpu, main = MAIN, compileCache = false } = this.#options;
+    const { cpu, descriptors, main = MAIN, compileCache = false } = this.#options;
     const command = [process.execPath, main, 'serve', '--config', this.config, '--state', this.state];
-    const [program = '', ...args] = cpu === undefined ? command : ['taskset', '-c', `${cpu}`, ...command];
+    const limited = descriptors === undefined ? command : ['prlimit', `--nofile=${descriptors}`, ...command];
+    const [program = '', ...args] = cpu === undefined ? limited : ['taskset', '-c', `${cpu}`, ...limited];
     return new Child(program, args, {
       cwd: this.#options.cwd ?? this.folder,
       env: { ...process.env, NODE_ENV: 'production', ...(!compileCache && { NODE_DISABLE_COMPILE_CACHE: '1' }), ...this.#options.env },
