@@ -7,10 +7,13 @@ import { MpegtsProvider } from './providers/mpegts/mpegts-provider.ts';
 import type { MpegtsRoute } from './providers/mpegts/port-source.ts';
 import { bindAddress, portsOf } from './server-config.ts';
 import type { ServerLimits } from './server-limits.ts';
+import { AddressSet } from './util/address-set.ts';
 import type { Clock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
 
 const PORT_MACRO = '${Port}';
+/** Sets of `Source`, by the list they are made of. */
+const SETS = new WeakMap<readonly string[], AddressSet>();
 
 /** Starts one provider for each address of the server; each is added to `running` before it starts. */
 export async function startMpegts(
@@ -35,6 +38,7 @@ export async function startMpegts(
       ports: portsOf(mpegts.port),
       // A group has its own address, so that it can be joined once only.
       multicast: index === 0 ? mpegts.multicast : [],
+      refusals: parts.limits.refusals,
       door: parts.limits.door('MPEG-TS connections', 'publishers', Number.POSITIVE_INFINITY),
       route: (port) => mpegtsRoute(applicationsOf(parts.orchestrator), port),
     });
@@ -53,10 +57,17 @@ export function mpegtsRoute(applications: Iterable<Application>, port: number): 
       streamName: entry.name.replaceAll(PORT_MACRO, String(port)),
       audioLabels: mpegts.audioMap?.item ?? [],
       ...(entry.program !== undefined && { program: entry.program }),
+      ...(entry.source !== undefined && { sources: sourcesOf(entry.source) }),
       open: (request) => application.openIngest(request),
     };
   }
   return null;
+}
+
+function sourcesOf(entries: readonly string[]): AddressSet {
+  const known = SETS.get(entries) ?? new AddressSet(entries);
+  SETS.set(entries, known);
+  return known;
 }
 
 /** Says when an application that was made through the API shares a port with another: the one that was there first gets it. */

@@ -1,6 +1,6 @@
 /** What one client and one application may take, and which proxies are believed about clients. */
 import type { Static } from '@sinclair/typebox';
-import { TrustedProxies } from '../../util/trusted-proxies.ts';
+import { AddressSet } from '../../util/address-set.ts';
 import { boolean, finishing, integer, list, object, text } from './field.ts';
 
 const share = (description: string, byDefault: number) => integer(`${description}; 0: no limit`, { default: byDefault, minimum: 0 });
@@ -52,8 +52,7 @@ export const TrustedProxiesSchema = object(
     default: {},
     finish: finishing<ProxiesFinish>(({ address }, fail) => {
       for (const entry of address) {
-        if (!TrustedProxies.isAddress(entry))
-          fail(`Address must be an IP address or a network as 192.0.2.0/24, but got '${entry}'`, 'address');
+        if (!AddressSet.isAddress(entry)) fail(`Address must be an IP address or a network as 192.0.2.0/24, but got '${entry}'`, 'address');
       }
     }),
   },

@@ -1,5 +1,6 @@
 /** What brings streams into an application. A provider whose object is present, even empty, is enabled. */
 import type { Static } from '@sinclair/typebox';
+import { AddressSet } from '../../util/address-set.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
 import { as, boolean, choice, type Fail, finishing, integer, list, name, object, optional, path, ports, text } from './field.ts';
 
@@ -118,6 +119,15 @@ export const WebrtcProviderSchema = object(
 );
 export type WebrtcProviderConfig = Static<typeof WebrtcProviderSchema>;
 
+interface SourceFinish {
+  readonly source?: readonly string[];
+}
+
+const sourceRules = finishing<SourceFinish>(({ source = [] }, fail) => {
+  const wrong = source.find((entry) => !AddressSet.isAddress(entry));
+  if (wrong !== undefined) fail(`Source must be an IP address or a network as 192.0.2.0/24, but got '${wrong}'`, 'source');
+});
+
 export const MpegtsProviderSchema = object(
   'Takes MPEG-TS over UDP',
   {
@@ -125,13 +135,26 @@ export const MpegtsProviderSchema = object(
     packetSilenceTimeoutMs: silence(1500),
     streams: list(
       'Which port feeds which stream',
-      object('Streams of some ports', {
-        name: text('Stream name; `${Port}` stands for the port', { default: 'stream', form: 'stream-name' }),
-        port: ports('Ports that feed it', { protocols: ['udp', 'tcp'], default: '4000/udp' }),
-        program: optional(
-          integer('Number of the program to take of several; absent: the first. An extension of Millrace', { minimum: 1, maximum: 65_535 }),
-        ),
-      }),
+      object(
+        'Streams of some ports',
+        {
+          name: text('Stream name; `${Port}` stands for the port', { default: 'stream', form: 'stream-name' }),
+          port: ports('Ports that feed it', { protocols: ['udp', 'tcp'], default: '4000/udp' }),
+          program: optional(
+            integer('Number of the program to take of several; absent: the first. An extension of Millrace', {
+              minimum: 1,
+              maximum: 65_535,
+            }),
+          ),
+          source: optional(
+            list(
+              'Senders that are heard, as `192.0.2.10` or `192.0.2.0/24`; without any, everybody. An extension of Millrace',
+              text('Address'),
+            ),
+          ),
+        },
+        { finish: sourceRules },
+      ),
       { xml: 'StreamMap', flatten: 'stream', aliases: ['streamMap'], default: [] },
     ),
     audioMap: optional(AudioMapSchema),

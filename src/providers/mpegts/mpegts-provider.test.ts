@@ -6,9 +6,14 @@ import { networkInterfaces } from 'node:os';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { requireProgram } from '../../../scripts/ensure-tools.ts';
 import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
+import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import type { IngestRequest } from '../../core/ingest.ts';
+import { AddressSet } from '../../util/address-set.ts';
 import { systemClock } from '../../util/clock.ts';
+import { RefusalLog } from '../../util/refusal-log.ts';
 import { MpegtsProvider, type MpegtsProviderOptions } from './mpegts-provider.ts';
+import { DEFAULT_MPEGTS_TIMEOUTS, PortSource } from './port-source.ts';
 import { TransportFeed } from './transport-feed.ts';
 
 const INPUTS = ['-re', '-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25', '-f', 'lavfi', '-i', 'sine=r=48000'];
@@ -178,6 +183,58 @@ it('ignores a second sender while the first one sends', async () => {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   expect(gate.streams).toHaveLength(1);
+});
+
+it('goes on with a restarted encoder after a second, and with one of another address later, which the log warns of', () => {
+  const gate = new FakeIngestGate();
+  const logger = new RecordingLogger();
+  const clock = new ManualClock();
+  const open = (request: IngestRequest) => gate.openIngest({ host: 'default', app: 'app' }, request);
+  const route = () => ({ streamName: 'tv', audioLabels: [], open });
+  const source = new PortSource({ port: 4000, scheme: 'UDP', route, logger, clock, timeouts: DEFAULT_MPEGTS_TIMEOUTS });
+  const packet = Buffer.alloc(188, 0x47);
+  const hears = (sender: string): boolean => {
+    const before = source.counters.foreign;
+    source.push(packet, sender);
+    return source.counters.foreign === before;
+  };
+  expect(hears('192.0.2.1:5000')).toBe(true);
+  clock.advance(999);
+  expect([hears('192.0.2.1:6000'), hears('192.0.2.2:5000')]).toEqual([false, false]);
+  clock.advance(1);
+  expect([hears('192.0.2.2:5000'), hears('192.0.2.1:6000')]).toEqual([false, true]);
+  clock.advance(4999);
+  expect(hears('192.0.2.2:5000')).toBe(false);
+  clock.advance(1);
+  expect(hears('192.0.2.2:5000')).toBe(true);
+  const lines = logger.matching("another sender goes on with stream 'tv'");
+  expect(lines.map(({ level, fields }) => [level, fields['peer']])).toEqual([
+    ['info', '192.0.2.1:6000'],
+    ['warn', '192.0.2.2:5000'],
+  ]);
+});
+
+it('hears nobody but the senders that are named, who need not wait for others', () => {
+  const gate = new FakeIngestGate();
+  const logger = new RecordingLogger();
+  const refusals = new RefusalLog(logger);
+  onTestFinished(() => refusals.close());
+  const clock = new ManualClock();
+  const open = (request: IngestRequest) => gate.openIngest({ host: 'default', app: 'app' }, request);
+  const sources = new AddressSet(['192.0.2.1', '2001:db8::/32']);
+  const route = () => ({ streamName: 'tv', audioLabels: [], sources, open });
+  const source = new PortSource({ port: 4000, scheme: 'UDP', route, logger, clock, timeouts: DEFAULT_MPEGTS_TIMEOUTS, refusals });
+  const packet = Buffer.alloc(188, 0x47);
+  for (let n = 0; n < 100; n += 1) source.push(packet, `198.51.100.${n}:5000`);
+  expect([gate.streams.length, source.counters.barred]).toEqual([0, 100]);
+  source.push(packet, '[2001:db8::1]:5000');
+  clock.advance(60_000);
+  source.push(packet, '198.51.100.1:5000');
+  expect([gate.streams.length, source.counters.barred]).toEqual([1, 101]);
+  source.push(packet, '192.0.2.1:5000');
+  expect(source.counters).toMatchObject({ barred: 101, foreign: 0 });
+  expect(logger.matching('MPEG-TS senders not heard: the stream map names others for their port')).toHaveLength(1);
+  expect([source.admits('192.0.2.1:1'), source.admits('192.0.2.2:1')]).toEqual([true, false]);
 });
 
 it('opens nothing for garbage, and closes a sender that says nothing useful', async () => {

@@ -6,6 +6,7 @@ import type { Clock } from '../../util/clock.ts';
 import type { Doorkeeper } from '../../util/doorkeeper.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { RefusalLog } from '../../util/refusal-log.ts';
 import type { StarterLimits } from '../stream-starter.ts';
 import { DEFAULT_MPEGTS_TIMEOUTS, type MpegtsRoute, type MpegtsTimeouts, PortSource } from './port-source.ts';
 
@@ -36,11 +37,13 @@ export interface MpegtsProviderOptions {
   readonly route: (port: number) => MpegtsRoute | null;
   /** Whose connections (TCP) are let in; absent: everybody's. */
   readonly door?: Doorkeeper;
+  /** Told of senders that are not heard; absent: nobody is. */
+  readonly refusals?: RefusalLog;
   readonly timeouts?: Partial<MpegtsTimeouts>;
   readonly feedLimits?: Partial<StarterLimits>;
 }
 
-/** All ports of one address. A source is known by its port alone; no access control exists for this provider. */
+/** All ports of one address. A source is known by its port, and by its address where the stream map names one. */
 export class MpegtsProvider {
   readonly #options: MpegtsProviderOptions;
   readonly #logger: Logger;
@@ -167,8 +170,12 @@ export class MpegtsProvider {
       connection.destroy();
       return;
     }
-    this.#connections.add(connection);
     const sender = `${connection.remoteAddress}:${connection.remotePort}`;
+    if (!source.admits(sender)) {
+      connection.destroy();
+      return;
+    }
+    this.#connections.add(connection);
     connection.on('data', (data) => source.push(data, sender));
     connection.on('error', () => undefined);
     connection.setTimeout(this.#timeouts.firstTrack, () => connection.destroy());
@@ -179,7 +186,7 @@ export class MpegtsProvider {
   }
 
   #addSource(port: number): PortSource {
-    const { route, clock, feedLimits, protocol } = this.#options;
+    const { route, clock, feedLimits, protocol, refusals } = this.#options;
     const source = new PortSource({
       port,
       scheme: protocol === 'tcp' ? 'TCP' : 'UDP',
@@ -188,6 +195,7 @@ export class MpegtsProvider {
       logger: this.#logger.limited.child({ port }),
       timeouts: this.#timeouts,
       ...(feedLimits && { feedLimits }),
+      ...(refusals && { refusals }),
     });
     this.#sources.set(port, source);
     return source;

@@ -1,9 +1,11 @@
 /** What comes in on one port: at most one sender at a time, whose transport stream becomes an inbound stream. */
 import { type CloseReason, IngestRefused, type IngestRequest, type IngestStream } from '../../core/ingest.ts';
 import { ProviderKind, SourceType } from '../../core/kinds.ts';
+import type { AddressSet } from '../../util/address-set.ts';
 import type { Clock } from '../../util/clock.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { RefusalLog } from '../../util/refusal-log.ts';
 import type { StarterLimits } from '../stream-starter.ts';
 import type { AudioLabel } from './source-track.ts';
 import { TransportFeed } from './transport-feed.ts';
@@ -14,6 +16,8 @@ export interface MpegtsRoute {
   readonly audioLabels: readonly AudioLabel[];
   /** Number of the program to take; absent: the first. */
   readonly program?: number;
+  /** Senders that are heard; absent: everybody. */
+  readonly sources?: AddressSet;
   /** Registers the stream; throws `IngestRefused`. */
   readonly open: (request: IngestRequest) => IngestStream;
 }
@@ -22,21 +26,31 @@ export interface MpegtsRoute {
 export interface MpegtsTimeouts {
   /** Silence of a sender whose tracks are not known yet; later `PacketSilenceTimeoutMs` counts. */
   readonly unpublishedSilence: number;
-  /** Silence of a sender after which another one may go on with the stream. */
+  /** Silence of a sender after which another one at the same address may go on with the stream: its encoder was restarted. */
   readonly senderSilence: number;
+  /** The same for one at another address, who may be anybody. */
+  readonly strangerSilence: number;
   /** From the first packet to the first usable track. */
   readonly firstTrack: number;
   /** From a refused registration to the next try. */
   readonly retry: number;
 }
 /** Used for every timeout not given. */
-export const DEFAULT_MPEGTS_TIMEOUTS: MpegtsTimeouts = { unpublishedSilence: 3000, senderSilence: 1000, firstTrack: 15_000, retry: 1000 };
+export const DEFAULT_MPEGTS_TIMEOUTS: MpegtsTimeouts = {
+  unpublishedSilence: 3000,
+  senderSilence: 1000,
+  strangerSilence: 5000,
+  firstTrack: 15_000,
+  retry: 1000,
+};
 
 /** What came and was not used. */
 export interface PortCounters {
   datagrams: number;
   /** From a second sender while the first one sends. */
   foreign: number;
+  /** From a sender that is not heard on this port. */
+  barred: number;
   /** No transport stream inside. */
   foreignFormat: number;
   /** For a port that no application takes, or whose stream was refused. */
@@ -52,11 +66,14 @@ export interface PortSourceOptions {
   readonly clock: Clock;
   readonly timeouts: MpegtsTimeouts;
   readonly feedLimits?: Partial<StarterLimits>;
+  /** Told of senders that are not heard; absent: nobody is. */
+  readonly refusals?: RefusalLog;
 }
 
 interface Publication {
   readonly stream: IngestStream;
   readonly feed: TransportFeed;
+  readonly sources: AddressSet | undefined;
   readonly openedAt: number;
   lastAt: number;
 }
@@ -67,7 +84,7 @@ const RTP_HEADER = 12;
 
 /** The sender of a port and its publication, which ends when the core wants it or the sender falls silent before it has tracks. */
 export class PortSource {
-  readonly counters: PortCounters = { datagrams: 0, foreign: 0, foreignFormat: 0, unrouted: 0 };
+  readonly counters: PortCounters = { datagrams: 0, foreign: 0, barred: 0, foreignFormat: 0, unrouted: 0 };
   readonly #options: PortSourceOptions;
   readonly #logger: Logger;
   #sender = '';
@@ -91,11 +108,17 @@ export class PortSource {
     const publication = this.#publication ?? this.#open(data, sender, now);
     if (publication === null) return;
     if (sender !== this.#sender) {
-      if (now - publication.lastAt < this.#options.timeouts.senderSilence) {
+      if (!this.#hears(sender, publication.sources)) return;
+      const { senderSilence, strangerSilence } = this.#options.timeouts;
+      const isSameHost = hostOf(sender) === hostOf(this.#sender);
+      if (now - publication.lastAt < (isSameHost ? senderSilence : strangerSilence)) {
         this.counters.foreign += 1;
         return;
       }
-      this.#logger.info({ peer: sender, before: this.#sender }, `another sender goes on with stream '${publication.stream.name}'`);
+      this.#logger[isSameHost ? 'info' : 'warn'](
+        { peer: sender, before: this.#sender },
+        `another sender goes on with stream '${publication.stream.name}'`,
+      );
       this.#sender = sender;
     }
     publication.lastAt = now;
@@ -105,6 +128,11 @@ export class PortSource {
     } catch (error) {
       this.#fail(publication, error);
     }
+  }
+
+  /** Whether `sender` may feed the port. */
+  admits(sender: string): boolean {
+    return this.#hears(sender, this.#options.route(this.#options.port)?.sources);
   }
 
   /** The sender has closed its connection. */
@@ -166,6 +194,7 @@ export class PortSource {
     try {
       const route = this.#options.route(this.#options.port);
       if (route === null) throw new IngestRefused('no-application', `no application takes port ${this.#options.port}`);
+      if (!this.#hears(sender, route.sources)) return null;
       const stream = route.open({
         streamName: route.streamName,
         provider: ProviderKind.MPEGTS,
@@ -193,11 +222,19 @@ export class PortSource {
       ...(program !== undefined && { program }),
       ...(feedLimits && { limits: feedLimits }),
     });
-    this.#publication = { stream, feed, openedAt: now, lastAt: now };
+    this.#publication = { stream, feed, sources: route.sources, openedAt: now, lastAt: now };
     this.#sender = sender;
     this.#refusal = '';
     logger.info({ peer: sender }, `stream '${stream.name}' comes in`);
     return this.#publication;
+  }
+
+  #hears(sender: string, sources: AddressSet | undefined): boolean {
+    if (sources === undefined || sources.has(hostOf(sender))) return true;
+    this.counters.barred += 1;
+    const { port, refusals } = this.#options;
+    refusals?.note('MPEG-TS senders not heard: the stream map names others for their port', { port, peer: sender });
+    return false;
   }
 
   /** A sender does not hear of its refusal and goes on: the log tells it once. */
@@ -221,4 +258,10 @@ export class PortSource {
       `stream '${publication.stream.name}' ended: ${reason.detail}`,
     );
   }
+}
+
+/** The address of `address:port`, without the brackets of IPv6. */
+function hostOf(sender: string): string {
+  const host = sender.slice(0, sender.lastIndexOf(':'));
+  return host.startsWith('[') ? host.slice(1, -1) : host;
 }

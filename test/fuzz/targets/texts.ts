@@ -1,4 +1,5 @@
-/** Requests over HTTP, and the JSON and XML inside them. */
+/** Requests over HTTP, what proxies put before them, and the JSON and XML inside them. */
+import { isIP } from 'node:net';
 
 import { writeJson } from '../../../src/api/json/json-writer.ts';
 import { JsonSyntaxError, readJson } from '../../../src/api/json/lenient-json.ts';
@@ -18,11 +19,14 @@ import { readFraming } from '../../../src/protocols/http/framing.ts';
 import { DEFAULT_HTTP_LIMITS } from '../../../src/protocols/http/limits.ts';
 import { RequestReader } from '../../../src/protocols/http/request-reader.ts';
 import { decodePath, hostName, queryValue, splitTarget } from '../../../src/protocols/http/request-target.ts';
+import { readProxyHeader } from '../../../src/protocols/proxy/proxy-header.ts';
 import { placeOf } from '../../../src/protocols/signalling/request-place.ts';
 import { parseDirectives } from '../../../src/publishers/llhls/delivery-directives.ts';
 import { parseResourceName } from '../../../src/publishers/llhls/resource-name.ts';
+import { TrustedProxies } from '../../../src/util/trusted-proxies.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 
+const PROXIES = new TrustedProxies(['10.0.0.0/8']);
 const text = (value: string): Buffer => Buffer.from(value);
 
 const CHROME = [
@@ -79,6 +83,33 @@ const isConfigError = (error: unknown): boolean => error instanceof ConfigError 
 const macros = { env: {}, home: '/', currentPath: '/' };
 
 export const TEXT_TARGETS: readonly FuzzTarget[] = [
+  {
+    name: 'proxy-header',
+    form: 'bytes',
+    seeds: () => [
+      text('PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\nGET / HTTP/1.1\r\n'),
+      text('PROXY TCP6 2001:db8::1 2001:db8::2 56324 443\r\n'),
+      Buffer.from('0d0a0d0a000d0a515549540a2111000cc0000201c6336401dc0401bb', 'hex'),
+      Buffer.from(`0d0a0d0a000d0a515549540a21210024${'00'.repeat(10)}ffffc0000201${'20010db8'.repeat(4)}dc0401bb`, 'hex'),
+    ],
+    run: (input) => {
+      const header = readProxyHeader(input);
+      if (header === null) return 0;
+      const { client, length } = header;
+      if (length > input.length || (client !== null && isIP(client.address) === 0)) throw new Error('a client that is nowhere');
+      return 1;
+    },
+  },
+  {
+    name: 'forwarded-for',
+    form: 'text',
+    seeds: () => [text('203.0.113.7, 198.51.100.1, 10.1.2.3'), text('[2001:db8::5]:5000, ::ffff:10.0.0.1'), text('unknown, 192.0.2.1:80')],
+    run: (input) => {
+      const client = PROXIES.clientOf('10.0.0.1', input.toString('latin1'));
+      if (isIP(client) === 0) throw new Error('a client that is nowhere');
+      return client.length;
+    },
+  },
   {
     name: 'http-requests',
     form: 'text',
