@@ -2,7 +2,9 @@
 import { type ApplicationConfig, type ReadOptions, type Resource, readApplication, readVirtualHost } from './config/index.ts';
 import type { Definition } from './core/definition.ts';
 import type { Orchestrator } from './core/orchestrator.ts';
+import type { PullRegistry } from './core/pull-registry.ts';
 import { unprotected, unprotectedApplication } from './not-built.ts';
+import type { PullDocumentStore } from './state/pull-store.ts';
 import type { StateDocument, StateStore } from './state/state-store.ts';
 import type { Logger } from './util/logger.ts';
 
@@ -62,4 +64,16 @@ function nameOf(application: unknown): string {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** Brings persistent streams back. One whose application is gone stays on disk: the application may return. */
+export async function restorePulls(store: PullDocumentStore, pulls: PullRegistry, logger: Logger): Promise<void> {
+  for (const document of await store.load()) {
+    const { vhost, app, name } = document;
+    try {
+      pulls.restore(document);
+    } catch (error) {
+      logger.error({ vhost, app, stream: name, err: error }, `persistent stream '${vhost}/${app}/${name}' could not be restored`);
+    }
+  }
 }

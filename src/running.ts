@@ -8,7 +8,7 @@ const STOP_DEADLINE_MS = 3500;
 export interface Running {
   /** What can be done at once is done before this returns. */
   stop(): Promise<void>;
-  /** Stopped when all others are: it keeps what they write. */
+  /** Stopped when all others are: it keeps what they write, or tells of the stop. */
   readonly keeps?: boolean;
 }
 

@@ -4,6 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { ALL_METHODS, CrossDomainPolicy, type CrossDomainRules } from './access/cross-domains.ts';
 import { ApiServer } from './api/api-server.ts';
 import { ControlPlane } from './api/control.ts';
+import { Health } from './api/health.ts';
 import { bannerOf } from './banner.ts';
 import { CertificateStore } from './certificate-store.ts';
 import { OriginMaps } from './cluster/origin-maps.ts';
@@ -44,7 +45,7 @@ import { OvtPublisher } from './publishers/ovt/ovt-publisher.ts';
 import { PushPublisher } from './publishers/push/push-publisher.ts';
 import { SrtPublisher } from './publishers/srt/srt-publisher.ts';
 import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
-import { definitionOf, restoreVirtualHosts } from './restored-state.ts';
+import { definitionOf, restorePulls, restoreVirtualHosts } from './restored-state.ts';
 import { type Running, stopAll } from './running.ts';
 import { bindAddress, egressPorts, egressThreads, findConfigFile } from './server-config.ts';
 import { ServerLimits } from './server-limits.ts';
@@ -58,6 +59,7 @@ import { TranscoderSupervisor } from './transcoder/supervisor.ts';
 import { AllowedFolders } from './util/allowed-folders.ts';
 import { BudgetedLogger } from './util/budgeted-logger.ts';
 import { systemClock } from './util/clock.ts';
+import { Conditions } from './util/conditions.ts';
 import { guarded } from './util/guarded.ts';
 import { LineBudget } from './util/line-budget.ts';
 import type { Logger, LogLines } from './util/logger.ts';
@@ -89,12 +91,15 @@ export class MillraceServer {
   readonly banner: string;
   readonly #running: Running[];
   readonly #logger: LogLines;
+  readonly #health: Health;
   #stopping: Promise<void> | null = null;
 
-  private constructor(banner: string, running: Running[], logger: LogLines) {
+  private constructor(banner: string, running: Running[], { health, logger }: { readonly health: Health; readonly logger: LogLines }) {
     this.banner = banner;
     this.#running = running;
     this.#logger = logger;
+    this.#health = health;
+    health.phase = 'running';
   }
 
   /**
@@ -103,9 +108,12 @@ export class MillraceServer {
    */
   static async start(options: ServerOptions): Promise<MillraceServer> {
     const running: Running[] = [];
+    const health = new Health(new Conditions());
     try {
-      return new MillraceServer(await startAll(options, running), running, options.logger);
+      const { logger } = options;
+      return new MillraceServer(await startAll(options, running, health), running, { health, logger });
     } catch (error) {
+      health.phase = 'stopping';
       await stopAll(running, options.logger);
       throw error;
     }
@@ -113,6 +121,7 @@ export class MillraceServer {
 
   /** Stops everything, within 3.5 s. Idempotent. */
   stop(): Promise<void> {
+    this.#health.phase = 'stopping';
     this.#stopping ??= stopAll(this.#running, this.#logger);
     return this.#stopping;
   }
@@ -140,7 +149,7 @@ function loadConfig(file: string, logger: LogLines): LoadedServer {
   }
 }
 
-async function startAll(options: ServerOptions, running: Running[]): Promise<string> {
+async function startAll(options: ServerOptions, running: Running[], health: Health): Promise<string> {
   const { stateFolder } = options;
   const configFile = findConfigFile(options.configFile);
   const loaded = loadConfig(configFile, options.logger);
@@ -302,11 +311,14 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
     reading,
     accessToken,
     srtLinks,
+    health,
   };
   await startApi(config, { ...parts, openings }, running);
   await certificates.settled();
   await poolStarted;
-  const listening = { logger, openings, orchestrator, limits, pool, certificates, srt, srtLinks, ovt, rtmpProviders, rousePublishers };
+  const { conditions } = health;
+  const ports = { pool, certificates, conditions, srt, srtLinks, ovt, rtmpProviders, rousePublishers };
+  const listening = { logger, openings, orchestrator, limits, ...ports };
   await startListeners(config, listening, running);
   openings.check();
   // A start that fails leaves what the last run left as it was.
@@ -317,18 +329,6 @@ async function startAll(options: ServerOptions, running: Running[]): Promise<str
 function allowedFolders({ storage }: ServerConfig, stateFolder: string): AllowedFolders {
   const roots = storage.allowedRoots.map((root) => resolve(stateFolder, root));
   return new AllowedFolders(roots.length === 0 ? null : roots, 'Server/Storage/AllowedRoots');
-}
-
-/** Brings persistent streams back. One whose application is gone stays on disk: the application may return. */
-async function restorePulls(store: PullDocumentStore, pulls: PullRegistry, logger: Logger): Promise<void> {
-  for (const document of await store.load()) {
-    const { vhost, app, name } = document;
-    try {
-      pulls.restore(document);
-    } catch (error) {
-      logger.error({ vhost, app, stream: name, err: error }, `persistent stream '${vhost}/${app}/${name}' could not be restored`);
-    }
-  }
 }
 
 /** A hundred modules of WebRTC are loaded only where its ports are asked for. */
@@ -357,9 +357,13 @@ interface Parts {
   readonly certificates: CertificateStore;
 }
 
+interface ListenerParts extends Parts {
+  readonly conditions: Conditions;
+}
+
 async function startListeners(
   config: ServerConfig,
-  parts: Parts & {
+  parts: ListenerParts & {
     readonly pool: EgressPool;
     readonly srt: SrtPublisher;
     readonly srtLinks: SrtLinks[];
@@ -410,14 +414,26 @@ async function startListeners(
 }
 
 /** Opens a TLS port: now, or with the first certificate, which may come through the API. */
-async function openWithCertificate(what: string, open: () => Promise<void>, { certificates, logger }: Parts): Promise<void> {
+async function openWithCertificate(
+  what: string,
+  open: () => Promise<void>,
+  { certificates, conditions, logger }: ListenerParts,
+): Promise<void> {
   if (certificates.available) return open();
-  logger.warn({}, `${what} stays closed until a virtual host has a certificate (Host/TLS)`);
+  const reason = `${what} stays closed until a virtual host has a certificate (Host/TLS)`;
+  logger.warn({}, reason);
+  conditions.raise(what, reason);
   let waits = true;
   certificates.tell((all) => {
     if (!waits || all.length === 0) return;
     waits = false;
-    open().catch((error: unknown) => logger.error({ err: error }, String(error)));
+    open().then(
+      () => conditions.clear(what),
+      (error: unknown) => {
+        logger.error({ err: error }, String(error));
+        conditions.raise(what, `${what} could not be opened`);
+      },
+    );
   });
 }
 
@@ -432,6 +448,7 @@ async function startApi(
     readonly transcoder: TranscoderSupervisor;
     readonly srtLinks: readonly SrtLinks[];
     readonly accessToken: string;
+    readonly health: Health;
   },
   running: Running[],
 ): Promise<void> {
@@ -467,6 +484,7 @@ async function startApi(
     maxConnections: parts.limits.apiConnections,
     refusals: parts.limits.refusals,
     logger: parts.logger.child({ part: 'api' }),
+    health: parts.health,
     addresses: (api.ip.length > 0 ? api.ip : config.ip).map(bindAddress),
     port: api.port ?? null,
     tls:
@@ -480,6 +498,7 @@ async function startApi(
             },
           },
   });
-  running.push({ stop: () => server.close() });
+  // Until all others have stopped it tells that the server stops, and nothing else.
+  running.push({ keeps: true, stop: () => server.close() });
   await parts.openings.open(`API port ${api.port ?? api.tlsPort} (Bind/Managers/API)`, () => server.listen());
 }

@@ -12,6 +12,7 @@ import type { ControlPlane } from './control.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { type Answer, failure, reasonPhrase } from './envelope.ts';
 import { ApiError } from './errors.ts';
+import type { Health } from './health.ts';
 import { HostRule } from './host-rule.ts';
 
 /** PEM texts of a certificate. */
@@ -36,6 +37,7 @@ export interface ApiServerOptions {
   /** Told of those that are refused; absent: nobody is. */
   readonly refusals?: RefusalLog;
   readonly logger: Logger;
+  readonly health: Health;
   /** Addresses to listen on. */
   readonly addresses: readonly string[];
   /** Null for no plain port; 0 for any free one. */
@@ -74,13 +76,13 @@ export class ApiServer {
   /** @throws TypeError when the access token is empty */
   constructor(options: ApiServerOptions) {
     this.#options = options;
-    const { control, crossDomains, logger, version, tls, privacyProtection = false } = options;
+    const { control, crossDomains, logger, version, health, tls, privacyProtection = false } = options;
     const reloadCertificate = tls === null ? null : () => this.#reloadCertificate(tls.load);
     this.#dispatcher = new Dispatcher({
       control,
       crossDomains,
       logger,
-      server: { version, gitVersion: `v${version}`, privacyProtection, reloadCertificate },
+      server: { version, gitVersion: `v${version}`, health, privacyProtection, reloadCertificate },
       auth: new TokenAuth(options.accessToken),
       hosts: new HostRule(options.hostNames),
     });

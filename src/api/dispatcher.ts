@@ -19,7 +19,6 @@ import { routes } from './routes.ts';
 const PRODUCT = 'Millrace';
 /** Value of `WWW-Authenticate`. */
 const CHALLENGE = `Basic realm="${PRODUCT}"`;
-const HEALTHY: Answer = { status: 200, body: '{"status":"ok"}' };
 const NO_CONTENT: Answer = { status: 204, body: '' };
 
 /** Null: the client has gone, there is nobody to answer. */
@@ -60,10 +59,11 @@ export class Dispatcher {
     if (path === null) return failure(new ApiError('MALFORMED_REQUEST', 'the request target is not a path'));
     if (request.method === 'OPTIONS') return NO_CONTENT;
     const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
-    if (path === '/health' && method === 'GET') return HEALTHY;
+    const match = this.#routes.find(method, path);
+    if (match?.route.open === true) return this.#call(match, target, null);
     const refused = this.#options.hosts.check(hostOf(request)) ?? this.#options.auth.check(request.headers.authorization);
     if (refused !== null) return failure(refused);
-    const match = this.#routes.find(method, path);
+    if (this.#options.server.health.phase === 'stopping') return failure(new ApiError('SERVER_STOPPING'));
     if (match === null) return failure(new ApiError('CONTROLLER_NOT_FOUND'));
     const url = `${isSecure(request) ? 'https' : 'http'}://${hostOf(request) ?? ''}${target}`;
     return match.route.body === undefined ? this.#call(match, url, null) : this.#callWithBody(request, match, url);

@@ -32,6 +32,7 @@ const REASONS: Readonly<Record<number, string>> = {
   500: 'Internal Server Error',
   501: 'Not Implemented',
   502: 'Bad Gateway',
+  503: 'Service Unavailable',
 };
 
 const OK_TEXT = '{"message":"OK","statusCode":200}';

@@ -106,6 +106,7 @@ export const CATALOGUE = {
   HEADERS_TOO_LARGE: http(431, 'Request headers are too large'),
   METHOD_UNKNOWN: http(501, 'Not implemented: unknown method'),
   NOT_IMPLEMENTED: http(501, 'Not implemented yet: {0}'),
+  SERVER_STOPPING: http(503, 'The server is stopping'),
   INTERNAL: http(500, 'Internal Server Error'),
 } as const satisfies Record<string, CatalogueEntry>;
 

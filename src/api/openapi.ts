@@ -2,6 +2,7 @@
 import type { TSchema } from '@sinclair/typebox';
 import { ApplicationSchema, type JsonSchema, jsonSchemaOf, OutputProfileSchema, VirtualHostSchema } from '../config/index.ts';
 import { reasonPhrase } from './envelope.ts';
+import { HealthSchema } from './health.ts';
 import type { Route } from './route.ts';
 import * as answers from './schemas.ts';
 
@@ -16,6 +17,7 @@ const NAMES: ReadonlyMap<TSchema, string> = new Map([
   [VirtualHostSchema, 'VirtualHostDefinition'],
   [ApplicationSchema, 'ApplicationDefinition'],
   [OutputProfileSchema, 'OutputProfileDefinition'],
+  [HealthSchema, 'Health'],
   ...Object.entries(answers).map(([name, schema]) => [schema as TSchema, name.replace(/Schema$/, '')] as const),
 ]);
 
@@ -51,10 +53,21 @@ function operation(route: Route, used: Map<TSchema, string>): object {
   return {
     operationId: operationId(route),
     summary: route.summary,
+    ...(route.open === true && { security: [] }),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body !== undefined && { requestBody: { content: content(reference(route.body, used)) } }),
-    responses: { ...successes(route, used), default: { description: 'What went wrong', content: content({ $ref: ERROR }) } },
+    responses: responses(route, used),
   };
+}
+
+function responses(route: Route, used: Map<TSchema, string>): object {
+  if (route.plain === undefined)
+    return { ...successes(route, used), default: { description: 'What went wrong', content: content({ $ref: ERROR }) } };
+  const plain = Object.entries(route.plain).map(([status, schema]) => [
+    status,
+    { description: reasonPhrase(Number(status)), content: content(reference(schema, used)) },
+  ]);
+  return Object.fromEntries(plain);
 }
 
 function successes(route: Route, used: Map<TSchema, string>): object {

@@ -5,6 +5,7 @@ import type { InboundStream } from '../core/inbound-stream.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import type { ControlPlane } from './control.ts';
 import type { Answer } from './envelope.ts';
+import type { Health } from './health.ts';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
@@ -12,6 +13,7 @@ export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 export interface ServerFacts {
   readonly version: string;
   readonly gitVersion: string;
+  readonly health: Health;
   /** Addresses of peers are not shown. */
   readonly privacyProtection: boolean;
   /** Loads the certificate of the API server again. Null when it has no TLS port. */
@@ -56,6 +58,10 @@ interface RouteBase {
   readonly batch?: boolean;
   /** Status of success, default 200; null when there is none, because the route is not built. */
   readonly success?: 200 | 201 | null;
+  /** Anybody may ask: neither the access token nor the host name is looked at. */
+  readonly open?: boolean;
+  /** Answers without an envelope, by status. */
+  readonly plain?: Readonly<Record<number, TSchema>>;
 }
 
 /** A route by the level of its path. */

@@ -1,3 +1,4 @@
+import { healthRoute } from './health.ts';
 import { metricsRoute } from './metrics-route.ts';
 import { openApiRoute } from './openapi-route.ts';
 import type { Route } from './route.ts';
@@ -33,6 +34,7 @@ const resources: readonly Route[] = [
   ...statsV2Routes,
   ...internalsV2Routes,
   ...laterRoutes,
+  healthRoute,
 ];
 
 /** Every route of the API; where two fit a path, the earlier wins. */

@@ -44,6 +44,10 @@ const CONTRACT: Readonly<Record<string, readonly string[]>> = {
   '/v2/internals/codecs': ['GET'],
 };
 
+test('only the health of the server is open to anybody', () => {
+  expect(routes.filter(({ open }) => open === true).map(({ method, path }) => `${method} ${path}`)).toEqual(['GET /health']);
+});
+
 test('every endpoint of the contract is there', () => {
   const wanted = Object.entries(CONTRACT).flatMap(([path, calls]) =>
     calls.map((call) => {
@@ -67,30 +71,33 @@ function pathOf(pattern: string, missing: string | null): string {
   return pattern.replace(/\{(\w+)\}/g, (_place, name: string) => (name === missing ? 'nope' : (PRESENT[name] ?? 'x')));
 }
 
-describe.each(routes.map((route) => ({ ...route, title: `${route.method} ${route.path}` })))('$title', ({ method, path, body }) => {
-  const sent = body === undefined ? {} : { body: '{}' };
+describe.each(routes.filter(({ open }) => open !== true).map((route) => ({ ...route, title: `${route.method} ${route.path}` })))(
+  '$title',
+  ({ method, path, body }) => {
+    const sent = body === undefined ? {} : { body: '{}' };
 
-  test('needs the access token, and says so before it looks at anything', async () => {
-    const headers = { Authorization: null };
-    const answer = await api.send({ method, path: pathOf(path, 'vhost'), headers, ...(body !== undefined && { body: '{' }) });
-    expect(answer.headers.get('www-authenticate')).toBe('Basic realm="Millrace"');
-    expect([answer.status, JSON.parse(answer.body)]).toEqual([
-      401,
-      { message: '[HTTP] Authorization header is required to call API (401)', statusCode: 401 },
-    ]);
-  });
+    test('needs the access token, and says so before it looks at anything', async () => {
+      const headers = { Authorization: null };
+      const answer = await api.send({ method, path: pathOf(path, 'vhost'), headers, ...(body !== undefined && { body: '{' }) });
+      expect(answer.headers.get('www-authenticate')).toBe('Basic realm="Millrace"');
+      expect([answer.status, JSON.parse(answer.body)]).toEqual([
+        401,
+        { message: '[HTTP] Authorization header is required to call API (401)', statusCode: 401 },
+      ]);
+    });
 
-  // By what the path names, whoever looks it up.
-  const levels = (['vhost', 'app', 'stream'] as const).filter((name) => path.includes(`{${name}}`));
-  test.each(levels)('tells that the %s is not there', async (name) => {
-    const answer = await api.send({ method, path: pathOf(path, name), ...sent });
-    expect([answer.status, JSON.parse(answer.body)]).toEqual([404, { message: `[HTTP] ${MISSING[name]} (404)`, statusCode: 404 }]);
-  });
+    // By what the path names, whoever looks it up.
+    const levels = (['vhost', 'app', 'stream'] as const).filter((name) => path.includes(`{${name}}`));
+    test.each(levels)('tells that the %s is not there', async (name) => {
+      const answer = await api.send({ method, path: pathOf(path, name), ...sent });
+      expect([answer.status, JSON.parse(answer.body)]).toEqual([404, { message: `[HTTP] ${MISSING[name]} (404)`, statusCode: 404 }]);
+    });
 
-  if (body === undefined) return;
-  test('refuses what is no JSON, whatever the path names', async () => {
-    const answer = await api.send({ method, path: pathOf(path, 'vhost'), body: '{"a":' });
-    expect(answer.status).toBe(400);
-    expect(JSON.parse(answer.body).message).toMatch(/^\[HTTP\] \[JSON\] \* Line 1, Column 6\n {2}.+\n \(400\)$/);
-  });
-});
+    if (body === undefined) return;
+    test('refuses what is no JSON, whatever the path names', async () => {
+      const answer = await api.send({ method, path: pathOf(path, 'vhost'), body: '{"a":' });
+      expect(answer.status).toBe(400);
+      expect(JSON.parse(answer.body).message).toMatch(/^\[HTTP\] \[JSON\] \* Line 1, Column 6\n {2}.+\n \(400\)$/);
+    });
+  },
+);

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { ALL_METHODS, CrossDomainPolicy } from '../../src/access/cross-domains.ts';
 import { ApiServer, type ApiServerOptions } from '../../src/api/api-server.ts';
 import { ControlPlane } from '../../src/api/control.ts';
+import { Health } from '../../src/api/health.ts';
 import { loadServerConfig } from '../../src/config/index.ts';
 import type { CloseReason, IngestStream } from '../../src/core/ingest.ts';
 import { ProviderKind, type PublisherKind, SourceType } from '../../src/core/kinds.ts';
@@ -25,6 +26,7 @@ import { PushPublisher } from '../../src/publishers/push/push-publisher.ts';
 import { codecModules } from '../../src/transcoder/codec-modules.ts';
 import { ENCODERS } from '../../src/transcoder/encoder-catalogue.ts';
 import { AllowedFolders } from '../../src/util/allowed-folders.ts';
+import { Conditions } from '../../src/util/conditions.ts';
 import { openFakeDestination } from '../fakes/fake-destination.ts';
 import { FakeEgress } from '../fakes/fake-egress.ts';
 import { FakePullSource, MemoryPullStore } from '../fakes/fake-pull-source.ts';
@@ -141,8 +143,11 @@ export async function startApi(
     srtLinks: [{ direction: 'playback', statistics: () => [SRT_LINK] }],
     codecModules: async () => codecModules(HELLO, []),
   });
+  const health = new Health(new Conditions());
+  health.phase = 'running';
   const server = new ApiServer({
     control,
+    health,
     version: '0.1.0',
     accessToken: TOKEN,
     hostNames: ['*'],
@@ -156,7 +161,7 @@ export async function startApi(
   await server.listen();
   return new ApiHarness({
     ...{ server, orchestrator, recordings, dumps, pushes, folder, pulls, pullStore, rtsp },
-    ...{ store, certificates, clock, logger },
+    ...{ store, certificates, clock, logger, health },
   });
 }
 
@@ -202,6 +207,7 @@ export class ApiHarness {
   readonly certificates: RecordingCertificates;
   readonly clock: ManualClock;
   readonly logger: RecordingLogger;
+  readonly health: Health;
 
   readonly #ingests = new Map<string, { readonly ingest: IngestStream; frames: number }>();
 
@@ -221,6 +227,7 @@ export class ApiHarness {
       | 'certificates'
       | 'clock'
       | 'logger'
+      | 'health'
     >,
   ) {
     this.server = parts.server;
@@ -236,6 +243,7 @@ export class ApiHarness {
     this.certificates = parts.certificates;
     this.clock = parts.clock;
     this.logger = parts.logger;
+    this.health = parts.health;
   }
 
   /** Lets an RTMP publisher come in; resolves when its stream can be seen. Gives the reasons it was closed for. */

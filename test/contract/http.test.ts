@@ -95,6 +95,30 @@ describe('health', () => {
     expect((await api.send({ method: 'HEAD', path: '/health', headers: { Authorization: null } })).status).toBe(200);
   });
 
+  test('tells what is wrong, and that the server starts or stops', async () => {
+    const ask = async () => {
+      const { status, body } = await api.send({ path: '/health', headers: { Authorization: null } });
+      return [status, JSON.parse(body)];
+    };
+    const { conditions } = api.health;
+    try {
+      for (let index = 0; index < 30; index += 1) conditions.raise(String(index), `reason ${index}`);
+      const reasons = Array.from({ length: 20 }, (_, index) => `reason ${index}`);
+      expect(await ask()).toEqual([200, { status: 'degraded', reasons }]);
+      api.health.phase = 'starting';
+      expect(await ask()).toEqual([503, { status: 'starting' }]);
+      expect((await api.send({ path: '/v1/version' })).status).toBe(200);
+      api.health.phase = 'stopping';
+      expect(await ask()).toEqual([503, { status: 'stopping' }]);
+      const refused = await api.send({ method: 'POST', path: '/v1/vhosts', body: '[]' });
+      expect([refused.status, refused.body]).toEqual([503, '{"message":"[HTTP] The server is stopping (503)","statusCode":503}']);
+    } finally {
+      api.health.phase = 'running';
+      for (let index = 0; index < 30; index += 1) conditions.clear(String(index));
+    }
+    expect(await ask()).toEqual([200, { status: 'ok' }]);
+  });
+
   test('is only read', async () => {
     expect((await api.send({ method: 'POST', path: '/health', headers: { Authorization: null } })).status).toBe(401);
     expect((await api.send({ method: 'POST', path: '/health' })).body).toBe(NO_CONTROLLER);

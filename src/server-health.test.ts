@@ -1,0 +1,70 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { expect, onTestFinished, test } from 'vitest';
+import { freePorts } from '../test/e2e/support/ports.ts';
+import { serverXml } from '../test/e2e/support/server-xml.ts';
+import { RecordingLogger } from '../test/fakes/recording-logger.ts';
+import { MillraceServer } from './server.ts';
+
+/** Starts a server in this process; the promise is of the whole start. */
+async function begin(features: Parameters<typeof serverXml>[1]) {
+  const [rtmp = 0, http = 0, api = 0, ice = 0, relay = 0, ovtPort = 0] = await freePorts(6);
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-health-'));
+  const configFile = path.join(folder, 'Server.xml');
+  writeFileSync(configFile, serverXml({ rtmp, http, api, ice, relay }, { ovtPort, ...features }));
+  const started = MillraceServer.start({ configFile, stateFolder: path.join(folder, 'state'), logger: new RecordingLogger() });
+  onTestFinished(async () => {
+    await (await started).stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return { started, api, ports: [rtmp, http, api, ovtPort] };
+}
+
+async function opens(port: number): Promise<boolean> {
+  const socket = connect({ port, host: '127.0.0.1' });
+  const opened = Promise.withResolvers<boolean>();
+  socket.once('connect', () => opened.resolve(true)).once('error', () => opened.resolve(false));
+  const isOpen = await opened.promise;
+  socket.destroy();
+  return isOpen;
+}
+
+async function connected(port: number): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1' });
+  await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));
+  return socket;
+}
+
+test('the server is starting until every port listens, and stopping until nothing does', { timeout: 30_000 }, async () => {
+  const { started, api, ports } = await begin({});
+  const told: string[] = [];
+  while (told.at(-1) !== '200 {"status":"ok"}') {
+    const answer = await fetch(`http://127.0.0.1:${api}/health`).catch(() => null);
+    if (answer !== null) told.push(`${answer.status} ${await answer.text()}`);
+  }
+  expect(await Promise.all(ports.map(opens))).toEqual([true, true, true, true]);
+  expect([...new Set(told)]).toEqual(['503 {"status":"starting"}', '200 {"status":"ok"}']);
+
+  const server = await started;
+  const socket = await connected(api);
+  const answer = text(socket);
+  socket.write('GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  await server.stop();
+  expect(await answer).toMatch(/^HTTP\/1\.1 503 Service Unavailable\r\n.*\r\n\r\n\{"status":"stopping"\}$/s);
+  expect(await opens(api)).toBe(false);
+});
+
+test('a TLS port that waits for a certificate degrades the server, and says so', { timeout: 30_000 }, async () => {
+  const [rtmp = 0, http = 0] = await freePorts(2);
+  const { started, api } = await begin({ tls: { rtmp, http } });
+  await started;
+  const answer = await fetch(`http://127.0.0.1:${api}/health`);
+  const reasons = [
+    `TLS port ${http} stays closed until a virtual host has a certificate (Host/TLS)`,
+    `RTMPS port ${rtmp} stays closed until a virtual host has a certificate (Host/TLS)`,
+  ];
+  expect([answer.status, await answer.json()]).toEqual([200, { status: 'degraded', reasons }]);
+});

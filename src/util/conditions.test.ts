@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { Conditions, MAX_CONDITIONS } from './conditions.ts';
+
+test('a condition stands until it is cleared, and equal reasons are told once', () => {
+  const conditions = new Conditions();
+  conditions.raise('a', 'the disk is full');
+  conditions.raise('b', 'the disk is full');
+  conditions.raise('c', 'one port is closed');
+  conditions.raise('c', 'two ports are closed');
+  expect(conditions.reasons).toEqual(['the disk is full', 'two ports are closed']);
+  conditions.clear('a');
+  conditions.clear('unknown');
+  expect(conditions.reasons).toEqual(['the disk is full', 'two ports are closed']);
+  conditions.clear('b');
+  conditions.clear('c');
+  expect(conditions.reasons).toEqual([]);
+});
+
+test('there is a limit, beyond which conditions are counted', () => {
+  const conditions = new Conditions();
+  for (let index = 0; index < MAX_CONDITIONS + 2; index += 1) conditions.raise(String(index), `reason ${index}`);
+  conditions.raise('0', 'another reason');
+  expect([conditions.reasons.length, conditions.unlisted, conditions.reasons[0]]).toEqual([MAX_CONDITIONS, 2, 'another reason']);
+});

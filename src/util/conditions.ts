@@ -1,0 +1,35 @@
+/** What is wrong with the server at present although it runs: whoever finds out raises it here, and clears it when it is over. */
+
+/** Conditions that are kept; those beyond are counted only. */
+export const MAX_CONDITIONS = 1000;
+
+/** One for the whole server. Nothing here is logged: whoever raises a condition has said more in the log. */
+export class Conditions {
+  /** Reasons by key. */
+  readonly #raised = new Map<string, string>();
+  #unlisted = 0;
+
+  /** Conditions that found no place since the start. */
+  get unlisted(): number {
+    return this.#unlisted;
+  }
+
+  /**
+   * From now on the server is degraded for `reason`, a short sentence that strangers may read: no paths, names or addresses. The
+   * same `key` again changes the reason.
+   */
+  raise(key: string, reason: string): void {
+    if (!this.#raised.has(key) && this.#raised.size >= MAX_CONDITIONS) this.#unlisted += 1;
+    else this.#raised.set(key, reason);
+  }
+
+  /** It is over. Does nothing for a key that is not raised. */
+  clear(key: string): void {
+    this.#raised.delete(key);
+  }
+
+  /** What is wrong, every reason once, in the order in which it came. */
+  get reasons(): string[] {
+    return [...new Set(this.#raised.values())];
+  }
+}
