@@ -160,7 +160,7 @@ describe('defaults', () => {
     expect(publishers.llhls?.dVR).toBeUndefined();
     expect(application({ publishers: { llhls: { dVR: {} } } }).publishers.llhls?.dVR).toEqual({
       enable: false,
-      tempStoragePath: '/tmp/ll_hls_dvr',
+      tempStoragePath: '',
       maxDuration: 3600,
       eventPlaylistType: false,
     });

@@ -1,14 +1,18 @@
 /** Runs packets through the LL-HLS publisher and a player that fetches and judges everything on the way. */
 
+import { tmpdir } from 'node:os';
 import type { Playlist } from '../../src/core/playlist.ts';
 import type { Packet } from '../../src/media/packet.ts';
 import type { Track } from '../../src/media/track.ts';
 import type { MediaPlaylist } from '../../src/playlist/media-playlist.ts';
 import { parseMultivariantPlaylist } from '../../src/playlist/multivariant-playlist.ts';
+import { DvrStorage } from '../../src/publishers/dvr/dvr-storage.ts';
 import { LlhlsPublisher } from '../../src/publishers/llhls/llhls-publisher.ts';
 import type { LlhlsStream } from '../../src/publishers/llhls/llhls-stream.ts';
 import { LlhlsView } from '../../src/publishers/llhls/llhls-view.ts';
 import type { LlhlsSettings, LlhlsViewSettings } from '../../src/publishers/llhls/settings.ts';
+import { AllowedFolders } from '../../src/util/allowed-folders.ts';
+import { Conditions } from '../../src/util/conditions.ts';
 import { FakeEgress } from '../fakes/fake-egress.ts';
 import { FakeStream } from '../fakes/fake-stream.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
@@ -51,6 +55,7 @@ export class LlhlsSimulation {
   readonly egress = new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context));
   readonly source = new FakeStream();
   readonly logger = new RecordingLogger();
+  readonly conditions = new Conditions();
   readonly stream: LlhlsStream;
   readonly watched: WatchedTrack[] = [];
   /** Media time (s) of the packet that made the stream playable. */
@@ -58,7 +63,9 @@ export class LlhlsSimulation {
 
   constructor(tracks: readonly Track[], settings: Partial<LlhlsSettings> = {}, playlist: Playlist | null = null) {
     const merged = { ...DEFAULT_SETTINGS, ...settings };
-    const publisher = new LlhlsPublisher(this.egress, null, this.logger);
+    const { logger, conditions } = this;
+    const allowed = new AllowedFolders(null, 'the setting');
+    const publisher = new LlhlsPublisher(this.egress, null, new DvrStorage({ stateFolder: tmpdir(), allowed, conditions, logger }));
     this.stream = publisher.attach(this.source, merged);
     this.source.tracks = tracks;
     const served = playlist ?? publisher.defaultPlaylist(tracks, merged);

@@ -1,9 +1,23 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { AllowedFolders } from '../../util/allowed-folders.ts';
+import { Conditions } from '../../util/conditions.ts';
 import { DvrStorage } from './dvr-storage.ts';
 import { RunFolder } from './run-folder.ts';
 
@@ -24,6 +38,11 @@ function leave(stream: string, run: string): string {
   mkdirSync(join(folder, '0'), { recursive: true });
   writeFileSync(join(folder, '0', '17.m4s'), 'media');
   return folder;
+}
+
+function make(logger = new RecordingLogger(), allowed = new AllowedFolders(null, 'the setting')) {
+  const conditions = new Conditions();
+  return { storage: new DvrStorage({ stateFolder: join(root, 'state'), allowed, conditions, logger }), conditions, logger };
 }
 
 /** Id of a process that has ended. */
@@ -48,6 +67,59 @@ describe('RunFolder', () => {
   it('cannot leave its root', async () => {
     const folder = new RunFolder(root, ['..', '../../etc'], 'a');
     expect(folder.path.startsWith(`${root}/`)).toBe(true);
+  });
+});
+
+describe('where DVR keeps its files', () => {
+  const SEGMENT = [Buffer.from('x')];
+
+  it('is the state folder, where nobody else may look, unless a stream names another', async () => {
+    const { storage } = make();
+    const file = await storage.open('', [APP, 'stream'], 'llhls').write('0/1.m4s', SEGMENT);
+    expect(file.startsWith(join(root, 'state/dvr', APP, 'stream/'))).toBe(true);
+    for (let at = file; at !== join(root, 'state'); at = dirname(at)) expect(statSync(at).mode & 0o077, at).toBe(0);
+  });
+
+  it('must lie in the folders that are allowed, links followed', async () => {
+    const { storage, logger, conditions } = make(undefined, new AllowedFolders([join(root, 'in')], 'the setting'));
+    mkdirSync(join(root, 'in'));
+    mkdirSync(join(root, 'out'));
+    symlinkSync(join(root, 'out'), join(root, 'in/link'));
+    for (const wanted of ['out/x', 'in/../out', 'in/link/x', 'in/link']) {
+      const folder = storage.open(join(root, wanted), [APP, 'stream'], wanted);
+      await expect(folder.write('0/1.m4s', SEGMENT), wanted).rejects.toThrow('the setting');
+    }
+    expect(readdirSync(join(root, 'out'))).toEqual([]);
+    expect(logger.lines).toHaveLength(4);
+    expect(conditions.reasons).toEqual(['a stream cannot be rewound as far as it should: its folder cannot be used']);
+    await storage.open(join(root, 'in/good'), [APP, 'stream'], 'a').write('0/1.m4s', SEGMENT);
+  });
+
+  it('is nothing that others may have put into a folder of everybody', async () => {
+    const { storage } = make();
+    const everybody = join(root, 'everybody');
+    mkdirSync(everybody);
+    chmodSync(everybody, 0o1777);
+    mkdirSync(join(root, 'theirs'));
+    symlinkSync(join(root, 'theirs'), join(everybody, 'link'));
+    mkdirSync(join(everybody, 'app', APP), { recursive: true });
+    symlinkSync(join(root, 'theirs'), join(everybody, 'app', APP, 'stream'));
+    for (const name of ['link', 'app']) {
+      const folder = storage.open(join(everybody, name), [APP, 'stream'], 'a');
+      await expect(folder.write('0/1.m4s', SEGMENT), name).rejects.toThrow('somebody else');
+    }
+    if (process.getuid?.() === 0) {
+      mkdirSync(join(everybody, 'foreign'));
+      chownSync(join(everybody, 'foreign'), 65_534, 65_534);
+      const folder = storage.open(join(everybody, 'foreign'), [APP, 'stream'], 'a');
+      await expect(folder.write('0/1.m4s', SEGMENT)).rejects.toThrow('somebody else');
+    }
+    chmodSync(join(root, 'theirs'), 0o777);
+    const loose = storage.open(join(root, 'theirs'), [APP, 'stream'], 'a');
+    await expect(loose.write('0/1.m4s', SEGMENT)).rejects.toThrow('written by everybody');
+    expect(readdirSync(join(root, 'theirs'))).toEqual([]);
+    await storage.open(join(everybody, 'own'), [APP, 'stream'], 'a').write('0/1.m4s', SEGMENT);
+    expect(statSync(join(everybody, 'own')).mode & 0o777).toBe(0o700);
   });
 });
 
@@ -76,9 +148,14 @@ describe('DvrStorage', () => {
     const file = join(root, 'file');
     writeFileSync(file, '');
     const logger = new RecordingLogger();
-    const folder = new DvrStorage(logger).open(file, [APP, 'stream'], 'llhls');
+    const { storage, conditions } = make(logger);
+    const folder = storage.open(file, [APP, 'stream'], 'llhls');
     for (const name of ['0/1.m4s', '0/2.m4s']) await expect(folder.write(name, [Buffer.from('x')])).rejects.toThrow();
+    expect(conditions.reasons).toEqual(['a stream cannot be rewound as far as it should: the file system refused (ENOTDIR)']);
     const message = expect.stringMatching(/^DVR of #default#app\/stream: viewers cannot rewind as far as they should: E\w+: .*file/);
     expect(logger.lines).toMatchObject([{ level: 'warn', message, fields: { folder: file } }]);
+    rmSync(file);
+    await folder.write('0/3.m4s', [Buffer.from('x')]);
+    expect(conditions.reasons).toEqual([]);
   });
 });

@@ -4,7 +4,6 @@ import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import type { Track } from '../../media/track.ts';
-import type { Logger } from '../../util/logger.ts';
 import { DvrStorage } from '../dvr/dvr-storage.ts';
 import type { EgressPort } from '../outlet/messages.ts';
 import { HlsStream } from './hls-stream.ts';
@@ -21,10 +20,10 @@ export class HlsPublisher implements Publisher<HlsSettings> {
   readonly #dumper: TsDumper | null;
   readonly #storage: DvrStorage;
 
-  constructor(egress: EgressPort, dumper: TsDumper | null = null, logger: Logger | null = null) {
+  constructor(egress: EgressPort, dumper: TsDumper | null = null, storage: DvrStorage = new DvrStorage()) {
     this.#egress = egress;
     this.#dumper = dumper;
-    this.#storage = new DvrStorage(logger);
+    this.#storage = storage;
   }
 
   /** First video and first audio that can be served, as `ts:playlist.m3u8`. */

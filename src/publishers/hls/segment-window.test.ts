@@ -115,7 +115,7 @@ describe('SegmentWindow with DVR', () => {
 
   it('gives up segments when the disk cannot keep up', () => {
     const faults: unknown[] = [];
-    const archive = new DvrArchive(new RunFolder(root, [], 'hls', (fault) => faults.push(fault)));
+    const archive = new DvrArchive(new RunFolder(root, [], 'hls', { onFault: (fault) => faults.push(fault) }));
     const window = open(archive, 1000);
     for (let number = 0; number < 30; number++) window.add(segment(number));
     expect(archive.failures).toBeGreaterThan(0);

@@ -4,7 +4,6 @@ import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import type { Track } from '../../media/track.ts';
-import type { Logger } from '../../util/logger.ts';
 import type { StreamAddress } from '../dump/wanted-dumps.ts';
 import { DvrStorage } from '../dvr/dvr-storage.ts';
 import type { EgressPort } from '../outlet/messages.ts';
@@ -29,10 +28,10 @@ export class LlhlsPublisher implements Publisher<LlhlsSettings> {
   readonly #follower: StreamFollower | null;
   readonly #storage: DvrStorage;
 
-  constructor(egress: EgressPort, follower: StreamFollower | null = null, logger: Logger | null = null) {
+  constructor(egress: EgressPort, follower: StreamFollower | null = null, storage: DvrStorage = new DvrStorage()) {
     this.#egress = egress;
     this.#follower = follower;
-    this.#storage = new DvrStorage(logger);
+    this.#storage = storage;
   }
 
   /** First servable video and audio as `llhls.m3u8`. */
