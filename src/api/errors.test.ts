@@ -1,6 +1,14 @@
 import { expect, test } from 'vitest';
 import { acknowledge, batch, batchFailure, batchSuccess, failure } from './envelope.ts';
-import { ApiError, CATALOGUE } from './errors.ts';
+import { ApiError, CATALOGUE, notSaved } from './errors.ts';
+
+test('what could not be saved says how the disk is to blame, and nothing else', () => {
+  const refused = (code: string) =>
+    notSaved(new ApiError('RECORD_NOT_SAVED', 'r'), Object.assign(new Error(`${code}: /secret`), { code, errno: -1 }));
+  expect(refused('EROFS').message).toBe('Failed to save the recording task: [r]: the file system is read-only');
+  expect(refused('ENODEV').message).toBe('Failed to save the recording task: [r]: the file system refused (ENODEV)');
+  expect(notSaved(new ApiError('RECORD_NOT_SAVED', 'r'), new Error('bug')).message).toBe('Failed to save the recording task: [r]');
+});
 
 test('every entry of the catalogue has a status of its kind', () => {
   for (const [code, { status }] of Object.entries(CATALOGUE))

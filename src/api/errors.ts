@@ -1,5 +1,7 @@
 /** The error catalogue of the API: what may go wrong, with which status and which words. */
 
+import { diskFault } from '../util/disk-fault.ts';
+
 /** How the text of an error is framed: see `envelope.ts`. */
 export type ErrorFrame = 'http' | 'config' | 'bare' | 'response';
 
@@ -31,6 +33,8 @@ export const CATALOGUE = {
   BODY_NOT_ARRAY: http(400, 'Request body must be an array'),
   BODY_NOT_OBJECT: http(400, 'Request body must be an object'),
   BODY_TOO_LARGE: http(413, 'Request body must not exceed {0} bytes'),
+  MEMBER_INVALID: http(400, 'Invalid [{0}] parameter: it must be {1}'),
+  MEMBER_UNKNOWN: http(400, 'Unknown parameter [{0}]: did you mean [{1}]?'),
   CONFIG_INVALID: { status: 400, frame: 'config', text: '{0}' },
   /** A configuration error found while an existing application is being changed through one of its profiles. */
   PROFILE_CONFIG_INVALID: http(400, '[Config] {0}'),
@@ -127,6 +131,13 @@ export class ApiError extends Error {
     this.status = entry.status;
     this.frame = entry.frame;
   }
+}
+
+/** An `error` for what could not be made durable: when the disk is to blame, its text says how. */
+export function notSaved(error: ApiError, cause: unknown): ApiError {
+  const why = diskFault(cause);
+  if (why !== null) error.message += `: ${why}`;
+  return causedBy(error, cause);
 }
 
 /** `error` with its reason, which goes to the log and not to the client. */

@@ -3,7 +3,7 @@ import { ConfigError } from '../config/index.ts';
 import { ControlError } from '../core/control-error.ts';
 import type { JsonObject } from '../core/definition.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
-import { ApiError, causedBy, type ErrorCode } from './errors.ts';
+import { ApiError, type ErrorCode, notSaved } from './errors.ts';
 import { isJsonObject } from './json/json-value.ts';
 
 /** What a change was about. */
@@ -34,7 +34,7 @@ export function refusal(error: unknown, { vhost, app, failed, invalid = 'CONFIG_
     case 'app-missing':
       return new ApiError('APP_NOT_FOUND', vhost, app);
     case 'not-durable':
-      return causedBy(new ApiError(failed, vhost, app), error.cause);
+      return notSaved(new ApiError(failed, vhost, app), error.cause);
   }
 }
 

@@ -133,7 +133,7 @@ export const RecordRequestSchema = Type.Object({
   }),
   filePath: Type.Optional(Type.String()),
   infoPath: Type.Optional(Type.String()),
-  interval: Type.Optional(Type.Integer()),
+  interval: Type.Optional(Count),
   metadata: Type.Optional(Type.String()),
   schedule: Type.Optional(Type.String()),
   segmentationRule: Type.Optional(Type.String()),

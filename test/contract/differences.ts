@@ -57,6 +57,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'record-reason': {},
   'record-stop-answer': {},
   'record-files': {},
+  'record-retry': {},
   'record-containers': {},
   'record-paths': {},
   'record-tracks': {},

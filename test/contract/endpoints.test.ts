@@ -56,6 +56,26 @@ describe('recordings', () => {
     expect((await call('POST', `${FILE_APP}:stopRecord`, { id: 'r' })).json.response).toMatchObject({ state: 'stopping' });
   });
 
+  test.each([
+    [{ interval: '10000' }, 'Invalid [interval] parameter: it must be a whole number from 0 on'],
+    [{ interval: -5 }, 'Invalid [interval] parameter: it must be a whole number from 0 on'],
+    [{ interval: 1.5 }, 'Invalid [interval] parameter: it must be a whole number from 0 on'],
+    [{ filepath: '/x.mp4' }, 'Unknown parameter [filepath]: did you mean [filePath]?'],
+    [{ filePath: 5 }, 'Invalid [filePath] parameter: it must be a text'],
+    [{ stream: { name: 's', variantNames: 'video' } }, 'Invalid [stream.variantNames] parameter: it must be an array of texts'],
+    [{ stream: { name: 's', trackIds: ['1'] } }, 'Invalid [stream.trackIds] parameter: it must be an array of whole numbers'],
+    [{ stream: { name: 's', VariantNames: [] } }, 'Unknown parameter [stream.VariantNames]: did you mean [stream.variantNames]?'],
+  ])('with %j are refused', async (more, text) => {
+    expect(await call('POST', `${FILE_APP}:startRecord`, { ...task, id: 'wrong', ...more })).toEqual(error(400, text));
+    expect((await call('POST', `${FILE_APP}:records`, { id: 'wrong' })).json.response).toEqual([]);
+  });
+
+  test('take members of other versions, and none in the place of a default', async () => {
+    const body = { ...task, id: 'odd', interval: 0, filePath: null, comment: 'x', stream: { name: 'later', group: 7 } };
+    expect((await call('POST', `${FILE_APP}:startRecord`, body)).json.response).toMatchObject({ id: 'odd', state: 'ready' });
+    await call('POST', `${FILE_APP}:stopRecord`, { id: 'odd' });
+  });
+
   test('vanish with their application, and stay when it restarts', async () => {
     await createApp();
     await call('PATCH', APP, { publishers: { file: {} } });

@@ -1,17 +1,5 @@
 /** Recordings made through the API hold what was sent, whatever ends them. */
-import { execFileSync } from 'node:child_process';
-import {
-  createWriteStream,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statfsSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { createWriteStream, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -37,6 +25,7 @@ import {
 } from './support/recorded-file.ts';
 import { finished, media, record, startRecorder, stopAtEnd, stopRecord, task, tasks, unfinished } from './support/recordings.ts';
 import { startServer, type TestServer } from './support/server.ts';
+import { freeBytes, smallDisk } from './support/small-disk.ts';
 
 const SECONDS = 8;
 const FRAMES = SECONDS * 30;
@@ -150,23 +139,6 @@ test('kill -9 costs at most the last fragment of what was received, again and ag
   }
 });
 
-/** A tmpfs of 20 MiB that goes with the test; null where none can be mounted. */
-function smallDisk(at: string): string | null {
-  mkdirSync(at, { recursive: true });
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=20m', 'tmpfs', at], { stdio: 'ignore' });
-  } catch {
-    return null;
-  }
-  onTestFinished(() => void execFileSync('umount', ['--lazy', at]));
-  return at;
-}
-
-function freeBytes(folder: string): number {
-  const { bavail, bsize } = statfsSync(folder);
-  return bavail * bsize;
-}
-
 /** Types of the boxes of an MP4 file. */
 function boxesOf(file: string): string[] {
   return readBoxes(readFileSync(file)).map(({ type }) => type);
@@ -203,7 +175,10 @@ test('a full disk that holds recordings and state fails what is on it with a rea
   // Less than a fragment may be room enough for a document.
   writeFileSync(path.join(state, 'rest-filler'), Buffer.alloc(freeBytes(state)));
   const refused = await server.api.call('POST', `${APP}:startRecord`, { id: 'more', stream: { name: 'live' }, filePath: '/more.ts' });
-  expect(refused).toMatchObject({ status: 500, body: { message: '[HTTP] Failed to save the recording task: [more] (500)' } });
+  expect(refused).toMatchObject({
+    status: 500,
+    body: { message: '[HTTP] Failed to save the recording task: [more]: no space is left on the disk (500)' },
+  });
   // What is there plays as it lies there, whatever it is called: every frame from the first to one of the last half second.
   await until('the files are closed', () => media(root).length + unfinished(root).length === 3);
   const written = [...media(root), ...unfinished(root)].filter((name) => !name.startsWith('other/'));

@@ -12,6 +12,7 @@ import type { RecordInformation } from '../../src/publishers/file/record-informa
 import type { FileSettings } from '../../src/publishers/file/record-place.ts';
 import type { RecordRequest } from '../../src/publishers/file/record-request.ts';
 import { AllowedFolders } from '../../src/util/allowed-folders.ts';
+import { Conditions } from '../../src/util/conditions.ts';
 import { FakeStream } from '../fakes/fake-stream.ts';
 import { ManualClock } from '../fakes/manual-clock.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
@@ -44,6 +45,8 @@ export class RecordingBench {
   clock!: ManualClock;
   logger!: RecordingLogger;
   settings!: FileSettings;
+  /** Of the publisher that started last. */
+  conditions!: Conditions;
   /** The one that started last. */
   publisher!: FilePublisher;
 
@@ -59,7 +62,9 @@ export class RecordingBench {
 
   /** Starts another publisher on the state folder, as the next process would. */
   async restart(allowed = ANYWHERE): Promise<void> {
-    this.publisher = new FilePublisher({ clock: this.clock, logger: this.logger, stateFolder: join(this.folder, 'state'), allowed });
+    this.conditions = new Conditions();
+    const { clock, logger, conditions } = this;
+    this.publisher = new FilePublisher({ clock, logger, conditions, stateFolder: join(this.folder, 'state'), allowed });
     await this.publisher.load();
     this.publisher.recover();
   }

@@ -6,6 +6,7 @@ import { Type } from '../../util/typebox.ts';
 import { type Answer, ok } from '../envelope.ts';
 import { ApiError, causedBy } from '../errors.ts';
 import { itemsIn, textIn } from '../json/json-value.ts';
+import { refuseMembers } from '../json/member-check.ts';
 import { requireObject } from '../refusals.ts';
 import type { Route, StreamRequest } from '../route.ts';
 import { DumpRequestSchema, DumpSchema, DumpSelectionSchema } from '../schemas.ts';
@@ -34,6 +35,7 @@ async function startDump(request: StreamRequest): Promise<Answer> {
   const body = requireObject(request.body);
   const [id, name, outputPath] = [textIn(body, 'id'), textIn(body, 'outputStreamName'), textIn(body, 'outputPath')];
   if (id === '' || name === '' || outputPath === '') throw new ApiError('DUMP_INCOMPLETE');
+  refuseMembers(body, DumpRequestSchema);
   const stream = outputOf(request, name);
   const playlists = itemsIn(body, 'playlist').filter((item) => typeof item === 'string');
   const wanted = { id, outputPath, playlists, infoFile: textIn(body, 'infoFile'), userData: textIn(body, 'userData') };

@@ -3,6 +3,7 @@ import { Type } from '../../util/typebox.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError, type ErrorCode } from '../errors.ts';
 import { textIn } from '../json/json-value.ts';
+import { refuseMembers } from '../json/member-check.ts';
 import { requireObject } from '../refusals.ts';
 import type { AppRequest, Route } from '../route.ts';
 import { PushRequestSchema, PushTaskSchema, TaskIdSchema } from '../schemas.ts';
@@ -75,7 +76,7 @@ function pushes({ vhost, app, control, body }: AppRequest): Answer {
   return ok(control.pushes.pushes({ vhost: vhost.name, app: app.name }, id === '' ? null : id));
 }
 
-/** Members of a wrong type count as absent, as in the reference server; the protocol is looked at first, as there. */
+/** Required members of a wrong type count as absent, as in the reference server; the protocol is looked at first, as there. */
 function pushRequest({ vhost, app, body }: AppRequest): PushRequest {
   const json = requireObject(body);
   const protocol = pushProtocolOf(textIn(json, 'protocol'));
@@ -85,6 +86,7 @@ function pushRequest({ vhost, app, body }: AppRequest): PushRequest {
   const url = trimUrl(textIn(json, 'url'));
   const missing = missingIn({ id: common.id, 'stream.name': common.streamName, url });
   if (missing !== '') throw new ApiError('PUSH_INCOMPLETE', missing);
+  refuseMembers(json, PushRequestSchema);
   const fault = faultOfUrl(protocol, url);
   if (fault !== null) throw new ApiError(URL_ERRORS[fault]);
   const streamKey = textIn(json, 'streamKey').trim();

@@ -6,6 +6,7 @@ import { Type } from '../../util/typebox.ts';
 import { type Answer, ok } from '../envelope.ts';
 import { ApiError } from '../errors.ts';
 import { memberOf, textIn } from '../json/json-value.ts';
+import { refuseMembers } from '../json/member-check.ts';
 import { requireObject } from '../refusals.ts';
 import type { AppRequest, Route } from '../route.ts';
 import { RecordRequestSchema, RecordTaskSchema, TaskIdSchema } from '../schemas.ts';
@@ -85,11 +86,12 @@ function ownerOf({ vhost, app }: AppRequest): RecordOwner {
   return { vhost: vhost.name, app: app.name, settings };
 }
 
-/** Members of a wrong type count as absent, as in the reference server. */
+/** What it is given and cannot use it refuses; unknown members are none of its business, unless they look like a known one. */
 function recordRequest(body: unknown): RecordRequest {
   const common = taskRequestIn(body);
   const missing = missingIn({ id: common.id, 'stream.name': common.streamName });
   if (missing !== '') throw new ApiError('RECORD_INCOMPLETE', missing);
+  refuseMembers(body, RecordRequestSchema);
   const interval = memberOf(body, 'interval');
   const milliseconds = typeof interval === 'number' && Number.isSafeInteger(interval) && interval > 0 ? interval : 0;
   const schedule = textIn(body, 'schedule').trim();

@@ -1,7 +1,7 @@
 /** What the routes of recordings and pushes have in common. */
 import { MOST_TASKS, TaskRefused } from '../../publishers/tasks/task-registry.ts';
 import type { TaskRequest } from '../../publishers/tasks/task-request.ts';
-import { ApiError, causedBy, type ErrorCode } from '../errors.ts';
+import { ApiError, type ErrorCode, notSaved } from '../errors.ts';
 import { itemsIn, memberOf, textIn } from '../json/json-value.ts';
 
 /** Errors of one kind of task. */
@@ -23,7 +23,7 @@ export async function carriedOut<T>(change: Promise<T>, id: string, errors: Task
       case 'too-many':
         throw new ApiError(errors.limit, String(MOST_TASKS));
       case 'not-durable':
-        throw causedBy(new ApiError(errors.notSaved, id), error.cause);
+        throw notSaved(new ApiError(errors.notSaved, id), error.cause);
     }
   }
 }

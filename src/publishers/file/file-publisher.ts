@@ -9,6 +9,7 @@ import type { Track } from '../../media/track.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
+import { Conditions } from '../../util/conditions.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { TaskOwner } from '../tasks/following-task.ts';
 import { guarded } from '../tasks/guarded.ts';
@@ -37,6 +38,8 @@ export interface FilePublisherOptions {
   readonly stateFolder: string;
   /** Where recordings may be written. */
   readonly allowed: AllowedFolders;
+  /** Is told while a disk refuses what is recorded. Default: nobody looks. */
+  readonly conditions?: Conditions;
 }
 
 export class FilePublisher implements Publisher<FileSettings> {
@@ -51,14 +54,14 @@ export class FilePublisher implements Publisher<FileSettings> {
   #recovering: Promise<void> = Promise.resolve();
 
   constructor(options: FilePublisherOptions) {
-    const { stateFolder, clock } = options;
+    const { stateFolder, clock, conditions = new Conditions() } = options;
     const logger = options.logger.child({ publisher: PublisherKind.FILE });
     this.#options = options;
     this.#logger = logger;
     const notes = new DocumentFolder(join(stateFolder, 'records/open'), 'open-recording', logger);
     const journal = new RecordJournal(notes, new RecordInfoFiles(), logger);
     this.#journal = journal;
-    const context: RecordContext = { clock, logger, journal, keepTotals: (task) => this.#tasks.keepTotals(task) };
+    const context: RecordContext = { clock, logger, journal, conditions, keepTotals: (task) => this.#tasks.keepTotals(task) };
     this.#tasks = new TaskRegistry({
       noun: 'recording',
       documents: new DocumentFolder(join(stateFolder, 'records/tasks'), 'recording-task', logger),

@@ -11,7 +11,8 @@ const SYNC_INTERVAL_MS = 5000;
 const FILE_MODE = 0o644;
 
 export interface FileSinkOptions {
-  readonly path: string;
+  /** A function is asked once `prepare` is done. */
+  readonly path: string | (() => string);
   /** Runs before the file is made. */
   readonly prepare?: () => Promise<void>;
   /** The file is there; `inode` stays the same whatever its name becomes. */
@@ -27,7 +28,7 @@ export interface FileSinkOptions {
  * whoever writes looks at `full` first and drops what it can spare.
  */
 export class FileSink {
-  readonly path: string;
+  readonly #path: string | (() => string);
   readonly #limit: number;
   readonly #onError: (error: Error) => void;
   readonly #opening: Promise<void>;
@@ -50,10 +51,14 @@ export class FileSink {
   #noting: Promise<void> | null = null;
 
   constructor({ path, prepare, onMade, onError, limit = WAITING_BYTES }: FileSinkOptions) {
-    this.path = path;
+    this.#path = path;
     this.#limit = limit;
     this.#onError = onError;
     this.#opening = this.#open(prepare, onMade);
+  }
+
+  get path(): string {
+    return typeof this.#path === 'string' ? this.#path : this.#path();
   }
 
   /** Bytes taken so far, those that still wait included. */

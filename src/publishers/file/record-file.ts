@@ -25,6 +25,7 @@ export interface RecordFileOptions {
   readonly startAt: number;
   /** Name in the journal. */
   readonly key: string;
+  /** Its temporary name gets a number when that is taken. */
   readonly note: RecordingNote;
   readonly journal: RecordJournal;
   readonly folders: AllowedFolders;
@@ -48,6 +49,7 @@ export class RecordFile {
   /** Presentation time of the first packet, ms. */
   readonly startMs: number;
   readonly #options: RecordFileOptions;
+  #note: RecordingNote;
   readonly #sink: FileSink;
   readonly #container: RecordContainer;
   readonly #mainTrackId: number;
@@ -63,6 +65,7 @@ export class RecordFile {
   constructor(options: RecordFileOptions) {
     const { tracks, first, startAt, note, journal, key, folders, onBytes, onError } = options;
     this.#options = options;
+    this.#note = note;
     this.tracks = new Map(tracks.map((track) => [track.id, track]));
     this.#mainTrackId = first.track.id;
     this.startMs = presentedAt(first);
@@ -82,12 +85,12 @@ export class RecordFile {
     const containerOptions = { tracks, first, startAt, write };
     this.#container = options.container === 'mp4' ? new Mp4Container(containerOptions) : new TsContainer(containerOptions);
     sink = new FileSink({
-      path: note.temporary,
+      path: () => this.#note.temporary,
       prepare: async () => {
         await folders.makeFolder(dirname(note.temporary));
-        await journal.open(key, note);
+        this.#note = await journal.open(key, note);
       },
-      onMade: (inode) => journal.made(key, note, inode),
+      onMade: (inode) => journal.made(key, this.#note, inode),
       onError,
     });
     this.#sink = sink;
@@ -146,7 +149,7 @@ export class RecordFile {
   }
 
   async #finish(finishTime: number, lastSequence: boolean, after: Promise<unknown>): Promise<FinishedRecording> {
-    const { journal, key, note, folders, logger, count } = this.#options;
+    const { journal, key, folders, logger, count } = this.#options;
     try {
       this.#container.flush();
     } catch (error) {
@@ -164,7 +167,7 @@ export class RecordFile {
     }
     // A disk that refused has lost media that was counted here.
     const recordTime = this.#sink.error === null ? this.durationMs : null;
-    this.#finished = await journal.finish(key, note, { finishTime, recordTime, lastSequence }, { folders, count });
+    this.#finished = await journal.finish(key, this.#note, { finishTime, recordTime, lastSequence }, { folders, count });
     return this.#finished;
   }
 

@@ -1,5 +1,5 @@
 /** Which temporary file belongs to which recording: what the next start finishes when this process cannot. */
-import { readdir, rm, stat } from 'node:fs/promises';
+import { lstat, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { DocumentFolder } from '../../state/document-folder.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
@@ -19,6 +19,8 @@ const DISK_FULL: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT'];
 /** What found no room is tried again after this, ms, and after twice the time whenever there is still none. */
 const FIRST_RETRY_MS = 5000;
 const LONGEST_RETRY_MS = 5 * 60_000;
+/** Names tried for a file that is being recorded. */
+const MOST_NAMES = 10_000;
 /** Files that wait for room; those beyond wait for the next start. */
 const MOST_WAITING = 1000;
 
@@ -109,12 +111,27 @@ export class RecordJournal {
   }
 
   /**
-   * Resolves when the note is there: from then on the file will be finished, whatever happens to this process. Media
-   * waits in memory until then, so the disk itself is not waited for.
+   * Resolves with the note when it is there: from then on the file will be finished, whatever happens to this process. Media
+   * waits in memory until then, so the disk itself is not waited for. A temporary name that a file or another recording has
+   * gets a number. Rejects with the file system's error.
    */
-  open(key: string, note: RecordingNote): Promise<void> {
-    this.#notes.set(key, note);
-    return this.#documents.saveSoon(key, note);
+  async open(key: string, note: RecordingNote): Promise<RecordingNote> {
+    for (let number = 0; number < MOST_NAMES; number += 1) {
+      const temporary = number === 0 ? note.temporary : fitName(note.temporary, `_${number}`);
+      if (this.#isTaken(temporary)) continue;
+      const own = { ...note, temporary };
+      // Before the disk is asked: nobody else gets the name meanwhile.
+      this.#notes.set(key, own);
+      if (await isThere(temporary)) continue;
+      await this.#documents.saveSoon(key, own);
+      return own;
+    }
+    throw new Error(`${note.temporary} and ${MOST_NAMES} names beside it are taken`);
+  }
+
+  #isTaken(temporary: string): boolean {
+    for (const note of this.#notes.values()) if (note.temporary === temporary) return true;
+    return false;
   }
 
   /** The file is there. Without this being noted, one that dies with its new name on it is made whole but not counted. */
@@ -415,6 +432,16 @@ async function lastWritten(path: string): Promise<number | null> {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     await stat(dirname(path));
     return null;
+  }
+}
+
+/** Whether a file, folder or link has the name; one that cannot be looked up is told when it is made. */
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await lstat(path);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { PathRefused } from '../../util/allowed-folders.ts';
-import { belowRoot, containerOf, DEFAULT_FILE_PATH, expandPath, type PathValues, randomName } from './record-path.ts';
+import { belowRoot, containerOf, DEFAULT_FILE_PATH, expandPath, type PathValues, randomName, temporaryPath } from './record-path.ts';
 
 const values: PathValues = {
   transactionId: 'T',
@@ -25,6 +25,29 @@ test.each([
   [DEFAULT_FILE_PATH, '/T_default_app_out_20260203040506_19700101000000.ts'],
 ])('%s becomes %s', (template, path) => {
   expect(expandPath(template, values)).toBe(path);
+});
+
+test('an end that is not known yet leaves its macro', () => {
+  const path = expandPath('/${Stream}/${EndTime:YYYY}_${EndTime}.ts', { ...values, endTime: null });
+  expect(path).toBe('/out/${EndTime:YYYY}_${EndTime}.ts');
+});
+
+test.each([
+  ['/rec/a.mp4', '/rec/tmp_rec_1_a.mp4'],
+  ['/rec/${Id}_${Sequence}.ts', '/rec/tmp_rec_1_rec_1_7.ts'],
+  ['/rec/${Stream}_${EndTime:YYYYMMDD}-${EndTime}.mp4', '/rec/tmp_rec_1_out.mp4'],
+  ['/rec/${EndTime:YYYY}/${EndTime}/x.ts', '/rec/tmp_rec_1_x.ts'],
+  ['/rec/${EndTime}.ts', '/rec/tmp_rec_1_.ts'],
+  [`/rec/${'x'.repeat(255)}`, `/rec/tmp_rec_1_${'x'.repeat(245)}`],
+  [DEFAULT_FILE_PATH, '/tmp_rec_1_T_default_app_out_20260203040506.ts'],
+])('%s is %s while it is recorded', (template, path) => {
+  expect(temporaryPath(template, values)).toBe(path);
+});
+
+test('an id brings nothing into a name but letters, digits and what stands between them', () => {
+  const nameOf = (id: string) => temporaryPath('/rec/x.ts', { ...values, id });
+  expect(nameOf('../\0\n*é字 ')).toBe('/rec/tmp_..____é字__x.ts');
+  expect(nameOf('i'.repeat(300))).toBe(`/rec/tmp_${'i'.repeat(40)}_x.ts`);
 });
 
 test.each([

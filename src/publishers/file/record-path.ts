@@ -2,6 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { basename, dirname, extname, join } from 'node:path';
 import { PathRefused, refuseStrange } from '../../util/allowed-folders.ts';
+import { fitName } from './final-name.ts';
 import type { RecordContainerName } from './record-container.ts';
 
 const NAME = '${TransactionId}_${VirtualHost}_${Application}_${Stream}';
@@ -10,6 +11,8 @@ const NAME = '${TransactionId}_${VirtualHost}_${Application}_${Stream}';
 export const DEFAULT_FILE_PATH = `/${NAME}_\${StartTime:YYYYMMDDhhmmss}_\${EndTime:YYYYMMDDhhmmss}.ts`;
 export const DEFAULT_INFO_PATH = `/${NAME}.xml`;
 
+/** Of an id in the name of a file, characters. */
+const LONGEST_TASK = 40;
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 /** A file of such a name with another container inside would mislead whoever opens it. */
 const UNWRITTEN = '.webm';
@@ -28,8 +31,8 @@ export interface PathValues {
   readonly sequence: number;
   /** ms since the epoch. */
   readonly startTime: number;
-  /** ms since the epoch; 0 as long as it is not known. */
-  readonly endTime: number;
+  /** ms since the epoch; null as long as it is not known: its macro stays. */
+  readonly endTime: number | null;
 }
 
 /** `template` with its macros replaced; unknown ones stay. No value brings a slash of its own. */
@@ -59,7 +62,7 @@ function macroValue(name: string, format: string | undefined, values: PathValues
     case 'StartTime':
       return formatTime(values.startTime, format ?? 'YYYYMMDDhhmmss');
     case 'EndTime':
-      return formatTime(values.endTime, format ?? 'YYYYMMDDhhmmss');
+      return values.endTime === null ? null : formatTime(values.endTime, format ?? 'YYYYMMDDhhmmss');
     default:
       return null;
   }
@@ -80,6 +83,23 @@ export function namesOf(
   const extension = extname(path);
   const expressionOf = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\$&').replaceAll('\0', '.*');
   return { folder, pattern: new RegExp(`^${expressionOf(basename(path, extension))}(?:_\\d+)?${expressionOf(extension)}$`, 's') };
+}
+
+/**
+ * The path of the file while it is recorded: `tmp_<task>_<name>` in the folder it is to have, or in the last one above that has no
+ * end time in its name.
+ */
+export function temporaryPath(template: string, values: Omit<PathValues, 'endTime'>): string {
+  const path = expandPath(template.replaceAll(END_TIME, '\0'), { ...values, endTime: null });
+  let folder = dirname(path);
+  while (folder.includes('\0')) folder = dirname(folder);
+  const extension = extname(path).replaceAll('\0', '');
+  // What stood before the end time.
+  const name = basename(path, extname(path))
+    .replaceAll('\0', '')
+    .replace(/[-_. ]+$/, '');
+  const task = values.id.replaceAll(/[^\p{L}\p{N}_.-]/gu, '_').slice(0, LONGEST_TASK);
+  return fitName(join(folder, `tmp_${task}_${name}${extension}`));
 }
 
 /** Local time by the letters `YYYY MM DD hh mm ss` in any arrangement; 0 is the epoch in UTC. */

@@ -1,5 +1,5 @@
 /** Where the recordings of an application go: its settings, and the folders that are allowed. */
-import { join, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
 import { belowRoot, DEFAULT_FILE_PATH, DEFAULT_INFO_PATH, expandPath, type PathValues, refuseContainer } from './record-path.ts';
 
@@ -11,10 +11,8 @@ export interface FileSettings {
   readonly streamMap?: { readonly enable: boolean; readonly path?: string | undefined } | undefined;
 }
 
-/** Path templates of one recording: as they were configured, and absolute. */
+/** Path templates of one recording, absolute. */
 export interface RecordPaths {
-  readonly shownFile: string;
-  readonly shownInfo: string;
   readonly file: string;
   readonly info: string;
 }
@@ -47,14 +45,19 @@ export class RecordPlace {
 
   /** The templates for a recording with these wishes (empty: those of the publisher). Throws `PathRefused`. */
   pathsOf({ filePath, infoPath }: { readonly filePath: string; readonly infoPath: string }): RecordPaths {
-    const shownFile = filePath || this.#settings.filePath || DEFAULT_FILE_PATH;
-    const shownInfo = infoPath || this.#settings.infoPath || DEFAULT_INFO_PATH;
-    const file = this.#absolute(shownFile, DEFAULT_FILE_PATH);
-    const info = this.#absolute(shownInfo, DEFAULT_INFO_PATH);
+    const givenFile = filePath || this.#settings.filePath || DEFAULT_FILE_PATH;
+    const givenInfo = infoPath || this.#settings.infoPath || DEFAULT_INFO_PATH;
+    const file = this.#absolute(givenFile, DEFAULT_FILE_PATH);
+    const info = this.#absolute(givenInfo, DEFAULT_INFO_PATH);
     this.folders.check(file);
     this.folders.check(info);
-    refuseContainer(shownFile);
-    return { shownFile, shownInfo, file, info };
+    refuseContainer(givenFile);
+    return { file, info };
+  }
+
+  /** An absolute path as the API shows it: relative to the `RootPath`, with a leading slash. */
+  shown(path: string): string {
+    return this.#root === null ? path : join('/', relative(this.#root, path));
   }
 
   /** The path of a file with these values. Throws `PathRefused` when they make of a path one that is not allowed: `..`, another extension. */

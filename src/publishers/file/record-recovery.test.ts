@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { CLOSED, encodeSample, RecordingBench } from '../../../test/support/recording-bench.ts';
@@ -23,7 +23,7 @@ describe('after a kill', () => {
     bench.send(attached, sample.packets);
     // Nothing is closed: this publisher is as good as dead, and what it had not written is lost.
     await expect.poll(() => bench.files().length).toBe(1);
-    expect(bench.files()[0]).toMatch(/^tmp_\w{32}$/);
+    expect(bench.files()[0]).toBe(`tmp_k_k.${extension}`);
     const dead = bench.publisher;
     await bench.restart();
     await bench.publisher.recovered;
@@ -34,6 +34,26 @@ describe('after a kill', () => {
     expect(readFileSync(join(bench.root, 'info.xml'), 'utf8')).toContain('<id>k</id>');
     expect(bench.tasks()[0]).toMatchObject({ id: 'k', state: 'ready' });
     await dead.stopRecord(bench.owner, 'k');
+  });
+
+  it('finishes what a server of an earlier version has left under a random name', async () => {
+    await bench.record('old');
+    const { attached } = bench.stream(sample.tracks);
+    bench.send(attached, sample.packets);
+    await expect.poll(() => bench.files()).toEqual(['tmp_old_old_0.mp4']);
+    await expect.poll(() => statSync(join(bench.root, 'tmp_old_old_0.mp4')).size).toBeGreaterThan(10_000);
+    const random = `tmp_${'aB3'.repeat(10)}xY`;
+    const [note = ''] = bench.notes();
+    const file = join(bench.folder, 'state/records/open', note);
+    await expect.poll(() => readFileSync(file, 'utf8')).toContain('"inode"');
+    writeFileSync(file, readFileSync(file, 'utf8').replace('tmp_old_old_0.mp4', random));
+    renameSync(join(bench.root, 'tmp_old_old_0.mp4'), join(bench.root, random));
+    const dead = bench.publisher;
+    await bench.restart();
+    await bench.publisher.recovered;
+    expect(bench.files()).toEqual(['old_0.mp4']);
+    expect(bench.probe('old_0.mp4').video.length).toBeGreaterThan(90);
+    await dead.stopRecord(bench.owner, 'old');
   });
 
   it.each(['mp4', 'ts'])('figures and numbers go on as if nothing had happened (%s)', async (extension) => {

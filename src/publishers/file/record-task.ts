@@ -1,18 +1,23 @@
 /** One recording task: waits for its stream, records it into one file after the other, and knows its figures. */
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream } from '../../core/publishing.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import type { Clock } from '../../util/clock.ts';
+import type { Conditions } from '../../util/conditions.ts';
+import { diskFault } from '../../util/disk-fault.ts';
+import { hasRoom } from '../../util/disk-space.ts';
 import type { Logger } from '../../util/logger.ts';
+import { DiskRetry } from '../tasks/disk-retry.ts';
 import { FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../tasks/following-task.ts';
 import { presentedAt, presentedAt90k, RecordFile } from './record-file.ts';
 import type { RecordJournal } from './record-journal.ts';
-import { containerOf, expandPath, type PathValues, randomName } from './record-path.ts';
+import { containerOf, expandPath, type PathValues, randomName, temporaryPath } from './record-path.ts';
 import type { RecordPaths, RecordPlace } from './record-place.ts';
 import { type RecordRequest, SegmentationRule } from './record-request.ts';
 import { atTimes, DailySchedule, everyInterval, NEVER, type SplitRule } from './split-schedule.ts';
+import { hasSameParameters } from './track-parameters.ts';
 import { selectTracks } from './track-selection.ts';
 
 export const RecordState = {
@@ -24,7 +29,7 @@ export const RecordState = {
 } as const;
 export type RecordState = (typeof RecordState)[keyof typeof RecordState];
 
-const TEMPORARY_NAME_LENGTH = 32;
+const KEY_LENGTH = 32;
 const TRANSACTION_ID_LENGTH = 16;
 /** A file that ended waits this long, in media time, for packets of other tracks that still belong to it. */
 const LINGER_MS = 5000;
@@ -34,6 +39,8 @@ export interface RecordContext {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly journal: RecordJournal;
+  /** Is told while a disk refuses what is recorded. */
+  readonly conditions: Conditions;
   /** The totals have changed: resolves when they are on disk, or with false when they cannot be. Never rejects. */
   readonly keepTotals: (task: RecordTask) => Promise<boolean>;
 }
@@ -57,12 +64,25 @@ interface Attachment {
   origin: number | null;
 }
 
+/** What a task knows while its stream is there and the disk is not. */
+interface Waiting {
+  readonly stream: PublishableStream;
+  readonly place: RecordPlace;
+  /** Of the files. */
+  readonly folder: string;
+  /** Of the main track; -1 for any. */
+  readonly trackId: number;
+}
+
 export class RecordTask extends FollowingTask<RecordRequest> {
   readonly #context: RecordContext;
   readonly #logger: Logger;
   #state: RecordState = RecordState.READY;
   #reason: string | null = null;
   #attachment: Attachment | null = null;
+  /** Never beside an attachment. */
+  #waiting: Waiting | null = null;
+  readonly #retry: DiskRetry;
   /** Settles when the file that ended last has its name; the files get theirs in order. */
   #finishing: Promise<void> = Promise.resolve();
   /** The file that ended when recording did. */
@@ -79,6 +99,8 @@ export class RecordTask extends FollowingTask<RecordRequest> {
   #sequence: number;
   #startTime: number | null = null;
   #finishTime: number | null = null;
+  /** The file that `#outputFile` is about, and where it goes. */
+  #shown: { readonly file: RecordFile; readonly place: RecordPlace } | null = null;
   #outputFile: string | null = null;
   #outputInfo: string | null = null;
 
@@ -89,6 +111,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     this.#sequence = sequence;
     this.#finished = { bytes, time };
     this.#context = context;
+    this.#retry = new DiskRetry(context.clock);
     this.#logger = context.logger.child({ vhost: this.vhost, app: this.app, stream: this.request.streamName, recording: this.request.id });
   }
 
@@ -140,7 +163,10 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     return this.#finishTime;
   }
 
-  /** Path of the current file as configured, macros replaced; null before there was one. */
+  /**
+   * Path of the current or last file below the `RootPath`, macros replaced; null before there was one. The macro of the end time stays
+   * until the end is known; the number that a taken name gets comes with the name itself.
+   */
   get outputFilePath(): string | null {
     return this.#outputFile;
   }
@@ -173,6 +199,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
   /** The stream is there: recording begins with its next keyframe. What this, `setTracks` or `push` throws goes to `fail`. */
   begin(stream: PublishableStream, place: RecordPlace): void {
     if (this.#attachment !== null || this.isOver) return;
+    this.#stopWaiting();
     // What fails again is told again.
     this.#state = RecordState.READY;
     this.#reason = null;
@@ -195,7 +222,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
   setTracks(tracks: readonly Track[]): void {
     const attachment = this.#attachment;
     if (attachment === null || this.#state !== RecordState.RECORDING) return;
-    const container = containerOf(this.#outputFile ?? attachment.paths.shownFile);
+    const container = containerOf(this.#outputFile ?? attachment.paths.file);
     const { recorded, left, missing } = selectTracks(this.request, container, tracks);
     if (left !== '')
       this.#logger.warn({ container, tracks: left }, `${container.toUpperCase()} cannot hold ${left}: left out of the recording`);
@@ -210,6 +237,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
   }
 
   push(packet: Packet): void {
+    if (this.#waiting !== null && packet.keyframe) this.#tryAgain(this.#waiting, packet);
     const attachment = this.#attachment;
     if (attachment === null || this.#state !== RecordState.RECORDING) return;
     const { track } = packet;
@@ -230,18 +258,22 @@ export class RecordTask extends FollowingTask<RecordRequest> {
   /** The stream has ended: the file is finished, and the task waits for the next one. */
   streamEnded(): void {
     const wasRecording = this.#state === RecordState.RECORDING;
+    this.#stopWaiting();
     this.#detach(true);
     if (wasRecording) this.#state = RecordState.READY;
   }
 
   /** Nothing more is recorded; the figures stay as they are until `stop`. */
   markStopping(): void {
-    if (this.#state !== RecordState.STOPPED) this.#state = RecordState.STOPPING;
+    if (this.#state === RecordState.STOPPED) return;
+    this.#state = RecordState.STOPPING;
+    if (this.#attachment?.file != null) this.#showPaths(this.#attachment, this.#startTime ?? 0, this.#context.clock.now());
   }
 
   /** Ends the task. Resolves when its last file has its name. Idempotent. */
   override async stop(): Promise<void> {
     this.markStopping();
+    this.#stopWaiting();
     this.#detach(true);
     await this.settled();
     this.#state = RecordState.STOPPED;
@@ -268,7 +300,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     const values = this.#values(attachment, now);
     const { paths, place } = attachment;
     const target = place.expand(paths, { ...values, endTime: 0 });
-    const temporary = join(dirname(target), `tmp_${randomName(TEMPORARY_NAME_LENGTH)}`);
+    const temporary = temporaryPath(paths.file, values);
     const continues = this.request.segmentationRule === SegmentationRule.CONTINUITY;
     this.#startTime = now;
     this.#showPaths(attachment, now);
@@ -278,7 +310,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
       first,
       container: containerOf(target),
       startAt: continues ? startAt90k - attachment.origin : 0,
-      key: randomName(TEMPORARY_NAME_LENGTH),
+      key: randomName(KEY_LENGTH),
       note: {
         ...{ task: this.key, temporary, root: place.root, filePath: paths.file, infoPath: paths.info, values, moved: null },
         ...{ metadata: this.request.metadata, createdTime: this.createdAt },
@@ -295,6 +327,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
       onError: (error) => this.fail(error),
     });
     attachment.file = file;
+    this.#shown = { file, place };
     this.#logger.info({ file: this.#outputFile, sequence: values.sequence }, `recording to ${this.#outputFile}`);
   }
 
@@ -347,6 +380,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
   #finish(file: RecordFile, finishTime: number, isLast: boolean): void {
     const told = file.finish(finishTime, isLast, this.#finishing).then(({ outcome, path, bytes }) => {
       this.#unfinished.delete(file);
+      if (path !== null && this.#shown?.file === file) this.#outputFile = this.#shown.place.shown(path);
       if (outcome === 'left') this.#left.set(file.key, { bytes: file.bytes, durationMs: file.durationMs });
       this.#logger.info({ file: path, bytes }, path === null ? 'recording held nothing and was removed' : `recorded ${path}`);
       // Its number is taken all the same.
@@ -379,13 +413,54 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     this.#finish(attachment.file, this.#finishTime, isLast);
   }
 
-  /** For what goes wrong: what was written is kept; nothing more is until the stream comes again. */
+  /**
+   * For what goes wrong: what was written is kept. When it was the disk, recording begins anew once there is room; otherwise nothing
+   * more is written until the stream comes again.
+   */
   fail(error: unknown): void {
+    const attachment = this.#attachment;
     if (this.#state === RecordState.ERROR || this.#state === RecordState.STOPPED) return;
     this.#reason = error instanceof Error ? error.message : String(error);
     this.#logger.error({ err: error }, `recording failed: ${this.#reason}`);
+    const why = diskFault(error);
+    const waits = this.#state !== RecordState.STOPPING && attachment !== null && why !== null;
     if (this.#state !== RecordState.STOPPING) this.#state = RecordState.ERROR;
+    const folder = waits ? dirname(temporaryPath(attachment.paths.file, this.#values(attachment, 0))) : '';
     this.#detach(true);
+    if (!waits) return;
+    const { stream, place, mainTrackId } = attachment;
+    this.#waiting = { stream, place, folder, trackId: mainTrackId };
+    this.#retry.failed();
+    // It still wants the stream.
+    stream.meter.connect(PublisherKind.FILE);
+    this.#context.conditions.raise(this.#condition, `a recording cannot be written: ${why}`);
+  }
+
+  get #condition(): string {
+    return `recording ${this.key}`;
+  }
+
+  /** Begins anew with a keyframe, once there is room. */
+  #tryAgain({ stream, place, folder, trackId }: Waiting, packet: Packet): void {
+    if (trackId !== -1 && packet.track.id !== trackId) return;
+    const look = async (): Promise<boolean> => {
+      try {
+        await place.folders.makeFolder(folder);
+      } catch {
+        return false;
+      }
+      return hasRoom(folder);
+    };
+    if (!this.#retry.isDue(look)) return;
+    this.#logger.info({}, 'recording begins anew: the disk takes files again');
+    this.begin(stream, place);
+  }
+
+  #stopWaiting(): void {
+    if (this.#waiting === null) return;
+    this.#waiting.stream.meter.disconnect(PublisherKind.FILE);
+    this.#waiting = null;
+    this.#context.conditions.clear(this.#condition);
   }
 
   #values(attachment: Attachment, startTime: number): Omit<PathValues, 'endTime'> {
@@ -404,25 +479,10 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     };
   }
 
-  #showPaths(attachment: Attachment, startTime: number): void {
-    const values = { ...this.#values(attachment, startTime), endTime: 0 };
-    this.#outputFile = expandPath(attachment.paths.shownFile, values);
-    this.#outputInfo = expandPath(attachment.paths.shownInfo, values);
+  #showPaths(attachment: Attachment, startTime: number, endTime: number | null = null): void {
+    const values = { ...this.#values(attachment, startTime), endTime };
+    const { paths, place } = attachment;
+    this.#outputFile = place.shown(expandPath(paths.file, values));
+    this.#outputInfo = place.shown(expandPath(paths.info, values));
   }
-}
-
-/** Whether packets of both can follow each other in one file. */
-function hasSameParameters(a: Track, b: Track): boolean {
-  if (a === b) return true;
-  if (a.type === 'video' && b.type === 'video') {
-    return a.codec === b.codec && a.width === b.width && a.height === b.height && isSameConfig(a.config, b.config);
-  }
-  if (a.type === 'audio' && b.type === 'audio') {
-    return a.codec === b.codec && a.sampleRate === b.sampleRate && a.channels === b.channels && isSameConfig(a.config, b.config);
-  }
-  return a.type === b.type;
-}
-
-function isSameConfig(a: Uint8Array | null, b: Uint8Array | null): boolean {
-  return a === b || (a !== null && b !== null && Buffer.compare(a, b) === 0);
 }

@@ -67,10 +67,10 @@ export async function task(server: TestServer, id: string): Promise<RecordTask |
   return (await tasks(server)).find((one) => one.id === id);
 }
 
-/** Recorded files, by their paths in `root`. */
+/** Recorded files that have their names, by their paths in `root`. */
 export function media(root: string): string[] {
   return readdirSync(root, { recursive: true, encoding: 'utf8' })
-    .filter((name) => /\.(mp4|ts)$/.test(name))
+    .filter((name) => /\.(mp4|ts)$/.test(name) && !path.basename(name).startsWith('tmp_'))
     .sort();
 }
 

@@ -1,0 +1,50 @@
+/** Whether the members of a body are what their schema says: a typing error must not start something else. */
+import type { TSchema } from '@sinclair/typebox';
+import { ApiError } from '../errors.ts';
+import { isJsonObject } from './json-value.ts';
+
+/**
+ * Refuses the first member of `body` that `schema` knows and cannot take, or that is spelt like one it knows. Those that are missing
+ * or null are somebody else's concern. Throws `ApiError`.
+ */
+export function refuseMembers(body: unknown, schema: TSchema, path = ''): void {
+  if (!isJsonObject(body)) return;
+  const properties = schema['properties'] as Readonly<Record<string, TSchema>>;
+  const known = Object.keys(properties);
+  for (const [name, value] of Object.entries(body)) {
+    const expected = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    if (expected === undefined) {
+      const meant = known.find((candidate) => candidate.toLowerCase() === name.toLowerCase());
+      if (meant !== undefined) throw new ApiError('MEMBER_UNKNOWN', path + name, path + meant);
+    } else if (value !== null && !fits(value, expected)) throw new ApiError('MEMBER_INVALID', path + name, wordsFor(expected));
+    else if (expected['type'] === 'object') refuseMembers(value, expected, `${path}${name}.`);
+  }
+}
+
+function fits(value: unknown, schema: TSchema): boolean {
+  switch (schema['type']) {
+    case 'string':
+      return typeof value === 'string';
+    case 'integer':
+      return Number.isSafeInteger(value) && Number(value) >= Number(schema['minimum'] ?? Number.NEGATIVE_INFINITY);
+    case 'array':
+      return Array.isArray(value) && value.every((item) => fits(item, schema['items'] as TSchema));
+    case 'object':
+      return isJsonObject(value);
+    default:
+      return true;
+  }
+}
+
+function wordsFor(schema: TSchema): string {
+  switch (schema['type']) {
+    case 'integer':
+      return schema['minimum'] === undefined ? 'a whole number' : `a whole number from ${schema['minimum']} on`;
+    case 'array':
+      return `an array of ${(schema['items'] as TSchema)['type'] === 'integer' ? 'whole numbers' : 'texts'}`;
+    case 'object':
+      return 'an object';
+    default:
+      return 'a text';
+  }
+}
