@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { defaultServerFile, type PortRanges, type ServerConfig } from './config/index.ts';
 
 /** The file to read: the given one, else `conf/Server.xml` of the working directory, else the one inside the package. */
@@ -17,6 +17,17 @@ export function bindAddress(ip: string): string {
 /** Every port of some ranges. */
 export function portsOf({ ranges }: PortRanges): number[] {
   return ranges.flatMap(({ first, last }) => Array.from({ length: last - first + 1 }, (_, index) => first + index));
+}
+
+/** The folders whose disks are looked after, in words as well. */
+export function watchedFolders(config: ServerConfig, stateFolder: string): { readonly path: string; readonly what: string }[] {
+  const state = resolve(stateFolder);
+  const allowed = config.storage.allowedRoots.map((root) => ({ path: resolve(state, root), what: 'a folder of Storage/AllowedRoots' }));
+  const roots = config.virtualHosts
+    .flatMap(({ applications }) => applications.flatMap(({ publishers }) => publishers.file?.rootPath || []))
+    .map((root) => ({ path: resolve(state, root), what: 'a RootPath of recordings' }));
+  const all = [{ path: state, what: 'the state folder' }, ...allowed, ...roots];
+  return [...new Map(all.toReversed().map((folder) => [folder.path, folder])).values()].toReversed();
 }
 
 /** A port to open on every address of the server. */

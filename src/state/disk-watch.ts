@@ -1,0 +1,104 @@
+/** Looks after the disks that the server writes to, and tells before they are full. */
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import type { Conditions } from '../util/conditions.ts';
+import { diskFault } from '../util/disk-fault.ts';
+import { type DiskSpace, diskSpace, isLow } from '../util/disk-space.ts';
+import type { Logger } from '../util/logger.ts';
+
+/** How often, ms. */
+const INTERVAL_MS = 10_000;
+
+export interface DiskWatchOptions {
+  /** Is told in words without paths. */
+  readonly conditions: Conditions;
+  readonly logger: Logger;
+  /** Absolute, with what they are in words; those that are not there yet stand for the first above that is. */
+  readonly folders: readonly { readonly path: string; readonly what: string }[];
+  /** For tests. */
+  readonly spaceOf?: (folder: string) => Promise<DiskSpace>;
+}
+
+export class DiskWatch {
+  readonly #options: DiskWatchOptions;
+  readonly #spaceOf: (folder: string) => Promise<DiskSpace>;
+  /** What is wrong, by path. */
+  readonly #told = new Map<string, string>();
+  #timer: NodeJS.Timeout | null = null;
+  #looking: Promise<void> | null = null;
+
+  constructor(options: DiskWatchOptions) {
+    this.#options = options;
+    this.#spaceOf = options.spaceOf ?? diskSpace;
+  }
+
+  /** Resolves after the first look; further ones follow until `stop`. Never rejects. */
+  start(): Promise<void> {
+    this.#timer ??= setInterval(() => void this.look(), INTERVAL_MS).unref();
+    return this.look();
+  }
+
+  /** Idempotent. */
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  /** One look at all folders; one that is under way counts, however long the disk takes. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = null;
+    });
+    return this.#looking;
+  }
+
+  async #look(): Promise<void> {
+    // What is said of a disk once is not said of every folder on it.
+    const disks = new Set<number>();
+    for (const { path, what } of this.#options.folders) this.#tell(path, what, await this.#wrongWith(path, what, disks));
+  }
+
+  async #wrongWith(path: string, what: string, disks: Set<number>): Promise<string | null> {
+    try {
+      const folder = await deepestThere(resolve(path));
+      await access(folder, constants.W_OK | constants.X_OK);
+      const { dev } = await stat(folder);
+      if (disks.has(dev)) return null;
+      disks.add(dev);
+      const space = await this.#spaceOf(folder);
+      if (space.free === 0 || space.freeFiles === 0) return `the disk of ${what} is full`;
+      return isLow(space) ? `the disk of ${what} is nearly full` : null;
+    } catch (error) {
+      return `${what} cannot be written to: ${diskFault(error) ?? 'it cannot be looked at'}`;
+    }
+  }
+
+  #tell(path: string, what: string, wrong: string | null): void {
+    const { conditions, logger } = this.#options;
+    const before = this.#told.get(path) ?? null;
+    if (before === wrong) return;
+    const key = `disk ${path}`;
+    if (wrong === null) {
+      this.#told.delete(path);
+      conditions.clear(key);
+      logger.info({ folder: path }, `${what} can be written to, and has room again`);
+      return;
+    }
+    this.#told.set(path, wrong);
+    conditions.raise(key, wrong);
+    logger.warn({ folder: path }, wrong);
+  }
+}
+
+/** The folder, or the first above it that is there. Rejects with the file system's error for any other trouble. */
+async function deepestThere(path: string): Promise<string> {
+  for (let at = path; ; at = dirname(at)) {
+    try {
+      await stat(at);
+      return at;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || dirname(at) === at) throw error;
+    }
+  }
+}

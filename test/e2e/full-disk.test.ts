@@ -1,0 +1,101 @@
+/** What clients see of a disk that is full or read-only, and that the server mends itself when it is not any more. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { apiPath } from './support/api-client.ts';
+import { until } from './support/poll.ts';
+import { publish } from './support/publisher.ts';
+import { decodedFrames, packetsOf } from './support/recorded-file.ts';
+import { media, record, stopAtEnd, stopRecord, task, unfinished } from './support/recordings.ts';
+import { startServer, type TestServer } from './support/server.ts';
+import { freeBytes, remount, smallDisk } from './support/small-disk.ts';
+
+const APP = apiPath.app('default', 'app');
+const NO_MOUNT = 'a tmpfs cannot be mounted here';
+/** Room for some seconds of recording. */
+const ROOM_BYTES = 300 * 1024;
+
+interface HealthAnswer {
+  readonly status: string;
+  readonly reasons?: readonly string[];
+}
+
+async function health(server: TestServer): Promise<HealthAnswer> {
+  const answer = await fetch(`http://127.0.0.1:${server.ports.api}/health`);
+  expect(answer.status).toBe(200);
+  return (await answer.json()) as HealthAnswer;
+}
+
+function folderOfTest(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-disk-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+test('a recording on a full disk goes on in a new file when there is room, and both play', { timeout: 120_000 }, async (context) => {
+  const root = smallDisk(path.join(folderOfTest(), 'disk'), 12);
+  if (root === null) {
+    context.skip(NO_MOUNT);
+    return;
+  }
+  const server = await startServer({ recordRoot: root });
+  onTestFinished(() => server.close());
+  expect(await health(server)).toEqual({ status: 'ok' });
+  await record(server, 'r', '/r.mp4');
+  const filler = path.join(root, 'filler');
+  writeFileSync(filler, Buffer.alloc(freeBytes(root) - ROOM_BYTES));
+  stopAtEnd(publish({ url: server.rtmp('live') }));
+  const failed = await until('it fails', async () => {
+    const one = await task(server, 'r');
+    return one?.state === 'error' ? one : null;
+  });
+  expect(failed.reason).toContain('ENOSPC');
+  expect((await health(server)).reasons).toContain('a recording cannot be written: no space is left on the disk');
+  await until('what there is gets its name', () => media(root).length === 1 && unfinished(root).length === 0);
+
+  rmSync(filler);
+  await until('it goes on', async () => (await task(server, 'r'))?.state === 'recording', { deadlineMs: 60_000 });
+  expect(((await health(server)).reasons ?? []).join()).not.toContain('recording');
+  await until('there is a second of it', async () => ((await task(server, 'r'))?.recordTime ?? 0) > 1000);
+  await stopRecord(server, 'r');
+  await until('both have their names', () => media(root).length === 2 && unfinished(root).length === 0);
+  expect(media(root)).toEqual(['r.mp4', 'r_1.mp4']);
+  for (const name of media(root)) {
+    const { length } = packetsOf(path.join(root, name)).video;
+    expect(length, name).toBeGreaterThan(15);
+    expect(decodedFrames(path.join(root, name)), name).toBe(length);
+  }
+});
+
+test('a read-only state folder is told at the start and by every change, and media goes on', { timeout: 60_000 }, async (context) => {
+  const state = smallDisk(path.join(folderOfTest(), 'state'), 12);
+  if (state === null) {
+    context.skip(NO_MOUNT);
+    return;
+  }
+  const server = await startServer({ state, recordRoot: 'recordings' });
+  onTestFinished(() => server.close());
+  remount(state, 'ro');
+  await server.restart();
+  const reason = 'the state folder cannot be written to: the file system is read-only';
+  expect(server.log).toContain(reason);
+  expect((await health(server)).status).toBe('degraded');
+  expect((await health(server)).reasons).toContain(reason);
+  const vhost = { name: 'v', host: { names: ['v.example'] } };
+  const why = 'the file system is read-only';
+  expect(await server.api.call('POST', '/v1/vhosts', [vhost])).toMatchObject({
+    status: 500,
+    body: [{ statusCode: 500, message: `Internal Server Error: ${why}` }],
+  });
+  expect(await server.api.call('POST', `${APP}:startRecord`, { id: 'r', stream: { name: 'live' } })).toMatchObject({
+    status: 500,
+    body: { message: `[HTTP] Failed to save the recording task: [r]: ${why} (500)` },
+  });
+  stopAtEnd(publish({ url: server.rtmp('live') }));
+  await until('it plays', async () => (await fetch(server.http('live', 'llhls.m3u8'))).status === 200);
+
+  remount(state, 'rw');
+  expect((await server.api.call('POST', '/v1/vhosts', [vhost])).status).toBe(200);
+  await until('all is well', async () => (await health(server)).status === 'ok', { deadlineMs: 30_000 });
+});
