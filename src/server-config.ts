@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { defaultServerFile, type PortRanges, type ServerConfig } from './config/index.ts';
+import { AllowedFolders } from './util/allowed-folders.ts';
 
 /** The file to read: the given one, else `conf/Server.xml` of the working directory, else the one inside the package. */
 export function findConfigFile(given: string | undefined): string {
@@ -19,10 +20,27 @@ export function portsOf({ ranges }: PortRanges): number[] {
   return ranges.flatMap(({ first, last }) => Array.from({ length: last - first + 1 }, (_, index) => first + index));
 }
 
+/** Where the API may have files written. */
+export function writingFolders({ storage }: ServerConfig, stateFolder: string): AllowedFolders {
+  const roots = allowedRoots(storage, stateFolder);
+  return new AllowedFolders(roots.length === 0 ? null : roots, 'Server/Storage/AllowedRoots');
+}
+
+/** Where files may be played from: a `RootPath` that the file itself names is the word of whoever runs the server. */
+export function readingFolders({ storage, virtualHosts }: ServerConfig, stateFolder: string): AllowedFolders {
+  const roots = allowedRoots(storage, stateFolder);
+  const media = virtualHosts.flatMap(({ applications }) => applications.flatMap(({ providers }) => providers.file?.rootPath || []));
+  return new AllowedFolders(roots.length === 0 ? null : [...roots, ...media], 'Server/Storage/AllowedRoots');
+}
+
+function allowedRoots({ allowedRoots: roots }: ServerConfig['storage'], stateFolder: string): string[] {
+  return roots.map((root) => resolve(stateFolder, root));
+}
+
 /** The folders whose disks are looked after, in words as well. */
 export function watchedFolders(config: ServerConfig, stateFolder: string): { readonly path: string; readonly what: string }[] {
   const state = resolve(stateFolder);
-  const allowed = config.storage.allowedRoots.map((root) => ({ path: resolve(state, root), what: 'a folder of Storage/AllowedRoots' }));
+  const allowed = allowedRoots(config.storage, state).map((path) => ({ path, what: 'a folder of Storage/AllowedRoots' }));
   const roots = config.virtualHosts
     .flatMap(({ applications }) => applications.flatMap(({ publishers }) => publishers.file?.rootPath || []))
     .map((root) => ({ path: resolve(state, root), what: 'a RootPath of recordings' }));

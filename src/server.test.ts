@@ -95,6 +95,16 @@ test('what the API asks for is written into the allowed folders only, which the 
     const message = expect.stringMatching(/^\[HTTP\] Invalid path: .*outside.* that Server\/Storage\/AllowedRoots allows \(400\)$/);
     expect(refused).toMatchObject({ status: 400, body: { message } });
   }
+  const dvr = (tempStoragePath: string) => ({ llhls: { dvr: { enable: true, tempStoragePath } } });
+  const app = (name: string, wanted: string) =>
+    client.call('POST', '/v1/vhosts/made/apps', [{ name, type: 'live', publishers: dvr(wanted) }]);
+  const made = { name: 'made', host: { names: ['made.test'] } };
+  expect((await client.call('POST', '/v1/vhosts', [made])).status).toBe(200);
+  const inside = path.join(folder, 'state/recordings');
+  for (const wanted of [outside, path.join(inside, '..', 'outside'), `${inside}/../outside`]) {
+    expect(await app('refused', wanted)).toMatchObject({ status: 400, body: [{ message: expect.stringContaining('AllowedRoots') }] });
+  }
+  expect((await app('taken', path.join(inside, 'dvr'))).status).toBe(200);
   expect(existsSync(outside)).toBe(false);
   expect((await start(':startRecord', record)).status).toBe(200);
   expect((await start('/streams/stream:startHlsDump', { ...dump, outputPath: 'recordings/d' })).status).toBe(200);

@@ -24,6 +24,7 @@ import { QueueRegistry } from './core/queue-registry.ts';
 import { StreamDemand } from './core/stream-demand.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
+import { tellFindings } from './findings.ts';
 import { startMappedFiles } from './mapped-files.ts';
 import type { SrtLinks } from './monitoring/srt-metrics.ts';
 import { startMpegts, warnOfSharedPorts } from './mpegts-listeners.ts';
@@ -48,7 +49,15 @@ import { SrtPublisher } from './publishers/srt/srt-publisher.ts';
 import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
 import { definitionOf, restorePulls, restoreVirtualHosts } from './restored-state.ts';
 import { type Running, stopAll } from './running.ts';
-import { bindAddress, egressPorts, egressThreads, findConfigFile, watchedFolders } from './server-config.ts';
+import {
+  bindAddress,
+  egressPorts,
+  egressThreads,
+  findConfigFile,
+  readingFolders,
+  watchedFolders,
+  writingFolders,
+} from './server-config.ts';
 import { ServerLimits } from './server-limits.ts';
 import { startSrt } from './srt-listeners.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
@@ -58,11 +67,11 @@ import { problemOf, StateLock } from './state/state-lock.ts';
 import { StateStore } from './state/state-store.ts';
 import { tellSandbox } from './transcoder/sandbox.ts';
 import { TranscoderSupervisor } from './transcoder/supervisor.ts';
-import { AllowedFolders } from './util/allowed-folders.ts';
+import { removingUnusedApplications } from './unused-applications.ts';
+import type { AllowedFolders } from './util/allowed-folders.ts';
 import { BudgetedLogger } from './util/budgeted-logger.ts';
 import { systemClock } from './util/clock.ts';
 import { Conditions } from './util/conditions.ts';
-import { guarded } from './util/guarded.ts';
 import { LineBudget } from './util/line-budget.ts';
 import type { Logger, LogLines } from './util/logger.ts';
 import { hidingAddresses } from './util/private-logger.ts';
@@ -82,9 +91,6 @@ export interface ServerOptions {
   readonly logConnections?: boolean;
 }
 
-/** An application made from a template lives this long without streams, and how often that is looked at. */
-const UNUSED_APPLICATION_MS = 60_000;
-const APPLICATION_CHECK_MS = 10_000;
 const NO_RULES: CrossDomainRules = { urls: [], headers: [] };
 
 /** A whole running server. */
@@ -165,6 +171,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     `millrace ${packageVersion()} starts with ${configFile}`,
   );
   for (const sentence of notBuiltInServer(config)) logger.warn({}, sentence);
+  tellFindings(loaded, stateFolder, logger);
   await lockState(stateFolder, running);
   const openings = new PortOpenings();
   const { conditions } = health;
@@ -223,7 +230,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   });
   const certificates = new CertificateStore(logger);
   certificates.tell((all) => pool.setCertificates(all));
-  const allowed = allowedFolders(config, stateFolder);
+  const allowed = writingFolders(config, stateFolder);
   const writing = { clock: systemClock, logger, stateFolder, allowed, conditions, claims: new FolderClaims() };
   const recordings = new FilePublisher(writing);
   const dvr = new DvrStorage(writing);
@@ -284,7 +291,11 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   running.push({ stop: () => orchestrator.close({ code: 'shutdown', detail: 'the server stops' }) });
   const pullStore = new PullDocumentStore(join(stateFolder, 'pulls'), logger);
   const pulls: PullRegistry = new PullRegistry({
-    sources: [new RtspPullSource(systemClock), new OvtPullSource(systemClock), new FilePullSource(systemClock, allowed)],
+    sources: [
+      new RtspPullSource(systemClock),
+      new OvtPullSource(systemClock),
+      new FilePullSource(systemClock, readingFolders(config, stateFolder)),
+    ],
     store: pullStore,
     clock: systemClock,
     logger,
@@ -316,6 +327,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     certificates,
     transcoder,
     reading,
+    allowed,
     accessToken,
     srtLinks,
     health,
@@ -332,11 +344,6 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   return bannerOf(config, { version: packageVersion(), accessToken, tokenFile: access.file });
 }
 
-function allowedFolders({ storage }: ServerConfig, stateFolder: string): AllowedFolders {
-  const roots = storage.allowedRoots.map((root) => resolve(stateFolder, root));
-  return new AllowedFolders(roots.length === 0 ? null : roots, 'Server/Storage/AllowedRoots');
-}
-
 /** A hundred modules of WebRTC are loaded only where its ports are asked for. */
 async function startWebrtcIfBound(
   config: ServerConfig,
@@ -346,13 +353,6 @@ async function startWebrtcIfBound(
   if (config.bind.publishers.webrtc === undefined && config.bind.providers.webrtc === undefined) return null;
   const { startWebrtc } = await import('./webrtc-listeners.ts');
   return await openings.open('a port of Bind/Providers/WebRTC or Bind/Publishers/WebRTC', () => startWebrtc(config, ...rest));
-}
-
-/** `Modules/DynamicAppRemoval`. */
-function removingUnusedApplications(orchestrator: Orchestrator, logger: Logger): Running {
-  const look = guarded(logger, 'the removal of unused applications', () => orchestrator.removeUnusedApplications(UNUSED_APPLICATION_MS));
-  const timer = setInterval(look, APPLICATION_CHECK_MS);
-  return { stop: async () => clearInterval(timer) };
 }
 
 interface Parts {
@@ -451,6 +451,7 @@ async function startApi(
     readonly pushes: PushPublisher;
     readonly pulls: PullRegistry;
     readonly reading: ReadOptions;
+    readonly allowed: AllowedFolders;
     readonly transcoder: TranscoderSupervisor;
     readonly srtLinks: readonly SrtLinks[];
     readonly accessToken: string;
@@ -472,6 +473,7 @@ async function startApi(
     pushes: parts.pushes,
     pulls: parts.pulls,
     reading: parts.reading,
+    writing: parts.allowed,
     reloadCertificates: (virtualHosts) => parts.certificates.reload(virtualHosts),
     codecModules: () => parts.transcoder.codecModules(),
     srtLinks: parts.srtLinks,

@@ -1,4 +1,5 @@
 /** Changes of the server's resources as the API makes them: JSON bodies become definitions, definitions go to the core. */
+import { resolve } from 'node:path';
 import {
   type ApplicationConfig,
   ConfigError,
@@ -23,6 +24,7 @@ import type { FilePublisher } from '../publishers/file/file-publisher.ts';
 import type { HlsDumper } from '../publishers/llhls/hls-dumper.ts';
 import type { PushPublisher } from '../publishers/push/push-publisher.ts';
 import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
+import { AllowedFolders, PathRefused } from '../util/allowed-folders.ts';
 import type { QueueStatus } from '../util/bounded-queue.ts';
 import { ApiError } from './errors.ts';
 
@@ -34,6 +36,8 @@ export interface ControlPlaneOptions {
   readonly pulls: PullRegistry;
   /** How definitions are read: macros, and where relative paths start. */
   readonly reading?: ReadOptions;
+  /** Where applications may have files written; default: anywhere. */
+  readonly writing?: AllowedFolders;
   /** Loads the certificate files of these virtual hosts again; rejects and keeps the old ones when that fails. */
   readonly reloadCertificates: (virtualHosts: readonly VirtualHost[]) => Promise<void>;
   /** What the transcoder can do on this machine, with what is at work. */
@@ -56,18 +60,31 @@ export class ControlPlane {
   readonly #orchestrator: Orchestrator;
   readonly #pulls: PullRegistry;
   readonly #reading: ReadOptions;
+  readonly #writing: AllowedFolders;
   readonly #reloadCertificates: ControlPlaneOptions['reloadCertificates'];
   readonly #codecModules: ControlPlaneOptions['codecModules'];
   readonly #srtLinks: readonly SrtLinks[];
 
   constructor(options: ControlPlaneOptions) {
-    const { orchestrator, recordings, dumps, pushes, pulls, reading = {}, reloadCertificates, codecModules, srtLinks } = options;
+    const {
+      orchestrator,
+      recordings,
+      dumps,
+      pushes,
+      pulls,
+      reading = {},
+      writing = new AllowedFolders(null, 'nothing'),
+      reloadCertificates,
+      codecModules,
+      srtLinks,
+    } = options;
     this.recordings = recordings;
     this.dumps = dumps;
     this.pushes = pushes;
     this.#orchestrator = orchestrator;
     this.#pulls = pulls;
     this.#reading = reading;
+    this.#writing = writing;
     this.#reloadCertificates = reloadCertificates;
     this.#codecModules = codecModules;
     this.#srtLinks = srtLinks;
@@ -106,6 +123,7 @@ export class ControlPlane {
     const host = readVirtualHost(json, this.#reading);
     if (host.typed.host === undefined) throw new ConfigError('virtualHost.host is not optional', { path: 'virtualHost.host' });
     requireProtection(unprotected(host.typed));
+    for (const { typed } of host.applications) this.#refuseOutside(typed);
     return this.#orchestrator.createVirtualHost(
       definitionOf<VirtualHostConfig>(host),
       host.applications.map(definitionOf<ApplicationConfig>),
@@ -158,7 +176,23 @@ export class ControlPlane {
   #application(vhost: string, json: unknown): Definition<ApplicationConfig> {
     const application = readApplication(json, this.#reading);
     requireProtection(unprotectedApplication(vhost, application.typed));
+    this.#refuseOutside(application.typed);
     return definitionOf<ApplicationConfig>(application);
+  }
+
+  /** DVR that could never be written is refused when it is asked for. Throws `ConfigError`. */
+  #refuseOutside({ publishers }: ApplicationConfig): void {
+    for (const kind of ['llhls', 'hls'] as const) {
+      const dvr = publishers[kind]?.dVR;
+      if (dvr?.enable !== true || dvr.tempStoragePath === '') continue;
+      try {
+        this.#writing.check(resolve(dvr.tempStoragePath));
+      } catch (error) {
+        if (!(error instanceof PathRefused)) throw error;
+        const path = `application.publishers.${kind}.dvr.tempStoragePath`;
+        throw new ConfigError(`${path}: ${error.message}`, { path });
+      }
+    }
   }
 }
 

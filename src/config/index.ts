@@ -4,7 +4,7 @@ export { type JsonSchema, jsonSchemaOf } from './json-schema.ts';
 export type { MacroSource } from './macros.ts';
 export { mergePatch } from './merge-patch.ts';
 export { type MpegtsPortUser, sharedMpegtsPort } from './mpegts-ports.ts';
-export { ConfigError, ConfigErrors, type ConfigWarning, formatConfigProblem } from './problem.ts';
+export { ConfigError, ConfigErrors, type ConfigWarning, formatConfigProblem, type Place } from './problem.ts';
 export type { Echo, EchoObject } from './reader.ts';
 export {
   applicationDefaults,

@@ -30,6 +30,7 @@ export function readObject(schema: TSchema, source: Source, reading: Reading): {
   const echoes: [string, Echo][] = [];
   const places = new Map<string, Place>();
   reading.places?.set(typed, source.place);
+  reading.memberPlaces?.set(typed, places);
   if (!source.open(fields)) return { typed, echo: {} };
   const errorsBefore = reading.errors.length;
   for (const field of fields) {

@@ -22,6 +22,8 @@ export interface LoadedServer {
   /** In the order of the file. */
   readonly virtualHosts: readonly VirtualHostResource[];
   readonly warnings: readonly ConfigWarning[];
+  /** Where an object of `config` was read, or its member `key`; the root for what was not given. */
+  readonly placeOf: (owner: object, key?: string) => Place;
 }
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
@@ -45,7 +47,8 @@ export function loadServerConfig(file: string, options: FileOptions = {}): Loade
 /** Like `loadServerConfig`, for a text; `file` is its name in messages and where includes start. */
 export function parseServerConfig(xml: string, file: string, options: FileOptions = {}): LoadedServer {
   const places = new WeakMap<object, Place>();
-  const reading: Reading = { errors: [], warnings: [], places, macros: processMacros(), ...options };
+  const memberPlaces = new WeakMap<object, ReadonlyMap<string, Place>>();
+  const reading: Reading = { errors: [], warnings: [], places, memberPlaces, macros: processMacros(), ...options };
   const root = orThrow(() => parseXml(xml, file));
   if (root.name !== 'Server') {
     throw new ConfigErrors([
@@ -66,7 +69,8 @@ export function parseServerConfig(xml: string, file: string, options: FileOption
   const virtualHosts = config.virtualHosts.map((host, index) =>
     withApplications({ typed: host, echo: (echoes?.[index] ?? {}) as EchoObject }),
   );
-  return { config, virtualHosts, warnings: reading.warnings };
+  const placeOf = (owner: object, key = ''): Place => memberPlaces.get(owner)?.get(key) ?? places.get(owner) ?? { path: 'Server', file };
+  return { config, virtualHosts, warnings: reading.warnings, placeOf };
 }
 
 /** Problems of the main file first, each file from top to bottom. */

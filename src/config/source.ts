@@ -15,6 +15,8 @@ export interface Reading {
   readonly directory?: string;
   /** Takes where each typed object was read, for whoever compares them afterwards. */
   readonly places?: WeakMap<object, Place>;
+  /** Takes where the members of each typed object were read, by key; those that were not given are not there. */
+  readonly memberPlaces?: WeakMap<object, ReadonlyMap<string, Place>>;
 }
 
 /** A member that was found: the key under which it is echoed, and its value. */

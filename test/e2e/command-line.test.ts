@@ -72,6 +72,17 @@ test('check and the log tell what is configured in vain, of an application made 
   await server.child.printed(/application 'made\/app': Providers\/Schedule is not built yet: no scheduled channel plays/, 5000);
 });
 
+test('check refuses two elements with one port, with both places, and warns of files that are not there', async () => {
+  const media = '<FILE><RootPath>/nonexistent</RootPath><StreamMap><Stream><Name>s</Name><Path>a.mp4</Path></Stream></StreamMap></FILE>';
+  const file = configFile(GOOD.replace('<Port>8081<', '<Port>1935<').replace('<RTMP />', `<RTMP />${media}`));
+  const { code, stdout } = await runCommand(['check', '--config', file]);
+  expect(code).toBe(2);
+  expect(stdout).toMatch(
+    /^error: .*Server\.xml:\d+: Server\/Bind\/Providers\/RTMP\/Port: TCP port 1935 is that of .*API\/Port \(line \d+\)/m,
+  );
+  expect(stdout).toMatch(/^warning: .*Server\.xml:\d+: .*StreamMap\/Stream\/Path: the file of stream 's' cannot be played: ENOENT/m);
+});
+
 test('check warns about an element it does not know, by path, and still exits with 0', async () => {
   const file = configFile(GOOD.replace('<Type>live</Type>', '<Type>live</Type><Bogus>1</Bogus>'));
   const { code, stdout, stderr } = await runCommand(['check', '--config', file]);

@@ -23,7 +23,7 @@ const StorageSchema = object(
   'Where the server may write what the API asks for: recordings and HLS dumps',
   {
     allowedRoots: list(
-      'Folders it must lie in; relative ones start at the state folder. Without this, every folder the process may write to',
+      'Folders it must lie in; relative ones start at the state folder. Without this, every folder the process may write to. DVR too must lie in them, where it has a folder of its own',
       text('Folder'),
       { flatten: 'path', default: [] },
     ),
