@@ -77,7 +77,7 @@ test('an RTMP publisher whom nobody attends to rests; a push and a viewer who co
 });
 
 test('what the API asks for is written into the allowed folders only, which the shipped configuration names', async () => {
-  expect(loadServerConfig(defaultServerFile).config.storage.allowedRoots).toEqual(['recordings', 'dumps']);
+  expect(loadServerConfig(defaultServerFile).config.storage.allowedRoots).toEqual(['recordings', 'hls-dumps']);
   const storage = '<Storage><AllowedRoots><Path>recordings</Path></AllowedRoots></Storage>';
   const { client, publisher, folder } = await startPublished({ recordRoot: '' }, (xml) => xml.replace('<Bind>', `${storage}<Bind>`));
   publisher.audio(20, 'af0121aa');

@@ -71,7 +71,7 @@ test('every command is answered with 200, and the files are where the guide says
     expect(answers).toHaveLength(3);
     for (const answer of answers) expect(JSON.parse(answer), answer).toMatchObject({ statusCode: 200 });
   }
-  expect(existsSync(path.join(state, 'dumps/d1/info.xml'))).toBe(true);
+  expect(existsSync(path.join(state, 'hls-dumps/d1/info.xml'))).toBe(true);
 
   // The path of the map file, and the ways to write one, through the API.
   const mapped = /<FilePath>(.*?)<\/FilePath>/.exec(blocks('xml').join())?.[1] ?? '';

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { DumpFolder } from './dump-folder.ts';
 
 const TOO_MUCH = 65 * 1024 * 1024;
@@ -15,6 +16,7 @@ beforeEach(() => {
   events = [];
   files = new DumpFolder({
     path: folder,
+    clock: new ManualClock(),
     onFailed: (error) => void events.push(error instanceof Error ? error.message : String(error)),
     onFailureSettled: () => void events.push('settled'),
   });

@@ -1,6 +1,9 @@
 /** One dump of plain HLS: keeps the segments and playlists of a stream as files in a folder. */
+import type { Clock } from '../../util/clock.ts';
+import type { Conditions } from '../../util/conditions.ts';
 import type { Logger } from '../../util/logger.ts';
 import { DumpFolder } from '../dump/dump-folder.ts';
+import { dumpCondition, tellPause, tellResumption } from '../dump/dump-pause.ts';
 import { DumpPlaylist } from '../dump/dump-playlist.ts';
 import type { FolderWriter } from '../dump/folder-claims.ts';
 import type { HlsStream } from './hls-stream.ts';
@@ -16,6 +19,9 @@ export interface TsDumpOptions {
   readonly prepare: (dump: TsDump) => Promise<void>;
   /** Multivariant playlists to keep, with `.m3u8`; [] for all. */
   readonly playlists: readonly string[];
+  readonly clock: Clock;
+  /** Is told while the disk refuses files. */
+  readonly conditions: Conditions;
   readonly logger: Logger;
 }
 
@@ -33,10 +39,13 @@ export class TsDump implements SegmentObserver, FolderWriter {
   #ended = false;
 
   constructor(options: TsDumpOptions) {
-    const { folder, prepare, stream, logger } = options;
+    const { folder, prepare, stream, clock, logger } = options;
     this.#options = options;
     this.#files = new DumpFolder({
       path: folder,
+      clock,
+      onPaused: (error) => this.#pause(error),
+      onResumed: () => this.#resume(),
       onFailed: (error) => this.#fail(error),
       onFailureSettled: () => this.#over.resolve(),
     });
@@ -73,14 +82,25 @@ export class TsDump implements SegmentObserver, FolderWriter {
     const masters = stream.plainMultivariants(playlists).filter(([name, text]) => this.#masters.get(name) !== text);
     for (const [name, text] of masters) this.#masters.set(name, text);
     const files = this.#files;
-    files.enqueue(async () => {
-      const uri = segmentName(variant, number);
-      await files.write(uri, bytes);
-      media.add({ uri, init: null, duration, startTime: wallClock, discontinuity });
-      await files.replace(media.uri, media.text);
-      for (const [name, text] of masters) await files.replace(name, text);
-      this.#segments += 1;
-    }, bytes.length);
+    const uri = segmentName(variant, number);
+    const listed = { uri, init: null, duration, startTime: wallClock, discontinuity };
+    let isListed = false;
+    const missed = (): void => {
+      if (!isListed) media.add({ ...listed, gap: true });
+      for (const [name] of masters) this.#masters.delete(name);
+    };
+    files.enqueue(
+      async () => {
+        await files.write(uri, bytes);
+        media.add(listed);
+        isListed = true;
+        await files.replace(media.uri, media.text);
+        for (const [name, text] of masters) await files.replace(name, text);
+        this.#segments += 1;
+      },
+      bytes.length,
+      missed,
+    );
   }
 
   /** Idempotent. */
@@ -90,13 +110,27 @@ export class TsDump implements SegmentObserver, FolderWriter {
     this.#ended = true;
     stream.unobserve(this);
     void this.#files.settled.then(() => {
+      this.#options.conditions.clear(this.#condition);
       this.#over.resolve();
       if (!this.#failed) logger.info({ segments: this.#segments }, 'dump complete: the stream has ended');
     });
   }
 
+  get #condition(): string {
+    return dumpCondition(this.#options.folder);
+  }
+
+  #pause(error: unknown): void {
+    tellPause(this.#options, error);
+  }
+
+  #resume(): void {
+    tellResumption(this.#options);
+  }
+
   #fail(error: unknown): void {
     const { stream, logger } = this.#options;
+    this.#options.conditions.clear(this.#condition);
     this.#failed = true;
     stream.unobserve(this);
     logger.error({ err: error }, `dump failed: ${error instanceof Error ? error.message : String(error)}`);

@@ -2,13 +2,15 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { FakeEgress } from '../../../test/fakes/fake-egress.ts';
 import { FakeStream } from '../../../test/fakes/fake-stream.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { encodeMedia } from '../../../test/support/encoded-media.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
+import { Conditions } from '../../util/conditions.ts';
+import { DumpFolder } from '../dump/dump-folder.ts';
 import { FolderClaims } from '../dump/folder-claims.ts';
 import type { DumpSettings } from '../dump/wanted-dumps.ts';
 import { HlsPublisher } from './hls-publisher.ts';
@@ -16,6 +18,9 @@ import type { HlsStream } from './hls-stream.ts';
 import { HlsView } from './hls-view.ts';
 import type { HlsSettings, HlsViewSettings } from './settings.ts';
 import { TsDumper } from './ts-dumper.ts';
+
+// What is free on the disk of the tests is not their business.
+vi.mock('../../util/disk-space.ts', () => ({ hasRoom: async () => true }));
 
 const SECONDS = 9;
 const SAMPLE = encodeMedia({ seconds: SECONDS, video: 'libx264', audio: 'aac', rate: 25, gop: 25, extra: ['-bf', '2'] });
@@ -29,11 +34,15 @@ const WANTED: DumpSettings = {
 let folder: string;
 let logger: RecordingLogger;
 let dumper: TsDumper;
+let clock: ManualClock;
+let conditions: Conditions;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'millrace-ts-dump-'));
   logger = new RecordingLogger();
-  dumper = new TsDumper({ clock: new ManualClock(), logger, stateFolder: folder, allowed: new AllowedFolders([folder], 'the setting') });
+  clock = new ManualClock();
+  conditions = new Conditions();
+  dumper = new TsDumper({ clock, conditions, logger, stateFolder: folder, allowed: new AllowedFolders([folder], 'the setting') });
 });
 afterEach(async () => {
   await dumper.close();
@@ -103,6 +112,33 @@ test('a dump can be played while it runs', async () => {
   const text = readFileSync(join(folder, 'stream/app', media), 'utf8');
   expect(text).toMatch(/#EXT-X-VERSION:3\n[\s\S]*#EXT-X-MEDIA-SEQUENCE:0\n[\s\S]*#EXT-X-ENDLIST\n$/);
   end(stream);
+});
+
+test('a dump goes on when a full disk takes files again, with gaps where it did not', async () => {
+  const stream = open([WANTED]);
+  send(stream, 0, 3);
+  await expect.poll(() => files('stream/app')).toHaveLength(3);
+  const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC', errno: -28 });
+  const { write } = DumpFolder.prototype;
+  const disk = vi.spyOn(DumpFolder.prototype, 'write').mockRejectedValue(full);
+  onTestFinished(() => disk.mockRestore());
+  send(stream, 3, 5);
+  await expect.poll(() => conditions.reasons).toEqual(['a dump misses segments: no space is left on the disk']);
+  disk.mockImplementation(write);
+  clock.advance(2000);
+  // The first segment makes it look, the second finds that there is room.
+  send(stream, 5, 7);
+  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  send(stream, 7, SECONDS + 1);
+  end(stream);
+  await dumper.close();
+  expect(conditions.reasons).toEqual([]);
+  const media = files('stream/app').find((name) => name.startsWith('medialist')) ?? '';
+  const text = readFileSync(join(folder, 'stream/app', media), 'utf8');
+  expect(text).toMatch(/^#EXTM3U\n#EXT-X-VERSION:8\n/);
+  const listed = [...text.matchAll(/^(#EXT-X-GAP\n)?#EXTINF:.*\n(.*)$/gm)].map(([, gap, uri = '']) => ({ gap: gap !== undefined, uri }));
+  expect([listed[0]?.gap, listed.some(({ gap }) => gap), listed.at(-1)?.gap]).toEqual([false, true, false]);
+  for (const { gap, uri } of listed) expect(files('stream/app').includes(uri), uri).toBe(!gap);
 });
 
 test('a folder that another dump writes into is refused, until that is over', async () => {

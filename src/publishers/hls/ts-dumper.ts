@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
+import { Conditions } from '../../util/conditions.ts';
 import type { Logger } from '../../util/logger.ts';
 import { FolderClaims } from '../dump/folder-claims.ts';
 import { type StreamAddress, wantedDumps } from '../dump/wanted-dumps.ts';
@@ -15,6 +16,8 @@ export interface TsDumperOptions {
   /** Relative paths start there. */
   readonly stateFolder: string;
   readonly allowed: AllowedFolders;
+  /** Is told while a disk refuses files. Default: nobody looks. */
+  readonly conditions?: Conditions;
   /** Shared with other dumpers; default: its own. */
   readonly claims?: FolderClaims;
 }
@@ -32,7 +35,7 @@ export class TsDumper {
 
   /** The stream has tracks and playlists. What cannot be dumped is told in the log. */
   streamStarted(stream: HlsStream, address: StreamAddress, settings: HlsSettings): void {
-    const { allowed, clock, stateFolder } = this.#options;
+    const { allowed, clock, stateFolder, conditions = new Conditions() } = this.#options;
     for (const { id, outputPath, playlists } of wantedDumps(settings.dumps, address, clock.now())) {
       const folder = resolve(stateFolder, outputPath);
       const logger = this.#options.logger.child({ dump: id, vhost: address.vhost, app: address.app, stream: address.name });
@@ -46,7 +49,7 @@ export class TsDumper {
           claim.keep(made);
           await allowed.makeFolder(folder);
         };
-        const dump = new TsDump({ stream, folder, playlists, logger, prepare });
+        const dump = new TsDump({ stream, folder, playlists, clock, conditions, logger, prepare });
         this.#active.add(dump);
         void dump.over.then(() => this.#active.delete(dump));
       } catch (error) {

@@ -1,8 +1,10 @@
 /** One dump: keeps init segments, segments and playlists of a stream as files in a folder. */
 import { writeFileAtomic } from '../../state/atomic-file.ts';
 import type { Clock } from '../../util/clock.ts';
+import type { Conditions } from '../../util/conditions.ts';
 import type { Logger } from '../../util/logger.ts';
 import { DumpFolder } from '../dump/dump-folder.ts';
+import { dumpCondition, tellPause, tellResumption } from '../dump/dump-pause.ts';
 import { DumpPlaylist } from '../dump/dump-playlist.ts';
 import type { FolderWriter } from '../dump/folder-claims.ts';
 import { DumpInfo, DumpStatus } from './dump-info.ts';
@@ -30,6 +32,8 @@ export interface HlsDumpOptions {
   /** Absolute, or null for none; the file exists and is empty. */
   readonly infoPath: string | null;
   readonly clock: Clock;
+  /** Is told while the disk refuses files. */
+  readonly conditions: Conditions;
   readonly logger: Logger;
 }
 
@@ -57,6 +61,9 @@ export class HlsDump implements SegmentObserver, FolderWriter {
     this.#info = new DumpInfo(stream.path, request.userData);
     this.#files = new DumpFolder({
       path: options.folder,
+      clock: options.clock,
+      onPaused: (error) => this.#pause(error),
+      onResumed: () => this.#resume(),
       onWritten: (path) => this.#info.add(path, options.clock.now()),
       onFailed: (error) => this.#fail(error),
       onFailureSettled: () => this.#settleFailure(),
@@ -93,7 +100,9 @@ export class HlsDump implements SegmentObserver, FolderWriter {
     }
     this.#writeInfo();
     await this.settled;
-    if (this.#status === DumpStatus.ERROR) throw this.#failure;
+    if (this.#status !== DumpStatus.ERROR) return;
+    this.#end('its first files could not be written');
+    throw this.#failure;
   }
 
   segmentClosed(track: TrackModel, segment: SegmentModel): void {
@@ -119,14 +128,25 @@ export class HlsDump implements SegmentObserver, FolderWriter {
     this.#playlists.set(track.id, playlist);
     const masters = this.#changedMasters();
     const files = this.#files;
-    files.enqueue(async () => {
-      if (initBytes !== undefined && !files.has(init)) await files.write(init, initBytes);
-      await files.write(names.segment(msn), bytes);
-      playlist.add({ uri: names.segment(msn), init, duration, startTime, discontinuity });
-      await files.replace(playlist.uri, playlist.text);
-      for (const [name, text] of masters) await files.replace(name, text);
-      this.#segments += 1;
-    }, bytes.length);
+    const listed = { uri: names.segment(msn), init, duration, startTime, discontinuity };
+    let isListed = false;
+    const missed = (): void => {
+      if (!isListed) playlist.add({ ...listed, gap: true });
+      for (const [name] of masters) this.#masters.delete(name);
+    };
+    files.enqueue(
+      async () => {
+        if (initBytes !== undefined && !files.has(init)) await files.write(init, initBytes);
+        await files.write(names.segment(msn), bytes);
+        playlist.add(listed);
+        isListed = true;
+        await files.replace(playlist.uri, playlist.text);
+        for (const [name, text] of masters) await files.replace(name, text);
+        this.#segments += 1;
+      },
+      bytes.length,
+      missed,
+    );
     this.#writeInfo();
   }
 
@@ -145,7 +165,8 @@ export class HlsDump implements SegmentObserver, FolderWriter {
     this.#open = false;
     this.#options.stream.unobserve(this);
     this.#files.enqueue(async () => {
-      this.#status = DumpStatus.COMPLETED;
+      // One that misses its end stays what it says.
+      if (this.#status === DumpStatus.RUNNING) this.#status = DumpStatus.COMPLETED;
     });
     this.#writeInfo();
     void this.settled.then(() => {
@@ -167,7 +188,28 @@ export class HlsDump implements SegmentObserver, FolderWriter {
 
   #writeInfo(): void {
     const { infoPath } = this.#options;
-    if (infoPath !== null) this.#files.enqueue(() => writeFileAtomic(infoPath, this.#info.text(this.#status)));
+    // The next one tells what this one could not.
+    if (infoPath !== null)
+      this.#files.enqueue(
+        () => writeFileAtomic(infoPath, this.#info.text(this.#status)),
+        0,
+        () => undefined,
+      );
+  }
+
+  /** What the information file says is brought there when the disk takes it, at the latest with the next segment. */
+  async #pause(error: unknown): Promise<void> {
+    this.#status = DumpStatus.ERROR;
+    this.#failure = error;
+    tellPause({ ...this.#options, logger: this.#logger }, error);
+    const { infoPath } = this.#options;
+    if (infoPath !== null) await writeFileAtomic(infoPath, this.#info.text(DumpStatus.ERROR)).catch(() => undefined);
+  }
+
+  #resume(): void {
+    this.#status = DumpStatus.RUNNING;
+    this.#failure = null;
+    tellResumption({ ...this.#options, logger: this.#logger });
   }
 
   #fail(error: unknown): void {
@@ -188,6 +230,7 @@ export class HlsDump implements SegmentObserver, FolderWriter {
 
   /** The dump stays in the list as long as its stream lives: what it wrote is not kept in memory for that. */
   #letGo(): void {
+    this.#options.conditions.clear(dumpCondition(this.#options.folder));
     this.#info.clear();
     this.#playlists.clear();
     this.#masters.clear();

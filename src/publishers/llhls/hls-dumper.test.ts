@@ -13,6 +13,8 @@ import { DEFAULT_SETTINGS } from '../../../test/validator/llhls-simulation.ts';
 import type { Packet } from '../../media/packet.ts';
 import { parseMediaPlaylist } from '../../playlist/media-playlist.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
+import { Conditions } from '../../util/conditions.ts';
+import { DumpFolder } from '../dump/dump-folder.ts';
 import { DumpInfo } from './dump-info.ts';
 import type { DumpRequest } from './hls-dump.ts';
 import { HlsDumper, MOST_DUMPS } from './hls-dumper.ts';
@@ -22,6 +24,9 @@ import { LlhlsView } from './llhls-view.ts';
 import type { LlhlsViewSettings } from './settings.ts';
 import { TAIL_MARK } from './update.ts';
 
+// What is free on the disk of the tests is not their business.
+vi.mock('../../util/disk-space.ts', () => ({ hasRoom: async () => true }));
+
 const SECONDS = 10;
 let sample: EncodedMedia;
 let folder: string;
@@ -30,6 +35,8 @@ let stream: LlhlsStream;
 let source: FakeStream;
 let logger: RecordingLogger;
 let egress: FakeEgress;
+let clock: ManualClock;
+let conditions: Conditions;
 
 beforeAll(() => {
   const extra = ['-x264-params', 'scenecut=0:bframes=2:b-adapt=0'];
@@ -41,7 +48,9 @@ function open(withDumps = false): void {
   logger = new RecordingLogger();
   egress = new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context));
   const allowed = new AllowedFolders([folder], 'the setting');
-  dumper = new HlsDumper({ clock: new ManualClock(), logger, stateFolder: folder, allowed });
+  clock = new ManualClock();
+  conditions = new Conditions();
+  dumper = new HlsDumper({ clock, conditions, logger, stateFolder: folder, allowed });
   const publisher = new LlhlsPublisher(egress, dumper);
   source = new FakeStream();
   const configured = [
@@ -60,6 +69,7 @@ function open(withDumps = false): void {
 
 beforeEach(() => open());
 afterEach(async () => {
+  vi.restoreAllMocks();
   stream.close({ code: 'peer-left', detail: 'gone' });
   await dumper.close();
   rmSync(folder, { recursive: true, force: true });
@@ -251,6 +261,54 @@ describe('a dump', () => {
     await dumper.close();
     expect(info('good').Status).toBe('Completed');
     expect(frames(join(folder, 'good/llhls.m3u8')).video).toBe(sample.packets.filter(isVideo).length);
+  });
+
+  it('goes on when a full disk takes files again, with gaps where it did not', async () => {
+    await dumper.start(stream, wish('d'));
+    const settled = async (): Promise<void> => dumper.list(stream)[0]?.settled;
+    send(0, 3);
+    await settled();
+    const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC', errno: -28 });
+    const { write } = DumpFolder.prototype;
+    const disk = vi.spyOn(DumpFolder.prototype, 'write').mockRejectedValue(full);
+    send(3, 7);
+    await settled();
+    expect([dumper.list(stream)[0]?.enabled, info('d').Status]).toEqual([true, 'Error']);
+    expect(conditions.reasons).toEqual(['a dump misses segments: no space is left on the disk']);
+    disk.mockImplementation(write);
+    clock.advance(2000);
+    // The first segment makes it look, the next ones find that there is room.
+    send(7, 9);
+    await settled();
+    send(9, SECONDS);
+    end();
+    await dumper.close();
+    expect([info('d').Status, conditions.reasons]).toEqual(['Completed', []]);
+    const lists = files('d').filter((name) => name.startsWith('chunklist'));
+    expect(lists).toHaveLength(2);
+    for (const name of lists) {
+      const text = readFileSync(join(folder, 'd', name), 'utf8');
+      const playlist = parseMediaPlaylist(text);
+      const gaps = playlist.segments.map(({ gap }) => gap);
+      expect([gaps[0], gaps.includes(true), gaps.at(-1)], text).toEqual([false, true, false]);
+      // Nothing is missing in the list, and nothing that is listed.
+      expect(playlist.segments.reduce((sum, { duration }) => sum + (duration ?? 0), 0)).toBeGreaterThan(SECONDS - 0.2);
+      for (const { uri, gap } of playlist.segments) expect(existsSync(join(folder, 'd', uri ?? '')), uri ?? '').toBe(!gap);
+    }
+    const errors = logger.lines.filter(({ level }) => level === 'error').map(({ message }) => message);
+    expect(errors).toEqual(['dump misses segments until the disk takes files again: ENOSPC: no space left on device']);
+  });
+
+  it('that ends while the disk is full says Error', async () => {
+    await dumper.start(stream, wish('d'));
+    send(0, 3);
+    await dumper.list(stream)[0]?.settled;
+    const full = Object.assign(new Error('EROFS: read-only file system'), { code: 'EROFS', errno: -30 });
+    vi.spyOn(DumpFolder.prototype, 'write').mockRejectedValue(full);
+    send(3, SECONDS);
+    end();
+    await dumper.close();
+    expect([info('d').Status, conditions.reasons]).toEqual(['Error', []]);
   });
 
   it('that fails in an unforeseen way leaves its stream and others alone', async () => {

@@ -4,6 +4,7 @@ import { open, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
+import { Conditions } from '../../util/conditions.ts';
 import type { Logger } from '../../util/logger.ts';
 import { type FolderClaim, FolderClaims } from '../dump/folder-claims.ts';
 import { type StreamAddress, type WantedDump, wantedDumps } from '../dump/wanted-dumps.ts';
@@ -28,6 +29,8 @@ export interface HlsDumperOptions {
   /** Relative paths start there. */
   readonly stateFolder: string;
   readonly allowed: AllowedFolders;
+  /** Is told while a disk refuses files. Default: nobody looks. */
+  readonly conditions?: Conditions;
   /** Shared with other dumpers; default: its own. */
   readonly claims?: FolderClaims;
 }
@@ -69,7 +72,7 @@ export class HlsDumper implements StreamFollower {
 
   /** Resolves when the first files are there. Throws `DumpRefused`, and `PathRefused` for a folder that is not allowed. */
   async start(stream: LlhlsStream, request: DumpRequest): Promise<void> {
-    const { allowed, clock, logger, stateFolder } = this.#options;
+    const { allowed, clock, conditions = new Conditions(), logger, stateFolder } = this.#options;
     const folder = resolve(stateFolder, request.outputPath);
     const infoPath = request.infoFile === '' ? null : resolve(folder, request.infoFile);
     // As it was written: resolving would hide the way up.
@@ -93,7 +96,7 @@ export class HlsDumper implements StreamFollower {
       });
       const note = infoPath === null ? null : randomBytes(NOTE_BYTES).toString('hex');
       if (infoPath !== null && note !== null) await this.#open.add(note, infoPath);
-      dump = this.#make({ request, stream, folder, infoPath, clock, logger }, claim, note);
+      dump = this.#make({ request, stream, folder, infoPath, clock, conditions, logger }, claim, note);
       dumps.set(request.id, dump);
       await dump.start().catch((error: unknown) => {
         throw new DumpRefused(`Could not dump segment: ${messageOf(error)}`, { cause: error });
