@@ -239,6 +239,8 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const dumps = new HlsDumper(writing);
   const llhls = new LlhlsPublisher(pool, dumps, dvr);
   await recordings.load();
+  // Before streams come, which have dumps of their own.
+  await dumps.recover();
   const ovt = new OvtPublisher({ logger: logger.child({ publisher: 'ovt' }), clock: systemClock, finder: demand, directory: originMaps });
   const srt = new SrtPublisher({ logger: logger.child({ publisher: 'srt' }), clock: systemClock, finder: demand });
   const thumbnail = new ThumbnailPublisher(pool);

@@ -78,7 +78,7 @@ test('a stopped dump plays in hls.js from a static server and decodes to the fra
   expect(state).toMatchObject({ width: 320, height: 180, errors: [] });
 });
 
-test('a dump that a kill interrupted plays up to its last segment', async () => {
+test('a dump that a kill interrupted plays up to its last segment, and says Error after the next start', async () => {
   const { server, folder } = await start();
   await startDump(server, folder);
   await until('three segments are dumped', () => segments(folder) >= 3, { deadlineMs: 30_000 });
@@ -87,4 +87,8 @@ test('a dump that a kill interrupted plays up to its last segment', async () => 
   expect(errors).toBe('');
   expect(Math.abs(frames - listedFrames(folder))).toBeLessThanOrEqual(1);
   expect(frames).toBeGreaterThanOrEqual(80);
+  const status = (): string | undefined => /<Status>(\w+)</.exec(readFileSync(path.join(folder, 'info.xml'), 'utf8'))?.[1];
+  expect(status()).toBe('Running');
+  await server.restart();
+  expect(status()).toBe('Error');
 });
