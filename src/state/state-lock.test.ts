@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { freeBytes, smallDisk } from '../../test/e2e/support/small-disk.ts';
 import { problemOf, StateLock } from './state-lock.ts';
 
 let folder: string;
@@ -74,4 +75,17 @@ test('what cannot be a state folder is told in words', () => {
   ]) {
     expect(problemOf('x', Object.assign(new Error(''), { code })).message).toBe(`state folder 'x' cannot be used: ${words}`);
   }
+});
+
+test('a full disk can be locked: the number of the process is for people only', (context) => {
+  const full = smallDisk(join(folder, 'full'), 1);
+  if (full === null) {
+    context.skip('a tmpfs cannot be mounted here');
+    return;
+  }
+  // SQLite needs none of it.
+  writeFileSync(join(full, 'filler'), Buffer.alloc(freeBytes(full)));
+  const lock = StateLock.take(full);
+  expect(() => StateLock.take(full)).toThrow('is in use by');
+  lock.release();
 });

@@ -40,7 +40,7 @@ export class StateLock {
       accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
       database = new DatabaseSync(join(folder, LOCK_FILE), { timeout: 0 });
       database.exec(TAKE);
-      writeFileSync(holderFile, `${process.pid} ${hostname()}\n`);
+      tellHolder(holderFile);
     } catch (error) {
       database?.close();
       if (isBusy(error)) throw new StateFolderProblem(`state folder '${folder}' is in use by ${holderOf(holderFile)}`, { cause: error });
@@ -64,6 +64,17 @@ export function problemOf(folder: string, error: unknown): StateFolderProblem {
   const why = REASONS[code ?? ''] ?? detail;
   return new StateFolderProblem(`state folder '${folder}' cannot be used: ${why}`, { cause: error });
 }
+
+/** For people only: a full disk must not keep the server from what it can do. */
+function tellHolder(file: string): void {
+  try {
+    writeFileSync(file, `${process.pid} ${hostname()}\n`);
+  } catch (error) {
+    if (!FULL.includes((error as NodeJS.ErrnoException).code)) throw error;
+  }
+}
+
+const FULL: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT'];
 
 const REASONS: Readonly<Record<string, string>> = {
   EEXIST: 'it is not a folder',

@@ -9,10 +9,10 @@ import { publish } from './support/publisher.ts';
 import { decodedFrames, packetsOf } from './support/recorded-file.ts';
 import { media, record, stopAtEnd, stopRecord, task, unfinished } from './support/recordings.ts';
 import { startServer, type TestServer } from './support/server.ts';
-import { freeBytes, remount, smallDisk } from './support/small-disk.ts';
+import { freeBytes, readOnly, smallDisk } from './support/small-disk.ts';
 
 const APP = apiPath.app('default', 'app');
-const NO_MOUNT = 'a tmpfs cannot be mounted here';
+const NO_MOUNT = 'nothing can be mounted here';
 /** Room for some seconds of recording. */
 const ROOM_BYTES = 300 * 1024;
 
@@ -68,20 +68,18 @@ test('a recording on a full disk goes on in a new file when there is room, and b
   }
 });
 
-test('a read-only state folder is told at the start and by every change, and media goes on', { timeout: 60_000 }, async (context) => {
-  const state = smallDisk(path.join(folderOfTest(), 'state'), 12);
-  if (state === null) {
+test('a state folder that becomes read-only is told, also by every change, and media goes on', { timeout: 60_000 }, async (context) => {
+  const server = await startServer({ recordRoot: 'recordings' });
+  onTestFinished(() => server.close());
+  const mend = readOnly(server.state);
+  if (mend === null) {
     context.skip(NO_MOUNT);
     return;
   }
-  const server = await startServer({ state, recordRoot: 'recordings' });
-  onTestFinished(() => server.close());
-  remount(state, 'ro');
-  await server.restart();
   const reason = 'the state folder cannot be written to: the file system is read-only';
+  await until('it is told', async () => (await health(server)).reasons?.includes(reason), { deadlineMs: 30_000 });
   expect(server.log).toContain(reason);
   expect((await health(server)).status).toBe('degraded');
-  expect((await health(server)).reasons).toContain(reason);
   const vhost = { name: 'v', host: { names: ['v.example'] } };
   const why = 'the file system is read-only';
   expect(await server.api.call('POST', '/v1/vhosts', [vhost])).toMatchObject({
@@ -95,7 +93,7 @@ test('a read-only state folder is told at the start and by every change, and med
   stopAtEnd(publish({ url: server.rtmp('live') }));
   await until('it plays', async () => (await fetch(server.http('live', 'llhls.m3u8'))).status === 200);
 
-  remount(state, 'rw');
+  mend();
   expect((await server.api.call('POST', '/v1/vhosts', [vhost])).status).toBe(200);
   await until('all is well', async () => (await health(server)).status === 'ok', { deadlineMs: 30_000 });
 });

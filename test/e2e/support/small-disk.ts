@@ -15,9 +15,26 @@ export function smallDisk(at: string, size = 20): string | null {
   return at;
 }
 
-/** Lets nothing be written to it any more, or again. */
-export function remount(at: string, mode: 'ro' | 'rw'): void {
-  execFileSync('mount', ['-o', `remount,${mode}`, at], { stdio: 'ignore' });
+/**
+ * Lets nothing be written below `at` any more, also where files are open; null where that cannot be had. What it returns lets it be
+ * written again; the end of the test does as well.
+ */
+export function readOnly(at: string): (() => void) | null {
+  const mount = (...args: string[]): void => void execFileSync('mount', [...args, at], { stdio: 'ignore' });
+  try {
+    // Another mount of the same folder lies over it: nothing is open through that one.
+    mount('--bind', at);
+  } catch {
+    return null;
+  }
+  let isMounted = true;
+  const undo = (): void => {
+    if (isMounted) execFileSync('umount', ['--lazy', at]);
+    isMounted = false;
+  };
+  onTestFinished(undo);
+  mount('-o', 'remount,bind,ro');
+  return undo;
 }
 
 export function freeBytes(folder: string): number {
