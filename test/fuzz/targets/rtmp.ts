@@ -18,6 +18,7 @@ import { parsePublishUrl } from '../../../src/protocols/rtmp/publish-url.ts';
 import { parseRtmpUrl, parseStreamKey } from '../../../src/protocols/rtmp/rtmp-url.ts';
 import { DEFAULT_RTMP_LIMITS, DEFAULT_RTMP_TIMEOUTS } from '../../../src/providers/rtmp/rtmp-options.ts';
 import { RtmpSession } from '../../../src/providers/rtmp/rtmp-session.ts';
+import { ProtocolError } from '../../../src/util/protocol-error.ts';
 import { FakeIngestGate } from '../../fakes/fake-ingest-gate.ts';
 import { accept, RtmpServer } from '../../fakes/rtmp-server.ts';
 import { ASC, AVCC } from '../../fixtures/bitstreams.ts';
@@ -129,6 +130,7 @@ function publish(input: Buffer): number {
     onMessage: (message) => {
       if (!control.receive(message)) session.receive(message);
     },
+    onDiscard: fewDiscards(),
     limits: { ...DEFAULT_CHUNK_READER_LIMITS, pendingBytes: 1_000_000, mediaBytes: 500_000 },
   });
   const control = new ConnectionControl({ reader, send });
@@ -144,6 +146,15 @@ function publish(input: Buffer): number {
   return sent + gate.streams.reduce((sum, stream) => sum + stream.packets.length + stream.trackSets.length, 0);
 }
 
+/** Messages that are begun and given up are limited by whoever reads a peer: each of them costs memory. */
+function fewDiscards(): () => void {
+  let left = DEFAULT_RTMP_LIMITS.discardsPerSecond;
+  return () => {
+    left -= 1;
+    if (left < 0) throw new ProtocolError('RTMP_DISCARDED', 'too many');
+  };
+}
+
 /** What a reader makes of `input` when it comes `piece` bytes at a time, up to the error that ends it. */
 function messagesOf(input: Buffer, piece: number): string[] {
   const messages: string[] = [];
@@ -152,6 +163,7 @@ function messagesOf(input: Buffer, piece: number): string[] {
       messages.push(`${typeId} ${streamId} ${timestamp} ${Buffer.from(payload).toString('hex')}`);
       if (typeId === MessageType.SET_CHUNK_SIZE && payload.length >= 4) reader.setChunkSize(1 + (payload[3] ?? 0));
     },
+    onDiscard: fewDiscards(),
     limits: { ...DEFAULT_CHUNK_READER_LIMITS, pendingBytes: 100_000, mediaBytes: 50_000 },
   });
   const whole = tolerate(() => {
