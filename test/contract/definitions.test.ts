@@ -45,7 +45,7 @@ describe('virtual hosts', () => {
       ],
       [
         { ...VHOST, applications: [{ name: 'a', type: 'live', publishers: { llhls: BAD_HEADER } }] },
-        'virtualHost.applications.application[0].publishers.llhls.crossDomains.headers[0].key must be the name of a header: letters, digits and -, without blanks, but got "Bad Name"',
+        'virtualHost.applications[0].publishers.llhls.crossDomains.headers[0].key must be the name of a header: letters, digits and -, without blanks, but got "Bad Name"',
       ],
       [{ ...VHOST, name: 'a/b' }, 'virtualHost.name must not contain "/", "?", "#", ":" or white space, but got "a/b"'],
     ] as const;
