@@ -5,7 +5,7 @@
 import { createSocket } from 'node:dgram';
 import { EventEmitter, once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { CertificateStore } from '../../src/certificate-store.ts';
@@ -22,6 +22,7 @@ import { HttpListener } from '../../src/protocols/http/http-listener.ts';
 import { DEFAULT_HTTP_LIMITS } from '../../src/protocols/http/limits.ts';
 import { DateLine } from '../../src/protocols/http/status-line.ts';
 import { PeerTransport } from '../../src/protocols/peer/peer-transport.ts';
+import { ConnectionGate, type GateOptions } from '../../src/protocols/proxy/connection-gate.ts';
 import { DescriptionExchange, type ExchangeOptions } from '../../src/protocols/signalling/description-exchange.ts';
 import { SignallingSocket } from '../../src/protocols/signalling/signalling-socket.ts';
 import { MpegtsProvider } from '../../src/providers/mpegts/mpegts-provider.ts';
@@ -426,6 +427,21 @@ describe('in the background', () => {
       ['a failed push failed inside the server', 'the end of a push failed inside the server'],
     ]);
     expect(new PushFailure('lost', 'x').code).toBe('lost');
+  });
+
+  test('a proxy whose header the server fails on loses its connection', () => {
+    const faults: string[] = [];
+    const door = { admit: () => true, seat: () => true, fault: (why: string) => faults.push(why) };
+    const gate = new ConnectionGate({ door, proxies: { has: () => true }, proxyProtocol: true } as unknown as GateOptions);
+    const socket = Object.assign(new EventEmitter(), { remoteAddress: '192.0.2.1', closed: 0, resume: () => undefined });
+    const destroy = (): void => {
+      socket.closed += 1;
+      socket.emit('close');
+    };
+    gate.open(Object.assign(socket, { destroy }) as unknown as Socket, fail, fail);
+    socket.emit('data', 5);
+    expect([faults.length, socket.closed]).toEqual([1, 1]);
+    expect(faults[0]).toContain('failed on: TypeError');
   });
 
   test('the thread that finishes recordings may end: its jobs hear of it', async () => {

@@ -56,21 +56,21 @@ export class ConnectionGate {
   #readHeader(socket: Socket, begin: () => void, refuse: () => void): void {
     const { door } = this.#options;
     let held = Buffer.alloc(0);
-    const fail = (): void => {
-      door.fault('no PROXY header', socket.remoteAddress ?? '');
+    const fail = (why = 'no PROXY header'): void => {
+      door.fault(why, socket.remoteAddress ?? '');
       socket.destroy();
     };
-    const deadline = setTimeout(fail, HEADER_TIME_MS);
+    const deadline = setTimeout(() => fail(), HEADER_TIME_MS);
     const onError = (): void => void socket.destroy();
     const onClose = (): void => clearTimeout(deadline);
     const onData = (chunk: Buffer): void => {
-      held = Buffer.concat([held, chunk]);
       let header: ReturnType<typeof readProxyHeader>;
       try {
+        held = Buffer.concat([held, chunk]);
         header = readProxyHeader(held);
       } catch (error) {
-        if (!(error instanceof ProtocolError)) throw error;
-        fail();
+        // Nobody above could catch it.
+        fail(error instanceof ProtocolError ? undefined : `a PROXY header that the server failed on: ${String(error)}`);
         return;
       }
       if (header === null) return;
