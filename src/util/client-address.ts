@@ -1,5 +1,5 @@
 /** IP addresses of clients, as they are compared, counted and written. */
-import { isIPv6 } from 'node:net';
+import { isIPv4, isIPv6 } from 'node:net';
 import { addressBytes } from './address-bytes.ts';
 
 const MAPPED = '::ffff:';
@@ -8,7 +8,10 @@ const NETWORK_BYTES = 8;
 
 /** An IPv4 address that a dual-stack socket wrote as IPv6. */
 export function plainAddress(host: string): string {
-  return host.startsWith(MAPPED) && host.includes('.') ? host.slice(MAPPED.length) : host;
+  if (!host.startsWith(MAPPED)) return host;
+  const plain = host.slice(MAPPED.length);
+  // Behind the same beginning there may be more groups: `::ffff:1:192.0.2.1` is no IPv4 address.
+  return isIPv4(plain) ? plain : host;
 }
 
 /** Whose address it is: an IPv4 address is somebody's, of IPv6 everybody has 2⁶⁴ at least. */
