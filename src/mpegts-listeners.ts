@@ -5,10 +5,11 @@ import type { Orchestrator } from './core/orchestrator.ts';
 import type { PortOpenings } from './port-openings.ts';
 import { MpegtsProvider } from './providers/mpegts/mpegts-provider.ts';
 import type { MpegtsRoute } from './providers/mpegts/port-source.ts';
-import { bindAddress, portsOf } from './server-config.ts';
+import { portsOf } from './server-config.ts';
 import type { ServerLimits } from './server-limits.ts';
 import { AddressSet } from './util/address-set.ts';
 import type { Clock } from './util/clock.ts';
+import { listenAddresses } from './util/listen-addresses.ts';
 import type { Logger } from './util/logger.ts';
 
 const PORT_MACRO = '${Port}';
@@ -29,11 +30,11 @@ export async function startMpegts(
 ): Promise<void> {
   const { mpegts } = config.bind.providers;
   if (mpegts === undefined) return;
-  for (const [index, ip] of config.ip.entries()) {
+  for (const [index, host] of listenAddresses(config.ip).entries()) {
     const provider = new MpegtsProvider({
       logger: parts.logger,
       clock: parts.clock,
-      host: bindAddress(ip),
+      host,
       protocol: mpegts.port.protocol === 'tcp' ? 'tcp' : 'udp',
       ports: portsOf(mpegts.port),
       // A group has its own address, so that it can be joined once only.

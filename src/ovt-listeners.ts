@@ -3,8 +3,8 @@ import type { ServerConfig } from './config/index.ts';
 import type { Orchestrator } from './core/orchestrator.ts';
 import type { PortOpenings } from './port-openings.ts';
 import { MAX_EDGES, type OvtPublisher } from './publishers/ovt/ovt-publisher.ts';
-import { bindAddress } from './server-config.ts';
 import type { ServerLimits } from './server-limits.ts';
+import { listenAddresses } from './util/listen-addresses.ts';
 
 /** Listens on every address of the server, if the configuration wants it; the publisher is then added to `running`. */
 export async function startOvt(
@@ -21,11 +21,11 @@ export async function startOvt(
   if (ovt === undefined) return;
   const { orchestrator, openings, publisher, limits } = parts;
   running.push(publisher);
-  for (const ip of config.ip) {
-    const virtualHostFor = (host: string): string | null => orchestrator.nameForHost(host) ?? null;
+  for (const host of listenAddresses(config.ip)) {
+    const virtualHostFor = (name: string): string | null => orchestrator.nameForHost(name) ?? null;
     const hasApplication = (vhost: string, app: string): boolean => orchestrator.application(vhost, app) !== undefined;
     const door = limits.door('OVT edges', 'viewers', MAX_EDGES);
-    const options = { host: bindAddress(ip), port: ovt.port, virtualHostFor, hasApplication, door };
+    const options = { host, port: ovt.port, virtualHostFor, hasApplication, door };
     await openings.open(`OVT port ${ovt.port} (Bind/Publishers/OVT/Port)`, () => publisher.listen(options));
   }
 }

@@ -2,17 +2,13 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { defaultServerFile, type PortRanges, type ServerConfig } from './config/index.ts';
 import { AllowedFolders } from './util/allowed-folders.ts';
+import { listenAddresses } from './util/listen-addresses.ts';
 
 /** The file to read: the given one, else `conf/Server.xml` of the working directory, else the one inside the package. */
 export function findConfigFile(given: string | undefined): string {
   if (given !== undefined) return given;
   const local = join('conf', 'Server.xml');
   return existsSync(local) ? local : defaultServerFile;
-}
-
-/** An address to bind: `*` is all of IPv4. */
-export function bindAddress(ip: string): string {
-  return ip === '*' ? '0.0.0.0' : ip;
 }
 
 /** Every port of some ranges. */
@@ -64,7 +60,7 @@ export function egressPorts(config: ServerConfig): HttpPort[] {
   const ports = new Map<string, HttpPort>();
   const add = (port: number | undefined, tls: boolean, element: string): void => {
     if (port === undefined) return;
-    for (const host of config.ip) {
+    for (const host of listenAddresses(config.ip)) {
       const key = `${host} ${port}`;
       ports.set(key, { host, port, tls, element: ports.get(key)?.element ?? element });
     }

@@ -50,7 +50,6 @@ import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.t
 import { definitionOf, restorePulls, restoreVirtualHosts } from './restored-state.ts';
 import { type Running, stopAll } from './running.ts';
 import {
-  bindAddress,
   egressPorts,
   egressThreads,
   findConfigFile,
@@ -73,6 +72,7 @@ import { BudgetedLogger } from './util/budgeted-logger.ts';
 import { systemClock } from './util/clock.ts';
 import { Conditions } from './util/conditions.ts';
 import { LineBudget } from './util/line-budget.ts';
+import { listenAddresses } from './util/listen-addresses.ts';
 import type { Logger, LogLines } from './util/logger.ts';
 import { hidingAddresses } from './util/private-logger.ts';
 import type { WebrtcNeighbours, WebrtcParts } from './webrtc-listeners.ts';
@@ -401,10 +401,10 @@ async function startListeners(
   await startOvt(config, { orchestrator, openings, publisher: ovt, limits }, running);
   const { rtmp } = config.bind.providers;
   if (rtmp === undefined) return;
-  for (const ip of config.ip) {
+  for (const host of listenAddresses(config.ip)) {
     const common = {
       ...{ gate: orchestrator, logger: logger.child({ provider: 'rtmp' }), clock: systemClock },
-      ...{ host: bindAddress(ip), onArrival: parts.rousePublishers },
+      ...{ host, onArrival: parts.rousePublishers },
     };
     const plain = new RtmpProvider({ ...common, port: rtmp.port, entry: limits.rtmpEntry() });
     running.push(plain);
@@ -495,7 +495,7 @@ async function startApi(
     refusals: parts.limits.refusals,
     logger: parts.logger.child({ part: 'api' }),
     health: parts.health,
-    addresses: (api.ip.length > 0 ? api.ip : config.ip).map(bindAddress),
+    addresses: listenAddresses(api.ip.length > 0 ? api.ip : config.ip),
     port: api.port ?? null,
     tls:
       api.tlsPort === undefined || tls === undefined

@@ -7,9 +7,10 @@ import type { SrtListenerConfig } from './protocols/srt/listener.ts';
 import { readListenerOptions } from './protocols/srt/socket-options.ts';
 import { MAX_SRT_ENCODERS, SrtProvider } from './providers/srt/srt-provider.ts';
 import { MAX_SRT_VIEWERS, type SrtPublisher } from './publishers/srt/srt-publisher.ts';
-import { bindAddress, portsOf } from './server-config.ts';
+import { portsOf } from './server-config.ts';
 import type { ServerLimits } from './server-limits.ts';
 import type { Clock } from './util/clock.ts';
+import { listenAddresses } from './util/listen-addresses.ts';
 import type { Logger } from './util/logger.ts';
 
 type SrtBind = NonNullable<ServerConfig['bind']['providers']['srt']>;
@@ -36,10 +37,10 @@ export async function startSrt(
   const { srt: egress } = config.bind.publishers;
   const virtualHostFor = (nameOrHost: string): string | null => orchestrator.virtualHostFor(nameOrHost)?.name ?? null;
   if (egress !== undefined) running.push(publisher);
-  for (const ip of config.ip) {
+  for (const host of listenAddresses(config.ip)) {
     if (ingest !== undefined) {
       const provider = new SrtProvider({
-        ...listenerConfig(ip, ingest, logger),
+        ...listenerConfig(host, ingest, logger),
         ...{ virtualHostFor, refusals, maxWrongKeysPerSecond, shares: limits.shares('publishers', MAX_SRT_ENCODERS) },
         gate: orchestrator,
         logger,
@@ -52,14 +53,14 @@ export async function startSrt(
     }
     if (egress !== undefined) {
       const shares = limits.shares('viewers', MAX_SRT_VIEWERS);
-      const options = { ...listenerConfig(ip, egress, logger), virtualHostFor, refusals, maxWrongKeysPerSecond, shares };
+      const options = { ...listenerConfig(host, egress, logger), virtualHostFor, refusals, maxWrongKeysPerSecond, shares };
       await openings.open('a port of Bind/Publishers/SRT/Port', () => publisher.listen(options));
     }
   }
 }
 
 function listenerConfig(
-  ip: string,
+  host: string,
   { port, options, streamMap, streamPassphrases }: SrtBind,
   logger: Logger,
 ): Omit<SrtListenerConfig, 'virtualHostFor'> {
@@ -67,5 +68,5 @@ function listenerConfig(
   if (settings.ignored.length > 0) {
     logger.warn({ options: settings.ignored }, `SRT options without effect in this server: ${settings.ignored.join(', ')}`);
   }
-  return { host: bindAddress(ip), ports: portsOf(port), settings, streamMap, streamPassphrases };
+  return { host, ports: portsOf(port), settings, streamMap, streamPassphrases };
 }

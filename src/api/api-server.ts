@@ -4,6 +4,7 @@ import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { type FastifyInstance, type FastifyServerFactory, fastify } from 'fastify';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
+import { ownFamily } from '../util/listen-addresses.ts';
 import type { Logger } from '../util/logger.ts';
 import { createServer, METHODS } from '../util/node-http.ts';
 import type { RefusalLog } from '../util/refusal-log.ts';
@@ -137,7 +138,7 @@ export class ApiServer {
       },
     });
     this.#instances.push(instance);
-    await instance.listen({ host, port });
+    await instance.listen({ ...ownFamily(host), port });
     for (const address of addressesOf(instance)) {
       this.#options.logger.info({ address: address.address, port: address.port }, 'API listening');
     }

@@ -1,5 +1,6 @@
 /** The connection of a WebRTC peer without browser: real connectivity checks, handshake and encryption. */
 import { randomBytes } from 'node:crypto';
+import { isIPv6 } from 'node:net';
 import { createCertificate, type DtlsCertificate, formatFingerprint } from '../../src/protocols/dtls/certificate.ts';
 import type { DtlsEndpoint, Fanout, PeerAddress, SlotPlan } from '../../src/protocols/fanout/fanout.ts';
 import { openFanout } from '../../src/protocols/fanout/open-fanout.ts';
@@ -78,7 +79,7 @@ export abstract class WebrtcPeer {
       password: attribute('ice-pwd'),
       fingerprint: attribute('fingerprint').split(' ')[1] ?? '',
     };
-    ({ socket: this.#socket, port: this.port } = await this.#fanout.bind('127.0.0.1', 0));
+    ({ socket: this.#socket, port: this.port } = await this.#fanout.bind(isIPv6(host) ? '::1' : '127.0.0.1', 0));
     this.#check();
     let ticks = 0;
     this.#timer = setInterval(() => {

@@ -43,7 +43,13 @@ export const ServerSchema = object(
     version: integer('Version of the file format: 8, 9 or 10', { attribute: 'version', minimum: 8, maximum: 10 }),
     name: text('Name of the server', { default: '' }),
     type: choice('Role of the server', ['origin', 'edge'], { refusal: (value) => `Unknown type: ${value}` }),
-    ip: list('Addresses to listen on: `*` is all of IPv4, `::` all of IPv6', address('Address'), { xml: 'IP' }),
+    ip: list(
+      'Addresses to listen on: `*` is all of IPv4, `::` all of IPv6, and where no other address is named all of IPv4 too',
+      address('Address'),
+      {
+        xml: 'IP',
+      },
+    ),
     privacyProtection: boolean('Hides the addresses of clients in logs and answers', { default: false }),
     stunServer: optional(text('STUN server that tells the public address, as `host:port`, an IPv6 address in brackets')),
     modules: ModulesSchema,

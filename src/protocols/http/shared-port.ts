@@ -1,5 +1,6 @@
 /** How listeners open a port that several threads of this process share, and nobody else. */
 import { createServer, type ListenOptions, type Server } from 'node:net';
+import { ownFamily } from '../../util/listen-addresses.ts';
 
 /** Where to listen. */
 export interface ListenAddress {
@@ -25,7 +26,7 @@ function listening(server: Server, options: ListenOptions): Promise<number> {
 
 /** Lets `server` listen beside others of this process on the same port: the kernel spreads connections. Returns the port. */
 export function listenShared(server: Server, { host, port }: ListenAddress): Promise<number> {
-  return listening(server, { host, port, ipv6Only: host.includes(':'), reusePort: true, exclusive: true, backlog: BACKLOG });
+  return listening(server, { ...ownFamily(host), port, reusePort: true, exclusive: true, backlog: BACKLOG });
 }
 
 /**
@@ -35,7 +36,7 @@ export function listenShared(server: Server, { host, port }: ListenAddress): Pro
 export async function requireFreePort({ host, port }: ListenAddress): Promise<void> {
   if (port === 0) return;
   const probe = createServer();
-  await listening(probe, { host, port, ipv6Only: host.includes(':'), exclusive: true });
+  await listening(probe, { ...ownFamily(host), port, exclusive: true });
   await new Promise<void>((resolve) => probe.close(() => resolve()));
 }
 

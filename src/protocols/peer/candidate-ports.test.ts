@@ -37,11 +37,30 @@ test('a star means all addresses of the machine, and entries for one port are jo
 });
 
 test.each([
+  [['*'], ['0.0.0.0']],
+  [
+    ['*', '::'],
+    ['0.0.0.0', '::'],
+  ],
+  [['::'], ['0.0.0.0', '::']],
+  [
+    ['::', '127.0.0.1'],
+    ['127.0.0.1', '::'],
+  ],
+  [['::1'], ['::1']],
+  [['server.example'], ['0.0.0.0']],
+])('a star on %j opens the port on %j', (bindAddresses, hosts) => {
+  expect(readCandidatePorts(['*:10000/udp'], bindAddresses).map(({ host }) => host)).toEqual(hosts);
+});
+
+test.each([
   ['*:10000/udp', ['*'], '203.0.113.9:10000/udp'],
   ['10000-10004', ['0.0.0.0'], '203.0.113.9:10000-10004'],
   ['3478', [], '203.0.113.9:3478'],
   ['*:3478/tcp', ['*', '127.0.0.1'], '203.0.113.9:3478/tcp'],
   ['*:10000/udp', ['127.0.0.1'], null],
+  ['*:10000/udp', ['::'], '203.0.113.9:10000/udp'],
+  ['*:10000/udp', ['::1'], null],
   ['192.0.2.1:10000/udp', ['*'], null],
   ['[::]:10000/udp', ['*'], null],
   ['relay.example.com:3478', ['*'], null],

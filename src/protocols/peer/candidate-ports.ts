@@ -1,6 +1,7 @@
 /** Reads `IceCandidate` elements: where media ports are opened and which addresses peers are told. */
 import { isIP, isIPv6 } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
+import { ALL_IPV4, ALL_IPV6, listenAddresses } from '../../util/listen-addresses.ts';
 
 /** A UDP port to open. */
 export interface PortGroup {
@@ -43,7 +44,7 @@ export function readCandidatePorts(entries: readonly string[], bindAddresses: re
 
 /** Stands for all addresses of the family of `host` where something listens; no other can be listened on beside it. */
 export function wildcardOf(host: string): string {
-  return isIPv6(host) ? '::' : '0.0.0.0';
+  return isIPv6(host) ? ALL_IPV6 : ALL_IPV4;
 }
 
 /** An entry for all addresses: `*:10000/udp`, `*:3478`, or ports alone. */
@@ -65,19 +66,31 @@ export function placesOf(
   { bindAddresses, entry, linkLocal = false }: { bindAddresses: readonly string[]; entry: string; linkLocal?: boolean },
 ): { host: string; addresses: readonly string[] }[] {
   if (address === '*') {
-    const own = ownBindings(bindAddresses);
-    return own.length > 0 ? own.map((host) => ({ host, addresses: [host] })) : [{ host: '0.0.0.0', addresses: interfaceAddresses('IPv4') }];
+    const places = [...placesOfFamily('IPv4', bindAddresses, linkLocal), ...placesOfFamily('IPv6', bindAddresses, linkLocal)];
+    return places.length > 0 ? places : [{ host: ALL_IPV4, addresses: interfaceAddresses('IPv4') }];
   }
-  if (address === '::') return [{ host: '::', addresses: interfaceAddresses('IPv6', linkLocal) }];
+  if (address === ALL_IPV6) return [{ host: ALL_IPV6, addresses: interfaceAddresses('IPv6', linkLocal) }];
   if (isIP(address) === 0) throw new TypeError(`'${entry}': '${address}' is not an IP address`);
   const isOwn = allAddresses().some((own) => own.address === address);
   if (isOwn) return [{ host: address, addresses: [address] }];
   return [{ host: wildcardOf(address), addresses: [address] }];
 }
 
+/** Where a star has the server listen with one family: on the addresses that the server was told, or on all that it has. */
+function placesOfFamily(
+  family: 'IPv4' | 'IPv6',
+  bindAddresses: readonly string[],
+  linkLocal: boolean,
+): { host: string; addresses: readonly string[] }[] {
+  const all = family === 'IPv6' ? ALL_IPV6 : ALL_IPV4;
+  const own = ownBindings(bindAddresses).filter((bind) => wildcardOf(bind) === all);
+  if (own.length > 0) return own.map((host) => ({ host, addresses: [host] }));
+  return listenAddresses(bindAddresses).includes(all) ? [{ host: all, addresses: interfaceAddresses(family, linkLocal) }] : [];
+}
+
 /** The server may be told to listen on some addresses only; empty: on all. */
 function ownBindings(bindAddresses: readonly string[]): string[] {
-  return bindAddresses.filter((bind) => bind !== '*' && bind !== '0.0.0.0' && bind !== '::' && isIP(bind) === 4);
+  return listenAddresses(bindAddresses).filter((bind) => isIP(bind) !== 0 && bind !== wildcardOf(bind));
 }
 
 /** Addresses of this machine; loopback only when there is nothing else. */

@@ -3,6 +3,7 @@ import { createServer, isIP, type Server, type Socket } from 'node:net';
 import type { Clock } from '../../util/clock.ts';
 import type { DescriptorLedger } from '../../util/descriptor-ledger.ts';
 import { forEachGuarded, guarded } from '../../util/guarded.ts';
+import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { createCertificate } from '../dtls/certificate.ts';
@@ -291,7 +292,7 @@ export class PeerTransport implements PeerOwner {
       logger.warn({ host, port, reason: error.message }, `media over TCP is not offered: port ${port} cannot be opened`);
       resolve(false);
     });
-    server.listen(port, host, () => {
+    server.listen({ ...ownFamily(host), port }, () => {
       server.removeAllListeners('error');
       server.on('error', (error) => logger.error({ err: error, port }, 'the TCP port for media failed'));
       this.#servers.push(server);

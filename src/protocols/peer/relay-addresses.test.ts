@@ -25,6 +25,16 @@ test('a name, and an address of somebody else, are told as they are', () => {
   });
 });
 
+test('a server on all of IPv6 opens the relay there, too', () => {
+  const places = (host: string) => [
+    { host: '0.0.0.0', port: 443 },
+    { host, port: 443 },
+  ];
+  expect(readRelayAddresses(['relay.example.com:443'], ['*', '::']).listen).toEqual(places('::'));
+  expect(readRelayAddresses(['*:443'], ['::']).listen).toEqual(places('::'));
+  expect(readRelayAddresses(['192.0.2.1:80'], ['::'], '*:443').listen).toEqual(places('::'));
+});
+
 test('TcpRelayBind says where to listen instead', () => {
   expect(readRelayAddresses(['relay.example.com:443'], ['*'], '127.0.0.1:3478')).toEqual({
     listen: [{ host: '127.0.0.1', port: 3478 }],

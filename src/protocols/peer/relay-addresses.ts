@@ -1,5 +1,6 @@
 /** Reads `TcpRelay` elements: where the relay listens and which addresses of it peers are told. */
 import { isIP, isIPv6 } from 'node:net';
+import { ALL_IPV4, ALL_IPV6, listenAddresses } from '../../util/listen-addresses.ts';
 import { placesOf } from './candidate-ports.ts';
 
 export interface RelayPlan {
@@ -17,13 +18,14 @@ export interface RelayPlan {
 export function readRelayAddresses(entries: readonly string[], bindAddresses: readonly string[], bindTo?: string): RelayPlan {
   const listen = new Map<string, { host: string; port: number }>();
   const urls = new Set<string>();
+  const everywhere = listenAddresses(bindAddresses).includes(ALL_IPV6) ? [ALL_IPV4, ALL_IPV6] : [ALL_IPV4];
   const open = (host: string, port: number): void => void listen.set(`${host} ${port}`, { host, port });
   for (const entry of entries) {
     const { host, port } = readEntry(entry);
     const tell = (name: string): void => void urls.add(`turn:${isIPv6(name) ? `[${name}]` : name}:${port}?transport=tcp`);
     if (host !== '*' && isIP(host) === 0) {
       tell(host);
-      if (bindTo === undefined) open('0.0.0.0', port);
+      if (bindTo === undefined) for (const all of everywhere) open(all, port);
       continue;
     }
     for (const place of placesOf(host, { bindAddresses, entry })) {
@@ -34,7 +36,7 @@ export function readRelayAddresses(entries: readonly string[], bindAddresses: re
   if (bindTo !== undefined && entries.length > 0) {
     const { host, port } = readEntry(bindTo);
     if (host !== '*' && isIP(host) === 0) throw new TypeError(`'${bindTo}': '${host}' is not an IP address`);
-    open(host === '*' ? '0.0.0.0' : host, port);
+    for (const one of host === '*' ? everywhere : [host]) open(one, port);
   }
   return { listen: [...listen.values()], urls: [...urls] };
 }

@@ -2,6 +2,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Clock } from '../../util/clock.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
+import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { type RelayedAddresses, type TurnAccount, TurnConnection } from '../turn/turn-connection.ts';
@@ -71,7 +72,7 @@ export class TurnRelay {
     server.once('error', (error) => {
       reject(new Error(`TCP port ${port} of ${host} cannot be opened for the relay: ${error.message}`, { cause: error }));
     });
-    server.listen(port, host, () => {
+    server.listen({ ...ownFamily(host), port }, () => {
       server.removeAllListeners('error');
       server.on('error', (error) => this.#options.logger.error({ err: error, port }, 'the port of the relay failed'));
       this.#servers.push(server);

@@ -5,6 +5,7 @@ import net from 'node:net';
 import type { Clock } from '../../util/clock.ts';
 import type { Doorkeeper } from '../../util/doorkeeper.ts';
 import { guarded } from '../../util/guarded.ts';
+import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { RefusalLog } from '../../util/refusal-log.ts';
 import type { StarterLimits } from '../stream-starter.ts';
@@ -152,7 +153,7 @@ export class MpegtsProvider {
   async #listen(wanted: number): Promise<void> {
     const server = net.createServer((connection) => this.#accept(connection));
     const { host } = this.#options;
-    server.listen({ host, port: wanted, ipv6Only: net.isIPv6(host) });
+    server.listen({ ...ownFamily(host), port: wanted });
     await once(server, 'listening');
     this.#servers.push(server);
     server.on('error', (error) => this.#logger.error({ err: error }, 'MPEG-TS listener failed'));

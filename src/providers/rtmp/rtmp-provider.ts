@@ -5,6 +5,7 @@ import tls from 'node:tls';
 import { type ConnectionGate, openGate } from '../../protocols/proxy/connection-gate.ts';
 import { type Certificate, CertificateChoice } from '../../protocols/tls/certificate-choice.ts';
 import { guarded } from '../../util/guarded.ts';
+import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
 import { SocketReader } from '../../util/socket-reader.ts';
 import { formatEndpoint } from './endpoint.ts';
@@ -69,7 +70,7 @@ export class RtmpProvider {
     const server = this.#createServer();
     this.#server = server;
     try {
-      server.listen({ host: this.#options.host, port: this.#options.port });
+      server.listen({ ...ownFamily(this.#options.host), port: this.#options.port });
       await once(server, 'listening');
     } catch (error) {
       this.#server = null;

@@ -9,6 +9,7 @@ import { OvtCommand } from '../../protocols/ovt/message.ts';
 import type { Clock } from '../../util/clock.ts';
 import { type Doorkeeper, openDoor } from '../../util/doorkeeper.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
+import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
 import { OvtConnection } from './ovt-connection.ts';
 import { OvtStream } from './ovt-stream.ts';
@@ -119,7 +120,7 @@ export class OvtPublisher implements Publisher {
       this.refused += 1;
       door.overflow(maxConnections);
     });
-    server.listen({ host, port });
+    server.listen({ ...ownFamily(host), port });
     await once(server, 'listening');
     server.on('error', (error) => this.#logger.error({ err: error }, 'OVT listener failed'));
     const sweep = setInterval(() => {

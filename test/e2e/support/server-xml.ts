@@ -13,6 +13,8 @@ export interface ServerPorts {
 
 /** What a test may want different; durations in seconds. */
 export interface ServerSettings {
+  /** `IP` elements; media of WebRTC is then offered on `*`. Default: 127.0.0.1 alone. */
+  readonly ips?: readonly string[];
   /** Host names of the virtual host `default`. */
   readonly hostNames?: readonly string[];
   readonly accessToken?: string;
@@ -91,7 +93,7 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
 <Server version="8">
   <Name>Millrace</Name>
   <Type>origin</Type>
-  <IP>127.0.0.1</IP>
+  ${(settings.ips ?? ['127.0.0.1']).map((ip) => `<IP>${ip}</IP>`).join('')}
   <PrivacyProtection>${settings.privacyProtection === true}</PrivacyProtection>
   ${settings.head ?? ''}
   <Bind>
@@ -154,14 +156,15 @@ export function serverXml(ports: ServerPorts, settings: ServerSettings = {}): st
 `;
 }
 
-function webrtcBind(ports: ServerPorts, { webrtc, tls }: ServerSettings): string {
+function webrtcBind(ports: ServerPorts, { webrtc, tls, ips }: ServerSettings): string {
+  const host = ips === undefined ? '127.0.0.1' : '*';
   const tlsPort = tls === undefined ? '' : `<TLSPort>${tls.http}</TLSPort>`;
   return `<WebRTC>
         <Signalling><Port>${ports.http}</Port>${tlsPort}</Signalling>
         <IceCandidates>
-          <IceCandidate>127.0.0.1:${ports.ice}/udp</IceCandidate>
+          <IceCandidate>${host}:${ports.ice}/udp</IceCandidate>
           ${webrtc?.ipv6 === true ? `<IceCandidate>[::1]:${ports.ice}/udp</IceCandidate>` : ''}
-          <TcpRelay>127.0.0.1:${ports.relay}</TcpRelay>
+          <TcpRelay>${host}:${ports.relay}</TcpRelay>
         </IceCandidates>
       </WebRTC>`;
 }

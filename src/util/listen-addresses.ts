@@ -1,0 +1,22 @@
+/** Which addresses the server listens on. Every listener has one socket for each, so that no peer has an IPv4 address in IPv6 clothes. */
+import { isIPv6 } from 'node:net';
+
+/** All of IPv4. */
+export const ALL_IPV4 = '0.0.0.0';
+/** All of IPv6, and nothing else: listeners bind it with `ipv6Only`. */
+export const ALL_IPV6 = '::';
+
+/**
+ * The addresses to bind for `IP` elements: `*` is all of IPv4, `::` all of IPv6. Where `::` stands without any other address it is all of
+ * both, as of a socket with two stacks. Each address once, in the order of the configuration.
+ */
+export function listenAddresses(ips: readonly string[]): string[] {
+  const hosts = new Set(ips.map((ip) => (ip === '*' ? ALL_IPV4 : ip)));
+  const isAll = hosts.has(ALL_IPV6) && [...hosts].every(isIPv6);
+  return isAll ? [ALL_IPV4, ...hosts] : [...hosts];
+}
+
+/** For `listen` and `bind` of Node.js: a socket takes the family of its address alone. */
+export function ownFamily(host: string): { readonly host: string; readonly ipv6Only: boolean } {
+  return { host, ipv6Only: isIPv6(host) };
+}
