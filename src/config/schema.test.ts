@@ -99,7 +99,7 @@ describe('defaults', () => {
   });
 
   test('of the providers', () => {
-    const silent = { maxConnection: 0, packetSilenceTimeoutMs: 0 };
+    const encoder = { maxConnection: 0, packetSilenceTimeoutMs: 10_000 };
     const { providers } = application({
       providers: {
         rtmp: {},
@@ -113,9 +113,9 @@ describe('defaults', () => {
       },
     });
     expect(providers).toEqual({
-      rtmp: { ...silent, blockDuplicateStreamName: true, passthroughOutputProfile: false },
-      srt: { ...silent, blockDuplicateStreamName: true },
-      webrtc: { ...silent, timeout: 30_000, blockDuplicateStreamName: true, fIRInterval: 3000 },
+      rtmp: { ...encoder, blockDuplicateStreamName: true, passthroughOutputProfile: false },
+      srt: { ...encoder, blockDuplicateStreamName: true },
+      webrtc: { maxConnection: 0, packetSilenceTimeoutMs: 30_000, timeout: 30_000, blockDuplicateStreamName: true, fIRInterval: 3000 },
       rtspPull: { maxConnection: 0, blockDuplicateStreamName: true },
       ovt: { maxConnection: 0 },
       mpegts: {
@@ -124,7 +124,7 @@ describe('defaults', () => {
         streams: [{ name: 's', port: { protocol: 'udp', ranges: [{ first: 4000, last: 4000 }] } }],
       },
       file: { maxConnection: 0, passthroughOutputProfile: false },
-      multiplex: { ...silent, muxFilesDir: 'm' },
+      multiplex: { maxConnection: 0, packetSilenceTimeoutMs: 0, muxFilesDir: 'm' },
     });
   });
 

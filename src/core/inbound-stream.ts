@@ -30,6 +30,8 @@ const PACKETS_PER_TURN = 256;
 const SILENCE_CHECK_MS = 100;
 /** Lines about new parameters: after these one every ten seconds, with how many there were. */
 const TRACK_LINES = { burst: 10, perSecond: 0.1 } as const;
+/** A look at the silence that comes later than this, ms, was held up, and so was the reading of what was sent meanwhile. */
+const STALL_MS = 2000;
 /** Ends of a source after which another one may go on; all others end the stream. */
 const RECOVERABLE: readonly CloseReason['code'][] = ['peer-left', 'peer-error', 'timeout'];
 
@@ -42,7 +44,7 @@ export interface InboundStreamOptions {
   readonly logger: Logger;
   readonly queues: QueueRegistry;
   readonly meter: TrafficMeter;
-  /** Ends the source after this long without packets, ms; 0 waits forever. */
+  /** Ends the source after this long without sound and pictures, ms; 0 waits forever. */
   readonly silenceTimeoutMs: number;
   /** How long a linked stream outlives its source, ms; 0 ends it at once. */
   readonly keepMs: number;
@@ -96,6 +98,10 @@ export class InboundStream implements LinkedStream {
   #broken = false;
   #closed = false;
   #lastPacketAt: number;
+  /** Of sound or pictures, or the beginning of the source. */
+  #lastMediaAt: number;
+  /** Ids of tracks that are neither. */
+  #wordTracks: ReadonlySet<number> = new Set();
   #silenceTimer: NodeJS.Timeout | undefined;
   #lossTimer: NodeJS.Timeout | undefined;
 
@@ -129,6 +135,7 @@ export class InboundStream implements LinkedStream {
     );
     this.#outputs = options.createOutputs(this);
     this.#lastPacketAt = options.clock.monotonic();
+    this.#lastMediaAt = this.#lastPacketAt;
     this.#watchSilence(options.silenceTimeoutMs);
     this.meter.ingestOpened(this.provider);
   }
@@ -175,9 +182,9 @@ export class InboundStream implements LinkedStream {
     return this.#link !== null;
   }
 
-  /** Since the last packet, ms. */
+  /** Since the last packet of sound or pictures, ms. */
   get silence(): number {
-    return this.#clock.monotonic() - this.#lastPacketAt;
+    return this.#clock.monotonic() - this.#lastMediaAt;
   }
 
   /** The source has announced its tracks. */
@@ -226,6 +233,7 @@ export class InboundStream implements LinkedStream {
     this.#hasSource = true;
     this.#congested = false;
     this.#lastPacketAt = this.#clock.monotonic();
+    this.#lastMediaAt = this.#lastPacketAt;
     this.moveTo(request.sourceUrl);
     this.meter.ingestOpened(request.provider);
     this.#watchSilence(silenceTimeoutMs);
@@ -267,6 +275,7 @@ export class InboundStream implements LinkedStream {
     const before = { started: this.#started, playlists: this.#playlists };
     this.#started = true;
     this.#playlists = playlists;
+    this.#wordTracks = new Set(tracks.filter(({ type }) => type !== 'video' && type !== 'audio').map(({ id }) => id));
     try {
       this.#tellFault(this.#router.setTracks(tracks));
     } catch (error) {
@@ -281,6 +290,8 @@ export class InboundStream implements LinkedStream {
   push(packet: SourcePacket): void {
     if (this.#closed || this.#unusable !== null) return;
     this.#lastPacketAt = this.#clock.monotonic();
+    // Words of a source are no sign of life: they are sent by hand, or by a script.
+    if (!this.#wordTracks.has(packet.trackId)) this.#lastMediaAt = this.#lastPacketAt;
     // A lost packet would spoil the pictures up to the next keyframe. What came before the provider stopped is worked off.
     if (this.#queue.full) this.#drain(PACKETS_PER_TURN);
     if (this.#closed) return;
@@ -365,9 +376,13 @@ export class InboundStream implements LinkedStream {
   #watchSilence(timeoutMs: number): void {
     clearInterval(this.#silenceTimer);
     if (timeoutMs <= 0) return;
+    let lookedAt = this.#clock.monotonic();
     const look = guarded(this.#logger, 'the watch over a stream', () => {
-      if (this.silence < timeoutMs) return;
-      this.#endSource({ code: 'timeout', detail: `no packets for ${timeoutMs} ms (PacketSilenceTimeoutMs)` });
+      const now = this.#clock.monotonic();
+      const isHeldUp = now - lookedAt > STALL_MS;
+      lookedAt = now;
+      if (isHeldUp || this.silence < timeoutMs) return;
+      this.#endSource({ code: 'timeout', detail: `no sound and no pictures for ${timeoutMs} ms (PacketSilenceTimeoutMs)` });
     });
     this.#silenceTimer = setInterval(look, SILENCE_CHECK_MS);
   }

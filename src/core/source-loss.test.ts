@@ -8,7 +8,7 @@ import type { Packet } from '../media/packet.ts';
 import { toSeconds } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
 import { Application } from './application.ts';
-import type { CloseReason, IngestRequest, IngestStream } from './ingest.ts';
+import type { CloseReason, IngestRequest, IngestStream, SourceTrack } from './ingest.ts';
 import { PublisherKind } from './kinds.ts';
 import type { Publisher } from './publishing.ts';
 import { QueueRegistry } from './queue-registry.ts';
@@ -185,6 +185,40 @@ describe('a stream that outlives its source', () => {
     vi.advanceTimersByTime(100);
     expect([closes.map(({ code }) => code), ended, ingest.closed]).toEqual([['timeout'], [], true]);
     expect(application.stream('s')?.hasSource).toBe(false);
+  });
+
+  it('takes words for silence', () => {
+    const { application, clock, request } = setUp({ providers: { rtmp: { packetSilenceTimeoutMs: 1000 } } });
+    const ingest = application.openIngest(request());
+    ingest.setTracks([videoTrack(), { id: 9, type: 'data', timebase: { num: 1, den: 1000 } } as SourceTrack]);
+    const silentAfter = (push: (n: number) => void): number => {
+      for (let n = 0; n < 50; n += 1) {
+        if (ingest.closed) return n * 100;
+        push(n);
+        clock.advance(100);
+        vi.advanceTimersByTime(100);
+      }
+      return Number.POSITIVE_INFINITY;
+    };
+    expect(silentAfter((n) => ingest.push(videoPacket(n)))).toBe(Number.POSITIVE_INFINITY);
+    expect(silentAfter((n) => ingest.push({ ...videoPacket(n), trackId: 9 }))).toBeLessThanOrEqual(1100);
+  });
+
+  it('does not take a server that was held up for a silent source', () => {
+    const { application, clock, request } = setUp({ providers: { rtmp: { packetSilenceTimeoutMs: 1000 } } });
+    const ingest = application.openIngest(request());
+    ingest.setTracks([videoTrack()]);
+    clock.advance(30_000);
+    vi.advanceTimersByTime(100);
+    expect(ingest.closed).toBe(false);
+    // What was sent meanwhile is read now.
+    ingest.push(videoPacket(0));
+    clock.advance(900);
+    vi.advanceTimersByTime(100);
+    expect(ingest.closed).toBe(false);
+    clock.advance(100);
+    vi.advanceTimersByTime(100);
+    expect(ingest.closed).toBe(true);
   });
 
   it('is not what a pulled stream may take', () => {

@@ -77,6 +77,7 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<number, Deviat
   'dump-reason': { 547: { status: 500, message: /\(Could not dump init segment: the file system does not take the folder .+\) \(500\)$/ } },
   'dump-status': {},
   'source-loss': {},
+  'packet-silence': {},
   'file-paths': {},
   'file-containers': {},
   'pull-deletion': {},

@@ -26,9 +26,13 @@ const common = {
 };
 
 const silence = (milliseconds: number) =>
-  integer('Ends the stream after this long without packets, ms; 0 waits forever', { default: milliseconds, minimum: 0 });
+  integer('Ends the stream after this long without sound and pictures, ms; 0 waits forever', { default: milliseconds, minimum: 0 });
 
-const pushed = { ...common, packetSilenceTimeoutMs: silence(0) };
+/** Encoders that are cut off come back and want their name. */
+const ENCODER_SILENCE_MS = 10_000;
+/** Browsers send nothing while a page has both tracks muted; so long may their ICE be silent, too. */
+const BROWSER_SILENCE_MS = 30_000;
+const pushed = { ...common, packetSilenceTimeoutMs: silence(ENCODER_SILENCE_MS) };
 const pushRules = { finish: finishing<Common>(commonRules) };
 
 const noSilence = { ...common, packetSilenceTimeoutMs: optional(integer('Not available for this provider')) };
@@ -104,7 +108,8 @@ export type SrtProviderConfig = Static<typeof SrtProviderSchema>;
 export const WebrtcProviderSchema = object(
   'Takes streams published over WebRTC (WHIP)',
   {
-    ...pushed,
+    ...common,
+    packetSilenceTimeoutMs: silence(BROWSER_SILENCE_MS),
     blockDuplicateStreamName: blockDuplicate,
     timeout: integer('Gives up a connection whose ICE is silent for this long, ms', { default: 30_000, minimum: 0 }),
     fIRInterval: integer('Asks the encoder for a keyframe when none came for this long, ms; 0 leaves it to the encoder', {
@@ -211,7 +216,11 @@ export const ProvidersSchema = object('What brings streams in; a provider that i
     ),
   ),
   multiplex: optional(
-    object('Combines streams into one', { ...pushed, muxFilesDir: path('Directory of the mux files') }, { ...pushRules }),
+    object(
+      'Combines streams into one',
+      { ...common, packetSilenceTimeoutMs: silence(0), muxFilesDir: path('Directory of the mux files') },
+      { ...pushRules },
+    ),
   ),
 });
 export type ProvidersConfig = Static<typeof ProvidersSchema>;
