@@ -4,13 +4,14 @@ import type { Application } from './core/application.ts';
 import type { Orchestrator } from './core/orchestrator.ts';
 import type { PortOpenings } from './port-openings.ts';
 import { MpegtsProvider } from './providers/mpegts/mpegts-provider.ts';
-import type { MpegtsRoute } from './providers/mpegts/port-source.ts';
+import { DEFAULT_MPEGTS_TIMEOUTS, type MpegtsRoute } from './providers/mpegts/port-source.ts';
 import { portsOf } from './server-config.ts';
 import type { ServerLimits } from './server-limits.ts';
 import { AddressSet } from './util/address-set.ts';
 import type { Clock } from './util/clock.ts';
 import { listenAddresses } from './util/listen-addresses.ts';
 import type { Logger } from './util/logger.ts';
+import { type Patience, withPatience } from './util/patience.ts';
 
 const PORT_MACRO = '${Port}';
 /** Sets of `Source`, by the list they are made of. */
@@ -25,6 +26,7 @@ export async function startMpegts(
     readonly limits: ServerLimits;
     readonly logger: Logger;
     readonly clock: Clock;
+    readonly patience: Patience;
   },
   running: { stop(): Promise<void> }[],
 ): Promise<void> {
@@ -37,6 +39,7 @@ export async function startMpegts(
       host,
       protocol: mpegts.port.protocol === 'tcp' ? 'tcp' : 'udp',
       ports: portsOf(mpegts.port),
+      timeouts: withPatience(DEFAULT_MPEGTS_TIMEOUTS, parts.patience),
       // A group has its own address, so that it can be joined once only.
       multicast: index === 0 ? mpegts.multicast : [],
       refusals: parts.limits.refusals,

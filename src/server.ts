@@ -22,6 +22,7 @@ import type { Publisher } from './core/publishing.ts';
 import { PullRegistry } from './core/pull-registry.ts';
 import { QueueRegistry } from './core/queue-registry.ts';
 import { StreamDemand } from './core/stream-demand.ts';
+import { patientEgressLimits } from './egress/egress-limits.ts';
 import { EgressPool } from './egress/egress-pool.ts';
 import { VIEWS } from './egress/views.ts';
 import { tellFindings } from './findings.ts';
@@ -29,12 +30,13 @@ import { startMappedFiles } from './mapped-files.ts';
 import type { SrtLinks } from './monitoring/srt-metrics.ts';
 import { startMpegts, warnOfSharedPorts } from './mpegts-listeners.ts';
 import { notBuiltInApplication, notBuiltInServer, unprotected } from './not-built.ts';
+import { openWithCertificate } from './open-listener.ts';
 import { startOvt } from './ovt-listeners.ts';
 import { packageVersion } from './package-version.ts';
 import { PortOpenings } from './port-openings.ts';
 import { FilePullSource } from './providers/file/file-pull-source.ts';
 import { OvtPullSource } from './providers/ovt/ovt-pull-source.ts';
-import { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
+import type { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
 import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
 import { FolderClaims } from './publishers/dump/folder-claims.ts';
 import { DvrStorage } from './publishers/dvr/dvr-storage.ts';
@@ -48,15 +50,9 @@ import { PushPublisher } from './publishers/push/push-publisher.ts';
 import { SrtPublisher } from './publishers/srt/srt-publisher.ts';
 import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
 import { definitionOf, restorePulls, restoreVirtualHosts } from './restored-state.ts';
+import { startRtmp } from './rtmp-listeners.ts';
 import { type Running, stopAll } from './running.ts';
-import {
-  egressPorts,
-  egressThreads,
-  findConfigFile,
-  readingFolders,
-  watchedFolders,
-  writingFolders,
-} from './server-config.ts';
+import { egressPorts, egressThreads, findConfigFile, readingFolders, watchedFolders, writingFolders } from './server-config.ts';
 import { ServerLimits } from './server-limits.ts';
 import { startSrt } from './srt-listeners.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
@@ -74,6 +70,7 @@ import { Conditions } from './util/conditions.ts';
 import { LineBudget } from './util/line-budget.ts';
 import { listenAddresses } from './util/listen-addresses.ts';
 import type { Logger, LogLines } from './util/logger.ts';
+import type { Patience } from './util/patience.ts';
 import { hidingAddresses } from './util/private-logger.ts';
 import type { WebrtcNeighbours, WebrtcParts } from './webrtc-listeners.ts';
 
@@ -89,6 +86,8 @@ export interface ServerOptions {
   readonly logger: LogLines;
   /** Debug lines for each HTTP connection of a viewer; default: none are made. */
   readonly logConnections?: boolean;
+  /** With peers; default: 1. */
+  readonly patience?: Patience;
 }
 
 const NO_RULES: CrossDomainRules = { urls: [], headers: [] };
@@ -158,7 +157,7 @@ function loadConfig(file: string, logger: LogLines): LoadedServer {
 }
 
 async function startAll(options: ServerOptions, running: Running[], health: Health): Promise<string> {
-  const { stateFolder } = options;
+  const { stateFolder, patience = 1 } = options;
   const configFile = findConfigFile(options.configFile);
   const loaded = loadConfig(configFile, options.logger);
   const { config } = loaded;
@@ -208,6 +207,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
       finder: demand,
       limits,
       logger,
+      patience,
     },
     running,
   );
@@ -219,6 +219,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     threads,
     admission: limits.admission,
     views: VIEWS,
+    limits: patientEgressLimits(patience),
     http2: config.modules.http2.enable,
     ...(webrtc !== null && { foreign: webrtc.signallingPath }),
     logConnections: options.logConnections === true,
@@ -318,28 +319,12 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     { direction: 'push', statistics: () => pushes.statistics() },
   ];
   const { token: accessToken } = access;
-  const parts = {
-    logger,
-    orchestrator,
-    limits,
-    recordings,
-    dumps,
-    pushes,
-    pulls,
-    certificates,
-    transcoder,
-    reading,
-    allowed,
-    accessToken,
-    srtLinks,
-    health,
-  };
-  await startApi(config, { ...parts, openings }, running);
+  const shared = { logger, openings, orchestrator, limits, certificates, patience };
+  const managed = { recordings, dumps, pushes, pulls, transcoder, reading, allowed, accessToken, srtLinks, health };
+  await startApi(config, { ...shared, ...managed }, running);
   await certificates.settled();
   await poolStarted;
-  const ports = { pool, certificates, conditions, srt, srtLinks, ovt, rtmpProviders, rousePublishers };
-  const listening = { logger, openings, orchestrator, limits, ...ports };
-  await startListeners(config, listening, running);
+  await startListeners(config, { ...shared, conditions, pool, srt, srtLinks, ovt, rtmpProviders, rousePublishers }, running);
   openings.check();
   // A start that fails leaves what the last run left as it was.
   recordings.recover();
@@ -363,6 +348,7 @@ interface Parts {
   readonly orchestrator: Orchestrator;
   readonly limits: ServerLimits;
   readonly certificates: CertificateStore;
+  readonly patience: Patience;
 }
 
 interface ListenerParts extends Parts {
@@ -382,7 +368,8 @@ async function startListeners(
   },
   running: Running[],
 ): Promise<void> {
-  const { logger, openings, orchestrator, limits, pool, certificates, srt, srtLinks, ovt } = parts;
+  const { logger, openings, orchestrator, limits, pool, srt, srtLinks, ovt, patience } = parts;
+  const common = { orchestrator, openings, limits, clock: systemClock, patience };
   for (const { element, ...port } of egressPorts(config)) {
     const open = async (): Promise<void> => {
       const opened = await openings.open(`HTTP port ${port.port} (${element})`, () => pool.listen(port));
@@ -390,59 +377,10 @@ async function startListeners(
     };
     await (port.tls ? openWithCertificate(`TLS port ${port.port}`, open, parts) : open());
   }
-  const mpegts = { orchestrator, openings, limits, logger: logger.child({ provider: 'mpegts' }), clock: systemClock };
-  await startMpegts(config, mpegts, running);
-  const srtLogger = logger.child({ provider: 'srt' });
-  await startSrt(
-    config,
-    { orchestrator, openings, publisher: srt, links: srtLinks, limits, logger: srtLogger, clock: systemClock },
-    running,
-  );
-  await startOvt(config, { orchestrator, openings, publisher: ovt, limits }, running);
-  const { rtmp } = config.bind.providers;
-  if (rtmp === undefined) return;
-  for (const host of listenAddresses(config.ip)) {
-    const common = {
-      ...{ gate: orchestrator, logger: logger.child({ provider: 'rtmp' }), clock: systemClock },
-      ...{ host, onArrival: parts.rousePublishers },
-    };
-    const plain = new RtmpProvider({ ...common, port: rtmp.port, entry: limits.rtmpEntry() });
-    running.push(plain);
-    await openings.open(`RTMP port ${rtmp.port} (Bind/Providers/RTMP/Port)`, () => plain.start());
-    parts.rtmpProviders.push(plain);
-    if (rtmp.tlsPort === undefined) continue;
-    const secure = new RtmpProvider({ ...common, port: rtmp.tlsPort, tls: [], entry: limits.rtmpEntry() });
-    running.push(secure);
-    const open = async (): Promise<void> => {
-      await openings.open(`RTMPS port ${rtmp.tlsPort} (Bind/Providers/RTMP/TLSPort)`, () => secure.start());
-      certificates.tell((all) => secure.setCertificates(all));
-    };
-    await openWithCertificate(`RTMPS port ${rtmp.tlsPort}`, open, parts);
-  }
-}
-
-/** Opens a TLS port: now, or with the first certificate, which may come through the API. */
-async function openWithCertificate(
-  what: string,
-  open: () => Promise<void>,
-  { certificates, conditions, logger }: ListenerParts,
-): Promise<void> {
-  if (certificates.available) return open();
-  const reason = `${what} stays closed until a virtual host has a certificate (Host/TLS)`;
-  logger.warn({}, reason);
-  conditions.raise(what, reason);
-  let waits = true;
-  certificates.tell((all) => {
-    if (!waits || all.length === 0) return;
-    waits = false;
-    open().then(
-      () => conditions.clear(what),
-      (error: unknown) => {
-        logger.error({ err: error }, String(error));
-        conditions.raise(what, `${what} could not be opened`);
-      },
-    );
-  });
+  await startMpegts(config, { ...common, logger: logger.child({ provider: 'mpegts' }) }, running);
+  await startSrt(config, { ...common, publisher: srt, links: srtLinks, logger: logger.child({ provider: 'srt' }) }, running);
+  await startOvt(config, { ...common, publisher: ovt }, running);
+  await startRtmp(config, { ...parts, logger: logger.child({ provider: 'rtmp' }) }, running);
 }
 
 async function startApi(
@@ -493,6 +431,7 @@ async function startApi(
     privacyProtection: config.privacyProtection,
     maxConnections: parts.limits.apiConnections,
     refusals: parts.limits.refusals,
+    patience: parts.patience,
     logger: parts.logger.child({ part: 'api' }),
     health: parts.health,
     addresses: listenAddresses(api.ip.length > 0 ? api.ip : config.ip),

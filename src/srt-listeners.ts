@@ -6,12 +6,14 @@ import type { PortOpenings } from './port-openings.ts';
 import type { SrtListenerConfig } from './protocols/srt/listener.ts';
 import { readListenerOptions } from './protocols/srt/socket-options.ts';
 import { MAX_SRT_ENCODERS, SrtProvider } from './providers/srt/srt-provider.ts';
+import { DEFAULT_SRT_TIMEOUTS } from './providers/srt/srt-publication.ts';
 import { MAX_SRT_VIEWERS, type SrtPublisher } from './publishers/srt/srt-publisher.ts';
 import { portsOf } from './server-config.ts';
 import type { ServerLimits } from './server-limits.ts';
 import type { Clock } from './util/clock.ts';
 import { listenAddresses } from './util/listen-addresses.ts';
 import type { Logger } from './util/logger.ts';
+import { type Patience, withPatience } from './util/patience.ts';
 
 type SrtBind = NonNullable<ServerConfig['bind']['providers']['srt']>;
 
@@ -27,10 +29,11 @@ export async function startSrt(
     readonly limits: ServerLimits;
     readonly logger: Logger;
     readonly clock: Clock;
+    readonly patience: Patience;
   },
   running: { stop(): Promise<void> }[],
 ): Promise<void> {
-  const { orchestrator, openings, publisher, links, limits, logger, clock } = parts;
+  const { orchestrator, openings, publisher, links, limits, logger, clock, patience } = parts;
   const { refusals } = limits;
   const maxWrongKeysPerSecond = config.limits.perAddress.keyTrials;
   const { srt: ingest } = config.bind.providers;
@@ -45,6 +48,7 @@ export async function startSrt(
         gate: orchestrator,
         logger,
         clock,
+        timeouts: withPatience(DEFAULT_SRT_TIMEOUTS, patience),
         audioLabels: ({ vhost }, { app }) => orchestrator.application(vhost, app)?.definition.config.providers?.srt?.audioMap?.item ?? [],
       });
       running.push(provider);

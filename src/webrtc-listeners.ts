@@ -24,6 +24,7 @@ import type { ServerLimits } from './server-limits.ts';
 import { AddressShares } from './util/address-shares.ts';
 import { systemClock } from './util/clock.ts';
 import type { Logger } from './util/logger.ts';
+import type { Patience } from './util/patience.ts';
 
 /** Sender threads at most: more than cores bring nothing, and viewers of one stream are spread over all. */
 const SENDERS_LIMIT = 8;
@@ -48,6 +49,7 @@ export interface WebrtcNeighbours {
   readonly finder: StreamFinder;
   readonly limits: ServerLimits;
   readonly logger: Logger;
+  readonly patience?: Patience;
 }
 
 type WebrtcBind = NonNullable<ServerConfig['bind']['publishers']['webrtc']>;
@@ -64,7 +66,7 @@ export async function startWebrtc(
   const egress = config.bind.publishers.webrtc;
   const ingest = config.bind.providers.webrtc;
   if (egress === undefined && ingest === undefined) return null;
-  const { limits, logger: rootLogger } = neighbours;
+  const { limits, logger: rootLogger, patience = 1 } = neighbours;
   const logger = rootLogger.child({ publisher: 'webrtc' });
   const outside = await outsideAddress(config.stunServer, logger);
   const portsOf = (side: string, bind: WebrtcBind | undefined): (() => PortGroup[]) =>
@@ -80,6 +82,7 @@ export async function startWebrtc(
     threads: Math.min(SENDERS_LIMIT, availableParallelism()),
     clock: systemClock,
     logger,
+    patience,
   });
   running.push({ stop: () => transport.close() });
   const relayPlans = {
@@ -91,6 +94,7 @@ export async function startWebrtc(
     transport,
     clock: systemClock,
     logger,
+    patience,
   });
   running.push({ stop: async () => relay.close() });
   const publisher = egress === undefined ? null : new WebrtcPublisher({ transport, clock: systemClock, logger, finder: neighbours.finder });
@@ -98,7 +102,7 @@ export async function startWebrtc(
   const play =
     publisher === null || egress === undefined
       ? null
-      : new PlaySide({ publisher, iceServersFor: iceServersOf(egress, relayPlans.play), logger: logger.limited });
+      : new PlaySide({ publisher, iceServersFor: iceServersOf(egress, relayPlans.play), logger: logger.limited, patience });
   const publish = ingest === undefined ? null : publishSide(iceServersOf(ingest, relayPlans.publish), transport, neighbours, running);
   const { virtualHostFor } = neighbours;
   const signalling = new SignallingServer({
@@ -108,7 +112,7 @@ export async function startWebrtc(
     silent: new AddressShares({ perAddress: config.limits.perAddress.signalling }),
     refusals: limits.refusals,
   });
-  const foreign = new ForeignServer(signalling, logger);
+  const foreign = new ForeignServer(signalling, logger, patience);
   running.push({
     stop: async () => {
       signalling.close();
@@ -138,7 +142,7 @@ function signallingPorts(bind: WebrtcBind | undefined): ReadonlySet<number> {
 function publishSide(
   iceServersFor: IceServersFor,
   transport: PeerTransport,
-  { gate, providerSettings, logger: rootLogger }: WebrtcNeighbours,
+  { gate, providerSettings, logger: rootLogger, patience }: WebrtcNeighbours,
   running: { stop(): Promise<void> }[],
 ): PublishSide {
   const logger = rootLogger.child({ provider: 'webrtc' });
@@ -154,7 +158,7 @@ function publishSide(
   });
   running.push({ stop: async () => provider.stop() });
   const crossDomainsOf = (vhost: string, app: string) => providerSettings(vhost, app)?.crossDomains ?? null;
-  return new PublishSide({ provider, crossDomainsOf, iceServersFor, logger: logger.limited });
+  return new PublishSide({ provider, crossDomainsOf, iceServersFor, logger: logger.limited, patience });
 }
 
 /** Servers told to peers that ask for `transport=tcp`, or to all with `TcpForce`: those configured, then our relay. */

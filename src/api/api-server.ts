@@ -4,9 +4,12 @@ import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { type FastifyInstance, type FastifyServerFactory, fastify } from 'fastify';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
+import { ConnectionWatch } from '../protocols/http/connection-watch.ts';
+import { endAndCut } from '../util/end-and-cut.ts';
 import { ownFamily } from '../util/listen-addresses.ts';
 import type { Logger } from '../util/logger.ts';
 import { createServer, METHODS } from '../util/node-http.ts';
+import { type Patience, withPatience } from '../util/patience.ts';
 import type { RefusalLog } from '../util/refusal-log.ts';
 import { TokenAuth } from './auth.ts';
 import type { ControlPlane } from './control.ts';
@@ -45,17 +48,27 @@ export interface ApiServerOptions {
   readonly port: number | null;
   /** Null for no TLS port. */
   readonly tls: { readonly port: number; readonly load: () => Promise<Certificate> } | null;
+  readonly patience?: Patience;
 }
 
-const IDLE_TIMEOUT_MS = 60_000;
-/** A request without `Host` is served, as HTTP/1.0 clients send it. */
-const HTTP1_OPTIONS = {
-  requireHostHeader: false,
-  maxHeaderSize: 65_536,
-  headersTimeout: 10_000,
-  requestTimeout: 30_000,
-  keepAliveTimeout: IDLE_TIMEOUT_MS,
+/** How long clients are waited for, ms. */
+const TIMES = {
+  handshake: 10_000,
+  /** From accepting a connection to its first request. */
+  first: 20_000,
+  /** For the head of a request, and for all of it. */
+  headers: 10_000,
+  request: 30_000,
+  /** Without a request. */
+  idle: 60_000,
+  /** For an answer to be taken. */
+  send: 60_000,
+  /** For a client to end its side after we have. */
+  linger: 2000,
+  sweep: 1000,
 };
+/** A request without `Host` is served, as HTTP/1.0 clients send it. */
+const HTTP1_OPTIONS = { requireHostHeader: false, maxHeaderSize: 65_536 };
 const HTTP2_SETTINGS = { maxConcurrentStreams: 100 };
 /** The one path that fastify sees: routes match raw paths, which its router would decode. */
 const ONLY_PATH = '/';
@@ -68,15 +81,18 @@ const SCHEMA_CONTROLLER = { compilersFactory: { buildValidator: schemaless, buil
 /** Listens for API requests between `listen()` and `close()`. */
 export class ApiServer {
   readonly #options: ApiServerOptions;
+  readonly #times: typeof TIMES;
   readonly #dispatcher: Dispatcher;
   readonly #instances: FastifyInstance[] = [];
   readonly #secure: Http2SecureServer[] = [];
+  readonly #watches: ConnectionWatch[] = [];
   /** Connections to the TLS ports: fastify cannot end those of HTTP/2. */
   readonly #sockets = new Set<Socket>();
 
   /** @throws TypeError when the access token is empty */
   constructor(options: ApiServerOptions) {
     this.#options = options;
+    this.#times = withPatience(TIMES, options.patience ?? 1);
     const { control, crossDomains, logger, version, health, tls, privacyProtection = false } = options;
     const reloadCertificate = tls === null ? null : () => this.#reloadCertificate(tls.load);
     this.#dispatcher = new Dispatcher({
@@ -86,6 +102,7 @@ export class ApiServer {
       server: { version, gitVersion: `v${version}`, health, privacyProtection, reloadCertificate },
       auth: new TokenAuth(options.accessToken),
       hosts: new HostRule(options.hostNames),
+      bodyTime: this.#times.request,
     });
   }
 
@@ -112,6 +129,7 @@ export class ApiServer {
   async close(): Promise<void> {
     const closing = this.#instances.splice(0);
     this.#secure.length = 0;
+    for (const watch of this.#watches.splice(0)) watch.stop();
     const closed = Promise.all(closing.map((instance) => instance.close()));
     for (const socket of this.#sockets) socket.destroy();
     await closed;
@@ -145,14 +163,17 @@ export class ApiServer {
   }
 
   readonly #plainServer: FastifyServerFactory = (handler) => {
-    const server = createServer(HTTP1_OPTIONS, handler);
+    const server = createServer({ ...HTTP1_OPTIONS, ...this.#http1Times() }, handler);
     return this.#watched(server, handler);
   };
 
   #secureServer(certificate: Certificate): FastifyServerFactory {
     return (handler) => {
-      const secure = createSecureServer({ ...certificate, ...HTTP1_OPTIONS, allowHTTP1: true, settings: HTTP2_SETTINGS });
-      secure.setTimeout(IDLE_TIMEOUT_MS);
+      const { handshake: handshakeTimeout, idle } = this.#times;
+      const secure = createSecureServer({ ...certificate, ...HTTP1_OPTIONS, handshakeTimeout, allowHTTP1: true, settings: HTTP2_SETTINGS });
+      secure.setTimeout(idle);
+      // Not among the options that it knows.
+      Object.assign(secure, this.#http1Times());
       // The compatibility layer of http2 gives requests and responses the shape that http has.
       const server = secure as unknown as Server;
       server.on('request', handler);
@@ -165,7 +186,12 @@ export class ApiServer {
     };
   }
 
-  /** Answers what node keeps from the handler: CONNECT, which has a response only in HTTP/2, and expectations. */
+  #http1Times() {
+    const { headers, request, idle, sweep } = this.#times;
+    return { headersTimeout: headers, requestTimeout: request, keepAliveTimeout: idle, connectionsCheckingInterval: sweep };
+  }
+
+  /** Ends connections in time, and answers what node keeps from the handler: CONNECT, which has a response only in HTTP/2, and expectations. */
   #watched(server: Server, handler: RequestListener): Server {
     server.on('connect', (request: IncomingMessage, peer: Socket | ServerResponse) => {
       if ('writeHead' in peer) this.#dispatcher.handle(request, peer, request.url ?? ONLY_PATH);
@@ -175,6 +201,10 @@ export class ApiServer {
     const { maxConnections, refusals } = this.#options;
     if (maxConnections !== undefined) server.maxConnections = maxConnections;
     server.on('drop', () => refusals?.note('API connections refused: too many are open', { limit: maxConnections }));
+    const watch = new ConnectionWatch(server, this.#times);
+    server.on('request', (request, response) => watch.began(request.socket, response));
+    this.#watches.push(watch);
+    watch.start();
     return server;
   }
 
@@ -188,7 +218,7 @@ export class ApiServer {
     const headers = this.#dispatcher.headers(asked, answer);
     let head = `HTTP/1.1 ${answer.status} ${reasonPhrase(answer.status)}\r\nConnection: close\r\nDate: ${new Date().toUTCString()}\r\n`;
     for (let index = 0; index < headers.length; index += 2) head += `${headers[index]}: ${headers[index + 1]}\r\n`;
-    socket.end(`${head}\r\n${answer.body}`);
+    endAndCut(socket, `${head}\r\n${answer.body}`, this.#times.linger);
   }
 
   async #reloadCertificate(load: () => Promise<Certificate>): Promise<void> {

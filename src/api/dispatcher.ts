@@ -31,6 +31,8 @@ export interface DispatcherOptions {
   readonly hosts: HostRule;
   readonly crossDomains: CrossDomainPolicy;
   readonly logger: Logger;
+  /** For the body of a request to arrive, ms. */
+  readonly bodyTime: number;
 }
 
 /** Answers requests of all API ports. Has no sockets of its own. */
@@ -70,7 +72,7 @@ export class Dispatcher {
   }
 
   async #callWithBody(request: IncomingMessage, match: RouteMatch, url: string): Promise<Answer> {
-    return this.#call(match, url, parseBody(await readBody(request)));
+    return this.#call(match, url, parseBody(await readBody(request, this.#options.bodyTime)));
   }
 
   /** Looks up what the path names, from the outside in, and calls the handler. */
@@ -141,6 +143,8 @@ export class Dispatcher {
   #send(request: IncomingMessage, response: ServerResponse, target: string, answer: Settled): void {
     if (answer === null) return;
     const headers = this.headers(request.headers, answer);
+    // What is left of the request is not waited for.
+    if (answer.status === 408 && request.httpVersionMajor < 2) headers.push('Connection', 'close');
     // HTTP/2 has no reason phrases.
     if (request.httpVersionMajor >= 2) response.writeHead(answer.status, headers);
     else response.writeHead(answer.status, reasonPhrase(answer.status), headers);

@@ -11,9 +11,9 @@ export class BodyAborted extends Error {
 
 /**
  * Reads the body as text; bytes that are not UTF-8 become U+FFFD.
- * @throws ApiError BODY_TOO_LARGE (the rest of the body is discarded), BodyAborted
+ * @throws ApiError BODY_TOO_LARGE (the rest of the body is discarded), ApiError REQUEST_TIMEOUT after `limit` ms, BodyAborted
  */
-export function readBody(request: IncomingMessage): Promise<string> {
+export function readBody(request: IncomingMessage, limit: number): Promise<string> {
   const announced = Number(request.headers['content-length'] ?? 0);
   if (announced > MAX_BODY_BYTES) {
     request.resume();
@@ -22,17 +22,22 @@ export function readBody(request: IncomingMessage): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
+    const giveUp = (error: Error): void => {
+      request.off('data', onData);
+      request.resume();
+      reject(error);
+    };
+    const deadline = setTimeout(() => giveUp(new ApiError('REQUEST_TIMEOUT')), limit);
     const onData = (chunk: Buffer): void => {
       size += chunk.length;
       if (size <= MAX_BODY_BYTES) {
         chunks.push(chunk);
         return;
       }
-      request.off('data', onData);
-      request.resume();
-      reject(tooLarge());
+      giveUp(tooLarge());
     };
     request.on('data', onData);
+    request.once('close', () => clearTimeout(deadline));
     request.once('end', () => resolve(Buffer.concat(chunks).toString('utf8')));
     request.once('close', () => reject(new BodyAborted()));
     request.once('error', () => reject(new BodyAborted()));

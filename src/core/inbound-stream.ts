@@ -14,6 +14,7 @@ import type { OutboundStream } from './outbound-stream.ts';
 import type { Playlist } from './playlist.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 import { SessionRegistry } from './session-registry.ts';
+import { SilenceWatch } from './silence-watch.ts';
 import { type LinkedStream, SourceLink } from './source-link.ts';
 import { SourceWatch } from './source-watch.ts';
 import type { StreamOutputs } from './stream-outputs.ts';
@@ -27,11 +28,8 @@ const CONGESTED_FROM = 512;
 const RELIEVED_AT = 128;
 /** Packets handed on in one turn of the event loop, so that one stream cannot hold up the others. */
 const PACKETS_PER_TURN = 256;
-const SILENCE_CHECK_MS = 100;
 /** Lines about new parameters: after these one every ten seconds, with how many there were. */
 const TRACK_LINES = { burst: 10, perSecond: 0.1 } as const;
-/** A look at the silence that comes later than this, ms, was held up, and so was the reading of what was sent meanwhile. */
-const STALL_MS = 2000;
 /** Ends of a source after which another one may go on; all others end the stream. */
 const RECOVERABLE: readonly CloseReason['code'][] = ['peer-left', 'peer-error', 'timeout'];
 
@@ -98,11 +96,7 @@ export class InboundStream implements LinkedStream {
   #broken = false;
   #closed = false;
   #lastPacketAt: number;
-  /** Of sound or pictures, or the beginning of the source. */
-  #lastMediaAt: number;
-  /** Ids of tracks that are neither. */
-  #wordTracks: ReadonlySet<number> = new Set();
-  #silenceTimer: NodeJS.Timeout | undefined;
+  readonly #silence: SilenceWatch;
   #lossTimer: NodeJS.Timeout | undefined;
 
   constructor(options: InboundStreamOptions) {
@@ -135,8 +129,13 @@ export class InboundStream implements LinkedStream {
     );
     this.#outputs = options.createOutputs(this);
     this.#lastPacketAt = options.clock.monotonic();
-    this.#lastMediaAt = this.#lastPacketAt;
-    this.#watchSilence(options.silenceTimeoutMs);
+    this.#silence = new SilenceWatch({
+      clock: options.clock,
+      logger: options.logger,
+      onSilent: (limit) =>
+        this.#endSource({ code: 'timeout', detail: `no sound and no pictures for ${limit} ms (PacketSilenceTimeoutMs)` }),
+    });
+    this.#silence.start(options.silenceTimeoutMs);
     this.meter.ingestOpened(this.provider);
   }
 
@@ -184,7 +183,7 @@ export class InboundStream implements LinkedStream {
 
   /** Since the last packet of sound or pictures, ms. */
   get silence(): number {
-    return this.#clock.monotonic() - this.#lastMediaAt;
+    return this.#silence.silence;
   }
 
   /** The source has announced its tracks. */
@@ -233,10 +232,9 @@ export class InboundStream implements LinkedStream {
     this.#hasSource = true;
     this.#congested = false;
     this.#lastPacketAt = this.#clock.monotonic();
-    this.#lastMediaAt = this.#lastPacketAt;
     this.moveTo(request.sourceUrl);
     this.meter.ingestOpened(request.provider);
-    this.#watchSilence(silenceTimeoutMs);
+    this.#silence.start(silenceTimeoutMs);
     this.changeSource();
     this.#logger.info({ source: request.sourceUrl }, `${request.sourceUrl} goes on with the stream`);
     before?.onClose({ code: 'replaced', detail: `replaced by ${request.sourceUrl}` });
@@ -275,7 +273,7 @@ export class InboundStream implements LinkedStream {
     const before = { started: this.#started, playlists: this.#playlists };
     this.#started = true;
     this.#playlists = playlists;
-    this.#wordTracks = new Set(tracks.filter(({ type }) => type !== 'video' && type !== 'audio').map(({ id }) => id));
+    this.#silence.setTracks(tracks);
     try {
       this.#tellFault(this.#router.setTracks(tracks));
     } catch (error) {
@@ -290,8 +288,7 @@ export class InboundStream implements LinkedStream {
   push(packet: SourcePacket): void {
     if (this.#closed || this.#unusable !== null) return;
     this.#lastPacketAt = this.#clock.monotonic();
-    // Words of a source are no sign of life: they are sent by hand, or by a script.
-    if (!this.#wordTracks.has(packet.trackId)) this.#lastMediaAt = this.#lastPacketAt;
+    this.#silence.heard(packet.trackId, this.#lastPacketAt);
     // A lost packet would spoil the pictures up to the next keyframe. What came before the provider stopped is worked off.
     if (this.#queue.full) this.#drain(PACKETS_PER_TURN);
     if (this.#closed) return;
@@ -322,7 +319,7 @@ export class InboundStream implements LinkedStream {
     // The rest may have ended it.
     if (this.#closed) return;
     this.#closed = true;
-    clearInterval(this.#silenceTimer);
+    this.#silence.stop();
     clearTimeout(this.#lossTimer);
     this.#queues.remove(this.#queue);
     try {
@@ -365,26 +362,12 @@ export class InboundStream implements LinkedStream {
     this.#drainLast();
     this.#hasSource = false;
     this.#link?.cut();
-    clearInterval(this.#silenceTimer);
+    this.#silence.stop();
     this.meter.ingestClosed(this.provider);
     this.#logger.info({ reason: reason.code }, `the source is gone, the stream waits ${this.#keepMs} ms for another one: ${reason.detail}`);
     const detail = `no source came within ${this.#keepMs} ms (KeepStreamMs) after: ${reason.detail}`;
     const giveUp = guarded(this.#logger, 'the end of a stream', () => this.close({ code: reason.code, detail }));
     this.#lossTimer = setTimeout(giveUp, this.#keepMs);
-  }
-
-  #watchSilence(timeoutMs: number): void {
-    clearInterval(this.#silenceTimer);
-    if (timeoutMs <= 0) return;
-    let lookedAt = this.#clock.monotonic();
-    const look = guarded(this.#logger, 'the watch over a stream', () => {
-      const now = this.#clock.monotonic();
-      const isHeldUp = now - lookedAt > STALL_MS;
-      lookedAt = now;
-      if (isHeldUp || this.silence < timeoutMs) return;
-      this.#endSource({ code: 'timeout', detail: `no sound and no pictures for ${timeoutMs} ms (PacketSilenceTimeoutMs)` });
-    });
-    this.#silenceTimer = setInterval(look, SILENCE_CHECK_MS);
   }
 
   /** Sends the source away; the stream waits for another one where it is kept, else it ends. */

@@ -1,4 +1,5 @@
-import { DEFAULT_HTTP_LIMITS } from '../protocols/http/limits.ts';
+import { DEFAULT_HTTP_LIMITS, patientHttpLimits } from '../protocols/http/limits.ts';
+import type { Patience } from '../util/patience.ts';
 import type { EgressLimits } from './thread-protocol.ts';
 
 /** What an egress thread puts up with unless told otherwise. */
@@ -12,4 +13,10 @@ export const DEFAULT_EGRESS_LIMITS: EgressLimits = {
   sessionLifetime: 30 * 24 * 3600 * 1000,
   reportInterval: 500,
   stopGrace: 2_000,
+  patience: 1,
 };
+
+/** The same with patience for clients. */
+export function patientEgressLimits(patience: Patience): EgressLimits {
+  return { ...DEFAULT_EGRESS_LIMITS, http: patientHttpLimits(DEFAULT_HTTP_LIMITS, patience), patience };
+}

@@ -82,7 +82,7 @@ export class EgressThread {
       proxies: this.#admission.proxies,
       waiting: new Set<Delivery>(),
     };
-    this.#foreign = settings.foreign === null ? null : new ForeignRelay(settings.foreign, this.#admission);
+    this.#foreign = settings.foreign === null ? null : new ForeignRelay(settings.foreign, this.#admission, limits.patience);
     this.#demands = new DemandDesk(post, limits.waiting);
     this.#router = new RequestRouter({
       hosts: this.#hosts,

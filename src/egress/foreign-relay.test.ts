@@ -1,13 +1,20 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { connect as connectHttp2 } from 'node:http2';
 import { request as httpsRequest } from 'node:https';
-import { connect } from 'node:net';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
+import { RawClient } from '../../test/fakes/raw-client.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
 import { systemClock } from '../util/clock.ts';
+import { Admission, OPEN_ADMISSION } from './admission.ts';
+import { patientEgressLimits } from './egress-limits.ts';
 import { EgressPool } from './egress-pool.ts';
-import type { ForeignPeer } from './foreign-relay.ts';
+import { type ForeignPeer, ForeignRelay } from './foreign-relay.ts';
 import { type ForeignHandler, ForeignServer } from './foreign-server.ts';
 
 const sockets = new WebSocketServer({ noServer: true });
@@ -137,6 +144,106 @@ test('requests over HTTP/2 too', async () => {
   for await (const chunk of stream) text += String(chunk);
   session.close();
   expect([status, text]).toEqual([201, `POST /a/b?direction=whep 127.0.0.1:${secure} an offer`]);
+});
+
+/** The two ends of a connection. */
+async function socketPair(): Promise<[Socket, Socket]> {
+  const listener = createServer().listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const client = connect((listener.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined);
+  const [server] = (await once(listener, 'connection')) as [Socket];
+  listener.close();
+  return [client, server];
+}
+
+/** Ports whose requests are relayed to `path`, without much patience. */
+async function hastyPorts(path: string): Promise<{ readonly plain: number; readonly secure: number }> {
+  const egress = new EgressPool({
+    ...{ threads: 0, views: {}, foreign: path, clock: systemClock, logger: new RecordingLogger() },
+    limits: patientEgressLimits(0.01),
+  });
+  await egress.start();
+  egress.setCertificates([{ hostNames: ['*'], ...selfSigned('media.example') }]);
+  onTestFinished(() => egress.stop());
+  return {
+    plain: (await egress.listen({ host: '127.0.0.1', port: 0, tls: false })).port,
+    secure: (await egress.listen({ host: '127.0.0.1', port: 0, tls: true })).port,
+  };
+}
+
+/** Those of a server that has not much patience either; it answers when all of a request is there, and refuses upgrades. */
+async function hastyServer(): Promise<{ readonly plain: number; readonly secure: number }> {
+  const hasty = new ForeignServer(
+    {
+      request: (request, response) => void request.on('end', () => response.end('late')).resume(),
+      upgrade: (_request, socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'),
+    },
+    logger,
+    0.005,
+  );
+  await hasty.listen();
+  onTestFinished(() => hasty.close());
+  return hastyPorts(hasty.path);
+}
+
+test.each(['silent', 'talkative'])('a request whose body does not end is given up, however %s its client', async (manner) => {
+  const ports = await hastyServer();
+  const client = await RawClient.open(ports.plain, { allowHalfOpen: true });
+  client.send('POST /app/stream?direction=whip HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nv=0');
+  const talk = setInterval(() => manner === 'talkative' && client.send('a'), 5);
+  await client.end();
+  clearInterval(talk);
+  client.socket.destroy();
+});
+
+test('over TLS, too, also when nobody answers at all', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-mute-'));
+  const mute = createServer().listen(join(folder, 'socket'));
+  await once(mute, 'listening');
+  onTestFinished(() => {
+    mute.close();
+    rmSync(folder, { recursive: true });
+  });
+  const { secure: port } = await hastyPorts(join(folder, 'socket'));
+  const session = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
+  const stream = session.request({ ':method': 'POST', ':path': '/a/b?direction=whep' });
+  const talk = setInterval(() => stream.write('a'), 5);
+  const [headers] = (await once(stream, 'response')) as [{ ':status': number }];
+  clearInterval(talk);
+  expect(headers[':status']).toBe(502);
+  session.destroy();
+});
+
+test('an upgrade that is refused does not stay', async () => {
+  const ports = await hastyServer();
+  const client = await RawClient.open(ports.plain, { allowHalfOpen: true });
+  client.send('GET /app/stream HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n');
+  expect(await client.end()).toContain('400');
+  client.socket.destroy();
+});
+
+test('a client that takes nothing of what is relayed to it is cut off', async () => {
+  const admission = new Admission({ ...OPEN_ADMISSION, threads: 1, slot: 0 }, { connections: 10, relays: 10, log: logger });
+  onTestFinished(() => admission.close());
+  const relay = new ForeignRelay(foreign.path, admission, 0.01);
+  const [client, server] = await socketPair();
+  relay.takeUpgrade(
+    server,
+    Buffer.from(
+      'GET /app/stream HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n' +
+        'Sec-WebSocket-Key: aaaaaaaaaaaaaaaaaaaaaa==\r\n\r\n',
+    ),
+    { remoteAddress: '127.0.0.1', localPort: 0, forwardedFor: undefined },
+  );
+  client.pause();
+  const long = Buffer.concat([Buffer.of(0x81, 0x80 | 126, 0xff, 0xff, 0, 0, 0, 0), Buffer.alloc(65_535, 0x61)]);
+  const talk = setInterval(() => client.write(long), 1);
+  onTestFinished(() => {
+    clearInterval(talk);
+    client.destroy();
+  });
+  await expect.poll(() => relay.size, { timeout: 10_000 }).toBe(0);
+  expect(server.destroyed).toBe(true);
 });
 
 test('what is not signalling stays where it is', async () => {

@@ -5,17 +5,27 @@ import type { AnswerSink, IncomingRequest } from '../protocols/http/answer-sink.
 import { queryValue, splitTarget } from '../protocols/http/request-target.ts';
 import type { UpgradeEnds } from '../protocols/http/secure-listener.ts';
 import type { Seat } from '../util/address-shares.ts';
+import { endAndCut } from '../util/end-and-cut.ts';
 import { request as httpRequest, STATUS_CODES } from '../util/node-http.ts';
+import { type Patience, withPatience } from '../util/patience.ts';
+import { StallGuard } from '../util/stall-guard.ts';
 import type { Admission } from './admission.ts';
 import { COMMON_HEADERS } from './delivery.ts';
 import type { ForeignRequests } from './request-router.ts';
 
 /** Connections a thread relays at once; more are answered 503. */
 export const RELAY_LIMIT = 20_000;
-/** For the main thread to answer a request that it gets repeated, ms. */
-const FORWARD_TIME_MS = 15_000;
-/** For a client to take the end of an answer, ms. */
-const LINGER_MS = 2000;
+/** All in milliseconds. */
+const TIMES = {
+  /** For the main thread to answer a request that it gets repeated; it has a shorter limit itself. */
+  forward: 50_000,
+  /** For a client to take the end of an answer. */
+  linger: 2000,
+  /** For a client to take anything of what waits for it. */
+  stall: 30_000,
+  /** How often that is looked at. */
+  sweep: 2000,
+};
 /** Descriptors that a relayed connection takes besides its own: both ends of the Unix socket. */
 const DESCRIPTORS = 2;
 const FULL = 'too many signalling connections\n';
@@ -48,13 +58,16 @@ export function isSignalling(request: IncomingRequest): boolean {
 
 export class ForeignRelay implements ForeignRequests {
   readonly #path: string;
-  readonly #open = new Set<Duplex>();
   readonly #admission: Admission;
+  readonly #times: typeof TIMES;
+  readonly #open = new Map<Duplex, StallGuard>();
+  #sweeper: NodeJS.Timeout | null = null;
 
   /** `path`: the main thread's socket. */
-  constructor(path: string, admission: Admission) {
+  constructor(path: string, admission: Admission, patience: Patience = 1) {
     this.#path = path;
     this.#admission = admission;
+    this.#times = withPatience(TIMES, patience);
   }
 
   /** Connections being relayed. */
@@ -83,7 +96,8 @@ export class ForeignRelay implements ForeignRequests {
 
   /** Ends what is relayed. Idempotent. */
   close(): void {
-    for (const socket of this.#open) socket.destroy();
+    for (const socket of this.#open.keys()) socket.destroy();
+    this.#rest();
   }
 
   /** Relays an upgrade that came over TLS; `bytes` begin with its request. */
@@ -93,7 +107,8 @@ export class ForeignRelay implements ForeignRequests {
     if ('status' in seat) {
       const { status, text } = seat;
       client.on('error', () => client.destroy());
-      client.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${RAW_REFUSAL}Content-Length: ${text.length}\r\n\r\n${text}`);
+      const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${RAW_REFUSAL}Content-Length: ${text.length}\r\n\r\n`;
+      endAndCut(client, `${head}${text}`, this.#times.linger);
     } else this.#relay(client, bytes, { address, port, secure: true }, seat);
   }
 
@@ -119,11 +134,13 @@ export class ForeignRelay implements ForeignRequests {
       seat.leave();
       this.#admission.giveDescriptors(DESCRIPTORS);
     });
-    this.#open.add(client);
+    this.#open.set(client, new StallGuard(client, this.#times.stall));
+    this.#sweeper ??= setInterval(() => this.#sweep(), this.#times.sweep);
     let linger: NodeJS.Timeout | undefined;
     const end = (): void => {
       clearTimeout(linger);
       this.#open.delete(client);
+      if (this.#open.size === 0) this.#rest();
       client.destroy();
       upstream.destroy();
     };
@@ -133,7 +150,7 @@ export class ForeignRelay implements ForeignRequests {
     upstream.on('close', () => {
       // The last bytes of an answer may still be on their way, and the client may never close its own side.
       if (client.writableFinished) end();
-      else linger = setTimeout(end, LINGER_MS);
+      else linger = setTimeout(end, this.#times.linger);
     });
     upstream.write(bytes);
     client.pipe(upstream);
@@ -152,8 +169,10 @@ export class ForeignRelay implements ForeignRequests {
       path: request.target,
       headers: forwardedHeaders(request),
       createConnection: () => connection,
-      timeout: FORWARD_TIME_MS,
     });
+    // By the clock: bytes that trickle in are no reason to wait longer.
+    const deadline = setTimeout(() => fail(), this.#times.forward);
+    upstream.once('close', () => clearTimeout(deadline));
     let over = false;
     const fail = (): void => {
       if (over) return;
@@ -168,7 +187,6 @@ export class ForeignRelay implements ForeignRequests {
       },
     });
     upstream.on('error', fail);
-    upstream.on('timeout', fail);
     upstream.on('response', (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -184,6 +202,16 @@ export class ForeignRelay implements ForeignRequests {
       });
     });
     body.pipe(upstream);
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    for (const [client, guard] of this.#open) if (guard.isStalled(now)) client.destroy();
+  }
+
+  #rest(): void {
+    if (this.#sweeper !== null) clearInterval(this.#sweeper);
+    this.#sweeper = null;
   }
 
   #connect(peer: ForeignPeer): Socket {

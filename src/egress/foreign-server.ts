@@ -7,12 +7,19 @@ import path from 'node:path';
 import type { Duplex } from 'node:stream';
 import type { Logger } from '../util/logger.ts';
 import { createServer as createHttpServer } from '../util/node-http.ts';
+import { type Patience, withPatience } from '../util/patience.ts';
 import type { ForeignPeer } from './foreign-relay.ts';
 import { FOLDER_PREFIX, SOCKET_NAME } from './stale-folders.ts';
 
 const PREAMBLE_LIMIT = 1024;
-const PREAMBLE_TIME_MS = 5000;
-const REQUEST_TIME_MS = 10_000;
+/** A server that never listens looks at no deadlines of its own. All in milliseconds. */
+const TIMES = {
+  preamble: 5000,
+  /** From the beginning to the end of the answer, or to the upgrade: body and answer have shorter limits at whoever answers. */
+  exchange: 45_000,
+  /** For the end of the answer to leave. */
+  linger: 2000,
+};
 
 /** Who answers. It closes what it is given. */
 export interface ForeignHandler {
@@ -27,25 +34,33 @@ export class ForeignServer {
   readonly #http: HttpServer;
   readonly #peers = new WeakMap<object, ForeignPeer>();
   readonly #sockets = new Set<Socket>();
+  readonly #times: typeof TIMES;
+  readonly #deadlines = new WeakMap<object, NodeJS.Timeout>();
 
   /** Whatever the handler throws costs the request it was about. */
-  constructor(handler: ForeignHandler, logger: Logger) {
+  constructor(handler: ForeignHandler, logger: Logger, patience: Patience = 1) {
+    this.#times = withPatience(TIMES, patience);
     // Only this user may enter the folder, so nobody else can pretend to be an egress thread.
     this.#folder = mkdtempSync(path.join(tmpdir(), FOLDER_PREFIX));
     this.#path = path.join(this.#folder, SOCKET_NAME);
-    this.#http = createHttpServer({ headersTimeout: REQUEST_TIME_MS, requestTimeout: REQUEST_TIME_MS }, (request, response) => {
+    this.#http = createHttpServer((request, response) => {
       // The connection may be used for delivery again, which is not ours.
       response.setHeader('Connection', 'close');
+      const { socket } = request;
+      response.once('close', () => this.#within(socket, this.#times.linger));
       try {
-        handler.request(request, response, this.#peerOf(request.socket));
+        handler.request(request, response, this.#peerOf(socket));
       } catch (error) {
         logger.limited.error({ err: error, target: request.url }, 'a signalling request failed inside the server');
         fail(response);
       }
     });
     this.#http.on('upgrade', (request, socket, head) => {
+      // From now on it is the handler's; when that refuses, it ends it.
+      this.#stopWaiting(socket);
       try {
         handler.upgrade(request, socket, head, this.#peerOf(request.socket));
+        if (socket.writableEnded) this.#within(socket, this.#times.linger);
       } catch (error) {
         logger.limited.error({ err: error, target: request.url }, 'a signalling connection failed inside the server');
         socket.destroy();
@@ -78,11 +93,29 @@ export class ForeignServer {
     return this.#peers.get(socket) ?? { address: '', port: 0, secure: false };
   }
 
+  /** Cuts the connection after `ms`, in place of the limit it had. */
+  #within(socket: Duplex, ms: number): void {
+    this.#stopWaiting(socket);
+    if (!socket.destroyed)
+      this.#deadlines.set(
+        socket,
+        setTimeout(() => socket.destroy(), ms),
+      );
+  }
+
+  #stopWaiting(socket: Duplex): void {
+    clearTimeout(this.#deadlines.get(socket));
+    this.#deadlines.delete(socket);
+  }
+
   #accept(socket: Socket): void {
     this.#sockets.add(socket);
-    socket.on('close', () => this.#sockets.delete(socket));
+    socket.on('close', () => {
+      this.#stopWaiting(socket);
+      this.#sockets.delete(socket);
+    });
     socket.on('error', () => socket.destroy());
-    const deadline = setTimeout(() => socket.destroy(), PREAMBLE_TIME_MS);
+    this.#within(socket, this.#times.preamble);
     let held = Buffer.alloc(0);
     const onData = (chunk: Buffer): void => {
       held = Buffer.concat([held, chunk]);
@@ -91,7 +124,7 @@ export class ForeignServer {
         if (held.length > PREAMBLE_LIMIT) socket.destroy();
         return;
       }
-      clearTimeout(deadline);
+      this.#within(socket, this.#times.exchange);
       socket.off('data', onData);
       socket.pause();
       const peer = readPeer(held.subarray(0, end).toString());

@@ -6,6 +6,7 @@ import type { HttpCounters } from '../protocols/http/answer-sink.ts';
 import type { HttpLimits } from '../protocols/http/limits.ts';
 import type { Certificate } from '../protocols/tls/certificate-choice.ts';
 import type { EgressMessage } from '../publishers/outlet/messages.ts';
+import type { Patience } from '../util/patience.ts';
 import type { ThreadAdmission } from './admission.ts';
 import type { HotFigures } from './hot-files.ts';
 
@@ -37,6 +38,8 @@ export interface EgressLimits {
   readonly reportInterval: number;
   /** Time for answers in progress when the server stops. */
   readonly stopGrace: number;
+  /** With peers whose requests are relayed. */
+  readonly patience: Patience;
 }
 
 /** What a thread is born with. */

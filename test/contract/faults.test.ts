@@ -228,7 +228,7 @@ describe('signalling', () => {
       send: () => undefined,
       close: () => undefined,
     });
-    const dialogue = { offer: fail, answer: fail, candidates: fail, other: fail, stop: fail };
+    const dialogue = { engaged: true, offer: fail, answer: fail, candidates: fail, other: fail, stop: fail };
     const signalling = new SignallingSocket({ socket: socket as unknown as WebSocket, client: '192.0.2.1', logger, dialogue });
     socket.emit('message', Buffer.from('{"command":"request_offer"}'), false);
     signalling.after(Promise.reject(FAULT), () => undefined);

@@ -63,6 +63,8 @@ export class HttpConnection implements AnswerSink {
   #legacy = false;
   #peerEnded = false;
   #headSince = 0;
+  /** Since when there is neither a request nor an answer. */
+  #idleSince: number;
   #sendingSince = 0;
   #closingSince = 0;
   #requests = 0;
@@ -76,6 +78,7 @@ export class HttpConnection implements AnswerSink {
     this.remoteAddress = remoteAddress;
     this.localPort = socket.localPort ?? 0;
     this.openedAt = context.now();
+    this.#idleSince = this.openedAt;
     context.counters.opened += 1;
     socket.setTimeout(context.limits.idleTime);
     for (const [event, listener] of Object.entries(this.#listeners)) socket.on(event, listener);
@@ -157,6 +160,9 @@ export class HttpConnection implements AnswerSink {
     } else if (this.#headSince !== 0 && !this.#busy && !this.#closing && now - this.#headSince > limits.headerTime) {
       counters.timeouts += 1;
       this.#refuse(new HttpFault(408, 'HTTP_HEADER_TIME', `the request header did not arrive within ${limits.headerTime} ms`));
+    } else if (this.#isIdle(now)) {
+      counters.timeouts += 1;
+      this.destroy(this.#requests === 0 ? 'nothing was asked' : 'idle');
     }
   }
 
@@ -174,6 +180,13 @@ export class HttpConnection implements AnswerSink {
   destroy(reason: string): void {
     this.#because(reason);
     this.#socket.destroy();
+  }
+
+  /** The socket's own timer counts bytes, and empty lines before a request are bytes, too. */
+  #isIdle(now: number): boolean {
+    if (this.#busy || this.#closing || this.#headSince !== 0 || this.#sending.length > 0) return false;
+    const { idleTime, headerTime } = this.#context.limits;
+    return now - this.#idleSince > (this.#requests === 0 ? headerTime : idleTime);
   }
 
   /** What an answer's listener or a handler throws costs this connection, not the thread. */
@@ -250,6 +263,7 @@ export class HttpConnection implements AnswerSink {
     const text = typeof body === 'string' && !this.#headOnly ? head + body : head;
     const chunks = typeof body === 'string' || this.#headOnly ? NOTHING : body;
     const sent = this.#sendDirectly(text, chunks, image);
+    this.#idleSince = now();
     if (sent === size) {
       listener?.sent(true);
       return;
@@ -290,8 +304,9 @@ export class HttpConnection implements AnswerSink {
 
   #onWritten(error: Error | null | undefined): void {
     const listener = this.#sending.shift();
-    if (this.#sending.length === 0) this.#sendingSince = 0;
-    else this.#sendingSince = this.#context.now();
+    const now = this.#context.now();
+    this.#sendingSince = this.#sending.length === 0 ? 0 : now;
+    this.#idleSince = now;
     listener?.sent(!error);
   }
 

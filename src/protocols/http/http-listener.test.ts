@@ -274,6 +274,22 @@ describe.each(WAYS)('HTTP/1.x listener, answers sent %s', (_way, sender) => {
     expect(performance.now() - answered).toBeGreaterThan(90);
   });
 
+  test('empty lines before a request that never comes do not keep a connection', async () => {
+    const client = await open(await listen({ idleTime: 150 }));
+    client.send(GET);
+    const talk = setInterval(() => client.send('\r\n'), 20);
+    await client.end();
+    clearInterval(talk);
+    // A third line is refused; two are no request either.
+    await expect.poll(() => reasons).toHaveLength(1);
+  });
+
+  test('a connection on which nothing is asked is closed as soon as one whose request does not end', async () => {
+    const client = await open(await listen({ headerTime: 50 }));
+    expect(await client.end()).toBe('');
+    await expect.poll(() => reasons).toEqual(['nothing was asked']);
+  });
+
   test('a client that does not take its answer is cut off', async () => {
     const client = await open(await listen({ sendTime: 100 }));
     client.socket.pause();

@@ -1,3 +1,5 @@
+import { type Patience, withPatience } from '../../util/patience.ts';
+
 /** How much of a peer's time and bytes an HTTP server puts up with. All times are milliseconds. */
 export interface HttpLimits {
   /** Bytes of `GET … HTTP/1.1` without the line end; more is 414. */
@@ -6,9 +8,9 @@ export interface HttpLimits {
   readonly headerBytes: number;
   /** Header lines; more is 431. */
   readonly headerLines: number;
-  /** From the first byte of a request to the end of its header; then 408. */
+  /** From the first byte of a request to the end of its header; then 408. So long may a connection be without its first byte, too. */
   readonly headerTime: number;
-  /** Without any byte in either direction; then the connection is closed. */
+  /** Without a request, whatever else is sent, and without any byte of an answer; then the connection is closed. */
   readonly idleTime: number;
   /** For one answer to be taken by the client; then the connection is closed. */
   readonly sendTime: number;
@@ -22,6 +24,13 @@ export interface HttpLimits {
   readonly sweepInterval: number;
 }
 
+/** The same with patience for all times. */
+export function patientHttpLimits(limits: HttpLimits, patience: Patience): HttpLimits {
+  const { headerTime, idleTime, sendTime, lingerTime, sweepInterval } = limits;
+  return { ...limits, ...withPatience({ headerTime, idleTime, sendTime, lingerTime, sweepInterval }, patience) };
+}
+
+/** Used unless told otherwise. */
 export const DEFAULT_HTTP_LIMITS: HttpLimits = {
   requestLine: 8 * 1024,
   headerBytes: 32 * 1024,

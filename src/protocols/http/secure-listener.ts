@@ -3,9 +3,11 @@ import type { IncomingMessage } from 'node:http';
 import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { endAndCut } from '../../util/end-and-cut.ts';
 import { type ConnectionGate, openGate } from '../proxy/connection-gate.ts';
 import { type Certificate, CertificateChoice } from '../tls/certificate-choice.ts';
 import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
+import { ConnectionWatch } from './connection-watch.ts';
 import type { HttpLimits } from './limits.ts';
 import { NodeSink, type NodeSinkContext } from './node-sink.ts';
 import { closeShared, type ListenAddress, listenShared } from './shared-port.ts';
@@ -36,6 +38,11 @@ export interface SecureListenerOptions {
   readonly onUpgrade?: (socket: Duplex, bytes: Buffer, ends: UpgradeEnds) => void;
 }
 
+/** Handshake and first request each have the time of a request header. */
+const FIRST_TIMES = 2;
+/** And a whole request, whose body is a session description at most. */
+const REQUEST_TIMES = 3;
+const BROKEN = 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
 const REFUSED_UPGRADE = 'HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
 
 export class SecureListener {
@@ -44,6 +51,7 @@ export class SecureListener {
   readonly #limits: HttpLimits;
   readonly #context: NodeSinkContext;
   readonly #sockets = new Set<Socket>();
+  readonly #watch: ConnectionWatch;
   readonly #certificates = new CertificateChoice();
   readonly #onError: (error: Error) => void;
   #sweeper: NodeJS.Timeout | null = null;
@@ -65,15 +73,18 @@ export class SecureListener {
     });
     this.#server.on('request', (request: Http2ServerRequest, response: Http2ServerResponse) => {
       counters.requests += 1;
+      this.#watch.began(request.socket, response);
       new NodeSink(request, response, this.#context).serve(handler);
     });
     this.#server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       counters.requests += 1;
-      if (options.onUpgrade === undefined || request.headers.upgrade?.toLowerCase() !== 'websocket') socket.end(REFUSED_UPGRADE);
+      if (options.onUpgrade === undefined || request.headers.upgrade?.toLowerCase() !== 'websocket')
+        endAndCut(socket, REFUSED_UPGRADE, limits.lingerTime);
       else {
         const { localPort = 0 } = request.socket;
         const forwardedFor = [request.headers['x-forwarded-for'] ?? []].flat().join(', ') || undefined;
         const ends = { remoteAddress: gate.clientOf(request.socket).address, localPort, forwardedFor };
+        this.#watch.release(request.socket);
         options.onUpgrade(socket, Buffer.concat([requestBytes(request), head]), ends);
       }
     });
@@ -99,7 +110,7 @@ export class SecureListener {
     });
     this.#server.on('clientError', (_error, socket: Socket) => {
       counters.faults += 1;
-      if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+      if (socket.writable) endAndCut(socket, BROKEN, limits.lingerTime);
       else socket.destroy();
     });
     this.#server.on('sessionError', () => {
@@ -112,7 +123,19 @@ export class SecureListener {
     });
     this.#server.setTimeout(limits.idleTime);
     // Only HTTP/1.1 connections have these; without a listener for `timeout` the server closes them itself.
-    Object.assign(this.#server, { headersTimeout: limits.headerTime, keepAliveTimeout: limits.idleTime });
+    Object.assign(this.#server, {
+      headersTimeout: limits.headerTime,
+      requestTimeout: REQUEST_TIMES * limits.headerTime,
+      keepAliveTimeout: limits.idleTime,
+      connectionsCheckingInterval: limits.sweepInterval,
+    });
+    const { headerTime, idleTime, sendTime, sweepInterval } = limits;
+    this.#watch = new ConnectionWatch(this.#server, {
+      first: FIRST_TIMES * headerTime,
+      idle: idleTime,
+      send: sendTime,
+      sweep: sweepInterval,
+    });
   }
 
   get connections(): number {
@@ -128,6 +151,7 @@ export class SecureListener {
     const port = await listenShared(this.#server, address);
     this.#server.on('error', (error) => this.#onError(error));
     this.#sweeper = setInterval(() => this.#sweep(), this.#limits.sweepInterval);
+    this.#watch.start();
     return port;
   }
 
@@ -137,6 +161,7 @@ export class SecureListener {
     await closeShared(this.#server, grace, () => {
       for (const socket of this.#sockets) socket.destroy();
     });
+    this.#watch.stop();
     if (this.#sweeper !== null) clearInterval(this.#sweeper);
     this.#sweeper = null;
   }

@@ -5,6 +5,7 @@ import type { DescriptorLedger } from '../../util/descriptor-ledger.ts';
 import { forEachGuarded, guarded } from '../../util/guarded.ts';
 import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { Patience } from '../../util/patience.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { createCertificate } from '../dtls/certificate.ts';
 import type { Fanout, PeerAddress } from '../fanout/fanout.ts';
@@ -56,6 +57,8 @@ export interface PeerTransportOptions extends PeerPorts {
   readonly sendMode?: SendMode;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** With connections by TCP. */
+  readonly patience?: Patience;
 }
 
 interface OpenPort {
@@ -307,9 +310,12 @@ export class PeerTransport implements PeerOwner {
     const framer = new TcpFramer();
     const pipe = new DirectPipe(stream, from);
     let session: PeerSession | null = null;
-    const watch = setInterval(() => {
-      if (session === null || session.closed) stream.destroy();
-    }, TCP_PATIENCE_MS);
+    const watch = setInterval(
+      () => {
+        if (session === null || session.closed) stream.destroy();
+      },
+      TCP_PATIENCE_MS * (this.#options.patience ?? 1),
+    );
     this.#streams.add(stream);
     stream.on('data', (chunk: Buffer) => {
       try {

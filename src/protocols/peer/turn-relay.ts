@@ -4,6 +4,7 @@ import type { Clock } from '../../util/clock.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
 import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { Patience } from '../../util/patience.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { type RelayedAddresses, type TurnAccount, TurnConnection } from '../turn/turn-connection.ts';
 import { RelayedPipe } from './peer-pipe.ts';
@@ -28,6 +29,7 @@ export interface TurnRelayOptions {
   readonly transport: PeerTransport;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly patience?: Patience;
 }
 
 export class TurnRelay {
@@ -82,7 +84,7 @@ export class TurnRelay {
   }
 
   #accept(stream: Socket): void {
-    const { transport, clock, logger } = this.#options;
+    const { transport, clock, logger, patience = 1 } = this.#options;
     const client = admitStream(stream, transport.guests);
     if (client === null) return;
     const pipes = new Map<string, { readonly pipe: RelayedPipe; session: PeerSession | null }>();
@@ -111,7 +113,7 @@ export class TurnRelay {
       const isUsed = [...pipes.values()].some(({ session }) => session !== null && !session.closed);
       unused = isUsed ? 0 : unused + 1;
       if (!turn.isAllocated || unused >= UNUSED_TIMES) stream.destroy();
-    }, PATIENCE_MS);
+    }, PATIENCE_MS * patience);
     this.#streams.add(stream);
     stream.on('data', (chunk: Buffer) => {
       try {

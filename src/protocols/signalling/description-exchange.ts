@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from '../../util/logger.ts';
+import type { Patience } from '../../util/patience.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { tellRefused } from '../../util/refused.ts';
 import { randomWord } from '../ice/ice-credentials.ts';
@@ -11,6 +12,8 @@ import { type IceServersFor, relayLinks } from './ice-server.ts';
 import { noSuchStream, placeFields, type RequestPlace, type StreamTarget } from './request-place.ts';
 
 const BODY_LIMIT = 64 * 1024;
+/** For a body to arrive, ms. */
+const BODY_TIME_MS = 10_000;
 const KEY_LENGTH = 16;
 const ETAG_LENGTH = 8;
 export const EXCHANGE_METHODS = 'OPTIONS, POST, PATCH, DELETE';
@@ -48,7 +51,7 @@ export interface ExchangeOptions {
   readonly name: 'WHIP' | 'WHEP';
   /** Who sends such requests, for the log. */
   readonly peer: 'publisher' | 'viewer';
-  /** What must be over before `open`: never rejects; null when nothing is to be waited for. */
+  /** What must be over before `open`; null when nothing is to be waited for. */
   readonly prepare?: (target: StreamTarget) => Promise<unknown> | null;
   /** Throws ExchangeRefused, or what `refusal` knows. */
   readonly open: (request: OpenRequest) => ExchangeSession;
@@ -58,6 +61,7 @@ export interface ExchangeOptions {
   readonly crossOrigin: (request: IncomingMessage, place: RequestPlace) => readonly (readonly [name: string, value: string])[];
   readonly iceServersFor: IceServersFor;
   readonly logger: Logger;
+  readonly patience?: Patience | undefined;
 }
 
 export class DescriptionExchange {
@@ -104,12 +108,13 @@ export class DescriptionExchange {
       open();
       return;
     }
+    const go = (action: () => void): void => {
+      if (!response.destroyed) this.#guard(response, action);
+    };
     prepared.then(
-      () => {
-        if (!response.destroyed) this.#guard(response, open);
-      },
+      () => go(open),
       (error: unknown) =>
-        this.#guard(response, () => {
+        go(() => {
           throw error;
         }),
     );
@@ -170,12 +175,21 @@ export class DescriptionExchange {
   #withBody(request: IncomingMessage, response: ServerResponse, use: (body: string) => void): void {
     const chunks: Buffer[] = [];
     let size = 0;
+    let isLate = false;
+    const limit = BODY_TIME_MS * (this.#options.patience ?? 1);
+    const deadline = setTimeout(() => {
+      isLate = true;
+      answer(response, 408, `the body did not arrive within ${limit} ms`);
+    }, limit);
+    request.on('close', () => clearTimeout(deadline));
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (size <= BODY_LIMIT) chunks.push(chunk);
     });
     request.on('error', () => response.destroy());
     request.on('end', () => {
+      clearTimeout(deadline);
+      if (isLate) return;
       if (size > BODY_LIMIT) {
         answer(response, 413, `the body is longer than ${BODY_LIMIT} bytes`);
         return;

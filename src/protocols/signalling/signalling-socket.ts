@@ -2,12 +2,23 @@
 import { randomInt } from 'node:crypto';
 import type { WebSocket } from 'ws';
 import type { Logger } from '../../util/logger.ts';
+import { type Patience, withPatience } from '../../util/patience.ts';
 
-const PING_INTERVAL_MS = 20_000;
+/** All in milliseconds. */
+const TIMES = {
+  ping: 20_000,
+  /** How often a connection is asked whether it is of any use. */
+  look: 5000,
+  /** For a peer to close its side after we have. */
+  linger: 5000,
+};
+/** Looks at a connection without session after which it is closed. */
+const USELESS_LOOKS = 3;
 /** Pings without an answer after which the peer is gone. */
 const MISSED_PINGS = 2;
 /** Bytes that wait for a peer beyond which it asks and does not read; an offer has some thousand. */
 const UNREAD_LIMIT = 1024 * 1024;
+const CLOSE_USELESS = 1008;
 /** Longest reason that fits into the frame that closes a WebSocket, bytes. */
 const REASON_LIMIT = 120;
 const CANDIDATE = /^(?:a=)?candidate:\S+ \d+ \S+ \d+ \S+ \d+ typ \S+/i;
@@ -33,6 +44,8 @@ export class SignallingFault extends Error {
 
 /** Who the messages are for. Throws SignallingFault. */
 export interface SignallingDialogue {
+  /** There is a session, or one is being made: that has deadlines of its own. */
+  readonly engaged: boolean;
   /** The peer wants an offer. */
   offer(): void;
   /** The peer's session description. */
@@ -51,6 +64,7 @@ export interface SignallingSocketOptions {
   readonly client: string;
   readonly logger: Logger;
   readonly dialogue: SignallingDialogue;
+  readonly patience?: Patience | undefined;
 }
 
 export class SignallingSocket {
@@ -59,7 +73,11 @@ export class SignallingSocket {
   readonly #options: SignallingSocketOptions;
   readonly #socket: WebSocket;
   readonly #pinger: NodeJS.Timeout;
+  readonly #watch: NodeJS.Timeout;
+  readonly #linger: number;
   #missed = 0;
+  #uselessLooks = 0;
+  #cut: NodeJS.Timeout | undefined;
 
   constructor(options: SignallingSocketOptions) {
     this.#options = options;
@@ -72,7 +90,10 @@ export class SignallingSocket {
     this.#socket.on('ping', () => this.#isRead());
     this.#socket.on('error', () => this.#socket.terminate());
     this.#socket.on('close', () => this.#gone());
-    this.#pinger = setInterval(() => this.#ping(), PING_INTERVAL_MS);
+    const { ping, look, linger } = withPatience(TIMES, options.patience ?? 1);
+    this.#linger = linger;
+    this.#pinger = setInterval(() => this.#ping(), ping);
+    this.#watch = setInterval(() => this.#look(), look);
   }
 
   /** Does nothing when the connection is closed. */
@@ -82,7 +103,7 @@ export class SignallingSocket {
 
   /** Ends the connection because the session has ended. Idempotent. */
   close(reason: string): void {
-    this.#socket.close(
+    this.#end(
       1000,
       Buffer.from(reason)
         .subarray(0, REASON_LIMIT)
@@ -91,15 +112,17 @@ export class SignallingSocket {
     );
   }
 
-  /** Does `action` when `wait` is over, if the connection is still there; a fault it throws is answered. `wait` must not reject. */
+  /** Does `action` when `wait` is over, if the connection is still there; a fault it throws, or `wait` rejects with, is answered. */
   after(wait: Promise<unknown>, action: () => void): void {
-    const go = (): void => {
-      if (this.#socket.readyState === this.#socket.OPEN) this.#guard(action);
+    const go = (act: () => void): void => {
+      if (this.#socket.readyState === this.#socket.OPEN) this.#guard(act);
     };
-    wait.then(go, (error: unknown) =>
-      this.#guard(() => {
-        throw error;
-      }),
+    wait.then(
+      () => go(action),
+      (error: unknown) =>
+        go(() => {
+          throw error;
+        }),
     );
   }
 
@@ -156,7 +179,19 @@ export class SignallingSocket {
   #refuse(code: number, error: string): void {
     this.send({ code, error });
     this.#stop(error);
-    this.#socket.close();
+    this.#end();
+  }
+
+  /** A peer that does not close its side is cut off. */
+  #end(code?: number, reason?: string): void {
+    this.#socket.close(code, reason);
+    this.#cut ??= setTimeout(() => this.#socket.terminate(), this.#linger);
+  }
+
+  /** A connection without a session is of no use for long. */
+  #look(): void {
+    this.#uselessLooks = this.#options.dialogue.engaged ? 0 : this.#uselessLooks + 1;
+    if (this.#uselessLooks === USELESS_LOOKS) this.#end(CLOSE_USELESS, 'nothing was asked for');
   }
 
   #ping(): void {
@@ -167,6 +202,8 @@ export class SignallingSocket {
 
   #gone(): void {
     clearInterval(this.#pinger);
+    clearInterval(this.#watch);
+    clearTimeout(this.#cut);
     this.#stop('the signalling connection closed');
   }
 

@@ -53,7 +53,8 @@ export class MpegtsProvider {
   readonly #sources = new Map<number, PortSource>();
   readonly #sockets: Socket[] = [];
   readonly #servers: net.Server[] = [];
-  readonly #connections = new Set<net.Socket>();
+  /** Since when nothing of each has become a stream, monotonic ms. */
+  readonly #connections = new Map<net.Socket, number>();
   #sweep: NodeJS.Timeout | null = null;
 
   constructor(options: MpegtsProviderOptions) {
@@ -92,7 +93,7 @@ export class MpegtsProvider {
     const closed = [...this.#sockets.splice(0), ...this.#servers.splice(0)].map(
       (socket) => new Promise<void>((done) => socket.close(() => done())),
     );
-    for (const connection of this.#connections) connection.destroy();
+    for (const connection of this.#connections.keys()) connection.destroy();
     await Promise.all(closed);
   }
 
@@ -163,7 +164,7 @@ export class MpegtsProvider {
   /** A port takes one connection at a time. */
   #accept(connection: net.Socket): void {
     const source = this.#sources.get(connection.localPort ?? 0);
-    if (source === undefined || [...this.#connections].some((other) => other.localPort === connection.localPort)) {
+    if (source === undefined || [...this.#connections.keys()].some((other) => other.localPort === connection.localPort)) {
       connection.destroy();
       return;
     }
@@ -176,7 +177,7 @@ export class MpegtsProvider {
       connection.destroy();
       return;
     }
-    this.#connections.add(connection);
+    this.#connections.set(connection, this.#options.clock.monotonic());
     connection.on('data', (data) => source.push(data, sender));
     connection.on('error', () => undefined);
     connection.setTimeout(this.#timeouts.firstTrack, () => connection.destroy());
@@ -204,6 +205,12 @@ export class MpegtsProvider {
 
   #checkDeadlines(): void {
     for (const source of this.#sources.values()) source.checkDeadlines();
+    const now = this.#options.clock.monotonic();
+    for (const [connection, since] of this.#connections) {
+      // A port has room for one: who makes no stream of it is not to keep others out.
+      if (this.#sources.get(connection.localPort ?? 0)?.started === true) this.#connections.set(connection, now);
+      else if (now - since >= this.#timeouts.firstTrack) connection.destroy();
+    }
   }
 }
 

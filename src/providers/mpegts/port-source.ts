@@ -101,6 +101,11 @@ export class PortSource {
     return this.#publication !== null;
   }
 
+  /** There is a stream with tracks. */
+  get started(): boolean {
+    return this.#publication?.feed.started === true;
+  }
+
   /** Takes a datagram, or a piece of a connection, of `sender` (`address:port`). */
   push(data: Uint8Array, sender: string): void {
     this.counters.datagrams += 1;

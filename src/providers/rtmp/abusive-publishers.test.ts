@@ -193,6 +193,19 @@ describe('one abusive peer', () => {
     expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ detail: 'no publish within 1500 ms' });
   });
 
+  test('that publishes again and again without media is closed at the deadline', async () => {
+    const { port, logger } = await start({ timeouts: { publish: 400 } });
+    const publisher = await RtmpPublisher.publish(port);
+    const again = setInterval(() => {
+      publisher.call('closeStream', 0, null);
+      publisher.call('publish', 3, null, 'stream', 'live');
+      publisher.call('closeStream', 0, null);
+    }, 50);
+    await publisher.closed;
+    clearInterval(again);
+    expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ detail: 'no publish within 400 ms' });
+  });
+
   test('that publishes garbage only is closed at the deadline, its name is free again', async () => {
     const { port, logger, gate } = await start({ timeouts: { firstTrack: 1500 } });
     const publisher = await RtmpPublisher.publish(port);

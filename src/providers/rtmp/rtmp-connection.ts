@@ -317,8 +317,9 @@ export class RtmpConnection {
 
   #onUnpublished(counters: FeedCounters): void {
     this.#publishedAt = null;
-    this.#unpublishedSince = this.#clock.monotonic();
-    this.#bytesSeenAt = this.#unpublishedSince;
+    this.#bytesSeenAt = this.#clock.monotonic();
+    // A publication without media is no reason to be waited for longer.
+    if (counters.messages > 0) this.#unpublishedSince = this.#bytesSeenAt;
     this.#logger.info(summary(counters), 'RTMP stream unpublished');
     this.#logger = this.#connectionLogger;
   }

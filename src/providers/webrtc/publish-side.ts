@@ -8,6 +8,7 @@ import type { IceServersFor } from '../../protocols/signalling/ice-server.ts';
 import type { RequestPlace } from '../../protocols/signalling/request-place.ts';
 import type { SignallingClient, SignallingSide } from '../../protocols/signalling/signalling-server.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { Patience } from '../../util/patience.ts';
 import { PublishSignalling } from './publish-signalling.ts';
 import type { WebrtcProvider } from './webrtc-provider.ts';
 
@@ -32,6 +33,7 @@ export interface PublishSideOptions {
   readonly crossDomainsOf: (vhost: string, app: string) => CrossDomainRules | null;
   readonly iceServersFor: IceServersFor;
   readonly logger: Logger;
+  readonly patience?: Patience | undefined;
 }
 
 export class PublishSide implements SignallingSide {
@@ -40,12 +42,13 @@ export class PublishSide implements SignallingSide {
   #policies = new Map<CrossDomainRules, CrossDomainPolicy>();
 
   constructor(options: PublishSideOptions) {
-    const { provider, logger, iceServersFor } = options;
+    const { provider, logger, iceServersFor, patience } = options;
     this.#options = options;
     this.#whip = new DescriptionExchange({
       name: 'WHIP',
       peer: 'publisher',
       iceServersFor,
+      patience,
       crossOrigin: (request, place) => this.#crossOrigin(request, place),
       logger,
       open: (request) => provider.openSession(request.target, request),
@@ -58,8 +61,8 @@ export class PublishSide implements SignallingSide {
   }
 
   connected(socket: WebSocket, place: RequestPlace, { address }: SignallingClient): void {
-    const { provider, iceServersFor, logger } = this.#options;
-    new PublishSignalling({ socket, provider, target: place.target, client: address, iceServers: iceServersFor(place), logger });
+    const { provider, iceServersFor, logger, patience } = this.#options;
+    new PublishSignalling({ socket, provider, target: place.target, client: address, iceServers: iceServersFor(place), logger, patience });
   }
 
   #crossOrigin(request: IncomingMessage, { target }: RequestPlace): CrossDomainHeaders['pairs'] {

@@ -6,6 +6,7 @@ import { type OfferTerms, offerSession, type Refusal, takeAnswer } from '../../p
 import { noSuchStream, placeFields, type StreamTarget } from '../../protocols/signalling/request-place.ts';
 import { type SignallingDialogue, SignallingSocket } from '../../protocols/signalling/signalling-socket.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { Patience } from '../../util/patience.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { IngestSession } from './ingest-session.ts';
 import type { WebrtcProvider } from './webrtc-provider.ts';
@@ -19,6 +20,7 @@ export interface PublishSignallingOptions {
   /** Told with the offer; publishers then use nothing but the relays among them. Null: connect directly. */
   readonly iceServers: readonly IceServer[] | null;
   readonly logger: Logger;
+  readonly patience?: Patience | undefined;
 }
 
 export class PublishSignalling implements SignallingDialogue {
@@ -28,10 +30,14 @@ export class PublishSignalling implements SignallingDialogue {
   #session: IngestSession | null = null;
 
   constructor(options: PublishSignallingOptions) {
-    const { socket, client, logger, iceServers } = options;
+    const { socket, client, logger, iceServers, patience } = options;
     this.#options = options;
     this.#terms = { client, iceServers, isRefusal, peer: 'publisher', logger, place: placeFields(options.target) };
-    this.#socket = new SignallingSocket({ socket, client, logger, dialogue: this });
+    this.#socket = new SignallingSocket({ socket, client, logger, dialogue: this, patience });
+  }
+
+  get engaged(): boolean {
+    return this.#session !== null;
   }
 
   offer(): void {

@@ -8,7 +8,9 @@ import { OvtReader } from '../../protocols/ovt/reader.ts';
 import type { Clock } from '../../util/clock.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
+import { type Patience, withPatience } from '../../util/patience.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { StallGuard } from '../../util/stall-guard.ts';
 import { isTold } from './describe-stream.ts';
 import { MOST_WAITING_BYTES, type OvtLink, OvtSession } from './ovt-session.ts';
 import type { OvtStream } from './ovt-stream.ts';
@@ -18,10 +20,15 @@ const READER_LIMITS = { message: 65_536, media: 0, anyType: true };
 /** Requests not yet answered. */
 const MOST_REQUESTS = 16;
 const MOST_SESSIONS = 64;
-/** A connection that plays nothing ends after this silence. */
-const IDLE_TIMEOUT_MS = 10_000;
-/** For the last bytes to leave before the connection is cut. */
-const LINGER_MS = 500;
+/** All in milliseconds. */
+const TIMES = {
+  /** A connection that plays nothing ends after this silence. */
+  idle: 10_000,
+  /** For an edge to take anything of what waits for it. */
+  stall: 10_000,
+  /** For the last bytes to leave before the connection is cut. */
+  linger: 500,
+};
 /** So that an edge whose machine is gone is noticed without traffic. */
 const KEEP_ALIVE_MS = 5000;
 
@@ -38,6 +45,7 @@ export interface OvtConnectionOptions {
   /** How long a stream may take to start before the edge is told to come again, ms. */
   readonly startWait: number;
   readonly onClosed: (connection: OvtConnection) => void;
+  readonly patience?: Patience | undefined;
 }
 
 export class OvtConnection implements OvtLink {
@@ -45,6 +53,8 @@ export class OvtConnection implements OvtLink {
   readonly #socket: Socket;
   readonly #logger: Logger;
   readonly #clock: Clock;
+  readonly #times: typeof TIMES;
+  readonly #stall: StallGuard;
   readonly #reader = new OvtReader(READER_LIMITS);
   /** What is played, by stream. */
   readonly #sessions = new Map<OvtStream, OvtSession>();
@@ -63,6 +73,8 @@ export class OvtConnection implements OvtLink {
     this.#socket = socket;
     this.#logger = logger;
     this.#clock = clock;
+    this.#times = withPatience(TIMES, options.patience ?? 1);
+    this.#stall = new StallGuard(socket, this.#times.stall);
     this.#lastUsed = clock.monotonic();
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
@@ -99,10 +111,13 @@ export class OvtConnection implements OvtLink {
     this.#socket.destroy();
   }
 
-  /** Ends the connection when it has been of no use for long. Call it once a second. */
+  /** Ends the connection when it has been of no use for long, or takes nothing. Call it once a second. */
   checkDeadline(): void {
-    const idle = this.#sessions.size === 0 && !this.#answering && this.#clock.monotonic() - this.#lastUsed > IDLE_TIMEOUT_MS;
-    if (idle) this.close(`nothing was asked for ${IDLE_TIMEOUT_MS} ms`);
+    if (this.#closed) return;
+    const now = this.#clock.monotonic();
+    const { idle, stall } = this.#times;
+    if (this.#stall.isStalled(now)) this.cut(`the edge took nothing for ${stall} ms`);
+    else if (this.#sessions.size === 0 && !this.#answering && now - this.#lastUsed > idle) this.close(`nothing was asked for ${idle} ms`);
   }
 
   /** Tells the edge that its streams are over, and ends. Idempotent. */
@@ -252,7 +267,7 @@ export class OvtConnection implements OvtLink {
     this.#requests.length = 0;
     for (const [stream, session] of [...this.#sessions]) this.#leave(stream, session, detail);
     this.#socket.end();
-    const cut = setTimeout(() => this.#socket.destroy(), LINGER_MS);
+    const cut = setTimeout(() => this.#socket.destroy(), this.#times.linger);
     this.#socket.once('close', () => clearTimeout(cut));
     this.#logger.debug({ detail }, 'OVT edge gone');
     this.#options.onClosed(this);

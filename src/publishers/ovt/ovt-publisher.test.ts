@@ -431,6 +431,28 @@ describe('limits', () => {
     await until(() => publisher.connections === 1);
   });
 
+  test('an edge that takes nothing of a stream so thin that it never piles up is sent away', async () => {
+    await listen();
+    const { served } = serve();
+    const lazy = new RawEdge();
+    lazy.ask('play', url());
+    await lazy.answer(1);
+    lazy.socket.pause();
+    // More than the system holds for a connection, less than the server does.
+    for (const packet of media(1, 100_000)) served.onPacket(packet);
+    const talk = setInterval(() => {
+      clock.advance(3000);
+      // It asks, so it is there.
+      lazy.ask('describe', url('none'));
+    }, 300);
+    closing.push(() => clearInterval(talk));
+    await until(() => publisher.connections === 0);
+    expect(logger.matching('OVT edge plays no longer')[0]?.fields).toMatchObject({
+      dropped: 0,
+      detail: 'the edge took nothing for 10000 ms',
+    });
+  });
+
   test('a connection that asks for nothing is closed', async () => {
     await listen();
     serve();

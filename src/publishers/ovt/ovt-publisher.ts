@@ -11,6 +11,7 @@ import { type Doorkeeper, openDoor } from '../../util/doorkeeper.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
 import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { Patience } from '../../util/patience.ts';
 import { OvtConnection } from './ovt-connection.ts';
 import { OvtStream } from './ovt-stream.ts';
 
@@ -31,6 +32,7 @@ export interface OvtListenOptions {
   readonly door?: Doorkeeper;
   /** How long a stream that exists may take to start before an edge is told to come again, ms. */
   readonly startWait?: number;
+  readonly patience?: Patience;
 }
 
 interface Listener {
@@ -123,13 +125,16 @@ export class OvtPublisher implements Publisher {
     server.listen({ ...ownFamily(host), port });
     await once(server, 'listening');
     server.on('error', (error) => this.#logger.error({ err: error }, 'OVT listener failed'));
-    const sweep = setInterval(() => {
-      const failed = (connection: OvtConnection, error: unknown): void => {
-        this.#logger.error({ err: error }, 'OVT connection failed inside the server');
-        connection.cut('internal error');
-      };
-      forEachGuarded(connections, (connection) => connection.checkDeadline(), failed);
-    }, SWEEP_MS);
+    const sweep = setInterval(
+      () => {
+        const failed = (connection: OvtConnection, error: unknown): void => {
+          this.#logger.error({ err: error }, 'OVT connection failed inside the server');
+          connection.cut('internal error');
+        };
+        forEachGuarded(connections, (connection) => connection.checkDeadline(), failed);
+      },
+      SWEEP_MS * (options.patience ?? 1),
+    );
     this.#listeners.push({ server, sweep, connections });
     this.#logger.info({ host, port: (server.address() as net.AddressInfo).port }, 'OVT publisher listening');
   }
@@ -149,7 +154,7 @@ export class OvtPublisher implements Publisher {
 
   #open(
     socket: net.Socket,
-    { virtualHostFor, hasApplication, startWait = DEFAULT_START_WAIT_MS }: OvtListenOptions,
+    { virtualHostFor, hasApplication, startWait = DEFAULT_START_WAIT_MS, patience }: OvtListenOptions,
     connections: Set<OvtConnection>,
   ): OvtConnection {
     this.#lastSession += 1;
@@ -174,6 +179,7 @@ export class OvtPublisher implements Publisher {
         return isThere ? `There is no such stream (${name}/${stream})` : `There is no such app (${name})`;
       },
       onClosed: (connection) => connections.delete(connection),
+      patience,
     });
   }
 }

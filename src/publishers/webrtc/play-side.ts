@@ -6,6 +6,7 @@ import type { IceServersFor } from '../../protocols/signalling/ice-server.ts';
 import type { RequestPlace } from '../../protocols/signalling/request-place.ts';
 import type { SignallingClient, SignallingSide } from '../../protocols/signalling/signalling-server.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { Patience } from '../../util/patience.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { PlaySignalling } from './play-signalling.ts';
 import type { WebrtcPublisher } from './webrtc-publisher.ts';
@@ -14,6 +15,7 @@ export interface PlaySideOptions {
   readonly publisher: WebrtcPublisher;
   readonly iceServersFor: IceServersFor;
   readonly logger: Logger;
+  readonly patience?: Patience | undefined;
 }
 
 export class PlaySide implements SignallingSide {
@@ -21,12 +23,13 @@ export class PlaySide implements SignallingSide {
   readonly #whep: DescriptionExchange;
 
   constructor(options: PlaySideOptions) {
-    const { publisher, logger, iceServersFor } = options;
+    const { publisher, logger, iceServersFor, patience } = options;
     this.#options = options;
     this.#whep = new DescriptionExchange({
       name: 'WHEP',
       peer: 'viewer',
       iceServersFor,
+      patience,
       crossOrigin: allowAll,
       logger,
       prepare: (target) => publisher.fetch(target),
@@ -46,11 +49,11 @@ export class PlaySide implements SignallingSide {
   }
 
   connected(socket: WebSocket, place: RequestPlace, { address }: SignallingClient): void {
-    const { publisher, iceServersFor, logger } = this.#options;
+    const { publisher, iceServersFor, logger, patience } = this.#options;
     // Players take an empty list for relays only, and would connect nowhere: our own TCP candidates are what they ask for.
     const servers = iceServersFor(place);
     const iceServers = servers?.length === 0 ? null : servers;
-    new PlaySignalling({ socket, publisher, target: place.target, client: address, iceServers, logger });
+    new PlaySignalling({ socket, publisher, target: place.target, client: address, iceServers, logger, patience });
   }
 }
 

@@ -5,6 +5,7 @@ import { isProtocolError, type OfferTerms, offerSession, takeAnswer } from '../.
 import { noSuchStream, placeFields, type StreamTarget } from '../../protocols/signalling/request-place.ts';
 import { type SignallingDialogue, type SignallingMessage, SignallingSocket } from '../../protocols/signalling/signalling-socket.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { Patience } from '../../util/patience.ts';
 import type { PlaySession } from './play-session.ts';
 import type { WebrtcPublisher } from './webrtc-publisher.ts';
 
@@ -17,6 +18,7 @@ export interface PlaySignallingOptions {
   /** Told with the offer; players then use nothing but the relays among them. Null: connect directly. */
   readonly iceServers: readonly IceServer[] | null;
   readonly logger: Logger;
+  readonly patience?: Patience | undefined;
 }
 
 export class PlaySignalling implements SignallingDialogue {
@@ -27,10 +29,14 @@ export class PlaySignalling implements SignallingDialogue {
   #fetching = false;
 
   constructor(options: PlaySignallingOptions) {
-    const { socket, client, logger, iceServers } = options;
+    const { socket, client, logger, iceServers, patience } = options;
     this.#options = options;
     this.#terms = { client, iceServers, isRefusal: isProtocolError, peer: 'viewer', logger, place: placeFields(options.target) };
-    this.#socket = new SignallingSocket({ socket, client, logger, dialogue: this });
+    this.#socket = new SignallingSocket({ socket, client, logger, dialogue: this, patience });
+  }
+
+  get engaged(): boolean {
+    return this.#session !== null || this.#fetching;
   }
 
   /** The offer waits while an origin is asked for the stream; a player that asks again meanwhile gets one offer. */
@@ -44,10 +50,10 @@ export class PlaySignalling implements SignallingDialogue {
       return;
     }
     this.#fetching = true;
-    this.#socket.after(fetched, () => {
+    const settled = fetched.finally(() => {
       this.#fetching = false;
-      this.#offerNow();
     });
+    this.#socket.after(settled, () => this.#offerNow());
   }
 
   #offerNow(): void {

@@ -313,6 +313,7 @@ export const WEBRTC_TARGETS: readonly FuzzTarget[] = [
         client: '192.0.2.1',
         logger,
         dialogue: {
+          engaged: true,
           offer: () => undefined,
           answer: (sdp) => void tolerate(() => parseSessionDescription(sdp)),
           candidates: (lines) => void readCandidates(lines),

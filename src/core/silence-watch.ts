@@ -1,0 +1,63 @@
+/** Finds out that a source sends neither sound nor pictures. */
+import type { Clock } from '../util/clock.ts';
+import { guarded } from '../util/guarded.ts';
+import type { Logger } from '../util/logger.ts';
+import type { SourceTrack } from './ingest.ts';
+
+const CHECK_MS = 100;
+/** A look that comes later than this, ms, was held up, and so was the reading of what was sent meanwhile. */
+const STALL_MS = 2000;
+
+/** Of one stream, whatever its source is at the moment; the owner stops it. */
+export class SilenceWatch {
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #onSilent: (limit: number) => void;
+  /** Ids of tracks that are neither sound nor pictures. */
+  #words: ReadonlySet<number> = new Set();
+  #heardAt: number;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `onSilent`: the limit, ms, has passed; again every 100 ms until the watch is stopped or something is heard. */
+  constructor({ clock, logger, onSilent }: { readonly clock: Clock; readonly logger: Logger; readonly onSilent: (limit: number) => void }) {
+    this.#clock = clock;
+    this.#logger = logger;
+    this.#onSilent = onSilent;
+    this.#heardAt = clock.monotonic();
+  }
+
+  /** Since the last packet of sound or pictures, or since the beginning of the source, ms. */
+  get silence(): number {
+    return this.#clock.monotonic() - this.#heardAt;
+  }
+
+  /** A source begins, which may be silent for `limit` ms; 0: for ever. */
+  start(limit: number): void {
+    this.stop();
+    this.#heardAt = this.#clock.monotonic();
+    if (limit <= 0) return;
+    let lookedAt = this.#heardAt;
+    const look = guarded(this.#logger, 'the watch over a stream', () => {
+      const now = this.#clock.monotonic();
+      const isHeldUp = now - lookedAt > STALL_MS;
+      lookedAt = now;
+      if (!isHeldUp && this.silence >= limit) this.#onSilent(limit);
+    });
+    this.#timer = setInterval(look, CHECK_MS);
+  }
+
+  /** Idempotent. */
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** What the source has. */
+  setTracks(tracks: readonly SourceTrack[]): void {
+    this.#words = new Set(tracks.filter(({ type }) => type !== 'video' && type !== 'audio').map(({ id }) => id));
+  }
+
+  /** A packet of `trackId` came at `now`. Words are no sign of life: they are sent by hand, or by a script. */
+  heard(trackId: number, now: number): void {
+    if (!this.#words.has(trackId)) this.#heardAt = now;
+  }
+}

@@ -1,0 +1,55 @@
+/** Which sockets this process has, as the kernel of Linux says: nobody can forget one. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+
+const LISTENING = '0A';
+
+export interface OpenSocket {
+  readonly protocol: 'tcp' | 'udp';
+  readonly localPort: number;
+  /** 0 for those that wait for anybody. */
+  readonly remotePort: number;
+  readonly listening: boolean;
+}
+
+/** All sockets over IP that this process holds, whatever thread opened them. */
+export function openSockets(): OpenSocket[] {
+  const own = ownInodes();
+  const sockets: OpenSocket[] = [];
+  for (const [table, protocol] of [
+    ['tcp', 'tcp'],
+    ['tcp6', 'tcp'],
+    ['udp', 'udp'],
+    ['udp6', 'udp'],
+  ] as const) {
+    const [, ...lines] = readFileSync(`/proc/self/net/${table}`, 'utf8').trimEnd().split('\n');
+    for (const line of lines) {
+      const [, local = '', remote = '', state = '', , , , , , inode = ''] = line.trim().split(/\s+/);
+      if (!own.has(inode)) continue;
+      const remotePort = portOf(remote);
+      sockets.push({
+        protocol,
+        localPort: portOf(local),
+        remotePort,
+        listening: protocol === 'tcp' ? state === LISTENING : remotePort === 0,
+      });
+    }
+  }
+  return sockets;
+}
+
+function portOf(address: string): number {
+  return Number.parseInt(address.split(':')[1] ?? '0', 16);
+}
+
+function ownInodes(): Set<string> {
+  const inodes = new Set<string>();
+  for (const name of readdirSync('/proc/self/fd')) {
+    try {
+      const inode = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/self/fd/${name}`))?.[1];
+      if (inode !== undefined) inodes.add(inode);
+    } catch {
+      // It was closed meanwhile.
+    }
+  }
+  return inodes;
+}
