@@ -16,7 +16,8 @@ beforeEach(() => {
 /** Another process that holds the lock; `kill` ends it without a word. */
 async function holder(): Promise<{ readonly pid: number; kill(): Promise<void> }> {
   const program = `import { StateLock } from ${JSON.stringify(new URL('./state-lock.ts', import.meta.url).href)};
-    StateLock.take(${JSON.stringify(folder)});
+    // Held, as the server holds it: what nobody refers to is collected, and its lock goes with it.
+    globalThis.lock = StateLock.take(${JSON.stringify(folder)});
     console.log('held');
     setInterval(() => undefined, 1000);`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
