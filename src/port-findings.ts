@@ -3,7 +3,8 @@ import { isIPv6 } from 'node:net';
 import type { LoadedServer, Place, PortRanges, ServerConfig } from './config/index.ts';
 import { readCandidatePorts } from './protocols/peer/candidate-ports.ts';
 import { readRelayAddresses } from './protocols/peer/relay-addresses.ts';
-import { bindAddress, portsOf } from './server-config.ts';
+import { portsOf } from './server-config.ts';
+import { listenAddresses } from './util/listen-addresses.ts';
 
 /** An address and port that something listens on. */
 interface PortUse {
@@ -80,7 +81,7 @@ function overlaps(one: string, other: string): boolean {
 
 function* usesOf({ config, placeOf }: LoadedServer): Generator<PortUse> {
   const { managers, providers, publishers } = config.bind;
-  const hosts = config.ip.map(bindAddress);
+  const hosts = listenAddresses(config.ip);
   function* uses(protocol: string, kind: string, ports: readonly number[], place: Place, at = hosts): Generator<PortUse> {
     for (const port of ports) for (const host of new Set(at)) yield { protocol, host, port, kind, place };
   }
@@ -93,7 +94,7 @@ function* usesOf({ config, placeOf }: LoadedServer): Generator<PortUse> {
   }
 
   const { api } = managers;
-  yield* tcp('API', api, api === undefined || api.ip.length === 0 ? hosts : api.ip.map(bindAddress));
+  yield* tcp('API', api, api === undefined || api.ip.length === 0 ? hosts : listenAddresses(api.ip));
   yield* tcp('RTMP', providers.rtmp);
   yield* ranges('udp', 'SRT ingest', providers.srt);
   yield* ranges(providers.mpegts?.port.protocol ?? 'udp', 'MPEG-TS', providers.mpegts);
