@@ -79,6 +79,7 @@ export class ConfigProblem extends Error {
   override readonly name = 'ConfigProblem';
 }
 
+/** How a process runs its server; everything else is in the configuration file. */
 export interface ServerOptions {
   /** Undefined: `conf/Server.xml`, else the configuration inside the package. */
   readonly configFile?: string | undefined;

@@ -32,6 +32,7 @@ const DEFAULT_CANDIDATES = ['*:10000/udp'];
 /** Stands for the address that the STUN server tells. */
 const PUBLIC_IP = '${PublicIP}';
 
+/** What the rest of the server needs of WebRTC; what has to be stopped is in `running`. */
 export interface WebrtcParts {
   /** Null when `Bind/Publishers/WebRTC` is absent. */
   readonly publisher: WebrtcPublisher | null;

@@ -26,6 +26,7 @@ export interface Certificate {
   readonly key: string;
 }
 
+/** Where the API listens and whom it lets in. Without `port` and `tls` it opens no socket. */
 export interface ApiServerOptions {
   readonly control: ControlPlane;
   /** Of the product, without leading `v`. */

@@ -28,6 +28,7 @@ import { AllowedFolders, PathRefused } from '../util/allowed-folders.ts';
 import type { QueueStatus } from '../util/bounded-queue.ts';
 import { ApiError } from './errors.ts';
 
+/** The parts of the server that the API changes and asks. They stay their owners': the control plane closes none. */
 export interface ControlPlaneOptions {
   readonly orchestrator: Orchestrator;
   readonly recordings: FilePublisher;

@@ -24,6 +24,7 @@ const NO_CONTENT: Answer = { status: 204, body: '' };
 /** Null: the client has gone, there is nobody to answer. */
 type Settled = Answer | null;
 
+/** What every request of one API server is judged by and answered from. */
 export interface DispatcherOptions {
   readonly control: ControlPlane;
   readonly server: ServerFacts;

@@ -114,6 +114,7 @@ export const CATALOGUE = {
   INTERNAL: http(500, 'Internal Server Error'),
 } as const satisfies Record<string, CatalogueEntry>;
 
+/** Keys of the catalogue. For code alone: clients see the status and the words. */
 export type ErrorCode = keyof typeof CATALOGUE;
 
 /** A request that cannot be answered with success. Callers branch on `code`; clients see `status` and the framed text. */

@@ -1,5 +1,6 @@
 import type { Route } from './route.ts';
 
+/** `GET /metrics`, with the same checks of host and token as every other route. */
 export const metricsRoute: Route = {
   method: 'GET',
   path: '/metrics',

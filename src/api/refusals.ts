@@ -52,11 +52,13 @@ export function requireWritable(vhost: VirtualHost): void {
   if (vhost.readOnly) throw new ApiError('VHOST_READ_ONLY', vhost.name);
 }
 
+/** The body of a request that takes several items; throws `ApiError` (`BODY_NOT_ARRAY`) for any other, without looking at the items. */
 export function requireArray(body: unknown): readonly unknown[] {
   if (!Array.isArray(body)) throw new ApiError('BODY_NOT_ARRAY');
   return body;
 }
 
+/** The body of a request that takes one item; throws `ApiError` (`BODY_NOT_OBJECT`) for any other, without looking at the members. */
 export function requireObject(body: unknown): JsonObject {
   if (!isJsonObject(body)) throw new ApiError('BODY_NOT_OBJECT');
   return body;

@@ -7,6 +7,7 @@ import type { ControlPlane } from './control.ts';
 import type { Answer } from './envelope.ts';
 import type { Health } from './health.ts';
 
+/** HTTP methods that routes of the contract have. */
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /** Facts about the API server itself. */
@@ -36,9 +37,11 @@ export interface Request {
 export interface VhostRequest extends Request {
   readonly vhost: VirtualHost;
 }
+/** Given to handlers of routes of the level `app`: both names have been found. */
 export interface AppRequest extends VhostRequest {
   readonly app: Application;
 }
+/** Given to handlers of routes of the level `stream`. The stream may end while a handler awaits. */
 export interface StreamRequest extends AppRequest {
   readonly stream: InboundStream;
 }

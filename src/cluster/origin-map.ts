@@ -13,6 +13,7 @@ const LONGEST_ADDRESS = 2048;
 /** What the map may send an edge to. */
 const FETCHED = /^(ovt|rtsp|rtspc):\/\/[^\s/]+\/\S+$/i;
 
+/** How one virtual host shares its streams. The link to Redis is made, and closed, by the map. */
 export interface OriginMapOptions {
   readonly config: OriginMapStoreConfig;
   /** Where edges fetch streams from this server; null: nowhere. */

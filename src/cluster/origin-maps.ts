@@ -10,6 +10,9 @@ interface NamedStream {
   readonly name: string;
 }
 
+/**
+ * Owns a map for each virtual host that configures one; the server calls `follow` whenever virtual hosts change, and `close` at its end.
+ */
 export class OriginMaps {
   readonly #ovtPort: number | null;
   readonly #logger: Logger;

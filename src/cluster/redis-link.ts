@@ -21,6 +21,7 @@ const MOST_IN_FLIGHT = 1000;
 /** Different reasons told between two connections. */
 const MOST_REASONS = 8;
 
+/** Which server, and who hears that it answers. A link tries again by itself until it is closed. */
 export interface RedisLinkOptions {
   /** `host:port`, or `[address]:port` for IPv6. */
   readonly address: string;

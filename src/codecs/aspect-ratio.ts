@@ -7,6 +7,7 @@ export interface AspectRatio {
   readonly height: number;
 }
 
+/** Pixels as wide as high: also what counts when a stream does not say, or says 0. */
 export const SQUARE: AspectRatio = { width: 1, height: 1 };
 
 const EXTENDED_SAR = 255;

@@ -3,6 +3,7 @@ import type { TObject, TSchema } from '@sinclair/typebox';
 import { OptionalKind } from '../util/typebox.ts';
 import { type FieldNotes, notesOf } from './schema/field.ts';
 
+/** One member of an object schema, ready for either reader: by which names it is found, and what its value has to be. */
 export interface Field {
   readonly key: string;
   readonly schema: TSchema;

@@ -10,6 +10,7 @@ import { expectationOf, nameFault, readLeaf } from './value.ts';
 
 /** JSON as the API shows it: what was given, nothing added. */
 export type Echo = Scalar | Echo[] | EchoObject;
+/** The echo of an object: its members as they were given, by the keys of the API. */
 export interface EchoObject {
   [key: string]: Echo;
 }

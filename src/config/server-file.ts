@@ -17,6 +17,7 @@ export interface FileOptions extends ReadOptions {
   readonly macros?: MacroSource;
 }
 
+/** What a server can be started with: the file had no error. Warnings are for the log. */
 export interface LoadedServer {
   readonly config: ServerConfig;
   /** In the order of the file. */

@@ -2,6 +2,7 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import { ConfigError, shown } from './problem.ts';
 
+/** An element with its children in the order of the file; comments are left out. */
 export interface XmlElement {
   readonly name: string;
   readonly attributes: ReadonlyMap<string, string>;

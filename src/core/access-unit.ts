@@ -15,6 +15,7 @@ export interface AccessUnitReader {
   configOf(data: Uint8Array, current: Uint8Array | null): Uint8Array | null;
 }
 
+/** The reader for the codec and layout that the source says it has. Throws `ProtocolError` when its configuration record is broken. */
 export function accessUnitReader(source: SourceVideoTrack): AccessUnitReader {
   const { codec } = source;
   return {

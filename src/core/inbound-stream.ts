@@ -33,6 +33,7 @@ const TRACK_LINES = { burst: 10, perSecond: 0.1 } as const;
 /** Ends of a source after which another one may go on; all others end the stream. */
 const RECOVERABLE: readonly CloseReason['code'][] = ['peer-left', 'peer-error', 'timeout'];
 
+/** What an application makes a stream with. `request` is that of the first source; another may follow it. */
 export interface InboundStreamOptions {
   readonly id: number;
   readonly vhost: string;

@@ -33,6 +33,7 @@ export interface SourceVideoTrack extends SourceTrackBase {
   readonly fullSize?: { readonly width: number; readonly height: number };
 }
 
+/** A sound track as the wire announced it; sample rate in Hz. */
 export interface SourceAudioTrack extends SourceTrackBase {
   readonly type: 'audio';
   readonly codec: AudioCodec;
@@ -43,10 +44,12 @@ export interface SourceAudioTrack extends SourceTrackBase {
   readonly channels: number;
 }
 
+/** Timed data beside the media, such as ID3; its payload passes as it is. */
 export interface SourceDataTrack extends SourceTrackBase {
   readonly type: 'data';
 }
 
+/** What a provider can announce. */
 export type SourceTrack = SourceVideoTrack | SourceAudioTrack | SourceDataTrack;
 
 /** A packet as it came off the wire. The buffer passes to the core and must not be reused. */
@@ -66,6 +69,7 @@ export interface CloseReason {
   readonly detail: string;
 }
 
+/** What a provider says of a source when it asks for a stream. The application keeps it for as long as the source is there. */
 export interface IngestRequest {
   readonly streamName: string;
   readonly provider: ProviderKind;

@@ -11,8 +11,10 @@ export const ProviderKind = {
   SRT: 'srt',
   WEBRTC: 'webrtc',
 } as const;
+/** Any of these words. */
 export type ProviderKind = (typeof ProviderKind)[keyof typeof ProviderKind];
 
+/** Kinds of publishers; outlets and sessions carry them too. */
 export const PublisherKind = {
   FILE: 'file',
   HLS: 'hlsv3',
@@ -23,6 +25,7 @@ export const PublisherKind = {
   THUMBNAIL: 'thumbnail',
   WEBRTC: 'webrtc',
 } as const;
+/** Any of these words. */
 export type PublisherKind = (typeof PublisherKind)[keyof typeof PublisherKind];
 
 /** `sourceType` of the stream information, exact spellings of the API. */
@@ -37,4 +40,5 @@ export const SourceType = {
   SCHEDULED: 'Scheduled',
   MULTIPLEX: 'Multiplex',
 } as const;
+/** Any of these words. */
 export type SourceType = (typeof SourceType)[keyof typeof SourceType];

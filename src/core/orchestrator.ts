@@ -36,6 +36,7 @@ const MOST_DYNAMIC = 200;
 /** Only those that have had this long to find their stream, ms. */
 const ROOM_MS = 10_000;
 
+/** What the core works with. Store, publishers and transcoder are made, and closed, by the server. */
 export interface OrchestratorOptions {
   readonly clock: Clock;
   readonly logger: Logger;

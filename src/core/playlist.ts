@@ -9,6 +9,7 @@ export interface PlaylistRendition {
   readonly audioIndexHint: number;
 }
 
+/** Names its tracks by those of their encodes, so that it holds for every stream of the profile. */
 export interface Playlist {
   readonly name: string;
   /** URL part without extension. */

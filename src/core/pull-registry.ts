@@ -20,6 +20,7 @@ export interface PullStore {
   remove(document: Pick<PullDocument, 'vhost' | 'app' | 'name'>): Promise<void>;
 }
 
+/** Sources are found by the scheme of a URL. `application` looks one up each time, as applications come and go. */
 export interface PullRegistryOptions {
   readonly sources: readonly PullSource[];
   readonly store: PullStore;

@@ -11,6 +11,7 @@ export interface PullSink extends Pick<IngestStream, 'setTracks' | 'push' | 'cou
   ended(reason: CloseReason): void;
 }
 
+/** One attempt at one URL; media, and the end of it, go to `sink`. */
 export interface PullTarget {
   readonly url: string;
   /** Starts at once instead of waiting for the sender reports that bring audio and video together (RTSP). */

@@ -16,6 +16,7 @@ const PROBE_MS = 8000;
 /** The first round over all URLs gets this long: somebody waits for the answer. */
 const FIRST_ROUND_MS = 10_000;
 
+/** What one pulled stream is made of and tells its owner. */
 export interface PulledStreamOptions {
   readonly definition: PullDefinition;
   readonly source: PullSource;

@@ -29,6 +29,7 @@ export interface OriginLocator {
   locate(app: string, stream: string): Promise<string | null>;
 }
 
+/** How demands find their application, an origin for them, and whoever pulls. */
 export interface StreamDemandOptions {
   readonly application: (vhost: string, app: string) => Application | undefined;
   /** The application of that name, or one made for the occasion; asked only for streams that an origin has. */
@@ -42,6 +43,10 @@ export interface StreamDemandOptions {
   readonly logger: Logger;
 }
 
+/**
+ * One for the server: viewers who wait for the same stream share one pull, and one that failed is not tried again at once. Needs no
+ * closing.
+ */
 export class StreamDemand implements StreamFinder {
   readonly #options: StreamDemandOptions;
   /** By `vhost/app/stream`. */

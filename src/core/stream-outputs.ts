@@ -18,6 +18,7 @@ import type { Transcoder } from './transcoding.ts';
 /** A keyframe costs the encoder of the source more than one of ours. */
 const SOURCE_REQUEST_INTERVAL_MS = 1000;
 
+/** What is to be made of one inbound stream. The transcoder is shared; the job opened in it belongs to the outputs. */
 export interface StreamOutputsOptions {
   readonly vhost: string;
   readonly app: string;

@@ -39,6 +39,10 @@ export interface TrackNormalizer {
   isKeyframe(packet: SourcePacket): boolean;
 }
 
+/**
+ * The normaliser for the kind of track, which takes its place on `timeline`. Throws `ProtocolError` when the configuration of the source
+ * is broken.
+ */
 export function createNormalizer(source: SourceTrack, timeline: Timeline): TrackNormalizer {
   switch (source.type) {
     case 'video':

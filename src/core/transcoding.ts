@@ -27,6 +27,7 @@ export interface EncodedPacket {
   readonly data: Uint8Array;
 }
 
+/** Told what becomes of the encodes of a job, until its session is closed. */
 export interface TranscodeListener {
   /**
    * The parameters of an encode are known, or have changed (input size changed, encoder restarted with
@@ -51,6 +52,7 @@ export interface TranscodeSession {
   close(): void;
 }
 
+/** Opens jobs; the caller closes the sessions. A process that dies under a job is started again behind this interface. */
 export interface Transcoder {
   open(
     job: {

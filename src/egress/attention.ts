@@ -3,6 +3,7 @@
 /** Reports without a connection after which a thread asks to be left alone. */
 const QUIET_REPORTS = 4;
 
+/** One for each thread. A few reports without anybody make it quiet; the first request after that waits for `caughtUp`. */
 export class Attention {
   readonly #post: (wanted: boolean) => void;
   readonly #callers = new Set<() => void>();

@@ -8,6 +8,7 @@ interface Block {
   retired: boolean;
 }
 
+/** Bytes stay where the packager wrote them: answers send out of the shared memory without a copy. */
 export class BlockTable {
   readonly #blocks = new Map<number, Block>();
   readonly #onIdle: (block: number) => void;
@@ -90,6 +91,7 @@ export function sliceSpans(spans: readonly Span[], offset: number, length: numbe
   return part;
 }
 
+/** Bytes of all `spans` together. */
 export function spansLength(spans: readonly Span[]): number {
   let length = 0;
   for (let n = 0; n < spans.length; n += 1) length += spans[n]?.length ?? 0;

@@ -40,6 +40,10 @@ export interface DeliveryServices {
   readonly waiting: Set<Delivery>;
 }
 
+/**
+ * Made by the router and answered once, by a view or by `withdraw`. What it lends (blocks, files) it gives back when the answer has left
+ * or the client has gone.
+ */
 export class Delivery implements DeliveryExchange, AbortListener, SentListener {
   readonly method: 'GET' | 'HEAD';
   readonly file: string;

@@ -5,6 +5,7 @@ import type { FromThread } from './thread-protocol.ts';
 /** Told how it ended, once. */
 export type DemandListener = (found: boolean) => void;
 
+/** One for each thread. `close` tells all listeners that nothing was found; it may be called twice. */
 export class DemandDesk {
   readonly #post: (message: FromThread) => void;
   readonly #limit: number;

@@ -27,6 +27,7 @@ const LONGEST_RESTART_DELAY = 10_000;
 const HEALTHY_AFTER = 60_000;
 const REVOKED_LIMIT = 100_000;
 
+/** Where limits are absent, those of `egress-limits.ts` hold. */
 export interface EgressPoolOptions {
   /** Worker threads; 0 serves from the main thread, with `views`. */
   readonly threads: number;
@@ -74,6 +75,7 @@ export interface EgressStatus {
   readonly memory: SharedArena['usage'];
 }
 
+/** Owns threads, ports, outlets and their memory from `start` to `stop`. A thread that dies is started again and told everything anew. */
 export class EgressPool implements EgressPort {
   readonly #options: EgressPoolOptions;
   readonly #limits: EgressLimits;

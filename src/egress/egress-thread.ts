@@ -22,6 +22,7 @@ import { TextCoder } from './text-coder.ts';
 import type { FromThread, ListenRequest, ThreadReport, ThreadSettings, ToThread } from './thread-protocol.ts';
 import { ThreadSessions } from './thread-sessions.ts';
 
+/** `post` reaches the main thread, in order. */
 export interface EgressThreadOptions {
   readonly settings: ThreadSettings;
   readonly views: ViewFactories;
@@ -29,6 +30,7 @@ export interface EgressThreadOptions {
   readonly post: (message: FromThread) => void;
 }
 
+/** Lives from its making until the message `stop`, which ends ports, streams and connections and is answered with `stopped`. */
 export class EgressThread {
   readonly #options: EgressThreadOptions;
   readonly #attention: Attention;

@@ -14,6 +14,7 @@ interface Loan {
   size: number;
 }
 
+/** Keeps no file that nobody uses, so there is nothing to close. */
 export class FileShelf {
   readonly #limit: number;
   readonly #loans = new Map<string, Loan>();

@@ -27,6 +27,7 @@ export interface ForeignHandler {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, client: ForeignPeer): void;
 }
 
+/** `listen` makes the socket in a folder that only this user may enter; the owner calls `close`, which removes both. */
 export class ForeignServer {
   readonly #folder: string;
   readonly #path: string;

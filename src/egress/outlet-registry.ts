@@ -9,6 +9,7 @@ import type { SessionPlace, ThreadSessions } from './thread-sessions.ts';
 
 /** Makes the view of an outlet. `settings` is what its packager handed to `openOutlet`. */
 export type ViewFactory = (settings: unknown, context: ViewContext) => OutletView;
+/** By kind of outlet; a kind without one is not served in this process. */
 export type ViewFactories = Partial<Record<PublisherKind, ViewFactory>>;
 
 /** Methods told to other origins. */
@@ -104,6 +105,7 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
   }
 }
 
+/** What the registry hands to the views it makes. */
 export interface RegistryServices {
   /** A view failed on a timer of its own; it goes on with the next. */
   readonly onFault: (error: unknown) => void;
@@ -117,6 +119,7 @@ function streamKey(address: Pick<OutletAddress, 'app' | 'stream'>): string {
   return `${address.app}/${address.stream}`;
 }
 
+/** Owns the views of its thread: they are closed with their outlets, or by `closeAll`. */
 export class OutletRegistry {
   readonly #services: RegistryServices;
   readonly #outlets = new Map<number, { readonly outlet: ThreadOutlet; readonly address: OutletAddress }>();

@@ -3,6 +3,7 @@ import type { EgressPort, Outlet, Span } from '../publishers/outlet/messages.ts'
 import type { ArenaWriter } from './shared-arena.ts';
 import type { ToThread } from './thread-protocol.ts';
 
+/** What a publisher opens an outlet with, as `EgressPort` says it. */
 export type OutletRequest = Parameters<EgressPort['openOutlet']>[0];
 
 /** What an outlet needs of the pool. */
@@ -13,6 +14,7 @@ export interface OutletOwner {
   outletClosed(outlet: PoolOutlet): void;
 }
 
+/** Made by the pool, closed by the publisher whose stream it is; `close` may be called twice. */
 export class PoolOutlet implements Outlet {
   readonly id: number;
   readonly request: OutletRequest;

@@ -12,6 +12,7 @@ interface Entry {
   readonly reject: (error: Error) => void;
 }
 
+/** How the book reaches the threads, and who hears of a port that only some could open. */
 export interface PortBookOptions {
   /** Threads that run now, in order. */
   readonly threads: () => readonly number[];

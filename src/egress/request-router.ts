@@ -19,6 +19,7 @@ export interface ForeignRequests {
   take(request: IncomingRequest, sink: AnswerSink): boolean;
 }
 
+/** What a request is found with; all of it belongs to the thread. `foreign` is null where signalling is refused. */
 export interface RouterOptions {
   readonly hosts: HostTable;
   readonly outlets: OutletRegistry;
@@ -40,6 +41,7 @@ interface Place {
   readonly query: string;
 }
 
+/** Answers every request, or hands it to a view that will. One for each thread; it owns no connection. */
 export class RequestRouter implements RequestHandler {
   readonly #options: RouterOptions;
 

@@ -15,6 +15,7 @@ interface Entry {
   readonly threads: Set<number>;
 }
 
+/** A viewer counts from the first thread that saw it to the last. Needs no closing: sessions end with their outlet. */
 export class SessionLedger {
   readonly #listener: SessionListener;
   readonly #entries = new Map<string, Entry>();

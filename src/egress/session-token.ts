@@ -19,6 +19,7 @@ export interface VerifiedToken {
   readonly expiresAt: number;
 }
 
+/** All threads of a server share `secret`, so that any verifies what another made. Knows nothing of revoked sessions. */
 export class SessionTokens {
   readonly #secret: Uint8Array;
   readonly #prefix: string;

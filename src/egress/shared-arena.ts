@@ -21,6 +21,7 @@ interface Block {
   sealed: boolean;
 }
 
+/** How the arena reaches the threads, and how much free memory it keeps. */
 export interface ArenaOptions {
   /** Tells all threads; retirements are sent behind everything else of the same turn. */
   readonly post: (message: ToThread) => void;
@@ -31,6 +32,7 @@ export interface ArenaOptions {
   readonly maxFreeBytes: number;
 }
 
+/** One for the pool. Memory that is released goes to the next writer, or back to the system when enough is kept. */
 export class SharedArena {
   readonly #options: ArenaOptions;
   readonly #blocks = new Map<number, Block>();

@@ -16,6 +16,7 @@ const TRAILER = 8;
 /** Bytes that no ASCII text holds stand for the tail: they match each other and nothing else. */
 const PLACEHOLDER_FIRST = 0x80;
 
+/** Immutable: one serves all viewers whose tails have the same length. */
 export class TailoredGzip {
   readonly #template: Buffer;
   readonly #tailStart: number;

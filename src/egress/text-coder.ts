@@ -19,6 +19,7 @@ interface Tailored {
   text?: TailoredText;
 }
 
+/** One for each thread; what it remembers is bounded, or goes with the text. */
 export class TextCoder {
   readonly #cache = new Map<string, Buffer>();
   /** By text and length of the tail. */

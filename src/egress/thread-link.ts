@@ -7,6 +7,7 @@ import { EgressThread } from './egress-thread.ts';
 import type { ViewFactories } from './outlet-registry.ts';
 import type { FromThread, ThreadSettings, ToThread } from './thread-protocol.ts';
 
+/** Messages arrive in the order of the calls. What the thread says goes to the `ThreadLinkOwner` it was started with. */
 export interface ThreadLink {
   post(messages: readonly ToThread[]): void;
   /** Ends the thread without waiting for anything. */
@@ -23,6 +24,7 @@ export interface ThreadLinkOwner {
 /** The file workers start with, also after a build. */
 export const WORKER_ENTRY = new URL(import.meta.url.endsWith('.ts') ? './egress-worker.ts' : './egress-worker.js', import.meta.url);
 
+/** Starts a thread from the file `entry`. That it could not start, or has ended, comes as `exited`. */
 export function startWorker(entry: URL, settings: ThreadSettings, owner: ThreadLinkOwner): ThreadLink {
   const compiled = getCompileCacheDir();
   const worker = new Worker(entry, {

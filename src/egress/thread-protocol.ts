@@ -85,6 +85,7 @@ export interface SessionBytes {
   readonly bytes: readonly number[];
 }
 
+/** From the main thread. Numbers of listeners, blocks and questions are those it was told, or told, before. */
 export type ToThread =
   | EgressMessage
   | { readonly type: 'hosts'; readonly hosts: readonly ServedHost[] }
@@ -124,6 +125,7 @@ export interface ThreadReport {
   readonly sessionEvents: readonly SessionEvent[];
 }
 
+/** From a thread: `ready` when it serves, `stopped` as the answer to `stop`. */
 export type FromThread =
   | ThreadReport
   | { readonly type: 'ready' }

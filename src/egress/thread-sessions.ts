@@ -69,6 +69,7 @@ export interface SessionPlace {
   readonly address: string;
 }
 
+/** `limit` counts sessions; `idle` is the time without a request after which one has ended, `lifetime` that of its token, both ms. */
 export interface ThreadSessionsOptions {
   readonly tokens: SessionTokens;
   readonly clock: Clock;
@@ -81,6 +82,7 @@ export interface ThreadSessionsOptions {
   readonly lifetime: number;
 }
 
+/** The owner calls `sweep` regularly, and `takeEvents` and `takeBytes` for its reports. Has no timer of its own. */
 export class ThreadSessions {
   /** Sessions not opened because their address had its share. */
   refused = 0;

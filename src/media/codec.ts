@@ -9,8 +9,10 @@ export const VideoCodec = {
   PNG: 'PNG',
   WEBP: 'WEBP',
 } as const;
+/** Any of these names; still pictures count as video. */
 export type VideoCodec = (typeof VideoCodec)[keyof typeof VideoCodec];
 
+/** Sound, by the names the REST API prints. */
 export const AudioCodec = {
   AAC: 'AAC',
   OPUS: 'OPUS',
@@ -19,6 +21,7 @@ export const AudioCodec = {
   PCMU: 'PCMU',
   PCMA: 'PCMA',
 } as const;
+/** Any of these names. */
 export type AudioCodec = (typeof AudioCodec)[keyof typeof AudioCodec];
 
 /** How the bytes of a packet are laid out. */
@@ -35,4 +38,5 @@ export const BitstreamFormat = {
   /** One frame per packet, no further structure (VP8, VP9, Opus, MP3, ID3v2 …). */
   RAW: 'raw',
 } as const;
+/** Any of these words. */
 export type BitstreamFormat = (typeof BitstreamFormat)[keyof typeof BitstreamFormat];

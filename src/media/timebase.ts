@@ -4,6 +4,7 @@ export interface Timebase {
   readonly den: number;
 }
 
+/** The clock of RTMP, and of data tracks. */
 export const MILLISECONDS: Timebase = { num: 1, den: 1000 };
 /** The clock of MPEG: a common multiple of the usual frame rates. */
 export const MPEG_90K: Timebase = { num: 1, den: 90_000 };

@@ -19,6 +19,7 @@ interface TrackBase {
   readonly bypass: boolean;
 }
 
+/** Pictures, moving or still. A changed parameter makes a new object. */
 export interface VideoTrack extends TrackBase {
   readonly type: 'video';
   readonly codec: VideoCodec;
@@ -35,6 +36,7 @@ export interface VideoTrack extends TrackBase {
   readonly codecString: string;
 }
 
+/** Sound. A changed parameter makes a new object. */
 export interface AudioTrack extends TrackBase {
   readonly type: 'audio';
   readonly codec: AudioCodec;

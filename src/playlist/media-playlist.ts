@@ -24,6 +24,7 @@ export interface ListedSegment {
   map: string | null;
 }
 
+/** What a text lists: null where it has no such tag, durations in seconds. */
 export interface MediaPlaylist {
   version: number;
   targetDuration: number | null;

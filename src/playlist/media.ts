@@ -15,6 +15,7 @@ export interface AudioRendition {
   readonly uri: string;
 }
 
+/** The whole line. Empty language and characteristics are left out. */
 export function serializeAudioRendition(rendition: AudioRendition): string {
   const attributes = [
     'TYPE=AUDIO',

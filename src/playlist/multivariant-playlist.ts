@@ -4,6 +4,7 @@ import type { AttributeList } from './attribute-list.ts';
 import { parseMedia } from './media.ts';
 import { parseStreamInf } from './stream-inf.ts';
 
+/** `media` are the EXT-X-MEDIA tags, `variants` the EXT-X-STREAM-INF tags with the URI behind each, in the order of the text. */
 export interface MultivariantPlaylist {
   readonly independentSegments: boolean;
   readonly media: readonly AttributeList[];

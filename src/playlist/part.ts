@@ -12,6 +12,7 @@ export interface PartTag {
   readonly independent: boolean;
 }
 
+/** The whole line. */
 export function serializePart(part: PartTag): string {
   return `${TAG}:DURATION=${seconds(part.duration)},URI=${quoted(part.uri)}${part.independent ? ',INDEPENDENT=YES' : ''}\n`;
 }

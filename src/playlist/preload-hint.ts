@@ -9,6 +9,7 @@ export interface PreloadHint {
   readonly uri: string;
 }
 
+/** The whole line; the hint is for the whole resource, never for a byte range. */
 export function serializePreloadHint(hint: PreloadHint): string {
   return `${TAG}:TYPE=${hint.type},URI=${quoted(hint.uri)}\n`;
 }

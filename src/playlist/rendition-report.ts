@@ -11,6 +11,7 @@ export interface RenditionReport {
   readonly lastPart: number | null;
 }
 
+/** The whole line. */
 export function serializeRenditionReport(report: RenditionReport): string {
   const lastPart = report.lastPart === null ? '' : `,LAST-PART=${report.lastPart}`;
   return `${TAG}:URI=${quoted(report.uri)},LAST-MSN=${report.lastMsn}${lastPart}\n`;

@@ -11,6 +11,7 @@ export interface ServerControl {
   readonly partHoldBack: number | null;
 }
 
+/** The whole line, with the attributes that are set; seconds where they are times. */
 export function serializeServerControl(control: ServerControl): string {
   const attributes: string[] = [];
   if (control.canBlockReload) attributes.push('CAN-BLOCK-RELOAD=YES');

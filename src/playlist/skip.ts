@@ -3,6 +3,7 @@ import { parseAttributeList, requireDecimal } from './attribute-list.ts';
 
 const TAG = '#EXT-X-SKIP';
 
+/** The whole line; it stands for the oldest segments of the playlist. */
 export function serializeSkip(skippedSegments: number): string {
   return `${TAG}:SKIPPED-SEGMENTS=${skippedSegments}\n`;
 }

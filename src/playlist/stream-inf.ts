@@ -15,6 +15,7 @@ export interface Variant {
   readonly uri: string;
 }
 
+/** The tag and, on the next line, its URI. */
 export function serializeVariant(variant: Variant): string {
   const attributes = [`BANDWIDTH=${variant.bandwidth}`];
   if (variant.video !== null) {

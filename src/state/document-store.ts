@@ -11,6 +11,7 @@ const SUFFIX = '.json';
 /** File systems take 255 bytes; temporary and set-aside names append up to 30. */
 const MAX_ENCODED_LENGTH = 200;
 
+/** Where documents of one kind are kept, and how they are read back. `mode` as of chmod. */
 export interface DocumentStoreOptions<Document> {
   readonly folder: string;
   readonly logger: Logger;

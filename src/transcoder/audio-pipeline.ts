@@ -37,11 +37,16 @@ const MAX_CHANNELS = 8;
 const BELIEVED_AFTER = 4;
 const TRIAL = 16;
 
+/** An encode under the number its packets come back with. */
 export interface AudioEncode {
   readonly id: number;
   readonly encode: EncodeAudioConfig;
 }
 
+/**
+ * Made by its job, which closes it; `close` resolves when no codec works any more. Faults of decoders and encoders go to the sink, none is
+ * thrown.
+ */
 export class AudioPipeline implements Pipeline {
   readonly queues;
   readonly #sourceId: number;

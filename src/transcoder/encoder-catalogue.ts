@@ -17,8 +17,10 @@ export const CodecModule = {
   VAAPI: 'vaapi',
   AMF: 'amf',
 } as const;
+/** Any of these names. */
 export type CodecModule = (typeof CodecModule)[keyof typeof CodecModule];
 
+/** One encoder of the codec library, as far as it has to be known before it is opened. */
 export interface EncoderEntry {
   /** The codec library's name of the encoder. */
   readonly name: string;
@@ -116,6 +118,7 @@ const MODULE_ALIASES: Readonly<Record<string, CodecModule>> = {
   fdkaac: CodecModule.DEFAULT,
 };
 
+/** What an encode comes to on this machine. */
 export interface EncoderChoice {
   /** Encoders to try, in order; empty when there is none at all. */
   readonly candidates: readonly EncoderEntry[];

@@ -53,6 +53,7 @@ export function openEncoder(tools: PipelineTools, encode: EncoderWish, open: (en
   throw new EngineError(reasons.length > 0 ? reasons.join('; ') : `no encoder for ${wanted.codec}`);
 }
 
+/** Closes what `openEncoder` opened and takes it out of the census. Call it once. */
 export function closeEncoder(tools: PipelineTools, open: OpenEncoder): void {
   open.encoder.close();
   tools.census.encoder(open.encoder.name, -1);

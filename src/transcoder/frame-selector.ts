@@ -6,6 +6,7 @@ const EARLY = 90;
 /** A hole longer than this is not filled with repeated pictures. */
 const LONGEST_FILL = 2 * SECOND;
 
+/** What an encode asks for. */
 export interface FrameRule {
   /** Frames per second; 0 takes the pictures as they come. */
   readonly framerate: number;
@@ -15,6 +16,7 @@ export interface FrameRule {
   readonly constant: boolean;
 }
 
+/** One for each encode; wants the pictures of the source in the order they are shown. */
 export class FrameSelector {
   readonly #rule: FrameRule;
   readonly #times: number[] = [];

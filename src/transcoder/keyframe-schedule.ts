@@ -3,6 +3,7 @@
 /** Ticks of 1/90000 s that a picture may come early and still count as on time: RTMP rounds to milliseconds. */
 const EARLY = 90;
 
+/** Fixed for an encode, so that a restarted encoder goes on as the one before it. */
 export interface KeyframePlan {
   /** Ticks of 1/90000 s between keyframes. */
   readonly interval: number;

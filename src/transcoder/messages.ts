@@ -75,10 +75,12 @@ export interface HelloMessage {
   readonly decoders: readonly string[];
 }
 
+/** FAILED: why the encode cannot be made, for the log. */
 export interface FailedMessage {
   readonly reason: string;
 }
 
+/** NOTICE: a line for the log of the server. */
 export interface NoticeMessage {
   readonly level: 'info' | 'warn';
   readonly message: string;

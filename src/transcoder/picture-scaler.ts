@@ -18,6 +18,7 @@ export interface PictureNode {
 /** Pixel formats whose pictures can be the start of a smaller one without a second loss. */
 const REUSABLE = new Set(['yuv420p', 'nv12']);
 
+/** Owned by its pipeline, which closes it. Nodes are of use until `setFormat` or `close`. */
 export class PictureScaler {
   readonly #pool: FramePool;
   readonly #nodes: PictureNode[] = [];

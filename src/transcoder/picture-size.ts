@@ -1,5 +1,6 @@
 /** The size of an encode's pictures. */
 
+/** Pixels, both even: encoders take no others. */
 export interface PictureSize {
   readonly width: number;
   readonly height: number;

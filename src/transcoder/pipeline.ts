@@ -18,6 +18,7 @@ export interface PipelineSink {
   congestion(): Promise<void> | null;
 }
 
+/** An encoded packet in ticks of the encode's track. */
 export interface OutputPacket {
   readonly pts: number;
   readonly dts: number;
@@ -65,4 +66,5 @@ export interface Pipeline {
 
 /** Packets of one inbound track that may be under way to its decoder. The server sends no more before some are taken. */
 export const VIDEO_WINDOW = 8;
+/** The same for sound. */
 export const AUDIO_WINDOW = 32;

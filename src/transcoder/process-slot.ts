@@ -22,6 +22,7 @@ const CLOSE_DEADLINE_MS = 5_000;
 const HOPELESS_AFTER = 4;
 const WATCH_INTERVAL_MS = 1000;
 
+/** How a slot runs its process, and what its supervisor hears of it. */
 export interface SlotOptions {
   readonly process: ProcessOptions;
   readonly clock: Clock;

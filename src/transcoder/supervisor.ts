@@ -15,6 +15,7 @@ const PROCESSES_PER_CORE = 4;
 const MIN_PROCESSES = 8;
 const HELLO_DEADLINE_MS = 20_000;
 
+/** Times in ms. `entry` and `silenceDeadlineMs` are for tests. */
 export interface SupervisorOptions {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -29,6 +30,7 @@ export interface SupervisorOptions {
   readonly silenceDeadlineMs?: number;
 }
 
+/** Owns jobs and processes until `close`. Starts no process before the first job, or before somebody asks for the codecs. */
 export class TranscoderSupervisor implements Transcoder {
   readonly #options: SupervisorOptions;
   readonly #slots = new Set<ProcessSlot>();

@@ -11,6 +11,7 @@ import type { ChildQueue, FailedMessage, NoticeMessage, OpenMessage, TrackMessag
 import { DECODER_THRESHOLD, SourceFeed } from './source-feed.ts';
 import { FrameFlag, type FrameHeader, FrameType } from './wire.ts';
 
+/** What the core opens a job with. */
 export type JobOptions = Parameters<Transcoder['open']>[0];
 
 /** A job this heavy has a process of its own. */
@@ -21,6 +22,7 @@ const VIDEO_WEIGHT = 50;
 const LIGHT_WEIGHT = 10;
 const NO_HARDWARE = { enable: false, modules: '' };
 
+/** What the supervisor makes a job with. */
 export interface TranscodeJobOptions {
   /** Number on the wire. */
   readonly id: number;

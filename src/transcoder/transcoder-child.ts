@@ -13,6 +13,7 @@ import { FrameFlag, type FrameHeader, FrameReader, FrameType } from './wire.ts';
 
 const STATUS_INTERVAL_MS = 1000;
 
+/** One for the process, and as long as that lives: there is nothing to close. */
 export class TranscoderChild {
   readonly #writer: FrameWriter;
   readonly #reader = new FrameReader((header, payload) => this.#onFrame(header, payload));

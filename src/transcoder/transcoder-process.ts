@@ -22,6 +22,7 @@ const WATCH_INTERVAL_MS = 1000;
 /** What is kept of the last words of a process. */
 const LAST_WORDS = 2000;
 
+/** How a process is run and watched. */
 export interface ProcessOptions {
   /** The program. */
   readonly entry: URL;

@@ -42,6 +42,10 @@ interface DecodedPicture {
   readonly framerate: number;
 }
 
+/**
+ * Made by its job, which closes it; `close` resolves when no codec works any more. Faults of decoders and encoders go to the sink, none is
+ * thrown.
+ */
 export class VideoPipeline implements Pipeline {
   readonly #sourceId: number;
   readonly #tools: PipelineTools;

@@ -15,6 +15,7 @@
  */
 import { ProtocolError } from '../util/protocol-error.ts';
 
+/** The byte at 4. Below 16 to the child, from 16 on to the server; `PACKET` goes both ways. */
 export const FrameType = {
   /** To the child: a job with its encodes (JSON). */
   OPEN: 1,
@@ -41,14 +42,17 @@ export const FrameType = {
   /** To the server: a line for the log (JSON). */
   NOTICE: 22,
 } as const;
+/** Any of these numbers. */
 export type FrameType = (typeof FrameType)[keyof typeof FrameType];
 
+/** Bits of the byte at 5. */
 export const FrameFlag = {
   KEYFRAME: 1,
   /** Packets before this one were dropped. */
   DISCONTINUITY: 2,
 } as const;
 
+/** Bytes before the payload. */
 export const FRAME_HEADER_SIZE = 40;
 /** More than any coded picture the server accepts. */
 export const MAX_FRAME_PAYLOAD = 64 * 1024 * 1024;

@@ -5,8 +5,10 @@ import { LogSink } from './log-sink.ts';
 import type { LogLines } from './logger.ts';
 import { plainLine, plainText } from './plain-text.ts';
 
+/** `text` is for people, `json` has one object in each line. */
 export type LogFormat = 'text' | 'json';
 
+/** Any of the levels of `log-levels.js`. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** What is queued has this long to be written when its writer waits for it, ms. */

@@ -1,5 +1,6 @@
 /** Lets few do at once what many want to do. */
 
+/** `most` may work at once; all others wait in line, of which there is no limit. */
 export class Turns {
   readonly #most: number;
   readonly #waiting: (() => void)[] = [];

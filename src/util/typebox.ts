@@ -6,6 +6,7 @@ import type { JavaScriptTypeBuilder, TObject, TProperties, TSchema } from '@sinc
 
 /** Its marks are registered symbols: everything that reads schemas knows these by them. */
 const KIND = Symbol.for('TypeBox.Kind');
+/** Marks a member that may be absent; schemas have it as a key. */
 export const OptionalKind = Symbol.for('TypeBox.Optional');
 
 type Kinds =
@@ -57,4 +58,5 @@ const BUILDER = {
   Unsafe: (options?: Options) => make(options, { [KIND]: 'Unsafe' }),
 };
 
+/** Types are the package's own; what is not listed in `Kinds` is missing at run time too. */
 export const Type = BUILDER as unknown as Pick<JavaScriptTypeBuilder, Kinds>;

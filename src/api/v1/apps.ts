@@ -14,6 +14,7 @@ import { Application } from '../schemas.ts';
 /** Members that PATCH refuses, in the order they are looked for. */
 const FIXED_MEMBERS = ['name', 'dynamic', 'outputProfiles'] as const;
 
+/** Applications of a virtual host. All but reading is refused where a configuration file declares the virtual host. */
 export const appRoutes: readonly Route[] = [
   {
     method: 'GET',

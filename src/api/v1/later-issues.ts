@@ -25,6 +25,7 @@ const STREAM_ENDPOINTS: readonly (readonly [Method, string, string])[] = [
   ['POST', `${STREAM}:sendSubtitles`, 'subtitles'],
 ];
 
+/** Each answers 501 after the same checks as any other route, so that clients learn of a wrong name or token first. */
 export const laterRoutes: readonly Route[] = [
   ...APP_ENDPOINTS.map((endpoint): Route => ({ ...describe(endpoint), level: 'app' })),
   ...STREAM_ENDPOINTS.map((endpoint): Route => ({ ...describe(endpoint), level: 'stream' })),

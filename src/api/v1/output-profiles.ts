@@ -12,6 +12,7 @@ import { OutputProfile } from '../schemas.ts';
 const COLLECTION = '/v1/vhosts/{vhost}/apps/{app}/outputProfiles';
 const ITEM = `${COLLECTION}/{profile}`;
 
+/** Output profiles of an application. Every change restarts the application, and its streams with it. */
 export const outputProfileRoutes: readonly Route[] = [
   {
     method: 'GET',

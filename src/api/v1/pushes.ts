@@ -12,6 +12,7 @@ import { carriedOut, missingIn, type TaskErrors, taskRequestIn } from './task-an
 const APP = '/v1/vhosts/{vhost}/apps/{app}';
 const ERRORS: TaskErrors = { exists: 'PUSH_EXISTS', limit: 'PUSH_LIMIT', notSaved: 'PUSH_NOT_SAVED' };
 
+/** Push tasks of an application; they survive a restart of the server. */
 export const pushRoutes: readonly Route[] = [
   {
     method: 'POST',

@@ -15,6 +15,7 @@ import { carriedOut, missingIn, type TaskErrors, taskRequestIn } from './task-an
 const APP = '/v1/vhosts/{vhost}/apps/{app}';
 const ERRORS: TaskErrors = { exists: 'RECORD_EXISTS', limit: 'RECORD_LIMIT', notSaved: 'RECORD_NOT_SAVED' };
 
+/** Recording tasks of an application; they survive a restart of the server. */
 export const recordRoutes: readonly Route[] = [
   {
     method: 'POST',

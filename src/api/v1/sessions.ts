@@ -9,6 +9,7 @@ import { SessionStatisticsSchema } from '../schemas.ts';
 const STREAM = 'vhosts/{vhost}/apps/{app}/streams/{stream}';
 const COLLECTION = `/v1/${STREAM}/sessions`;
 
+/** Viewer sessions of an inbound stream, whatever publisher serves them and from which of its outputs. */
 export const sessionRoutes: readonly Route[] = [
   {
     method: 'GET',

@@ -5,6 +5,7 @@ import { StatisticsV1Schema } from '../schemas.ts';
 
 const ROOT = '/v1/stats/current';
 
+/** Traffic of the server and of each level below it, in the form of version 1. */
 export const statsV1Routes: readonly Route[] = [
   {
     method: 'GET',

@@ -16,6 +16,7 @@ import { PullRequest, StreamInformation } from '../schemas.ts';
 const COLLECTION = '/v1/vhosts/{vhost}/apps/{app}/streams';
 const ITEM = `${COLLECTION}/{stream}`;
 
+/** Inbound streams of an application, pulled ones that wait for their source included. */
 export const streamRoutes: readonly Route[] = [
   {
     method: 'GET',

@@ -4,6 +4,7 @@ import type { Route } from '../route.ts';
 
 const Version = Type.Object({ gitVersion: Type.String(), version: Type.String() });
 
+/** Which Millrace answers: release and commit. */
 export const versionRoutes: readonly Route[] = [
   {
     method: 'GET',

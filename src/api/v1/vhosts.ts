@@ -7,6 +7,7 @@ import { changed, refusal, requireArray, requireWritable } from '../refusals.ts'
 import type { Route } from '../route.ts';
 import { VirtualHost } from '../schemas.ts';
 
+/** Virtual hosts. Those that a configuration file declares can be read, not deleted. */
 export const vhostRoutes: readonly Route[] = [
   {
     method: 'GET',

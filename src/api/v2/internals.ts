@@ -4,6 +4,7 @@ import { ok } from '../envelope.ts';
 import type { Route } from '../route.ts';
 import { CodecModuleSchema, QueueStatusSchema } from '../schemas.ts';
 
+/** What the server looks like inside: queues and codecs, for those who look for the cause of a delay. */
 export const internalsV2Routes: readonly Route[] = [
   {
     method: 'GET',

@@ -5,6 +5,7 @@ import { StatisticsV2Schema } from '../schemas.ts';
 
 const ROOT = '/v2/stats/current/vhosts/{vhost}';
 
+/** Traffic of a virtual host and of each level below it, in the form of version 2. */
 export const statsV2Routes: readonly Route[] = [
   {
     method: 'GET',

@@ -5,6 +5,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import { readProgramConfigChannels } from './program-config.ts';
 import { channelsOfConfiguration, ESCAPE_FREQUENCY_INDEX, frequencyOfIndex, indexOfFrequency } from './sampling-frequency.ts';
 
+/** Audio object types (ISO/IEC 14496-3 §1.5.1) that matter here; `ESCAPE` says that the number follows in six more bits. */
 export const AacObjectType = {
   MAIN: 1,
   LC: 2,

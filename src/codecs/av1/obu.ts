@@ -1,6 +1,7 @@
 /** Walks over the open bitstream units of an AV1 temporal unit, AV1 bitstream specification §5.3. */
 import { ProtocolError } from '../../util/protocol-error.ts';
 
+/** `obu_type`, AV1 bitstream specification §6.2.2. Numbers between them are reserved. */
 export const ObuType = {
   SEQUENCE_HEADER: 1,
   TEMPORAL_DELIMITER: 2,
@@ -12,6 +13,7 @@ export const ObuType = {
   TILE_LIST: 8,
   PADDING: 15,
 } as const;
+/** Any of these numbers. */
 export type ObuType = (typeof ObuType)[keyof typeof ObuType];
 
 /** A length in LEB128 has at most 8 bytes (§4.10.5) and no OBU is larger than 2^32 - 1. */

@@ -10,10 +10,12 @@ export interface H265Vui {
   readonly minSpatialSegmentation: number;
 }
 
+/** What counts when the sequence parameter set has no VUI: square pixels, no frame rate. */
 export const NO_VUI: H265Vui = { sampleAspectRatio: SQUARE, framerate: 0, minSpatialSegmentation: 0 };
 
 const MAX_SPATIAL_SEGMENTATION = 4095;
 
+/** Reads `vui_parameters()` (E.2.1) from where the reader stands. `maxSubLayersMinus1` is that of the sequence parameter set. */
 export function readVui(reader: BitReader, maxSubLayersMinus1: number): H265Vui {
   const sampleAspectRatio = readVuiHead(reader);
   reader.skip(3); // neutral_chroma_indication_flag, field_seq_flag, frame_field_info_present_flag

@@ -15,6 +15,7 @@ export interface MpegAudioFrame {
   readonly samplesPerFrame: number;
 }
 
+/** Bytes; a CRC that may follow is not part of it. */
 export const MPEG_AUDIO_HEADER_LENGTH = 4;
 const MONO = 3;
 

@@ -30,6 +30,7 @@ const EgressSchema = object('Rules for streams going out', {
   transcodeStatus: presence('A codec fails'),
 });
 
+/** `<Alert>`: read and checked; `not-built.ts` warns of what has no effect. */
 export const AlertSchema = object('Messages to a control server', {
   url: text('URL of the control server', { form: 'url' }),
   secretKey: text('Key that signs the requests'),
@@ -43,4 +44,5 @@ export const AlertSchema = object('Messages to a control server', {
     }),
   ),
 });
+/** The typed form of `<Alert>`; `timeout` in ms. */
 export type AlertConfig = Static<typeof AlertSchema>;

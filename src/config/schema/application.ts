@@ -14,6 +14,7 @@ const TranscodeWebhookSchema = object('Asks a control server for the output prof
   useLocalProfilesOnServerDisallow: boolean('Uses the profiles configured here when the server refuses', { default: false }),
   useLocalProfilesOnErrorResponse: boolean('Uses the profiles configured here when the server answers with an error', { default: false }),
 });
+/** The typed form of `<TranscodeWebhook>`, of no effect yet (`not-built.ts`); `timeout` in ms. */
 export type TranscodeWebhookConfig = Static<typeof TranscodeWebhookSchema>;
 
 const SourceLossSchema = object('What becomes of a stream when its encoder goes away, or another one comes', {
@@ -34,6 +35,7 @@ const SourceLossSchema = object('What becomes of a stream when its encoder goes 
   ),
   takeOverSilenceMs: integer('Silence of the first encoder that `afterSilence` asks for, ms', { default: 2000, minimum: 0 }),
 });
+/** The typed form of `<SourceLoss>`, an extension of Millrace. */
 export type SourceLossConfig = Static<typeof SourceLossSchema>;
 
 const EventGeneratorSchema = object('Sends events by a file of rules', {
@@ -41,6 +43,7 @@ const EventGeneratorSchema = object('Sends events by a file of rules', {
   path: optional(path('The rules file')),
 });
 
+/** `<Application>`, also the body of the API's application routes. Only the name has to be given. */
 export const ApplicationSchema = object('An application', {
   name: name('Name of the application, the first part of stream URLs; unique in its virtual host'),
   type: choice('`live`; `vod` is accepted and treated alike', ['live', 'vod'], { refusal: (value) => `Unknown type: ${value}` }),
@@ -82,4 +85,5 @@ export const ApplicationSchema = object('An application', {
   transcodeWebhook: optional(TranscodeWebhookSchema),
   eventGenerator: optional(EventGeneratorSchema),
 });
+/** The typed form of `<Application>`: what the core makes an application of, defaults filled in. */
 export type ApplicationConfig = Static<typeof ApplicationSchema>;

@@ -137,6 +137,7 @@ const srtMembers = (number: number) => ({
   ),
 });
 
+/** `<Bind><Managers><API>`. Ports of the API stand here, its names and its credential in `<Managers>`. */
 export const BindApiSchema = object(
   'The management API. It stays off unless a port is given',
   {
@@ -150,6 +151,7 @@ export const BindApiSchema = object(
   },
   { xml: 'API' },
 );
+/** The typed form of `<API>` in `<Bind>`; a port that is undefined is not opened. */
 export type BindApiConfig = Static<typeof BindApiSchema>;
 
 const client = (description: string, xml: string) => optional(object(description, { workerCount, threadPerSocket }, { xml }));
@@ -187,6 +189,7 @@ const mpegtsMembers = {
   threadPerSocket,
 };
 
+/** `<Bind>`: every listener of the server. What is absent listens nowhere. */
 export const BindSchema = object('Listeners', {
   managers: object('Management', { api: optional(BindApiSchema) }, { default: {} }),
   providers: object(
@@ -231,4 +234,5 @@ export const BindSchema = object('Listeners', {
     { default: {} },
   ),
 });
+/** The typed form of `<Bind>`; a listener that is undefined is off. */
 export type BindConfig = Static<typeof BindSchema>;

@@ -2,6 +2,7 @@
 import type { Static } from '@sinclair/typebox';
 import { list, object, text } from './field.ts';
 
+/** `<CrossDomains>`, the same element wherever it stands: defaults, publishers, providers, the API. */
 export const CrossDomainsSchema = object('Origins whose web pages may read the answers (CORS)', {
   urls: list(
     'Allowed origins: `*` for all, or patterns such as `https://*.example.org`; without a scheme both http and https match',
@@ -17,4 +18,5 @@ export const CrossDomainsSchema = object('Origins whose web pages may read the a
     { xml: 'Header', default: [] },
   ),
 });
+/** The typed form of `<CrossDomains>`; patterns are as written, not compiled. */
 export type CrossDomainsConfig = Static<typeof CrossDomainsSchema>;

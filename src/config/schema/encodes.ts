@@ -39,6 +39,7 @@ const BypassIfMatchSchema = object(
     }),
   },
 );
+/** The typed form of `<BypassIfMatch>`: conditions that are undefined do not count. */
 export type BypassIfMatchConfig = Static<typeof BypassIfMatchSchema>;
 
 /** Encoders count in 32 bits. */
@@ -122,6 +123,7 @@ interface VideoFinish extends CodedEncode {
   bFrames: number;
 }
 
+/** `<Video>` in `<Encodes>`. A codec such as `h264_nvenc` is split into codec and module; sizes have to be even. */
 export const EncodeVideoSchema = object(
   'One video encoder',
   {
@@ -165,8 +167,10 @@ export const EncodeVideoSchema = object(
     }),
   },
 );
+/** The typed form of `<Video>`: rates in bits per second, sizes in pixels. Codec and bit rate are there unless `bypass` is set. */
 export type EncodeVideoConfig = Static<typeof EncodeVideoSchema>;
 
+/** `<Audio>` in `<Encodes>`. Sample rates that AAC does not know are refused. */
 export const EncodeAudioSchema = object(
   'One audio encoder',
   {
@@ -187,8 +191,10 @@ export const EncodeAudioSchema = object(
     }),
   },
 );
+/** The typed form of `<Audio>`: bit rate in bits per second, sample rate in Hz. Codec and bit rate are there unless `bypass` is set. */
 export type EncodeAudioConfig = Static<typeof EncodeAudioSchema>;
 
+/** `<Image>` in `<Encodes>`: pictures for the thumbnail publisher. Never bypassed, so the codec is required. */
 export const EncodeImageSchema = object(
   'One still picture encoder',
   {
@@ -210,6 +216,7 @@ export const EncodeImageSchema = object(
     }),
   },
 );
+/** The typed form of `<Image>`; `framerate` counts pictures per second. */
 export type EncodeImageConfig = Static<typeof EncodeImageSchema>;
 
 interface EncodesFinish {
@@ -227,6 +234,7 @@ function nameUnnamed(encodes: readonly { name: string }[], prefix: string): void
   }
 }
 
+/** `<Encodes>` of an output profile. Encodes without a name get one. */
 export const EncodesSchema = object(
   'The encoders of the profile; together at least one',
   {
@@ -244,4 +252,5 @@ export const EncodesSchema = object(
     }),
   },
 );
+/** The typed form of `<Encodes>`: three lists, each in the order of the file, any of them possibly empty. */
 export type EncodesConfig = Static<typeof EncodesSchema>;

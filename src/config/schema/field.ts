@@ -91,14 +91,17 @@ export function path(description: string, options: FieldOptions<string> = {}): T
   return Type.String(split(description, { ...options, kind: 'path' }));
 }
 
+/** A whole number; limits are part of the schema and hold for XML and JSON alike. */
 export function integer(description: string, options: NumberOptions = {}): TInteger {
   return Type.Integer(split(description, { ...options }));
 }
 
+/** A number that may have a fraction; NaN and infinities are none. */
 export function real(description: string, options: NumberOptions = {}): TNumber {
   return Type.Number(split(description, { ...options }));
 }
 
+/** True or false, as words in any case; a number is true unless it is 0. */
 export function boolean(description: string, options: FieldOptions<boolean> = {}): TBoolean {
   return Type.Boolean(split(description, { ...options }));
 }
@@ -138,6 +141,10 @@ export interface PortRanges {
   readonly ranges: readonly { readonly first: number; readonly last: number }[];
 }
 
+/**
+ * Ports and ranges of them with one protocol behind, `4000-4003,4005/udp`, read into `PortRanges`. The first of `protocols` counts when
+ * none is named.
+ */
 export function ports(description: string, options: FieldOptions<string> & { readonly protocols: readonly string[] }) {
   return Type.Unsafe<PortRanges>({ type: 'string', ...split(description, { ...options, kind: 'ports' }) });
 }

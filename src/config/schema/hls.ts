@@ -3,9 +3,12 @@ import type { Static } from '@sinclair/typebox';
 import { CrossDomainsSchema } from './cross-domains.ts';
 import { boolean, integer, list, object, optional, path, real, text } from './field.ts';
 
+/** Member `maxConnection` of every publisher that has it in the reference server. */
 export const maxConnection = integer('Most viewers at a time; 0 means no limit. Read for compatibility, not enforced', { default: 0 });
+/** Member `createDefaultPlaylist` of the publishers that can make a playlist of their own. */
 export const createDefaultPlaylist = boolean('Makes a playlist even when the output profile declares none', { default: true });
 
+/** `<DVR>` of an HLS publisher: segments go to files when they leave memory. Nothing of them outlives the stream. */
 export const DvrSchema = object(
   'Lets viewers rewind',
   {
@@ -16,6 +19,7 @@ export const DvrSchema = object(
   },
   { xml: 'DVR', aliases: ['dvr'] },
 );
+/** The typed form of `<DVR>`; `maxDuration` in seconds. */
 export type DvrConfig = Static<typeof DvrSchema>;
 
 const DumpSchema = object('Keeps the HLS output of matching streams as files', {
@@ -25,6 +29,7 @@ const DumpSchema = object('Keeps the HLS output of matching streams as files', {
   id: optional(text('Id of the dump; made up when absent')),
   playlists: optional(object('Multivariant playlists to keep', { playlist: list('File names', text('File name'), { default: [] }) })),
 });
+/** The typed form of `<Dump>`: one for every stream whose name matches. */
 export type HlsDumpConfig = Static<typeof DumpSchema>;
 
 const maxAge = (what: string, seconds: number) =>
@@ -41,8 +46,10 @@ const CacheControlSchema = object(
   },
   { default: {} },
 );
+/** The typed form of `<CacheControl>`: seconds for each kind of answer; 0 forbids caching, -1 sends no header. */
 export type CacheControlConfig = Static<typeof CacheControlSchema>;
 
+/** Members that `<LLHLS>` and `<HLS>` share, to be spread into their schemas. */
 export const hlsCommon = {
   maxConnection,
   segmentDuration: real('Length of a segment, s', { default: 10, exclusiveMinimum: 0, maximum: 3600 }),

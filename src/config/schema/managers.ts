@@ -28,5 +28,7 @@ const ManagersApiSchema = object(
   { xml: 'API', default: {} },
 );
 
+/** `<Managers>`; the ports are in `<Bind>`. */
 export const ManagersSchema = object('Management API', { host: ManagersHostSchema, api: ManagersApiSchema }, { default: {} });
+/** The typed form of `<Managers>`; it is there, with defaults, also where the file has no such element. */
 export type ManagersConfig = Static<typeof ManagersSchema>;

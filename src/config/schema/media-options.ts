@@ -9,6 +9,7 @@ const TranscriptionSchema = object('Makes the subtitles from speech', {
   sourceLanguage: text('Language spoken, or `auto`', { default: 'auto' }),
   translation: boolean('Translates to English', { default: false }),
 });
+/** The typed form of `<Transcription>`, of no effect yet (`not-built.ts`). */
 export type TranscriptionConfig = Static<typeof TranscriptionSchema>;
 
 interface SubtitlesFinish {
@@ -17,6 +18,7 @@ interface SubtitlesFinish {
   rendition: { label: string; autoSelect: boolean }[];
 }
 
+/** `<Subtitles>`, of no effect yet (`not-built.ts`). When they are on there must be a rendition, and `DefaultLabel` names one. */
 export const SubtitlesSchema = object(
   'Subtitles',
   {
@@ -45,8 +47,10 @@ export const SubtitlesSchema = object(
     }),
   },
 );
+/** The typed form of `<Subtitles>`; the rendition of the default label is marked `autoSelect`. */
 export type SubtitlesConfig = Static<typeof SubtitlesSchema>;
 
+/** `<MediaOptions>`: what concerns all output profiles and no single encode. */
 export const MediaOptionsSchema = object('Subtitles and overlays', {
   subtitles: optional(SubtitlesSchema),
   overlays: optional(
@@ -56,4 +60,5 @@ export const MediaOptionsSchema = object('Subtitles and overlays', {
     }),
   ),
 });
+/** The typed form of `<MediaOptions>`; what is undefined is off. */
 export type MediaOptionsConfig = Static<typeof MediaOptionsSchema>;

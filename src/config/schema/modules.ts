@@ -6,6 +6,7 @@ const enable = (on: boolean) => boolean('Turns it on', { default: on });
 const module = (description: string, on: boolean, xml?: string) =>
   object(description, { enable: enable(on) }, xml === undefined ? { default: {} } : { xml, default: {} });
 
+/** `<Modules>`. Without the element every module has its own default. */
 export const ModulesSchema = object(
   'Parts that can be turned on and off',
   {
@@ -45,4 +46,5 @@ export const ModulesSchema = object(
   },
   { default: {} },
 );
+/** The typed form of `<Modules>`: all members are there. */
 export type ModulesConfig = Static<typeof ModulesSchema>;

@@ -52,6 +52,7 @@ function missingEncode(type: string, wanted: string | undefined, encodes: readon
   return `the ${type} encode ${wanted}, which the profile does not have`;
 }
 
+/** `<OutputProfile>`, also the body of the API's routes for profiles. Renditions may name only encodes of the same profile. */
 export const OutputProfileSchema = object(
   'Makes one output stream of every input stream',
   {
@@ -67,6 +68,7 @@ export const OutputProfileSchema = object(
     }),
   },
 );
+/** The typed form of `<OutputProfile>`; `outputStreamName` still has its macros. */
 export type OutputProfileConfig = Static<typeof OutputProfileSchema>;
 
 const hwAccel = (what: string) =>
@@ -79,6 +81,7 @@ const hwAccel = (what: string) =>
     }),
   );
 
+/** `<OutputProfiles>`. Two profiles with one name, or for one output stream, are refused. */
 export const OutputProfilesSchema = object(
   'Output profiles and what they share',
   {
@@ -107,4 +110,5 @@ export const OutputProfilesSchema = object(
     }),
   },
 );
+/** The typed form of `<OutputProfiles>`; without a profile nobody can watch the streams of the application. */
 export type OutputProfilesConfig = Static<typeof OutputProfilesSchema>;

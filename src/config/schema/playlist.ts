@@ -38,6 +38,7 @@ const VideoTemplateSchema = object(
   },
   { xml: 'VideoTemplate', aliases: ['videoTemplate'] },
 );
+/** The typed form of `<VideoTemplate>`; -1 sets no limit. */
 export type VideoTemplateConfig = Static<typeof VideoTemplateSchema>;
 
 const AudioTemplateSchema = object(
@@ -51,6 +52,7 @@ const AudioTemplateSchema = object(
   },
   { xml: 'AudioTemplate', aliases: ['audioTemplate'] },
 );
+/** The typed form of `<AudioTemplate>`; -1 sets no limit. */
 export type AudioTemplateConfig = Static<typeof AudioTemplateSchema>;
 
 const indexHint = (xml: string, alias: string) =>
@@ -63,6 +65,7 @@ const RenditionSchema = object('One quality the player may choose', {
   video_index_hint: indexHint('VideoIndexHint', 'videoIndexHint'),
   audio_index_hint: indexHint('AudioIndexHint', 'audioIndexHint'),
 });
+/** The typed form of `<Rendition>`: tracks by the names of their encodes, and which of several of that name. */
 export type RenditionConfig = Static<typeof RenditionSchema>;
 
 const RenditionTemplateSchema = object('Makes a rendition of every matching pair of tracks', {
@@ -70,6 +73,7 @@ const RenditionTemplateSchema = object('Makes a rendition of every matching pair
   video_template: optional(VideoTemplateSchema),
   audio_template: optional(AudioTemplateSchema),
 });
+/** The typed form of `<RenditionTemplate>`; the name still has its macros. */
 export type RenditionTemplateConfig = Static<typeof RenditionTemplateSchema>;
 
 const PlaylistOptionsSchema = object(
@@ -88,8 +92,10 @@ const PlaylistOptionsSchema = object(
   },
   { default: {} },
 );
+/** The typed form of `<Options>` in `<Playlist>`, defaults filled in. */
 export type PlaylistOptionsConfig = Static<typeof PlaylistOptionsSchema>;
 
+/** `<Playlist>` of an output profile. File names with `playlist` or `chunklist` inside are those of media playlists and refused. */
 export const PlaylistSchema = object(
   'One multivariant playlist',
   {
@@ -118,4 +124,5 @@ export const PlaylistSchema = object(
     }),
   },
 );
+/** The typed form of `<Playlist>`; the file name has no extension. */
 export type PlaylistConfig = Static<typeof PlaylistSchema>;

@@ -59,11 +59,13 @@ const AudioMapSchema = object('Names for the audio tracks of the source, in thei
     { default: [] },
   ),
 });
+/** The typed form of `<AudioMap>`: the n-th item is for the n-th audio track. */
 export type AudioMapConfig = Static<typeof AudioMapSchema>;
 
 const blockDuplicate = boolean('A second publisher of a name is refused; false throws the first one out', { default: true });
 const passthroughProfile = boolean('Adds an output stream that passes the input on untouched', { default: false });
 
+/** `<RTMP>` in `<Providers>`; its ports are in `<Bind>`. */
 export const RtmpProviderSchema = object(
   'Takes streams published over RTMP',
   {
@@ -96,15 +98,19 @@ export const RtmpProviderSchema = object(
   },
   { xml: 'RTMP', ...pushRules },
 );
+/** The typed form of `<RTMP>` in `<Providers>`; timeouts in ms. */
 export type RtmpProviderConfig = Static<typeof RtmpProviderSchema>;
 
+/** `<SRT>` in `<Providers>`; ports, latency and passphrases are in `<Bind>`. */
 export const SrtProviderSchema = object(
   'Takes streams published over SRT',
   { ...pushed, blockDuplicateStreamName: blockDuplicate, audioMap: optional(AudioMapSchema) },
   { xml: 'SRT', ...pushRules },
 );
+/** The typed form of `<SRT>` in `<Providers>`; timeouts in ms. */
 export type SrtProviderConfig = Static<typeof SrtProviderSchema>;
 
+/** `<WebRTC>` in `<Providers>`: WHIP, and the reference server's WebSocket protocol with `direction=send`. */
 export const WebrtcProviderSchema = object(
   'Takes streams published over WebRTC (WHIP)',
   {
@@ -122,6 +128,7 @@ export const WebrtcProviderSchema = object(
   },
   { xml: 'WebRTC', ...pushRules },
 );
+/** The typed form of `<WebRTC>` in `<Providers>`; times in ms. */
 export type WebrtcProviderConfig = Static<typeof WebrtcProviderSchema>;
 
 interface SourceFinish {
@@ -133,6 +140,7 @@ const sourceRules = finishing<SourceFinish>(({ source = [] }, fail) => {
   if (wrong !== undefined) fail(`Source must be an IP address or a network as 192.0.2.0/24, but got '${wrong}'`, 'source');
 });
 
+/** `<MPEGTS>` in `<Providers>`: over UDP, and over TCP where `<Bind>` has such ports. */
 export const MpegtsProviderSchema = object(
   'Takes MPEG-TS over UDP',
   {
@@ -166,8 +174,10 @@ export const MpegtsProviderSchema = object(
   },
   { xml: 'MPEGTS', ...pushRules },
 );
+/** The typed form of `<MPEGTS>` in `<Providers>`; stream names still have their macros. */
 export type MpegtsProviderConfig = Static<typeof MpegtsProviderSchema>;
 
+/** `<FILE>` in `<Providers>`: plays what `file://` URLs name, below the root path. */
 export const FileProviderSchema = object(
   'Plays files as streams',
   {
@@ -184,6 +194,7 @@ export const FileProviderSchema = object(
   },
   { xml: 'FILE', ...noSilenceRules('File') },
 );
+/** The typed form of `<FILE>` in `<Providers>`. Without `rootPath` only `Server/Storage/AllowedRoots` says what may be played. */
 export type FileProviderConfig = Static<typeof FileProviderSchema>;
 
 const pulled = (description: string, type: string, xml: string) => object(description, noSilence, { xml, ...noSilenceRules(type) });
@@ -223,6 +234,7 @@ export const ProvidersSchema = object('What brings streams in; a provider that i
     ),
   ),
 });
+/** The typed form of `<Providers>`; a provider that is undefined is off. */
 export type ProvidersConfig = Static<typeof ProvidersSchema>;
 
 /** The providers of an application; absent means none. */

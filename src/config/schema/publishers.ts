@@ -4,6 +4,7 @@ import { CrossDomainsSchema } from './cross-domains.ts';
 import { boolean, choice, finishing, integer, object, optional, path, real, text } from './field.ts';
 import { createDefaultPlaylist, hlsCommon, maxConnection } from './hls.ts';
 
+/** `<LLHLS>` in `<Publishers>`: fMP4 segments in parts (rfc8216bis). `<DRM>` is of no effect yet (`not-built.ts`). */
 export const LlhlsSchema = object(
   'Serves LL-HLS (fMP4)',
   {
@@ -24,11 +25,15 @@ export const LlhlsSchema = object(
   },
   { xml: 'LLHLS' },
 );
+/** The typed form of `<LLHLS>`; durations in seconds. */
 export type LlhlsConfig = Static<typeof LlhlsSchema>;
 
+/** `<HLS>` in `<Publishers>`: version 3 playlists of MPEG-TS segments (RFC 8216). */
 export const HlsSchema = object('Serves HLS (MPEG-TS)', { ...hlsCommon }, { xml: 'HLS' });
+/** The typed form of `<HLS>`; durations in seconds. */
 export type HlsConfig = Static<typeof HlsSchema>;
 
+/** `<WebRTC>` in `<Publishers>`; media ports and signalling ports are in `<Bind>`. */
 export const WebrtcPublisherSchema = object(
   'Serves WebRTC',
   {
@@ -55,6 +60,7 @@ export const WebrtcPublisherSchema = object(
   },
   { xml: 'WebRTC' },
 );
+/** The typed form of `<WebRTC>` in `<Publishers>`; times in ms. */
 export type WebrtcPublisherConfig = Static<typeof WebrtcPublisherSchema>;
 
 const StreamMapSchema = object('Starts tasks by a file that maps streams', {
@@ -67,6 +73,7 @@ interface FileFinish {
   record?: { enable: boolean; recordInfo?: string };
 }
 
+/** `<FILE>` in `<Publishers>`. `Record`, the older form, is read as `StreamMap`. */
 export const FilePublisherSchema = object(
   'Records streams to files',
   {
@@ -95,13 +102,16 @@ export const FilePublisherSchema = object(
     }),
   },
 );
+/** The typed form of `<FILE>` in `<Publishers>`; paths still have their macros. */
 export type FilePublisherConfig = Static<typeof FilePublisherSchema>;
 
+/** `<Push>` in `<Publishers>`. Receivers are named by the API or by the map file, not here. */
 export const PushPublisherSchema = object('Sends streams on to other servers', {
   streamMap: optional(StreamMapSchema),
   connectionTimeout: integer('Gives up connecting after this long, ms; -1 means 5000', { default: -1, minimum: -1 }),
   sendTimeout: integer('Gives up a send after this long, ms; -1 means 2000', { default: -1, minimum: -1 }),
 });
+/** The typed form of `<Push>`; timeouts in ms, -1 for the default. */
 export type PushPublisherConfig = Static<typeof PushPublisherSchema>;
 
 const plain = (description: string, xml: string) => object(description, { maxConnection }, { xml });
@@ -141,4 +151,5 @@ export const PublishersSchema = object(
     }),
   },
 );
+/** The typed form of `<Publishers>`; a publisher that is undefined is off. */
 export type PublishersConfig = Static<typeof PublishersSchema>;

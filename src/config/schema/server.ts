@@ -37,6 +37,7 @@ interface ServerFinish {
   readonly virtualHosts: readonly { readonly name: string }[];
 }
 
+/** `<Server>`, the root element of the file; the API has no route for it. */
 export const ServerSchema = object(
   'The server',
   {
@@ -72,4 +73,5 @@ export const ServerSchema = object(
     }),
   },
 );
+/** The typed form of `<Server>`: all that the server starts with. */
 export type ServerConfig = Static<typeof ServerSchema>;

@@ -5,12 +5,14 @@ import { CrossDomainsSchema } from './cross-domains.ts';
 import { as, boolean, finishing, firstDuplicate, integer, list, name, object, optional, text, words } from './field.ts';
 import { TlsSchema } from './tls.ts';
 
+/** `<Names>`: one name in each `<Name>`. */
 export const hostNames = list('Host names or addresses; `*` and `?` match', text('Host name', { form: 'host' }), { flatten: 'name' });
 
 const HostSchema = object('Under which names it is reached', {
   names: hostNames,
   tls: optional(as(TlsSchema, 'Certificate for TLS ports', { xml: 'TLS' })),
 });
+/** The typed form of `<Host>`. A virtual host without one is found by no host name. */
 export type HostConfig = Static<typeof HostSchema>;
 
 const EnablesSchema = object(
@@ -28,6 +30,7 @@ const SignedPolicySchema = object('Only signed URLs are let in', {
   secretKey: text('Key of the signatures'),
   enables: EnablesSchema,
 });
+/** The typed form of `<SignedPolicy>`; one that is enabled is refused (`not-built.ts`). */
 export type SignedPolicyConfig = Static<typeof SignedPolicySchema>;
 
 const AdmissionWebhooksSchema = object('Asks a control server whom to let in', {
@@ -36,6 +39,7 @@ const AdmissionWebhooksSchema = object('Asks a control server whom to let in', {
   timeout: integer('Refuses when there is no answer for this long, ms', { default: 3000, minimum: 1 }),
   enables: EnablesSchema,
 });
+/** The typed form of `<AdmissionWebhooks>`; one that is enabled is refused (`not-built.ts`); `timeout` in ms. */
 export type AdmissionWebhooksConfig = Static<typeof AdmissionWebhooksSchema>;
 
 interface OriginFinish {
@@ -72,6 +76,7 @@ const OriginSchema = object(
     }),
   },
 );
+/** The typed form of `<Origin>`: the scheme is known and in lower case. */
 export type OriginConfig = Static<typeof OriginSchema>;
 
 const OriginsSchema = object('Streams pulled when a viewer asks for them', {
@@ -87,6 +92,7 @@ const OriginsSchema = object('Streams pulled when a viewer asks for them', {
   ),
   origin: list('Origins, in the order they are tried', OriginSchema, { default: [] }),
 });
+/** The typed form of `<Origins>`; the first origin whose location matches is taken. */
 export type OriginsConfig = Static<typeof OriginsSchema>;
 
 const LARGEST_PORT = 65_535;
@@ -104,8 +110,10 @@ const OriginMapStoreSchema = object('Shares the addresses of streams between ori
     },
   ),
 });
+/** The typed form of `<OriginMapStore>`; without `originHostName` this server only looks up. */
 export type OriginMapStoreConfig = Static<typeof OriginMapStoreSchema>;
 
+/** `<VirtualHost>`, also the body of the API's routes for virtual hosts. Application names are unique in it. */
 export const VirtualHostSchema = object(
   'A virtual host',
   {
@@ -126,4 +134,5 @@ export const VirtualHostSchema = object(
     }),
   },
 );
+/** The typed form of `<VirtualHost>`: what the core makes a virtual host of, defaults filled in. */
 export type VirtualHostConfig = Static<typeof VirtualHostSchema>;

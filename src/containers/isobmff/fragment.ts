@@ -10,6 +10,10 @@ export interface FragmentSample {
   readonly keyframe: boolean;
 }
 
+/**
+ * What one moof tells of its samples, times in ticks of the track's timescale. The bytes are only measured here: the caller writes them
+ * behind the header.
+ */
 export interface Fragment {
   readonly trackId: number;
   /** Grows by one from fragment to fragment. */

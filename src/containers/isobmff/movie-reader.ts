@@ -9,6 +9,7 @@ const UNDETERMINED = 'und';
 /** A file has a handful of tracks. */
 const MOST_TRACKS = 64;
 
+/** A trak with video or sound, as its writer left it. `tables` place the samples that lie in no fragment. */
 export interface FileTrack {
   /** Number of the track inside the file. */
   readonly trackId: number;
@@ -21,6 +22,7 @@ export interface FileTrack {
   readonly tables: SampleTables;
 }
 
+/** A moov with its video and sound tracks, those included that cannot be played. `defaults` are those of trex (§8.8.3) by track id. */
 export interface FileMovie {
   readonly tracks: readonly FileTrack[];
   /** Samples lie in fragments too: moof boxes follow. */

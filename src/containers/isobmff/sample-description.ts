@@ -4,6 +4,7 @@ import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { type Box, bodyView, readBoxes } from './box-reader.ts';
 
+/** A visual sample entry (§12.1.3); sizes in pixels, as the entry says them. */
 export interface VideoDescriptionEntry {
   readonly type: 'video';
   readonly codec: VideoCodec;
@@ -13,6 +14,7 @@ export interface VideoDescriptionEntry {
   readonly height: number;
 }
 
+/** An audio sample entry (§12.2.3). */
 export interface AudioDescriptionEntry {
   readonly type: 'audio';
   readonly codec: AudioCodec;
@@ -29,6 +31,7 @@ export interface UnsupportedEntry {
   readonly what: string;
 }
 
+/** What stsd says of a track; one that cannot be played says what it is, for the log. */
 export type DescriptionEntry = VideoDescriptionEntry | AudioDescriptionEntry | UnsupportedEntry;
 
 const STSD_HEADER = 8;

@@ -9,6 +9,7 @@ export interface ElementaryUnit {
   readonly data: Uint8Array;
 }
 
+/** Takes units in the order of the stream; they are the taker's own. */
 export type UnitSink = (unit: ElementaryUnit) => void;
 
 /** Reads one elementary stream. */

@@ -1,6 +1,7 @@
 /** Finds transport stream packets in bytes that come in pieces of any size, ISO/IEC 13818-1 §2.4.3.2. */
 import { TS_PACKET_LENGTH } from './ts-buffer.ts';
 
+/** Every packet begins with it. */
 export const SYNC_BYTE = 0x47;
 
 /** Takes one packet of 188 bytes: `data[at]` is its sync byte. The bytes are valid during the call only. */

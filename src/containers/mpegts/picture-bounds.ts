@@ -12,6 +12,7 @@ const FIRST_SLICE = 0x80;
 const H264_RESERVED_FIRST = 14;
 const H264_RESERVED_LAST = 18;
 
+/** What was found in one PES packet; places are byte offsets. */
 export interface PictureBounds {
   /** The first slice there is goes on with a picture that began before. */
   readonly isTail: boolean;

@@ -4,6 +4,7 @@ import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import type { Track } from '../../media/track.ts';
 import { ByteWriter } from '../../util/byte-writer.ts';
 
+/** `stream_type` of a program map table (ISO/IEC 13818-1 table 2-34), as far as it is read or written here. */
 export const StreamType = {
   MPEG1_AUDIO: 0x03,
   MPEG2_AUDIO: 0x04,
@@ -14,6 +15,7 @@ export const StreamType = {
   H264: 0x1b,
   H265: 0x24,
 } as const;
+/** Any of these numbers. */
 export type StreamType = (typeof StreamType)[keyof typeof StreamType];
 
 /** Base values of PES stream ids (table 2-22). */

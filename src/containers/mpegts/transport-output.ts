@@ -21,6 +21,9 @@ export interface PayloadSink {
   onEntryPoint(): void;
 }
 
+/**
+ * Serves one playlist. Its sink is called as payloads fill, within `push`, `setTracks` or `flush`; it keeps no timer and needs no closing.
+ */
 export class TransportOutput {
   /** Packets that could not be muxed because they break their format. */
   brokenPackets = 0;

@@ -1,5 +1,6 @@
 /** Where transport stream packets are written: one buffer that is filled, read and used again. */
 
+/** Bytes, header included (ISO/IEC 13818-1 §2.4.3.2). */
 export const TS_PACKET_LENGTH = 188;
 
 const INITIAL_PACKETS = 256;

@@ -45,6 +45,7 @@ export interface TsOutput {
   onPes(packet: PesPacket): void;
 }
 
+/** Which program is followed, and how much memory a sender may make it take. */
 export interface TsDemuxerOptions {
   /** Number of the program to follow; absent: the first of the PAT. */
   readonly program?: number;

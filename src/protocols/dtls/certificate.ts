@@ -10,6 +10,7 @@ const Tag = { INTEGER: 0x02, BIT_STRING: 0x03, UTF8_STRING: 0x0c, UTC_TIME: 0x17
 const ECDSA_SHA256 = Buffer.from('06082a8648ce3d040302', 'hex');
 const COMMON_NAME = Buffer.from('0603550403', 'hex');
 
+/** Made once for each transport; the private key stays in the process. */
 export interface DtlsCertificate {
   /** PEM. */
   readonly certificate: string;

@@ -13,6 +13,10 @@ export interface DtlsOutcome {
   readonly datagrams: readonly Buffer[];
 }
 
+/**
+ * What a connected handshake yields: SRTP keys by their DTLS-SRTP profile (RFC 5764 section 4.2) and the SHA-256 of the peer's
+ * certificate.
+ */
 export interface NativeKeys {
   readonly profile: number;
   readonly localKey: Buffer;

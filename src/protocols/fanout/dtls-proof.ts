@@ -17,6 +17,7 @@ export interface HandshakeMessage {
   serialize(): Buffer;
 }
 
+/** What has to be kept of a handshake to judge it in the end. */
 export interface Handshake {
   /** Our part. */
   readonly role: 'client' | 'server';

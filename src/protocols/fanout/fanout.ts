@@ -4,6 +4,7 @@
  */
 import type { SrtpKeys } from '../srtp/profile.ts';
 
+/** An IP address, IPv6 without brackets, and a port. */
 export interface PeerAddress {
   readonly host: string;
   readonly port: number;
@@ -69,6 +70,7 @@ export interface SlotPlan {
   readonly extension: ExtensionPlan;
 }
 
+/** What one viewer is sent, fixed when it is opened. */
 export interface ViewerPlan {
   /** CNAME of the source description. */
   readonly cname: string;
@@ -126,6 +128,7 @@ export interface DtlsEndpoint {
   close(): void;
 }
 
+/** Told by one endpoint how its handshake goes; `closed` is the last call. */
 export interface DtlsListener {
   send(datagram: Uint8Array): void;
   /** `fingerprint`: SHA-256 of the peer's certificate, which the caller compares with the signalled one. `keys` are the listener's to wipe. */
@@ -134,6 +137,7 @@ export interface DtlsListener {
   closed(reason: string): void;
 }
 
+/** Numbers of sockets, sources and viewers are its own. The transport that opened it closes it. */
 export interface Fanout {
   readonly kind: 'native' | 'script';
   /** Opens a UDP port (0: any). Rejects when it cannot be bound. */
@@ -174,6 +178,7 @@ export interface Fanout {
 
 /** Sequence numbers begin below this, so that a receiver that misses the first packets cannot miss a roll-over. */
 export const FIRST_SEQUENCE_LIMIT = 0x8000;
+/** Bytes of one RTP payload: with all headers and the tag it stays below the usual MTU. */
 export const LARGEST_PAYLOAD = 1400;
 
 /** Places of one viewer. */

@@ -4,6 +4,7 @@ const GENERIC_NACK = 1;
 /** Losses in one feedback packet that are looked at. */
 const LOSS_LIMIT = 512;
 
+/** Packets that a viewer asks for again, 16-bit sequence numbers. */
 export interface Nack {
   /** The stream that lost packets. */
   readonly ssrc: number;

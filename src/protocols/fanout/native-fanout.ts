@@ -28,6 +28,7 @@ const NOTHING = new Uint8Array(0);
 /** How datagrams leave; `segmented` falls back by itself where the kernel cannot. */
 export type SendMode = keyof typeof SEND_MODES;
 
+/** `history` counts packets that each source can send again. */
 export interface NativeFanoutOptions {
   readonly certificate: DtlsCertificate;
   readonly listener: FanoutListener;
@@ -36,6 +37,7 @@ export interface NativeFanoutOptions {
   readonly history?: number;
 }
 
+/** After `close`, which may be called twice, nothing is called any more. */
 export class NativeFanout implements Fanout {
   readonly kind = 'native';
   readonly #addon: NativeAddon;

@@ -5,6 +5,7 @@ import type { Fanout, FanoutListener } from './fanout.ts';
 import { NativeFanout, type SendMode } from './native-fanout.ts';
 import { ScriptFanout } from './script-fanout.ts';
 
+/** The caller closes the fanout. */
 export interface OpenedFanout {
   readonly fanout: Fanout;
   /** Why the addon is not used; null when it is. */

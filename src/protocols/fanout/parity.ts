@@ -16,6 +16,7 @@ const LONG_MASK = 48;
 const PROTECTED = 10;
 const HEADER = 12;
 
+/** What one parity protects, independent of any viewer's sequence numbers and timestamps. */
 export interface Parity {
   /** The first packet of the frame that may be protected; `offsets` count from it. */
   readonly first: number;

@@ -98,6 +98,7 @@ function loadLibrary(): Library {
   }
 }
 
+/** One handshake. Its owner hands it datagrams and closes it; the listener hears nothing after that. */
 export class ScriptDtls implements DtlsEndpoint {
   readonly #listener: DtlsListener;
   readonly #transport: LibraryTransport;

@@ -29,6 +29,7 @@ const SOCKET_BUFFER = 8 * 1024 * 1024;
 /** Bytes that may wait in a port beyond what the system holds. */
 const HELD_LIMIT = SOCKET_BUFFER;
 
+/** Works in the main thread, with a timer for reports; `close` ends it and its sockets, and may be called twice. */
 export class ScriptFanout implements Fanout, ViewerWire {
   readonly kind = 'script';
   readonly #certificate: DtlsCertificate;

@@ -48,6 +48,7 @@ export class SourceFrame {
 
 type KeptPacket = { readonly frame: SourceFrame; readonly packet: number } | undefined;
 
+/** Made and closed by the fanout. Frames that come faster than they leave are dropped up to the next keyframe, and counted. */
 export class ScriptSource {
   readonly viewers = new Set<ScriptViewer>();
   /** Get it from its next keyframe on. */

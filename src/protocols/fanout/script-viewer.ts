@@ -50,6 +50,7 @@ export interface ViewerWire {
   send(viewer: ScriptViewer, packet: Buffer): void;
 }
 
+/** Made and closed by the fanout. Sends nothing before it has both keys and a place (`ready`). */
 export class ScriptViewer {
   readonly id: number;
   readonly counters = { packets: 0, bytes: 0, nacked: 0, resent: 0, sendErrors: 0, received: 0, refused: 0 };

@@ -84,6 +84,7 @@ export interface HttpCounters {
   readonly statuses: number[];
 }
 
+/** Counters at 0; listeners of one thread share them. */
 export function newHttpCounters(): HttpCounters {
   return { opened: 0, closed: 0, requests: 0, faults: 0, timeouts: 0, aborts: 0, refused: 0, bytesSent: 0, statuses: [0, 0, 0, 0, 0, 0] };
 }

@@ -13,6 +13,7 @@ interface Inside {
   readonly _handle?: { readonly fd?: unknown } | null;
 }
 
+/** Holds nothing of its own: one serves all sockets of a thread and needs no closing. */
 export class DirectSender {
   readonly #addon: NativeAddon;
 

@@ -9,6 +9,7 @@ import { RefusedConnections } from './refused-connections.ts';
 import { closeShared, type ListenAddress, listenShared } from './shared-port.ts';
 import type { DateLine } from './status-line.ts';
 
+/** `counters` may be shared with other listeners. */
 export interface HttpListenerOptions {
   readonly handler: RequestHandler;
   readonly limits: HttpLimits;
@@ -28,6 +29,10 @@ export interface HttpListenerOptions {
   readonly onClosed?: (connection: HttpConnection, reason: string) => void;
 }
 
+/**
+ * Owns the port and its connections: whoever called `listen` calls `close`. The handler is asked for each request, within the turn it came
+ * in.
+ */
 export class HttpListener {
   readonly counters: HttpCounters;
   readonly #server: Server;

@@ -24,6 +24,7 @@ export interface NodeSinkContext {
   readonly open: Set<NodeSink>;
 }
 
+/** One request and its answer. Ends with either: there is nothing to close. */
 export class NodeSink implements AnswerSink, IncomingRequest {
   readonly secure = true;
   readonly takesImages = false;

@@ -10,6 +10,7 @@ const HEAD_END = Buffer.from('\r\n\r\n');
 const EMPTY_LINES = 2;
 const FIRST_CAPACITY = 2048;
 
+/** One for each connection. Copies only when a head comes in pieces; the heads it hands out are the same object each time. */
 export class RequestReader {
   readonly #limits: HttpLimits;
   readonly #head: RequestHead;

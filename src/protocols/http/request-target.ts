@@ -1,6 +1,7 @@
 /** The request target, taken apart: RFC 9112 section 3.2 and the URL rules of the reference server. */
 import { HttpFault } from './http-fault.ts';
 
+/** Nothing in it is percent-decoded. */
 export interface RequestTarget {
   /** Raw path, beginning with `/`. */
   readonly path: string;

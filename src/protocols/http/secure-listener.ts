@@ -20,6 +20,7 @@ export interface UpgradeEnds {
   readonly forwardedFor: string | undefined;
 }
 
+/** `counters` may be shared with other listeners. The callbacks are called for each connection, not for each request. */
 export interface SecureListenerOptions {
   readonly handler: RequestHandler;
   readonly limits: HttpLimits;
@@ -45,6 +46,7 @@ const REQUEST_TIMES = 3;
 const BROKEN = 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
 const REFUSED_UPGRADE = 'HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
 
+/** Owns the port and its connections: whoever called `listen` calls `close`. Without `setCertificates` no handshake succeeds. */
 export class SecureListener {
   readonly counters: HttpCounters;
   readonly #server: Http2SecureServer;

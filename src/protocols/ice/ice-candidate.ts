@@ -1,6 +1,7 @@
 /** Candidates as SDP writes them (RFC 8839 section 5.1, RFC 6544 section 4.5). */
 import { createHash } from 'node:crypto';
 
+/** One of ours: a host candidate, the only kind that an ICE-lite side has (RFC 8445 section 5.2). */
 export interface IceCandidate {
   readonly protocol: 'UDP' | 'TCP';
   readonly address: string;

@@ -5,11 +5,13 @@ const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 const FRAGMENT_LENGTH = 8;
 const PASSWORD_LENGTH = 32;
 
+/** Of one side; checks are authenticated with the password of the side they go to. */
 export interface IceCredentials {
   readonly ufrag: string;
   readonly password: string;
 }
 
+/** Fresh ones, long and random enough to stand for the session. */
 export function createCredentials(): IceCredentials {
   return { ufrag: randomWord(FRAGMENT_LENGTH), password: randomWord(PASSWORD_LENGTH) };
 }

@@ -15,6 +15,7 @@ import type { IceCredentials } from './ice-credentials.ts';
 /** Longest USERNAME (RFC 8489 section 14.3). */
 const USERNAME_LIMIT = 509;
 
+/** What a check came to. There is something to answer either way; `T` is whatever the owner has for a session. */
 export interface CheckedRequest<T> {
   /** To send back to where the request came from. */
   readonly response: Buffer;

@@ -9,6 +9,7 @@ const MOST_TRACKS = 256;
 const MOST_PLAYLISTS = 256;
 const MOST_RENDITIONS = 256;
 
+/** A track in the JSON of the reference server; what it leaves out is 0 or empty. */
 export interface OvtTrackDescription {
   readonly id: number;
   /** Variant name: what renditions call the track. */
@@ -34,6 +35,7 @@ export interface OvtTrackDescription {
   readonly characteristics: string;
 }
 
+/** A rendition of a playlist, its tracks by name. */
 export interface OvtRenditionDescription {
   readonly name: string;
   /** Names of tracks; empty when the rendition has none of the kind. */
@@ -44,6 +46,7 @@ export interface OvtRenditionDescription {
   readonly audioIndexHint: number;
 }
 
+/** A playlist that the origin has for the stream; edges may offer it, too. */
 export interface OvtPlaylistDescription {
   readonly name: string;
   readonly fileName: string;
@@ -53,6 +56,7 @@ export interface OvtPlaylistDescription {
   readonly renditions: readonly OvtRenditionDescription[];
 }
 
+/** All that an edge knows of a stream before it plays it. */
 export interface OvtDescription {
   /** `#<vhost>#<app>` of the origin. */
   readonly appName: string;

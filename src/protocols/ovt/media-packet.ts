@@ -4,6 +4,7 @@ import { readInt64 } from './packet.ts';
 
 /** Track id 4, pts 8, dts 8, duration 8, media type, flag, format, packet type, data size 4. */
 export const MEDIA_HEADER_LENGTH = 36;
+/** Where each field of the header begins, bytes. */
 export const MEDIA_FIELD = {
   TRACK_ID: 0,
   PTS: 4,

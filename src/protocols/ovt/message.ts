@@ -6,6 +6,7 @@ import { UNCOMMON_CODEC_IDS } from './wire-numbers.ts';
 /** What a client asks for; upper and lower case are the same on the wire. */
 export const OvtCommand = { DESCRIBE: 'describe', PLAY: 'play', STOP: 'stop' } as const;
 
+/** From the client. On the wire `command` is the member `application`. */
 export interface OvtRequest {
   /** Counted up from 1 by the client. */
   readonly id: number;
@@ -17,6 +18,7 @@ export interface OvtRequest {
   readonly codecs?: readonly number[];
 }
 
+/** From the server, one for each request. */
 export interface OvtResponse {
   /** That of the request; 0 when there is none. */
   readonly id: number;
@@ -28,6 +30,7 @@ export interface OvtResponse {
   readonly contents: unknown;
 }
 
+/** Codes of responses, which resemble those of HTTP. `NOT_STARTED`: the stream is there, come again. */
 export const OvtStatus = { OK: 200, NOT_STARTED: 202, NOT_FOUND: 404, INTERNAL: 500 } as const;
 
 /** A request as packets. `now`: wall clock, ms. */
@@ -79,6 +82,7 @@ function serializeMessage(type: OvtPayloadType, json: object, now: number): Buff
 /** Members by name. */
 export type JsonMembers = Readonly<Record<string, unknown>>;
 
+/** True for a JSON object; arrays and null are none. */
 export function isMembers(value: unknown): value is JsonMembers {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

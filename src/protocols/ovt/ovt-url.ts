@@ -1,5 +1,6 @@
 /** `ovt://host[:port]/app/stream`: what OVT requests name. */
 
+/** The port is that of the URL, or the default. The application is without its virtual host, which the host name leads to. */
 export interface OvtUrl {
   /** Without brackets. */
   readonly host: string;
@@ -8,6 +9,7 @@ export interface OvtUrl {
   readonly stream: string;
 }
 
+/** Of the reference server. */
 export const OVT_DEFAULT_PORT = 9000;
 /** What follows the stream names parts of it, or is meant for others. */
 const PATTERN = /^ovt:\/\/(?:[^@/?#]*@)?(\[[0-9a-f:.]+\]|[^:/?#@[\]\s]+)(?::(\d{1,5}))?\/([^/?#\s]+)\/([^/?#\s]+)(?:[/?#]\S*)?$/i;

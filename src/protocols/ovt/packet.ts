@@ -13,16 +13,20 @@
  */
 import { ProtocolError } from '../../util/protocol-error.ts';
 
+/** Bytes before the payload. */
 export const PACKET_HEADER_LENGTH = 18;
 /** Header included. */
 const LARGEST_PACKET = 32_768;
+/** Bytes; what is longer goes into several packets. */
 export const LARGEST_PAYLOAD = LARGEST_PACKET - PACKET_HEADER_LENGTH;
 
 const VERSION_MASK = 0xc0;
 const VERSION_BITS = 0x40;
 const MARKER_BIT = 0x20;
 
+/** The byte at 1: what the payload is a part of. */
 export const OvtPayloadType = { REQUEST: 10, RESPONSE: 20, MEDIA: 30 } as const;
+/** Any of these numbers. */
 export type OvtPayloadType = (typeof OvtPayloadType)[keyof typeof OvtPayloadType];
 
 /** What a reader needs of a header. */

@@ -50,6 +50,7 @@ class Assembly {
   }
 }
 
+/** One for each connection. Memory grows with what has come, up to the limits, not with what is announced. */
 export class OvtReader {
   readonly #limits: OvtReaderLimits;
   /** Messages may stand between the parts of a media packet. */

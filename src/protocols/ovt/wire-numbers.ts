@@ -1,8 +1,10 @@
 /** Numbers that stand for kinds of tracks, codecs and layouts in OVT descriptions and media packets. */
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 
+/** Kinds of tracks, in descriptions and in media packets. */
 export const OvtMediaType = { VIDEO: 0, AUDIO: 1, DATA: 2 } as const;
 
+/** Whether a media packet is a keyframe. */
 export const OvtFlag = { UNKNOWN: 0, NONE: 1, KEYFRAME: 2 } as const;
 
 /** How the bytes of a media packet are laid out. */
@@ -21,6 +23,7 @@ export const OvtFormat = {
   WEBP: 17,
 } as const;
 
+/** Whether the data are NAL units. */
 export const OvtPacketType = { RAW: 1, NALU: 3 } as const;
 
 const CODEC_IDS: Readonly<Partial<Record<VideoCodec | AudioCodec, number>>> = {
@@ -51,10 +54,12 @@ export function codecIdOf(codec: VideoCodec | AudioCodec): number | undefined {
   return CODEC_IDS[codec];
 }
 
+/** The codec of a number; undefined when it is none of pictures. */
 export function videoCodecOf(id: number): VideoCodec | undefined {
   return VIDEO_BY_ID.get(id);
 }
 
+/** The codec of a number; undefined when it is none of sound. */
 export function audioCodecOf(id: number): AudioCodec | undefined {
   return AUDIO_BY_ID.get(id);
 }

@@ -16,6 +16,7 @@ interface Checks {
   unsent: number;
 }
 
+/** One for each session until it is connected. Bounded: what a peer invents is counted together. */
 export class ConnectionTrail {
   #offered: readonly string[] = [];
   readonly #announced = new Map<string, PeerCandidate>();

@@ -6,6 +6,7 @@ import type { TurnAddress, TurnConnection } from '../turn/turn-connection.ts';
 import { placeOf } from './peer-address.ts';
 import { sendToStream } from './peer-stream.ts';
 
+/** Made by whoever accepted the connection; several may share one, by way of the relay. */
 export interface PeerPipe {
   /** For the log. */
   readonly place: string;

@@ -62,6 +62,7 @@ export interface PeerOwner {
   forget(session: PeerSession): void;
 }
 
+/** What a peer wants, and who it is as far as signalling knows. */
 export interface PeerSessionOptions {
   readonly use: PeerUse;
   /** Where the signalling came from. */
@@ -88,6 +89,10 @@ interface AwaitedCheck {
   readonly at: number;
 }
 
+/**
+ * Opened by the transport, closed by the session above it (`close`) or for a reason of its own (`fail`), which the listener hears. Both
+ * free all it has.
+ */
 export class PeerSession {
   readonly credentials: IceCredentials = createCredentials();
   readonly openedAt: number;

@@ -43,6 +43,7 @@ export interface PeerPorts {
   readonly publishPorts?: readonly PortGroup[];
 }
 
+/** Which ports are opened and what peers are told of them. */
 export interface PeerTransportOptions extends PeerPorts {
   /** The same as it is now, for machines that get other addresses; ports that were not there at first are not opened. */
   readonly current?: AddressWatch<PeerPorts>;
@@ -66,6 +67,7 @@ interface OpenPort {
   readonly tcp: boolean;
 }
 
+/** Owns ports, fanout and sessions; the server closes it behind publisher and provider. */
 export class PeerTransport implements PeerOwner {
   readonly fanout: Fanout;
   /** SHA-256 of our certificate, as SDP writes it. */

@@ -3,6 +3,7 @@ import { isIP, isIPv6 } from 'node:net';
 import { ALL_IPV4, ALL_IPV6, listenAddresses } from '../../util/listen-addresses.ts';
 import { placesOf } from './candidate-ports.ts';
 
+/** What all elements together come to. */
 export interface RelayPlan {
   /** Where to listen, without repetition. */
   readonly listen: readonly { readonly host: string; readonly port: number }[];

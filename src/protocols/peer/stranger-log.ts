@@ -12,6 +12,7 @@ interface Stranger {
   at: number;
 }
 
+/** One for the transport; times are monotonic ms. Bounded, so nothing has to be closed. */
 export class StrangerLog {
   /** In the order of the last arrival. */
   readonly #byHost = new Map<string, Stranger>();

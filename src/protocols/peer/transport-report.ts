@@ -3,6 +3,7 @@ import type { FanoutCounters } from '../fanout/fanout.ts';
 
 const INTERVAL_MS = 60_000;
 
+/** What the transport counts since its start. */
 export type TransportCounters = FanoutCounters & {
   /** Datagrams that looked like STUN and were not. */
   readonly malformed: number;
@@ -21,12 +22,14 @@ const TROUBLES = [
   'turnedAway',
 ] as const;
 
+/** One line, ready for the logger. */
 export interface ReportLine {
   readonly level: 'debug' | 'warn';
   readonly fields: Readonly<Record<string, number>>;
   readonly message: string;
 }
 
+/** Looks at the time it is told (monotonic ms) and keeps the figures of the last line to compare with. */
 export class TransportReport {
   #before: TransportCounters | null = null;
   #at = Number.NEGATIVE_INFINITY;

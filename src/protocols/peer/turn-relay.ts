@@ -24,6 +24,7 @@ const UNUSED_TIMES = 6;
 /** Addresses of ours that one client may talk to at a time. */
 const PIPES_LIMIT = 64;
 
+/** Where clients connect; `transport` gets what they send. */
 export interface TurnRelayOptions {
   readonly listen: readonly { readonly host: string; readonly port: number }[];
   readonly transport: PeerTransport;
@@ -32,6 +33,7 @@ export interface TurnRelayOptions {
   readonly patience?: Patience;
 }
 
+/** Owns its ports and connections; the server closes it. Relays to the media ports of this server and nowhere else (RFC 8656). */
 export class TurnRelay {
   readonly #options: TurnRelayOptions;
   readonly #servers: Server[] = [];

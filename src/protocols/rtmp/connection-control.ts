@@ -6,6 +6,7 @@ import { MessageType, type RtmpMessage, UserControlEvent } from './message.ts';
 /** Window both sides start with, bytes. */
 export const ACKNOWLEDGEMENT_WINDOW = 2_500_000;
 
+/** One for each connection, beside its chunk reader; sends within the call and keeps no time. */
 export class ConnectionControl {
   readonly #reader: ChunkReader;
   readonly #send: (message: RtmpMessage) => void;

@@ -37,6 +37,7 @@ export class RtmpRefused extends Error {
   }
 }
 
+/** What to publish, and where its bytes go. `send` is called within the calls of the client. */
 export interface PublishClientOptions {
   readonly app: string;
   readonly stream: string;

@@ -18,6 +18,7 @@ const REFERENCE_US = 64_000;
 const TICK_US = 250;
 const Status = { MISSING: 0, SMALL_DELTA: 1, LARGE_DELTA: 2 } as const;
 
+/** One feedback packet, with its wraps and deltas resolved. */
 export interface ArrivalReport {
   /** Transport-wide number of the first packet told of. */
   readonly first: number;

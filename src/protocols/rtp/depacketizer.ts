@@ -9,8 +9,10 @@ export interface DepacketizedUnit {
   readonly data: Uint8Array;
 }
 
+/** Takes units within `push`. */
 export type DepacketizerSink = (unit: DepacketizedUnit) => void;
 
+/** One for each source: it keeps the beginning of what has not come whole. */
 export interface Depacketizer {
   /**
    * Takes the next packet in order; `lost` says that packets before it are missing. What they have damaged is left out.

@@ -7,6 +7,7 @@ export const ExtensionUri = {
   PLAYOUT_DELAY: 'http://www.webrtc.org/experiments/rtp-hdrext/playout-delay',
   TRANSPORT_CC: 'http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01',
 } as const;
+/** Any of these URIs. */
 export type ExtensionUri = (typeof ExtensionUri)[keyof typeof ExtensionUri];
 
 const PROFILE = [0xbe, 0xde] as const;
@@ -27,6 +28,7 @@ export interface ExtensionIds {
 /** Longest value of the one-byte form. */
 export const LONGEST_MID = 16;
 
+/** A block, and where what changes from packet to packet is written into it: byte offsets. */
 export interface ExtensionBlock {
   /** With its head, padded to words; empty when there is no extension. */
   readonly bytes: Uint8Array;

@@ -6,6 +6,7 @@ export interface Payloads {
   readonly sizes: Uint32Array;
 }
 
+/** One for each track: payloads are good until its next frame. */
 export interface Packetizer {
   /** Payloads of `frame`; none when nothing in it is worth sending. Throws ProtocolError when it is malformed. */
   packetize(frame: Uint8Array): Payloads;

@@ -4,6 +4,7 @@ import { type Packetizer, PayloadBuffer, type Payloads } from './packetizer.ts';
 /** Start of a partition, partition 0. */
 const VP8_START = 0x10;
 
+/** `budget`: bytes of a payload at most, descriptor included. */
 export class Vp8Packetizer implements Packetizer {
   readonly #budget: number;
   readonly #out = new PayloadBuffer();
@@ -26,6 +27,7 @@ export class Vp8Packetizer implements Packetizer {
   }
 }
 
+/** `budget`: bytes of a payload at most. */
 export class OpusPacketizer implements Packetizer {
   readonly #budget: number;
   readonly #sizes = new Uint32Array(1);

@@ -23,6 +23,7 @@ const ORDER_PATIENCE = 60;
 
 const NOTHING: readonly number[] = [];
 
+/** Packets since the source began. */
 export interface ReceiveCounters {
   received: number;
   /** Given up. */
@@ -41,6 +42,7 @@ interface Missing {
   asked: number;
 }
 
+/** Takes packets in order; `lost` says that some before this one are missing. */
 export type PacketSink = (packet: RtpPacket, lost: boolean) => void;
 
 /**

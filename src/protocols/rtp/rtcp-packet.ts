@@ -21,6 +21,7 @@ export interface SenderReport {
   readonly rtpTimestamp: number;
 }
 
+/** What a compound packet says, as far as a receiver of media needs it; other packets in it are passed over. */
 export interface RtcpContent {
   readonly reports: readonly SenderReport[];
   /** Sources that have left. */

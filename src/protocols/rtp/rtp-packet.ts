@@ -6,6 +6,7 @@
  */
 import { ProtocolError } from '../../util/protocol-error.ts';
 
+/** A packet without its CSRCs, its header extension and its padding. */
 export interface RtpPacket {
   readonly marker: boolean;
   readonly payloadType: number;

@@ -6,6 +6,7 @@ import { sequenceDistance } from './serial.ts';
 const MAX_STEP = 3000;
 const DEFAULT_DEPTH = 64;
 
+/** Packets since the source began. */
 export interface SequenceCounters {
   received: number;
   lost: number;

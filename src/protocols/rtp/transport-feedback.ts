@@ -24,6 +24,7 @@ const LONGEST_RUN = 0x1f_ff;
 
 const Status = { MISSING: 0, SMALL: 1, LARGE: 2 } as const;
 
+/** One for each publisher; the owner calls `take` as often as feedback is due. What nobody takes is bounded. */
 export class TransportFeedback {
   /** Ticks of arrival by sequence number past its wraps. */
   #arrivals = new Map<number, number>();

@@ -9,6 +9,7 @@ const REPORT_LENGTH = 24;
 /** Arrival reports of one compound that are read; players send one. */
 const MOST_ARRIVAL_REPORTS = 4;
 
+/** A report block (RFC 3550 section 6.4.1), as read or as it is to be sent. */
 export interface ReceptionReport {
   readonly ssrc: number;
   /** Share of packets lost since the last report, 0 to 1. */
@@ -19,6 +20,7 @@ export interface ReceptionReport {
   readonly jitter: number;
 }
 
+/** What a compound packet says, all its packets together; `remb` is the last of them. */
 export interface ViewerFeedback {
   /** The decoder needs a keyframe: PLI or FIR. */
   readonly keyframeWanted: boolean;

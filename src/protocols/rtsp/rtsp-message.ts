@@ -1,6 +1,7 @@
 /** RTSP/1.0 messages and interleaved data on one connection, RFC 2326 §4 to §7 and §10.12. Sans I/O. */
 import { ProtocolError } from '../../util/protocol-error.ts';
 
+/** An answer of the server; the body has as many bytes as Content-Length says. */
 export interface RtspResponse {
   readonly kind: 'response';
   readonly status: number;
@@ -17,6 +18,7 @@ export interface RtspRequest {
   readonly headers: ReadonlyMap<string, readonly string[]>;
 }
 
+/** A packet behind `$`, a channel and a length (RFC 2326 §10.12). */
 export interface InterleavedData {
   readonly kind: 'data';
   readonly channel: number;
@@ -24,6 +26,7 @@ export interface InterleavedData {
   readonly data: Uint8Array;
 }
 
+/** What a connection may bring, in order. */
 export type RtspItem = RtspResponse | RtspRequest | InterleavedData;
 
 const DOLLAR = 0x24;

@@ -2,11 +2,13 @@
 
 import { hasHiddenCharacter } from '../../util/hidden-characters.ts';
 
+/** Percent-decoded; the password is empty where the URL has none. */
 export interface RtspCredentials {
   readonly user: string;
   readonly password: string;
 }
 
+/** The port is that of the URL, or the default of RTSP. */
 export interface RtspUrl {
   /** Without brackets. */
   readonly host: string;

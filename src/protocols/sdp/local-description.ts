@@ -12,6 +12,7 @@ export interface LocalPayload {
   readonly feedback: readonly string[];
 }
 
+/** An m-line of ours (RFC 8866 section 5.14), in an offer or in an answer. */
 export interface LocalMedia {
   readonly kind: 'audio' | 'video' | string;
   readonly mid: string;
@@ -29,6 +30,7 @@ export interface LocalMedia {
   readonly layers?: readonly string[];
 }
 
+/** All that our descriptions differ in. */
 export interface LocalDescription {
   readonly credentials: IceCredentials;
   /** SHA-256 in hex pairs. */
@@ -42,6 +44,7 @@ export interface LocalDescription {
   readonly medias: readonly LocalMedia[];
 }
 
+/** The text, lines ending with CRLF. It says `OvenMediaEngine` as its origin, as the reference server does. */
 export function serializeDescription(description: LocalDescription): string {
   const { credentials, fingerprint, setup, medias, streamId } = description;
   const bundled = medias.filter((media) => !media.rejected).map(({ mid }) => mid);

@@ -4,6 +4,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import type { IceCredentials } from '../ice/ice-credentials.ts';
 import type { SessionDescription } from './session-description.ts';
 
+/** What the DTLS handshake with the peer is judged by. */
 export interface PeerSecurity {
   /** `sha-256 AA:BB:…`. */
   readonly fingerprint: string;

@@ -11,6 +11,7 @@ const SOURCE_LIMIT = 16;
 /** Layers of one m-line (RFC 8853). */
 const LAYER_LIMIT = 8;
 
+/** From the peer's point of view (RFC 8866 section 6.7). */
 export type SdpDirection = 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
 
 /** One format of an m-line. */
@@ -25,6 +26,7 @@ export interface SdpPayload {
   readonly feedback: readonly string[];
 }
 
+/** An m-line. Security and direction are those at the head of the description where it has none of its own. */
 export interface SdpMedia {
   /** `audio`, `video`, `application` … */
   readonly kind: string;
@@ -48,6 +50,7 @@ export interface SdpMedia {
   readonly layers: readonly string[];
 }
 
+/** What was read of an offer or an answer. */
 export interface SessionDescription {
   readonly medias: readonly SdpMedia[];
   /** mids of the first BUNDLE group. */

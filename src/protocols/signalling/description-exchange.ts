@@ -16,6 +16,7 @@ const BODY_LIMIT = 64 * 1024;
 const BODY_TIME_MS = 10_000;
 const KEY_LENGTH = 16;
 const ETAG_LENGTH = 8;
+/** Of `Allow`, and of CORS preflights. */
 export const EXCHANGE_METHODS = 'OPTIONS, POST, PATCH, DELETE';
 
 /** A request that is answered with this status and text. */
@@ -36,6 +37,7 @@ export interface ExchangeSession {
   close(reason: string): void;
 }
 
+/** What a session is opened with; the offer follows by `accept`. */
 export interface OpenRequest {
   readonly target: StreamTarget;
   readonly place: RequestPlace;
@@ -46,6 +48,7 @@ export interface OpenRequest {
   readonly onEnded: (reason: string) => void;
 }
 
+/** What is particular to WHIP or WHEP. */
 export interface ExchangeOptions {
   /** For answers: `WHIP` or `WHEP`. */
   readonly name: 'WHIP' | 'WHEP';
@@ -64,6 +67,7 @@ export interface ExchangeOptions {
   readonly patience?: Patience | undefined;
 }
 
+/** One for each of the two. Remembers sessions by the URL it gave them, until they end. */
 export class DescriptionExchange {
   readonly #options: ExchangeOptions;
   readonly #sessions = new Map<string, ExchangeSession>();

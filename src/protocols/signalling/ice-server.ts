@@ -1,6 +1,7 @@
 /** STUN and TURN servers that peers are told about. */
 import type { RequestPlace } from './request-place.ts';
 
+/** As `RTCIceServer` of browsers has it; credentials only for TURN. */
 export interface IceServer {
   readonly urls: readonly string[];
   readonly username?: string | undefined;

@@ -5,6 +5,7 @@ import { tellRefused } from '../../util/refused.ts';
 import { type IceServer, relayMembers } from './ice-server.ts';
 import { SignallingFault, type SignallingSocket } from './signalling-socket.ts';
 
+/** What a play session and an ingest session have in common here. */
 export interface OfferedSession {
   /** Our offer. Throws ProtocolError. */
   offer(): string;
@@ -13,6 +14,7 @@ export interface OfferedSession {
   answered(sdp: string): void;
 }
 
+/** What is told with offers and answers, and how refusals are known. */
 export interface OfferTerms {
   readonly client: string;
   /** Told with the offer; peers then use nothing but the relays among them. Null: connect directly. */
@@ -73,6 +75,7 @@ export function takeAnswer<S extends OfferedSession>(
   }
 }
 
+/** For `OfferTerms` of players, where a `ProtocolError` is every refusal there is. */
 export function isProtocolError(error: unknown): error is Refusal {
   return error instanceof ProtocolError;
 }

@@ -13,6 +13,7 @@ export interface StreamTarget {
   readonly query?: string;
 }
 
+/** Where a request leads, with the words it came with: answers and logs show these. */
 export interface RequestPlace {
   /** Null when no virtual host serves the host name, or the path names no stream. */
   readonly target: StreamTarget | null;

@@ -26,12 +26,14 @@ export interface SignallingSide {
   connected(socket: WebSocket, place: RequestPlace, client: SignallingClient): void;
 }
 
+/** A side and where it may be reached. */
 export interface ListeningSide {
   readonly side: SignallingSide;
   /** Those that its clients call; others share them with services of their own. */
   readonly ports: ReadonlySet<number>;
 }
 
+/** Who takes requests, and how host names lead to virtual hosts. */
 export interface SignallingOptions {
   /** Null where this server does not listen for them. */
   readonly play: ListeningSide | null;
@@ -43,6 +45,7 @@ export interface SignallingOptions {
   readonly refusals?: RefusalLog;
 }
 
+/** Handed requests by the `ForeignServer`; the server calls `close`. */
 export class SignallingServer {
   readonly #options: SignallingOptions;
   readonly #sockets = new WebSocketServer({ noServer: true, maxPayload: MESSAGE_LIMIT, perMessageDeflate: false });

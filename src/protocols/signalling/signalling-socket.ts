@@ -58,6 +58,7 @@ export interface SignallingDialogue {
   stop(reason: string): void;
 }
 
+/** The WebSocket is owned by what is made of it. */
 export interface SignallingSocketOptions {
   readonly socket: WebSocket;
   /** Address of the peer, for the log. */
@@ -67,6 +68,7 @@ export interface SignallingSocketOptions {
   readonly patience?: Patience | undefined;
 }
 
+/** Owns the WebSocket: pings it, and ends it when the peer answers none, or asks and never reads. The dialogue is told of every end. */
 export class SignallingSocket {
   /** Names the peer in all its messages but the first. */
   readonly id = randomInt(1, 2 ** 31 - 1);

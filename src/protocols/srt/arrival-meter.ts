@@ -5,6 +5,7 @@ const INTERVAL = 1_000_000;
 const PROBE_MASK = 15;
 const SMOOTHING = 8;
 
+/** One for each receiving half; times are µs. The capacity comes of pairs of packets that senders let go back to back. */
 export class ArrivalMeter {
   /** Packets per second over the last whole second. */
   packetRate = 0;

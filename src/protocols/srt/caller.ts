@@ -43,6 +43,7 @@ export class SrtCallFailed extends Error {
   }
 }
 
+/** What the call is made with; proposals are for the listener to take or refuse. */
 export interface CallOptions {
   /** Socket id of the new connection. */
   readonly socketId: number;
@@ -59,12 +60,14 @@ export interface CallOptions {
   readonly peer: string;
 }
 
+/** Told once how the call has ended, within `receive`, `tick` or `cancel`. */
 export interface CallOutcome {
   onConnected(terms: AgreedTerms): void;
   /** Called once, instead of `onConnected`. */
   onFailed(error: SrtCallFailed): void;
 }
 
+/** One call. Whoever made it hands it datagrams and the time until `done`, and cancels it to give up sooner. */
 export class SrtCaller {
   readonly #options: CallOptions;
   readonly #sink: DatagramSink;

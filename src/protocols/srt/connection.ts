@@ -55,6 +55,7 @@ export interface SrtConnectionLimits {
   readonly bandwidth: BandwidthLimit;
 }
 
+/** Those of libsrt, as far as it has them: 5 s of silence, buffers of 8192 packets. */
 export const DEFAULT_CONNECTION_LIMITS: SrtConnectionLimits = {
   idleTimeout: 5_000_000,
   sendBuffer: 8192,
@@ -85,6 +86,10 @@ export interface AgreedTerms {
   readonly keys: SessionKeys | null;
 }
 
+/**
+ * Made by caller or multiplexer, which also hands it datagrams; ends by `close`, by the peer, or by silence. `onClosed` is told of every
+ * end.
+ */
 export class SrtConnection {
   readonly terms: AgreedTerms;
   /** Control packets that broke the protocol. */

@@ -21,6 +21,7 @@ export interface LinkReport {
   readonly receiveByteRate: number;
 }
 
+/** What was read; unknown types are `other`, never a fault. */
 export type ControlPacket =
   | { readonly type: 'keep-alive' }
   | { readonly type: 'shutdown' }
@@ -116,14 +117,17 @@ function control(type: number, bodyLength: number, address: ControlAddress, info
   return packet;
 }
 
+/** A keep-alive (§3.2.3). */
 export function serializeKeepAlive(address: ControlAddress): Uint8Array {
   return control(ControlType.KEEP_ALIVE, EMPTY_BODY_LENGTH, address);
 }
 
+/** A shutdown (§3.2.7): the connection is over. */
 export function serializeShutdown(address: ControlAddress): Uint8Array {
   return control(ControlType.SHUTDOWN, EMPTY_BODY_LENGTH, address);
 }
 
+/** The answer to the full acknowledgement of this number (§3.2.8). */
 export function serializeAckAck(number: number, address: ControlAddress): Uint8Array {
   return control(ControlType.ACK_ACK, EMPTY_BODY_LENGTH, address, number);
 }
@@ -135,6 +139,7 @@ export function serializeLightAck(sequence: number, address: ControlAddress): Ui
   return packet;
 }
 
+/** A full acknowledgement (§3.2.4): everything before `sequence` has come. */
 export function serializeAck(number: number, sequence: number, report: LinkReport, address: ControlAddress): Uint8Array {
   const packet = control(ControlType.ACK, FULL_ACK_LENGTH, address, number);
   const { rtt, rttVariance, availableBuffer, receiveRate, linkCapacity, receiveByteRate } = report;
@@ -159,6 +164,7 @@ export function serializeDropRequest(message: number, range: LossRange, address:
   return packet;
 }
 
+/** A message of the extension `subtype`, for an established connection: key material (§3.2.2). */
 export function serializeUserDefined(subtype: number, content: Uint8Array, address: ControlAddress): Uint8Array {
   const packet = control(ControlType.USER_DEFINED, content.length, address);
   writeU16(packet, 2, subtype);

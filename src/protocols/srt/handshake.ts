@@ -23,6 +23,7 @@ import { REJECTION_BASE } from './rejection.ts';
 import { SEQUENCE_MASK } from './sequence.ts';
 import { readU16, readU32, writeU16, writeU32 } from './words.ts';
 
+/** The steps of a handshake; from 1000 on the field says why it is refused (`RejectionCode`). */
 export const HandshakeType = {
   INDUCTION: 1,
   WAVE_A_HAND: 0,
@@ -32,6 +33,7 @@ export const HandshakeType = {
 
 /** The version of the handshake, not of SRT. */
 export const HANDSHAKE_V4 = 4;
+/** That of a conclusion with extensions; induction still says 4. */
 export const HANDSHAKE_V5 = 5;
 /** In the extension field of an induction answer: the listener speaks SRT. */
 export const SRT_MAGIC = 0x4a_17;
@@ -41,6 +43,7 @@ export const UDT_DATAGRAM = 2;
 /** Bits of the extension field of a conclusion. */
 export const ExtensionBit = { HANDSHAKE: 1, KEY_MATERIAL: 2, CONFIG: 4 } as const;
 
+/** Kinds of extensions behind the fixed part. */
 export const ExtensionType = {
   HANDSHAKE_REQUEST: 1,
   HANDSHAKE_RESPONSE: 2,
@@ -64,11 +67,13 @@ export const SrtFlag = {
   PACKET_FILTER: 0x80,
 } as const;
 
+/** An extension as it stands on the wire; the content is a multiple of four bytes. */
 export interface HandshakeExtension {
   readonly type: number;
   readonly content: Uint8Array;
 }
 
+/** A handshake packet but for its header and the peer's address. */
 export interface Handshake {
   readonly version: number;
   /** Key length in 8-byte units: 0, 2, 3 or 4. */
@@ -206,6 +211,7 @@ export function parseCapabilities(content: Uint8Array): SrtCapabilities {
   };
 }
 
+/** The content of a handshake request or response (§3.2.1.1). */
 export function serializeCapabilities({ version, flags, receiverDelay, senderDelay }: SrtCapabilities): Uint8Array {
   const content = new Uint8Array(CAPABILITIES_LENGTH);
   writeU32(content, 0, version);
@@ -229,6 +235,7 @@ export function parseTextExtension(content: Uint8Array): string {
   }
 }
 
+/** The content of a text extension such as the stream id (§3.2.1.3): words of four bytes, each turned round. */
 export function serializeTextExtension(text: string): Uint8Array {
   const bytes = new TextEncoder().encode(text);
   const content = new Uint8Array(padded(bytes.length));

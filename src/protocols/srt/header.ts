@@ -15,12 +15,14 @@
  */
 import { readU32, writeU32 } from './words.ts';
 
+/** Bytes, of data and control packets alike. */
 export const HEADER_LENGTH = 16;
 /** The largest payload in a datagram of 1500 bytes: less IPv4, UDP and SRT headers. */
 export const MAX_PAYLOAD_LENGTH = 1456;
 /** Payload of seven transport stream packets, what every SRT program sends. */
 export const LIVE_PAYLOAD_LENGTH = 1316;
 
+/** Types of control packets (§3.2). */
 export const ControlType = {
   HANDSHAKE: 0,
   KEEP_ALIVE: 1,
@@ -37,6 +39,7 @@ export const ControlType = {
 
 /** Which key a payload is encrypted with (KK). */
 export const KeyFlag = { NONE: 0, EVEN: 1, ODD: 2 } as const;
+/** Any of these numbers. */
 export type KeyFlag = (typeof KeyFlag)[keyof typeof KeyFlag];
 
 const CONTROL_BIT = 0x80;
@@ -45,16 +48,20 @@ const SOLO = 0xc0_00_00_00;
 const IN_ORDER = 0x20_00_00_00;
 const KEY_SHIFT = 27;
 const RETRANSMITTED_BIT = 0x04;
+/** Message numbers have 26 bits and wrap; 0 is none. */
 export const MESSAGE_NUMBER_MASK = 0x03_ff_ff_ff;
 
+/** True for control packets; all others are data. The datagram has to hold a header. */
 export function isControlPacket(datagram: Uint8Array): boolean {
   return ((datagram[0] ?? 0) & CONTROL_BIT) !== 0;
 }
 
+/** The socket id it is for; 0 in the first handshake of a caller. */
 export function destinationOf(datagram: Uint8Array): number {
   return readU32(datagram, 12);
 }
 
+/** µs since the start of the sender's connection, 32 bits that wrap every 71 minutes. */
 export function timestampOf(datagram: Uint8Array): number {
   return readU32(datagram, 8);
 }
@@ -84,6 +91,7 @@ export interface DataHeader {
   readonly destination: number;
 }
 
+/** Writes the header of a packet that is a whole message, sent for the first time, at `at`. */
 export function writeDataHeader(target: Uint8Array, at: number, header: DataHeader): void {
   writeU32(target, at, header.sequence);
   writeU32(target, at + 4, SOLO | IN_ORDER | (header.keyFlag << KEY_SHIFT) | (header.message & MESSAGE_NUMBER_MASK));

@@ -17,6 +17,7 @@ import { readU16, readU32, writeU16 } from './words.ts';
 /** Bytes of an AES key. */
 export type KeyLength = 16 | 24 | 32;
 
+/** What a message carries that we can use: AES in counter mode. */
 export interface KeyMaterial {
   readonly keyLength: KeyLength;
   /** Which keys are wrapped: the even one (1), the odd one (2), both, even first (3). */
@@ -62,6 +63,7 @@ export function parseKeyMaterial(content: Uint8Array): KeyMaterial {
   return { keyLength, keys, salt: content.subarray(HEADER, HEADER + SALT_LENGTH), wrapped: content.subarray(HEADER + SALT_LENGTH, end) };
 }
 
+/** The content of a key extension or of a key message. */
 export function serializeKeyMaterial({ keyLength, keys, salt, wrapped }: KeyMaterial): Uint8Array {
   const content = new Uint8Array(HEADER + SALT_LENGTH + wrapped.length);
   content[0] = VERSION_AND_TYPE;

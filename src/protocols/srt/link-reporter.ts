@@ -39,6 +39,7 @@ interface Round {
   readonly lost: number;
 }
 
+/** One for each publisher or provider; `add` and `delete` frame the life of a connection. Runs a timer from `start` to `stop`. */
 export class LinkReporter {
   readonly #clock: Clock;
   readonly #logger: Logger;

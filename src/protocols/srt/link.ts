@@ -9,6 +9,7 @@ export interface DatagramSink {
   send(head: Uint8Array, payload: Uint8Array | null): void;
 }
 
+/** Made by the connection, for both of its halves. */
 export interface Link {
   readonly sink: DatagramSink;
   readonly rtt: RttEstimator;

@@ -32,6 +32,7 @@ export interface SrtListenerConfig {
   readonly refusals?: RefusalLog;
 }
 
+/** What a publisher or provider listens with. */
 export interface SrtListenerOptions extends SrtListenerConfig {
   /** What callers do here; one that says it wants something else (`m` of its stream id) is refused. */
   readonly mode: 'publish' | 'request';
@@ -67,6 +68,7 @@ const WRONG_MODE: Readonly<Record<SrtListenerOptions['mode'], (mode: string) => 
   request: (mode) => `the stream id asks to ${mode}, this port serves players: publishers call that of Bind/Providers/SRT`,
 };
 
+/** Owns its ports from `start` to `stop`; the one who made it calls both. `start` rejects when a port cannot be bound. */
 export class SrtListener {
   readonly #options: SrtListenerOptions;
   readonly #passphrases: readonly { readonly target: SrtTarget; readonly passphrase: string }[];

@@ -73,6 +73,7 @@ export interface CallPolicy {
   onDeferred?(peer: PeerAddress): void;
 }
 
+/** Limits that are absent have defaults. */
 export interface MultiplexerOptions {
   readonly sender: DatagramSender;
   /** Null: callers are not answered. */
@@ -137,6 +138,7 @@ const DEFAULT_WRONG_KEYS = 20;
 /** What `call` needs to know. */
 export type OutgoingCall = Omit<CallOptions, 'socketId' | 'peer'>;
 
+/** Owned by its port, which hands it datagrams and the time. `close` ends all connections and calls, telling the peers. */
 export class SrtMultiplexer {
   readonly counters: MultiplexerCounters = { stray: 0, malformed: 0, badCookie: 0, refused: 0, deferred: 0 };
   readonly #options: MultiplexerOptions;

@@ -19,6 +19,7 @@ const LEAST_NAK_INTERVAL = 20_000;
 /** Acknowledgements whose answers are awaited. */
 const ACK_HISTORY = 256;
 
+/** What was agreed on in the handshake, and who takes the payloads. */
 export interface ReceiverOptions {
   readonly initialSequence: number;
   readonly clock: TsbpdClock;
@@ -28,6 +29,7 @@ export interface ReceiverOptions {
   readonly onPayload: (payload: Uint8Array) => void;
 }
 
+/** Made by its connection. Memory is bounded by `bufferLimit`; what comes too late, or twice, is counted. */
 export class Receiver {
   readonly statistics = newReceiverStatistics();
   readonly #link: Link;

@@ -3,6 +3,7 @@
 /** Handshake types from here on are refusals. */
 export const REJECTION_BASE = 1000;
 
+/** Below 1000 those of the protocol, from 1000 on those of applications. */
 export const RejectionCode = {
   UNKNOWN: 0,
   SYSTEM: 1,
@@ -35,6 +36,7 @@ export const RejectionCode = {
   LOCKED: 1423,
   UNAVAILABLE: 1503,
 } as const;
+/** Any of these numbers. */
 export type RejectionCode = (typeof RejectionCode)[keyof typeof RejectionCode];
 
 const NAMES = new Map<number, string>(Object.entries(RejectionCode).map(([name, code]) => [code, name.toLowerCase().replaceAll('_', ' ')]));

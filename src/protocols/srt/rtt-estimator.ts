@@ -3,6 +3,7 @@
 const INITIAL_RTT = 100_000;
 const INITIAL_VARIANCE = 50_000;
 
+/** One for each connection. Before the first measurement it says what the specification begins with. */
 export class RttEstimator {
   #rtt = INITIAL_RTT;
   #variance = INITIAL_VARIANCE;

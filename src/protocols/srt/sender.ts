@@ -20,6 +20,7 @@ const MAX_COPIES = 3;
 /** Doubling of the timeout while nothing is acknowledged. */
 const MAX_BACKOFF = 5;
 
+/** What was agreed on in the handshake, and what we limit ourselves to. */
 export interface SenderOptions {
   readonly initialSequence: number;
   /** The peer's latency, µs: what is older is of no use to it. */
@@ -33,6 +34,7 @@ export interface SenderOptions {
   readonly bandwidth: BandwidthLimit;
 }
 
+/** Made by its connection. Memory is bounded by `bufferLimit`; payloads that find no room are refused and counted. */
 export class Sender {
   readonly statistics = newSenderStatistics();
   readonly #link: Link;

@@ -1,5 +1,6 @@
 /** Sequence numbers of data packets: 31 bits that wrap, draft-sharabayko-srt-01 §3.1. */
 
+/** The largest number; the next one is 0. */
 export const SEQUENCE_MASK = 0x7f_ff_ff_ff;
 
 /** `sequence` moved by `count`, which may be negative. */

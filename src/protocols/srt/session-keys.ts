@@ -15,6 +15,7 @@ export interface KeyRefresh {
   readonly announceBefore: number;
 }
 
+/** A new key for every 2^24 packets, told 2^12 before: what the draft advises. */
 export const DEFAULT_KEY_REFRESH: KeyRefresh = { every: 2 ** 24, announceBefore: 2 ** 12 };
 
 interface StreamKey {

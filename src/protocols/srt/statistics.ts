@@ -1,5 +1,6 @@
 /** Figures of one connection since its start; logs and metrics read them. */
 
+/** Of the sending half: counters that only grow. */
 export interface SenderStatistics {
   packetsSent: number;
   /** Payloads, first sendings only. */
@@ -13,6 +14,7 @@ export interface SenderStatistics {
   packetsRefused: number;
 }
 
+/** Of the receiving half: counters that only grow. */
 export interface ReceiverStatistics {
   /** Retransmissions and duplicates included. */
   packetsReceived: number;
@@ -45,10 +47,12 @@ export interface SrtStatistics {
   readonly malformed: number;
 }
 
+/** All counters at 0. */
 export function newSenderStatistics(): SenderStatistics {
   return { packetsSent: 0, bytesSent: 0, packetsRetransmitted: 0, packetsReportedLost: 0, packetsDroppedLate: 0, packetsRefused: 0 };
 }
 
+/** All counters at 0. */
 export function newReceiverStatistics(): ReceiverStatistics {
   return {
     packetsReceived: 0,

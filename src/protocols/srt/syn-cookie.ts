@@ -3,6 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 
 const PERIOD_MS = 60_000;
 
+/** One for each port. Keeps a secret and nothing else: callers cannot fill any memory. */
 export class SynCookies {
   readonly #secret = randomBytes(32);
 

@@ -5,8 +5,10 @@ import { HANDSHAKE_V5, type Handshake, type SrtCapabilities, SrtFlag } from './h
 export const SRT_VERSION = 0x01_05_01;
 /** Older ones have no extended handshake. */
 export const LEAST_VERSION = 0x01_03_00;
+/** What we say of ourselves: live mode with everything it has, and no stream mode or packet filter. */
 export const OUR_FLAGS =
   SrtFlag.TSBPD_SENDER | SrtFlag.TSBPD_RECEIVER | SrtFlag.CRYPT | SrtFlag.TOO_LATE_DROP | SrtFlag.PERIODIC_NAK | SrtFlag.RETRANSMISSION;
+/** Bytes of an IP packet, as we propose. */
 export const MTU = 1500;
 
 /** Delays in ms, 0 to 65535. */
@@ -25,6 +27,7 @@ export function agreeOnLatency(own: LatencyWish, theirs: SrtCapabilities): Laten
   return { receive: Math.max(own.receive, theirs.senderDelay), peer: Math.max(own.peer, theirs.receiverDelay) };
 }
 
+/** What we say of ourselves when we want this latency; the same in a request and in a response. */
 export function capabilitiesFor(latency: LatencyWish): SrtCapabilities {
   return { version: SRT_VERSION, flags: OUR_FLAGS, receiverDelay: latency.receive, senderDelay: latency.peer };
 }

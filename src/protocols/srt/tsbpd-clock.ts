@@ -4,6 +4,7 @@ const DRIFT_SAMPLES = 1000;
 /** More than this is not left to the latency to absorb. */
 const DRIFT_TOLERANCE = 5000;
 
+/** One for each receiving half. Told the time, it reads none itself. */
 export class TsbpdClock {
   readonly latency: number;
   /** Our time when the sender's clock showed 0. */

@@ -17,6 +17,7 @@ const STALL = 20_000;
 /** Bursts must not be lost while the event loop is busy. */
 const SOCKET_BUFFER = 4 * 1024 * 1024;
 
+/** The socket to bind, and what its multiplexer needs. */
 export interface UdpPortOptions extends Omit<MultiplexerOptions, 'sender' | 'onDue'> {
   readonly clock: Clock;
   /** Address to bind; IPv6 is told by its form. */
@@ -27,6 +28,7 @@ export interface UdpPortOptions extends Omit<MultiplexerOptions, 'sender' | 'onD
   readonly onError: (error: Error) => void;
 }
 
+/** Owns socket, timer and connections; whoever opened it closes it. */
 export class SrtUdpPort {
   readonly multiplexer: SrtMultiplexer;
   /** The port bound. */

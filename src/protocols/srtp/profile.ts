@@ -3,8 +3,10 @@ export const SrtpProfile = {
   AES128_CM_SHA1_80: 1,
   AEAD_AES_128_GCM: 7,
 } as const;
+/** Any of these numbers. */
 export type SrtpProfile = (typeof SrtpProfile)[keyof typeof SrtpProfile];
 
+/** Bytes, of both profiles. */
 export const MASTER_KEY_LENGTH = 16;
 
 /** Bytes of the master salt. */

@@ -1,6 +1,7 @@
 /** Sliding window of 128 packet indices (RFC 3711 section 3.3.2). */
 const SIZE = 128;
 
+/** One for each source, and one for RTCP. Ask `fresh` before the packet is authentic, `mark` only after. */
 export class ReplayWindow {
   #newest = -1;
   /** Which index was seen last in each place; -1 none. */

@@ -13,6 +13,7 @@ const LABELS = { rtp: 0, rtcp: 3 } as const;
 
 /** Bytes that protection adds at most. */
 export const SRTP_OVERHEAD = 16;
+/** The same of RTCP, the index included. */
 export const SRTCP_OVERHEAD = 20;
 
 /** AES-CM key derivation with a rate of 0 (RFC 3711 section 4.3); a GCM salt counts as two bytes longer (RFC 7714 section 11). */
@@ -25,6 +26,7 @@ function derive(masterKey: Uint8Array, masterSalt: Uint8Array, label: number, le
   return key;
 }
 
+/** Keeps no state beside its keys: indices and replays are the caller's business. */
 export class SrtpCipher {
   readonly #gcm: boolean;
   readonly #key: Buffer;

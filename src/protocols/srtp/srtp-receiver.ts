@@ -19,6 +19,7 @@ interface Source {
   heard: number;
 }
 
+/** One for each peer. Sources are bounded: one that is silent makes room for a new one. */
 export class SrtpReceiver {
   readonly #rtp: SrtpCipher;
   readonly #rtcp: SrtpCipher;

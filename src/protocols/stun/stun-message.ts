@@ -13,6 +13,7 @@ import { crc32 } from 'node:zlib';
 import { addressBytes } from '../../util/address-bytes.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 
+/** Methods and classes as one number (RFC 8489 section 5). */
 export const StunType = {
   BINDING_REQUEST: 0x0001,
   BINDING_INDICATION: 0x0011,
@@ -30,6 +31,7 @@ export const StunType = {
 const SUCCESS_CLASS = 0x0100;
 const ERROR_CLASS = 0x0110;
 
+/** Attribute types (RFC 8489 section 18.3, RFC 8445 section 16.1, RFC 8656 section 18). */
 export const StunAttribute = {
   USERNAME: 0x0006,
   MESSAGE_INTEGRITY: 0x0008,
@@ -57,6 +59,7 @@ const INTEGRITY_LENGTH = 20;
 const FINGERPRINT_XOR = 0x5354_554e;
 const ATTRIBUTE_LIMIT = 32;
 
+/** A message that was read; integrity is checked by `isStunAuthentic`. Values are views into `bytes`. */
 export interface StunMessage {
   readonly type: number;
   /** 12 bytes. */
@@ -141,6 +144,7 @@ export interface StunDraft {
   readonly password: StunKey | null;
 }
 
+/** The message with MESSAGE-INTEGRITY, where there is a password, and FINGERPRINT behind everything. */
 export function serializeStun({ type, transaction, attributes, password }: StunDraft): Buffer {
   const parts: Buffer[] = [];
   const head = Buffer.alloc(HEADER);

@@ -20,6 +20,7 @@ interface TlsServer {
   setSecureContext(options: SecureContextOptions): void;
 }
 
+/** One for each TLS server. Before `replace` no client gets a certificate. */
 export class CertificateChoice {
   readonly #byName = new Map<string, SecureContext>();
   #patterns: readonly Pattern[] = [];

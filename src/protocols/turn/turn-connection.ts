@@ -33,6 +33,7 @@ const IPV6 = 2;
 /** Permissions and channels of one allocation: a browser needs one for each of our candidates. */
 const PEERS_LIMIT = 64;
 
+/** An IP address, IPv6 without brackets, and a port. */
 export interface TurnAddress {
   readonly host: string;
   readonly port: number;
@@ -44,12 +45,14 @@ export interface RelayedAddresses {
   readonly ipv6: TurnAddress;
 }
 
+/** The one long-term credential that clients are told (RFC 8489 section 9.2). */
 export interface TurnAccount {
   readonly realm: string;
   readonly username: string;
   readonly password: string;
 }
 
+/** Whoever has the connection. Called within `push` and `deliver`. */
 export interface TurnOwner {
   /** Bytes for the client. */
   send(bytes: Buffer): void;
@@ -65,6 +68,7 @@ interface Peer {
   channel: number;
 }
 
+/** One for each TCP connection; an allocation that is not refreshed in time counts as none. Keeps no timer and needs no closing. */
 export class TurnConnection {
   readonly #owner: TurnOwner;
   readonly #account: TurnAccount;

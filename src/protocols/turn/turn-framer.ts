@@ -9,10 +9,12 @@ const FRAME_LIMIT = 4096;
 const FIRST_CHANNEL = 0x4000;
 const LAST_CHANNEL = 0x4fff;
 
+/** What came whole; bytes are views into what was received. */
 export type TurnFrame =
   | { readonly kind: 'message'; readonly bytes: Buffer }
   | { readonly kind: 'channel'; readonly channel: number; readonly datagram: Buffer };
 
+/** One for each connection: holds a frame that has not come whole. After a throw it is of no more use. */
 export class TurnFramer {
   #held: Buffer = Buffer.alloc(0);
 
@@ -40,6 +42,7 @@ export class TurnFramer {
   }
 }
 
+/** True for numbers that channels may have; the same bits tell ChannelData from STUN. */
 export function isChannelNumber(number: number): boolean {
   return number >= FIRST_CHANNEL && number <= LAST_CHANNEL;
 }

@@ -29,6 +29,10 @@ interface Block {
   used: number;
 }
 
+/**
+ * Owned by whoever made it; `close` may be called twice. Datagrams that the system does not take are kept for a while, then dropped and
+ * counted.
+ */
 export class NativeUdpSocket implements UdpSocket {
   readonly port: number;
   readonly #addon: NativeAddon;

@@ -9,6 +9,7 @@ export interface SocketAddress {
   readonly port: number;
 }
 
+/** Where to bind, and who is told. Callbacks come from one thread, never after `close`. */
 export interface UdpSocketOptions {
   /** Address to bind; IPv6 is told by its form, and `::` is all of IPv6 alone. */
   readonly host: string;

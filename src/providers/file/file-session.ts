@@ -24,6 +24,7 @@ interface Extent {
   duration: number;
 }
 
+/** The core closes it; it ends by itself, and tells the sink, when the file can be read no more. `close` may be called twice. */
 export class FileSession implements PullSession {
   readonly #file: MediaFile;
   readonly #sink: PullSink;

@@ -83,6 +83,7 @@ class TrackReader {
   }
 }
 
+/** Hands out samples of all tracks in decoding order. The bytes stay the caller's, who closes them. */
 export class MovieFile implements MediaFile {
   readonly #bytes: FileBytes;
   readonly #movie: FileMovie;

@@ -16,6 +16,7 @@ const QUIET: Logger = {
 
 function nothing(): void {}
 
+/** Reads a chunk at a time. The bytes stay the caller's, who closes them. */
 export class TransportFile implements MediaFile {
   readonly #bytes: FileBytes;
   #feed: TransportFeed;

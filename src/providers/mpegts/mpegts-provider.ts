@@ -25,6 +25,7 @@ export interface MulticastGroup {
   readonly interface?: string;
 }
 
+/** What is listened on. With `multicast` the groups are joined on every UDP port. */
 export interface MpegtsProviderOptions {
   readonly logger: Logger;
   readonly clock: Clock;

@@ -57,6 +57,7 @@ export interface PortCounters {
   unrouted: number;
 }
 
+/** What one port needs of its provider, which also feeds it and keeps its time. */
 export interface PortSourceOptions {
   readonly port: number;
   /** Stands before the address of a sender. */

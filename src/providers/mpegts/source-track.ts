@@ -5,6 +5,7 @@ import type { SourceTrack } from '../../core/ingest.ts';
 import { AudioCodec, BitstreamFormat } from '../../media/codec.ts';
 import { MPEG_90K } from '../../media/timebase.ts';
 
+/** Elementary streams that become tracks. */
 export type ReadableKind = Exclude<StreamKind, { type: 'unsupported' }>;
 
 /** An entry of `AudioMap`. */

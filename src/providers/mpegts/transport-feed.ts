@@ -19,6 +19,7 @@ const MALFORMED = { burst: 500, perSecond: 100 } as const;
 const MAX_TOLD_KINDS = 8;
 const TAKEN = 'a transport stream can bring H.264, H.265, AAC, MP3, Opus and ID3';
 
+/** The stream stays its provider's, which also closes it. */
 export interface TransportFeedOptions {
   readonly stream: Pick<IngestStream, 'setTracks' | 'push'>;
   readonly logger: Logger;

@@ -28,6 +28,7 @@ interface Awaited {
   readonly reject: (error: Error) => void;
 }
 
+/** Owns its connection; the core closes it. An origin that leaves or falls silent ends it through the sink. */
 export class OvtPullSession implements PullSession {
   readonly #socket: net.Socket;
   readonly #target: PullTarget;

@@ -20,6 +20,7 @@ const VIDEO_FORMATS: Readonly<Partial<Record<VideoCodec, BitstreamFormat>>> = {
   [VideoCodec.AV1]: BitstreamFormat.OBU,
 };
 
+/** A description, as far as this server can take what it describes. */
 export interface RelayedSource {
   readonly tracks: readonly SourceTrack[];
   /** Of the origin, as far as their tracks come across. */
@@ -28,6 +29,7 @@ export interface RelayedSource {
   readonly left: readonly string[];
 }
 
+/** Throws nothing: what cannot be taken is left out and named. */
 export function relayedSource(description: OvtDescription): RelayedSource {
   const tracks: SourceTrack[] = [];
   const left: string[] = [];

@@ -42,6 +42,7 @@ const USUAL_FRAME_TICKS = 3000;
 const OWN_SSRC = 0x4d_69_6c_6c;
 const OWN_NAME = 'millrace';
 
+/** Without `ordered` packets wait for those they have overtaken. */
 export interface RtpFeedOptions {
   readonly sink: PullSink;
   readonly clock: Clock;
@@ -50,6 +51,7 @@ export interface RtpFeedOptions {
   readonly ordered: boolean;
 }
 
+/** What could not be used, of all tracks together. */
 export interface RtpFeedCounters {
   /** Packets or payloads that could not be understood. */
   malformed: number;

@@ -39,6 +39,7 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
+/** Owns its socket; whoever opened it closes it. Requests may overlap, and are told apart by CSeq (RFC 2326 §12.17). */
 export class RtspConnection {
   readonly #socket: net.Socket;
   readonly #reader = new RtspReader();

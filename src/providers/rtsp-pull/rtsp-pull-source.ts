@@ -8,6 +8,7 @@ import { RtspSession } from './rtsp-session.ts';
 
 const MOST_REDIRECTS = 5;
 
+/** One for the server, with nothing to close. Follows redirects (RFC 2326 §11.3), a few at most. */
 export class RtspPullSource implements PullSource {
   readonly schemes = ['rtsp', 'rtspc'];
   readonly provider = ProviderKind.RTSP_PULL;

@@ -39,6 +39,10 @@ interface TrackPath {
   readonly rtcpChannel: number;
 }
 
+/**
+ * Owns its connection, and UDP ports where the server wants them. The core closes it; a server that leaves or falls silent ends it through
+ * the sink.
+ */
 export class RtspSession implements PullSession {
   readonly #connection: RtspConnection;
   readonly #target: PullTarget;

@@ -20,6 +20,7 @@ const SWEEP_INTERVAL_MS = 100;
 /** Encoders of one port at once, unless told otherwise. */
 export const MAX_SRT_ENCODERS = 2000;
 
+/** What is listened on, and where streams go. Timeouts that are not given have their defaults. */
 export interface SrtProviderOptions extends SrtListenerConfig {
   readonly gate: IngestGate;
   readonly logger: Logger;

@@ -13,7 +13,9 @@ import type { VideoCapability } from './oven-capabilities.ts';
 /** WebRTC carries Opus as stereo; a decoder makes two channels of a mono packet. */
 const OPUS_CHANNELS = 2;
 
+/** What publishers may send, sound included. */
 export type IngestCodec = IngestVideoCodec | typeof AudioCodec.OPUS;
+/** Those of pictures. */
 export type IngestVideoCodec = typeof VideoCodec.H264 | typeof VideoCodec.H265 | typeof VideoCodec.VP8 | typeof VideoCodec.AV1;
 
 const CODECS: readonly string[] = [VideoCodec.H264, VideoCodec.H265, VideoCodec.VP8, VideoCodec.AV1, AudioCodec.OPUS];
@@ -30,6 +32,7 @@ export function isIngestCodec(encoding: string): encoding is IngestCodec {
   return CODECS.includes(encoding);
 }
 
+/** Narrows the codec: Opus is the only one of sound. */
 export function isAudioCodec(codec: IngestCodec): codec is typeof AudioCodec.OPUS {
   return codec === AudioCodec.OPUS;
 }
@@ -39,6 +42,7 @@ export function clockRateOf(codec: IngestCodec): number {
   return isAudioCodec(codec) ? OPUS_SAMPLE_RATE : MPEG_90K.den;
 }
 
+/** A fresh depacketizer, for one source: RFC 6184, RFC 7798, RFC 7741, the AV1 RTP payload format, or frames as they are (Opus). */
 export function createDepacketizer(codec: IngestCodec): Depacketizer {
   switch (codec) {
     case VideoCodec.H264:
@@ -88,6 +92,7 @@ export function videoTrack(
   };
 }
 
+/** What the core is told of a sound track, which is always the same: 48 kHz, stereo. */
 export function opusTrack(id: number): SourceAudioTrack {
   return {
     id,

@@ -30,6 +30,7 @@ const TRACK_WAIT_MS = 3000;
 const NACK_LIMIT = 150;
 const OWN_NAME = 'millrace';
 
+/** What the session gives its feed; `keyframeInterval` in ms, 0 asks only when a keyframe is needed. */
 export interface IngestFeedOptions {
   readonly stream: IngestStream;
   readonly agreement: IngestAgreement;
@@ -44,6 +45,7 @@ export interface IngestFeedOptions {
   readonly onReordered: (track: IngestTrack) => void;
 }
 
+/** What arrived and belongs to no track, or belongs to one again. */
 export interface FeedCounters {
   /** Packets that are no RTP or RTCP. */
   malformed: number;
@@ -61,6 +63,10 @@ interface Source {
   heard: number;
 }
 
+/**
+ * Lives as long as its session, which calls `tick`; it has no timer and needs no closing. What nobody understands is counted, never
+ * thrown.
+ */
 export class IngestFeed {
   readonly counters: FeedCounters = { malformed: 0, unknown: 0, repeats: 0 };
   readonly tracks: readonly IngestTrack[];

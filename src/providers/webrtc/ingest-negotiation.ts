@@ -32,6 +32,7 @@ export interface IngestMedia {
   readonly remb: boolean;
 }
 
+/** What an ingest session can start with: the media in the order of the m-lines, and how the publisher proves itself. */
 export interface IngestAgreement {
   readonly medias: readonly IngestMedia[];
   readonly security: PeerSecurity;

@@ -21,6 +21,7 @@ const CNAME_LENGTH = 16;
 const STREAM_ID_LENGTH = 36;
 const MID_LENGTH = 6;
 
+/** What the provider makes a session with. The name of the stream is taken later, with the description that is agreed on. */
 export interface IngestSessionOptions {
   readonly target: StreamTarget;
   readonly gate: IngestGate;
@@ -38,6 +39,7 @@ export interface IngestSessionOptions {
   readonly onClosed: (session: IngestSession) => void;
 }
 
+/** Opened by signalling and closed by it, by the provider at its end, or by itself; stream and peer end with it. */
 export class IngestSession implements PeerListener {
   readonly #options: IngestSessionOptions;
   /** From the publisher's session description on: an offer of ours takes no name. */

@@ -32,6 +32,7 @@ const USUAL_FRAME_TICKS = 3000;
 
 const NOTHING: readonly number[] = [];
 
+/** Beside those of the packets (`received`). */
 export interface TrackCounters {
   /** Packets or payloads that could not be understood. */
   malformed: number;
@@ -41,6 +42,7 @@ export interface TrackCounters {
   firstFault: string | null;
 }
 
+/** What the feed makes a track with. Starter and lip-sync are shared by all tracks of the publisher. */
 export interface IngestTrackOptions {
   readonly id: number;
   readonly media: IngestMedia;
@@ -62,6 +64,7 @@ interface Reader {
   readonly depacketizer: Depacketizer;
 }
 
+/** Takes packets once the feed knows whose they are; pictures go to the starter within `push`, `repeat` and `check`. Needs no closing. */
 export class IngestTrack {
   readonly id: number;
   readonly media: IngestMedia;

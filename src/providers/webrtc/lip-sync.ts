@@ -31,6 +31,7 @@ export interface SyncedTrack {
   report: { readonly ntp: number; readonly ticks: number } | null;
 }
 
+/** One for each publisher, all times in seconds. */
 export class LipSync {
   readonly #tracks: SyncedTrack[] = [];
 

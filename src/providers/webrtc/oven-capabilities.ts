@@ -1,5 +1,6 @@
 /** `Oven-Capabilities` of a WHIP request (streaming facts 3.8): what the pictures grow to, which begin small in browsers. */
 
+/** What a browser will send at its best, of one layer. */
 export interface VideoCapability {
   /** Pixels; 0: not told. */
   readonly width: number;

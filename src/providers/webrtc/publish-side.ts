@@ -27,6 +27,7 @@ const REFUSALS: Readonly<Record<IngestRefused['code'], { readonly status: number
   'shutting-down': { status: 503, text: null },
 };
 
+/** The provider is the server's, which stops it. */
 export interface PublishSideOptions {
   readonly provider: WebrtcProvider;
   /** `Providers/WebRTC/CrossDomains` of an application; null: pages of all origins may publish. */
@@ -36,6 +37,7 @@ export interface PublishSideOptions {
   readonly patience?: Patience | undefined;
 }
 
+/** Sessions end with their connection, their DELETE or the provider: there is nothing to close here. */
 export class PublishSide implements SignallingSide {
   readonly #options: PublishSideOptions;
   readonly #whip: DescriptionExchange;

@@ -11,6 +11,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import type { IngestSession } from './ingest-session.ts';
 import type { WebrtcProvider } from './webrtc-provider.ts';
 
+/** The socket is the dialogue's from here on. */
 export interface PublishSignallingOptions {
   readonly socket: WebSocket;
   readonly provider: WebrtcProvider;
@@ -23,6 +24,7 @@ export interface PublishSignallingOptions {
   readonly patience?: Patience | undefined;
 }
 
+/** Lives as long as its connection: when either ends, so does the session. */
 export class PublishSignalling implements SignallingDialogue {
   readonly #options: PublishSignallingOptions;
   readonly #socket: SignallingSocket;

@@ -11,6 +11,7 @@ import type { WebrtcIngestSettings } from './settings.ts';
 /** How often lost packets are asked for and feedback is looked at. */
 const TICK_MS = 20;
 
+/** The transport stays the server's, which closes it behind the provider. */
 export interface WebrtcProviderOptions {
   readonly gate: IngestGate;
   readonly transport: PeerTransport;
@@ -23,6 +24,7 @@ export interface WebrtcProviderOptions {
 /** Used where the core is going to refuse anyway. */
 const NO_SETTINGS: WebrtcIngestSettings = { timeout: 30_000, keyframeInterval: 0 };
 
+/** Owns the sessions it opens; its timer runs only while there are any. The server calls `stop`. */
 export class WebrtcProvider {
   readonly #options: WebrtcProviderOptions;
   readonly #sessions = new Set<IngestSession>();

@@ -15,6 +15,7 @@ const PASSING: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT', 'EROFS', '
 /** A file of an earlier dump is overwritten; a link that somebody put in its place is not followed. */
 const NEW_BYTES = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
 
+/** Where the files go, and who hears how it fares. */
 export interface DumpFolderOptions {
   /** Absolute. */
   readonly path: string;
@@ -30,6 +31,7 @@ export interface DumpFolderOptions {
   readonly onFailureSettled: () => Promise<void> | void;
 }
 
+/** Only the first failure is told; what is handed over after it is passed over. There is nothing to close: await `settled`. */
 export class DumpFolder {
   readonly #options: DumpFolderOptions;
   /** Files that were written at least once. */

@@ -3,6 +3,7 @@
 const MACRO = /\$\{(\w+)\}/g;
 const MINUTES_PER_HOUR = 60;
 
+/** What macros stand for. */
 export interface DumpPathValues {
   readonly vhost: string;
   readonly app: string;

@@ -9,6 +9,7 @@ const MAP_VERSION = 6;
 /** With EXT-X-GAP. */
 const GAP_VERSION = 8;
 
+/** A segment that is on disk; URIs are relative to the playlist. */
 export interface DumpedSegment {
   readonly uri: string;
   /** Null for segments that need none. */

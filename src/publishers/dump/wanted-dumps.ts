@@ -17,6 +17,7 @@ export interface DumpSettings {
   readonly playlists?: { readonly playlist: readonly string[] } | undefined;
 }
 
+/** `<Dumps>` of a publisher; undefined where there is no such element. */
 export type DumpsSettings = { readonly dump: readonly DumpSettings[] } | undefined;
 
 /** Names an outbound stream. */
@@ -26,6 +27,7 @@ export interface StreamAddress {
   readonly name: string;
 }
 
+/** A dump to start now, for one stream. */
 export interface WantedDump {
   readonly id: string;
   /** Macros replaced. */

@@ -32,6 +32,7 @@ export interface RecordOwner extends TaskOwner {
   readonly settings: FileSettings;
 }
 
+/** Tasks, their journal and recordings without a path are kept below `stateFolder`. */
 export interface FilePublisherOptions {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -42,6 +43,10 @@ export interface FilePublisherOptions {
   readonly conditions?: Conditions;
 }
 
+/**
+ * Registered in the core, which attaches streams and closes them. The server calls `start` before streams come and `stop` after they are
+ * gone.
+ */
 export class FilePublisher implements Publisher<FileSettings> {
   readonly kind = PublisherKind.FILE;
   readonly #options: FilePublisherOptions;

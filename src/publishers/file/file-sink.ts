@@ -10,6 +10,7 @@ const BUFFERS_PER_WRITE = 1024;
 const SYNC_INTERVAL_MS = 5000;
 const FILE_MODE = 0o644;
 
+/** Where to write, and who is told of it. */
 export interface FileSinkOptions {
   /** A function is asked once `prepare` is done. */
   readonly path: string | (() => string);

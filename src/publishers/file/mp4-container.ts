@@ -40,6 +40,7 @@ class Run {
   }
 }
 
+/** Writes a fragment when `flush` says so or enough has gathered, within the call. Opens no file and needs no closing. */
 export class Mp4Container implements RecordContainer {
   readonly #runs = new Map<number, Run>();
   readonly #write: (chunks: readonly Uint8Array[]) => void;

@@ -9,6 +9,7 @@ import { SampleTables } from '../../containers/isobmff/sample-tables.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { syncTurns } from '../../util/turns.ts';
 
+/** What became of a file, for the log and the figures of its task. */
 export interface Finalised {
   /** `already`: the file was finished before; `empty`: it holds no sample and was left as it is. */
   readonly outcome: 'finalised' | 'already' | 'empty';

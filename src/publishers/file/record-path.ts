@@ -9,6 +9,7 @@ const NAME = '${TransactionId}_${VirtualHost}_${Application}_${Stream}';
 
 /** Paths of a publisher without `FilePath` and `InfoPath`, below its folder for recordings. */
 export const DEFAULT_FILE_PATH = `/${NAME}_\${StartTime:YYYYMMDDhhmmss}_\${EndTime:YYYYMMDDhhmmss}.ts`;
+/** The same for information files. */
 export const DEFAULT_INFO_PATH = `/${NAME}.xml`;
 
 /** Of an id in the name of a file, characters. */

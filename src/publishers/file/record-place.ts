@@ -22,6 +22,7 @@ export function foldersBelow(root: string | null, allowed: AllowedFolders): Allo
   return root === null ? allowed : new AllowedFolders([root], 'RootPath of the FILE publisher', allowed);
 }
 
+/** Made for each request and each stream, of settings as they are at the moment. Touches no disk. */
 export class RecordPlace {
   /** What every folder must lie in. */
   readonly folders: AllowedFolders;

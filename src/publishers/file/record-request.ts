@@ -2,12 +2,14 @@
 import { storedTaskRequest, type TaskRequest } from '../tasks/task-request.ts';
 import { DailySchedule } from './split-schedule.ts';
 
+/** What becomes of timestamps where one file ends and the next begins. */
 export const SegmentationRule = {
   /** Timestamps go on from file to file. */
   CONTINUITY: 'continuity',
   /** Every file begins at 0. */
   DISCONTINUITY: 'discontinuity',
 } as const;
+/** Any of these words. */
 export type SegmentationRule = (typeof SegmentationRule)[keyof typeof SegmentationRule];
 
 /** Without a selection all tracks are recorded. */

@@ -20,6 +20,7 @@ import { atTimes, DailySchedule, everyInterval, NEVER, type SplitRule } from './
 import { hasSameParameters } from './track-parameters.ts';
 import { selectTracks } from './track-selection.ts';
 
+/** The words of the API. */
 export const RecordState = {
   READY: 'ready',
   RECORDING: 'recording',
@@ -27,6 +28,7 @@ export const RecordState = {
   STOPPED: 'stopped',
   ERROR: 'error',
 } as const;
+/** Any of these words. */
 export type RecordState = (typeof RecordState)[keyof typeof RecordState];
 
 const KEY_LENGTH = 32;
@@ -74,6 +76,7 @@ interface Waiting {
   readonly trackId: number;
 }
 
+/** Owned by the registry of the publisher, which stops it. Each stream of its name goes into files of its own. */
 export class RecordTask extends FollowingTask<RecordRequest> {
   readonly #context: RecordContext;
   readonly #logger: Logger;

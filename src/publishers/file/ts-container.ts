@@ -14,6 +14,7 @@ const GATHERED = 256 * 1024;
 
 export { canCarry as tsCanCarry };
 
+/** Writes within `push` and `flush`, tables again and again. Opens no file and needs no closing. */
 export class TsContainer implements RecordContainer {
   readonly #muxer: TsMuxer;
   readonly #buffer = new TsBuffer();

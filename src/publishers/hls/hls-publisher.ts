@@ -14,6 +14,7 @@ import { isServable } from './variants.ts';
 const DEFAULT_PLAYLIST_NAME = 'hls_default';
 const DEFAULT_PLAYLIST_FILE = 'playlist';
 
+/** Registered in the core, which attaches streams and closes them. It has nothing to close itself: the dumper is its maker's. */
 export class HlsPublisher implements Publisher<HlsSettings> {
   readonly kind = PublisherKind.HLS;
   readonly #egress: EgressPort;

@@ -37,6 +37,10 @@ export interface HlsStreamContext {
   readonly onStart?: (stream: HlsStream) => void;
 }
 
+/**
+ * Made by the publisher, closed by the core: that ends its outlet and its DVR files and tells its observers. A second `close` has no
+ * effect.
+ */
 export class HlsStream implements PublisherStream {
   readonly #stream: PublishableStream;
   readonly #memoryCount: number;

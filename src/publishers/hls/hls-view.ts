@@ -24,6 +24,7 @@ const VIEWER_PATIENCE = 2.5;
 
 const encoder = new TextEncoder();
 
+/** Answers at once: nothing waits for media that is still to come. `close` forgets what there was. */
 export class HlsView implements OutletView {
   readonly #settings: HlsViewSettings;
   readonly #context: ViewContext;

@@ -21,6 +21,7 @@ export interface WindowContext {
 
 type Kept = { -readonly [Key in keyof HlsSegment]: HlsSegment[Key] };
 
+/** One for each variant. The archive of the DVR belongs to the stream, which closes it. */
 export class SegmentWindow {
   readonly #variant: string;
   readonly #memoryCount: number;

@@ -52,6 +52,7 @@ const PAUSE_MS = 3000;
 const MAX_SEGMENT_BYTES = 128 * 1024 * 1024;
 const ID3_MAGIC = [0x49, 0x44, 0x33] as const;
 
+/** Tells its sink within `push`, `change` and `finish`; it has no timer and needs no closing. */
 export class Segmenter {
   readonly #schedule: CutSchedule;
   readonly #sink: SegmentSink;

@@ -11,6 +11,7 @@ import { mediaPlaylistName, segmentName } from './playlist-text.ts';
 import type { SegmentObserver } from './segment-observer.ts';
 import type { HlsSegment } from './updates.ts';
 
+/** What a dump is made of. A `prepare` that rejects ends it before its first file. */
 export interface TsDumpOptions {
   readonly stream: HlsStream;
   /** Absolute. */

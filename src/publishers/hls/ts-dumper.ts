@@ -10,6 +10,7 @@ import type { HlsStream } from './hls-stream.ts';
 import type { HlsSettings } from './settings.ts';
 import { TsDump } from './ts-dump.ts';
 
+/** Where dumps may go. With `claims` shared, no two dumpers write into one folder. */
 export interface TsDumperOptions {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -22,6 +23,7 @@ export interface TsDumperOptions {
   readonly claims?: FolderClaims;
 }
 
+/** One for the server, which closes it. Each stream that starts is told to it by the publisher. */
 export class TsDumper {
   readonly #options: TsDumperOptions;
   /** Dumps whose files may not be complete yet. */

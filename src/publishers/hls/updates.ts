@@ -31,6 +31,7 @@ export interface HlsSegment {
   readonly path: string | null;
 }
 
+/** One change of what is served; a view that starts late gets the updates that lead to the present. */
 export type HlsUpdate =
   /** The stream has started: everything there is to list; variants not named are gone. */
   | { readonly type: 'playlists'; readonly playlists: readonly HlsMultivariant[]; readonly variants: readonly string[] }

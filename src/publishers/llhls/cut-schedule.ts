@@ -15,6 +15,7 @@ export interface Cut {
 /** Cuts older than this many segments are of no use to any track. */
 const MAX_CUTS = 512;
 
+/** One for each stream; it forgets cuts that no track can need. */
 export class CutSchedule {
   readonly #cuts: Cut[] = [];
   readonly #firstMsn: number;

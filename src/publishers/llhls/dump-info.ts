@@ -2,11 +2,13 @@
 import { formatTimestamp } from '../../util/timestamp.ts';
 import { escapeXml } from '../../util/xml-text.ts';
 
+/** What the file says of the dump, in the words of the API. */
 export const DumpStatus = {
   RUNNING: 'Running',
   COMPLETED: 'Completed',
   ERROR: 'Error',
 } as const;
+/** Any of these words. */
 export type DumpStatus = (typeof DumpStatus)[keyof typeof DumpStatus];
 
 /** The element that tells the status. User data cannot hold it: its angle brackets are escaped. */

@@ -10,18 +10,21 @@ import type { SegmentModel, TrackModel } from './stream-model.ts';
 /** Segments waiting for the disk; more means it cannot keep up. */
 const MAX_WRITES = 16;
 
+/** The window owns the folder from here on. */
 export interface DvrOptions extends DvrSettings {
   readonly segmentCount: number;
   /** Removed at the end. */
   readonly folder: RunFolder;
 }
 
+/** What a window with files needs of its stream beyond one without: the bytes, and a turn of its own to send in. */
 export interface DvrContext extends WindowContext {
   read(spans: readonly Span[]): readonly Uint8Array[];
   /** Sends what was emitted outside of a packet's turn. */
   flush(): void;
 }
 
+/** The stream closes it; the files go with it, and `settled` tells when. `close` may be called twice. */
 export class DvrWindow implements SegmentWindow {
   readonly #options: DvrOptions;
   readonly #context: DvrContext;

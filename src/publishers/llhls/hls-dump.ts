@@ -24,6 +24,7 @@ export interface DumpRequest {
   readonly userData: string;
 }
 
+/** What a dump is made of; the folder was claimed for it by the dumper. */
 export interface HlsDumpOptions {
   readonly request: DumpRequest;
   readonly stream: LlhlsStream;
@@ -37,6 +38,7 @@ export interface HlsDumpOptions {
   readonly logger: Logger;
 }
 
+/** Ends with its stream, by `stop`, or when the disk fails; what it has written stays in every case. */
 export class HlsDump implements SegmentObserver, FolderWriter {
   readonly request: DumpRequest;
   readonly #options: HlsDumpOptions;

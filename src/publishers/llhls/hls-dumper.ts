@@ -23,6 +23,7 @@ export class DumpRefused extends Error {
   override readonly name = 'DumpRefused';
 }
 
+/** Where dumps may go. With `claims` shared, no two dumpers write into one folder. */
 export interface HlsDumperOptions {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -35,6 +36,7 @@ export interface HlsDumperOptions {
   readonly claims?: FolderClaims;
 }
 
+/** One for the server, which calls `recover` before streams come and `close` at its end. */
 export class HlsDumper implements StreamFollower {
   readonly #options: HlsDumperOptions;
   readonly #streams = new Map<string, LlhlsStream>();

@@ -22,6 +22,10 @@ export interface StreamFollower {
   streamClosed(stream: LlhlsStream, address: StreamAddress): void;
 }
 
+/**
+ * Registered in the core, which attaches streams and closes them. `follower` hears of every stream; the publisher itself has nothing to
+ * close.
+ */
 export class LlhlsPublisher implements Publisher<LlhlsSettings> {
   readonly kind = PublisherKind.LLHLS;
   readonly #egress: EgressPort;

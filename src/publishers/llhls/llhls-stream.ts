@@ -25,6 +25,7 @@ import { TrackAligner } from './track-aligner.ts';
 import { type PackagingContext, TrackPackager } from './track-packager.ts';
 import { type LlhlsUpdate, type MultivariantText, TAIL_MARK } from './update.ts';
 
+/** What a stream is served with; `storage` and `egress` are shared by all streams. */
 export interface LlhlsStreamOptions {
   readonly stream: PublishableStream;
   readonly settings: LlhlsSettings;
@@ -40,6 +41,10 @@ export interface LlhlsStreamOptions {
 
 const PLAYLIST_SUFFIX = '.m3u8';
 
+/**
+ * Made by the publisher, closed by the core: that ends its outlet and its DVR files and tells its observers. A second `close` has no
+ * effect.
+ */
 export class LlhlsStream implements PublisherStream {
   readonly #stream: PublishableStream;
   readonly #settings: LlhlsSettings;

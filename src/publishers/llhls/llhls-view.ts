@@ -19,6 +19,10 @@ const MAX_WAITERS = 100_000;
 
 const EXTENSION = '.m3u8';
 
+/**
+ * Holds requests for media that is about to come (rfc8216bis §6.2.5), as many as its waiting rooms take. `close` answers them all; it may
+ * be called twice.
+ */
 export class LlhlsView implements OutletView {
   readonly #settings: LlhlsViewSettings;
   readonly #context: ViewContext;

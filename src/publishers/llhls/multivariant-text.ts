@@ -13,6 +13,7 @@ const UNKNOWN_BANDWIDTH = 1_000_000;
 const UNKNOWN_FRAME_RATE = 30;
 const UNKNOWN_CHANNELS = 2;
 
+/** The figures a text is made of, asked for while it is rendered. */
 export interface MultivariantSource {
   readonly app: string;
   readonly stream: string;

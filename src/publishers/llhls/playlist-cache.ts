@@ -29,6 +29,7 @@ interface TrackTexts {
   reports: Template;
 }
 
+/** One for each view. Renders when asked, and only what has changed in the model since. */
 export class PlaylistCache {
   readonly #model: StreamModel;
   readonly #settings: LlhlsViewSettings;

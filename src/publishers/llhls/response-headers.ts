@@ -4,6 +4,7 @@ import type { CacheControlSettings } from './settings.ts';
 
 const PLAYLIST_TYPE = 'Content-Type: application/vnd.apple.mpegurl';
 
+/** Lines without CRLF for each kind of answer. */
 export interface ResponseHeaders {
   readonly multivariant: readonly string[];
   readonly chunklist: readonly string[];
@@ -18,6 +19,7 @@ export interface ResponseHeaders {
   readonly retry: readonly string[];
 }
 
+/** The lines for these ages, seconds: 0 forbids caching, below 0 there is no Cache-Control. */
 export function responseHeaders(settings: CacheControlSettings): ResponseHeaders {
   const media = (type: MediaType, maxAge: number): string[] => [`Content-Type: ${type}/mp4`, ...cacheControl(maxAge)];
   return {

@@ -16,6 +16,7 @@ export interface TimedSample {
   readonly time: number;
 }
 
+/** `place` wants the packets of one track in decoding order; `timescale` counts ticks per second. */
 export interface SampleTimeline {
   readonly timescale: number;
   /** Ticks by which a timestamp of the source may be off because its clock is coarse. */

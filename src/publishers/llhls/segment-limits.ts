@@ -9,6 +9,7 @@ const GOP_JITTER = 0.1;
 /** TARGETDURATION when no second keyframe has come: covers the usual keyframe limits of encoders (8.33 s, 10 s). */
 const LONG_GOP = 10;
 
+/** All in seconds. TARGETDURATION is decided once, when the stream becomes playable, and never changes after that. */
 export class SegmentLimits {
   /** Seconds. */
   readonly segmentDuration: number;

@@ -16,6 +16,7 @@ export interface SegmentWindow {
   close(): void;
 }
 
+/** How a window tells views of segments that leave, and gives their memory back. */
 export interface WindowContext {
   emit(update: LlhlsUpdate): void;
   release(spans: readonly Span[]): void;

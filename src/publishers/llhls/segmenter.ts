@@ -17,6 +17,7 @@ export interface CutPart {
   readonly end: number;
 }
 
+/** Told of cuts in the order of the media; a segment is open from `segmentOpened` to `segmentClosed`, and gaps are none. */
 export interface SegmentSink {
   /** `time` is the presentation time of the first frame, ms; `independent` tells whether it is a keyframe. */
   segmentOpened(segment: { msn: number; time: number; discontinuity: boolean; independent: boolean }): void;
@@ -27,6 +28,7 @@ export interface SegmentSink {
   gapPassed(gap: { msn: number; time: number; duration: number }): void;
 }
 
+/** `chunkDuration` in seconds, `jitter` in ticks of `timescale`. Schedule and limits are shared by all tracks of the stream. */
 export interface SegmenterOptions {
   readonly video: boolean;
   readonly chunkDuration: number;
@@ -49,6 +51,7 @@ const MAX_PART_SAMPLES = 4096;
 /** Ten seconds of 100 Mbit/s: beyond it a segment ends at the next frame, keyframe or not. */
 const MAX_SEGMENT_BYTES = 128 * 1024 * 1024;
 
+/** Tells its sink within `push`, `passPause` and `flush`; it has no timer and needs no closing. */
 export class Segmenter {
   readonly #video: boolean;
   readonly #schedule: CutSchedule;

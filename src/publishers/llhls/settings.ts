@@ -11,6 +11,7 @@ export interface CacheControlSettings {
   readonly partialSegmentMaxAge: number;
 }
 
+/** What the packager needs of `<DVR>`. */
 export interface DvrSettings {
   readonly enable: boolean;
   readonly tempStoragePath: string;

@@ -3,6 +3,7 @@ import type { Span } from '../outlet/messages.ts';
 import type { MediaType } from './resource-name.ts';
 import type { LlhlsUpdate, MultivariantText } from './update.ts';
 
+/** A part (EXT-X-PART) with where its bytes are. */
 export interface PartModel {
   /** Seconds. */
   readonly duration: number;
@@ -11,6 +12,7 @@ export interface PartModel {
   readonly spans: readonly Span[];
 }
 
+/** A segment from its first part on; members that may change do so by updates alone. */
 export interface SegmentModel {
   readonly msn: number;
   /** ms since the epoch. */
@@ -82,6 +84,7 @@ export class TrackModel {
   }
 }
 
+/** Changes by `apply` alone. Media is in it as spans: whoever feeds it stores and releases the bytes. */
 export class StreamModel {
   readonly tracks = new Map<number, TrackModel>();
   readonly multivariants = new Map<string, MultivariantText>();

@@ -7,6 +7,7 @@ import { ID3_SCHEME, writeEventMessage } from '../../containers/isobmff/event-me
 const MAX_WAITING = 64;
 const ID3_MAGIC = [0x49, 0x44, 0x33];
 
+/** One for each stream; a tag goes into the first part that is written behind its time. */
 export class TimedMetadata {
   readonly #waiting: { time: number; data: Uint8Array }[] = [];
   #nextId = 0;

@@ -22,6 +22,7 @@ interface Lane {
   bytes: number;
 }
 
+/** Hands on within `push`; packets that wait are bounded in time of media, not on the clock. Needs no closing. */
 export class TrackAligner {
   readonly #lanes = new Map<number, Lane>();
   #leader: Lane | null = null;

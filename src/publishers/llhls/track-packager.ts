@@ -33,6 +33,7 @@ export interface PackagingContext {
   dependentSegment(): void;
 }
 
+/** Lives as long as its track is in the stream; what it has stored is given back by the window of the stream. */
 export class TrackPackager implements SegmentSink {
   readonly #context: PackagingContext;
   readonly #segmenter: Segmenter;

@@ -8,6 +8,7 @@ export interface MultivariantText {
   readonly text: string;
 }
 
+/** One change of the model; applied in order it makes the same model everywhere. */
 export type LlhlsUpdate =
   /** The stream has tracks: these playlists will be served once it is `playable`. */
   | { readonly type: 'multivariant'; readonly playlists: readonly MultivariantText[] }

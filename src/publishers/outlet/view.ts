@@ -65,6 +65,7 @@ export interface ViewContext {
   now(): number;
 }
 
+/** Made by a `ViewFactory` when its outlet opens, and closed by its registry. `payload` is what the outlet's packager sent, in order. */
 export interface OutletView {
   update(payload: unknown): void;
   /** Answers `exchange`, now or later. Returns false when the file is not one of this view's. */

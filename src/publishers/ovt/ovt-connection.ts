@@ -32,6 +32,7 @@ const TIMES = {
 /** So that an edge whose machine is gone is noticed without traffic. */
 const KEEP_ALIVE_MS = 5000;
 
+/** What the publisher gives each connection; the socket is the connection's from here on. */
 export interface OvtConnectionOptions {
   readonly socket: Socket;
   readonly logger: Logger;
@@ -48,6 +49,7 @@ export interface OvtConnectionOptions {
   readonly patience?: Patience | undefined;
 }
 
+/** Owns its socket. Ends by itself when the edge leaves or breaks the protocol, and by `close`; `onClosed` is called once either way. */
 export class OvtConnection implements OvtLink {
   readonly #options: OvtConnectionOptions;
   readonly #socket: Socket;

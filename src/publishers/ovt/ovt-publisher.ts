@@ -20,6 +20,7 @@ export const MAX_EDGES = 1000;
 const DEFAULT_START_WAIT_MS = 3000;
 const SWEEP_MS = 1000;
 
+/** One address to listen on, and how the streams that edges name are found there. */
 export interface OvtListenOptions {
   readonly host: string;
   readonly port: number;
@@ -48,6 +49,7 @@ export interface EdgeDirectory {
   remove(stream: PublishableStream): void;
 }
 
+/** Registered in the core, which closes the streams. The server calls `listen` for each address, and `stop`. */
 export class OvtPublisher implements Publisher {
   readonly kind = PublisherKind.OVT;
   /** Connections closed at once because too many were open, of all or of their address. */

@@ -10,6 +10,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import { describeStream } from './describe-stream.ts';
 import type { OvtSession } from './ovt-session.ts';
 
+/** What the publisher makes a stream with. */
 export interface OvtStreamOptions {
   readonly stream: PublishableStream;
   readonly serverId: string;
@@ -18,6 +19,7 @@ export interface OvtStreamOptions {
   readonly onClosed: (wasStarted: boolean) => void;
 }
 
+/** Made by the publisher, closed by the core, which tells all edges that play it. A second `close` has no effect. */
 export class OvtStream implements PublisherStream {
   /** Packets that could not be laid out. */
   malformed = 0;

@@ -35,6 +35,7 @@ export interface DestinationEvents {
   onFailed(failure: PushFailure): void;
 }
 
+/** Made by `OpenDestination`, closed by its session. Packets before `onOpen`, and after a failure was told, have no place to go. */
 export interface Destination {
   /** Bytes given to the system for the receiver, handshakes left out. */
   readonly sentBytes: number;
@@ -48,6 +49,7 @@ export interface Destination {
   close(): Promise<void>;
 }
 
+/** What a connection is made with; `events` are called until it has failed or was closed. */
 export interface DestinationOptions {
   readonly request: PushRequest;
   readonly owner: TaskOwner;

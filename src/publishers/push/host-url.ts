@@ -1,6 +1,7 @@
 /** Parts of a URL that leads to a port of a host: `udp://`, `tcp://`, `srt://`. */
 import { PushFailure } from './destination.ts';
 
+/** A port is always there; `query` is decoded. */
 export interface HostUrl {
   readonly scheme: string;
   /** Without the brackets of an IPv6 address. */

@@ -1,6 +1,7 @@
 /** What carries the payloads of a transport stream to a receiver. */
 import type { PushFailure } from './destination.ts';
 
+/** Whoever made it closes it. Events (`LinkEvents`) are called until it has failed or was closed. */
 export interface PayloadLink {
   /** False while earlier payloads wait. */
   readonly writable: boolean;

@@ -23,6 +23,7 @@ import { type PushContext, PushTask } from './push-task.ts';
 const CONFIG_ID_BYTES = 3;
 const DEFAULT_TIMEOUTS: PushTimeouts = { connection: 5000, send: 2000 };
 
+/** Tasks are kept below `stateFolder`. `open` is for tests. */
 export interface PushPublisherOptions {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -32,6 +33,10 @@ export interface PushPublisherOptions {
   readonly open?: OpenDestination;
 }
 
+/**
+ * Registered in the core, which attaches streams and closes them. The server calls `start` before streams come and `stop` after they are
+ * gone.
+ */
 export class PushPublisher implements Publisher<PushPublisherConfig> {
   readonly kind = PublisherKind.PUSH;
   readonly #options: PushPublisherOptions;

@@ -2,7 +2,9 @@
 import { hasHiddenCharacter } from '../../util/hidden-characters.ts';
 import { storedTaskRequest, type TaskRequest } from '../tasks/task-request.ts';
 
+/** The words of the API; `mpegts` is a transport stream over UDP or TCP, as the URL says. */
 export const PushProtocol = { RTMP: 'rtmp', SRT: 'srt', MPEGTS: 'mpegts' } as const;
+/** Any of these words. */
 export type PushProtocol = (typeof PushProtocol)[keyof typeof PushProtocol];
 
 /** Without a selection the protocol decides which tracks are sent. */

@@ -5,6 +5,7 @@ import { guarded } from '../../util/guarded.ts';
 import { type Destination, type DestinationOptions, type OpenDestination, PushFailure } from './destination.ts';
 import { SendQueue } from './send-queue.ts';
 
+/** What the task gives each connection. The queue is the task's and has its limit. */
 export interface PushSessionOptions extends Omit<DestinationOptions, 'events'> {
   readonly open: OpenDestination;
   readonly queue: BoundedQueue<Packet>;
@@ -14,6 +15,7 @@ export interface PushSessionOptions extends Omit<DestinationOptions, 'events'> {
   readonly onFailed: (failure: PushFailure) => void;
 }
 
+/** Made by the task for each attempt, which closes it. A failure is told once, and never thrown after the constructor. */
 export class PushSession {
   readonly #options: PushSessionOptions;
   readonly #queue: SendQueue;

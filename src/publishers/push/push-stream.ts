@@ -11,6 +11,7 @@ const push = (task: PushTask, packet: Packet): void => task.push(packet);
 const setTracks = (task: PushTask, tracks: readonly Track[]): void => task.setTracks(tracks);
 const flush = (task: PushTask): void => task.flush();
 
+/** Made by the publisher, closed by the core. Tasks outlive it and wait for the next stream of the name; those of a map file do not. */
 export class PushStream implements PublisherStream {
   readonly source: PublishableStream;
   readonly #timeouts: PushTimeouts;

@@ -24,6 +24,7 @@ export const PushState = {
   STOPPED: 'stopped',
   ERROR: 'error',
 } as const;
+/** Any of these words. */
 export type PushState = (typeof PushState)[keyof typeof PushState];
 
 /** A connection that lasted this long was a good one, ms: the next failure is the first again. */
@@ -41,6 +42,7 @@ export interface PushContext {
   readonly onConnectionOver: (task: PushTask) => void;
 }
 
+/** Owned by the registry of the publisher. Calls a lost receiver again after a pause that grows, for as long as its stream is there. */
 export class PushTask extends FollowingTask<PushRequest> {
   readonly #context: PushContext;
   readonly #logger: Logger;

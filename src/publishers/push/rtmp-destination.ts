@@ -16,6 +16,7 @@ import { enhancedFourCc } from './track-selection.ts';
 
 type MediaTrack = VideoTrack | AudioTrack;
 
+/** Times at the receiver begin at 0. Codecs beyond H.264 and AAC go out as Enhanced RTMP. */
 export class RtmpDestination implements Destination {
   sentBytes = 0;
   readonly dropped = 0;

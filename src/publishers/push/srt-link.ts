@@ -29,6 +29,7 @@ interface CallWish {
   readonly latency: LatencyWish;
 }
 
+/** Whom to call and how; `connectionTimeout` in ms. Query values of the URL set latency and encryption. */
 export interface SrtLinkOptions {
   readonly url: HostUrl;
   readonly streamKey: string;

@@ -10,6 +10,7 @@ const LINGER_MS = 1000;
 /** While more than this waits for a receiver, nothing is read from it: one that asks and asks and never reads is not answered. */
 const READING_BACKLOG = 1024 * 1024;
 
+/** Where to connect, and who is told. No callback comes after `close`. */
 export interface TcpLinkOptions {
   readonly host: string;
   readonly port: number;
@@ -26,6 +27,7 @@ export interface TcpLinkOptions {
   readonly onFailed: (failure: PushFailure) => void;
 }
 
+/** Owns its socket and begins to connect when it is made. Whoever made it closes it, also before it is connected. */
 export class TcpLink {
   readonly #options: TcpLinkOptions;
   readonly #socket: net.Socket;

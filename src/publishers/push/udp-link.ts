@@ -13,6 +13,10 @@ const LONGEST_WAIT = 1024;
 const LINGER_MS = 1000;
 const SEND_BUFFER = 1024 * 1024;
 
+/**
+ * Sends in bursts, so that receivers with small buffers lose nothing. `close` sends what waits, for a second at most, and may be called
+ * twice.
+ */
 export class UdpLink implements PayloadLink {
   readonly dropped = 0;
   readonly #port: number;

@@ -31,6 +31,7 @@ export interface SrtEgressOptions extends SrtListenerConfig {
   readonly maxConnections?: number;
 }
 
+/** Registered in the core, which closes the streams. The server calls `listen` for each address, and `stop`. */
 export class SrtPublisher implements Publisher {
   readonly kind = PublisherKind.SRT;
   /** Callers refused because of what they asked for. */

@@ -15,6 +15,7 @@ interface Channel {
   readonly viewers: Map<SrtViewer, SessionHandle>;
 }
 
+/** Made by the publisher, closed by the core, which sends all its viewers away. A second `close` has no effect. */
 export class SrtStream implements PublisherStream {
   readonly #stream: PublishableStream;
   readonly #onClosed: () => void;

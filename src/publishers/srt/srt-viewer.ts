@@ -5,6 +5,7 @@ import type { SrtCall, SrtSession } from '../../protocols/srt/multiplexer.ts';
 import type { SrtStatistics } from '../../protocols/srt/statistics.ts';
 import type { Logger } from '../../util/logger.ts';
 
+/** What the publisher makes a viewer with, within the handshake. */
 export interface SrtViewerOptions {
   readonly call: SrtCall;
   readonly labels: LinkLabels;

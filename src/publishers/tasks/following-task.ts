@@ -16,6 +16,7 @@ export interface TaskTotals {
   readonly counted?: readonly string[];
 }
 
+/** Of a task that has done nothing yet. */
 export const NO_TOTALS: TaskTotals = { sequence: 0, bytes: 0, time: 0 };
 
 /** What makes a task, new or from the state folder. */

@@ -4,6 +4,7 @@ import type { Packet } from '../../media/packet.ts';
 /** Reading takes milliseconds; with more than this the tasks begin with the next keyframe. */
 const LONGEST_HOLD = 500;
 
+/** Keeps nothing before `hold` and after `release`; the owner releases it when the map was read or the stream ends. */
 export class MapHold {
   #held: Packet[] | null = null;
 

@@ -20,6 +20,7 @@ export class TaskRefused extends Error {
   }
 }
 
+/** What is particular to one kind of task. */
 export interface TaskRegistryOptions<Request extends TaskRequest, Task> {
   /** As messages and the fields of the log name one: `recording`, `push`. */
   readonly noun: string;
@@ -32,6 +33,7 @@ export interface TaskRegistryOptions<Request extends TaskRequest, Task> {
   readonly onDropped?: (task: Task) => void;
 }
 
+/** Owns its tasks from `register` or `load` on; what it drops ends by itself, and `settle` waits for that. */
 export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTask<Request>> {
   readonly #options: TaskRegistryOptions<Request, Task>;
   /** By virtual host and application, then by id. */

@@ -1,5 +1,6 @@
 /** What recordings and pushes are asked for alike. */
 
+/** Ids are the client's and unique in the application. */
 export interface TaskRequest {
   readonly id: string;
   /** Name of the outbound stream. */

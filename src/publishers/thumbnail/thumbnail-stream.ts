@@ -22,6 +22,7 @@ interface Gallery {
   spans: readonly Span[] | null;
 }
 
+/** Made by the publisher, closed by the core, which frees the pictures. A second `close` has no effect. */
 export class ThumbnailStream implements PublisherStream {
   /** Nobody waits for the next picture. */
   readonly attended = false;

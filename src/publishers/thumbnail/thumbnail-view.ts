@@ -20,6 +20,7 @@ const ERROR_HEADERS = ['Content-Type: text/html', NO_CACHE];
 
 const encoder = new TextEncoder();
 
+/** A request that comes before the first picture waits for it, a while at most. `close` answers those that wait. */
 export class ThumbnailView implements OutletView {
   readonly #waiting: WaitingRoom;
   readonly #pictures = new Map<PictureKind, readonly Span[]>();

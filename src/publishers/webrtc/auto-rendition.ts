@@ -8,6 +8,7 @@ const UP_FACTOR = 0.75;
 /** No way down so soon after a way up; and what was tried is tried again after so long for every time. */
 const SETTLE_MS = 10_000;
 
+/** A rendition and what it needs. */
 export interface RenditionRate {
   readonly name: string;
   /** Bits per second of video and audio together. */
@@ -19,6 +20,7 @@ interface Trial {
   readonly at: number;
 }
 
+/** One for each viewer. It only advises: what was done is told to it by `selected`. */
 export class AutoRendition {
   readonly #trials = new Map<string, Trial>();
   #evaluatedAt = Number.NEGATIVE_INFINITY;

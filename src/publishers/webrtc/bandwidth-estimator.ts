@@ -37,6 +37,7 @@ interface Window {
   bytes: number;
 }
 
+/** One for each viewer that reports arrivals (transport-wide congestion control). Keeps no time of its own. */
 export class BandwidthEstimator {
   /** Bits per second; null before the first second. */
   #estimate: number | null = null;

@@ -5,7 +5,9 @@ import { ExtensionUri } from '../../protocols/rtp/header-extensions.ts';
 import type { LocalPayload } from '../../protocols/sdp/local-description.ts';
 import type { WebrtcSettings } from './settings.ts';
 
+/** Tracks with media; not every one of them is playable. */
 export type WebrtcTrack = VideoTrack | AudioTrack;
+/** The kinds of m-lines we negotiate. */
 export type MediaKind = 'video' | 'audio';
 
 /** Payload types: those of the reference server, which has no AV1. */
@@ -35,7 +37,9 @@ const ULPFEC = 122;
 /** Ids of header extensions in our offers. */
 const ExtensionId = { PLAYOUT_DELAY: 2, TRANSPORT_CC: 3, ABS_SEND_TIME: 4, MID: 6 } as const;
 
+/** Ticks of RTP timestamps per second, of every video codec. */
 export const VIDEO_CLOCK = 90_000;
+/** Ticks of RTP timestamps per second, whatever the sound was sampled at (RFC 7587 section 4.1). */
 export const OPUS_CLOCK = 48_000;
 
 /** True for a track that browsers can be sent. */

@@ -15,6 +15,7 @@ import { SequenceHeaderUnit } from './sequence-header-unit.ts';
 const PAYLOAD_BUDGET = 1160;
 const TIMESTAMPS = 2 ** 32;
 
+/** The fanout is shared; the source opened in it belongs to this track. */
 export interface MediaSourceOptions {
   readonly fanout: Fanout;
   readonly track: WebrtcTrack;
@@ -26,6 +27,7 @@ export interface MediaSourceOptions {
   readonly onRefused: (reason: string) => void;
 }
 
+/** Made and closed by its stream; viewers that play it get nothing more from then on. */
 export class MediaSource {
   /** In the fanout. */
   readonly id: number;

@@ -27,6 +27,7 @@ export interface AgreedMedia {
   readonly codec: WebrtcTrack['codec'];
 }
 
+/** What a session can start with: codecs, how they leave, and how the peer proves itself. */
 export interface Agreement extends PeerSecurity {
   /** In the order of the viewer's slots. */
   readonly medias: readonly AgreedMedia[];
@@ -39,6 +40,7 @@ export interface StreamNumbers {
   readonly rtxSsrc: number;
 }
 
+/** Random ones (RFC 3550 section 8), that of the retransmissions right behind the other. */
 export function newNumbers(): StreamNumbers {
   const ssrc = randomInt(1, 2 ** 32 - 1);
   return { ssrc, rtxSsrc: ssrc + 1 };

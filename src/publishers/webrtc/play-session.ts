@@ -23,6 +23,7 @@ const CNAME_LENGTH = 16;
 const STREAM_ID_LENGTH = 36;
 const MID_LENGTH = 6;
 
+/** What the publisher makes a session with. */
 export interface PlaySessionOptions {
   readonly stream: WebrtcStream;
   readonly playlist: Playlist;
@@ -36,6 +37,7 @@ export interface PlaySessionOptions {
   readonly onRendition?: (name: string, auto: boolean) => void;
 }
 
+/** Opened by signalling and closed by it, by its stream, or by itself. Counts as a viewer only while it plays. */
 export class PlaySession implements PeerListener {
   readonly playlist: Playlist;
   readonly #options: PlaySessionOptions;

@@ -11,6 +11,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import { PlaySignalling } from './play-signalling.ts';
 import type { WebrtcPublisher } from './webrtc-publisher.ts';
 
+/** The publisher is the server's, which stops it. */
 export interface PlaySideOptions {
   readonly publisher: WebrtcPublisher;
   readonly iceServersFor: IceServersFor;
@@ -18,6 +19,7 @@ export interface PlaySideOptions {
   readonly patience?: Patience | undefined;
 }
 
+/** Sessions end with their connection, their DELETE or their stream: there is nothing to close here. */
 export class PlaySide implements SignallingSide {
   readonly #options: PlaySideOptions;
   readonly #whep: DescriptionExchange;

@@ -9,6 +9,7 @@ import type { Patience } from '../../util/patience.ts';
 import type { PlaySession } from './play-session.ts';
 import type { WebrtcPublisher } from './webrtc-publisher.ts';
 
+/** The socket is the dialogue's from here on. */
 export interface PlaySignallingOptions {
   readonly socket: WebSocket;
   readonly publisher: WebrtcPublisher;
@@ -21,6 +22,7 @@ export interface PlaySignallingOptions {
   readonly patience?: Patience | undefined;
 }
 
+/** Lives as long as its connection: when either ends, so does the session. */
 export class PlaySignalling implements SignallingDialogue {
   readonly #options: PlaySignallingOptions;
   readonly #socket: SignallingSocket;

@@ -20,6 +20,7 @@ import { WebrtcStream } from './webrtc-stream.ts';
 const DEFAULT_PLAYLIST = 'webrtc_default';
 const COUNT_INTERVAL_MS = 1000;
 
+/** The transport stays the server's, which closes it behind the publisher. */
 export interface WebrtcPublisherOptions {
   readonly transport: PeerTransport;
   readonly clock: Clock;
@@ -28,6 +29,10 @@ export interface WebrtcPublisherOptions {
   readonly finder?: StreamFinder;
 }
 
+/**
+ * Registered in the core, which attaches streams and closes them. Counts bytes by a timer of its own from the beginning, so it needs its
+ * `stop`.
+ */
 export class WebrtcPublisher implements Publisher<WebrtcSettings> {
   readonly kind = PublisherKind.WEBRTC;
   readonly #options: WebrtcPublisherOptions;

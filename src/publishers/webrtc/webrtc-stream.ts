@@ -31,6 +31,7 @@ export interface StreamRendition {
   readonly audio: MediaSource | null;
 }
 
+/** What the publisher makes a stream with. */
 export interface WebrtcStreamOptions {
   readonly stream: PublishableStream;
   readonly settings: WebrtcSettings;
@@ -40,6 +41,7 @@ export interface WebrtcStreamOptions {
   readonly onClosed: (stream: WebrtcStream) => void;
 }
 
+/** Made by the publisher, closed by the core: that ends its viewers and its sources. A second `close` has no effect. */
 export class WebrtcStream implements PublisherStream {
   readonly settings: WebrtcSettings;
   /** For log lines. */
