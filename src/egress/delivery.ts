@@ -19,7 +19,18 @@ export const COMMON_HEADERS = 'Server: Millrace\r\nVary: Origin\r\n';
 const VARY_CODING = 'Vary: Accept-Encoding\r\n';
 const GZIP = 'Content-Encoding: gzip\r\n';
 const IDENTITY = 'Content-Encoding: identity\r\n';
-const NO_TYPE = 'Content-Type: text/html\r\n';
+const TEXT_TYPE = 'Content-Type: text/plain\r\n';
+
+/** Why there is no answer for a viewer. */
+export const Refusal = {
+  NO_HOST: 'no virtual host serves this host name\n',
+  NO_PATH: 'there is nothing at this path: streams are at /APP/STREAM/FILE\n',
+  NO_STREAM: 'there is no such stream: its application is not there, or nobody publishes it\n',
+  NO_FILE: 'the stream has no such file\n',
+  FILE_GONE: 'this piece of the stream is not there any more\n',
+  BUSY: 'the server has too much to do: come again\n',
+  STOPPING: 'the server stops\n',
+} as const;
 
 /** The outlet whose view looks at the request: its rules, and its meter. */
 export interface DeliveryOutlet {
@@ -148,15 +159,15 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
       .borrow(path)
       .then(
         (lease) => this.#respondLease(status, headers, lease),
-        () => this.respondEmpty(404, ''),
+        () => this.refuse(404, Refusal.FILE_GONE),
       )
       .catch((error: unknown) => this.#sink.fail(error));
   }
 
-  /** Answers without a body; `lines` are complete and end with CRLF each. */
-  respondEmpty(status: number, lines: string): void {
+  /** Answers in words, which repeat nothing of the request; `lines` are complete and end with CRLF each. */
+  refuse(status: number, words: string, lines = ''): void {
     if (this.#done) return;
-    this.#answer(status, `${COMMON_HEADERS}${this.#crossDomains()}${lines}${NO_TYPE}`, '', 0);
+    this.#answer(status, `${COMMON_HEADERS}${this.#crossDomains()}${lines}${TEXT_TYPE}`, words, words.length);
   }
 
   /** The view will answer later. */
@@ -174,12 +185,12 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     callback?.();
   }
 
-  /** Takes the request back from the view that holds it and answers without a body. */
-  withdraw(status: number, lines: string): void {
+  /** Takes the request back from the view that holds it and answers in words. */
+  withdraw(status: number, words: string, lines = ''): void {
     if (this.#done) return;
     const callback = this.#onAbort;
     this.#onAbort = null;
-    this.respondEmpty(status, lines);
+    this.refuse(status, words, lines);
     callback?.();
   }
 
@@ -193,7 +204,7 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
 
   #respondLease(status: number, headers: readonly string[], lease: FileLease | null): void {
     if (lease === null) {
-      this.withdraw(503, 'Retry-After: 1\r\n');
+      this.withdraw(503, Refusal.BUSY, 'Retry-After: 1\r\n');
       return;
     }
     if (this.#done) {

@@ -198,11 +198,41 @@ describe.each([
     new Shelf(pool, 'stream').putText('list.m3u8', 'x');
     const answer = await get(path, { method });
     expect(answer.status).toBe(status);
-    if (status === 404) expect(await answer.text()).toBe('');
+    if (status === 404) {
+      expect(await answer.text()).toMatch(/^[a-z][^\n<]+\n$/);
+      expect(answer.headers.get('content-type')).toBe('text/plain');
+    }
     if (method === 'OPTIONS') {
       expect(answer.headers.get('access-control-allow-private-network')).toBe('true');
       expect(answer.headers.get('access-control-allow-methods')).toBe('OPTIONS, GET, HEAD');
     }
+  });
+
+  test.each([
+    ['/', 'there is nothing at this path: streams are at /APP/STREAM/FILE\n'],
+    ['/app/', 'there is nothing at this path: streams are at /APP/STREAM/FILE\n'],
+    ['/app/other/list.m3u8', 'there is no such stream: its application is not there, or nobody publishes it\n'],
+    ['/<script>/alert/list.m3u8', 'there is no such stream: its application is not there, or nobody publishes it\n'],
+    ['/app/other/thumb.jpg', 'there is no such stream: its application is not there, or nobody publishes it\n'],
+    ['/app/stream/nothing.m4s', 'the stream has no such file\n'],
+    ['/app/stream', 'the stream has no such file\n'],
+  ])('%s is not there, and the answer says what is missing', async (path, words) => {
+    const { pool } = await start();
+    pool.setDefaultCrossDomains({ urls: ['*'], headers: [] });
+    new Shelf(pool, 'stream', { kind: 'thumbnail', crossDomains: { urls: ['*'], headers: [] } });
+    new Shelf(pool, 'stream', { crossDomains: { urls: ['*'], headers: [] } }).putText('list.m3u8', 'x');
+    const answer = await get(path, { headers: { origin: 'https://player.test' } });
+    expect([answer.status, await answer.text(), answer.headers.get('content-type')]).toEqual([404, words, 'text/plain']);
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*');
+    const head = await get(path, { method: 'HEAD' });
+    expect([head.status, await head.text(), head.headers.get('content-length')]).toEqual([404, '', `${words.length}`]);
+  });
+
+  test('a host name that nobody has is said to be one', async () => {
+    const { pool } = await start();
+    pool.setHosts([{ name: 'default', hostNames: ['media.example'] }]);
+    const answer = await get('/app/stream/list.m3u8');
+    expect([answer.status, await answer.text()]).toEqual([404, 'no virtual host serves this host name\n']);
   });
 
   test('WebSocket upgrades are refused in words', async () => {
@@ -224,7 +254,7 @@ describe.each([
     };
     expect(await ask('/app/stream/who', '127.0.0.1:3333')).toBe('default');
     expect(await ask('/app/stream/who', 'live.example:80')).toBe('example');
-    expect(await ask('/app/stream/who', 'elsewhere')).toBe('');
+    expect(await ask('/app/stream/who', 'elsewhere')).toBe('no virtual host serves this host name\n');
     expect(await ask('http://a.example/app/stream/who', 'localhost')).toBe('example');
   });
 

@@ -9,7 +9,7 @@ import type { Clock } from '../util/clock.ts';
 import { Admission } from './admission.ts';
 import { Attention } from './attention.ts';
 import { BlockTable } from './block-table.ts';
-import { COMMON_HEADERS, type Delivery, type DeliveryServices } from './delivery.ts';
+import { COMMON_HEADERS, type Delivery, type DeliveryServices, Refusal } from './delivery.ts';
 import { DemandDesk } from './demand-desk.ts';
 import { FileShelf } from './file-shelf.ts';
 import { ForeignRelay, RELAY_LIMIT } from './foreign-relay.ts';
@@ -253,7 +253,7 @@ export class EgressThread {
     const closing = [...this.#listeners.keys()].map((id) => this.#unlisten(id));
     this.#outlets.closeAll();
     this.#demands.close();
-    for (const delivery of [...this.#services.waiting]) delivery.withdraw(503, '');
+    for (const delivery of [...this.#services.waiting]) delivery.withdraw(503, Refusal.STOPPING);
     await Promise.all(closing);
     this.#foreign?.close();
     this.#services.hot.close();

@@ -2,7 +2,7 @@
 import type { AnswerSink, IncomingRequest, RequestHandler } from '../protocols/http/answer-sink.ts';
 import { decodePath, splitTarget } from '../protocols/http/request-target.ts';
 import type { Attention } from './attention.ts';
-import { COMMON_HEADERS, crossDomainBlock, Delivery, type DeliveryServices } from './delivery.ts';
+import { COMMON_HEADERS, crossDomainBlock, Delivery, type DeliveryServices, Refusal } from './delivery.ts';
 import type { DemandDesk } from './demand-desk.ts';
 import type { HostTable } from './host-table.ts';
 import type { OutletRegistry, ThreadOutlet } from './outlet-registry.ts';
@@ -82,7 +82,7 @@ export class RequestRouter implements RequestHandler {
     const first = place.outlets?.[0];
     if (place.outlets === undefined || first === undefined || place.file === '') {
       if (mayAsk && place.outlets === undefined && this.#ask(place, request, sink)) return;
-      sink.answer(404, COMMON_HEADERS + crossDomainBlock(registry.fallback, request) + EMPTY, '', null);
+      sink.answer(404, COMMON_HEADERS + crossDomainBlock(registry.fallback, request) + TEXT, absenceOf(place), null);
       return;
     }
     const delivery = new Delivery(services, request, sink, { file: place.file, query: place.query, outlet: first });
@@ -91,11 +91,11 @@ export class RequestRouter implements RequestHandler {
       if (!outlet.view.handle(delivery)) continue;
       if (delivery.done) return;
       delivery.hold();
-      if (services.waiting.size > maxWaiting) delivery.withdraw(503, 'Retry-After: 1\r\n');
+      if (services.waiting.size > maxWaiting) delivery.withdraw(503, Refusal.BUSY, 'Retry-After: 1\r\n');
       return;
     }
     delivery.offerTo(speaker(place.outlets, place.file) ?? first);
-    delivery.respondEmpty(404, '');
+    delivery.refuse(404, Refusal.NO_FILE);
   }
 
   /** Holds a request that begins to watch until it is known whether an origin has the stream. False: nobody is to be asked. */
@@ -106,7 +106,7 @@ export class RequestRouter implements RequestHandler {
     if (app === '' || stream === '' || deeper.length > 0) return false;
     const forget = demands.ask({ vhost, app, stream, query }, () => this.#deliver(request, sink, false));
     if (forget === null)
-      sink.answer(503, `${COMMON_HEADERS}${crossDomainBlock(outlets.fallback, request)}Retry-After: 1\r\n${EMPTY}`, '', null);
+      sink.answer(503, `${COMMON_HEADERS}${crossDomainBlock(outlets.fallback, request)}Retry-After: 1\r\n${TEXT}`, Refusal.BUSY, null);
     else sink.wait({ aborted: forget });
     return true;
   }
@@ -140,6 +140,13 @@ export class RequestRouter implements RequestHandler {
     const file = streamEnd < 0 ? '' : decodePath(path.slice(streamEnd + 1, fileEnd < 0 ? undefined : fileEnd));
     return { vhost, key, outlets: vhost === null ? undefined : this.#options.outlets.find(vhost, key), file, query: target.query };
   }
+}
+
+/** What is missing, from the outside in. */
+function absenceOf({ vhost, key, outlets, file }: Place): string {
+  if (vhost === null) return Refusal.NO_HOST;
+  if (outlets !== undefined && file === '') return Refusal.NO_FILE;
+  return /^[^/]+\/[^/]/.test(key) ? Refusal.NO_STREAM : Refusal.NO_PATH;
 }
 
 /** Players that go on asking for the media of a stream that has ended are not to bring it back. */

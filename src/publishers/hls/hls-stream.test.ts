@@ -239,6 +239,7 @@ describe('HLS of several renditions', () => {
   it('shares a variant between playlists and serves only those for transport streams', () => {
     expect(mediaNames(egress, 'ts:again.m3u8')).toEqual(mediaNames(egress).slice(0, 1));
     expect(egress.get('ts:other.m3u8').status).toBe(404);
+    expect(Buffer.from(egress.get('ts:other.m3u8').body).toString()).toBe('the stream has no playlist of this name\n');
   });
 });
 

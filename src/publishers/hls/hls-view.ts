@@ -1,5 +1,6 @@
 /** Answers requests for HLS over MPEG-TS in an egress thread. */
 import type { DeliveryExchange, OutletView, ViewContext } from '../outlet/view.ts';
+import { respondWords, Words } from '../outlet/words.ts';
 import { mediaText, multivariantText } from './playlist-text.ts';
 import { type HlsViewSettings, REWIND_KEY } from './settings.ts';
 import type { HlsMultivariant, HlsSegment, HlsUpdate } from './updates.ts';
@@ -89,7 +90,7 @@ export class HlsView implements OutletView {
 
   #answerMultivariant(exchange: DeliveryExchange, playlist: HlsMultivariant | undefined): void {
     if (playlist === undefined) {
-      exchange.respond(404, [], []);
+      respondWords(exchange, 404, Words.NO_PLAYLIST);
       return;
     }
     const rewind = this.#rewind(exchange);
@@ -102,7 +103,8 @@ export class HlsView implements OutletView {
     const variantId = name?.[1];
     const variant = this.#variants.get(variantId ?? '');
     if (variantId === undefined || variant === undefined) {
-      exchange.respond(variantId === undefined ? 400 : 404, [], []);
+      if (variantId === undefined) respondWords(exchange, 400, Words.NO_NAME);
+      else respondWords(exchange, 404, Words.NO_TRACK);
       return;
     }
     if (!this.#admit(exchange)) return;
@@ -134,12 +136,12 @@ export class HlsView implements OutletView {
 
   #answerSegment(exchange: DeliveryExchange, name: RegExpExecArray | null): void {
     if (name === null) {
-      exchange.respond(400, [], []);
+      respondWords(exchange, 400, Words.NO_NAME);
       return;
     }
     const segment = this.#findSegment(name[1] ?? '', Number(name[2]));
     if (segment === undefined) {
-      exchange.respond(404, [], []);
+      respondWords(exchange, 404, Words.NO_MEDIA);
       return;
     }
     if (!this.#admit(exchange)) return;
@@ -151,7 +153,7 @@ export class HlsView implements OutletView {
   /** False for a viewer that was sent away; it has its answer then. */
   #admit(exchange: DeliveryExchange): boolean {
     if (this.#context.countViewer(exchange, VIEWER_PATIENCE * this.#settings.segmentDuration * 1000)) return true;
-    exchange.respond(401, [], []);
+    respondWords(exchange, 401, Words.SENT_AWAY);
     return false;
   }
 

@@ -68,6 +68,7 @@ describe('before a stream can be played', () => {
     simulation.egress.context.advance(1);
     expect(held?.response?.status).toBe(503);
     expect(held?.response?.headers).toContain('Retry-After: 1');
+    expect(Buffer.from(held?.response?.body ?? []).toString()).toMatch(/its segments are still being made\n$/);
   });
 
   it('forgets a client that left', () => {
@@ -140,7 +141,9 @@ describe('requests for children', () => {
     const file = name.replace('KEY', state.key);
     const refused = state.simulation.egress.get(file);
     expect(refused.status).toBe(401);
-    expect(refused.body.length).toBe(0);
+    expect(Buffer.from(refused.body).toString()).toBe(
+      'the viewer session in the address has ended: begin with the playlist of the stream\n',
+    );
     expect(state.simulation.egress.get(`${file}?session=forged`).status).toBe(401);
     const answer = state.simulation.egress.get(`${file}?${SESSION}`);
     expect(answer.status).toBe(200);
@@ -157,8 +160,10 @@ describe('requests for children', () => {
     'part_0_1_50_video_KEY_llhls.m4s',
     'init_0_5_video_KEY_llhls.m4s',
     'chunklist_0_video_wrongkey_llhls.m3u8',
-  ])('are 404 for what does not exist: %s', (name) => {
-    expect(state.simulation.egress.get(`${name.replace('KEY', state.key)}?${SESSION}`).status).toBe(404);
+  ])('are 404 in words for what does not exist: %s', (name) => {
+    const answer = state.simulation.egress.get(`${name.replace('KEY', state.key)}?${SESSION}`);
+    expect([answer.status, answer.headers]).toEqual([404, ['Content-Type: text/plain']]);
+    expect(Buffer.from(answer.body).toString()).toMatch(/^[a-z][^\n]+\n$/);
   });
 
   it('have the media types and cache rules of their kind', () => {

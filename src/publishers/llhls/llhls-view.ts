@@ -1,6 +1,7 @@
 /** Answers the requests for one LL-HLS stream inside an egress thread. */
 import type { DeliveryExchange, OutletView, ViewContext } from '../outlet/view.ts';
 import { WaitingRoom } from '../outlet/waiting-room.ts';
+import { respondWords, Words } from '../outlet/words.ts';
 import { type Directives, isAvailable, parseDirectives, tooFar } from './delivery-directives.ts';
 import { PlaylistCache } from './playlist-cache.ts';
 import { clientOptions, mediaTail, playlistTail } from './query-tail.ts';
@@ -74,7 +75,7 @@ export class LlhlsView implements OutletView {
     if (exchange.queryValue('format') === 'ts') return false;
     if (!this.#model.started) {
       // The stream exists but has not begun: players of the reference server know 201 as "come again".
-      this.#respondEmpty(exchange, 201);
+      exchange.respond(201, this.#headers.empty, []);
       return true;
     }
     const fileName = file.slice(0, -EXTENSION.length);
@@ -90,12 +91,12 @@ export class LlhlsView implements OutletView {
   #respondMultivariant(exchange: DeliveryExchange, fileName: string): void {
     const session = this.#settings.originMode ? null : this.#context.createSession(exchange);
     if (session === null && !this.#settings.originMode) {
-      this.#respondEmpty(exchange, 429);
+      respondWords(exchange, 429, Words.TOO_MANY);
       return;
     }
     const tail = playlistTail(mediaTail(exchange, session?.token ?? null), clientOptions(exchange, this.#settings), this.#settings);
     const pieces = this.#playlists.multivariant(fileName);
-    if (pieces === null) this.#respondEmpty(exchange, 404);
+    if (pieces === null) respondWords(exchange, 404, Words.NO_PLAYLIST);
     else exchange.respondTailored(200, this.#headers.multivariant, pieces, tail);
   }
 
@@ -104,14 +105,14 @@ export class LlhlsView implements OutletView {
     if (!this.#settings.originMode) {
       const session = this.#context.session(exchange);
       if (session === null) {
-        this.#respondEmpty(exchange, 401);
+        respondWords(exchange, 401, Words.NO_SESSION);
         return;
       }
       token = session.token;
     }
     const track = this.#model.tracks.get(resource.trackId);
     if (track === undefined || track.type !== resource.type || resource.streamKey !== this.#settings.streamKey) {
-      this.#respondEmpty(exchange, 404);
+      respondWords(exchange, 404, Words.NO_TRACK);
       return;
     }
     if (resource.kind === 'chunklist') this.#handleChunklist(exchange, track, token);
@@ -154,13 +155,13 @@ export class LlhlsView implements OutletView {
   #handlePart(exchange: DeliveryExchange, track: TrackModel, msn: number, part: number): void {
     const found = findPart(track, msn, part);
     if (found !== null) this.#respondPart(exchange, track, found);
-    else if (this.#model.concluded || !this.#isHinted(track, msn, part)) this.#respondEmpty(exchange, 404);
+    else if (this.#model.concluded || !this.#isHinted(track, msn, part)) respondWords(exchange, 404, Words.NO_MEDIA);
     else
       this.#wait(exchange, track, () => {
         const arrived = findPart(track, msn, part);
         if (arrived !== null) this.#respondPart(exchange, track, arrived);
         // A segment that ends in a gap leaves what was hinted behind its end unmade.
-        else if (this.#model.concluded || !this.#isHinted(track, msn, part)) this.#respondEmpty(exchange, 404);
+        else if (this.#model.concluded || !this.#isHinted(track, msn, part)) respondWords(exchange, 404, Words.NO_MEDIA);
         else return false;
         return true;
       });
@@ -180,7 +181,7 @@ export class LlhlsView implements OutletView {
   #respondSegment(exchange: DeliveryExchange, track: TrackModel, msn: number): void {
     const segment = track.segment(msn);
     const headers = this.#headers.segment[track.type];
-    if (segment === null || segment.duration === null || segment.gap) this.#respondEmpty(exchange, 404);
+    if (segment === null || segment.duration === null || segment.gap) respondWords(exchange, 404, Words.NO_MEDIA);
     else if (segment.path !== null) exchange.respondFile(200, headers, segment.path);
     else {
       segment.spans ??= segment.parts.flatMap((part) => part.spans);
@@ -190,7 +191,7 @@ export class LlhlsView implements OutletView {
 
   #respondInit(exchange: DeliveryExchange, track: TrackModel, generation: number): void {
     const bytes = track.inits.get(generation);
-    if (bytes === undefined) this.#respondEmpty(exchange, 404);
+    if (bytes === undefined) respondWords(exchange, 404, Words.NO_MEDIA);
     else exchange.respond(200, this.#headers.segment[track.type], [bytes]);
   }
 
@@ -205,8 +206,8 @@ export class LlhlsView implements OutletView {
       answer();
       return true;
     };
-    const waiter = { exchange, attempt, giveUp: () => this.#respondRetry(exchange) };
-    if (!this.#lobby.add(waiter, START_WAIT)) this.#respondRetry(exchange);
+    const waiter = { exchange, attempt, giveUp: () => this.#respondRetry(exchange, Words.NOT_YET) };
+    if (!this.#lobby.add(waiter, START_WAIT)) this.#respondRetry(exchange, Words.NOT_YET);
   }
 
   #wait(exchange: DeliveryExchange, track: TrackModel, attempt: () => boolean): void {
@@ -215,22 +216,18 @@ export class LlhlsView implements OutletView {
       room = new WaitingRoom(this.#context, MAX_WAITERS);
       this.#rooms.set(track.id, room);
     }
-    const waiter = { exchange, attempt, giveUp: () => this.#respondRetry(exchange) };
+    const waiter = { exchange, attempt, giveUp: () => this.#respondRetry(exchange, Words.LATE) };
     const ms = WAIT_TARGET_DURATIONS * Math.max(1, this.#model.targetDuration) * 1000;
-    if (!room.add(waiter, ms)) this.#respondRetry(exchange);
+    if (!room.add(waiter, ms)) this.#respondRetry(exchange, Words.LATE);
   }
 
   #refuse(exchange: DeliveryExchange, problem: string): void {
     exchange.respond(400, this.#headers.refusal, [Buffer.from(`${problem}\n`)]);
   }
 
-  #respondEmpty(exchange: DeliveryExchange, status: number): void {
-    exchange.respond(status, this.#headers.empty, []);
-  }
-
-  #respondRetry(exchange: DeliveryExchange): void {
-    if (this.#closed) this.#respondEmpty(exchange, 404);
-    else exchange.respond(503, this.#headers.retry, []);
+  #respondRetry(exchange: DeliveryExchange, words: readonly Uint8Array[]): void {
+    if (this.#closed) respondWords(exchange, 404, Words.NO_MEDIA);
+    else respondWords(exchange, 503, words, this.#headers.retry);
   }
 }
 

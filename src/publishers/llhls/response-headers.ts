@@ -15,7 +15,7 @@ export interface ResponseHeaders {
   readonly empty: readonly string[];
   /** Of answers that say what is wrong with the request. */
   readonly refusal: readonly string[];
-  /** Of answers that ask the client to come again. */
+  /** Of answers that ask the client to come again, besides their type. */
   readonly retry: readonly string[];
 }
 
@@ -30,7 +30,7 @@ export function responseHeaders(settings: CacheControlSettings): ResponseHeaders
     part: { video: media('video', settings.partialSegmentMaxAge), audio: media('audio', settings.partialSegmentMaxAge) },
     empty: ['Content-Type: text/html'],
     refusal: ['Content-Type: text/plain', 'Cache-Control: no-cache, no-store'],
-    retry: ['Content-Type: text/html', 'Cache-Control: no-cache, no-store', 'Retry-After: 1'],
+    retry: ['Cache-Control: no-cache, no-store', 'Retry-After: 1'],
   };
 }
 
