@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { AUTHORIZATION } from '../test/contract/harness.ts';
-import { Child } from '../test/e2e/support/child.ts';
+import { Child } from '../test/harness/child.ts';
 import { cpuDuring, median } from './lib/measure.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';
 import { load } from './lib/wrk.ts';

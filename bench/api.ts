@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { apiPath } from '../test/e2e/support/api-client.ts';
-import { Child } from '../test/e2e/support/child.ts';
-import { until } from '../test/e2e/support/poll.ts';
-import { startServer, type TestServer } from '../test/e2e/support/server.ts';
+import { apiPath } from '../test/harness/api-client.ts';
+import { Child } from '../test/harness/child.ts';
+import { until } from '../test/harness/poll.ts';
+import { startServer, type TestServer } from '../test/harness/server.ts';
 import { cpuDuring, cpuRate, median } from './lib/measure.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';
 import { publishSource, sourceFile } from './lib/source.ts';

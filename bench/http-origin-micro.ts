@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Child } from '../test/e2e/support/child.ts';
+import { Child } from '../test/harness/child.ts';
 import { cpuDuring, median } from './lib/measure.ts';
 import { startNginx } from './lib/nginx.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';

@@ -2,9 +2,9 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Child } from '../test/e2e/support/child.ts';
-import { until } from '../test/e2e/support/poll.ts';
-import { startServer, type TestServer } from '../test/e2e/support/server.ts';
+import { Child } from '../test/harness/child.ts';
+import { until } from '../test/harness/poll.ts';
+import { startServer, type TestServer } from '../test/harness/server.ts';
 import { cpuRate, idleCpuRate } from './lib/measure.ts';
 import { memory } from './lib/process-usage.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';

@@ -1,11 +1,11 @@
 /** How long things take: a frame to its playlist, the program to its API, a new viewer to the first picture. */
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { requireProgram } from '../scripts/ensure-tools.ts';
-import { openBrowser } from '../test/e2e/support/browser.ts';
-import { Child } from '../test/e2e/support/child.ts';
-import { until } from '../test/e2e/support/poll.ts';
-import { spawnServer, startServer, type TestServer } from '../test/e2e/support/server.ts';
-import { openSession, readMediaPlaylist } from '../test/e2e/support/viewer.ts';
+import { openBrowser } from '../test/harness/browser.ts';
+import { Child } from '../test/harness/child.ts';
+import { until } from '../test/harness/poll.ts';
+import { spawnServer, startServer, type TestServer } from '../test/harness/server.ts';
+import { openSession, readMediaPlaylist } from '../test/harness/viewer.ts';
 import { framesOfPart, timescaleOf } from './lib/fmp4.ts';
 import { median, percentile } from './lib/measure.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';

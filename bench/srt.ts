@@ -2,9 +2,9 @@
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { requireProgram } from '../scripts/ensure-tools.ts';
-import { Child } from '../test/e2e/support/child.ts';
-import { until } from '../test/e2e/support/poll.ts';
-import { freePorts } from '../test/e2e/support/ports.ts';
+import { Child } from '../test/harness/child.ts';
+import { until } from '../test/harness/poll.ts';
+import { freePorts } from '../test/harness/ports.ts';
 import { cpuRate, median } from './lib/measure.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';
 

@@ -1,8 +1,8 @@
 /** How much later a picture that came in over RTMP leaves over WebRTC: last byte sent to last packet received. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { until } from '../test/e2e/support/poll.ts';
-import { startServer } from '../test/e2e/support/server.ts';
 import { type ReceivedPacket, WebrtcViewer } from '../test/fakes/webrtc-viewer.ts';
+import { until } from '../test/harness/poll.ts';
+import { startServer } from '../test/harness/server.ts';
 import { median, percentile } from './lib/measure.ts';
 import type { BenchOptions, Report } from './lib/report.ts';
 import { RtmpSender } from './lib/rtmp-sender.ts';

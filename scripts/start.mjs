@@ -2,11 +2,11 @@
  * `npm start`: runs `src/main.ts` with the compiled code of earlier starts. Plain JavaScript, because the first TypeScript file that is not
  * found there loads the compiler of Node.js, which takes as long as a tenth of the server.
  */
-import { refuseOldNode } from '../src/node-version.js';
+import { refuseOldNode } from '../src/program/node-version.js';
 
 refuseOldNode();
-const { keepCompiledCode } = await import('../src/code-cache.js');
-const { parseCommandLine } = await import('../src/command-line.js');
+const { keepCompiledCode } = await import('../src/program/code-cache.js');
+const { parseCommandLine } = await import('../src/program/command-line.js');
 
 /** The folder of settings of `serve`; null for other commands, and for arguments that are refused. */
 function stateFolder() {

@@ -212,6 +212,7 @@ async function main(): Promise<void> {
     const end = performance.now() + SUITES_DEADLINE_MS;
     const outcomes = [
       await check('lint', [path.join(MODULES, '@biomejs/biome/bin/biome'), 'check', '.']),
+      await check('rooms', [path.join(ROOT, 'scripts/check-rooms.ts')]),
       await check('types', [path.join(MODULES, 'typescript/bin/tsc'), '-p', '.', '--noEmit']),
       await suite('unit', end - performance.now(), folder),
       await suite('e2e', end - performance.now(), folder),

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-import { refuseOldNode } from './node-version.js';
+import { refuseOldNode } from './program/node-version.js';
 
 refuseOldNode();
-const { runCommand } = await import('./cli.ts');
+const { runCommand } = await import('./program/cli.ts');
 process.exitCode = await runCommand(process.argv.slice(2));

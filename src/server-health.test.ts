@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { freePorts } from '../test/e2e/support/ports.ts';
-import { serverXml } from '../test/e2e/support/server-xml.ts';
 import { RecordingLogger } from '../test/fakes/recording-logger.ts';
+import { freePorts } from '../test/harness/ports.ts';
+import { serverXml } from '../test/harness/server-xml.ts';
 import { MillraceServer } from './server.ts';
 
 /** Starts a server in this process; the promise is of the whole start. */

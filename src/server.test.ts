@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { ApiClient } from '../test/e2e/support/api-client.ts';
-import { freePorts } from '../test/e2e/support/ports.ts';
-import { ACCESS_TOKEN, serverXml } from '../test/e2e/support/server-xml.ts';
 import { RecordingLogger } from '../test/fakes/recording-logger.ts';
 import { RtmpPublisher } from '../test/fakes/rtmp-publisher.ts';
+import { ApiClient } from '../test/harness/api-client.ts';
+import { freePorts } from '../test/harness/ports.ts';
+import { ACCESS_TOKEN, serverXml } from '../test/harness/server-xml.ts';
 import { defaultServerFile, loadServerConfig } from './config/index.ts';
 import { MillraceServer } from './server.ts';
 

@@ -5,9 +5,8 @@ import { ALL_METHODS, CrossDomainPolicy, type CrossDomainRules } from './access/
 import { ApiServer } from './api/api-server.ts';
 import { ControlPlane } from './api/control.ts';
 import { Health } from './api/health.ts';
-import { bannerOf } from './banner.ts';
-import { CertificateStore } from './certificate-store.ts';
 import { OriginMaps } from './cluster/origin-maps.ts';
+import { bannerOf } from './config/banner.ts';
 import {
   ConfigErrors,
   formatConfigProblem,
@@ -16,53 +15,54 @@ import {
   type ReadOptions,
   type ServerConfig,
 } from './config/index.ts';
+import { notBuiltInApplication, notBuiltInServer, unprotected } from './config/not-built.ts';
+import { egressPorts, egressThreads, findConfigFile, readingFolders, watchedFolders, writingFolders } from './config/server-config.ts';
 import type { PublisherKind } from './core/kinds.ts';
 import { Orchestrator } from './core/orchestrator.ts';
+import { PortOpenings } from './core/port-openings.ts';
 import type { Publisher } from './core/publishing.ts';
 import { PullRegistry } from './core/pull-registry.ts';
+import { PullDocumentStore } from './core/pull-store.ts';
 import { QueueRegistry } from './core/queue-registry.ts';
+import { definitionOf, restorePulls, restoreVirtualHosts } from './core/restored-state.ts';
+import { type Running, stopAll } from './core/running.ts';
 import { StreamDemand } from './core/stream-demand.ts';
-import { patientEgressLimits } from './egress/egress-limits.ts';
-import { EgressPool } from './egress/egress-pool.ts';
-import { VIEWS } from './egress/views.ts';
-import { tellFindings } from './findings.ts';
-import { startMappedFiles } from './mapped-files.ts';
-import type { SrtLinks } from './monitoring/srt-metrics.ts';
-import { startMpegts, warnOfSharedPorts } from './mpegts-listeners.ts';
-import { notBuiltInApplication, notBuiltInServer, unprotected } from './not-built.ts';
-import { openWithCertificate } from './open-listener.ts';
-import { startOvt } from './ovt-listeners.ts';
-import { packageVersion } from './package-version.ts';
-import { PortOpenings } from './port-openings.ts';
-import { FilePullSource } from './providers/file/file-pull-source.ts';
-import { OvtPullSource } from './providers/ovt/ovt-pull-source.ts';
-import type { RtmpProvider } from './providers/rtmp/rtmp-provider.ts';
-import { RtspPullSource } from './providers/rtsp-pull/rtsp-pull-source.ts';
-import { FolderClaims } from './publishers/dump/folder-claims.ts';
-import { DvrStorage } from './publishers/dvr/dvr-storage.ts';
-import { FilePublisher } from './publishers/file/file-publisher.ts';
-import { HlsPublisher } from './publishers/hls/hls-publisher.ts';
-import { TsDumper } from './publishers/hls/ts-dumper.ts';
-import { HlsDumper } from './publishers/llhls/hls-dumper.ts';
-import { LlhlsPublisher } from './publishers/llhls/llhls-publisher.ts';
-import { OvtPublisher } from './publishers/ovt/ovt-publisher.ts';
-import { PushPublisher } from './publishers/push/push-publisher.ts';
-import { SrtPublisher } from './publishers/srt/srt-publisher.ts';
-import { ThumbnailPublisher } from './publishers/thumbnail/thumbnail-publisher.ts';
-import { definitionOf, restorePulls, restoreVirtualHosts } from './restored-state.ts';
-import { startRtmp } from './rtmp-listeners.ts';
-import { type Running, stopAll } from './running.ts';
-import { egressPorts, egressThreads, findConfigFile, readingFolders, watchedFolders, writingFolders } from './server-config.ts';
-import { ServerLimits } from './server-limits.ts';
-import { startSrt } from './srt-listeners.ts';
+import { removingUnusedApplications } from './core/unused-applications.ts';
+import { patientEgressLimits } from './delivery/pool/egress-limits.ts';
+import { EgressPool } from './delivery/pool/egress-pool.ts';
+import { ServerLimits } from './delivery/server-limits.ts';
+import { CertificateStore } from './delivery/tls/certificate-store.ts';
+import { openWithCertificate } from './delivery/tls/open-listener.ts';
+import { VIEWS } from './egress-views.ts';
+import { tellFindings } from './findings/findings.ts';
+import { FilePullSource } from './services/file/file-pull-source.ts';
+import { startMappedFiles } from './services/file/mapped-files.ts';
+import { HlsDumper } from './services/hls/dump/fmp4/hls-dumper.ts';
+import { FolderClaims } from './services/hls/dump/folder-claims.ts';
+import { TsDumper } from './services/hls/dump/ts/ts-dumper.ts';
+import { DvrStorage } from './services/hls/dvr/dvr-storage.ts';
+import { LlhlsPublisher } from './services/hls/packager/fmp4/llhls-publisher.ts';
+import { HlsPublisher } from './services/hls/packager/ts/hls-publisher.ts';
+import { startMpegts, warnOfSharedPorts } from './services/mpegts/mpegts-listeners.ts';
+import { startOvt } from './services/ovt/ovt-listeners.ts';
+import { OvtPublisher } from './services/ovt/ovt-publisher.ts';
+import { OvtPullSource } from './services/ovt/ovt-pull-source.ts';
+import { PushPublisher } from './services/push/push-publisher.ts';
+import { FilePublisher } from './services/record/file-publisher.ts';
+import { startRtmp } from './services/rtmp/rtmp-listeners.ts';
+import type { RtmpProvider } from './services/rtmp/rtmp-provider.ts';
+import { RtspPullSource } from './services/rtsp/rtsp-pull-source.ts';
+import { startSrt } from './services/srt/srt-listeners.ts';
+import { SrtPublisher } from './services/srt/srt-publisher.ts';
+import { ThumbnailPublisher } from './services/thumbnail/thumbnail-publisher.ts';
+import type { WebrtcNeighbours, WebrtcParts } from './services/webrtc/webrtc-listeners.ts';
 import { loadOrCreateAccessToken } from './state/access-token.ts';
 import { DiskWatch } from './state/disk-watch.ts';
-import { PullDocumentStore } from './state/pull-store.ts';
 import { problemOf, StateLock } from './state/state-lock.ts';
 import { StateStore } from './state/state-store.ts';
 import { tellSandbox } from './transcoder/sandbox.ts';
 import { TranscoderSupervisor } from './transcoder/supervisor.ts';
-import { removingUnusedApplications } from './unused-applications.ts';
+import type { SrtLinks } from './transport/srt/srt-metrics.ts';
 import type { AllowedFolders } from './util/allowed-folders.ts';
 import { BudgetedLogger } from './util/budgeted-logger.ts';
 import { systemClock } from './util/clock.ts';
@@ -70,9 +70,9 @@ import { Conditions } from './util/conditions.ts';
 import { LineBudget } from './util/line-budget.ts';
 import { listenAddresses } from './util/listen-addresses.ts';
 import type { Logger, LogLines } from './util/logger.ts';
+import { packageVersion } from './util/package-version.ts';
 import type { Patience } from './util/patience.ts';
 import { hidingAddresses } from './util/private-logger.ts';
-import type { WebrtcNeighbours, WebrtcParts } from './webrtc-listeners.ts';
 
 /** The configuration cannot be used; `message` lists what is wrong, one line each. */
 export class ConfigProblem extends Error {
@@ -339,7 +339,7 @@ async function startWebrtcIfBound(
   ...rest: [neighbours: WebrtcNeighbours, running: Running[]]
 ): Promise<WebrtcParts | null> {
   if (config.bind.publishers.webrtc === undefined && config.bind.providers.webrtc === undefined) return null;
-  const { startWebrtc } = await import('./webrtc-listeners.ts');
+  const { startWebrtc } = await import('./services/webrtc/webrtc-listeners.ts');
   return await openings.open('a port of Bind/Providers/WebRTC or Bind/Publishers/WebRTC', () => startWebrtc(config, ...rest));
 }
 

@@ -3,18 +3,18 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { until } from '../test/e2e/support/poll.ts';
-import { freePorts } from '../test/e2e/support/ports.ts';
 import { RecordingLogger } from '../test/fakes/recording-logger.ts';
 import { selfSigned } from '../test/fakes/self-signed.ts';
 import { type Conversation, clientHello, type Manner, mannersOf, SlowClient } from '../test/fakes/slow-client.ts';
 import { apiTalk, http2Talk, iceTalk, ovtTalk, rtmpTalk, transportTalk, turnTalk, viewerTalk } from '../test/fakes/slow-talk.ts';
 import { FakeWebrtcPublisher } from '../test/fakes/webrtc-publisher.ts';
+import { until } from '../test/harness/poll.ts';
+import { freePorts } from '../test/harness/ports.ts';
 import { openSockets } from '../test/support/open-sockets.ts';
 import { loadServerConfig } from './config/index.ts';
 import { BindSchema } from './config/schema/bind.ts';
-import { SrtUdpPort } from './protocols/srt/udp-port.ts';
 import { MillraceServer } from './server.ts';
+import { SrtUdpPort } from './transport/srt/udp-port.ts';
 import { systemClock } from './util/clock.ts';
 
 /** A minute takes one and a half seconds. */

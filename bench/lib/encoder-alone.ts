@@ -5,7 +5,7 @@
 import { availableParallelism } from 'node:os';
 import { VideoCodec } from '../../src/media/codec.ts';
 import { ENCODERS } from '../../src/transcoder/encoder-catalogue.ts';
-import { tuneVideo } from '../../src/transcoder/encoder-tuning.ts';
+import { tuneVideo } from '../../src/transcoder/process/encoder-tuning.ts';
 import {
   Decoder,
   Encoder,
@@ -15,7 +15,7 @@ import {
   type RawFrame,
   silenceLibrary,
   stampFrame,
-} from '../../src/transcoder/engine.ts';
+} from '../../src/transcoder/process/engine.ts';
 import { videoConfig } from '../../test/fakes/transcode-run.ts';
 import { readMedia } from './ladder.ts';
 import { SOURCE_FPS } from './source.ts';

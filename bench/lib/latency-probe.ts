@@ -1,9 +1,9 @@
 /** A stream that comes in over RTMP and one viewer over WebRTC, for as long as it takes: how late each picture is, at any time. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type WebSocket from 'ws';
-import { until } from '../../test/e2e/support/poll.ts';
-import type { TestServer } from '../../test/e2e/support/server.ts';
 import { type ReceivedPacket, WebrtcViewer } from '../../test/fakes/webrtc-viewer.ts';
+import { until } from '../../test/harness/poll.ts';
+import type { TestServer } from '../../test/harness/server.ts';
 import { RtmpSender } from './rtmp-sender.ts';
 import { type FlvTag, readFlv, SOURCE_FPS, SOURCE_GOP_SECONDS, SOURCE_SECONDS, sourceFile } from './source.ts';
 import { watch } from './webrtc-watch.ts';

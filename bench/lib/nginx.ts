@@ -2,9 +2,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
-import { Child } from '../../test/e2e/support/child.ts';
-import { until } from '../../test/e2e/support/poll.ts';
-import { freePorts } from '../../test/e2e/support/ports.ts';
+import { Child } from '../../test/harness/child.ts';
+import { until } from '../../test/harness/poll.ts';
+import { freePorts } from '../../test/harness/ports.ts';
 
 export interface StaticServer {
   readonly child: Child;

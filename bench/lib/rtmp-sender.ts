@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { within } from '../../test/e2e/support/poll.ts';
+import { within } from '../../test/harness/poll.ts';
 import { type FlvTag, isAudioFrame, isVideoFrame } from './source.ts';
 
 const HANDSHAKE_LENGTH = 1536;

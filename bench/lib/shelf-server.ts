@@ -1,6 +1,7 @@
 /** The process that `http-origin-micro` measures: delivery alone, with three files of known size. Prints its port. */
-import { EgressPool } from '../../src/egress/egress-pool.ts';
-import type { Outlet } from '../../src/publishers/outlet/messages.ts';
+
+import type { Outlet } from '../../src/delivery/outlet/messages.ts';
+import { EgressPool } from '../../src/delivery/pool/egress-pool.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { SHELF_VIEWS } from '../../test/fakes/shelf-views.ts';

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
-import { Child } from '../../test/e2e/support/child.ts';
+import { Child } from '../../test/harness/child.ts';
 import { RESULTS_FOLDER } from './report.ts';
 
 export { type FlvTag, isAudioFrame, isVideoFrame, readFlv } from '../../test/support/flv.ts';

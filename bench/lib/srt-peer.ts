@@ -5,10 +5,10 @@
  */
 import { createSocket } from 'node:dgram';
 import { openSync, writeSync } from 'node:fs';
-import type { SrtConnection } from '../../src/protocols/srt/connection.ts';
-import { SrtUdpPort } from '../../src/protocols/srt/udp-port.ts';
-import { openUdpSocket } from '../../src/protocols/udp/udp-socket.ts';
+import { openUdpSocket } from '../../src/native/udp/udp-socket.ts';
+import { SrtUdpPort } from '../../src/transport/srt/udp-port.ts';
 import { systemClock } from '../../src/util/clock.ts';
+import type { SrtConnection } from '../../src/wire/srt/connection.ts';
 
 const HOST = '127.0.0.1';
 /** Seven packets of a transport stream. */

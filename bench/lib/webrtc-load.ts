@@ -3,8 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
-import { until } from '../../test/e2e/support/poll.ts';
 import { WebrtcViewer } from '../../test/fakes/webrtc-viewer.ts';
+import { until } from '../../test/harness/poll.ts';
 import type { LoadAnswer, LoadOrder } from './webrtc-origin.ts';
 
 /** This many decrypt what they get, so that what is counted at the others is media indeed. */

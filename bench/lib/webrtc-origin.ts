@@ -8,14 +8,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Packet } from '../../src/media/packet.ts';
 import type { AudioTrack, VideoTrack } from '../../src/media/track.ts';
-import type { SendMode } from '../../src/protocols/fanout/native-fanout.ts';
-import { PeerTransport } from '../../src/protocols/peer/peer-transport.ts';
-import type { PlaySession } from '../../src/publishers/webrtc/play-session.ts';
-import { WebrtcPublisher } from '../../src/publishers/webrtc/webrtc-publisher.ts';
+import type { PlaySession } from '../../src/services/webrtc/play/play-session.ts';
+import { WebrtcPublisher } from '../../src/services/webrtc/play/webrtc-publisher.ts';
+import type { SendMode } from '../../src/services/webrtc/transport/fanout/native-fanout.ts';
+import { PeerTransport } from '../../src/services/webrtc/transport/peer-transport.ts';
 import { systemClock } from '../../src/util/clock.ts';
-import { until } from '../../test/e2e/support/poll.ts';
 import { FakeStream } from '../../test/fakes/fake-stream.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { until } from '../../test/harness/poll.ts';
 
 export type LoadOrder =
   | { readonly type: 'watch'; readonly viewer: number; readonly offer: string; readonly candidates: readonly string[] }

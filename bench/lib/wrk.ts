@@ -1,6 +1,6 @@
 /** Load by wrk: one thread, keep-alive connections. */
 import { requireProgram } from '../../scripts/ensure-tools.ts';
-import { Child } from '../../test/e2e/support/child.ts';
+import { Child } from '../../test/harness/child.ts';
 
 export interface Load {
   readonly requests: number;

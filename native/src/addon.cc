@@ -1,4 +1,4 @@
-// The addon as JavaScript sees it: plain functions over handles. `src/protocols/fanout/native-fanout.ts` gives them types.
+// The addon as JavaScript sees it: plain functions over handles. `src/services/webrtc/transport/fanout/native-fanout.ts` gives them types.
 #include <node_api.h>
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Sending on TCP sockets of Node.js: `src/protocols/http/direct-sender.ts` gives the functions types.
+// Sending on TCP sockets of Node.js: `src/delivery/http/direct-sender.ts` gives the functions types.
 #pragma once
 
 #include "napi-values.h"

@@ -4,7 +4,7 @@ import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { type FastifyInstance, type FastifyServerFactory, fastify } from 'fastify';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
-import { ConnectionWatch } from '../protocols/http/connection-watch.ts';
+import { ConnectionWatch } from '../delivery/http/connection-watch.ts';
 import { endAndCut } from '../util/end-and-cut.ts';
 import { ownFamily } from '../util/listen-addresses.ts';
 import type { Logger } from '../util/logger.ts';

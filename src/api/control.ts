@@ -9,6 +9,7 @@ import {
   readVirtualHost,
   type VirtualHostConfig,
 } from '../config/index.ts';
+import { unprotected, unprotectedApplication } from '../config/not-built.ts';
 import type { Application } from '../core/application.ts';
 import type { Definition, JsonObject } from '../core/definition.ts';
 import type { InboundStream } from '../core/inbound-stream.ts';
@@ -18,12 +19,11 @@ import type { PullDefinition } from '../core/pull.ts';
 import type { PullRegistry, WaitingStream } from '../core/pull-registry.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
-import { type SrtLinks, srtMetrics } from '../monitoring/srt-metrics.ts';
-import { unprotected, unprotectedApplication } from '../not-built.ts';
-import type { FilePublisher } from '../publishers/file/file-publisher.ts';
-import type { HlsDumper } from '../publishers/llhls/hls-dumper.ts';
-import type { PushPublisher } from '../publishers/push/push-publisher.ts';
+import type { HlsDumper } from '../services/hls/dump/fmp4/hls-dumper.ts';
+import type { PushPublisher } from '../services/push/push-publisher.ts';
+import type { FilePublisher } from '../services/record/file-publisher.ts';
 import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
+import { type SrtLinks, srtMetrics } from '../transport/srt/srt-metrics.ts';
 import { AllowedFolders, PathRefused } from '../util/allowed-folders.ts';
 import type { QueueStatus } from '../util/bounded-queue.ts';
 import { ApiError } from './errors.ts';

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
-import { freeBytes, smallDisk } from '../../test/e2e/support/small-disk.ts';
+import { freeBytes, smallDisk } from '../../test/harness/small-disk.ts';
 import { problemOf, StateLock } from './state-lock.ts';
 
 let folder: string;

@@ -1,16 +1,16 @@
 /** Encoders that seemed to work and refuse to open when the first picture comes: here those of hardware that is not there. */
 import { createHash } from 'node:crypto';
 import { beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
-import { until } from '../../test/e2e/support/poll.ts';
 import { videoConfig } from '../../test/fakes/transcode-run.ts';
+import { until } from '../../test/harness/poll.ts';
 import { type EncodedMedia, encodeMedia } from '../../test/support/encoded-media.ts';
 import { systemClock } from '../util/clock.ts';
-import { CodecCensus } from './codec-census.ts';
-import { Encoder, encoderWorks, FilterChain, FramePool, silenceLibrary } from './engine.ts';
 import { sourceMessage, type TrackMessage } from './messages.ts';
-import type { OutputPacket, PipelineTools } from './pipeline.ts';
-import { videoEncode } from './video-encode.ts';
-import { VideoPipeline } from './video-pipeline.ts';
+import { CodecCensus } from './process/codec-census.ts';
+import { Encoder, encoderWorks, FilterChain, FramePool, silenceLibrary } from './process/engine.ts';
+import type { OutputPacket, PipelineTools } from './process/pipeline.ts';
+import { videoEncode } from './process/video-encode.ts';
+import { VideoPipeline } from './process/video-pipeline.ts';
 
 const FRAMES = 60;
 

@@ -1,8 +1,8 @@
 /** What a transcoder must stand. `ENDURANCE=10` makes it last ten times as long: 10 minutes of garbage, 100 starts and stops. */
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../../test/e2e/support/poll.ts';
 import { audioConfig, imageConfig, TranscodeLab, type TranscodeRun, videoConfig } from '../../test/fakes/transcode-run.ts';
+import { until } from '../../test/harness/poll.ts';
 import { type EncodedMedia, encodeMedia } from '../../test/support/encoded-media.ts';
 import { decodeComplaints } from '../../test/support/ffprobe.ts';
 import type { EncodeRequest } from '../core/transcoding.ts';

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FrameSelector } from './frame-selector.ts';
-import { KeyframeSchedule, keyframeInterval } from './keyframe-schedule.ts';
-import { picturePlan } from './picture-plan.ts';
-import { pictureSize } from './picture-size.ts';
+import { FrameSelector } from './process/frame-selector.ts';
+import { KeyframeSchedule, keyframeInterval } from './process/keyframe-schedule.ts';
+import { picturePlan } from './process/picture-plan.ts';
+import { pictureSize } from './process/picture-size.ts';
 
 const square = { sarNum: 1, sarDen: 1 };
 

@@ -104,9 +104,9 @@ async function probe(): Promise<readonly string[]> {
   }
 }
 
-/** What the program consists of: its own folder with what lies beside it, `package.json`, and the folders of modules. */
+/** What the program consists of: the folder of all its rooms, `package.json`, and the folders of modules. */
 function codeFolders(script: string): string[] {
-  const own = path.dirname(path.dirname(script));
+  const own = path.dirname(path.dirname(path.dirname(script)));
   const modules = createRequire(import.meta.url).resolve.paths('node-av') ?? [];
   return [own, path.join(path.dirname(own), 'package.json'), ...modules];
 }

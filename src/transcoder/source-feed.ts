@@ -3,7 +3,7 @@ import type { AudioTrack, Track, VideoTrack } from '../media/track.ts';
 import type { BoundedQueue } from '../util/bounded-queue.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import { sourceMessage } from './messages.ts';
-import { AUDIO_WINDOW, VIDEO_WINDOW } from './pipeline.ts';
+import { AUDIO_WINDOW, VIDEO_WINDOW } from './process/pipeline.ts';
 import { FrameFlag, FrameType } from './wire.ts';
 
 /** Packets of one inbound track that may wait for its decoder: some five seconds, long enough for a process to start again. */

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../../test/e2e/support/poll.ts';
 import { audioConfig, imageConfig, TranscodeLab, type TranscodeRun, videoConfig } from '../../test/fakes/transcode-run.ts';
+import { until } from '../../test/harness/poll.ts';
 import { type EncodedMedia, encodeMedia } from '../../test/support/encoded-media.ts';
 import { decodeComplaints, ffprobe } from '../../test/support/ffprobe.ts';
 import type { EncodeRequest } from '../core/transcoding.ts';

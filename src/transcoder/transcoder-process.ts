@@ -8,7 +8,7 @@ import { environmentOf, sandboxed } from './sandbox.ts';
 import { type FrameHeader, FrameReader, FrameType } from './wire.ts';
 
 /** The program transcoder processes run, also after a build. */
-export const CHILD_ENTRY = new URL(import.meta.url.endsWith('.ts') ? './child.ts' : './child.js', import.meta.url);
+export const CHILD_ENTRY = new URL(import.meta.url.endsWith('.ts') ? './process/child.ts' : './process/child.js', import.meta.url);
 
 const SOCKET_DESCRIPTOR = 3;
 /** Threads for codecs; each waits in one operation at a time. */

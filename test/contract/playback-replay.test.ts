@@ -6,10 +6,10 @@ import { loadServerConfig } from '../../src/config/index.ts';
 import type { IngestStream } from '../../src/core/ingest.ts';
 import { Orchestrator } from '../../src/core/orchestrator.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
-import { EgressPool } from '../../src/egress/egress-pool.ts';
-import { VIEWS } from '../../src/egress/views.ts';
-import { HlsPublisher } from '../../src/publishers/hls/hls-publisher.ts';
-import { LlhlsPublisher } from '../../src/publishers/llhls/llhls-publisher.ts';
+import { EgressPool } from '../../src/delivery/pool/egress-pool.ts';
+import { VIEWS } from '../../src/egress-views.ts';
+import { LlhlsPublisher } from '../../src/services/hls/packager/fmp4/llhls-publisher.ts';
+import { HlsPublisher } from '../../src/services/hls/packager/ts/hls-publisher.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { audioPacket, audioTrack, videoPacket, videoTrack } from '../fakes/source.ts';
@@ -21,8 +21,8 @@ import { answerText, type Exchange, recordedPlayback, requestBytes } from './rec
 const ELSEWHERE: Readonly<Record<number, string>> = {
   583: 'thumbnail: output-profiles.test.ts',
   584: 'thumbnail: output-profiles.test.ts',
-  595: 'TLS port: src/egress/egress-tls.test.ts',
-  596: 'WebRTC signalling: src/publishers/webrtc',
+  595: 'TLS port: src/delivery/egress-tls.test.ts',
+  596: 'WebRTC signalling: src/services/webrtc',
   598: 'WHIP',
   599: 'WHIP',
   600: 'WHIP',

@@ -1,10 +1,10 @@
 /** A changed application restarts: its encoder is disconnected, its viewers lose the stream, what comes then follows the new profiles. */
 import { expect, onTestFinished, test } from 'vitest';
-import { apiPath, type Statistics, type StreamInformation } from './support/api-client.ts';
-import { until, within } from './support/poll.ts';
-import { probe } from './support/probe.ts';
-import { type FfmpegPublisher, publish } from './support/publisher.ts';
-import { startServer, type TestServer } from './support/server.ts';
+import { apiPath, type Statistics, type StreamInformation } from '../harness/api-client.ts';
+import { until, within } from '../harness/poll.ts';
+import { probe } from '../harness/probe.ts';
+import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
 
 const BYPASS = { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'audio', bypass: true }] };
 /** The macro that stands for the name of the inbound stream. */

@@ -5,12 +5,12 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { Child } from './support/child.ts';
-import { until } from './support/poll.ts';
-import { freePorts } from './support/ports.ts';
-import { publish } from './support/publisher.ts';
-import { ROOT, runCommand, spawnServer, startServer, type TestServer } from './support/server.ts';
-import { serverXml } from './support/server-xml.ts';
+import { Child } from '../harness/child.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { publish } from '../harness/publisher.ts';
+import { ROOT, runCommand, spawnServer, startServer, type TestServer } from '../harness/server.ts';
+import { serverXml } from '../harness/server-xml.ts';
 
 const GOOD = serverXml({ rtmp: 1935, http: 3333, api: 8081, ice: 10000, relay: 3478 });
 const STOP_DEADLINE_MS = 5000;

@@ -6,13 +6,13 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
-import { createCertificate } from '../../src/protocols/dtls/certificate.ts';
-import { loadAddon } from '../../src/protocols/fanout/addon.ts';
-import type { DtlsEndpoint } from '../../src/protocols/fanout/fanout.ts';
-import { NativeFanout } from '../../src/protocols/fanout/native-fanout.ts';
-import { SrtpProfile } from '../../src/protocols/srtp/profile.ts';
-import { Child } from './support/child.ts';
-import { until } from './support/poll.ts';
+import { loadAddon } from '../../src/native/addon.ts';
+import { createCertificate } from '../../src/services/webrtc/transport/dtls-certificate.ts';
+import type { DtlsEndpoint } from '../../src/services/webrtc/transport/fanout/fanout.ts';
+import { NativeFanout } from '../../src/services/webrtc/transport/fanout/native-fanout.ts';
+import { SrtpProfile } from '../../src/wire/srtp/profile.ts';
+import { Child } from '../harness/child.ts';
+import { until } from '../harness/poll.ts';
 
 const { AEAD_AES_128_GCM, AES128_CM_SHA1_80 } = SrtpProfile;
 /** With the profiles of SRTP that the client offers, and the one that is agreed on. */

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
-import { apiPath, type StreamInformation } from './support/api-client.ts';
-import { until } from './support/poll.ts';
-import { decode, probe } from './support/probe.ts';
-import { startServer, type TestServer } from './support/server.ts';
+import { apiPath, type StreamInformation } from '../harness/api-client.ts';
+import { until } from '../harness/poll.ts';
+import { decode, probe } from '../harness/probe.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
 
 const STREAMS = `${apiPath.app('default', 'app')}/streams`;
 const SECONDS = 3;

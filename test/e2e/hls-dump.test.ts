@@ -5,12 +5,12 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { apiPath } from './support/api-client.ts';
-import { openBrowser } from './support/browser.ts';
-import { until } from './support/poll.ts';
-import { decode } from './support/probe.ts';
-import { type FfmpegPublisher, publish } from './support/publisher.ts';
-import { startServer, type TestServer } from './support/server.ts';
+import { apiPath } from '../harness/api-client.ts';
+import { openBrowser } from '../harness/browser.ts';
+import { until } from '../harness/poll.ts';
+import { decode } from '../harness/probe.ts';
+import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
 
 const STREAM = apiPath.stream('live');
 

@@ -1,12 +1,12 @@
 /** A ladder of real encoders as ffprobe, the API and hls.js see it: what was asked for, aligned, and switched without a stall. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { apiPath } from './support/api-client.ts';
-import { type HlsPlayer, openBrowser, type PlayerBrowser } from './support/browser.ts';
-import { until } from './support/poll.ts';
-import { frameRate, probe } from './support/probe.ts';
-import { type FfmpegPublisher, publish } from './support/publisher.ts';
-import { startServer, type TestServer } from './support/server.ts';
-import { fetchText } from './support/viewer.ts';
+import { apiPath } from '../harness/api-client.ts';
+import { type HlsPlayer, openBrowser, type PlayerBrowser } from '../harness/browser.ts';
+import { until } from '../harness/poll.ts';
+import { frameRate, probe } from '../harness/probe.ts';
+import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
+import { fetchText } from '../harness/viewer.ts';
 
 const APP = 'made';
 const HOST = 'localhost';

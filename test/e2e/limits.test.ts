@@ -5,12 +5,12 @@ import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { RtmpPublisher } from '../fakes/rtmp-publisher.ts';
-import { apiPath, type StreamInformation } from './support/api-client.ts';
-import { startNginxProxy } from './support/nginx-proxy.ts';
-import { until } from './support/poll.ts';
-import { freePorts } from './support/ports.ts';
-import { publish } from './support/publisher.ts';
-import { type StartOptions, startServer, type TestServer } from './support/server.ts';
+import { apiPath, type StreamInformation } from '../harness/api-client.ts';
+import { startNginxProxy } from '../harness/nginx-proxy.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { publish } from '../harness/publisher.ts';
+import { type StartOptions, startServer, type TestServer } from '../harness/server.ts';
 
 const DESCRIPTORS = 200;
 

@@ -2,12 +2,12 @@
 import { createSocket } from 'node:dgram';
 import { expect, onTestFinished, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
-import { apiPath, type StreamInformation } from './support/api-client.ts';
-import { Child } from './support/child.ts';
-import { until } from './support/poll.ts';
-import { freePorts } from './support/ports.ts';
-import { decode, probe } from './support/probe.ts';
-import { startServer } from './support/server.ts';
+import { apiPath, type StreamInformation } from '../harness/api-client.ts';
+import { Child } from '../harness/child.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { decode, probe } from '../harness/probe.ts';
+import { startServer } from '../harness/server.ts';
 
 const INPUTS = ['-re', '-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25', '-re', '-f', 'lavfi', '-i', 'sine=r=48000'];
 const CODECS = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '25', '-bf', '2', '-pix_fmt', 'yuv420p', '-c:a', 'aac'];

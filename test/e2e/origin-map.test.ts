@@ -1,12 +1,12 @@
 /** Servers that find each other's streams in Redis. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { apiPath, type StreamInformation } from '../harness/api-client.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { probe } from '../harness/probe.ts';
+import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
 import { RedisServer } from '../support/redis-server.ts';
-import { apiPath, type StreamInformation } from './support/api-client.ts';
-import { until } from './support/poll.ts';
-import { freePorts } from './support/ports.ts';
-import { probe } from './support/probe.ts';
-import { type FfmpegPublisher, publish } from './support/publisher.ts';
-import { startServer, type TestServer } from './support/server.ts';
 
 const STREAMS = `${apiPath.app('default', 'app')}/streams`;
 

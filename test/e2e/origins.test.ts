@@ -6,12 +6,12 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
-import { apiPath, type StreamInformation } from './support/api-client.ts';
-import { until } from './support/poll.ts';
-import { freePorts } from './support/ports.ts';
-import { decode, probe } from './support/probe.ts';
-import { type RtspTestServer, startRtspServer } from './support/rtsp-server.ts';
-import { startServer, type TestServer } from './support/server.ts';
+import { apiPath, type StreamInformation } from '../harness/api-client.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { decode, probe } from '../harness/probe.ts';
+import { type RtspTestServer, startRtspServer } from '../harness/rtsp-server.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
 
 const STREAMS = `${apiPath.app('default', 'app')}/streams`;
 /** Longer than a playlist takes to begin. */

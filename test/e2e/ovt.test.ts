@@ -1,14 +1,14 @@
 /** Streams relayed from one server to another over OVT. */
 import net from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { parseResponse, serializeRequest } from '../../src/protocols/ovt/message.ts';
-import { OvtReader } from '../../src/protocols/ovt/reader.ts';
-import { apiPath, type StreamInformation } from './support/api-client.ts';
-import { until } from './support/poll.ts';
-import { freePorts } from './support/ports.ts';
-import { decode, probe } from './support/probe.ts';
-import { type FfmpegPublisher, publish } from './support/publisher.ts';
-import { startServer, type TestServer } from './support/server.ts';
+import { parseResponse, serializeRequest } from '../../src/wire/ovt/message.ts';
+import { OvtReader } from '../../src/wire/ovt/reader.ts';
+import { apiPath, type StreamInformation } from '../harness/api-client.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { decode, probe } from '../harness/probe.ts';
+import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
 
 const STREAMS = `${apiPath.app('default', 'app')}/streams`;
 const CREATED = { status: 201, body: { message: 'Created', statusCode: 201 } };

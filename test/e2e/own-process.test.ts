@@ -7,14 +7,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { MAX_LINES_PER_MINUTE } from '../../src/util/line-budget.ts';
-import { apiPath, type Statistics } from './support/api-client.ts';
-import { Child } from './support/child.ts';
-import { until } from './support/poll.ts';
-import { freePorts } from './support/ports.ts';
-import { publish } from './support/publisher.ts';
-import { decodedFrames } from './support/recorded-file.ts';
-import { finished, media, record, stopAtEnd, tasks, unfinished } from './support/recordings.ts';
-import { ROOT, runCommand, spawnServer, startServer, type TestServer } from './support/server.ts';
+import { apiPath, type Statistics } from '../harness/api-client.ts';
+import { Child } from '../harness/child.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { publish } from '../harness/publisher.ts';
+import { decodedFrames } from '../harness/recorded-file.ts';
+import { finished, media, record, stopAtEnd, tasks, unfinished } from '../harness/recordings.ts';
+import { ROOT, runCommand, spawnServer, startServer, type TestServer } from '../harness/server.ts';
 
 const STOP_DEADLINE_MS = 5000;
 /** What a pipe of Linux holds. */

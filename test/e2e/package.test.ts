@@ -4,10 +4,10 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writ
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { packageVersion } from '../../src/package-version.ts';
-import { probe } from './support/probe.ts';
-import { publish } from './support/publisher.ts';
-import { ROOT, startServer } from './support/server.ts';
+import { packageVersion } from '../../src/util/package-version.ts';
+import { probe } from '../harness/probe.ts';
+import { publish } from '../harness/publisher.ts';
+import { ROOT, startServer } from '../harness/server.ts';
 
 const TSC = path.join(ROOT, 'node_modules/typescript/bin/tsc');
 

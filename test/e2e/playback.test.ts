@@ -2,12 +2,12 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type HlsPlayer, openBrowser, type PlayerBrowser, type PlayerState } from './support/browser.ts';
-import { until } from './support/poll.ts';
-import { decode, frameRate, type Probed, probe } from './support/probe.ts';
-import { type FfmpegPublisher, PUBLISH_DEFAULTS, publish } from './support/publisher.ts';
-import { ROOT, startServer, type TestServer } from './support/server.ts';
-import { fetchText, openSession, readMediaPlaylist } from './support/viewer.ts';
+import { type HlsPlayer, openBrowser, type PlayerBrowser, type PlayerState } from '../harness/browser.ts';
+import { until } from '../harness/poll.ts';
+import { decode, frameRate, type Probed, probe } from '../harness/probe.ts';
+import { type FfmpegPublisher, PUBLISH_DEFAULTS, publish } from '../harness/publisher.ts';
+import { ROOT, startServer, type TestServer } from '../harness/server.ts';
+import { fetchText, openSession, readMediaPlaylist } from '../harness/viewer.ts';
 
 const LATENCY_LIMIT_MS = 2500;
 const WATCH_SECONDS = 20;

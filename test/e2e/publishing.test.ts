@@ -1,13 +1,13 @@
 /** Several encoders, names that clash, and encoders that come back. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
-import { apiPath, type StreamInformation } from './support/api-client.ts';
-import { openBrowser, type PlayerBrowser } from './support/browser.ts';
-import { Child } from './support/child.ts';
-import { until } from './support/poll.ts';
-import { probe } from './support/probe.ts';
-import { type FfmpegPublisher, type PublishOptions, publish } from './support/publisher.ts';
-import { startServer, type TestServer } from './support/server.ts';
+import { apiPath, type StreamInformation } from '../harness/api-client.ts';
+import { openBrowser, type PlayerBrowser } from '../harness/browser.ts';
+import { Child } from '../harness/child.ts';
+import { until } from '../harness/poll.ts';
+import { probe } from '../harness/probe.ts';
+import { type FfmpegPublisher, type PublishOptions, publish } from '../harness/publisher.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
 
 let server: TestServer;
 let browser: PlayerBrowser;

@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
-import { apiPath, type StreamInformation } from './support/api-client.ts';
-import { Child } from './support/child.ts';
-import { until } from './support/poll.ts';
-import { freePorts } from './support/ports.ts';
-import { countFrames, probe } from './support/probe.ts';
-import { type FfmpegPublisher, publish } from './support/publisher.ts';
-import { type PushTask, pushes, startPush, stopPush } from './support/push.ts';
-import { startServer, type TestServer } from './support/server.ts';
+import { apiPath, type StreamInformation } from '../harness/api-client.ts';
+import { Child } from '../harness/child.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { countFrames, probe } from '../harness/probe.ts';
+import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
+import { type PushTask, pushes, startPush, stopPush } from '../harness/push.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
 
 const PASSPHRASE = 'correct-horse-battery';
 

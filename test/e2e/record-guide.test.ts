@@ -8,11 +8,11 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { defaultServerXml } from '../../src/config/index.ts';
 import { MillraceServer } from '../../src/server.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
-import { ApiClient } from './support/api-client.ts';
-import { until } from './support/poll.ts';
-import { freePorts } from './support/ports.ts';
-import { publish } from './support/publisher.ts';
-import { ROOT } from './support/server.ts';
+import { ApiClient } from '../harness/api-client.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { publish } from '../harness/publisher.ts';
+import { ROOT } from '../harness/server.ts';
 
 const GUIDE = readFileSync(path.join(ROOT, 'docs/guide/record.md'), 'utf8');
 const TOKEN = 'token';

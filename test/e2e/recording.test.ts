@@ -5,14 +5,13 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { readBoxes } from '../../src/containers/isobmff/box-reader.ts';
-import { readFlv } from '../support/flv.ts';
-import { AcknowledgedPublisher } from './support/acknowledged-publisher.ts';
-import { apiPath } from './support/api-client.ts';
-import type { Child } from './support/child.ts';
-import { killOnce } from './support/kill.ts';
-import { until } from './support/poll.ts';
-import { publish } from './support/publisher.ts';
-import { pushes, startPush } from './support/push.ts';
+import { AcknowledgedPublisher } from '../harness/acknowledged-publisher.ts';
+import { apiPath } from '../harness/api-client.ts';
+import type { Child } from '../harness/child.ts';
+import { killOnce } from '../harness/kill.ts';
+import { until } from '../harness/poll.ts';
+import { publish } from '../harness/publisher.ts';
+import { pushes, startPush } from '../harness/push.ts';
 import {
   decodedFrames,
   encodeSource,
@@ -22,10 +21,11 @@ import {
   MOST_LOST_AT_REST,
   packetsOf,
   publishFile,
-} from './support/recorded-file.ts';
-import { finished, media, record, startRecorder, stopAtEnd, stopRecord, task, tasks, unfinished } from './support/recordings.ts';
-import { startServer, type TestServer } from './support/server.ts';
-import { freeBytes, smallDisk } from './support/small-disk.ts';
+} from '../harness/recorded-file.ts';
+import { finished, media, record, startRecorder, stopAtEnd, stopRecord, task, tasks, unfinished } from '../harness/recordings.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
+import { freeBytes, smallDisk } from '../harness/small-disk.ts';
+import { readFlv } from '../support/flv.ts';
 
 const SECONDS = 8;
 const FRAMES = SECONDS * 30;

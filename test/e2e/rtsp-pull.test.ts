@@ -2,11 +2,11 @@
 import net from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { BlackHole } from '../fakes/black-hole.ts';
-import { apiPath, type StreamInformation } from './support/api-client.ts';
-import { until } from './support/poll.ts';
-import { decode, probe } from './support/probe.ts';
-import { type RtspTestServer, startRtspServer } from './support/rtsp-server.ts';
-import { startServer, type TestServer } from './support/server.ts';
+import { apiPath, type StreamInformation } from '../harness/api-client.ts';
+import { until } from '../harness/poll.ts';
+import { decode, probe } from '../harness/probe.ts';
+import { type RtspTestServer, startRtspServer } from '../harness/rtsp-server.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
 
 const STREAMS = `${apiPath.app('default', 'app')}/streams`;
 /** The macro that stands for the name of the inbound stream. */

@@ -3,12 +3,12 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { apiPath, type StreamInformation } from './support/api-client.ts';
-import { until } from './support/poll.ts';
-import { countFrames, decode } from './support/probe.ts';
-import { type FfmpegPublisher, PUBLISH_DEFAULTS, publish } from './support/publisher.ts';
-import { startServer, type TestServer } from './support/server.ts';
-import { openWebrtcBrowser, type WebrtcBrowser } from './support/webrtc-browser.ts';
+import { apiPath, type StreamInformation } from '../harness/api-client.ts';
+import { until } from '../harness/poll.ts';
+import { countFrames, decode } from '../harness/probe.ts';
+import { type FfmpegPublisher, PUBLISH_DEFAULTS, publish } from '../harness/publisher.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
+import { openWebrtcBrowser, type WebrtcBrowser } from '../harness/webrtc-browser.ts';
 
 const APP = apiPath.app('default', 'app');
 /** Stands for the name of the inbound stream. */

@@ -1,14 +1,14 @@
 /** SRT in and out of the real server: ffmpeg publishes, ffmpeg plays, over a good and over a bad link. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
-import { apiPath, type StreamInformation } from './support/api-client.ts';
-import { BadLink } from './support/bad-link.ts';
-import { Child } from './support/child.ts';
-import { until } from './support/poll.ts';
-import { freePorts } from './support/ports.ts';
-import { decode, probe } from './support/probe.ts';
-import { publish } from './support/publisher.ts';
-import { startServer, type TestServer } from './support/server.ts';
+import { apiPath, type StreamInformation } from '../harness/api-client.ts';
+import { BadLink } from '../harness/bad-link.ts';
+import { Child } from '../harness/child.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { decode, probe } from '../harness/probe.ts';
+import { publish } from '../harness/publisher.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
 
 const PASSPHRASE = 'correct-horse-battery';
 /** A round trip takes up to 160 ms: the latency is four of them. */

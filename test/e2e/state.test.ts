@@ -3,10 +3,10 @@ import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { apiPath } from './support/api-client.ts';
-import { probe } from './support/probe.ts';
-import { publish } from './support/publisher.ts';
-import { ROOT, startServer, type TestServer } from './support/server.ts';
+import { apiPath } from '../harness/api-client.ts';
+import { probe } from '../harness/probe.ts';
+import { publish } from '../harness/publisher.ts';
+import { ROOT, startServer, type TestServer } from '../harness/server.ts';
 
 const BYPASS = { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'audio', bypass: true }] };
 /** The macro that stands for the name of the inbound stream. */

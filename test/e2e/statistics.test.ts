@@ -1,10 +1,10 @@
 /** The numbers of the API are those of the encoder and of the viewers. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { apiPath, type Statistics, type StreamInformation, type TrackInformation } from './support/api-client.ts';
-import { until } from './support/poll.ts';
-import { type FfmpegPublisher, publish } from './support/publisher.ts';
-import { startServer, type TestServer } from './support/server.ts';
-import { follow, openSession } from './support/viewer.ts';
+import { apiPath, type Statistics, type StreamInformation, type TrackInformation } from '../harness/api-client.ts';
+import { until } from '../harness/poll.ts';
+import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
+import { follow, openSession } from '../harness/viewer.ts';
 
 const FPS = 25;
 const GOP = 50;

@@ -5,10 +5,10 @@ import path from 'node:path';
 import { type TLSSocket, connect as tlsConnect } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
 import { selfSigned } from '../fakes/self-signed.ts';
-import { until } from './support/poll.ts';
-import { freePorts } from './support/ports.ts';
-import { publish } from './support/publisher.ts';
-import { startServer, type TestServer } from './support/server.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { publish } from '../harness/publisher.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
 
 const HOST = 'localhost';
 const APPLICATION = {

@@ -1,11 +1,11 @@
 /** A path that becomes too narrow for the rendition: the player gets a smaller one, and the large one back with the room. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { apiPath, type StreamInformation } from './support/api-client.ts';
-import { LossyRelay } from './support/lossy-relay.ts';
-import { until } from './support/poll.ts';
-import { type FfmpegPublisher, publish } from './support/publisher.ts';
-import { startServer, type TestServer } from './support/server.ts';
-import { openWebrtcBrowser, type WebrtcBrowser } from './support/webrtc-browser.ts';
+import { apiPath, type StreamInformation } from '../harness/api-client.ts';
+import { LossyRelay } from '../harness/lossy-relay.ts';
+import { until } from '../harness/poll.ts';
+import { type FfmpegPublisher, publish } from '../harness/publisher.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
+import { openWebrtcBrowser, type WebrtcBrowser } from '../harness/webrtc-browser.ts';
 
 const HOST = 'localhost';
 const LARGE = { width: 320, height: 180, videoKbps: 800 };

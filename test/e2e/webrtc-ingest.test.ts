@@ -6,16 +6,16 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { selfSigned } from '../fakes/self-signed.ts';
 import { FakeWebrtcPublisher } from '../fakes/webrtc-publisher.ts';
 import { WebrtcViewer } from '../fakes/webrtc-viewer.ts';
-import { LossyRelay } from './support/lossy-relay.ts';
-import { until } from './support/poll.ts';
-import { freePorts } from './support/ports.ts';
-import { decode, probe } from './support/probe.ts';
-import { RtpDecoder } from './support/rtp-decoder.ts';
-import { startServer, type TestServer } from './support/server.ts';
-import { TlsClient } from './support/tls-client.ts';
-import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from './support/webrtc-browser.ts';
-import { WhepReceiver } from './support/whep-receiver.ts';
-import { publishWhip } from './support/whip-encoder.ts';
+import { LossyRelay } from '../harness/lossy-relay.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { decode, probe } from '../harness/probe.ts';
+import { RtpDecoder } from '../harness/rtp-decoder.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
+import { TlsClient } from '../harness/tls-client.ts';
+import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from '../harness/webrtc-browser.ts';
+import { WhepReceiver } from '../harness/whep-receiver.ts';
+import { publishWhip } from '../harness/whip-encoder.ts';
 
 /** A uniform picture has a variance of nearly 0. */
 const LEAST_VARIANCE = 100;

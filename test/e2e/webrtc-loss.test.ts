@@ -1,11 +1,11 @@
 /** Playing over paths that lose, repeat and reorder packets, with the addon and with the fallback in JavaScript. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { apiPath } from './support/api-client.ts';
-import { LossyRelay, type LossyRelayOptions } from './support/lossy-relay.ts';
-import { until } from './support/poll.ts';
-import { type FfmpegPublisher, PUBLISH_DEFAULTS, publish } from './support/publisher.ts';
-import { startServer, type TestServer } from './support/server.ts';
-import { openWebrtcBrowser, type WebrtcBrowser } from './support/webrtc-browser.ts';
+import { apiPath } from '../harness/api-client.ts';
+import { LossyRelay, type LossyRelayOptions } from '../harness/lossy-relay.ts';
+import { until } from '../harness/poll.ts';
+import { type FfmpegPublisher, PUBLISH_DEFAULTS, publish } from '../harness/publisher.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
+import { openWebrtcBrowser, type WebrtcBrowser } from '../harness/webrtc-browser.ts';
 
 let browser: WebrtcBrowser;
 

@@ -3,15 +3,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { apiPath } from './support/api-client.ts';
-import { FlashViewer, publishFlashes } from './support/flash-and-beep.ts';
-import { publishOpus } from './support/opus-publisher.ts';
-import { until } from './support/poll.ts';
-import { type FfmpegPublisher, PUBLISH_DEFAULTS, publish } from './support/publisher.ts';
-import { startServer, type TestServer } from './support/server.ts';
-import { SocketViewer } from './support/socket-viewer.ts';
-import { follow, openSession } from './support/viewer.ts';
-import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from './support/webrtc-browser.ts';
+import { apiPath } from '../harness/api-client.ts';
+import { FlashViewer, publishFlashes } from '../harness/flash-and-beep.ts';
+import { publishOpus } from '../harness/opus-publisher.ts';
+import { until } from '../harness/poll.ts';
+import { type FfmpegPublisher, PUBLISH_DEFAULTS, publish } from '../harness/publisher.ts';
+import { startServer, type TestServer } from '../harness/server.ts';
+import { SocketViewer } from '../harness/socket-viewer.ts';
+import { follow, openSession } from '../harness/viewer.ts';
+import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from '../harness/webrtc-browser.ts';
 
 /** A uniform picture has a variance of nearly 0; the test picture is far above this. */
 const LEAST_VARIANCE = 500;

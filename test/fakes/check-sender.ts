@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { parseStun, StunAttribute, StunType, serializeStun, xorMappedAddress } from '../../src/protocols/stun/stun-message.ts';
+import { parseStun, StunAttribute, StunType, serializeStun, xorMappedAddress } from '../../src/wire/stun/stun-message.ts';
 
 /** Higher than any candidate has. */
 const PRIORITY = 0x7fff_ffff;

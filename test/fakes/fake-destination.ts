@@ -1,6 +1,6 @@
 /** Receivers of pushes that are not there: port 1 refuses, every other one takes all. */
-import type { Destination, DestinationOptions } from '../../src/publishers/push/destination.ts';
-import { PushFailure } from '../../src/publishers/push/destination.ts';
+import type { Destination, DestinationOptions } from '../../src/services/push/destination.ts';
+import { PushFailure } from '../../src/services/push/destination.ts';
 
 export function openFakeDestination({ request, events }: DestinationOptions): Destination {
   let open = true;

@@ -1,6 +1,6 @@
 /** An egress pool of one pretended thread: outlets, shared memory, sessions, exchanges and a clock turned by hand. */
-import type { EgressPort, Outlet, Span } from '../../src/publishers/outlet/messages.ts';
-import type { ByteSink, DeliveryExchange, OutletView, ViewContext } from '../../src/publishers/outlet/view.ts';
+import type { EgressPort, Outlet, Span } from '../../src/delivery/outlet/messages.ts';
+import type { ByteSink, DeliveryExchange, OutletView, ViewContext } from '../../src/delivery/outlet/view.ts';
 
 type OpenRequest = Parameters<EgressPort['openOutlet']>[0];
 

@@ -1,15 +1,15 @@
 /** Fanouts of every kind with viewers that are plain sockets, for what they have to do alike. */
 import { randomBytes } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
-import { createCertificate } from '../../src/protocols/dtls/certificate.ts';
-import { loadAddon } from '../../src/protocols/fanout/addon.ts';
-import type { Fanout, FanoutListener, PacketizedFrame, SlotPlan } from '../../src/protocols/fanout/fanout.ts';
-import { NativeFanout } from '../../src/protocols/fanout/native-fanout.ts';
-import { ScriptFanout } from '../../src/protocols/fanout/script-fanout.ts';
-import { isRtcp, rtpHeaderLength } from '../../src/protocols/srtp/packet-head.ts';
-import { type SrtpKeys, SrtpProfile, saltLength } from '../../src/protocols/srtp/profile.ts';
-import { SrtpCipher } from '../../src/protocols/srtp/srtp-cipher.ts';
-import { SrtpReceiver } from '../../src/protocols/srtp/srtp-receiver.ts';
+import { loadAddon } from '../../src/native/addon.ts';
+import { createCertificate } from '../../src/services/webrtc/transport/dtls-certificate.ts';
+import type { Fanout, FanoutListener, PacketizedFrame, SlotPlan } from '../../src/services/webrtc/transport/fanout/fanout.ts';
+import { NativeFanout } from '../../src/services/webrtc/transport/fanout/native-fanout.ts';
+import { ScriptFanout } from '../../src/services/webrtc/transport/script-fanout/script-fanout.ts';
+import { isRtcp, rtpHeaderLength } from '../../src/wire/srtp/packet-head.ts';
+import { type SrtpKeys, SrtpProfile, saltLength } from '../../src/wire/srtp/profile.ts';
+import { SrtpCipher } from '../../src/wire/srtp/srtp-cipher.ts';
+import { SrtpReceiver } from '../../src/wire/srtp/srtp-receiver.ts';
 
 const { addon } = loadAddon();
 

@@ -1,8 +1,8 @@
 /** Child process of the test of wiping: opens a viewer with the keys that are told in hexadecimal, and closes it when told. */
 import { createInterface } from 'node:readline';
-import { createCertificate } from '../../src/protocols/dtls/certificate.ts';
-import { openFanout } from '../../src/protocols/fanout/open-fanout.ts';
-import { SrtpProfile, wipeKeys } from '../../src/protocols/srtp/profile.ts';
+import { createCertificate } from '../../src/services/webrtc/transport/dtls-certificate.ts';
+import { openFanout } from '../../src/services/webrtc/transport/fanout/open-fanout.ts';
+import { SrtpProfile, wipeKeys } from '../../src/wire/srtp/profile.ts';
 
 const nothing = (): undefined => undefined;
 const listener = { stun: nothing, dtls: nothing, rtcp: nothing, rtp: nothing, tcp: nothing };

@@ -2,10 +2,10 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { MEDIA_FIELD, MEDIA_HEADER_LENGTH } from '../../src/protocols/ovt/media-packet.ts';
-import { type OvtRequest, type OvtResponse, parseRequest, serializeResponse } from '../../src/protocols/ovt/message.ts';
-import { OvtPayloadType, PacketWriter, writeInt64 } from '../../src/protocols/ovt/packet.ts';
-import { OvtReader } from '../../src/protocols/ovt/reader.ts';
+import { MEDIA_FIELD, MEDIA_HEADER_LENGTH } from '../../src/wire/ovt/media-packet.ts';
+import { type OvtRequest, type OvtResponse, parseRequest, serializeResponse } from '../../src/wire/ovt/message.ts';
+import { OvtPayloadType, PacketWriter, writeInt64 } from '../../src/wire/ovt/packet.ts';
+import { OvtReader } from '../../src/wire/ovt/reader.ts';
 
 /** What a request is answered with; null: nothing. */
 export type OvtScript = (request: OvtRequest) => Partial<OvtResponse> | Buffer | null;

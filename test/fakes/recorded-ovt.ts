@@ -1,7 +1,7 @@
 /** What OvenMediaEngine sent over OVT, packet by packet; see `test/fixtures/ovt-recorded`. */
 import { readFileSync } from 'node:fs';
-import type { OvtRequest } from '../../src/protocols/ovt/message.ts';
-import { OvtPayloadType, PACKET_HEADER_LENGTH, parsePacketHeader } from '../../src/protocols/ovt/packet.ts';
+import type { OvtRequest } from '../../src/wire/ovt/message.ts';
+import { OvtPayloadType, PACKET_HEADER_LENGTH, parsePacketHeader } from '../../src/wire/ovt/packet.ts';
 import type { OvtScript } from './ovt-origin.ts';
 
 export function recordedOvt(file: 'origin-ladder' | 'origin-h265' | 'edge-requests'): Buffer {

@@ -1,13 +1,13 @@
 /** An RTMP publisher for tests: says exactly what it is told to, and keeps what it hears. */
 import net from 'node:net';
-import { type AmfObject, AmfObject as AmfObjectClass, type AmfValue } from '../../src/protocols/rtmp/amf.ts';
-import { serializeAmf0 } from '../../src/protocols/rtmp/amf0.ts';
-import { ChunkReader } from '../../src/protocols/rtmp/chunk-reader.ts';
-import { ChunkWriter } from '../../src/protocols/rtmp/chunk-writer.ts';
-import { parseCommand, type RtmpCommand } from '../../src/protocols/rtmp/command.ts';
-import { controlMessage } from '../../src/protocols/rtmp/control.ts';
-import { ClientHandshake } from '../../src/protocols/rtmp/handshake.ts';
-import { MessageType, type RtmpMessage } from '../../src/protocols/rtmp/message.ts';
+import { type AmfObject, AmfObject as AmfObjectClass, type AmfValue } from '../../src/wire/rtmp/amf.ts';
+import { serializeAmf0 } from '../../src/wire/rtmp/amf0.ts';
+import { ChunkReader } from '../../src/wire/rtmp/chunk-reader.ts';
+import { ChunkWriter } from '../../src/wire/rtmp/chunk-writer.ts';
+import { parseCommand, type RtmpCommand } from '../../src/wire/rtmp/command.ts';
+import { controlMessage } from '../../src/wire/rtmp/control.ts';
+import { ClientHandshake } from '../../src/wire/rtmp/handshake.ts';
+import { MessageType, type RtmpMessage } from '../../src/wire/rtmp/message.ts';
 import { Changes } from './changes.ts';
 
 /** Where a publisher comes from. */

@@ -1,11 +1,11 @@
 /** The serving side of an RTMP connection for tests: says what it is told to, and keeps what it hears. Without a socket. */
-import { AmfObject, type AmfValue } from '../../src/protocols/rtmp/amf.ts';
-import { ChunkReader } from '../../src/protocols/rtmp/chunk-reader.ts';
-import { ChunkWriter } from '../../src/protocols/rtmp/chunk-writer.ts';
-import { commandMessage, parseCommand, type RtmpCommand } from '../../src/protocols/rtmp/command.ts';
-import { parseControlValue } from '../../src/protocols/rtmp/control.ts';
-import { ServerHandshake } from '../../src/protocols/rtmp/handshake.ts';
-import { MessageType, type RtmpMessage } from '../../src/protocols/rtmp/message.ts';
+import { AmfObject, type AmfValue } from '../../src/wire/rtmp/amf.ts';
+import { ChunkReader } from '../../src/wire/rtmp/chunk-reader.ts';
+import { ChunkWriter } from '../../src/wire/rtmp/chunk-writer.ts';
+import { commandMessage, parseCommand, type RtmpCommand } from '../../src/wire/rtmp/command.ts';
+import { parseControlValue } from '../../src/wire/rtmp/control.ts';
+import { ServerHandshake } from '../../src/wire/rtmp/handshake.ts';
+import { MessageType, type RtmpMessage } from '../../src/wire/rtmp/message.ts';
 
 /** What the server says to a command. */
 export type ServerScript = (command: RtmpCommand, server: RtmpServer) => void;

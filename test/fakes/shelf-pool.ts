@@ -1,8 +1,9 @@
 /** An egress pool with shelf views, short limits, and whatever tests ask of it. */
-import { DEFAULT_EGRESS_LIMITS } from '../../src/egress/egress-limits.ts';
-import { EgressPool } from '../../src/egress/egress-pool.ts';
-import type { EgressLimits } from '../../src/egress/thread-protocol.ts';
-import type { CrossDomainRules, Outlet, Span } from '../../src/publishers/outlet/messages.ts';
+
+import type { CrossDomainRules, Outlet, Span } from '../../src/delivery/outlet/messages.ts';
+import { DEFAULT_EGRESS_LIMITS } from '../../src/delivery/pool/egress-limits.ts';
+import { EgressPool } from '../../src/delivery/pool/egress-pool.ts';
+import type { EgressLimits } from '../../src/delivery/thread-protocol.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import { RecordingLogger } from './recording-logger.ts';
 import type { ShelfUpdate } from './shelf-view.ts';

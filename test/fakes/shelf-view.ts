@@ -1,6 +1,6 @@
 /** A view for tests: a shelf of files that its packager fills, with sessions and blocking requests. */
-import type { Span } from '../../src/publishers/outlet/messages.ts';
-import type { DeliveryExchange, OutletView, ViewContext } from '../../src/publishers/outlet/view.ts';
+import type { Span } from '../../src/delivery/outlet/messages.ts';
+import type { DeliveryExchange, OutletView, ViewContext } from '../../src/delivery/outlet/view.ts';
 
 export type ShelfUpdate =
   | { readonly put: string; readonly spans: readonly Span[] }

@@ -1,4 +1,4 @@
-import type { ViewFactories, ViewFactory } from '../../src/egress/outlet-registry.ts';
+import type { ViewFactories, ViewFactory } from '../../src/delivery/thread/outlet-registry.ts';
 import { ShelfView } from './shelf-view.ts';
 
 const shelf: ViewFactory = (settings, context) => new ShelfView(settings, context);

@@ -1,11 +1,11 @@
 /** What slow clients have to say in each protocol that the server listens for. */
 
-import { serializeRequest } from '../../src/protocols/ovt/message.ts';
-import { AmfObject } from '../../src/protocols/rtmp/amf.ts';
-import { serializeAmf0 } from '../../src/protocols/rtmp/amf0.ts';
-import { ChunkWriter } from '../../src/protocols/rtmp/chunk-writer.ts';
-import { MessageType } from '../../src/protocols/rtmp/message.ts';
-import { StunAttribute, StunType, serializeStun } from '../../src/protocols/stun/stun-message.ts';
+import { serializeRequest } from '../../src/wire/ovt/message.ts';
+import { AmfObject } from '../../src/wire/rtmp/amf.ts';
+import { serializeAmf0 } from '../../src/wire/rtmp/amf0.ts';
+import { ChunkWriter } from '../../src/wire/rtmp/chunk-writer.ts';
+import { MessageType } from '../../src/wire/rtmp/message.ts';
+import { StunAttribute, StunType, serializeStun } from '../../src/wire/stun/stun-message.ts';
 import type { Conversation } from './slow-client.ts';
 
 const CRLF = Buffer.from('\r\n');

@@ -1,16 +1,16 @@
 /** Two SRT multiplexers with a bad link between them and a clock that jumps from event to event: no sockets, no waiting. */
 
-import type { SrtCallFailed } from '../../src/protocols/srt/caller.ts';
-import type { SrtCloseReason, SrtConnection } from '../../src/protocols/srt/connection.ts';
-import type { OutgoingCall } from '../../src/protocols/srt/multiplexer.ts';
+import type { SrtCallFailed } from '../../src/wire/srt/caller.ts';
+import type { SrtCloseReason, SrtConnection } from '../../src/wire/srt/connection.ts';
+import type { OutgoingCall } from '../../src/wire/srt/multiplexer.ts';
 import {
   type CallPolicy,
   type DatagramSender,
   type MultiplexerOptions,
   SrtMultiplexer,
   type SrtSession,
-} from '../../src/protocols/srt/multiplexer.ts';
-import type { PeerAddress } from '../../src/protocols/srt/peer-address.ts';
+} from '../../src/wire/srt/multiplexer.ts';
+import type { PeerAddress } from '../../src/wire/srt/peer-address.ts';
 
 const TICK = 5000;
 

@@ -9,17 +9,17 @@ import {
   serializeNak,
   serializeShutdown,
   serializeUserDefined,
-} from '../../src/protocols/srt/control-packet.ts';
+} from '../../src/wire/srt/control-packet.ts';
 import {
   ExtensionType,
   type Handshake,
   HandshakeType,
   serializeCapabilities,
   serializeTextExtension,
-} from '../../src/protocols/srt/handshake.ts';
-import { SEQUENCE_MASK } from '../../src/protocols/srt/sequence.ts';
-import { SessionKeys } from '../../src/protocols/srt/session-keys.ts';
-import { capabilitiesFor, handshakeWith } from '../../src/protocols/srt/terms.ts';
+} from '../../src/wire/srt/handshake.ts';
+import { SEQUENCE_MASK } from '../../src/wire/srt/sequence.ts';
+import { SessionKeys } from '../../src/wire/srt/session-keys.ts';
+import { capabilitiesFor, handshakeWith } from '../../src/wire/srt/terms.ts';
 
 export const SRT_ADDRESS = { timestamp: 0x01_02_03_04, destination: 0x3a_bb_cc_dd };
 export const SRT_PASSPHRASE = 'correct horse battery';

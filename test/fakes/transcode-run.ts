@@ -10,7 +10,7 @@ import { toSeconds } from '../../src/media/timebase.ts';
 import type { AudioTrack, Track, VideoTrack } from '../../src/media/track.ts';
 import { type SupervisorOptions, TranscoderSupervisor } from '../../src/transcoder/supervisor.ts';
 import { systemClock } from '../../src/util/clock.ts';
-import { until } from '../e2e/support/poll.ts';
+import { until } from '../harness/poll.ts';
 import { RecordingLogger } from './recording-logger.ts';
 
 export function videoConfig(overrides: Partial<EncodeVideoConfig> = {}): EncodeVideoConfig {

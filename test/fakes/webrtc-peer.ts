@@ -1,9 +1,9 @@
 /** The connection of a WebRTC peer without browser: real connectivity checks, handshake and encryption. */
 import { randomBytes } from 'node:crypto';
 import { isIPv6 } from 'node:net';
-import { createCertificate, type DtlsCertificate, formatFingerprint } from '../../src/protocols/dtls/certificate.ts';
-import type { DtlsEndpoint, Fanout, PeerAddress, SlotPlan } from '../../src/protocols/fanout/fanout.ts';
-import { openFanout } from '../../src/protocols/fanout/open-fanout.ts';
+import { createCertificate, type DtlsCertificate, formatFingerprint } from '../../src/services/webrtc/transport/dtls-certificate.ts';
+import type { DtlsEndpoint, Fanout, PeerAddress, SlotPlan } from '../../src/services/webrtc/transport/fanout/fanout.ts';
+import { openFanout } from '../../src/services/webrtc/transport/fanout/open-fanout.ts';
 import {
   isStunAuthentic,
   parseStun,
@@ -12,7 +12,7 @@ import {
   StunType,
   serializeStun,
   xorMappedAddress,
-} from '../../src/protocols/stun/stun-message.ts';
+} from '../../src/wire/stun/stun-message.ts';
 
 const UFRAG = 'test';
 /** What its checks are answered with. */

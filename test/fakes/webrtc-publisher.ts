@@ -1,5 +1,5 @@
 /** A WebRTC publisher without browser: made-up VP8. */
-import type { Fanout, SlotPlan } from '../../src/protocols/fanout/fanout.ts';
+import type { Fanout, SlotPlan } from '../../src/services/webrtc/transport/fanout/fanout.ts';
 import { PEER_CREDENTIALS, WebrtcPeer } from './webrtc-peer.ts';
 
 const SSRC = 4711;

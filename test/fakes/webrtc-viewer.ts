@@ -1,5 +1,5 @@
 /** A WebRTC viewer without browser: it counts what arrives. */
-import { rtpHeaderLength } from '../../src/protocols/srtp/packet-head.ts';
+import { rtpHeaderLength } from '../../src/wire/srtp/packet-head.ts';
 import { PEER_CREDENTIALS, WebrtcPeer } from './webrtc-peer.ts';
 
 export interface ReceivedPacket {

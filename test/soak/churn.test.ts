@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { until } from '../e2e/support/poll.ts';
-import { freePorts } from '../e2e/support/ports.ts';
-import { encodeSource } from '../e2e/support/recorded-file.ts';
-import { startServer } from '../e2e/support/server.ts';
+import { until } from '../harness/poll.ts';
+import { freePorts } from '../harness/ports.ts';
+import { encodeSource } from '../harness/recorded-file.ts';
+import { startServer } from '../harness/server.ts';
 import {
   type Churn,
   control,

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { type KillLoss, killOnce } from '../e2e/support/kill.ts';
-import { encodeSource, MOST_LOST, MOST_LOST_AT_REST } from '../e2e/support/recorded-file.ts';
-import { record, startRecorder } from '../e2e/support/recordings.ts';
+import { type KillLoss, killOnce } from '../harness/kill.ts';
+import { encodeSource, MOST_LOST, MOST_LOST_AT_REST } from '../harness/recorded-file.ts';
+import { record, startRecorder } from '../harness/recordings.ts';
 import { readFlv } from '../support/flv.ts';
 
 const KILLS = 20;

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
-import { freePorts } from '../e2e/support/ports.ts';
+import { freePorts } from '../harness/ports.ts';
 
 export class RedisServer {
   readonly port: number;

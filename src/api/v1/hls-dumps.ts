@@ -1,6 +1,6 @@
-import type { HlsDump } from '../../publishers/llhls/hls-dump.ts';
-import { DumpRefused } from '../../publishers/llhls/hls-dumper.ts';
-import type { LlhlsStream } from '../../publishers/llhls/llhls-stream.ts';
+import type { HlsDump } from '../../services/hls/dump/fmp4/hls-dump.ts';
+import { DumpRefused } from '../../services/hls/dump/fmp4/hls-dumper.ts';
+import type { LlhlsStream } from '../../services/hls/packager/fmp4/llhls-stream.ts';
 import { PathRefused } from '../../util/allowed-folders.ts';
 import { Type } from '../../util/typebox.ts';
 import { type Answer, ok } from '../envelope.ts';

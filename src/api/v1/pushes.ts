@@ -1,4 +1,4 @@
-import { faultOfUrl, isStreamKey, type PushRequest, pushProtocolOf, trimUrl, type UrlFault } from '../../publishers/push/push-request.ts';
+import { faultOfUrl, isStreamKey, type PushRequest, pushProtocolOf, trimUrl, type UrlFault } from '../../services/push/push-request.ts';
 import { Type } from '../../util/typebox.ts';
 import { type Answer, acknowledge, ok } from '../envelope.ts';
 import { ApiError, type ErrorCode } from '../errors.ts';

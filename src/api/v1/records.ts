@@ -1,6 +1,6 @@
-import type { RecordOwner } from '../../publishers/file/file-publisher.ts';
-import { type RecordRequest, segmentationRuleOf } from '../../publishers/file/record-request.ts';
-import { DailySchedule } from '../../publishers/file/split-schedule.ts';
+import type { RecordOwner } from '../../services/record/file-publisher.ts';
+import { type RecordRequest, segmentationRuleOf } from '../../services/record/record-request.ts';
+import { DailySchedule } from '../../services/record/split-schedule.ts';
 import { PathRefused } from '../../util/allowed-folders.ts';
 import { Type } from '../../util/typebox.ts';
 import { type Answer, ok } from '../envelope.ts';

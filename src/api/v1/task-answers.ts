@@ -1,6 +1,6 @@
 /** What the routes of recordings and pushes have in common. */
-import { MOST_TASKS, TaskRefused } from '../../publishers/tasks/task-registry.ts';
-import type { TaskRequest } from '../../publishers/tasks/task-request.ts';
+import { MOST_TASKS, TaskRefused } from '../../core/tasks/task-registry.ts';
+import type { TaskRequest } from '../../core/tasks/task-request.ts';
 import { ApiError, type ErrorCode, notSaved } from '../errors.ts';
 import { itemsIn, memberOf, textIn } from '../json/json-value.ts';
 

@@ -1,10 +1,10 @@
 /** Which ports the server listens on. A listener exists only if its element is present. */
 import { isIP } from 'node:net';
 import type { Static } from '@sinclair/typebox';
-import { readCandidatePorts } from '../../protocols/peer/candidate-ports.ts';
-import { readRelayAddresses } from '../../protocols/peer/relay-addresses.ts';
-import { readListenerOptions, readPassphrase, SocketOptionError } from '../../protocols/srt/socket-options.ts';
-import { parseStreamId } from '../../protocols/srt/stream-id.ts';
+import { readCandidatePorts } from '../../wire/ice/candidate-ports.ts';
+import { readListenerOptions, readPassphrase, SocketOptionError } from '../../wire/srt/socket-options.ts';
+import { parseStreamId } from '../../wire/srt/stream-id.ts';
+import { readRelayAddresses } from '../../wire/turn/relay-addresses.ts';
 import { address, boolean, finishing, integer, list, object, optional, port, ports, text } from './field.ts';
 
 const workerCount = integer('Workers; read for compatibility', { default: 1, minimum: 0 });

@@ -1,7 +1,8 @@
 /** DTLS of the addon and of the fallback: before, amid and after the handshake. */
-import { createCertificate } from '../../../src/protocols/dtls/certificate.ts';
-import { type Handle, loadAddon, type NativeAddon } from '../../../src/protocols/fanout/addon.ts';
-import { ScriptDtls } from '../../../src/protocols/fanout/script-dtls.ts';
+
+import { type Handle, loadAddon, type NativeAddon } from '../../../src/native/addon.ts';
+import { createCertificate } from '../../../src/services/webrtc/transport/dtls-certificate.ts';
+import { ScriptDtls } from '../../../src/services/webrtc/transport/script-fanout/script-dtls.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 import { joinPackets, splitPackets } from '../support/packets.ts';
 

@@ -1,16 +1,16 @@
 /** The addon and the fallback: media and reports of peers that have the keys, and datagrams of anybody. */
 import { randomBytes } from 'node:crypto';
-import { createCertificate } from '../../../src/protocols/dtls/certificate.ts';
-import { loadAddon } from '../../../src/protocols/fanout/addon.ts';
-import type { Fanout, FanoutListener, SlotPlan } from '../../../src/protocols/fanout/fanout.ts';
-import { NativeFanout } from '../../../src/protocols/fanout/native-fanout.ts';
-import { ScriptFanout } from '../../../src/protocols/fanout/script-fanout.ts';
-import { buildNack, buildPli, buildRemb } from '../../../src/protocols/rtp/receiver-feedback.ts';
-import { isRtcp } from '../../../src/protocols/srtp/packet-head.ts';
-import { type SrtpKeys, SrtpProfile, saltLength } from '../../../src/protocols/srtp/profile.ts';
-import { SrtpCipher } from '../../../src/protocols/srtp/srtp-cipher.ts';
-import { SrtpReceiver } from '../../../src/protocols/srtp/srtp-receiver.ts';
+import { loadAddon } from '../../../src/native/addon.ts';
+import { createCertificate } from '../../../src/services/webrtc/transport/dtls-certificate.ts';
+import type { Fanout, FanoutListener, SlotPlan } from '../../../src/services/webrtc/transport/fanout/fanout.ts';
+import { NativeFanout } from '../../../src/services/webrtc/transport/fanout/native-fanout.ts';
+import { ScriptFanout } from '../../../src/services/webrtc/transport/script-fanout/script-fanout.ts';
 import { ProtocolError } from '../../../src/util/protocol-error.ts';
+import { buildNack, buildPli, buildRemb } from '../../../src/wire/rtp/receiver-feedback.ts';
+import { isRtcp } from '../../../src/wire/srtp/packet-head.ts';
+import { type SrtpKeys, SrtpProfile, saltLength } from '../../../src/wire/srtp/profile.ts';
+import { SrtpCipher } from '../../../src/wire/srtp/srtp-cipher.ts';
+import { SrtpReceiver } from '../../../src/wire/srtp/srtp-receiver.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 import { hex } from '../support/hex.ts';
 import { joinPackets, splitPackets } from '../support/packets.ts';

@@ -1,13 +1,13 @@
 /** Readers of byte streams: where the network cuts them must make no difference, neither to what is read nor to what is refused. */
 import { inspect } from 'node:util';
-import { HttpFault } from '../../../src/protocols/http/http-fault.ts';
-import { DEFAULT_HTTP_LIMITS } from '../../../src/protocols/http/limits.ts';
-import { RequestReader } from '../../../src/protocols/http/request-reader.ts';
-import { frameDatagram, TcpFramer } from '../../../src/protocols/ice/tcp-framer.ts';
-import { OvtReader } from '../../../src/protocols/ovt/reader.ts';
-import { RtspReader } from '../../../src/protocols/rtsp/rtsp-message.ts';
-import { frameChannelData, TurnFramer } from '../../../src/protocols/turn/turn-framer.ts';
+import { HttpFault } from '../../../src/delivery/http/http-fault.ts';
+import { DEFAULT_HTTP_LIMITS } from '../../../src/delivery/http/limits.ts';
+import { RequestReader } from '../../../src/delivery/http/request-reader.ts';
 import { ProtocolError } from '../../../src/util/protocol-error.ts';
+import { frameDatagram, TcpFramer } from '../../../src/wire/ice/tcp-framer.ts';
+import { OvtReader } from '../../../src/wire/ovt/reader.ts';
+import { RtspReader } from '../../../src/wire/rtsp/rtsp-message.ts';
+import { frameChannelData, TurnFramer } from '../../../src/wire/turn/turn-framer.ts';
 import { packetsOf, recordedOvt } from '../../fakes/recorded-ovt.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 import type { InputForm } from '../support/mutations.ts';

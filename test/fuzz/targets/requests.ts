@@ -1,7 +1,7 @@
 /** What stands in requests beside their bytes: names and patterns, tokens, origins, places, and whole requests to the API. */
 import { CrossDomainPolicy } from '../../../src/access/cross-domains.ts';
-import { SessionTokens } from '../../../src/egress/session-token.ts';
-import { connectUrl, publishTarget } from '../../../src/providers/rtmp/publish-target.ts';
+import { SessionTokens } from '../../../src/delivery/session-token.ts';
+import { connectUrl, publishTarget } from '../../../src/services/rtmp/publish-target.ts';
 import { compileWildcard } from '../../../src/util/wildcard.ts';
 import { type ApiHarness, startApi } from '../../contract/harness.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';

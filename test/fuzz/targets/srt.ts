@@ -1,13 +1,13 @@
 /** SRT: handshakes, control packets, keys, stream ids, and live connections with everything a peer may send into them. */
-import { parseAccessControl } from '../../../src/protocols/srt/access-control.ts';
-import { readConclusion } from '../../../src/protocols/srt/conclusion.ts';
-import { parseControlPacket } from '../../../src/protocols/srt/control-packet.ts';
-import { ExtensionType, type Handshake, HandshakeType, parseHandshake, serializeHandshake } from '../../../src/protocols/srt/handshake.ts';
-import { writeDataHeader } from '../../../src/protocols/srt/header.ts';
-import { parseKeyMaterial } from '../../../src/protocols/srt/key-material.ts';
-import type { CallPolicy } from '../../../src/protocols/srt/multiplexer.ts';
-import { SessionKeys } from '../../../src/protocols/srt/session-keys.ts';
-import { parseStreamId } from '../../../src/protocols/srt/stream-id.ts';
+import { parseAccessControl } from '../../../src/wire/srt/access-control.ts';
+import { readConclusion } from '../../../src/wire/srt/conclusion.ts';
+import { parseControlPacket } from '../../../src/wire/srt/control-packet.ts';
+import { ExtensionType, type Handshake, HandshakeType, parseHandshake, serializeHandshake } from '../../../src/wire/srt/handshake.ts';
+import { writeDataHeader } from '../../../src/wire/srt/header.ts';
+import { parseKeyMaterial } from '../../../src/wire/srt/key-material.ts';
+import type { CallPolicy } from '../../../src/wire/srt/multiplexer.ts';
+import { SessionKeys } from '../../../src/wire/srt/session-keys.ts';
+import { parseStreamId } from '../../../src/wire/srt/stream-id.ts';
 import { CALLER, LISTENER, numbered, numbersOf, type RecordingSession, SimulatedLink } from '../../fakes/srt-link.ts';
 import { SRT_ABILITIES, SRT_CONTROL, SRT_PASSPHRASE, srtConclusion } from '../../fakes/srt-packets.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';

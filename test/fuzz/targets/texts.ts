@@ -13,17 +13,17 @@ import {
   readVirtualHost,
 } from '../../../src/config/index.ts';
 import { parseXml } from '../../../src/config/xml.ts';
-import { acceptsGzip } from '../../../src/protocols/http/accept-encoding.ts';
-import { readRange } from '../../../src/protocols/http/byte-range.ts';
-import { readFraming } from '../../../src/protocols/http/framing.ts';
-import { DEFAULT_HTTP_LIMITS } from '../../../src/protocols/http/limits.ts';
-import { RequestReader } from '../../../src/protocols/http/request-reader.ts';
-import { decodePath, hostName, queryValue, splitTarget } from '../../../src/protocols/http/request-target.ts';
-import { readProxyHeader } from '../../../src/protocols/proxy/proxy-header.ts';
-import { placeOf } from '../../../src/protocols/signalling/request-place.ts';
-import { parseDirectives } from '../../../src/publishers/llhls/delivery-directives.ts';
-import { parseResourceName } from '../../../src/publishers/llhls/resource-name.ts';
+import { acceptsGzip } from '../../../src/delivery/http/accept-encoding.ts';
+import { readRange } from '../../../src/delivery/http/byte-range.ts';
+import { readFraming } from '../../../src/delivery/http/framing.ts';
+import { DEFAULT_HTTP_LIMITS } from '../../../src/delivery/http/limits.ts';
+import { RequestReader } from '../../../src/delivery/http/request-reader.ts';
+import { decodePath, hostName, queryValue, splitTarget } from '../../../src/delivery/http/request-target.ts';
+import { parseDirectives } from '../../../src/services/hls/view/fmp4/delivery-directives.ts';
+import { parseResourceName } from '../../../src/services/hls/view/fmp4/resource-name.ts';
+import { placeOf } from '../../../src/services/webrtc/signalling/request-place.ts';
 import { TrustedProxies } from '../../../src/util/trusted-proxies.ts';
+import { readProxyHeader } from '../../../src/wire/proxy/proxy-header.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 
 const PROXIES = new TrustedProxies(['10.0.0.0/8']);

@@ -2,13 +2,16 @@
 import { createHash } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import type { WebSocket } from 'ws';
-import { readCandidates } from '../../../src/protocols/ice/ice-candidate.ts';
-import type { IceCredentials } from '../../../src/protocols/ice/ice-credentials.ts';
-import { checkRequest } from '../../../src/protocols/ice/ice-lite.ts';
-import { frameDatagram, TcpFramer } from '../../../src/protocols/ice/tcp-framer.ts';
-import { serializeDescription } from '../../../src/protocols/sdp/local-description.ts';
-import { parseSessionDescription } from '../../../src/protocols/sdp/session-description.ts';
-import { SignallingSocket } from '../../../src/protocols/signalling/signalling-socket.ts';
+import { answerIngest, offerIngest, readIngestAnswer } from '../../../src/services/webrtc/ingest/ingest-negotiation.ts';
+import { answerOffer, newNumbers, offerMedias, readAnswer } from '../../../src/services/webrtc/play/negotiation.ts';
+import type { WebrtcSettings } from '../../../src/services/webrtc/play/settings.ts';
+import { SignallingSocket } from '../../../src/services/webrtc/signalling/signalling-socket.ts';
+import { readCandidates } from '../../../src/wire/ice/ice-candidate.ts';
+import type { IceCredentials } from '../../../src/wire/ice/ice-credentials.ts';
+import { checkRequest } from '../../../src/wire/ice/ice-lite.ts';
+import { frameDatagram, TcpFramer } from '../../../src/wire/ice/tcp-framer.ts';
+import { serializeDescription } from '../../../src/wire/sdp/local-description.ts';
+import { parseSessionDescription } from '../../../src/wire/sdp/session-description.ts';
 import {
   errorCode,
   isStunAuthentic,
@@ -19,12 +22,9 @@ import {
   StunType,
   serializeStun,
   xorMappedAddress,
-} from '../../../src/protocols/stun/stun-message.ts';
-import { TurnConnection } from '../../../src/protocols/turn/turn-connection.ts';
-import { frameChannelData } from '../../../src/protocols/turn/turn-framer.ts';
-import { answerIngest, offerIngest, readIngestAnswer } from '../../../src/providers/webrtc/ingest-negotiation.ts';
-import { answerOffer, newNumbers, offerMedias, readAnswer } from '../../../src/publishers/webrtc/negotiation.ts';
-import type { WebrtcSettings } from '../../../src/publishers/webrtc/settings.ts';
+} from '../../../src/wire/stun/stun-message.ts';
+import { TurnConnection } from '../../../src/wire/turn/turn-connection.ts';
+import { frameChannelData } from '../../../src/wire/turn/turn-framer.ts';
 import { RecordingLogger } from '../../fakes/recording-logger.ts';
 import { audioTrack, videoTrack } from '../../fakes/synthetic-media.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';

@@ -5,12 +5,12 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { watch } from '../../../bench/lib/webrtc-watch.ts';
 import { requireProgram } from '../../../scripts/ensure-tools.ts';
-import { apiPath } from '../../e2e/support/api-client.ts';
-import { Child } from '../../e2e/support/child.ts';
-import { until } from '../../e2e/support/poll.ts';
-import type { TestServer } from '../../e2e/support/server.ts';
-import { publishWhip } from '../../e2e/support/whip-encoder.ts';
 import { WebrtcViewer } from '../../fakes/webrtc-viewer.ts';
+import { apiPath } from '../../harness/api-client.ts';
+import { Child } from '../../harness/child.ts';
+import { until } from '../../harness/poll.ts';
+import type { TestServer } from '../../harness/server.ts';
+import { publishWhip } from '../../harness/whip-encoder.ts';
 import { childrenOf, handlesSignal } from './process-sample.ts';
 
 /** What a round works with. */

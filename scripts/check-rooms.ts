@@ -1,0 +1,85 @@
+/**
+ * Holds the order of the rooms of `src/` (`docs/design.md`, *Rooms*): a room imports itself and the rooms above it in the table, a service
+ * never imports another service, and `wire/` opens no socket and keeps no time. Part of `npm run check`.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Folders and files of `src/`, each may import those before it. */
+const ROOMS: readonly string[] = [
+  'util',
+  'media',
+  'codecs',
+  'containers',
+  'playlist',
+  'wire',
+  'config',
+  'state',
+  'core',
+  'cluster',
+  'access',
+  'transcoder',
+  'native',
+  'transport',
+  'ingest',
+  'delivery',
+  'services',
+  'egress-views.ts',
+  'egress-worker.ts',
+  'monitoring',
+  'findings',
+  'api',
+  'server.ts',
+  'index.ts',
+  'program',
+  'main.ts',
+];
+
+/** What `wire/` may not touch: it maps bytes to objects and back, whoever carries them. */
+const FORBIDDEN_IN_WIRE = [
+  // Whether a text is an IP address is no matter of sockets.
+  /from 'node:(dgram|https?|http2|tls|timers|fs|child_process|worker_threads)|(?<!isIP\w* )\} from 'node:net/,
+  /\bset(Timeout|Interval|Immediate)\(/,
+  /util\/(logger|clock)\.ts'/,
+];
+
+const SRC = path.join(path.dirname(path.dirname(fileURLToPath(import.meta.url))), 'src');
+const IMPORT = /(?:from|import)\s*\(?\s*'(\.\.?\/[^']+)'/g;
+
+/** Path of every source file under a folder, relative to `src/`; tests may import what they like. */
+function sources(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => /\.(ts|js)$/.test(file) && !/\.test\.ts$/.test(file));
+}
+
+function roomOf(file: string): number {
+  const [first = ''] = file.split(path.sep);
+  return ROOMS.indexOf(first);
+}
+
+function serviceOf(file: string): string | undefined {
+  const [room, service] = file.split(path.sep);
+  return room === 'services' ? service : undefined;
+}
+
+/** One sentence for each rule that a file breaks. */
+function problemsOf(file: string): string[] {
+  const text = readFileSync(path.join(SRC, file), 'utf8');
+  const room = roomOf(file);
+  if (room < 0) return [`${file}: not in a room of the table`];
+  const problems: string[] = [];
+  for (const [, specifier = ''] of text.matchAll(IMPORT)) {
+    const imported = path.join(path.dirname(file), specifier);
+    if (roomOf(imported) > room) problems.push(`${file}: '${ROOMS[room]}' may not import '${imported}'`);
+    const [from, to] = [serviceOf(file), serviceOf(imported)];
+    if (from !== undefined && to !== undefined && from !== to) problems.push(`${file}: service '${from}' may not import '${imported}'`);
+  }
+  if (ROOMS[room] === 'wire' && FORBIDDEN_IN_WIRE.some((pattern) => pattern.test(text))) {
+    problems.push(`${file}: 'wire' may not use sockets, files, threads, timers, logs or clocks`);
+  }
+  return problems;
+}
+
+const problems = sources(SRC).flatMap(problemsOf);
+for (const problem of problems) console.error(problem);
+if (problems.length > 0) process.exitCode = 1;

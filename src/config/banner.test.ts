@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { bannerOf } from './banner.ts';
+import { parseServerConfig } from './index.ts';
+
+const FILE = new URL('../../conf/Server.xml', import.meta.url);
+const SHIPPED = readFileSync(FILE, 'utf8');
+
+/** The banner of the shipped configuration, changed. */
+function bannerWith(change: (xml: string) => string = (xml) => xml): string {
+  const { config } = parseServerConfig(change(SHIPPED), FILE.pathname, { macros: { env: {}, home: '/home', currentPath: '/' } });
+  return bannerOf(config, { version: '1.2.3', accessToken: 'secret', tokenFile: 'state/access-token' });
+}
+
+test('what the shipped configuration opens is what its application takes and serves', () => {
+  const banner = bannerWith();
+  expect(banner.split('\n').map((line) => line.trim())).toEqual([
+    'Millrace 1.2.3 is ready',
+    '',
+    'Publish  rtmp://localhost/app/<stream>   (RTMP: server .../app, stream key <stream>)',
+    'srt://localhost:9999?streamid=default/app/<stream>   (SRT)',
+    'http://localhost:3333/app/<stream>?direction=whip   (WebRTC: WHIP)',
+    'Watch    http://localhost:3333/app/<stream>/llhls.m3u8   (LL-HLS)',
+    'http://localhost:3333/app/<stream>/ts:playlist.m3u8   (HLS)',
+    'ws://localhost:3333/app/<stream>   (WebRTC: OvenPlayer, or WHEP)',
+    'srt://localhost:9998?streamid=default/app/<stream>   (SRT)',
+    'API      http://127.0.0.1:8081/v1   (Authorization: Basic <base64 of the token>)',
+    'token: secret   (kept in state/access-token)',
+    '',
+    '',
+  ]);
+});
+
+test('ports that the application does not use are not promised', () => {
+  const banner = bannerWith((xml) => {
+    const at = xml.indexOf('<Applications>');
+    return xml.slice(0, at) + xml.slice(at).replaceAll('<SRT />', '').replace('<RTMP />', '');
+  });
+  expect(banner).not.toContain('srt:');
+  expect(banner).not.toContain('rtmp:');
+  expect(banner).toContain('Publish  http://localhost:3333/app/<stream>?direction=whip');
+});
+
+test('where there are TLS ports only, they are what is told', () => {
+  const banner = bannerWith((xml) =>
+    xml
+      .replace(/<Port>\$\{env:OME_API_PORT:8081\}<\/Port>/, '<TLSPort>8082</TLSPort>')
+      .replace(/<!--\s*(<TLS>\s*<CertPath>api[\s\S]*?<\/TLS>)\s*-->/, '$1')
+      .replaceAll(/<Port>\$\{env:OME_(?:LLHLS_STREAM|WEBRTC_SIGNALLING)_PORT:3333\}<\/Port>/g, '<TLSPort>443</TLSPort>'),
+  );
+  expect(banner).toContain('API      https://127.0.0.1:8082/v1   (Authorization: Basic <base64 of the token>)');
+  expect(banner).toContain('token: secret');
+  expect(banner).toContain('Watch    https://localhost/app/<stream>/llhls.m3u8   (LL-HLS)');
+  expect(banner).toContain('wss://localhost/app/<stream>   (WebRTC: OvenPlayer, or WHEP)');
+  expect(banner).toContain('https://localhost/app/<stream>?direction=whip   (WebRTC: WHIP)');
+});

@@ -1,0 +1,71 @@
+import type { ServerConfig } from './index.ts';
+import { portsOf } from './server-config.ts';
+
+const INDENT = '  ';
+
+/** What a person who started the server wants to know, as lines of text: the ports open, and what works with the first application there. */
+export function bannerOf(config: ServerConfig, facts: { version: string; accessToken: string; tokenFile: string | null }): string {
+  const lines = [`Millrace ${facts.version} is ready`, ''];
+  const vhost = config.virtualHosts[0];
+  const application = vhost?.applications.find(({ name }) => name !== '*');
+  const app = application?.name ?? '<app>';
+  // Without an application there may be one with anything.
+  const takes = (kind: 'rtmp' | 'srt' | 'webrtc'): boolean => application === undefined || application.providers[kind] !== undefined;
+  const serves = (kind: 'llhls' | 'hls' | 'srt' | 'webrtc'): boolean =>
+    application === undefined || application.publishers[kind] !== undefined;
+  const host = config.ip.some((ip) => ip === '*' || ip === '::') ? 'localhost' : (config.ip[0] ?? 'localhost');
+  const { rtmp, srt: srtIn, webrtc: ingest } = config.bind.providers;
+  const { llhls, hls, srt: srtOut, webrtc } = config.bind.publishers;
+  const srt = (port: number): string => `${url('srt', host, port, 0, '')}?streamid=${vhost?.name ?? '<vhost>'}/${app}/<stream>`;
+  /** Plain where there is a choice: it works without a certificate. */
+  const http = (ports: WebPorts | undefined, path: string, schemes: readonly [string, string] = ['http', 'https']): string | null =>
+    webUrl(schemes, host, ports, `/${app}/<stream>${path}`);
+  const publish: [string, string][] = [];
+  if (rtmp !== undefined && takes('rtmp'))
+    publish.push([url('rtmp', host, rtmp.port, 1935, `/${app}/<stream>`), 'RTMP: server .../app, stream key <stream>']);
+  if (srtIn !== undefined && takes('srt')) publish.push([srt(portsOf(srtIn.port)[0] ?? 0), 'SRT']);
+  const whip = http(ingest?.signalling, '?direction=whip');
+  if (whip !== null && takes('webrtc')) publish.push([whip, 'WebRTC: WHIP']);
+  const watch: [string, string][] = [];
+  const [lowLatency, plain] = [http(llhls, '/llhls.m3u8'), http(hls, '/ts:playlist.m3u8')];
+  if (lowLatency !== null && serves('llhls')) watch.push([lowLatency, 'LL-HLS']);
+  if (plain !== null && serves('hls')) watch.push([plain, 'HLS']);
+  const signalling = http(webrtc?.signalling, '', ['ws', 'wss']);
+  if (signalling !== null && serves('webrtc')) watch.push([signalling, 'WebRTC: OvenPlayer, or WHEP']);
+  if (srtOut !== undefined && serves('srt')) watch.push([srt(portsOf(srtOut.port)[0] ?? 0), 'SRT']);
+  for (const [label, rows] of [['Publish', publish] as const, ['Watch', watch] as const]) {
+    for (const [n, [value, remark]] of rows.entries()) lines.push(row(n === 0 ? label : '', value, remark));
+  }
+  const { api } = config.bind.managers;
+  const address = api?.ip[0] ?? host;
+  const control = webUrl(['http', 'https'], address === '*' || address === '::' ? 'localhost' : address, api, '/v1');
+  if (control !== null) {
+    lines.push(row('API', control, 'Authorization: Basic <base64 of the token>'));
+    lines.push(
+      facts.tokenFile === null ? row('', 'token: as configured', '') : row('', `token: ${facts.accessToken}`, `kept in ${facts.tokenFile}`),
+    );
+  } else {
+    lines.push(row('API', 'off', 'Bind/Managers/API names no port'));
+  }
+  return `${lines.join('\n')}\n\n`;
+}
+
+interface WebPorts {
+  readonly port?: number | undefined;
+  readonly tlsPort?: number | undefined;
+}
+
+/** With the plain port, or with the TLS port where that is the only one; null without any. */
+function webUrl([plain, secure]: readonly [string, string], host: string, ports: WebPorts | undefined, path: string): string | null {
+  if (ports?.port !== undefined) return url(plain, host, ports.port, 80, path);
+  return ports?.tlsPort === undefined ? null : url(secure, host, ports.tlsPort, 443, path);
+}
+
+function url(scheme: string, host: string, port: number, usual: number, path: string): string {
+  const name = host.includes(':') ? `[${host}]` : host;
+  return `${scheme}://${name}${port === usual ? '' : `:${port}`}${path}`;
+}
+
+function row(label: string, value: string, remark: string): string {
+  return `${INDENT}${label.padEnd(9)}${value}${remark === '' ? '' : `   (${remark})`}`;
+}

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { parseServerConfig } from './index.ts';
+import { readingFolders, writingFolders } from './server-config.ts';
+
+function config(storage: string) {
+  const xml = `<Server version="8"><Type>origin</Type><IP>*</IP>${storage}<Bind/><VirtualHosts><VirtualHost><Name>v</Name><Applications>
+<Application><Name>a</Name><Type>live</Type><Providers><FILE><RootPath>/srv/media</RootPath></FILE></Providers></Application>
+</Applications></VirtualHost></VirtualHosts></Server>`;
+  return parseServerConfig(xml, 'S.xml').config;
+}
+
+test('files are played from a RootPath of the file as well, and written into allowed folders only', () => {
+  const bounded = config('<Storage><AllowedRoots><Path>recordings</Path></AllowedRoots></Storage>');
+  const reading = readingFolders(bounded, '/state');
+  reading.check('/srv/media/slates/evening.mp4');
+  reading.check('/state/recordings/x.mp4');
+  expect(() => reading.check('/etc/passwd')).toThrow('AllowedRoots');
+  const writing = writingFolders(bounded, '/state');
+  writing.check('/state/recordings/x.mp4');
+  expect(() => writing.check('/srv/media/x.mp4')).toThrow('AllowedRoots');
+  // Without the setting nothing is bounded, and who reads asks for a RootPath.
+  expect([readingFolders(config(''), '/state').bounded, writingFolders(config(''), '/state').bounded]).toEqual([false, false]);
+});

@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { type Running, stopAll } from './running.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+
+test('last started is told first, nobody waits for another, and what keeps their files is last', async () => {
+  const told: string[] = [];
+  const part = (name: string, ms: number, keeps = false): Running => ({
+    keeps,
+    stop: async () => {
+      told.push(name);
+      await wait(ms);
+      told.push(`${name} over`);
+    },
+  });
+  const running = [part('lock', 1, true), part('store', 1, true), part('recordings', 3000), part('receiver', 3200), part('door', 0)];
+  const stopped = stopAll(running, new RecordingLogger());
+  expect(told).toEqual(['door', 'receiver', 'recordings']);
+  await vi.advanceTimersByTimeAsync(3201);
+  await stopped;
+  expect(told.slice(3)).toEqual(['door over', 'recordings over', 'receiver over', 'store', 'lock', 'store over', 'lock over']);
+  expect(running).toEqual([]);
+});
+
+test('a part that fails, at once or later, keeps nobody from stopping', async () => {
+  const logger = new RecordingLogger();
+  const stop = vi.fn(async () => undefined);
+  const atOnce = (): Promise<void> => {
+    throw new Error('at once');
+  };
+  const later = async (): Promise<void> => {
+    await wait(1);
+    throw new Error('later');
+  };
+  const stopped = stopAll([{ keeps: true, stop }, { stop }, { stop: atOnce }, { stop: later }], logger);
+  await vi.advanceTimersByTimeAsync(2);
+  await stopped;
+  expect(stop).toHaveBeenCalledTimes(2);
+  expect(logger.lines.map(({ level }) => level)).toEqual(['error', 'error']);
+});
+
+test('one that never stops is left alone after 3.5 s, and what keeps files is told all the same', async () => {
+  const logger = new RecordingLogger();
+  const stop = vi.fn(async () => undefined);
+  const stopped = stopAll([{ keeps: true, stop }, { stop: () => new Promise(() => undefined) }], logger);
+  await vi.advanceTimersByTimeAsync(3499);
+  expect(stop).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(2);
+  await stopped;
+  expect(stop).toHaveBeenCalledOnce();
+  expect(logger.lines.map(({ fields }) => fields)).toEqual([{ parts: 1 }]);
+});

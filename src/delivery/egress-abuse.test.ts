@@ -1,0 +1,78 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { RawClient } from '../../test/fakes/raw-client.ts';
+import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
+import { DEFAULT_HTTP_LIMITS } from './http/limits.ts';
+
+const CLIENTS = 500;
+const HEAD = 'Host: 127.0.0.1\r\n\r\n';
+
+/** What a client does to the server; none of them behaves. */
+const ABUSES: readonly ((client: RawClient) => void)[] = [
+  (client) => client.send(randomBytes(2000)),
+  (client) => client.send('GET /app/stream/seg HTT'),
+  (client) => client.send(`GET /app/stream/wait-never HTTP/1.1\r\n${HEAD}`),
+  (client) => client.socket.end(`GET /app/stream/wait-never HTTP/1.1\r\n${HEAD}`),
+  (client) => {
+    client.socket.pause();
+    client.send(`GET /app/stream/seg HTTP/1.1\r\n${HEAD}`.repeat(5));
+  },
+  (client) => {
+    client.send(`GET /app/stream/seg HTTP/1.1\r\n${HEAD}`);
+    client.socket.once('data', () => client.socket.resetAndDestroy());
+  },
+  (client) => client.socket.end(),
+  (client) => client.socket.resetAndDestroy(),
+  (client) => client.send(`POST /app/stream/seg HTTP/1.1\r\nHost: a\r\nContent-Length: 99999\r\n\r\n${'x'.repeat(5000)}`),
+  (client) => client.send(`GET /app/stream/throw HTTP/1.1\r\n${HEAD}`),
+];
+
+describe.each([
+  ['in the main thread', 0],
+  ['in two workers', 2],
+])('abuse of egress %s', (_name, threads) => {
+  let started: ShelfPool;
+  let port: number;
+  let shelf: Shelf;
+
+  beforeEach(async () => {
+    started = await startShelfPool(threads, {
+      // A loaded machine may take a while from a client's connection to its request; no good request may be late.
+      http: { ...DEFAULT_HTTP_LIMITS, headerTime: 3000, idleTime: 3000, sendTime: 1000, lingerTime: 200, sweepInterval: 20 },
+    });
+    shelf = new Shelf(started.pool, 'stream');
+    shelf.putBytes('seg', randomBytes(20_000_000));
+    ({ port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false }));
+  });
+
+  afterEach(() => started.pool.stop());
+
+  test(`${CLIENTS} clients that misbehave leave nothing behind`, async () => {
+    const clients = await Promise.all(
+      Array.from({ length: CLIENTS }, async (_, n) => {
+        const client = await RawClient.open(port, { allowHalfOpen: true });
+        ABUSES[n % ABUSES.length]?.(client);
+        return client;
+      }),
+    );
+    const kept = (): Record<string, number> => {
+      const sum = { connections: 0, waiting: 0, blocksInFlight: 0 };
+      for (const { report } of started.pool.status().threads) {
+        sum.connections += report?.connections ?? 0;
+        sum.waiting += report?.waiting ?? 0;
+        sum.blocksInFlight += report?.blocksInFlight ?? 0;
+      }
+      return sum;
+    };
+    const waiters = clients.filter((_client, n) => n % ABUSES.length === 2);
+    await expect.poll(kept, { timeout: 25_000 }).toEqual({ connections: waiters.length, waiting: waiters.length, blocksInFlight: 0 });
+    for (const waiter of waiters) waiter.socket.resetAndDestroy();
+    await expect.poll(kept).toEqual({ connections: 0, waiting: 0, blocksInFlight: 0 });
+    shelf.drop('seg');
+    await expect.poll(() => started.pool.status().memory.retiring).toBe(0);
+    shelf.putText('still', 'alive');
+    // A thread may see the request before it sees what was put there.
+    await expect.poll(async () => (await fetch(`http://127.0.0.1:${port}/app/stream/still`)).text()).toBe('alive');
+    for (const client of clients) client.destroy();
+  });
+});

@@ -1,0 +1,191 @@
+import { randomBytes } from 'node:crypto';
+import { connect as connectHttp2 } from 'node:http2';
+import { request } from 'node:https';
+import { connect as connectTls } from 'node:tls';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { RawClient } from '../../test/fakes/raw-client.ts';
+import { selfSigned } from '../../test/fakes/self-signed.ts';
+import { Shelf, type ShelfPool, startShelfPool } from '../../test/fakes/shelf-pool.ts';
+import { DEFAULT_HTTP_LIMITS } from './http/limits.ts';
+
+const DEFAULT = { hostNames: ['localhost'], ...selfSigned('localhost') };
+const WILDCARD = { hostNames: ['*.example'], ...selfSigned('any.example') };
+
+interface Answer {
+  status: number;
+  headers: Record<string, unknown>;
+  body: Buffer;
+}
+
+describe.each([
+  ['in the main thread', 0],
+  ['in two workers', 2],
+])('TLS egress %s', (_name, threads) => {
+  let started: ShelfPool;
+  let port: number;
+  let shelf: Shelf;
+
+  beforeEach(async () => {
+    started = await startShelfPool(threads, { http: { ...DEFAULT_HTTP_LIMITS, sendTime: 1500, sweepInterval: 50 } });
+    started.pool.setCertificates([DEFAULT, WILDCARD]);
+    started.pool.setDefaultCrossDomains({ urls: ['*'], headers: [] });
+    ({ port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: true }));
+    shelf = new Shelf(started.pool, 'stream');
+  });
+
+  afterEach(() => started.pool.stop());
+
+  async function http2(path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    const session = connectHttp2(`https://localhost:${port}`, { rejectUnauthorized: false });
+    try {
+      const stream = session.request({ ':path': path, ...headers });
+      return await new Promise<Answer>((resolve, reject) => {
+        const chunks: Buffer[] = [];
+        let head: Record<string, unknown> = {};
+        stream.on('response', (answer) => {
+          head = answer;
+        });
+        stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+        stream.on('end', () => resolve({ status: Number(head[':status']), headers: head, body: Buffer.concat(chunks) }));
+        stream.on('error', reject);
+        session.on('error', reject);
+      });
+    } finally {
+      session.close();
+    }
+  }
+
+  async function http1(path: string): Promise<Answer> {
+    return new Promise<Answer>((resolve, reject) => {
+      const asked = request({
+        host: '127.0.0.1',
+        servername: 'localhost',
+        port,
+        path,
+        rejectUnauthorized: false,
+        headers: { host: 'localhost' },
+      });
+      asked.on('error', reject);
+      asked.on('response', (answer) => {
+        const chunks: Buffer[] = [];
+        answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+        answer.on('end', () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: Buffer.concat(chunks) }));
+      });
+      asked.end();
+    });
+  }
+
+  function certificateFor(servername: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const socket = connectTls({ port, host: '127.0.0.1', servername, rejectUnauthorized: false }, () => {
+        resolve(socket.getPeerX509Certificate()?.subjectAltName ?? '');
+        socket.destroy();
+      });
+      socket.on('error', reject);
+    });
+  }
+
+  test('speaks HTTP/2 and HTTP/1.1 with the same answers', async () => {
+    const media = randomBytes(500_000);
+    shelf.putBytes('seg', media);
+    for (const answer of [await http2('/app/stream/seg'), await http1('/app/stream/seg')]) {
+      expect(answer.status).toBe(200);
+      expect(answer.headers).toMatchObject({
+        server: 'Millrace',
+        vary: 'Origin',
+        'access-control-allow-origin': '*',
+        'content-length': '500000',
+      });
+      expect(answer.body.equals(media)).toBe(true);
+    }
+    const range = await http2('/app/stream/seg', { range: 'bytes=10-19' });
+    expect([range.status, range.headers['content-range'], range.body]).toEqual([206, 'bytes 10-19/500000', media.subarray(10, 20)]);
+    const head = await http2('/app/stream/seg', { ':method': 'HEAD' });
+    expect([head.status, head.headers['content-length'], head.body.length]).toEqual([200, '500000', 0]);
+    expect((await http2('/app/stream/none')).status).toBe(404);
+    expect((await http2('/app/stream/%zz')).status).toBe(400);
+    expect((await http2('/app/stream/seg', { ':method': 'OPTIONS' })).headers['access-control-allow-private-network']).toBe('true');
+    expect((await http2('/app/stream/seg', { ':method': 'POST' })).status).toBe(405);
+    await expect.poll(() => inFlight(started.pool)).toBe(0);
+    // TLS is not sent by the system from images.
+    for (const answer of [await http2('/app/stream/seg'), await http1('/app/stream/seg')]) expect(answer.body.equals(media)).toBe(true);
+    const reports = started.pool.status().threads.map(({ report }) => report);
+    expect(reports.length).toBeGreaterThan(0);
+    await expect.poll(() => started.pool.status().threads.every(({ report }, n) => report !== reports[n])).toBe(true);
+    expect(started.pool.status().threads.map(({ report }) => report?.hot.bytes)).toEqual(reports.map(() => 0));
+  });
+
+  test('a waiting HTTP/2 request is answered later, or forgotten when its stream is reset', async () => {
+    const later = http2('/app/stream/wait-part');
+    await expect.poll(() => waitingNow(started.pool)).toBe(1);
+    shelf.putText('part', 'late');
+    expect((await later).body.toString()).toBe('late');
+    const session = connectHttp2(`https://localhost:${port}`, { rejectUnauthorized: false });
+    const stream = session.request({ ':path': '/app/stream/wait-never' });
+    stream.on('error', () => {});
+    await expect.poll(() => waitingNow(started.pool)).toBe(1);
+    stream.close(8);
+    await expect.poll(() => waitingNow(started.pool)).toBe(0);
+    session.destroy();
+  });
+
+  test('an HTTP/2 client that takes nothing, or leaves in the middle, frees the memory', async () => {
+    shelf.putBytes('seg', randomBytes(20_000_000));
+    const session = connectHttp2(`https://localhost:${port}`, { rejectUnauthorized: false });
+    session.on('error', () => {});
+    const stalled = session.request({ ':path': '/app/stream/seg' });
+    stalled.on('error', () => {});
+    stalled.pause();
+    const leaving = session.request({ ':path': '/app/stream/seg' });
+    leaving.on('error', () => {});
+    leaving.once('data', () => leaving.close(8));
+    await expect.poll(() => inFlight(started.pool)).toBeGreaterThan(0);
+    await expect.poll(() => inFlight(started.pool), { timeout: 5000 }).toBe(0);
+    session.destroy();
+  });
+
+  test('an HTTP/1.1 client that breaks the protocol is told so', async () => {
+    const answer = await new Promise<string>((resolve, reject) => {
+      const socket = connectTls({ port, host: '127.0.0.1', servername: 'localhost', rejectUnauthorized: false }, () =>
+        socket.write('nonsense\r\n\r\n'),
+      );
+      socket.on('data', (chunk: Buffer) => resolve(chunk.toString()));
+      socket.on('error', reject);
+    });
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+  });
+
+  test('a client that stops in the TLS handshake is cut off at the deadline of a request header', async () => {
+    const limits = { http: { ...DEFAULT_HTTP_LIMITS, headerTime: 300 } };
+    const { pool } = await startShelfPool(threads, limits);
+    pool.setCertificates([DEFAULT]);
+    const { port: impatient } = await pool.listen({ host: '127.0.0.1', port: 0, tls: true });
+    const client = await RawClient.open(impatient);
+    client.send(Buffer.from('1603010200010001fc0303', 'hex'));
+    await expect.poll(() => client.socket.destroyed).toBe(true);
+    await pool.stop();
+  });
+
+  test('chooses the certificate by server name and takes new ones while it runs', async () => {
+    expect(await certificateFor('localhost')).toBe('DNS:localhost');
+    expect(await certificateFor('deep.example')).toBe('DNS:any.example');
+    expect(await certificateFor('unknown.test')).toBe('DNS:localhost');
+    started.pool.setCertificates([{ hostNames: ['localhost'], ...selfSigned('renewed.test') }]);
+    await expect.poll(() => certificateFor('localhost')).toBe('DNS:renewed.test');
+    await expect.poll(() => certificateFor('deep.example')).toBe('DNS:renewed.test');
+  });
+
+  test('a broken certificate is logged and the old one stays', async () => {
+    started.pool.setCertificates([{ hostNames: ['localhost'], cert: 'nonsense', key: 'nonsense' }]);
+    await expect.poll(() => started.logger.lines.some(({ level }) => level === 'error')).toBe(true);
+    expect(await certificateFor('localhost')).toBe('DNS:localhost');
+  });
+});
+
+function waitingNow(pool: ShelfPool['pool']): number {
+  return pool.status().threads.reduce((sum, { report }) => sum + (report?.waiting ?? 0), 0);
+}
+
+function inFlight(pool: ShelfPool['pool']): number {
+  return pool.status().threads.reduce((sum, { report }) => sum + (report?.blocksInFlight ?? 0), 0);
+}

@@ -1,0 +1,28 @@
+/** Which virtual host a request is for, by its `Host` header. */
+import { type NamedHosts, HostTable as NameTable } from '../core/host-table.ts';
+import { hostName } from './http/request-target.ts';
+
+/** Host headers remembered; peers choose them, so the memory is emptied when it is full. */
+const CACHE_LIMIT = 1024;
+
+/** Each egress thread has its own, which the main thread keeps up to date. */
+export class HostTable {
+  #names = new NameTable([]);
+  readonly #cache = new Map<string, string | null>();
+
+  /** Virtual hosts in order of declaration. */
+  set(hosts: readonly NamedHosts[]): void {
+    this.#names = new NameTable(hosts);
+    this.#cache.clear();
+  }
+
+  /** Name of the virtual host for a `Host` header (port allowed); null when there is none. */
+  find(host: string): string | null {
+    const known = this.#cache.get(host);
+    if (known !== undefined) return known;
+    const found = this.#names.find(hostName(host)) ?? null;
+    if (this.#cache.size >= CACHE_LIMIT) this.#cache.clear();
+    this.#cache.set(host, found);
+    return found;
+  }
+}

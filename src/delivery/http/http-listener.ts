@@ -1,0 +1,116 @@
+/** A port that speaks HTTP/1.x in the clear. */
+import { createServer, type Server, type Socket } from 'node:net';
+import { type ConnectionGate, openGate } from '../../transport/proxy/connection-gate.ts';
+import { type HttpCounters, newHttpCounters, type RequestHandler } from './answer-sink.ts';
+import { DirectSender } from './direct-sender.ts';
+import { HttpConnection, type HttpConnectionContext } from './http-connection.ts';
+import type { HttpLimits } from './limits.ts';
+import { RefusedConnections } from './refused-connections.ts';
+import { closeShared, type ListenAddress, listenShared } from './shared-port.ts';
+import type { DateLine } from './status-line.ts';
+
+/** `counters` may be shared with other listeners. */
+export interface HttpListenerOptions {
+  readonly handler: RequestHandler;
+  readonly limits: HttpLimits;
+  readonly date: DateLine;
+  /** Complete header lines of answers made below the handler, e.g. `Server: …`. */
+  readonly commonHeaders: string;
+  readonly counters?: HttpCounters;
+  /** How answers are sent; null: through Node.js alone. Without it, as the machine allows. */
+  readonly sender?: DirectSender | null;
+  /** Who is let in, and where clients behind proxies are; absent: everybody is, and nobody is behind one. */
+  readonly gate?: ConnectionGate;
+  /** The listening socket has failed. */
+  readonly onError?: (error: Error) => void;
+  /** Told once for every connection that begins. */
+  readonly onOpened?: (connection: HttpConnection) => void;
+  /** Told once for every connection that ends. */
+  readonly onClosed?: (connection: HttpConnection, reason: string) => void;
+}
+
+/**
+ * Owns the port and its connections: whoever called `listen` calls `close`. The handler is asked for each request, within the turn it came
+ * in.
+ */
+export class HttpListener {
+  readonly counters: HttpCounters;
+  readonly #server: Server;
+  readonly #connections = new Set<HttpConnection>();
+  readonly #context: HttpConnectionContext;
+  readonly #refused: RefusedConnections;
+  readonly #onError: (error: Error) => void;
+  #sweeper: NodeJS.Timeout | null = null;
+
+  constructor(options: HttpListenerOptions) {
+    const { limits, gate = openGate('HTTP connections') } = options;
+    this.#onError = options.onError ?? (() => undefined);
+    this.#refused = new RefusedConnections(options.commonHeaders);
+    this.counters = options.counters ?? newHttpCounters();
+    this.#context = {
+      handler: options.handler,
+      limits,
+      date: options.date,
+      counters: this.counters,
+      sender: options.sender === undefined ? DirectSender.load() : options.sender,
+      commonHeaders: options.commonHeaders,
+      now: () => performance.now(),
+      closed: (connection, reason) => {
+        this.#connections.delete(connection);
+        options.onClosed?.(connection, reason);
+      },
+    };
+    // Our side stays open after the peer's FIN: the answer to a request sent before it is still wanted.
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket: Socket) => {
+      gate.open(
+        socket,
+        () => {
+          const connection = new HttpConnection(socket, this.#context, gate.clientOf(socket).address);
+          this.#connections.add(connection);
+          options.onOpened?.(connection);
+          // A proxy's header may have been read from it.
+          if (socket.isPaused()) socket.resume();
+        },
+        () => {
+          this.counters.refused += 1;
+          this.#refused.answer(socket);
+        },
+      );
+    });
+    this.#server.maxConnections = limits.connections;
+    this.#server.on('drop', () => {
+      this.counters.refused += 1;
+      gate.overflow(limits.connections);
+    });
+  }
+
+  get connections(): number {
+    return this.#connections.size;
+  }
+
+  /** Opens the port and returns its number. Several threads may open the same one: the kernel spreads connections. */
+  async listen(address: ListenAddress): Promise<number> {
+    const port = await listenShared(this.#server, address);
+    this.#server.on('error', (error) => this.#onError(error));
+    this.#sweeper = setInterval(() => this.#sweep(), this.#context.limits.sweepInterval);
+    return port;
+  }
+
+  /** Stops listening, lets answers in progress end for `grace` ms, then drops what is left. Idempotent. */
+  async close(grace: number): Promise<void> {
+    if (!this.#server.listening) return;
+    const closed = closeShared(this.#server, grace, () => {
+      for (const connection of this.#connections) connection.destroy('the server stopped');
+      this.#refused.close();
+    });
+    for (const connection of this.#connections) connection.close('the server stops');
+    await closed;
+    if (this.#sweeper !== null) clearInterval(this.#sweeper);
+    this.#sweeper = null;
+  }
+
+  #sweep(): void {
+    const now = this.#context.now();
+    for (const connection of this.#connections) connection.sweep(now);
+  }
+}

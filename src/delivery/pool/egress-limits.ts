@@ -1,0 +1,22 @@
+import type { Patience } from '../../util/patience.ts';
+import { DEFAULT_HTTP_LIMITS, patientHttpLimits } from '../http/limits.ts';
+import type { EgressLimits } from '../thread-protocol.ts';
+
+/** What an egress thread puts up with unless told otherwise. */
+export const DEFAULT_EGRESS_LIMITS: EgressLimits = {
+  http: DEFAULT_HTTP_LIMITS,
+  waiting: 20_000,
+  fileBytes: 256 * 1024 * 1024,
+  hotBytes: 32 * 1024 * 1024,
+  sessions: 100_000,
+  sessionIdle: 30_000,
+  sessionLifetime: 30 * 24 * 3600 * 1000,
+  reportInterval: 500,
+  stopGrace: 2_000,
+  patience: 1,
+};
+
+/** The same with patience for clients. */
+export function patientEgressLimits(patience: Patience): EgressLimits {
+  return { ...DEFAULT_EGRESS_LIMITS, http: patientHttpLimits(DEFAULT_HTTP_LIMITS, patience), patience };
+}

@@ -1,0 +1,414 @@
+/** The egress threads, seen from the main thread: starts and restarts them, keeps them informed, adds up what they report. */
+import { randomBytes } from 'node:crypto';
+import type { CrossDomainRules } from '../../access/cross-domains.ts';
+import type { WantedStream } from '../../core/origins.ts';
+import type { SessionHandle } from '../../core/publishing.ts';
+import type { Clock } from '../../util/clock.ts';
+import { guarded } from '../../util/guarded.ts';
+import type { Logger } from '../../util/logger.ts';
+import { type AdmissionPlan, OPEN_ADMISSION } from '../admission.ts';
+import type { EgressPort, Outlet } from '../outlet/messages.ts';
+import type { ViewFactories } from '../thread/outlet-registry.ts';
+import { sessionId } from '../thread/thread-sessions.ts';
+import type { EgressLimits, FromThread, ListenRequest, ServedHost, SessionSighting, ThreadReport, ToThread } from '../thread-protocol.ts';
+import type { Certificate } from '../tls/certificate-choice.ts';
+import { DEFAULT_EGRESS_LIMITS } from './egress-limits.ts';
+import { PatientLink } from './patient-link.ts';
+import { type OutletOwner, type OutletRequest, PoolOutlet } from './pool-outlet.ts';
+import { PortBook } from './port-book.ts';
+import { SessionLedger } from './session-ledger.ts';
+import { SharedArena } from './shared-arena.ts';
+import { startLocal, startWorker, WORKER_ENTRY } from './thread-link.ts';
+
+const MAX_FREE_BYTES = 16 * 1024 * 1024;
+const FIRST_RESTART_DELAY = 100;
+const LONGEST_RESTART_DELAY = 10_000;
+/** A thread that ran this long has recovered. */
+const HEALTHY_AFTER = 60_000;
+const REVOKED_LIMIT = 100_000;
+
+/** Where limits are absent, those of `egress-limits.ts` hold. */
+export interface EgressPoolOptions {
+  /** Worker threads; 0 serves from the main thread, with `views`. */
+  readonly threads: number;
+  readonly views: ViewFactories;
+  /** The file workers start with; the default serves with `views.ts`. */
+  readonly workerEntry?: URL;
+  readonly limits?: EgressLimits;
+  /** What clients may take; absent: as much as there is. */
+  readonly admission?: AdmissionPlan;
+  /** HTTP/2 on TLS ports (`Modules/HTTP2`). */
+  readonly http2?: boolean;
+  /** Unix socket where signalling is served; without one it is refused. */
+  readonly foreign?: string;
+  /** Finds streams that are not there; resolves with whether they are now. Never rejects. Absent: nothing is looked for. */
+  readonly find?: (wanted: WantedStream) => Promise<boolean>;
+  /** A thread has somebody to serve, after none had. */
+  readonly onAttended?: () => void;
+  /** Debug lines for each HTTP connection that opens and ends. */
+  readonly logConnections?: boolean;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+interface Slot {
+  /** Number of the running thread, which is also its incarnation; 0 when none runs. */
+  thread: number;
+  link: PatientLink | null;
+  startedAt: number;
+  failures: number;
+  restart: NodeJS.Timeout | null;
+  report: ThreadReport | null;
+}
+
+/** What the pool tells about itself. */
+export interface EgressStatus {
+  readonly threads: readonly {
+    readonly thread: number;
+    readonly report: ThreadReport | null;
+    /** It has nobody to serve and hears of media in bundles. */
+    readonly resting: boolean;
+  }[];
+  readonly restarts: number;
+  readonly outlets: number;
+  readonly sessions: number;
+  readonly memory: SharedArena['usage'];
+}
+
+/** Owns threads, ports, outlets and their memory from `start` to `stop`. A thread that dies is started again and told everything anew. */
+export class EgressPool implements EgressPort {
+  readonly #options: EgressPoolOptions;
+  readonly #limits: EgressLimits;
+  readonly #secret = randomBytes(32);
+  readonly #slots: Slot[];
+  readonly #outlets = new Map<number, PoolOutlet>();
+  readonly #ledger: SessionLedger;
+  readonly #arena: SharedArena;
+  readonly #ports: PortBook;
+  readonly #revoked = new Set<string>();
+  readonly #outletOwner: OutletOwner;
+  #hosts: readonly ServedHost[] = [];
+  #crossDomains: CrossDomainRules = { urls: [], headers: [] };
+  #certificates: readonly Certificate[] = [];
+  #batch: ToThread[] = [];
+  #late: ToThread[] = [];
+  #flushing = false;
+  #nextOutlet = 1;
+  #nextThread = 1;
+  #restarts = 0;
+  #starting: { readonly missing: Set<Slot>; readonly resolve: () => void; readonly reject: (error: Error) => void } | null = null;
+  #stopping = false;
+  #stopped: (() => void) | null = null;
+
+  constructor(options: EgressPoolOptions) {
+    this.#options = options;
+    this.#limits = options.limits ?? DEFAULT_EGRESS_LIMITS;
+    const count = Math.max(1, options.threads);
+    this.#slots = Array.from({ length: count }, () => ({ thread: 0, link: null, startedAt: 0, failures: 0, restart: null, report: null }));
+    this.#ledger = new SessionLedger({
+      sessionOpened: (sighting) => this.#sessionOpened(sighting),
+      sessionClosed: (sighting, reason) => this.#sessionClosed(sighting, reason),
+    });
+    this.#arena = new SharedArena({
+      post: (message) => this.#post(message),
+      postLate: (message) => this.#postLate(message),
+      threads: () => this.#threads(),
+      maxFreeBytes: MAX_FREE_BYTES,
+    });
+    const someoneThere = (): boolean => this.#slots.some(({ link }) => link?.resting === false);
+    this.#outletOwner = {
+      get attended() {
+        return someoneThere();
+      },
+      post: (message) => this.#post(message),
+      outletClosed: (closed) => this.#outletClosed(closed),
+    };
+    this.#ports = new PortBook({
+      threads: () => this.#threads(),
+      post: (thread, message) => this.#postTo(thread, message),
+      onFailed: (thread, port, message) => options.logger.error({ thread, port, error: message }, 'an egress thread could not open a port'),
+    });
+  }
+
+  /** Starts the threads; resolves when all run, rejects when one cannot. */
+  async start(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#starting = { missing: new Set(this.#slots), resolve, reject };
+    for (const slot of this.#slots) this.#startThread(slot);
+    await promise;
+  }
+
+  /** Opens a port in all threads; resolves with its number. Rejects when it cannot be bound. */
+  async listen(request: ListenRequest): Promise<{ readonly id: number; readonly port: number }> {
+    const { id, opened } = this.#ports.open(request);
+    return { id, port: await opened };
+  }
+
+  /** Closes a port; connections end after the answer in progress. */
+  unlisten(id: number): void {
+    if (this.#ports.close(id)) this.#post({ type: 'unlisten', listener: id });
+  }
+
+  setHosts(hosts: readonly ServedHost[]): void {
+    this.#hosts = hosts;
+    this.#post({ type: 'hosts', hosts });
+  }
+
+  setDefaultCrossDomains(rules: CrossDomainRules): void {
+    this.#crossDomains = rules;
+    this.#post({ type: 'default-cross-domains', rules });
+  }
+
+  /** Certificates of all virtual hosts, for all TLS ports; replaces those before without touching connections. */
+  setCertificates(certificates: readonly Certificate[]): void {
+    this.#certificates = certificates;
+    this.#post({ type: 'certificates', certificates });
+  }
+
+  /** Refuses these viewer sessions (tokens or their ids) from now on. */
+  revokeSessions(sessions: readonly string[]): void {
+    for (const session of sessions) this.#revoked.add(sessionId(session));
+    for (const oldest of this.#revoked) {
+      if (this.#revoked.size <= REVOKED_LIMIT) break;
+      this.#revoked.delete(oldest);
+    }
+    this.#post({ type: 'revoke', sessions });
+  }
+
+  openOutlet(request: OutletRequest): Outlet {
+    if (this.#stopping) throw new TypeError('the egress pool is stopping');
+    const outlet = new PoolOutlet(this.#nextOutlet, request, this.#arena.writer(request.bytesPerSecond), this.#outletOwner);
+    this.#nextOutlet += 1;
+    this.#outlets.set(outlet.id, outlet);
+    return outlet;
+  }
+
+  status(): EgressStatus {
+    return {
+      threads: this.#slots.map(({ thread, report, link }) => ({ thread, report, resting: link?.resting === true })),
+      restarts: this.#restarts,
+      outlets: this.#outlets.size,
+      sessions: this.#ledger.size,
+      memory: this.#arena.usage,
+    };
+  }
+
+  /** Closes ports, ends streams, lets answers in progress finish for a moment, ends the threads. Idempotent. */
+  async stop(): Promise<void> {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    for (const slot of this.#slots) if (slot.restart !== null) clearTimeout(slot.restart);
+    for (const outlet of [...this.#outlets.values()]) outlet.close();
+    this.#post({ type: 'stop' });
+    this.#flush();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#stopped = resolve;
+    if (this.#threads().length === 0) resolve();
+    const deadline = setTimeout(resolve, this.#limits.stopGrace + 2_000);
+    await promise;
+    clearTimeout(deadline);
+    await Promise.all(this.#slots.map((slot) => slot.link?.terminate()));
+  }
+
+  /** Tells all threads, in order, in one message per turn. */
+  #post(message: ToThread): void {
+    this.#batch.push(message);
+    this.#scheduleFlush();
+  }
+
+  #outletClosed(outlet: PoolOutlet): void {
+    this.#ledger.outletGone(outlet.id);
+    this.#outlets.delete(outlet.id);
+  }
+
+  #sessionOpened(sighting: SessionSighting): SessionHandle | null {
+    const outlet = this.#outlets.get(sighting.outlet);
+    if (outlet === undefined) return null;
+    this.#options.logger.limited.info(sessionFields(outlet, sighting), 'viewer session opened');
+    const { openSession } = outlet.request;
+    return openSession === null ? null : openSession({ id: sighting.session, onTerminate: () => this.revokeSessions([sighting.session]) });
+  }
+
+  #sessionClosed(sighting: SessionSighting, reason: string): void {
+    const outlet = this.#outlets.get(sighting.outlet);
+    if (outlet === undefined) return;
+    this.#options.logger.limited.info(sessionFields(outlet, sighting), `viewer session closed: ${reason}`);
+  }
+
+  #threads(): readonly number[] {
+    return this.#slots.filter((slot) => slot.link !== null).map((slot) => slot.thread);
+  }
+
+  #postLate(message: ToThread): void {
+    this.#late.push(message);
+    this.#scheduleFlush();
+  }
+
+  #postTo(thread: number, message: ToThread): void {
+    this.#flush();
+    this.#slots.find((slot) => slot.thread === thread)?.link?.post([message]);
+  }
+
+  #scheduleFlush(): void {
+    if (this.#flushing) return;
+    this.#flushing = true;
+    // After the sockets that are readable now: waking a thread costs as much as packaging several frames.
+    setImmediate(this.#guarded('a message to the egress threads', () => this.#flush()));
+  }
+
+  #guarded<Given extends readonly unknown[]>(what: string, action: (...given: Given) => void): (...given: Given) => void {
+    return guarded(this.#options.logger, what, action);
+  }
+
+  #flush(): void {
+    this.#flushing = false;
+    if (this.#batch.length === 0 && this.#late.length === 0) return;
+    const messages = [...this.#batch, ...this.#late];
+    this.#batch = [];
+    this.#late = [];
+    for (const slot of this.#slots) slot.link?.post(messages);
+  }
+
+  #startThread(slot: Slot): void {
+    // What is queued is for the threads that run; the new one hears it in its replay.
+    this.#flush();
+    const thread = this.#nextThread;
+    this.#nextThread += 1;
+    const { http2 = true, foreign = null, logConnections = false, threads, workerEntry = WORKER_ENTRY, views, clock } = this.#options;
+    const { admission: plan = OPEN_ADMISSION } = this.#options;
+    // The first slot of what all count together is the main thread's.
+    const admission = { ...plan, threads: this.#slots.length, slot: this.#slots.indexOf(slot) + 1 };
+    const settings = { incarnation: thread, secret: this.#secret, limits: this.#limits, admission, http2, foreign, logConnections };
+    const owner = {
+      message: this.#guarded('a message of an egress thread', (message: FromThread) => this.#receive(slot, thread, message)),
+      exited: this.#guarded('the end of an egress thread', (reason: string) => this.#exited(slot, thread, reason)),
+    };
+    slot.thread = thread;
+    slot.startedAt = clock.monotonic();
+    slot.restart = null;
+    slot.link = new PatientLink(threads === 0 ? startLocal(views, clock, settings, owner) : startWorker(workerEntry, settings, owner));
+    slot.link.post([...this.#replay()]);
+    this.#ports.threadStarted(thread);
+  }
+
+  *#replay(): Iterable<ToThread> {
+    yield { type: 'hosts', hosts: this.#hosts };
+    yield { type: 'default-cross-domains', rules: this.#crossDomains };
+    yield { type: 'certificates', certificates: this.#certificates };
+    if (this.#revoked.size > 0) yield { type: 'revoke', sessions: [...this.#revoked] };
+    yield* this.#arena.replay();
+    for (const outlet of this.#outlets.values()) yield* outlet.replay();
+  }
+
+  #receive(slot: Slot, thread: number, message: FromThread): void {
+    const { logger } = this.#options;
+    switch (message.type) {
+      case 'ready':
+        this.#ready(slot);
+        break;
+      case 'listening':
+        this.#ports.listening(thread, message.listener, message.port);
+        break;
+      case 'listen-failed':
+        this.#ports.failed(thread, message.listener, message.message);
+        break;
+      case 'block-idle':
+        this.#arena.acknowledge(thread, message.block);
+        break;
+      case 'demand':
+        void this.#find(thread, message.question, message.wanted);
+        break;
+      case 'attention':
+        this.#flush();
+        this.#attend(slot, message.wanted);
+        break;
+      case 'log':
+        logger[message.level]({ thread, ...message.fields }, message.message);
+        break;
+      case 'report':
+        slot.report = message;
+        this.#count(thread, message);
+        break;
+      case 'stopped':
+        break;
+    }
+  }
+
+  #attend(slot: Slot, wanted: boolean): void {
+    const before = this.#outletOwner.attended;
+    if (wanted) slot.link?.attend();
+    else slot.link?.rest();
+    if (wanted && !before) this.#options.onAttended?.();
+  }
+
+  async #find(thread: number, question: number, wanted: WantedStream): Promise<void> {
+    let found = false;
+    try {
+      found = (await this.#options.find?.(wanted)) ?? false;
+    } catch (error) {
+      this.#options.logger.limited.error({ err: error, stream: `${wanted.app}/${wanted.stream}` }, 'a stream could not be looked for');
+    }
+    this.#postTo(thread, { type: 'demand-answer', question, found });
+  }
+
+  #ready(slot: Slot): void {
+    const starting = this.#starting;
+    if (starting === null) return;
+    starting.missing.delete(slot);
+    if (starting.missing.size > 0) return;
+    this.#starting = null;
+    starting.resolve();
+  }
+
+  #count(thread: number, report: ThreadReport): void {
+    for (const { sighting, ended } of report.sessionEvents) {
+      if (ended !== null) this.#ledger.closed(thread, sighting, ended);
+      else if (this.#outlets.has(sighting.outlet)) this.#ledger.opened(thread, sighting);
+    }
+    this.#ledger.countBytes(report.sessionBytes);
+    for (let at = 0; at + 1 < report.bytes.length; at += 2) {
+      this.#outlets.get(report.bytes[at] ?? 0)?.request.onBytesSent(report.bytes[at + 1] ?? 0);
+    }
+  }
+
+  #exited(slot: Slot, thread: number, reason: string): void {
+    if (slot.thread !== thread) return;
+    slot.link?.close();
+    slot.link = null;
+    slot.report = null;
+    this.#ledger.threadGone(thread);
+    this.#arena.threadGone(thread);
+    this.#ports.threadGone(thread);
+    if (this.#stopping) {
+      if (this.#threads().length === 0) this.#stopped?.();
+      return;
+    }
+    if (this.#starting !== null) {
+      this.#starting.reject(new Error(`an egress thread could not start: ${reason}`));
+      return;
+    }
+    const { logger, clock } = this.#options;
+    if (clock.monotonic() - slot.startedAt > HEALTHY_AFTER) slot.failures = 0;
+    const delay = slot.failures === 0 ? 0 : Math.min(LONGEST_RESTART_DELAY, FIRST_RESTART_DELAY * 2 ** slot.failures);
+    slot.failures += 1;
+    this.#restarts += 1;
+    logger.error({ thread, reason, restartIn: delay }, 'an egress thread ended; it is started again');
+    slot.restart = setTimeout(() => this.#restart(slot), delay);
+  }
+
+  /** A system out of memory or descriptors has no thread to give: later it may. */
+  #restart(slot: Slot): void {
+    try {
+      this.#startThread(slot);
+    } catch (error) {
+      this.#options.logger.error({ err: error }, 'an egress thread could not be started, it is tried again');
+      slot.link = null;
+      slot.restart = setTimeout(() => this.#restart(slot), LONGEST_RESTART_DELAY);
+    }
+  }
+}
+
+function sessionFields(outlet: PoolOutlet, sighting: SessionSighting): object {
+  const { vhost, app, stream } = outlet.request.address;
+  return { vhost, app, stream, publisher: outlet.request.kind, session: sighting.session, peer: sighting.remoteAddress };
+}

@@ -1,0 +1,71 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { ToThread } from '../thread-protocol.ts';
+import { PatientLink } from './patient-link.ts';
+
+function update(payload: string): ToThread {
+  return { type: 'outlet-update', outlet: 1, payload };
+}
+
+describe('a link to an egress thread', () => {
+  const posted: (readonly ToThread[])[] = [];
+  let link: PatientLink;
+
+  beforeEach(() => {
+    vi.useFakeTimers();
+    posted.length = 0;
+    link = new PatientLink({ post: (messages) => posted.push(messages), terminate: async () => {} });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('delivers at once while the thread wants to hear of everything', () => {
+    link.post([update('a')]);
+    link.post([update('b')]);
+    expect(posted).toEqual([[update('a')], [update('b')]]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('bundles what can wait, for a second at most', () => {
+    link.rest();
+    link.post([update('a')]);
+    vi.advanceTimersByTime(600);
+    link.post([update('b'), { type: 'block-retire', block: 7 }]);
+    expect(posted).toEqual([]);
+    vi.advanceTimersByTime(400);
+    expect(posted).toEqual([[update('a'), update('b'), { type: 'block-retire', block: 7 }]]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('delivers the bundle in front of what cannot wait', () => {
+    link.rest();
+    link.post([update('a')]);
+    link.post([{ type: 'stop' }]);
+    expect(posted).toEqual([[update('a'), { type: 'stop' }]]);
+  });
+
+  it('bounds the bundle', () => {
+    link.rest();
+    for (let n = 0; n < 4096; n += 1) link.post([update('')]);
+    expect(posted.map((messages) => messages.length)).toEqual([4096]);
+  });
+
+  it('says when the thread has heard everything', () => {
+    link.rest();
+    link.post([update('a')]);
+    link.attend();
+    link.post([update('b')]);
+    expect(posted).toEqual([[update('a'), { type: 'caught-up' }], [update('b')]]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('forgets the bundle of a thread that is gone, twice if need be', async () => {
+    link.rest();
+    link.post([update('a')]);
+    link.close();
+    await link.terminate();
+    vi.advanceTimersByTime(5000);
+    expect(posted).toEqual([]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});

@@ -1,0 +1,70 @@
+/** Spares a thread that nobody asks: waking it for every part of every stream costs more than packaging them. */
+
+import type { ToThread } from '../thread-protocol.ts';
+import type { ThreadLink } from './thread-link.ts';
+
+/** How long messages may wait for a thread that rests, ms: blocks are only used again when it has heard of their end. */
+const LONGEST_WAIT = 1000;
+const LARGEST_BUNDLE = 4096;
+const PATIENT: ReadonlySet<ToThread['type']> = new Set(['outlet-update', 'block-add', 'block-retire']);
+
+/** Delivers in order; messages that can wait are bundled while the thread rests. */
+export class PatientLink implements ThreadLink {
+  readonly #link: ThreadLink;
+  #resting = false;
+  #bundle: ToThread[] = [];
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(link: ThreadLink) {
+    this.#link = link;
+  }
+
+  /** Media waits for a bundle now. */
+  get resting(): boolean {
+    return this.#resting;
+  }
+
+  post(messages: readonly ToThread[]): void {
+    if (!this.#resting) {
+      this.#link.post(messages);
+      return;
+    }
+    let patient = true;
+    for (const message of messages) {
+      this.#bundle.push(message);
+      patient &&= PATIENT.has(message.type);
+    }
+    if (!patient || this.#bundle.length >= LARGEST_BUNDLE) this.#deliver();
+    else this.#timer ??= setTimeout(() => this.#deliver(), LONGEST_WAIT);
+  }
+
+  /** The thread has nobody to serve. */
+  rest(): void {
+    this.#resting = true;
+  }
+
+  /** The thread has somebody to serve: it hears of everything, and when that was all. */
+  attend(): void {
+    this.#resting = false;
+    this.#bundle.push({ type: 'caught-up' });
+    this.#deliver();
+  }
+
+  /** The thread is gone. Idempotent. */
+  close(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#bundle = [];
+  }
+
+  async terminate(): Promise<void> {
+    this.close();
+    await this.#link.terminate();
+  }
+
+  #deliver(): void {
+    const bundle = this.#bundle;
+    this.close();
+    this.#link.post(bundle);
+  }
+}

@@ -1,0 +1,71 @@
+/** Main-thread side of one outlet. */
+import type { EgressPort, Outlet, Span } from '../outlet/messages.ts';
+import type { ToThread } from '../thread-protocol.ts';
+import type { ArenaWriter } from './shared-arena.ts';
+
+/** What a publisher opens an outlet with, as `EgressPort` says it. */
+export type OutletRequest = Parameters<EgressPort['openOutlet']>[0];
+
+/** What an outlet needs of the pool. */
+export interface OutletOwner {
+  /** A thread hears of updates at once. */
+  readonly attended: boolean;
+  post(message: ToThread): void;
+  outletClosed(outlet: PoolOutlet): void;
+}
+
+/** Made by the pool, closed by the publisher whose stream it is; `close` may be called twice. */
+export class PoolOutlet implements Outlet {
+  readonly id: number;
+  readonly request: OutletRequest;
+  readonly #writer: ArenaWriter;
+  readonly #owner: OutletOwner;
+  #closed = false;
+
+  constructor(id: number, request: OutletRequest, writer: ArenaWriter, owner: OutletOwner) {
+    this.id = id;
+    this.request = request;
+    this.#writer = writer;
+    this.#owner = owner;
+    owner.post(this.#opening());
+  }
+
+  get attended(): boolean {
+    return this.#owner.attended;
+  }
+
+  /** Tells a thread that starts everything it must know. */
+  *replay(): Iterable<ToThread> {
+    yield this.#opening();
+    for (const payload of this.request.snapshot()) yield { type: 'outlet-update', outlet: this.id, payload };
+  }
+
+  update(payload: unknown): void {
+    if (!this.#closed) this.#owner.post({ type: 'outlet-update', outlet: this.id, payload });
+  }
+
+  store(chunks: readonly Uint8Array[]): readonly Span[] {
+    return this.#writer.store(chunks);
+  }
+
+  read(spans: readonly Span[]): readonly Uint8Array[] {
+    return this.#writer.read(spans);
+  }
+
+  release(spans: readonly Span[]): void {
+    this.#writer.release(spans);
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#owner.post({ type: 'outlet-close', outlet: this.id });
+    this.#writer.close();
+    this.#owner.outletClosed(this);
+  }
+
+  #opening(): ToThread {
+    const { kind, address, crossDomains, settings } = this.request;
+    return { type: 'outlet-open', outlet: this.id, kind, address, crossDomains, settings };
+  }
+}

@@ -1,0 +1,109 @@
+/** The ports of the delivery side, and which threads have opened them. */
+import type { ListenRequest, ToThread } from '../thread-protocol.ts';
+
+interface Entry {
+  readonly id: number;
+  readonly request: ListenRequest;
+  /** 0 until a thread has bound it. */
+  port: number;
+  readonly asked: Set<number>;
+  readonly settled: Set<number>;
+  readonly resolve: (port: number) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** How the book reaches the threads, and who hears of a port that only some could open. */
+export interface PortBookOptions {
+  /** Threads that run now, in order. */
+  readonly threads: () => readonly number[];
+  readonly post: (thread: number, message: ToThread) => void;
+  /** A thread could not open a port that another one has. */
+  readonly onFailed: (thread: number, port: number, message: string) => void;
+}
+
+/** One thread binds first; the others bind the port it got, so that port 0 works and a taken port fails once. */
+export class PortBook {
+  readonly #options: PortBookOptions;
+  readonly #entries = new Map<number, Entry>();
+  #nextId = 1;
+
+  constructor(options: PortBookOptions) {
+    this.#options = options;
+  }
+
+  /** Opens a port in all threads; resolves with its number when all have it, rejects when the first cannot bind. */
+  open(request: ListenRequest): { readonly id: number; readonly opened: Promise<number> } {
+    const { promise, resolve, reject } = Promise.withResolvers<number>();
+    const id = this.#nextId;
+    this.#nextId += 1;
+    const entry: Entry = { id, request, port: 0, asked: new Set(), settled: new Set(), resolve, reject };
+    this.#entries.set(id, entry);
+    this.#askFirst(entry);
+    return { id, opened: promise };
+  }
+
+  /** Forgets a port; returns false when it is not known. */
+  close(id: number): boolean {
+    const entry = this.#entries.get(id);
+    entry?.reject(new Error('the port was closed'));
+    return this.#entries.delete(id);
+  }
+
+  /** A thread has (re)started. */
+  threadStarted(thread: number): void {
+    for (const entry of this.#entries.values()) {
+      if (entry.port !== 0) this.#ask(entry, thread);
+      else this.#askFirst(entry);
+    }
+  }
+
+  threadGone(thread: number): void {
+    for (const entry of this.#entries.values()) {
+      entry.asked.delete(thread);
+      entry.settled.delete(thread);
+      if (entry.port === 0) this.#askFirst(entry);
+      else this.#check(entry);
+    }
+  }
+
+  listening(thread: number, id: number, port: number): void {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return;
+    entry.settled.add(thread);
+    if (entry.port === 0) {
+      entry.port = port;
+      for (const other of this.#options.threads()) this.#ask(entry, other);
+    }
+    this.#check(entry);
+  }
+
+  failed(thread: number, id: number, message: string): void {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return;
+    if (entry.port === 0) {
+      this.#entries.delete(id);
+      entry.reject(new Error(message));
+      return;
+    }
+    this.#options.onFailed(thread, entry.port, message);
+    entry.settled.add(thread);
+    this.#check(entry);
+  }
+
+  #askFirst(entry: Entry): void {
+    if (entry.asked.size > 0) return;
+    const [first] = this.#options.threads();
+    if (first !== undefined) this.#ask(entry, first);
+  }
+
+  #ask(entry: Entry, thread: number): void {
+    if (entry.asked.has(thread)) return;
+    entry.asked.add(thread);
+    const port = entry.port === 0 ? entry.request.port : entry.port;
+    this.#options.post(thread, { type: 'listen', listener: entry.id, request: { ...entry.request, port }, first: entry.port === 0 });
+  }
+
+  #check(entry: Entry): void {
+    if (this.#options.threads().every((thread) => entry.settled.has(thread))) entry.resolve(entry.port);
+  }
+}

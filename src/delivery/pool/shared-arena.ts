@@ -1,0 +1,210 @@
+/**
+ * Shared memory for media bytes, main-thread side: packagers append to blocks, egress threads send out of
+ * them. A block is used again when everything in it was released and every thread has told that no answer
+ * in flight needs it. Used again means: the same memory under a new number, so a stale span can never be
+ * taken for a new one.
+ */
+import type { Span } from '../outlet/messages.ts';
+import type { ToThread } from '../thread-protocol.ts';
+
+const SMALLEST_BLOCK = 64 * 1024;
+const LARGEST_BLOCK = 1024 * 1024;
+const SECONDS_PER_BLOCK = 2;
+
+interface Block {
+  readonly id: number;
+  readonly buffer: SharedArrayBuffer;
+  readonly bytes: Uint8Array;
+  /** Bytes stored and not released. */
+  live: number;
+  /** Nothing more will be appended. */
+  sealed: boolean;
+}
+
+/** How the arena reaches the threads, and how much free memory it keeps. */
+export interface ArenaOptions {
+  /** Tells all threads; retirements are sent behind everything else of the same turn. */
+  readonly post: (message: ToThread) => void;
+  readonly postLate: (message: ToThread) => void;
+  /** Threads that know the blocks and will acknowledge. */
+  readonly threads: () => Iterable<number>;
+  /** Bytes of free blocks kept for the next writer. */
+  readonly maxFreeBytes: number;
+}
+
+/** One for the pool. Memory that is released goes to the next writer, or back to the system when enough is kept. */
+export class SharedArena {
+  readonly #options: ArenaOptions;
+  readonly #blocks = new Map<number, Block>();
+  /** Retired blocks and the threads whose word is missing. */
+  readonly #retiring = new Map<number, { readonly block: Block; readonly missing: Set<number> }>();
+  readonly #free: SharedArrayBuffer[] = [];
+  #freeBytes = 0;
+  #nextId = 1;
+
+  constructor(options: ArenaOptions) {
+    this.#options = options;
+  }
+
+  /** Bytes of shared memory held: in use, waiting for threads, and free. */
+  get usage(): { readonly used: number; readonly retiring: number; readonly free: number } {
+    let used = 0;
+    for (const block of this.#blocks.values()) used += block.bytes.length;
+    let retiring = 0;
+    for (const { block } of this.#retiring.values()) retiring += block.bytes.length;
+    return { used, retiring, free: this.#freeBytes };
+  }
+
+  /** A writer for one outlet that will store about `bytesPerSecond`. */
+  writer(bytesPerSecond: number): ArenaWriter {
+    return new ArenaWriter(this, blockSize(bytesPerSecond));
+  }
+
+  /** What a thread that starts must be told. */
+  *replay(): Iterable<ToThread> {
+    for (const { id, buffer } of this.#blocks.values()) yield { type: 'block-add', block: id, buffer };
+  }
+
+  /** A thread has no answer in flight that needs the retired block. */
+  acknowledge(thread: number, id: number): void {
+    const entry = this.#retiring.get(id);
+    if (entry === undefined) return;
+    entry.missing.delete(thread);
+    if (entry.missing.size === 0) this.#recycle(id, entry.block);
+  }
+
+  /** A thread is gone, and with it all its answers. */
+  threadGone(thread: number): void {
+    for (const id of [...this.#retiring.keys()]) this.acknowledge(thread, id);
+  }
+
+  /** Takes a block of at least `size` bytes. */
+  take(size: number): Block {
+    const at = this.#free.findIndex((buffer) => buffer.byteLength === size);
+    const [found] = at < 0 ? [] : this.#free.splice(at, 1);
+    if (found !== undefined) this.#freeBytes -= size;
+    const buffer = found ?? new SharedArrayBuffer(size);
+    const block: Block = { id: this.#nextId, buffer, bytes: new Uint8Array(buffer), live: 0, sealed: false };
+    this.#nextId += 1;
+    this.#blocks.set(block.id, block);
+    this.#options.post({ type: 'block-add', block: block.id, buffer });
+    return block;
+  }
+
+  /** Views of stored bytes; valid until they are released. */
+  read(spans: readonly Span[]): Uint8Array[] {
+    return spans.map((span) => {
+      const block = this.#blocks.get(span.block);
+      if (block === undefined) throw new Error(`block ${span.block} is gone`);
+      return block.bytes.subarray(span.offset, span.offset + span.length);
+    });
+  }
+
+  release(spans: readonly Span[]): void {
+    for (const span of spans) {
+      const block = this.#blocks.get(span.block);
+      if (block === undefined || block.live < span.length) throw new Error(`span in block ${span.block} was released twice`);
+      block.live -= span.length;
+      if (block.sealed && block.live === 0) this.retire(block);
+    }
+  }
+
+  retire(block: Block): void {
+    if (!this.#blocks.delete(block.id)) return;
+    const missing = new Set(this.#options.threads());
+    this.#retiring.set(block.id, { block, missing });
+    this.#options.postLate({ type: 'block-retire', block: block.id });
+    if (missing.size === 0) this.#recycle(block.id, block);
+  }
+
+  #recycle(id: number, block: Block): void {
+    this.#retiring.delete(id);
+    if (this.#freeBytes + block.buffer.byteLength > this.#options.maxFreeBytes) return;
+    this.#free.push(block.buffer);
+    this.#freeBytes += block.buffer.byteLength;
+  }
+}
+
+/** Appends the bytes of one outlet to blocks of its own. */
+export class ArenaWriter {
+  readonly #arena: SharedArena;
+  readonly #blockSize: number;
+  readonly #blocks = new Set<Block>();
+  #current: Block | null = null;
+  #used = 0;
+  #closed = false;
+
+  constructor(arena: SharedArena, size: number) {
+    this.#arena = arena;
+    this.#blockSize = size;
+  }
+
+  /** Views of stored bytes, in order. */
+  read(spans: readonly Span[]): readonly Uint8Array[] {
+    return this.#arena.read(spans);
+  }
+
+  /** Copies `chunks` back to back; one span unless a block ends in between. */
+  store(chunks: readonly Uint8Array[]): Span[] {
+    if (this.#closed) throw new TypeError('the outlet is closed');
+    const spans: Span[] = [];
+    for (const chunk of chunks) {
+      for (let at = 0; at < chunk.length; ) {
+        const block = this.#room();
+        const length = Math.min(chunk.length - at, block.bytes.length - this.#used);
+        block.bytes.set(at === 0 && length === chunk.length ? chunk : chunk.subarray(at, at + length), this.#used);
+        append(spans, block.id, this.#used, length);
+        block.live += length;
+        this.#used += length;
+        at += length;
+      }
+    }
+    return spans;
+  }
+
+  release(spans: readonly Span[]): void {
+    if (this.#closed) return;
+    this.#arena.release(spans);
+    for (const block of this.#blocks) if (block.sealed && block.live === 0) this.#blocks.delete(block);
+  }
+
+  /** Everything stored is released. Idempotent. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const block of this.#blocks) this.#arena.retire(block);
+    this.#blocks.clear();
+    this.#current = null;
+  }
+
+  #room(): Block {
+    const current = this.#current;
+    if (current !== null && this.#used < current.bytes.length) return current;
+    if (current !== null) {
+      current.sealed = true;
+      if (current.live === 0) {
+        this.#blocks.delete(current);
+        this.#arena.retire(current);
+      }
+    }
+    // Init segments are stored first and stay as long as the stream: they must not hold a large block.
+    const next = this.#arena.take(current === null ? SMALLEST_BLOCK : this.#blockSize);
+    this.#blocks.add(next);
+    this.#current = next;
+    this.#used = 0;
+    return next;
+  }
+}
+
+function append(spans: Span[], block: number, offset: number, length: number): void {
+  const last = spans.at(-1);
+  if (last !== undefined && last.block === block && last.offset + last.length === offset) {
+    spans[spans.length - 1] = { block, offset: last.offset, length: last.length + length };
+  } else spans.push({ block, offset, length });
+}
+
+function blockSize(bytesPerSecond: number): number {
+  let size = SMALLEST_BLOCK;
+  while (size < LARGEST_BLOCK && size < bytesPerSecond * SECONDS_PER_BLOCK) size *= 2;
+  return size;
+}

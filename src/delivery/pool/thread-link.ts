@@ -1,0 +1,78 @@
+/** The main thread's end of an egress thread: in a worker, or (for small machines and tests) in the main thread itself. */
+import { getCompileCacheDir } from 'node:module';
+import { dirname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import type { Clock } from '../../util/clock.ts';
+import { EgressThread } from '../thread/egress-thread.ts';
+import type { ViewFactories } from '../thread/outlet-registry.ts';
+import type { FromThread, ThreadSettings, ToThread } from '../thread-protocol.ts';
+
+/** Messages arrive in the order of the calls. What the thread says goes to the `ThreadLinkOwner` it was started with. */
+export interface ThreadLink {
+  post(messages: readonly ToThread[]): void;
+  /** Ends the thread without waiting for anything. */
+  terminate(): Promise<void>;
+}
+
+/** Who listens to a thread. */
+export interface ThreadLinkOwner {
+  message(message: FromThread): void;
+  /** The thread is gone, asked for or not; `reason` for the log. */
+  exited(reason: string): void;
+}
+
+/** The file workers start with, also after a build. */
+export const WORKER_ENTRY = new URL(import.meta.url.endsWith('.ts') ? '../../egress-worker.ts' : '../../egress-worker.js', import.meta.url);
+
+/** Starts a thread from the file `entry`. That it could not start, or has ended, comes as `exited`. */
+export function startWorker(entry: URL, settings: ThreadSettings, owner: ThreadLinkOwner): ThreadLink {
+  const compiled = getCompileCacheDir();
+  const worker = new Worker(entry, {
+    workerData: settings,
+    name: `egress-${settings.incarnation}`,
+    // Its first file is looked for there, too.
+    ...(compiled !== undefined && { env: { ...process.env, NODE_COMPILE_CACHE: dirname(compiled) } }),
+  });
+  let reason = '';
+  // What the owner throws is its own to catch: see EgressPool.
+  worker.on('message', (message: FromThread) => owner.message(message));
+  worker.on('error', (error) => {
+    reason = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  });
+  worker.on('exit', (code) => owner.exited(reason === '' ? `exit code ${code}` : reason));
+  return {
+    post: (messages) => worker.postMessage(messages),
+    terminate: async () => {
+      await worker.terminate();
+    },
+  };
+}
+
+/** Messages are delivered in a later microtask, in order, as between threads; payloads are not copied. */
+export function startLocal(views: ViewFactories, clock: Clock, settings: ThreadSettings, owner: ThreadLinkOwner): ThreadLink {
+  let open = true;
+  const end = (reason: string): void => {
+    if (!open) return;
+    open = false;
+    owner.exited(reason);
+  };
+  const thread = new EgressThread({
+    settings,
+    views,
+    clock,
+    post: (message) => {
+      queueMicrotask(() => {
+        if (!open) return;
+        owner.message(message);
+        if (message.type === 'stopped') end('stopped');
+      });
+    },
+  });
+  return {
+    post: (messages) => queueMicrotask(() => thread.receive(messages)),
+    terminate: async () => {
+      thread.receive([{ type: 'stop' }]);
+      end('terminated');
+    },
+  };
+}

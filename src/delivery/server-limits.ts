@@ -1,0 +1,101 @@
+/** What clients may take of this server, by its configuration and by what the system gives the process. */
+import type { ServerConfig } from '../config/index.ts';
+import type { OrchestratorOptions } from '../core/orchestrator.ts';
+import { ConnectionGate } from '../transport/proxy/connection-gate.ts';
+import { AddressShares } from '../util/address-shares.ts';
+import { DescriptorLedger } from '../util/descriptor-ledger.ts';
+import { descriptorLimit, planDescriptors } from '../util/descriptor-plan.ts';
+import { DescriptorWatch } from '../util/descriptor-watch.ts';
+import { Doorkeeper } from '../util/doorkeeper.ts';
+import type { Logger } from '../util/logger.ts';
+import { RefusalLog } from '../util/refusal-log.ts';
+import { TrustedProxies } from '../util/trusted-proxies.ts';
+import type { AdmissionPlan } from './admission.ts';
+
+/** The API has the reserve to itself, but for files: so many connections at most. */
+const MOST_API_CONNECTIONS = 1000;
+/** Viewers are few for a server under this many: whoever runs it should know. */
+const FEW_VIEWERS = 1000;
+
+/** The limits of one server; made before anything listens. */
+export class ServerLimits {
+  /** Lines about whom the main thread refuses. */
+  readonly refusals: RefusalLog;
+  /** Connections to the API at once. */
+  readonly apiConnections: number;
+  readonly #limits: ServerConfig['limits'];
+  readonly #proxies: ServerConfig['trustedProxies'];
+  /** The ledger that viewers' descriptors stand in; null: there is no limit. The main thread has the first slot, egress threads the others. */
+  readonly #viewerDescriptors: SharedArrayBuffer | null;
+  readonly #viewers: DescriptorLedger | null;
+  readonly #encoders: DescriptorLedger | null;
+  readonly #watch: DescriptorWatch;
+
+  /** `threads`: those of the egress. */
+  constructor({ limits, trustedProxies }: Pick<ServerConfig, 'limits' | 'trustedProxies'>, threads: number, logger: Logger) {
+    this.#limits = limits;
+    this.#proxies = trustedProxies;
+    this.refusals = new RefusalLog(logger);
+    this.#watch = new DescriptorWatch(this.refusals);
+    const given = descriptorLimit();
+    const plan = given === null ? null : planDescriptors({ ...given, threads });
+    this.#viewerDescriptors = plan === null ? null : DescriptorLedger.open(plan.viewers, Math.max(1, threads) + 1);
+    this.#viewers = this.#viewerDescriptors === null ? null : new DescriptorLedger(this.#viewerDescriptors, 0);
+    this.#encoders = plan === null ? null : new DescriptorLedger(DescriptorLedger.open(plan.encoders));
+    this.apiConnections = Math.min(MOST_API_CONNECTIONS, Math.ceil((plan?.reserve ?? MOST_API_CONNECTIONS * 2) / 2));
+    if (plan !== null && given !== null && plan.viewers < FEW_VIEWERS) {
+      const { limit } = given;
+      logger.warn({ limit, ...plan }, `the process may open ${limit} files (ulimit -n): ${plan.viewers} connections of viewers have room`);
+    }
+  }
+
+  /** Descriptors of viewers whom the main thread serves. */
+  get descriptors(): DescriptorLedger | null {
+    return this.#viewers;
+  }
+
+  /** Shares of one address in a listener that takes `total` connections or sessions. */
+  shares(kind: 'publishers' | 'viewers', total: number): AddressShares {
+    return new AddressShares({ perAddress: this.#limits.perAddress[kind], total });
+  }
+
+  /** The door of a listener that takes `total` connections. */
+  door(what: string, kind: 'publishers' | 'viewers', total: number): Doorkeeper {
+    const descriptors = kind === 'viewers' ? this.#viewers : this.#encoders;
+    const least = Math.min(total, descriptors?.limit ?? total);
+    return new Doorkeeper({
+      ...{ what, shares: this.shares(kind, least), refusals: this.refusals },
+      ...(descriptors !== null && { descriptors }),
+    });
+  }
+
+  /** The door of an RTMP listener that takes so many `connections`, and what it believes of proxies. */
+  rtmpEntry(connections: number): ConnectionGate {
+    const { address, proxyProtocol } = this.#proxies;
+    const door = this.door('RTMP connections', 'publishers', connections);
+    return new ConnectionGate({ door, proxies: new TrustedProxies(address), proxyProtocol: proxyProtocol.rtmp });
+  }
+
+  /** What egress threads are told. */
+  get admission(): AdmissionPlan {
+    const { viewers, signalling } = this.#limits.perAddress;
+    const { address, proxyProtocol } = this.#proxies;
+    return { viewers, signalling, trustedProxies: address, proxyProtocol: proxyProtocol.http, descriptors: this.#viewerDescriptors };
+  }
+
+  /** What holds for every application. */
+  get perApplication(): Pick<OrchestratorOptions, 'maxStreams' | 'onFull'> {
+    const { streams } = this.#limits.perApplication;
+    const sentence = 'publishers refused: their application has all the streams it may';
+    return {
+      maxStreams: streams,
+      onFull: ({ vhost, name: app }) => this.refusals.note(sentence, { vhost, app, limit: streams }),
+    };
+  }
+
+  /** Ends the watching, and tells what has not been told. Idempotent. */
+  async stop(): Promise<void> {
+    this.#watch.close();
+    this.refusals.close();
+  }
+}

@@ -1,0 +1,140 @@
+/** Messages between the egress pool (main thread) and its threads. Main sends them in batches, in order. */
+import type { CrossDomainRules } from '../access/cross-domains.ts';
+import type { NamedHosts } from '../core/host-table.ts';
+import type { WantedStream } from '../core/origins.ts';
+import type { Patience } from '../util/patience.ts';
+import type { ThreadAdmission } from './admission.ts';
+import type { HttpCounters } from './http/answer-sink.ts';
+import type { HttpLimits } from './http/limits.ts';
+import type { EgressMessage } from './outlet/messages.ts';
+import type { HotFigures } from './thread/hot-files.ts';
+import type { Certificate } from './tls/certificate-choice.ts';
+
+/** A port of the delivery side. */
+export interface ListenRequest {
+  /** IP address; `*` is all of IPv4, `::` all of IPv6. */
+  readonly host: string;
+  /** 0: any free port, the same one in all threads. */
+  readonly port: number;
+  readonly tls: boolean;
+}
+
+/** Limits of one thread, besides those of HTTP. Times are milliseconds. */
+export interface EgressLimits {
+  readonly http: HttpLimits;
+  /** Requests that wait for media; more are answered 503. */
+  readonly waiting: number;
+  /** Bytes of files (DVR) in answers at once; more is answered 503. */
+  readonly fileBytes: number;
+  /** Bytes kept a second time because several viewers ask for them; beyond, they are copied for each. */
+  readonly hotBytes: number;
+  /** Sessions alive; the oldest is forgotten first. */
+  readonly sessions: number;
+  /** A session without request for so long has ended. */
+  readonly sessionIdle: number;
+  /** How long a session token is good for. */
+  readonly sessionLifetime: number;
+  /** How often counters and sessions are reported to the main thread. */
+  readonly reportInterval: number;
+  /** Time for answers in progress when the server stops. */
+  readonly stopGrace: number;
+  /** With peers whose requests are relayed. */
+  readonly patience: Patience;
+}
+
+/** What a thread is born with. */
+export interface ThreadSettings {
+  /** Unique for every start of a thread while the server runs. */
+  readonly incarnation: number;
+  /** Signs session tokens; the same in all threads. */
+  readonly secret: Uint8Array;
+  readonly limits: EgressLimits;
+  /** What clients may take. */
+  readonly admission: ThreadAdmission;
+  /** HTTP/2 on TLS ports. */
+  readonly http2: boolean;
+  /** Unix socket of the main thread for requests that are not delivery; null: they are refused. */
+  readonly foreign: string | null;
+  /** Log each HTTP connection that opens and ends. */
+  readonly logConnections: boolean;
+}
+
+/** A viewer session as one thread sees it. */
+export interface SessionSighting {
+  readonly outlet: number;
+  /** Public part of the token. */
+  readonly session: string;
+  readonly remoteAddress: string;
+}
+
+/** A session began (`ended` null) or ended (why). */
+export interface SessionEvent {
+  readonly sighting: SessionSighting;
+  readonly ended: string | null;
+}
+
+/** A virtual host as threads need it. */
+export interface ServedHost extends NamedHosts {
+  /** Streams that are not there may be pulled from origins. */
+  readonly hasOrigins?: boolean;
+}
+
+/** Bytes sent to viewers since they were last told of, position by position. */
+export interface SessionBytes {
+  readonly sightings: readonly SessionSighting[];
+  readonly bytes: readonly number[];
+}
+
+/** From the main thread. Numbers of listeners, blocks and questions are those it was told, or told, before. */
+export type ToThread =
+  | EgressMessage
+  | { readonly type: 'hosts'; readonly hosts: readonly ServedHost[] }
+  /** The stream of a `demand` can be served now, or will not come. */
+  | { readonly type: 'demand-answer'; readonly question: number; readonly found: boolean }
+  | { readonly type: 'default-cross-domains'; readonly rules: CrossDomainRules }
+  | { readonly type: 'certificates'; readonly certificates: readonly Certificate[] }
+  | {
+      readonly type: 'listen';
+      readonly listener: number;
+      readonly request: ListenRequest;
+      /** This thread opens the port first: fail when anybody has it. */
+      readonly first: boolean;
+    }
+  | { readonly type: 'unlisten'; readonly listener: number }
+  | { readonly type: 'block-add'; readonly block: number; readonly buffer: SharedArrayBuffer }
+  | { readonly type: 'block-retire'; readonly block: number }
+  | { readonly type: 'revoke'; readonly sessions: readonly string[] }
+  /** Answers a thread that asked for attention: it has been told everything. */
+  | { readonly type: 'caught-up' }
+  | { readonly type: 'stop' };
+
+/** Counters of a thread since it started, plus what changed since the last report. */
+export interface ThreadReport {
+  readonly type: 'report';
+  readonly http: HttpCounters;
+  readonly connections: number;
+  readonly waiting: number;
+  readonly sessions: number;
+  /** Spans of shared blocks in answers that are not written completely. */
+  readonly blocksInFlight: number;
+  readonly hot: HotFigures;
+  /** Bytes of answers sent since the last report: outlet, bytes, outlet, bytes, … */
+  readonly bytes: readonly number[];
+  readonly sessionBytes: SessionBytes;
+  /** In the order they happened. */
+  readonly sessionEvents: readonly SessionEvent[];
+}
+
+/** From a thread: `ready` when it serves, `stopped` as the answer to `stop`. */
+export type FromThread =
+  | ThreadReport
+  | { readonly type: 'ready' }
+  | { readonly type: 'listening'; readonly listener: number; readonly port: number }
+  | { readonly type: 'listen-failed'; readonly listener: number; readonly message: string }
+  | { readonly type: 'block-idle'; readonly block: number }
+  /** A viewer wants a stream that is not there; `question` is the thread's own number for it. */
+  | { readonly type: 'demand'; readonly question: number; readonly wanted: WantedStream }
+  /** The thread has somebody to serve and must hear of everything at once; or nobody, and bundles will do. */
+  | { readonly type: 'attention'; readonly wanted: boolean }
+  | { readonly type: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly fields: object; readonly message: string }
+  | { readonly type: 'stopped' };

@@ -1,0 +1,99 @@
+/** The shared blocks as an egress thread sees them, with the number of answers in flight that need each. */
+import type { Span } from '../outlet/messages.ts';
+
+interface Block {
+  readonly bytes: Buffer;
+  /** Spans in answers that are not written completely. */
+  users: number;
+  retired: boolean;
+}
+
+/** Bytes stay where the packager wrote them: answers send out of the shared memory without a copy. */
+export class BlockTable {
+  readonly #blocks = new Map<number, Block>();
+  readonly #onIdle: (block: number) => void;
+
+  /** `onIdle` is called once for each retired block, when no answer needs it any more. */
+  constructor(onIdle: (block: number) => void) {
+    this.#onIdle = onIdle;
+  }
+
+  get size(): number {
+    return this.#blocks.size;
+  }
+
+  /** Spans in answers that are not written completely. */
+  get inFlight(): number {
+    let users = 0;
+    for (const block of this.#blocks.values()) users += block.users;
+    return users;
+  }
+
+  add(id: number, buffer: SharedArrayBuffer): void {
+    this.#blocks.set(id, { bytes: Buffer.from(buffer), users: 0, retired: false });
+  }
+
+  /** Nothing in the block is listed any more; it is idle once the answers that use it have ended. */
+  retire(id: number): void {
+    const block = this.#blocks.get(id);
+    if (block === undefined) return;
+    block.retired = true;
+    this.#checkIdle(id, block);
+  }
+
+  /** The bytes of `spans`, valid until `release` is called with the same spans. Null when one of them is gone. */
+  acquire(spans: readonly Span[]): Buffer[] | null {
+    const bytes: Buffer[] = [];
+    for (const span of spans) {
+      const block = this.#blocks.get(span.block);
+      if (block === undefined || block.retired) return null;
+      bytes.push(block.bytes.subarray(span.offset, span.offset + span.length));
+    }
+    for (const span of spans) {
+      const block = this.#blocks.get(span.block);
+      if (block !== undefined) block.users += 1;
+    }
+    return bytes;
+  }
+
+  release(spans: readonly Span[]): void {
+    for (const span of spans) {
+      const block = this.#blocks.get(span.block);
+      if (block === undefined) throw new Error(`block ${span.block} left while an answer used it`);
+      block.users -= 1;
+      this.#checkIdle(span.block, block);
+    }
+  }
+
+  #checkIdle(id: number, block: Block): void {
+    if (!block.retired || block.users > 0) return;
+    this.#blocks.delete(id);
+    this.#onIdle(id);
+  }
+}
+
+/** The part of `spans` that holds `length` bytes from `offset` on. */
+export function sliceSpans(spans: readonly Span[], offset: number, length: number): Span[] {
+  const part: Span[] = [];
+  let skip = offset;
+  let left = length;
+  for (const span of spans) {
+    if (left === 0) break;
+    if (skip >= span.length) {
+      skip -= span.length;
+      continue;
+    }
+    const taken = Math.min(span.length - skip, left);
+    part.push({ block: span.block, offset: span.offset + skip, length: taken });
+    left -= taken;
+    skip = 0;
+  }
+  return part;
+}
+
+/** Bytes of all `spans` together. */
+export function spansLength(spans: readonly Span[]): number {
+  let length = 0;
+  for (let n = 0; n < spans.length; n += 1) length += spans[n]?.length ?? 0;
+  return length;
+}

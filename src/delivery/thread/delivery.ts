@@ -1,0 +1,279 @@
+/** One request to a stream, as its views see it. */
+import type { CrossDomainPolicy } from '../../access/cross-domains.ts';
+import type { TrustedProxies } from '../../util/trusted-proxies.ts';
+import { acceptsGzip } from '../http/accept-encoding.ts';
+import type { AbortListener, AnswerSink, IncomingRequest, SentListener } from '../http/answer-sink.ts';
+import { readRange } from '../http/byte-range.ts';
+import type { Image } from '../http/direct-sender.ts';
+import { queryValue } from '../http/request-target.ts';
+import type { Span } from '../outlet/messages.ts';
+import type { ByteSink, DeliveryExchange } from '../outlet/view.ts';
+import { type BlockTable, sliceSpans, spansLength } from './block-table.ts';
+import type { FileLease, FileShelf } from './file-shelf.ts';
+import type { HotFiles } from './hot-files.ts';
+import type { TextCoder } from './text-coder.ts';
+
+/** Headers of every answer, complete lines. */
+export const COMMON_HEADERS = 'Server: Millrace\r\nVary: Origin\r\n';
+/** Of texts: a shared cache must not hand gzip to who cannot read it. */
+const VARY_CODING = 'Vary: Accept-Encoding\r\n';
+const GZIP = 'Content-Encoding: gzip\r\n';
+const IDENTITY = 'Content-Encoding: identity\r\n';
+const TEXT_TYPE = 'Content-Type: text/plain\r\n';
+
+/** Why there is no answer for a viewer. */
+export const Refusal = {
+  NO_HOST: 'no virtual host serves this host name\n',
+  NO_PATH: 'there is nothing at this path: streams are at /APP/STREAM/FILE\n',
+  NO_STREAM: 'there is no such stream: its application is not there, or nobody publishes it\n',
+  NO_FILE: 'the stream has no such file\n',
+  FILE_GONE: 'this piece of the stream is not there any more\n',
+  BUSY: 'the server has too much to do: come again\n',
+  STOPPING: 'the server stops\n',
+} as const;
+
+/** The outlet whose view looks at the request: its rules, and its meter. */
+export interface DeliveryOutlet {
+  readonly policy: CrossDomainPolicy;
+  /** Bytes of answers since the last report. */
+  bytesSent: number;
+}
+
+/** What all deliveries of a thread share. */
+export interface DeliveryServices {
+  readonly blocks: BlockTable;
+  readonly coder: TextCoder;
+  readonly files: FileShelf;
+  readonly hot: HotFiles;
+  /** Believed when they tell whom they speak for. */
+  readonly proxies: TrustedProxies;
+  /** Deliveries that were handed out and are neither answered nor aborted. */
+  readonly waiting: Set<Delivery>;
+}
+
+/**
+ * Made by the router and answered once, by a view or by `withdraw`. What it lends (blocks, files) it gives back when the answer has left
+ * or the client has gone.
+ */
+export class Delivery implements DeliveryExchange, AbortListener, SentListener {
+  readonly method: 'GET' | 'HEAD';
+  readonly file: string;
+  readonly query: string;
+  readonly #services: DeliveryServices;
+  readonly #request: IncomingRequest;
+  readonly #sink: AnswerSink;
+  #outlet: DeliveryOutlet;
+  #viewer: ByteSink | null = null;
+  #done = false;
+  #onAbort: (() => void) | null = null;
+  #spans: readonly Span[] | null = null;
+  #lease: FileLease | null = null;
+  #image: Image | null = null;
+
+  constructor(
+    services: DeliveryServices,
+    request: IncomingRequest,
+    sink: AnswerSink,
+    target: { file: string; query: string; outlet: DeliveryOutlet },
+  ) {
+    this.#services = services;
+    this.#request = request;
+    this.#sink = sink;
+    this.#outlet = target.outlet;
+    this.method = request.method === 'HEAD' ? 'HEAD' : 'GET';
+    this.file = target.file;
+    this.query = target.query;
+  }
+
+  get done(): boolean {
+    return this.#done;
+  }
+
+  get remoteAddress(): string {
+    return this.#services.proxies.clientOf(this.#sink.remoteAddress, this.#request.header('x-forwarded-for'));
+  }
+
+  /** The outlet whose view is asked next. */
+  offerTo(outlet: DeliveryOutlet): void {
+    this.#outlet = outlet;
+  }
+
+  billTo(viewer: ByteSink): void {
+    this.#viewer = viewer;
+  }
+
+  queryValue(key: string): string | undefined {
+    return this.query === '' ? undefined : queryValue(this.query, key);
+  }
+
+  header(name: string): string | undefined {
+    return this.#request.header(name);
+  }
+
+  onAbort(callback: () => void): void {
+    if (!this.#done) this.#onAbort = callback;
+  }
+
+  respond(status: number, headers: readonly string[], body: readonly Uint8Array[]): void {
+    if (this.#done) return;
+    this.#answer(status, this.#block(headers), body, bodyLength(body));
+  }
+
+  respondText(status: number, headers: readonly string[], text: string): void {
+    if (this.#done) return;
+    const block = this.#block(headers) + VARY_CODING;
+    if (acceptsGzip(this.#request.header('accept-encoding'))) {
+      const body = this.#services.coder.gzip(text, this.query.includes('session=') ? 'personal' : 'shared');
+      this.#answer(status, `${block}${GZIP}`, [body], body.length);
+      return;
+    }
+    const length = Buffer.byteLength(text);
+    const body = length === text.length ? text : [Buffer.from(text)];
+    this.#answer(status, `${block}${IDENTITY}`, body, length);
+  }
+
+  respondTailored(status: number, headers: readonly string[], pieces: readonly string[], tail: string): void {
+    if (this.#done) return;
+    const gzip = acceptsGzip(this.#request.header('accept-encoding'));
+    const { coder } = this.#services;
+    const body = gzip ? coder.gzipTailored(pieces, tail) : coder.textTailored(pieces, tail);
+    this.#answer(status, `${this.#block(headers)}${VARY_CODING}${gzip ? GZIP : IDENTITY}`, [body], body.length);
+  }
+
+  respondSpans(status: number, headers: readonly string[], spans: readonly Span[]): void {
+    if (this.#done) return;
+    const size = spansLength(spans);
+    this.#respondRanged(status, headers, size, (offset, length) => {
+      const wanted = length === size ? spans : sliceSpans(spans, offset, length);
+      const body = this.#services.blocks.acquire(wanted);
+      if (body === null) return null;
+      this.#spans = wanted;
+      if (this.method === 'GET' && wanted === spans && this.#sink.takesImages) this.#image = this.#services.hot.image(spans, body, size);
+      return body;
+    });
+  }
+
+  respondFile(status: number, headers: readonly string[], path: string): void {
+    if (this.#done) return;
+    this.#services.files
+      .borrow(path)
+      .then(
+        (lease) => this.#respondLease(status, headers, lease),
+        () => this.refuse(404, Refusal.FILE_GONE),
+      )
+      .catch((error: unknown) => this.#sink.fail(error));
+  }
+
+  /** Answers in words, which repeat nothing of the request; `lines` are complete and end with CRLF each. */
+  refuse(status: number, words: string, lines = ''): void {
+    if (this.#done) return;
+    this.#answer(status, `${COMMON_HEADERS}${this.#crossDomains()}${lines}${TEXT_TYPE}`, words, words.length);
+  }
+
+  /** The view will answer later. */
+  hold(): void {
+    this.#services.waiting.add(this);
+    this.#sink.wait(this);
+  }
+
+  aborted(): void {
+    if (this.#done) return;
+    this.#done = true;
+    this.#services.waiting.delete(this);
+    const callback = this.#onAbort;
+    this.#onAbort = null;
+    callback?.();
+  }
+
+  /** Takes the request back from the view that holds it and answers in words. */
+  withdraw(status: number, words: string, lines = ''): void {
+    if (this.#done) return;
+    const callback = this.#onAbort;
+    this.#onAbort = null;
+    this.refuse(status, words, lines);
+    callback?.();
+  }
+
+  sent(): void {
+    const spans = this.#spans;
+    this.#spans = null;
+    if (spans !== null) this.#services.blocks.release(spans);
+    this.#lease?.release();
+    this.#lease = null;
+  }
+
+  #respondLease(status: number, headers: readonly string[], lease: FileLease | null): void {
+    if (lease === null) {
+      this.withdraw(503, Refusal.BUSY, 'Retry-After: 1\r\n');
+      return;
+    }
+    if (this.#done) {
+      lease.release();
+      return;
+    }
+    const { bytes } = lease;
+    this.#lease = lease;
+    this.#respondRanged(status, headers, bytes.length, (offset, length) => [bytes.subarray(offset, offset + length)]);
+  }
+
+  /** Answers with all of a body, or the range that the client asked for. `take` gets the bytes; null: they are gone. */
+  #respondRanged(
+    status: number,
+    headers: readonly string[],
+    size: number,
+    take: (offset: number, length: number) => readonly Uint8Array[] | null,
+  ): void {
+    const range = status === 200 && this.method === 'GET' ? this.#range(size) : null;
+    if (range === 'unsatisfiable') {
+      this.#answer(416, `${this.#block(headers)}Content-Range: bytes */${size}\r\n`, '', 0);
+      return;
+    }
+    const body = range === null ? take(0, size) : take(range.offset, range.length);
+    if (body === null) {
+      // The view lists bytes that were released: better no answer than somebody else's bytes.
+      this.#answer(503, this.#block([]), '', 0);
+    } else if (range === null) this.#answer(status, this.#block(headers), body, size);
+    else {
+      const line = `Content-Range: bytes ${range.offset}-${range.offset + range.length - 1}/${size}\r\n`;
+      this.#answer(206, `${this.#block(headers)}${line}`, body, range.length);
+    }
+  }
+
+  #answer(status: number, block: string, body: string | readonly Uint8Array[], length: number): void {
+    this.#done = true;
+    this.#onAbort = null;
+    this.#services.waiting.delete(this);
+    const bytes = block.length + (this.method === 'HEAD' ? 0 : length);
+    this.#outlet.bytesSent += bytes;
+    this.#viewer?.countBytes(bytes);
+    this.#sink.answer(status, block, body, this.#spans === null && this.#lease === null ? null : this, this.#image);
+  }
+
+  #block(headers: readonly string[]): string {
+    let block = COMMON_HEADERS + this.#crossDomains();
+    for (let n = 0; n < headers.length; n += 1) block += `${headers[n]}\r\n`;
+    return block;
+  }
+
+  #crossDomains(): string {
+    return crossDomainBlock(this.#outlet.policy, this.#request);
+  }
+
+  #range(size: number): ReturnType<typeof readRange> {
+    const header = this.#request.header('range');
+    // There are no validators, so a conditional range can never be proven fresh.
+    if (header === undefined || this.#request.header('if-range') !== undefined) return null;
+    return readRange(header, size);
+  }
+}
+
+/** The CORS lines for a request. */
+export function crossDomainBlock(policy: CrossDomainPolicy, request: IncomingRequest): string {
+  return policy.headers(request.header('origin'), request.header('access-control-request-headers')).block;
+}
+
+function bodyLength(body: readonly Uint8Array[]): number {
+  let length = 0;
+  for (const chunk of body) length += chunk.length;
+  return length;
+}

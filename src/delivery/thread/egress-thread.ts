@@ -1,0 +1,270 @@
+/** Everything that happens in one egress thread. It knows nothing of workers: messages come in and go out. */
+
+import type { Clock } from '../../util/clock.ts';
+import { Admission } from '../admission.ts';
+import { HostTable } from '../host-table.ts';
+import { type HttpCounters, newHttpCounters } from '../http/answer-sink.ts';
+import { HttpListener } from '../http/http-listener.ts';
+import { SecureListener } from '../http/secure-listener.ts';
+import { requireFreePort } from '../http/shared-port.ts';
+import { DateLine } from '../http/status-line.ts';
+import { SessionTokens } from '../session-token.ts';
+import type { FromThread, ListenRequest, ThreadReport, ThreadSettings, ToThread } from '../thread-protocol.ts';
+import type { Certificate } from '../tls/certificate-choice.ts';
+import { Attention } from './attention.ts';
+import { BlockTable } from './block-table.ts';
+import { COMMON_HEADERS, type Delivery, type DeliveryServices, Refusal } from './delivery.ts';
+import { DemandDesk } from './demand-desk.ts';
+import { FileShelf } from './file-shelf.ts';
+import { ForeignRelay, RELAY_LIMIT } from './foreign-relay.ts';
+import { HotFiles } from './hot-files.ts';
+import { OutletRegistry, type ViewFactories } from './outlet-registry.ts';
+import { RequestRouter } from './request-router.ts';
+import { TextCoder } from './text-coder.ts';
+import { ThreadSessions } from './thread-sessions.ts';
+
+/** `post` reaches the main thread, in order. */
+export interface EgressThreadOptions {
+  readonly settings: ThreadSettings;
+  readonly views: ViewFactories;
+  readonly clock: Clock;
+  readonly post: (message: FromThread) => void;
+}
+
+/** Lives from its making until the message `stop`, which ends ports, streams and connections and is answered with `stopped`. */
+export class EgressThread {
+  readonly #options: EgressThreadOptions;
+  readonly #attention: Attention;
+  readonly #blocks: BlockTable;
+  readonly #hosts = new HostTable();
+  readonly #outlets: OutletRegistry;
+  readonly #sessions: ThreadSessions;
+  readonly #services: DeliveryServices;
+  readonly #admission: Admission;
+  readonly #foreign: ForeignRelay | null;
+  readonly #demands: DemandDesk;
+  readonly #router: RequestRouter;
+  readonly #date: DateLine;
+  readonly #counters: HttpCounters = newHttpCounters();
+  readonly #listeners = new Map<number, HttpListener | SecureListener>();
+  readonly #reporter: NodeJS.Timeout;
+  #certificates: readonly Certificate[] = [];
+  #stopping = false;
+
+  constructor(options: EgressThreadOptions) {
+    const { settings, clock, views, post } = options;
+    const { limits } = settings;
+    this.#options = options;
+    this.#attention = new Attention((wanted) => post({ type: 'attention', wanted }));
+    this.#blocks = new BlockTable((block) => post({ type: 'block-idle', block }));
+    this.#admission = new Admission(settings.admission, {
+      connections: limits.http.connections,
+      relays: RELAY_LIMIT,
+      log: { warn: (fields, message) => this.#log('warn', fields, message) },
+    });
+    this.#sessions = new ThreadSessions({
+      share: this.#admission.sessionShare,
+      onFull: (peer) => this.#admission.refusals.note('viewer sessions refused: their address has its share', { peer }),
+      tokens: new SessionTokens(settings.secret, settings.incarnation),
+      clock,
+      limit: limits.sessions,
+      idle: limits.sessionIdle,
+      lifetime: limits.sessionLifetime,
+    });
+    this.#outlets = new OutletRegistry({
+      sessions: this.#sessions,
+      clock,
+      views,
+      onFault: (error) => this.#log('error', { error: String(error) }, 'the view of a stream failed'),
+    });
+    this.#services = {
+      blocks: this.#blocks,
+      coder: new TextCoder(),
+      files: new FileShelf(limits.fileBytes),
+      hot: new HotFiles(limits.hotBytes, undefined, this.#admission),
+      proxies: this.#admission.proxies,
+      waiting: new Set<Delivery>(),
+    };
+    this.#foreign = settings.foreign === null ? null : new ForeignRelay(settings.foreign, this.#admission, limits.patience);
+    this.#demands = new DemandDesk(post, limits.waiting);
+    this.#router = new RequestRouter({
+      hosts: this.#hosts,
+      outlets: this.#outlets,
+      services: this.#services,
+      attention: this.#attention,
+      maxWaiting: limits.waiting,
+      demands: this.#demands,
+      foreign: this.#foreign,
+    });
+    this.#date = new DateLine(clock);
+    this.#reporter = setInterval(() => {
+      try {
+        this.#report();
+      } catch (error) {
+        this.#log('error', { error: String(error) }, 'an egress thread could not report');
+      }
+    }, limits.reportInterval);
+    post({ type: 'ready' });
+  }
+
+  /** Applies messages of the main thread in order. One that fails is logged; the others still count. */
+  receive(messages: readonly ToThread[]): void {
+    for (const message of messages) {
+      try {
+        this.#apply(message);
+      } catch (error) {
+        this.#log('error', { message: message.type, error: String(error) }, 'an egress thread could not apply a message');
+      }
+    }
+  }
+
+  #apply(message: ToThread): void {
+    switch (message.type) {
+      case 'hosts':
+        this.#hosts.set(message.hosts);
+        this.#demands.setOrigins(new Set(message.hosts.filter(({ hasOrigins }) => hasOrigins).map(({ name }) => name)));
+        break;
+      case 'demand-answer':
+        this.#demands.answered(message.question, message.found);
+        break;
+      case 'default-cross-domains':
+        this.#outlets.setDefaults(message.rules);
+        break;
+      case 'certificates':
+        this.#certificates = message.certificates;
+        for (const listener of this.#listeners.values())
+          if (listener instanceof SecureListener) listener.setCertificates(message.certificates);
+        break;
+      case 'listen':
+        void this.#listen(message.listener, message.request, message.first);
+        break;
+      case 'unlisten':
+        void this.#unlisten(message.listener);
+        break;
+      case 'block-add':
+        this.#blocks.add(message.block, message.buffer);
+        break;
+      case 'block-retire':
+        this.#blocks.retire(message.block);
+        break;
+      case 'revoke':
+        this.#sessions.revoke(message.sessions);
+        break;
+      case 'caught-up':
+        this.#attention.caughtUp();
+        break;
+      case 'stop':
+        void this.#stop();
+        break;
+      default:
+        this.#outlets.apply(message);
+    }
+  }
+
+  async #listen(id: number, request: ListenRequest, first: boolean): Promise<void> {
+    const address = { host: request.host === '*' ? '0.0.0.0' : request.host, port: request.port };
+    const listener = request.tls ? this.#secureListener() : this.#plainListener();
+    this.#listeners.set(id, listener);
+    try {
+      if (first) await requireFreePort(address);
+      const port = await listener.listen(address);
+      this.#options.post({ type: 'listening', listener: id, port });
+    } catch (error) {
+      this.#listeners.delete(id);
+      this.#options.post({ type: 'listen-failed', listener: id, message: error instanceof Error ? error.message : String(error) });
+    }
+  }
+
+  #plainListener(): HttpListener {
+    const { limits, logConnections } = this.#options.settings;
+    return new HttpListener({
+      handler: this.#router,
+      limits: limits.http,
+      gate: this.#admission.gate,
+      onError: (error) => this.#log('error', { err: error }, 'an HTTP listener failed'),
+      date: this.#date,
+      commonHeaders: COMMON_HEADERS,
+      counters: this.#counters,
+      ...(logConnections && {
+        onOpened: ({ remoteAddress }) => this.#log('debug', { peer: remoteAddress }, 'HTTP connection opened'),
+        onClosed: (connection, reason) => {
+          const fields = { peer: connection.remoteAddress, requests: connection.requests };
+          this.#log('debug', fields, `HTTP connection closed: ${reason}`);
+        },
+      }),
+    });
+  }
+
+  #secureListener(): SecureListener {
+    const { limits, http2, logConnections } = this.#options.settings;
+    const foreign = this.#foreign;
+    const listener = new SecureListener({
+      handler: this.#router,
+      limits: limits.http,
+      commonHeaders: COMMON_HEADERS,
+      counters: this.#counters,
+      gate: this.#admission.gate,
+      onError: (error) => this.#log('error', { err: error }, 'an HTTPS listener failed'),
+      http2,
+      ...(logConnections && {
+        onOpened: (peer) => this.#log('debug', { peer, tls: true }, 'HTTP connection opened'),
+        onClosed: (peer, reason) => this.#log('debug', { peer, tls: true }, `HTTP connection closed: ${reason}`),
+      }),
+      ...(foreign !== null && {
+        onUpgrade: (socket, bytes, ends) => foreign.takeUpgrade(socket, bytes, ends),
+      }),
+    });
+    listener.setCertificates(this.#certificates);
+    return listener;
+  }
+
+  async #unlisten(id: number): Promise<void> {
+    const listener = this.#listeners.get(id);
+    this.#listeners.delete(id);
+    await listener?.close(this.#options.settings.limits.stopGrace);
+  }
+
+  #report(): void {
+    this.#sessions.sweep();
+    this.#services.hot.sweep();
+    const bytes: number[] = [];
+    this.#outlets.takeBytes((outlet, count) => bytes.push(outlet, count));
+    let connections = 0;
+    for (const listener of this.#listeners.values()) connections += listener.connections;
+    const report: ThreadReport = {
+      type: 'report',
+      http: { ...this.#counters, statuses: [...this.#counters.statuses] },
+      connections,
+      waiting: this.#services.waiting.size + this.#demands.waiting,
+      sessions: this.#sessions.size,
+      blocksInFlight: this.#blocks.inFlight,
+      hot: this.#services.hot.figures,
+      bytes,
+      sessionBytes: this.#sessions.takeBytes(),
+      sessionEvents: this.#sessions.takeEvents(),
+    };
+    this.#options.post(report);
+    this.#attention.look(connections, this.#counters.opened);
+  }
+
+  /** Ports first, then streams (whoever waits is answered), then what is left of the connections. */
+  async #stop(): Promise<void> {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    const closing = [...this.#listeners.keys()].map((id) => this.#unlisten(id));
+    this.#outlets.closeAll();
+    this.#demands.close();
+    for (const delivery of [...this.#services.waiting]) delivery.withdraw(503, Refusal.STOPPING);
+    await Promise.all(closing);
+    this.#foreign?.close();
+    this.#services.hot.close();
+    this.#admission.close();
+    clearInterval(this.#reporter);
+    this.#report();
+    this.#options.post({ type: 'stopped' });
+  }
+
+  #log(level: 'debug' | 'info' | 'warn' | 'error', fields: object, message: string): void {
+    this.#options.post({ type: 'log', level, fields, message });
+  }
+}

@@ -1,0 +1,129 @@
+/** Media that several viewers ask for, once more in memory files: from there the system sends without copying. */
+import { loadAddon, type NativeAddon } from '../../native/addon.ts';
+import type { Image } from '../http/direct-sender.ts';
+import type { Span } from '../outlet/messages.ts';
+
+/** For fewer bytes, copying them costs less. */
+const SMALLEST = 32 * 1024;
+/** Making an image of more would hold up the thread. */
+const LARGEST = 8 * 1024 * 1024;
+/** Each image takes a file descriptor. */
+const MOST_IMAGES = 256;
+/** Files remembered, asked for once or more. */
+const MOST_FILES = 4096;
+/** Sweeps that a file nobody asks for is kept. */
+const PATIENCE = 4;
+
+interface HotFile {
+  image: Image | null;
+  /** Sweeps since it was asked for. */
+  age: number;
+}
+
+/** Gives out the descriptors that images take. */
+interface Descriptors {
+  takeDescriptors(count: number): boolean;
+  giveDescriptors(count: number): void;
+}
+
+/** Of all files. */
+export interface HotFigures {
+  /** In images now. */
+  readonly bytes: number;
+  readonly images: number;
+  /** Images let go of to make room, since the start. */
+  readonly evicted: number;
+  /** Times a file got no image because there was no room, since the start. */
+  readonly refused: number;
+}
+
+/**
+ * A file gets an image the second time it is asked for: who is alone with a stream costs nothing more. Where there is no room,
+ * images go that nobody has asked for since the last sweep; if they do not make enough, the file is copied as before.
+ */
+export class HotFiles {
+  readonly #addon: NativeAddon | null;
+  readonly #limit: number;
+  readonly #descriptors: Descriptors | null;
+  /** By the list that names their bytes, which is the same for all who ask. */
+  readonly #files = new Map<readonly Span[], HotFile>();
+  #bytes = 0;
+  #images = 0;
+  #evicted = 0;
+  #refused = 0;
+  /** There was no room: not tried again before the next sweep. */
+  #full = false;
+
+  /** `limit`: bytes of all images. `descriptors`: where theirs are taken from; null: there are enough. */
+  constructor(limit: number, addon: NativeAddon | null = loadAddon().addon, descriptors: Descriptors | null = null) {
+    this.#descriptors = descriptors;
+    this.#limit = limit;
+    this.#addon = addon;
+  }
+
+  get figures(): HotFigures {
+    return { bytes: this.#bytes, images: this.#images, evicted: this.#evicted, refused: this.#refused };
+  }
+
+  /** The image of the file at `spans`, whose `size` bytes are `chunks`; null while it is worth none. */
+  image(spans: readonly Span[], chunks: readonly Uint8Array[], size: number): Image | null {
+    if (this.#addon === null || size < SMALLEST || size > LARGEST) return null;
+    const file = this.#files.get(spans);
+    if (file === undefined) {
+      if (this.#files.size < MOST_FILES) this.#files.set(spans, { image: null, age: 0 });
+      return null;
+    }
+    file.age = 0;
+    file.image ??= this.#open(this.#addon, chunks, size);
+    return file.image;
+  }
+
+  /** To be called regularly: lets go of what nobody asks for any more. */
+  sweep(): void {
+    this.#full = false;
+    for (const [spans, file] of this.#files) {
+      file.age += 1;
+      if (file.age > PATIENCE) this.#forget(spans, file);
+    }
+  }
+
+  /** Idempotent. */
+  close(): void {
+    for (const [spans, file] of this.#files) this.#forget(spans, file);
+  }
+
+  #open(addon: NativeAddon, chunks: readonly Uint8Array[], size: number): Image | null {
+    const hasRoom = !this.#full && this.#makeRoom(size) && this.#descriptors?.takeDescriptors(1) !== false;
+    const handle = hasRoom ? addon.imageOpen(chunks) : null;
+    if (hasRoom && handle === null) this.#descriptors?.giveDescriptors(1);
+    if (handle === null) {
+      this.#full = true;
+      this.#refused += 1;
+      return null;
+    }
+    this.#bytes += size;
+    this.#images += 1;
+    return { handle, length: size };
+  }
+
+  #makeRoom(size: number): boolean {
+    const fits = (): boolean => this.#images < MOST_IMAGES && this.#bytes + size <= this.#limit;
+    if (fits()) return true;
+    for (const [spans, file] of this.#files) {
+      if (file.image === null || file.age === 0) continue;
+      this.#evicted += 1;
+      this.#forget(spans, file);
+      if (fits()) return true;
+    }
+    return false;
+  }
+
+  #forget(spans: readonly Span[], file: HotFile): void {
+    this.#files.delete(spans);
+    if (file.image === null) return;
+    this.#bytes -= file.image.length;
+    this.#images -= 1;
+    this.#addon?.imageClose(file.image.handle);
+    this.#descriptors?.giveDescriptors(1);
+  }
+}

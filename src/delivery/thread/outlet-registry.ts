@@ -1,0 +1,200 @@
+/** The outlets of an egress thread: which views serve which stream. */
+import { CrossDomainPolicy, type CrossDomainRules } from '../../access/cross-domains.ts';
+import type { PublisherKind } from '../../core/kinds.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { EgressMessage, OutletAddress } from '../outlet/messages.ts';
+import type { DeliveryExchange, OutletView, ViewContext, ViewerSession } from '../outlet/view.ts';
+import type { DeliveryOutlet } from './delivery.ts';
+import type { SessionPlace, ThreadSessions } from './thread-sessions.ts';
+
+/** Makes the view of an outlet. `settings` is what its packager handed to `openOutlet`. */
+export type ViewFactory = (settings: unknown, context: ViewContext) => OutletView;
+/** By kind of outlet; a kind without one is not served in this process. */
+export type ViewFactories = Partial<Record<PublisherKind, ViewFactory>>;
+
+/** Methods told to other origins. */
+export const DELIVERY_METHODS = 'OPTIONS, GET, HEAD';
+const THUMBNAIL_METHODS = 'GET';
+
+/** One outlet, with what its view may ask of the thread. */
+export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
+  readonly outlet: number;
+  readonly kind: PublisherKind;
+  readonly address: string;
+  readonly view: OutletView;
+  policy: CrossDomainPolicy;
+  /** For OPTIONS, which every outlet answers alike. */
+  preflight: CrossDomainPolicy;
+  bytesSent = 0;
+  readonly #own: CrossDomainRules | null;
+  readonly #services: RegistryServices;
+  readonly #timers = new Set<NodeJS.Timeout>();
+
+  constructor(
+    message: Extract<EgressMessage, { type: 'outlet-open' }>,
+    factory: ViewFactory,
+    defaults: CrossDomainRules,
+    services: RegistryServices,
+  ) {
+    this.outlet = message.outlet;
+    this.kind = message.kind;
+    this.address = `${message.address.vhost}\n${message.address.app}\n${message.address.stream}`;
+    this.#own = message.crossDomains;
+    this.#services = services;
+    this.preflight = new CrossDomainPolicy({ defaults, own: this.#own, methods: DELIVERY_METHODS });
+    this.policy = this.#policyFor(defaults);
+    this.view = factory(message.settings, this);
+  }
+
+  /** The server-wide default rules have changed. */
+  setDefaults(defaults: CrossDomainRules): void {
+    this.preflight = new CrossDomainPolicy({ defaults, own: this.#own, methods: DELIVERY_METHODS });
+    this.policy = this.#policyFor(defaults);
+  }
+
+  createSession(exchange: DeliveryExchange): ViewerSession | null {
+    const session = this.#services.sessions.create(this, exchange.remoteAddress);
+    if (session !== null) exchange.billTo(session);
+    return session;
+  }
+
+  session(exchange: DeliveryExchange): ViewerSession | null {
+    const token = exchange.queryValue('session');
+    const session = token === undefined ? null : this.#services.sessions.check(this, token, exchange.remoteAddress);
+    if (session !== null) exchange.billTo(session);
+    return session;
+  }
+
+  countViewer(exchange: DeliveryExchange, ttlMs: number): boolean {
+    const { remoteAddress } = exchange;
+    const key = `${remoteAddress} ${exchange.header('user-agent') ?? ''}`;
+    const viewer = this.#services.sessions.count(this, key, ttlMs, remoteAddress);
+    if (viewer !== null && viewer !== 'full') exchange.billTo(viewer);
+    return viewer !== null;
+  }
+
+  schedule(ms: number, callback: () => void): () => void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      try {
+        callback();
+      } catch (error) {
+        this.#services.onFault(error);
+      }
+    }, ms);
+    this.#timers.add(timer);
+    return () => {
+      clearTimeout(timer);
+      this.#timers.delete(timer);
+    };
+  }
+
+  now(): number {
+    return this.#services.clock.now();
+  }
+
+  close(): void {
+    this.view.close();
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#timers.clear();
+    this.#services.sessions.closeOutlet(this.outlet);
+  }
+
+  #policyFor(defaults: CrossDomainRules): CrossDomainPolicy {
+    return this.kind === 'thumbnail' ? new CrossDomainPolicy({ defaults, own: this.#own, methods: THUMBNAIL_METHODS }) : this.preflight;
+  }
+}
+
+/** What the registry hands to the views it makes. */
+export interface RegistryServices {
+  /** A view failed on a timer of its own; it goes on with the next. */
+  readonly onFault: (error: unknown) => void;
+  readonly sessions: ThreadSessions;
+  readonly clock: Clock;
+  readonly views: ViewFactories;
+}
+
+/** The part of a path that names a stream. */
+function streamKey(address: Pick<OutletAddress, 'app' | 'stream'>): string {
+  return `${address.app}/${address.stream}`;
+}
+
+/** Owns the views of its thread: they are closed with their outlets, or by `closeAll`. */
+export class OutletRegistry {
+  readonly #services: RegistryServices;
+  readonly #outlets = new Map<number, { readonly outlet: ThreadOutlet; readonly address: OutletAddress }>();
+  /** Virtual host → `<app>/<stream>` → outlets. */
+  readonly #streams = new Map<string, Map<string, ThreadOutlet[]>>();
+  #defaults: CrossDomainRules = { urls: [], headers: [] };
+  #fallback = new CrossDomainPolicy({ defaults: this.#defaults, own: null, methods: DELIVERY_METHODS });
+
+  constructor(services: RegistryServices) {
+    this.#services = services;
+  }
+
+  get size(): number {
+    return this.#outlets.size;
+  }
+
+  /** The rules where no outlet has a say. */
+  get fallback(): CrossDomainPolicy {
+    return this.#fallback;
+  }
+
+  setDefaults(rules: CrossDomainRules): void {
+    this.#defaults = rules;
+    this.#fallback = new CrossDomainPolicy({ defaults: rules, own: null, methods: DELIVERY_METHODS });
+    for (const { outlet } of this.#outlets.values()) outlet.setDefaults(rules);
+  }
+
+  /** Applies a packager's message. Throws for a kind without view, or what the view throws. */
+  apply(message: EgressMessage): void {
+    if (message.type === 'outlet-open') this.#open(message);
+    else if (message.type === 'outlet-update') this.#outlets.get(message.outlet)?.outlet.view.update(message.payload);
+    else this.#close(message.outlet);
+  }
+
+  /** Outlets of a stream; undefined when there is no such stream. `key` is `<app>/<stream>`. */
+  find(vhost: string, key: string): readonly ThreadOutlet[] | undefined {
+    return this.#streams.get(vhost)?.get(key);
+  }
+
+  /** Calls `visit` with the bytes sent by each outlet since the last call. */
+  takeBytes(visit: (outlet: number, bytes: number) => void): void {
+    for (const { outlet } of this.#outlets.values()) {
+      if (outlet.bytesSent === 0) continue;
+      visit(outlet.outlet, outlet.bytesSent);
+      outlet.bytesSent = 0;
+    }
+  }
+
+  closeAll(): void {
+    for (const id of [...this.#outlets.keys()]) this.#close(id);
+  }
+
+  #open(message: Extract<EgressMessage, { type: 'outlet-open' }>): void {
+    const factory = this.#services.views[message.kind];
+    if (factory === undefined) throw new TypeError(`no view for outlets of kind ${message.kind}`);
+    const outlet = new ThreadOutlet(message, factory, this.#defaults, this.#services);
+    this.#outlets.set(message.outlet, { outlet, address: message.address });
+    const { vhost } = message.address;
+    const streams = this.#streams.get(vhost) ?? new Map<string, ThreadOutlet[]>();
+    this.#streams.set(vhost, streams);
+    const key = streamKey(message.address);
+    streams.set(key, [...(streams.get(key) ?? []), outlet]);
+  }
+
+  #close(id: number): void {
+    const entry = this.#outlets.get(id);
+    if (entry === undefined) return;
+    this.#outlets.delete(id);
+    const { vhost } = entry.address;
+    const streams = this.#streams.get(vhost);
+    const key = streamKey(entry.address);
+    const left = (streams?.get(key) ?? []).filter((outlet) => outlet !== entry.outlet);
+    if (left.length > 0) streams?.set(key, left);
+    else streams?.delete(key);
+    if (streams?.size === 0) this.#streams.delete(vhost);
+    entry.outlet.close();
+  }
+}

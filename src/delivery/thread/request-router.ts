@@ -1,0 +1,162 @@
+/** Finds the views for a request: Host → virtual host, path → stream, file → view (streaming facts 1.1, 1.2, 3.1). */
+
+import type { HostTable } from '../host-table.ts';
+import type { AnswerSink, IncomingRequest, RequestHandler } from '../http/answer-sink.ts';
+import { decodePath, splitTarget } from '../http/request-target.ts';
+import type { Attention } from './attention.ts';
+import { COMMON_HEADERS, crossDomainBlock, Delivery, type DeliveryServices, Refusal } from './delivery.ts';
+import type { DemandDesk } from './demand-desk.ts';
+import type { OutletRegistry, ThreadOutlet } from './outlet-registry.ts';
+
+const PREFLIGHT = 'Access-Control-Allow-Private-Network: true\r\n';
+const ALLOW = 'Allow: OPTIONS, GET, HEAD\r\n';
+const TEXT = 'Content-Type: text/plain\r\n';
+const EMPTY = 'Content-Type: text/html\r\n';
+const KNOWN_METHODS = new Set(['POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'CONNECT']);
+
+/** Takes the requests that are not delivery: WebSocket upgrades and methods other than GET, HEAD and OPTIONS. */
+export interface ForeignRequests {
+  /** Returns false when it does not want the request; then a refusal is answered. */
+  take(request: IncomingRequest, sink: AnswerSink): boolean;
+}
+
+/** What a request is found with; all of it belongs to the thread. `foreign` is null where signalling is refused. */
+export interface RouterOptions {
+  readonly hosts: HostTable;
+  readonly outlets: OutletRegistry;
+  readonly services: DeliveryServices;
+  readonly attention: Attention;
+  /** Requests that may wait for media at once. */
+  readonly maxWaiting: number;
+  /** Where to ask for streams that are not there. */
+  readonly demands: DemandDesk;
+  readonly foreign: ForeignRequests | null;
+}
+
+interface Place {
+  readonly vhost: string | null;
+  /** `<app>/<stream>`. */
+  readonly key: string;
+  readonly outlets: readonly ThreadOutlet[] | undefined;
+  readonly file: string;
+  readonly query: string;
+}
+
+/** Answers every request, or hands it to a view that will. One for each thread; it owns no connection. */
+export class RequestRouter implements RequestHandler {
+  readonly #options: RouterOptions;
+
+  constructor(options: RouterOptions) {
+    this.#options = options;
+  }
+
+  handle(request: IncomingRequest, sink: AnswerSink): void {
+    const { method } = request;
+    const { attention, foreign } = this.#options;
+    if (method === 'GET' || method === 'HEAD') {
+      if (request.header('upgrade')?.toLowerCase() === 'websocket') this.#foreign(request, sink);
+      else if (attention.current) this.#deliver(request, sink);
+      else this.#later(sink, () => this.#deliver(request, sink));
+    } else if (method === 'OPTIONS' && request.target === '*') this.#preflight(request, sink, undefined);
+    // What signalling allows is its own to say.
+    else if (method === 'OPTIONS' && foreign?.take(request, sink) === true) return;
+    else if (method === 'OPTIONS' && attention.current) this.#preflight(request, sink, this.#find(request));
+    else if (method === 'OPTIONS') this.#later(sink, () => this.#preflight(request, sink, this.#find(request)));
+    else this.#foreign(request, sink);
+  }
+
+  /** Answers when this thread knows what there is. */
+  #later(sink: AnswerSink, answer: () => void): void {
+    const forget = this.#options.attention.wait(() => {
+      try {
+        answer();
+      } catch (error) {
+        sink.fail(error);
+      }
+    });
+    sink.waitBriefly({ aborted: forget });
+  }
+
+  #deliver(request: IncomingRequest, sink: AnswerSink, mayAsk = true): void {
+    const { services, outlets: registry, maxWaiting } = this.#options;
+    const place = this.#find(request);
+    const first = place.outlets?.[0];
+    if (place.outlets === undefined || first === undefined || place.file === '') {
+      if (mayAsk && place.outlets === undefined && this.#ask(place, request, sink)) return;
+      sink.answer(404, COMMON_HEADERS + crossDomainBlock(registry.fallback, request) + TEXT, absenceOf(place), null);
+      return;
+    }
+    const delivery = new Delivery(services, request, sink, { file: place.file, query: place.query, outlet: first });
+    for (const outlet of place.outlets) {
+      delivery.offerTo(outlet);
+      if (!outlet.view.handle(delivery)) continue;
+      if (delivery.done) return;
+      delivery.hold();
+      if (services.waiting.size > maxWaiting) delivery.withdraw(503, Refusal.BUSY, 'Retry-After: 1\r\n');
+      return;
+    }
+    delivery.offerTo(speaker(place.outlets, place.file) ?? first);
+    delivery.refuse(404, Refusal.NO_FILE);
+  }
+
+  /** Holds a request that begins to watch until it is known whether an origin has the stream. False: nobody is to be asked. */
+  #ask({ vhost, key, file, query }: Place, request: IncomingRequest, sink: AnswerSink): boolean {
+    const { demands, outlets } = this.#options;
+    if (vhost === null || !demands.hasOrigins(vhost) || !beginsToWatch(file, query)) return false;
+    const [app = '', stream = '', ...deeper] = key.split('/');
+    if (app === '' || stream === '' || deeper.length > 0) return false;
+    const forget = demands.ask({ vhost, app, stream, query }, () => this.#deliver(request, sink, false));
+    if (forget === null)
+      sink.answer(503, `${COMMON_HEADERS}${crossDomainBlock(outlets.fallback, request)}Retry-After: 1\r\n${TEXT}`, Refusal.BUSY, null);
+    else sink.wait({ aborted: forget });
+    return true;
+  }
+
+  #preflight(request: IncomingRequest, sink: AnswerSink, place: Place | undefined): void {
+    const outlet = place?.outlets === undefined ? undefined : speaker(place.outlets, place.file);
+    const policy = outlet?.preflight ?? this.#options.outlets.fallback;
+    sink.answer(200, COMMON_HEADERS + crossDomainBlock(policy, request) + PREFLIGHT + EMPTY, '', null);
+  }
+
+  #foreign(request: IncomingRequest, sink: AnswerSink): void {
+    const { foreign, outlets } = this.#options;
+    if (foreign?.take(request, sink) === true) return;
+    const block = COMMON_HEADERS + crossDomainBlock(outlets.fallback, request) + TEXT;
+    if (request.method === 'GET' || request.method === 'HEAD') {
+      sink.answer(501, block, 'WebSocket is not served here\n', null);
+    } else if (KNOWN_METHODS.has(request.method)) {
+      sink.answer(405, block + ALLOW, `${request.method} is not allowed here\n`, null);
+    } else sink.answer(501, block, 'unknown method\n', null);
+  }
+
+  #find(request: IncomingRequest): Place {
+    const target = splitTarget(request.target);
+    const { path } = target;
+    const vhost = this.#options.hosts.find(target.authority ?? request.header('host') ?? '');
+    // Cut first, decoded then: an escaped slash never separates.
+    const streamStart = path.indexOf('/', 1) + 1;
+    const streamEnd = streamStart === 0 ? -1 : path.indexOf('/', streamStart);
+    const key = decodePath(streamEnd < 0 ? path.slice(1) : path.slice(1, streamEnd));
+    const fileEnd = streamEnd < 0 ? -1 : path.indexOf('/', streamEnd + 1);
+    const file = streamEnd < 0 ? '' : decodePath(path.slice(streamEnd + 1, fileEnd < 0 ? undefined : fileEnd));
+    return { vhost, key, outlets: vhost === null ? undefined : this.#options.outlets.find(vhost, key), file, query: target.query };
+  }
+}
+
+/** What is missing, from the outside in. */
+function absenceOf({ vhost, key, outlets, file }: Place): string {
+  if (vhost === null) return Refusal.NO_HOST;
+  if (outlets !== undefined && file === '') return Refusal.NO_FILE;
+  return /^[^/]+\/[^/]/.test(key) ? Refusal.NO_STREAM : Refusal.NO_PATH;
+}
+
+/** Players that go on asking for the media of a stream that has ended are not to bring it back. */
+function beginsToWatch(file: string, query: string): boolean {
+  return file.startsWith('thumb.') || (file.endsWith('.m3u8') && !/(?:^|&)session=/.test(query));
+}
+
+/** Whose CORS rules count for a file that no view claimed: by its name, as the reference server routes. */
+function speaker(outlets: readonly ThreadOutlet[], file: string): ThreadOutlet | undefined {
+  const thumbnail = file.startsWith('thumb.');
+  return outlets.find((outlet) => (outlet.kind === 'thumbnail') === thumbnail) ?? outlets[0];
+}

@@ -1,0 +1,232 @@
+/** Viewer sessions as one thread sees them: who asked lately. Doubles as the cache of verified tokens. */
+import { createHash } from 'node:crypto';
+import { addressOwner } from '../../util/client-address.ts';
+import type { Clock } from '../../util/clock.ts';
+import { OwnerCounts } from '../../util/owner-counts.ts';
+import type { ByteSink, ViewerSession } from '../outlet/view.ts';
+import type { SessionTokens } from '../session-token.ts';
+import type { SessionBytes, SessionEvent, SessionSighting } from '../thread-protocol.ts';
+
+/** Revocations remembered; the oldest is forgotten first. */
+const REVOKED_LIMIT = 100_000;
+const MAX_KEY_LENGTH = 256;
+/** Viewers whose bytes one report tells; the others have their turn in the next ones, so that a crowd cannot hold up the main thread. */
+const BILLED_PER_REPORT = 1000;
+
+class LiveSession implements ViewerSession, ByteSink {
+  readonly token: string;
+  readonly id: string;
+  readonly address: string;
+  readonly outlet: number;
+  readonly remoteAddress: string;
+  /** Whose share it counts to. */
+  readonly owner: string;
+  readonly expiresAt: number;
+  /** Without request for so long it has ended, ms. */
+  readonly idle: number;
+  seenAt: number;
+  /** Not told to the main thread yet. */
+  #bytes = 0;
+  readonly #owing: Set<LiveSession>;
+
+  /** It adds itself to `owing` when it has bytes to tell. */
+  constructor(
+    fields: { token: string; id: string; address: string; outlet: number; remoteAddress: string; expiresAt: number },
+    { idle, now, owing }: { idle: number; now: number; owing: Set<LiveSession> },
+  ) {
+    this.idle = idle;
+    this.#owing = owing;
+    this.token = fields.token;
+    this.id = fields.id;
+    this.address = fields.address;
+    this.outlet = fields.outlet;
+    this.remoteAddress = fields.remoteAddress;
+    this.owner = addressOwner(fields.remoteAddress);
+    this.expiresAt = fields.expiresAt;
+    this.seenAt = now;
+  }
+
+  get sighting(): SessionSighting {
+    return { outlet: this.outlet, session: this.id, remoteAddress: this.remoteAddress };
+  }
+
+  countBytes(bytes: number): void {
+    if (this.#bytes === 0) this.#owing.add(this);
+    this.#bytes += bytes;
+  }
+
+  takeBytes(): number {
+    const bytes = this.#bytes;
+    this.#bytes = 0;
+    return bytes;
+  }
+}
+
+/** Where a session is used. */
+export interface SessionPlace {
+  readonly outlet: number;
+  /** Identifies virtual host, application and stream. */
+  readonly address: string;
+}
+
+/** `limit` counts sessions; `idle` is the time without a request after which one has ended, `lifetime` that of its token, both ms. */
+export interface ThreadSessionsOptions {
+  readonly tokens: SessionTokens;
+  readonly clock: Clock;
+  readonly limit: number;
+  /** Sessions of one address; players that have one already go on, also beyond. */
+  readonly share?: number;
+  /** A session was not opened because of it. */
+  readonly onFull?: (remoteAddress: string) => void;
+  readonly idle: number;
+  readonly lifetime: number;
+}
+
+/** The owner calls `sweep` regularly, and `takeEvents` and `takeBytes` for its reports. Has no timer of its own. */
+export class ThreadSessions {
+  /** Sessions not opened because their address had its share. */
+  refused = 0;
+  readonly #options: ThreadSessionsOptions;
+  readonly #live = new Map<string, LiveSession>();
+  readonly #owners = new OwnerCounts();
+  readonly #revoked = new Set<string>();
+  /** Sessions with bytes to tell, those that wait longest first. */
+  readonly #owing = new Set<LiveSession>();
+  #events: SessionEvent[] = [];
+
+  constructor(options: ThreadSessionsOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#live.size;
+  }
+
+  /** Null when the address has its share. */
+  create(place: SessionPlace, remoteAddress: string): LiveSession | null {
+    if (this.#isFull(remoteAddress)) return null;
+    const { tokens, clock, lifetime } = this.#options;
+    const expiresAt = clock.now() + lifetime;
+    const { id, token } = tokens.mint(place.address, expiresAt);
+    return this.#open({ token, id, address: place.address, outlet: place.outlet, remoteAddress, expiresAt });
+  }
+
+  /** The session of `token`, marked as alive; null when the token is not good for this stream (any more). */
+  check(place: SessionPlace, token: string, remoteAddress: string): LiveSession | null {
+    const { clock, tokens } = this.#options;
+    const live = this.#live.get(token);
+    if (live !== undefined) {
+      if (live.address !== place.address) return null;
+      if (clock.now() < live.expiresAt) {
+        live.seenAt = clock.monotonic();
+        return live;
+      }
+      this.#close(live, 'expired');
+      return null;
+    }
+    const verified = tokens.verify(token, place.address);
+    if (verified === null || clock.now() >= verified.expiresAt || this.#revoked.has(verified.id)) return null;
+    return this.#open({ token, ...verified, address: place.address, outlet: place.outlet, remoteAddress });
+  }
+
+  /**
+   * Marks a viewer without token as alive: one per outlet and `key`, gone `idle` ms after it was last seen. Null: it was
+   * revoked; `full`: its address has its share, so it is not counted.
+   */
+  count(place: SessionPlace, key: string, idle: number, remoteAddress: string): LiveSession | 'full' | null {
+    const { clock } = this.#options;
+    // Peers choose parts of the key.
+    const token = `${place.outlet} ${key.slice(0, MAX_KEY_LENGTH)}`;
+    const live = this.#live.get(token);
+    if (live !== undefined) {
+      live.seenAt = clock.monotonic();
+      return live;
+    }
+    const id = createHash('sha256').update(token).digest('hex').slice(0, 16);
+    if (this.#revoked.has(id)) return null;
+    if (this.#isFull(remoteAddress)) return 'full';
+    const { address, outlet } = place;
+    return this.#open({ token, id, address, outlet, remoteAddress, expiresAt: Number.POSITIVE_INFINITY }, idle);
+  }
+
+  /** Refuses these sessions (by id or whole token) from now on. */
+  revoke(sessions: readonly string[]): void {
+    for (const session of sessions) {
+      this.#revoked.add(sessionId(session));
+      if (this.#revoked.size > REVOKED_LIMIT) {
+        const oldest = this.#revoked.values().next();
+        if (!oldest.done) this.#revoked.delete(oldest.value);
+      }
+    }
+    for (const live of this.#live.values()) if (this.#revoked.has(live.id)) this.#close(live, 'revoked');
+  }
+
+  /** Ends sessions without request for too long. */
+  sweep(): void {
+    const now = this.#options.clock.monotonic();
+    for (const live of this.#live.values()) if (now - live.seenAt >= live.idle) this.#close(live, 'idle');
+  }
+
+  closeOutlet(outlet: number): void {
+    for (const live of this.#live.values()) if (live.outlet === outlet) this.#close(live, 'the stream ended');
+  }
+
+  /** What began and ended since the last call, in order. */
+  takeEvents(): readonly SessionEvent[] {
+    const events = this.#events;
+    if (events.length > 0) this.#events = [];
+    return events;
+  }
+
+  /** Bytes sent to viewers since the last call. */
+  takeBytes(): SessionBytes {
+    const sightings: SessionSighting[] = [];
+    const bytes: number[] = [];
+    for (const live of this.#owing) {
+      if (sightings.length === BILLED_PER_REPORT) break;
+      this.#owing.delete(live);
+      sightings.push(live.sighting);
+      bytes.push(live.takeBytes());
+    }
+    return { sightings, bytes };
+  }
+
+  #open(fields: ConstructorParameters<typeof LiveSession>[0], idle = this.#options.idle): LiveSession {
+    const live = new LiveSession(fields, { idle, now: this.#options.clock.monotonic(), owing: this.#owing });
+    this.#live.set(live.token, live);
+    this.#owners.add(live.owner);
+    this.#note(live, null);
+    if (this.#live.size > this.#options.limit) {
+      const oldest = this.#live.values().next();
+      if (!oldest.done) this.#close(oldest.value, 'too many sessions');
+    }
+    return live;
+  }
+
+  #close(live: LiveSession, reason: string): void {
+    this.#live.delete(live.token);
+    this.#owners.remove(live.owner);
+    this.#owing.delete(live);
+    this.#note(live, reason);
+  }
+
+  #isFull(remoteAddress: string): boolean {
+    const { share = Number.POSITIVE_INFINITY } = this.#options;
+    const isFull = this.#owners.of(addressOwner(remoteAddress)) >= share;
+    if (isFull) {
+      this.refused += 1;
+      this.#options.onFull?.(remoteAddress);
+    }
+    return isFull;
+  }
+
+  #note(live: LiveSession, ended: string | null): void {
+    this.#events.push({ sighting: live.sighting, ended });
+  }
+}
+
+/** The public part of a token. */
+export function sessionId(token: string): string {
+  const end = token.indexOf('_');
+  return end < 0 ? token : token.slice(0, end);
+}

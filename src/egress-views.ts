@@ -1,0 +1,14 @@
+/** Which view serves which kind of outlet. */
+
+import type { ViewFactories } from './delivery/thread/outlet-registry.ts';
+import { LlhlsView } from './services/hls/view/fmp4/llhls-view.ts';
+import { HlsView } from './services/hls/view/ts/hls-view.ts';
+import type { LlhlsViewSettings } from './services/hls/wire/fmp4/settings.ts';
+import type { HlsViewSettings } from './services/hls/wire/ts/settings.ts';
+import { ThumbnailView } from './services/thumbnail/thumbnail-view.ts';
+
+export const VIEWS: ViewFactories = {
+  llhls: (settings, context) => new LlhlsView(settings as LlhlsViewSettings, context),
+  hlsv3: (settings, context) => new HlsView(settings as HlsViewSettings, context),
+  thumbnail: (settings, context) => new ThumbnailView(settings, context),
+};

@@ -1,0 +1,170 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { defaultServerXml, parseServerConfig } from '../config/index.ts';
+import { findingsOf, tellFindings } from './findings.ts';
+
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'millrace-findings-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Parts {
+  readonly ip?: string;
+  readonly bind?: string;
+  readonly storage?: string;
+  readonly host?: string;
+  readonly managers?: string;
+  readonly providers?: string;
+  readonly publishers?: string;
+}
+
+/** Every part on a line of its own: 3 ip, 4 storage, 5 bind, 6 managers, 9 host, 11 providers, 12 publishers. */
+function load({ ip = '<IP>*</IP>', bind = '', storage = '', host = '', managers = '', providers = '', publishers = '' }: Parts) {
+  const xml = `<Server version="8">
+<Type>origin</Type>
+${ip}
+${storage}
+<Bind>${bind}</Bind>
+<Managers><Host><Names><Name>*</Name></Names>${managers}</Host></Managers>
+<VirtualHosts><VirtualHost>
+<Name>v</Name>
+<Host><Names><Name>*</Name></Names>${host}</Host>
+<Applications><Application><Name>a</Name><Type>live</Type>
+<Providers>${providers}</Providers>
+<Publishers>${publishers}</Publishers>
+</Application></Applications>
+</VirtualHost></VirtualHosts>
+</Server>`;
+  return parseServerConfig(xml, 'S.xml', { directory: folder });
+}
+
+function found(parts: Parts): string[] {
+  return findingsOf(load(parts), join(folder, 'state')).all.map(({ severity, text }) => `${severity}: ${text.replaceAll(folder, '')}`);
+}
+
+const rtmp = (port: number) => `<Providers><RTMP><Port>${port}</Port></RTMP></Providers>`;
+const api = (port: number, ip = '') => `<Managers><API>${ip}<Port>${port}</Port></API></Managers>`;
+const BIND = 'Server/Bind';
+
+describe('one port twice', () => {
+  const ice = (range: string) => `<WebRTC><Signalling><Port>3333</Port></Signalling><IceCandidates>
+<IceCandidate>*:${range}/udp</IceCandidate><TcpRelay>*:3478</TcpRelay></IceCandidates></WebRTC>`;
+
+  test.each([
+    [
+      `${api(1935)}${rtmp(1935)}`,
+      `error: S.xml:5: ${BIND}/Providers/RTMP/Port: TCP port 1935 is that of ${BIND}/Managers/API/Port (line 5) already`,
+    ],
+    [
+      '<Providers><SRT><Port>9998</Port></SRT></Providers>\n<Publishers><SRT><Port>9990-9999</Port></SRT></Publishers>',
+      `error: S.xml:6: ${BIND}/Publishers/SRT/Port: UDP port 9998 is that of ${BIND}/Providers/SRT/Port (line 5) already`,
+    ],
+    [
+      '<Publishers><LLHLS><Port>3333</Port></LLHLS>\n<HLS><TLSPort>3333</TLSPort></HLS></Publishers>',
+      `error: S.xml:6: ${BIND}/Publishers/HLS/TLSPort: TCP port 3333 is that of ${BIND}/Publishers/LLHLS/Port (line 5) already`,
+    ],
+    [
+      `<Providers><MPEGTS><Port>10002/udp</Port></MPEGTS></Providers><Publishers>${ice('10000-10004')}</Publishers>`,
+      `error: S.xml:5: ${BIND}/Publishers/WebRTC/IceCandidates/IceCandidate: UDP port 10002 is that of ${BIND}/Providers/MPEGTS/Port (line 5) already`,
+    ],
+    [
+      `<Publishers>${ice('10000')}<OVT><Port>10000</Port></OVT></Publishers>`,
+      `error: S.xml:5: ${BIND}/Publishers/WebRTC/IceCandidates/IceCandidate: TCP port 10000 is that of ${BIND}/Publishers/OVT/Port (line 6) already`,
+    ],
+    [
+      `${rtmp(3478)}<Publishers>${ice('10000')}</Publishers>`,
+      `error: S.xml:5: ${BIND}/Publishers/WebRTC/IceCandidates/TcpRelay: TCP port 3478 is that of ${BIND}/Providers/RTMP/Port (line 5) already`,
+    ],
+  ])('%s', (bind, expected) => {
+    expect(found({ bind })).toEqual([expected]);
+  });
+
+  test('is fine where it is shared, of another protocol or on another address', () => {
+    const both = `<Providers>${ice('10000-10004')}</Providers><Publishers>${ice('10000-10004')}<LLHLS><Port>3333</Port></LLHLS></Publishers>`;
+    expect(found({ bind: both })).toEqual([]);
+    expect(found({ bind: '<Providers><RTMP><Port>9999</Port></RTMP><SRT><Port>9999</Port></SRT></Providers>' })).toEqual([]);
+    expect(found({ ip: '<IP>127.0.0.1</IP>', bind: `${api(1935, '<IP>127.0.0.2</IP>')}${rtmp(1935)}` })).toEqual([]);
+    expect(found({ ip: '<IP>127.0.0.1</IP>', bind: `${api(1935, '<IP>*</IP>')}${rtmp(1935)}` })).toHaveLength(1);
+  });
+
+  test('nothing is found in the configuration that comes along', () => {
+    expect(findingsOf(parseServerConfig(defaultServerXml(), 'S.xml'), folder).all).toEqual([]);
+  });
+});
+
+test('ports of stream maps that nothing listens on are told', () => {
+  const map = '<MPEGTS><StreamMap><Stream><Name>s</Name><Port>4000,4001-4004,4010</Port></Stream></StreamMap></MPEGTS>';
+  const at = 'warn: S.xml:11: Server/VirtualHosts/VirtualHost/Applications/Application/Providers/MPEGTS/StreamMap/Stream/Port';
+  expect(found({ providers: map, bind: '<Providers><MPEGTS><Port>4000/udp</Port></MPEGTS></Providers>' })).toEqual([
+    `${at}: nothing listens on port 4001-4004, 4010: Server/Bind/Providers/MPEGTS/Port opens 4000 only`,
+  ]);
+  expect(found({ providers: map })).toEqual([
+    `${at}: nothing listens on port 4000-4004, 4010: Server/Bind/Providers/MPEGTS/Port is not there`,
+  ]);
+  const srt = '<SRT><Port>9999</Port><StreamMap><Stream><Port>9000</Port><StreamPath>v/a/s</StreamPath></Stream></StreamMap></SRT>';
+  expect(found({ bind: `<Providers>${srt}</Providers>` })).toEqual([
+    'warn: S.xml:5: Server/Bind/Providers/SRT/StreamMap/Stream/Port: nothing listens on port 9000: Server/Bind/Providers/SRT/Port opens 9999 only',
+  ]);
+});
+
+test('media and map files that are not there are told, and so are paths that will be refused', () => {
+  mkdirSync(join(folder, 'media'));
+  writeFileSync(join(folder, 'media/there.mp4'), '');
+  const stream = (path: string) => `<Stream><Name>s</Name><Path>${path}</Path></Stream>`;
+  const file = `<FILE><RootPath>media</RootPath><StreamMap>${stream('there.mp4')}${stream('gone.mp4')}</StreamMap></FILE>`;
+  const dump =
+    '<Dumps><Dump><Enable>true</Enable><TargetStreamName>*</TargetStreamName><OutputPath>/out/${StreamName}</OutputPath></Dump></Dumps>';
+  const dvr = '<DVR><Enable>true</Enable><TempStoragePath>/out</TempStoragePath></DVR>';
+  const app = 'S.xml:11: Server/VirtualHosts/VirtualHost/Applications/Application/Providers';
+  const pub = 'S.xml:12: Server/VirtualHosts/VirtualHost/Applications/Application/Publishers';
+  const outside = 'is outside of the folders that Server/Storage/AllowedRoots allows';
+  const parts = {
+    providers: file,
+    publishers: `<FILE><FilePath>/out/x.mp4</FilePath><StreamMap><Enable>true</Enable><Path>map.xml</Path></StreamMap></FILE>
+<LLHLS>${dump}${dvr}</LLHLS>`,
+    storage: '<Storage><AllowedRoots><Path>recordings</Path></AllowedRoots></Storage>',
+  };
+  expect(found(parts)).toEqual([
+    `warn: ${pub}/FILE/FilePath: "/out/x.mp4" ${outside}`,
+    `warn: ${pub.replace(':12', ':13')}/LLHLS/DVR/TempStoragePath: "/out" ${outside}`,
+    `warn: ${pub.replace(':12', ':13')}/LLHLS/Dumps/Dump/OutputPath: "/out/\${StreamName}" ${outside}`,
+    `warn: ${app}/FILE/StreamMap/Stream[2]/Path: the file of stream 's' cannot be played: ENOENT: no such file or directory, stat '/media/gone.mp4'`,
+    `warn: ${pub}/FILE/StreamMap/Path: the map file cannot be read: ENOENT: no such file or directory, stat '/map.xml'`,
+  ]);
+  expect(found({ ...parts, storage: '' })).toHaveLength(2);
+});
+
+test('certificates that are missing, broken or of another key are told; that of the API is needed', () => {
+  const own = new URL('../../test/fixtures/tls/', import.meta.url);
+  for (const name of ['cert.pem', 'key.pem']) writeFileSync(join(folder, name), readFileSync(new URL(name, own)));
+  execFileSync('openssl', ['ecparam', '-name', 'prime256v1', '-genkey', '-noout', '-out', join(folder, 'other.pem')], { stdio: 'ignore' });
+  const tls = (cert: string, key: string) => `<TLS><CertPath>${cert}</CertPath><KeyPath>${key}</KeyPath></TLS>`;
+  const at = 'S.xml:9: Server/VirtualHosts/VirtualHost/Host/TLS';
+  expect(found({ host: tls('cert.pem', 'key.pem') })).toEqual([]);
+  expect(found({ host: tls('gone.pem', 'key.pem') })).toEqual([
+    `warn: ${at}/CertPath: the file cannot be read: ENOENT: no such file or directory, open '/gone.pem'`,
+  ]);
+  expect(found({ host: tls('cert.pem', 'other.pem') })).toEqual([
+    `warn: ${at}/KeyPath: the key /other.pem is not that of the certificate /cert.pem`,
+  ]);
+  expect(found({ host: tls('key.pem', 'key.pem') })).toEqual([
+    expect.stringContaining(`${at}/CertPath: the certificate or key cannot be used`),
+  ]);
+  const bind = '<Managers><API><TLSPort>8082</TLSPort></API></Managers>';
+  expect(found({ bind, managers: tls('gone.pem', 'key.pem') })).toEqual([
+    expect.stringMatching(/^error: S\.xml:6: .*CertPath: the file cannot be read/),
+  ]);
+});
+
+test('the log of a start tells the same, with places', () => {
+  const logger = new RecordingLogger();
+  tellFindings(load({ bind: `${api(1935)}${rtmp(1935)}`, host: '<TLS><CertPath>x</CertPath><KeyPath>y</KeyPath></TLS>' }), folder, logger);
+  expect(logger.lines).toMatchObject([
+    { level: 'error', message: expect.stringContaining('TCP port 1935'), fields: { path: `${BIND}/Providers/RTMP/Port`, line: 5 } },
+  ]);
+});

@@ -1,0 +1,29 @@
+/** What can be said of a configuration beyond its form, before anything starts. */
+import { formatConfigProblem, type LoadedServer, type Place } from '../config/index.ts';
+import type { Logger } from '../util/logger.ts';
+import { apiCertificateFindings, hostCertificateFindings, pathFindings } from './path-findings.ts';
+import { portFindings, unopenedPortFindings } from './port-findings.ts';
+
+export interface Finding {
+  /** With an `error` the server does not start; the `warn`s tell what will not work. */
+  readonly severity: 'error' | 'warn';
+  readonly path: string;
+  readonly line: number | undefined;
+  /** With its place, for people. */
+  readonly text: string;
+}
+
+/** Logs what is found at the start, but for certificates: whoever reads them tells of them. */
+export function tellFindings(loaded: LoadedServer, stateFolder: string, logger: Logger): void {
+  for (const { severity, path, line, text } of findingsOf(loaded, stateFolder).atStart) logger[severity]({ path, line }, text);
+}
+
+/** Looks at ports, files and folders; `stateFolder` is where relative folders start. */
+export function findingsOf(loaded: LoadedServer, stateFolder: string): { readonly all: Finding[]; readonly atStart: Finding[] } {
+  const make = (severity: Finding['severity'], found: readonly (Place & { readonly message: string })[]): Finding[] =>
+    found.map((problem) => ({ severity, path: problem.path, line: problem.line, text: formatConfigProblem(problem) }));
+  const ports = make('error', portFindings(loaded));
+  const others = make('warn', [...unopenedPortFindings(loaded), ...pathFindings(loaded, stateFolder)]);
+  const certificates = [...make('error', apiCertificateFindings(loaded)), ...make('warn', hostCertificateFindings(loaded))];
+  return { all: [...ports, ...certificates, ...others], atStart: [...ports, ...others] };
+}

@@ -1,0 +1,114 @@
+/** Files and folders of the configuration that are not there, cannot be used or are not allowed. */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { createSecureContext } from 'node:tls';
+import type { ApplicationConfig, LoadedServer, Place, TlsConfig } from '../config/index.ts';
+import { writingFolders } from '../config/server-config.ts';
+import { RecordPlace } from '../services/record/record-place.ts';
+import { PathRefused } from '../util/allowed-folders.ts';
+
+type Found = Place & { readonly message: string };
+type PlaceOf = LoadedServer['placeOf'];
+
+/** What the server would start with, but not work with as it is meant. */
+export function pathFindings({ config, placeOf }: LoadedServer, stateFolder: string): Found[] {
+  const writing = writingFolders(config, stateFolder);
+  const found: Found[] = [];
+  for (const { applications } of config.virtualHosts) {
+    for (const application of applications) {
+      const { publishers, providers } = application;
+      const refuse = (owner: object, key: string, check: () => unknown): void => {
+        try {
+          check();
+        } catch (error) {
+          if (!(error instanceof PathRefused)) throw error;
+          found.push({ ...placeOf(owner, key), message: error.message });
+        }
+      };
+      if (publishers.file !== undefined) {
+        const { file } = publishers;
+        const key = (['filePath', 'infoPath', 'rootPath'] as const).find((name) => file[name] !== undefined) ?? '';
+        refuse(file, key, () => new RecordPlace(file, stateFolder, writing).pathsOf({ filePath: '', infoPath: '' }));
+      }
+      for (const { dVR, dumps } of [publishers.llhls, publishers.hls].filter((one) => one !== undefined)) {
+        if (dVR?.enable === true && dVR.tempStoragePath !== '') {
+          refuse(dVR, 'tempStoragePath', () => writing.check(resolve(stateFolder, dVR.tempStoragePath)));
+        }
+        for (const dump of dumps?.dump.filter(({ enable }) => enable) ?? []) {
+          refuse(dump, 'outputPath', () => writing.check(resolve(stateFolder, dump.outputPath)));
+        }
+      }
+      if (providers.file !== undefined) found.push(...mediaFindings(providers.file, placeOf));
+      found.push(...mapFindings(application, placeOf));
+    }
+  }
+  return found;
+}
+
+/** Certificates of virtual hosts, without which their TLS ports stay closed. */
+export function hostCertificateFindings({ config, placeOf }: LoadedServer): Found[] {
+  return config.virtualHosts.flatMap(({ host }) => (host?.tls === undefined ? [] : certificateFindings(host.tls, placeOf)));
+}
+
+/** The certificate of the API is needed to start. */
+export function apiCertificateFindings({ config, placeOf }: LoadedServer): Found[] {
+  const { tls } = config.managers.host;
+  return tls === undefined || config.bind.managers.api?.tlsPort === undefined ? [] : certificateFindings(tls, placeOf);
+}
+
+/** The certificate and key as a server reads them; the first thing that is wrong. */
+function certificateFindings(tls: TlsConfig, placeOf: PlaceOf): Found[] {
+  const texts = new Map<string, string>();
+  for (const key of ['certPath', 'keyPath', 'chainCertPath'] as const) {
+    const path = tls[key];
+    if (path === undefined) continue;
+    try {
+      texts.set(key, readFileSync(path, 'utf8'));
+    } catch (error) {
+      return [{ ...placeOf(tls, key), message: `the file cannot be read: ${messageOf(error)}` }];
+    }
+  }
+  const [certificate = '', key = '', chain = ''] = ['certPath', 'keyPath', 'chainCertPath'].map((name) => texts.get(name));
+  try {
+    const own = new X509Certificate(certificate);
+    if (!own.checkPrivateKey(createPrivateKey(key))) {
+      return [{ ...placeOf(tls, 'keyPath'), message: `the key ${tls.keyPath} is not that of the certificate ${tls.certPath}` }];
+    }
+    createSecureContext({ cert: `${certificate}\n${chain}`, key });
+    if (Date.parse(own.validTo) < Date.now())
+      return [{ ...placeOf(tls, 'certPath'), message: `the certificate has expired: ${own.validTo}` }];
+  } catch (error) {
+    return [{ ...placeOf(tls, 'certPath'), message: `the certificate or key cannot be used: ${messageOf(error)}` }];
+  }
+  return [];
+}
+
+function mediaFindings(file: NonNullable<ApplicationConfig['providers']['file']>, placeOf: PlaceOf): Found[] {
+  return (file.streamMap?.stream ?? []).flatMap((entry) => {
+    const path = join(file.rootPath ?? '/', entry.path);
+    const wrong = faultOfFile(path);
+    return wrong === null ? [] : [{ ...placeOf(entry, 'path'), message: `the file of stream '${entry.name}' cannot be played: ${wrong}` }];
+  });
+}
+
+/** Map files are read with each stream. */
+function mapFindings({ publishers }: ApplicationConfig, placeOf: PlaceOf): Found[] {
+  return [publishers.file?.streamMap, publishers.push?.streamMap].flatMap((map) => {
+    if (map?.enable !== true || map.path === undefined) return [];
+    const wrong = faultOfFile(map.path);
+    return wrong === null ? [] : [{ ...placeOf(map, 'path'), message: `the map file cannot be read: ${wrong}` }];
+  });
+}
+
+function faultOfFile(path: string): string | null {
+  try {
+    return statSync(path).isFile() ? null : `${path} is no file`;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

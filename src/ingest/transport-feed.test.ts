@@ -1,0 +1,206 @@
+import { execFileSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { FakeIngestGate, type FakeIngestStream } from '../../test/fakes/fake-ingest-gate.ts';
+import { ManualClock } from '../../test/fakes/manual-clock.ts';
+import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
+import { audioTrack } from '../../test/fakes/synthetic-media.ts';
+import { codeOf } from '../../test/support/error-code.ts';
+import { survivesHostileBytes } from '../../test/support/hostile-bytes.ts';
+import { TsBuffer } from '../containers/mpegts/ts-buffer.ts';
+import { TsMuxer } from '../containers/mpegts/ts-muxer.ts';
+import type { Track } from '../media/track.ts';
+import { ProtocolError } from '../util/protocol-error.ts';
+import { TransportFeed, type TransportFeedOptions } from './transport-feed.ts';
+
+const INPUTS = ['-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25', '-f', 'lavfi', '-i', 'sine=r=48000'];
+const VIDEO = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '25', '-pix_fmt', 'yuv420p'];
+
+function encode(...output: string[]): Uint8Array {
+  const args = ['-v', 'error', '-nostdin', ...INPUTS, '-t', '3', ...output, '-f', 'mpegts', 'pipe:1'];
+  return new Uint8Array(execFileSync('ffmpeg', args, { maxBuffer: 2 ** 26 }));
+}
+
+const SAMPLE = encode(...VIDEO, '-c:a', 'aac', '-metadata:s:a:0', 'language=fra');
+
+function open(options: Partial<TransportFeedOptions> = {}): { feed: TransportFeed; stream: FakeIngestStream } {
+  const gate = new FakeIngestGate();
+  const request = { streamName: 's', provider: 'mpegts', sourceType: 'MPEGTS', sourceUrl: 'udp://x', onClose: () => undefined } as const;
+  gate.openIngest({ host: 'h', app: 'a' }, request);
+  const stream = gate.streams[0]!;
+  return { feed: new TransportFeed({ stream, logger: new RecordingLogger(), ...options }), stream };
+}
+
+/** Tables of a program of these tracks. */
+function tables(tracks: readonly Track[]): Uint8Array {
+  const buffer = new TsBuffer();
+  new TsMuxer(tracks).writeTables(buffer);
+  return buffer.view().slice();
+}
+
+describe('a source that is of no use', () => {
+  const audios = [0, 1].map((id) => audioTrack({ id: id + 1 }));
+
+  it('is given up when its program changes all the time, and not for a change now and then', () => {
+    const clock = new ManualClock();
+    const { feed } = open({ clock });
+    const [one, two] = [tables(audios.slice(0, 1)), tables(audios)];
+    // A counter that goes on, as that of one multiplexer does.
+    let packets = 0;
+    const send = (table: Uint8Array): void => {
+      const copy = table.slice();
+      for (let at = 0; at < copy.length; at += 188) copy[at + 3] = (copy[at + 3]! & 0xf0) | (packets & 0xf);
+      packets += 1;
+      feed.push(copy);
+    };
+    for (let change = 0; change < 200; change += 1) {
+      send(change % 2 === 0 ? one : two);
+      clock.advance(2000);
+    }
+    expect(feed.counters.programs).toBe(200);
+    const flood = (): void => {
+      for (let change = 0; change < 200; change += 1) send(change % 2 === 0 ? one : two);
+    };
+    expect(codeOf(flood)).toBe('TS_PROGRAMS');
+    expect(feed.counters.programs).toBeLessThan(265);
+    expect(codeOf(() => send(one))).toBe('TS_PROGRAMS');
+  });
+
+  it('is not given up without a clock: files have no time', () => {
+    const { feed } = open();
+    for (let change = 0; change < 400; change += 1) {
+      const copy = tables(audios.slice(0, 1 + (change % 2)));
+      for (let at = 0; at < copy.length; at += 188) copy[at + 3] = (copy[at + 3]! & 0xf0) | (change & 0xf);
+      feed.push(copy);
+    }
+    expect(feed.counters.programs).toBe(400);
+  });
+});
+
+it('a kind that is of no use is named once, also when it comes with a later program map', () => {
+  const logger = new RecordingLogger();
+  const { feed } = open({ logger });
+  const later = encode('-c:v', 'mpeg2video', '-c:a', 'ac3');
+  for (const source of [SAMPLE, later, SAMPLE, later]) feed.push(source);
+  expect(feed.counters.programs).toBe(4);
+  expect(logger.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
+    'streams left out: MPEG-2 video, AC-3 audio; a transport stream can bring H.264, H.265, AAC, MP3, Opus and ID3',
+  ]);
+});
+
+describe('TransportFeed', () => {
+  it('announces all tracks at once with their parameters and hands on every unit in order', () => {
+    let started = 0;
+    const { feed, stream } = open({ onStarted: () => (started += 1) });
+    for (let at = 0; at < SAMPLE.length; at += 1316) feed.push(SAMPLE.subarray(at, at + 1316));
+    feed.end();
+    expect(started).toBe(1);
+    expect(stream.trackSets).toHaveLength(1);
+    expect(stream.tracks).toMatchObject([
+      { id: 0x100, type: 'video', codec: 'H264', format: 'length-prefixed', width: 320, height: 180 },
+      { id: 0x101, type: 'audio', codec: 'AAC', format: 'aac-raw', sampleRate: 48_000, channels: 1, language: 'fra' },
+    ]);
+    const video = stream.packets.filter(({ trackId }) => trackId === 0x100);
+    expect(video).toHaveLength(75);
+    expect(stream.packets.length - video.length).toBeGreaterThanOrEqual(140);
+    // 4-byte lengths that lead from unit to unit up to the end.
+    for (const { data } of video) {
+      let at = 0;
+      while (at < data.length) at += 4 + new DataView(data.buffer, data.byteOffset).getUint32(at);
+      expect(at).toBe(data.length);
+    }
+    expect(feed.counters).toEqual({ programs: 1, malformed: 0, firstFault: null });
+    expect(feed.undecodable).toBe(0);
+  });
+
+  it('does not start a stream of which nothing can be read, and says why', () => {
+    const { feed, stream } = open({ limits: { trackWait: 1000 } });
+    stream.fault = new ProtocolError('AVCC', 'made up');
+    feed.push(SAMPLE);
+    feed.checkStart(0);
+    feed.checkStart(1000);
+    feed.end();
+    expect([feed.started, feed.fault, stream.packets]).toEqual([false, 'AVCC: made up', []]);
+  });
+
+  it('names audio tracks as the audio map says', () => {
+    const { feed, stream } = open({ audioLabels: [{ name: 'Commentary', language: 'en', characteristics: 'public.x' }] });
+    feed.push(SAMPLE);
+    expect(stream.tracks[1]).toMatchObject({ publicName: 'Commentary', language: 'en', characteristics: 'public.x' });
+  });
+
+  it('starts without a track that never tells its parameters, once the wait is over', () => {
+    const { feed, stream } = open({ limits: { trackWait: 1000 } });
+    // A stream joined in the middle: sound at once, parameter sets of the picture not before the next keyframe.
+    const withoutVideo = SAMPLE.slice();
+    for (let at = 0; at < withoutVideo.length; at += 188) {
+      if ((withoutVideo[at + 1]! & 0x1f) === 1 && withoutVideo[at + 2] === 0) withoutVideo[at + 3]! |= 0x80;
+    }
+    const half = Math.floor(withoutVideo.length / 376) * 188;
+    feed.push(withoutVideo.subarray(0, half));
+    feed.checkStart(0);
+    feed.checkStart(999);
+    expect(stream.trackSets).toHaveLength(0);
+    feed.checkStart(1000);
+    expect(stream.tracks.map(({ type }) => type)).toEqual(['audio']);
+    expect(stream.packets.length).toBeGreaterThan(10);
+    feed.push(SAMPLE.subarray(half));
+    feed.end();
+    expect(stream.tracks.map(({ type }) => type)).toEqual(['video', 'audio']);
+  });
+
+  it('follows a program map that loses and wins a stream', () => {
+    const { feed, stream } = open();
+    feed.push(SAMPLE);
+    feed.push(encode(...VIDEO, '-an'));
+    feed.end();
+    expect(stream.trackSets.map((tracks) => tracks.map(({ id }) => id))).toEqual([[0x100, 0x101], [0x100]]);
+    feed.push(SAMPLE);
+    feed.end();
+    expect(stream.tracks.map(({ id }) => id)).toEqual([0x100, 0x101]);
+  });
+
+  it('takes the program it is told to, of several', () => {
+    const programs = ['-map', '0:v', '-map', '1:a', '-map', '0:v', '-map', '1:a', '-s:v:1', '160x90'];
+    const split = ['-program', 'program_num=1:st=0:st=1', '-program', 'program_num=7:st=2:st=3'];
+    const both = encode(...VIDEO, '-c:a', 'aac', ...programs, ...split);
+    const take = (program?: number) => {
+      const { feed, stream } = open(program === undefined ? {} : { program });
+      feed.push(both);
+      feed.end();
+      return {
+        fault: feed.fault,
+        ids: stream.trackSets.flat().map(({ id }) => id),
+        width: stream.trackSets[0]?.[0],
+        packets: stream.packets,
+      };
+    };
+    expect(take()).toMatchObject({ fault: null, ids: [0x100, 0x101], width: { width: 320 } });
+    expect(take(1)).toMatchObject({ fault: null, ids: [0x100, 0x101], width: { width: 320 } });
+    const seventh = take(7);
+    expect(seventh).toMatchObject({ fault: null, ids: [0x102, 0x103], width: { width: 160 } });
+    expect(new Set(seventh.packets.map(({ trackId }) => trackId))).toEqual(new Set([0x102, 0x103]));
+    expect(take(3)).toMatchObject({ fault: 'there is no program 3 among 1, 7', ids: [], packets: [] });
+  });
+
+  it('bounds what it holds back', () => {
+    const { feed, stream } = open({ limits: { heldPackets: 20 } });
+    const withoutAudio = SAMPLE.slice();
+    for (let at = 0; at < withoutAudio.length; at += 188) {
+      if ((withoutAudio[at + 1]! & 0x1f) === 1 && withoutAudio[at + 2] === 1) withoutAudio[at + 3]! |= 0x80;
+    }
+    feed.push(withoutAudio);
+    expect(stream.tracks.map(({ type }) => type)).toEqual(['video']);
+    expect(stream.packets.length).toBeGreaterThan(60);
+  });
+
+  it('survives hostile streams', () => {
+    const starts = [SAMPLE, encode('-vn', '-c:a', 'aac', '-mpegts_flags', 'latm'), encode('-vn', '-c:a', 'libopus')].map((ts) =>
+      ts.subarray(0, 188 * 12),
+    );
+    survivesHostileBytes((bytes) => {
+      const { feed } = open();
+      feed.push(bytes);
+      feed.end();
+    }, starts);
+  });
+});

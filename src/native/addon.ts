@@ -1,0 +1,132 @@
+/** Finds the compiled addon in `native/` and gives it types. */
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+/** Handles are opaque and freed by the garbage collector. */
+export type Handle = object;
+
+/** What a step of a handshake came to. `state`: 0 going on, 1 connected, 2 over. */
+export interface DtlsOutcome {
+  readonly state: number;
+  readonly error: string;
+  readonly datagrams: readonly Buffer[];
+}
+
+/**
+ * What a connected handshake yields: SRTP keys by their DTLS-SRTP profile (RFC 5764 section 4.2) and the SHA-256 of the peer's
+ * certificate.
+ */
+export interface NativeKeys {
+  readonly profile: number;
+  readonly localKey: Buffer;
+  readonly localSalt: Buffer;
+  readonly remoteKey: Buffer;
+  readonly remoteSalt: Buffer;
+  readonly fingerprint: Buffer;
+}
+
+/** The addon's exports, as `native/src/addon.cc` describes them. */
+export interface NativeAddon {
+  open(
+    threads: number,
+    mode: number,
+    history: number,
+    deliver: (type: number, id: number, bytes: Buffer, host: string, port: number, at: number) => void,
+  ): Handle;
+  close(fanout: Handle): void;
+  bind(fanout: Handle, host: string, port: number): [id: number, port: number];
+  send(fanout: Handle, socket: number, host: string, port: number, bytes: Uint8Array): boolean;
+  openSource(fanout: Handle, clockRate: number, epochMs: number, fec: boolean): number;
+  closeSource(fanout: Handle, source: number): void;
+  push(
+    fanout: Handle,
+    source: number,
+    timestamp: number,
+    keyframe: boolean,
+    marker: boolean,
+    payloads: Uint8Array,
+    sizes: Uint32Array,
+  ): boolean;
+  openViewer(fanout: Handle, cname: string, slots: Uint32Array, extensions: Uint8Array): number;
+  closeViewer(fanout: Handle, viewer: number): void;
+  setKeys(
+    fanout: Handle,
+    viewer: number,
+    profile: number,
+    localKey: Uint8Array,
+    localSalt: Uint8Array,
+    remoteKey: Uint8Array,
+    remoteSalt: Uint8Array,
+  ): boolean;
+  connect(fanout: Handle, viewer: number, socket: number, host: string, port: number): boolean;
+  hear(fanout: Handle, viewer: number, socket: number, host: string, port: number): boolean;
+  connectTcp(fanout: Handle, viewer: number): boolean;
+  play(fanout: Handle, viewer: number, slot: number, source: number): boolean;
+  inject(fanout: Handle, viewer: number, packet: Uint8Array): boolean;
+  sendRtcp(fanout: Handle, viewer: number, packet: Uint8Array): boolean;
+  viewerCounters(fanout: Handle, viewer: number): Record<string, number> | null;
+  readSends(fanout: Handle, viewer: number, first: number, into: Uint32Array): void;
+  counters(fanout: Handle): Record<string, number>;
+  dtlsContext(certificate: string, key: string): Handle;
+  dtlsOpen(context: Handle, server: boolean): Handle;
+  dtlsReceive(dtls: Handle, datagram: Uint8Array): DtlsOutcome;
+  dtlsTick(dtls: Handle): DtlsOutcome;
+  dtlsClose(dtls: Handle): DtlsOutcome;
+  dtlsKeys(dtls: Handle): NativeKeys | null;
+  srtpOpen(profile: number, key: Uint8Array, salt: Uint8Array): Handle;
+  srtpProtect(protector: Handle, packet: Uint8Array, index: number): Buffer;
+  /** A number tells what is wrong: 1 malformed, 2 forged, 3 replayed, 4 too many sources. */
+  srtpUnprotect(protector: Handle, packet: Uint8Array): Buffer | number;
+  udpOpen(
+    host: string,
+    port: number,
+    bufferBytes: number,
+    words: Uint32Array,
+    told: (event: number, first: number, second: number) => void,
+  ): [socket: Handle, port: number];
+  udpClose(socket: Handle): void;
+  udpSend(socket: Handle, bytes: Uint8Array, words: Uint32Array, from: number, count: number): number;
+  udpTake(socket: Handle, into: Uint8Array, at: number): void;
+  udpAlarm(socket: Handle, ms: number): void;
+  udpErrorText(error: number): string;
+  udpAwaitRoom(socket: Handle): void;
+  udpParse(socket: Handle, address: string, words: Uint32Array): boolean;
+  udpText(socket: Handle, n: number): string;
+  udpCounters(socket: Handle): NativeUdpCounters;
+  imageOpen(chunks: readonly Uint8Array[]): Handle | null;
+  imageClose(image: Handle): void;
+  /** How many bytes of `head` (Latin-1) and `chunks` the socket took. */
+  tcpSend(descriptor: number, head: string, chunks: readonly Uint8Array[]): number;
+  tcpSendImage(descriptor: number, head: string, image: Handle, length: number): number;
+}
+
+/** Numbers since the socket was opened. */
+export interface NativeUdpCounters {
+  readonly datagramsSent: number;
+  readonly sendCalls: number;
+  readonly sendErrors: number;
+  readonly datagramsReceived: number;
+  readonly receiveCalls: number;
+}
+
+/** Overrides the addon: the path of another build, or `off` for none. */
+const OVERRIDE = 'MILLRACE_NATIVE';
+/** What the build of an older version does not have. */
+const NEWEST = 'tcpSend' satisfies keyof NativeAddon;
+const BUILT = new URL('../../native/build/millrace.node', import.meta.url);
+
+/** The addon, or why there is none. */
+export function loadAddon(): { readonly addon: NativeAddon } | { readonly addon: null; readonly reason: string } {
+  const override = process.env[OVERRIDE];
+  if (override === 'off') return { addon: null, reason: `switched off by ${OVERRIDE}` };
+  const file = override === undefined || override === '' ? fileURLToPath(BUILT) : override;
+  if (!existsSync(file)) return { addon: null, reason: `${file} was not built (npm run build:native tells why)` };
+  try {
+    const addon = createRequire(import.meta.url)(file) as NativeAddon;
+    if (typeof addon[NEWEST] === 'function') return { addon };
+    return { addon: null, reason: `${file} is older than the server (npm run build:native renews it)` };
+  } catch (error) {
+    return { addon: null, reason: error instanceof Error ? error.message : String(error) };
+  }
+}

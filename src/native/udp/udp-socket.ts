@@ -1,0 +1,62 @@
+/** A UDP socket for many small datagrams: what comes and goes within a turn of the event loop does so together. */
+import { loadAddon } from '../addon.ts';
+import { NativeUdpSocket } from './native-udp-socket.ts';
+import { NodeUdpSocket } from './node-udp-socket.ts';
+
+/** The other end of a datagram. */
+export interface SocketAddress {
+  readonly address: string;
+  readonly port: number;
+}
+
+/** Where to bind, and who is told. Callbacks come from one thread, never after `close`. */
+export interface UdpSocketOptions {
+  /** Address to bind; IPv6 is told by its form, and `::` is all of IPv6 alone. */
+  readonly host: string;
+  /** 0 lets the system choose. */
+  readonly port: number;
+  /** Bytes asked of the system for each direction; it may grant less. */
+  readonly bufferBytes: number;
+  /** A datagram, whose buffer passes to the listener; it may share one with others of the turn. `from` is not to be changed. */
+  readonly onDatagram: (datagram: Uint8Array, from: SocketAddress) => void;
+  /** All datagrams of the turn were handed over. */
+  readonly onTurn: () => void;
+  readonly onAlarm: () => void;
+  readonly onError: (error: Error) => void;
+  /** One of the others threw. Absent: it is thrown on, and nobody is there to catch it. */
+  readonly onFault?: (error: unknown) => void;
+}
+
+/** Since the start. */
+export interface UdpCounters {
+  readonly datagramsSent: number;
+  /** System calls for them; NaN when not known. */
+  readonly sendCalls: number;
+  /** Datagrams the system refused. */
+  readonly sendErrors: number;
+  /** Datagrams given up because the system took nothing for too long. */
+  readonly dropped: number;
+  readonly datagramsReceived: number;
+  /** System calls for them; NaN when not known. */
+  readonly receiveCalls: number;
+}
+
+/** Datagrams that the system does not take are like those that get lost: counted, never an error. */
+export interface UdpSocket {
+  /** The port bound. */
+  readonly port: number;
+  readonly counters: UdpCounters;
+  /** Gathers one datagram: `head`, then `payload` if there is one. It leaves with the turn, or with `flush`. */
+  send(to: SocketAddress, head: Uint8Array, payload: Uint8Array | null): void;
+  flush(): void;
+  /** Calls `onAlarm` once, in so many ms (whole ones); the time of another call before then counts instead. */
+  alarm(ms: number): void;
+  /** Gives the port back; nothing is called any more, and what has not left is lost. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** By the addon, or by Node's own sockets where there is none. Rejects when the port cannot be bound. */
+export async function openUdpSocket(options: UdpSocketOptions): Promise<UdpSocket> {
+  const { addon } = loadAddon();
+  return addon === null ? await NodeUdpSocket.open(options) : new NativeUdpSocket(addon, options);
+}

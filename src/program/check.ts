@@ -1,0 +1,36 @@
+import { ConfigErrors, formatConfigProblem, loadServerConfig } from '../config/index.ts';
+import { notBuiltIn, unprotected } from '../config/not-built.ts';
+import { findConfigFile } from '../config/server-config.ts';
+import { findingsOf } from '../findings/findings.ts';
+import type { CommandLine } from './command-line.js';
+import { ExitCode } from './exit-code.ts';
+
+/** Reads the configuration, prints everything odd or wrong about it and about what it names, starts nothing. */
+export function check(line: CommandLine): number {
+  const file = findConfigFile(line.config);
+  try {
+    const loaded = loadServerConfig(file);
+    const { config, virtualHosts } = loaded;
+    const findings = findingsOf(loaded, line.state).all;
+    const told = (severity: string): string[] => findings.filter((finding) => finding.severity === severity).map(({ text }) => text);
+    const warnings = [...loaded.warnings.map(formatConfigProblem), ...told('warn'), ...notBuiltIn(config)];
+    const errors = [...told('error'), ...config.virtualHosts.flatMap(unprotected)];
+    for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
+    for (const error of errors) process.stdout.write(`error: ${error}\n`);
+    if (errors.length > 0) {
+      process.stdout.write(`${file}: ${errors.length} error(s)\n`);
+      return ExitCode.USAGE;
+    }
+    const applications = virtualHosts.reduce((sum, vhost) => sum + vhost.applications.length, 0);
+    process.stdout.write(
+      `${file}: good, ${virtualHosts.length} virtual host(s), ${applications} application(s), ${warnings.length} warning(s)\n`,
+    );
+    return ExitCode.CLEAN;
+  } catch (error) {
+    if (!(error instanceof ConfigErrors)) throw error;
+    for (const warning of error.warnings) process.stdout.write(`warning: ${formatConfigProblem(warning)}\n`);
+    for (const problem of error.errors) process.stdout.write(`error: ${formatConfigProblem(problem)}\n`);
+    process.stdout.write(`${file}: ${error.errors.length} error(s)\n`);
+    return ExitCode.USAGE;
+  }
+}

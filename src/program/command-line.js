@@ -1,0 +1,41 @@
+/**
+ * What the command line may hold. Plain JavaScript: `scripts/start.mjs` reads it, too, before there is a place to keep compiled TypeScript.
+ */
+import { parseArgs } from 'node:util';
+import { LOG_LEVELS } from '../util/log-levels.js';
+
+/**
+ * @typedef {object} CommandLine
+ * @property {(typeof COMMANDS)[number]} command
+ * @property {string | undefined} config Undefined: the default place.
+ * @property {string} state
+ * @property {import('../util/create-logger.ts').LogFormat} logFormat
+ * @property {import('../util/create-logger.ts').LogLevel} logLevel
+ */
+
+const COMMANDS = /** @type {const} */ (['serve', 'check']);
+
+const OPTIONS = /** @type {const} */ ({
+  config: { type: 'string' },
+  state: { type: 'string', default: './state' },
+  'log-format': { type: 'string' },
+  'log-level': { type: 'string', default: 'info' },
+});
+
+/**
+ * Throws an Error with a sentence about the first argument that is wrong.
+ * @param {readonly string[]} args
+ * @returns {Readonly<CommandLine>}
+ */
+export function parseCommandLine(args) {
+  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
+  const command = COMMANDS.find((name) => name === (positionals[0] ?? 'serve'));
+  if (command === undefined) throw new Error(`unknown command '${positionals[0]}'; known are ${COMMANDS.join(' and ')}`);
+  if (positionals.length > 1) throw new Error(`unexpected argument '${positionals[1]}'`);
+  const logFormat = values['log-format'] ?? (process.stderr.isTTY === true ? 'text' : 'json');
+  if (logFormat !== 'text' && logFormat !== 'json') throw new Error(`--log-format is text or json, not '${logFormat}'`);
+  const logLevel = LOG_LEVELS.find((level) => level === values['log-level']);
+  if (logLevel === undefined) throw new Error(`--log-level is one of ${LOG_LEVELS.join(', ')}, not '${values['log-level']}'`);
+  for (const name of /** @type {const} */ (['config', 'state'])) if (values[name] === '') throw new Error(`--${name} is empty`);
+  return { command, config: values.config, state: values.state, logFormat, logLevel };
+}

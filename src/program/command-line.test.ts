@@ -1,0 +1,43 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { parseCommandLine } from './command-line.js';
+
+const START = path.join(import.meta.dirname, '../../scripts/start.mjs');
+
+test('serves by default, with settings below the working directory', () => {
+  expect(parseCommandLine([])).toMatchObject({ command: 'serve', config: undefined, state: './state', logLevel: 'info' });
+  const args = ['check', '--config', 'a.xml', '--state', 's', '--log-format', 'json', '--log-level', 'debug'];
+  expect(parseCommandLine(args)).toEqual({ command: 'check', config: 'a.xml', state: 's', logFormat: 'json', logLevel: 'debug' });
+});
+
+const REFUSED: readonly (readonly [RegExp, readonly string[]])[] = [
+  [/--log-level is one of debug, .*, not 'loud'/, ['--log-level', 'loud']],
+  [/--log-format is text or json, not 'xml'/, ['--log-format', 'xml']],
+  [/unknown command 'conquer'/, ['conquer']],
+  [/unexpected argument 'twice'/, ['serve', 'twice']],
+  [/colour/, ['--colour', 'blue']],
+  [/--state is empty/, ['--state', '']],
+  [/--config is empty/, ['--config=']],
+];
+
+test.each(REFUSED)('%s', (message, args) => {
+  expect(() => parseCommandLine(args)).toThrow(message);
+});
+
+test.each([
+  ['an argument', "not 'loud'", ['--log-level', 'loud']],
+  ['a configuration that is not there', 'cannot be read: ENOENT', ['--config', 'missing.xml']],
+  ['a configuration that is none', 'is not well-formed', ['--config', 'empty.xml']],
+])('a start that is refused for %s writes nothing', (_what, message, wrong) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-arguments-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(path.join(folder, 'empty.xml'), '');
+  const args = [START, 'serve', '--state', path.join(folder, 'deep', 'state'), ...wrong];
+  // Nothing in the environment that says where compiled code is kept.
+  const { status, stderr } = spawnSync(process.execPath, args, { cwd: folder, env: {}, encoding: 'utf8' });
+  expect(stderr).toContain(message);
+  expect([status, readdirSync(folder)]).toEqual([2, ['empty.xml']]);
+});

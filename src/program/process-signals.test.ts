@@ -1,0 +1,57 @@
+import { EventEmitter } from 'node:events';
+import { beforeEach, expect, test } from 'vitest';
+import { ManualClock } from '../../test/fakes/manual-clock.ts';
+import { ProcessSignals } from './process-signals.ts';
+
+let clock: ManualClock;
+let source: EventEmitter;
+let signals: ProcessSignals;
+let heard: string[];
+beforeEach(() => {
+  clock = new ManualClock();
+  source = new EventEmitter();
+  signals = new ProcessSignals(clock, source);
+  heard = [];
+});
+
+function follow(): void {
+  signals.follow({
+    stop: (signal) => heard.push(`stop ${signal}`),
+    force: () => heard.push('force'),
+    say: (sentence) => heard.push(sentence),
+  });
+}
+
+test.each(['SIGINT', 'SIGTERM'])('%s twice within a second is one signal, a later one does not wait any more', (signal) => {
+  follow();
+  source.emit(signal);
+  clock.advance(5);
+  source.emit(signal);
+  clock.advance(990);
+  source.emit(signal);
+  expect(heard).toEqual([`stop ${signal}`]);
+  clock.advance(5);
+  source.emit(signal);
+  expect(heard).toEqual([`stop ${signal}`, 'force']);
+});
+
+test('another signal does not wait any more', () => {
+  follow();
+  source.emit('SIGINT');
+  source.emit('SIGTERM');
+  expect(heard).toEqual(['stop SIGINT', 'force']);
+});
+
+test('what came before anybody followed is one stop', () => {
+  source.emit('SIGTERM');
+  source.emit('SIGTERM');
+  follow();
+  expect(heard).toEqual(['stop SIGTERM']);
+});
+
+test('signals that would end the process or open the debugger are said and do nothing', () => {
+  source.emit('SIGHUP');
+  follow();
+  for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2']) source.emit(signal);
+  expect(heard).toEqual(['SIGHUP: nothing to reload yet', 'SIGUSR1: no effect', 'SIGUSR2: no effect']);
+});

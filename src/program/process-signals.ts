@@ -1,0 +1,63 @@
+/** What signals mean to the server. */
+import type { Clock } from '../util/clock.ts';
+
+/**
+ * Whoever stops a group of processes tells the server twice: itself, and by the `npm` that started it, which hands its own signal on.
+ * The same signal within this time of the first is that one, ms.
+ */
+const ECHO_MS = 1000;
+const STOPS = ['SIGINT', 'SIGTERM'] as const;
+/** By themselves two of them would end the process, and SIGUSR1 would open the debugger to everybody on this machine. */
+const HARMLESS = { SIGHUP: 'nothing to reload yet', SIGUSR1: 'no effect', SIGUSR2: 'no effect' } as const;
+
+/** What the owner does about a signal. */
+export interface SignalHandler {
+  /** The first that asks for the end. */
+  stop(signal: NodeJS.Signals): void;
+  /** Somebody asks again and will not wait. */
+  force(): void;
+  /** A signal without effect, as a sentence. */
+  say(sentence: string): void;
+}
+
+/** The part of `process` that this needs. */
+export interface SignalSource {
+  on(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown;
+}
+
+/** Receives signals from its making on, for as long as the process lives; what comes before `follow` waits for it. */
+export class ProcessSignals {
+  readonly #clock: Clock;
+  #handler: SignalHandler | null = null;
+  #waiting: NodeJS.Signals[] = [];
+  #first: { readonly signal: NodeJS.Signals; readonly at: number } | null = null;
+
+  constructor(clock: Clock, source: SignalSource = process) {
+    this.#clock = clock;
+    for (const signal of STOPS) source.on(signal, () => this.#onStop(signal));
+    for (const [signal, meaning] of Object.entries(HARMLESS)) {
+      source.on(signal as keyof typeof HARMLESS, () => this.#handler?.say(`${signal}: ${meaning}`));
+    }
+  }
+
+  /** Signals go to `handler` from now on. Call once. */
+  follow(handler: SignalHandler): void {
+    this.#handler = handler;
+    const [signal] = this.#waiting;
+    this.#waiting = [];
+    if (signal !== undefined) handler.stop(signal);
+  }
+
+  #onStop(signal: NodeJS.Signals): void {
+    const now = this.#clock.monotonic();
+    if (this.#first === null) {
+      this.#first = { signal, at: now };
+      if (this.#handler === null) this.#waiting.push(signal);
+      else this.#handler.stop(signal);
+    } else if (this.#first.signal !== signal || now - this.#first.at >= ECHO_MS) {
+      // Before there is anything to stop this is all there is to do.
+      if (this.#handler === null) process.exit(1);
+      this.#handler.force();
+    }
+  }
+}

@@ -1,0 +1,90 @@
+import { setFlagsFromString } from 'node:v8';
+import { Worker } from 'node:worker_threads';
+import { StartProblem } from '../core/port-openings.ts';
+import { ConfigProblem, MillraceServer } from '../server.ts';
+import { StateFolderProblem } from '../state/state-lock.ts';
+import { createLogger } from '../util/create-logger.ts';
+import type { CommandLine } from './command-line.js';
+import { ExitCode } from './exit-code.ts';
+import type { ProcessSignals } from './process-signals.ts';
+
+/** A stop that takes longer than this, ms, is cut short. It is to be over within 5 s, and the exit first writes what was compiled. */
+const STOP_DEADLINE_MS = 3900;
+/**
+ * The heap may double between two full collections. By itself V8 lets a heap as calm as this one grow by 8 MiB, which media
+ * on its way through fills several times a second, and every collection marks all of it.
+ */
+const HEAP_GROWTH = '--heap-growing-percent=100';
+
+/**
+ * An exit first writes what was compiled, which takes a second after the first start; so does a kill of the own process from the thread
+ * that compiled it. One that compiles nothing has nothing to write.
+ */
+function killAtOnce(): void {
+  new Worker("process.kill(process.pid, 'SIGKILL')", { eval: true, execArgv: [], env: {} });
+}
+
+/** Starts the server and resolves with the exit code when it has stopped. */
+export async function serve(line: CommandLine, signals: ProcessSignals): Promise<number> {
+  setFlagsFromString(HEAP_GROWTH);
+  // The banner has no reader, or a full disk.
+  process.stdout.on('error', () => {});
+  const logger = await createLogger({ format: line.logFormat, level: line.logLevel });
+  const over = Promise.withResolvers<number>();
+  let server: MillraceServer | null = null;
+  let stopping = false;
+  let exitCode: number = ExitCode.CLEAN;
+
+  const stop = async (why: string): Promise<void> => {
+    stopping = true;
+    logger.info({}, `stopping: ${why}`);
+    const deadline = setTimeout(() => {
+      logger.warn({ seconds: STOP_DEADLINE_MS / 1000 }, 'stop took too long and was cut short');
+      process.exit(ExitCode.FAILURE);
+    }, STOP_DEADLINE_MS);
+    await server?.stop();
+    // It still ends what holds the process after that, or a start that was under way.
+    deadline.unref();
+    logger.info({}, 'stopped');
+    over.resolve(exitCode);
+  };
+  signals.follow({
+    stop: (signal) => {
+      if (!stopping) void stop(signal);
+    },
+    force: () => {
+      logger.close();
+      killAtOnce();
+    },
+    say: (sentence) => logger.info({}, sentence),
+  });
+  process.on('uncaughtException', (error) => {
+    logger.error({ err: error }, `internal error, the server stops: ${error.message}`);
+    exitCode = ExitCode.FAILURE;
+    // A stop under way goes on: files are being finished.
+    if (!stopping) void stop('internal error');
+  });
+
+  try {
+    server = await MillraceServer.start({
+      configFile: line.config,
+      stateFolder: line.state,
+      logger,
+      logConnections: line.logLevel === 'debug',
+    });
+  } catch (error) {
+    if (error instanceof ConfigProblem) {
+      process.stderr.write(`${error.message}\n`);
+      return ExitCode.USAGE;
+    }
+    const message = `could not start: ${error instanceof Error ? error.message : String(error)}`;
+    const isKnown = error instanceof StartProblem || error instanceof StateFolderProblem;
+    logger.error(isKnown ? {} : { err: error }, message);
+    return ExitCode.FAILURE;
+  }
+  if (stopping) await server.stop();
+  else process.stdout.write(server.banner);
+  const code = await over.promise;
+  await logger.flush();
+  return code;
+}

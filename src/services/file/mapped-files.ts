@@ -1,0 +1,26 @@
+/** Plays the files that `Providers/FILE/StreamMap` of an application names, as long as the application runs. */
+import type { Application } from '../../core/application.ts';
+import type { PullRegistry } from '../../core/pull-registry.ts';
+import type { Logger } from '../../util/logger.ts';
+
+/** Called once for each application that starts, also after a change. */
+export function startMappedFiles(application: Application, pulls: PullRegistry, logger: Logger): void {
+  const { vhost, name: app, definition } = application;
+  for (const { name, path } of definition.config.providers?.file?.streamMap?.stream ?? []) {
+    const url = `file://${path.split('/').map(encodeURIComponent).join('/')}`;
+    try {
+      pulls.restore({ vhost, app, name, urls: [url], properties: PLAYED_FOR_EVER, configured: true });
+    } catch (error) {
+      logger.error({ vhost, app, stream: name, err: error }, `'${path}' of the StreamMap cannot be played as '${vhost}/${app}/${name}'`);
+    }
+  }
+}
+
+const PLAYED_FOR_EVER = {
+  persistent: true,
+  noInputFailoverTimeoutMs: 3000,
+  unusedStreamDeletionTimeoutMs: 60_000,
+  ignoreRtcpSRTimestamp: false,
+  retryCount: 1,
+  relay: false,
+};

@@ -1,0 +1,149 @@
+/** Writes the files of one dump one after the other; nothing while the disk refuses, and nothing more after any other failure. */
+import { constants } from 'node:fs';
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DiskRetry } from '../../../core/tasks/disk-retry.ts';
+import { writeFileAtomic } from '../../../state/atomic-file.ts';
+import type { Clock } from '../../../util/clock.ts';
+import { hasRoom } from '../../../util/disk-space.ts';
+import { syncTurns } from '../../../util/turns.ts';
+
+/** Bytes of segments that may wait for the disk; a dump that needs more ends with an error, for it may not have holes. */
+const WAITING_BYTES = 64 * 1024 * 1024;
+/** What may be otherwise later: no room, or none that may be used. */
+const PASSING: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'];
+/** A file of an earlier dump is overwritten; a link that somebody put in its place is not followed. */
+const NEW_BYTES = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
+
+/** Where the files go, and who hears how it fares. */
+export interface DumpFolderOptions {
+  /** Absolute. */
+  readonly path: string;
+  readonly clock: Clock;
+  /** The disk refuses files for now: what cannot wait is missed until it takes them again. What it returns must not reject. */
+  readonly onPaused?: (error: unknown) => Promise<void> | void;
+  readonly onResumed?: () => void;
+  /** A file was written for the first time. */
+  readonly onWritten?: (path: string) => void;
+  /** Nothing more is begun. Called once. */
+  readonly onFailed: (error: unknown) => void;
+  /** What was under way then has ended. Called once; what it returns is awaited by `settled`. */
+  readonly onFailureSettled: () => Promise<void> | void;
+}
+
+/** Only the first failure is told; what is handed over after it is passed over. There is nothing to close: await `settled`. */
+export class DumpFolder {
+  readonly #options: DumpFolderOptions;
+  /** Files that were written at least once. */
+  readonly #written = new Set<string>();
+  readonly #retry: DiskRetry;
+  #paused = false;
+  #tail: Promise<void> = Promise.resolve();
+  #waiting = 0;
+  #failed = false;
+
+  constructor(options: DumpFolderOptions) {
+    this.#options = options;
+    this.#retry = new DiskRetry(options.clock);
+  }
+
+  /** Settles when everything handed over so far is on disk or has failed. Never rejects. */
+  get settled(): Promise<void> {
+    return this.#tail;
+  }
+
+  /**
+   * Runs `work` behind everything before it; `bytes` wait with it. With `missed` the disk may refuse it for now: that is called instead
+   * then, and for all such work until the disk takes files again.
+   */
+  enqueue(work: () => Promise<void>, bytes = 0, missed: (() => void) | null = null): void {
+    if (this.#failed) return;
+    this.#waiting += bytes;
+    if (this.#waiting > WAITING_BYTES) {
+      this.#fail(new Error(`the disk is too slow: more than ${WAITING_BYTES} bytes wait for it`));
+      // It may be in the middle of a file.
+      this.#tail = this.#tail.then(() => this.#options.onFailureSettled());
+      return;
+    }
+    this.#tail = this.#tail.then(async () => {
+      if (this.#failed) return;
+      if (this.#paused && missed !== null && !this.#retry.isDue(() => hasRoom(this.#options.path))) {
+        missed();
+        this.#waiting -= bytes;
+        return;
+      }
+      try {
+        await work();
+        if (this.#paused && missed !== null) this.#resume();
+      } catch (error) {
+        if (missed !== null && PASSING.includes((error as NodeJS.ErrnoException | null)?.code)) {
+          await this.#pause(error);
+          missed();
+          this.#waiting -= bytes;
+          return;
+        }
+        // The disk was too slow before it failed: that has been told.
+        if (this.#failed) return;
+        this.#fail(error);
+        await this.#options.onFailureSettled();
+      }
+      this.#waiting -= bytes;
+    });
+  }
+
+  /** True once `write` or `replace` has made the file. */
+  has(name: string): boolean {
+    return this.#written.has(name);
+  }
+
+  /** Forgets the names of what was written: nothing more will be. */
+  forget(): void {
+    this.#written.clear();
+  }
+
+  /** A file that is written once. On disk when it resolves, so that no playlist names what a loss of power takes. */
+  async write(name: string, bytes: Uint8Array): Promise<void> {
+    const path = this.#pathOf(name);
+    try {
+      await syncTurns.take(() => writeFile(path, bytes, { flush: true, flag: NEW_BYTES }));
+    } catch (error) {
+      // Half a segment plays nowhere, and its room is needed. A link of somebody else stays.
+      if (PASSING.includes((error as NodeJS.ErrnoException).code)) await rm(path, { force: true }).catch(() => undefined);
+      throw error;
+    }
+    this.#note(name);
+  }
+
+  /** A file that changes: readers find the old or the new text. */
+  async replace(name: string, text: string): Promise<void> {
+    await writeFileAtomic(this.#pathOf(name), text);
+    this.#note(name);
+  }
+
+  #pathOf(name: string): string {
+    return join(this.#options.path, name);
+  }
+
+  #note(name: string): void {
+    if (this.#written.has(name)) return;
+    this.#written.add(name);
+    this.#options.onWritten?.(this.#pathOf(name));
+  }
+
+  async #pause(error: unknown): Promise<void> {
+    this.#retry.failed();
+    if (this.#paused) return;
+    this.#paused = true;
+    await this.#options.onPaused?.(error);
+  }
+
+  #resume(): void {
+    this.#paused = false;
+    this.#options.onResumed?.();
+  }
+
+  #fail(error: unknown): void {
+    this.#failed = true;
+    this.#options.onFailed(error);
+  }
+}

@@ -1,0 +1,62 @@
+/** Which dumps run, on disk: what the next start must tell of when this process cannot. */
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { writeFileAtomic } from '../../../../state/atomic-file.ts';
+import { DocumentFolder } from '../../../../state/document-folder.ts';
+import type { Logger } from '../../../../util/logger.ts';
+import { DumpStatus, statusElement } from './dump-info.ts';
+
+/** Notes of dumps with an information file. A dump ends with its stream, and so with the server. */
+export class OpenDumps {
+  readonly #path: string;
+  readonly #documents: DocumentFolder;
+  readonly #logger: Logger;
+
+  constructor(stateFolder: string, logger: Logger) {
+    this.#path = join(stateFolder, 'dumps');
+    this.#documents = new DocumentFolder(this.#path, 'open-dump', logger);
+    this.#logger = logger;
+  }
+
+  /** Says `Error` in the information files that a dead process left at `Running`. Call before dumps start. */
+  async recover(): Promise<void> {
+    for (const { key, value } of await this.#documents.load()) {
+      const infoPath = typeof value === 'object' && value !== null && 'infoPath' in value ? value.infoPath : null;
+      if (typeof infoPath === 'string') await this.#settle(infoPath);
+      await this.remove(key);
+    }
+  }
+
+  /** Resolves when the dump is noted; a state folder that refuses is told in the log and does not stop the dump. */
+  async add(key: string, infoPath: string): Promise<void> {
+    try {
+      await mkdir(this.#path, { recursive: true });
+      await this.#documents.save(key, { infoPath });
+    } catch (error) {
+      this.#logger.warn(
+        { err: error, info: infoPath },
+        'dump could not be noted: after a crash its information file would stay at Running',
+      );
+    }
+  }
+
+  async remove(key: string): Promise<void> {
+    await this.#documents.remove(key).catch((error: unknown) => this.#logger.warn({ err: error, key }, 'note of a dump stays behind'));
+  }
+
+  async #settle(infoPath: string): Promise<void> {
+    try {
+      const text = await readFile(infoPath, 'utf8');
+      const running = statusElement(DumpStatus.RUNNING);
+      if (!text.includes(running)) return;
+      await writeFileAtomic(
+        infoPath,
+        text.replace(running, () => statusElement(DumpStatus.ERROR)),
+      );
+      this.#logger.warn({ info: infoPath }, `dump of the last run was interrupted; ${infoPath} says Error now`);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+      this.#logger.error({ err: error, info: infoPath }, 'information file of a dump of the last run cannot be changed');
+    }
+  }
+}

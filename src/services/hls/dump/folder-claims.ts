@@ -1,0 +1,70 @@
+/** Which folders dumps write into: two in one folder would replace each other's playlists. */
+
+import { deepestReal } from '../../../util/allowed-folders.ts';
+
+/** A dump as others see it that want its folder. */
+export interface FolderWriter {
+  /** Files are still added. */
+  readonly enabled: boolean;
+  /** Resolves when no file will be touched any more. */
+  readonly over: Promise<void>;
+}
+
+/** Another dump has the folder. */
+export class FolderTaken extends Error {
+  override readonly name = 'FolderTaken';
+}
+
+/** A folder that nobody else gets. */
+export interface FolderClaim {
+  /** It is that of `writer` until that is over. */
+  keep(writer: FolderWriter): void;
+  /** It came to nothing. Does nothing after `keep`. */
+  release(): void;
+}
+
+/** One for all dumpers of a server. */
+export class FolderClaims {
+  /** By path, as it was written and as it really is; null while a dump is being prepared. */
+  readonly #writers = new Map<string, FolderWriter | null>();
+
+  /**
+   * Takes the folder at the absolute `path`, by whichever name; a dump that has ended already is waited for. Rejects with
+   * `FolderTaken`.
+   */
+  async claim(path: string): Promise<FolderClaim> {
+    await this.#take(path);
+    // One that cannot be looked up cannot be made either: that is told then.
+    const real = await deepestReal(path).catch(() => path);
+    const names = [path];
+    if (real !== path) {
+      try {
+        await this.#take(real);
+      } catch (error) {
+        this.#let([path], null);
+        throw error;
+      }
+      names.push(real);
+    }
+    return {
+      keep: (writer) => {
+        for (const name of names) this.#writers.set(name, writer);
+        void writer.over.then(() => this.#let(names, writer));
+      },
+      release: () => this.#let(names, null),
+    };
+  }
+
+  async #take(name: string): Promise<void> {
+    for (let writer = this.#writers.get(name); writer !== undefined; writer = this.#writers.get(name)) {
+      if (writer === null || writer.enabled) throw new FolderTaken('Another dump writes to this folder');
+      await writer.over;
+    }
+    this.#writers.set(name, null);
+  }
+
+  /** Frees what `writer` has. */
+  #let(names: readonly string[], writer: FolderWriter | null): void {
+    for (const name of names) if (this.#writers.get(name) === writer) this.#writers.delete(name);
+  }
+}

@@ -1,0 +1,48 @@
+/** Which dumps the configuration starts with a stream. */
+import { randomBytes } from 'node:crypto';
+import { compileWildcard } from '../../../util/wildcard.ts';
+import { expandDumpPath } from './dump-path.ts';
+
+const SUFFIX = '.m3u8';
+const RANDOM_ID_BYTES = 4;
+
+/** A dump that begins with every stream whose name matches. */
+export interface DumpSettings {
+  readonly enable: boolean;
+  /** Takes `*` and `?`. */
+  readonly targetStreamName: string;
+  /** Macros are replaced. */
+  readonly outputPath: string;
+  readonly id?: string | undefined;
+  readonly playlists?: { readonly playlist: readonly string[] } | undefined;
+}
+
+/** `<Dumps>` of a publisher; undefined where there is no such element. */
+export type DumpsSettings = { readonly dump: readonly DumpSettings[] } | undefined;
+
+/** Names an outbound stream. */
+export interface StreamAddress {
+  readonly vhost: string;
+  readonly app: string;
+  readonly name: string;
+}
+
+/** A dump to start now, for one stream. */
+export interface WantedDump {
+  readonly id: string;
+  /** Macros replaced. */
+  readonly outputPath: string;
+  /** Multivariant playlists to keep, with `.m3u8`; [] for all. */
+  readonly playlists: readonly string[];
+}
+
+/** The dumps that are enabled for the stream. `time`: ms since the epoch. */
+export function wantedDumps(settings: DumpsSettings, { vhost, app, name }: StreamAddress, time: number): WantedDump[] {
+  return (settings?.dump ?? [])
+    .filter(({ enable, targetStreamName }) => enable && compileWildcard(targetStreamName)(name))
+    .map(({ id, outputPath, playlists }) => ({
+      id: id ?? randomBytes(RANDOM_ID_BYTES).toString('hex'),
+      outputPath: expandDumpPath(outputPath, { vhost, app, stream: name, time }),
+      playlists: (playlists?.playlist ?? []).map((playlist) => (playlist.endsWith(SUFFIX) ? playlist : playlist + SUFFIX)),
+    }));
+}

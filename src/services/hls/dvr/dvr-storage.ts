@@ -1,0 +1,82 @@
+/** Where publishers keep the files of their streams: leftovers of a crash go before the first file comes. */
+import { join, resolve } from 'node:path';
+import { AllowedFolders } from '../../../util/allowed-folders.ts';
+import { Conditions } from '../../../util/conditions.ts';
+import { diskFault } from '../../../util/disk-fault.ts';
+import type { Logger } from '../../../util/logger.ts';
+import { RunFolder, sweepLeftovers } from './run-folder.ts';
+
+const FOLDER = 'dvr';
+
+export interface DvrStorageOptions {
+  /** Streams whose settings name no folder keep their files in `dvr` in it. */
+  readonly stateFolder: string;
+  /** What the other folders must lie in. */
+  readonly allowed: AllowedFolders;
+  /** Is told while files cannot be written. */
+  readonly conditions: Conditions;
+  /** Is told of each stream that cannot be rewound as far as it should be. */
+  readonly logger: Logger;
+}
+
+/** One for all publishers of a server. */
+export class DvrStorage {
+  readonly #options: DvrStorageOptions | null;
+  readonly #conditions: Conditions;
+  readonly #swept = new Map<string, Promise<void>>();
+
+  /** Without options every stream must name a folder, and may name any. */
+  constructor(options: DvrStorageOptions | null = null) {
+    this.#options = options;
+    this.#conditions = options?.conditions ?? new Conditions();
+  }
+
+  /**
+   * Folder for one run of one stream below `wanted`, empty for the one of the server; `address` as in `RunFolder`. What cannot be
+   * written there is told, and the stream goes on without.
+   */
+  open(wanted: string, address: readonly string[], name: string): RunFolder {
+    const { stateFolder = '', logger, allowed } = this.#options ?? {};
+    const anywhere = new AllowedFolders(null, 'nothing');
+    const root = wanted === '' ? join(resolve(stateFolder), FOLDER) : resolve(stateFolder, wanted);
+    const folders = wanted === '' ? anywhere : (allowed ?? anywhere);
+    const condition = `dvr ${JSON.stringify([...address, name])}`;
+    this.#sweep(root, folders);
+    return new RunFolder(root, address, name, {
+      allowed: folders,
+      onFault: (error) => {
+        const why = error instanceof Error ? error.message : String(error);
+        logger?.limited.warn(
+          { err: error, folder: root },
+          `DVR of ${address.join('/')}: viewers cannot rewind as far as they should: ${why}`,
+        );
+      },
+      onState: (isFaulty, error) => {
+        if (isFaulty) this.#conditions.raise(condition, `a stream cannot be rewound as far as it should: ${wordsFor(error)}`);
+        else this.#conditions.clear(condition);
+      },
+    });
+  }
+
+  /** Settles when the leftovers below all roots used so far are gone, or cannot be removed. */
+  get swept(): Promise<unknown> {
+    return Promise.all(this.#swept.values());
+  }
+
+  #sweep(root: string, folders: AllowedFolders): void {
+    if (this.#swept.has(root)) return;
+    const sweep = async (): Promise<void> => {
+      await folders.checkLinks(root);
+      await sweepLeftovers(root);
+    };
+    this.#swept.set(
+      root,
+      sweep().catch(() => undefined),
+    );
+  }
+}
+
+/** For strangers: without paths. */
+function wordsFor(error: unknown): string {
+  return diskFault(error) ?? 'its folder cannot be used';
+}

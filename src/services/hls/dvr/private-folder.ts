@@ -1,0 +1,55 @@
+/** Folders that nobody else can put anything into, also below one that everybody may write to. */
+import { lstat, mkdir, realpath, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { AllowedFolders } from '../../../util/allowed-folders.ts';
+
+/** Others neither list nor change what is in there. */
+const MODE = 0o700;
+const WRITABLE_BY_ALL = 0o002;
+const STICKY = 0o1000;
+
+/**
+ * Makes `root`, unless it is there, and `below` one after the other, each the child of the one before. Rejects with `PathRefused` where
+ * `allowed` does not allow it, with an `Error` for a folder or link that somebody else put there, and with the file system's error.
+ */
+export async function makePrivateFolders(root: string, below: readonly string[], allowed: AllowedFolders): Promise<void> {
+  await allowed.makeFolder(dirname(root));
+  if (!(await makeFolder(root))) await refuseStrangeRoot(root);
+  await allowed.checkLinks(root);
+  for (const folder of below) if (!(await makeFolder(folder))) await refuseForeign(folder);
+}
+
+/** Whether `path` is a folder, itself and no link to one, of this user. */
+export async function isOwnFolder(path: string): Promise<boolean> {
+  try {
+    const found = await lstat(path);
+    return found.isDirectory() && found.uid === process.getuid?.();
+  } catch {
+    return false;
+  }
+}
+
+/** False when something of that name is there already. */
+async function makeFolder(path: string): Promise<boolean> {
+  try {
+    await mkdir(path, { mode: MODE });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+async function refuseForeign(path: string): Promise<void> {
+  if (!(await isOwnFolder(path))) throw new Error(`${path} is no folder of this server: somebody else may have put it there`);
+}
+
+/** The operator may give any folder or link; where everybody can make some, it must be one of ours. */
+async function refuseStrangeRoot(root: string): Promise<void> {
+  const { mode } = await stat(root);
+  if ((mode & WRITABLE_BY_ALL) !== 0 && (mode & STICKY) === 0)
+    throw new Error(`${root} can be written by everybody, who could remove what is in there: it is not used`);
+  const parent = await stat(dirname(await realpath(root)));
+  const place = await stat(dirname(root));
+  if (((parent.mode | place.mode) & WRITABLE_BY_ALL) !== 0) await refuseForeign(root);
+}

@@ -1,0 +1,329 @@
+/** One stream inside the LL-HLS publisher: packages its tracks and keeps the egress threads informed. */
+import { BoxWriter } from '../../../../containers/isobmff/box-writer.ts';
+import type { CloseReason } from '../../../../core/ingest.ts';
+import { PublisherKind } from '../../../../core/kinds.ts';
+import type { PublishableStream, PublisherStream } from '../../../../core/publishing.ts';
+import { MemoryBudget } from '../../../../delivery/outlet/memory-budget.ts';
+import type { EgressPort, Outlet, Span } from '../../../../delivery/outlet/messages.ts';
+import type { Packet } from '../../../../media/packet.ts';
+import { toMilliseconds } from '../../../../media/timebase.ts';
+import type { Track } from '../../../../media/track.ts';
+import type { DvrStorage } from '../../dvr/dvr-storage.ts';
+import { DvrWindow } from '../../dvr/fmp4/dvr-window.ts';
+import { HOLD_BACK_PARTS, isPlayable } from '../../view/fmp4/readiness.ts';
+import { type SegmentModel, StreamModel, type TrackModel } from '../../view/fmp4/stream-model.ts';
+import { SegmentLimits } from '../../wire/fmp4/segment-limits.ts';
+import { type LlhlsSettings, viewSettings } from '../../wire/fmp4/settings.ts';
+import { fixedStreamKey, randomStreamKey } from '../../wire/fmp4/stream-key.ts';
+import { type LlhlsUpdate, type MultivariantText, TAIL_MARK } from '../../wire/fmp4/update.ts';
+import { isServable } from './codec-support.ts';
+import { CutSchedule } from './cut-schedule.ts';
+import { renderMultivariant } from './multivariant-text.ts';
+import type { SegmentObserver } from './segment-observer.ts';
+import { heldSpans, MemoryWindow, type SegmentWindow, segmentSpans } from './segment-window.ts';
+import { TimedMetadata } from './timed-metadata.ts';
+import { TrackAligner } from './track-aligner.ts';
+import { type PackagingContext, TrackPackager } from './track-packager.ts';
+
+/** What a stream is served with; `storage` and `egress` are shared by all streams. */
+export interface LlhlsStreamOptions {
+  readonly stream: PublishableStream;
+  readonly settings: LlhlsSettings;
+  readonly egress: EgressPort;
+  readonly storage: DvrStorage;
+  /** Bytes of shared memory; absent: `MAX_OUTLET_BYTES`. */
+  readonly memoryBytes?: number;
+  /** The stream has tracks and playlists. */
+  readonly onStart?: (stream: LlhlsStream) => void;
+  /** The stream has ended. */
+  readonly onClose?: (stream: LlhlsStream) => void;
+}
+
+const PLAYLIST_SUFFIX = '.m3u8';
+
+/**
+ * Made by the publisher, closed by the core: that ends its outlet and its DVR files and tells its observers. A second `close` has no
+ * effect.
+ */
+export class LlhlsStream implements PublisherStream {
+  readonly #stream: PublishableStream;
+  readonly #settings: LlhlsSettings;
+  readonly #streamKey: string;
+  readonly #model = new StreamModel();
+  readonly #limits: SegmentLimits;
+  readonly #metadata = new TimedMetadata();
+  readonly #aligner = new TrackAligner();
+  readonly #outlet: Outlet;
+  readonly #budget: MemoryBudget;
+  readonly #storage: DvrStorage;
+  readonly #window: SegmentWindow;
+  readonly #observers = new Set<SegmentObserver>();
+  readonly #onClose: ((stream: LlhlsStream) => void) | undefined;
+  #onStart: ((stream: LlhlsStream) => void) | undefined;
+  #context: PackagingContext | null = null;
+  #tracks: readonly Track[] = [];
+  #pending: LlhlsUpdate[] = [];
+  #independentSegments = true;
+  #multivariantStale = false;
+  #segmentBegan = false;
+  #closed = false;
+
+  constructor(options: LlhlsStreamOptions) {
+    const { stream, settings } = options;
+    this.#stream = stream;
+    this.#settings = settings;
+    this.#storage = options.storage;
+    this.#onStart = options.onStart;
+    this.#onClose = options.onClose;
+    this.#streamKey = settings.originMode ? fixedStreamKey(stream.name) : randomStreamKey();
+    // Origins that number by the wall clock must cut alike from the start.
+    const first = settings.serverTimeBasedSegmentNumbering ? settings.segmentDuration : HOLD_BACK_PARTS * settings.chunkDuration;
+    this.#limits = new SegmentLimits(settings.segmentDuration, first);
+    const view = viewSettings(settings, this.#streamKey);
+    this.#outlet = options.egress.openOutlet({
+      kind: PublisherKind.LLHLS,
+      address: { vhost: stream.vhost, app: stream.app, stream: stream.name },
+      crossDomains: settings.crossDomains ?? null,
+      settings: view,
+      bytesPerSecond: stream.tracks.reduce((sum, track) => sum + track.bitrateConf, 0) / 8,
+      snapshot: () => [this.#model.snapshot()],
+      openSession: (request) => stream.openSession({ ...request, kind: PublisherKind.LLHLS }),
+      onBytesSent: (bytes) => stream.meter.countBytes(bytes),
+    });
+    this.#budget = new MemoryBudget(this.#outlet, options.memoryBytes);
+    this.#window = this.#createWindow(view.segmentCount);
+  }
+
+  /** Viewers may wait for the next part; what is dumped should outlive a kill. */
+  get attended(): boolean {
+    return this.#outlet.attended || this.#observers.size > 0;
+  }
+
+  /** What is being served: for statistics and tests. */
+  get model(): StreamModel {
+    return this.#model;
+  }
+
+  /** Stands in the names of all resources. */
+  get streamKey(): string {
+    return this.#streamKey;
+  }
+
+  /** Internal path, `#<vhost>#<app>/<stream>`. */
+  get path(): string {
+    const { vhost, app, name } = this.#stream;
+    return `#${vhost}#${app}/${name}`;
+  }
+
+  /** File names of the multivariant playlists. */
+  get playlistNames(): readonly string[] {
+    return this.#stream.playlists.map(({ fileName }) => fileName + PLAYLIST_SUFFIX);
+  }
+
+  /** Tells `observer` of every segment from now on; of a stream that is gone it hears that. */
+  observe(observer: SegmentObserver): void {
+    if (this.#closed) {
+      observer.streamEnded();
+      return;
+    }
+    this.#observers.add(observer);
+    this.#stream.attend();
+  }
+
+  unobserve(observer: SegmentObserver): void {
+    this.#observers.delete(observer);
+  }
+
+  /** The bytes of a segment that is in memory. */
+  copyOf(segment: SegmentModel): Buffer {
+    return Buffer.concat(this.#outlet.read(segmentSpans(segment)));
+  }
+
+  /** Multivariant playlists (all, or those of these names) as they are now, for files in one folder: no paths, no queries. */
+  plainMultivariants(names: readonly string[]): [name: string, text: string][] {
+    const source = this.#multivariantSource();
+    return this.#stream.playlists.flatMap((playlist): [string, string][] => {
+      const name = playlist.fileName + PLAYLIST_SUFFIX;
+      if (names.length > 0 && !names.includes(name)) return [];
+      const rendered = renderMultivariant({ ...playlist, options: { ...playlist.options, hlsChunklistPathDepth: 0 } }, source);
+      return rendered === null ? [] : [[name, rendered.text.replaceAll(TAIL_MARK, '')]];
+    });
+  }
+
+  /** Settles when DVR files handed over so far are written or removed. */
+  get settled(): Promise<void> {
+    return this.#window.settled;
+  }
+
+  onTracks(tracks: readonly Track[]): void {
+    if (this.#closed) return;
+    this.#tracks = tracks;
+    this.#removeLostPackagers();
+    this.#addMissingPackagers();
+    this.#refreshMultivariants();
+    this.#send();
+    this.#onStart?.(this);
+    this.#onStart = undefined;
+  }
+
+  onPacket(packet: Packet): void {
+    if (this.#closed || this.#model.concluded) return;
+    if (packet.track.type === 'data') {
+      this.#metadata.push(toMilliseconds(packet.pts, packet.track.timebase), packet.data);
+      return;
+    }
+    if (!isServable(packet.track)) return;
+    this.#context ??= this.#createContext(packet);
+    if (this.#aligner.get(packet.track.id) === null) this.#addMissingPackagers();
+    this.#aligner.push(packet);
+    this.#afterPackets();
+  }
+
+  /** Ends the live playlists (EXT-X-ENDLIST): later packets are dropped. A second call has no effect. */
+  concludeHlsLive(): void {
+    if (this.#closed || this.#model.concluded) return;
+    this.#aligner.flush();
+    this.#startPlayback();
+    this.#emit({ type: 'conclude' });
+    this.#send();
+  }
+
+  close(_reason: CloseReason): void {
+    if (this.#closed) return;
+    // Viewers lose what is open; who keeps the stream does not.
+    if (this.#observers.size > 0 && !this.#model.concluded) this.#aligner.flush();
+    this.#closed = true;
+    for (const observer of [...this.#observers]) observer.streamEnded();
+    this.#window.close();
+    this.#outlet.close();
+    this.#onClose?.(this);
+  }
+
+  #createWindow(segmentCount: number): SegmentWindow {
+    const context = {
+      emit: (update: LlhlsUpdate) => this.#emit(update),
+      release: (spans: readonly Span[]) => this.#budget.release(spans),
+      asksBack: (track: TrackModel) => this.#budget.asksBack(this.#model.tracks.size, () => heldSpans(track)),
+      read: this.#outlet.read.bind(this.#outlet),
+      flush: () => this.#send(),
+    };
+    const dvr = this.#settings.dVR;
+    if (dvr?.enable !== true) return new MemoryWindow(segmentCount, context);
+    const { vhost, app, name } = this.#stream;
+    const folder = this.#storage.open(dvr.tempStoragePath, [`#${vhost}#${app}`, name], this.#streamKey);
+    return new DvrWindow({ ...dvr, segmentCount, folder }, context);
+  }
+
+  #createContext(first: Packet): PackagingContext {
+    const { segmentDuration, serverTimeBasedSegmentNumbering, chunkDuration } = this.#settings;
+    const { startedAt } = this.#stream;
+    const firstMsn = serverTimeBasedSegmentNumbering ? Math.floor(startedAt / 1000 / segmentDuration) : 0;
+    // B-frames may begin below zero, which tfdt cannot say: everything moves up by whole seconds.
+    const earliest = Math.min(0, toMilliseconds(first.dts, first.track.timebase));
+    return {
+      chunkDuration,
+      schedule: new CutSchedule(firstMsn, () => this.#stream.startedAt),
+      limits: this.#limits,
+      metadata: this.#metadata,
+      offset: Math.ceil(-earliest / 1000) * 1000,
+      writer: new BoxWriter(),
+      store: (chunks) => this.#budget.store(chunks),
+      emit: (update) => this.#emit(update),
+      dependentSegment: () => {
+        if (this.#independentSegments) this.#multivariantStale = true;
+        this.#independentSegments = false;
+      },
+    };
+  }
+
+  #removeLostPackagers(): void {
+    for (const { track } of this.#aligner.packagers()) {
+      if (this.#tracks.some((candidate) => candidate.id === track.id)) continue;
+      this.#aligner.remove(track.id);
+      const model = this.#model.tracks.get(track.id);
+      this.#emit({ type: 'track-gone', trackId: track.id });
+      if (model !== undefined) this.#window.forget(model);
+    }
+  }
+
+  /** Packagers begin with the first packet of any track: only then is the time base of the stream known. */
+  #addMissingPackagers(): void {
+    const context = this.#context;
+    if (context === null) return;
+    for (const track of this.#tracks) {
+      if (isServable(track) && this.#aligner.get(track.id) === null) this.#aligner.add(new TrackPackager(track, context));
+    }
+  }
+
+  #afterPackets(): void {
+    if (!this.#model.playable && isPlayable(this.#aligner.packagers().map((packager) => packager.progress))) this.#startPlayback();
+    if (this.#pending.length === 0) return;
+    if (this.#segmentBegan) this.#aligner.passPauses();
+    this.#segmentBegan = false;
+    if (this.#multivariantStale && this.#model.playable) this.#refreshMultivariants();
+    this.#send();
+  }
+
+  #startPlayback(): void {
+    if (this.#model.playable) return;
+    const packagers = this.#aligner.packagers();
+    const longest = Math.max(0, ...packagers.map((packager) => packager.longestSegment));
+    const targetDuration = this.#limits.decide(this.#aligner.leader?.gop ?? null, longest);
+    const partTarget = Math.max(0, ...[...this.#model.tracks.values()].map((track) => track.partTarget));
+    const partHoldBack = Math.max(this.#settings.partHoldBack, HOLD_BACK_PARTS * partTarget);
+    this.#emit({ type: 'playable', targetDuration, partHoldBack });
+    this.#refreshMultivariants();
+  }
+
+  /** Renders the multivariant playlists anew and sends them when they differ. */
+  #refreshMultivariants(): void {
+    this.#multivariantStale = false;
+    if (this.#tracks.length === 0) return;
+    const known = this.#model.multivariants;
+    const playlists = this.#stream.playlists.map((playlist) => renderMultivariant(playlist, this.#multivariantSource()));
+    const served = playlists.filter((playlist): playlist is MultivariantText => playlist !== null);
+    const same =
+      this.#model.started &&
+      known.size === served.length &&
+      served.every((playlist) => known.get(playlist.fileName)?.text === playlist.text);
+    if (!same) this.#emit({ type: 'multivariant', playlists: served });
+  }
+
+  #multivariantSource() {
+    const { app, name } = this.#stream;
+    return {
+      app,
+      stream: name,
+      streamKey: this.#streamKey,
+      // A track without media yet would make players wait for it.
+      tracks: this.#tracks.filter((track) => !this.#model.playable || (this.#model.tracks.get(track.id)?.completeCount ?? 0) > 0),
+      independentSegments: this.#independentSegments,
+      bandwidth: (track: Track) => {
+        const peak = this.#aligner.get(track.id)?.peakBitrate ?? 0;
+        return Math.max(track.bitrateConf, this.#stream.figures(track.id).bitrateAvg, peak);
+      },
+      frameRate: (track: Track) => Math.round(this.#stream.figures(track.id).framerateAvg),
+    };
+  }
+
+  #emit(update: LlhlsUpdate): void {
+    this.#model.apply(update);
+    this.#pending.push(update);
+    // A track that began late may be offered now; bit rates of whole segments have become known.
+    if (update.type === 'part-target' || update.type === 'segment-close') this.#multivariantStale = true;
+    if (update.type === 'segment-open') this.#segmentBegan = true;
+    if (update.type !== 'segment-close') return;
+    const track = this.#model.tracks.get(update.trackId);
+    if (track === undefined) return;
+    const segment = track.segments.at(-1);
+    if (segment !== undefined) for (const observer of [...this.#observers]) observer.segmentClosed(track, segment);
+    this.#window.segmentClosed(track);
+  }
+
+  #send(): void {
+    if (this.#pending.length === 0 || this.#closed) return;
+    const updates = this.#pending;
+    this.#pending = [];
+    this.#outlet.update(updates);
+  }
+}

@@ -1,0 +1,127 @@
+/** Renders multivariant playlists (rfc8216bis §4.4.6) from playlists, tracks and measured figures. */
+
+import type { Playlist, PlaylistRendition } from '../../../../core/playlist.ts';
+import type { AudioTrack, Track, VideoTrack } from '../../../../media/track.ts';
+import { serializeAudioRendition } from '../../../../playlist/media.ts';
+import { serializeVariant } from '../../../../playlist/stream-inf.ts';
+import { ResourceNames } from '../../view/fmp4/resource-name.ts';
+import { type MultivariantText, TAIL_MARK } from '../../wire/fmp4/update.ts';
+import { isServable } from './codec-support.ts';
+
+const VERSION = 6;
+const UNKNOWN_BANDWIDTH = 1_000_000;
+const UNKNOWN_FRAME_RATE = 30;
+const UNKNOWN_CHANNELS = 2;
+
+/** The figures a text is made of, asked for while it is rendered. */
+export interface MultivariantSource {
+  readonly app: string;
+  readonly stream: string;
+  readonly streamKey: string;
+  readonly tracks: readonly Track[];
+  /** Every segment so far begins with a keyframe. */
+  readonly independentSegments: boolean;
+  /** Bits per second of a track; 0 when unknown. */
+  bandwidth(track: Track): number;
+  /** Measured frames per second; 0 when unknown. */
+  frameRate(track: VideoTrack): number;
+}
+
+interface ResolvedRendition {
+  readonly video: VideoTrack | null;
+  /** All audio tracks of the group; [] when the rendition has none. */
+  readonly audio: readonly AudioTrack[];
+  readonly groupId: string;
+}
+
+/** The text of `playlist`, or null when none of its renditions can be served. */
+export function renderMultivariant(playlist: Playlist, source: MultivariantSource): MultivariantText | null {
+  const renditions: ResolvedRendition[] = [];
+  for (const rendition of playlist.renditions) {
+    const resolved = resolve(rendition, source.tracks);
+    if (resolved !== null) renditions.push(resolved);
+  }
+  if (renditions.length === 0) return null;
+  const prefix = uriPrefix(playlist.options.hlsChunklistPathDepth, source);
+  const uri = (track: VideoTrack | AudioTrack): string => prefix + new ResourceNames(track, source.streamKey).chunklist + TAIL_MARK;
+
+  let text = `#EXTM3U\n#EXT-X-VERSION:${VERSION}\n`;
+  if (source.independentSegments) text += '#EXT-X-INDEPENDENT-SEGMENTS\n';
+  const groups = new Map<string, readonly AudioTrack[]>();
+  for (const rendition of renditions)
+    if (rendition.video !== null && rendition.audio.length > 0) groups.set(rendition.groupId, rendition.audio);
+  for (const [groupId, tracks] of groups) text += audioGroup(groupId, tracks, uri);
+  for (const rendition of renditions) text += variant(rendition, source, uri);
+  return { fileName: playlist.fileName, text };
+}
+
+/** Null when a medium the rendition names exists only in codecs that cannot be served, or nothing of it exists. */
+function resolve(rendition: PlaylistRendition, tracks: readonly Track[]): ResolvedRendition | null {
+  const videos = pick(tracks, 'video', rendition.videoVariantName, rendition.videoIndexHint);
+  const audios = pick(tracks, 'audio', rendition.audioVariantName, rendition.audioIndexHint);
+  const video = videos.find((track) => isServable(track)) ?? null;
+  const audio = audios.filter((track) => isServable(track));
+  if (video === null && audio.length === 0) return null;
+  if ((videos.length > 0 && video === null) || (audios.length > 0 && audio.length === 0)) return null;
+  const name = rendition.audioVariantName === '' ? 'audio' : rendition.audioVariantName;
+  return { video, audio, groupId: rendition.audioIndexHint < 0 ? name : `${name}_${rendition.audioIndexHint}` };
+}
+
+function pick<T extends 'video' | 'audio'>(
+  tracks: readonly Track[],
+  type: T,
+  variantName: string,
+  hint: number,
+): Extract<Track, { type: T }>[] {
+  const matching = tracks.filter((track): track is Extract<Track, { type: T }> => track.type === type && track.variantName === variantName);
+  return hint < 0 ? matching : matching.slice(hint, hint + 1);
+}
+
+function audioGroup(groupId: string, tracks: readonly AudioTrack[], uri: (track: AudioTrack) => string): string {
+  return tracks
+    .map((track, index) =>
+      serializeAudioRendition({
+        groupId,
+        name: track.publicName,
+        default: index === 0,
+        autoselect: true,
+        channels: track.channels > 0 ? track.channels : UNKNOWN_CHANNELS,
+        language: track.language,
+        characteristics: track.characteristics,
+        uri: uri(track),
+      }),
+    )
+    .join('');
+}
+
+function variant(rendition: ResolvedRendition, source: MultivariantSource, uri: (track: VideoTrack | AudioTrack) => string): string {
+  const { video } = rendition;
+  const audio = rendition.audio[0] ?? null;
+  const main = video ?? audio;
+  if (main === null) return '';
+  const audioBandwidth = Math.max(0, ...rendition.audio.map((track) => source.bandwidth(track)));
+  const bandwidth = (video === null ? 0 : source.bandwidth(video)) + audioBandwidth;
+  return serializeVariant({
+    bandwidth: bandwidth > 0 ? Math.round(bandwidth) : UNKNOWN_BANDWIDTH,
+    video: video === null ? null : { width: video.width, height: video.height, frameRate: frameRate(video, source) },
+    codecs: [...new Set([video, ...rendition.audio].flatMap((track) => (track === null ? [] : [track.codecString])))],
+    audioGroup: video !== null && audio !== null ? rendition.groupId : null,
+    uri: uri(main),
+  });
+}
+
+function frameRate(track: VideoTrack, source: MultivariantSource): number {
+  if (track.framerateConf > 0) return track.framerateConf;
+  const measured = source.frameRate(track);
+  return measured > 0 ? measured : UNKNOWN_FRAME_RATE;
+}
+
+/** `HLSChunklistPathDepth`: what stands in front of media playlist names. */
+function uriPrefix(depth: number, source: MultivariantSource): string {
+  const app = encodeURIComponent(source.app);
+  const stream = encodeURIComponent(source.stream);
+  if (depth === 0) return '';
+  if (depth === 1) return `../${stream}/`;
+  if (depth === 2) return `../../${app}/${stream}/`;
+  return `/${app}/${stream}/`;
+}

@@ -1,0 +1,420 @@
+/** Cuts one track into segments and parts. Knows nothing of bytes: what it cuts goes to a sink. */
+
+import type { SegmentLimits } from '../../wire/fmp4/segment-limits.ts';
+import type { Cut, CutSchedule } from './cut-schedule.ts';
+import { PartTarget } from './part-target.ts';
+import type { TimedSample } from './sample-timeline.ts';
+
+/** A finished part; its samples still hold their packets' bytes. */
+export interface CutPart {
+  readonly msn: number;
+  readonly part: number;
+  /** Seconds, as listed. */
+  readonly duration: number;
+  readonly independent: boolean;
+  readonly likelyLast: boolean;
+  readonly samples: readonly TimedSample[];
+  /** Where the media of the last sample ends, ticks. */
+  readonly end: number;
+}
+
+/** Told of cuts in the order of the media; a segment is open from `segmentOpened` to `segmentClosed`, and gaps are none. */
+export interface SegmentSink {
+  /** `time` is the presentation time of the first frame, ms; `independent` tells whether it is a keyframe. */
+  segmentOpened(segment: { msn: number; time: number; discontinuity: boolean; independent: boolean }): void;
+  partTargetChosen(seconds: number): void;
+  partClosed(part: CutPart): void;
+  segmentClosed(duration: number): void;
+  /** Segment `msn` has no media: the source paused. `time` in ms of presentation, `duration` in seconds. */
+  gapPassed(gap: { msn: number; time: number; duration: number }): void;
+}
+
+/** `chunkDuration` in seconds, `jitter` in ticks of `timescale`. Schedule and limits are shared by all tracks of the stream. */
+export interface SegmenterOptions {
+  readonly video: boolean;
+  readonly chunkDuration: number;
+  readonly timescale: number;
+  readonly jitter: number;
+  readonly schedule: CutSchedule;
+  readonly limits: SegmentLimits;
+  readonly sink: SegmentSink;
+}
+
+/** A frame that lasts longer than this, seconds, is a pause of the source and says nothing about its frame rate. */
+const LONGEST_FRAME = 2;
+/** A hole this long, seconds, is listed as such when the segment cannot hold it. */
+const MIN_GAP = 1;
+/** A track that is so far, seconds, behind what the others have listed is away: more than a transcoder may ever be late. */
+const AWAY = 8;
+/** However little media time they hold: parts and segments of a source whose clock hardly goes on must not grow without end. */
+const MAX_PART_BYTES = 16 * 1024 * 1024;
+const MAX_PART_SAMPLES = 4096;
+/** Ten seconds of 100 Mbit/s: beyond it a segment ends at the next frame, keyframe or not. */
+const MAX_SEGMENT_BYTES = 128 * 1024 * 1024;
+
+/** Tells its sink within `push`, `passPause` and `flush`; it has no timer and needs no closing. */
+export class Segmenter {
+  readonly #video: boolean;
+  readonly #schedule: CutSchedule;
+  readonly #limits: SegmentLimits;
+  readonly #sink: SegmentSink;
+  #timescale: number;
+  #target: PartTarget;
+  #msn = -1;
+  #open = false;
+  #segments = 0;
+  #segmentStart = 0;
+  #segmentTime = 0;
+  #part = 0;
+  #partStart = 0;
+  #samples: TimedSample[] = [];
+  /** Of the frames in `#samples`, and of all frames of the segment. */
+  #partBytes = 0;
+  #segmentBytes = 0;
+  /** End of what is listed, ticks; null before the first part and after a change of timescale. */
+  #listedEnd: number | null = null;
+  /** Where the last sample ends, ticks. */
+  #mediaEnd = 0;
+  #lastKey: number | null = null;
+  #gop: number | null = null;
+  #frame = 0;
+  #discontinuities = 0;
+  /** End of the gaps that were listed because the track is away, ms of presentation; null while it is not. */
+  #awayUntil: number | null = null;
+  /** This track proposes cuts. */
+  leads = false;
+  /** Pictures behind a gap up to the next keyframe: players could not show them and go back to look for it. */
+  discarded = 0;
+
+  constructor(options: SegmenterOptions) {
+    this.#video = options.video;
+    this.#schedule = options.schedule;
+    this.#limits = options.limits;
+    this.#sink = options.sink;
+    this.#timescale = options.timescale;
+    this.#target = new PartTarget(options);
+    this.#discontinuities = options.schedule.discontinuities;
+  }
+
+  /** Number of the current segment, -1 before the first. */
+  get msn(): number {
+    return this.#msn;
+  }
+
+  /** Last keyframe interval in seconds; null when unknown. Audio has none. */
+  get gop(): number | null {
+    return this.#gop;
+  }
+
+  /** The earliest presentation time (ms) at which this track may begin its next segment. */
+  get earliestCut(): number {
+    const segmentDuration = this.#wantedDuration;
+    const max = this.#gop === null ? 0 : this.#limits.leaderMaxFor(this.#gop);
+    const reach = this.#gop !== null && this.#gop <= max ? Math.min(segmentDuration, max - this.#gop) : segmentDuration;
+    return this.#segmentTime + (reach - this.#frame / this.#timescale) * 1000;
+  }
+
+  /** Takes the next sample in decoding order. */
+  push(sample: TimedSample): void {
+    if (this.#awayUntil !== null && !this.#comesBack(sample, this.#awayUntil)) {
+      this.discarded += 1;
+      return;
+    }
+    const leavesGap = this.#open && this.#leavesGap(sample);
+    if (leavesGap && !sample.keyframe) {
+      this.discarded += 1;
+      return;
+    }
+    if (this.#video && sample.keyframe) this.#measureGop(sample.dts, leavesGap);
+    this.#frame = sample.duration;
+    if (!this.#open) this.#openSegment(sample);
+    else if (leavesGap || this.#cutsBefore(sample)) {
+      if (leavesGap) this.#passHole(sample);
+      else this.#closeSegment(sample);
+      this.#openSegment(sample);
+    } else if (this.#samples.length > 0 && this.#isPartFull(sample.dts, sample.duration)) {
+      this.#closeFullPart(sample.dts);
+    } else if (this.#isPartLarge(sample)) {
+      // Says nothing about how long parts are.
+      this.#closePart(sample.dts);
+    }
+    this.#append(sample);
+    // The next frame is expected to last as long as this one: the part need not wait for it.
+    if (this.#isPartFull(sample.dts + sample.duration, sample.duration)) this.#closeFullPart(null);
+  }
+
+  /**
+   * Other tracks have gone on: what this one left out of their finished segments is listed as gaps, though it may come back
+   * any time. Requests for its playlist would wait in vain until players give up.
+   */
+  passPause(): void {
+    for (let cut = this.#missedCut(); cut !== null; cut = this.#missedCut()) {
+      const from = this.#pauseStart;
+      if (this.#open) {
+        this.#closePart(null);
+        this.#endSegment((from - this.#segmentTime) / 1000);
+        this.#listedEnd = null;
+      }
+      const end = Math.min(cut.time, from + this.#limits.followerMax * 1000);
+      this.#passGaps(from, end, 1);
+      this.#awayUntil = end;
+    }
+  }
+
+  /** The configuration of the track changed: what follows begins a new segment behind a discontinuity. */
+  changeTimeline(timescale: number, jitter: number): void {
+    this.flush();
+    // Renditions that change together, because their source does, share one discontinuity.
+    if (this.#discontinuities === this.#schedule.discontinuities) this.#schedule.addDiscontinuity();
+    this.#target = this.#target.rescale(timescale, jitter);
+    this.#timescale = timescale;
+    this.#listedEnd = null;
+    this.#lastKey = null;
+  }
+
+  /** Closes the part and the segment that are open. */
+  flush(): void {
+    if (this.#open) this.#closeSegment(null);
+  }
+
+  #measureGop(dts: number, paused: boolean): void {
+    if (this.#lastKey !== null && !paused) this.#gop = (dts - this.#lastKey) / this.#timescale;
+    this.#lastKey = dts;
+  }
+
+  #isPartLarge({ data }: TimedSample): boolean {
+    const { length } = this.#samples;
+    return length >= MAX_PART_SAMPLES || (length > 0 && this.#partBytes + data.length > MAX_PART_BYTES);
+  }
+
+  #cutsBefore(sample: TimedSample): boolean {
+    if (this.#segmentBytes + sample.data.length > MAX_SEGMENT_BYTES) return true;
+    const seconds = (sample.dts - this.#segmentStart) / this.#timescale;
+    const max = this.leads ? this.#limits.leaderMax : this.#limits.followerMax;
+    if (seconds + sample.duration / this.#timescale > max) return true;
+    if (!sample.keyframe) return false;
+    const cut = this.#schedule.cut(this.#msn + 1);
+    if (cut !== null) return sample.time >= cut.time - this.#halfFrame * 1000;
+    return this.leads && this.#wantsCut(seconds);
+  }
+
+  /** A cut `seconds` into the segment is due: it is long enough, or the next keyframe would come too late. */
+  #wantsCut(seconds: number): boolean {
+    if (seconds + this.#halfFrame >= this.#wantedDuration) return true;
+    if (this.#gop === null || seconds <= 0) return false;
+    const max = this.#limits.leaderMaxFor(this.#gop);
+    return this.#gop <= max && seconds + this.#gop > max;
+  }
+
+  /** There is a hole before `sample` that the segment cannot hold, or that other tracks have cut already. */
+  #leavesGap(sample: TimedSample): boolean {
+    if (this.#holeBefore(sample) <= MIN_GAP) return false;
+    const cut = this.#schedule.cut(this.#msn + 1);
+    if (cut !== null) return sample.time - cut.time > MIN_GAP * 1000;
+    return (sample.time - this.#segmentTime) / 1000 > this.#limits.followerMax;
+  }
+
+  /** The end of the next segment, when all of it has passed in other tracks while this one was away. */
+  #missedCut(): Cut | null {
+    const { last } = this.#schedule;
+    if (last === null || (!this.#open && this.#awayUntil === null)) return null;
+    const from = this.#pauseStart;
+    if (this.#awayUntil === null && last.time - from < AWAY * 1000) return null;
+    const cut = this.#schedule.cut(this.#msn + 2);
+    return cut !== null && cut.time - from > MIN_GAP * 1000 ? cut : null;
+  }
+
+  /** Where the media of this track ends, ms of presentation. */
+  get #pauseStart(): number {
+    return this.#awayUntil ?? this.#segmentTime + ((this.#mediaEnd - this.#segmentStart) / this.#timescale) * 1000;
+  }
+
+  /** False for a sample of what is listed as a gap already, or that nobody can decode behind it. */
+  #comesBack(sample: TimedSample, awayUntil: number): boolean {
+    if (sample.time < awayUntil || !sample.keyframe) return false;
+    this.#awayUntil = null;
+    this.#lastKey = null;
+    if (sample.time - awayUntil > MIN_GAP * 1000) this.#passGapsUntil(awayUntil, sample.time);
+    return true;
+  }
+
+  /** Seconds without media before `sample`. */
+  #holeBefore(sample: TimedSample): number {
+    return (sample.dts - this.#mediaEnd) / this.#timescale;
+  }
+
+  /**
+   * Lists what the source left out up to `sample` as gaps: playlists must not run behind their media, and numbers must mean
+   * the same time in all tracks. Gaps begin where the media ends: hls.js walks along them and stops where nothing is listed.
+   */
+  #passHole(sample: TimedSample): void {
+    const end = sample.time - this.#holeBefore(sample) * 1000;
+    this.#closePart(null);
+    this.#endSegment((end - this.#segmentTime) / 1000);
+    this.#listedEnd = null;
+    this.#passGapsUntil(end, sample.time);
+  }
+
+  #passGapsUntil(from: number, to: number): void {
+    if (this.leads) this.#leadThroughHole(from, to);
+    else this.#followThroughHole(from, to);
+  }
+
+  /** Where a follower went on alone the gaps get its numbers; the segment it is in ends where the next gap begins. */
+  #leadThroughHole(from: number, to: number): void {
+    const alone = this.#schedule.last;
+    let start = from;
+    if (alone !== null && alone.msn > this.#msn) {
+      const count = alone.msn - this.#msn;
+      const longest = Math.min(from + count * this.#limits.followerMax * 1000, alone.time + this.#limits.segmentDuration * 1000, to);
+      start = to - longest < MIN_GAP * 1000 ? to : Math.max(longest, alone.time);
+      this.#passGaps(from, start, count);
+    }
+    this.#passGaps(start, to, Math.ceil((to - start) / 1000 / this.#limits.segmentDuration));
+  }
+
+  /** The cuts of the leader are followed as far as they are known; the next one is left to it. */
+  #followThroughHole(from: number, to: number): void {
+    let start = from;
+    for (let cut = this.#schedule.cut(this.#msn + 2); cut !== null && cut.time <= to; cut = this.#schedule.cut(this.#msn + 2)) {
+      this.#passGaps(start, cut.time, 1);
+      start = cut.time;
+    }
+    if (this.#schedule.cut(this.#msn + 2) !== null) return;
+    this.#passGaps(start, to, Math.floor((to - start) / 1000 / this.#limits.segmentDuration));
+  }
+
+  /** Lists `count` gaps from `from` to `to` ms. */
+  #passGaps(from: number, to: number, count: number): void {
+    const duration = (to - from) / count;
+    for (let n = 0; n < count; n += 1) {
+      const time = from + n * duration;
+      this.#msn += 1;
+      this.#schedule.add(this.#msn, time);
+      this.#sink.gapPassed({ msn: this.#msn, time, duration: duration / 1000 });
+    }
+  }
+
+  get #wantedDuration(): number {
+    return this.#segments > 1 ? this.#limits.segmentDuration : this.#limits.firstSegmentDuration;
+  }
+
+  get #halfFrame(): number {
+    return this.#frame / 2 / this.#timescale;
+  }
+
+  #openSegment(sample: TimedSample): void {
+    this.#msn = this.#msn < 0 ? this.#schedule.msnAt(sample.time) : this.#msn + 1;
+    this.#schedule.add(this.#msn, sample.time);
+    this.#open = true;
+    this.#segments += 1;
+    this.#segmentStart = sample.dts;
+    this.#segmentTime = sample.time;
+    this.#segmentBytes = 0;
+    this.#part = 0;
+    if (this.leads) this.#expectEnd();
+    const discontinuity = this.#discontinuities < this.#schedule.discontinuities;
+    if (discontinuity) this.#discontinuities += 1;
+    this.#sink.segmentOpened({ msn: this.#msn, time: sample.time, discontinuity, independent: sample.keyframe });
+  }
+
+  /** When the segment will probably end: the first keyframe, at the pace they come, that would cut it. */
+  #expectEnd(): void {
+    const wanted = this.#wantedDuration;
+    const gop = this.#video ? this.#gop : wanted;
+    if (gop === null || gop <= 0) return;
+    let seconds = gop;
+    while (seconds < wanted && !this.#wantsCut(seconds)) seconds += gop;
+    this.#schedule.expect(this.#msn + 1, this.#segmentTime + seconds * 1000);
+  }
+
+  #isPartFull(end: number, next: number): boolean {
+    const expected = this.#schedule.expected(this.#msn + 1);
+    const segment = expected === null ? null : ((expected - this.#segmentTime) / 1000) * this.#timescale;
+    const remaining = segment === null ? null : segment - (this.#partStart - this.#segmentStart);
+    return this.#target.isFull(end - this.#partStart, next, remaining);
+  }
+
+  #append(sample: TimedSample): void {
+    if (this.#samples.length === 0) {
+      const gap = this.#listedEnd === null || sample.dts - this.#listedEnd > sample.duration / 2;
+      this.#partStart = gap ? sample.dts : (this.#listedEnd ?? sample.dts);
+    }
+    this.#samples.push(sample);
+    this.#partBytes += sample.data.length;
+    this.#segmentBytes += sample.data.length;
+    this.#mediaEnd = sample.dts + sample.duration;
+  }
+
+  /** Closes a part because no further frame fits: the first such part decides PART-TARGET. */
+  #closeFullPart(next: number | null): void {
+    if (this.#samples.length > 0 && !this.#target.known) this.#learnTarget(next);
+    this.#closePart(next);
+  }
+
+  #learnTarget(next: number | null): void {
+    const durations = frameDurations(this.#samples);
+    const last = durations.length - 1;
+    // Of a single frame only its successor tells how long it lasts: what sources say of their frame rate is often wrong.
+    const alone = last === 0 && next !== null ? next - this.#partStart : 0;
+    if (alone > 0 && alone <= LONGEST_FRAME * this.#timescale) durations[last] = alone;
+    this.#target.learn(
+      durations.reduce((sum, duration) => sum + duration, 0),
+      durations,
+    );
+    this.#sink.partTargetChosen(this.#target.seconds);
+  }
+
+  /** `next` is the dts behind the part when it is known; otherwise the last frame's own duration tells the end. */
+  #closePart(next: number | null): void {
+    const last = this.#samples.at(-1);
+    if (last === undefined) return;
+    const expected = last.dts + last.duration;
+    const end = next !== null && next > last.dts && next - this.#partStart <= this.#target.limit ? next : expected;
+    // A frame that lasts longer than a part may is listed as if it did not: what is listed must obey PART-TARGET.
+    const ticks = Math.max(1, Math.min(end - this.#partStart, this.#target.known ? this.#target.limit : end));
+    const samples = this.#samples;
+    this.#samples = [];
+    this.#partBytes = 0;
+    this.#listedEnd = this.#partStart + ticks;
+    this.#sink.partClosed({
+      msn: this.#msn,
+      part: this.#part,
+      duration: ticks / this.#timescale,
+      independent: samples.some((sample) => sample.keyframe),
+      likelyLast: this.#likelyEndsAt(end),
+      samples,
+      end,
+    });
+    this.#part += 1;
+  }
+
+  /** `next` is the first sample behind the segment; null when there is none of this configuration. */
+  #closeSegment(next: TimedSample | null): void {
+    this.#closePart(next?.dts ?? null);
+    // By presentation, as date-times are: with B-frames and an uneven frame rate decoding times tell something else.
+    this.#endSegment(next === null ? null : (next.time - this.#segmentTime) / 1000);
+  }
+
+  /** `real` seconds are from this segment to the next, as far as known; too long ones are not listed. */
+  #endSegment(real: number | null): void {
+    this.#open = false;
+    const listed = ((this.#listedEnd ?? this.#segmentStart) - this.#segmentStart) / this.#timescale;
+    this.#sink.segmentClosed(real !== null && real > 0 && real <= this.#limits.followerMax ? real : listed);
+  }
+
+  /** The segment is expected to end within half a frame of `end`. */
+  #likelyEndsAt(end: number): boolean {
+    const expected = this.#schedule.expected(this.#msn + 1);
+    if (expected === null) return false;
+    const seconds = (end - this.#segmentStart) / this.#timescale;
+    return Math.abs((expected - this.#segmentTime) / 1000 - seconds) <= this.#halfFrame;
+  }
+}
+
+function frameDurations(samples: readonly TimedSample[]): number[] {
+  return samples.map((sample, index) => {
+    const next = samples[index + 1];
+    return next === undefined ? sample.duration : next.dts - sample.dts;
+  });
+}

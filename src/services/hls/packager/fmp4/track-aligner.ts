@@ -1,0 +1,140 @@
+/**
+ * Feeds the tracks of a stream so that followers do not run past a cut the leading track has not made yet.
+ * A follower waits only near the end of a segment, and never long: a silent leader must not silence the rest.
+ */
+import type { Packet } from '../../../../media/packet.ts';
+import { toMilliseconds } from '../../../../media/timebase.ts';
+import type { TrackPackager } from './track-packager.ts';
+
+/**
+ * How much media (ms) a follower may be ahead of the leader before it goes on alone. Waiting costs viewers
+ * nothing: they cannot play sound without the pictures that are late (a transcoded leader may be).
+ */
+const MAX_LEAD = 3000;
+const MAX_WAITING = 512;
+/** Three seconds of 85 Mbit/s. */
+const MAX_WAITING_BYTES = 32 * 1024 * 1024;
+
+interface Lane {
+  readonly packager: TrackPackager;
+  readonly waiting: Packet[];
+  /** Of the packets that wait. */
+  bytes: number;
+}
+
+/** Hands on within `push`; packets that wait are bounded in time of media, not on the clock. Needs no closing. */
+export class TrackAligner {
+  readonly #lanes = new Map<number, Lane>();
+  #leader: Lane | null = null;
+  /** Packets of followers that lay before the leader's first frame. */
+  discarded = 0;
+
+  get leader(): TrackPackager | null {
+    return this.#leader?.packager ?? null;
+  }
+
+  /** Adds a track. The first video track leads; without one the first track does. */
+  add(packager: TrackPackager): void {
+    const lane = { packager, waiting: [], bytes: 0 };
+    this.#lanes.set(packager.track.id, lane);
+    const leader = this.#leader;
+    const outranks = leader?.packager.track.type === 'audio' && !leader.packager.started && packager.track.type === 'video';
+    if (leader === null || outranks) this.#lead(lane);
+  }
+
+  /** Takes a track away; another one leads when it led. */
+  remove(trackId: number): void {
+    const lane = this.#lanes.get(trackId);
+    if (lane === undefined) return;
+    this.#lanes.delete(trackId);
+    if (lane !== this.#leader) return;
+    this.#leader = null;
+    const rest = [...this.#lanes.values()];
+    const next = rest.find((candidate) => candidate.packager.track.type === 'video') ?? rest[0];
+    if (next !== undefined) this.#lead(next);
+  }
+
+  get(trackId: number): TrackPackager | null {
+    return this.#lanes.get(trackId)?.packager ?? null;
+  }
+
+  packagers(): TrackPackager[] {
+    return [...this.#lanes.values()].map((lane) => lane.packager);
+  }
+
+  /** Hands `packet` to its track now, or when the leader has come as far. */
+  push(packet: Packet): void {
+    const lane = this.#lanes.get(packet.track.id);
+    if (lane === undefined) return;
+    if (lane === this.#leader) {
+      lane.packager.push(packet);
+      for (const follower of this.#lanes.values()) if (follower !== lane) this.#drain(follower);
+      return;
+    }
+    lane.waiting.push(packet);
+    lane.bytes += packet.data.length;
+    this.#drain(lane);
+  }
+
+  /** A segment has begun in some track: those that are away list what they miss. */
+  passPauses(): void {
+    for (const { packager } of this.#lanes.values()) packager.passPause();
+  }
+
+  /** Hands over what waits and closes what is open. */
+  flush(): void {
+    for (const lane of this.#lanes.values()) {
+      for (const packet of lane.waiting.splice(0)) lane.packager.push(packet);
+      lane.bytes = 0;
+      lane.packager.flush();
+    }
+  }
+
+  #lead(lane: Lane): void {
+    if (this.#leader !== null) this.#leader.packager.leads = false;
+    this.#leader = lane;
+    lane.packager.leads = true;
+  }
+
+  #drain(lane: Lane): void {
+    const { waiting, packager } = lane;
+    let taken = 0;
+    for (const packet of waiting) {
+      const time = presentationTime(packet);
+      if (!this.#mayPass(lane, packet, waiting.length - taken)) break;
+      taken += 1;
+      lane.bytes -= packet.data.length;
+      if (!packager.started && this.#endsBeforeLeader(packet, time)) this.discarded += 1;
+      else packager.push(packet);
+    }
+    if (taken > 0) waiting.splice(0, taken);
+  }
+
+  #mayPass(lane: Lane, packet: Packet, waiting: number): boolean {
+    const time = presentationTime(packet);
+    // A frame belongs to the segment that begins in its first half: keyframes up to there must be known.
+    const middle = time + toMilliseconds(packet.duration, packet.track.timebase) / 2;
+    const leader = this.#leader;
+    if (leader === null || leader === lane) return true;
+    const last = lane.waiting.at(-1);
+    const ahead = last === undefined ? 0 : presentationTime(last) - time;
+    if (!leader.packager.started) {
+      if (ahead < MAX_LEAD && waiting < MAX_WAITING && lane.bytes < MAX_WAITING_BYTES) return false;
+      this.#lead(lane);
+      return true;
+    }
+    if (middle < leader.packager.decodedUntil || middle < leader.packager.earliestCut || lane.packager.nextCutKnown) return true;
+    return ahead >= MAX_LEAD || waiting >= MAX_WAITING || lane.bytes >= MAX_WAITING_BYTES;
+  }
+
+  #endsBeforeLeader(packet: Packet, time: number): boolean {
+    const leader = this.#leader;
+    if (leader === null || leader.packager === this.#lanes.get(packet.track.id)?.packager) return false;
+    const middle = time + toMilliseconds(packet.duration, packet.track.timebase) / 2;
+    return middle < leader.packager.startTime;
+  }
+}
+
+function presentationTime(packet: Packet): number {
+  return toMilliseconds(packet.pts, packet.track.timebase);
+}

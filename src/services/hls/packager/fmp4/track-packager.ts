@@ -1,0 +1,263 @@
+/** Packages one track: cuts it, writes fragments, stores their bytes and reports what there is to serve. */
+import type { BoxWriter } from '../../../../containers/isobmff/box-writer.ts';
+import { type FragmentSample, writeFragmentHeader } from '../../../../containers/isobmff/fragment.ts';
+import { buildInitSegment } from '../../../../containers/isobmff/init-segment.ts';
+import type { Span } from '../../../../delivery/outlet/messages.ts';
+import type { Packet } from '../../../../media/packet.ts';
+import { toMilliseconds } from '../../../../media/timebase.ts';
+import type { AudioTrack, VideoTrack } from '../../../../media/track.ts';
+import type { TrackProgress } from '../../view/fmp4/readiness.ts';
+import type { SegmentLimits } from '../../wire/fmp4/segment-limits.ts';
+import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
+import type { CutSchedule } from './cut-schedule.ts';
+import { createTimeline, type SampleTimeline } from './sample-timeline.ts';
+import { type CutPart, Segmenter, type SegmentSink } from './segmenter.ts';
+import type { TimedMetadata } from './timed-metadata.ts';
+
+/** Every file holds one track: its number inside the file can be the same everywhere. */
+const FILE_TRACK_ID = 1;
+
+/** What a track needs of its stream. */
+export interface PackagingContext {
+  readonly chunkDuration: number;
+  readonly schedule: CutSchedule;
+  readonly limits: SegmentLimits;
+  readonly metadata: TimedMetadata;
+  /** ms added to all times in fragments, so that none is negative. */
+  readonly offset: number;
+  /** Scratch memory for fragment headers, shared by the tracks. */
+  readonly writer: BoxWriter;
+  store(chunks: readonly Uint8Array[]): readonly Span[];
+  emit(update: LlhlsUpdate): void;
+  /** A video segment began without a keyframe. */
+  dependentSegment(): void;
+}
+
+/** Lives as long as its track is in the stream; what it has stored is given back by the window of the stream. */
+export class TrackPackager implements SegmentSink {
+  readonly #context: PackagingContext;
+  readonly #segmenter: Segmenter;
+  #track: VideoTrack | AudioTrack;
+  #timeline: SampleTimeline;
+  #generation = 0;
+  #sequence = 1;
+  #parts = 0;
+  #duration = 0;
+  #segments = 0;
+  #segmentBytes = 0;
+  #peakBitrate = 0;
+  #longestSegment = 0;
+  #decodedUntil = Number.NEGATIVE_INFINITY;
+  #startTime = 0;
+  /** Where the samples written so far end, ticks; null before the first of a configuration. */
+  #writtenEnd: number | null = null;
+  /** Packets left out because their time lies before the stream's beginning. */
+  discarded = 0;
+
+  constructor(track: VideoTrack | AudioTrack, context: PackagingContext) {
+    this.#track = track;
+    this.#context = context;
+    this.#timeline = createTimeline(track, context.offset);
+    this.#segmenter = new Segmenter({
+      video: track.type === 'video',
+      chunkDuration: context.chunkDuration,
+      timescale: this.#timeline.timescale,
+      jitter: this.#timeline.jitter,
+      schedule: context.schedule,
+      limits: context.limits,
+      sink: this,
+    });
+    context.emit({ type: 'track', trackId: track.id, mediaType: track.type });
+    this.#emitInit();
+  }
+
+  get track(): VideoTrack | AudioTrack {
+    return this.#track;
+  }
+
+  get leads(): boolean {
+    return this.#segmenter.leads;
+  }
+
+  set leads(leads: boolean) {
+    this.#segmenter.leads = leads;
+  }
+
+  get started(): boolean {
+    return this.#segmenter.msn >= 0;
+  }
+
+  get progress(): TrackProgress {
+    return { leads: this.leads, parts: this.#parts, segments: this.#segments, duration: this.#duration };
+  }
+
+  /** Last keyframe interval in seconds; null when unknown, 0 for sound. */
+  get gop(): number | null {
+    return this.#track.type === 'video' ? this.#segmenter.gop : 0;
+  }
+
+  /** Highest bit rate of a whole segment so far, container included; 0 before the first. */
+  get peakBitrate(): number {
+    return this.#peakBitrate;
+  }
+
+  /** Seconds. */
+  get longestSegment(): number {
+    return this.#longestSegment;
+  }
+
+  /** Decoding time (ms) up to which the track has been handed over. */
+  get decodedUntil(): number {
+    return this.#decodedUntil;
+  }
+
+  /** Presentation time (ms) of the first frame. */
+  get startTime(): number {
+    return this.#startTime;
+  }
+
+  /** Earliest presentation time (ms) at which a new segment of this track may begin. */
+  get earliestCut(): number {
+    return this.#segmenter.earliestCut;
+  }
+
+  /** True when it is already known where the next segment begins. */
+  get nextCutKnown(): boolean {
+    return this.started && this.#context.schedule.cut(this.#segmenter.msn + 1) !== null;
+  }
+
+  /** Takes the next packet of the track; its track object may be a newer one. */
+  push(packet: Packet): void {
+    if (packet.track !== this.#track && packet.track.type !== 'data') this.#follow(packet.track);
+    const sample = this.#timeline.place(packet);
+    if (sample.dts < 0) {
+      this.discarded += 1;
+      return;
+    }
+    if (!this.started) this.#startTime = sample.time;
+    const { timebase } = packet.track;
+    this.#decodedUntil = toMilliseconds(packet.dts + packet.duration, timebase);
+    this.#segmenter.push(sample);
+  }
+
+  /** Other tracks have begun a segment: see `Segmenter.passPause`. */
+  passPause(): void {
+    this.#segmenter.passPause();
+  }
+
+  /** Closes what is open. */
+  flush(): void {
+    this.#segmenter.flush();
+  }
+
+  segmentOpened(segment: { msn: number; time: number; discontinuity: boolean; independent: boolean }): void {
+    if (!segment.independent) this.#context.dependentSegment();
+    this.#open(segment, false);
+  }
+
+  gapPassed({ msn, time, duration }: { msn: number; time: number; duration: number }): void {
+    // Players decode what follows from its own time on: nothing leads up to it.
+    this.#writtenEnd = null;
+    this.#open({ msn, time, discontinuity: false }, true);
+    this.#context.emit({ type: 'segment-close', trackId: this.#track.id, duration });
+  }
+
+  partTargetChosen(seconds: number): void {
+    this.#context.emit({ type: 'part-target', trackId: this.#track.id, seconds });
+  }
+
+  partClosed(part: CutPart): void {
+    const { writer } = this.#context;
+    const chunks: Uint8Array[] = [];
+    let payload = 0;
+    for (const sample of part.samples) {
+      chunks.push(sample.data);
+      payload += sample.data.length;
+    }
+    writer.reset();
+    this.#writeHeader(writer, part);
+    chunks.unshift(writer.view());
+    const spans = this.#context.store(chunks);
+    this.#segmentBytes += writer.length + payload;
+    this.#parts += 1;
+    this.#duration += part.duration;
+    const { msn, duration, independent, likelyLast } = part;
+    this.#context.emit({ type: 'part', trackId: this.#track.id, msn, part: part.part, duration, independent, likelyLast, spans });
+  }
+
+  segmentClosed(duration: number): void {
+    this.#segments += 1;
+    this.#longestSegment = Math.max(this.#longestSegment, duration);
+    // BANDWIDTH is a peak over at least half a target duration (rfc8216bis §4.1).
+    if (duration >= this.#context.limits.segmentDuration / 2)
+      this.#peakBitrate = Math.max(this.#peakBitrate, (this.#segmentBytes * 8) / duration);
+    this.#context.emit({ type: 'segment-close', trackId: this.#track.id, duration });
+  }
+
+  #open({ msn, time, discontinuity }: { msn: number; time: number; discontinuity: boolean }, gap: boolean): void {
+    this.#segmentBytes = 0;
+    // All tracks take the wall clock of the same moment.
+    const startTime = (this.#context.schedule.cut(msn)?.epoch ?? 0) + time;
+    this.#context.emit({ type: 'segment-open', trackId: this.#track.id, msn, startTime, generation: this.#generation, discontinuity, gap });
+  }
+
+  #writeHeader(writer: BoxWriter, part: CutPart): void {
+    const { timescale } = this.#timeline;
+    const first = part.samples[0];
+    if (first === undefined) return;
+    if (this.leads) {
+      const end = first.time + ((part.end - first.dts) / timescale) * 1000;
+      this.#context.metadata.write(writer, { start: first.time, end, offset: this.#context.offset, timescale });
+    }
+    const video = this.#track.type === 'video';
+    const baseDecodeTime = video ? Math.min(this.#writtenEnd ?? first.dts, first.dts) : first.dts;
+    const samples = fragmentSamples(part, baseDecodeTime);
+    this.#writtenEnd = samples.reduce((end, sample) => end + sample.duration, baseDecodeTime);
+    writeFragmentHeader(writer, { trackId: FILE_TRACK_ID, sequence: this.#sequence, baseDecodeTime, video, samples });
+    this.#sequence += 1;
+  }
+
+  /** The track object changed: only what decoders must know makes a new init segment. */
+  #follow(track: VideoTrack | AudioTrack): void {
+    const previous = this.#track;
+    this.#track = track;
+    if (isSameForDecoders(previous, track)) return;
+    this.#timeline = createTimeline(track, this.#context.offset);
+    this.#segmenter.changeTimeline(this.#timeline.timescale, this.#timeline.jitter);
+    this.#writtenEnd = null;
+    this.#generation += 1;
+    this.#emitInit();
+  }
+
+  #emitInit(): void {
+    const bytes = buildInitSegment(this.#track, { timescale: this.#timeline.timescale, trackId: FILE_TRACK_ID });
+    this.#context.emit({ type: 'init', trackId: this.#track.id, generation: this.#generation, bytes });
+  }
+}
+
+/**
+ * The samples of `part`, decoded one behind the other from `start` (ticks) on. A sample lasts until the next one begins,
+ * but how long the last sample of a part lasts is only a guess when the part closes. Where the next frame comes later than
+ * guessed its decoding time stays at the guess and its composition offset makes up for it: browsers take a hole of two
+ * frames between decoding times for a discontinuity and drop everything up to the next keyframe (Media Source
+ * Extensions, coded frame processing, step 1.6). A frame that comes earlier overlaps, which they do not mind.
+ */
+function fragmentSamples(part: CutPart, start: number): FragmentSample[] {
+  let at = start;
+  return part.samples.map((sample, index) => {
+    const end = Math.max(part.samples[index + 1]?.dts ?? part.end, at + 1);
+    const { compositionOffset, keyframe, data } = sample;
+    const written = { size: data.length, duration: end - at, compositionOffset: sample.dts + compositionOffset - at, keyframe };
+    at = end;
+    return written;
+  });
+}
+
+function isSameForDecoders(a: VideoTrack | AudioTrack, b: VideoTrack | AudioTrack): boolean {
+  if (a.type !== b.type || a.codec !== b.codec || a.codecString !== b.codecString) return false;
+  if (a.timebase.num !== b.timebase.num || a.timebase.den !== b.timebase.den) return false;
+  if (a.type === 'video' && b.type === 'video' && (a.width !== b.width || a.height !== b.height)) return false;
+  if (a.type === 'audio' && b.type === 'audio' && (a.sampleRate !== b.sampleRate || a.channels !== b.channels)) return false;
+  if (a.config === null || b.config === null) return a.config === b.config;
+  return Buffer.compare(a.config, b.config) === 0;
+}

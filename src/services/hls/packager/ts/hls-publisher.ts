@@ -1,0 +1,44 @@
+/** The HLS publisher of version 3 playlists and MPEG-TS segments (RFC 8216). */
+import { defaultPlaylist } from '../../../../core/default-playlist.ts';
+import { PublisherKind } from '../../../../core/kinds.ts';
+import type { Playlist } from '../../../../core/playlist.ts';
+import type { PublishableStream, Publisher } from '../../../../core/publishing.ts';
+import type { EgressPort } from '../../../../delivery/outlet/messages.ts';
+import type { Track } from '../../../../media/track.ts';
+import type { TsDumper } from '../../dump/ts/ts-dumper.ts';
+import { DvrStorage } from '../../dvr/dvr-storage.ts';
+import type { HlsSettings } from '../../wire/ts/settings.ts';
+import { HlsStream } from './hls-stream.ts';
+import { isServable } from './variants.ts';
+
+const DEFAULT_PLAYLIST_NAME = 'hls_default';
+const DEFAULT_PLAYLIST_FILE = 'playlist';
+
+/** Registered in the core, which attaches streams and closes them. It has nothing to close itself: the dumper is its maker's. */
+export class HlsPublisher implements Publisher<HlsSettings> {
+  readonly kind = PublisherKind.HLS;
+  readonly #egress: EgressPort;
+  readonly #dumper: TsDumper | null;
+  readonly #storage: DvrStorage;
+
+  constructor(egress: EgressPort, dumper: TsDumper | null = null, storage: DvrStorage = new DvrStorage()) {
+    this.#egress = egress;
+    this.#dumper = dumper;
+    this.#storage = storage;
+  }
+
+  /** First video and first audio that can be served, as `ts:playlist.m3u8`. */
+  defaultPlaylist(tracks: readonly Track[], settings: HlsSettings): Playlist | null {
+    if (!settings.createDefaultPlaylist) return null;
+    return defaultPlaylist(tracks, isServable, {
+      name: DEFAULT_PLAYLIST_NAME,
+      fileName: DEFAULT_PLAYLIST_FILE,
+      options: { webrtcAutoAbr: true, hlsChunklistPathDepth: -1, enableTsPackaging: true, enableSubtitles: true },
+    });
+  }
+
+  attach(stream: PublishableStream, settings: HlsSettings): HlsStream {
+    const onStart = (started: HlsStream): void => this.#dumper?.streamStarted(started, stream, settings);
+    return new HlsStream(stream, settings, { egress: this.#egress, storage: this.#storage, onStart });
+  }
+}

@@ -1,0 +1,422 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import HlsParser from 'hls-parser';
+import { describe, expect, it } from 'vitest';
+import { FakeEgress, FakeExchange } from '../../../../../test/fakes/fake-egress.ts';
+import { FakeStream } from '../../../../../test/fakes/fake-stream.ts';
+import { dataTrack, interleave } from '../../../../../test/fakes/synthetic-media.ts';
+import { type EncodeRequest, encodeMedia } from '../../../../../test/support/encoded-media.ts';
+import { decodeComplaints, ffprobe } from '../../../../../test/support/ffprobe.ts';
+import { demuxTs } from '../../../../../test/support/ts-demuxer.ts';
+import { buildId3Tag } from '../../../../containers/id3/id3-tag.ts';
+import type { Playlist, PlaylistRendition } from '../../../../core/playlist.ts';
+import type { Packet } from '../../../../media/packet.ts';
+import { toSeconds } from '../../../../media/timebase.ts';
+import type { Track } from '../../../../media/track.ts';
+import { HlsView } from '../../view/ts/hls-view.ts';
+import type { HlsSettings, HlsViewSettings } from '../../wire/ts/settings.ts';
+import { HlsPublisher } from './hls-publisher.ts';
+import type { HlsStream } from './hls-stream.ts';
+
+const SETTINGS: HlsSettings = { segmentDuration: 2, segmentCount: 3, createDefaultPlaylist: true, crossDomains: undefined };
+const CLOSED = { code: 'deleted', detail: 'test' } as const;
+
+/** A playlist for transport streams. */
+function tsPlaylist(fileName: string, renditions: readonly Partial<PlaylistRendition>[]): Playlist {
+  const plain: PlaylistRendition = { name: 'r', videoVariantName: '', audioVariantName: '', videoIndexHint: -1, audioIndexHint: -1 };
+  return {
+    name: fileName,
+    fileName,
+    options: { webrtcAutoAbr: true, hlsChunklistPathDepth: -1, enableTsPackaging: true, enableSubtitles: true },
+    renditions: renditions.map((rendition) => ({ ...plain, ...rendition })),
+  };
+}
+
+interface Sample {
+  readonly tracks: readonly Track[];
+  readonly packets: readonly Packet[];
+}
+
+/** Encoded media with its tracks as an output profile names them; ids are moved apart by `offset`. */
+function variant(request: EncodeRequest, names: { readonly video?: string; readonly audio?: string; readonly offset?: number }): Sample {
+  const sample = encodeMedia(request);
+  const renamed = new Map<Track, Track>(
+    sample.tracks.map((track) => {
+      // No bitrate and no frame rate was announced: what playlists tell of them was measured.
+      const common = { id: track.id + (names.offset ?? 0), bitrateConf: 0 };
+      return track.type === 'video'
+        ? [track, { ...track, ...common, variantName: names.video ?? 'video', framerateConf: 0 }]
+        : [track, { ...track, ...common, variantName: names.audio ?? 'audio' }];
+    }),
+  );
+  return { tracks: [...renamed.values()], packets: sample.packets.map((packet) => ({ ...packet, track: renamed.get(packet.track)! })) };
+}
+
+function secondsOf({ dts, track }: Packet): number {
+  return toSeconds(dts, track.timebase);
+}
+
+function delayed(packet: Packet, seconds: number): Packet {
+  const { num, den } = packet.track.timebase;
+  const ticks = (seconds * den) / num;
+  return { ...packet, pts: packet.pts + ticks, dts: packet.dts + ticks };
+}
+
+const MAIN = variant(
+  { seconds: 13, video: 'libx264', audio: 'aac', size: '640x360', gop: 30, extra: ['-preset', 'ultrafast', '-bf', '2'] },
+  { video: 'v', audio: 'a' },
+);
+
+function setUp(
+  playlists: readonly Playlist[],
+  settings: HlsSettings = SETTINGS,
+): { egress: FakeEgress; stream: FakeStream; hls: HlsStream } {
+  const egress = new FakeEgress((given, context) => new HlsView(given as HlsViewSettings, context));
+  const stream = new FakeStream();
+  stream.playlists = playlists;
+  return { egress, stream, hls: new HlsPublisher(egress).attach(stream, settings) };
+}
+
+/** URIs of the media playlists of a multivariant playlist. */
+function mediaNames(egress: FakeEgress, file = 'ts:playlist.m3u8'): string[] {
+  return HlsParser.parse(egress.get(file).text).isMasterPlaylist
+    ? egress
+        .get(file)!
+        .text.split('\n')
+        .filter((line) => line.startsWith('medialist_'))
+    : [];
+}
+
+function mediaPlaylist(egress: FakeEgress, name: string): HlsParser.types.MediaPlaylist {
+  return HlsParser.parse(egress.get(name).text) as HlsParser.types.MediaPlaylist;
+}
+
+/** Pushes packets and fetches every segment as soon as it is listed. */
+function playThrough(
+  hls: HlsStream,
+  egress: FakeEgress,
+  packets: readonly Packet[],
+  file = 'ts:playlist.m3u8',
+): Map<string, Map<string, Uint8Array>> {
+  const fetched = new Map<string, Map<string, Uint8Array>>();
+  const look = (): void => {
+    for (const name of mediaNames(egress, file)) {
+      const segments = fetched.get(name) ?? new Map<string, Uint8Array>();
+      fetched.set(name, segments);
+      for (const { uri } of mediaPlaylist(egress, name).segments) if (!segments.has(uri)) segments.set(uri, egress.get(uri).body);
+    }
+  };
+  for (const [index, packet] of packets.entries()) {
+    hls.onPacket(packet);
+    if (index % 50 === 0) look();
+  }
+  hls.concludeHlsLive();
+  look();
+  return fetched;
+}
+
+const joined = (segments: Map<string, Uint8Array>): Uint8Array => new Uint8Array(Buffer.concat([...segments.values()]));
+const AV = tsPlaylist('playlist', [{ videoVariantName: 'v', audioVariantName: 'a' }]);
+
+describe('HLS of one rendition with video and audio', () => {
+  const { egress, hls, stream } = setUp([AV]);
+  hls.onTracks(MAIN.tracks);
+  const [segments] = [...playThrough(hls, egress, MAIN.packets).values()];
+
+  it('cuts at the first keyframe at or after the target duration', () => {
+    expect(segments!.size).toBe(7);
+    for (const segment of segments!.values()) {
+      const content = demuxTs(segment);
+      expect(content.faults).toEqual([]);
+      expect(content.pmtVersions).toEqual([0]);
+      const random = content.adaptationFlags.find(({ pid }) => pid === content.pcrPid);
+      expect(random!.flags & 0x40).toBe(0x40);
+    }
+  });
+
+  it('makes segments that are one faultless stream together', () => {
+    const ts = joined(segments!);
+    expect(demuxTs(ts).faults).toEqual([]);
+    const { streams, packets, complaints } = ffprobe(ts);
+    expect(complaints).toEqual([]);
+    expect(decodeComplaints(ts)).toEqual([]);
+    expect(streams.map(({ codec_name }) => codec_name)).toEqual(['h264', 'aac']);
+    expect(packets.filter(({ codec_type }) => codec_type === 'video')).toHaveLength(390);
+  });
+
+  it('lists the last segments with their durations and wall clock', () => {
+    const [name] = mediaNames(egress);
+    const playlist = mediaPlaylist(egress, name!);
+    expect(playlist).toMatchObject({ version: 3, targetDuration: 2, mediaSequenceBase: 4, endlist: true });
+    expect(playlist.segments.map(({ duration }) => duration)).toEqual([2, 2, 1]);
+    expect(playlist.segments.map(({ programDateTime }) => programDateTime!.getTime() - stream.startedAt)).toEqual([8067, 10_067, 12_067]);
+  });
+
+  it('keeps three segments behind the playlist and releases older ones', () => {
+    const [name] = mediaNames(egress);
+    const variantId = /\d+/.exec(name!)![0];
+    const statuses = [0, 1, 2, 6, 7].map((number) => egress.get(`seg_${variantId}_${number}_hls.ts`).status);
+    expect(statuses).toEqual([404, 200, 200, 200, 404]);
+    const kept = [...segments!.values()].slice(1).reduce((sum, { length }) => sum + length, 0);
+    expect(egress.outlet.storedBytes).toBe(kept);
+  });
+
+  it('tells a thread that starts late everything it must know', () => {
+    const { request, view, read } = egress.outlet;
+    const late = new HlsView(request.settings as HlsViewSettings, egress.context);
+    for (const payload of request.snapshot()) late.update(structuredClone(payload));
+    for (const file of ['ts:playlist.m3u8', ...mediaNames(egress)]) {
+      const [now, later] = [view, late].map((asked) => {
+        const exchange = new FakeExchange(file, read);
+        asked.handle(exchange);
+        return exchange.response;
+      });
+      expect(later).toEqual(now);
+    }
+  });
+});
+
+describe('HLS of several renditions', () => {
+  const small = variant(
+    { seconds: 9, video: 'libx264', audio: null, gop: 30, extra: ['-preset', 'ultrafast'] },
+    { video: 'small', offset: 100 },
+  );
+  const { egress, hls, stream } = setUp([
+    tsPlaylist('playlist', [
+      { videoVariantName: 'v', audioVariantName: 'a' },
+      { videoVariantName: 'small', audioVariantName: 'a' },
+      { audioVariantName: 'a' },
+      { videoVariantName: 'v' },
+    ]),
+    tsPlaylist('again', [{ videoVariantName: 'v', audioVariantName: 'a' }]),
+    { ...tsPlaylist('other', [{ videoVariantName: 'v' }]), options: { ...AV.options, enableTsPackaging: false } },
+  ]);
+  stream.figuresById.set(MAIN.tracks[0]!.id, { bitrateLatest: 500_000, bitrateAvg: 400_000, framerateAvg: 29.97 });
+  hls.onTracks([...MAIN.tracks, ...small.tracks]);
+  const packets = interleave(MAIN.packets, small.packets).filter((packet) => secondsOf(packet) < 8.5);
+  const fetched = playThrough(hls, egress, packets);
+
+  it('cuts all of them at the same times', () => {
+    const starts = mediaNames(egress).map((name) =>
+      mediaPlaylist(egress, name).segments.map(({ programDateTime, mediaSequenceNumber }) => [
+        mediaSequenceNumber,
+        Math.round(programDateTime!.getTime() / 100),
+      ]),
+    );
+    expect(starts).toHaveLength(4);
+    for (const [index, list] of starts.entries()) {
+      expect(list, `rendition ${index}`).toHaveLength(3);
+      for (const [position, [number, start]] of list.entries()) {
+        expect(number).toBe(starts[0]![position]![0]);
+        expect(Math.abs(start! - starts[0]![position]![1]!)).toBeLessThanOrEqual(2);
+      }
+    }
+  });
+
+  it('muxes what each of them names', () => {
+    const codecs = [...fetched.values()].map((segments) =>
+      ffprobe(joined(segments)).streams.map(({ codec_name, width }) => width ?? codec_name),
+    );
+    expect(codecs).toEqual([[640, 'aac'], [320, 'aac'], ['aac'], [640]]);
+    for (const segments of fetched.values()) expect(demuxTs(joined(segments)).faults).toEqual([]);
+  });
+
+  it('describes them in the multivariant playlist', () => {
+    const { variants } = HlsParser.parse(egress.get('ts:playlist.m3u8').text) as HlsParser.types.MasterPlaylist;
+    expect(variants[0]).toMatchObject({
+      bandwidth: 500_000,
+      averageBandwidth: 400_000,
+      frameRate: 29.97,
+      resolution: { width: 640, height: 360 },
+    });
+    expect(variants[0]!.codecs).toMatch(/^avc1\.[0-9a-f]{6},mp4a\.40\.2$/);
+    expect(variants[1]).toMatchObject({ bandwidth: 1_000_000, frameRate: 30 });
+    expect(variants[2]).toMatchObject({ codecs: 'mp4a.40.2' });
+    expect(variants[2]!.resolution).toBeUndefined();
+  });
+
+  it('shares a variant between playlists and serves only those for transport streams', () => {
+    expect(mediaNames(egress, 'ts:again.m3u8')).toEqual(mediaNames(egress).slice(0, 1));
+    expect(egress.get('ts:other.m3u8').status).toBe(404);
+    expect(Buffer.from(egress.get('ts:other.m3u8').body).toString()).toBe('the stream has no playlist of this name\n');
+  });
+});
+
+describe('HLS over time', () => {
+  it('begins with a keyframe of the video', () => {
+    const { egress, hls } = setUp([AV]);
+    hls.onTracks(MAIN.tracks);
+    const [segments] = [
+      ...playThrough(
+        hls,
+        egress,
+        MAIN.packets.filter((packet) => secondsOf(packet) > 0.5 && secondsOf(packet) < 4.5),
+      ).values(),
+    ];
+    const content = demuxTs(joined(segments!));
+    expect(content.faults).toEqual([]);
+    expect(content.streams.every(({ pes }) => pes[0]!.dts >= 90_000 * 2 - 10_000)).toBe(true);
+    expect(decodeComplaints(joined(segments!))).toEqual([]);
+  });
+
+  it('marks a change of the picture size as a discontinuity', () => {
+    const { egress, hls } = setUp([AV], { ...SETTINGS, segmentCount: 4 });
+    const other = variant(
+      { seconds: 5, video: 'libx264', audio: 'aac', size: '320x240', gop: 30, extra: ['-preset', 'ultrafast'] },
+      { video: 'v', audio: 'a' },
+    );
+    hls.onTracks(MAIN.tracks);
+    for (const packet of MAIN.packets.filter((packet) => secondsOf(packet) < 5)) hls.onPacket(packet);
+    hls.onTracks(MAIN.tracks.map((track) => ({ ...track, publicName: 'renamed' })));
+    hls.onTracks(other.tracks);
+    const later = other.packets.map((packet) => delayed(packet, 5));
+    for (const packet of later) hls.onPacket(packet);
+    const [name] = mediaNames(egress);
+    const playlist = mediaPlaylist(egress, name!);
+    expect(playlist.segments.map(({ discontinuity }) => discontinuity === true)).toEqual([false, false, true, false]);
+    const first = egress.get(playlist.segments[2]!.uri).body;
+    expect(ffprobe(first).streams[0]).toMatchObject({ width: 320, height: 240 });
+    hls.onTracks(MAIN.tracks);
+    for (const packet of MAIN.packets) hls.onPacket(delayed(packet, 10));
+    expect(egress.get(name!).text).toContain('#EXT-X-DISCONTINUITY-SEQUENCE:2\n');
+  });
+
+  it('drops a rendition whose tracks are gone and releases its segments', () => {
+    const { egress, hls } = setUp([tsPlaylist('playlist', [{ videoVariantName: 'v', audioVariantName: 'a' }, { audioVariantName: 'a' }])]);
+    hls.onTracks(MAIN.tracks);
+    for (const packet of MAIN.packets.filter((packet) => secondsOf(packet) < 5)) hls.onPacket(packet);
+    const [, audioOnly] = mediaNames(egress);
+    const before = egress.outlet.storedBytes;
+    hls.onTracks(MAIN.tracks.filter(({ type }) => type === 'video'));
+    expect(mediaNames(egress)).toHaveLength(1);
+    expect(egress.get(audioOnly!).status).toBe(404);
+    expect(egress.outlet.storedBytes).toBeLessThan(before);
+  });
+
+  it('lists a longer target duration when a keyframe came late', () => {
+    const { egress, hls } = setUp([AV], { ...SETTINGS, segmentDuration: 1 });
+    hls.onTracks(MAIN.tracks);
+    let keyframes = 0;
+    for (const packet of MAIN.packets) {
+      const sparse = packet.track.type === 'video' && packet.keyframe && keyframes++ % 3 !== 0 ? { ...packet, keyframe: false } : packet;
+      hls.onPacket(sparse);
+    }
+    const [name] = mediaNames(egress);
+    expect(mediaPlaylist(egress, name!)).toMatchObject({ targetDuration: 3 });
+  });
+
+  it('carries ID3 but no other data', () => {
+    const { egress, hls } = setUp([AV]);
+    const data = dataTrack(9);
+    const tag = buildId3Tag([{ type: 'text', id: 'TIT2', text: 'now' }]);
+    hls.onTracks([...MAIN.tracks, data]);
+    const events = [tag, Uint8Array.of(1, 2, 3)].map(
+      (bytes): Packet => ({ track: data, pts: 90_000, dts: 90_000, duration: 0, keyframe: true, data: bytes }),
+    );
+    const packets = interleave(
+      MAIN.packets.filter((packet) => secondsOf(packet) < 3),
+      events,
+    );
+    const [segments] = [...playThrough(hls, egress, packets).values()];
+    const content = demuxTs(joined(segments!));
+    expect(content.faults).toEqual([]);
+    expect(content.streams.find(({ streamType }) => streamType === 0x15)!.pes.map((pes) => pes.data)).toEqual([tag]);
+  });
+
+  it('counts packets that break their format and goes on', () => {
+    const { egress, hls } = setUp([AV]);
+    hls.onTracks(MAIN.tracks);
+    const broken = MAIN.packets
+      .filter((packet) => secondsOf(packet) < 3)
+      .map((packet, index) => (index === 20 ? { ...packet, data: Uint8Array.of(9, 9, 9, 9, 9) } : packet));
+    const [segments] = [...playThrough(hls, egress, broken).values()];
+    expect(hls.brokenPackets).toBe(broken[20]!.track.type === 'video' ? 1 : 0);
+    expect(demuxTs(joined(segments!)).faults).toEqual([]);
+  });
+
+  it('stops taking packets when it is concluded or closed, both once', () => {
+    const { egress, hls } = setUp([AV]);
+    hls.onTracks(MAIN.tracks);
+    hls.concludeHlsLive();
+    hls.concludeHlsLive();
+    hls.onTracks(MAIN.tracks);
+    for (const packet of MAIN.packets) hls.onPacket(packet);
+    expect(hls.concluded).toBe(true);
+    expect(egress.outlet.updates).toHaveLength(2);
+    hls.close(CLOSED);
+    hls.close(CLOSED);
+    hls.onPacket(MAIN.packets[0]!);
+    hls.concludeHlsLive();
+    expect(hls.closed).toBe(true);
+    expect(egress.outlet.closed).toBe(true);
+    expect(egress.get('ts:playlist.m3u8').status).toBe(404);
+  });
+
+  it('reports sessions and bytes to the meter of the stream', () => {
+    const { egress, stream } = setUp([AV], { ...SETTINGS, crossDomains: { urls: ['*'], headers: [] } });
+    const { openSession } = egress.outlet.request;
+    const sessions = ['a', 'b', 'c'].map((id) => openSession?.({ id, onTerminate: () => undefined }));
+    sessions[1]?.close();
+    sessions[1]?.close();
+    expect(stream.sessions.map(({ request: { id, kind } }) => [id, kind])).toEqual([
+      ['a', 'hlsv3'],
+      ['c', 'hlsv3'],
+    ]);
+    egress.outlet.request.onBytesSent(100);
+    expect(stream).toMatchObject({ viewers: 2, bytes: 100 });
+    expect(egress.outlet.request).toMatchObject({
+      kind: 'hlsv3',
+      address: { vhost: 'default', app: 'app', stream: 'stream' },
+      crossDomains: { urls: ['*'] },
+    });
+  });
+});
+
+describe('HLS with DVR', () => {
+  it('plays from files what has left memory, until the stream ends', async () => {
+    const tempStoragePath = await mkdtemp(join(tmpdir(), 'hls-'));
+    const dVR = { enable: true, tempStoragePath, maxDuration: 60, eventPlaylistType: false };
+    const { egress, hls } = setUp([AV], { ...SETTINGS, segmentDuration: 1, segmentCount: 2, dVR });
+    hls.onTracks(MAIN.tracks);
+    for (const packet of MAIN.packets) hls.onPacket(packet);
+    hls.concludeHlsLive();
+    await hls.settled;
+    const [name] = mediaNames(egress);
+    expect(mediaPlaylist(egress, `${name}?_HLS_rewind=NO`).segments).toHaveLength(2);
+    const { segments } = mediaPlaylist(egress, name!);
+    expect(segments).toHaveLength(13);
+    const answers = segments.map(({ uri }) => egress.get(uri));
+    expect(answers.map(({ path }) => path !== null)).toEqual(segments.map((_segment, index) => index < 8));
+    const parts = await Promise.all(answers.map(({ path, body }) => (path === null ? body : readFile(path))));
+    const ts = new Uint8Array(Buffer.concat(parts));
+    expect(demuxTs(ts).faults).toEqual([]);
+    expect(decodeComplaints(ts)).toEqual([]);
+    hls.close(CLOSED);
+    await hls.settled;
+    expect((await readdir(tempStoragePath, { recursive: true })).filter((file) => file.endsWith('.ts'))).toEqual([]);
+    await rm(tempStoragePath, { recursive: true });
+  });
+});
+
+describe('HlsPublisher.defaultPlaylist', () => {
+  const publisher = new HlsPublisher(new FakeEgress((given, context) => new HlsView(given as HlsViewSettings, context)));
+
+  it('takes the first video and the first audio that can be served', () => {
+    const [video, audio] = MAIN.tracks as [Track, Track];
+    const vp8 = { ...video, codec: 'VP8', config: null, id: 1, variantName: 'vp8' } as Track;
+    expect(publisher.defaultPlaylist([vp8, audio, video], SETTINGS)).toMatchObject({
+      name: 'hls_default',
+      fileName: 'playlist',
+      options: { enableTsPackaging: true },
+      renditions: [{ name: 'default', videoVariantName: 'v', audioVariantName: 'a', videoIndexHint: -1, audioIndexHint: -1 }],
+    });
+    expect(publisher.defaultPlaylist([audio], SETTINGS)).toMatchObject({ renditions: [{ videoVariantName: '', audioVariantName: 'a' }] });
+  });
+
+  it('is null without a track to serve or when it is switched off', () => {
+    const broken = { ...MAIN.tracks[0]!, config: Uint8Array.of(1, 2) } as Track;
+    expect(publisher.defaultPlaylist([dataTrack(1), broken], SETTINGS)).toBeNull();
+    expect(publisher.defaultPlaylist(MAIN.tracks, { ...SETTINGS, createDefaultPlaylist: false })).toBeNull();
+  });
+});

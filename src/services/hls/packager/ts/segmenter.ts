@@ -1,0 +1,217 @@
+/** Muxes the tracks of one variant and cuts the result into segments. */
+import { sameElementary } from '../../../../containers/mpegts/elementary.ts';
+import { TsBuffer } from '../../../../containers/mpegts/ts-buffer.ts';
+import { TsMuxer } from '../../../../containers/mpegts/ts-muxer.ts';
+import type { Span } from '../../../../delivery/outlet/messages.ts';
+import type { Packet } from '../../../../media/packet.ts';
+import { toMilliseconds } from '../../../../media/timebase.ts';
+import type { Track } from '../../../../media/track.ts';
+import { ProtocolError } from '../../../../util/protocol-error.ts';
+import type { CutSchedule } from './cut-schedule.ts';
+import type { HlsVariant } from './variants.ts';
+
+/** A segment as the segmenter made it. */
+export interface FinishedSegment {
+  readonly number: number;
+  /** Media time of its first picture, ms. */
+  readonly start: number;
+  /** Seconds. */
+  readonly duration: number;
+  readonly discontinuity: boolean;
+  readonly discontinuities: number;
+  readonly spans: readonly Span[];
+}
+
+/** Where a segmenter puts what it makes. */
+export interface SegmentSink {
+  /** Keeps bytes; they may be overwritten afterwards. */
+  store(chunks: readonly Uint8Array[]): readonly Span[];
+  finished(variantId: string, segment: FinishedSegment): void;
+}
+
+interface OpenSegment {
+  readonly number: number;
+  readonly slot: number;
+  readonly start: number;
+  /** End of the last picture or frame of the leading track so far. */
+  end: number;
+  readonly discontinuity: boolean;
+  readonly spans: Span[];
+  /** Stored so far. */
+  bytes: number;
+}
+
+/** Bytes are handed on in pieces of about this size: copying a whole segment at once would hold everything else up. */
+const PIECE_LENGTH = 188 * 1024;
+/**
+ * When the sound is so far ahead of the pictures, ms, these pause: segments then end with the sound, so that the playlist
+ * goes on and no segment outgrows the target duration. As long as LL-HLS waits for late pictures.
+ */
+const PAUSE_MS = 3000;
+/** However little media time it holds, a segment ends behind so many bytes: ten seconds of 100 Mbit/s. */
+const MAX_SEGMENT_BYTES = 128 * 1024 * 1024;
+const ID3_MAGIC = [0x49, 0x44, 0x33] as const;
+
+/** Tells its sink within `push`, `change` and `finish`; it has no timer and needs no closing. */
+export class Segmenter {
+  readonly #schedule: CutSchedule;
+  readonly #sink: SegmentSink;
+  readonly #output = new TsBuffer();
+  readonly #muxer: TsMuxer;
+  #variant: HlsVariant;
+  #leads: boolean;
+  #segment: OpenSegment | null = null;
+  /** Where the pictures end, ms; of variants without video the sound that leads. */
+  #leadEnd = 0;
+  #nextNumber = 0;
+  #discontinuity = false;
+  #discontinuities = 0;
+  #brokenPackets = 0;
+
+  /** `leads`: this variant may decide where to cut. Throws `ProtocolError` when a decoder configuration is broken. */
+  constructor(options: {
+    readonly variant: HlsVariant;
+    readonly leads: boolean;
+    readonly schedule: CutSchedule;
+    readonly sink: SegmentSink;
+  }) {
+    this.#variant = options.variant;
+    this.#leads = options.leads;
+    this.#schedule = options.schedule;
+    this.#sink = options.sink;
+    this.#muxer = new TsMuxer(tracksOf(options.variant));
+  }
+
+  get variant(): HlsVariant {
+    return this.#variant;
+  }
+
+  /** Packets that could not be muxed because they break their format. */
+  get brokenPackets(): number {
+    return this.#brokenPackets;
+  }
+
+  /** Tracks changed: when decoders must be set up anew the segment ends here and the next one is a discontinuity. */
+  change(variant: HlsVariant, leads: boolean): void {
+    this.#leads = leads;
+    const before = tracksOf(this.#variant);
+    const after = tracksOf(variant);
+    this.#variant = variant;
+    const same =
+      before.length === after.length &&
+      before.every((track, index) => after[index]?.id === track.id && sameElementary(track, after[index]));
+    if (same) return;
+    this.finish();
+    this.#muxer.setTracks(after);
+    this.#discontinuity = this.#nextNumber > 0;
+  }
+
+  /** Takes a packet of any track; those of other variants are ignored. */
+  push(packet: Packet): void {
+    if (!this.#muxer.carries(packet.track.id)) return;
+    const isLead = packet.track.id === this.#leadTrackId();
+    if (isLead && !this.#followLead(packet)) return;
+    if (!isLead && packet.track.type === 'audio') this.#followSound(packet);
+    if (this.#segment === null || (packet.track.type === 'data' && !isId3(packet.data))) return;
+    try {
+      this.#muxer.writePacket(packet, this.#output);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#brokenPackets += 1;
+    }
+    if (this.#output.length >= PIECE_LENGTH) this.#flush();
+  }
+
+  /** Ends the open segment where it is, if there is one. */
+  finish(): void {
+    if (this.#segment !== null) this.#close(this.#segment.end);
+  }
+
+  /** Opens and closes segments; false when the packet is not to be written because no decoder could start at it. */
+  #followLead(packet: Packet): boolean {
+    const { timebase } = packet.track;
+    const time = toMilliseconds(packet.pts, timebase);
+    const open = this.#segment;
+    if (open === null) {
+      if (!packet.keyframe) return false;
+      this.#open(time, this.#schedule.slotAt(time));
+    } else if (
+      open.bytes >= MAX_SEGMENT_BYTES ||
+      this.#schedule.cutsAt({ slot: open.slot, start: open.start, time, keyframe: packet.keyframe, leads: this.#leads })
+    ) {
+      this.#close(time);
+      this.#open(time, open.slot + 1);
+    }
+    this.#leadEnd = time + toMilliseconds(packet.duration, timebase);
+    if (this.#segment !== null) this.#segment.end = Math.max(this.#segment.end, this.#leadEnd);
+    return true;
+  }
+
+  /** Goes on without pictures while these pause. */
+  #followSound(packet: Packet): void {
+    const { timebase } = packet.track;
+    const time = toMilliseconds(packet.pts, timebase);
+    const open = this.#segment;
+    if (open === null || time - this.#leadEnd < PAUSE_MS) return;
+    if (
+      open.bytes >= MAX_SEGMENT_BYTES ||
+      this.#schedule.cutsAt({ slot: open.slot, start: open.start, time, keyframe: true, leads: this.#leads })
+    ) {
+      this.#close(time);
+      this.#open(time, open.slot + 1);
+    }
+    if (this.#segment !== null) this.#segment.end = time + toMilliseconds(packet.duration, timebase);
+  }
+
+  #open(start: number, slot: number): void {
+    if (this.#discontinuity) this.#discontinuities += 1;
+    this.#segment = { number: this.#nextNumber, slot, start, end: start, discontinuity: this.#discontinuity, spans: [], bytes: 0 };
+    this.#nextNumber += 1;
+    this.#discontinuity = false;
+    this.#muxer.writeTables(this.#output);
+  }
+
+  #close(end: number): void {
+    const segment = this.#segment;
+    if (segment === null) return;
+    this.#flush();
+    this.#segment = null;
+    this.#sink.finished(this.#variant.id, {
+      number: segment.number,
+      start: segment.start,
+      duration: Math.max(0, end - segment.start) / 1000,
+      discontinuity: segment.discontinuity,
+      discontinuities: this.#discontinuities,
+      spans: segment.spans,
+    });
+  }
+
+  #flush(): void {
+    if (this.#segment === null || this.#output.length === 0) return;
+    for (const span of this.#sink.store([this.#output.view()])) appendSpan(this.#segment.spans, span);
+    this.#segment.bytes += this.#output.length;
+    this.#output.reset();
+  }
+
+  #leadTrackId(): number | undefined {
+    return this.#variant.video?.id ?? this.#variant.audios[0]?.id;
+  }
+}
+
+/** Spans that follow each other in memory become one. */
+function appendSpan(spans: Span[], span: Span): void {
+  const last = spans.at(-1);
+  if (last !== undefined && last.block === span.block && last.offset + last.length === span.offset) {
+    spans[spans.length - 1] = { ...last, length: last.length + span.length };
+  } else {
+    spans.push(span);
+  }
+}
+
+function tracksOf(variant: HlsVariant): Track[] {
+  return [...(variant.video === null ? [] : [variant.video]), ...variant.audios, ...(variant.data === null ? [] : [variant.data])];
+}
+
+function isId3(data: Uint8Array): boolean {
+  return ID3_MAGIC.every((byte, index) => data[index] === byte);
+}

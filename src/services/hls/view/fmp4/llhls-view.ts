@@ -1,0 +1,242 @@
+/** Answers the requests for one LL-HLS stream inside an egress thread. */
+import type { DeliveryExchange, OutletView, ViewContext } from '../../../../delivery/outlet/view.ts';
+import { WaitingRoom } from '../../../../delivery/outlet/waiting-room.ts';
+import { respondWords, Words } from '../../../../delivery/outlet/words.ts';
+import type { LlhlsViewSettings } from '../../wire/fmp4/settings.ts';
+import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
+import { type Directives, isAvailable, parseDirectives, tooFar } from './delivery-directives.ts';
+import { PlaylistCache } from './playlist-cache.ts';
+import { clientOptions, mediaTail, playlistTail } from './query-tail.ts';
+import { parseResourceName, type Resource } from './resource-name.ts';
+import { type ResponseHeaders, responseHeaders } from './response-headers.ts';
+import { type PartModel, StreamModel, type TrackModel } from './stream-model.ts';
+
+/** How long the first playlists of a stream are waited for, ms. */
+const START_WAIT = 10_000;
+/** Blocking requests wait three target durations (rfc8216bis §6.2.5.2). */
+const WAIT_TARGET_DURATIONS = 3;
+/** Held requests of one track; a viewer has at most two or three. */
+const MAX_WAITERS = 100_000;
+
+const EXTENSION = '.m3u8';
+
+/**
+ * Holds requests for media that is about to come (rfc8216bis §6.2.5), as many as its waiting rooms take. `close` answers them all; it may
+ * be called twice.
+ */
+export class LlhlsView implements OutletView {
+  readonly #settings: LlhlsViewSettings;
+  readonly #context: ViewContext;
+  readonly #headers: ResponseHeaders;
+  readonly #model = new StreamModel();
+  readonly #playlists: PlaylistCache;
+  /** Requests that came before the stream was playable. */
+  readonly #lobby: WaitingRoom;
+  readonly #rooms = new Map<number, WaitingRoom>();
+  #closed = false;
+
+  constructor(settings: LlhlsViewSettings, context: ViewContext) {
+    this.#settings = settings;
+    this.#context = context;
+    this.#headers = responseHeaders(settings.cacheControl);
+    this.#playlists = new PlaylistCache(this.#model, settings);
+    this.#lobby = new WaitingRoom(context, MAX_WAITERS);
+  }
+
+  update(payload: unknown): void {
+    for (const update of payload as readonly LlhlsUpdate[]) this.#model.apply(update);
+    this.#lobby.retry();
+    for (const [trackId, room] of this.#rooms) {
+      room.retry();
+      if (this.#model.tracks.has(trackId)) continue;
+      room.close();
+      this.#rooms.delete(trackId);
+    }
+  }
+
+  handle(exchange: DeliveryExchange): boolean {
+    const resource = parseResourceName(exchange.file);
+    if (resource !== null) {
+      this.#handleChild(exchange, resource);
+      return true;
+    }
+    return this.#handleMultivariant(exchange);
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#lobby.close();
+    for (const room of this.#rooms.values()) room.close();
+  }
+
+  #handleMultivariant(exchange: DeliveryExchange): boolean {
+    const { file } = exchange;
+    if (!file.endsWith(EXTENSION) || file.endsWith('_hls.m3u8') || file.startsWith('ts:')) return false;
+    if (exchange.queryValue('format') === 'ts') return false;
+    if (!this.#model.started) {
+      // The stream exists but has not begun: players of the reference server know 201 as "come again".
+      exchange.respond(201, this.#headers.empty, []);
+      return true;
+    }
+    const fileName = file.slice(0, -EXTENSION.length);
+    if (!this.#model.multivariants.has(fileName)) return false;
+    this.#whenPlayable(
+      exchange,
+      () => this.#model.playable,
+      () => this.#respondMultivariant(exchange, fileName),
+    );
+    return true;
+  }
+
+  #respondMultivariant(exchange: DeliveryExchange, fileName: string): void {
+    const session = this.#settings.originMode ? null : this.#context.createSession(exchange);
+    if (session === null && !this.#settings.originMode) {
+      respondWords(exchange, 429, Words.TOO_MANY);
+      return;
+    }
+    const tail = playlistTail(mediaTail(exchange, session?.token ?? null), clientOptions(exchange, this.#settings), this.#settings);
+    const pieces = this.#playlists.multivariant(fileName);
+    if (pieces === null) respondWords(exchange, 404, Words.NO_PLAYLIST);
+    else exchange.respondTailored(200, this.#headers.multivariant, pieces, tail);
+  }
+
+  #handleChild(exchange: DeliveryExchange, resource: Resource): void {
+    let token: string | null = null;
+    if (!this.#settings.originMode) {
+      const session = this.#context.session(exchange);
+      if (session === null) {
+        respondWords(exchange, 401, Words.NO_SESSION);
+        return;
+      }
+      token = session.token;
+    }
+    const track = this.#model.tracks.get(resource.trackId);
+    if (track === undefined || track.type !== resource.type || resource.streamKey !== this.#settings.streamKey) {
+      respondWords(exchange, 404, Words.NO_TRACK);
+      return;
+    }
+    if (resource.kind === 'chunklist') this.#handleChunklist(exchange, track, token);
+    else if (resource.kind === 'part') this.#handlePart(exchange, track, resource.msn, resource.part);
+    else if (resource.kind === 'segment') this.#respondSegment(exchange, track, resource.msn);
+    else this.#respondInit(exchange, track, resource.generation);
+  }
+
+  #handleChunklist(exchange: DeliveryExchange, track: TrackModel, token: string | null): void {
+    const directives = parseDirectives((key) => exchange.queryValue(key));
+    if (typeof directives === 'string') {
+      this.#refuse(exchange, directives);
+      return;
+    }
+    const ready = (): boolean => this.#model.playable && track.completeCount > 0 && track.partTarget > 0;
+    this.#whenPlayable(exchange, ready, () => this.#whenAvailable(exchange, track, directives, token));
+  }
+
+  #whenAvailable(exchange: DeliveryExchange, track: TrackModel, directives: Directives, token: string | null): void {
+    if (this.#respondIfAvailable(exchange, track, directives, token)) return;
+    const problem = tooFar(track, directives);
+    if (problem !== null) {
+      this.#refuse(exchange, problem);
+      return;
+    }
+    this.#wait(exchange, track, () => this.#respondIfAvailable(exchange, track, directives, token));
+  }
+
+  #respondIfAvailable(exchange: DeliveryExchange, track: TrackModel, directives: Directives, token: string | null): boolean {
+    if (!this.#model.concluded && !isAvailable(track, directives)) return false;
+    const options = clientOptions(exchange, this.#settings);
+    const media = mediaTail(exchange, token);
+    const suffix = playlistTail(media, options, this.#settings).slice(media.length);
+    const pieces = this.#playlists.media(track, { ...options, skip: directives.skip }, suffix);
+    const headers = directives.msn === null ? this.#headers.chunklist : this.#headers.chunklistWithDirectives;
+    exchange.respondTailored(200, headers, pieces, media);
+    return true;
+  }
+
+  #handlePart(exchange: DeliveryExchange, track: TrackModel, msn: number, part: number): void {
+    const found = findPart(track, msn, part);
+    if (found !== null) this.#respondPart(exchange, track, found);
+    else if (this.#model.concluded || !this.#isHinted(track, msn, part)) respondWords(exchange, 404, Words.NO_MEDIA);
+    else
+      this.#wait(exchange, track, () => {
+        const arrived = findPart(track, msn, part);
+        if (arrived !== null) this.#respondPart(exchange, track, arrived);
+        // A segment that ends in a gap leaves what was hinted behind its end unmade.
+        else if (this.#model.concluded || !this.#isHinted(track, msn, part)) respondWords(exchange, 404, Words.NO_MEDIA);
+        else return false;
+        return true;
+      });
+  }
+
+  /** The part is the next one, by its own name or because the segment may end before it. */
+  #isHinted(track: TrackModel, msn: number, part: number): boolean {
+    const { next } = track;
+    if (msn === next.msn && part === next.part) return true;
+    return part === 0 ? msn === next.msn + 1 : msn + 1 === next.msn && part === track.segment(msn)?.parts.length;
+  }
+
+  #respondPart(exchange: DeliveryExchange, track: TrackModel, part: PartModel): void {
+    exchange.respondSpans(200, this.#headers.part[track.type], part.spans);
+  }
+
+  #respondSegment(exchange: DeliveryExchange, track: TrackModel, msn: number): void {
+    const segment = track.segment(msn);
+    const headers = this.#headers.segment[track.type];
+    if (segment === null || segment.duration === null || segment.gap) respondWords(exchange, 404, Words.NO_MEDIA);
+    else if (segment.path !== null) exchange.respondFile(200, headers, segment.path);
+    else {
+      segment.spans ??= segment.parts.flatMap((part) => part.spans);
+      exchange.respondSpans(200, headers, segment.spans);
+    }
+  }
+
+  #respondInit(exchange: DeliveryExchange, track: TrackModel, generation: number): void {
+    const bytes = track.inits.get(generation);
+    if (bytes === undefined) respondWords(exchange, 404, Words.NO_MEDIA);
+    else exchange.respond(200, this.#headers.segment[track.type], [bytes]);
+  }
+
+  /** Runs `answer` now, or as soon as `ready` says so; 503 when that takes too long. */
+  #whenPlayable(exchange: DeliveryExchange, ready: () => boolean, answer: () => void): void {
+    if (ready()) {
+      answer();
+      return;
+    }
+    const attempt = (): boolean => {
+      if (!ready()) return false;
+      answer();
+      return true;
+    };
+    const waiter = { exchange, attempt, giveUp: () => this.#respondRetry(exchange, Words.NOT_YET) };
+    if (!this.#lobby.add(waiter, START_WAIT)) this.#respondRetry(exchange, Words.NOT_YET);
+  }
+
+  #wait(exchange: DeliveryExchange, track: TrackModel, attempt: () => boolean): void {
+    let room = this.#rooms.get(track.id);
+    if (room === undefined) {
+      room = new WaitingRoom(this.#context, MAX_WAITERS);
+      this.#rooms.set(track.id, room);
+    }
+    const waiter = { exchange, attempt, giveUp: () => this.#respondRetry(exchange, Words.LATE) };
+    const ms = WAIT_TARGET_DURATIONS * Math.max(1, this.#model.targetDuration) * 1000;
+    if (!room.add(waiter, ms)) this.#respondRetry(exchange, Words.LATE);
+  }
+
+  #refuse(exchange: DeliveryExchange, problem: string): void {
+    exchange.respond(400, this.#headers.refusal, [Buffer.from(`${problem}\n`)]);
+  }
+
+  #respondRetry(exchange: DeliveryExchange, words: readonly Uint8Array[]): void {
+    if (this.#closed) respondWords(exchange, 404, Words.NO_MEDIA);
+    else respondWords(exchange, 503, words, this.#headers.retry);
+  }
+}
+
+/** A part number right behind the end of a finished segment means the first part of the next one. */
+function findPart(track: TrackModel, msn: number, part: number): PartModel | null {
+  const segment = track.segment(msn);
+  if (segment === null || segment.path !== null) return null;
+  const found = segment.parts[part];
+  if (found !== undefined) return found;
+  if (segment.duration === null || part !== segment.parts.length) return null;
+  return track.segment(msn + 1)?.parts[0] ?? null;
+}

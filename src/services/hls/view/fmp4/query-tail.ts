@@ -1,0 +1,43 @@
+/** The query that child URIs carry: who the viewer is and which form of playlist it asked for. */
+import type { DeliveryExchange } from '../../../../delivery/outlet/view.ts';
+import type { LlhlsViewSettings } from '../../wire/fmp4/settings.ts';
+
+/** The options of a client that survive from the multivariant playlist to its children. */
+export interface ClientOptions {
+  readonly legacy: boolean;
+  readonly rewind: boolean;
+}
+
+/** `_HLS_legacy` and `_HLS_rewind`, YES or NO in any case; anything else means the configured default. */
+export function clientOptions(exchange: DeliveryExchange, settings: LlhlsViewSettings): ClientOptions {
+  return {
+    legacy: yesOrNo(exchange.queryValue('_HLS_legacy')) ?? settings.defaultLegacy,
+    rewind: yesOrNo(exchange.queryValue('_HLS_rewind')) ?? settings.defaultRewind,
+  };
+}
+
+/** Query of media URIs (init, segments, parts) with its `?`; '' when nothing has to be carried. */
+export function mediaTail(exchange: DeliveryExchange, token: string | null): string {
+  const parts: string[] = [];
+  if (token !== null) parts.push(`session=${token}`);
+  const streamKey = exchange.queryValue('stream_key');
+  if (streamKey !== undefined) parts.push(`stream_key=${encodeURIComponent(streamKey)}`);
+  return parts.length === 0 ? '' : `?${parts.join('&')}`;
+}
+
+/** Query of media playlist URIs: the same, and the options that differ from the default. */
+export function playlistTail(media: string, options: ClientOptions, settings: LlhlsViewSettings): string {
+  let tail = media;
+  const append = (key: string, value: boolean): void => {
+    tail += `${tail === '' ? '?' : '&'}${key}=${value ? 'YES' : 'NO'}`;
+  };
+  if (options.legacy !== settings.defaultLegacy) append('_HLS_legacy', options.legacy);
+  if (options.rewind !== settings.defaultRewind) append('_HLS_rewind', options.rewind);
+  return tail;
+}
+
+function yesOrNo(value: string | undefined): boolean | null {
+  const upper = value?.toUpperCase();
+  if (upper === 'YES') return true;
+  return upper === 'NO' ? false : null;
+}

@@ -1,0 +1,42 @@
+/** Header lines of LL-HLS answers, made once per stream. */
+
+import type { CacheControlSettings } from '../../wire/fmp4/settings.ts';
+import type { MediaType } from './resource-name.ts';
+
+const PLAYLIST_TYPE = 'Content-Type: application/vnd.apple.mpegurl';
+
+/** Lines without CRLF for each kind of answer. */
+export interface ResponseHeaders {
+  readonly multivariant: readonly string[];
+  readonly chunklist: readonly string[];
+  readonly chunklistWithDirectives: readonly string[];
+  readonly segment: Readonly<Record<MediaType, readonly string[]>>;
+  readonly part: Readonly<Record<MediaType, readonly string[]>>;
+  /** Of answers without a body. */
+  readonly empty: readonly string[];
+  /** Of answers that say what is wrong with the request. */
+  readonly refusal: readonly string[];
+  /** Of answers that ask the client to come again, besides their type. */
+  readonly retry: readonly string[];
+}
+
+/** The lines for these ages, seconds: 0 forbids caching, below 0 there is no Cache-Control. */
+export function responseHeaders(settings: CacheControlSettings): ResponseHeaders {
+  const media = (type: MediaType, maxAge: number): string[] => [`Content-Type: ${type}/mp4`, ...cacheControl(maxAge)];
+  return {
+    multivariant: [PLAYLIST_TYPE, ...cacheControl(settings.masterPlaylistMaxAge)],
+    chunklist: [PLAYLIST_TYPE, ...cacheControl(settings.chunklistMaxAge)],
+    chunklistWithDirectives: [PLAYLIST_TYPE, ...cacheControl(settings.chunklistWithDirectivesMaxAge)],
+    segment: { video: media('video', settings.segmentMaxAge), audio: media('audio', settings.segmentMaxAge) },
+    part: { video: media('video', settings.partialSegmentMaxAge), audio: media('audio', settings.partialSegmentMaxAge) },
+    empty: ['Content-Type: text/html'],
+    refusal: ['Content-Type: text/plain', 'Cache-Control: no-cache, no-store'],
+    retry: ['Cache-Control: no-cache, no-store', 'Retry-After: 1'],
+  };
+}
+
+/** -1: no header; 0: never store. */
+function cacheControl(maxAge: number): string[] {
+  if (maxAge < 0) return [];
+  return maxAge === 0 ? ['Cache-Control: no-cache, no-store'] : [`Cache-Control: max-age=${maxAge}`];
+}

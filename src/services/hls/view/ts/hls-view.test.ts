@@ -1,0 +1,205 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { FakeEgress } from '../../../../../test/fakes/fake-egress.ts';
+import type { OutletView } from '../../../../delivery/outlet/view.ts';
+import { formatLocalTime } from '../../../../playlist/program-date-time.ts';
+import { type HlsViewSettings, viewSettings } from '../../wire/ts/settings.ts';
+import type { HlsSegment, HlsUpdate } from '../../wire/ts/updates.ts';
+import { HlsView } from './hls-view.ts';
+
+const SETTINGS = viewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true });
+const WALL = Date.UTC(2026, 0, 1);
+const PLAYLISTS: HlsUpdate = {
+  type: 'playlists',
+  playlists: [{ fileName: 'playlist', renditions: [{ attributes: 'BANDWIDTH=1', variant: '7' }] }],
+  variants: ['7'],
+};
+
+let egress: FakeEgress;
+let view: OutletView;
+
+function open(settings: HlsViewSettings = SETTINGS): void {
+  egress = new FakeEgress((given, context) => new HlsView(given as HlsViewSettings, context));
+  egress.openOutlet({
+    kind: 'hlsv3',
+    address: { vhost: 'v', app: 'a', stream: 's' },
+    crossDomains: null,
+    settings,
+    bytesPerSecond: 0,
+    snapshot: () => [],
+    openSession: null,
+    onBytesSent: () => undefined,
+  });
+  view = egress.outlet.view;
+}
+
+function append(number: number, more: Partial<HlsSegment> = {}): void {
+  const segment: HlsSegment = {
+    number,
+    duration: 4,
+    wallClock: WALL + number * 4000,
+    discontinuity: false,
+    discontinuities: 0,
+    spans: [],
+    path: null,
+    ...more,
+  };
+  view.update({ type: 'segment', variant: '7', segment, firstNumber: Math.max(0, number - 4) } satisfies HlsUpdate);
+}
+
+beforeEach(() => open());
+
+describe('HlsView', () => {
+  it('answers 201 without a body until the stream has started', () => {
+    for (const file of ['ts:playlist.m3u8', 'playlist.m3u8?format=ts', 'medialist_7_hls.m3u8', 'seg_7_0_hls.ts']) {
+      expect(egress.get(file)).toMatchObject({ status: 201, text: '' });
+    }
+  });
+
+  it.each([
+    'llhls.m3u8',
+    'playlist.m3u8',
+    'playlist.m3u8?format=fmp4',
+    'chunklist_0_video_k_llhls.m3u8',
+    'seg_0_1_video_k_llhls.m4s',
+    'thumb.jpg',
+    'a.ts',
+  ])('leaves %s to others', (file) => {
+    expect(egress.request(file)).toBeNull();
+    view.update(PLAYLISTS);
+    expect(egress.request(file)).toBeNull();
+  });
+
+  it('writes the multivariant playlist under both of its names', () => {
+    view.update(PLAYLISTS);
+    const text = '#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH=1\nmedialist_7_hls.m3u8\n';
+    expect(egress.get('ts:playlist.m3u8')).toMatchObject({ status: 200, headers: ['Content-Type: application/vnd.apple.mpegurl'], text });
+    expect(egress.get('playlist.m3u8?format=ts')).toMatchObject({ status: 200, text });
+  });
+
+  it.each([
+    ['?_HLS_rewind=NO', 'medialist_7_hls.m3u8?_HLS_rewind=NO'],
+    ['?_HLS_rewind=YES', 'medialist_7_hls.m3u8'],
+    ['?_HLS_rewind=no', 'medialist_7_hls.m3u8'],
+  ])('hands on a rewind other than the default: %s', (query, uri) => {
+    view.update(PLAYLISTS);
+    expect(egress.get(`ts:playlist.m3u8${query}`).text.trimEnd().split('\n').at(-1)).toBe(uri);
+  });
+
+  it('writes the media playlist, before and after the first segments', () => {
+    view.update(PLAYLISTS);
+    const head = '#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:4\n';
+    expect(egress.get('medialist_7_hls.m3u8')).toMatchObject({ status: 200, text: `${head}#EXT-X-MEDIA-SEQUENCE:0\n` });
+    append(0);
+    append(1, { duration: 4.0004 });
+    append(2, { discontinuity: true, discontinuities: 1 });
+    expect(egress.get('medialist_7_hls.m3u8').text).toBe(
+      `${head}#EXT-X-MEDIA-SEQUENCE:1\n` +
+        `#EXT-X-PROGRAM-DATE-TIME:${formatLocalTime(WALL + 4000)}\n#EXTINF:4.000,\nseg_7_1_hls.ts\n` +
+        `#EXT-X-DISCONTINUITY\n#EXT-X-PROGRAM-DATE-TIME:${formatLocalTime(WALL + 8000)}\n#EXTINF:4.000,\nseg_7_2_hls.ts\n`,
+    );
+  });
+
+  it('ends the playlists when the stream is concluded', () => {
+    view.update(PLAYLISTS);
+    append(0);
+    expect(egress.get('medialist_7_hls.m3u8').text).not.toContain('ENDLIST');
+    view.update({ type: 'conclude' } satisfies HlsUpdate);
+    expect(egress.get('medialist_7_hls.m3u8').text.endsWith('#EXT-X-ENDLIST\n')).toBe(true);
+  });
+
+  it.each([
+    ['ts:none.m3u8', 404],
+    ['none.m3u8?format=ts', 404],
+    ['medialist_8_hls.m3u8', 404],
+    ['medialist_x_hls.m3u8', 400],
+    ['chunklist_hls.m3u8', 400],
+    ['seg_8_0_hls.ts', 404],
+    ['seg_7_99_hls.ts', 404],
+    ['seg_7_hls.ts', 400],
+    ['seg_7_-1_hls.ts', 400],
+    ['seg_7_99999999999999999999_hls.ts', 400],
+  ])('answers %s with %i', (file, status) => {
+    view.update(PLAYLISTS);
+    append(0);
+    expect(egress.get(file).status).toBe(status);
+  });
+
+  it('serves segments until they are gone', () => {
+    view.update(PLAYLISTS);
+    for (let number = 0; number < 8; number++) append(number);
+    expect(egress.get('seg_7_2_hls.ts').status).toBe(404);
+    expect(egress.get('seg_7_3_hls.ts')).toMatchObject({ status: 200, headers: ['Content-Type: video/mp2t'] });
+  });
+
+  it('adds the Cache-Control that is configured', () => {
+    open({ ...SETTINGS, cacheControl: { masterPlaylistMaxAge: 0, chunklistMaxAge: 1, segmentMaxAge: 60 } });
+    view.update(PLAYLISTS);
+    append(0);
+    expect(egress.get('ts:playlist.m3u8').headers).toContain('Cache-Control: no-cache, no-store');
+    expect(egress.get('medialist_7_hls.m3u8').headers).toContain('Cache-Control: max-age=1');
+    expect(egress.get('seg_7_0_hls.ts').headers).toContain('Cache-Control: max-age=60');
+  });
+
+  it('lists everything there is when rewinding is on, and serves files of the DVR', () => {
+    const dVR = { enable: true, tempStoragePath: '', maxDuration: 60, eventPlaylistType: true };
+    open(viewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true, dVR }));
+    view.update(PLAYLISTS);
+    for (let number = 0; number < 5; number++) append(number);
+    view.update({ type: 'archive', variant: '7', number: 1, path: 'one.ts' } satisfies HlsUpdate);
+    view.update({ type: 'retire', variant: '7', firstNumber: 1 } satisfies HlsUpdate);
+    const numbers = (query: string): string[] =>
+      [...egress.get(`medialist_7_hls.m3u8${query}`).text.matchAll(/seg_7_(\d+)_/g)].map((match) => match[1]!);
+    expect(numbers('')).toEqual(['1', '2', '3', '4']);
+    expect(numbers('?_HLS_rewind=NO')).toEqual(['3', '4']);
+    expect(egress.get('medialist_7_hls.m3u8').text).toContain('#EXT-X-VERSION:3\n#EXT-X-PLAYLIST-TYPE:EVENT\n#EXT-X-TARGETDURATION:4\n');
+    expect(egress.get('medialist_7_hls.m3u8?_HLS_rewind=NO').text).not.toContain('EVENT');
+    expect(egress.get('seg_7_1_hls.ts')).toMatchObject({ status: 200, path: 'one.ts', headers: ['Content-Type: video/mp2t'] });
+    expect(egress.get('seg_7_0_hls.ts').status).toBe(404);
+  });
+
+  it('takes the default for rewinding from the configuration', () => {
+    const defaultQueryString = { queries: [{ key: '_HLS_rewind', value: 'NO' }] };
+    open(viewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true, defaultQueryString }));
+    view.update(PLAYLISTS);
+    expect(egress.get('ts:playlist.m3u8?_HLS_rewind=NO').text).not.toContain('?');
+    expect(egress.get('ts:playlist.m3u8?_HLS_rewind=YES').text).toContain('medialist_7_hls.m3u8?_HLS_rewind=YES\n');
+  });
+
+  it('counts clients that got a media playlist or a segment', () => {
+    view.update(PLAYLISTS);
+    append(0);
+    egress.get('ts:playlist.m3u8', { agent: 'vlc' });
+    egress.get('medialist_7_hls.m3u8', { agent: 'vlc' });
+    egress.get('seg_7_0_hls.ts', { address: '192.0.2.9' });
+    egress.get('seg_7_5_hls.ts', { agent: 'lost' });
+    expect(egress.context.viewers).toEqual([
+      { address: '192.0.2.1', agent: 'vlc', ttlMs: 10_000 },
+      { address: '192.0.2.9', agent: undefined, ttlMs: 10_000 },
+    ]);
+  });
+
+  it('refuses a viewer that was sent away', () => {
+    view.update(PLAYLISTS);
+    append(0);
+    egress.context.refusing = true;
+    expect(egress.get('ts:playlist.m3u8').status).toBe(200);
+    expect(egress.get('medialist_7_hls.m3u8').status).toBe(401);
+    expect(egress.get('seg_7_0_hls.ts').status).toBe(401);
+  });
+
+  it('forgets variants that are gone and ignores segments of unknown ones', () => {
+    view.update(PLAYLISTS);
+    append(0);
+    view.update({ type: 'playlists', playlists: [], variants: [] } satisfies HlsUpdate);
+    append(1);
+    expect(egress.get('medialist_7_hls.m3u8').status).toBe(404);
+    expect(egress.get('seg_7_0_hls.ts').status).toBe(404);
+  });
+
+  it('answers 404 once it is closed', () => {
+    view.update(PLAYLISTS);
+    view.close();
+    expect(egress.get('ts:playlist.m3u8').status).toBe(404);
+    expect(egress.get('medialist_7_hls.m3u8').status).toBe(404);
+  });
+});

@@ -1,0 +1,45 @@
+/** What the packager of a stream tells its views in the egress threads. */
+import type { Span } from '../../../../delivery/outlet/messages.ts';
+
+/** One line of a multivariant playlist. */
+export interface HlsRenditionLine {
+  /** Attribute list of EXT-X-STREAM-INF. */
+  readonly attributes: string;
+  readonly variant: string;
+}
+
+/** A multivariant playlist as it is now. */
+export interface HlsMultivariant {
+  /** Without extension. */
+  readonly fileName: string;
+  readonly renditions: readonly HlsRenditionLine[];
+}
+
+/** A finished segment. */
+export interface HlsSegment {
+  readonly number: number;
+  /** Seconds. */
+  readonly duration: number;
+  /** Wall clock of its first picture, ms since the epoch. */
+  readonly wallClock: number;
+  /** Its parameters differ from those of the segment before. */
+  readonly discontinuity: boolean;
+  /** Discontinuities of the variant so far, its own included. */
+  readonly discontinuities: number;
+  readonly spans: readonly Span[];
+  /** File that holds it instead of `spans`; null while it is in memory. */
+  readonly path: string | null;
+}
+
+/** One change of what is served; a view that starts late gets the updates that lead to the present. */
+export type HlsUpdate =
+  /** The stream has started: everything there is to list; variants not named are gone. */
+  | { readonly type: 'playlists'; readonly playlists: readonly HlsMultivariant[]; readonly variants: readonly string[] }
+  /** `firstNumber`: segments before it are gone. */
+  | { readonly type: 'segment'; readonly variant: string; readonly segment: HlsSegment; readonly firstNumber: number }
+  /** The bytes of a segment have moved to a file. */
+  | { readonly type: 'archive'; readonly variant: string; readonly number: number; readonly path: string }
+  /** Segments before `firstNumber` are gone. */
+  | { readonly type: 'retire'; readonly variant: string; readonly firstNumber: number }
+  /** Nothing more is appended. */
+  | { readonly type: 'conclude' };

@@ -1,0 +1,90 @@
+/** Opens the ports of `Bind/Providers/MPEGTS` and finds the application that takes what comes in on one. */
+import { type ServerConfig, sharedMpegtsPort } from '../../config/index.ts';
+import { portsOf } from '../../config/server-config.ts';
+import type { Application } from '../../core/application.ts';
+import type { Orchestrator } from '../../core/orchestrator.ts';
+import type { PortOpenings } from '../../core/port-openings.ts';
+import type { ServerLimits } from '../../delivery/server-limits.ts';
+import { AddressSet } from '../../util/address-set.ts';
+import type { Clock } from '../../util/clock.ts';
+import { listenAddresses } from '../../util/listen-addresses.ts';
+import type { Logger } from '../../util/logger.ts';
+import { type Patience, withPatience } from '../../util/patience.ts';
+import { MpegtsProvider } from './mpegts-provider.ts';
+import { DEFAULT_MPEGTS_TIMEOUTS, type MpegtsRoute } from './port-source.ts';
+
+const PORT_MACRO = '${Port}';
+/** Sets of `Source`, by the list they are made of. */
+const SETS = new WeakMap<readonly string[], AddressSet>();
+
+/** Starts one provider for each address of the server; each is added to `running` before it starts. */
+export async function startMpegts(
+  config: ServerConfig,
+  parts: {
+    readonly orchestrator: Orchestrator;
+    readonly openings: PortOpenings;
+    readonly limits: ServerLimits;
+    readonly logger: Logger;
+    readonly clock: Clock;
+    readonly patience: Patience;
+  },
+  running: { stop(): Promise<void> }[],
+): Promise<void> {
+  const { mpegts } = config.bind.providers;
+  if (mpegts === undefined) return;
+  for (const [index, host] of listenAddresses(config.ip).entries()) {
+    const provider = new MpegtsProvider({
+      logger: parts.logger,
+      clock: parts.clock,
+      host,
+      protocol: mpegts.port.protocol === 'tcp' ? 'tcp' : 'udp',
+      ports: portsOf(mpegts.port),
+      timeouts: withPatience(DEFAULT_MPEGTS_TIMEOUTS, parts.patience),
+      // A group has its own address, so that it can be joined once only.
+      multicast: index === 0 ? mpegts.multicast : [],
+      refusals: parts.limits.refusals,
+      door: parts.limits.door('MPEG-TS connections', 'publishers', Number.POSITIVE_INFINITY),
+      route: (port) => mpegtsRoute(applicationsOf(parts.orchestrator), port),
+    });
+    running.push(provider);
+    await parts.openings.open('a port of Bind/Providers/MPEGTS/Port', () => provider.start());
+  }
+}
+
+/** The first application whose stream map names the port; null when none does. */
+export function mpegtsRoute(applications: Iterable<Application>, port: number): MpegtsRoute | null {
+  for (const application of applications) {
+    const mpegts = application.definition.config.providers?.mpegts;
+    const entry = mpegts?.streams.find((stream) => portsOf(stream.port).includes(port));
+    if (mpegts === undefined || entry === undefined) continue;
+    return {
+      streamName: entry.name.replaceAll(PORT_MACRO, String(port)),
+      audioLabels: mpegts.audioMap?.item ?? [],
+      ...(entry.program !== undefined && { program: entry.program }),
+      ...(entry.source !== undefined && { sources: sourcesOf(entry.source) }),
+      open: (request) => application.openIngest(request),
+    };
+  }
+  return null;
+}
+
+function sourcesOf(entries: readonly string[]): AddressSet {
+  const known = SETS.get(entries) ?? new AddressSet(entries);
+  SETS.set(entries, known);
+  return known;
+}
+
+/** Says when an application that was made through the API shares a port with another: the one that was there first gets it. */
+export function warnOfSharedPorts(orchestrator: Orchestrator, { vhost, name, definition }: Application, logger: Logger): void {
+  if ((definition.config.providers?.mpegts?.streams ?? []).length === 0) return;
+  const users = Array.from(applicationsOf(orchestrator), (application) => ({
+    vhost: application.vhost,
+    config: application.definition.config,
+  }));
+  const shared = sharedMpegtsPort(users);
+  if (shared !== null) logger.warn({ vhost, app: name }, shared.message);
+}
+
+function* applicationsOf(orchestrator: Orchestrator): Generator<Application> {
+  for (const { applications } of orchestrator.virtualHosts) yield* applications.values();
+}

@@ -1,0 +1,227 @@
+/** Listens for transport streams on UDP (unicast and multicast) and TCP ports. */
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import net from 'node:net';
+import type { StarterLimits } from '../../ingest/stream-starter.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Doorkeeper } from '../../util/doorkeeper.ts';
+import { guarded } from '../../util/guarded.ts';
+import { ownFamily } from '../../util/listen-addresses.ts';
+import type { Logger } from '../../util/logger.ts';
+import type { RefusalLog } from '../../util/refusal-log.ts';
+import { DEFAULT_MPEGTS_TIMEOUTS, type MpegtsRoute, type MpegtsTimeouts, PortSource } from './port-source.ts';
+
+/** How often deadlines are looked at. */
+const SWEEP_INTERVAL_MS = 100;
+/** Asked of the system for each socket, bytes: a second of a fast stream; it may grant less. */
+const RECEIVE_BUFFER = 4_194_304;
+
+/** A multicast group, joined on every UDP port. */
+export interface MulticastGroup {
+  readonly group: string;
+  /** The only sender it is taken from (source-specific multicast, RFC 4607); one more entry for each further one. Absent: anybody. */
+  readonly source?: string;
+  /** Address of the interface; without one the system chooses. */
+  readonly interface?: string;
+}
+
+/** What is listened on. With `multicast` the groups are joined on every UDP port. */
+export interface MpegtsProviderOptions {
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Address to listen on. */
+  readonly host: string;
+  readonly protocol: 'udp' | 'tcp';
+  /** 0 lets the system choose. */
+  readonly ports: readonly number[];
+  readonly multicast?: readonly MulticastGroup[];
+  /** Finds out where the stream of a port goes; asked when a sender appears. */
+  readonly route: (port: number) => MpegtsRoute | null;
+  /** Whose connections (TCP) are let in; absent: everybody's. */
+  readonly door?: Doorkeeper;
+  /** Told of senders that are not heard; absent: nobody is. */
+  readonly refusals?: RefusalLog;
+  readonly timeouts?: Partial<MpegtsTimeouts>;
+  readonly feedLimits?: Partial<StarterLimits>;
+}
+
+/** All ports of one address. A source is known by its port, and by its address where the stream map names one. */
+export class MpegtsProvider {
+  readonly #options: MpegtsProviderOptions;
+  readonly #logger: Logger;
+  readonly #timeouts: MpegtsTimeouts;
+  /** By port. */
+  readonly #sources = new Map<number, PortSource>();
+  readonly #sockets: Socket[] = [];
+  readonly #servers: net.Server[] = [];
+  /** Since when nothing of each has become a stream, monotonic ms. */
+  readonly #connections = new Map<net.Socket, number>();
+  #sweep: NodeJS.Timeout | null = null;
+
+  constructor(options: MpegtsProviderOptions) {
+    this.#options = options;
+    this.#logger = options.logger;
+    this.#timeouts = { ...DEFAULT_MPEGTS_TIMEOUTS, ...options.timeouts };
+  }
+
+  /** What comes in, by port listened on. */
+  get sources(): ReadonlyMap<number, PortSource> {
+    return this.#sources;
+  }
+
+  /** Listens on all ports. Rejects when one cannot be bound; call `stop` then. */
+  async start(): Promise<void> {
+    for (const port of this.#options.ports) {
+      if (this.#options.protocol === 'tcp') await this.#listen(port);
+      else await this.#bind(port);
+    }
+    const look = guarded(this.#logger, 'the watch over MPEG-TS ports', () => this.#checkDeadlines());
+    this.#sweep = setInterval(() => setImmediate(look), SWEEP_INTERVAL_MS);
+    const { host, protocol, multicast = [] } = this.#options;
+    const ports = [...this.#sources.keys()];
+    this.#logger.info(
+      { host, protocol, ports, multicast },
+      `MPEG-TS provider listening on ${ports.length} ${protocol.toUpperCase()} port(s)`,
+    );
+  }
+
+  /** Ends every publication and closes every port. Idempotent. */
+  async stop(): Promise<void> {
+    if (this.#sweep !== null) clearInterval(this.#sweep);
+    this.#sweep = null;
+    for (const source of this.#sources.values()) source.close({ code: 'shutdown', detail: 'the MPEG-TS provider stops' });
+    this.#sources.clear();
+    const closed = [...this.#sockets.splice(0), ...this.#servers.splice(0)].map(
+      (socket) => new Promise<void>((done) => socket.close(() => done())),
+    );
+    for (const connection of this.#connections.keys()) connection.destroy();
+    await Promise.all(closed);
+  }
+
+  async #bind(wanted: number): Promise<void> {
+    const { host, multicast = [] } = this.#options;
+    const socket = await this.#open(host, wanted);
+    const { port } = socket.address();
+    const source = this.#addSource(port);
+    this.#receive(socket, source);
+    const members = new Map<string, Socket>();
+    for (const membership of multicast) {
+      const { group } = membership;
+      // What is bound to all addresses has the port of the group, too.
+      const isThere = host === (net.isIPv6(group) ? '::' : '0.0.0.0');
+      let member = isThere ? socket : members.get(group);
+      if (member === undefined) {
+        // A socket bound to the group gets what is sent to the group and nothing else.
+        member = await this.#open(group, port);
+        members.set(group, member);
+        this.#receive(member, source);
+      }
+      join(member, membership);
+    }
+  }
+
+  async #open(address: string, port: number): Promise<Socket> {
+    const ipv6 = net.isIPv6(address);
+    // IPv4 has a socket of its own.
+    const socket = createSocket({ type: ipv6 ? 'udp6' : 'udp4', ipv6Only: ipv6, recvBufferSize: RECEIVE_BUFFER });
+    socket.bind({ address, port });
+    this.#sockets.push(socket);
+    try {
+      await once(socket, 'listening');
+    } catch (error) {
+      this.#sockets.splice(this.#sockets.indexOf(socket), 1);
+      socket.close();
+      throw error;
+    }
+    return socket;
+  }
+
+  #receive(socket: Socket, source: PortSource): void {
+    socket.on('error', (error) => this.#logger.error({ err: error }, 'MPEG-TS socket failed'));
+    let port = -1;
+    let address = '';
+    let sender = '';
+    socket.on('message', (data, from) => {
+      // The text of an address is made once, not for every datagram.
+      if (from.port !== port || from.address !== address) {
+        port = from.port;
+        address = from.address;
+        sender = from.family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`;
+      }
+      source.push(data, sender);
+    });
+  }
+
+  async #listen(wanted: number): Promise<void> {
+    const server = net.createServer((connection) => this.#accept(connection));
+    const { host } = this.#options;
+    server.listen({ ...ownFamily(host), port: wanted });
+    await once(server, 'listening');
+    this.#servers.push(server);
+    server.on('error', (error) => this.#logger.error({ err: error }, 'MPEG-TS listener failed'));
+    this.#addSource((server.address() as net.AddressInfo).port);
+  }
+
+  /** A port takes one connection at a time. */
+  #accept(connection: net.Socket): void {
+    const source = this.#sources.get(connection.localPort ?? 0);
+    if (source === undefined || [...this.#connections.keys()].some((other) => other.localPort === connection.localPort)) {
+      connection.destroy();
+      return;
+    }
+    if (this.#options.door?.admit(connection) === false) {
+      connection.destroy();
+      return;
+    }
+    const sender = `${connection.remoteAddress}:${connection.remotePort}`;
+    if (!source.admits(sender)) {
+      connection.destroy();
+      return;
+    }
+    this.#connections.set(connection, this.#options.clock.monotonic());
+    connection.on('data', (data) => source.push(data, sender));
+    connection.on('error', () => undefined);
+    connection.setTimeout(this.#timeouts.firstTrack, () => connection.destroy());
+    connection.once('close', () => {
+      this.#connections.delete(connection);
+      source.left(sender);
+    });
+  }
+
+  #addSource(port: number): PortSource {
+    const { route, clock, feedLimits, protocol, refusals } = this.#options;
+    const source = new PortSource({
+      port,
+      scheme: protocol === 'tcp' ? 'TCP' : 'UDP',
+      route,
+      clock,
+      logger: this.#logger.limited.child({ port }),
+      timeouts: this.#timeouts,
+      ...(feedLimits && { feedLimits }),
+      ...(refusals && { refusals }),
+    });
+    this.#sources.set(port, source);
+    return source;
+  }
+
+  #checkDeadlines(): void {
+    for (const source of this.#sources.values()) source.checkDeadlines();
+    const now = this.#options.clock.monotonic();
+    for (const [connection, since] of this.#connections) {
+      // A port has room for one: who makes no stream of it is not to keep others out.
+      if (this.#sources.get(connection.localPort ?? 0)?.started === true) this.#connections.set(connection, now);
+      else if (now - since >= this.#timeouts.firstTrack) connection.destroy();
+    }
+  }
+}
+
+/** Throws an error that names the group. */
+function join(socket: Socket, { group, source, interface: local }: MulticastGroup): void {
+  try {
+    if (source === undefined) socket.addMembership(group, local);
+    else socket.addSourceSpecificMembership(source, group, local);
+  } catch (error) {
+    const from = source === undefined ? '' : ` from ${source}`;
+    throw new Error(`cannot join group ${group}${from}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}

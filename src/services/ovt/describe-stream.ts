@@ -1,0 +1,93 @@
+/** What edges are told of an outbound stream. */
+import type { Playlist } from '../../core/playlist.ts';
+import type { PublishableStream } from '../../core/publishing.ts';
+import { internalAppName } from '../../core/stream-address.ts';
+import type { Track } from '../../media/track.ts';
+import type { OvtDescription, OvtPlaylistDescription, OvtTrackDescription } from '../../wire/ovt/description.ts';
+import { codecIdOf, layoutOf, OvtMediaType, UNCOMMON_CODEC_IDS } from '../../wire/ovt/wire-numbers.ts';
+
+/** Floating point, a plane for each channel: what decoders of all codecs here put out. */
+const SAMPLE_FORMAT = 8;
+/** What the reference calls a data track that has no name. */
+const DATA_NAME = 'Data';
+const NO_VIDEO = { framerate: 0, width: 0, height: 0 };
+const NO_AUDIO = { sampleRate: 0, sampleFormat: 0, layout: 0 };
+
+/** Whether an edge that takes `uncommon` of `UNCOMMON_CODEC_IDS` is told of the track. */
+export function isTold(track: Track, uncommon: readonly number[]): boolean {
+  if (track.type === 'data') return true;
+  const id = codecIdOf(track.codec);
+  return id !== undefined && (uncommon.includes(id) || !UNCOMMON_CODEC_IDS.includes(id));
+}
+
+/** `serverId`: unique among all servers, the same while this one runs. `uncommon`: see `isTold`. */
+export function describeStream(stream: PublishableStream, serverId: string, uncommon: readonly number[]): OvtDescription {
+  const tracks = stream.tracks.filter((track) => isTold(track, uncommon));
+  const appName = internalAppName(stream.vhost, stream.app);
+  return {
+    appName,
+    streamName: stream.name,
+    originStreamUuid: `Millrace_${serverId}/${stream.vhost}/${appName}/${stream.name}`,
+    // An edge's publishers make their defaults of what they can serve, which may be less than ours can.
+    playlists: stream.playlists
+      .filter(({ publisherDefault }) => publisherDefault !== true)
+      .map((playlist) => describePlaylist(playlist, tracks))
+      .filter(({ renditions }) => renditions.length > 0),
+    tracks: tracks.map((track) => describeTrack(stream, track)),
+  };
+}
+
+/** With the renditions whose tracks are told. */
+function describePlaylist({ name, fileName, options, renditions }: Playlist, tracks: readonly Track[]): OvtPlaylistDescription {
+  const has = (type: Track['type'], name: string): boolean =>
+    name === '' || tracks.some((track) => track.type === type && track.variantName === name);
+  const { webrtcAutoAbr, hlsChunklistPathDepth, enableTsPackaging } = options;
+  return {
+    name,
+    fileName,
+    webrtcAutoAbr,
+    hlsChunklistPathDepth,
+    enableTsPackaging,
+    renditions: renditions
+      .filter(({ videoVariantName, audioVariantName }) => has('video', videoVariantName) && has('audio', audioVariantName))
+      .map((rendition) => ({
+        name: rendition.name,
+        videoTrackName: rendition.videoVariantName,
+        audioTrackName: rendition.audioVariantName,
+        videoIndexHint: rendition.videoIndexHint,
+        audioIndexHint: rendition.audioIndexHint,
+      })),
+  };
+}
+
+function describeTrack(stream: PublishableStream, track: Track): OvtTrackDescription {
+  const { id, variantName: name, timebase, publicName, language, characteristics } = track;
+  const figures = stream.figures(id);
+  const bitrate = Math.round(track.bitrateConf || figures.bitrateAvg);
+  const common = { id, name, timebase, bitrate, publicName, language, characteristics };
+  switch (track.type) {
+    case 'video': {
+      const { width, height, config } = track;
+      const framerate = track.framerateConf || figures.framerateAvg;
+      return {
+        ...common,
+        ...NO_AUDIO,
+        mediaType: OvtMediaType.VIDEO,
+        codecId: codecIdOf(track.codec) ?? 0,
+        framerate,
+        width,
+        height,
+        config,
+      };
+    }
+    case 'audio': {
+      const layout = layoutOf(track.channels);
+      const audio = { sampleRate: track.sampleRate, sampleFormat: SAMPLE_FORMAT, layout };
+      // An OpusHead is not what the reference calls a configuration.
+      const config = track.codec === 'AAC' ? track.config : null;
+      return { ...common, ...NO_VIDEO, ...audio, mediaType: OvtMediaType.AUDIO, codecId: codecIdOf(track.codec) ?? 0, config };
+    }
+    case 'data':
+      return { ...common, ...NO_VIDEO, ...NO_AUDIO, name: name || DATA_NAME, mediaType: OvtMediaType.DATA, codecId: 0, config: null };
+  }
+}

@@ -1,0 +1,94 @@
+/** Hands the media packets of one origin to the core. */
+import { parseAdtsHeader } from '../../codecs/aac/adts.ts';
+import type { SourceTrack } from '../../core/ingest.ts';
+import type { PullSink } from '../../core/pull.ts';
+import type { Timebase } from '../../media/timebase.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import type { OvtMediaPacket } from '../../wire/ovt/media-packet.ts';
+import { OvtFlag, OvtFormat } from '../../wire/ovt/wire-numbers.ts';
+
+const AAC_FRAME_SAMPLES = 1024;
+
+interface FeedTrack {
+  readonly source: SourceTrack;
+  /** Formats that packets may have. */
+  readonly formats: readonly number[];
+  /** No keyframe has come on this connection. */
+  waits: boolean;
+}
+
+/** Takes joined media packets of one session; holds pictures back until the first keyframe. Needs no closing. */
+export class MediaFeed {
+  /** Packets of tracks that were not described, or in a layout that is not understood. */
+  unusable = 0;
+  readonly #sink: PullSink;
+  readonly #tracks: ReadonlyMap<number, FeedTrack>;
+
+  constructor(sink: PullSink, tracks: readonly SourceTrack[]) {
+    this.#sink = sink;
+    const media = tracks.filter(({ type }) => type !== 'data');
+    this.#tracks = new Map(
+      media.map((source): [number, FeedTrack] => [source.id, { source, formats: formatsOf(source), waits: source.type === 'video' }]),
+    );
+  }
+
+  push(packet: OvtMediaPacket): void {
+    const track = this.#tracks.get(packet.trackId);
+    if (track?.formats.includes(packet.format) !== true) {
+      this.unusable += 1;
+      return;
+    }
+    if (track.source.type === 'video') this.#pushPicture(track, packet);
+    else if (packet.format === OvtFormat.AAC_ADTS) this.#pushAdts(track.source.timebase, packet);
+    else this.#pushFrame(packet.trackId, packet.pts, packet.data);
+  }
+
+  /** Sessions begin anywhere. */
+  #pushPicture(track: FeedTrack, packet: OvtMediaPacket): void {
+    if (packet.flag !== OvtFlag.NONE) track.waits = false;
+    if (track.waits) return;
+    // What the origin does not tell, the router looks up.
+    const keyframe = packet.flag === OvtFlag.UNKNOWN ? null : packet.flag === OvtFlag.KEYFRAME;
+    this.#sink.push({ trackId: packet.trackId, pts: packet.pts, dts: packet.dts, keyframe, data: packet.data });
+  }
+
+  #pushAdts(timebase: Timebase, { trackId, pts, data }: OvtMediaPacket): void {
+    try {
+      for (let at = 0, frame = 0; at < data.length; frame += 1) {
+        const { headerLength, frameLength, sampleRate } = parseAdtsHeader(data, at);
+        if (at + frameLength > data.length) throw new ProtocolError('ADTS', `frame of ${frameLength} bytes`, at);
+        const ticks = (frame * AAC_FRAME_SAMPLES * timebase.den) / (sampleRate * timebase.num);
+        this.#pushFrame(trackId, pts + Math.round(ticks), data.subarray(at + headerLength, at + frameLength));
+        at += frameLength;
+      }
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.unusable += 1;
+    }
+  }
+
+  #pushFrame(trackId: number, pts: number, data: Uint8Array): void {
+    this.#sink.push({ trackId, pts, dts: pts, keyframe: true, data });
+  }
+}
+
+/** Layouts of a track's packets; codecs that have but one may come without a word on it. */
+function formatsOf(source: SourceTrack): readonly number[] {
+  if (source.type === 'data') return [];
+  switch (source.codec) {
+    case 'H264':
+      return [OvtFormat.H264_ANNEXB];
+    case 'H265':
+      return [OvtFormat.H265_ANNEXB];
+    case 'AAC':
+      return [OvtFormat.AAC_ADTS, OvtFormat.AAC_RAW];
+    case 'VP8':
+      return [OvtFormat.VP8, OvtFormat.UNKNOWN];
+    case 'OPUS':
+      return [OvtFormat.OPUS, OvtFormat.UNKNOWN];
+    case 'MP3':
+      return [OvtFormat.MP3, OvtFormat.UNKNOWN];
+    default:
+      return [OvtFormat.UNKNOWN];
+  }
+}

@@ -1,0 +1,277 @@
+/** One connection of an edge: its requests, and the streams it plays. */
+import type { Socket } from 'node:net';
+import type { Clock } from '../../util/clock.ts';
+import { faultDetail } from '../../util/fault-detail.ts';
+import type { Logger } from '../../util/logger.ts';
+import { type Patience, withPatience } from '../../util/patience.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { StallGuard } from '../../util/stall-guard.ts';
+import { describeContents } from '../../wire/ovt/description.ts';
+import { OvtCommand, type OvtRequest, OvtStatus, parseRequest, serializeResponse } from '../../wire/ovt/message.ts';
+import { type OvtUrl, parseOvtUrl } from '../../wire/ovt/ovt-url.ts';
+import { OvtPayloadType } from '../../wire/ovt/packet.ts';
+import { OvtReader } from '../../wire/ovt/reader.ts';
+import { isTold } from './describe-stream.ts';
+import { MOST_WAITING_BYTES, type OvtLink, OvtSession } from './ovt-session.ts';
+import type { OvtStream } from './ovt-stream.ts';
+
+/** A request is a few hundred bytes. Edges send no media. As the reference, what later versions may say is passed over. */
+const READER_LIMITS = { message: 65_536, media: 0, anyType: true };
+/** Requests not yet answered. */
+const MOST_REQUESTS = 16;
+const MOST_SESSIONS = 64;
+/** All in milliseconds. */
+const TIMES = {
+  /** A connection that plays nothing ends after this silence. */
+  idle: 10_000,
+  /** For an edge to take anything of what waits for it. */
+  stall: 10_000,
+  /** For the last bytes to leave before the connection is cut. */
+  linger: 500,
+};
+/** So that an edge whose machine is gone is noticed without traffic. */
+const KEEP_ALIVE_MS = 5000;
+
+/** What the publisher gives each connection; the socket is the connection's from here on. */
+export interface OvtConnectionOptions {
+  readonly socket: Socket;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** The stream that a URL names; null when there is none. */
+  readonly find: (url: OvtUrl) => OvtStream | null;
+  /** Looks for a stream that is not there: null when that is of no use, else resolves when it is known. Never rejects. */
+  readonly fetch: (url: OvtUrl) => Promise<unknown> | null;
+  /** What a command is told whose stream is not there. */
+  readonly absence: (url: OvtUrl, command: string) => string;
+  /** How long a stream may take to start before the edge is told to come again, ms. */
+  readonly startWait: number;
+  readonly onClosed: (connection: OvtConnection) => void;
+  readonly patience?: Patience | undefined;
+}
+
+/** Owns its socket. Ends by itself when the edge leaves or breaks the protocol, and by `close`; `onClosed` is called once either way. */
+export class OvtConnection implements OvtLink {
+  readonly #options: OvtConnectionOptions;
+  readonly #socket: Socket;
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #times: typeof TIMES;
+  readonly #stall: StallGuard;
+  readonly #reader = new OvtReader(READER_LIMITS);
+  /** What is played, by stream. */
+  readonly #sessions = new Map<OvtStream, OvtSession>();
+  readonly #requests: OvtRequest[] = [];
+  #answering = false;
+  /** Ends the waiting for a stream that has not started. */
+  #giveUp: (() => void) | null = null;
+  #corked = false;
+  /** Monotonic, ms: of the last request or the end of the last session. */
+  #lastUsed: number;
+  #closed = false;
+
+  constructor(options: OvtConnectionOptions) {
+    this.#options = options;
+    const { socket, logger, clock } = options;
+    this.#socket = socket;
+    this.#logger = logger;
+    this.#clock = clock;
+    this.#times = withPatience(TIMES, options.patience ?? 1);
+    this.#stall = new StallGuard(socket, this.#times.stall);
+    this.#lastUsed = clock.monotonic();
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, KEEP_ALIVE_MS);
+    socket.on('data', (chunk) => this.#read(chunk));
+    socket.on('error', (error) => this.#end(error.message));
+    socket.on('close', () => this.#end('the edge closed the connection'));
+    logger.debug({}, 'OVT edge connected');
+  }
+
+  get waiting(): number {
+    return this.#socket.writableLength;
+  }
+
+  send(bytes: Buffer): void {
+    if (this.#closed) return;
+    if (!this.#corked) {
+      this.#corked = true;
+      this.#socket.cork();
+      process.nextTick(this.#uncork);
+    }
+    this.#socket.write(bytes);
+  }
+
+  streamEnded(session: OvtSession, detail: string): void {
+    const [stream] = [...this.#sessions].find(([, candidate]) => candidate === session) ?? [];
+    if (stream === undefined) return;
+    this.#leave(stream, session, detail);
+    this.#respond({ id: 0, command: OvtCommand.STOP }, OvtStatus.OK, detail);
+    if (this.#sessions.size === 0) this.close(detail);
+  }
+
+  cut(detail: string): void {
+    this.#end(detail);
+    this.#socket.destroy();
+  }
+
+  /** Ends the connection when it has been of no use for long, or takes nothing. Call it once a second. */
+  checkDeadline(): void {
+    if (this.#closed) return;
+    const now = this.#clock.monotonic();
+    const { idle, stall } = this.#times;
+    if (this.#stall.isStalled(now)) this.cut(`the edge took nothing for ${stall} ms`);
+    else if (this.#sessions.size === 0 && !this.#answering && now - this.#lastUsed > idle) this.close(`nothing was asked for ${idle} ms`);
+  }
+
+  /** Tells the edge that its streams are over, and ends. Idempotent. */
+  close(detail: string): void {
+    if (this.#closed) return;
+    for (const session of [...this.#sessions.values()]) this.streamEnded(session, detail);
+    this.#end(detail);
+  }
+
+  readonly #uncork = (): void => {
+    this.#corked = false;
+    this.#socket.uncork();
+  };
+
+  #read(chunk: Uint8Array): void {
+    if (this.#closed) return;
+    try {
+      this.#reader.push(chunk, (type, payload) => this.#take(type, payload));
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** The edge broke the protocol, or we failed on what it sent: that ends its connection and no other. */
+  #fail(error: unknown): void {
+    this.#refuse(OvtStatus.INTERNAL, 'Server Internals Error');
+    this.close(faultDetail(error, this.#logger, 'OVT connection'));
+  }
+
+  #take(type: OvtPayloadType, payload: Uint8Array): void {
+    if (this.#closed) return;
+    if (this.waiting > MOST_WAITING_BYTES) {
+      this.cut('the edge asks and does not read');
+      return;
+    }
+    if (type !== OvtPayloadType.REQUEST) throw new ProtocolError('OVT_TYPE', `payload type ${type} from an edge`);
+    this.#lastUsed = this.#clock.monotonic();
+    let request: OvtRequest;
+    try {
+      request = parseRequest(payload);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#refuse(OvtStatus.NOT_FOUND, `An invalid request: ${error.message}`);
+      return;
+    }
+    if (this.#requests.length >= MOST_REQUESTS) throw new ProtocolError('OVT_REQUESTS', `more than ${MOST_REQUESTS} requests at once`);
+    this.#requests.push(request);
+    this.#answerAll().catch((error: unknown) => this.#fail(error));
+  }
+
+  /** One after the other: a stream may have to be waited for. */
+  async #answerAll(): Promise<void> {
+    if (this.#answering) return;
+    this.#answering = true;
+    for (let request = this.#requests.shift(); request !== undefined && !this.#closed; request = this.#requests.shift()) {
+      await this.#answer(request);
+    }
+    this.#answering = false;
+  }
+
+  async #answer(request: OvtRequest): Promise<void> {
+    const { command, target } = request;
+    const url = parseOvtUrl(target);
+    let stream = url === null ? null : this.#options.find(url);
+    if (url !== null && stream === null && command === OvtCommand.DESCRIBE) {
+      await this.#options.fetch(url);
+      if (this.#closed) return;
+      stream = this.#options.find(url);
+    }
+    if (command !== OvtCommand.DESCRIBE && command !== OvtCommand.PLAY && command !== OvtCommand.STOP) {
+      this.#respond(request, OvtStatus.NOT_FOUND, 'Unknown application');
+    } else if (stream === null) {
+      const message = url === null ? `There is no such stream (${target})` : this.#options.absence(url, command);
+      this.#respond(request, OvtStatus.NOT_FOUND, message);
+    } else if (command === OvtCommand.STOP) this.#stop(request, stream);
+    else await this.#serve(request, stream);
+  }
+
+  async #serve(request: OvtRequest, stream: OvtStream): Promise<void> {
+    if (!stream.started) await this.#started(stream);
+    if (this.#closed) return;
+    if (!stream.started) this.#respond(request, OvtStatus.NOT_STARTED, `The stream has not started (${request.target})`);
+    else if (request.command === OvtCommand.PLAY) this.#play(request, stream);
+    else this.#respond(request, OvtStatus.OK, 'ok', describeContents(stream.description(request.codecs ?? [])));
+  }
+
+  #play(request: OvtRequest, stream: OvtStream): void {
+    if (this.#sessions.has(stream) || this.#sessions.size >= MOST_SESSIONS) {
+      this.#respond(request, OvtStatus.NOT_FOUND, 'The connection plays this stream, or too many others');
+      return;
+    }
+    this.#respond(request, OvtStatus.OK, 'ok');
+    const { tracks } = stream;
+    const uncommon = request.codecs ?? [];
+    const session = new OvtSession({
+      link: this,
+      tracks: tracks.filter((track) => isTold(track, uncommon)),
+      now: () => this.#clock.monotonic(),
+    });
+    this.#sessions.set(stream, session);
+    stream.join(session);
+    this.#logger.info({ target: request.target, sessions: stream.sessions }, 'OVT edge plays');
+  }
+
+  /** Like the reference, agrees to stop what is not being played as long as there is such a stream. */
+  #stop(request: OvtRequest, stream: OvtStream): void {
+    const session = this.#sessions.get(stream);
+    if (session !== undefined) this.#leave(stream, session, 'the edge stopped');
+    this.#respond(request, OvtStatus.OK, 'ok');
+  }
+
+  /** Resolves when the stream has started or ended, the wait is over or the connection is gone. */
+  #started(stream: OvtStream): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        callOff();
+        this.#giveUp = null;
+        resolve();
+      };
+      const callOff = stream.whenSettled(done);
+      const timer = setTimeout(done, this.#options.startWait);
+      this.#giveUp = done;
+    });
+  }
+
+  #leave(stream: OvtStream, session: OvtSession, detail: string): void {
+    this.#sessions.delete(stream);
+    stream.leave(session);
+    this.#lastUsed = this.#clock.monotonic();
+    this.#logger.info({ bytes: session.bytes, dropped: session.dropped, detail }, 'OVT edge plays no longer');
+  }
+
+  /** Answers what could not be understood. */
+  #refuse(code: number, message: string): void {
+    this.#respond({ id: 0, command: 'unknown' }, code, message);
+  }
+
+  #respond({ id, command }: Pick<OvtRequest, 'id' | 'command'>, code: number, message: string, contents?: object): void {
+    this.send(serializeResponse({ id, command, code, message, contents }, this.#clock.now()));
+  }
+
+  #end(detail: string): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#giveUp?.();
+    this.#requests.length = 0;
+    for (const [stream, session] of [...this.#sessions]) this.#leave(stream, session, detail);
+    this.#socket.end();
+    const cut = setTimeout(() => this.#socket.destroy(), this.#times.linger);
+    this.#socket.once('close', () => clearTimeout(cut));
+    this.#logger.debug({ detail }, 'OVT edge gone');
+    this.#options.onClosed(this);
+  }
+}

@@ -1,0 +1,604 @@
+import net from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { FakeStream } from '../../../test/fakes/fake-stream.ts';
+import { ManualClock } from '../../../test/fakes/manual-clock.ts';
+import { RecordingSink } from '../../../test/fakes/pull-sink.ts';
+import { packetsOf, recordedOvt } from '../../../test/fakes/recorded-ovt.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import {
+  audioPackets,
+  audioTrack,
+  constantFrames,
+  dataTrack,
+  interleave,
+  videoPackets,
+  videoTrack,
+} from '../../../test/fakes/synthetic-media.ts';
+import { ASC, AVCC } from '../../../test/fixtures/bitstreams.ts';
+import type { Playlist } from '../../core/playlist.ts';
+import type { Packet } from '../../media/packet.ts';
+import type { Track } from '../../media/track.ts';
+import { AddressShares } from '../../util/address-shares.ts';
+import { Doorkeeper } from '../../util/doorkeeper.ts';
+import { RefusalLog } from '../../util/refusal-log.ts';
+import { parseContents } from '../../wire/ovt/description.ts';
+import { parseMediaPacket } from '../../wire/ovt/media-packet.ts';
+import { type OvtResponse, parseResponse, serializeRequest, serializeResponse } from '../../wire/ovt/message.ts';
+import { OvtReader } from '../../wire/ovt/reader.ts';
+import { OvtPublisher } from './ovt-publisher.ts';
+import { OvtPullSource } from './ovt-pull-source.ts';
+import type { OvtStream } from './ovt-stream.ts';
+
+const GONE = { code: 'peer-left', detail: 'the encoder left' } as const;
+const HD = videoTrack({ id: 0, variantName: 'hd', config: AVCC.high720 });
+const SD = videoTrack({ id: 1, variantName: 'sd', config: AVCC.baseline360, width: 640, height: 360, bitrateConf: 800_000 });
+const AAC = audioTrack({ id: 2, variantName: 'aac', config: ASC.plainStereo48, language: 'de', publicName: 'Deutsch' });
+const OPUS = audioTrack({ id: 3, variantName: 'opus', codec: 'OPUS', config: null });
+const TRACKS: readonly Track[] = [HD, SD, AAC, OPUS, dataTrack(4)];
+const ABR: Playlist = {
+  name: 'ladder',
+  fileName: 'abr',
+  options: { webrtcAutoAbr: false, hlsChunklistPathDepth: 0, enableTsPackaging: true, enableSubtitles: true },
+  renditions: [
+    { name: 'high', videoVariantName: 'hd', audioVariantName: 'aac', videoIndexHint: 0, audioIndexHint: -1 },
+    { name: 'low', videoVariantName: 'sd', audioVariantName: 'aac', videoIndexHint: -1, audioIndexHint: -1 },
+  ],
+};
+
+class LiveStream extends FakeStream {
+  override tracks: readonly Track[] = TRACKS;
+  override playlists: readonly Playlist[] = [ABR];
+  override readonly id: number;
+  override readonly name: string;
+  constructor(id: number, name: string) {
+    super();
+    this.id = id;
+    this.name = name;
+  }
+}
+
+let clock: ManualClock;
+let logger: RecordingLogger;
+let publisher: OvtPublisher;
+const closing: (() => void)[] = [];
+beforeEach(() => {
+  clock = new ManualClock();
+  logger = new RecordingLogger();
+  publisher = new OvtPublisher({ logger, clock });
+});
+afterEach(async () => {
+  for (const close of closing.splice(0)) close();
+  await publisher.stop();
+});
+
+async function listen(options: { maxConnections?: number; startWait?: number; door?: Doorkeeper } = {}): Promise<void> {
+  const virtualHostFor = (host: string): string | null => (host === '127.0.0.1' ? 'default' : null);
+  const hasApplication = (vhost: string, app: string): boolean => `${vhost}/${app}` === 'default/app';
+  await publisher.listen({ host: '127.0.0.1', port: 0, virtualHostFor, hasApplication, ...options });
+}
+
+/** A stream that edges can ask for. */
+function serve(name = 'live', id = 7): { stream: LiveStream; served: OvtStream } {
+  const stream = new LiveStream(id, name);
+  const served = publisher.attach(stream);
+  closing.push(() => served.close(GONE));
+  served.onTracks(TRACKS);
+  return { stream, served };
+}
+
+function url(stream = 'live'): string {
+  return `ovt://127.0.0.1:${publisher.ports[0]}/app/${stream}`;
+}
+
+async function pull(target = url()): Promise<{ sink: RecordingSink; close: () => void }> {
+  const sink = new RecordingSink();
+  const signal = AbortSignal.timeout(10_000);
+  const session = await new OvtPullSource(clock).open({ url: target, settings: {}, ignoreSenderReports: false, sink, signal, logger });
+  closing.push(() => session.close());
+  return { sink, close: () => session.close() };
+}
+
+async function until(predicate: () => boolean): Promise<void> {
+  while (!predicate()) await delay(5);
+}
+
+/** One NAL unit behind its length. */
+function withLength(packet: Packet): Packet {
+  const data = Buffer.from(packet.data);
+  data.writeUInt32BE(data.length - 4);
+  data[4] = packet.keyframe ? 0x65 : 0x41;
+  // No start code inside.
+  return { ...packet, data: data.fill(0x55, 5) };
+}
+
+/** All tracks for some seconds. */
+function media(seconds: number, size = 500): Packet[] {
+  const frames = constantFrames({ rate: 30, gop: 30, seconds });
+  const videos = [HD, SD].map((track) => videoPackets(track, frames, size).map(withLength));
+  return interleave(...videos, audioPackets(AAC, seconds), audioPackets(OPUS, seconds));
+}
+
+/** An edge of which every byte is known. */
+class RawEdge {
+  readonly responses: OvtResponse[] = [];
+  /** Those as they came. */
+  readonly texts: string[] = [];
+  /** Tracks of the packets that came. */
+  readonly media: number[] = [];
+  readonly socket: net.Socket;
+  readonly #reader = new OvtReader({ message: 1e6, media: 1e7 });
+
+  constructor() {
+    this.socket = net.connect(publisher.ports[0]!, '127.0.0.1');
+    this.socket.on('error', () => undefined);
+    closing.push(() => this.socket.destroy());
+    this.socket.on('data', (data: Buffer) => {
+      this.#reader.push(data, (type, payload) => {
+        if (type === 20) {
+          this.texts.push(Buffer.from(payload).toString());
+          this.responses.push(parseResponse(payload));
+        } else this.media.push(parseMediaPacket(payload).trackId);
+      });
+    });
+  }
+
+  ask(command: string, target: string, id = 1, codecs?: readonly number[]): void {
+    this.socket.write(serializeRequest({ id, command, target, ...(codecs !== undefined && { codecs }) }, 0));
+  }
+
+  async answer(count: number): Promise<OvtResponse> {
+    await until(() => this.responses.length >= count);
+    return this.responses[count - 1]!;
+  }
+}
+
+describe('a relayed stream', () => {
+  test('arrives with its tracks, playlists and every byte', async () => {
+    await listen();
+    const { stream, served } = serve();
+    const { sink } = await pull();
+    expect(sink.tracks).toMatchObject([
+      [
+        { id: 0, type: 'video', codec: 'H264', variantName: 'hd', config: HD.config, framerateConf: 30, timebase: HD.timebase },
+        { id: 1, type: 'video', variantName: 'sd', config: SD.config, bitrateConf: 800_000, width: 640 },
+        { id: 2, type: 'audio', codec: 'AAC', config: AAC.config, language: 'de', publicName: 'Deutsch', channels: 2, sampleRate: 48_000 },
+        { id: 3, type: 'audio', codec: 'OPUS', variantName: 'opus', channels: 2 },
+        { id: 4, type: 'data', variantName: 'Data' },
+      ],
+    ]);
+    expect(sink.playlists).toEqual([ABR]);
+    expect(stream.viewers).toBe(1);
+
+    const sent = media(2);
+    for (const packet of sent) served.onPacket(packet);
+    await sink.until(({ packets }) => packets.length === sent.length);
+    expect(sink.packets.map(({ trackId, pts, dts }) => [trackId, pts, dts])).toEqual(
+      sent.map(({ track, pts, dts }) => [track.id, pts, dts]),
+    );
+    for (const [index, packet] of sent.entries()) {
+      const { data, keyframe } = sink.packets[index]!;
+      expect(keyframe).toBe(packet.keyframe);
+      // Pictures end with what they were, behind start codes and parameter sets.
+      const body = packet.track.type === 'video' ? packet.data.subarray(4) : packet.data;
+      expect(Buffer.compare(data.subarray(data.length - body.length), body)).toBe(0);
+      if (packet.track.type === 'audio') expect(data.length).toBe(body.length);
+    }
+    await until(() => sink.bytes >= stream.bytes);
+    expect(stream.bytes).toBeGreaterThan(sent.reduce((sum, { data }) => sum + data.length, 0));
+  });
+
+  test('begins in the middle: sound at once, each picture track with its keyframe', async () => {
+    await listen();
+    const { served } = serve();
+    const { sink } = await pull();
+    const sent = media(2).filter(({ dts, track, keyframe }) => dts > 0 && !(keyframe && track === SD));
+    for (const packet of sent) served.onPacket(packet);
+    const last = sent.filter(({ track }) => track !== SD).at(-1)!;
+    await sink.until(({ packets }) => packets.some(({ trackId, pts }) => trackId === last.track.id && pts === last.pts));
+    const firstOf = (id: number) => sink.packets.find(({ trackId }) => trackId === id);
+    expect(firstOf(AAC.id)?.pts).toBe(1024);
+    expect(firstOf(HD.id)).toMatchObject({ pts: 90_000, keyframe: true });
+    expect(firstOf(SD.id)).toBeUndefined();
+  });
+
+  test('ends at the edge when it ends at the origin, and when its tracks change', async () => {
+    await listen();
+    const { stream, served } = serve();
+    const first = await pull();
+    served.onTracks(TRACKS.map((track) => (track === HD ? { ...HD, config: AVCC.main1080 } : track)));
+    expect(stream.viewers).toBe(1);
+    served.onTracks([HD, AAC]);
+    await first.sink.until(({ reason }) => reason !== null);
+    expect(first.sink.reason).toEqual({ code: 'peer-left', detail: 'the origin stopped: its tracks have changed' });
+    expect(stream.viewers).toBe(0);
+    const second = await pull();
+    served.close(GONE);
+    await second.sink.until(({ reason }) => reason !== null);
+    expect(second.sink.reason?.detail).toContain('the encoder left');
+    await until(() => publisher.connections === 0);
+    await expect(pull()).rejects.toThrow('404');
+  });
+
+  test('is a session with a name and bytes of its own, which can be sent away', async () => {
+    await listen();
+    const { stream, served } = serve();
+    const [one, two] = [await pull(), await pull()];
+    const [packet] = media(1).filter(({ track }) => track === AAC);
+    served.onPacket(packet!);
+    expect(new Set(stream.sessions.map(({ request }) => request.id)).size).toBe(2);
+    expect(stream.sessions.map(({ bytes }) => bytes * 2)).toEqual([stream.bytes, stream.bytes]);
+    stream.sessions[0]!.request.onTerminate('sent away');
+    await one.sink.until(({ reason }) => reason !== null);
+    expect(one.sink.reason?.detail).toBe('the origin stopped: sent away');
+    expect([stream.viewers, two.sink.reason]).toEqual([1, null]);
+  });
+
+  test('is left when the edge closes it, and by an edge that disappears', async () => {
+    await listen();
+    const { stream, served } = serve();
+    expect(served.attended).toBe(false);
+    const { close } = await pull();
+    expect(served.attended).toBe(true);
+    close();
+    await until(() => stream.viewers === 0 && publisher.connections === 0);
+    expect(served.attended).toBe(false);
+    const edge = new RawEdge();
+    edge.ask('play', url());
+    await edge.answer(1);
+    expect(stream.viewers).toBe(1);
+    edge.socket.destroy();
+    await until(() => stream.viewers === 0 && publisher.connections === 0);
+  });
+
+  test('leaves out what it cannot lay out', async () => {
+    await listen();
+    const { served } = serve();
+    const { sink } = await pull();
+    const [packet] = media(1).filter(({ track }) => track === HD);
+    served.onPacket({ ...packet!, data: Uint8Array.of(0, 0, 0, 9, 1) });
+    served.onPacket({ ...packet!, track: dataTrack(4) });
+    served.onPacket(packet!);
+    await sink.until(({ packets }) => packets.length === 1);
+    expect(served.malformed).toBe(1);
+  });
+});
+
+describe('requests', () => {
+  test('one connection may play several streams and stop one of them', async () => {
+    await listen();
+    const one = serve('one', 7);
+    const two = serve('two', 8);
+    const edge = new RawEdge();
+    edge.ask('DESCRIBE', url('one'), 1);
+    expect(await edge.answer(1)).toMatchObject({ id: 1, command: 'describe', code: 200, message: 'ok' });
+    edge.ask('play', url('one'), 2);
+    edge.ask('play', url('two'), 3);
+    expect(await edge.answer(3)).toMatchObject({ id: 3, command: 'play', code: 200, contents: undefined });
+    edge.ask('play', url('two'), 4);
+    expect(await edge.answer(4)).toMatchObject({ id: 4, code: 404 });
+    const [packet] = media(1);
+    one.served.onPacket(packet!);
+    two.served.onPacket({ ...packet!, track: SD });
+    await until(() => edge.media.length === 2);
+    expect(edge.media).toEqual([0, 1]);
+    edge.ask('stop', url('one'), 5);
+    expect(await edge.answer(5)).toMatchObject({ id: 5, command: 'stop', code: 200 });
+    expect([one.stream.viewers, two.stream.viewers]).toEqual([0, 1]);
+    edge.ask('stop', url('one'), 6);
+    expect(await edge.answer(6)).toMatchObject({ id: 6, command: 'stop', code: 200 });
+    expect([one.stream.viewers, two.stream.viewers]).toEqual([0, 1]);
+    edge.ask('stop', url('three'), 7);
+    expect(await edge.answer(7)).toMatchObject({ id: 7, command: 'stop', code: 404 });
+    two.served.close(GONE);
+    expect(await edge.answer(8)).toMatchObject({ id: 0, command: 'stop', code: 200 });
+    await until(() => edge.socket.closed);
+  });
+
+  test.each([
+    ['a stream that is not there', 'describe', 'ovt://127.0.0.1/app/none', 'There is no such stream (#default#app/none)'],
+    ['a stream that is not there to play', 'play', 'ovt://127.0.0.1/app/none', 'There is no such stream (#default#app/none)'],
+    ['an application that is not there', 'play', 'ovt://127.0.0.1/none/live', 'There is no such app (#default#none)'],
+    ['a host that is not ours', 'describe', 'ovt://elsewhere/app/live', 'There is no such stream (#elsewhere#app/live)'],
+    ['what is no URL', 'play', 'live', 'There is no such stream (live)'],
+    ['what is not known', 'record', 'ovt://127.0.0.1/app/live', 'Unknown application'],
+  ])('%s is 404', async (_name, command, target, message) => {
+    await listen();
+    serve();
+    const edge = new RawEdge();
+    edge.ask(command, target, 9);
+    expect(await edge.answer(1)).toMatchObject({ id: 9, command, code: 404, message });
+  });
+
+  test('the answer repeats a command as it came', async () => {
+    await listen();
+    const edge = new RawEdge();
+    edge.ask('Dance', url(), 9);
+    await edge.answer(1);
+    expect(edge.texts).toEqual(['{"id":9,"application":"Dance","code":404,"message":"Unknown application"}']);
+  });
+
+  test('a stream that has not started is waited for, but not for ever', async () => {
+    await listen({ startWait: 50 });
+    const stream = new LiveStream(7, 'live');
+    const served = publisher.attach(stream);
+    const edge = new RawEdge();
+    edge.ask('describe', url());
+    expect(await edge.answer(1)).toMatchObject({ code: 202 });
+    edge.ask('describe', url());
+    edge.ask('play', url(), 2);
+    served.onTracks(TRACKS);
+    expect(await edge.answer(3)).toMatchObject({ id: 2, code: 200 });
+    const late = publisher.attach(new LiveStream(8, 'late'));
+    edge.ask('play', url('late'), 3);
+    late.close(GONE);
+    expect((await edge.answer(4)).code).toBeGreaterThan(200);
+    served.close(GONE);
+  });
+
+  test('a fault of ours ends the connection that showed it, and no other', async () => {
+    await listen();
+    const { served } = serve();
+    let fault: Error | null = null;
+    const described = served.description.bind(served);
+    served.description = (codecs) => {
+      if (fault !== null) throw fault;
+      return described(codecs);
+    };
+    const before = await pull();
+    fault = new TypeError('made up');
+    await expect(pull()).rejects.toThrow('500 Server Internals Error');
+    expect(logger.matching('OVT connection failed inside the server').map(({ fields }) => fields['err'])).toEqual([fault]);
+    expect(before.sink.reason).toBeNull();
+    expect(served.sessions).toBe(1);
+  });
+
+  test('a message that is no request is told so', async () => {
+    await listen();
+    const edge = new RawEdge();
+    const bytes = serializeRequest({ id: 1, command: 'play', target: 'x' }, 0);
+    bytes[18] = 0x21;
+    edge.socket.write(bytes);
+    expect(await edge.answer(1)).toMatchObject({ id: 0, command: 'unknown', code: 404 });
+  });
+
+  test.each([
+    ['another version', Buffer.alloc(18, 0xff)],
+    ['media', Buffer.from('601e0000000000000000000000000000000000010a', 'hex')],
+    ['a response', serializeResponse({ id: 1, command: 'play', code: 200, message: '', contents: undefined }, 0)],
+    [
+      'a request of many megabytes',
+      Buffer.concat(
+        Array.from({ length: 3 }, () =>
+          Buffer.concat([
+            Buffer.from('400a000000000000000000000000000000007fee', 'hex').subarray(0, 16),
+            Buffer.from('7fee', 'hex'),
+            Buffer.alloc(32_750),
+          ]),
+        ),
+      ),
+    ],
+    [
+      'too many requests at once',
+      Buffer.concat(
+        Array.from({ length: 40 }, () => serializeRequest({ id: 1, command: 'play', target: 'ovt://127.0.0.1/app/starting' }, 0)),
+      ),
+    ],
+  ])('%s ends the connection with 500', async (_name, bytes) => {
+    await listen();
+    const starting = publisher.attach(new LiveStream(8, 'starting'));
+    const edge = new RawEdge();
+    edge.socket.write(bytes);
+    expect(await edge.answer(1)).toMatchObject({ id: 0, command: 'unknown', code: 500, message: 'Server Internals Error' });
+    await until(() => edge.socket.closed && publisher.connections === 0);
+    starting.close(GONE);
+  });
+});
+
+test('packets of types that are not known are passed over, whole and in pieces', async () => {
+  await listen();
+  serve();
+  const edge = new RawEdge();
+  const request = serializeRequest({ id: 5, command: 'describe', target: 'ovt://127.0.0.1/app/live' }, 0);
+  // Longer than any message may be.
+  const unknown = Array.from({ length: 4 }, () => Buffer.concat([Buffer.from(`6063${'00'.repeat(14)}7fee`, 'hex'), Buffer.alloc(32_750)]));
+  edge.socket.write(Buffer.concat([...unknown, request, unknown[0]!.subarray(0, 10)]));
+  expect(await edge.answer(1)).toMatchObject({ id: 5, code: 200 });
+  edge.socket.write(Buffer.concat([unknown[0]!.subarray(10), request]));
+  expect(await edge.answer(2)).toMatchObject({ id: 5, code: 200 });
+});
+
+describe('limits', () => {
+  test('an edge that does not read loses packets, then the connection; others lose nothing', async () => {
+    await listen();
+    const { stream, served } = serve();
+    const { sink } = await pull();
+    const lazy = new RawEdge();
+    lazy.ask('play', url());
+    await lazy.answer(1);
+    lazy.socket.pause();
+    const sent = media(2, 400_000);
+    for (const [index, packet] of sent.entries()) {
+      served.onPacket(packet);
+      await sink.until(({ packets }) => packets.length === index + 1);
+    }
+    expect(stream.viewers).toBe(2);
+    clock.advance(11_000);
+    served.onPacket(sent[0]!);
+    expect(stream.viewers).toBe(1);
+    const [line] = logger.matching('OVT edge plays no longer');
+    expect(line?.fields['dropped']).toBeGreaterThan(0);
+    await until(() => publisher.connections === 1);
+  });
+
+  test('an edge that takes nothing of a stream so thin that it never piles up is sent away', async () => {
+    await listen();
+    const { served } = serve();
+    const lazy = new RawEdge();
+    lazy.ask('play', url());
+    await lazy.answer(1);
+    lazy.socket.pause();
+    // More than the system holds for a connection, less than the server does.
+    for (const packet of media(1, 100_000)) served.onPacket(packet);
+    const talk = setInterval(() => {
+      clock.advance(3000);
+      // It asks, so it is there.
+      lazy.ask('describe', url('none'));
+    }, 300);
+    closing.push(() => clearInterval(talk));
+    await until(() => publisher.connections === 0);
+    expect(logger.matching('OVT edge plays no longer')[0]?.fields).toMatchObject({
+      dropped: 0,
+      detail: 'the edge took nothing for 10000 ms',
+    });
+  });
+
+  test('a connection that asks for nothing is closed', async () => {
+    await listen();
+    serve();
+    const idle = new RawEdge();
+    const playing = new RawEdge();
+    playing.ask('play', url());
+    await playing.answer(1);
+    await until(() => publisher.connections === 2);
+    clock.advance(10_001);
+    await until(() => idle.socket.closed);
+    expect(publisher.connections).toBe(1);
+  });
+
+  test('more edges than allowed are refused and counted', async () => {
+    await listen({ maxConnections: 1 });
+    serve();
+    await pull();
+    await expect(pull()).rejects.toThrow();
+    expect(publisher.refused).toBe(1);
+  });
+
+  test('an address that has its share of connections gets no more, and the others do', async () => {
+    const refusals = new RefusalLog(logger);
+    closing.push(() => refusals.close());
+    await listen({ door: new Doorkeeper({ what: 'OVT edges', shares: new AddressShares({ perAddress: 1 }), refusals }) });
+    serve();
+    const edge = await pull();
+    await expect(pull()).rejects.toThrow();
+    await expect(pull()).rejects.toThrow();
+    expect(publisher.refused).toBe(2);
+    const sentence = 'OVT edges refused: their address has its share';
+    expect(logger.matching(sentence).map(({ fields }) => fields)).toEqual([{ peer: '127.0.0.1', share: 1, count: 1 }]);
+    const other = net.connect({ port: publisher.ports[0] ?? 0, host: '127.0.0.1', localAddress: '127.0.0.2' });
+    closing.push(() => other.destroy());
+    await until(() => publisher.connections === 2);
+    edge.close();
+    await until(() => publisher.connections === 1);
+    await pull();
+  });
+
+  test('stopping tells edges and frees the port; twice is once', async () => {
+    await listen();
+    serve();
+    const { sink } = await pull();
+    await publisher.stop();
+    await publisher.stop();
+    await sink.until(({ reason }) => reason !== null);
+    expect(sink.reason).toEqual({ code: 'peer-left', detail: 'the origin stopped: the server stops' });
+  });
+});
+
+test('looks for a stream that is not there, and serves it when it has come', async () => {
+  const wanted: object[] = [];
+  const find = (target: { stream: string }): Promise<boolean> | null => {
+    wanted.push(target);
+    if (target.stream !== 'far') return null;
+    return delay(20).then(() => {
+      serve('far', 9);
+      return true;
+    });
+  };
+  await publisher.stop();
+  publisher = new OvtPublisher({ logger, clock, finder: { find } });
+  await listen();
+  const { sink } = await pull(url('far'));
+  expect(sink.tracks[0]).toHaveLength(TRACKS.length);
+  await expect(pull(url('nowhere'))).rejects.toThrow('404');
+  expect(wanted).toEqual(['far', 'nowhere'].map((stream) => ({ vhost: 'default', app: 'app', stream, query: '' })));
+});
+
+describe('a real OvenMediaEngine as the edge', () => {
+  test('gets what it asks for, byte for byte as it asks', async () => {
+    await listen();
+    const { stream, served } = serve();
+    const edge = new RawEdge();
+    const [describing, play, stop] = packetsOf(recordedOvt('edge-requests')).map(({ bytes }) => bytes);
+    edge.socket.write(describing!);
+    expect(await edge.answer(1)).toMatchObject({ id: 1, command: 'describe', code: 200, message: 'ok' });
+    edge.socket.write(play!);
+    expect(await edge.answer(2)).toMatchObject({ id: 2, command: 'play', code: 200, message: 'ok' });
+    for (const packet of media(1)) served.onPacket(packet);
+    await until(() => new Set(edge.media).size === 4);
+    edge.socket.write(stop!);
+    expect(await edge.answer(3)).toMatchObject({ id: 3, command: 'stop', code: 200 });
+    expect(stream.viewers).toBe(0);
+  });
+
+  test('is told of no playlist that publishers here made: it makes its own of what it can serve', async () => {
+    await listen();
+    const { stream } = serve();
+    stream.playlists = [ABR, { ...ABR, fileName: 'llhls', publisherDefault: true }];
+    const { sink } = await pull();
+    expect(sink.playlists).toEqual([ABR]);
+  });
+
+  test.each([
+    ['is told of no AV1, with which it would never be ready', undefined, ['hd', 'aac'], ['high'], [0, 2]],
+    ['that says it takes AV1 gets that too', [5, 99], ['hd', 'av1', 'aac'], ['high', 'tiny'], [0, 1, 2]],
+  ] as const)('%s', async (_name, codecs, names, renditions, ids) => {
+    await listen();
+    const stream = new LiveStream(7, 'live');
+    const av1 = videoTrack({ id: 1, variantName: 'av1', codec: 'AV1', config: null });
+    stream.tracks = [HD, av1, AAC];
+    const [high] = ABR.renditions;
+    const tiny = { ...high!, name: 'tiny', videoVariantName: 'av1' };
+    stream.playlists = [
+      { ...ABR, renditions: [high!, tiny] },
+      { ...ABR, fileName: 'only-av1', renditions: codecs === undefined ? [tiny] : [] },
+    ];
+    const served = publisher.attach(stream);
+    closing.push(() => served.close(GONE));
+    served.onTracks(stream.tracks);
+    const edge = new RawEdge();
+    edge.ask('describe', url(), 1, codecs);
+    const { tracks, playlists } = parseContents((await edge.answer(1)).contents);
+    expect(tracks.map(({ name }) => name)).toEqual(names);
+    expect(playlists.map(({ fileName, renditions }) => [fileName, renditions.map(({ name }) => name)])).toEqual([['abr', renditions]]);
+    edge.ask('play', url(), 2, codecs);
+    await edge.answer(2);
+    const [packet] = media(1);
+    served.onPacket({ ...packet!, track: av1, data: Buffer.from([0x12, 0]) });
+    served.onPacket({ ...packet!, track: HD });
+    served.onPacket({ ...packet!, track: AAC, data: Buffer.alloc(10) });
+    await until(() => edge.media.includes(2));
+    expect(edge.media.toSorted()).toEqual(ids);
+  });
+});
+
+test('tells the directory of streams when edges can fetch them and when they have ended, but not of those of another server', async () => {
+  const told: string[] = [];
+  const directory = {
+    add: ({ name }: { name: string }): void => void told.push(`+${name}`),
+    remove: ({ name }: { name: string }): void => void told.push(`-${name}`),
+  };
+  await publisher.stop();
+  publisher = new OvtPublisher({ logger, clock, directory });
+  const early = publisher.attach(new LiveStream(8, 'early'));
+  early.close(GONE);
+  const { served } = serve('live');
+  served.onTracks(TRACKS);
+  const relayed = publisher.attach(Object.assign(new LiveStream(9, 'relayed'), { fromOriginMap: true }));
+  relayed.onTracks(TRACKS);
+  relayed.close(GONE);
+  expect(told).toEqual(['+live']);
+  served.close(GONE);
+  served.close(GONE);
+  served.onTracks(TRACKS);
+  expect(told).toEqual(['+live', '-live']);
+});

@@ -1,0 +1,191 @@
+/** Serves outbound streams to edges: other servers that pull them over OVT. */
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import net from 'node:net';
+import { PublisherKind } from '../../core/kinds.ts';
+import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import type { StreamFinder } from '../../core/stream-demand.ts';
+import type { Clock } from '../../util/clock.ts';
+import { type Doorkeeper, openDoor } from '../../util/doorkeeper.ts';
+import { forEachGuarded } from '../../util/guarded.ts';
+import { ownFamily } from '../../util/listen-addresses.ts';
+import type { Logger } from '../../util/logger.ts';
+import type { Patience } from '../../util/patience.ts';
+import { OvtCommand } from '../../wire/ovt/message.ts';
+import { OvtConnection } from './ovt-connection.ts';
+import { OvtStream } from './ovt-stream.ts';
+
+/** Edges of one port at once, unless told otherwise. */
+export const MAX_EDGES = 1000;
+const DEFAULT_START_WAIT_MS = 3000;
+const SWEEP_MS = 1000;
+
+/** One address to listen on, and how the streams that edges name are found there. */
+export interface OvtListenOptions {
+  readonly host: string;
+  readonly port: number;
+  /** Name of the virtual host that serves a host name; null when there is none. */
+  readonly virtualHostFor: (host: string) => string | null;
+  readonly hasApplication: (vhost: string, app: string) => boolean;
+  /** Edges of one port at once. */
+  readonly maxConnections?: number;
+  /** Who is let in; absent: everybody. */
+  readonly door?: Doorkeeper;
+  /** How long a stream that exists may take to start before an edge is told to come again, ms. */
+  readonly startWait?: number;
+  readonly patience?: Patience;
+}
+
+interface Listener {
+  readonly server: net.Server;
+  readonly sweep: NodeJS.Timeout;
+  readonly connections: Set<OvtConnection>;
+}
+
+/** Told which streams edges can fetch from here, as soon as they can. */
+export interface EdgeDirectory {
+  add(stream: PublishableStream): void;
+  /** The stream is no more; called once for each that was added. */
+  remove(stream: PublishableStream): void;
+}
+
+/** Registered in the core, which closes the streams. The server calls `listen` for each address, and `stop`. */
+export class OvtPublisher implements Publisher {
+  readonly kind = PublisherKind.OVT;
+  /** Connections closed at once because too many were open, of all or of their address. */
+  refused = 0;
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #finder: StreamFinder | null;
+  readonly #directory: EdgeDirectory | null;
+  readonly #serverId = randomUUID();
+  /** By virtual host, application and stream. */
+  readonly #streams = new Map<string, OvtStream>();
+  readonly #listeners: Listener[] = [];
+  #lastSession = 0;
+
+  /** `finder` finds streams that are not there; without it nothing is looked for. `directory` hears of those that are. */
+  constructor(options: {
+    readonly logger: Logger;
+    readonly clock: Clock;
+    readonly finder?: StreamFinder;
+    readonly directory?: EdgeDirectory;
+  }) {
+    this.#logger = options.logger;
+    this.#clock = options.clock;
+    this.#finder = options.finder ?? null;
+    this.#directory = options.directory ?? null;
+  }
+
+  /** Ports listened on. */
+  get ports(): readonly number[] {
+    return this.#listeners.map(({ server }) => (server.address() as net.AddressInfo).port);
+  }
+
+  /** Edges connected now. */
+  get connections(): number {
+    return this.#listeners.reduce((sum, { connections }) => sum + connections.size, 0);
+  }
+
+  /** Edges get all tracks and the playlists of others. */
+  defaultPlaylist(): null {
+    return null;
+  }
+
+  attach(stream: PublishableStream): OvtStream {
+    const key = streamKey(stream.vhost, stream.app, stream.name);
+    const directory = stream.fromOriginMap ? null : this.#directory;
+    const served: OvtStream = new OvtStream({
+      stream,
+      serverId: this.#serverId,
+      onStarted: () => directory?.add(stream),
+      onClosed: (wasStarted) => {
+        if (wasStarted) directory?.remove(stream);
+        if (this.#streams.get(key) === served) this.#streams.delete(key);
+      },
+    });
+    this.#streams.set(key, served);
+    return served;
+  }
+
+  /** Listens on one address. Rejects when it cannot be bound. */
+  async listen(options: OvtListenOptions): Promise<void> {
+    const { host, port, maxConnections = MAX_EDGES, door = openDoor('OVT edges') } = options;
+    const connections = new Set<OvtConnection>();
+    const server = net.createServer((socket) => {
+      if (door.admit(socket)) connections.add(this.#open(socket, options, connections));
+      else {
+        this.refused += 1;
+        socket.destroy();
+      }
+    });
+    server.maxConnections = maxConnections;
+    server.on('drop', () => {
+      this.refused += 1;
+      door.overflow(maxConnections);
+    });
+    server.listen({ ...ownFamily(host), port });
+    await once(server, 'listening');
+    server.on('error', (error) => this.#logger.error({ err: error }, 'OVT listener failed'));
+    const sweep = setInterval(
+      () => {
+        const failed = (connection: OvtConnection, error: unknown): void => {
+          this.#logger.error({ err: error }, 'OVT connection failed inside the server');
+          connection.cut('internal error');
+        };
+        forEachGuarded(connections, (connection) => connection.checkDeadline(), failed);
+      },
+      SWEEP_MS * (options.patience ?? 1),
+    );
+    this.#listeners.push({ server, sweep, connections });
+    this.#logger.info({ host, port: (server.address() as net.AddressInfo).port }, 'OVT publisher listening');
+  }
+
+  /** Stops listening; edges are told. Idempotent. */
+  async stop(): Promise<void> {
+    await Promise.all(
+      this.#listeners.splice(0).map(async ({ server, sweep, connections }) => {
+        clearInterval(sweep);
+        const closed = once(server, 'close');
+        server.close();
+        for (const connection of [...connections]) connection.close('the server stops');
+        await closed;
+      }),
+    );
+  }
+
+  #open(
+    socket: net.Socket,
+    { virtualHostFor, hasApplication, startWait = DEFAULT_START_WAIT_MS, patience }: OvtListenOptions,
+    connections: Set<OvtConnection>,
+  ): OvtConnection {
+    this.#lastSession += 1;
+    return new OvtConnection({
+      socket,
+      clock: this.#clock,
+      startWait,
+      logger: this.#logger.limited.child({ session: this.#lastSession, peer: `${socket.remoteAddress}:${socket.remotePort}` }),
+      find: ({ host, app, stream }) => {
+        const vhost = virtualHostFor(host);
+        return vhost === null ? null : (this.#streams.get(streamKey(vhost, app, stream)) ?? null);
+      },
+      fetch: ({ host, app, stream }) => {
+        const vhost = virtualHostFor(host);
+        return vhost === null ? null : (this.#finder?.find({ vhost, app, stream, query: '' }) ?? null);
+      },
+      absence: ({ host, app, stream }, command) => {
+        const vhost = virtualHostFor(host);
+        // In the words of the reference, which edges log.
+        const name = `#${vhost ?? host}#${app}`;
+        const isThere = command !== OvtCommand.PLAY || (vhost !== null && hasApplication(vhost, app));
+        return isThere ? `There is no such stream (${name}/${stream})` : `There is no such app (${name})`;
+      },
+      onClosed: (connection) => connections.delete(connection),
+      patience,
+    });
+  }
+}
+
+function streamKey(vhost: string, app: string, stream: string): string {
+  return `${vhost}/${app}/${stream}`;
+}

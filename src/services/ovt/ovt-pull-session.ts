@@ -1,0 +1,183 @@
+/** One stream from one origin: describe, play, media, stop. */
+import net from 'node:net';
+import { type PullSession, type PullTarget, withoutCredentials } from '../../core/pull.ts';
+import type { Clock } from '../../util/clock.ts';
+import { parseContents } from '../../wire/ovt/description.ts';
+import { parseMediaPacket } from '../../wire/ovt/media-packet.ts';
+import { OvtCommand, type OvtResponse, OvtStatus, parseResponse, serializeRequest } from '../../wire/ovt/message.ts';
+import type { OvtUrl } from '../../wire/ovt/ovt-url.ts';
+import { OvtPayloadType } from '../../wire/ovt/packet.ts';
+import { OvtReader } from '../../wire/ovt/reader.ts';
+import { UNCOMMON_CODEC_IDS } from '../../wire/ovt/wire-numbers.ts';
+import { MediaFeed } from './media-feed.ts';
+import { relayedSource } from './source-tracks.ts';
+
+const CONNECT_TIMEOUT_MS = 1500;
+const TAKEN = 'OVT can bring H.264, H.265, VP8, VP9, AV1, AAC, MP3 and Opus in stereo';
+/** A description of hundreds of tracks, and a picture of a very large stream. */
+const READER_LIMITS = { message: 1024 * 1024, media: 32 * 1024 * 1024 };
+/** So that an origin whose machine is gone is noticed, also by streams that are never given up for silence. */
+const KEEP_ALIVE_MS = 5000;
+/** For the last request to leave before the connection is cut. */
+const LINGER_MS = 500;
+
+interface Awaited {
+  readonly id: number;
+  readonly command: string;
+  readonly resolve: (response: OvtResponse) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Owns its connection; the core closes it. An origin that leaves or falls silent ends it through the sink. */
+export class OvtPullSession implements PullSession {
+  readonly #socket: net.Socket;
+  readonly #target: PullTarget;
+  readonly #clock: Clock;
+  readonly #reader = new OvtReader(READER_LIMITS);
+  #feed: MediaFeed | null = null;
+  #awaited: Awaited | null = null;
+  #lastRequest = 0;
+  #playing = false;
+  #closed = false;
+
+  private constructor(socket: net.Socket, target: PullTarget, clock: Clock) {
+    this.#socket = socket;
+    this.#target = target;
+    this.#clock = clock;
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, KEEP_ALIVE_MS);
+    socket.on('data', (chunk) => this.#read(chunk));
+    socket.on('error', (error) => this.#end('peer-error', error.message));
+    socket.on('close', () => this.#end('peer-left', 'the origin closed the connection'));
+  }
+
+  /** Opens a session that plays. Rejects with the reason why the origin cannot be used. */
+  static async open(url: OvtUrl, target: PullTarget, clock: Clock): Promise<OvtPullSession> {
+    const session = new OvtPullSession(await connect(url, target.signal), target, clock);
+    const abort = (): void => session.#end('timeout', 'the origin did not answer in time');
+    target.signal.addEventListener('abort', abort, { once: true });
+    try {
+      await session.#play();
+      return session;
+    } catch (error) {
+      session.close();
+      throw error;
+    } finally {
+      target.signal.removeEventListener('abort', abort);
+    }
+  }
+
+  /** Tells the origin, and ends. Idempotent. */
+  close(): void {
+    if (this.#closed) return;
+    if (this.#playing) this.#send(OvtCommand.STOP);
+    this.#hangUp('the session was closed');
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  async #play(): Promise<void> {
+    const { contents } = await this.#request(OvtCommand.DESCRIBE);
+    const { tracks, playlists, left } = relayedSource(parseContents(contents));
+    if (left.length > 0) this.#target.logger.warn({ unsupported: left }, `tracks left out: ${left.join(', ')}; ${TAKEN}`);
+    if (tracks.every(({ type }) => type === 'data')) throw new Error('the stream has no track of a supported codec');
+    this.#feed = new MediaFeed(this.#target.sink, tracks);
+    // Before media can come.
+    this.#target.sink.setTracks(tracks, playlists);
+    await this.#request(OvtCommand.PLAY);
+    this.#playing = true;
+  }
+
+  /** Resolves with the answer of status 200. Rejects for any other, and when the connection ends. */
+  async #request(command: string): Promise<OvtResponse> {
+    if (this.#closed) throw new Error('the connection has ended');
+    const response = await new Promise<OvtResponse>((resolve, reject) => {
+      this.#awaited = { id: this.#send(command), command, resolve, reject };
+    });
+    if (response.code !== OvtStatus.OK) throw new Error(`${command} was answered with ${response.code} ${response.message}`);
+    return response;
+  }
+
+  /** Returns the number of the request. */
+  #send(command: string): number {
+    this.#lastRequest += 1;
+    const request = { id: this.#lastRequest, command, target: withoutCredentials(this.#target.url), codecs: UNCOMMON_CODEC_IDS };
+    this.#socket.write(serializeRequest(request, this.#clock.now()));
+    return this.#lastRequest;
+  }
+
+  #read(chunk: Uint8Array): void {
+    if (this.#closed) return;
+    this.#target.sink.countBytes(chunk.length);
+    try {
+      this.#reader.push(chunk, (type, payload) => this.#take(type, payload));
+    } catch (error) {
+      this.#end('peer-error', error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  #take(type: OvtPayloadType, payload: Uint8Array): void {
+    if (this.#closed) return;
+    if (type === OvtPayloadType.MEDIA) this.#feed?.push(parseMediaPacket(payload));
+    else this.#takeMessage(parseResponse(payload));
+  }
+
+  #takeMessage(response: OvtResponse): void {
+    const awaited = this.#awaited;
+    if (awaited !== null && response.id === awaited.id && response.command === awaited.command) {
+      this.#awaited = null;
+      awaited.resolve(response);
+      return;
+    }
+    if (response.command === OvtCommand.STOP) this.#end('peer-left', `the origin stopped: ${response.message}`);
+    else this.#end('peer-error', `unexpected message '${response.command}' ${response.code} ${response.message}`);
+  }
+
+  #end(code: 'peer-left' | 'peer-error' | 'timeout', detail: string): void {
+    if (this.#closed) return;
+    this.#hangUp(detail);
+    this.#target.sink.ended({ code, detail });
+  }
+
+  #hangUp(detail: string): void {
+    this.#closed = true;
+    this.#awaited?.reject(new Error(detail));
+    this.#awaited = null;
+    const unusable = this.#feed?.unusable ?? 0;
+    if (unusable > 0) this.#target.logger.warn({ unusable }, `${unusable} packets of the origin could not be used`);
+    this.#socket.end();
+    const cut = setTimeout(() => this.#socket.destroy(), LINGER_MS);
+    this.#socket.once('close', () => clearTimeout(cut));
+  }
+}
+
+/** Rejects when the origin cannot be reached in time or `signal` is aborted. */
+function connect({ host, port }: OvtUrl, signal: AbortSignal): Promise<net.Socket> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const socket = net.connect({ host, port });
+    const giveUp = (why: string): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      reject(new Error(why));
+    };
+    const abort = (): void => giveUp('the connection was given up');
+    const failed = (error: Error): void => giveUp(error.message);
+    const timer = setTimeout(() => giveUp(`no connection in ${CONNECT_TIMEOUT_MS} ms`), CONNECT_TIMEOUT_MS);
+    signal.addEventListener('abort', abort, { once: true });
+    socket.once('error', failed);
+    socket.once('close', () => signal.removeEventListener('abort', abort));
+    socket.once('connect', () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', abort);
+      socket.removeListener('error', failed);
+      resolve(socket);
+    });
+  });
+}

@@ -1,0 +1,23 @@
+/** Pulls streams from other servers over OVT. */
+import { ProviderKind, SourceType } from '../../core/kinds.ts';
+import type { PullSession, PullSource, PullTarget } from '../../core/pull.ts';
+import type { Clock } from '../../util/clock.ts';
+import { parseOvtUrl } from '../../wire/ovt/ovt-url.ts';
+import { OvtPullSession } from './ovt-pull-session.ts';
+
+export class OvtPullSource implements PullSource {
+  readonly schemes = ['ovt'];
+  readonly provider = ProviderKind.OVT;
+  readonly sourceType = SourceType.OVT;
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async open(target: PullTarget): Promise<PullSession> {
+    const url = parseOvtUrl(target.url);
+    if (url === null) throw new Error('no OVT URL: ovt://host[:port]/app/stream expected');
+    return await OvtPullSession.open(url, target, this.#clock);
+  }
+}

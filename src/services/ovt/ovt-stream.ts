@@ -1,0 +1,144 @@
+/** One outbound stream served to edges: each packet is laid out once, for all of them. */
+import type { CloseReason } from '../../core/ingest.ts';
+import { PublisherKind } from '../../core/kinds.ts';
+import type { PublishableStream, PublisherStream, SessionHandle } from '../../core/publishing.ts';
+import type { Packet } from '../../media/packet.ts';
+import type { Track } from '../../media/track.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import type { OvtDescription } from '../../wire/ovt/description.ts';
+import { canRelay, MediaPacketizer } from '../../wire/ovt/media-packetizer.ts';
+import { describeStream } from './describe-stream.ts';
+import type { OvtSession } from './ovt-session.ts';
+
+/** What the publisher makes a stream with. */
+export interface OvtStreamOptions {
+  readonly stream: PublishableStream;
+  readonly serverId: string;
+  /** There is something to fetch. */
+  readonly onStarted: () => void;
+  readonly onClosed: (wasStarted: boolean) => void;
+}
+
+/** Made by the publisher, closed by the core, which tells all edges that play it. A second `close` has no effect. */
+export class OvtStream implements PublisherStream {
+  /** Packets that could not be laid out. */
+  malformed = 0;
+  readonly #options: OvtStreamOptions;
+  readonly #packetizer: MediaPacketizer;
+  readonly #sessions = new Map<OvtSession, SessionHandle>();
+  readonly #waiting = new Set<() => void>();
+  /** Empty until the stream has started. */
+  #tracks: readonly Track[] = [];
+  #closed = false;
+
+  constructor(options: OvtStreamOptions) {
+    this.#options = options;
+    // Sessions of one stream share its number, so that the same bytes serve all; a connection plays a stream once.
+    this.#packetizer = new MediaPacketizer(options.stream.id);
+  }
+
+  /** Edges that play it now. */
+  get sessions(): number {
+    return this.#sessions.size;
+  }
+
+  get attended(): boolean {
+    return this.#sessions.size > 0;
+  }
+
+  get tracks(): readonly Track[] {
+    return this.#tracks;
+  }
+
+  /** There is something to describe. */
+  get started(): boolean {
+    return !this.#closed && this.#tracks.length > 0;
+  }
+
+  /** `uncommon`: which of `UNCOMMON_CODEC_IDS` the edge takes. */
+  description(uncommon: readonly number[]): OvtDescription {
+    return describeStream(this.#options.stream, this.#options.serverId, uncommon);
+  }
+
+  /** Calls back once, when the stream has started or ended. Returns how to call that off. */
+  whenSettled(callback: () => void): () => void {
+    this.#waiting.add(callback);
+    return () => this.#waiting.delete(callback);
+  }
+
+  /** Sends the session what comes from now on. */
+  join(session: OvtSession): void {
+    const handle = this.#options.stream.openSession({
+      kind: PublisherKind.OVT,
+      id: session.id,
+      onTerminate: (reason) => session.end(reason),
+    });
+    this.#sessions.set(session, handle);
+  }
+
+  /** Idempotent. */
+  leave(session: OvtSession): void {
+    this.#sessions.get(session)?.close();
+    this.#sessions.delete(session);
+  }
+
+  onTracks(tracks: readonly Track[]): void {
+    // Edges are told of tracks only when they ask.
+    const outdated = this.#tracks.length > 0 && !sameDescription(this.#tracks, tracks);
+    const starts = !this.#closed && this.#tracks.length === 0 && tracks.length > 0;
+    this.#tracks = tracks;
+    if (starts) this.#options.onStarted();
+    if (outdated) this.#endSessions('its tracks have changed');
+    this.#settle();
+  }
+
+  onPacket(packet: Packet): void {
+    if (this.#sessions.size === 0 || !canRelay(packet.track)) return;
+    let bytes: Buffer;
+    try {
+      bytes = this.#packetizer.packetize(packet);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.malformed += 1;
+      return;
+    }
+    let sent = 0;
+    for (const [session, handle] of this.#sessions) {
+      if (!session.send(packet, bytes)) continue;
+      handle.countBytes(bytes.length);
+      sent += bytes.length;
+    }
+    if (sent > 0) this.#options.stream.meter.countBytes(sent);
+  }
+
+  close(reason: CloseReason): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#endSessions(`the stream has ended: ${reason.detail}`);
+    this.#settle();
+    this.#options.onClosed(this.#tracks.length > 0);
+  }
+
+  #endSessions(detail: string): void {
+    for (const session of [...this.#sessions.keys()]) session.end(detail);
+  }
+
+  #settle(): void {
+    for (const callback of this.#waiting) callback();
+    this.#waiting.clear();
+  }
+}
+
+/** Parameter sets of pictures travel with them; everything else is told once. */
+function sameDescription(a: readonly Track[], b: readonly Track[]): boolean {
+  const relayed = a.filter(canRelay);
+  const others = b.filter(canRelay);
+  return relayed.length === others.length && relayed.every((track, index) => sameTrack(track, others[index]));
+}
+
+function sameTrack(a: Track, b: Track | undefined): boolean {
+  if (a.type === 'data' || b === undefined || b.type === 'data') return false;
+  if (a.id !== b.id || a.codec !== b.codec || a.variantName !== b.variantName) return false;
+  if (a.type === 'video') return true;
+  return a.config === b.config || (a.config !== null && b.config !== null && Buffer.compare(a.config, b.config) === 0);
+}

@@ -1,0 +1,67 @@
+/** One connection of a push task, whatever its protocol. */
+
+import type { TaskOwner } from '../../core/tasks/following-task.ts';
+import type { Packet } from '../../media/packet.ts';
+import type { Track } from '../../media/track.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import type { PushRequest } from './push-request.ts';
+
+/** Why a connection failed or cannot be made: `code` for machines, the message for people. */
+export class PushFailure extends Error {
+  override readonly name = 'PushFailure';
+  readonly code: 'unsuitable' | 'unreachable' | 'refused' | 'timeout' | 'stalled' | 'lost' | 'protocol' | 'internal';
+
+  constructor(code: PushFailure['code'], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** How long to wait for a receiver, ms. */
+export interface PushTimeouts {
+  /** From the first packet on the wire until media is taken. */
+  readonly connection: number;
+  /** For a receiver that takes nothing though something waits. */
+  readonly send: number;
+}
+
+/** What happens to a connection; nothing comes after `onFailed` or `close`. */
+export interface DestinationEvents {
+  /** The receiver takes media from now on. Called once. */
+  onOpen(): void;
+  /** There is room again after `write` returned false. */
+  onWritable(): void;
+  /** The connection is gone. Called once, unless it was closed before. */
+  onFailed(failure: PushFailure): void;
+}
+
+/** Made by `OpenDestination`, closed by its session. Packets before `onOpen`, and after a failure was told, have no place to go. */
+export interface Destination {
+  /** Bytes given to the system for the receiver, handshakes left out. */
+  readonly sentBytes: number;
+  /** What was given up below this interface because the receiver did not keep up. */
+  readonly dropped: number;
+  /** Sends one packet of a selected track, after `onOpen`. False: what comes next should wait for `onWritable`. */
+  write(packet: Packet): boolean;
+  /** Lets go what `write` gathered. */
+  flush(): void;
+  /** Takes leave of the receiver; resolves when the connection is gone, after a second at the latest. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** What a connection is made with; `events` are called until it has failed or was closed. */
+export interface DestinationOptions {
+  readonly request: PushRequest;
+  readonly owner: TaskOwner;
+  /** Names the task in every line. */
+  readonly logger: Logger;
+  /** What `selectTracks` chose. */
+  readonly tracks: readonly Track[];
+  readonly timeouts: PushTimeouts;
+  readonly clock: Clock;
+  readonly events: DestinationEvents;
+}
+
+/** Begins to connect; events come later. Throws `PushFailure` for what can never work. */
+export type OpenDestination = (options: DestinationOptions) => Destination;

@@ -1,0 +1,42 @@
+/** Which kind of connection a request needs. */
+import type { LinkReporter } from '../../transport/srt/link-reporter.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { formatPeer } from '../../wire/srt/peer-address.ts';
+import { type Destination, type DestinationOptions, PushFailure } from './destination.ts';
+import { parseHostUrl } from './host-url.ts';
+import { PushProtocol } from './push-request.ts';
+import { RtmpDestination } from './rtmp-destination.ts';
+import { SrtLink } from './srt-link.ts';
+import { TcpPayloadLink } from './tcp-payload-link.ts';
+import { TransportDestination } from './transport-destination.ts';
+import { UdpLink } from './udp-link.ts';
+
+/** Begins to connect; connections by SRT are among those that `reporter` tells of. Throws `PushFailure` for what can never work. */
+export function openDestination(options: DestinationOptions, reporter: LinkReporter): Destination {
+  try {
+    return open(options, reporter);
+  } catch (error) {
+    if (error instanceof ProtocolError) throw new PushFailure('unsuitable', `a track cannot be sent: ${error.message}`);
+    throw error;
+  }
+}
+
+function open(options: DestinationOptions, reporter: LinkReporter): Destination {
+  const { request, owner, logger, timeouts, clock } = options;
+  if (request.protocol === PushProtocol.RTMP) return new RtmpDestination(options);
+  const url = parseHostUrl(request.url);
+  return new TransportDestination(options, (events) => {
+    switch (url.scheme) {
+      case 'srt': {
+        const peer = formatPeer({ address: url.host, port: url.port });
+        const labels = { session: request.id, peer, vhost: owner.vhost, app: owner.app, stream: request.streamName };
+        const { streamKey } = request;
+        return new SrtLink({ url, streamKey, connectionTimeout: timeouts.connection, clock, labels, logger, reporter }, events);
+      }
+      case 'tcp':
+        return new TcpPayloadLink({ host: url.host, port: url.port, sendTimeout: timeouts.send }, events);
+      default:
+        return new UdpLink(url, events);
+    }
+  });
+}

@@ -1,0 +1,168 @@
+/** The PUSH publisher: keeps push tasks and brings them together with the streams they wait for. */
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { PushPublisherConfig } from '../../config/index.ts';
+import { PublisherKind } from '../../core/kinds.ts';
+import type { PublishableStream, Publisher, PublisherStream } from '../../core/publishing.ts';
+import type { QueueRegistry } from '../../core/queue-registry.ts';
+import type { TaskOwner } from '../../core/tasks/following-task.ts';
+import { TaskRegistry } from '../../core/tasks/task-registry.ts';
+import { DocumentFolder } from '../../state/document-folder.ts';
+import { LinkReporter, type LinkStatistics } from '../../transport/srt/link-reporter.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import type { DestinationOptions, OpenDestination, PushTimeouts } from './destination.ts';
+import { openDestination } from './open-destination.ts';
+import { type PushInformation, pushInformation } from './push-information.ts';
+import { parsePushMap, pushRequestsFor } from './push-map.ts';
+import { type PushRequest, storedPushRequest } from './push-request.ts';
+import { PushStream } from './push-stream.ts';
+import { type PushContext, PushTask } from './push-task.ts';
+
+const CONFIG_ID_BYTES = 3;
+const DEFAULT_TIMEOUTS: PushTimeouts = { connection: 5000, send: 2000 };
+
+/** Tasks are kept below `stateFolder`. `open` is for tests. */
+export interface PushPublisherOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues: QueueRegistry;
+  readonly stateFolder: string;
+  /** Default: real connections. */
+  readonly open?: OpenDestination;
+}
+
+/**
+ * Registered in the core, which attaches streams and closes them. The server calls `start` before streams come and `stop` after they are
+ * gone.
+ */
+export class PushPublisher implements Publisher<PushPublisherConfig> {
+  readonly kind = PublisherKind.PUSH;
+  readonly #options: PushPublisherOptions;
+  readonly #logger: Logger;
+  readonly #tasks: TaskRegistry<PushRequest, PushTask>;
+  readonly #streams = new Map<string, PushStream>();
+  readonly #reporter: LinkReporter;
+
+  constructor(options: PushPublisherOptions) {
+    const { stateFolder, clock, queues } = options;
+    const logger = options.logger.child({ publisher: PublisherKind.PUSH });
+    this.#options = options;
+    this.#logger = logger;
+    this.#reporter = new LinkReporter({ clock, logger });
+    const open = options.open ?? ((wanted: DestinationOptions) => openDestination(wanted, this.#reporter));
+    const context: PushContext = {
+      ...{ clock, logger, queues, open, random: Math.random },
+      onConnectionOver: (task) => void this.#tasks.keepTotals(task),
+    };
+    this.#tasks = new TaskRegistry({
+      noun: 'push',
+      documents: new DocumentFolder(join(stateFolder, 'pushes'), 'push-task', logger),
+      logger,
+      parse: storedPushRequest,
+      make: (origin) => new PushTask(origin, context),
+      onDropped: (task) => this.#streams.get(streamKey(task, task.request.streamName))?.leave(task),
+    });
+  }
+
+  /** Brings back the tasks of the last run. Call before streams come. */
+  start(): Promise<void> {
+    this.#reporter.start();
+    return this.#tasks.load();
+  }
+
+  /** Figures of every connection by SRT, as they are now: what metrics read. */
+  statistics(): LinkStatistics[] {
+    return this.#reporter.statistics();
+  }
+
+  /** Pushes have no playlist. */
+  defaultPlaylist(): null {
+    return null;
+  }
+
+  attach(stream: PublishableStream, settings: PushPublisherConfig): PublisherStream {
+    const name = streamKey(stream, stream.name);
+    const attached = new PushStream(stream, timeoutsOf(settings), () => {
+      if (this.#streams.get(name) === attached) this.#streams.delete(name);
+      for (const task of this.#tasks.following(stream)) if (task.request.isConfig) this.#tasks.drop(task);
+    });
+    this.#streams.set(name, attached);
+    for (const task of this.#tasks.following(stream)) attached.begin(task);
+    const { streamMap } = settings;
+    if (streamMap?.enable === true && streamMap.path !== undefined) void this.#applyMap(streamMap.path, attached);
+    return attached;
+  }
+
+  /** Makes a task that survives a restart, and lets it begin when its stream is there. Tells it as it was before that. Throws `TaskRefused`. */
+  async startPush(owner: TaskOwner, request: PushRequest): Promise<PushInformation> {
+    // The check and the registration are one step: the id is taken before anything is awaited.
+    const task = this.#register(owner, request);
+    const information = pushInformation(task);
+    try {
+      await this.#tasks.persist(task);
+    } catch (error) {
+      this.#tasks.drop(task);
+      throw error;
+    }
+    // It may have been stopped meanwhile.
+    if (this.#tasks.has(task)) this.#streams.get(streamKey(owner, request.streamName))?.begin(task);
+    return information;
+  }
+
+  /** Ends a task; it takes leave of its receiver behind the scenes. False when there is none of this id. Throws `TaskRefused`. */
+  async stopPush(owner: TaskOwner, id: string): Promise<boolean> {
+    const task = await this.#tasks.release(owner, id);
+    if (task === null) return false;
+    this.#tasks.drop(task);
+    return true;
+  }
+
+  /** Tasks of an application by the byte order of their ids; with `id`, that one or none. */
+  pushes(owner: TaskOwner, id: string | null = null): PushInformation[] {
+    return this.#tasks.list(owner, id).map(pushInformation);
+  }
+
+  /** The application is gone for good, and its tasks with it. */
+  forgetApplication(vhost: string, app: string): void {
+    this.#tasks.forgetApplication({ vhost, app });
+  }
+
+  /** Resolves when every connection has ended and every total is saved. Call after the streams are closed. */
+  stop(): Promise<void> {
+    this.#reporter.stop();
+    return this.#tasks.settle();
+  }
+
+  #register(owner: TaskOwner, request: PushRequest): PushTask {
+    return this.#tasks.register(owner, request, this.#options.clock.now());
+  }
+
+  async #applyMap(path: string, stream: PushStream): Promise<void> {
+    stream.hold();
+    try {
+      const entries = parsePushMap(await readFile(path, 'utf8'), path);
+      const nextId = (): string => randomBytes(CONFIG_ID_BYTES).toString('hex');
+      for (const request of pushRequestsFor(entries, stream.source, nextId)) {
+        if (!stream.closed) stream.begin(this.#register(stream.source, request));
+      }
+    } catch (error) {
+      this.#logger.error({ err: error, map: path }, `push map cannot be used: ${error instanceof Error ? error.message : String(error)}`);
+    } finally {
+      stream.release();
+    }
+  }
+}
+
+/** -1 stands for the default; 0 would never let anything happen. */
+function timeoutsOf({ connectionTimeout, sendTimeout }: PushPublisherConfig): PushTimeouts {
+  return {
+    connection: connectionTimeout > 0 ? connectionTimeout : DEFAULT_TIMEOUTS.connection,
+    send: sendTimeout > 0 ? sendTimeout : DEFAULT_TIMEOUTS.send,
+  };
+}
+
+function streamKey({ vhost, app }: TaskOwner, stream: string): string {
+  return JSON.stringify([vhost, app, stream]);
+}

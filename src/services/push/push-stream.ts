@@ -1,0 +1,88 @@
+/** One outbound stream and the tasks that push it. */
+import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
+import { guarded } from '../../core/tasks/guarded.ts';
+import { MapHold } from '../../core/tasks/map-hold.ts';
+import type { Packet } from '../../media/packet.ts';
+import type { Track } from '../../media/track.ts';
+import type { PushTimeouts } from './destination.ts';
+import type { PushTask } from './push-task.ts';
+
+const push = (task: PushTask, packet: Packet): void => task.push(packet);
+const setTracks = (task: PushTask, tracks: readonly Track[]): void => task.setTracks(tracks);
+const flush = (task: PushTask): void => task.flush();
+
+/** Made by the publisher, closed by the core. Tasks outlive it and wait for the next stream of the name; those of a map file do not. */
+export class PushStream implements PublisherStream {
+  readonly source: PublishableStream;
+  readonly #timeouts: PushTimeouts;
+  readonly #onClose: () => void;
+  readonly #tasks: PushTask[] = [];
+  /** Empty until the stream has started. */
+  #tracks: readonly Track[] = [];
+  /** For the tasks that a map file brings. */
+  readonly #hold = new MapHold();
+  #closed = false;
+
+  constructor(source: PublishableStream, timeouts: PushTimeouts, onClose: () => void) {
+    this.source = source;
+    this.#timeouts = timeouts;
+    this.#onClose = onClose;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  get attended(): boolean {
+    return this.#tasks.length > 0;
+  }
+
+  /** The task pushes this stream from now on. */
+  begin(task: PushTask): void {
+    if (this.#closed || this.#tasks.includes(task)) return;
+    this.#tasks.push(task);
+    this.source.attend();
+    guarded(task, this.#hold.packets, (begun, packets) => {
+      begun.begin(this.source, this.#timeouts);
+      if (this.#tracks.length > 0) begun.setTracks(this.#tracks);
+      for (const packet of packets) begun.push(packet);
+      begun.flush();
+    });
+  }
+
+  /** Keeps what comes until `release`, so that tasks which begin meanwhile miss nothing of a new stream. */
+  hold(): void {
+    this.#hold.hold();
+  }
+
+  release(): void {
+    this.#hold.release();
+  }
+
+  /** The task has been stopped. */
+  leave(task: PushTask): void {
+    const index = this.#tasks.indexOf(task);
+    if (index >= 0) this.#tasks.splice(index, 1);
+  }
+
+  onTracks(tracks: readonly Track[]): void {
+    this.#tracks = tracks;
+    for (const task of this.#tasks) guarded(task, tracks, setTracks);
+  }
+
+  onPacket(packet: Packet): void {
+    this.#hold.push(packet);
+    for (const task of this.#tasks) guarded(task, packet, push);
+  }
+
+  onDrained(): void {
+    for (const task of this.#tasks) guarded(task, null, flush);
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const task of this.#tasks.splice(0)) task.streamEnded();
+    this.#onClose();
+  }
+}

@@ -1,0 +1,310 @@
+/** A push task: waits for its stream, connects, sends, and calls again when the receiver is lost. */
+import { PublisherKind } from '../../core/kinds.ts';
+import type { PublishableStream } from '../../core/publishing.ts';
+import type { QueueRegistry } from '../../core/queue-registry.ts';
+import { FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../../core/tasks/following-task.ts';
+import type { Packet } from '../../media/packet.ts';
+import { isMovingPicture, type Track } from '../../media/track.ts';
+import type { BoundedQueue } from '../../util/bounded-queue.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import { type OpenDestination, PushFailure, type PushTimeouts } from './destination.ts';
+import { type PushRequest, receiverOf } from './push-request.ts';
+import { PushSession } from './push-session.ts';
+import { retryDelay } from './retry-delay.ts';
+import { SEND_QUEUE_PACKETS } from './send-queue.ts';
+import { leftOut, selectTracks } from './track-selection.ts';
+
+/** Words of the API. */
+export const PushState = {
+  READY: 'ready',
+  CONNECTING: 'connecting',
+  PUSHING: 'pushing',
+  STOPPING: 'stopping',
+  STOPPED: 'stopped',
+  ERROR: 'error',
+} as const;
+/** Any of these words. */
+export type PushState = (typeof PushState)[keyof typeof PushState];
+
+/** A connection that lasted this long was a good one, ms: the next failure is the first again. */
+const STABLE_MS = 10_000;
+
+/** What tasks share. */
+export interface PushContext {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues: QueueRegistry;
+  readonly open: OpenDestination;
+  /** 0 to 1. */
+  readonly random: () => number;
+  /** A connection that had sent media is over: totals have changed. */
+  readonly onConnectionOver: (task: PushTask) => void;
+}
+
+/** Owned by the registry of the publisher. Calls a lost receiver again after a pause that grows, for as long as its stream is there. */
+export class PushTask extends FollowingTask<PushRequest> {
+  readonly #context: PushContext;
+  readonly #logger: Logger;
+  #state: PushState = PushState.READY;
+  #reason: string | null = null;
+  /** Of connections that are over. */
+  #totals: TaskTotals;
+  #stream: PublishableStream | null = null;
+  #timeouts: PushTimeouts | null = null;
+  #selected: readonly Track[] = [];
+  #session: PushSession | null = null;
+  #queue: BoundedQueue<Packet> | null = null;
+  #startedAt: number | null = null;
+  #finishedAt: number | null = null;
+  #openedAt = 0;
+  /** The receiver takes media. */
+  #pushing = false;
+  /** Of the connection that is over, until there is another. */
+  #lastBytes = 0;
+  #lastTime = 0;
+  #countedBytes = 0;
+  #failures = 0;
+  #retry: NodeJS.Timeout | null = null;
+  #stopping: Promise<void> | null = null;
+  readonly #closing = new Set<Promise<void>>();
+
+  constructor(origin: TaskOrigin<PushRequest>, context: PushContext) {
+    super(origin);
+    this.#totals = origin.totals ?? NO_TOTALS;
+    this.#context = context;
+    const { id, streamName, protocol } = origin.request;
+    this.#logger = context.logger.child({ vhost: origin.vhost, app: origin.app, stream: streamName, push: id, protocol });
+  }
+
+  get state(): PushState {
+    return this.#state;
+  }
+
+  /** What is wrong in the state `error`, else null. */
+  get reason(): string | null {
+    return this.#reason;
+  }
+
+  /** When media began and ended to go out, of the last connection; ms since the epoch, null for never. */
+  get startTime(): number | null {
+    return this.#startedAt;
+  }
+  get finishTime(): number | null {
+    return this.#finishedAt;
+  }
+
+  /** Bytes and ms of this connection, or of the last. */
+  get sentBytes(): number {
+    return this.#session?.sentBytes ?? this.#lastBytes;
+  }
+  get sentTime(): number {
+    return this.#pushing ? Math.round(this.#context.clock.monotonic() - this.#openedAt) : this.#lastTime;
+  }
+
+  /** This connection included. */
+  override get totals(): TaskTotals {
+    const { sequence, bytes, time } = this.#totals;
+    return { sequence, bytes: bytes + (this.#session?.sentBytes ?? 0), time: time + (this.#pushing ? this.sentTime : 0) };
+  }
+
+  /** The stream is there. Its tracks follow with `setTracks`. */
+  begin(stream: PublishableStream, timeouts: PushTimeouts): void {
+    if (this.#stopping !== null) return;
+    this.#stream = stream;
+    this.#timeouts = timeouts;
+    this.#failures = 0;
+  }
+
+  /** Tracks as they are now: connects, or connects anew when what is to be sent has become another thing. */
+  setTracks(tracks: readonly Track[]): void {
+    if (this.#stream === null || this.#stopping !== null) return;
+    let selected: readonly Track[];
+    try {
+      selected = selectTracks(this.request, tracks);
+    } catch (error) {
+      if (!(error instanceof PushFailure)) throw error;
+      this.#selected = [];
+      this.#end(error.message);
+      this.#fault(error.message);
+      return;
+    }
+    const same = sameTracks(selected, this.#selected);
+    this.#selected = selected;
+    const left = same ? '' : leftOut(this.request, tracks);
+    if (left !== '') this.#logger.warn({ tracks: left }, `${left} cannot be carried: left out of the push '${this.request.id}'`);
+    if (same && (this.#session !== null || this.#retry !== null)) return;
+    this.#end('tracks of the stream have changed');
+    this.#connect();
+  }
+
+  push(packet: Packet): void {
+    const session = this.#session;
+    if (session === null) return;
+    const { id } = packet.track;
+    for (const track of this.#selected) {
+      if (track.id === id) {
+        session.push(packet);
+        return;
+      }
+    }
+  }
+
+  /** Sends what was pushed. */
+  flush(): void {
+    this.#session?.flush();
+    this.#count();
+  }
+
+  /** For what nobody foresaw: the connection is given up, and the receiver called again later. */
+  fail(error: unknown): void {
+    if (this.#stream !== null && this.#stopping === null) this.#failed(new PushFailure('internal', 'internal error', { cause: error }));
+  }
+
+  /** The stream is gone: the task waits for it again. */
+  streamEnded(): void {
+    this.#end('the stream ended');
+    this.#stream = null;
+    this.#selected = [];
+    if (this.#stopping !== null) return;
+    this.#state = PushState.READY;
+    this.#reason = null;
+  }
+
+  /** Takes leave of the receiver for good; resolves when that is done. Idempotent. */
+  override stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<void> {
+    this.#state = PushState.STOPPING;
+    this.#reason = null;
+    this.#end('the task was stopped');
+    this.#stream = null;
+    await this.settled();
+    this.#state = PushState.STOPPED;
+  }
+
+  /** Resolves when connections that were ended are gone. */
+  override async settled(): Promise<void> {
+    await Promise.all(this.#closing);
+  }
+
+  #connect(): void {
+    const { clock, queues, open } = this.#context;
+    const { request } = this;
+    if (this.#stream === null || this.#timeouts === null) return;
+    this.#state = PushState.CONNECTING;
+    this.#reason = null;
+    this.#lastBytes = 0;
+    this.#lastTime = 0;
+    this.#countedBytes = 0;
+    const urn = `mngq:v=${this.vhost}#${this.app}:s=/${request.streamName}:p=pub:r=push_[${request.id}]`;
+    const queue = queues.create<Packet>({ urn, type: 'Packet', threshold: SEND_QUEUE_PACKETS });
+    this.#queue = queue;
+    const shared = { request, owner: this, logger: this.#logger, tracks: this.#selected, timeouts: this.#timeouts, clock, open, queue };
+    try {
+      this.#session = new PushSession({ ...shared, onOpen: () => this.#opened(), onFailed: (failure) => this.#failed(failure) });
+    } catch (error) {
+      if (!(error instanceof PushFailure)) {
+        this.fail(error);
+        return;
+      }
+      this.#end(error.message);
+      this.#fault(error.message);
+      return;
+    }
+    // Encoders need not be waited for.
+    for (const track of this.#selected) if (isMovingPicture(track)) this.#stream.requestKeyframe(track.id);
+  }
+
+  #opened(): void {
+    const { clock } = this.#context;
+    this.#state = PushState.PUSHING;
+    this.#pushing = true;
+    this.#startedAt = clock.now();
+    this.#openedAt = clock.monotonic();
+    this.#stream?.meter.connect(PublisherKind.PUSH);
+    const tracks = this.#selected.map(kindOf);
+    this.#logger.info({ receiver: receiverOf(this.request.url), tracks }, `push '${this.request.id}' runs`);
+  }
+
+  #failed(failure: PushFailure): void {
+    const { clock, random } = this.#context;
+    if (this.#pushing && clock.monotonic() - this.#openedAt >= STABLE_MS) this.#failures = 0;
+    this.#end(failure.message);
+    this.#failures += 1;
+    if (failure.code === 'internal') this.#logger.error({ err: failure.cause }, 'push failed inside the server');
+    this.#fault(failure.message);
+    const delay = retryDelay(this.#failures, random());
+    this.#retry = setTimeout(() => {
+      this.#retry = null;
+      this.#connect();
+    }, delay);
+  }
+
+  /** The same trouble again and again is told once for each attempt, and attempts are rare. */
+  #fault(reason: string): void {
+    this.#state = PushState.ERROR;
+    this.#reason = reason;
+    this.#logger.warn(
+      { receiver: receiverOf(this.request.url), failures: this.#failures, reason },
+      `push '${this.request.id}' failed: ${reason}`,
+    );
+  }
+
+  /** Ends the connection, if there is one, and keeps its figures. */
+  #end(why: string): void {
+    if (this.#retry !== null) clearTimeout(this.#retry);
+    this.#retry = null;
+    const session = this.#session;
+    if (session !== null) {
+      // What waits still leaves, so figures are taken behind it.
+      const closing = session.close();
+      const gone = closing.catch((error: unknown) => this.#logger.error({ err: error }, 'the connection of a push could not be closed'));
+      this.#closing.add(gone);
+      void gone.finally(() => this.#closing.delete(gone));
+      this.#count();
+      const time = this.#pushing ? this.sentTime : null;
+      this.#session = null;
+      this.#pushing = false;
+      if (time !== null) this.#keepFigures(session, time, why);
+    }
+    if (this.#queue !== null) this.#context.queues.remove(this.#queue);
+    this.#queue = null;
+  }
+
+  #keepFigures({ sentBytes, dropped }: PushSession, lasted: number, why: string): void {
+    const { clock, onConnectionOver } = this.#context;
+    this.#lastBytes = sentBytes;
+    this.#lastTime = lasted;
+    this.#finishedAt = clock.now();
+    const { sequence, bytes, time } = this.#totals;
+    this.#totals = { sequence: sequence + 1, bytes: bytes + sentBytes, time: time + lasted };
+    this.#stream?.meter.disconnect(PublisherKind.PUSH);
+    const { id, url } = this.request;
+    this.#logger.info(
+      { receiver: receiverOf(url), sentBytes, durationMs: lasted, dropped, reason: why },
+      `push '${id}' connection over: ${why}`,
+    );
+    onConnectionOver(this);
+  }
+
+  /** Adds what was sent since the last time to the counters of the stream. */
+  #count(): void {
+    const sent = this.#session?.sentBytes ?? 0;
+    if (sent > this.#countedBytes) this.#stream?.meter.countBytes(sent - this.#countedBytes);
+    this.#countedBytes = sent;
+  }
+}
+
+/** True when the same media is to be sent, with whatever parameters. */
+function sameTracks(a: readonly Track[], b: readonly Track[]): boolean {
+  return a.length === b.length && a.every((track, index) => kindOf(track) === kindOf(b[index]));
+}
+
+function kindOf(track: Track | undefined): string {
+  if (track === undefined) return '';
+  return `${track.id}:${track.type === 'data' ? 'data' : track.codec}`;
+}

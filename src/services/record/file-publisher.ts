@@ -1,0 +1,279 @@
+/** The FILE publisher: keeps recording tasks and brings them together with the streams they wait for. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { CloseReason } from '../../core/ingest.ts';
+import { PublisherKind } from '../../core/kinds.ts';
+import type { PublishableStream, Publisher, PublisherStream } from '../../core/publishing.ts';
+import type { TaskOwner } from '../../core/tasks/following-task.ts';
+import { guarded } from '../../core/tasks/guarded.ts';
+import { MapHold } from '../../core/tasks/map-hold.ts';
+import { TaskRegistry } from '../../core/tasks/task-registry.ts';
+import type { Packet } from '../../media/packet.ts';
+import type { Track } from '../../media/track.ts';
+import { DocumentFolder } from '../../state/document-folder.ts';
+import type { AllowedFolders } from '../../util/allowed-folders.ts';
+import type { Clock } from '../../util/clock.ts';
+import { Conditions } from '../../util/conditions.ts';
+import type { Logger } from '../../util/logger.ts';
+import { RecordInfoFiles } from './record-info-file.ts';
+import { type RecordInformation, recordInformation } from './record-information.ts';
+import { type OpenRecording, RecordJournal } from './record-journal.ts';
+import { parseRecordMap, requestsFor } from './record-map.ts';
+import { type FileSettings, foldersBelow, RecordPlace } from './record-place.ts';
+import { type RecordRequest, storedRequest } from './record-request.ts';
+import { type RecordContext, RecordTask } from './record-task.ts';
+import type { RecordingNote } from './recording-note.ts';
+
+/** How long a stop may take, ms; the server cuts everything short at 3.9 s. */
+const STOP_DEADLINE_MS = 3500;
+
+/** An application, and its part of the configuration that is about recordings. */
+export interface RecordOwner extends TaskOwner {
+  readonly settings: FileSettings;
+}
+
+/** Tasks, their journal and recordings without a path are kept below `stateFolder`. */
+export interface FilePublisherOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly stateFolder: string;
+  /** Where recordings may be written. */
+  readonly allowed: AllowedFolders;
+  /** Is told while a disk refuses what is recorded. Default: nobody looks. */
+  readonly conditions?: Conditions;
+}
+
+/**
+ * Registered in the core, which attaches streams and closes them. The server calls `start` before streams come and `stop` after they are
+ * gone.
+ */
+export class FilePublisher implements Publisher<FileSettings> {
+  readonly kind = PublisherKind.FILE;
+  readonly #options: FilePublisherOptions;
+  readonly #logger: Logger;
+  readonly #journal: RecordJournal;
+  readonly #tasks: TaskRegistry<RecordRequest, RecordTask>;
+  readonly #streams = new Map<string, FileStream>();
+  /** Of the last run. */
+  #left: OpenRecording[] = [];
+  #recovering: Promise<void> = Promise.resolve();
+
+  constructor(options: FilePublisherOptions) {
+    const { stateFolder, clock, conditions = new Conditions() } = options;
+    const logger = options.logger.child({ publisher: PublisherKind.FILE });
+    this.#options = options;
+    this.#logger = logger;
+    const notes = new DocumentFolder(join(stateFolder, 'records/open'), 'open-recording', logger);
+    const journal = new RecordJournal(notes, new RecordInfoFiles(), logger);
+    this.#journal = journal;
+    const context: RecordContext = { clock, logger, journal, conditions, keepTotals: (task) => this.#tasks.keepTotals(task) };
+    this.#tasks = new TaskRegistry({
+      noun: 'recording',
+      documents: new DocumentFolder(join(stateFolder, 'records/tasks'), 'recording-task', logger),
+      logger,
+      parse: storedRequest,
+      make: (origin) => new RecordTask(origin, context),
+    });
+  }
+
+  /** Settles when the files of the last run are finished. */
+  get recovered(): Promise<void> {
+    return this.#recovering;
+  }
+
+  /** Brings back the tasks, and what is known of the files of the last run. Call before streams come. */
+  async load(): Promise<void> {
+    await this.#tasks.load();
+    this.#left = await this.#journal.load();
+    for (const { note } of this.#left) this.#tasks.byKey(note.task)?.skipSequence(note.values.sequence);
+  }
+
+  /** Begins to finish the files of the last run, behind the scenes. Call once, after `load`. */
+  recover(): void {
+    const left = this.#left.splice(0);
+    const foldersOf = ({ root }: RecordingNote): AllowedFolders => foldersBelow(root ?? null, this.#options.allowed);
+    this.#recovering = this.#journal.recover(left, foldersOf, async (key, file, note) => {
+      const task = this.#tasks.byKey(note.task);
+      return task === null || (await task.count(key, file));
+    });
+  }
+
+  /** Recordings have no playlist. */
+  defaultPlaylist(): null {
+    return null;
+  }
+
+  attach(stream: PublishableStream, settings: FileSettings): PublisherStream {
+    const owner = { vhost: stream.vhost, app: stream.app, settings };
+    const name = streamKey(stream.vhost, stream.app, stream.name);
+    const attached = new FileStream(stream, this.#placeOf(owner), {
+      tasks: () => this.#tasks.following(stream),
+      onClose: () => {
+        if (this.#streams.get(name) === attached) this.#streams.delete(name);
+        for (const task of this.#tasks.following(stream)) if (task.request.isConfig) this.#tasks.drop(task);
+      },
+    });
+    this.#streams.set(name, attached);
+    const { streamMap } = settings;
+    if (streamMap?.enable === true && streamMap.path !== undefined) void this.#applyMap(streamMap.path, attached, owner);
+    return attached;
+  }
+
+  /**
+   * Makes a task that survives a restart, and lets it begin when its stream is there. Throws `TaskRefused`, and
+   * `PathRefused` for a path that is not allowed.
+   */
+  async startRecord(owner: RecordOwner, request: RecordRequest): Promise<RecordInformation> {
+    const place = this.#placeOf(owner);
+    const { file, info } = place.pathsOf(request);
+    // The check and the registration are one step: the id is taken before anything is awaited.
+    const task = this.#register(owner, request);
+    try {
+      await place.folders.checkLinks(file);
+      await place.folders.checkLinks(info);
+      await this.#tasks.persist(task);
+    } catch (error) {
+      this.#tasks.drop(task);
+      throw error;
+    }
+    // It may have been stopped meanwhile.
+    if (this.#tasks.has(task)) this.#streams.get(streamKey(owner.vhost, owner.app, request.streamName))?.begin(task);
+    return recordInformation(task);
+  }
+
+  /** Ends a task; its file is finished behind the scenes. Null when there is none of this id. Throws `TaskRefused`. */
+  async stopRecord(owner: RecordOwner, id: string): Promise<RecordInformation | null> {
+    const task = await this.#tasks.release(owner, id);
+    if (task === null) return null;
+    task.markStopping();
+    const information = recordInformation(task);
+    this.#tasks.drop(task);
+    return information;
+  }
+
+  /** Tasks of an application by the byte order of their ids; with `id`, that one or none. */
+  records(owner: RecordOwner, id: string | null = null): RecordInformation[] {
+    return this.#tasks.list(owner, id).map(recordInformation);
+  }
+
+  /** The application is gone for good, and its tasks with it. */
+  forgetApplication(vhost: string, app: string): void {
+    this.#tasks.forgetApplication({ vhost, app });
+  }
+
+  /** Resolves when every file that has ended is finished, or is left to the next start. Call after the streams are closed. */
+  async stop(): Promise<void> {
+    const deadline = Promise.withResolvers<boolean>();
+    const timer = setTimeout(() => deadline.resolve(false), STOP_DEADLINE_MS);
+    const isDone = await Promise.race([this.#settle().then(() => true), deadline.promise]);
+    clearTimeout(timer);
+    if (!isDone) this.#logger.warn({}, 'recordings are not finished yet: the next start does that');
+  }
+
+  async #settle(): Promise<void> {
+    await this.#recovering;
+    await this.#tasks.settle();
+    await this.#journal.close();
+  }
+
+  #placeOf({ settings }: RecordOwner): RecordPlace {
+    return new RecordPlace(settings, this.#options.stateFolder, this.#options.allowed);
+  }
+
+  #register(owner: TaskOwner, request: RecordRequest): RecordTask {
+    return this.#tasks.register(owner, request, this.#options.clock.now());
+  }
+
+  async #applyMap(path: string, stream: FileStream, owner: RecordOwner): Promise<void> {
+    stream.hold();
+    try {
+      for (const request of requestsFor(parseRecordMap(await readFile(path, 'utf8'), path), stream.source)) {
+        if (!stream.closed) stream.begin(this.#register(owner, request));
+      }
+    } catch (error) {
+      this.#logger.error({ err: error, map: path }, `record map cannot be used: ${error instanceof Error ? error.message : String(error)}`);
+    } finally {
+      stream.release();
+    }
+  }
+}
+
+const push = (task: RecordTask, packet: Packet): void => task.push(packet);
+const setTracks = (task: RecordTask, tracks: readonly Track[]): void => task.setTracks(tracks);
+
+/** One outbound stream and the tasks that record it. */
+class FileStream implements PublisherStream {
+  readonly source: PublishableStream;
+  readonly #place: RecordPlace;
+  readonly #waiting: () => RecordTask[];
+  readonly #onClose: () => void;
+  /** Files are written in runs of a few tenths of a second (`MOST_HELD_BACK`): what waits in a socket for one of them is reckoned with. */
+  readonly attended = false;
+  readonly #active = new Set<RecordTask>();
+  /** For the tasks that a map file brings. */
+  readonly #hold = new MapHold();
+  #started = false;
+  #closed = false;
+
+  constructor(source: PublishableStream, place: RecordPlace, owner: { readonly tasks: () => RecordTask[]; readonly onClose: () => void }) {
+    this.source = source;
+    this.#place = place;
+    this.#waiting = owner.tasks;
+    this.#onClose = owner.onClose;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Lets a task record this stream, at once or as soon as its tracks are known. */
+  begin(task: RecordTask): void {
+    if (!this.#started || this.#closed) return;
+    this.#active.add(task);
+    guarded(task, this.#hold.packets, (begun, packets) => {
+      begun.begin(this.source, this.#place);
+      for (const packet of packets) begun.push(packet);
+    });
+  }
+
+  /** Keeps what comes until `release`, for tasks that begin meanwhile. */
+  hold(): void {
+    this.#hold.hold();
+  }
+
+  release(): void {
+    this.#hold.release();
+  }
+
+  onTracks(tracks: readonly Track[]): void {
+    if (this.#closed) return;
+    if (this.#started) {
+      for (const task of this.#active) guarded(task, tracks, setTracks);
+      return;
+    }
+    this.#started = true;
+    for (const task of this.#waiting()) this.begin(task);
+  }
+
+  onPacket(packet: Packet): void {
+    this.#hold.push(packet);
+    for (const task of this.#active) guarded(task, packet, push);
+  }
+
+  /** Stopped tasks are let go of here, so that packets do not look for them. */
+  onDrained(): void {
+    for (const task of this.#active) if (task.isOver) this.#active.delete(task);
+  }
+
+  close(_reason: CloseReason): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const task of this.#active) task.streamEnded();
+    this.#active.clear();
+    this.#onClose();
+  }
+}
+
+function streamKey(vhost: string, app: string, stream: string): string {
+  return JSON.stringify([vhost, app, stream]);
+}

@@ -1,0 +1,370 @@
+/** One accepted socket: handshake, chunk streams, acknowledgements, deadlines, and the log of its life. */
+import type { Socket } from 'node:net';
+import { foreignCodecName } from '../../containers/flv/fourcc.ts';
+import type { CloseReason, IngestGate, SourceTrack } from '../../core/ingest.ts';
+import type { Clock } from '../../util/clock.ts';
+import { faultDetail } from '../../util/fault-detail.ts';
+import type { Logger } from '../../util/logger.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { tellRefused } from '../../util/refused.ts';
+import type { SocketReader } from '../../util/socket-reader.ts';
+import { TokenBucket } from '../../util/token-bucket.ts';
+import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
+import { ChunkReader, type ChunkReaderLimits } from '../../wire/rtmp/chunk-reader.ts';
+import { ChunkWriter } from '../../wire/rtmp/chunk-writer.ts';
+import { ConnectionControl } from '../../wire/rtmp/connection-control.ts';
+import { ServerHandshake } from '../../wire/rtmp/handshake.ts';
+import type { RtmpMessage } from '../../wire/rtmp/message.ts';
+import { formatEndpoint, plainAddress } from './endpoint.ts';
+import type { FeedCounters } from './publish-feed.ts';
+import type { PublishTarget } from './publish-target.ts';
+import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
+import { RtmpSession, type SessionLink } from './rtmp-session.ts';
+
+const KEEP_ALIVE_DELAY_MS = 10_000;
+/** A peer that wants acknowledgements more often than this, bytes, may send no more until it has them. */
+const LEAST_CALM_WINDOW = 512 * 1024;
+/** Unfinished messages of full length a peer may have before it publishes. */
+const UNPUBLISHED_MESSAGES = 4;
+/** Memory is taken for so many bytes of a message before they come from whoever has not published: commands are shorter. */
+const UNPUBLISHED_TRUST = 4096;
+/** Malformed messages may come this many seconds' worth at once: an encoder may begin with a track that nobody can read. */
+const MALFORMED_SECONDS = 5;
+
+/** What the provider hands to each connection. */
+export interface RtmpConnectionOptions {
+  readonly id: number;
+  /** As the server accepted it, paused. */
+  readonly socket: Socket;
+  /** Where the peer is, which a proxy may have told. */
+  readonly client: ClientEnd;
+  readonly reader: SocketReader;
+  readonly scheme: 'rtmp' | 'rtmps';
+  readonly gate: IngestGate;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly limits: RtmpLimits;
+  readonly timeouts: RtmpTimeouts;
+  /** The socket is gone. Called once. */
+  readonly onClosed: (connection: RtmpConnection) => void;
+}
+
+/** Owns its socket. Whatever the peer does ends in `close` with a reason, never in an exception. */
+export class RtmpConnection {
+  readonly #socket: Socket;
+  readonly #clock: Clock;
+  readonly #limits: RtmpLimits;
+  readonly #timeouts: RtmpTimeouts;
+  readonly #handshake = new ServerHandshake();
+  readonly #reader: ChunkReader;
+  readonly #writer = new ChunkWriter();
+  readonly #control: ConnectionControl;
+  readonly #session: RtmpSession;
+  readonly #openedAt: number;
+  readonly #connectionLogger: Logger;
+  /** Names the stream while there is one. */
+  #logger: Logger;
+  #closeReason: CloseReason | null = null;
+  #lingerUntil: number | null = null;
+  #publishedAt: number | null = null;
+  #unpublishedSince: number;
+  #seenBytes = 0;
+  #bytesSeenAt: number;
+  #seenMessages = 0;
+  #messagesSeenAt = 0;
+  /** An acknowledgement waits for its time. */
+  #acknowledging = false;
+  readonly #discards: TokenBucket;
+  readonly #malformed: TokenBucket;
+
+  constructor(options: RtmpConnectionOptions) {
+    const { limits } = options;
+    const socket = options.reader.adopt(options.socket, (data, length) => this.#onData(data, length));
+    this.#socket = socket;
+    this.#clock = options.clock;
+    this.#limits = limits;
+    this.#timeouts = options.timeouts;
+    this.#openedAt = this.#clock.monotonic();
+    this.#unpublishedSince = this.#openedAt;
+    this.#bytesSeenAt = this.#openedAt;
+    const peer = formatEndpoint(options.client.address, options.client.port);
+    this.#connectionLogger = options.logger.child({ session: options.id, peer });
+    this.#logger = this.#connectionLogger;
+    this.#discards = new TokenBucket({ burst: limits.discardsPerSecond, perSecond: limits.discardsPerSecond });
+    this.#malformed = new TokenBucket({ burst: MALFORMED_SECONDS * limits.malformedPerSecond, perSecond: limits.malformedPerSecond });
+    this.#reader = new ChunkReader({
+      onMessage: (message) => this.#receive(message),
+      onDiscard: () => this.#countDiscard(),
+      limits: unpublishedLimits(limits),
+    });
+    this.#control = new ConnectionControl({ reader: this.#reader, send: (message) => this.#send(message) });
+    this.#session = new RtmpSession({
+      gate: options.gate,
+      limits,
+      timeouts: options.timeouts,
+      clientId: options.id,
+      link: this.#link({ scheme: options.scheme, peer }),
+    });
+    this.#listen(options.onClosed);
+    this.#logger.info({ scheme: options.scheme }, 'RTMP connection opened');
+  }
+
+  get closed(): boolean {
+    return this.#closeReason !== null;
+  }
+
+  /** Bytes received, handshake included. */
+  get bytesIn(): number {
+    return this.#control.bytesIn;
+  }
+
+  get publishing(): boolean {
+    return this.#session.feed !== null;
+  }
+
+  /** Cuts the connection and ends its stream. Idempotent. */
+  close(reason: CloseReason): void {
+    if (this.#finish(reason)) this.#socket.destroy();
+  }
+
+  /** Like `close`, but leaves no time to a peer that is being told why either. Idempotent. */
+  cut(reason: CloseReason): void {
+    this.#finish(reason);
+    this.#socket.destroy();
+  }
+
+  /** Applies every deadline; called regularly by the provider. */
+  checkDeadlines(): void {
+    try {
+      this.#checkDeadlines();
+    } catch (error) {
+      this.#closeOnError(error);
+    }
+  }
+
+  #checkDeadlines(): void {
+    const now = this.#clock.monotonic();
+    if (this.#closeReason !== null) {
+      if (this.#lingerUntil !== null && now >= this.#lingerUntil) this.#socket.destroy();
+      return;
+    }
+    const isSilent = this.bytesIn === this.#seenBytes;
+    if (!isSilent) {
+      this.#seenBytes = this.bytesIn;
+      this.#bytesSeenAt = now;
+    }
+    const overdue = this.#publishedAt === null ? this.#overdueUnpublished(now) : this.#overduePublished(now, this.#publishedAt);
+    if (overdue !== null) this.close({ code: 'timeout', detail: overdue });
+    // Whoever told no window and goes on needs no acknowledgement, and leaves it unread, as ffmpeg does: then its system throws away,
+    // when it leaves, what is not sent yet.
+    else if (isSilent || this.#control.windowTold) this.#acknowledgeSoon();
+  }
+
+  #overdueUnpublished(now: number): string | null {
+    const { handshake, unpublishedSilence, publish } = this.#timeouts;
+    if (!this.#handshake.done && now - this.#openedAt >= handshake) return `handshake not finished after ${handshake} ms`;
+    if (now - this.#bytesSeenAt >= unpublishedSilence) return `silent for ${unpublishedSilence} ms without publishing`;
+    return now - this.#unpublishedSince >= publish ? `no publish within ${publish} ms` : null;
+  }
+
+  #overduePublished(now: number, publishedAt: number): string | null {
+    const feed = this.#session.feed;
+    if (feed === null) return null;
+    feed.checkStart(now);
+    const { firstTrack, packetSilence } = this.#timeouts;
+    if (!feed.started && now - publishedAt >= firstTrack) return `no usable track within ${firstTrack} ms`;
+    if (feed.messages !== this.#seenMessages) {
+      this.#seenMessages = feed.messages;
+      this.#messagesSeenAt = now;
+    }
+    return packetSilence > 0 && now - this.#messagesSeenAt >= packetSilence ? `no media for ${packetSilence} ms` : null;
+  }
+
+  #listen(onClosed: (connection: RtmpConnection) => void): void {
+    const socket = this.#socket;
+    socket.setNoDelay(true);
+    socket.on('end', () => this.close({ code: 'peer-left', detail: 'connection ended by the peer' }));
+    socket.on('error', (error: NodeJS.ErrnoException) => this.close({ code: 'peer-left', detail: error.code ?? error.message }));
+    socket.on('close', () => {
+      this.close({ code: 'peer-left', detail: 'connection closed' });
+      onClosed(this);
+    });
+  }
+
+  #link(end: { scheme: 'rtmp' | 'rtmps'; peer: string }): SessionLink {
+    const socket = this.#socket;
+    return {
+      local: { host: plainAddress(socket.localAddress), port: socket.localPort ?? 0, scheme: end.scheme },
+      sourceUrl: `TCP://${end.peer}`,
+      send: (message) => this.#send(message),
+      onPublishing: (vhost, target) => this.#onPublishing(vhost, target),
+      onStarted: (tracks) => this.#logger.info({ tracks: tracks.map(trackLabel) }, 'RTMP stream started'),
+      onUnpublished: (counters) => this.#onUnpublished(counters),
+      onMalformed: (what) => this.#countMalformed(what),
+      onUnsupported: (what, codec) => this.#tellUnsupported(what, codec),
+      pauseReading: () => socket.pause(),
+      resumeReading: () => socket.resume(),
+      endRest: () => {
+        if (!socket.isPaused()) socket.resume();
+      },
+      close: (reason) => this.close(reason),
+      closeAfterFlush: (reason) => this.#closeAfterFlush(reason),
+      onRefused: ({ who, ...refusal }) => tellRefused(this.#connectionLogger, who, refusal),
+    };
+  }
+
+  /** Returns whether what comes next can wait. */
+  #onData(data: Buffer, length: number): boolean {
+    if (this.#closeReason !== null) return false;
+    // All answers to what came in one read leave in one write.
+    this.#socket.cork();
+    try {
+      this.#control.countBytes(length);
+      this.#session.countBytes(length);
+      const consumed = this.#handshake.done ? 0 : this.#shakeHands(data.subarray(0, length));
+      this.#reader.push(data, consumed, length);
+    } catch (error) {
+      this.#closeOnError(error);
+    }
+    this.#socket.uncork();
+    if (this.#control.windowTold) this.#acknowledgeSoon();
+    return this.#session.calm && this.#control.window >= LEAST_CALM_WINDOW && !this.#acknowledging;
+  }
+
+  /**
+   * Acknowledges when a turn of the event loop has brought nothing more. Behind a peer that has left, what it said last is still to be
+   * read: it answers any word with a reset, which throws away what is on its way, and a write that fails ends the reading as well.
+   */
+  #acknowledgeSoon(): void {
+    if (this.#acknowledging || !this.#handshake.done || !this.#control.due) return;
+    this.#acknowledging = true;
+    let before = this.bytesIn;
+    const look = (): void => {
+      if (this.bytesIn !== before) {
+        before = this.bytesIn;
+        setImmediate(look);
+        return;
+      }
+      this.#acknowledging = false;
+      // Whoever is paused has more to be read: `checkDeadlines` comes back to it.
+      try {
+        if (!this.#socket.isPaused()) this.#control.acknowledge();
+      } catch (error) {
+        this.#closeOnError(error);
+      }
+    };
+    // Behind this turn, and then a whole one.
+    setImmediate(() => setImmediate(look));
+  }
+
+  #countDiscard(): void {
+    if (this.#discards.take(this.#clock.monotonic())) return;
+    const { discardsPerSecond } = this.#limits;
+    throw new ProtocolError('RTMP_DISCARDED', `more than ${discardsPerSecond} messages a second were begun and not finished`);
+  }
+
+  /** The encoder hears nothing of it and goes on: without a word nobody would know why the picture is missing. */
+  #tellUnsupported(what: 'video' | 'audio', text: string): void {
+    const codec = foreignCodecName(what, text);
+    const taken = what === 'video' ? 'H.264, H.265, VP8, VP9 and AV1' : 'AAC, MP3 and Opus';
+    this.#logger.warn({ unsupported: codec }, `the ${what} is ${codec}, which cannot be carried, and is left out; RTMP can bring ${taken}`);
+  }
+
+  #countMalformed(what: string): void {
+    if (this.#malformed.take(this.#clock.monotonic())) return;
+    const { malformedPerSecond } = this.#limits;
+    throw new ProtocolError('RTMP_MALFORMED', `more than ${malformedPerSecond} messages a second cannot be read, the last one: ${what}`);
+  }
+
+  #closeOnError(error: unknown): void {
+    this.close({ code: 'peer-error', detail: faultDetail(error, this.#logger, 'RTMP connection') });
+  }
+
+  /** Returns how many bytes of `data` were part of the handshake. */
+  #shakeHands(data: Buffer): number {
+    const { consumed, reply } = this.#handshake.push(data);
+    if (reply !== null) this.#write(reply);
+    return consumed;
+  }
+
+  #receive(message: RtmpMessage): void {
+    if (this.#closeReason !== null) return;
+    if (!this.#control.receive(message)) this.#session.receive(message);
+  }
+
+  #send(message: RtmpMessage): void {
+    if (this.#closeReason === null) this.#write(this.#writer.write(message));
+  }
+
+  #write(bytes: Buffer): void {
+    this.#socket.write(bytes);
+    const backlog = this.#socket.writableLength;
+    if (backlog > this.#limits.writeBacklogBytes) {
+      this.close({ code: 'peer-error', detail: `peer does not read: ${backlog} bytes wait to be sent` });
+    }
+  }
+
+  #onPublishing(vhost: string, target: PublishTarget): void {
+    this.#publishedAt = this.#clock.monotonic();
+    this.#seenMessages = 0;
+    this.#messagesSeenAt = this.#publishedAt;
+    this.#reader.setLimits(this.#limits);
+    // A peer that vanished without a word is found by the system's probes, also when silence is allowed.
+    this.#socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
+    this.#logger = this.#connectionLogger.child({ vhost, app: target.app, stream: target.stream });
+    this.#logger.info({}, 'RTMP stream published');
+  }
+
+  #onUnpublished(counters: FeedCounters): void {
+    this.#publishedAt = null;
+    this.#bytesSeenAt = this.#clock.monotonic();
+    // A publication without media is no reason to be waited for longer.
+    if (counters.messages > 0) this.#unpublishedSince = this.#bytesSeenAt;
+    this.#logger.info(summary(counters), 'RTMP stream unpublished');
+    this.#logger = this.#connectionLogger;
+  }
+
+  #closeAfterFlush(reason: CloseReason): void {
+    if (!this.#finish(reason)) return;
+    this.#lingerUntil = this.#clock.monotonic() + this.#timeouts.linger;
+    this.#socket.end();
+  }
+
+  /** Ends the session and tells the log why; false when that was done before. */
+  #finish(reason: CloseReason): boolean {
+    if (this.#closeReason !== null) return false;
+    this.#closeReason = reason;
+    const counters = this.#session.end(reason);
+    const duration = Math.round(this.#clock.monotonic() - this.#openedAt);
+    this.#logger.info(
+      {
+        code: reason.code,
+        detail: reason.detail,
+        bytesIn: this.bytesIn,
+        durationMs: duration,
+        ...(counters === null ? {} : summary(counters)),
+        ignored: this.#session.ignored,
+        malformedData: this.#session.malformedData,
+        discardedMessages: this.#reader.discarded,
+      },
+      'RTMP connection closed',
+    );
+    return true;
+  }
+}
+
+/** Whoever has not published yet gets room for commands only. */
+function unpublishedLimits(limits: RtmpLimits): ChunkReaderLimits {
+  const { controlBytes, chunkStreams } = limits;
+  const pendingBytes = UNPUBLISHED_MESSAGES * controlBytes;
+  return { mediaBytes: controlBytes, controlBytes, pendingBytes, chunkStreams, trustedBytes: UNPUBLISHED_TRUST };
+}
+
+function summary(counters: FeedCounters): object {
+  const { messages, malformed, unsupported, undecodable, firstFault } = counters;
+  return { messages, malformed, unsupported, undecodable, ...(firstFault === null ? {} : { firstFault }) };
+}
+
+function trackLabel(track: SourceTrack): string {
+  return track.type === 'data' ? `${track.id}:data` : `${track.id}:${track.codec}`;
+}

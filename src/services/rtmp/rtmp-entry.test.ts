@@ -1,0 +1,127 @@
+/** Who is let in to RTMP, and where publishers behind proxies are. */
+import { once } from 'node:events';
+import net from 'node:net';
+import tls from 'node:tls';
+import { afterEach, describe, expect, test } from 'vitest';
+import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
+import { selfSigned } from '../../../test/fakes/self-signed.ts';
+import { ConnectionGate, type GateOptions } from '../../transport/proxy/connection-gate.ts';
+import { AddressShares } from '../../util/address-shares.ts';
+import { systemClock } from '../../util/clock.ts';
+import { DescriptorLedger } from '../../util/descriptor-ledger.ts';
+import { Doorkeeper } from '../../util/doorkeeper.ts';
+import { RefusalLog } from '../../util/refusal-log.ts';
+import { TrustedProxies } from '../../util/trusted-proxies.ts';
+import type { RtmpProviderOptions } from './rtmp-options.ts';
+import { RtmpProvider } from './rtmp-provider.ts';
+
+const SHARE = 'RTMP connections refused: their address has its share';
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function start(
+  { perAddress = 0, descriptors = 100, ...gating }: Partial<GateOptions> & { perAddress?: number; descriptors?: number },
+  options: Partial<RtmpProviderOptions> = {},
+) {
+  const gate = new FakeIngestGate();
+  const logger = new RecordingLogger();
+  const refusals = new RefusalLog(logger);
+  const ledger = new DescriptorLedger(DescriptorLedger.open(descriptors));
+  const door = new Doorkeeper({ what: 'RTMP connections', shares: new AddressShares({ perAddress }), descriptors: ledger, refusals });
+  const entry = new ConnectionGate({ door, ...gating });
+  const provider = new RtmpProvider({ gate, logger, clock: systemClock, host: '127.0.0.1', port: 0, entry, ...options });
+  await provider.start();
+  cleanups.push(
+    () => refusals.close(),
+    () => provider.stop(),
+  );
+  return { gate, logger, provider, ledger, port: provider.port };
+}
+
+/** Connects and says nothing. */
+function silent(port: number, from = '127.0.0.1', hello = ''): { readonly closed: Promise<unknown>; readonly socket: net.Socket } {
+  const socket = net.connect({ port, host: '127.0.0.1', localAddress: from });
+  cleanups.push(() => socket.destroy());
+  socket.on('error', () => undefined).resume();
+  if (hello !== '') socket.write(hello);
+  return { socket, closed: new Promise((done) => socket.once('close', done)) };
+}
+
+async function publish(port: number, options: Parameters<typeof RtmpPublisher.publish>[1]): Promise<RtmpPublisher> {
+  const publisher = await RtmpPublisher.publish(port, options);
+  cleanups.push(() => publisher.close());
+  return publisher;
+}
+
+describe('one address', () => {
+  test('cannot keep the others out, and is told of once', async () => {
+    const { port, provider, logger } = await start({ perAddress: 3 });
+    const first = [silent(port), silent(port), silent(port)];
+    await Promise.all(first.map(({ socket }) => once(socket, 'connect')));
+    await Promise.all(Array.from({ length: 40 }, () => silent(port).closed));
+    await publish(port, { from: '127.0.0.2', key: 'other' });
+    expect(provider.dropped).toBe(40);
+    expect(logger.matching(SHARE).map(({ fields }) => fields)).toEqual([{ peer: '127.0.0.1', share: 3, count: 1 }]);
+    first[0]?.socket.destroy();
+    while (provider.connections > 3) await new Promise(setImmediate);
+    await publish(port, { key: 'own' });
+  });
+
+  test('holds descriptors only as long as it is connected', async () => {
+    const { port, provider, ledger } = await start({ descriptors: 2 });
+    const publisher = await publish(port, {});
+    const second = silent(port);
+    await once(second.socket, 'connect');
+    await silent(port).closed;
+    expect([provider.dropped, ledger.held]).toEqual([1, 2]);
+    publisher.close();
+    second.socket.destroy();
+    while (ledger.held > 0) await new Promise(setImmediate);
+  });
+});
+
+describe('behind a proxy', () => {
+  const proxies = new TrustedProxies(['127.0.0.1']);
+  const header = (client: string): Buffer => Buffer.from(`PROXY TCP4 ${client} 127.0.0.1 5000 1935\r\n`);
+
+  test('a publisher is where the PROXY header says, in the log, in its stream and for its share', async () => {
+    const { port, gate, logger } = await start({ perAddress: 1, proxies, proxyProtocol: true });
+    await publish(port, { prelude: header('192.0.2.7') });
+    expect(gate.streams[0]?.request.sourceUrl).toBe('TCP://192.0.2.7:5000');
+    expect(logger.matching('RTMP connection opened')[0]?.fields['peer']).toBe('192.0.2.7:5000');
+    await silent(port, '127.0.0.1', header('192.0.2.7').toString()).closed;
+    expect(logger.matching(SHARE)[0]?.fields).toMatchObject({ peer: '192.0.2.7' });
+    await publish(port, { prelude: header('192.0.2.8'), key: 'second' });
+  });
+
+  test('the header may come in pieces, of version 2, and before the handshake of TLS', async () => {
+    const certificate = selfSigned('media.example');
+    const { port, logger } = await start({ proxies, proxyProtocol: true }, { tls: [{ hostNames: ['*'], ...certificate }] });
+    const { socket } = silent(port);
+    const bytes = Buffer.from('0d0a0d0a000d0a515549540a2111000cc00002097f0000011388078f', 'hex');
+    for (const byte of bytes) {
+      socket.write(Buffer.from([byte]));
+      await new Promise(setImmediate);
+    }
+    const secure = tls.connect({ socket, rejectUnauthorized: false });
+    cleanups.push(() => secure.destroy());
+    await once(secure, 'secureConnect');
+    expect((await logger.line('RTMP connection opened')).fields['peer']).toBe('192.0.2.9:5000');
+  });
+
+  test('a connection without the header is closed, and one of nobody trusted is not asked for it', async () => {
+    const { port, gate, provider, logger } = await start({ proxies, proxyProtocol: true });
+    await silent(port, '127.0.0.1', '\x03 and so on').closed;
+    expect(logger.matching('RTMP connections closed: no PROXY header')).toHaveLength(1);
+    expect(provider.accepted).toBe(0);
+    await publish(port, { from: '127.0.0.2' });
+    expect(gate.streams[0]?.request.sourceUrl).toMatch(/^TCP:\/\/127\.0\.0\.2:/);
+    // Whoever is not trusted and sends one is no publisher.
+    await silent(port, '127.0.0.2', header('192.0.2.7').toString()).closed;
+    expect(logger.matching('RTMP connection closed').at(-1)?.fields['peer']).toMatch(/^127\.0\.0\.2:/);
+  });
+});

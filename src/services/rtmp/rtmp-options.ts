@@ -1,0 +1,100 @@
+/** Options of the RTMP provider and what they are when not given. */
+import type { IngestGate } from '../../core/ingest.ts';
+import type { Certificate } from '../../delivery/tls/certificate-choice.ts';
+import type { ConnectionGate } from '../../transport/proxy/connection-gate.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import { type AmfLimits, DEFAULT_AMF_LIMITS } from '../../wire/rtmp/amf.ts';
+import { MAX_MESSAGE_LENGTH } from '../../wire/rtmp/message.ts';
+
+/** All in milliseconds. */
+export interface RtmpTimeouts {
+  /** From accepting the connection to the end of the RTMP (and TLS) handshake. */
+  readonly handshake: number;
+  /** Silence of a connection that does not publish. */
+  readonly unpublishedSilence: number;
+  /** From accepting the connection, or from the end of the last publication, to `publish`. */
+  readonly publish: number;
+  /** From `publish` to the first usable track. */
+  readonly firstTrack: number;
+  /** Silence of a published stream, counted in media messages; 0 means for ever. */
+  readonly packetSilence: number;
+  /** From the first usable track until the stream starts without those still missing. */
+  readonly trackWait: number;
+  /** For a last answer to reach the peer before the connection is cut. */
+  readonly linger: number;
+}
+/** Used for every timeout not given. */
+export const DEFAULT_RTMP_TIMEOUTS: RtmpTimeouts = {
+  handshake: 10_000,
+  unpublishedSilence: 3000,
+  publish: 15_000,
+  firstTrack: 15_000,
+  packetSilence: 0,
+  trackWait: 1500,
+  linger: 1000,
+};
+
+/** What one peer, and all together, may cost. */
+export interface RtmpLimits {
+  /** Connections at once; more are closed as they come. */
+  readonly connections: number;
+  /** Largest audio, video or aggregate message, bytes. */
+  readonly mediaBytes: number;
+  /** Largest other message, and largest message of any kind before `publish`, bytes. */
+  readonly controlBytes: number;
+  /** Announced bytes of unfinished messages of one connection. */
+  readonly pendingBytes: number;
+  /** Chunk streams of one connection. */
+  readonly chunkStreams: number;
+  /** Memory is taken for so many bytes of a message of a publisher before they have come; for more as they come. */
+  readonly trustedBytes: number;
+  /** Messages a second that a peer may begin and not finish; more end its connection. */
+  readonly discardsPerSecond: number;
+  /** Messages a second that cannot be read; a publisher of more, for seconds, is sent away. */
+  readonly malformedPerSecond: number;
+  /** Bytes waiting for a peer that does not read. */
+  readonly writeBacklogBytes: number;
+  /** Packets of one track held back until the stream starts. */
+  readonly heldPackets: number;
+  /** Bytes of all packets held back until the stream starts. */
+  readonly heldBytes: number;
+  /** Tracks of one stream. */
+  readonly tracks: number;
+  readonly amf: AmfLimits;
+}
+/** Used for every limit not given. */
+export const DEFAULT_RTMP_LIMITS: RtmpLimits = {
+  connections: 2000,
+  mediaBytes: MAX_MESSAGE_LENGTH,
+  controlBytes: 65_536,
+  pendingBytes: 2 * MAX_MESSAGE_LENGTH,
+  chunkStreams: 64,
+  trustedBytes: 65_536,
+  discardsPerSecond: 16,
+  malformedPerSecond: 100,
+  writeBacklogBytes: 262_144,
+  heldPackets: 500,
+  heldBytes: 33_554_432,
+  tracks: 16,
+  amf: DEFAULT_AMF_LIMITS,
+};
+
+/** What a provider needs. */
+export interface RtmpProviderOptions {
+  readonly gate: IngestGate;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Address to listen on. */
+  readonly host: string;
+  /** 0 lets the system choose. */
+  readonly port: number;
+  /** Given, the listener speaks RTMPS and nothing else; without a certificate nobody gets through the handshake. */
+  readonly tls?: readonly Certificate[];
+  /** Somebody has connected, who may want the name of a stream that came by another listener: all are to be roused, this one included. */
+  readonly onArrival?: () => void;
+  /** Who is let in, and where clients behind proxies are; absent: everybody is, and nobody is behind one. */
+  readonly entry?: ConnectionGate;
+  readonly timeouts?: Partial<RtmpTimeouts>;
+  readonly limits?: Partial<RtmpLimits>;
+}

@@ -1,0 +1,647 @@
+import { once } from 'node:events';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { informationOf, RtmpPublisher } from '../../../test/fakes/rtmp-publisher.ts';
+import type { IngestRefused } from '../../core/ingest.ts';
+import { systemClock } from '../../util/clock.ts';
+import { AmfObject } from '../../wire/rtmp/amf.ts';
+import { serializeAmf0 } from '../../wire/rtmp/amf0.ts';
+import { controlMessage, userControlMessage } from '../../wire/rtmp/control.ts';
+import { MessageType, UserControlEvent } from '../../wire/rtmp/message.ts';
+import type { RtmpProviderOptions } from './rtmp-options.ts';
+import { RtmpProvider } from './rtmp-provider.ts';
+
+const AVC_CONFIG = '1700000000 0142001f'.replaceAll(' ', '');
+const AVC_KEY = '1701000000 00000001 65'.replaceAll(' ', '');
+const AVC_INTER = '2701000028 00000001 41'.replaceAll(' ', '');
+const AAC_CONFIG = 'af001190';
+const AAC_FRAME = 'af0121aa';
+const BOTH = { videocodecid: 7, audiocodecid: 10, width: 640, height: 360, framerate: 25 };
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function start(options: Partial<RtmpProviderOptions> = {}) {
+  const gate = new FakeIngestGate();
+  const logger = new RecordingLogger();
+  const provider = new RtmpProvider({ gate, logger, clock: systemClock, host: '127.0.0.1', port: 0, ...options });
+  await provider.start();
+  cleanups.push(() => provider.stop());
+  return { gate, logger, provider, port: provider.port };
+}
+
+async function publishing(options: Partial<RtmpProviderOptions> = {}, target: { tcUrl?: string; key?: string } = {}) {
+  const started = await start(options);
+  const publisher = await RtmpPublisher.publish(started.port, target);
+  cleanups.push(() => publisher.close());
+  return { ...started, publisher, stream: await started.gate.stream() };
+}
+
+describe('the conversation', () => {
+  test('answers connect, createStream, FCPublish and publish as encoders know it', async () => {
+    const { port } = await start();
+    const publisher = await RtmpPublisher.open(port);
+    cleanups.push(() => publisher.close());
+    publisher.connect({ tcUrl: 'rtmp://media.example/app', objectEncoding: 0 });
+    publisher.call('releaseStream', 2, null, 'stream');
+    publisher.call('FCPublish', 3, null, 'stream');
+    publisher.call('createStream', 4, null);
+    publisher.call('publish', 5, null, 'stream', 'live');
+    await publisher.command('onStatus');
+    const wire = publisher.messages.map((m) => [
+      m.typeId,
+      m.streamId,
+      m.typeId === MessageType.COMMAND_AMF0 ? '' : Buffer.from(m.payload).toString('hex'),
+    ]);
+    expect(wire).toEqual([
+      [MessageType.WINDOW_ACK_SIZE, 0, '002625a0'],
+      [MessageType.SET_PEER_BANDWIDTH, 0, '002625a002'],
+      [MessageType.USER_CONTROL, 0, '000000000000'],
+      [MessageType.COMMAND_AMF0, 0, ''],
+      [MessageType.COMMAND_AMF0, 0, ''],
+      [MessageType.COMMAND_AMF0, 0, ''],
+      [MessageType.USER_CONTROL, 0, '000000000001'],
+      [MessageType.COMMAND_AMF0, 1, ''],
+    ]);
+    const [connected, fcPublish, created, status] = publisher.commands();
+    expect(connected).toEqual({
+      name: '_result',
+      transactionId: 1,
+      args: [
+        AmfObject.of({ fmsVer: 'FMS/3,5,2,654', capabilities: 31, mode: 1 }),
+        AmfObject.of({
+          level: 'status',
+          code: 'NetConnection.Connect.Success',
+          description: 'Connection succeeded.',
+          clientid: expect.any(Number) as number,
+          objectEncoding: 0,
+          data: new AmfObject([['version', '3,5,2,654']], 'ecma-array'),
+        }),
+      ],
+    });
+    expect(fcPublish).toMatchObject({ name: 'onFCPublish', transactionId: 0 });
+    expect(informationOf(fcPublish!)).toMatchObject({ level: 'status', code: 'NetStream.Publish.Start', description: 'FCPublish' });
+    expect(created).toEqual({ name: '_result', transactionId: 4, args: [null, 1] });
+    expect(informationOf(status!)).toMatchObject({ level: 'status', code: 'NetStream.Publish.Start', description: 'Publishing' });
+  });
+
+  test('tells an Enhanced RTMP client what it may send', async () => {
+    const { port } = await start();
+    const publisher = await RtmpPublisher.open(port);
+    cleanups.push(() => publisher.close());
+    publisher.connect({ tcUrl: 'rtmp://media.example/app', objectEncoding: 3, fourCcList: ['*'] });
+    const result = await publisher.command('_result');
+    const properties = result.args[0] as AmfObject;
+    expect(properties.get('fourCcList')).toEqual(['avc1', 'hvc1', 'vp08', 'vp09', 'av01', 'mp4a', 'Opus', '.mp3']);
+    expect(properties.get('capsEx')).toBe(6);
+    expect(informationOf(result)).toMatchObject({ objectEncoding: 3 });
+  });
+
+  test('understands AMF3 commands', async () => {
+    const { gate, port } = await start();
+    const publisher = await RtmpPublisher.open(port);
+    cleanups.push(() => publisher.close());
+    publisher.connect({ tcUrl: 'rtmp://media.example/app', objectEncoding: 3 });
+    const payload = Buffer.concat([Buffer.from([0]), serializeAmf0(['publish', 5, null, 'amf3'])]);
+    publisher.send({ chunkStreamId: 3, typeId: MessageType.COMMAND_AMF3, streamId: 1, timestamp: 0, payload });
+    expect((await gate.stream()).name).toBe('amf3');
+  });
+
+  test('answers a ping and acknowledges half a window', async () => {
+    const { publisher } = await publishing();
+    publisher.send(userControlMessage(UserControlEvent.PING_REQUEST, 4711));
+    publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 20_000));
+    publisher.setChunkSize(65_536);
+    publisher.video(0, '00'.repeat(12_000));
+    await publisher.until(() => publisher.messages.some((m) => m.typeId === MessageType.ACKNOWLEDGEMENT));
+    const pong = publisher.messages.find((m) => m.typeId === MessageType.USER_CONTROL && m.payload[1] === UserControlEvent.PING_RESPONSE);
+    expect(Buffer.from(pong!.payload).toString('hex')).toBe('000700001267');
+  });
+
+  test('acknowledges to a peer that told no window when that waits, and not while it goes on', async () => {
+    const { publisher, stream } = await publishing();
+    const acknowledged = () => publisher.messages.some(({ typeId }) => typeId === MessageType.ACKNOWLEDGEMENT);
+    publisher.setChunkSize(65_536);
+    publisher.metadata({ audiocodecid: 10 });
+    publisher.audio(0, AAC_CONFIG);
+    for (let frame = 1; frame <= 30; frame += 1) {
+      publisher.audio(frame, AAC_FRAME + '00'.repeat(60_000));
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    await stream.until(({ packets }) => packets.length === 30);
+    expect(acknowledged()).toBe(false);
+    await publisher.until(acknowledged);
+  });
+});
+
+describe('addressing', () => {
+  test.each([
+    { tcUrl: 'rtmp://media.example/app', key: 'stream', target: 'media.example app stream' },
+    { tcUrl: 'rtmp://media.example:1935/app', key: 'stream?policy=p&signature=s', target: 'media.example app stream' },
+    { tcUrl: 'rtmp://media.example/app/first', key: 'second', target: 'media.example app first' },
+    { tcUrl: 'rtmp://media.example/app?a=1', key: 'stream?b=2', target: 'media.example app stream' },
+    { tcUrl: 'rtmp://[2001:db8::1]/app', key: 'stream', target: '2001:db8::1 app stream' },
+    { tcUrl: 'rtmp:///app', key: 'stream', target: '127.0.0.1 app stream' },
+    { tcUrl: 'nonsense', key: 'stream', target: '127.0.0.1 app stream' },
+  ])('$tcUrl and key $key', async ({ tcUrl, key, target }) => {
+    const { stream } = await publishing({}, { tcUrl, key });
+    expect(`${stream.target.host} ${stream.target.app} ${stream.name}`).toBe(target);
+    expect(stream.request).toMatchObject({
+      provider: 'rtmp',
+      sourceType: 'Rtmp',
+      sourceUrl: expect.stringMatching(/^TCP:\/\/127\.0\.0\.1:\d+$/) as string,
+    });
+  });
+
+  test('the name of FCPublish serves when publish has none', async () => {
+    const { gate, port } = await start();
+    const publisher = await RtmpPublisher.open(port);
+    cleanups.push(() => publisher.close());
+    publisher.connect({ tcUrl: 'rtmp://media.example/app' });
+    publisher.call('FCPublish', 2, null, 'announced?x=1');
+    publisher.call('publish', 3, null);
+    expect((await gate.stream()).name).toBe('announced');
+  });
+
+  /** Who is told what, when a publication is refused. */
+  async function refusalOf(port: number, tcUrl: string, key: string) {
+    const publisher = await RtmpPublisher.open(port);
+    publisher.connect({ tcUrl });
+    publisher.call('publish', 3, null, key);
+    await publisher.closed;
+    return informationOf(await publisher.command('onStatus'));
+  }
+
+  test('no name at all is rejected with a status that says so, and so is the line', async () => {
+    const { port, logger } = await start();
+    expect(await refusalOf(port, 'rtmp://media.example/app', '')).toEqual({
+      level: 'error',
+      code: 'NetStream.Publish.BadName',
+      description: 'There is no stream key: publish to rtmp://HOST/APP/KEY, or fill in the stream key of your encoder.',
+    });
+    expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ code: 'denied' });
+    expect(logger.matching('publisher refused: there is no stream key behind rtmp://…/app')).toMatchObject([
+      { level: 'warn', fields: { code: 'no-stream-key', app: 'app', peer: expect.stringMatching(/^127/) as string } },
+    ]);
+  });
+
+  test.each([
+    ['no-virtual-host', 'NetConnection.Connect.Rejected', "There is no virtual host for 'media.example'."],
+    ['no-application', 'NetConnection.Connect.InvalidApp', "There is no application 'app'."],
+    ['provider-disabled', 'NetConnection.Connect.InvalidApp', "Application 'app' takes no RTMP."],
+    ['duplicate-name', 'NetStream.Publish.BadName', "Stream 'stream' is already being published."],
+    ['invalid-name', 'NetStream.Publish.BadName', 'The stream key is no name: it must not contain / : ? # or blanks.'],
+    ['shutting-down', 'NetStream.Publish.Rejected', 'The server is shutting down.'],
+  ] as const)('an ingest refused for %s is told with %s, and in the log', async (refusal: IngestRefused['code'], code, description) => {
+    const { gate, port, logger } = await start();
+    gate.refusal = refusal;
+    expect(await refusalOf(port, 'rtmp://media.example/app', 'stream')).toEqual({ level: 'error', code, description });
+    const line = await logger.line('RTMP connection closed');
+    expect(line.fields).toMatchObject({ code: 'denied', detail: expect.stringContaining(refusal) as string });
+    expect(logger.matching(`publisher refused: refused by the test: ${refusal}`)).toMatchObject([
+      { level: 'warn', fields: { code: refusal, app: 'app', stream: 'stream' } },
+    ]);
+  });
+
+  test('a connect that names no application is answered with an error', async () => {
+    const { port, logger } = await start();
+    const publisher = await RtmpPublisher.open(port);
+    publisher.connect({ tcUrl: 'rtmp://media.example/' });
+    await publisher.closed;
+    expect(informationOf(await publisher.command('_error'))).toEqual({
+      level: 'error',
+      code: 'NetConnection.Connect.InvalidApp',
+      description: 'The URL names no application: it must be rtmp://HOST/APP/KEY.',
+    });
+    await logger.line('publisher refused: connect names no application: neither tcUrl nor app can be read');
+  });
+
+  test('a player is told that RTMP is not played', async () => {
+    const { port, logger } = await start();
+    const player = await RtmpPublisher.open(port);
+    player.connect({ tcUrl: 'rtmp://media.example/app' });
+    player.call('createStream', 2, null);
+    player.call('play', 3, null, 'live?token=secret');
+    await player.closed;
+    expect(informationOf(await player.command('onStatus'))).toEqual({
+      level: 'error',
+      code: 'NetStream.Play.Failed',
+      description: 'RTMP is for publishing only: play this stream by LL-HLS, WebRTC or SRT.',
+    });
+    await logger.line("viewer refused: RTMP is not served to players: 'app/live'");
+    expect(JSON.stringify(logger.lines)).not.toContain('secret');
+  });
+});
+
+describe('media', () => {
+  test('starts when every announced track has its sequence header, and keeps the order', async () => {
+    const { publisher, stream, logger } = await publishing();
+    publisher.metadata(BOTH);
+    publisher.video(0, AVC_CONFIG);
+    publisher.video(0, AVC_KEY);
+    publisher.video(40, AVC_INTER);
+    publisher.audio(5, AAC_CONFIG);
+    publisher.audio(21, AAC_FRAME);
+    await stream.until((it) => it.packets.length === 3);
+    expect(stream.trackSets).toHaveLength(1);
+    expect(stream.tracks).toEqual([
+      {
+        type: 'video',
+        id: 0,
+        timebase: { num: 1, den: 1000 },
+        codec: 'H264',
+        format: 'length-prefixed',
+        config: Buffer.from('0142001f', 'hex'),
+        bitrateConf: 0,
+        framerateConf: 25,
+        width: 640,
+        height: 360,
+      },
+      {
+        type: 'audio',
+        id: 1,
+        timebase: { num: 1, den: 1000 },
+        codec: 'AAC',
+        format: 'aac-raw',
+        config: Buffer.from('1190', 'hex'),
+        bitrateConf: 0,
+        sampleRate: 48_000,
+        channels: 2,
+      },
+    ]);
+    expect(stream.packets.map((p) => [p.trackId, p.dts, p.pts, p.keyframe, Buffer.from(p.data).toString('hex')])).toEqual([
+      [0, 0, 0, true, '0000000165'],
+      [0, 40, 80, false, '0000000141'],
+      [1, 21, 21, true, '21aa'],
+    ]);
+    expect((await logger.line('RTMP stream started')).fields).toMatchObject({ app: 'app', stream: 'stream', tracks: ['0:H264', '1:AAC'] });
+  });
+
+  test('starts without the tracks that let wait too long, and adds them when they come', async () => {
+    const { publisher, stream } = await publishing({ timeouts: { trackWait: 50 } });
+    publisher.metadata(BOTH);
+    publisher.video(0, AVC_CONFIG);
+    publisher.video(0, AVC_KEY);
+    await stream.until((it) => it.packets.length === 1);
+    expect(stream.tracks.map((track) => track.id)).toEqual([0]);
+    publisher.audio(100, AAC_CONFIG);
+    publisher.audio(100, AAC_FRAME);
+    await stream.until((it) => it.packets.length === 2);
+    expect(stream.tracks.map((track) => track.id)).toEqual([0, 1]);
+  });
+
+  test('starts when one track has filled its buffer', async () => {
+    const { publisher, stream } = await publishing({ timeouts: { trackWait: 3_600_000 }, limits: { heldPackets: 10 } });
+    publisher.metadata(BOTH);
+    publisher.video(0, AVC_CONFIG);
+    for (let i = 0; i < 10; i += 1) publisher.video(i * 40, i === 0 ? AVC_KEY : AVC_INTER);
+    await stream.until((it) => it.packets.length === 10);
+    expect(stream.packets.map((packet) => packet.dts)).toEqual([0, 40, 80, 120, 160, 200, 240, 280, 320, 360]);
+  });
+
+  test('a changed sequence header sets the tracks again, a repeated one does not', async () => {
+    const { publisher, stream } = await publishing();
+    publisher.metadata({ videocodecid: 7 });
+    publisher.video(0, AVC_CONFIG);
+    publisher.video(0, AVC_KEY);
+    publisher.video(40, AVC_CONFIG);
+    publisher.video(40, AVC_INTER);
+    publisher.video(80, '17000000000164002a');
+    publisher.video(80, AVC_KEY);
+    await stream.until((it) => it.packets.length === 3);
+    expect(stream.trackSets.map((tracks) => tracks.map((t) => (t.type === 'video' ? Buffer.from(t.config!).toString('hex') : '')))).toEqual(
+      [['0142001f'], ['0164002a']],
+    );
+  });
+
+  test('timestamps run on past the 32-bit wrap, on one clock for all tracks', async () => {
+    const { publisher, stream } = await publishing();
+    publisher.metadata(BOTH);
+    publisher.video(0xffff_ffe0, AVC_CONFIG);
+    publisher.audio(0xffff_ffe0, AAC_CONFIG);
+    publisher.video(0xffff_fff0, AVC_KEY);
+    publisher.audio(5, AAC_FRAME);
+    publisher.video(0x18, AVC_INTER);
+    publisher.audio(0xffff_fffb, AAC_FRAME);
+    await stream.until((it) => it.packets.length === 4);
+    expect(stream.packets.map((packet) => packet.dts - 2 ** 32)).toEqual([-16, 5, 24, -5]);
+  });
+
+  test('Enhanced RTMP: HEVC, AV1 and Opus tracks of a multitrack publisher', async () => {
+    const { publisher, stream } = await publishing();
+    const fourCc = (text: string) => Buffer.from(text, 'latin1').toString('hex');
+    const track = (body: string) => (body.length / 2).toString(16).padStart(6, '0') + body;
+    const [hvcC, av1C, opusHead] = ['0101', '81000c00', `${fourCc('OpusHead')}0102380180bb0000000000`];
+    publisher.metadata({ videocodecid: 0x6876_6331, audiocodecid: 0x4f70_7573 });
+    publisher.video(0, `9620${fourCc('hvc1')}00${track(hvcC)}${fourCc('av01')}03${track(av1C)}`);
+    publisher.audio(0, `90${fourCc('Opus')}${opusHead}`);
+    publisher.audio(0, `9501${fourCc('Opus')}01fc`);
+    publisher.video(0, `9621${fourCc('hvc1')}00${track('000021aabb')}${fourCc('av01')}03${track('12000a01cc')}`);
+    publisher.audio(1, `91${fourCc('Opus')}fcfd`);
+    await stream.until((it) => it.packets.length === 4);
+    expect(stream.tracks.map((t) => [t.id, t.type === 'data' ? '' : t.codec, t.type === 'data' ? '' : t.format])).toEqual([
+      [0, 'H265', 'length-prefixed'],
+      [1, 'OPUS', 'raw'],
+      [103, 'AV1', 'obu'],
+      [201, 'OPUS', 'raw'],
+    ]);
+    expect(stream.tracks[1]).toMatchObject({ sampleRate: 48_000, channels: 2, config: Buffer.from(opusHead, 'hex') });
+    expect(stream.tracks[3]).toMatchObject({ sampleRate: 48_000, channels: 2 });
+    expect(stream.packets.map((p) => [p.trackId, p.pts - p.dts, Buffer.from(p.data).toString('hex')])).toEqual([
+      [201, 0, 'fc'],
+      [0, 33, 'aabb'],
+      [103, 0, '0a01cc'],
+      [1, 0, 'fcfd'],
+    ]);
+  });
+
+  test('aggregate messages', async () => {
+    const { publisher, stream } = await publishing();
+    publisher.metadata({ videocodecid: 7 });
+    const inner = (timestamp: number, tag: string) => {
+      const size = (tag.length / 2).toString(16).padStart(6, '0');
+      return `09${size}${timestamp.toString(16).padStart(6, '0')}00000000${tag}00000000`;
+    };
+    const payload = Buffer.from(inner(500, AVC_CONFIG) + inner(500, AVC_KEY) + inner(540, AVC_INTER), 'hex');
+    publisher.send({ chunkStreamId: 6, typeId: MessageType.AGGREGATE, streamId: 1, timestamp: 1000, payload });
+    await stream.until((it) => it.packets.length === 2);
+    expect(stream.packets.map((packet) => packet.dts)).toEqual([1000, 1040]);
+  });
+
+  test('what cannot be used is counted and told at the end', async () => {
+    const { publisher, stream, logger } = await publishing();
+    publisher.metadata({ videocodecid: 7 });
+    publisher.video(0, AVC_KEY);
+    publisher.video(0, AVC_CONFIG);
+    publisher.video(0, '1709000000');
+    publisher.audio(0, 'b200');
+    publisher.audio(0, '');
+    publisher.send({ chunkStreamId: 4, typeId: MessageType.DATA_AMF0, streamId: 1, timestamp: 0, payload: Buffer.from('ff', 'hex') });
+    publisher.video(0, AVC_KEY);
+    await stream.until((it) => it.packets.length === 1);
+    publisher.close();
+    expect((await logger.line('RTMP connection closed')).fields).toMatchObject({
+      code: 'peer-left',
+      messages: 6,
+      undecodable: 1,
+      malformed: 1,
+      unsupported: 1,
+      malformedData: 1,
+      firstFault: expect.stringContaining('FLV_PACKET_TYPE') as string,
+    });
+  });
+});
+
+describe('a stream that nobody attends to', () => {
+  /** Publishes audio; `frames` sends that many and waits until they are there. */
+  async function unattended(options: Partial<RtmpProviderOptions> = {}) {
+    const started = await publishing(options);
+    const { publisher, stream } = started;
+    stream.attended = false;
+    publisher.metadata({ audiocodecid: 10 });
+    publisher.audio(0, AAC_CONFIG);
+    const frames = async (count: number): Promise<void> => {
+      const before = stream.packets.length;
+      for (let frame = 1; frame <= count; frame += 1) publisher.audio(20 * (before + frame), AAC_FRAME);
+      await stream.until((it) => it.packets.length === before + count);
+    };
+    await frames(1);
+    return { ...started, frames };
+  }
+
+  /** Sweeps come when the test says so. */
+  function holdSweeps(): { readonly sweep: () => void } {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    cleanups.push(() => vi.useRealTimers());
+    return { sweep: () => vi.advanceTimersByTime(100) };
+  }
+
+  /** Time for what was sent to be read on its own, were it read at once. */
+  const settle = () => new Promise((resolve) => setTimeout(resolve, 50));
+
+  test('arrives in bundles, whole and in order', async () => {
+    const { sweep } = holdSweeps();
+    const { publisher, stream } = await unattended();
+    // The connection was new: it rests from the second sweep on.
+    sweep();
+    sweep();
+    let sent = 1;
+    for (let bundle = 0; bundle < 5; bundle += 1) {
+      for (let frame = 0; frame < 3; frame += 1) {
+        sent += 1;
+        publisher.audio(20 * sent, AAC_FRAME);
+        await settle();
+      }
+      // The first may have come before the socket rested.
+      expect(stream.packets.length).toBeLessThanOrEqual(sent - 2);
+      sweep();
+      await stream.until((it) => it.packets.length === sent);
+    }
+    expect(stream.packets.map(({ dts }) => dts)).toEqual(Array.from({ length: 16 }, (_, index) => 20 * (index + 1)));
+  });
+
+  test('is read as it comes from the next bundle on when somebody attends', async () => {
+    const { sweep } = holdSweeps();
+    const { stream, frames } = await unattended();
+    sweep();
+    sweep();
+    await frames(1);
+    stream.attended = true;
+    sweep();
+    // No sweep helps any more.
+    for (let frame = 0; frame < 5; frame += 1) await frames(1);
+  });
+
+  test('is read at once when a viewer comes, and when the provider is roused', async () => {
+    const { sweep } = holdSweeps();
+    const { provider, publisher, stream, frames } = await unattended();
+    sweep();
+    sweep();
+    await frames(1);
+    for (const wake of [() => stream.request.onAttended?.(), () => provider.rouse()]) {
+      const before = stream.packets.length;
+      publisher.audio(20 * (before + 1), AAC_FRAME);
+      await settle();
+      expect(stream.packets).toHaveLength(before);
+      wake();
+      await stream.until((it) => it.packets.length === before + 1);
+    }
+  });
+
+  test('is read as it comes when its publisher wants acknowledgements often', async () => {
+    const { sweep } = holdSweeps();
+    const { publisher, stream, frames } = await unattended();
+    publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 100_000));
+    sweep();
+    sweep();
+    // No sweep helps any more.
+    for (let frame = 0; frame < 5; frame += 1) await frames(1);
+    expect(stream.attended).toBe(false);
+  });
+
+  test('ends with its connection, also when the provider stops', async () => {
+    const first = await unattended();
+    first.publisher.close();
+    await first.stream.until((it) => it.closed);
+    expect(first.stream.closeReason).toMatchObject({ code: 'peer-left' });
+    const second = await unattended();
+    await second.provider.stop();
+    expect(second.stream.closeReason).toMatchObject({ code: 'shutdown' });
+  });
+
+  test.each(['the same', 'another'])('has ended when its publisher asks for it on a new connection to %s listener', async (which) => {
+    const { sweep } = holdSweeps();
+    const { port: same, provider, publisher, stream, gate, frames } = await unattended();
+    const port = which === 'another' ? (await start({ gate, onArrival: () => provider.rouse() })).port : same;
+    sweep();
+    sweep();
+    await frames(1);
+    // It rests now; the last word and the end are left in the socket.
+    publisher.audio(1000, AAC_FRAME);
+    await new Promise<void>((resolve) => publisher.socket.end(resolve));
+    const again = await RtmpPublisher.publish(port);
+    cleanups.push(() => again.close());
+    await gate.stream(1);
+    expect([stream.closed, stream.packets.length]).toEqual([true, 3]);
+  });
+
+  test('stays paused while the core has too much to do', async () => {
+    const { publisher, stream, frames } = await unattended();
+    stream.request.onCongested?.();
+    publisher.audio(1000, AAC_FRAME);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    stream.request.onAttended?.();
+    await settle();
+    expect(stream.packets).toHaveLength(1);
+    stream.request.onRelieved?.();
+    await stream.until((it) => it.packets.length === 2);
+    await frames(1);
+  });
+});
+
+describe('the end', () => {
+  test.each([
+    { name: 'FCUnpublish', args: [null, 'stream'] },
+    { name: 'unpublish', args: [null] },
+    { name: 'deleteStream', args: [null, 1] },
+    { name: 'closeStream', args: [null] },
+  ])('$name ends the stream, and another may follow', async ({ name, args }) => {
+    const { publisher, stream, gate, logger } = await publishing();
+    publisher.call(name, 6, ...args);
+    await stream.until((it) => it.closed);
+    expect(stream.closeReason).toEqual({ code: 'peer-left', detail: name });
+    publisher.call('publish', 7, null, 'again');
+    expect((await gate.stream(1)).name).toBe('again');
+    expect(logger.matching('RTMP connection closed')).toHaveLength(0);
+  });
+
+  test('FCUnpublish of another name and deleteStream of another stream do nothing', async () => {
+    const { publisher, stream } = await publishing();
+    publisher.call('FCUnpublish', 6, null, 'other');
+    publisher.call('deleteStream', 7, null, 2);
+    publisher.metadata({ audiocodecid: 10 });
+    publisher.audio(0, AAC_CONFIG);
+    publisher.audio(0, AAC_FRAME);
+    await stream.until((it) => it.packets.length === 1);
+    expect(stream.closed).toBe(false);
+  });
+
+  test('the core can have the connection closed', async () => {
+    const { publisher, stream, logger } = await publishing();
+    stream.request.onClose({ code: 'replaced', detail: 'another publisher took over' });
+    await publisher.closed;
+    expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ code: 'replaced' });
+  });
+
+  test('a congested stream leaves what its peer sends in the network until it is relieved', async () => {
+    const { publisher, stream, port } = await publishing();
+    publisher.metadata({ audiocodecid: 10 });
+    publisher.audio(0, AAC_CONFIG);
+    publisher.audio(0, AAC_FRAME);
+    await stream.until((it) => it.packets.length === 1);
+    stream.request.onCongested?.();
+    for (let frame = 1; frame <= 500; frame += 1) publisher.audio(frame, AAC_FRAME + '00'.repeat(4000));
+    // Whoever comes meanwhile is served.
+    const other = await RtmpPublisher.open(port);
+    cleanups.push(() => other.close());
+    expect(stream.packets.length).toBeLessThan(250);
+    stream.request.onRelieved?.();
+    await stream.until((it) => it.packets.length === 501);
+  });
+
+  test('a publisher that leaves while acknowledgements are due is heard to its last word', async () => {
+    const { publisher, stream } = await publishing();
+    publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 20_000));
+    publisher.metadata({ audiocodecid: 10 });
+    publisher.audio(0, AAC_CONFIG);
+    publisher.audio(0, AAC_FRAME);
+    await stream.until((it) => it.packets.length === 1);
+    stream.request.onCongested?.();
+    for (let frame = 1; frame <= 100; frame += 1) publisher.audio(frame, AAC_FRAME + '00'.repeat(4000));
+    // The system has all of it, more than one read brings, and answers what comes for the publisher with a reset.
+    await new Promise<void>((resolve) => publisher.socket.end(resolve));
+    publisher.socket.destroy();
+    stream.request.onRelieved?.();
+    await stream.until((it) => it.closed);
+    expect(stream.packets).toHaveLength(101);
+    expect(stream.closeReason).toEqual({ code: 'peer-left', detail: 'connection ended by the peer' });
+  });
+
+  test('a publisher whose stream is congested is told what has come afterwards', async () => {
+    const { publisher, stream } = await publishing();
+    const acknowledged = () => publisher.messages.some(({ typeId }) => typeId === MessageType.ACKNOWLEDGEMENT);
+    publisher.send(controlMessage(MessageType.WINDOW_ACK_SIZE, 20_000));
+    publisher.metadata({ audiocodecid: 10 });
+    publisher.audio(0, AAC_CONFIG);
+    publisher.audio(0, AAC_FRAME + '00'.repeat(12_000));
+    await stream.until((it) => it.packets.length === 1);
+    stream.request.onCongested?.();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(acknowledged()).toBe(false);
+    stream.request.onRelieved?.();
+    await publisher.until(acknowledged);
+  });
+
+  test('stopping the provider ends every stream, also when done twice', async () => {
+    const { publisher, stream, provider } = await publishing();
+    await Promise.all([provider.stop(), provider.stop()]);
+    await publisher.closed;
+    expect(stream.closeReason?.code).toBe('shutdown');
+    expect(provider.connections).toBe(0);
+    expect(provider.port).toBe(0);
+  });
+
+  test('stopping the provider cuts a peer that does not leave after it was refused', async () => {
+    const { port, provider } = await start({ timeouts: { linger: 600_000 } });
+    const publisher = await RtmpPublisher.open(port);
+    publisher.socket.allowHalfOpen = true;
+    cleanups.push(() => publisher.close());
+    publisher.connect({ tcUrl: 'rtmp://media.example/app' });
+    publisher.call('publish', 3, null, '');
+    await publisher.command('onStatus');
+    if (!publisher.socket.readableEnded) await once(publisher.socket, 'end');
+    await provider.stop();
+    await expect
+      .poll(() => {
+        if (!publisher.socket.destroyed) publisher.socket.write('x');
+        return publisher.socket.destroyed;
+      })
+      .toBe(true);
+  });
+
+  test('an address in use rejects the start', async () => {
+    const { port } = await start();
+    const second = new RtmpProvider({
+      gate: new FakeIngestGate(),
+      logger: new RecordingLogger(),
+      clock: systemClock,
+      host: '127.0.0.1',
+      port,
+    });
+    await expect(second.start()).rejects.toThrow(/EADDRINUSE/);
+    expect(second.port).toBe(0);
+  });
+});

@@ -1,0 +1,211 @@
+/** The RTMP listener: accepts publishers, bounds their number and keeps their deadlines. */
+import { once } from 'node:events';
+import net from 'node:net';
+import tls from 'node:tls';
+import { type Certificate, CertificateChoice } from '../../delivery/tls/certificate-choice.ts';
+import { type ConnectionGate, openGate } from '../../transport/proxy/connection-gate.ts';
+import { guarded } from '../../util/guarded.ts';
+import { ownFamily } from '../../util/listen-addresses.ts';
+import type { Logger } from '../../util/logger.ts';
+import { SocketReader } from '../../util/socket-reader.ts';
+import { formatEndpoint } from './endpoint.ts';
+import { RtmpConnection } from './rtmp-connection.ts';
+import {
+  DEFAULT_RTMP_LIMITS,
+  DEFAULT_RTMP_TIMEOUTS,
+  type RtmpLimits,
+  type RtmpProviderOptions,
+  type RtmpTimeouts,
+} from './rtmp-options.ts';
+
+/** How often deadlines are looked at, and how long connections rest whose stream nobody needs at once. */
+const SWEEP_INTERVAL_MS = 100;
+
+/** One listener, plain or TLS. A server with both has two providers on one gate. */
+export class RtmpProvider {
+  /** Connections accepted since the start. */
+  accepted = 0;
+  /** Connections closed at once because too many were open, of all or of their address. */
+  dropped = 0;
+  readonly #options: RtmpProviderOptions;
+  readonly #logger: Logger;
+  readonly #entry: ConnectionGate;
+  readonly #limits: RtmpLimits;
+  readonly #timeouts: RtmpTimeouts;
+  readonly #reader = new SocketReader();
+  readonly #connections = new Set<RtmpConnection>();
+  readonly #certificates = new CertificateChoice();
+  /** Every accepted socket, those still in the TLS handshake included. */
+  readonly #sockets = new Set<net.Socket>();
+  #lastSession = 0;
+  #server: net.Server | null = null;
+  /** Shakes hands with those who come to an RTMPS listener. */
+  #secure: tls.Server | null = null;
+  #sweep: NodeJS.Timeout | null = null;
+  readonly #deadlines: () => void;
+
+  constructor(options: RtmpProviderOptions) {
+    this.#options = options;
+    this.#logger = options.logger;
+    this.#deadlines = guarded(options.logger, 'the watch over RTMP connections', () => this.#checkDeadlines());
+    this.#entry = options.entry ?? openGate('RTMP connections');
+    this.#limits = { ...DEFAULT_RTMP_LIMITS, ...options.limits };
+    this.#timeouts = { ...DEFAULT_RTMP_TIMEOUTS, ...options.timeouts };
+  }
+
+  /** Port listened on; 0 when not started. */
+  get port(): number {
+    const address = this.#server?.address();
+    return typeof address === 'object' && address !== null ? address.port : 0;
+  }
+
+  /** Connections open now. */
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
+  /** Listens. Rejects when the address cannot be bound. */
+  async start(): Promise<void> {
+    if (this.#server !== null) throw new Error('the RTMP provider is already started');
+    const server = this.#createServer();
+    this.#server = server;
+    try {
+      server.listen({ ...ownFamily(this.#options.host), port: this.#options.port });
+      await once(server, 'listening');
+    } catch (error) {
+      this.#server = null;
+      throw error;
+    }
+    server.on('error', (error) => this.#logger.error({ err: error }, 'RTMP listener failed'));
+    this.#logger.info({ host: this.#options.host, port: this.port, scheme: this.#scheme }, 'RTMP provider listening');
+  }
+
+  /** Replaces all certificates of an RTMPS listener; open connections keep theirs. Throws for bad PEM. */
+  setCertificates(certificates: readonly Certificate[]): void {
+    if (this.#secure !== null) this.#certificates.replace(certificates, this.#secure);
+  }
+
+  /** Somebody has come who may need any stream: what rests is read now. */
+  rouse(): void {
+    this.#reader.rouse();
+  }
+
+  /** Stops listening and closes every connection. Idempotent. */
+  async stop(): Promise<void> {
+    const server = this.#server;
+    if (server === null) return;
+    this.#server = null;
+    const closed = once(server, 'close');
+    server.close();
+    // Sockets are re-wrapped: those of the server below are husks, but for TLS handshakes under way.
+    for (const connection of this.#connections) connection.cut({ code: 'shutdown', detail: 'the RTMP provider stops' });
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
+    this.#stopSweeping();
+    this.#logger.info({}, 'RTMP provider stopped');
+  }
+
+  get #scheme(): 'rtmp' | 'rtmps' {
+    return this.#options.tls === undefined ? 'rtmp' : 'rtmps';
+  }
+
+  #createServer(): net.Server {
+    const { tls: credentials } = this.#options;
+    this.#secure = credentials === undefined ? null : this.#createTlsServer(credentials);
+    const server = net.createServer({ pauseOnConnect: this.#secure === null }, (socket) => this.#enter(socket));
+    server.maxConnections = this.#limits.connections;
+    server.on('drop', () => {
+      this.dropped += 1;
+      this.#entry.overflow(this.#limits.connections);
+    });
+    return server;
+  }
+
+  /** Lets a connection in, or not. */
+  #enter(socket: net.Socket): void {
+    const secure = this.#secure;
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+    const begin = (): void => {
+      this.accepted += 1;
+      if (secure === null) this.#open(socket);
+      // It never listens itself: connections are counted before anything is done for them.
+      else secure.emit('connection', socket);
+    };
+    const refuse = (): void => {
+      this.dropped += 1;
+      socket.destroy();
+    };
+    this.#entry.open(socket, begin, refuse);
+  }
+
+  #createTlsServer(certificates: readonly Certificate[]): tls.Server {
+    const options = { SNICallback: this.#certificates.answer, handshakeTimeout: this.#timeouts.handshake };
+    const server = tls.createServer(options, (socket) => this.#open(socket));
+    this.#certificates.replace(certificates, server);
+    server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
+      const { address, port } = this.#entry.clientOf(socket);
+      this.#logger.limited.info(
+        { peer: formatEndpoint(address, port), code: 'peer-error', detail: error.code ?? error.message },
+        'RTMPS connection closed in the TLS handshake',
+      );
+      socket.destroy();
+    });
+    return server;
+  }
+
+  #open(socket: net.Socket): void {
+    try {
+      this.#accept(socket);
+    } catch (error) {
+      this.#logger.limited.error({ err: error }, 'an RTMP connection could not be taken');
+      socket.destroy();
+    }
+  }
+
+  #accept(socket: net.Socket): void {
+    this.#lastSession += 1;
+    // A publisher may be back: what its last connection left is read before it asks for its stream.
+    if (this.#options.onArrival === undefined) this.rouse();
+    else this.#options.onArrival();
+    this.#sweep ??= setInterval(
+      guarded(this.#logger, 'the watch over RTMP connections', () => this.#sweepConnections()),
+      SWEEP_INTERVAL_MS,
+    );
+    const connection = new RtmpConnection({
+      id: this.#lastSession,
+      socket,
+      client: this.#entry.clientOf(socket),
+      reader: this.#reader,
+      scheme: this.#scheme,
+      gate: this.#options.gate,
+      logger: this.#logger.limited,
+      clock: this.#options.clock,
+      limits: this.#limits,
+      timeouts: this.#timeouts,
+      onClosed: (closed) => this.#forget(closed),
+    });
+    this.#connections.add(connection);
+  }
+
+  #forget(connection: RtmpConnection): void {
+    this.#connections.delete(connection);
+    if (this.#connections.size === 0) this.#stopSweeping();
+  }
+
+  #stopSweeping(): void {
+    if (this.#sweep !== null) clearInterval(this.#sweep);
+    this.#sweep = null;
+  }
+
+  #sweepConnections(): void {
+    this.#reader.wake();
+    // What waits in the sockets is read before anybody is judged, also after a stall of the event loop.
+    setImmediate(this.#deadlines);
+  }
+
+  /** A connection that fails at it ends by itself. */
+  #checkDeadlines(): void {
+    for (const connection of this.#connections) connection.checkDeadlines();
+  }
+}

@@ -1,0 +1,328 @@
+/** What a connected publisher asks for, step by step: connect, createStream, publish, media, unpublish. */
+import { parseMetadata } from '../../containers/flv/metadata.ts';
+import { type CloseReason, type IngestGate, IngestRefused, type IngestStream, type SourceTrack } from '../../core/ingest.ts';
+import { ProviderKind, SourceType } from '../../core/kinds.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { readAggregate } from '../../wire/rtmp/aggregate.ts';
+import { AmfObject, type AmfValue } from '../../wire/rtmp/amf.ts';
+import { parseCommand, parseDataEvent, type RtmpCommand } from '../../wire/rtmp/command.ts';
+import { ACKNOWLEDGEMENT_WINDOW } from '../../wire/rtmp/connection-control.ts';
+import { controlMessage, peerBandwidthMessage, userControlMessage } from '../../wire/rtmp/control.ts';
+import { MessageType, PeerBandwidthLimit, type RtmpMessage, UserControlEvent } from '../../wire/rtmp/message.ts';
+import { parseStreamKey, type RtmpUrl } from '../../wire/rtmp/rtmp-url.ts';
+import { type FeedCounters, PublishFeed } from './publish-feed.ts';
+import { connectUrl, type LocalEnd, type PublishTarget, publishTarget } from './publish-target.ts';
+import {
+  connectRefused,
+  connectResult,
+  createStreamResult,
+  fcPublishStatus,
+  MESSAGE_STREAM_ID,
+  publishStarted,
+  type RefusalStatus,
+  refused,
+} from './replies.ts';
+import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
+
+/** What a session needs of its connection. */
+export interface SessionLink {
+  readonly local: LocalEnd;
+  /** Shown as the URL of the source, `TCP://address:port`. */
+  readonly sourceUrl: string;
+  send(message: RtmpMessage): void;
+  /** The publication is open: media messages may be as long as their limit. */
+  onPublishing(vhost: string, target: PublishTarget): void;
+  /** The core knows the tracks. */
+  onStarted(tracks: readonly SourceTrack[]): void;
+  /** The publisher ended the publication and may begin another. */
+  onUnpublished(counters: FeedCounters): void;
+  /** A message cannot be read. Throws `ProtocolError` when these are too many. */
+  onMalformed(what: string): void;
+  /** Once for each codec that cannot be carried; `what` is the track. */
+  onUnsupported(what: 'video' | 'audio', codec: string): void;
+  /** Leaves what the peer sends in the network until `resumeReading`. */
+  pauseReading(): void;
+  resumeReading(): void;
+  /** Reads at once, unless reading is paused. */
+  endRest(): void;
+  /** Cuts the connection at once. */
+  close(reason: CloseReason): void;
+  /** Cuts the connection once what was sent has left. */
+  closeAfterFlush(reason: CloseReason): void;
+  /** Tells the log whom the peer was refused to be, and why. */
+  onRefused(refusal: SessionRefusal): void;
+}
+
+/** Why a peer is sent away. */
+export interface SessionRefusal {
+  readonly who: 'publisher' | 'viewer';
+  readonly code: string;
+  readonly reason: string;
+  readonly app?: string;
+  readonly stream?: string;
+}
+
+/** What a client is told, which may be anybody: nothing about others. */
+const REFUSALS: Readonly<Record<IngestRefused['code'], readonly [RefusalStatus, (target: PublishTarget) => string]>> = {
+  'no-virtual-host': ['NetConnection.Connect.Rejected', ({ host }) => `There is no virtual host for '${host}'.`],
+  'no-application': ['NetConnection.Connect.InvalidApp', ({ app }) => `There is no application '${app}'.`],
+  'provider-disabled': ['NetConnection.Connect.InvalidApp', ({ app }) => `Application '${app}' takes no RTMP.`],
+  'duplicate-name': ['NetStream.Publish.BadName', ({ stream }) => `Stream '${stream}' is already being published.`],
+  'invalid-name': ['NetStream.Publish.BadName', () => 'The stream key is no name: it must not contain / : ? # or blanks.'],
+  full: ['NetStream.Publish.Rejected', ({ app }) => `Application '${app}' has all the streams it may have.`],
+  'shutting-down': ['NetStream.Publish.Rejected', () => 'The server is shutting down.'],
+};
+const NO_STREAM_KEY = 'There is no stream key: publish to rtmp://HOST/APP/KEY, or fill in the stream key of your encoder.';
+const NO_APPLICATION = 'The URL names no application: it must be rtmp://HOST/APP/KEY.';
+const NOT_PLAYED = 'RTMP is for publishing only: play this stream by LL-HLS, WebRTC or SRT.';
+
+interface Publication {
+  readonly ingest: IngestStream;
+  readonly feed: PublishFeed;
+  /** As the client wrote it in `publish`, query apart. */
+  readonly keyName: string;
+}
+
+/** Judges the messages of one connection. Throws `ProtocolError` for what no publisher may send. */
+export class RtmpSession {
+  /** Data and command messages that were well-formed but of no use here. */
+  ignored = 0;
+  /** Data messages that could not be read. */
+  malformedData = 0;
+  readonly #gate: IngestGate;
+  readonly #link: SessionLink;
+  readonly #limits: RtmpLimits;
+  readonly #timeouts: RtmpTimeouts;
+  readonly #clientId: number;
+  #url: RtmpUrl | null = null;
+  #announcedKey = '';
+  #uncountedBytes = 0;
+  #publication: Publication | null = null;
+
+  constructor(options: { gate: IngestGate; link: SessionLink; limits: RtmpLimits; timeouts: RtmpTimeouts; clientId: number }) {
+    this.#gate = options.gate;
+    this.#link = options.link;
+    this.#limits = options.limits;
+    this.#timeouts = options.timeouts;
+    this.#clientId = options.clientId;
+  }
+
+  /** The running publication, or null. */
+  get feed(): PublishFeed | null {
+    return this.#publication?.feed ?? null;
+  }
+
+  /** Any message but protocol control. */
+  receive(message: RtmpMessage): void {
+    switch (message.typeId) {
+      case MessageType.AUDIO:
+        this.#publication?.feed.pushAudio(message.payload, message.timestamp);
+        break;
+      case MessageType.VIDEO:
+        this.#publication?.feed.pushVideo(message.payload, message.timestamp);
+        break;
+      case MessageType.AGGREGATE:
+        this.#receiveAggregate(message);
+        break;
+      case MessageType.COMMAND_AMF0:
+      case MessageType.COMMAND_AMF3:
+        this.#runCommand(parseCommand(message, this.#limits.amf));
+        break;
+      case MessageType.DATA_AMF0:
+      case MessageType.DATA_AMF3:
+        this.#receiveData(message);
+        break;
+      default:
+        this.ignored += 1;
+    }
+  }
+
+  /** It publishes, and nobody needs what comes at once. */
+  get calm(): boolean {
+    const publication = this.#publication;
+    return publication?.feed.started === true && !publication.ingest.attended;
+  }
+
+  /** Counts received bytes for the stream they belong to; those before `publish` count for the next one. */
+  countBytes(bytes: number): void {
+    if (this.#publication === null) this.#uncountedBytes += bytes;
+    else this.#publication.ingest.countBytes(bytes);
+  }
+
+  /** Ends the publication because the connection ends. Idempotent. */
+  end(reason: CloseReason): FeedCounters | null {
+    const publication = this.#publication;
+    this.#publication = null;
+    publication?.ingest.close(reason);
+    return publication?.feed ?? null;
+  }
+
+  #receiveAggregate(message: RtmpMessage): void {
+    readAggregate(message, (inner) => {
+      if (inner.typeId === MessageType.AGGREGATE) throw new ProtocolError('RTMP_AGGREGATE', 'aggregate inside an aggregate');
+      this.receive(inner);
+    });
+  }
+
+  #runCommand(command: RtmpCommand): void {
+    switch (command.name) {
+      case 'connect':
+        this.#connect(command);
+        break;
+      case 'createStream':
+        this.#link.send(createStreamResult(command.transactionId));
+        break;
+      case 'FCPublish':
+        this.#announcedKey = text(command.args[1]);
+        this.#link.send(fcPublishStatus(this.#clientId));
+        break;
+      case 'publish':
+        this.#publish(text(command.args[1]));
+        break;
+      case 'play':
+      case 'play2':
+        this.#refusePlayer(text(command.args[1]));
+        break;
+      case 'FCUnpublish':
+      case 'unpublish':
+      case 'closeStream':
+      case 'deleteStream':
+        this.#unpublish(command);
+        break;
+      default:
+        this.ignored += 1;
+    }
+  }
+
+  #connect(command: RtmpCommand): void {
+    if (this.#url !== null) throw new ProtocolError('RTMP_CONNECT', 'connect came twice');
+    const fields = command.args[0] instanceof AmfObject ? command.args[0] : new AmfObject();
+    const url = connectUrl({ tcUrl: fields.get('tcUrl'), app: fields.get('app') }, this.#link.local);
+    if (url === null) {
+      this.#link.onRefused({
+        who: 'publisher',
+        code: 'no-application',
+        reason: 'connect names no application: neither tcUrl nor app can be read',
+      });
+      this.#link.send(connectRefused(command.transactionId, NO_APPLICATION));
+      this.#link.closeAfterFlush({ code: 'denied', detail: 'connect without an application' });
+      return;
+    }
+    this.#url = url;
+    const objectEncoding = fields.get('objectEncoding');
+    this.#link.send(controlMessage(MessageType.WINDOW_ACK_SIZE, ACKNOWLEDGEMENT_WINDOW));
+    this.#link.send(peerBandwidthMessage(ACKNOWLEDGEMENT_WINDOW, PeerBandwidthLimit.DYNAMIC));
+    this.#link.send(userControlMessage(UserControlEvent.STREAM_BEGIN, 0));
+    this.#link.send(
+      connectResult({
+        transactionId: command.transactionId,
+        clientId: this.#clientId,
+        objectEncoding: typeof objectEncoding === 'number' ? objectEncoding : 0,
+        enhanced: ['fourCcList', 'videoFourCcInfoMap', 'audioFourCcInfoMap', 'capsEx'].some((name) => fields.fields.has(name)),
+      }),
+    );
+  }
+
+  #publish(streamKey: string): void {
+    if (this.#url === null) throw new ProtocolError('RTMP_PUBLISH', 'publish came before connect');
+    if (this.#publication !== null) throw new ProtocolError('RTMP_PUBLISH', 'publish came while publishing');
+    const key = streamKey === '' ? this.#announcedKey : streamKey;
+    const target = publishTarget(this.#url, key);
+    if (target === null) {
+      const { app } = this.#url;
+      this.#link.onRefused({ who: 'publisher', code: 'no-stream-key', reason: `there is no stream key behind rtmp://…/${app}`, app });
+      this.#link.send(refused('NetStream.Publish.BadName', NO_STREAM_KEY));
+      this.#link.closeAfterFlush({ code: 'denied', detail: 'publish without a stream name' });
+      return;
+    }
+    const ingest = this.#openIngest(target);
+    if (ingest === null) return;
+    const feed = new PublishFeed({
+      stream: ingest,
+      limits: this.#limits,
+      timeouts: this.#timeouts,
+      onStarted: (tracks) => this.#link.onStarted(tracks),
+      onMalformed: (what) => this.#link.onMalformed(what),
+      onUnsupported: (what, codec) => this.#link.onUnsupported(what, codec),
+    });
+    this.#publication = { ingest, feed, keyName: parseStreamKey(key).name };
+    ingest.countBytes(this.#uncountedBytes);
+    this.#uncountedBytes = 0;
+    this.#link.onPublishing(ingest.vhost, target);
+    this.#link.send(userControlMessage(UserControlEvent.STREAM_BEGIN, MESSAGE_STREAM_ID));
+    this.#link.send(publishStarted(this.#clientId));
+  }
+
+  /** The reference sends no status; a closed connection alone leaves whoever sits at the encoder guessing. */
+  #openIngest(target: PublishTarget): IngestStream | null {
+    try {
+      return this.#gate.openIngest(
+        { host: target.host, app: target.app },
+        {
+          streamName: target.stream,
+          provider: ProviderKind.RTMP,
+          sourceType: SourceType.RTMP,
+          sourceUrl: this.#link.sourceUrl,
+          onClose: (reason) => this.#link.close(reason),
+          onCongested: () => this.#link.pauseReading(),
+          onRelieved: () => this.#link.resumeReading(),
+          onAttended: () => this.#link.endRest(),
+        },
+      );
+    } catch (error) {
+      if (!(error instanceof IngestRefused)) throw error;
+      const where = `${target.host}/${target.app}/${target.stream}`;
+      const [status, description] = REFUSALS[error.code];
+      const { app, stream } = target;
+      this.#link.onRefused({ who: 'publisher', code: error.code, reason: error.message, app, stream });
+      this.#link.send(refused(status, description(target)));
+      this.#link.closeAfterFlush({ code: 'denied', detail: `${where} refused, ${error.code}: ${error.message}` });
+      return null;
+    }
+  }
+
+  #refusePlayer(name: string): void {
+    const { app = '' } = this.#url ?? {};
+    const stream = this.#url?.stream || parseStreamKey(name).name;
+    this.#link.onRefused({ who: 'viewer', code: 'rtmp-play', reason: `RTMP is not served to players: '${app}/${stream}'`, app, stream });
+    this.#link.send(refused('NetStream.Play.Failed', NOT_PLAYED));
+    this.#link.closeAfterFlush({ code: 'denied', detail: 'RTMP is not served to players' });
+  }
+
+  #unpublish(command: RtmpCommand): void {
+    const publication = this.#publication;
+    if (publication === null || !meansPublication(command, publication.keyName)) {
+      this.ignored += 1;
+      return;
+    }
+    this.#publication = null;
+    publication.ingest.close({ code: 'peer-left', detail: command.name });
+    this.#link.onUnpublished(publication.feed);
+  }
+
+  /** Encoders send sloppy metadata; that costs the metadata, not the stream. */
+  #receiveData(message: RtmpMessage): void {
+    try {
+      const event = parseDataEvent(message, this.#limits.amf);
+      const metadata = event.name === '@setDataFrame' && event.args[0] === 'onMetaData' ? event.args[1] : event.args[0];
+      const isMetadata = event.name === 'onMetaData' || event.name === '@setDataFrame';
+      if (isMetadata && metadata instanceof AmfObject) this.feed?.describe(parseMetadata(metadata.fields));
+      else this.ignored += 1;
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.malformedData += 1;
+      this.#link.onMalformed(`${error.code}: ${error.message}`);
+    }
+  }
+}
+
+/** `deleteStream` carries a stream number, `FCUnpublish` a stream key, `closeStream` nothing. */
+function meansPublication(command: RtmpCommand, keyName: string): boolean {
+  const subject = command.args[1];
+  if (command.name === 'deleteStream') return typeof subject !== 'number' || subject === MESSAGE_STREAM_ID;
+  return typeof subject !== 'string' || subject === '' || parseStreamKey(subject).name === keyName;
+}
+
+function text(value: AmfValue): string {
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,357 @@
+import { describe, expect, it } from 'vitest';
+import { ManualClock } from '../../../test/fakes/manual-clock.ts';
+import { RecordingSink } from '../../../test/fakes/pull-sink.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import { parseSessionDescription } from '../../wire/rtsp/session-description.ts';
+import { mediaFormat } from './media-track.ts';
+import { RtpFeed } from './rtp-feed.ts';
+
+const DESCRIPTION = [
+  'v=0',
+  'm=video 0 RTP/AVP 96',
+  'a=rtpmap:96 H264/90000',
+  'a=fmtp:96 sprop-parameter-sets=Z2QADazZQUGfnwEQAAADABAAAAMB5gIAHoQAB6EpLKAeKFMs,aOvjyyLA',
+  'm=audio 0 RTP/AVP 97',
+  'a=rtpmap:97 opus/48000/2',
+].join('\r\n');
+const KEYFRAME = Buffer.from('65888400', 'hex');
+/** A slice without the marker bit: more of its picture may follow. */
+const UNFINISHED = Buffer.from('419a0102', 'hex');
+/** An aggregate whose unit is longer than the packet. */
+const UNREADABLE = Buffer.from('78ffff00', 'hex');
+const SOUND = Buffer.from('fc010203', 'hex');
+const FRAME_MS = 20;
+const NTP = 3_900_000_000;
+
+/** One source of the camera: its clock is 0 of the session at `base`, its own wall clock `wall` seconds. */
+interface Source {
+  readonly track: 'picture' | 'sound';
+  readonly ssrc: number;
+  readonly base: number;
+  readonly sequence: number;
+  readonly wall?: number;
+}
+
+const PICTURES: Source = { track: 'picture', ssrc: 1, base: 1000, sequence: 65_530 };
+const SOUNDS: Source = { track: 'sound', ssrc: 2, base: 4_294_960_000, sequence: 7 };
+const OTHER_PICTURES: Source = { track: 'picture', ssrc: 11, base: 3_000_000_000, sequence: 30_000 };
+const OTHER_SOUNDS: Source = { track: 'sound', ssrc: 12, base: 77, sequence: 2 };
+
+/** A camera whose media are made at a time of the session, ms, and arrive at the time of the clock. */
+class Camera {
+  readonly clock = new ManualClock();
+  readonly sink = new RecordingSink();
+  readonly feed: RtpFeed;
+  readonly #sequences = new Map<number, number>();
+
+  constructor(options: { readonly ignoreSenderReports: boolean; readonly ordered?: boolean }, description = DESCRIPTION) {
+    this.feed = new RtpFeed({ sink: this.sink, clock: this.clock, ordered: true, ...options });
+    for (const [id, media] of parseSessionDescription(description).media.entries()) this.feed.addTrack(id, media, mediaFormat(media)!);
+    this.feed.start();
+  }
+
+  send(source: Source, atMs: number, payload = source.track === 'picture' ? KEYFRAME : SOUND): void {
+    const isPicture = source.track === 'picture';
+    const sequence = this.#sequences.get(source.ssrc) ?? source.sequence;
+    this.#sequences.set(source.ssrc, sequence + 1);
+    const header = Buffer.alloc(12);
+    header.set([0x80, (payload === UNFINISHED ? 0 : 0x80) | (isPicture ? 96 : 97)]);
+    header.writeUInt16BE(sequence & 0xff_ff, 2);
+    header.writeUInt32BE(timestampOf(source, atMs), 4);
+    header.writeUInt32BE(source.ssrc, 8);
+    this.feed.pushRtp(isPicture ? 0 : 1, Buffer.concat([header, payload]));
+  }
+
+  /** The sender report of a source for a time of the session. */
+  report(source: Source, atMs: number): void {
+    const report = Buffer.alloc(28);
+    report.set([0x80, 200, 0, 6]);
+    report.writeUInt32BE(source.ssrc, 4);
+    report.writeUInt32BE((source.wall ?? NTP) + Math.floor(atMs / 1000), 8);
+    report.writeUInt32BE(Math.floor(((atMs % 1000) / 1000) * 2 ** 32), 12);
+    report.writeUInt32BE(timestampOf(source, atMs), 16);
+    this.feed.pushRtcp(source.track === 'picture' ? 0 : 1, report);
+  }
+
+  /** A packet that is sent and never arrives. */
+  lose(source: Source): void {
+    this.#sequences.set(source.ssrc, (this.#sequences.get(source.ssrc) ?? source.sequence) + 1);
+  }
+
+  goodbye({ track, ssrc }: Source): void {
+    this.feed.pushRtcp(track === 'picture' ? 0 : 1, Buffer.from([0x81, 203, 0, 1, 0, 0, 0, ssrc]));
+  }
+
+  /** Frames of both sources from one time of the session to another, which arrive as they are made. */
+  run(sources: readonly Source[], fromMs: number, toMs: number): void {
+    for (let at = fromMs; at < toMs; at += FRAME_MS) {
+      for (const source of sources) this.send(source, at);
+      this.clock.advance(FRAME_MS);
+    }
+  }
+
+  /** Presentation times of a track, ms. */
+  times(track: 'picture' | 'sound'): number[] {
+    return this.sink.packets.filter(({ trackId }) => trackId === (track === 'picture' ? 0 : 1)).map(({ pts }) => pts / 90);
+  }
+
+  /** Distances between the times of a track, ms. */
+  steps(track: 'picture' | 'sound'): number[] {
+    const times = this.times(track);
+    return times.slice(1).map((time, index) => Math.round(time - times[index]!));
+  }
+}
+
+function timestampOf({ track, base }: Source, atMs: number): number {
+  return (base + atMs * (track === 'picture' ? 90 : 48)) % 2 ** 32;
+}
+
+/** How far the last sound lies behind the last picture, ms; 0 for a camera that made both at once. */
+function skew(camera: Camera): number {
+  return camera.times('sound').at(-1)! - camera.times('picture').at(-1)!;
+}
+
+it('waits for a datagram that is missing a fifth of a second, each on its own', () => {
+  const camera = new Camera({ ignoreSenderReports: true, ordered: false });
+  camera.run([SOUNDS], 0, 100);
+  camera.lose(SOUNDS);
+  camera.run([SOUNDS], 120, 220);
+  camera.lose(SOUNDS);
+  camera.run([SOUNDS], 240, 320);
+  camera.feed.checkDeadlines();
+  expect(camera.times('sound')).toHaveLength(5);
+  camera.clock.advance(FRAME_MS);
+  camera.feed.checkDeadlines();
+  expect(camera.times('sound')).toHaveLength(10);
+  // Since the first packet behind it came, not since the other one was given up.
+  camera.clock.advance(4 * FRAME_MS);
+  camera.feed.checkDeadlines();
+  expect(camera.times('sound')).toHaveLength(10);
+  camera.clock.advance(FRAME_MS);
+  camera.feed.checkDeadlines();
+  expect(camera.steps('sound')).toEqual([20, 20, 20, 20, 40, 20, 20, 20, 20, 40, 20, 20, 20]);
+});
+
+it('hands on what waits behind a datagram that cannot be read', () => {
+  const camera = new Camera({ ignoreSenderReports: true, ordered: false });
+  camera.run([PICTURES], 0, 100);
+  camera.lose(PICTURES);
+  camera.send(PICTURES, 120, UNREADABLE);
+  camera.run([PICTURES], 140, 200);
+  camera.clock.advance(10 * FRAME_MS);
+  camera.feed.checkDeadlines();
+  expect(camera.times('picture')).toHaveLength(8);
+  expect(camera.feed.counters).toMatchObject({ malformed: 1, firstFault: expect.stringContaining('RTP_NAL') });
+});
+
+it('does not try to start with every packet where a full buffer has not started it', () => {
+  const camera = new Camera({ ignoreSenderReports: true }, DESCRIPTION.replace(/a=fmtp:96.*\r\n/, ''));
+  camera.sink.setTracks = () => {
+    throw new ProtocolError('AVCC', 'made up');
+  };
+  camera.run([SOUNDS], 0, 600 * FRAME_MS);
+  expect(camera.feed.counters.malformed).toBe(1);
+});
+
+describe('a camera whose clocks of sound and picture run apart', () => {
+  /** The sound counts `ms` more than the wall clock from the second report on; there are twenty of each. */
+  function drifted(ms: number, ignoreSenderReports: boolean): Camera {
+    const camera = new Camera({ ignoreSenderReports });
+    camera.report(PICTURES, 0);
+    camera.report(SOUNDS, 0);
+    camera.run([PICTURES, SOUNDS], 0, 100);
+    const sounds = { ...SOUNDS, base: SOUNDS.base + ms * 48 };
+    for (let at = 100; at < 2100; at += 100) {
+      camera.report(PICTURES, at);
+      camera.report(sounds, at);
+      camera.run([PICTURES, sounds], at, at + 100);
+    }
+    return camera;
+  }
+
+  it.each([
+    [80, 10],
+    [-80, 10],
+    [600, 50],
+  ])('lets the picture follow by sender reports, a little with each (%i ms)', (ms, most) => {
+    const camera = drifted(ms, false);
+    expect(Math.abs(skew(camera))).toBeLessThan(Math.max(40.1, Math.abs(ms) / 6));
+    expect(Math.sign(skew(camera))).toBe(Math.sign(ms));
+    for (const step of camera.steps('picture')) expect(Math.abs(step - FRAME_MS)).toBeLessThanOrEqual(most);
+  });
+
+  it('leaves alone what nobody notices, and everything where reports are not wanted', () => {
+    const near = drifted(35, false);
+    expect([skew(near), new Set(near.steps('picture'))]).toEqual([expect.closeTo(35, 1), new Set([FRAME_MS])]);
+    expect(skew(drifted(80, true))).toBeCloseTo(80, 1);
+  });
+});
+
+describe('a camera whose sources begin anew in mid-session', () => {
+  it('goes on by arrival without reports, with no jump of time', () => {
+    const camera = new Camera({ ignoreSenderReports: true });
+    camera.run([PICTURES, SOUNDS], 0, 200);
+    camera.run([OTHER_PICTURES, OTHER_SOUNDS], 200, 400);
+    expect(camera.steps('picture')).toEqual(Array(19).fill(FRAME_MS));
+    expect(camera.steps('sound')).toEqual(Array(19).fill(FRAME_MS));
+    expect(skew(camera)).toBeCloseTo(0, 1);
+  });
+
+  it('goes on by arrival when only one of them does, after a pause', () => {
+    const camera = new Camera({ ignoreSenderReports: true });
+    camera.run([PICTURES, SOUNDS], 0, 200);
+    camera.run([SOUNDS], 200, 500);
+    camera.run([OTHER_PICTURES, SOUNDS], 500, 600);
+    expect(camera.steps('picture')).toEqual([...Array(9).fill(FRAME_MS), 320, ...Array(4).fill(FRAME_MS)]);
+    expect(skew(camera)).toBeCloseTo(0, 1);
+  });
+
+  function synchronised(): Camera {
+    const camera = new Camera({ ignoreSenderReports: false });
+    camera.report(PICTURES, 0);
+    camera.report(SOUNDS, 0);
+    camera.run([PICTURES, SOUNDS], 0, 200);
+    expect(skew(camera)).toBeCloseTo(0, 1);
+    return camera;
+  }
+
+  it.each([
+    ['behind its first packets', 'late', [100, 20, -20, 20]],
+    ['before its first packet', 'early', [20, 20, 60, 20]],
+  ])('puts sound and picture in step again with a report %s', (_name, order, steps) => {
+    const camera = synchronised();
+    if (order === 'early') camera.report(OTHER_PICTURES, 200);
+    // The picture takes 80 ms more to arrive than those before.
+    camera.run([SOUNDS], 200, 280);
+    camera.send(OTHER_PICTURES, 200);
+    camera.send(OTHER_PICTURES, 220);
+    if (order === 'late') camera.report(OTHER_PICTURES, 220);
+    camera.run([OTHER_PICTURES, SOUNDS], 280, 320);
+    expect(skew(camera)).toBeCloseTo(0, 1);
+    expect(camera.steps('sound')).toEqual(Array(15).fill(FRAME_MS));
+    expect(camera.steps('picture')).toEqual([...Array(9).fill(FRAME_MS), ...steps]);
+  });
+
+  it('goes back far in steps that no stream takes for a jump', () => {
+    const camera = synchronised();
+    // The picture takes 800 ms more to arrive than those before.
+    camera.run([SOUNDS], 200, 1000);
+    for (const at of [200, 220, 240]) {
+      camera.send(OTHER_PICTURES, at);
+      camera.report(OTHER_PICTURES, at);
+    }
+    camera.run([OTHER_PICTURES, SOUNDS], 1000, 1040);
+    expect(camera.steps('picture').slice(9)).toEqual([820, -380, -380, 760, FRAME_MS]);
+    expect(skew(camera)).toBeCloseTo(0, 1);
+  });
+
+  it('is put in step by its own report, whatever strangers report', () => {
+    const camera = synchronised();
+    camera.report(OTHER_PICTURES, 200);
+    camera.report(PICTURES, 180);
+    camera.report({ ...SOUNDS, ssrc: 99, wall: 5 }, 190);
+    camera.run([SOUNDS], 200, 280);
+    camera.send(OTHER_PICTURES, 200);
+    camera.run([OTHER_PICTURES, SOUNDS], 280, 320);
+    expect(skew(camera)).toBeCloseTo(0, 1);
+  });
+
+  it('stays where it arrived when its report is of another wall clock than that of the track beside it', () => {
+    const camera = synchronised();
+    const pictures = { ...OTHER_PICTURES, wall: NTP + 60 };
+    camera.report(SOUNDS, 180);
+    camera.send(pictures, 200);
+    camera.report(pictures, 200);
+    camera.clock.advance(FRAME_MS);
+    camera.run([pictures, SOUNDS], 220, 300);
+    expect(camera.steps('picture')).toEqual(Array(14).fill(FRAME_MS));
+  });
+
+  it('puts both in step with each other when the wall clock of the camera has changed as well', () => {
+    const camera = synchronised();
+    const [pictures, sounds] = [OTHER_PICTURES, OTHER_SOUNDS].map((source) => ({ ...source, wall: 1000 }));
+    camera.send(sounds!, 200);
+    camera.clock.advance(50);
+    camera.send(pictures!, 200);
+    expect(Math.abs(skew(camera))).toBeGreaterThan(40);
+    camera.report(sounds!, 200);
+    camera.report(pictures!, 200);
+    camera.run([pictures!, sounds!], 220, 300);
+    expect(skew(camera)).toBeCloseTo(0, 1);
+    expect(camera.steps('sound')).toEqual(Array(14).fill(FRAME_MS));
+    expect(camera.steps('picture')).toEqual([...Array(9).fill(FRAME_MS), 70, -30, ...Array(3).fill(FRAME_MS)]);
+  });
+
+  it('waits for the reports of the new sources when the stream has not begun', () => {
+    const camera = new Camera({ ignoreSenderReports: false });
+    camera.report(PICTURES, 0);
+    camera.run([PICTURES, SOUNDS], 0, 40);
+    camera.run([OTHER_PICTURES, SOUNDS], 40, 80);
+    camera.report(SOUNDS, 60);
+    expect(camera.sink.packets).toEqual([]);
+    camera.report(OTHER_PICTURES, 60);
+    // Those of the first source have times of a clock that is gone.
+    expect(camera.times('picture')).toHaveLength(2);
+    expect(camera.times('sound')).toHaveLength(4);
+    expect(skew(camera)).toBeCloseTo(0, 1);
+  });
+
+  it('counts parameters that cannot be read, also when the wait for the others ends', () => {
+    const sink = new RecordingSink();
+    sink.setTracks = () => {
+      throw new ProtocolError('AVCC', 'made up');
+    };
+    const clock = new ManualClock();
+    const feed = new RtpFeed({ sink, clock, ordered: true, ignoreSenderReports: false });
+    const { media } = parseSessionDescription(DESCRIPTION.replace(/a=fmtp:96.*\r\n/, ''));
+    for (const [id, one] of media.entries()) feed.addTrack(id, one, mediaFormat(one)!);
+    for (let second = 0; second < 10; second += 1) {
+      feed.checkDeadlines();
+      clock.advance(1000);
+    }
+    expect(feed.counters.firstFault).toBe('AVCC: made up');
+  });
+
+  it('is not taken for the one whose beginning the server has announced', () => {
+    const camera = new Camera({ ignoreSenderReports: false });
+    camera.feed.announceStart(0, PICTURES.base);
+    camera.feed.announceStart(1, SOUNDS.base);
+    camera.run([PICTURES, SOUNDS], 0, 3000);
+    // It counts from the same number again.
+    const pictures = { ...OTHER_PICTURES, base: PICTURES.base + 2 ** 32 - 3000 * 90 };
+    camera.run([pictures, SOUNDS], 3000, 5100);
+    camera.feed.checkDeadlines();
+    expect(camera.times('picture')).toHaveLength(105);
+    expect(skew(camera)).toBeCloseTo(0, 1);
+  });
+
+  it('waits no longer than for one source when they keep changing', () => {
+    const camera = new Camera({ ignoreSenderReports: false });
+    for (let at = 0; at <= 5000; at += 500) {
+      camera.send({ ...PICTURES, ssrc: 100 + at }, at);
+      camera.feed.checkDeadlines();
+      camera.clock.advance(500);
+    }
+    expect(camera.times('picture')).not.toEqual([]);
+  });
+
+  it('leaves out what the old source has not finished', () => {
+    const camera = new Camera({ ignoreSenderReports: true });
+    camera.run([PICTURES], 0, 100);
+    camera.send(PICTURES, 100, UNFINISHED);
+    camera.clock.advance(FRAME_MS);
+    camera.run([OTHER_PICTURES], 120, 200);
+    expect(camera.steps('picture')).toEqual([...Array(4).fill(FRAME_MS), 40, ...Array(3).fill(FRAME_MS)]);
+  });
+
+  it('has not left while one of its sources is there', () => {
+    const camera = new Camera({ ignoreSenderReports: true });
+    camera.run([PICTURES, SOUNDS], 0, 40);
+    camera.goodbye(PICTURES);
+    camera.run([OTHER_PICTURES], 40, 80);
+    camera.goodbye(SOUNDS);
+    expect(camera.feed.left).toBe(false);
+    camera.goodbye(OTHER_PICTURES);
+    expect(camera.feed.left).toBe(true);
+  });
+});

@@ -1,0 +1,139 @@
+/** The SRT listener for encoders: every accepted caller publishes one transport stream. */
+import type { IngestGate, IngestStream } from '../../core/ingest.ts';
+import type { StarterLimits } from '../../ingest/stream-starter.ts';
+import type { AudioLabel } from '../../ingest/transport-track.ts';
+import { LinkReporter, type LinkStatistics } from '../../transport/srt/link-reporter.ts';
+import { SrtListener, type SrtListenerConfig } from '../../transport/srt/listener.ts';
+import type { SrtUdpPort } from '../../transport/srt/udp-port.ts';
+import type { Clock } from '../../util/clock.ts';
+import { guarded } from '../../util/guarded.ts';
+import type { Logger } from '../../util/logger.ts';
+import { tellRefused } from '../../util/refused.ts';
+import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
+import { formatPeer, type PeerAddress } from '../../wire/srt/peer-address.ts';
+import { describeRejection, type RejectionCode } from '../../wire/srt/rejection.ts';
+import type { SrtTarget } from '../../wire/srt/stream-id.ts';
+import { DEFAULT_SRT_TIMEOUTS, type Refusal, SrtPublication, type SrtTimeouts } from './srt-publication.ts';
+
+/** How often deadlines are looked at. */
+const SWEEP_INTERVAL_MS = 100;
+/** Encoders of one port at once, unless told otherwise. */
+export const MAX_SRT_ENCODERS = 2000;
+
+/** What is listened on, and where streams go. Timeouts that are not given have their defaults. */
+export interface SrtProviderOptions extends SrtListenerConfig {
+  readonly gate: IngestGate;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Labels for the audio tracks of a stream that was let in (`AudioMap`). */
+  readonly audioLabels?: (stream: IngestStream, target: SrtTarget) => readonly AudioLabel[];
+  readonly timeouts?: Partial<SrtTimeouts>;
+  readonly feedLimits?: Partial<StarterLimits>;
+  /** Connections of one port at once. */
+  readonly maxConnections?: number;
+}
+
+/** All ports of one address. */
+export class SrtProvider {
+  /** Callers refused because of what they asked for. */
+  refused = 0;
+  readonly #options: SrtProviderOptions;
+  readonly #logger: Logger;
+  readonly #timeouts: SrtTimeouts;
+  readonly #listener: SrtListener;
+  readonly #publications = new Set<SrtPublication>();
+  readonly #reporter: LinkReporter;
+  #lastSession = 0;
+  #sweep: NodeJS.Timeout | null = null;
+
+  constructor(options: SrtProviderOptions) {
+    this.#options = options;
+    this.#logger = options.logger;
+    this.#reporter = new LinkReporter(options);
+    this.#timeouts = { ...DEFAULT_SRT_TIMEOUTS, ...options.timeouts };
+    this.#listener = new SrtListener({
+      ...options,
+      mode: 'publish',
+      maxConnections: options.maxConnections ?? MAX_SRT_ENCODERS,
+      open: (call, target, port) => this.#open(call, target, port),
+      onRefused: (peer, code, why) => {
+        const detail = describeRejection(code);
+        this.#refuse(peer, { kind: detail, reason: why ?? detail, detail: why === null ? detail : `${detail}: ${why}` });
+      },
+      onError: (error) => this.#logger.error({ err: error }, 'SRT listener failed'),
+      onFault: (error) => this.#logger.limited.error({ err: error }, 'SRT connection failed inside the server'),
+    });
+  }
+
+  /** Ports listened on. */
+  get ports(): readonly number[] {
+    return this.#listener.ports.map(({ port }) => port);
+  }
+
+  /** Encoders connected now. */
+  get connections(): number {
+    return this.#publications.size;
+  }
+
+  /** Figures of every encoder's connection, as they are now: what metrics read. */
+  statistics(): LinkStatistics[] {
+    return this.#reporter.statistics();
+  }
+
+  /** Listens. Rejects when a port cannot be bound. */
+  async start(): Promise<void> {
+    await this.#listener.start();
+    const look = guarded(this.#logger, 'the watch over SRT connections', () => this.#checkDeadlines());
+    this.#sweep = setInterval(() => setImmediate(look), SWEEP_INTERVAL_MS);
+    this.#reporter.start();
+    this.#logger.info({ host: this.#options.host, ports: this.ports }, 'SRT provider listening');
+  }
+
+  /** Stops listening and ends every publication. Idempotent. */
+  async stop(): Promise<void> {
+    if (this.#sweep === null) return;
+    clearInterval(this.#sweep);
+    this.#reporter.stop();
+    this.#sweep = null;
+    for (const publication of this.#publications) publication.close({ code: 'shutdown', detail: 'the SRT provider stops' });
+    await this.#listener.stop('the SRT provider stops');
+    this.#logger.info({}, 'SRT provider stopped');
+  }
+
+  #open(call: SrtCall, target: SrtTarget, port: SrtUdpPort): SrtSession | RejectionCode {
+    this.#lastSession += 1;
+    const opened = SrtPublication.open({
+      id: this.#lastSession,
+      call,
+      target,
+      gate: this.#options.gate,
+      logger: this.#logger,
+      clock: this.#options.clock,
+      now: () => port.now(),
+      timeouts: this.#timeouts,
+      feedLimits: this.#options.feedLimits ?? {},
+      audioLabels: this.#options.audioLabels ?? (() => []),
+      onClosed: (publication) => {
+        this.#publications.delete(publication);
+        this.#reporter.delete(publication);
+      },
+    });
+    if (opened instanceof SrtPublication) {
+      this.#publications.add(opened);
+      this.#reporter.add(opened);
+      return opened;
+    }
+    const { app, stream } = target;
+    this.#refuse(call.peer, { ...opened, detail: `${opened.detail}: ${describeRejection(opened.code)}` }, { app, stream });
+    return opened.code;
+  }
+
+  #refuse(peer: PeerAddress, { kind, reason, detail }: Pick<Refusal, 'kind' | 'reason' | 'detail'>, place: object = {}): void {
+    this.refused += 1;
+    tellRefused(this.#logger, 'publisher', { code: kind, reason, peer: formatPeer(peer), ...place, detail });
+  }
+
+  #checkDeadlines(): void {
+    for (const publication of this.#publications) publication.checkDeadlines();
+  }
+}

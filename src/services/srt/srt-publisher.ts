@@ -1,0 +1,177 @@
+/** Serves outbound streams to SRT players that call. */
+import { canCarry } from '../../containers/mpegts/stream-type.ts';
+import { defaultPlaylist } from '../../core/default-playlist.ts';
+import { PublisherKind } from '../../core/kinds.ts';
+import type { Playlist } from '../../core/playlist.ts';
+import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import type { StreamFinder } from '../../core/stream-demand.ts';
+import type { Track } from '../../media/track.ts';
+import { LinkReporter, type LinkStatistics } from '../../transport/srt/link-reporter.ts';
+import { SrtListener, type SrtListenerConfig } from '../../transport/srt/listener.ts';
+import type { SrtUdpPort } from '../../transport/srt/udp-port.ts';
+import type { Clock } from '../../util/clock.ts';
+import { guarded } from '../../util/guarded.ts';
+import type { Logger } from '../../util/logger.ts';
+import { tellRefused } from '../../util/refused.ts';
+import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
+import { formatPeer, type PeerAddress } from '../../wire/srt/peer-address.ts';
+import { describeRejection, RejectionCode } from '../../wire/srt/rejection.ts';
+import type { SrtTarget } from '../../wire/srt/stream-id.ts';
+import { SrtStream } from './srt-stream.ts';
+import { SrtViewer } from './srt-viewer.ts';
+
+const DEFAULT_PLAYLIST_NAME = 'srt_default';
+const DEFAULT_PLAYLIST_FILE = 'playlist';
+/** Players of one port at once, unless told otherwise. */
+export const MAX_SRT_VIEWERS = 5000;
+
+/** What listening needs beyond the listener's own configuration. */
+export interface SrtEgressOptions extends SrtListenerConfig {
+  /** Players of one port at once. */
+  readonly maxConnections?: number;
+}
+
+/** Registered in the core, which closes the streams. The server calls `listen` for each address, and `stop`. */
+export class SrtPublisher implements Publisher {
+  readonly kind = PublisherKind.SRT;
+  /** Callers refused because of what they asked for. */
+  refused = 0;
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #finder: StreamFinder | null;
+  /** By virtual host, application and stream. */
+  readonly #streams = new Map<string, SrtStream>();
+  readonly #listeners: SrtListener[] = [];
+  readonly #reporter: LinkReporter;
+  #lastSession = 0;
+
+  /** `finder` finds streams that are not there; without it nothing is looked for. */
+  constructor(options: { readonly logger: Logger; readonly clock: Clock; readonly finder?: StreamFinder }) {
+    this.#logger = options.logger;
+    this.#clock = options.clock;
+    this.#reporter = new LinkReporter(options);
+    this.#finder = options.finder ?? null;
+  }
+
+  /** Ports listened on. */
+  get ports(): readonly number[] {
+    return this.#listeners.flatMap(({ ports }) => ports.map(({ port }) => port));
+  }
+
+  /** Figures of every viewer's connection, as they are now: what metrics read. */
+  statistics(): LinkStatistics[] {
+    return this.#reporter.statistics();
+  }
+
+  /** First video and first audio that a transport stream can carry. */
+  defaultPlaylist(tracks: readonly Track[]): Playlist | null {
+    return defaultPlaylist(tracks, canCarry, {
+      name: DEFAULT_PLAYLIST_NAME,
+      fileName: DEFAULT_PLAYLIST_FILE,
+      options: { webrtcAutoAbr: true, hlsChunklistPathDepth: -1, enableTsPackaging: false, enableSubtitles: true },
+    });
+  }
+
+  attach(stream: PublishableStream): SrtStream {
+    const key = streamKey(stream.vhost, stream.app, stream.name);
+    const served = new SrtStream(stream, () => {
+      if (this.#streams.get(key) === served) this.#streams.delete(key);
+    });
+    this.#streams.set(key, served);
+    return served;
+  }
+
+  /** Listens on the ports of one address. Rejects when one cannot be bound. */
+  async listen(options: SrtEgressOptions): Promise<void> {
+    const listener = new SrtListener({
+      ...options,
+      mode: 'request',
+      clock: this.#clock,
+      maxConnections: options.maxConnections ?? MAX_SRT_VIEWERS,
+      open: (call, target, port) => this.#open({ call, target, port, virtualHostFor: options.virtualHostFor }),
+      onRefused: (peer, code, why) => this.#refuse(peer, describeRejection(code), why ?? describeRejection(code)),
+      onError: (error) => this.#logger.error({ err: error }, 'SRT listener failed'),
+      onFault: (error) => this.#logger.limited.error({ err: error }, 'SRT viewer failed inside the server'),
+    });
+    await listener.start();
+    this.#listeners.push(listener);
+    this.#reporter.start();
+    this.#logger.info({ host: options.host, ports: listener.ports.map(({ port }) => port) }, 'SRT publisher listening');
+  }
+
+  /** Stops listening; viewers are told. Idempotent. */
+  async stop(): Promise<void> {
+    this.#reporter.stop();
+    await Promise.all(this.#listeners.splice(0).map((listener) => listener.stop('the SRT publisher stops')));
+  }
+
+  #open(request: {
+    readonly call: SrtCall;
+    readonly target: SrtTarget;
+    readonly port: SrtUdpPort;
+    readonly virtualHostFor: SrtEgressOptions['virtualHostFor'];
+  }): SrtSession | RejectionCode {
+    const { call, target, port, virtualHostFor } = request;
+    const vhost = virtualHostFor(target.host);
+    const fileName = target.playlist ?? DEFAULT_PLAYLIST_FILE;
+    const key = streamKey(vhost ?? '', target.app, target.stream);
+    const stream = this.#streams.get(key);
+    const wanted = vhost === null ? null : { vhost, app: target.app, stream: target.stream, query: queryOf(target.url) };
+    const fetched = wanted === null || stream !== undefined ? null : (this.#finder?.find(wanted) ?? null);
+    if (vhost === null || (fetched === null && stream?.serves(fileName) !== true)) {
+      const name = `${target.host}/${target.app}/${target.stream}`;
+      const isServed = vhost !== null && stream !== undefined;
+      const lack = `${name} has no playlist '${fileName}' that can be played over SRT`;
+      const { app } = target;
+      const reason = isServed ? lack : `there is no stream ${name}, or its application has no SRT publisher`;
+      this.#refuse(call.peer, isServed ? 'no-playlist' : 'no-stream', reason, { app, stream: target.stream });
+      return RejectionCode.NOT_FOUND;
+    }
+    this.#lastSession += 1;
+    let hasLeft = false;
+    const session = String(this.#lastSession);
+    const labels = { session, peer: formatPeer(call.peer), vhost, app: target.app, stream: target.stream };
+    return new SrtViewer({
+      call,
+      labels,
+      logger: this.#logger.limited.child(labels),
+      now: () => port.now(),
+      onJoined: (viewer) => {
+        this.#reporter.add(viewer);
+        if (fetched === null) stream?.join(fileName, viewer);
+        else {
+          const join = guarded(this.#logger, 'the beginning of an SRT viewer', () => {
+            if (!hasLeft) this.#joinFetched(key, fileName, viewer);
+          });
+          fetched.then(join, join);
+        }
+      },
+      onLeft: (viewer) => {
+        hasLeft = true;
+        this.#reporter.delete(viewer);
+        this.#streams.get(key)?.leave(fileName, viewer);
+      },
+    });
+  }
+
+  /** The handshake could not wait for the origin; a viewer of a stream that does not come is sent away now. */
+  #joinFetched(key: string, fileName: string, viewer: SrtViewer): void {
+    const stream = this.#streams.get(key);
+    if (stream?.serves(fileName) === true) stream.join(fileName, viewer);
+    else viewer.close(`no origin has the stream, or it has no playlist '${fileName}' that can be played over SRT`);
+  }
+
+  #refuse(peer: PeerAddress, code: string, reason: string, place: object = {}): void {
+    this.refused += 1;
+    tellRefused(this.#logger, 'viewer', { code, reason, peer: formatPeer(peer), ...place });
+  }
+}
+
+function streamKey(vhost: string, app: string, stream: string): string {
+  return `${vhost}/${app}/${stream}`;
+}
+
+function queryOf(url: string): string {
+  const start = url.indexOf('?');
+  return start < 0 ? '' : url.slice(start + 1);
+}

@@ -1,0 +1,24 @@
+/** The thumbnail publisher: serves the newest still picture of outbound streams through the egress threads. */
+import { PublisherKind } from '../../core/kinds.ts';
+import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import type { EgressPort } from '../../delivery/outlet/messages.ts';
+import type { ThumbnailSettings } from './settings.ts';
+import { ThumbnailStream } from './thumbnail-stream.ts';
+
+export class ThumbnailPublisher implements Publisher<ThumbnailSettings> {
+  readonly kind = PublisherKind.THUMBNAIL;
+  readonly #egress: EgressPort;
+
+  constructor(egress: EgressPort) {
+    this.#egress = egress;
+  }
+
+  /** Pictures are in no playlist. */
+  defaultPlaylist(): null {
+    return null;
+  }
+
+  attach(stream: PublishableStream, settings: ThumbnailSettings): ThumbnailStream {
+    return new ThumbnailStream(stream, settings, this.#egress);
+  }
+}

@@ -1,0 +1,100 @@
+/** One stream inside the thumbnail publisher: keeps its newest picture of each kind in shared memory. */
+import type { CloseReason } from '../../core/ingest.ts';
+import { PublisherKind } from '../../core/kinds.ts';
+import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
+import type { EgressPort, Outlet, Span } from '../../delivery/outlet/messages.ts';
+import { VideoCodec } from '../../media/codec.ts';
+import type { Packet } from '../../media/packet.ts';
+import type { Track } from '../../media/track.ts';
+import type { ThumbnailSettings } from './settings.ts';
+import { PictureKind, type ThumbnailUpdate } from './updates.ts';
+
+const KINDS: Partial<Record<VideoCodec, PictureKind>> = {
+  [VideoCodec.JPEG]: PictureKind.JPG,
+  [VideoCodec.PNG]: PictureKind.PNG,
+  [VideoCodec.WEBP]: PictureKind.WEBP,
+};
+
+interface Gallery {
+  /** The track that the pictures of this kind come from. */
+  readonly trackId: number;
+  /** The newest picture; null before the first. */
+  spans: readonly Span[] | null;
+}
+
+/** Made by the publisher, closed by the core, which frees the pictures. A second `close` has no effect. */
+export class ThumbnailStream implements PublisherStream {
+  /** Nobody waits for the next picture. */
+  readonly attended = false;
+  readonly #outlet: Outlet;
+  readonly #galleries = new Map<PictureKind, Gallery>();
+  #started = false;
+  #closed = false;
+
+  constructor(stream: PublishableStream, settings: ThumbnailSettings, egress: EgressPort) {
+    this.#outlet = egress.openOutlet({
+      kind: PublisherKind.THUMBNAIL,
+      address: { vhost: stream.vhost, app: stream.app, stream: stream.name },
+      crossDomains: settings.crossDomains ?? null,
+      settings: null,
+      bytesPerSecond: 0,
+      snapshot: () => this.#snapshot(),
+      // Whoever fetches a picture is no viewer: only bytes are counted.
+      openSession: null,
+      onBytesSent: (bytes) => stream.meter.countBytes(bytes),
+    });
+  }
+
+  /** The first image encode of a kind supplies its pictures; they stay the newest ones when only parameters change. */
+  onTracks(tracks: readonly Track[]): void {
+    if (this.#closed) return;
+    const wanted = new Map<PictureKind, number>();
+    for (const track of tracks) {
+      const kind = kindOf(track);
+      if (kind !== undefined && !wanted.has(kind)) wanted.set(kind, track.id);
+    }
+    const gone: (readonly Span[])[] = [];
+    for (const [kind, gallery] of this.#galleries) {
+      if (wanted.get(kind) === gallery.trackId) continue;
+      if (gallery.spans !== null) gone.push(gallery.spans);
+      this.#galleries.delete(kind);
+    }
+    for (const [kind, trackId] of wanted) if (!this.#galleries.has(kind)) this.#galleries.set(kind, { trackId, spans: null });
+    this.#started = true;
+    this.#update({ type: 'kinds', kinds: [...this.#galleries.keys()] });
+    for (const spans of gone) this.#outlet.release(spans);
+  }
+
+  onPacket(packet: Packet): void {
+    if (this.#closed) return;
+    const kind = kindOf(packet.track);
+    const gallery = kind === undefined ? undefined : this.#galleries.get(kind);
+    if (kind === undefined || gallery?.trackId !== packet.track.id) return;
+    const previous = gallery.spans;
+    gallery.spans = this.#outlet.store([packet.data]);
+    this.#update({ type: 'picture', kind, spans: gallery.spans });
+    if (previous !== null) this.#outlet.release(previous);
+  }
+
+  close(_reason: CloseReason): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#galleries.clear();
+    this.#outlet.close();
+  }
+
+  #snapshot(): ThumbnailUpdate[] {
+    if (!this.#started) return [];
+    const updates: ThumbnailUpdate[] = [{ type: 'kinds', kinds: [...this.#galleries.keys()] }];
+    for (const [kind, { spans }] of this.#galleries) if (spans !== null) updates.push({ type: 'picture', kind, spans });
+    return updates;
+  }
+
+  #update(update: ThumbnailUpdate): void {
+    this.#outlet.update(update);
+  }
+}
+
+function kindOf(track: Track): PictureKind | undefined {
+  return track.type === 'video' ? KINDS[track.codec] : undefined;
+}

@@ -1,0 +1,86 @@
+/** Publishers' half of the signalling: WHIP, and the reference server's WebSocket protocol with `direction=send`. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { WebSocket } from 'ws';
+import { type CrossDomainHeaders, CrossDomainPolicy, type CrossDomainRules } from '../../../access/cross-domains.ts';
+import { IngestRefused } from '../../../core/ingest.ts';
+import type { Logger } from '../../../util/logger.ts';
+import type { Patience } from '../../../util/patience.ts';
+import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../signalling/description-exchange.ts';
+import type { IceServersFor } from '../signalling/ice-server.ts';
+import type { RequestPlace } from '../signalling/request-place.ts';
+import type { SignallingClient, SignallingSide } from '../signalling/signalling-server.ts';
+import { PublishSignalling } from './publish-signalling.ts';
+import type { WebrtcProvider } from './webrtc-provider.ts';
+
+/** Policies remembered, one for each application's rules; forgotten together. */
+const POLICIES_LIMIT = 256;
+const ALL_ORIGINS: CrossDomainRules = { urls: ['*'], headers: [] };
+
+/** How refusals are answered; texts as the reference server has them where it has any. */
+const REFUSALS: Readonly<Record<IngestRefused['code'], { readonly status: number; readonly text: string | null }>> = {
+  'no-virtual-host': { status: 404, text: 'Could not find application' },
+  'no-application': { status: 404, text: 'Could not find application' },
+  'provider-disabled': { status: 404, text: 'Could not find application' },
+  'duplicate-name': { status: 409, text: 'Stream is already exist' },
+  'invalid-name': { status: 400, text: null },
+  full: { status: 503, text: null },
+  'shutting-down': { status: 503, text: null },
+};
+
+/** The provider is the server's, which stops it. */
+export interface PublishSideOptions {
+  readonly provider: WebrtcProvider;
+  /** `Providers/WebRTC/CrossDomains` of an application; null: pages of all origins may publish. */
+  readonly crossDomainsOf: (vhost: string, app: string) => CrossDomainRules | null;
+  readonly iceServersFor: IceServersFor;
+  readonly logger: Logger;
+  readonly patience?: Patience | undefined;
+}
+
+/** Sessions end with their connection, their DELETE or the provider: there is nothing to close here. */
+export class PublishSide implements SignallingSide {
+  readonly #options: PublishSideOptions;
+  readonly #whip: DescriptionExchange;
+  #policies = new Map<CrossDomainRules, CrossDomainPolicy>();
+
+  constructor(options: PublishSideOptions) {
+    const { provider, logger, iceServersFor, patience } = options;
+    this.#options = options;
+    this.#whip = new DescriptionExchange({
+      name: 'WHIP',
+      peer: 'publisher',
+      iceServersFor,
+      patience,
+      crossOrigin: (request, place) => this.#crossOrigin(request, place),
+      logger,
+      open: (request) => provider.openSession(request.target, request),
+      refusal: refusalOf,
+    });
+  }
+
+  request(request: IncomingMessage, response: ServerResponse, place: RequestPlace, { address }: SignallingClient): void {
+    this.#whip.handle(request, response, place, address);
+  }
+
+  connected(socket: WebSocket, place: RequestPlace, { address }: SignallingClient): void {
+    const { provider, iceServersFor, logger, patience } = this.#options;
+    new PublishSignalling({ socket, provider, target: place.target, client: address, iceServers: iceServersFor(place), logger, patience });
+  }
+
+  #crossOrigin(request: IncomingMessage, { target }: RequestPlace): CrossDomainHeaders['pairs'] {
+    const rules = (target === null ? null : this.#options.crossDomainsOf(target.vhost, target.app)) ?? ALL_ORIGINS;
+    let policy = this.#policies.get(rules);
+    if (policy === undefined) {
+      if (this.#policies.size >= POLICIES_LIMIT) this.#policies = new Map();
+      policy = new CrossDomainPolicy({ defaults: { urls: [], headers: [] }, own: rules, methods: EXCHANGE_METHODS });
+      this.#policies.set(rules, policy);
+    }
+    return policy.headers(request.headers.origin, request.headers['access-control-request-headers']).pairs;
+  }
+}
+
+function refusalOf(error: unknown): ExchangeRefused | null {
+  if (!(error instanceof IngestRefused)) return null;
+  const { status, text } = REFUSALS[error.code];
+  return new ExchangeRefused(status, text ?? error.message);
+}

@@ -1,0 +1,80 @@
+/** The WebRTC provider: opens sessions for publishers and keeps their time. */
+import type { IngestGate } from '../../../core/ingest.ts';
+import type { Clock } from '../../../util/clock.ts';
+import { guarded } from '../../../util/guarded.ts';
+import type { Logger } from '../../../util/logger.ts';
+import type { StreamTarget } from '../signalling/request-place.ts';
+import type { PeerTransport } from '../transport/peer-transport.ts';
+import { IngestSession } from './ingest-session.ts';
+import type { WebrtcIngestSettings } from './settings.ts';
+
+/** How often lost packets are asked for and feedback is looked at. */
+const TICK_MS = 20;
+
+/** The transport stays the server's, which closes it behind the provider. */
+export interface WebrtcProviderOptions {
+  readonly gate: IngestGate;
+  readonly transport: PeerTransport;
+  /** Of an application; null when there is none of that name, or it takes no WebRTC. */
+  readonly settingsOf: (vhost: string, app: string) => WebrtcIngestSettings | null;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Used where the core is going to refuse anyway. */
+const NO_SETTINGS: WebrtcIngestSettings = { timeout: 30_000, keyframeInterval: 0 };
+
+/** Owns the sessions it opens; its timer runs only while there are any. The server calls `stop`. */
+export class WebrtcProvider {
+  readonly #options: WebrtcProviderOptions;
+  readonly #sessions = new Set<IngestSession>();
+  #ticker: NodeJS.Timeout | null = null;
+
+  constructor(options: WebrtcProviderOptions) {
+    this.#options = options;
+  }
+
+  /** Publishers, those included that are still being negotiated with. */
+  get sessions(): number {
+    return this.#sessions.size;
+  }
+
+  /** A session for a publisher. Throws IngestRefused, and ProtocolError when there are too many sessions. */
+  openSession(
+    target: StreamTarget,
+    { client, capabilities = '', onEnded }: { client: string; capabilities?: string; onEnded: (reason: string) => void },
+  ): IngestSession {
+    const { settingsOf, ...options } = this.#options;
+    const session = new IngestSession({
+      ...options,
+      target,
+      settings: settingsOf(target.vhost, target.app) ?? NO_SETTINGS,
+      client,
+      capabilities,
+      onEnded,
+      onClosed: (closed) => this.#forget(closed),
+    });
+    this.#sessions.add(session);
+    this.#ticker ??= setInterval(
+      guarded(this.#options.logger, 'the watch over WebRTC publications', () => this.#tick()),
+      TICK_MS,
+    );
+    return session;
+  }
+
+  /** Ends all publications. Idempotent. */
+  stop(): void {
+    for (const session of [...this.#sessions]) session.close('the server stops', 'shutdown');
+  }
+
+  #tick(): void {
+    for (const session of this.#sessions) session.tick();
+  }
+
+  #forget(session: IngestSession): void {
+    this.#sessions.delete(session);
+    if (this.#sessions.size > 0 || this.#ticker === null) return;
+    clearInterval(this.#ticker);
+    this.#ticker = null;
+  }
+}

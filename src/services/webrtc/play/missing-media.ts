@@ -1,0 +1,75 @@
+/** What viewers over WebRTC do not get of a stream, in sentences that tell the operator what to do about it. */
+import type { Playlist } from '../../../core/playlist.ts';
+import { AudioCodec, VideoCodec } from '../../../media/codec.ts';
+import type { Track } from '../../../media/track.ts';
+import { isPlayable, type MediaKind, type WebrtcTrack } from './codec-plan.ts';
+
+/** `key`: the same for what is the same to the operator. */
+export interface MissingMedia {
+  readonly key: string;
+  readonly text: string;
+}
+
+const WORDS = { video: 'picture', audio: 'sound' } as const;
+/** What every browser takes. */
+const COMMON = { video: VideoCodec.H264, audio: AudioCodec.OPUS } as const;
+const NAMED_RENDITIONS = 8;
+
+export interface ViewerTerms {
+  readonly playlist: Playlist;
+  readonly tracks: readonly Track[];
+  /** What the viewer wants to be sent. */
+  readonly asked: readonly MediaKind[];
+  /** What it agreed on. */
+  readonly agreed: readonly MediaKind[];
+}
+
+/** At most one entry for each kind. */
+export function missingMedia({ playlist, tracks, asked, agreed }: ViewerTerms): MissingMedia[] {
+  return asked.flatMap((kind) => {
+    const variants = new Map<string, WebrtcTrack[]>();
+    for (const track of tracks) {
+      if (track.type !== kind || !isWanted(playlist, kind, track.variantName)) continue;
+      const variant = variants.get(track.variantName) ?? [];
+      variants.set(track.variantName, variant);
+      variant.push(track);
+    }
+    if (variants.size === 0) return [];
+    const unplayable = [...variants].filter(([, members]) => !members.some(isPlayable));
+    const all = [...variants.values()].flat();
+    if (unplayable.length === variants.size) {
+      const text = `viewers over WebRTC get no ${WORDS[kind]}: it is in ${codecsOf(all)}, which WebRTC does not carry. ${cure(kind)}`;
+      return [{ key: `${kind} not carried`, text }];
+    }
+    if (!agreed.includes(kind)) {
+      const text = `a viewer over WebRTC gets no ${WORDS[kind]}: its player takes none of ${codecsOf(all.filter(isPlayable))}. ${cure(kind)}`;
+      return [{ key: `${kind} not taken`, text }];
+    }
+    // The publisher's own playlist takes the first that can be sent, which is what it is for.
+    if (unplayable.length === 0 || playlist.publisherDefault === true) return [];
+    const names = renditionsOf(playlist, kind, new Set(unplayable.map(([name]) => name)));
+    const codecs = codecsOf(unplayable.flatMap(([, members]) => members));
+    const text = `viewers over WebRTC miss the ${WORDS[kind]} of ${names}: it is in ${codecs}, which WebRTC does not carry. ${cure(kind)}`;
+    return [{ key: `${kind} of some renditions not carried`, text }];
+  });
+}
+
+function isWanted({ renditions, publisherDefault }: Playlist, kind: MediaKind, variant: string): boolean {
+  if (publisherDefault === true) return true;
+  return renditions.some((rendition) => (kind === 'video' ? rendition.videoVariantName : rendition.audioVariantName) === variant);
+}
+
+function renditionsOf({ renditions }: Playlist, kind: MediaKind, variants: ReadonlySet<string>): string {
+  const names = renditions
+    .filter((rendition) => variants.has(kind === 'video' ? rendition.videoVariantName : rendition.audioVariantName))
+    .map(({ name }) => `'${name}'`);
+  return `${names.slice(0, NAMED_RENDITIONS).join(', ')}${names.length > NAMED_RENDITIONS ? ' and more' : ''}`;
+}
+
+function codecsOf(tracks: readonly WebrtcTrack[]): string {
+  return [...new Set(tracks.map(({ codec }) => codec))].join(', ');
+}
+
+function cure(kind: MediaKind): string {
+  return `Let an output profile make ${COMMON[kind]} of it`;
+}

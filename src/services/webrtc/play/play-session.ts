@@ -1,0 +1,360 @@
+/** One viewer of a stream: what it negotiated, which rendition it gets. */
+import { PublisherKind } from '../../../core/kinds.ts';
+import type { Playlist } from '../../../core/playlist.ts';
+import type { SessionHandle } from '../../../core/publishing.ts';
+import type { Logger } from '../../../util/logger.ts';
+import { ProtocolError } from '../../../util/protocol-error.ts';
+import { randomWord } from '../../../wire/ice/ice-credentials.ts';
+import type { ArrivalReport } from '../../../wire/rtp/arrival-report.ts';
+import { readViewerFeedback } from '../../../wire/rtp/viewer-feedback.ts';
+import { type LocalMedia, serializeDescription } from '../../../wire/sdp/local-description.ts';
+import { parseSessionDescription } from '../../../wire/sdp/session-description.ts';
+import type { PeerListener, PeerSession } from '../transport/peer-session.ts';
+import type { PeerTransport } from '../transport/peer-transport.ts';
+import { AutoRendition } from './auto-rendition.ts';
+import { BandwidthEstimator } from './bandwidth-estimator.ts';
+import type { MediaKind } from './codec-plan.ts';
+import type { MediaSource } from './media-source.ts';
+import { type Agreement, answerOffer, askedKinds, newNumbers, offerMedias, readAnswer } from './negotiation.ts';
+import type { WebrtcSettings } from './settings.ts';
+import type { StreamRendition, WebrtcStream } from './webrtc-stream.ts';
+
+const CNAME_LENGTH = 16;
+const STREAM_ID_LENGTH = 36;
+const MID_LENGTH = 6;
+
+/** What the publisher makes a session with. */
+export interface PlaySessionOptions {
+  readonly stream: WebrtcStream;
+  readonly playlist: Playlist;
+  readonly transport: PeerTransport;
+  /** Where the request came from, for the log. */
+  readonly client: string;
+  readonly logger: Logger;
+  /** The session has ended by itself; once. */
+  readonly onEnded: (reason: string) => void;
+  /** Another rendition is on its way: from the keyframe on with which it took over. */
+  readonly onRendition?: (name: string, auto: boolean) => void;
+}
+
+/** Opened by signalling and closed by it, by its stream, or by itself. Counts as a viewer only while it plays. */
+export class PlaySession implements PeerListener {
+  readonly playlist: Playlist;
+  readonly #options: PlaySessionOptions;
+  readonly #peer: PeerSession;
+  readonly #logger: Logger;
+  readonly #cname = randomWord(CNAME_LENGTH);
+  readonly #settings: WebrtcSettings;
+  readonly #adaptation = new AutoRendition();
+  readonly #estimator = new BandwidthEstimator();
+  readonly #streamId = randomWord(STREAM_ID_LENGTH);
+  #renditions: readonly StreamRendition[];
+  #offered: (LocalMedia & { readonly kind: MediaKind })[] = [];
+  #agreement: Agreement | null = null;
+  #rendition: StreamRendition | null = null;
+  /** What the viewer sees, and was told last; `#rendition` takes over from it. */
+  #shown: StreamRendition | null = null;
+  /** The rendition takes over with the next keyframe of this one, which is told then. */
+  #awaited: MediaSource | null = null;
+  /** The viewer's consent is over: nothing is sent until it is there again. */
+  #paused = false;
+  #auto: boolean;
+  /** While it plays. */
+  #handle: SessionHandle | null = null;
+  #ended = false;
+  #counted = 0;
+  #keyframeRequests = 0;
+  #renditionChanges = 0;
+  #estimate: number | null = null;
+
+  /** Throws ProtocolError when the playlist has nothing that browsers play. */
+  constructor(options: PlaySessionOptions) {
+    const { stream, playlist, transport } = options;
+    this.#options = options;
+    this.playlist = playlist;
+    this.#auto = playlist.options.webrtcAutoAbr;
+    this.#renditions = stream.renditions(playlist);
+    if (this.#renditions.length === 0)
+      throw new ProtocolError('WEBRTC_CODECS', 'the playlist has no track that WebRTC carries (H264, H265, VP8, AV1, OPUS)');
+    // Feedback about every packet costs, and without a choice nobody would use it.
+    this.#settings = this.#renditions.length > 1 ? stream.settings : { ...stream.settings, bandwidthEstimation: 'REMB' };
+    this.#peer = transport.openSession(this, { use: 'play', client: options.client, timeout: stream.settings.timeout });
+    this.#logger = options.logger.limited.child({ ...stream.fields, session: this.#peer.credentials.ufrag, peer: options.client });
+    stream.add(this);
+  }
+
+  /** Unguessable name of the session. */
+  get id(): string {
+    return this.#peer.credentials.ufrag;
+  }
+
+  get renditions(): readonly StreamRendition[] {
+    return this.#renditions;
+  }
+
+  get rendition(): StreamRendition | null {
+    return this.#rendition;
+  }
+
+  /** A track of a rendition, as players are told of it. */
+  notice(source: MediaSource): object {
+    return this.#options.stream.notice(source);
+  }
+
+  get auto(): boolean {
+    return this.#auto;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** What was tried to connect, for the log; empty once it was connected. */
+  get attempts(): string {
+    return this.#peer.attempts;
+  }
+
+  /** PLI and FIR received. */
+  get keyframeRequests(): number {
+    return this.#keyframeRequests;
+  }
+
+  /** What the viewer's path carries, bits per second, by its own estimate or by ours; null before the first. */
+  get estimate(): number | null {
+    return this.#estimate;
+  }
+
+  /** Candidates to tell the viewer beside an offer. */
+  candidates(): readonly string[] {
+    return this.#peer.candidates();
+  }
+
+  /** Our offer, without candidates. */
+  offer(): string {
+    const tracks = this.#renditions
+      .flatMap(({ video, audio }) => [video, audio].filter((source) => source !== null))
+      .map(({ track }) => track);
+    const mids = { video: randomWord(MID_LENGTH), audio: randomWord(MID_LENGTH) };
+    this.#offered = offerMedias(tracks, this.#settings, mids, { video: newNumbers(), audio: newNumbers() });
+    return serializeDescription({
+      credentials: this.#peer.credentials,
+      fingerprint: this.#options.transport.fingerprint,
+      setup: 'actpass',
+      candidates: [],
+      cname: this.#cname,
+      streamId: this.#streamId,
+      medias: this.#offered,
+    });
+  }
+
+  /** Takes the viewer's answer. Throws ProtocolError when it cannot be played with. */
+  answered(text: string): void {
+    const agreement = readAnswer(parseSessionDescription(text), this.#offered, this.#settings, this.#cname);
+    // Players of this protocol take what there is.
+    this.#begin(agreement, ['video', 'audio']);
+    this.#peer.announced(text);
+  }
+
+  /** The viewer tells candidates of its own: it reaches us, so they are for the log. */
+  announced(candidates: string): void {
+    this.#peer.announced(candidates);
+  }
+
+  /** Answers the viewer's offer. Throws ProtocolError. */
+  accept(text: string): string {
+    const { transport } = this.#options;
+    const tracks = this.#renditions
+      .flatMap(({ video, audio }) => [video, audio].filter((source) => source !== null))
+      .map(({ track }) => track);
+    const offer = parseSessionDescription(text);
+    const { agreement, medias } = answerOffer(offer, tracks, this.#settings, this.#cname);
+    this.#begin(agreement, askedKinds(offer));
+    this.#peer.announced(text);
+    return serializeDescription({
+      credentials: this.#peer.credentials,
+      fingerprint: transport.fingerprint,
+      setup: agreement.role === 'server' ? 'passive' : 'active',
+      candidates: this.#peer.candidates(),
+      cname: this.#cname,
+      streamId: this.#streamId,
+      medias,
+    });
+  }
+
+  /** Goes over to another rendition with its next keyframe. False for an unknown name. */
+  changeRendition(name: string): boolean {
+    const wanted = this.#renditions.find((rendition) => rendition.name === name);
+    if (wanted === undefined) return false;
+    if (wanted === this.#rendition) return true;
+    this.#rendition = wanted;
+    this.#renditionChanges += 1;
+    this.#adaptation.selected(name, this.#options.transport.now());
+    if (this.#handle !== null) this.#play();
+    // Who goes back before the other has taken over never left.
+    this.#awaited = this.#handle !== null && wanted.video !== this.#shown?.video ? wanted.video : null;
+    if (this.#awaited === null) this.#tell(wanted);
+    return true;
+  }
+
+  /** A keyframe of `source` was sent. */
+  keyframe(source: MediaSource): void {
+    if (source !== this.#awaited || this.#rendition === null) return;
+    this.#awaited = null;
+    this.#tell(this.#rendition);
+  }
+
+  setAuto(auto: boolean): void {
+    this.#auto = auto;
+    const shown = this.#shown ?? this.#rendition;
+    if (shown !== null) this.#tell(shown);
+  }
+
+  unreached(attempts: string): void {
+    this.#logger.info({}, `nothing of the viewer has come yet${attempts}`);
+  }
+
+  connected(): void {
+    const { stream } = this.#options;
+    this.#handle = stream.openSession({
+      kind: PublisherKind.WEBRTC,
+      id: this.id,
+      onTerminate: (reason) => this.#peer.fail(reason),
+    });
+    this.#logger.info({ path: this.#peer.place }, 'viewer session plays over WebRTC');
+    this.#play();
+    if (this.#rendition !== null) this.#tell(this.#rendition);
+  }
+
+  consented(given: boolean): void {
+    this.#paused = !given;
+    this.#logger.info({ path: this.#peer.place }, given ? 'viewer session goes on' : 'viewer session is silent: nothing is sent to it');
+    if (this.#handle !== null) this.#play();
+  }
+
+  rtcp(packet: Buffer): void {
+    const { keyframeWanted, remb, arrivals } = readViewerFeedback(packet);
+    if (keyframeWanted) {
+      this.#keyframeRequests += 1;
+      const video = this.#rendition?.video ?? null;
+      if (video !== null) this.#options.stream.repair(video);
+    }
+    let estimate = remb;
+    for (const report of arrivals) estimate = this.#judge(report) ?? estimate;
+    if (estimate === null) return;
+    this.#estimate = estimate;
+    if (this.#auto) this.#adapt(estimate);
+  }
+
+  closed(reason: string): void {
+    this.#end(reason);
+    this.#options.onEnded(reason);
+  }
+
+  /** Adds what was sent since the last call to the stream's counters. */
+  countBytes(): void {
+    const bytes = this.#peer.counters?.bytes ?? 0;
+    if (bytes <= this.#counted) return;
+    this.#options.stream.meter.countBytes(bytes - this.#counted);
+    this.#handle?.countBytes(bytes - this.#counted);
+    this.#counted = bytes;
+  }
+
+  /** The stream's sources were replaced: renditions have to be looked up again. */
+  refresh(): void {
+    const { stream } = this.#options;
+    this.#renditions = this.#filtered(stream.renditions(this.playlist));
+    const named = (name: string | undefined): StreamRendition | undefined => this.#renditions.find((rendition) => rendition.name === name);
+    this.#rendition = named(this.#rendition?.name) ?? this.#renditions[0] ?? null;
+    this.#shown = named(this.#shown?.name) ?? this.#rendition;
+    if (this.#awaited !== null) this.#awaited = this.#rendition?.video ?? null;
+    if (this.#handle !== null) this.#play();
+  }
+
+  /** Ends the session; `onEnded` is not called. Idempotent. */
+  close(reason: string): void {
+    if (this.#ended) return;
+    this.#peer.close();
+    this.#end(reason);
+  }
+
+  #begin(agreement: Agreement, asked: readonly MediaKind[]): void {
+    if (this.#agreement !== null) throw new ProtocolError('WEBRTC_ANSWER', 'the session has its answer already');
+    this.#agreement = agreement;
+    this.#tellLacks(agreement);
+    this.#renditions = this.#filtered(this.#renditions);
+    const [first] = this.#renditions;
+    if (first === undefined) throw new ProtocolError('WEBRTC_CODECS', 'no rendition has the negotiated codecs');
+    this.#rendition = first;
+    this.#adaptation.selected(first.name, this.#options.transport.now());
+    this.#peer.start(agreement);
+    this.#options.stream.judge({ playlist: this.playlist, asked, agreed: agreement.medias.map(({ kind }) => kind) });
+    this.#logger.info({}, 'viewer session opened');
+  }
+
+  /** A viewer that sees or hears nothing because of its player does not know why. */
+  #tellLacks({ medias }: Agreement): void {
+    for (const kind of ['video', 'audio'] as const) {
+      const codecs = [...new Set(this.#renditions.flatMap((rendition) => rendition[kind]?.track.codec ?? []))];
+      if (codecs.length === 0 || medias.some((media) => media.kind === kind)) continue;
+      this.#logger.info({ codecs }, `viewer gets no ${kind}: its player takes none of ${codecs.join(', ')}`);
+    }
+  }
+
+  /** The renditions in the negotiated codecs. */
+  #filtered(renditions: readonly StreamRendition[]): StreamRendition[] {
+    const medias = this.#agreement?.medias ?? [];
+    return renditions.filter((rendition) =>
+      medias.every(({ kind, codec }) => rendition[kind] === null || rendition[kind].track.codec === codec),
+    );
+  }
+
+  /** A new estimate, when the report brings one. */
+  #judge(report: ArrivalReport): number | null {
+    const { stream } = this.#options;
+    if (this.#settings.bandwidthEstimation !== 'TransportCC' || this.#rendition === null) return null;
+    return this.#estimator.report(report, stream.sends(this.#peer.viewer, report), stream.bitrate(this.#rendition));
+  }
+
+  #tell(rendition: StreamRendition): void {
+    this.#shown = rendition;
+    this.#options.onRendition?.(rendition.name, this.#auto);
+  }
+
+  #adapt(estimate: number): void {
+    const { stream, transport } = this.#options;
+    if (this.#rendition === null || this.#renditions.length < 2) return;
+    const rates = this.#renditions.map((rendition) => ({ name: rendition.name, bitrate: stream.bitrate(rendition) }));
+    const current = rates.find(({ name }) => name === this.#rendition?.name);
+    const next = current === undefined ? null : this.#adaptation.evaluate(transport.now(), estimate, current, rates);
+    if (next !== null) this.changeRendition(next.name);
+  }
+
+  #play(): void {
+    const { fanout } = this.#options.transport;
+    const rendition = this.#paused ? null : this.#rendition;
+    this.#agreement?.medias.forEach(({ kind }, slot) => {
+      fanout.play(this.#peer.viewer, slot, rendition?.[kind]?.id ?? null);
+    });
+    const video = rendition?.video ?? null;
+    if (video !== null) this.#options.stream.requestKeyframe(video);
+  }
+
+  #end(reason: string): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    // Whoever ended it: what was sent since the last count is known until here.
+    this.countBytes();
+    const { stream } = this.#options;
+    stream.remove(this);
+    this.#handle?.close();
+    if (this.#agreement === null) return;
+    const figures = {
+      ...this.#peer.counters,
+      tcpDropped: this.#peer.tcpDropped,
+      keyframeRequests: this.#keyframeRequests,
+      renditionChanges: this.#renditionChanges,
+      estimate: this.#estimate,
+    };
+    this.#logger.info(figures, `viewer session closed: ${reason}${this.#peer.attempts}`);
+  }
+}

@@ -1,0 +1,69 @@
+/** Players' half of the signalling: WHEP, and the reference server's WebSocket protocol. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { WebSocket } from 'ws';
+import type { Logger } from '../../../util/logger.ts';
+import type { Patience } from '../../../util/patience.ts';
+import { ProtocolError } from '../../../util/protocol-error.ts';
+import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../signalling/description-exchange.ts';
+import type { IceServersFor } from '../signalling/ice-server.ts';
+import type { RequestPlace } from '../signalling/request-place.ts';
+import type { SignallingClient, SignallingSide } from '../signalling/signalling-server.ts';
+import { PlaySignalling } from './play-signalling.ts';
+import type { WebrtcPublisher } from './webrtc-publisher.ts';
+
+/** The publisher is the server's, which stops it. */
+export interface PlaySideOptions {
+  readonly publisher: WebrtcPublisher;
+  readonly iceServersFor: IceServersFor;
+  readonly logger: Logger;
+  readonly patience?: Patience | undefined;
+}
+
+/** Sessions end with their connection, their DELETE or their stream: there is nothing to close here. */
+export class PlaySide implements SignallingSide {
+  readonly #options: PlaySideOptions;
+  readonly #whep: DescriptionExchange;
+
+  constructor(options: PlaySideOptions) {
+    const { publisher, logger, iceServersFor, patience } = options;
+    this.#options = options;
+    this.#whep = new DescriptionExchange({
+      name: 'WHEP',
+      peer: 'viewer',
+      iceServersFor,
+      patience,
+      crossOrigin: allowAll,
+      logger,
+      prepare: (target) => publisher.fetch(target),
+      open: ({ target, client, onEnded }) => {
+        try {
+          return publisher.openSession(target, { client, onEnded });
+        } catch (error) {
+          if (!(error instanceof ProtocolError)) throw error;
+          throw new ExchangeRefused(error.code === 'WEBRTC_FULL' ? 503 : 404, error.message);
+        }
+      },
+    });
+  }
+
+  request(request: IncomingMessage, response: ServerResponse, place: RequestPlace, { address }: SignallingClient): void {
+    this.#whep.handle(request, response, place, address);
+  }
+
+  connected(socket: WebSocket, place: RequestPlace, { address }: SignallingClient): void {
+    const { publisher, iceServersFor, logger, patience } = this.#options;
+    // Players take an empty list for relays only, and would connect nowhere: our own TCP candidates are what they ask for.
+    const servers = iceServersFor(place);
+    const iceServers = servers?.length === 0 ? null : servers;
+    new PlaySignalling({ socket, publisher, target: place.target, client: address, iceServers, logger, patience });
+  }
+}
+
+function allowAll(request: IncomingMessage): (readonly [string, string])[] {
+  const asked = request.headers['access-control-request-headers'];
+  return [
+    ['Access-Control-Allow-Origin', '*'],
+    ['Access-Control-Allow-Methods', EXCHANGE_METHODS],
+    ...(asked === undefined ? [] : [['Access-Control-Allow-Headers', asked] as const]),
+  ];
+}

@@ -1,0 +1,110 @@
+/** The WebRTC publisher: knows which streams can be played and opens sessions for viewers. */
+import { defaultPlaylist } from '../../../core/default-playlist.ts';
+import { PublisherKind } from '../../../core/kinds.ts';
+import type { Playlist } from '../../../core/playlist.ts';
+import type { PublishableStream, Publisher } from '../../../core/publishing.ts';
+import type { StreamFinder } from '../../../core/stream-demand.ts';
+import { VideoCodec } from '../../../media/codec.ts';
+import type { Track } from '../../../media/track.ts';
+import type { Clock } from '../../../util/clock.ts';
+import { forEachGuarded } from '../../../util/guarded.ts';
+import type { Logger } from '../../../util/logger.ts';
+import { ProtocolError } from '../../../util/protocol-error.ts';
+import type { StreamTarget } from '../signalling/request-place.ts';
+import type { PeerTransport } from '../transport/peer-transport.ts';
+import { isPlayable } from './codec-plan.ts';
+import { PlaySession, type PlaySessionOptions } from './play-session.ts';
+import type { WebrtcSettings } from './settings.ts';
+import { WebrtcStream } from './webrtc-stream.ts';
+
+const DEFAULT_PLAYLIST = 'webrtc_default';
+const COUNT_INTERVAL_MS = 1000;
+
+/** The transport stays the server's, which closes it behind the publisher. */
+export interface WebrtcPublisherOptions {
+  readonly transport: PeerTransport;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Finds streams that are not there; without it nothing is looked for. */
+  readonly finder?: StreamFinder;
+}
+
+/**
+ * Registered in the core, which attaches streams and closes them. Counts bytes by a timer of its own from the beginning, so it needs its
+ * `stop`.
+ */
+export class WebrtcPublisher implements Publisher<WebrtcSettings> {
+  readonly kind = PublisherKind.WEBRTC;
+  readonly #options: WebrtcPublisherOptions;
+  readonly #streams = new Map<string, WebrtcStream>();
+  readonly #counter: NodeJS.Timeout;
+
+  constructor(options: WebrtcPublisherOptions) {
+    this.#options = options;
+    this.#counter = setInterval(() => {
+      const failed = (_stream: unknown, error: unknown): void =>
+        options.logger.error({ err: error }, 'the bytes of a stream could not be counted');
+      forEachGuarded(this.#streams.values(), (stream) => stream.countBytes(), failed);
+    }, COUNT_INTERVAL_MS);
+  }
+
+  /** First video and first audio that browsers can be sent. */
+  defaultPlaylist(tracks: readonly Track[], settings: WebrtcSettings): Playlist | null {
+    if (!settings.createDefaultPlaylist) return null;
+    // Not every browser decodes AV1.
+    const isCommon = (track: Track): boolean => isPlayable(track) && track.codec !== VideoCodec.AV1;
+    const hasCommon = tracks.some((track) => track.type === 'video' && isCommon(track));
+    return defaultPlaylist(tracks, hasCommon ? isCommon : isPlayable, {
+      name: DEFAULT_PLAYLIST,
+      fileName: DEFAULT_PLAYLIST,
+      options: { webrtcAutoAbr: false, hlsChunklistPathDepth: -1, enableTsPackaging: false, enableSubtitles: true },
+    });
+  }
+
+  attach(stream: PublishableStream, settings: WebrtcSettings): WebrtcStream {
+    const { transport, clock, logger } = this.#options;
+    if (settings.jitterBuffer) {
+      const fields = { vhost: stream.vhost, app: stream.app, stream: stream.name };
+      logger.warn(fields, 'JitterBuffer of the WebRTC publisher has no effect: frames leave when they come, players even them out');
+    }
+    const key = keyOf({ vhost: stream.vhost, app: stream.app, stream: stream.name });
+    const attached = new WebrtcStream({
+      stream,
+      settings,
+      transport,
+      clock,
+      logger: logger.limited,
+      onClosed: (closed) => {
+        if (this.#streams.get(key) === closed) this.#streams.delete(key);
+      },
+    });
+    this.#streams.set(key, attached);
+    return attached;
+  }
+
+  /** Null when `target` can be opened or refused now; else resolves when an origin was asked for its stream. Never rejects. */
+  fetch(target: StreamTarget): Promise<unknown> | null {
+    return this.#streams.has(keyOf(target)) ? null : (this.#options.finder?.find({ query: '', ...target }) ?? null);
+  }
+
+  /** Opens a session for a viewer. Throws ProtocolError: no such stream or playlist, or nothing in it to play. */
+  openSession(target: StreamTarget, options: Pick<PlaySessionOptions, 'client' | 'onEnded' | 'onRendition'>): PlaySession {
+    const { transport, logger } = this.#options;
+    const stream = this.#streams.get(keyOf(target));
+    if (stream === undefined) throw new ProtocolError('WEBRTC_STREAM', `there is no stream '${target.app}/${target.stream}'`);
+    const name = target.playlist === '' ? DEFAULT_PLAYLIST : target.playlist;
+    const playlist = stream.playlist(name);
+    if (playlist === undefined)
+      throw new ProtocolError('WEBRTC_PLAYLIST', `stream '${target.app}/${target.stream}' has no playlist '${name}' for WebRTC`);
+    return new PlaySession({ ...options, stream, playlist, transport, logger });
+  }
+
+  /** Ends counting; the transport is closed by its owner. Idempotent. */
+  stop(): void {
+    clearInterval(this.#counter);
+  }
+}
+
+function keyOf({ vhost, app, stream }: { vhost: string; app: string; stream: string }): string {
+  return `${vhost}\n${app}\n${stream}`;
+}

@@ -1,0 +1,236 @@
+/** One stream inside the WebRTC publisher: its packetised tracks and its viewers. */
+import type { CloseReason } from '../../../core/ingest.ts';
+import type { Playlist, PlaylistRendition } from '../../../core/playlist.ts';
+import type { EgressMeter, PublishableStream, PublisherStream, SessionHandle, SessionRequest } from '../../../core/publishing.ts';
+import type { Packet } from '../../../media/packet.ts';
+import type { Track } from '../../../media/track.ts';
+import type { Clock } from '../../../util/clock.ts';
+import type { Logger } from '../../../util/logger.ts';
+import type { ArrivalReport } from '../../../wire/rtp/arrival-report.ts';
+import { SENDS_KEPT } from '../transport/fanout/fanout.ts';
+import type { PeerTransport } from '../transport/peer-transport.ts';
+import { isPlayable, type WebrtcTrack } from './codec-plan.ts';
+import { MediaSource } from './media-source.ts';
+import { type MissingMedia, missingMedia, type ViewerTerms } from './missing-media.ts';
+import type { PlaySession } from './play-session.ts';
+import type { WebrtcSettings } from './settings.ts';
+import { trackNotice } from './track-notice.ts';
+
+/** One bad path must not cost all viewers of a track more keyframes than these, ms. */
+const REPAIR_INTERVAL_MS = 1000;
+
+const REORDERING: MissingMedia = {
+  key: 'B-frames',
+  text: 'the video has B-frames, which browsers do not show over WebRTC: it will freeze there. Set B-frames to 0 in the encoder (x264: bframes=0 or tune zerolatency)',
+};
+
+/** A rendition with the sources behind it; a kind that the stream lacks is null. */
+export interface StreamRendition {
+  readonly name: string;
+  readonly video: MediaSource | null;
+  readonly audio: MediaSource | null;
+}
+
+/** What the publisher makes a stream with. */
+export interface WebrtcStreamOptions {
+  readonly stream: PublishableStream;
+  readonly settings: WebrtcSettings;
+  readonly transport: PeerTransport;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly onClosed: (stream: WebrtcStream) => void;
+}
+
+/** Made by the publisher, closed by the core: that ends its viewers and its sources. A second `close` has no effect. */
+export class WebrtcStream implements PublisherStream {
+  readonly settings: WebrtcSettings;
+  /** For log lines. */
+  readonly fields: { readonly vhost: string; readonly app: string; readonly stream: string };
+  readonly #options: WebrtcStreamOptions;
+  readonly #sources = new Map<number, MediaSource>();
+  readonly #sessions = new Set<PlaySession>();
+  readonly #sends = new Uint32Array(2 * SENDS_KEPT);
+  /** By track. */
+  readonly #repairedAt = new Map<number, number>();
+  /** By what is the same to the operator; those of tracks that are gone, too, so that the log has each once. */
+  readonly #toldOf = new Set<string>();
+  readonly #warnings = new Map<string, string>();
+  #closed = false;
+
+  constructor(options: WebrtcStreamOptions) {
+    const { vhost, app, name } = options.stream;
+    this.#options = options;
+    this.settings = options.settings;
+    this.fields = { vhost, app, stream: name };
+  }
+
+  get meter(): EgressMeter {
+    return this.#options.stream.meter;
+  }
+
+  get viewers(): number {
+    return this.#sessions.size;
+  }
+
+  /** What viewers do not get, or not well, as far as there were any. */
+  get warnings(): readonly string[] {
+    return [...this.#warnings.values()];
+  }
+
+  get attended(): boolean {
+    return this.#sessions.size > 0;
+  }
+
+  /** The playlist with this file name; the publisher's own without one. */
+  playlist(fileName: string): Playlist | undefined {
+    return this.#options.stream.playlists.find((playlist) => playlist.fileName === fileName);
+  }
+
+  /** What of a playlist browsers can be sent, in its order. A rendition keeps what is left of it. */
+  renditions(playlist: Playlist): StreamRendition[] {
+    return playlist.renditions
+      .map((rendition) => ({ name: rendition.name, video: this.#source('video', rendition), audio: this.#source('audio', rendition) }))
+      .filter(({ video, audio }) => video !== null || audio !== null);
+  }
+
+  /** Bits per second of a rendition as announced, else as measured. */
+  bitrate({ video, audio }: StreamRendition): number {
+    let sum = 0;
+    for (const source of [video, audio]) {
+      if (source === null) continue;
+      const { id, bitrateConf } = source.track;
+      sum += bitrateConf > 0 ? bitrateConf : this.#options.stream.figures(id).bitrateAvg;
+    }
+    return sum;
+  }
+
+  /** A track as players are told of it. */
+  notice({ track }: MediaSource): object {
+    return trackNotice(track, this.#options.stream.figures(track.id));
+  }
+
+  /** When and how large the packets of a viewer's report left, as the fanout tells; valid until the next call. */
+  sends(viewer: number, { first, arrivals }: ArrivalReport): Uint32Array {
+    const sends = this.#sends.subarray(0, 2 * arrivals.length);
+    this.#options.transport.fanout.readSends(viewer, first, sends);
+    return sends;
+  }
+
+  /** Counts a viewer and lists it. */
+  openSession(request: SessionRequest): SessionHandle {
+    return this.#options.stream.openSession(request);
+  }
+
+  /** Asks the source for a keyframe of a track that passes through, for a viewer who cannot begin or go on without. */
+  requestKeyframe({ track }: MediaSource): void {
+    // Encodes have keyframes at an interval that all renditions share: who begins waits for the next.
+    if (track.bypass) this.#options.stream.requestKeyframe(track.id);
+  }
+
+  /** A viewer lost pictures for good and shows nothing until the next keyframe: it is asked for, whoever makes the track. */
+  repair({ track }: MediaSource): void {
+    const now = this.#options.clock.monotonic();
+    if (now - (this.#repairedAt.get(track.id) ?? Number.NEGATIVE_INFINITY) < REPAIR_INTERVAL_MS) return;
+    this.#repairedAt.set(track.id, now);
+    this.#options.stream.requestKeyframe(track.id);
+  }
+
+  /** A viewer has come to terms: what it does not get is told, once for the stream. */
+  judge(terms: Omit<ViewerTerms, 'tracks'>): void {
+    for (const missing of missingMedia({ ...terms, tracks: this.#options.stream.tracks })) this.#warn(missing);
+  }
+
+  add(session: PlaySession): void {
+    this.#sessions.add(session);
+  }
+
+  remove(session: PlaySession): void {
+    this.#sessions.delete(session);
+  }
+
+  onTracks(tracks: readonly Track[]): void {
+    const playable = tracks.filter(isPlayable);
+    let changed = false;
+    for (const [id, source] of this.#sources) {
+      const track = playable.find((candidate) => candidate.id === id);
+      if (track !== undefined && track.type === source.track.type && track.codec === source.track.codec) source.update(track);
+      else {
+        this.#closeSource(source);
+        this.#sources.delete(id);
+        this.#repairedAt.delete(id);
+        changed = true;
+      }
+    }
+    for (const track of playable) if (this.#add(track)) changed = true;
+    if (!changed) return;
+    this.#warnings.clear();
+    for (const session of this.#sessions) session.refresh();
+  }
+
+  onPacket(packet: Packet): void {
+    const { track } = packet;
+    const source = this.#sources.get(track.id);
+    if (source === undefined) return;
+    if (source.track !== track && isPlayable(track)) source.update(track);
+    if (packet.pts !== packet.dts && track.type === 'video') this.#warnOfReordering();
+    source.push(packet);
+    if (packet.keyframe && track.type === 'video') for (const session of this.#sessions) session.keyframe(source);
+  }
+
+  /** Adds what viewers were sent to the stream's counters. */
+  countBytes(): void {
+    for (const session of this.#sessions) session.countBytes();
+  }
+
+  close(reason: CloseReason): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const session of [...this.#sessions]) {
+      session.close(`the stream ended: ${reason.detail}`);
+      session.closed('the stream ended');
+    }
+    for (const source of this.#sources.values()) this.#closeSource(source);
+    this.#sources.clear();
+    this.#options.onClosed(this);
+  }
+
+  #add(track: WebrtcTrack): boolean {
+    if (this.#sources.has(track.id)) return false;
+    const { stream, transport, clock } = this.#options;
+    const epochMs = stream.startedAt > 0 ? stream.startedAt : clock.now();
+    const onRefused = (reason: string): void => {
+      const fields = { ...this.fields, track: track.id, codec: track.codec, reason };
+      this.#options.logger.warn(fields, 'frames of a track cannot be sent over WebRTC: its viewers miss them');
+    };
+    this.#sources.set(track.id, new MediaSource({ fanout: transport.fanout, track, epochMs, fec: this.settings.ulpfec, onRefused }));
+    return true;
+  }
+
+  #closeSource(source: MediaSource): void {
+    source.close();
+    if (source.refused === 0) return;
+    const fields = { ...this.fields, track: source.track.id, refused: source.refused };
+    this.#options.logger.warn(fields, 'frames of a track were not sent over WebRTC until its end');
+  }
+
+  #source(kind: 'video' | 'audio', rendition: PlaylistRendition): MediaSource | null {
+    const video = kind === 'video';
+    const variant = video ? rendition.videoVariantName : rendition.audioVariantName;
+    const hint = video ? rendition.videoIndexHint : rendition.audioIndexHint;
+    if (variant === '') return null;
+    const tracks = this.#options.stream.tracks.filter((track) => track.type === kind && track.variantName === variant);
+    const track = hint >= 0 ? tracks[hint] : tracks.find(isPlayable);
+    return track === undefined ? null : (this.#sources.get(track.id) ?? null);
+  }
+
+  #warnOfReordering(): void {
+    if (!this.#warnings.has(REORDERING.key)) this.#warn(REORDERING);
+  }
+
+  #warn({ key, text }: MissingMedia): void {
+    this.#warnings.set(key, text);
+    if (this.#toldOf.has(key)) return;
+    this.#toldOf.add(key);
+    this.#options.logger.warn(this.fields, text);
+  }
+}

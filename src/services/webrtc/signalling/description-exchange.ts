@@ -1,0 +1,228 @@
+/**
+ * The HTTP side of WHIP (draft-ietf-wish-whip) and WHEP (draft-ietf-wish-whep): a POST exchanges session descriptions and
+ * makes a session, a DELETE ends it. Both follow the rules that the reference server has for WHIP (streaming facts 3.8).
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Logger } from '../../../util/logger.ts';
+import type { Patience } from '../../../util/patience.ts';
+import { ProtocolError } from '../../../util/protocol-error.ts';
+import { tellRefused } from '../../../util/refused.ts';
+import { randomWord } from '../../../wire/ice/ice-credentials.ts';
+import { type IceServersFor, relayLinks } from './ice-server.ts';
+import { noSuchStream, placeFields, type RequestPlace, type StreamTarget } from './request-place.ts';
+
+const BODY_LIMIT = 64 * 1024;
+/** For a body to arrive, ms. */
+const BODY_TIME_MS = 10_000;
+const KEY_LENGTH = 16;
+const ETAG_LENGTH = 8;
+/** Of `Allow`, and of CORS preflights. */
+export const EXCHANGE_METHODS = 'OPTIONS, POST, PATCH, DELETE';
+
+/** A request that is answered with this status and text. */
+export class ExchangeRefused extends Error {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Ended by the peer's DELETE. */
+export interface ExchangeSession {
+  /** Answers the offer. Throws as `open`, and ProtocolError, when nothing comes of it; the session is then closed. */
+  accept(offer: string): string;
+  /** Candidates that the peer adds. */
+  announced(candidates: string): void;
+  close(reason: string): void;
+}
+
+/** What a session is opened with; the offer follows by `accept`. */
+export interface OpenRequest {
+  readonly target: StreamTarget;
+  readonly place: RequestPlace;
+  readonly client: string;
+  /** `Oven-Capabilities` of the request; empty without one. */
+  readonly capabilities: string;
+  /** The session has ended by itself; once. */
+  readonly onEnded: (reason: string) => void;
+}
+
+/** What is particular to WHIP or WHEP. */
+export interface ExchangeOptions {
+  /** For answers: `WHIP` or `WHEP`. */
+  readonly name: 'WHIP' | 'WHEP';
+  /** Who sends such requests, for the log. */
+  readonly peer: 'publisher' | 'viewer';
+  /** What must be over before `open`; null when nothing is to be waited for. */
+  readonly prepare?: (target: StreamTarget) => Promise<unknown> | null;
+  /** Throws ExchangeRefused, or what `refusal` knows. */
+  readonly open: (request: OpenRequest) => ExchangeSession;
+  /** How errors of a kind of its own are answered, from `open` and from its sessions; null for any other. */
+  readonly refusal?: (error: unknown) => ExchangeRefused | null;
+  /** Headers that let pages of other origins ask. */
+  readonly crossOrigin: (request: IncomingMessage, place: RequestPlace) => readonly (readonly [name: string, value: string])[];
+  readonly iceServersFor: IceServersFor;
+  readonly logger: Logger;
+  readonly patience?: Patience | undefined;
+}
+
+/** One for each of the two. Remembers sessions by the URL it gave them, until they end. */
+export class DescriptionExchange {
+  readonly #options: ExchangeOptions;
+  readonly #sessions = new Map<string, ExchangeSession>();
+
+  constructor(options: ExchangeOptions) {
+    this.#options = options;
+  }
+
+  get sessions(): number {
+    return this.#sessions.size;
+  }
+
+  /** Answers, whatever the request. */
+  handle(request: IncomingMessage, response: ServerResponse, place: RequestPlace, client: string): void {
+    this.#guard(response, () => this.#handle(request, response, place, client));
+  }
+
+  #handle(request: IncomingMessage, response: ServerResponse, place: RequestPlace, client: string): void {
+    response.setHeader('Server', 'Millrace');
+    for (const [name, value] of this.#options.crossOrigin(request, place)) response.setHeader(name, value);
+    response.setHeader('Access-Control-Expose-Headers', 'Location, Link, ETag');
+    const { method } = request;
+    if (method === 'OPTIONS') {
+      response.setHeader('Access-Control-Allow-Private-Network', 'true');
+      answer(response, place.target === null ? 404 : 200, '');
+    } else if (method === 'POST')
+      this.#withBody(request, response, (offer) => {
+        const capabilities = [request.headers['oven-capabilities'] ?? ''].flat().join(',');
+        this.#prepare(response, place, () => this.#open(response, { place, offer, client, capabilities }));
+      });
+    else if (method === 'PATCH') this.#withBody(request, response, (body) => this.#trickle(response, place, body));
+    else if (method === 'DELETE') this.#delete(response, place);
+    else {
+      response.setHeader('Allow', EXCHANGE_METHODS);
+      answer(response, 405, `${method} is not allowed here`);
+    }
+  }
+
+  #prepare(response: ServerResponse, { target }: RequestPlace, open: () => void): void {
+    const prepared = target === null ? null : (this.#options.prepare?.(target) ?? null);
+    if (prepared === null) {
+      open();
+      return;
+    }
+    const go = (action: () => void): void => {
+      if (!response.destroyed) this.#guard(response, action);
+    };
+    prepared.then(
+      () => go(open),
+      (error: unknown) =>
+        go(() => {
+          throw error;
+        }),
+    );
+  }
+
+  #open(
+    response: ServerResponse,
+    { place, offer, client, capabilities }: { place: RequestPlace; offer: string; client: string; capabilities: string },
+  ): void {
+    const { name, peer, logger } = this.#options;
+    const key = randomWord(KEY_LENGTH);
+    let session: ExchangeSession | null = null;
+    try {
+      if (place.target === null) throw new ExchangeRefused(404, noSuchStream().message);
+      session = this.#options.open({ target: place.target, place, client, capabilities, onEnded: () => this.#sessions.delete(key) });
+      const description = session.accept(offer);
+      this.#sessions.set(key, session);
+      response.setHeader('Content-Type', 'application/sdp');
+      response.setHeader('ETag', randomWord(ETAG_LENGTH));
+      response.setHeader('Location', `/${place.app}/${place.stream}/${key}?direction=${name.toLowerCase()}`);
+      const links = relayLinks(this.#options.iceServersFor(place) ?? []);
+      if (links.length > 0) response.setHeader('Link', links);
+      response.statusCode = 201;
+      response.end(description);
+    } catch (error) {
+      session?.close('the offer was refused');
+      const refusal = this.#options.refusal?.(error) ?? error;
+      const status = statusOf(refusal);
+      if (status === null || !(error instanceof Error) || !(refusal instanceof Error)) throw error;
+      const { code = `status ${status}` } = error as Error & { readonly code?: string };
+      tellRefused(logger, peer, { code, reason: error.message, peer: client, over: name, ...placeFields(place.target) });
+      answer(response, status, refusal.message);
+    }
+  }
+
+  /** Peers reach us: their candidates are only of use to the log. */
+  #trickle(response: ServerResponse, place: RequestPlace, fragment: string): void {
+    const session = this.#sessions.get(place.file);
+    if (place.file === '') answer(response, 400, 'the path names no session');
+    else if (session === undefined) answer(response, 404, 'there is no such session');
+    else if (!/^a=(?:ice-ufrag|candidate|end-of-candidates|mid|ice-pwd)/m.test(fragment))
+      answer(response, 400, 'the body is no trickle-ice-sdpfrag');
+    else {
+      session.announced(fragment);
+      response.setHeader('Content-Type', 'application/trickle-ice-sdpfrag');
+      response.statusCode = 204;
+      response.end();
+    }
+  }
+
+  #delete(response: ServerResponse, place: RequestPlace): void {
+    const session = this.#sessions.get(place.file);
+    this.#sessions.delete(place.file);
+    session?.close('the peer left');
+    answer(response, session === undefined ? 404 : 200, session === undefined ? 'there is no such session' : '');
+  }
+
+  #withBody(request: IncomingMessage, response: ServerResponse, use: (body: string) => void): void {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    let isLate = false;
+    const limit = BODY_TIME_MS * (this.#options.patience ?? 1);
+    const deadline = setTimeout(() => {
+      isLate = true;
+      answer(response, 408, `the body did not arrive within ${limit} ms`);
+    }, limit);
+    request.on('close', () => clearTimeout(deadline));
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= BODY_LIMIT) chunks.push(chunk);
+    });
+    request.on('error', () => response.destroy());
+    request.on('end', () => {
+      clearTimeout(deadline);
+      if (isLate) return;
+      if (size > BODY_LIMIT) {
+        answer(response, 413, `the body is longer than ${BODY_LIMIT} bytes`);
+        return;
+      }
+      this.#guard(response, () => use(Buffer.concat(chunks).toString()));
+    });
+  }
+
+  #guard(response: ServerResponse, action: () => void): void {
+    try {
+      action();
+    } catch (error) {
+      this.#options.logger.limited.error({ err: error }, `a ${this.#options.name} request failed`);
+      if (!response.headersSent) answer(response, 500, 'the server failed on this request');
+      else if (!response.writableEnded) response.destroy();
+    }
+  }
+}
+
+/** Null: nothing the peer can help. */
+function statusOf(error: unknown): number | null {
+  if (error instanceof ExchangeRefused) return error.status;
+  if (!(error instanceof ProtocolError)) return null;
+  if (error.code === 'WEBRTC_FULL') return 503;
+  return error.code === 'SDP_CODECS' ? 406 : 400;
+}
+
+function answer(response: ServerResponse, status: number, text: string): void {
+  response.statusCode = status;
+  if (text !== '') response.setHeader('Content-Type', 'text/plain');
+  response.end(text === '' ? '' : `${text}\n`);
+}

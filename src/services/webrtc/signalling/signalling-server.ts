@@ -1,0 +1,135 @@
+/** Signalling requests that came through the delivery ports: decides who takes them (streaming facts 3.1). */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { HttpFault } from '../../../delivery/http/http-fault.ts';
+import type { AddressShares } from '../../../util/address-shares.ts';
+import type { RefusalLog } from '../../../util/refusal-log.ts';
+import { placeOf, type RequestPlace } from './request-place.ts';
+
+/** Longest message of a peer: a session description with many candidates is a tenth of it. */
+const MESSAGE_LIMIT = 256 * 1024;
+const CLOSE_UNSUPPORTED = 1008;
+
+/** Where a request came from. */
+export interface SignallingClient {
+  readonly address: string;
+  /** The port of ours that it called. */
+  readonly port: number;
+}
+
+/** One way in: those who play, or those who publish. */
+export interface SignallingSide {
+  /** WHIP or WHEP. Answers, whatever the request. */
+  request(request: IncomingMessage, response: ServerResponse, place: RequestPlace, client: SignallingClient): void;
+  /** A connection of the WebSocket protocol; it is the side's from now on. */
+  connected(socket: WebSocket, place: RequestPlace, client: SignallingClient): void;
+}
+
+/** A side and where it may be reached. */
+export interface ListeningSide {
+  readonly side: SignallingSide;
+  /** Those that its clients call; others share them with services of their own. */
+  readonly ports: ReadonlySet<number>;
+}
+
+/** Who takes requests, and how host names lead to virtual hosts. */
+export interface SignallingOptions {
+  /** Null where this server does not listen for them. */
+  readonly play: ListeningSide | null;
+  readonly publish: ListeningSide | null;
+  readonly virtualHostFor: (host: string) => string | undefined;
+  /** WebSockets by address that have not asked for anything; absent: no limit. */
+  readonly silent?: AddressShares;
+  /** Told of those that are refused; absent: nobody is. */
+  readonly refusals?: RefusalLog;
+}
+
+/** Handed requests by the `ForeignServer`; the server calls `close`. */
+export class SignallingServer {
+  readonly #options: SignallingOptions;
+  readonly #sockets = new WebSocketServer({ noServer: true, maxPayload: MESSAGE_LIMIT, perMessageDeflate: false });
+
+  constructor(options: SignallingOptions) {
+    this.#options = options;
+  }
+
+  request(request: IncomingMessage, response: ServerResponse, client: SignallingClient): void {
+    const place = this.#place(request, response);
+    if (place === null) return;
+    const side = this.#sideFor(place.direction === 'whep' ? 'play' : 'publish', client);
+    if (side !== null) {
+      side.request(request, response, place, client);
+      return;
+    }
+    response.statusCode = 404;
+    response.setHeader('Content-Type', 'text/plain');
+    response.end(`this port does not listen for ${place.direction === 'whep' ? 'players' : 'publishers'} over WebRTC\n`);
+  }
+
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, client: SignallingClient): void {
+    let place: RequestPlace;
+    try {
+      place = this.#placeOf(request);
+    } catch {
+      socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+      return;
+    }
+    const { silent, refusals } = this.#options;
+    const seat = silent?.enter(client.address);
+    if (seat === null) {
+      refusals?.note('WebSockets refused: too many of their address have asked for nothing', {
+        peer: client.address,
+        share: silent?.share,
+      });
+      socket.end('HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n');
+      return;
+    }
+    socket.once('close', () => seat?.leave());
+    this.#sockets.handleUpgrade(request, socket, head, (connection) => {
+      // From here on its sessions are counted.
+      connection.once('message', () => seat?.leave());
+      this.#connected(connection, place, client);
+    });
+  }
+
+  /** Ends all connections. Idempotent. */
+  close(): void {
+    for (const connection of this.#sockets.clients) connection.terminate();
+    this.#sockets.close();
+  }
+
+  #connected(socket: WebSocket, place: RequestPlace, client: SignallingClient): void {
+    const isPublisher = place.direction === 'send';
+    const side = this.#sideFor(isPublisher ? 'publish' : 'play', client);
+    if (side !== null) {
+      side.connected(socket, place, client);
+      return;
+    }
+    socket.on('error', () => socket.terminate());
+    socket.send(
+      JSON.stringify({ code: 404, error: `This port does not listen for ${isPublisher ? 'publishers' : 'players'} over WebRTC` }),
+    );
+    socket.close(CLOSE_UNSUPPORTED);
+  }
+
+  #sideFor(use: 'play' | 'publish', { port }: SignallingClient): SignallingSide | null {
+    const listening = this.#options[use];
+    return listening?.ports.has(port) === true ? listening.side : null;
+  }
+
+  #place(request: IncomingMessage, response: ServerResponse): RequestPlace | null {
+    try {
+      return this.#placeOf(request);
+    } catch (error) {
+      if (!(error instanceof HttpFault)) throw error;
+      response.statusCode = error.status;
+      response.end(`${error.message}\n`);
+      return null;
+    }
+  }
+
+  #placeOf(request: IncomingMessage): RequestPlace {
+    return placeOf(request.url ?? '/', request.headers.host ?? '', this.#options.virtualHostFor);
+  }
+}

@@ -1,0 +1,259 @@
+/** One connection of the reference server's WebSocket protocol (streaming facts 3.2), for players and for publishers. */
+import { randomInt } from 'node:crypto';
+import type { WebSocket } from 'ws';
+import type { Logger } from '../../../util/logger.ts';
+import { type Patience, withPatience } from '../../../util/patience.ts';
+
+/** All in milliseconds. */
+const TIMES = {
+  ping: 20_000,
+  /** How often a connection is asked whether it is of any use. */
+  look: 5000,
+  /** For a peer to close its side after we have. */
+  linger: 5000,
+};
+/** Looks at a connection without session after which it is closed. */
+const USELESS_LOOKS = 3;
+/** Pings without an answer after which the peer is gone. */
+const MISSED_PINGS = 2;
+/** Bytes that wait for a peer beyond which it asks and does not read; an offer has some thousand. */
+const UNREAD_LIMIT = 1024 * 1024;
+const CLOSE_USELESS = 1008;
+/** Longest reason that fits into the frame that closes a WebSocket, bytes. */
+const REASON_LIMIT = 120;
+const CANDIDATE = /^(?:a=)?candidate:\S+ \d+ \S+ \d+ \S+ \d+ typ \S+/i;
+
+/** What a peer may send. */
+export interface SignallingMessage {
+  readonly command: string;
+  readonly id: unknown;
+  readonly sdp: unknown;
+  readonly candidates: unknown;
+  readonly rendition_name: unknown;
+  readonly auto: unknown;
+}
+
+/** Answered with `{code, error}`, then the connection is closed. */
+export class SignallingFault extends Error {
+  readonly code: number;
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Who the messages are for. Throws SignallingFault. */
+export interface SignallingDialogue {
+  /** There is a session, or one is being made: that has deadlines of its own. */
+  readonly engaged: boolean;
+  /** The peer wants an offer. */
+  offer(): void;
+  /** The peer's session description. */
+  answer(sdp: string): void;
+  /** Candidates of the peer, one a line. */
+  candidates(lines: string): void;
+  /** What only some peers say; false for an unknown command. */
+  other(message: SignallingMessage): boolean;
+  /** The session is over, by the peer or by a fault; may be called more than once. */
+  stop(reason: string): void;
+}
+
+/** The WebSocket is owned by what is made of it. */
+export interface SignallingSocketOptions {
+  readonly socket: WebSocket;
+  /** Address of the peer, for the log. */
+  readonly client: string;
+  readonly logger: Logger;
+  readonly dialogue: SignallingDialogue;
+  readonly patience?: Patience | undefined;
+}
+
+/** Owns the WebSocket: pings it, and ends it when the peer answers none, or asks and never reads. The dialogue is told of every end. */
+export class SignallingSocket {
+  /** Names the peer in all its messages but the first. */
+  readonly id = randomInt(1, 2 ** 31 - 1);
+  readonly #options: SignallingSocketOptions;
+  readonly #socket: WebSocket;
+  readonly #pinger: NodeJS.Timeout;
+  readonly #watch: NodeJS.Timeout;
+  readonly #linger: number;
+  #missed = 0;
+  #uselessLooks = 0;
+  #cut: NodeJS.Timeout | undefined;
+
+  constructor(options: SignallingSocketOptions) {
+    this.#options = options;
+    this.#socket = options.socket;
+    this.#socket.on('message', (data, isBinary) => this.#receive(isBinary ? null : data.toString()));
+    this.#socket.on('pong', () => {
+      this.#missed = 0;
+    });
+    // It is answered by itself.
+    this.#socket.on('ping', () => this.#isRead());
+    this.#socket.on('error', () => this.#socket.terminate());
+    this.#socket.on('close', () => this.#gone());
+    const { ping, look, linger } = withPatience(TIMES, options.patience ?? 1);
+    this.#linger = linger;
+    this.#pinger = setInterval(() => this.#ping(), ping);
+    this.#watch = setInterval(() => this.#look(), look);
+  }
+
+  /** Does nothing when the connection is closed. */
+  send(message: object): void {
+    if (this.#socket.readyState === this.#socket.OPEN && this.#isRead()) this.#socket.send(JSON.stringify(message));
+  }
+
+  /** Ends the connection because the session has ended. Idempotent. */
+  close(reason: string): void {
+    this.#end(
+      1000,
+      Buffer.from(reason)
+        .subarray(0, REASON_LIMIT)
+        .toString('latin1')
+        .replaceAll(/[^ -~]/g, '?'),
+    );
+  }
+
+  /** Does `action` when `wait` is over, if the connection is still there; a fault it throws, or `wait` rejects with, is answered. */
+  after(wait: Promise<unknown>, action: () => void): void {
+    const go = (act: () => void): void => {
+      if (this.#socket.readyState === this.#socket.OPEN) this.#guard(act);
+    };
+    wait.then(
+      () => go(action),
+      (error: unknown) =>
+        go(() => {
+          throw error;
+        }),
+    );
+  }
+
+  /** False for a peer that asks and never reads: it loses its connection. */
+  #isRead(): boolean {
+    if (this.#socket.bufferedAmount <= UNREAD_LIMIT) return true;
+    this.#socket.terminate();
+    return false;
+  }
+
+  #receive(text: string | null): void {
+    this.#guard(() => this.#obey(readMessage(text)));
+  }
+
+  #guard(action: () => void): void {
+    try {
+      action();
+    } catch (error) {
+      if (error instanceof SignallingFault) this.#refuse(error.code, error.message);
+      else {
+        this.#options.logger.limited.error({ err: error, peer: this.#options.client }, 'signalling failed');
+        this.#refuse(500, 'Internal Server Error');
+      }
+    }
+  }
+
+  #obey(message: SignallingMessage): void {
+    const { dialogue } = this.#options;
+    if (message.command === 'request_offer') {
+      dialogue.offer();
+      return;
+    }
+    if (message.command === 'ping') {
+      this.send({ command: 'pong' });
+      return;
+    }
+    if (message.command === 'pong') return;
+    if (message.id !== this.id) throw new SignallingFault(400, 'Invalid ID');
+    switch (message.command) {
+      case 'answer':
+        dialogue.answer(sdpOf(message.sdp));
+        break;
+      case 'candidate':
+        dialogue.candidates(candidateLines(message.candidates));
+        break;
+      case 'stop':
+        dialogue.stop('the peer stopped');
+        break;
+      default:
+        if (!dialogue.other(message)) throw new SignallingFault(400, `Unknown command: ${message.command}`);
+    }
+  }
+
+  #refuse(code: number, error: string): void {
+    this.send({ code, error });
+    this.#stop(error);
+    this.#end();
+  }
+
+  /** A peer that does not close its side is cut off. */
+  #end(code?: number, reason?: string): void {
+    this.#socket.close(code, reason);
+    this.#cut ??= setTimeout(() => this.#socket.terminate(), this.#linger);
+  }
+
+  /** A connection without a session is of no use for long. */
+  #look(): void {
+    this.#uselessLooks = this.#options.dialogue.engaged ? 0 : this.#uselessLooks + 1;
+    if (this.#uselessLooks === USELESS_LOOKS) this.#end(CLOSE_USELESS, 'nothing was asked for');
+  }
+
+  #ping(): void {
+    this.#missed += 1;
+    if (this.#missed > MISSED_PINGS) this.#socket.terminate();
+    else if (this.#socket.readyState === this.#socket.OPEN) this.#socket.ping();
+  }
+
+  #gone(): void {
+    clearInterval(this.#pinger);
+    clearInterval(this.#watch);
+    clearTimeout(this.#cut);
+    this.#stop('the signalling connection closed');
+  }
+
+  #stop(reason: string): void {
+    const { dialogue, logger, client } = this.#options;
+    try {
+      dialogue.stop(reason);
+    } catch (error) {
+      logger.limited.error({ err: error, peer: client }, 'a signalling session could not be ended');
+    }
+  }
+}
+
+function readMessage(text: string | null): SignallingMessage {
+  let message: unknown = null;
+  try {
+    message = text === null ? null : JSON.parse(text);
+  } catch {
+    throw new SignallingFault(400, 'The message is not JSON');
+  }
+  if (typeof message !== 'object' || message === null || !('command' in message) || typeof message.command !== 'string') {
+    throw new SignallingFault(400, 'The message has no command');
+  }
+  return {
+    id: undefined,
+    sdp: undefined,
+    candidates: undefined,
+    rendition_name: undefined,
+    auto: undefined,
+    ...message,
+    command: message.command,
+  };
+}
+
+function sdpOf(member: unknown): string {
+  const text = typeof member === 'object' && member !== null && 'sdp' in member ? member.sdp : undefined;
+  if (typeof text !== 'string') throw new SignallingFault(400, 'There is no SDP');
+  return text;
+}
+
+/** Nonsense is refused as the reference server does. */
+function candidateLines(candidates: unknown): string {
+  if (!Array.isArray(candidates)) throw new SignallingFault(400, 'There are no candidates');
+  const lines = (candidates as unknown[]).map((entry) => {
+    const text = typeof entry === 'object' && entry !== null && 'candidate' in entry ? entry.candidate : undefined;
+    if (typeof text !== 'string') throw new SignallingFault(400, 'A candidate has no text');
+    if (text !== '' && !CANDIDATE.test(text)) throw new SignallingFault(400, 'Invalid candidate');
+    return text;
+  });
+  return lines.join('\n');
+}

@@ -1,0 +1,133 @@
+/** What was tried to connect one peer, told in one line when nothing came of it. */
+import { type PeerCandidate, readCandidates } from '../../../wire/ice/ice-candidate.ts';
+import type { CheckFault } from '../../../wire/ice/ice-lite.ts';
+import { placeOf } from './peer-address.ts';
+
+/** Addresses that are told apart; checks of further ones are counted together. */
+const PLACES_LIMIT = 16;
+/** Candidates of the peer that are kept, and entries of a list that are written. */
+const CANDIDATES_LIMIT = 24;
+const WRITTEN_LIMIT = 8;
+
+interface Checks {
+  good: number;
+  readonly faults: Map<CheckFault, number>;
+  /** Answers of ours that the system did not take. */
+  unsent: number;
+}
+
+/** One for each session until it is connected. Bounded: what a peer invents is counted together. */
+export class ConnectionTrail {
+  #offered: readonly string[] = [];
+  readonly #announced = new Map<string, PeerCandidate>();
+  /** By `udp 192.0.2.1:5000`. */
+  readonly #checks = new Map<string, Checks>();
+  readonly #elsewhere: Checks = { good: 0, faults: new Map(), unsent: 0 };
+  #asked = 0;
+  #proved = 0;
+  #handshakeHeard = 0;
+  #handshakeSaid = 0;
+
+  /** Candidates of ours that the peer was told. */
+  offered(candidates: readonly string[]): void {
+    this.#offered = candidates;
+  }
+
+  /** Candidates that the peer told of itself. */
+  announced(candidates: readonly PeerCandidate[]): void {
+    for (const candidate of candidates) {
+      const place = placeOfCandidate(candidate);
+      if (this.#announced.size < CANDIDATES_LIMIT) this.#announced.set(place, candidate);
+    }
+  }
+
+  /** A check came from `place`; `fault`: why it was none, null when it was answered. */
+  checked(place: string, fault: CheckFault | null): void {
+    const checks = this.#at(place);
+    if (fault === null) checks.good += 1;
+    else checks.faults.set(fault, (checks.faults.get(fault) ?? 0) + 1);
+  }
+
+  /** The answer to a check could not be sent. */
+  unsent(place: string): void {
+    this.#at(place).unsent += 1;
+  }
+
+  /** A check of ours went. */
+  asked(): void {
+    this.#asked += 1;
+  }
+
+  /** A check of ours was answered. */
+  proved(): void {
+    this.#proved += 1;
+  }
+
+  /** A datagram of the handshake came. */
+  handshakeHeard(): void {
+    this.#handshakeHeard += 1;
+  }
+
+  handshakeSaid(): void {
+    this.#handshakeSaid += 1;
+  }
+
+  /** One line: what each side offered, which pairs were checked, and how far the handshake came. */
+  describe(): string {
+    const parts = [`offered ${listed(readCandidates(this.#offered.join('\n')).map(placeOfCandidate))}`];
+    parts.push(this.#announced.size === 0 ? 'the peer announced no address' : `announced by the peer ${this.#announcements()}`);
+    // Those that work first: the list is cut.
+    const known = [...this.#checks].sort(([, a], [, b]) => Number(b.good > 0) - Number(a.good > 0));
+    const checks = listed(known.map(([place, counts]) => `${place} ${countsOf(counts)}`));
+    const elsewhere = countsOf(this.#elsewhere);
+    if (known.length === 0) parts.push('no connectivity check came');
+    else parts.push(`connectivity checks from ${checks}${elsewhere === '' ? '' : `, other addresses ${elsewhere}`}`);
+    if (this.#asked > 0 && this.#proved === 0) parts.push(`${this.#asked} checks of ours went, none was answered`);
+    if ([...this.#checks.values(), this.#elsewhere].some(({ good }) => good > 0)) parts.push(this.#handshake());
+    return parts.join('; ');
+  }
+
+  #at(place: string): Checks {
+    let checks = this.#checks.get(place);
+    if (checks === undefined) {
+      if (this.#checks.size >= PLACES_LIMIT) return this.#elsewhere;
+      checks = { good: 0, faults: new Map(), unsent: 0 };
+      this.#checks.set(place, checks);
+    }
+    return checks;
+  }
+
+  #announcements(): string {
+    return listed([...this.#announced].map(([place, candidate]) => `${place} (${candidate.type}, ${this.#noteOn(place, candidate)})`));
+  }
+
+  #noteOn(place: string, { protocol, address }: PeerCandidate): string {
+    if (address.endsWith('.local')) return 'hidden behind a name';
+    if (protocol === 'tcp') return 'it connects from another port';
+    return this.#checks.has(place) ? 'checked' : 'no check came from it';
+  }
+
+  #handshake(): string {
+    if (this.#handshakeHeard === 0 && this.#handshakeSaid === 0) return 'DTLS not begun: no datagram of it came';
+    return `DTLS begun and not finished: ${this.#handshakeHeard} datagrams came, ${this.#handshakeSaid} went`;
+  }
+}
+
+function placeOfCandidate({ protocol, address, port }: PeerCandidate): string {
+  return `${protocol} ${placeOf(address, port)}`;
+}
+
+function countsOf({ good, faults, unsent }: Checks): string {
+  const parts = [
+    ...(good > 0 ? [`${good} good`] : []),
+    ...Array.from(faults, ([fault, count]) => `${count} refused (${fault})`),
+    ...(unsent > 0 ? [`${unsent} answers could not be sent`] : []),
+  ];
+  return parts.join(' and ');
+}
+
+function listed(entries: readonly string[]): string {
+  if (entries.length === 0) return 'nothing';
+  const rest = entries.length - WRITTEN_LIMIT;
+  return `${entries.slice(0, WRITTEN_LIMIT).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
+}

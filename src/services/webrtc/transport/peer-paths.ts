@@ -1,0 +1,218 @@
+/** The ways by which a peer says that it can be reached, which of them it has proved, and which is in use. */
+
+import { CANDIDATE_PRIORITY } from '../../../wire/ice/ice-candidate.ts';
+import type { PeerAddress } from './fanout/fanout.ts';
+import { PathProof } from './path-proof.ts';
+import { placeOf } from './peer-address.ts';
+import type { PeerPipe } from './peer-pipe.ts';
+
+/** Where a datagram came from and an answer goes to. */
+export type PeerPath =
+  | { readonly kind: 'udp'; readonly socket: number; readonly to: PeerAddress }
+  | { readonly kind: 'tcp'; readonly pipe: PeerPipe };
+
+/** For the log: `udp 192.0.2.1:5000`. */
+export function placeOfPath(path: PeerPath): string {
+  return path.kind === 'udp' ? `udp ${placeOf(path.to.host, path.to.port)}` : path.pipe.place;
+}
+
+/** Without a check for so long, a path gives way to one that the peer prefers, ms. Browsers check theirs at least every 2.5 s. */
+const SILENCE_MS = 3000;
+/** A path that answered no longer ago takes over when the one in use is lost, ms. Browsers check spare ones every 25 s. */
+const SPARE_MS = 30_000;
+const PATHS_LIMIT = 16;
+/** Checks of ours in the time after which consent is over: one that is lost is not the end (RFC 7675 section 5.1). */
+const CHECKS_OF_CONSENT = 6;
+const LONGEST_INTERVAL_MS = 5000;
+/** Intervals differ by a fifth either way, so that sessions do not check in step (RFC 7675 section 5.1). */
+const LEAST_SHARE = 0.8;
+const SHARE_RANGE = 0.4;
+
+interface KnownPath {
+  readonly path: PeerPath;
+  readonly proof: PathProof;
+  /** Of the pair (RFC 8445 section 6.1.2.3). */
+  priority: number;
+  heardAt: number;
+  nominated: boolean;
+  /** Nominated before it has answered: judged when it does. */
+  awaited: boolean;
+}
+
+/** A check that the peer made. */
+export interface PathCheck {
+  readonly nominated: boolean;
+  /** Of the peer's candidate; 0 when it does not tell. */
+  readonly priority: number;
+  /** Bytes of the check, and of our answer. */
+  readonly received: number;
+  readonly answered: number;
+}
+
+/**
+ * A path carries nothing before it has answered a check of ours: whoever knows the password can send checks in anybody's name.
+ * Connections by TCP need no such check, since nobody makes one in another's name.
+ */
+export class PeerPaths {
+  /** Without an answer for so long consent is over, ms. */
+  readonly #patience: number;
+  readonly #interval: number;
+  /** In the order of their first checks. */
+  readonly #known: KnownPath[] = [];
+  #current: KnownPath | null = null;
+  #provenAt = Number.NEGATIVE_INFINITY;
+
+  constructor(patience: number) {
+    this.#patience = patience;
+    this.#interval = Math.min(LONGEST_INTERVAL_MS, patience / CHECKS_OF_CONSENT);
+  }
+
+  get current(): PeerPath | null {
+    return this.#current?.path ?? null;
+  }
+
+  /** All that the peer made checks by, oldest first. */
+  get all(): readonly PeerPath[] {
+    return this.#known.map(({ path }) => path);
+  }
+
+  /** A check came by `path`. True when that path is in use from now on and was not before. */
+  heard(path: PeerPath, { nominated, priority, received, answered }: PathCheck, now: number): boolean {
+    let known = this.#find(path);
+    if (known === undefined) {
+      known = { path, proof: new PathProof(), priority: 0, heardAt: now, nominated: false, awaited: false };
+      this.#known.push(known);
+      this.#forgetOldest();
+    }
+    known.priority = pairPriority(priority, CANDIDATE_PRIORITY[path.kind === 'udp' ? 'UDP' : 'TCP']);
+    known.heardAt = now;
+    known.nominated ||= nominated;
+    this.#expire(known, now);
+    known.proof.heard(received, answered, this.#interval);
+    if (path.kind === 'tcp') this.#prove(known, now);
+    if (known.proof.isProven) return this.#isChosen(known, nominated, now);
+    known.awaited ||= nominated;
+    return false;
+  }
+
+  /** A check of ours was answered by `path`. True when that path is in use from now on and was not before. */
+  answered(path: PeerPath, now: number): boolean {
+    const known = this.#find(path);
+    if (known === undefined) return false;
+    this.#prove(known, now);
+    const wasAwaited = known.awaited;
+    known.awaited = false;
+    return this.#isChosen(known, wasAwaited, now);
+  }
+
+  /** Where checks of ours, of `bytes` each, are to be sent now; they count as sent. */
+  due(bytes: number, now: number): readonly PeerPath[] {
+    let paths: PeerPath[] | null = null;
+    for (const { path, proof } of this.#known) {
+      if (!proof.isDue(bytes, now)) continue;
+      proof.checked(bytes, now, this.#pause());
+      paths ??= [];
+      paths.push(path);
+    }
+    return paths ?? NONE;
+  }
+
+  /**
+   * Consent to send (RFC 7675) is that of the path in use: when it has not answered for too long, another one that has
+   * takes over. `moved`: it did; `silent`: there is none.
+   */
+  review(now: number): 'fresh' | 'moved' | 'silent' {
+    if (this.#current === null) return 'silent';
+    this.#expire(this.#current, now);
+    if (this.#current.proof.isProven) return 'fresh';
+    const spare = this.#spare(now - this.#patience);
+    if (spare === null) return 'silent';
+    this.#use(spare, now);
+    return 'moved';
+  }
+
+  /** Since the last answer on any path, ms. */
+  silence(now: number): number {
+    return now - this.#provenAt;
+  }
+
+  /** The connection of a path ended. True when that was the path in use: `current` is the one that takes over then, if there is one. */
+  lost(pipe: PeerPipe, now: number): boolean {
+    const at = this.#known.findIndex(({ path }) => path.kind === 'tcp' && path.pipe === pipe);
+    if (at < 0) return false;
+    const [gone] = this.#known.splice(at, 1);
+    if (gone !== this.#current) return false;
+    this.#current = null;
+    const spare = this.#spare(now - Math.min(SPARE_MS, this.#patience));
+    if (spare !== null) this.#use(spare, now);
+    return true;
+  }
+
+  /** Ends all connections. Idempotent. */
+  close(): void {
+    for (const { path } of this.#known.splice(0)) if (path.kind === 'tcp') path.pipe.end();
+  }
+
+  #find(path: PeerPath): KnownPath | undefined {
+    return this.#known.find((candidate) => samePath(candidate.path, path));
+  }
+
+  #prove(known: KnownPath, now: number): void {
+    known.proof.proved(now);
+    this.#provenAt = now;
+    if (known === this.#current) known.proof.schedule(now + this.#pause());
+  }
+
+  #expire({ proof }: KnownPath, now: number): void {
+    if (proof.isProven && now - proof.provenAt > this.#patience) proof.expire();
+  }
+
+  /** Puts a path that has answered into use if it is to be; true when it was not before. */
+  #isChosen(known: KnownPath, nominated: boolean, now: number): boolean {
+    if (known === this.#current || !(this.#current === null || (nominated && this.#isBetter(known, this.#current, now)))) return false;
+    this.#use(known, now);
+    return true;
+  }
+
+  #use(known: KnownPath, now: number): void {
+    this.#current = known;
+    known.proof.schedule(now + this.#pause());
+  }
+
+  #pause(): number {
+    return this.#interval * (LEAST_SHARE + SHARE_RANGE * Math.random());
+  }
+
+  /** The path that answered last, and not before `since`. */
+  #spare(since: number): KnownPath | null {
+    const proven = this.#known.filter(({ proof }) => proof.provenAt >= since);
+    return proven.sort((a, b) => b.proof.provenAt - a.proof.provenAt)[0] ?? null;
+  }
+
+  /** A peer may nominate with every check on every path: the pair of the highest priority is meant (RFC 5245 section 8.1.1.2). */
+  #isBetter(path: KnownPath, current: KnownPath, now: number): boolean {
+    return !current.nominated || now - current.heardAt > SILENCE_MS || path.priority > current.priority;
+  }
+
+  /** One that has answered stays, if another can go: it may be needed. */
+  #forgetOldest(): void {
+    if (this.#known.length <= PATHS_LIMIT) return;
+    const unproven = this.#known.findIndex((known) => known !== this.#current && !known.proof.isProven);
+    const at = unproven >= 0 && unproven < PATHS_LIMIT ? unproven : this.#known.findIndex((known) => known !== this.#current);
+    const [{ path }] = this.#known.splice(at, 1) as [KnownPath];
+    if (path.kind === 'tcp') path.pipe.end();
+  }
+}
+
+const NONE: readonly PeerPath[] = [];
+
+/** RFC 8445 section 6.1.2.3: `theirs` is that of the controlling side. */
+function pairPriority(theirs: number, ours: number): number {
+  return 2 ** 32 * Math.min(theirs, ours) + 2 * Math.max(theirs, ours) + (theirs > ours ? 1 : 0);
+}
+
+/** True for two that lead to the same place. */
+export function samePath(a: PeerPath, b: PeerPath): boolean {
+  if (a.kind === 'tcp') return b.kind === 'tcp' && a.pipe === b.pipe;
+  return b.kind === 'udp' && a.socket === b.socket && a.to.host === b.to.host && a.to.port === b.to.port;
+}

@@ -1,0 +1,95 @@
+/** Ways to a peer over a TCP connection. */
+import type { Socket } from 'node:net';
+import { frameDatagram, unframeDatagrams } from '../../../wire/ice/tcp-framer.ts';
+import type { TurnAddress, TurnConnection } from '../../../wire/turn/turn-connection.ts';
+import type { PeerAddress } from './fanout/fanout.ts';
+import { placeOf } from './peer-address.ts';
+import { sendToStream } from './peer-stream.ts';
+
+/** Made by whoever accepted the connection; several may share one, by way of the relay. */
+export interface PeerPipe {
+  /** For the log. */
+  readonly place: string;
+  /** Address of the other end of the connection. */
+  readonly host: string;
+  /** Bytes that wait for the peer. */
+  readonly backlog: number;
+  send(datagram: Uint8Array): void;
+  /** Several datagrams, each with two bytes of length before it (RFC 4571). */
+  sendFrames(frames: Buffer): void;
+  /** Closes the connection when what waits has been sent, whatever the peer says to it. */
+  end(): void;
+}
+
+/** Straight to a media port (RFC 6544). */
+export class DirectPipe implements PeerPipe {
+  readonly host: string;
+  readonly #stream: Socket;
+  readonly #place: string;
+
+  /** `from`: where the peer is. */
+  constructor(stream: Socket, from: PeerAddress) {
+    this.#stream = stream;
+    this.host = from.host;
+    this.#place = placeOf(from.host, from.port);
+  }
+
+  get place(): string {
+    return `tcp ${this.#place}`;
+  }
+
+  get backlog(): number {
+    return this.#stream.writableLength;
+  }
+
+  send(datagram: Uint8Array): void {
+    sendToStream(this.#stream, frameDatagram(datagram));
+  }
+
+  sendFrames(frames: Buffer): void {
+    this.#stream.write(frames);
+  }
+
+  end(): void {
+    this.#stream.destroySoon();
+  }
+}
+
+/** By way of our relay: `address` is the one of ours that the client at `from` talks to through it. */
+export class RelayedPipe implements PeerPipe {
+  readonly host: string;
+  readonly #stream: Socket;
+  readonly #turn: TurnConnection;
+  readonly #address: TurnAddress;
+  readonly #place: string;
+
+  constructor(stream: Socket, { turn, address, from }: { turn: TurnConnection; address: TurnAddress; from: PeerAddress }) {
+    this.#stream = stream;
+    this.host = from.host;
+    this.#place = placeOf(from.host, from.port);
+    this.#turn = turn;
+    this.#address = address;
+  }
+
+  get place(): string {
+    return `relay ${this.#place}`;
+  }
+
+  get backlog(): number {
+    return this.#stream.writableLength;
+  }
+
+  send(datagram: Uint8Array): void {
+    this.#turn.deliver(this.#address, datagram);
+  }
+
+  sendFrames(frames: Buffer): void {
+    this.#stream.cork();
+    for (const datagram of unframeDatagrams(frames)) this.send(datagram);
+    this.#stream.uncork();
+  }
+
+  end(): void {
+    this.#stream.destroySoon();
+  }
+}

@@ -1,0 +1,56 @@
+/** Whose datagrams those from an address are. */
+import type { PeerAddress } from './fanout/fanout.ts';
+
+/** Addresses remembered of one session: one for each path that works. The oldest is forgotten first. */
+const PLACES_LIMIT = 16;
+
+/** `S`: sessions. */
+export class PeerPlaces<S> {
+  readonly #owners = new Map<string, S>();
+  /** The keys of each session, oldest first. */
+  readonly #keys = new Map<S, string[]>();
+
+  /** The session whose peer is at `from`, as far as our port `socket` is concerned. */
+  of(socket: number, from: PeerAddress): S | undefined {
+    return this.#owners.get(placeKey(socket, from));
+  }
+
+  /** A peer's check came from there, which anybody can send in its name: false when the place is another session's already. */
+  claim(socket: number, from: PeerAddress, session: S): boolean {
+    const key = placeKey(socket, from);
+    const owner = this.#owners.get(key);
+    if (owner === undefined) this.#own(key, session);
+    return owner === undefined || owner === session;
+  }
+
+  /** The peer answered from there, so the place is its: ports of peers are used again. True when it was not before. */
+  take(socket: number, from: PeerAddress, session: S): boolean {
+    const key = placeKey(socket, from);
+    if (this.#owners.get(key) === session) return false;
+    this.#own(key, session);
+    return true;
+  }
+
+  /** For sessions that are over. */
+  forget(session: S): void {
+    for (const key of this.#keys.get(session) ?? []) this.#disown(key, session);
+    this.#keys.delete(session);
+  }
+
+  #own(key: string, session: S): void {
+    this.#owners.set(key, session);
+    const keys = this.#keys.get(session) ?? [];
+    this.#keys.set(session, keys);
+    keys.push(key);
+    if (keys.length > PLACES_LIMIT) this.#disown(keys.shift() ?? '', session);
+  }
+
+  /** Another session may have the place by now. */
+  #disown(key: string, session: S): void {
+    if (this.#owners.get(key) === session) this.#owners.delete(key);
+  }
+}
+
+function placeKey(socket: number, { host, port }: PeerAddress): string {
+  return `${socket} ${host} ${port}`;
+}

@@ -1,0 +1,80 @@
+/** What every TCP connection of a peer has in common, directly or by way of the relay. */
+import type { Socket } from 'node:net';
+import type { DescriptorLedger } from '../../../util/descriptor-ledger.ts';
+import { OwnerCounts } from '../../../util/owner-counts.ts';
+import type { PeerAddress } from './fanout/fanout.ts';
+import { addressOwner, plainAddress } from './peer-address.ts';
+
+/** A connection on which nothing moves is gone, ms: peers check theirs every few seconds. */
+const SILENCE_MS = 60_000;
+/** Waiting bytes beyond which a peer does not read what it asks for. Media stops at half of it, see `PeerSession.sendTcp`. */
+const UNREAD_LIMIT = 2 * 1024 * 1024;
+/** Connections of one address without a session. Getting one takes a fraction of a second, also for many behind one NAT. */
+const GUESTS_LIMIT = 256;
+
+/** Connections that lead to no session yet: nobody who only connects takes the room of the others. */
+export class StreamGuests {
+  readonly #owners = new Map<Socket, string>();
+  readonly #byOwner = new OwnerCounts();
+  readonly #descriptors: DescriptorLedger | null;
+  #turnedAway = 0;
+
+  /** `descriptors`: those of all viewers, these included; null: no limit. */
+  constructor(descriptors: DescriptorLedger | null = null) {
+    this.#descriptors = descriptors;
+  }
+
+  get size(): number {
+    return this.#owners.size;
+  }
+
+  /** Connections that were closed because there were too many, of their address or of all. */
+  get turnedAway(): number {
+    return this.#turnedAway;
+  }
+
+  /** False when there are too many, of the address or of all. */
+  enter(stream: Socket, host: string): boolean {
+    const owner = addressOwner(host);
+    if (this.#byOwner.of(owner) >= GUESTS_LIMIT || this.#descriptors?.take() === false) {
+      this.#turnedAway += 1;
+      return false;
+    }
+    this.#byOwner.add(owner);
+    this.#owners.set(stream, owner);
+    stream.once('close', () => {
+      this.leave(stream);
+      this.#descriptors?.give();
+    });
+    return true;
+  }
+
+  /** It has a session, or is closed. Idempotent. */
+  leave(stream: Socket): void {
+    const owner = this.#owners.get(stream);
+    if (owner === undefined) return;
+    this.#owners.delete(stream);
+    this.#byOwner.remove(owner);
+  }
+}
+
+/**
+ * Where an accepted connection comes from; null, and the connection is closed, when it was reset before it could be looked at,
+ * or too many of its address have no session.
+ */
+export function admitStream(stream: Socket, guests: StreamGuests): PeerAddress | null {
+  const { remoteAddress, remotePort } = stream;
+  const host = plainAddress(remoteAddress ?? '');
+  if (remoteAddress === undefined || remotePort === undefined || !guests.enter(stream, host)) {
+    stream.destroy();
+    return null;
+  }
+  stream.setTimeout(SILENCE_MS, () => stream.destroy());
+  return { host, port: remotePort };
+}
+
+/** Sends to a peer. One that asks and never reads loses its connection. */
+export function sendToStream(stream: Socket, bytes: Uint8Array): void {
+  if (stream.writableLength + bytes.length > UNREAD_LIMIT) stream.destroy();
+  else stream.write(bytes);
+}

@@ -1,0 +1,53 @@
+import { createSocket, type Socket } from 'node:dgram';
+import { afterEach, expect, test } from 'vitest';
+import { parseStun, StunAttribute, StunType, serializeStun, xorMappedAddress } from '../../../wire/stun/stun-message.ts';
+import { publicAddress } from './public-address.ts';
+
+const sockets: Socket[] = [];
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.close();
+});
+
+async function serve(answer: (transaction: Buffer) => Buffer | null, host = '127.0.0.1'): Promise<string> {
+  const socket = createSocket(host === '::1' ? 'udp6' : 'udp4');
+  sockets.push(socket);
+  await new Promise<void>((resolve) => socket.bind(0, host, resolve));
+  socket.on('message', (datagram, { port }) => {
+    const reply = answer(parseStun(datagram).transaction);
+    if (reply !== null) socket.send(reply, port, host);
+  });
+  return `${host === '::1' ? '[::1]' : host}:${socket.address().port}`;
+}
+
+test('the address is what the server saw, and garbage in between does not disturb', async () => {
+  let count = 0;
+  const server = await serve((transaction) => {
+    count += 1;
+    if (count === 1) return Buffer.from('garbage');
+    const attributes = [[StunAttribute.XOR_MAPPED_ADDRESS, xorMappedAddress('203.0.113.77', 4711, transaction)]] as const;
+    return serializeStun({ type: StunType.BINDING_SUCCESS, transaction, attributes, password: null });
+  });
+  expect(await publicAddress(server)).toBe('203.0.113.77');
+});
+
+test('a server that is silent is named', async () => {
+  const server = await serve(() => null);
+  await expect(publicAddress(server)).rejects.toThrow(`the STUN server ${server} does not answer`);
+});
+
+test('a server with an IPv6 address is asked over IPv6, and tells such an address', async () => {
+  const server = await serve((transaction) => {
+    const attributes = [[StunAttribute.XOR_MAPPED_ADDRESS, xorMappedAddress('2001:db8::77', 4711, transaction)]] as const;
+    return serializeStun({ type: StunType.BINDING_SUCCESS, transaction, attributes, password: null });
+  }, '::1');
+  expect(server).toMatch(/^\[::1\]:\d+$/);
+  expect(await publicAddress(server)).toBe('2001:db8::77');
+});
+
+test.each(['a:b', '[::1]:0', '[::1', 'host:70000', ''])('%j is no server', async (server) => {
+  await expect(publicAddress(server)).rejects.toThrow(`the STUN server '${server}' is not <host>[:<port>]`);
+});
+
+test('a name that nobody has is told', async () => {
+  await expect(publicAddress('nobody.invalid:3478')).rejects.toThrow('the STUN server nobody.invalid:3478 is not found');
+});

@@ -1,0 +1,307 @@
+/** One viewer of the fanout in JavaScript: numbers, header extension, protection, retransmission. */
+import { randomInt } from 'node:crypto';
+import type { SrtpKeys } from '../../../../wire/srtp/profile.ts';
+import { SrtpCipher } from '../../../../wire/srtp/srtp-cipher.ts';
+import { SrtpReceiver } from '../../../../wire/srtp/srtp-receiver.ts';
+import { FIRST_SEQUENCE_LIMIT, type PeerAddress, type SlotPlan, type ViewerPlan } from '../fanout/fanout.ts';
+import { serializeParity } from './parity.ts';
+import type { ScriptSource, SourceFrame } from './script-source.ts';
+import { SendLog } from './send-log.ts';
+
+/** The same packet is not sent again more often than this, ms. */
+const RESEND_GAP = 15;
+/** Packets sent again to one viewer: a share of those sent for the first time, or a path that is too narrow gets narrower. */
+const RESEND_SHARE = 0.5;
+/** And so many at once: those of a large keyframe. */
+const RESEND_BURST = 150;
+const RESENT_PLACES = 64;
+const ANCHORS = 4;
+const RTP_HEADER = 12;
+const NTP_OFFSET_S = 2_208_988_800;
+
+interface Anchor {
+  readonly source: ScriptSource;
+  readonly from: number;
+  readonly sequence: number;
+}
+
+interface Slot {
+  readonly plan: SlotPlan;
+  nextIndex: number;
+  rtxIndex: number;
+  source: ScriptSource | null;
+  next: ScriptSource | null;
+  /** Which packets of which source the indices were, newest first. */
+  anchors: Anchor[];
+  readonly resent: { index: number; at: number }[];
+  sentPackets: number;
+  sentOctets: number;
+  lastTimestamp: number;
+  /**
+   * The frame that took over from another source when that had sent the same moment already: it goes out a little
+   * later, because players take packets of one time for one frame.
+   */
+  moved: { readonly frame: SourceFrame; readonly to: number } | null;
+}
+
+/** How datagrams leave. */
+export interface ViewerWire {
+  /** `to` is null for a viewer over TCP. */
+  send(viewer: ScriptViewer, packet: Buffer): void;
+}
+
+/** Made and closed by the fanout. Sends nothing before it has both keys and a place (`ready`). */
+export class ScriptViewer {
+  readonly id: number;
+  readonly counters = { packets: 0, bytes: 0, nacked: 0, resent: 0, sendErrors: 0, received: 0, refused: 0 };
+  readonly #plan: ViewerPlan;
+  readonly #slots: Slot[];
+  readonly #wire: ViewerWire;
+  /** Null until it is known; `tcp` when packets go to the listener. */
+  place: { readonly socket: number; readonly to: PeerAddress } | 'tcp' | null = null;
+  receiver: SrtpReceiver | null = null;
+  /** Where it is heard, oldest first. */
+  readonly heard = new Set<string>();
+  /** Null when no packet carries a transport-wide sequence number. */
+  readonly log: SendLog | null;
+  #rtp: SrtpCipher | null = null;
+  #rtcp: SrtpCipher | null = null;
+  #rtcpIndex = 0;
+  #transportSequence = 0;
+  #budget = RESEND_BURST;
+
+  constructor(id: number, plan: ViewerPlan, wire: ViewerWire) {
+    this.id = id;
+    this.#plan = plan;
+    this.#wire = wire;
+    this.log = plan.slots.some(({ extension }) => extension.transportSequenceAt !== 0) ? new SendLog() : null;
+    this.#slots = plan.slots.map((slot) => {
+      const first = randomInt(FIRST_SEQUENCE_LIMIT);
+      return {
+        plan: slot,
+        nextIndex: first,
+        rtxIndex: first,
+        source: null,
+        next: null,
+        anchors: [],
+        resent: Array.from({ length: RESENT_PLACES }, () => ({ index: -1, at: 0 })),
+        sentPackets: 0,
+        sentOctets: 0,
+        lastTimestamp: 0,
+        moved: null,
+      };
+    });
+  }
+
+  get ready(): boolean {
+    return this.#rtp !== null && this.place !== null;
+  }
+
+  setKeys({ profile, localKey, localSalt, remoteKey, remoteSalt }: SrtpKeys): void {
+    for (const former of [this.#rtp, this.#rtcp, this.receiver]) former?.close();
+    this.#rtp = new SrtpCipher(profile, localKey, localSalt, 'rtp');
+    this.#rtcp = new SrtpCipher(profile, localKey, localSalt, 'rtcp');
+    this.receiver = new SrtpReceiver(profile, remoteKey, remoteSalt);
+  }
+
+  play(number: number, source: ScriptSource | null): void {
+    const slot = this.#slots[number];
+    if (slot === undefined) return;
+    slot.next?.joining.delete(this);
+    slot.next = null;
+    if (source === null) {
+      slot.source?.viewers.delete(this);
+      slot.source = null;
+    } else if (slot.source !== source) {
+      slot.next = source;
+      source.joining.add(this);
+    }
+  }
+
+  /** A keyframe of `source` begins: whoever waits for it takes it from here. */
+  join(source: ScriptSource, frame: SourceFrame): void {
+    for (const slot of this.#slots) {
+      if (slot.next !== source) continue;
+      if (slot.sentPackets > 0 && ((frame.timestamp - slot.lastTimestamp) | 0) <= 0) {
+        slot.moved = { frame, to: (slot.lastTimestamp + 1) >>> 0 };
+      }
+      slot.source?.viewers.delete(this);
+      slot.source = source;
+      slot.next = null;
+      source.viewers.add(this);
+    }
+  }
+
+  /** The source has ended. */
+  leave(source: ScriptSource): void {
+    for (const slot of this.#slots) {
+      if (slot.source === source) slot.source = null;
+      if (slot.next === source) slot.next = null;
+      slot.anchors = slot.anchors.filter((anchor) => anchor.source !== source);
+    }
+  }
+
+  close(): void {
+    this.#slots.forEach((_slot, n) => {
+      this.play(n, null);
+    });
+    for (const secret of [this.#rtp, this.#rtcp, this.receiver]) secret?.close();
+    this.#rtp = null;
+    this.#rtcp = null;
+    this.receiver = null;
+  }
+
+  send(source: ScriptSource, frame: SourceFrame, first: number, last: number): void {
+    if (!this.ready) return;
+    for (const slot of this.#slots) if (slot.source === source) this.#sendFrame(slot, source, frame, first, last);
+  }
+
+  /** Sends packets again that were reported lost; returns how many are no longer known. */
+  resend(ssrc: number, sequences: readonly number[], now: number): number {
+    const slot = this.#slots.find(({ plan }) => plan.ssrc === ssrc && plan.rtx !== null);
+    if (slot === undefined || !this.ready) return 0;
+    let unknown = 0;
+    for (const sequence of sequences) {
+      const behind = (slot.nextIndex - sequence) & 0xffff;
+      const index = slot.nextIndex - behind;
+      if (behind === 0 || behind > 0x7fff || index < 0) continue;
+      const anchor = slot.anchors.find(({ from }) => from <= index);
+      const kept = anchor?.source.recall(anchor.sequence + index - anchor.from, slot.plan.fec !== undefined);
+      if (kept === undefined) {
+        unknown += 1;
+        continue;
+      }
+      const lately = slot.resent[index % RESENT_PLACES];
+      if (lately === undefined || (lately.index === index && now - lately.at < RESEND_GAP)) continue;
+      if (this.#budget < 1) break;
+      this.#budget -= 1;
+      lately.index = index;
+      lately.at = now;
+      this.#sendPacket(slot, kept.frame, kept.packet, index, slot.plan.rtx);
+      this.counters.resent += 1;
+    }
+    return unknown;
+  }
+
+  /** Sender reports of all streams with one source description (RFC 3550 sections 6.4.1 and 6.5). */
+  report(wallMs: number): void {
+    const reports: Buffer[] = [];
+    let speaker = 0;
+    for (const { plan, source, sentPackets, sentOctets } of this.#slots) {
+      if (source === null || sentPackets === 0) continue;
+      const report = Buffer.alloc(28);
+      report.set([0x80, 200, 0, 6]);
+      report.writeUInt32BE(plan.ssrc, 4);
+      report.writeUInt32BE(Math.floor(wallMs / 1000) + NTP_OFFSET_S, 8);
+      report.writeUInt32BE(Math.floor(((wallMs % 1000) / 1000) * 2 ** 32), 12);
+      report.writeUInt32BE(source.timestampAt(wallMs), 16);
+      report.writeUInt32BE(sentPackets >>> 0, 20);
+      report.writeUInt32BE(sentOctets >>> 0, 24);
+      reports.push(report);
+      speaker = plan.ssrc;
+    }
+    if (reports.length === 0) return;
+    const name = Buffer.from(this.#plan.cname).subarray(0, 64);
+    const words = Math.floor((4 + 2 + name.length + 1 + 3) / 4);
+    const description = Buffer.alloc(4 + words * 4);
+    description.set([0x81, 202]);
+    description.writeUInt16BE(words, 2);
+    description.writeUInt32BE(speaker, 4);
+    description.set([1, name.length], 8);
+    description.set(name, 10);
+    this.sendRtcp(Buffer.concat([...reports, description]));
+  }
+
+  sendRtcp(packet: Uint8Array): void {
+    if (this.#rtcp === null || this.place === null || packet.length < 8) return;
+    const sealed = this.#rtcp.protectRtcp(packet, this.#rtcpIndex);
+    this.#rtcpIndex = (this.#rtcpIndex + 1) & 0x7fff_ffff;
+    this.counters.bytes += sealed.length;
+    this.#wire.send(this, sealed);
+  }
+
+  #sendFrame(slot: Slot, source: ScriptSource, frame: SourceFrame, first: number, last: number): void {
+    // Parities are packets behind the others, so that numbers run ahead where they are sent.
+    const hasFec = slot.plan.fec !== undefined;
+    const sequence = (hasFec ? frame.firstProtected : frame.firstSequence) + first;
+    const end = hasFec && last === frame.packets ? last + frame.parities.length : last;
+    const [anchor] = slot.anchors;
+    if (anchor === undefined || anchor.source !== source || anchor.sequence + slot.nextIndex - anchor.from !== sequence) {
+      // Another source, or frames were left out: the viewer's own numbers go on without a gap.
+      slot.anchors = [{ source, from: slot.nextIndex, sequence }, ...slot.anchors.slice(0, ANCHORS - 1)];
+    }
+    slot.lastTimestamp = timestampFor(slot, frame);
+    this.#budget = Math.min(RESEND_BURST, this.#budget + RESEND_SHARE * (last - first));
+    for (let packet = first; packet < end; packet += 1) {
+      slot.sentOctets += this.#sendPacket(slot, frame, packet, slot.nextIndex, null);
+      slot.nextIndex += 1;
+      slot.sentPackets += 1;
+    }
+  }
+
+  /**
+   * With `rtx`: in the retransmission format (RFC 4588), under the next number of that stream. Returns the length of the
+   * payload.
+   */
+  #sendPacket(slot: Slot, frame: SourceFrame, packet: number, index: number, rtx: SlotPlan['rtx']): number {
+    const { plan } = slot;
+    const { extension } = plan;
+    const payload = bodyOf(slot, frame, packet, index);
+    const header = RTP_HEADER + extension.bytes.length;
+    const original = rtx === null ? 0 : 2;
+    const wrapped = plan.fec === undefined ? 0 : 1;
+    const number = rtx === null ? index : slot.rtxIndex;
+    const plain = Buffer.allocUnsafe(header + original + wrapped + payload.length);
+    plain[0] = extension.bytes.length === 0 ? 0x80 : 0x90;
+    const format = rtx?.payloadType ?? plan.fec?.redPayloadType ?? plan.payloadType;
+    plain[1] = (frame.marker && packet + 1 === frame.packets ? 0x80 : 0) | format;
+    plain.writeUInt16BE(number & 0xffff, 2);
+    plain.writeUInt32BE(timestampFor(slot, frame), 4);
+    plain.writeUInt32BE(rtx?.ssrc ?? plan.ssrc, 8);
+    plain.set(extension.bytes, RTP_HEADER);
+    if (extension.sendTimeAt !== 0) plain.writeUIntBE(absoluteSendTime(), RTP_HEADER + extension.sendTimeAt, 3);
+    if (extension.transportSequenceAt !== 0) {
+      plain.writeUInt16BE(this.#transportSequence, RTP_HEADER + extension.transportSequenceAt);
+    }
+    if (rtx !== null) {
+      plain.writeUInt16BE(index & 0xffff, header);
+      slot.rtxIndex += 1;
+    }
+    if (plan.fec !== undefined) plain[header + original] = packet < frame.packets ? plan.payloadType : plan.fec.payloadType;
+    plain.set(payload, header + original + wrapped);
+    const length = wrapped + payload.length;
+    const sealed = this.#rtp?.protectRtp(plain, number);
+    if (sealed === undefined) return length;
+    if (extension.transportSequenceAt !== 0) {
+      this.log?.write(this.#transportSequence, sealed.length, performance.now() * 1000);
+      this.#transportSequence = (this.#transportSequence + 1) & 0xffff;
+    }
+    // Players wait for every number, also for one that they could do without. A parity that cannot be asked for again leaves
+    // twice; the second is a replay to those who got the first.
+    const copies = packet >= frame.packets && plan.rtx === null && this.place !== 'tcp' ? 2 : 1;
+    for (let copy = 0; copy < copies; copy += 1) {
+      this.counters.packets += 1;
+      this.counters.bytes += sealed.length;
+      this.#wire.send(this, sealed);
+    }
+    return length;
+  }
+}
+
+/** The payload of packet `packet` of a frame: of the media, or a parity. */
+function bodyOf(slot: Slot, frame: SourceFrame, packet: number, index: number): Uint8Array {
+  const parity = frame.parities[packet - frame.packets];
+  if (parity === undefined) return frame.payload(packet);
+  const { extension, payloadType } = slot.plan;
+  const sequence = index - (packet - parity.first);
+  return serializeParity(parity, { extension: extension.bytes, payloadType, timestamp: timestampFor(slot, frame), sequence });
+}
+
+function timestampFor({ moved }: Slot, frame: SourceFrame): number {
+  return moved?.frame === frame ? moved.to : frame.timestamp;
+}
+
+/** 24 bits of seconds in 6.18 fixed point, of a clock that only has to run evenly. */
+function absoluteSendTime(): number {
+  return Math.floor(performance.now() * 262.144) % 0x100_0000;
+}

@@ -1,0 +1,139 @@
+/** The TURN relay for peers that reach us by TCP only: whatever they send through it arrives at our own media ports. */
+import { createServer, type Server, type Socket } from 'node:net';
+import type { Clock } from '../../../util/clock.ts';
+import { forEachGuarded } from '../../../util/guarded.ts';
+import { ownFamily } from '../../../util/listen-addresses.ts';
+import type { Logger } from '../../../util/logger.ts';
+import type { Patience } from '../../../util/patience.ts';
+import { ProtocolError } from '../../../util/protocol-error.ts';
+import { type RelayedAddresses, type TurnAccount, TurnConnection } from '../../../wire/turn/turn-connection.ts';
+import { RelayedPipe } from './peer-pipe.ts';
+import type { PeerSession } from './peer-session.ts';
+import { admitStream, sendToStream } from './peer-stream.ts';
+import type { PeerTransport } from './peer-transport.ts';
+
+/** As the reference server has it: players carry it in their code. It opens nothing but our own media ports. */
+export const RELAY_ACCOUNT: TurnAccount = { realm: 'airensoft', username: 'ome', password: 'airen' };
+/** Told as the address of every allocation, as the reference server does: datagrams never leave the process, so there is no real one. */
+const RELAYED: RelayedAddresses = { ipv4: { host: '1.1.1.1', port: 14_090 }, ipv6: { host: '1::1', port: 14_090 } };
+const CONNECTIONS = 5000;
+/** A connection without an allocation, or whose allocation has expired, is closed after this, ms. */
+const PATIENCE_MS = 10_000;
+/** One that leads to no session for so many times as long is closed, too: everybody knows the account. */
+const UNUSED_TIMES = 6;
+/** Addresses of ours that one client may talk to at a time. */
+const PIPES_LIMIT = 64;
+
+/** Where clients connect; `transport` gets what they send. */
+export interface TurnRelayOptions {
+  readonly listen: readonly { readonly host: string; readonly port: number }[];
+  readonly transport: PeerTransport;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly patience?: Patience;
+}
+
+/** Owns its ports and connections; the server closes it. Relays to the media ports of this server and nowhere else (RFC 8656). */
+export class TurnRelay {
+  readonly #options: TurnRelayOptions;
+  readonly #servers: Server[] = [];
+  readonly #streams = new Set<Socket>();
+
+  private constructor(options: TurnRelayOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects with the port that could not be opened. */
+  static async open(options: TurnRelayOptions): Promise<TurnRelay> {
+    const relay = new TurnRelay(options);
+    try {
+      for (const { host, port } of options.listen) await relay.#listen(host, port);
+    } catch (error) {
+      relay.close();
+      throw error;
+    }
+    return relay;
+  }
+
+  /** Ports in the order of `listen`. */
+  get ports(): readonly number[] {
+    return this.#servers.map((server) => {
+      const address = server.address();
+      return typeof address === 'object' && address !== null ? address.port : 0;
+    });
+  }
+
+  /** Idempotent. */
+  close(): void {
+    for (const stream of this.#streams) stream.destroy();
+    for (const server of this.#servers.splice(0)) server.close();
+  }
+
+  async #listen(host: string, port: number): Promise<void> {
+    const server = createServer({ noDelay: true }, (stream) => this.#accept(stream));
+    server.maxConnections = CONNECTIONS;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    server.once('error', (error) => {
+      reject(new Error(`TCP port ${port} of ${host} cannot be opened for the relay: ${error.message}`, { cause: error }));
+    });
+    server.listen({ ...ownFamily(host), port }, () => {
+      server.removeAllListeners('error');
+      server.on('error', (error) => this.#options.logger.error({ err: error, port }, 'the port of the relay failed'));
+      this.#servers.push(server);
+      resolve();
+    });
+    await promise;
+  }
+
+  #accept(stream: Socket): void {
+    const { transport, clock, logger, patience = 1 } = this.#options;
+    const client = admitStream(stream, transport.guests);
+    if (client === null) return;
+    const pipes = new Map<string, { readonly pipe: RelayedPipe; session: PeerSession | null }>();
+    const turn: TurnConnection = new TurnConnection(
+      {
+        send: (bytes) => sendToStream(stream, bytes),
+        datagram: (address, bytes) => {
+          const key = `${address.host} ${address.port}`;
+          let way = pipes.get(key);
+          if (way === undefined) {
+            if (pipes.size >= PIPES_LIMIT) return;
+            way = { pipe: new RelayedPipe(stream, { turn, address, from: client }), session: null };
+            pipes.set(key, way);
+          }
+          way.session = transport.arrived(way.pipe, turn.relayed, bytes, way.session);
+          if (way.session !== null) transport.guests.leave(stream);
+        },
+        now: () => clock.monotonic(),
+      },
+      RELAY_ACCOUNT,
+      client,
+      RELAYED,
+    );
+    let unused = 0;
+    const watch = setInterval(() => {
+      const isUsed = [...pipes.values()].some(({ session }) => session !== null && !session.closed);
+      unused = isUsed ? 0 : unused + 1;
+      if (!turn.isAllocated || unused >= UNUSED_TIMES) stream.destroy();
+    }, PATIENCE_MS * patience);
+    this.#streams.add(stream);
+    stream.on('data', (chunk: Buffer) => {
+      try {
+        turn.push(chunk);
+      } catch (error) {
+        if (error instanceof ProtocolError)
+          logger.limited.info({ peer: client.host, reason: error.message }, 'a connection to the relay was closed: it does not speak TURN');
+        else logger.limited.error({ err: error, peer: client.host }, 'a connection to the relay failed inside the server');
+        stream.destroy();
+      }
+    });
+    stream.on('error', () => undefined);
+    stream.on('close', () => {
+      clearInterval(watch);
+      this.#streams.delete(stream);
+      const failed = (_way: unknown, error: unknown): void =>
+        logger.error({ err: error, peer: client.host }, 'a relayed session could not be ended');
+      forEachGuarded(pipes.values(), ({ pipe, session }) => session?.lost(pipe), failed);
+    });
+  }
+}

@@ -1,0 +1,162 @@
+/** How the elements of `Bind/…/WebRTC` become what peers are told, asked for over the way that egress threads take. */
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import type { NetworkInterfaceInfo } from 'node:os';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { FakeIngestGate } from '../../../test/fakes/fake-ingest-gate.ts';
+import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
+import { FakeWebrtcPublisher } from '../../../test/fakes/webrtc-publisher.ts';
+import { until } from '../../../test/harness/poll.ts';
+import { freePorts } from '../../../test/harness/ports.ts';
+import { parseServerConfig, readApplication } from '../../config/index.ts';
+import { ServerLimits } from '../../delivery/server-limits.ts';
+import { parseStun, StunAttribute, StunType, serializeStun, xorMappedAddress } from '../../wire/stun/stun-message.ts';
+import { startWebrtc } from './webrtc-listeners.ts';
+
+const SIGNALLING_PORT = 3333;
+
+/** Interfaces in place of those that this machine has. */
+const machine = vi.hoisted(() => ({ addresses: null as string[] | null }));
+vi.mock('node:os', async (importOriginal) => {
+  const original = await importOriginal<typeof import('node:os')>();
+  const entry = (address: string) => ({ address, family: 'IPv4', internal: address.startsWith('127.') }) as NetworkInterfaceInfo;
+  const networkInterfaces = () => (machine.addresses === null ? original.networkInterfaces() : { eth0: machine.addresses.map(entry) });
+  return { ...original, networkInterfaces };
+});
+
+let stun: Socket;
+let running: { stop(): Promise<void> }[];
+let logger: RecordingLogger;
+
+beforeEach(async () => {
+  machine.addresses = null;
+  running = [];
+  logger = new RecordingLogger();
+  stun = createSocket('udp4');
+  stun.bind(0, '127.0.0.1');
+  await once(stun, 'listening');
+});
+
+afterEach(async () => {
+  for (const part of running.reverse()) await part.stop();
+  stun.close();
+});
+
+/** The STUN server says that we are `outside`. */
+function seenAs(outside: string): string {
+  stun.on('message', (datagram, { port }) => {
+    const { transaction } = parseStun(datagram);
+    const attributes = [[StunAttribute.XOR_MAPPED_ADDRESS, xorMappedAddress(outside, 4711, transaction)]] as const;
+    stun.send(serializeStun({ type: StunType.BINDING_SUCCESS, transaction, attributes, password: null }), port, '127.0.0.1');
+  });
+  return `<StunServer>127.0.0.1:${stun.address().port}</StunServer>`;
+}
+
+/** Starts it with these elements, of publishers' own too where there are any; returns where signalling is. */
+async function start(head: string, candidates: string, publishers = ''): Promise<string> {
+  const bind = `<Signalling><Port>${SIGNALLING_PORT}</Port></Signalling><IceCandidates>${candidates}</IceCandidates>`;
+  const sides = `<Providers><WebRTC>${bind}</WebRTC></Providers>${publishers === '' ? '' : `<Publishers><WebRTC>${publishers}</WebRTC></Publishers>`}`;
+  const xml = `<Server version="8"><Type>origin</Type><IP>*</IP>${head}<Bind>${sides}</Bind></Server>`;
+  const { config } = parseServerConfig(xml, 'Server.xml', {});
+  const limits = new ServerLimits(config, 1, logger);
+  running.push(limits);
+  const neighbours = {
+    limits,
+    virtualHostFor: () => 'default',
+    gate: new FakeIngestGate(),
+    providerSettings: () => readApplication({ name: 'app', type: 'live', providers: { webrtc: {} } }).typed.providers.webrtc ?? null,
+    finder: { find: () => null },
+    logger,
+  };
+  const parts = await startWebrtc(config, neighbours, running);
+  if (parts === null) throw new Error('nothing was started');
+  return parts.signallingPath;
+}
+
+/** What a publisher is told: addresses of the media port, and relays. */
+async function told(path: string, stream: string): Promise<{ media: string[]; relays: string[] }> {
+  const createConnection = () => {
+    const socket = connect(path);
+    socket.write(`${JSON.stringify({ address: '192.0.2.1', port: SIGNALLING_PORT, secure: false })}\n`);
+    return socket;
+  };
+  const asking = request({ createConnection, method: 'POST', path: `/app/${stream}?direction=whip`, headers: { host: 'here' } });
+  const publisher = new FakeWebrtcPublisher();
+  asking.end(publisher.offer());
+  const [response] = await once(asking, 'response');
+  const answer = await text(response);
+  publisher.close();
+  expect(response.statusCode).toBe(201);
+  const media = [...answer.matchAll(/^a=candidate:\d+ 1 UDP \d+ (\S+ \d+) /gm)].map(([, place = '']) => place);
+  return {
+    media,
+    relays: [response.headers.link ?? []].flat().flatMap((link: string) => link.split(', ').map((one) => one.split(';')[0] ?? '')),
+  };
+}
+
+// An address of the machine itself cannot be listened on beside all of them, and need not be.
+test.each(['203.0.113.9', '127.0.0.1'])('behind %s, says the STUN server, peers are told so', async (outside) => {
+  const [star = 0, alone = 0, named = 0, relay = 0] = await freePorts(4);
+  const places = [`*:${star}/udp`, `${alone}/udp`, `\${PublicIP}:${named}/udp`].map((place) => `<IceCandidate>${place}</IceCandidate>`);
+  const path = await start(seenAs(outside), `${places.join('')}<TcpRelay>*:${relay}</TcpRelay><TcpForce>true</TcpForce>`);
+  const [first, second, third] = [await told(path, 'a'), await told(path, 'b'), await told(path, 'c')];
+  expect(first.media).toContain(`${outside} ${star}`);
+  expect(second.media).toContain(`${outside} ${alone}`);
+  expect(third.media).toEqual([`${outside} ${named}`]);
+  expect(first.relays).toContain(`<turn:${outside}:${relay}?transport=tcp>`);
+  const warned = logger.lines.filter(({ level }) => level === 'error' || level === 'warn').map(({ message }) => message);
+  // Who asked is on another machine, and the port of the public address alone is told to nobody else.
+  expect(warned).toEqual(outside === '127.0.0.1' ? [expect.stringMatching(/is told loopback addresses only/)] : []);
+});
+
+test('without a STUN server what needs its answer is left out, and the log says so', async () => {
+  const [star = 0, named = 0] = await freePorts(2);
+  const path = await start('', `<IceCandidate>*:${star}/udp</IceCandidate><IceCandidate>\${PublicIP}:${named}/udp</IceCandidate>`);
+  const both = [await told(path, 'a'), await told(path, 'b')];
+  expect(both.flatMap(({ media }) => media.filter((place) => !place.endsWith(` ${star}`)))).toEqual([]);
+  expect(both.map(({ relays }) => relays)).toEqual([[], []]);
+  expect(logger.lines.find(({ level }) => level === 'warn')?.message).toBe(
+    `Bind/Providers/WebRTC/IceCandidates/IceCandidate '\${PublicIP}:${named}/udp' is left out: the public address is not known (StunServer)`,
+  );
+});
+
+test.each([
+  ['*', '127.0.0.1'],
+  ['127.0.0.1', '*'],
+])('players at %s and publishers at %s share ports', async (players, publishers) => {
+  const [port = 0, relay = 0] = await freePorts(2);
+  const at = (host: string): string =>
+    `<IceCandidate>${host}:${port}/udp</IceCandidate><TcpRelay>${host}:${relay}</TcpRelay><TcpForce>true</TcpForce>`;
+  const path = await start('', at(publishers), `<IceCandidates>${at(players)}</IceCandidates>`);
+  const { media, relays } = await told(path, 'a');
+  expect([media, relays].map(({ length }) => length > 0)).toEqual([true, true]);
+  if (publishers !== '*') expect([media, relays]).toEqual([[`127.0.0.1 ${port}`], [`<turn:127.0.0.1:${relay}?transport=tcp>`]]);
+});
+
+test('peers are told addresses that the machine got later, and the log warns while it has none to tell', async () => {
+  const [port = 0, relay = 0] = await freePorts(2);
+  machine.addresses = ['127.0.0.1'];
+  const path = await start('', `<IceCandidate>*:${port}/udp</IceCandidate><TcpRelay>*:${relay}</TcpRelay><TcpForce>true</TcpForce>`);
+  expect(await told(path, 'a')).toEqual({ media: [`127.0.0.1 ${port}`], relays: [`<turn:127.0.0.1:${relay}?transport=tcp>`] });
+  await told(path, 'b');
+  const warnings = logger.lines.filter(({ level }) => level === 'warn');
+  expect(warnings.map(({ message, fields }) => [message, fields['peer']])).toEqual([
+    [expect.stringMatching(/^a WebRTC peer on another machine is told loopback addresses only/), '192.0.2.1'],
+  ]);
+  machine.addresses = ['127.0.0.1', '198.51.100.7'];
+  let names = 0;
+  const now = await until(
+    'the new address is told',
+    async () => {
+      names += 1;
+      const known = await told(path, `c${names}`);
+      return known.media.includes(`198.51.100.7 ${port}`) ? known : null;
+    },
+    { deadlineMs: 10_000, everyMs: 100 },
+  );
+  expect(now).toEqual({ media: [`198.51.100.7 ${port}`], relays: [`<turn:198.51.100.7:${relay}?transport=tcp>`] });
+  expect(logger.lines.filter(({ message }) => message.includes('addresses of this machine have changed'))).toHaveLength(1);
+});

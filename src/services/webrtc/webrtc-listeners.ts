@@ -1,0 +1,244 @@
+/** Wires WebRTC: media ports, publisher and provider, and signalling behind the delivery ports. */
+import { isIPv6 } from 'node:net';
+import { availableParallelism, tmpdir } from 'node:os';
+import type { ServerConfig } from '../../config/index.ts';
+import type { WebrtcProviderConfig } from '../../config/schema/providers.ts';
+import type { IngestGate } from '../../core/ingest.ts';
+import type { StreamFinder } from '../../core/stream-demand.ts';
+import { ForeignServer } from '../../delivery/pool/foreign-server.ts';
+import type { ServerLimits } from '../../delivery/server-limits.ts';
+import { removeStaleFolders } from '../../delivery/stale-folders.ts';
+import { AddressShares } from '../../util/address-shares.ts';
+import { systemClock } from '../../util/clock.ts';
+import type { Logger } from '../../util/logger.ts';
+import type { Patience } from '../../util/patience.ts';
+import { type PortGroup, readCandidatePorts, wildcardOf, withOutside } from '../../wire/ice/candidate-ports.ts';
+import { type RelayPlan, readRelayAddresses } from '../../wire/turn/relay-addresses.ts';
+import { PublishSide } from './ingest/publish-side.ts';
+import { WebrtcProvider } from './ingest/webrtc-provider.ts';
+import { PlaySide } from './play/play-side.ts';
+import { WebrtcPublisher } from './play/webrtc-publisher.ts';
+import type { IceServer, IceServersFor } from './signalling/ice-server.ts';
+import { SignallingServer } from './signalling/signalling-server.ts';
+import { AddressWatch } from './transport/address-watch.ts';
+import { MAX_PEER_SESSIONS, PeerTransport } from './transport/peer-transport.ts';
+import { publicAddress } from './transport/public-address.ts';
+import type { PeerShares } from './transport/session-quota.ts';
+import { RELAY_ACCOUNT, TurnRelay } from './transport/turn-relay.ts';
+
+/** Sender threads at most: more than cores bring nothing, and viewers of one stream are spread over all. */
+const SENDERS_LIMIT = 8;
+const DEFAULT_CANDIDATES = ['*:10000/udp'];
+/** Stands for the address that the STUN server tells. */
+const PUBLIC_IP = '${PublicIP}';
+
+/** What the rest of the server needs of WebRTC; what has to be stopped is in `running`. */
+export interface WebrtcParts {
+  /** Null when `Bind/Publishers/WebRTC` is absent. */
+  readonly publisher: WebrtcPublisher | null;
+  /** Unix socket that egress threads hand signalling to. */
+  readonly signallingPath: string;
+}
+
+/** What WebRTC needs of the rest of the server, which may be made later. */
+export interface WebrtcNeighbours {
+  readonly virtualHostFor: (host: string) => string | undefined;
+  readonly gate: IngestGate;
+  /** `Providers/WebRTC` of an application; null when it is absent. */
+  readonly providerSettings: (vhost: string, app: string) => WebrtcProviderConfig | null;
+  /** Finds streams that are not there. */
+  readonly finder: StreamFinder;
+  readonly limits: ServerLimits;
+  readonly logger: Logger;
+  readonly patience?: Patience;
+}
+
+type WebrtcBind = NonNullable<ServerConfig['bind']['publishers']['webrtc']>;
+
+/**
+ * Null when neither `Bind/Publishers/WebRTC` nor `Bind/Providers/WebRTC` is there. Throws when a port cannot be opened; what
+ * runs is in `running`.
+ */
+export async function startWebrtc(
+  config: ServerConfig,
+  neighbours: WebrtcNeighbours,
+  running: { stop(): Promise<void> }[],
+): Promise<WebrtcParts | null> {
+  const egress = config.bind.publishers.webrtc;
+  const ingest = config.bind.providers.webrtc;
+  if (egress === undefined && ingest === undefined) return null;
+  const { limits, logger: rootLogger, patience = 1 } = neighbours;
+  const logger = rootLogger.child({ publisher: 'webrtc' });
+  const outside = await outsideAddress(config.stunServer, logger);
+  const portsOf = (side: string, bind: WebrtcBind | undefined): (() => PortGroup[]) =>
+    bind === undefined ? () => [] : candidatePorts(`Bind/${side}/WebRTC/IceCandidates/IceCandidate`, bind, { config, outside, logger });
+  const [ports, publishPorts] = [portsOf('Publishers', egress), portsOf('Providers', ingest)];
+  const current = new AddressWatch(() => ({ ports: ports(), publishPorts: publishPorts() }), systemClock);
+  const transport = await PeerTransport.open({
+    ...current.value,
+    current,
+    tcp: true,
+    shares: peerShares(config, limits),
+    ...(limits.descriptors !== null && { descriptors: limits.descriptors }),
+    threads: Math.min(SENDERS_LIMIT, availableParallelism()),
+    clock: systemClock,
+    logger,
+    patience,
+  });
+  running.push({ stop: () => transport.close() });
+  const relayPlans = {
+    play: relayPlan('Publishers', egress, { config, outside, logger }),
+    publish: relayPlan('Providers', ingest, { config, outside, logger }),
+  };
+  const relay = await TurnRelay.open({
+    listen: placesToListen(Object.values(relayPlans).map(({ value }) => value)),
+    transport,
+    clock: systemClock,
+    logger,
+    patience,
+  });
+  running.push({ stop: async () => relay.close() });
+  const publisher = egress === undefined ? null : new WebrtcPublisher({ transport, clock: systemClock, logger, finder: neighbours.finder });
+  if (publisher !== null) running.push({ stop: async () => publisher.stop() });
+  const play =
+    publisher === null || egress === undefined
+      ? null
+      : new PlaySide({ publisher, iceServersFor: iceServersOf(egress, relayPlans.play), logger: logger.limited, patience });
+  const publish = ingest === undefined ? null : publishSide(iceServersOf(ingest, relayPlans.publish), transport, neighbours, running);
+  const { virtualHostFor } = neighbours;
+  const signalling = new SignallingServer({
+    play: play === null ? null : { side: play, ports: signallingPorts(egress) },
+    publish: publish === null ? null : { side: publish, ports: signallingPorts(ingest) },
+    virtualHostFor,
+    silent: new AddressShares({ perAddress: config.limits.perAddress.signalling }),
+    refusals: limits.refusals,
+  });
+  const foreign = new ForeignServer(signalling, logger, patience);
+  running.push({
+    stop: async () => {
+      signalling.close();
+      await foreign.close();
+    },
+  });
+  await foreign.listen();
+  // Nothing waits for that.
+  void removeStaleFolders(tmpdir());
+  return { publisher, signallingPath: foreign.path };
+}
+
+/** What one address may have of the media ports. */
+function peerShares({ limits: { perAddress } }: ServerConfig, limits: ServerLimits): PeerShares {
+  return {
+    waiting: perAddress.signalling,
+    play: limits.shares('viewers', MAX_PEER_SESSIONS).share,
+    publish: limits.shares('publishers', MAX_PEER_SESSIONS).share,
+  };
+}
+
+function signallingPorts(bind: WebrtcBind | undefined): ReadonlySet<number> {
+  const { port, tlsPort } = bind?.signalling ?? {};
+  return new Set([port, tlsPort].filter((number) => number !== undefined));
+}
+
+function publishSide(
+  iceServersFor: IceServersFor,
+  transport: PeerTransport,
+  { gate, providerSettings, logger: rootLogger, patience }: WebrtcNeighbours,
+  running: { stop(): Promise<void> }[],
+): PublishSide {
+  const logger = rootLogger.child({ provider: 'webrtc' });
+  const provider = new WebrtcProvider({
+    gate,
+    transport,
+    settingsOf: (vhost, app) => {
+      const settings = providerSettings(vhost, app);
+      return settings === null ? null : { timeout: settings.timeout, keyframeInterval: settings.fIRInterval };
+    },
+    clock: systemClock,
+    logger,
+  });
+  running.push({ stop: async () => provider.stop() });
+  const crossDomainsOf = (vhost: string, app: string) => providerSettings(vhost, app)?.crossDomains ?? null;
+  return new PublishSide({ provider, crossDomainsOf, iceServersFor, logger: logger.limited, patience });
+}
+
+/** Servers told to peers that ask for `transport=tcp`, or to all with `TcpForce`: those configured, then our relay. */
+function iceServersOf({ iceServers, iceCandidates }: WebrtcBind, plan: AddressWatch<RelayPlan>): IceServersFor {
+  const configured: IceServer[] = (iceServers?.iceServer ?? []).map(({ urls: { url }, userName, credential }) => ({
+    urls: url,
+    username: userName,
+    credential,
+  }));
+  const { username, password: credential } = RELAY_ACCOUNT;
+  const isForced = iceCandidates?.tcpForce ?? false;
+  return ({ transport }) => {
+    if (!isForced && transport !== 'tcp') return null;
+    const { urls } = plan.value;
+    return urls.length > 0 ? [...configured, { urls, username, credential }] : configured;
+  };
+}
+
+interface AddressSources {
+  readonly config: ServerConfig;
+  /** The address that the STUN server tells; null while it is not known. */
+  readonly outside: string | null;
+  readonly logger: Logger;
+}
+
+function relayPlan(side: string, bind: WebrtcBind | undefined, sources: AddressSources): AddressWatch<RelayPlan> {
+  const element = `Bind/${side}/WebRTC/IceCandidates/TcpRelay`;
+  const entries = withPublicAddress(element, bind?.iceCandidates?.tcpRelay ?? [], sources);
+  return new AddressWatch(() => named(element, () => readRelayAddresses(entries, sources.config.ip, bind?.tcpRelayBind)), systemClock);
+}
+
+/** Players and publishers usually share the relay's port. */
+function placesToListen(plans: readonly RelayPlan[]): RelayPlan['listen'] {
+  const places = plans.flatMap(({ listen }) => listen);
+  const find = (host: string, port: number): number => places.findIndex((other) => other.host === host && other.port === port);
+  // Where the port is open on all addresses, none of them can have it for itself, and needs not.
+  return places.filter(({ host, port }, n) => find(host, port) === n && (host === wildcardOf(host) || find(wildcardOf(host), port) < 0));
+}
+
+/** Reads media ports with the addresses that peers are told now, the public one included when a STUN server knows it. */
+function candidatePorts(element: string, bind: WebrtcBind, sources: AddressSources): () => PortGroup[] {
+  const entries = withPublicAddress(element, bind.iceCandidates?.iceCandidate ?? DEFAULT_CANDIDATES, sources);
+  return () => named(element, () => readCandidatePorts(entries, sources.config.ip, bind.iceCandidates?.enableLinkLocalAddress));
+}
+
+/** Entries with the public address in place of its name; a star stands for it too. */
+function withPublicAddress(element: string, entries: readonly string[], { config, outside, logger }: AddressSources): string[] {
+  const written = outside !== null && isIPv6(outside) ? `[${outside}]` : outside;
+  return entries.flatMap((entry) => {
+    if (entry.includes(PUBLIC_IP)) {
+      if (written !== null) return [entry.replace(PUBLIC_IP, written)];
+      logger.warn(
+        { entry },
+        `${element} '${entry}' is left out: the public address is not known${config.stunServer === undefined ? ' (StunServer)' : ''}`,
+      );
+      return [];
+    }
+    return outside === null ? [entry] : withOutside(entry, outside, config.ip);
+  });
+}
+
+/** Puts the element before the sentence of what `read` throws. */
+function named<T>(element: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new Error(`${element}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+/** Null without STUN server, or when it does not answer: what is known of the interfaces still works inside. */
+async function outsideAddress(server: string | undefined, logger: Logger): Promise<string | null> {
+  if (server === undefined) return null;
+  try {
+    const address = await publicAddress(server);
+    logger.info({ address }, `the public address is ${address}, says ${server}`);
+    return address;
+  } catch (error) {
+    logger.warn({ err: error }, 'the public address is not known: players outside may not reach the media ports');
+    return null;
+  }
+}

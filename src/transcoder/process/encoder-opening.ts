@@ -1,0 +1,60 @@
+import type { AudioCodec, VideoCodec } from '../../media/codec.ts';
+import { chooseEncoders, type EncoderChoice, type EncoderEntry, encodeCodec } from '../encoder-catalogue.ts';
+import { type Encoder, EngineError } from './engine.ts';
+import type { PipelineTools } from './pipeline.ts';
+
+/** An encoder at work and its entry in the catalogue. */
+export interface OpenEncoder {
+  readonly encoder: Encoder;
+  readonly entry: EncoderEntry;
+}
+
+/** What an encode says about its encoder. */
+export interface EncoderWish {
+  readonly name: string;
+  readonly codec?: string | undefined;
+  readonly modules?: string | undefined;
+}
+
+/** The codec that an encode names and the encoders to try for it, a named one first; null for an unknown codec. */
+export function wantedEncoders(
+  { hardware, working }: Pick<PipelineTools, 'hardware' | 'working'>,
+  { codec = '', modules = '' }: EncoderWish,
+): (EncoderChoice & { readonly codec: VideoCodec | AudioCodec }) | null {
+  const wanted = encodeCodec(codec);
+  if (wanted === null) return null;
+  const named = [wanted.module, modules].filter((text) => text !== '').join(',');
+  return { codec: wanted.codec, ...chooseEncoders(wanted.codec, { modules: named, hardware }, working) };
+}
+
+/**
+ * Opens the first encoder that takes the parameters, counted in the census. Named modules that are missing and encoders that fail
+ * are reported once each. Throws EngineError when none is left.
+ */
+export function openEncoder(tools: PipelineTools, encode: EncoderWish, open: (entry: EncoderEntry) => Encoder): OpenEncoder {
+  const wanted = wantedEncoders(tools, encode);
+  if (wanted === null) throw new EngineError(`unknown codec '${encode.codec ?? ''}'`);
+  const { candidates, unavailable } = wanted;
+  const reasons: string[] = [];
+  for (const entry of candidates) {
+    try {
+      const encoder = open(entry);
+      tools.census.encoder(encoder.name, 1);
+      if (unavailable.length > 0 || reasons.length > 0) {
+        const missing = unavailable.map((module) => `module '${module}' is not available`);
+        tools.sink.notice('warn', `encode '${encode.name}' falls back to ${entry.name}: ${[...missing, ...reasons].join('; ')}`);
+      }
+      return { encoder, entry };
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      reasons.push(error.message);
+    }
+  }
+  throw new EngineError(reasons.length > 0 ? reasons.join('; ') : `no encoder for ${wanted.codec}`);
+}
+
+/** Closes what `openEncoder` opened and takes it out of the census. Call it once. */
+export function closeEncoder(tools: PipelineTools, open: OpenEncoder): void {
+  open.encoder.close();
+  tools.census.encoder(open.encoder.name, -1);
+}

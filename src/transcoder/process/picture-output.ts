@@ -1,0 +1,250 @@
+import type { TrackMessage } from '../messages.ts';
+import { closeEncoder, type OpenEncoder } from './encoder-opening.ts';
+import {
+  type EncodedData,
+  EngineError,
+  FilterChain,
+  hasPixelFormat,
+  type PictureFormat,
+  pictureFormat,
+  type RawFrame,
+  samePictureFormat,
+  stampFrame,
+} from './engine.ts';
+import { FrameQueue } from './frame-queue.ts';
+import { FrameSelector } from './frame-selector.ts';
+import type { KeyframePlan } from './keyframe-schedule.ts';
+import { KeyframeSchedule } from './keyframe-schedule.ts';
+import type { PictureNode } from './picture-scaler.ts';
+import type { PipelineTools } from './pipeline.ts';
+
+/** Scaled pictures that wait for an encoder. */
+const ENCODER_THRESHOLD = 6;
+/** Encoders that fail this often in a row are given up. */
+const MAX_FAILURES = 3;
+
+interface Waiting {
+  readonly frame: RawFrame;
+  readonly pts: number;
+  readonly duration: number;
+  readonly keyframe: boolean;
+}
+
+/** What tells one kind of encode of pictures from another. */
+export interface PictureEncode {
+  readonly id: number;
+  readonly width: number;
+  readonly height: number;
+  /** Frames per second; 0 follows the source. */
+  readonly framerate: number;
+  readonly skipFrames: number;
+  /** Keeps the frame rate by repeating pictures. */
+  readonly constant: boolean;
+  /** Pixel format of the encoder that will be tried first. */
+  readonly pixelFormat: string;
+  /** Last part of the queue's URN. */
+  readonly role: string;
+  /** Null for still pictures, which all are keyframes. */
+  keyframePlan(framerate: number): KeyframePlan | null;
+  /** Throws EngineError. */
+  open(format: PictureFormat, framerate: number): { readonly opened: OpenEncoder; readonly track: TrackMessage };
+  /** The bytes as the server hands them on; a copy. */
+  layout(data: Uint8Array): Uint8Array;
+}
+
+/** One encode of a picture track: picks its pictures, queues them, encodes them at its own pace. */
+export class PictureOutput {
+  readonly encode: PictureEncode;
+  readonly queue: FrameQueue<Waiting>;
+  /** The size it takes its pictures from; null until the form of the source is known. */
+  node: PictureNode | null = null;
+  readonly #tools: PipelineTools;
+  readonly #selector: FrameSelector;
+  readonly #running: Promise<void>;
+  #schedule: KeyframeSchedule | null = null;
+  #sourceRate = 0;
+  #keyframeOwed = false;
+  /** The source had a keyframe since the last picture of a constant rate. */
+  #sourceKeyframe = false;
+  #keyframeWanted = false;
+  /** The picture before, when it may have to be repeated. */
+  #last: RawFrame | null = null;
+  #opened: OpenEncoder | null = null;
+  #format: PictureFormat | null = null;
+  #pixelFormat: string;
+  #duration = 0;
+  #lastDts = Number.NEGATIVE_INFINITY;
+  #failures = 0;
+  #failed = false;
+
+  constructor(encode: PictureEncode, tools: PipelineTools) {
+    this.encode = encode;
+    this.#pixelFormat = encode.pixelFormat;
+    this.#tools = tools;
+    this.#selector = new FrameSelector(encode);
+    this.queue = new FrameQueue({ role: encode.role, type: 'Frame', threshold: ENCODER_THRESHOLD, clock: tools.clock });
+    this.#running = this.#encodeLoop();
+  }
+
+  get failed(): boolean {
+    return this.#failed;
+  }
+
+  /** What its pictures should be made in: the pixel format of the encoder that opened last, at first of the one that will be tried first. */
+  get pixelFormat(): string {
+    return this.#pixelFormat;
+  }
+
+  /** Frames per second of the source, when known or changed. */
+  setSourceRate(framerate: number): void {
+    this.#sourceRate = framerate;
+    const plan = this.encode.keyframePlan(this.#framerate);
+    this.#schedule = plan === null ? null : new KeyframeSchedule(plan);
+  }
+
+  /** The next picture becomes a keyframe. */
+  requestKeyframe(): void {
+    this.#keyframeWanted = true;
+  }
+
+  /** The times at which the picture at `pts` (1/90000 s) is shown, as `FrameSelector.select`; empty when it is not. */
+  select(pts: number, sourceKeyframe: boolean, discontinuity: boolean): readonly number[] {
+    // A constant rate has instants of its own, and the schedule is asked about those; else about every picture of the source.
+    if (this.#selector.repeats) this.#sourceKeyframe ||= sourceKeyframe;
+    else if (this.#schedule?.due(pts, sourceKeyframe) === true) this.#keyframeOwed = true;
+    return this.#selector.select(pts, this.#keyframeOwed, discontinuity);
+  }
+
+  /** Queues the node's picture at `times`, of which all but the last repeat the picture before. Waits for room. */
+  async put(times: readonly number[], sourceDuration: number): Promise<void> {
+    const { node } = this;
+    const picture = node?.current ?? null;
+    if (picture === null) return;
+    const { pool } = this.#tools;
+    for (let index = 0; index < times.length; index += 1) {
+      const pts = times[index] ?? 0;
+      const repeated = index < times.length - 1;
+      const frame = pool.share(repeated ? (this.#last ?? picture) : picture);
+      const waiting = { frame, pts, duration: this.#durationOf(sourceDuration), keyframe: this.#keyframeAt(pts, repeated) };
+      if (!(await this.queue.put(waiting))) pool.give(frame);
+    }
+    if (!this.#selector.repeats) return;
+    if (this.#last !== null) pool.give(this.#last);
+    this.#last = pool.share(picture);
+  }
+
+  fail(error: unknown): void {
+    if (this.#failed) return;
+    this.#failed = true;
+    this.#tools.sink.onFailed(this.encode.id, error instanceof Error ? error.message : String(error));
+  }
+
+  /** Resolves when the encoder is gone. Idempotent. */
+  async close(): Promise<void> {
+    this.queue.close();
+    await this.#running;
+    if (this.#last !== null) this.#tools.pool.give(this.#last);
+    this.#last = null;
+  }
+
+  get #framerate(): number {
+    const { framerate, skipFrames } = this.encode;
+    if (skipFrames >= 0) return this.#sourceRate / (skipFrames + 1);
+    return framerate > 0 ? framerate : this.#sourceRate;
+  }
+
+  #durationOf(sourceDuration: number): number {
+    const { framerate, skipFrames } = this.encode;
+    if (skipFrames >= 0) return sourceDuration * (skipFrames + 1);
+    return framerate > 0 ? Math.round(90_000 / framerate) : sourceDuration;
+  }
+
+  #keyframeAt(pts: number, repeated: boolean): boolean {
+    const scheduled = this.#selector.repeats ? this.#schedule?.due(pts, this.#sourceKeyframe && !repeated) === true : this.#keyframeOwed;
+    if (!repeated) this.#sourceKeyframe = false;
+    const keyframe = scheduled || this.#keyframeWanted;
+    this.#keyframeOwed = false;
+    this.#keyframeWanted = false;
+    return keyframe;
+  }
+
+  async #encodeLoop(): Promise<void> {
+    for (;;) {
+      const waiting = await this.queue.take();
+      if (waiting === undefined) break;
+      if (!this.#failed && !this.queue.closed) await this.#encode(waiting);
+      this.#tools.pool.give(waiting.frame);
+      const congestion = this.#tools.sink.congestion();
+      if (congestion !== null) await congestion;
+    }
+    this.#closeEncoder();
+  }
+
+  async #encode({ frame, pts, duration, keyframe }: Waiting): Promise<void> {
+    let converted: RawFrame | null = null;
+    try {
+      const format = pictureFormat(frame);
+      // The pixel format is the choice of the encoder, not a change of the source.
+      const fresh = this.#format === null || !samePictureFormat({ ...format, pixelFormat: this.#format.pixelFormat }, this.#format);
+      if (fresh) {
+        if (this.#opened !== null) await this.#opened.encoder.encode(null, this.#emit);
+        this.#openEncoder(format);
+      }
+      this.#duration = duration;
+      if (!hasPixelFormat(frame, this.#pixelFormat)) converted = await this.#convert(frame, format);
+      const picture = converted ?? frame;
+      stampFrame(picture, pts, keyframe || fresh || this.#schedule === null);
+      await this.#opened?.encoder.encode(picture, this.#emit);
+      this.#failures = 0;
+    } catch (error) {
+      this.#closeEncoder();
+      this.#failures += 1;
+      if (this.#failures >= MAX_FAILURES) this.fail(error);
+    } finally {
+      if (converted !== null) this.#tools.pool.give(converted);
+    }
+  }
+
+  /** A picture that was on its way when another encoder opened than it was made for, in what that one takes. Throws EngineError. */
+  async #convert(frame: RawFrame, format: PictureFormat): Promise<RawFrame> {
+    const { pool } = this.#tools;
+    const made: RawFrame[] = [];
+    const chain = FilterChain.forPictures(format, { ...format, pixelFormat: this.#pixelFormat }, { pool, offThread: true, threads: 1 });
+    try {
+      await chain.run(frame, (picture) => made.push(picture));
+    } finally {
+      chain.close();
+    }
+    const [picture] = made;
+    if (picture === undefined) throw new EngineError(`no picture in ${this.#pixelFormat}`);
+    return picture;
+  }
+
+  #openEncoder(format: PictureFormat): void {
+    this.#closeEncoder();
+    const { opened, track } = this.encode.open(format, this.#framerate);
+    this.#opened = opened;
+    this.#format = format;
+    this.#pixelFormat = opened.entry.pixelFormat;
+    this.#tools.sink.onTrack(this.encode.id, track);
+  }
+
+  #closeEncoder(): void {
+    if (this.#opened !== null) closeEncoder(this.#tools, this.#opened);
+    this.#opened = null;
+    this.#format = null;
+  }
+
+  readonly #emit = ({ data, pts, dts, keyframe }: EncodedData): void => {
+    // With B-frames decoding starts before the first presentation time, which no timeline of the server has.
+    const decode = Math.min(Math.max(dts, this.#lastDts + 1, 0), Math.max(pts, this.#lastDts + 1, 0));
+    this.#lastDts = decode;
+    this.#tools.sink.onPacket(this.encode.id, {
+      pts: Math.max(pts, decode),
+      dts: decode,
+      duration: Math.round(this.#duration),
+      keyframe,
+      data: this.encode.layout(data),
+    });
+  };
+}

@@ -1,0 +1,20 @@
+/** What pictures must be for an encode before its encoder is open. */
+import type { VideoCodec } from '../../media/codec.ts';
+import { routedAccessUnit } from './encoded-track.ts';
+import { type EncoderWish, wantedEncoders } from './encoder-opening.ts';
+import type { PictureEncode } from './picture-output.ts';
+import type { PipelineTools } from './pipeline.ts';
+
+export function picturePlan(
+  encode: EncoderWish,
+  trackId: number,
+  tools: Pick<PipelineTools, 'hardware' | 'working'>,
+): Pick<PictureEncode, 'pixelFormat' | 'role' | 'layout'> {
+  const wanted = wantedEncoders(tools, encode);
+  const codec = wanted?.codec as VideoCodec | undefined;
+  return {
+    pixelFormat: wanted?.candidates[0]?.pixelFormat ?? 'yuv420p',
+    role: `encoder_${(codec ?? encode.codec ?? 'none').toLowerCase()}_${trackId}`,
+    layout: (data) => routedAccessUnit(codec as VideoCodec, data),
+  };
+}

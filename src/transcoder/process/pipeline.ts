@@ -1,0 +1,70 @@
+/** What the pipelines of a transcoder process share. */
+import type { BoundedQueue } from '../../util/bounded-queue.ts';
+import type { Clock } from '../../util/clock.ts';
+import type { HardwareChoice, NoticeMessage, SourceMessage, TrackMessage } from '../messages.ts';
+import type { CodecCensus } from './codec-census.ts';
+import type { FramePool } from './engine.ts';
+
+/** Where a pipeline puts what it makes. */
+export interface PipelineSink {
+  onTrack(encodeId: number, track: TrackMessage): void;
+  /** `data` belongs to the sink. Times are ticks of the encode's track. */
+  onPacket(encodeId: number, packet: OutputPacket): void;
+  onFailed(encodeId: number, reason: string): void;
+  /** A packet of the inbound track has left the queue in front of the decoder. */
+  onTaken(sourceId: number): void;
+  notice(level: NoticeMessage['level'], message: string): void;
+  /** Resolves when the server has caught up with what was sent; null when it has. */
+  congestion(): Promise<void> | null;
+}
+
+/** An encoded packet in ticks of the encode's track. */
+export interface OutputPacket {
+  readonly pts: number;
+  readonly dts: number;
+  readonly duration: number;
+  readonly keyframe: boolean;
+  readonly data: Uint8Array;
+}
+
+/** A packet of an inbound track as it came over the wire. */
+export interface InputPacket {
+  readonly data: Uint8Array;
+  readonly pts: number;
+  readonly dts: number;
+  readonly duration: number;
+  readonly discontinuity: boolean;
+}
+
+/** What goes through the queue in front of a decoder, in order. */
+export type PipelineInput = { readonly source: SourceMessage } | { readonly packet: InputPacket };
+
+/** What a process gives each of its pipelines. */
+export interface PipelineTools {
+  readonly clock: Clock;
+  readonly pool: FramePool;
+  readonly census: CodecCensus;
+  readonly sink: PipelineSink;
+  readonly hardware: HardwareChoice;
+  readonly hardwareDecoding: HardwareChoice;
+  /** Encoders and decoders that work on this machine, by the library's names. */
+  readonly working: ReadonlySet<string>;
+  readonly decoderThreads: number;
+  readonly cpus: number;
+}
+
+/** One inbound track and all its encodes. */
+export interface Pipeline {
+  /** Takes what came over the wire; more than the agreed window is refused. */
+  push(input: PipelineInput): boolean;
+  requestKeyframe(encodeId: number): void;
+  /** Queues for the statistics; their `urn` is the role. */
+  readonly queues: readonly { readonly queue: BoundedQueue<unknown> }[];
+  /** Ends the loops and frees everything; resolves when no operation is under way any more. */
+  close(): Promise<void>;
+}
+
+/** Packets of one inbound track that may be under way to its decoder. The server sends no more before some are taken. */
+export const VIDEO_WINDOW = 8;
+/** The same for sound. */
+export const AUDIO_WINDOW = 32;

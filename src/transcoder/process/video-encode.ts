@@ -1,0 +1,69 @@
+import type { EncodeVideoConfig } from '../../config/index.ts';
+import type { EncodeRequest } from '../../core/transcoding.ts';
+import type { VideoCodec } from '../../media/codec.ts';
+import { videoTrackMessage } from './encoded-track.ts';
+import { openEncoder } from './encoder-opening.ts';
+import { tuneVideo } from './encoder-tuning.ts';
+import { Encoder } from './engine.ts';
+import { keyframeInterval } from './keyframe-schedule.ts';
+import type { PictureEncode } from './picture-output.ts';
+import { picturePlan } from './picture-plan.ts';
+import type { PipelineTools } from './pipeline.ts';
+
+/** Pictures above this many pixels are encoded on a thread of the pool. */
+const OFF_THREAD_PIXELS = 640 * 360;
+const DEFAULT_BITRATE = 1_000_000;
+/** Keyframes are forced; this only bounds the distance should that ever fail, in intervals. */
+const SPARE_INTERVALS = 10;
+const SECOND = 90_000;
+
+type VideoRequest = Extract<EncodeRequest, { type: 'video' }>;
+
+/** A video encode of a profile. `followSource` lets the source's keyframes lead, as `KeyframePlan` has it. */
+export function videoEncode(request: VideoRequest, followSource: boolean, tools: PipelineTools): PictureEncode {
+  const { id, trackId = id, encode: config } = request;
+  const bitrate = config.bitrate ?? DEFAULT_BITRATE;
+  return {
+    id,
+    width: config.width,
+    height: config.height,
+    framerate: config.framerate,
+    skipFrames: config.skipFrames,
+    constant: true,
+    ...picturePlan(config, trackId, tools),
+    keyframePlan: (framerate) => ({ interval: keyframeInterval(config, framerate), followSource }),
+    open: (format, framerate) => {
+      const { width, height } = format;
+      const pixels = width * height;
+      const gop = Math.ceil((keyframeInterval(config, framerate) / SECOND) * framerate) * SPARE_INTERVALS;
+      const opened = openEncoder(tools, config, (entry) => {
+        const tuning = tuneVideo(entry, config, bitrate, pixels, tools.cpus);
+        return Encoder.forPictures({
+          name: entry.name,
+          format,
+          pixelFormat: entry.pixelFormat,
+          uploads: entry.uploads,
+          framerate,
+          bitrate,
+          gop: Math.max(gop, 1),
+          offThread: pixels > OFF_THREAD_PIXELS,
+          ...tuning,
+        });
+      });
+      const track = videoTrackMessage({
+        codec: opened.entry.codec as VideoCodec,
+        extraData: opened.encoder.extraData,
+        width,
+        height,
+        framerate,
+        bitrate,
+      });
+      return { opened, track };
+    },
+  };
+}
+
+/** Whether the keyframes of the source lead those of all `configs`: none asks for a distance or a frame rate of its own. */
+export function followsSource(configs: readonly EncodeVideoConfig[]): boolean {
+  return configs.every(({ keyFrameInterval, framerate, skipFrames }) => keyFrameInterval <= 0 && framerate <= 0 && skipFrames < 0);
+}

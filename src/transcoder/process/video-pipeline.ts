@@ -1,0 +1,257 @@
+/** One inbound picture track: decoded once, brought to each size once, encoded for each encode. */
+
+import { MPEG_90K, rescale, type Timebase } from '../../media/timebase.ts';
+import type { BoundedQueue } from '../../util/bounded-queue.ts';
+import { chooseDecoders, HARDWARE_DECODERS } from '../encoder-catalogue.ts';
+import { configBytes, type SourceMessage } from '../messages.ts';
+import {
+  Decoder,
+  EngineError,
+  type PictureFormat,
+  pictureFormat,
+  type RawFrame,
+  rotationOf,
+  samePictureFormat,
+  startsGroup,
+} from './engine.ts';
+import { FrameQueue } from './frame-queue.ts';
+import { type PictureEncode, PictureOutput } from './picture-output.ts';
+import { type PictureNode, PictureScaler } from './picture-scaler.ts';
+import { type Pipeline, type PipelineInput, type PipelineTools, VIDEO_WINDOW } from './pipeline.ts';
+
+/** Decoded pictures that wait to be scaled. */
+const FILTER_THRESHOLD = 4;
+/** Pictures above this many pixels are decoded on a thread of the pool. */
+const OFF_THREAD_PIXELS = 640 * 360;
+const DEFAULT_FRAMERATE = 30;
+/** Pictures in a row that cannot be scaled before the encodes are given up; a damaged stream has single ones. */
+const MAX_FAILURES = 30;
+/** A hardware decoder that has taken this many packets in a row without a picture only seemed to work. */
+const FRUITLESS_PACKETS = 60;
+
+type VideoSource = Extract<SourceMessage, { type: 'video' }>;
+
+interface DecodedPicture {
+  readonly frame: RawFrame;
+  /** 1/90000 s. */
+  readonly pts: number;
+  readonly duration: number;
+  readonly keyframe: boolean;
+  readonly discontinuity: boolean;
+  /** Frames per second of the source when it was decoded. */
+  readonly framerate: number;
+}
+
+/**
+ * Made by its job, which closes it; `close` resolves when no codec works any more. Faults of decoders and encoders go to the sink, none is
+ * thrown.
+ */
+export class VideoPipeline implements Pipeline {
+  readonly #sourceId: number;
+  readonly #tools: PipelineTools;
+  readonly #input: FrameQueue<PipelineInput>;
+  readonly #decoded: FrameQueue<DecodedPicture>;
+  readonly #outputs: readonly PictureOutput[];
+  readonly #scaler: PictureScaler;
+  readonly #running: Promise<unknown>;
+  #decoder: Decoder | null = null;
+  #timebase: Timebase = MPEG_90K;
+  #framerate = 0;
+  #discontinuity = false;
+  #format: PictureFormat | null = null;
+  #sourceRate = 0;
+  #rotation = 0;
+  #failures = 0;
+  #source: VideoSource | null = null;
+  /** Names of hardware decoders that have made nothing. */
+  readonly #fruitless = new Set<string>();
+  /** Packets since the last picture. */
+  #withoutPicture = 0;
+
+  constructor(sourceId: number, encodes: readonly PictureEncode[], tools: PipelineTools) {
+    this.#sourceId = sourceId;
+    this.#tools = tools;
+    const { clock } = tools;
+    this.#input = new FrameQueue({ role: '', type: 'Packet', threshold: VIDEO_WINDOW * 2, clock });
+    this.#decoded = new FrameQueue({ role: 'filter_video', type: 'Frame', threshold: FILTER_THRESHOLD, clock });
+    this.#outputs = encodes.map((encode) => new PictureOutput(encode, tools));
+    this.#scaler = new PictureScaler(tools.pool);
+    this.#running = Promise.all([this.#decodeLoop(), this.#filterLoop()]);
+  }
+
+  get queues(): readonly { readonly queue: BoundedQueue<unknown> }[] {
+    return [this.#decoded, ...this.#outputs.map((output) => output.queue)] as unknown as { queue: BoundedQueue<unknown> }[];
+  }
+
+  push(input: PipelineInput): boolean {
+    return this.#input.offer(input);
+  }
+
+  requestKeyframe(encodeId: number): void {
+    this.#outputs.find(({ encode }) => encode.id === encodeId)?.requestKeyframe();
+  }
+
+  async close(): Promise<void> {
+    this.#input.close();
+    this.#decoded.close();
+    await Promise.all([this.#running, ...this.#outputs.map((output) => output.close())]);
+  }
+
+  async #decodeLoop(): Promise<void> {
+    for (;;) {
+      const input = await this.#input.take();
+      if (input === undefined || this.#decoded.closed) break;
+      if ('source' in input) {
+        await this.#open(input.source);
+        continue;
+      }
+      const { packet } = input;
+      this.#tools.sink.onTaken(this.#sourceId);
+      if (packet.discontinuity) this.#discontinuity = true;
+      if (this.#decoder === null) continue;
+      if (this.#framerate <= 0) this.#framerate = packet.duration > 0 ? this.#timebase.den / this.#timebase.num / packet.duration : 0;
+      const frames: RawFrame[] = [];
+      await this.#decoder.decode(packet, (frame) => frames.push(frame));
+      this.#withoutPicture = frames.length > 0 ? 0 : this.#withoutPicture + 1;
+      if (this.#withoutPicture === FRUITLESS_PACKETS) this.#giveUpHardware(this.#decoder);
+      await this.#pass(frames);
+    }
+    this.#closeDecoder();
+    this.#decoded.close();
+  }
+
+  async #pass(frames: readonly RawFrame[]): Promise<void> {
+    for (const frame of frames) {
+      const picture: DecodedPicture = {
+        frame,
+        pts: rescale(Number(frame.pts), this.#timebase, MPEG_90K),
+        duration: rescale(Number(frame.duration), this.#timebase, MPEG_90K),
+        keyframe: startsGroup(frame),
+        discontinuity: this.#discontinuity,
+        framerate: this.#framerate > 0 ? this.#framerate : DEFAULT_FRAMERATE,
+      };
+      this.#discontinuity = false;
+      if (!(await this.#decoded.put(picture))) this.#tools.pool.give(frame);
+    }
+  }
+
+  /** Starts a decoder for what follows; the one before hands out what it still has. */
+  async #open(source: SourceMessage): Promise<void> {
+    if (this.#decoder !== null) {
+      const frames: RawFrame[] = [];
+      await this.#decoder.drain((frame) => frames.push(frame));
+      await this.#pass(frames);
+      this.#closeDecoder();
+    }
+    if (source.type !== 'video') return;
+    this.#timebase = source.timebase;
+    this.#framerate = source.framerate;
+    this.#source = source;
+    this.#start(source);
+  }
+
+  #start(source: VideoSource): void {
+    this.#withoutPicture = 0;
+    try {
+      this.#decoder = this.#openDecoder(source);
+      this.#tools.census.decoder(this.#decoder.name, 1);
+    } catch (error) {
+      for (const output of this.#outputs) output.fail(error);
+    }
+  }
+
+  /** The first hardware decoder that opens, where hardware is on, else the library's own. Throws EngineError. */
+  #openDecoder(source: VideoSource): Decoder {
+    const { decoderThreads, hardwareDecoding, pool, sink, working } = this.#tools;
+    const options = {
+      codec: source.codec,
+      timebase: source.timebase,
+      config: configBytes(source.config),
+      threads: decoderThreads,
+      // A size that is not known yet is taken for a large one.
+      offThread: source.width * source.height === 0 || source.width * source.height > OFF_THREAD_PIXELS,
+    };
+    const { names, unavailable } = chooseDecoders(source.codec, hardwareDecoding, working);
+    const reasons = unavailable.map((module) => `module '${module}' is not available`);
+    for (const name of names) {
+      try {
+        if (this.#fruitless.has(name)) throw new EngineError(`${name} made no picture of ${FRUITLESS_PACKETS} packets`);
+        return new Decoder({ ...options, name }, pool);
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error;
+        reasons.push(error.message);
+      }
+    }
+    const decoder = new Decoder(options, pool);
+    if (reasons.length > 0) sink.notice('warn', `decoding of track ${this.#sourceId} falls back to ${decoder.name}: ${reasons.join('; ')}`);
+    return decoder;
+  }
+
+  /** The next decoder takes over with the next keyframe. */
+  #giveUpHardware({ name }: Decoder): void {
+    if (this.#source === null || !HARDWARE_DECODERS.some((entry) => entry.name === name)) return;
+    this.#fruitless.add(name);
+    this.#closeDecoder();
+    this.#start(this.#source);
+  }
+
+  #closeDecoder(): void {
+    if (this.#decoder === null) return;
+    this.#tools.census.decoder(this.#decoder.name, -1);
+    this.#decoder.close();
+    this.#decoder = null;
+  }
+
+  async #filterLoop(): Promise<void> {
+    for (;;) {
+      const picture = await this.#decoded.take();
+      if (picture === undefined) break;
+      if (!this.#decoded.closed) await this.#distribute(picture);
+      this.#tools.pool.give(picture.frame);
+    }
+    this.#scaler.close();
+  }
+
+  async #distribute(picture: DecodedPicture): Promise<void> {
+    const { frame, pts, keyframe, discontinuity } = picture;
+    this.#follow(picture);
+    const wanted = new Set<PictureNode>();
+    const chosen: { output: PictureOutput; times: readonly number[] }[] = [];
+    for (const output of this.#outputs) {
+      if (output.failed || output.node === null) continue;
+      // Another encoder may have opened than the one that the pictures were planned for.
+      if (output.node.target.pixelFormat !== output.pixelFormat) output.node = this.#scaler.node(output.encode, output.pixelFormat);
+      const times = output.select(pts, keyframe, discontinuity);
+      if (times.length === 0) continue;
+      chosen.push({ output, times });
+      wanted.add(output.node);
+    }
+    try {
+      await this.#scaler.scale(frame, wanted);
+      for (const { output, times } of chosen) await output.put(times, picture.duration);
+      this.#failures = 0;
+    } catch (error) {
+      this.#failures += 1;
+      if (this.#failures >= MAX_FAILURES) for (const { output } of chosen) output.fail(error);
+    }
+    this.#scaler.release();
+  }
+
+  /** Takes over a new frame rate or form of the source's pictures. */
+  #follow({ frame, framerate }: DecodedPicture): void {
+    if (framerate !== this.#sourceRate) {
+      this.#sourceRate = framerate;
+      for (const output of this.#outputs) output.setSourceRate(framerate);
+    }
+    const format = pictureFormat(frame);
+    if (this.#format !== null && samePictureFormat(format, this.#format)) return;
+    this.#format = format;
+    this.#scaler.setFormat(format);
+    for (const output of this.#outputs) output.node = this.#scaler.node(output.encode, output.pixelFormat);
+    const rotation = rotationOf(frame);
+    if (rotation !== this.#rotation) {
+      this.#rotation = rotation;
+      this.#tools.sink.notice('info', `track ${this.#sourceId} asks players to turn the picture by ${rotation}°; encodes do not turn it`);
+    }
+  }
+}

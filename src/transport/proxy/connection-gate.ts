@@ -1,0 +1,101 @@
+/** What stands between a listener and its protocol: who is let in, and where a client behind a proxy is. */
+import type { Socket } from 'node:net';
+import { plainAddress } from '../../util/client-address.ts';
+import { type Doorkeeper, openDoor } from '../../util/doorkeeper.ts';
+import { ProtocolError } from '../../util/protocol-error.ts';
+import type { TrustedProxies } from '../../util/trusted-proxies.ts';
+import { type ClientEnd, readProxyHeader } from '../../wire/proxy/proxy-header.ts';
+
+/** For a proxy to send its header, ms. */
+const HEADER_TIME_MS = 5000;
+
+export interface GateOptions {
+  readonly door: Doorkeeper;
+  /** Proxies whose connections have no share of their own: they bring many clients. Absent: there are none. */
+  readonly proxies?: TrustedProxies;
+  /** Theirs begin with a PROXY header; one that does not is closed. */
+  readonly proxyProtocol?: boolean;
+}
+
+/** Of one listener. */
+export class ConnectionGate {
+  readonly #options: GateOptions;
+  /** Clients that proxies have told of, by the end of the proxy's connection. Bounded by the connections that are let in. */
+  readonly #clients = new Map<string, ClientEnd>();
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Lets a fresh connection in: `begin` is called when it may be served, at once or once its proxy has said whom it brings, and `refuse`
+   * when there is no room. What the client has sent by then is in the socket. One whose header is not read is closed.
+   */
+  open(socket: Socket, begin: () => void, refuse: () => void): void {
+    const { door, proxies, proxyProtocol } = this.#options;
+    if (proxies?.has(socket.remoteAddress ?? '') !== true) {
+      if (door.admit(socket)) begin();
+      else refuse();
+    } else if (!door.admit(socket, null)) refuse();
+    else if (proxyProtocol === true) this.#readHeader(socket, begin, refuse);
+    else begin();
+  }
+
+  /** The listener itself has refused one: it has `limit` already. */
+  overflow(limit: number): void {
+    this.#options.door.overflow(limit);
+  }
+
+  /** Where the client of a connection is, also of what runs on top of it (TLS). */
+  clientOf(socket: { readonly remoteAddress?: string | undefined; readonly remotePort?: number | undefined }): ClientEnd {
+    const { remoteAddress = '', remotePort = 0 } = socket;
+    const told = this.#clients.size === 0 ? undefined : this.#clients.get(`${remoteAddress} ${remotePort}`);
+    return told ?? { address: plainAddress(remoteAddress), port: remotePort };
+  }
+
+  #readHeader(socket: Socket, begin: () => void, refuse: () => void): void {
+    const { door } = this.#options;
+    let held = Buffer.alloc(0);
+    const fail = (why = 'no PROXY header'): void => {
+      door.fault(why, socket.remoteAddress ?? '');
+      socket.destroy();
+    };
+    const deadline = setTimeout(() => fail(), HEADER_TIME_MS);
+    const onError = (): void => void socket.destroy();
+    const onClose = (): void => clearTimeout(deadline);
+    const onData = (chunk: Buffer): void => {
+      let header: ReturnType<typeof readProxyHeader>;
+      try {
+        held = Buffer.concat([held, chunk]);
+        header = readProxyHeader(held);
+      } catch (error) {
+        // Nobody above could catch it.
+        fail(error instanceof ProtocolError ? undefined : `a PROXY header that the server failed on: ${String(error)}`);
+        return;
+      }
+      if (header === null) return;
+      clearTimeout(deadline);
+      socket.off('data', onData).off('error', onError).off('close', onClose).pause();
+      const { client, length } = header;
+      if (client !== null) this.#remember(socket, client);
+      if (client !== null && !door.seat(socket, client.address)) {
+        refuse();
+        return;
+      }
+      if (held.length > length) socket.unshift(held.subarray(length));
+      begin();
+    };
+    socket.on('error', onError).on('close', onClose).on('data', onData).resume();
+  }
+
+  #remember(socket: Socket, client: ClientEnd): void {
+    const key = `${socket.remoteAddress} ${socket.remotePort}`;
+    this.#clients.set(key, client);
+    socket.once('close', () => this.#clients.delete(key));
+  }
+}
+
+/** Lets everybody in and believes nobody: for listeners without limits of their own. */
+export function openGate(what: string): ConnectionGate {
+  return new ConnectionGate({ door: openDoor(what) });
+}

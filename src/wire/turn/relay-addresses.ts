@@ -1,0 +1,50 @@
+/** Reads `TcpRelay` elements: where the relay listens and which addresses of it peers are told. */
+import { isIP, isIPv6 } from 'node:net';
+import { ALL_IPV4, ALL_IPV6, listenAddresses } from '../../util/listen-addresses.ts';
+import { placesOf } from '../ice/candidate-ports.ts';
+
+/** What all elements together come to. */
+export interface RelayPlan {
+  /** Where to listen, without repetition. */
+  readonly listen: readonly { readonly host: string; readonly port: number }[];
+  /** `turn:<host>:<port>?transport=tcp`, as peers are told. */
+  readonly urls: readonly string[];
+}
+
+/**
+ * `*:3478`, `192.0.2.1:3478`, `[2001:db8::1]:3478`, `relay.example.com:3478`. Of an address or a name that is not this
+ * machine's own, the port is opened on all of it. `bindTo` (`TcpRelayBind`, `<ip>:<port>`) listens there instead. Throws
+ * TypeError with a sentence for anything else.
+ */
+export function readRelayAddresses(entries: readonly string[], bindAddresses: readonly string[], bindTo?: string): RelayPlan {
+  const listen = new Map<string, { host: string; port: number }>();
+  const urls = new Set<string>();
+  const everywhere = listenAddresses(bindAddresses).includes(ALL_IPV6) ? [ALL_IPV4, ALL_IPV6] : [ALL_IPV4];
+  const open = (host: string, port: number): void => void listen.set(`${host} ${port}`, { host, port });
+  for (const entry of entries) {
+    const { host, port } = readEntry(entry);
+    const tell = (name: string): void => void urls.add(`turn:${isIPv6(name) ? `[${name}]` : name}:${port}?transport=tcp`);
+    if (host !== '*' && isIP(host) === 0) {
+      tell(host);
+      if (bindTo === undefined) for (const all of everywhere) open(all, port);
+      continue;
+    }
+    for (const place of placesOf(host, { bindAddresses, entry })) {
+      for (const address of place.addresses) tell(address);
+      if (bindTo === undefined) open(place.host, port);
+    }
+  }
+  if (bindTo !== undefined && entries.length > 0) {
+    const { host, port } = readEntry(bindTo);
+    if (host !== '*' && isIP(host) === 0) throw new TypeError(`'${bindTo}': '${host}' is not an IP address`);
+    for (const one of host === '*' ? everywhere : [host]) open(one, port);
+  }
+  return { listen: [...listen.values()], urls: [...urls] };
+}
+
+function readEntry(entry: string): { host: string; port: number } {
+  const match = /^(?:(\*|\[[^\]]+\]|[^:[\]\s]+):)?(\d{1,5})(?:\/tcp)?$/i.exec(entry.trim());
+  const port = Number(match?.[2]);
+  if (match === null || port < 1 || port > 65_535) throw new TypeError(`'${entry}' is not <ip>:<port>`);
+  return { host: (match[1] ?? '*').replace(/^\[(.*)\]$/, '$1'), port };
+}

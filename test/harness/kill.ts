@@ -1,0 +1,65 @@
+/** Kills a server that records and looks at what is left. */
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'vitest';
+import type { FlvTag } from '../support/flv.ts';
+import { AcknowledgedPublisher, type FrameCounts } from './acknowledged-publisher.ts';
+import { until } from './poll.ts';
+import { decodedFrames, packetsOf } from './recorded-file.ts';
+import { media, tasks, unfinished } from './recordings.ts';
+import type { TestServer } from './server.ts';
+
+const DEADLINE_MS = 60_000;
+
+/** One kill. */
+export interface KillRound {
+  readonly server: TestServer;
+  /** Where the tasks record; the names of their files begin with their ids and `_`. */
+  readonly root: string;
+  readonly ids: readonly string[];
+  /** Published as the stream `live`. */
+  readonly tags: readonly FlvTag[];
+  /** ms after the first frame was received. */
+  readonly killAfter: number;
+  /** The encoder wants no acknowledgements, so that its socket rests; what it had sent before the kill counts as received. */
+  readonly rests?: boolean;
+}
+
+/** What one task lost: frames that the server had received and that are in no file. */
+export interface KillLoss {
+  readonly id: string;
+  readonly files: readonly string[];
+  readonly received: FrameCounts;
+  readonly lost: FrameCounts;
+  /** What the server said before it died. */
+  readonly log: string;
+}
+
+/** Publishes, kills, starts again, and waits until all files are finished. Each must play to its end. */
+export async function killOnce({ server, root, ids, tags, killAfter, rests = false }: KillRound): Promise<KillLoss[]> {
+  const before = new Set(media(root));
+  const encoder = await AcknowledgedPublisher.start(server.ports.rtmp, 'live', tags, !rests);
+  await until('the server receives', () => encoder.received.video > 0, { deadlineMs: DEADLINE_MS, everyMs: 5 });
+  await delay(killAfter);
+  const sent = encoder.received;
+  await server.kill();
+  const { log } = server;
+  await encoder.gone;
+  const received = rests ? sent : encoder.received;
+  await encoder.stop();
+  await server.restart();
+  await until('the server is back', () => tasks(server), { deadlineMs: DEADLINE_MS });
+  await until('what the kill left is finished', () => unfinished(root).length === 0, { deadlineMs: DEADLINE_MS });
+  const made = media(root).filter((name) => !before.has(name));
+  return ids.map((id) => {
+    const files = made.filter((name) => name.startsWith(`${id}_`));
+    const kept = { video: 0, audio: 0 };
+    for (const name of files) {
+      const { video, audio } = packetsOf(path.join(root, name));
+      expect(decodedFrames(path.join(root, name)), name).toBe(video.length);
+      kept.video += video.length;
+      kept.audio += audio.length;
+    }
+    return { id, files, received, log, lost: { video: received.video - kept.video, audio: received.audio - kept.audio } };
+  });
+}

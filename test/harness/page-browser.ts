@@ -1,0 +1,74 @@
+/** Headless Chromium together with a little web server for one page and the scripts beside it. */
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { requireProgram } from '../../scripts/ensure-tools.ts';
+
+const CHROMIUM_ARGUMENTS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--disable-dev-shm-usage',
+  '--autoplay-policy=no-user-gesture-required',
+];
+
+export interface PageSource {
+  /** File of the page in this folder. */
+  readonly page: string;
+  /** Scripts served beside it: path in the page to the module that holds the script. */
+  readonly scripts: Readonly<Record<string, string>>;
+  /** Switches of Chromium that this page needs. */
+  readonly switches?: readonly string[];
+}
+
+/** Whoever made it closes it. */
+export class PageBrowser {
+  readonly #browser: Browser;
+  readonly #server: Server;
+
+  private constructor(browser: Browser, server: Server) {
+    this.#browser = browser;
+    this.#server = server;
+  }
+
+  static async start({ page, scripts, switches = [] }: PageSource): Promise<PageBrowser> {
+    const server = await serve(page, scripts);
+    const args = [...CHROMIUM_ARGUMENTS, ...switches];
+    const browser = await chromium.launch({ executablePath: requireProgram('chromium'), headless: true, args });
+    return new PageBrowser(browser, server);
+  }
+
+  /** Opens the page with `query` in a window of that size. */
+  async open(size: { width: number; height: number }, query: Readonly<Record<string, string>> = {}): Promise<Page> {
+    const page = await this.#browser.newPage({ viewport: size });
+    const { port } = this.#server.address() as AddressInfo;
+    await page.goto(`http://127.0.0.1:${port}/?${new URLSearchParams(query)}`);
+    return page;
+  }
+
+  async close(): Promise<void> {
+    await this.#browser.close();
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+}
+
+async function serve(page: string, scripts: PageSource['scripts']): Promise<Server> {
+  const { resolve: find } = createRequire(import.meta.url);
+  const html = readFileSync(path.join(import.meta.dirname, page));
+  const served = new Map(Object.entries(scripts).map(([at, module]) => [at, readFileSync(find(module))]));
+  const server = createServer((request, response) => {
+    const script = served.get(request.url ?? '');
+    response.writeHead(200, { 'content-type': script === undefined ? 'text/html' : 'text/javascript' });
+    response.end(script ?? html);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return server;
+}

@@ -1,0 +1,163 @@
+/** Starts the real server as a child process, on free ports, with a state folder of its own. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ApiClient } from './api-client.ts';
+import { Child, type ChildExit } from './child.ts';
+import { freePorts } from './ports.ts';
+import { ACCESS_TOKEN, type ServerPorts, type ServerSettings, serverXml } from './server-xml.ts';
+
+export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
+export const MAIN = path.join(ROOT, 'scripts/start.mjs');
+
+/** The server prints this when every port listens. */
+const READY = /\bready\b/i;
+const READY_DEADLINE_MS = 15_000;
+
+export interface StartOptions extends ServerSettings {
+  /** Ports to use instead of free ones. */
+  readonly ports?: Partial<ServerPorts>;
+  /** Working folder of the process; default: its temporary folder. */
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+  /** The program; default: the one in `src`. */
+  readonly main?: string;
+  /** State folder; default: one of its own, which goes with the server. */
+  readonly state?: string;
+  /** A descriptor for its log; default: a pipe whose text is kept. */
+  readonly stderr?: number;
+  /** Keep compiled code in the state folder. Default: no, which saves each stop a second. */
+  readonly compileCache?: boolean;
+  /** Runs the server on this CPU only; it then has one egress thread. */
+  readonly cpu?: number;
+  /** File descriptors that it may have (`ulimit -n`). */
+  readonly descriptors?: number;
+}
+
+/** One server with its folders. `close` ends it and removes them. */
+export class TestServer {
+  readonly folder: string;
+  readonly config: string;
+  readonly state: string;
+  readonly ports: ServerPorts;
+  readonly api: ApiClient;
+  readonly #options: StartOptions;
+  #child: Child;
+  #startedAt = 0;
+
+  constructor(folder: string, ports: ServerPorts, options: StartOptions) {
+    this.folder = folder;
+    this.config = path.join(folder, 'Server.xml');
+    this.state = options.state ?? path.join(folder, 'state');
+    this.ports = ports;
+    this.#options = options;
+    this.api = new ApiClient(`http://127.0.0.1:${ports.api}`, options.accessToken ?? ACCESS_TOKEN);
+    mkdirSync(this.state, { recursive: true });
+    writeFileSync(this.config, serverXml(ports, options));
+    this.#child = this.#spawn();
+  }
+
+  get child(): Child {
+    return this.#child;
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  /** `performance.now()` just before the process was last started. */
+  get startedAt(): number {
+    return this.#startedAt;
+  }
+
+  /** Everything printed since the last start. */
+  get log(): string {
+    return this.#child.output;
+  }
+
+  /** `rtmp://…/app/stream`. */
+  rtmp(stream: string, app = 'app', host = '127.0.0.1'): string {
+    return `rtmp://${host}:${this.ports.rtmp}/${app}/${stream}`;
+  }
+
+  /** `http://…/app/stream/file`. */
+  http(stream: string, file: string, app = 'app', host = '127.0.0.1'): string {
+    return `http://${host}:${this.ports.http}/${app}/${stream}/${file}`;
+  }
+
+  /** Waits until the server says that it is ready. */
+  async ready(): Promise<void> {
+    await this.#child.printed(READY, READY_DEADLINE_MS);
+  }
+
+  /** Starts the same configuration and state again, after the process has ended. */
+  async restart(): Promise<void> {
+    await this.respawn();
+    await this.ready();
+  }
+
+  /** Like `restart`, without waiting for the server to be ready. */
+  async respawn(): Promise<void> {
+    await this.#child.stop();
+    this.#child = this.#spawn();
+  }
+
+  /** `kill -9`. */
+  async kill(): Promise<ChildExit> {
+    return await this.#child.kill();
+  }
+
+  async stop(): Promise<ChildExit> {
+    return await this.#child.stop();
+  }
+
+  async close(): Promise<void> {
+    await this.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  #spawn(): Child {
+    this.#startedAt = performance.now();
+    const { cpu, descriptors, main = MAIN, compileCache = false } = this.#options;
+    const command = [process.execPath, main, 'serve', '--config', this.config, '--state', this.state];
+    const limited = descriptors === undefined ? command : ['prlimit', `--nofile=${descriptors}`, ...command];
+    const [program = '', ...args] = cpu === undefined ? limited : ['taskset', '-c', `${cpu}`, ...limited];
+    return new Child(program, args, {
+      cwd: this.#options.cwd ?? this.folder,
+      env: { ...process.env, NODE_ENV: 'production', ...(!compileCache && { NODE_DISABLE_COMPILE_CACHE: '1' }), ...this.#options.env },
+      name: 'millrace',
+      stderr: this.#options.stderr,
+    });
+  }
+}
+
+/** A server that answers on all its ports. */
+export async function startServer(options: StartOptions = {}): Promise<TestServer> {
+  const server = await spawnServer(options);
+  try {
+    await server.ready();
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
+  return server;
+}
+
+/** Starts a server without waiting for it. */
+export async function spawnServer(options: StartOptions = {}): Promise<TestServer> {
+  const [rtmp = 0, http = 0, api = 0, ice = 0, relay = 0] = await freePorts(5);
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-e2e-'));
+  return new TestServer(folder, { rtmp, http, api, ice, relay, ...options.ports }, options);
+}
+
+/** Runs a short command of the server to its end. */
+export async function runCommand(args: readonly string[], deadlineMs = 15_000): Promise<ChildExit & { stdout: string; stderr: string }> {
+  const child = new Child(process.execPath, [MAIN, ...args], { cwd: tmpdir(), name: `millrace ${args.join(' ')}` });
+  try {
+    const exit = await child.ended(deadlineMs);
+    return { ...exit, stdout: child.stdout, stderr: child.stderr };
+  } finally {
+    await child.kill();
+  }
+}
