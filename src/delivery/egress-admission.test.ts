@@ -49,12 +49,12 @@ async function start(plan: Partial<AdmissionPlan>) {
   const pool = new EgressPool({
     threads: 0,
     views: SHELF_VIEWS,
-    foreign: foreign.path,
     limits: { ...DEFAULT_EGRESS_LIMITS, reportInterval: 20, stopGrace: 20 },
     admission: { ...OPEN_ADMISSION, ...plan },
     clock: systemClock,
     logger,
   });
+  pool.relaySignalling(foreign.path);
   await pool.start();
   pool.setHosts([{ name: 'default', hostNames: ['127.0.0.1'] }]);
   pool.setCertificates([{ hostNames: ['*'], ...selfSigned('media.example') }]);

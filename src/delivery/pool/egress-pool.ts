@@ -39,8 +39,6 @@ export interface EgressPoolOptions {
   readonly admission?: AdmissionPlan;
   /** HTTP/2 on TLS ports (`Modules/HTTP2`). */
   readonly http2?: boolean;
-  /** Unix socket where signalling is served; without one it is refused. */
-  readonly foreign?: string;
   /** Finds streams that are not there; resolves with whether they are now. Never rejects. Absent: nothing is looked for. */
   readonly find?: (wanted: WantedStream) => Promise<boolean>;
   /** A thread has somebody to serve, after none had. */
@@ -87,6 +85,8 @@ export class EgressPool implements EgressPort {
   readonly #ports: PortBook;
   readonly #revoked = new Set<string>();
   readonly #outletOwner: OutletOwner;
+  /** Unix socket where signalling is served. */
+  #foreign: string | null = null;
   #hosts: readonly ServedHost[] = [];
   #crossDomains: CrossDomainRules = { urls: [], headers: [] };
   #certificates: readonly Certificate[] = [];
@@ -128,6 +128,11 @@ export class EgressPool implements EgressPort {
       post: (thread, message) => this.#postTo(thread, message),
       onFailed: (thread, port, message) => options.logger.error({ thread, port, error: message }, 'an egress thread could not open a port'),
     });
+  }
+
+  /** Hands signalling to the Unix socket at `path`; without one it is refused. Counts for threads that are started after it. */
+  relaySignalling(path: string): void {
+    this.#foreign = path;
   }
 
   /** Starts the threads; resolves when all run, rejects when one cannot. */
@@ -274,11 +279,19 @@ export class EgressPool implements EgressPort {
     this.#flush();
     const thread = this.#nextThread;
     this.#nextThread += 1;
-    const { http2 = true, foreign = null, logConnections = false, threads, workerEntry = WORKER_ENTRY, views, clock } = this.#options;
+    const { http2 = true, logConnections = false, threads, workerEntry = WORKER_ENTRY, views, clock } = this.#options;
     const { admission: plan = OPEN_ADMISSION } = this.#options;
     // The first slot of what all count together is the main thread's.
     const admission = { ...plan, threads: this.#slots.length, slot: this.#slots.indexOf(slot) + 1 };
-    const settings = { incarnation: thread, secret: this.#secret, limits: this.#limits, admission, http2, foreign, logConnections };
+    const settings = {
+      incarnation: thread,
+      secret: this.#secret,
+      limits: this.#limits,
+      admission,
+      http2,
+      foreign: this.#foreign,
+      logConnections,
+    };
     const owner = {
       message: this.#guarded('a message of an egress thread', (message: FromThread) => this.#receive(slot, thread, message)),
       exited: this.#guarded('the end of an egress thread', (reason: string) => this.#exited(slot, thread, reason)),

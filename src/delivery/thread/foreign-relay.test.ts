@@ -59,7 +59,8 @@ beforeAll(async () => {
     logger,
   );
   await foreign.listen();
-  pool = new EgressPool({ threads: 0, views: {}, foreign: foreign.path, clock: systemClock, logger: new RecordingLogger() });
+  pool = new EgressPool({ threads: 0, views: {}, clock: systemClock, logger: new RecordingLogger() });
+  pool.relaySignalling(foreign.path);
   await pool.start();
   pool.setCertificates([{ hostNames: ['*'], ...selfSigned('media.example') }]);
   plain = (await pool.listen({ host: '127.0.0.1', port: 0, tls: false })).port;
@@ -159,9 +160,10 @@ async function socketPair(): Promise<[Socket, Socket]> {
 /** Ports whose requests are relayed to `path`, without much patience. */
 async function hastyPorts(path: string): Promise<{ readonly plain: number; readonly secure: number }> {
   const egress = new EgressPool({
-    ...{ threads: 0, views: {}, foreign: path, clock: systemClock, logger: new RecordingLogger() },
+    ...{ threads: 0, views: {}, clock: systemClock, logger: new RecordingLogger() },
     limits: patientEgressLimits(0.01),
   });
+  egress.relaySignalling(path);
   await egress.start();
   egress.setCertificates([{ hostNames: ['*'], ...selfSigned('media.example') }]);
   onTestFinished(() => egress.stop());

@@ -7,8 +7,8 @@ import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import type { Application } from '../../core/application.ts';
 import type { IngestRequest } from '../../core/ingest.ts';
 import { systemClock } from '../../util/clock.ts';
-import { mpegtsRoute } from './mpegts-listeners.ts';
 import { MpegtsProvider } from './mpegts-provider.ts';
+import { mpegtsRoute } from './mpegts-service.ts';
 
 /** Two programs: a wide picture in 1, a narrow one in 7. */
 function twoPrograms(): Uint8Array {

@@ -1,15 +1,13 @@
-/** Opens the ports of `Bind/Providers/MPEGTS` and finds the application that takes what comes in on one. */
-import { type ServerConfig, sharedMpegtsPort } from '../../config/index.ts';
+/** MPEG-TS as a service: opens the ports of `Bind/Providers/MPEGTS` and finds the application that takes what comes in on one. */
+import { sharedMpegtsPort } from '../../config/index.ts';
 import { portsOf } from '../../config/server-config.ts';
 import type { Application } from '../../core/application.ts';
 import type { Orchestrator } from '../../core/orchestrator.ts';
-import type { PortOpenings } from '../../core/port-openings.ts';
-import type { ServerLimits } from '../../delivery/server-limits.ts';
 import { AddressSet } from '../../util/address-set.ts';
-import type { Clock } from '../../util/clock.ts';
 import { listenAddresses } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
-import { type Patience, withPatience } from '../../util/patience.ts';
+import { withPatience } from '../../util/patience.ts';
+import type { Service, ServiceContext } from '../service.ts';
 import { MpegtsProvider } from './mpegts-provider.ts';
 import { DEFAULT_MPEGTS_TIMEOUTS, type MpegtsRoute } from './port-source.ts';
 
@@ -17,38 +15,34 @@ const PORT_MACRO = '${Port}';
 /** Sets of `Source`, by the list they are made of. */
 const SETS = new WeakMap<readonly string[], AddressSet>();
 
-/** Starts one provider for each address of the server; each is added to `running` before it starts. */
-export async function startMpegts(
-  config: ServerConfig,
-  parts: {
-    readonly orchestrator: Orchestrator;
-    readonly openings: PortOpenings;
-    readonly limits: ServerLimits;
-    readonly logger: Logger;
-    readonly clock: Clock;
-    readonly patience: Patience;
-  },
-  running: { stop(): Promise<void> }[],
-): Promise<void> {
+/** One provider for each address of the server. */
+export function startMpegts(context: ServiceContext): Service {
+  const { config, orchestrator, openings, limits, clock, patience } = context;
   const { mpegts } = config.bind.providers;
-  if (mpegts === undefined) return;
-  for (const [index, host] of listenAddresses(config.ip).entries()) {
-    const provider = new MpegtsProvider({
-      logger: parts.logger,
-      clock: parts.clock,
-      host,
-      protocol: mpegts.port.protocol === 'tcp' ? 'tcp' : 'udp',
-      ports: portsOf(mpegts.port),
-      timeouts: withPatience(DEFAULT_MPEGTS_TIMEOUTS, parts.patience),
-      // A group has its own address, so that it can be joined once only.
-      multicast: index === 0 ? mpegts.multicast : [],
-      refusals: parts.limits.refusals,
-      door: parts.limits.door('MPEG-TS connections', 'publishers', Number.POSITIVE_INFINITY),
-      route: (port) => mpegtsRoute(applicationsOf(parts.orchestrator), port),
-    });
-    running.push(provider);
-    await parts.openings.open('a port of Bind/Providers/MPEGTS/Port', () => provider.start());
-  }
+  const logger = context.logger.child({ provider: 'mpegts' });
+  const providers: MpegtsProvider[] = [];
+  return {
+    applicationStarted: (application) => warnOfSharedPorts(orchestrator, application, context.logger),
+    listen: async () => {
+      if (mpegts === undefined) return;
+      for (const [index, host] of listenAddresses(config.ip).entries()) {
+        const provider = new MpegtsProvider({
+          ...{ logger, clock, host, ports: portsOf(mpegts.port), timeouts: withPatience(DEFAULT_MPEGTS_TIMEOUTS, patience) },
+          protocol: mpegts.port.protocol === 'tcp' ? 'tcp' : 'udp',
+          // A group has its own address, so that it can be joined once only.
+          multicast: index === 0 ? mpegts.multicast : [],
+          refusals: limits.refusals,
+          door: limits.door('MPEG-TS connections', 'publishers', Number.POSITIVE_INFINITY),
+          route: (port) => mpegtsRoute(applicationsOf(orchestrator), port),
+        });
+        providers.push(provider);
+        await openings.open('a port of Bind/Providers/MPEGTS/Port', () => provider.start());
+      }
+    },
+    close: async () => {
+      await Promise.all(providers.map((provider) => provider.stop()));
+    },
+  };
 }
 
 /** The first application whose stream map names the port; null when none does. */
@@ -75,7 +69,7 @@ function sourcesOf(entries: readonly string[]): AddressSet {
 }
 
 /** Says when an application that was made through the API shares a port with another: the one that was there first gets it. */
-export function warnOfSharedPorts(orchestrator: Orchestrator, { vhost, name, definition }: Application, logger: Logger): void {
+function warnOfSharedPorts(orchestrator: Orchestrator, { vhost, name, definition }: Application, logger: Logger): void {
   if ((definition.config.providers?.mpegts?.streams ?? []).length === 0) return;
   const users = Array.from(applicationsOf(orchestrator), (application) => ({
     vhost: application.vhost,

@@ -14,7 +14,7 @@ import { freePorts } from '../../../test/harness/ports.ts';
 import { parseServerConfig, readApplication } from '../../config/index.ts';
 import { ServerLimits } from '../../delivery/server-limits.ts';
 import { parseStun, StunAttribute, StunType, serializeStun, xorMappedAddress } from '../../wire/stun/stun-message.ts';
-import { startWebrtc } from './webrtc-listeners.ts';
+import { startPeers } from './peers.ts';
 
 const SIGNALLING_PORT = 3333;
 
@@ -71,7 +71,7 @@ async function start(head: string, candidates: string, publishers = ''): Promise
     finder: { find: () => null },
     logger,
   };
-  const parts = await startWebrtc(config, neighbours, running);
+  const parts = await startPeers(config, neighbours, running);
   if (parts === null) throw new Error('nothing was started');
   return parts.signallingPath;
 }

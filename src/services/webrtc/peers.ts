@@ -1,4 +1,4 @@
-/** Wires WebRTC: media ports, publisher and provider, and signalling behind the delivery ports. */
+/** The parts of WebRTC put together: media ports, publisher and provider, and signalling behind the delivery ports. */
 import { isIPv6 } from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import type { ServerConfig } from '../../config/index.ts';
@@ -59,7 +59,7 @@ type WebrtcBind = NonNullable<ServerConfig['bind']['publishers']['webrtc']>;
  * Null when neither `Bind/Publishers/WebRTC` nor `Bind/Providers/WebRTC` is there. Throws when a port cannot be opened; what
  * runs is in `running`.
  */
-export async function startWebrtc(
+export async function startPeers(
   config: ServerConfig,
   neighbours: WebrtcNeighbours,
   running: { stop(): Promise<void> }[],

@@ -1,10 +1,19 @@
-/** Plays the files that `Providers/FILE/StreamMap` of an application names, as long as the application runs. */
+/** Files as a service: streams are pulled from them, and those that `Providers/FILE/StreamMap` names play as long as the application runs. */
 import type { Application } from '../../core/application.ts';
 import type { PullRegistry } from '../../core/pull-registry.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { Service, ServiceContext } from '../service.ts';
+import { FilePullSource } from './file-pull-source.ts';
 
-/** Called once for each application that starts, also after a change. */
-export function startMappedFiles(application: Application, pulls: PullRegistry, logger: Logger): void {
+/** Has no port. */
+export function startFiles({ clock, reading, pulls, logger }: ServiceContext): Service {
+  return {
+    pullSources: [new FilePullSource(clock, reading)],
+    applicationStarted: (application) => startMappedFiles(application, pulls, logger),
+  };
+}
+
+function startMappedFiles(application: Application, pulls: PullRegistry, logger: Logger): void {
   const { vhost, name: app, definition } = application;
   for (const { name, path } of definition.config.providers?.file?.streamMap?.stream ?? []) {
     const url = `file://${path.split('/').map(encodeURIComponent).join('/')}`;

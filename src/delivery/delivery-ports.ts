@@ -1,0 +1,30 @@
+/** The ports of everything that is served over HTTP. */
+import type { ServerConfig } from '../config/index.ts';
+import { egressPorts } from '../config/server-config.ts';
+import type { PortOpenings } from '../core/port-openings.ts';
+import type { Conditions } from '../util/conditions.ts';
+import type { Logger } from '../util/logger.ts';
+import type { EgressPool } from './pool/egress-pool.ts';
+import type { CertificateStore } from './tls/certificate-store.ts';
+import { openWithCertificate } from './tls/open-listener.ts';
+
+/** Opens them; TLS ports with the first certificate. Rejects when one cannot be opened for another reason than `openings` collects. */
+export async function openDeliveryPorts(
+  config: ServerConfig,
+  parts: {
+    readonly egress: EgressPool;
+    readonly openings: PortOpenings;
+    readonly certificates: CertificateStore;
+    readonly conditions: Conditions;
+    readonly logger: Logger;
+  },
+): Promise<void> {
+  const { egress, openings, logger } = parts;
+  for (const { element, ...port } of egressPorts(config)) {
+    const open = async (): Promise<void> => {
+      const opened = await openings.open(`HTTP port ${port.port} (${element})`, () => egress.listen(port));
+      if (opened !== null) logger.info({ part: 'egress', ...port }, 'HTTP listening for viewers');
+    };
+    await (port.tls ? openWithCertificate(`TLS port ${port.port}`, open, parts) : open());
+  }
+}

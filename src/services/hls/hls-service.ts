@@ -1,0 +1,32 @@
+/** LL-HLS and HLS as a service, with their DVR and their dumps. */
+import type { Service, ServiceContext } from '../service.ts';
+import { HlsDumper } from './dump/fmp4/hls-dumper.ts';
+import { FolderClaims } from './dump/folder-claims.ts';
+import { TsDumper } from './dump/ts/ts-dumper.ts';
+import { DvrStorage } from './dvr/dvr-storage.ts';
+import { LlhlsPublisher } from './packager/fmp4/llhls-publisher.ts';
+import { HlsPublisher } from './packager/ts/hls-publisher.ts';
+
+/** With the dumps that the API drives. The ports are those of all HTTP. */
+export async function startHls({
+  egress,
+  clock,
+  logger,
+  stateFolder,
+  writing,
+  conditions,
+}: ServiceContext): Promise<Service & { readonly dumps: HlsDumper }> {
+  const files = { clock, logger, stateFolder, allowed: writing, conditions, claims: new FolderClaims() };
+  const dvr = new DvrStorage(files);
+  const tsDumps = new TsDumper(files);
+  const dumps = new HlsDumper(files);
+  // Before streams come, which have dumps of their own.
+  await dumps.recover();
+  return {
+    dumps,
+    publishers: [new LlhlsPublisher(egress, dumps, dvr), new HlsPublisher(egress, tsDumps, dvr)],
+    finish: async () => {
+      await Promise.all([tsDumps.close(), dumps.close()]);
+    },
+  };
+}

@@ -1,0 +1,26 @@
+/** OVT as a service: edges pull from the port of `Bind/Publishers/OVT`, and streams are pulled from other servers. */
+import { listenAddresses } from '../../util/listen-addresses.ts';
+import type { Service, ServiceContext } from '../service.ts';
+import { MAX_EDGES, OvtPublisher } from './ovt-publisher.ts';
+import { OvtPullSource } from './ovt-pull-source.ts';
+
+/** Pulls work without a port of our own. */
+export function startOvt({ config, orchestrator, openings, limits, finder, originMaps, clock, logger, patience }: ServiceContext): Service {
+  const { ovt } = config.bind.publishers;
+  const publisher = new OvtPublisher({ logger: logger.child({ publisher: 'ovt' }), clock, finder, directory: originMaps });
+  const virtualHostFor = (name: string): string | null => orchestrator.nameForHost(name) ?? null;
+  const hasApplication = (vhost: string, app: string): boolean => orchestrator.application(vhost, app) !== undefined;
+  return {
+    publishers: [publisher],
+    pullSources: [new OvtPullSource(clock)],
+    listen: async () => {
+      if (ovt === undefined) return;
+      for (const host of listenAddresses(config.ip)) {
+        const door = limits.door('OVT edges', 'viewers', MAX_EDGES);
+        const options = { host, port: ovt.port, virtualHostFor, hasApplication, door, patience };
+        await openings.open(`OVT port ${ovt.port} (Bind/Publishers/OVT/Port)`, () => publisher.listen(options));
+      }
+    },
+    close: () => publisher.stop(),
+  };
+}

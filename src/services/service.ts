@@ -1,0 +1,68 @@
+/** What a service is to the server: what it is given, and what it gives back. */
+import type { OriginMaps } from '../cluster/origin-maps.ts';
+import type { ServerConfig } from '../config/index.ts';
+import type { Application } from '../core/application.ts';
+import type { Orchestrator } from '../core/orchestrator.ts';
+import type { PortOpenings } from '../core/port-openings.ts';
+import type { Publisher } from '../core/publishing.ts';
+import type { PullSource } from '../core/pull.ts';
+import type { PullRegistry } from '../core/pull-registry.ts';
+import type { QueueRegistry } from '../core/queue-registry.ts';
+import type { RestingSources } from '../core/resting-sources.ts';
+import type { StreamFinder } from '../core/stream-demand.ts';
+import type { EgressPool } from '../delivery/pool/egress-pool.ts';
+import type { ServerLimits } from '../delivery/server-limits.ts';
+import type { CertificateStore } from '../delivery/tls/certificate-store.ts';
+import type { SrtLinks } from '../transport/srt/srt-metrics.ts';
+import type { AllowedFolders } from '../util/allowed-folders.ts';
+import type { Clock } from '../util/clock.ts';
+import type { Conditions } from '../util/conditions.ts';
+import type { Logger } from '../util/logger.ts';
+import type { Patience } from '../util/patience.ts';
+
+/** What every service is given at its start. All of it is the server's: a service closes none of it. */
+export interface ServiceContext {
+  readonly config: ServerConfig;
+  readonly stateFolder: string;
+  /** Folders that files may be written to. */
+  readonly writing: AllowedFolders;
+  /** Folders that files may be played from. */
+  readonly reading: AllowedFolders;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly patience: Patience;
+  /** What `/health` tells. */
+  readonly conditions: Conditions;
+  readonly openings: PortOpenings;
+  readonly limits: ServerLimits;
+  readonly certificates: CertificateStore;
+  /** Has no application before all services are started. */
+  readonly orchestrator: Orchestrator;
+  readonly pulls: PullRegistry;
+  /** Finds streams that viewers ask for and that are not there. */
+  readonly finder: StreamFinder;
+  readonly originMaps: OriginMaps;
+  readonly queues: QueueRegistry;
+  readonly egress: EgressPool;
+  readonly restingSources: RestingSources;
+}
+
+/** One protocol in both directions, or one kind of output, from its start on. The server calls each method once, in this order. */
+export interface Service {
+  /** What streams are served with. */
+  readonly publishers?: readonly Publisher[];
+  /** What streams are pulled with. */
+  readonly pullSources?: readonly PullSource[];
+  /** Live SRT connections, for `/metrics`. */
+  readonly srtLinks?: readonly SrtLinks[];
+  /** An application runs, for the first time or with new settings. Called for each. */
+  applicationStarted?(application: Application): void;
+  /** Opens the ports that the configuration asks for; the applications of the last run are there. */
+  listen?(): Promise<void>;
+  /** The server has started: what needs the last run's files may begin. */
+  started?(): void;
+  /** Closes the ports, and ends what comes in by them. Streams end after it. Also called where `listen` failed or never came. */
+  close?(): Promise<void>;
+  /** Ends what is left after the streams: files get their ends, peers their farewells. */
+  finish?(): Promise<void>;
+}

@@ -1,0 +1,69 @@
+/** SRT as a service: publishers on the ports of `Bind/Providers/SRT`, viewers on those of `Bind/Publishers/SRT`. */
+import type { ServerConfig } from '../../config/index.ts';
+import { portsOf } from '../../config/server-config.ts';
+import type { SrtListenerConfig } from '../../transport/srt/listener.ts';
+import { listenAddresses } from '../../util/listen-addresses.ts';
+import type { Logger } from '../../util/logger.ts';
+import { withPatience } from '../../util/patience.ts';
+import { readListenerOptions } from '../../wire/srt/socket-options.ts';
+import type { Service, ServiceContext } from '../service.ts';
+import { MAX_SRT_ENCODERS, SrtProvider } from './srt-provider.ts';
+import { DEFAULT_SRT_TIMEOUTS } from './srt-publication.ts';
+import { MAX_SRT_VIEWERS, SrtPublisher } from './srt-publisher.ts';
+
+type SrtBind = NonNullable<ServerConfig['bind']['providers']['srt']>;
+
+/** The providers and the publisher of SRT. */
+export function startSrt(context: ServiceContext): Service {
+  const { config, orchestrator, openings, limits, finder, clock, patience } = context;
+  const { refusals } = limits;
+  const maxWrongKeysPerSecond = config.limits.perAddress.keyTrials;
+  const { srt: ingest } = config.bind.providers;
+  const { srt: egress } = config.bind.publishers;
+  const logger = context.logger.child({ provider: 'srt' });
+  const virtualHostFor = (nameOrHost: string): string | null => orchestrator.virtualHostFor(nameOrHost)?.name ?? null;
+  const publisher = new SrtPublisher({ logger: context.logger.child({ publisher: 'srt' }), clock, finder });
+  const providers: SrtProvider[] = [];
+  return {
+    publishers: [publisher],
+    srtLinks: [
+      { direction: 'playback', statistics: () => publisher.statistics() },
+      { direction: 'ingest', statistics: () => providers.flatMap((provider) => provider.statistics()) },
+    ],
+    listen: async () => {
+      for (const host of listenAddresses(config.ip)) {
+        if (ingest !== undefined) {
+          const provider = new SrtProvider({
+            ...listenerConfig(host, ingest, logger),
+            ...{ virtualHostFor, refusals, maxWrongKeysPerSecond, shares: limits.shares('publishers', MAX_SRT_ENCODERS) },
+            ...{ gate: orchestrator, logger, clock, timeouts: withPatience(DEFAULT_SRT_TIMEOUTS, patience) },
+            audioLabels: ({ vhost }, { app }) =>
+              orchestrator.application(vhost, app)?.definition.config.providers?.srt?.audioMap?.item ?? [],
+          });
+          providers.push(provider);
+          await openings.open('a port of Bind/Providers/SRT/Port', () => provider.start());
+        }
+        if (egress !== undefined) {
+          const shares = limits.shares('viewers', MAX_SRT_VIEWERS);
+          const options = { ...listenerConfig(host, egress, logger), virtualHostFor, refusals, maxWrongKeysPerSecond, shares };
+          await openings.open('a port of Bind/Publishers/SRT/Port', () => publisher.listen(options));
+        }
+      }
+    },
+    close: async () => {
+      await Promise.all([publisher, ...providers].map((part) => part.stop()));
+    },
+  };
+}
+
+function listenerConfig(
+  host: string,
+  { port, options, streamMap, streamPassphrases }: SrtBind,
+  logger: Logger,
+): Omit<SrtListenerConfig, 'virtualHostFor'> {
+  const settings = readListenerOptions(options);
+  if (settings.ignored.length > 0) {
+    logger.warn({ options: settings.ignored }, `SRT options without effect in this server: ${settings.ignored.join(', ')}`);
+  }
+  return { host, ports: portsOf(port), settings, streamMap, streamPassphrases };
+}
