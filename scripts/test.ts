@@ -213,6 +213,7 @@ async function main(): Promise<void> {
     const outcomes = [
       await check('lint', [path.join(MODULES, '@biomejs/biome/bin/biome'), 'check', '.']),
       await check('rooms', [path.join(ROOT, 'scripts/check-rooms.ts')]),
+      await check('docblocks', [path.join(ROOT, 'scripts/check-docblocks.ts')]),
       await check('types', [path.join(MODULES, 'typescript/bin/tsc'), '-p', '.', '--noEmit']),
       await suite('unit', end - performance.now(), folder),
       await suite('e2e', end - performance.now(), folder),

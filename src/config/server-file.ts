@@ -12,6 +12,7 @@ import type { Reading } from './source.ts';
 import { parseXml, type XmlElement } from './xml.ts';
 import { XmlSource } from './xml-source.ts';
 
+/** How a configuration file is read. */
 export interface FileOptions extends ReadOptions {
   /** Default: those of the running process. */
   readonly macros?: MacroSource;

@@ -8,6 +8,7 @@ export class StartProblem extends Error {
   override readonly name = 'StartProblem';
 }
 
+/** Collects what the system refuses during one start; after `check` a refusal is an error like any other. */
 export class PortOpenings {
   readonly #refused: string[] = [];
   #isChecked = false;

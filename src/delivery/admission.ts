@@ -32,6 +32,7 @@ export interface ThreadAdmission extends AdmissionPlan {
   readonly slot: number;
 }
 
+/** Who may have a connection or a session in one delivery thread. Its counters are shared with the other threads; nothing to close. */
 export class Admission {
   readonly gate: ConnectionGate;
   readonly proxies: TrustedProxies;

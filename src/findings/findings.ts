@@ -4,6 +4,7 @@ import type { Logger } from '../util/logger.ts';
 import { apiCertificateFindings, hostCertificateFindings, pathFindings } from './path-findings.ts';
 import { portFindings, unopenedPortFindings } from './port-findings.ts';
 
+/** One thing about a configuration that will not work, or not as written. */
 export interface Finding {
   /** With an `error` the server does not start; the `warn`s tell what will not work. */
   readonly severity: 'error' | 'warn';

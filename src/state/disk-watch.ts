@@ -10,6 +10,7 @@ import type { Logger } from '../util/logger.ts';
 /** How often, ms. */
 const INTERVAL_MS = 10_000;
 
+/** What a disk watch looks at, and whom it tells. */
 export interface DiskWatchOptions {
   /** Is told in words without paths. */
   readonly conditions: Conditions;
@@ -20,6 +21,7 @@ export interface DiskWatchOptions {
   readonly spaceOf?: (folder: string) => Promise<DiskSpace>;
 }
 
+/** Looks at the disks every 10 s from `start` to `stop`, and raises a condition for each folder that cannot be written or is nearly full. */
 export class DiskWatch {
   readonly #options: DiskWatchOptions;
   readonly #spaceOf: (folder: string) => Promise<DiskSpace>;

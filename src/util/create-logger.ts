@@ -14,6 +14,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** What is queued has this long to be written when its writer waits for it, ms. */
 const LAST_LINES_MS = 500;
 
+/** How and where a program writes its log. */
 export interface LoggerOptions {
   readonly format: LogFormat;
   readonly level: LogLevel;

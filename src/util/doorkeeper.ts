@@ -4,6 +4,7 @@ import type { AddressShares } from './address-shares.ts';
 import type { DescriptorLedger } from './descriptor-ledger.ts';
 import type { RefusalLog } from './refusal-log.ts';
 
+/** What a door counts. */
 export interface DoorOptions {
   /** Who comes, for the log: `RTMP connections`. */
   readonly what: string;

@@ -21,6 +21,7 @@ export interface SinkFiles {
   writeSync(descriptor: number, bytes: Uint8Array): number;
 }
 
+/** Where a log sink writes. */
 export interface LogSinkOptions {
   readonly descriptor: number;
   /**

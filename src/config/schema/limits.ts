@@ -17,6 +17,7 @@ const PerAddressSchema = object(
   { default: {} },
 );
 
+/** `Server/Limits`. */
 export const LimitsSchema = object(
   'What one client, and one application, may take of the server. An extension of Millrace',
   {
@@ -29,12 +30,14 @@ export const LimitsSchema = object(
   },
   { default: {} },
 );
+/** The typed form of `Server/Limits`. */
 export type LimitsConfig = Static<typeof LimitsSchema>;
 
 interface ProxiesFinish {
   readonly address: readonly string[];
 }
 
+/** `Server/TrustedProxies`. */
 export const TrustedProxiesSchema = object(
   'Proxies in front of the server, which are believed when they tell where a client is. An extension of Millrace',
   {
@@ -57,4 +60,5 @@ export const TrustedProxiesSchema = object(
     }),
   },
 );
+/** The typed form of `Server/TrustedProxies`. */
 export type TrustedProxiesConfig = Static<typeof TrustedProxiesSchema>;

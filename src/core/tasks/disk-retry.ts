@@ -3,10 +3,12 @@ import type { Clock } from '../../util/clock.ts';
 
 /** First pause, ms; it doubles whenever the next attempt fails soon. */
 export const FIRST_PAUSE_MS = 2000;
+/** The pause doubles up to this, ms. */
 export const LONGEST_PAUSE_MS = 60_000;
 /** What went well for so long begins anew with the first pause, ms. */
 const CALM_MS = 60_000;
 
+/** When a task that a full disk stopped may try again: earlier than its pause when the disk has room. One for each task; nothing to close. */
 export class DiskRetry {
   readonly #clock: Clock;
   #pauseMs = FIRST_PAUSE_MS;

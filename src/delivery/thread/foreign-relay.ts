@@ -56,6 +56,7 @@ export function isSignalling(request: IncomingRequest): boolean {
   return HTTP_DIRECTIONS.has(queryValue(query, 'direction') ?? '');
 }
 
+/** Hands whole connections to the main thread over its Unix socket, and carries bytes both ways. `close` ends all of them. */
 export class ForeignRelay implements ForeignRequests {
   readonly #path: string;
   readonly #admission: Admission;

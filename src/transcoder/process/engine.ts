@@ -58,6 +58,7 @@ export function silenceLibrary(): void {
   Log.setLevel(C.AV_LOG_FATAL);
 }
 
+/** The version of FFmpeg that is loaded, as FFmpeg writes it. */
 export function libraryVersion(): string {
   return getFFmpegInfo().version;
 }
@@ -210,6 +211,7 @@ export interface PictureFormat {
   readonly colorTransfer: number;
 }
 
+/** What a decoded frame tells of itself; an unknown aspect ratio is 1:1. */
 export function pictureFormat(frame: RawFrame): PictureFormat {
   const { num, den } = frame.sampleAspectRatio;
   return {
@@ -225,6 +227,7 @@ export function pictureFormat(frame: RawFrame): PictureFormat {
   };
 }
 
+/** Whether a filter chain or an encoder that was made for one takes the other. */
 export function samePictureFormat(a: PictureFormat, b: PictureFormat): boolean {
   return (Object.keys(a) as (keyof PictureFormat)[]).every((key) => a[key] === b[key]);
 }
@@ -252,6 +255,7 @@ export interface SampleFormat {
   readonly layout: string;
 }
 
+/** What decoded audio tells of itself; a layout without names is the default one of its number of channels. */
 export function sampleFormat(frame: RawFrame): SampleFormat {
   const layout = frame.channelLayout;
   const known = layout.mask !== 0n ? layout : avChannelLayoutDefault(layout.nbChannels);
@@ -372,6 +376,7 @@ interface EncoderOptions {
   readonly options: Readonly<Record<string, string>>;
 }
 
+/** How frames are encoded. */
 export interface PictureEncoderOptions extends EncoderOptions {
   readonly format: PictureFormat;
   /** The library's name of the pixel format. */
@@ -388,6 +393,7 @@ export interface PictureEncoderOptions extends EncoderOptions {
   readonly uploads: boolean;
 }
 
+/** How audio is encoded. */
 export interface SampleEncoderOptions extends EncoderOptions {
   readonly sampleRate: number;
   readonly channels: number;

@@ -9,6 +9,7 @@ import { type ClientEnd, readProxyHeader } from '../../wire/proxy/proxy-header.t
 /** For a proxy to send its header, ms. */
 const HEADER_TIME_MS = 5000;
 
+/** Whom a gate lets in, and whose word about clients it takes. */
 export interface GateOptions {
   readonly door: Doorkeeper;
   /** Proxies whose connections have no share of their own: they bring many clients. Absent: there are none. */

@@ -8,6 +8,7 @@ const PRIORITY = 110 * 2 ** 24 + 65_535 * 2 ** 8 + 255;
 const TRANSACTION_LENGTH = 12;
 const TIE_BREAKER_LENGTH = 8;
 
+/** A binding request of ours, ready to be sent (RFC 8445 §7.2). */
 export interface CheckOfOurs {
   /** 96 random bits: whoever knows them has got the check. */
   readonly transaction: Buffer;

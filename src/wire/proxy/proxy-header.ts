@@ -17,6 +17,7 @@ export interface ClientEnd {
   readonly port: number;
 }
 
+/** A PROXY header that was read, version 1 or 2. */
 export interface ProxyHeader {
   /** Bytes of the header; what follows is the client's. */
   readonly length: number;

@@ -21,6 +21,7 @@ export interface MediaDescription {
   readonly framerate: number;
 }
 
+/** What is needed of the SDP that answers DESCRIBE (RFC 2326 appendix C). */
 export interface SessionDescription {
   /** `a=control` of the whole session; empty without one. */
   readonly control: string;

@@ -8,6 +8,7 @@ import { RunFolder, sweepLeftovers } from './run-folder.ts';
 
 const FOLDER = 'dvr';
 
+/** Where DVR files may be, and who hears of trouble with them. */
 export interface DvrStorageOptions {
   /** Streams whose settings name no folder keep their files in `dvr` in it. */
   readonly stateFolder: string;

@@ -12,6 +12,7 @@ const MACHINE = hostname().replace(/[^A-Za-z0-9]/g, '-');
 const START = randomUUID().replaceAll('-', '').slice(0, 12);
 const OWNER = [MACHINE, process.pid, START].join(SEPARATOR);
 
+/** Where the folder may be, and who hears of trouble with it. */
 export interface RunFolderOptions {
   /** What `root` must lie in; default: anything. */
   readonly allowed?: AllowedFolders;

@@ -15,6 +15,7 @@ const WORDS = { video: 'picture', audio: 'sound' } as const;
 const COMMON = { video: VideoCodec.H264, audio: AudioCodec.OPUS } as const;
 const NAMED_RENDITIONS = 8;
 
+/** What a viewer asked for and what the negotiation left of it. */
 export interface ViewerTerms {
   readonly playlist: Playlist;
   readonly tracks: readonly Track[];

@@ -31,6 +31,7 @@ interface Session {
   waits: boolean;
 }
 
+/** Counts the sessions of each address: those that wait for their first check apart from those that play or publish. */
 export class SessionQuota {
   readonly #shares: PeerShares;
   readonly #sessions = new Map<object, Session>();

@@ -1,0 +1,43 @@
+/**
+ * Holds the rule that every export of `src/` says what it is: a docblock ends on the line above it, or the file has no other export and its
+ * head comment says it. Part of `npm run check`, which also holds the format that this relies on.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const SRC = path.join(path.dirname(path.dirname(fileURLToPath(import.meta.url))), 'src');
+const DECLARATION =
+  /^export (?:declare )?(?:abstract )?(?:async )?(?:class|const enum|const|enum|function\*?|interface|let|namespace|type) (\w+)/;
+
+/** Line and name of everything that a file exports; of overloads, the first. */
+function exportsOf(lines: readonly string[]): { readonly line: number; readonly name: string; readonly keyword: string }[] {
+  const found = lines.flatMap((text, line) => {
+    const name = DECLARATION.exec(text)?.[1];
+    return name === undefined ? [] : [{ line, name, keyword: text.split(' ')[1] ?? '' }];
+  });
+  return found.filter(({ name, keyword }, n) => keyword !== 'function' || found.findIndex((other) => other.name === name) === n);
+}
+
+/** `file:line: name` of each export without a docblock. */
+function problemsOf(file: string): string[] {
+  const text = readFileSync(path.join(SRC, file), 'utf8');
+  const lines = text.split('\n');
+  const all = exportsOf(lines);
+  const names = new Set(all.map(({ name }) => name));
+  if (names.size === 1 && text.replace(/^#!.*\n/, '').startsWith('/**')) return [];
+  const values = new Set(all.filter(({ keyword }) => keyword === 'const').map(({ name }) => name));
+  return (
+    all
+      .filter(({ line }) => lines[line - 1]?.trimEnd().endsWith('*/') !== true)
+      // The type of a table or schema of the same name: that one says it.
+      .filter(({ name, keyword }) => keyword !== 'type' || !values.has(name))
+      .map(({ line, name }) => `${file}:${line + 1}: ${name}`)
+  );
+}
+
+const problems = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+  .flatMap(problemsOf);
+for (const problem of problems) console.error(`src/${problem} has no docblock`);
+if (problems.length > 0) process.exitCode = 1;
