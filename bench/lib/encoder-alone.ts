@@ -6,16 +6,12 @@ import { availableParallelism } from 'node:os';
 import { VideoCodec } from '../../src/media/codec.ts';
 import { ENCODERS } from '../../src/transcoder/encoder-catalogue.ts';
 import { tuneVideo } from '../../src/transcoder/process/encoder-tuning.ts';
-import {
-  Decoder,
-  Encoder,
-  FilterChain,
-  FramePool,
-  pictureFormat,
-  type RawFrame,
-  silenceLibrary,
-  stampFrame,
-} from '../../src/transcoder/process/engine.ts';
+import { Decoder } from '../../src/transcoder/process/engine/decoder.ts';
+import { Encoder } from '../../src/transcoder/process/engine/encoder.ts';
+import { FilterChain } from '../../src/transcoder/process/engine/filter-chain.ts';
+import { FramePool } from '../../src/transcoder/process/engine/frame-pool.ts';
+import { pictureFormat, stampFrame } from '../../src/transcoder/process/engine/frame-properties.ts';
+import { type RawFrame, silenceLibrary } from '../../src/transcoder/process/engine/library.ts';
 import { videoConfig } from '../../test/fakes/transcode-run.ts';
 import { readMedia } from './ladder.ts';
 import { SOURCE_FPS } from './source.ts';

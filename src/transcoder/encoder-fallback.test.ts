@@ -7,7 +7,11 @@ import { type EncodedMedia, encodeMedia } from '../../test/support/encoded-media
 import { systemClock } from '../util/clock.ts';
 import { sourceMessage, type TrackMessage } from './messages.ts';
 import { CodecCensus } from './process/codec-census.ts';
-import { Encoder, encoderWorks, FilterChain, FramePool, silenceLibrary } from './process/engine.ts';
+import { encoderWorks } from './process/engine/census.ts';
+import { Encoder } from './process/engine/encoder.ts';
+import { FilterChain } from './process/engine/filter-chain.ts';
+import { FramePool } from './process/engine/frame-pool.ts';
+import { silenceLibrary } from './process/engine/library.ts';
 import type { OutputPacket, PipelineTools } from './process/pipeline.ts';
 import { videoEncode } from './process/video-encode.ts';
 import { VideoPipeline } from './process/video-pipeline.ts';

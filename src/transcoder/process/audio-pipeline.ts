@@ -6,18 +6,11 @@ import { configBytes, type SourceMessage } from '../messages.ts';
 import { audioTrackMessage } from './encoded-track.ts';
 import { closeEncoder, type OpenEncoder, openEncoder } from './encoder-opening.ts';
 import { tuneAudio } from './encoder-tuning.ts';
-import {
-  Decoder,
-  type EncodedData,
-  Encoder,
-  FilterChain,
-  type RawFrame,
-  type SampleFormat,
-  sampleFormat,
-  sampleFormatOf,
-  sampleRatesOf,
-  stampFrame,
-} from './engine.ts';
+import { Decoder } from './engine/decoder.ts';
+import { type EncodedData, Encoder, sampleFormatOf, sampleRatesOf } from './engine/encoder.ts';
+import { FilterChain } from './engine/filter-chain.ts';
+import { type SampleFormat, sampleFormat, stampFrame } from './engine/frame-properties.ts';
+import type { RawFrame } from './engine/library.ts';
 import { FrameQueue } from './frame-queue.ts';
 import { AUDIO_WINDOW, type Pipeline, type PipelineInput, type PipelineTools } from './pipeline.ts';
 

@@ -1,6 +1,7 @@
 import type { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import { chooseEncoders, type EncoderChoice, type EncoderEntry, encodeCodec } from '../encoder-catalogue.ts';
-import { type Encoder, EngineError } from './engine.ts';
+import type { Encoder } from './engine/encoder.ts';
+import { EngineError } from './engine/library.ts';
 import type { PipelineTools } from './pipeline.ts';
 
 /** An encoder at work and its entry in the catalogue. */

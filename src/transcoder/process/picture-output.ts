@@ -1,16 +1,9 @@
 import type { TrackMessage } from '../messages.ts';
 import { closeEncoder, type OpenEncoder } from './encoder-opening.ts';
-import {
-  type EncodedData,
-  EngineError,
-  FilterChain,
-  hasPixelFormat,
-  type PictureFormat,
-  pictureFormat,
-  type RawFrame,
-  samePictureFormat,
-  stampFrame,
-} from './engine.ts';
+import type { EncodedData } from './engine/encoder.ts';
+import { FilterChain } from './engine/filter-chain.ts';
+import { hasPixelFormat, type PictureFormat, pictureFormat, samePictureFormat, stampFrame } from './engine/frame-properties.ts';
+import { EngineError, type RawFrame } from './engine/library.ts';
 import { FrameQueue } from './frame-queue.ts';
 import { FrameSelector } from './frame-selector.ts';
 import type { KeyframePlan } from './keyframe-schedule.ts';

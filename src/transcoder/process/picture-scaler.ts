@@ -1,5 +1,8 @@
 /** Brings the pictures of one source to all the sizes its encodes need, each size once. */
-import { FilterChain, type FramePool, type PictureFormat, pictureFormat, type RawFrame } from './engine.ts';
+import { FilterChain } from './engine/filter-chain.ts';
+import type { FramePool } from './engine/frame-pool.ts';
+import { type PictureFormat, pictureFormat } from './engine/frame-properties.ts';
+import type { RawFrame } from './engine/library.ts';
 import { type PictureSize, pictureSize } from './picture-size.ts';
 
 /** Above this many pixels a picture is converted on a thread of the pool. */

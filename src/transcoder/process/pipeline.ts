@@ -3,7 +3,7 @@ import type { BoundedQueue } from '../../util/bounded-queue.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { HardwareChoice, NoticeMessage, SourceMessage, TrackMessage } from '../messages.ts';
 import type { CodecCensus } from './codec-census.ts';
-import type { FramePool } from './engine.ts';
+import type { FramePool } from './engine/frame-pool.ts';
 
 /** Where a pipeline puts what it makes. */
 export interface PipelineSink {

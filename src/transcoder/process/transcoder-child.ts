@@ -8,7 +8,9 @@ import type { FailedMessage, HelloMessage, NoticeMessage, OpenMessage, SourceMes
 import { FrameFlag, type FrameHeader, FrameReader, FrameType } from '../wire.ts';
 import { ChildJob } from './child-job.ts';
 import { CodecCensus } from './codec-census.ts';
-import { decoderName, decoderWorks, deviceWorks, encoderWorks, FramePool, libraryVersion, silenceLibrary } from './engine.ts';
+import { decoderName, decoderWorks, deviceWorks, encoderWorks } from './engine/census.ts';
+import { FramePool } from './engine/frame-pool.ts';
+import { libraryVersion, silenceLibrary } from './engine/library.ts';
 import type { OutputPacket, PipelineSink } from './pipeline.ts';
 
 const STATUS_INTERVAL_MS = 1000;

@@ -4,7 +4,7 @@ import type { VideoCodec } from '../../media/codec.ts';
 import { videoTrackMessage } from './encoded-track.ts';
 import { openEncoder } from './encoder-opening.ts';
 import { tuneVideo } from './encoder-tuning.ts';
-import { Encoder } from './engine.ts';
+import { Encoder } from './engine/encoder.ts';
 import { keyframeInterval } from './keyframe-schedule.ts';
 import type { PictureEncode } from './picture-output.ts';
 import { picturePlan } from './picture-plan.ts';

@@ -4,16 +4,9 @@ import { MPEG_90K, rescale, type Timebase } from '../../media/timebase.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
 import { chooseDecoders, HARDWARE_DECODERS } from '../encoder-catalogue.ts';
 import { configBytes, type SourceMessage } from '../messages.ts';
-import {
-  Decoder,
-  EngineError,
-  type PictureFormat,
-  pictureFormat,
-  type RawFrame,
-  rotationOf,
-  samePictureFormat,
-  startsGroup,
-} from './engine.ts';
+import { Decoder } from './engine/decoder.ts';
+import { type PictureFormat, pictureFormat, rotationOf, samePictureFormat, startsGroup } from './engine/frame-properties.ts';
+import { EngineError, type RawFrame } from './engine/library.ts';
 import { FrameQueue } from './frame-queue.ts';
 import { type PictureEncode, PictureOutput } from './picture-output.ts';
 import { type PictureNode, PictureScaler } from './picture-scaler.ts';

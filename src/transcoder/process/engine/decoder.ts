@@ -1,0 +1,110 @@
+import * as C from 'node-av/constants';
+import { avChannelLayoutDefault, Codec, CodecContext, Option, Packet, Rational } from 'node-av/lib';
+import type { AudioCodec, VideoCodec } from '../../../media/codec.ts';
+import type { FramePool } from './frame-pool.ts';
+import { AGAIN, CODEC_IDS, check, EngineError, NO_TIMESTAMP, type RawFrame } from './library.ts';
+
+/** What a decoder of one inbound track must know. */
+export interface DecoderOptions {
+  readonly codec: VideoCodec | AudioCodec;
+  /** The library's name of a decoder; absent takes the library's choice. */
+  readonly name?: string;
+  readonly timebase: { readonly num: number; readonly den: number };
+  readonly config: Uint8Array | null;
+  /** 0 lets the library choose. */
+  readonly threads: number;
+  /** Decodes on a thread of the pool: worth its hand-over for large pictures only. */
+  readonly offThread: boolean;
+  readonly sampleRate?: number;
+  readonly channels?: number;
+}
+
+/** Parameter sets can be forged or damaged; a picture larger than this would take the memory of all. */
+const MAX_PIXELS = String(8192 * 8192);
+/** Frame threads hold a picture back each; slices do not, so up to this many threads they must do. */
+const LOW_DELAY_THREADS = 2;
+
+function findDecoderByName(name: string): Codec | null {
+  return Codec.findDecoderByName(name as Parameters<typeof Codec.findDecoderByName>[0]);
+}
+
+/** Coded packets in, frames out in display order. */
+export class Decoder {
+  /** The library's name of the decoder. */
+  readonly name: string;
+  /** Packets that could not be decoded. */
+  errors = 0;
+  readonly #context = new CodecContext();
+  readonly #packet = new Packet();
+  readonly #pool: FramePool;
+  readonly #offThread: boolean;
+  #closed = false;
+
+  /** Throws EngineError when there is no decoder or it refuses the configuration. */
+  constructor(options: DecoderOptions, pool: FramePool) {
+    const { name } = options;
+    const codec = name === undefined ? Codec.findDecoder(CODEC_IDS[options.codec]) : findDecoderByName(name);
+    if (codec === null) throw new EngineError(`no decoder ${name ?? `for ${options.codec}`}`);
+    this.name = codec.name ?? options.codec;
+    this.#pool = pool;
+    this.#offThread = options.offThread;
+    this.#packet.alloc();
+    const context = this.#context;
+    context.allocContext3(codec);
+    if (options.config !== null) context.extraData = Buffer.from(options.config);
+    context.pktTimebase = new Rational(options.timebase.num, options.timebase.den);
+    context.threadCount = options.threads;
+    context.threadType = options.threads > LOW_DELAY_THREADS ? C.FF_THREAD_FRAME : C.FF_THREAD_SLICE;
+    if (options.sampleRate !== undefined) context.sampleRate = options.sampleRate;
+    if (options.channels !== undefined && options.channels > 0) context.channelLayout = avChannelLayoutDefault(options.channels);
+    const target = context.getNative() as unknown as Parameters<typeof Option.set>[0];
+    check(Option.set(target, 'max_pixels', MAX_PIXELS), `decoder ${this.name}`);
+    const opened = context.open2Sync(codec, null);
+    if (opened < 0) this.close();
+    check(opened, `decoder ${this.name}`);
+  }
+
+  /** Decodes one packet. Each frame handed to `sink` belongs to it; its `pts` is in the track's timebase. Bad data is counted. */
+  async decode(packet: { data: Uint8Array; pts: number; dts: number; duration: number }, sink: (frame: RawFrame) => void): Promise<void> {
+    if (packet.data.length === 0) return; // Would mean the end of the stream.
+    const { data } = packet;
+    this.#packet.data = Buffer.from(data.buffer, data.byteOffset, data.length);
+    this.#packet.pts = BigInt(packet.pts);
+    this.#packet.dts = BigInt(packet.dts);
+    this.#packet.duration = BigInt(packet.duration);
+    const sent = this.#offThread ? await this.#context.sendPacket(this.#packet) : this.#context.sendPacketSync(this.#packet);
+    this.#packet.unref();
+    if (sent < 0) this.errors += 1;
+    this.#receive(sink);
+  }
+
+  /** Hands out what the decoder still holds; it takes no packets afterwards. */
+  async drain(sink: (frame: RawFrame) => void): Promise<void> {
+    await this.#context.sendPacket(null);
+    this.#receive(sink);
+  }
+
+  /** Idempotent. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#packet.free();
+    this.#context.freeContext();
+  }
+
+  #receive(sink: (frame: RawFrame) => void): void {
+    for (;;) {
+      const frame = this.#pool.take();
+      const code = this.#context.receiveFrameSync(frame);
+      if (code < 0) {
+        this.#pool.give(frame);
+        if (code !== AGAIN && code !== C.AVERROR_EOF) this.errors += 1;
+        return;
+      }
+      const best = frame.bestEffortTimestamp;
+      if (best !== NO_TIMESTAMP) frame.pts = best;
+      if (frame.pts === NO_TIMESTAMP) this.#pool.give(frame);
+      else sink(frame);
+    }
+  }
+}

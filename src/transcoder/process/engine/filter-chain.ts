@@ -1,0 +1,103 @@
+import * as C from 'node-av/constants';
+import { avChannelLayoutDefault, avChannelLayoutDescribe, avGetSampleFmtName, FilterGraph } from 'node-av/lib';
+import type { FramePool } from './frame-pool.ts';
+import type { PictureFormat, SampleFormat } from './frame-properties.ts';
+import { AGAIN, check, EngineError, type RawFrame } from './library.ts';
+
+/** A chain of filters with one way in and one way out. */
+export class FilterChain {
+  readonly #graph = new FilterGraph();
+  readonly #source;
+  readonly #sink;
+  readonly #pool: FramePool;
+  readonly #offThread: boolean;
+  #closed = false;
+
+  /** Pictures in `from` become `width`×`height` in the pixel format of this name, with pixels of the given aspect. */
+  static forPictures(
+    from: PictureFormat,
+    to: { width: number; height: number; pixelFormat: string; sarNum: number; sarDen: number },
+    options: { pool: FramePool; offThread: boolean; threads: number },
+  ): FilterChain {
+    const input = [
+      `video_size=${from.width}x${from.height}`,
+      `pix_fmt=${from.pixelFormat}`,
+      'time_base=1/90000',
+      `pixel_aspect=${from.sarNum}/${from.sarDen}`,
+      `colorspace=${from.colorSpace}`,
+      `range=${from.colorRange}`,
+    ].join(':');
+    const range = to.pixelFormat.startsWith('yuvj') ? ':out_range=pc' : '';
+    const steps = `scale=${to.width}:${to.height}:flags=bicubic${range},format=${to.pixelFormat},setsar=${to.sarNum}/${to.sarDen}`;
+    return new FilterChain(`buffer@in=${input},${steps},buffersink@out`, options);
+  }
+
+  /**
+   * Samples in `from` become blocks of `frameSize` in the format of this name. Holes in the timestamps become silence, overlaps are
+   * cut, and a slow drift is followed by stretching, so that what comes out is exactly as long as what came in.
+   */
+  static forSamples(
+    from: SampleFormat,
+    to: { sampleRate: number; channels: number; sampleFormat: string; frameSize: number },
+    pool: FramePool,
+  ): FilterChain {
+    const input = [
+      `sample_rate=${from.sampleRate}`,
+      `sample_fmt=${avGetSampleFmtName(from.sampleFormat as C.AVSampleFormat) ?? 'fltp'}`,
+      `channel_layout=${from.layout}`,
+      `time_base=1/${from.sampleRate}`,
+    ].join(':');
+    const layout = avChannelLayoutDescribe(avChannelLayoutDefault(to.channels)) ?? 'stereo';
+    const steps = [
+      'aresample=min_comp=0.001:min_hard_comp=0.01:comp_duration=1:max_soft_comp=0.02',
+      `aformat=sample_rates=${to.sampleRate}:sample_fmts=${to.sampleFormat}:channel_layouts=${layout}`,
+      `asetnsamples=n=${to.frameSize}:p=0`,
+    ].join(',');
+    return new FilterChain(`abuffer@in=${input},${steps},abuffersink@out`, { pool, offThread: false, threads: 1 });
+  }
+
+  private constructor(text: string, options: { pool: FramePool; offThread: boolean; threads: number }) {
+    this.#pool = options.pool;
+    this.#offThread = options.offThread;
+    const graph = this.#graph;
+    graph.alloc();
+    graph.nbThreads = options.threads;
+    try {
+      check(graph.parsePtr(text, null, null), `filters ${text}`);
+      check(graph.configSync(), `filters ${text}`);
+      const source = graph.getFilter(text.startsWith('a') ? 'abuffer@in' : 'buffer@in');
+      const sink = graph.getFilter(text.startsWith('a') ? 'abuffersink@out' : 'buffersink@out');
+      if (source === null || sink === null) throw new EngineError(`filters ${text}: no ends`);
+      this.#source = source;
+      this.#sink = sink;
+    } catch (error) {
+      graph.free();
+      throw error;
+    }
+  }
+
+  /** `frame` stays the caller's; each frame handed to `sink` belongs to it. Throws EngineError. */
+  async run(frame: RawFrame, sink: (frame: RawFrame) => void): Promise<void> {
+    // Only queues the frame; the work is done when the other end is asked.
+    check(this.#source.buffersrcAddFrameSync(frame, C.AV_BUFFERSRC_FLAG_KEEP_REF), 'filter input');
+    for (;;) {
+      const out = this.#pool.take();
+      const code = this.#offThread ? await this.#sink.buffersinkGetFrame(out) : this.#sink.buffersinkGetFrameSync(out);
+      if (code < 0) {
+        this.#pool.give(out);
+        if (code === AGAIN || code === C.AVERROR_EOF) return;
+        check(code, 'filter output');
+      }
+      sink(out);
+      // A scaler gives one picture for one; asking again would only be told so.
+      if (this.#offThread) return;
+    }
+  }
+
+  /** Idempotent. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#graph.free();
+  }
+}

@@ -1,0 +1,31 @@
+import { Frame } from 'node-av/lib';
+import { check, type RawFrame } from './library.ts';
+
+/** Shells that are kept. */
+const POOL_LIMIT = 64;
+
+/** Reuses frame shells; their contents are reference counted by the library. */
+export class FramePool {
+  readonly #free: Frame[] = [];
+
+  take(): RawFrame {
+    const frame = this.#free.pop();
+    if (frame !== undefined) return frame;
+    const fresh = new Frame();
+    fresh.alloc();
+    return fresh;
+  }
+
+  /** A second handle on the same picture or samples, with properties of its own. */
+  share(frame: RawFrame): RawFrame {
+    const shared = this.take();
+    check(shared.ref(frame), 'frame reference');
+    return shared;
+  }
+
+  give(frame: RawFrame): void {
+    frame.unref();
+    if (this.#free.length < POOL_LIMIT) this.#free.push(frame);
+    else frame.free();
+  }
+}

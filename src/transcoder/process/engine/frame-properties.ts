@@ -1,0 +1,84 @@
+/** What frames tell of themselves. */
+import * as C from 'node-av/constants';
+import { avChannelLayoutDefault, avChannelLayoutDescribe, avGetPixFmtFromName } from 'node-av/lib';
+import type { RawFrame } from './library.ts';
+
+/** Properties of a picture that decide how it is converted and encoded. */
+export interface PictureFormat {
+  readonly width: number;
+  readonly height: number;
+  readonly pixelFormat: number;
+  readonly sarNum: number;
+  readonly sarDen: number;
+  readonly colorSpace: number;
+  readonly colorRange: number;
+  readonly colorPrimaries: number;
+  readonly colorTransfer: number;
+}
+
+/** What a decoded frame tells of itself; an unknown aspect ratio is 1:1. */
+export function pictureFormat(frame: RawFrame): PictureFormat {
+  const { num, den } = frame.sampleAspectRatio;
+  return {
+    width: frame.width,
+    height: frame.height,
+    pixelFormat: frame.format,
+    sarNum: num > 0 && den > 0 ? num : 1,
+    sarDen: num > 0 && den > 0 ? den : 1,
+    colorSpace: frame.colorSpace,
+    colorRange: frame.colorRange,
+    colorPrimaries: frame.colorPrimaries,
+    colorTransfer: frame.colorTrc,
+  };
+}
+
+/** Whether a filter chain or an encoder that was made for one takes the other. */
+export function samePictureFormat(a: PictureFormat, b: PictureFormat): boolean {
+  return (Object.keys(a) as (keyof PictureFormat)[]).every((key) => a[key] === b[key]);
+}
+
+/** Whether a picture has the pixel format that the library calls `name`. */
+export function hasPixelFormat(frame: RawFrame, name: string): boolean {
+  return frame.format === avGetPixFmtFromName(name as Parameters<typeof avGetPixFmtFromName>[0]);
+}
+
+/** Degrees clockwise that the source asks players to turn the picture by; 0 when it asks nothing. */
+export function rotationOf(frame: RawFrame): number {
+  const matrix = frame.getSideData(C.AV_FRAME_DATA_DISPLAYMATRIX);
+  if (matrix === null || matrix.length < 36) return 0;
+  // A 3×3 matrix in 16.16 fixed point; its first column holds cosine and sine of a counter-clockwise turn.
+  const degrees = Math.round((Math.atan2(matrix.readInt32LE(4), matrix.readInt32LE(0)) * 180) / Math.PI);
+  return (degrees + 360) % 360;
+}
+
+/** Properties of a block of samples. */
+export interface SampleFormat {
+  readonly sampleRate: number;
+  readonly channels: number;
+  readonly sampleFormat: number;
+  /** As the library names it: `stereo`, `5.1(side)`. */
+  readonly layout: string;
+}
+
+/** What decoded audio tells of itself; a layout without names is the default one of its number of channels. */
+export function sampleFormat(frame: RawFrame): SampleFormat {
+  const layout = frame.channelLayout;
+  const known = layout.mask !== 0n ? layout : avChannelLayoutDefault(layout.nbChannels);
+  return {
+    sampleRate: frame.sampleRate,
+    channels: layout.nbChannels,
+    sampleFormat: frame.format,
+    layout: avChannelLayoutDescribe(known) ?? 'stereo',
+  };
+}
+
+/** Gives a frame its place in time; for pictures also whether it must become a keyframe. */
+export function stampFrame(frame: RawFrame, pts: number, keyframe: boolean): void {
+  frame.pts = BigInt(pts);
+  frame.pictType = keyframe ? C.AV_PICTURE_TYPE_I : C.AV_PICTURE_TYPE_NONE;
+}
+
+/** The picture was decoded from a keyframe. */
+export function startsGroup(frame: RawFrame): boolean {
+  return frame.hasFlags(C.AV_FRAME_FLAG_KEY);
+}

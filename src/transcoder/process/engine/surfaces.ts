@@ -1,0 +1,48 @@
+import * as C from 'node-av/constants';
+import { avGetPixFmtFromName, Frame, HardwareDeviceContext, HardwareFramesContext } from 'node-av/lib';
+import type { PictureFormat } from './frame-properties.ts';
+import { check, type RawFrame } from './library.ts';
+
+/** Pictures a VA-API encoder may hold at once. */
+const SURFACES = 20;
+
+/** Brings pictures into the memory of a VA-API device. */
+export class Surfaces {
+  readonly frames = new HardwareFramesContext();
+  readonly #device = new HardwareDeviceContext();
+  readonly #surface = new Frame();
+
+  /** `pixelFormat`: the library's name of what is uploaded. Throws EngineError when there is no device. */
+  constructor(format: Pick<PictureFormat, 'width' | 'height'>, pixelFormat: string) {
+    this.#surface.alloc();
+    try {
+      check(this.#device.create(C.AV_HWDEVICE_TYPE_VAAPI, null, null), 'VA-API device');
+      this.frames.alloc(this.#device);
+      this.frames.format = C.AV_PIX_FMT_VAAPI;
+      this.frames.swFormat = avGetPixFmtFromName(pixelFormat);
+      this.frames.width = format.width;
+      this.frames.height = format.height;
+      this.frames.initialPoolSize = SURFACES;
+      check(this.frames.init(), 'VA-API surfaces');
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
+  /** The picture as a surface, valid until the next one. */
+  upload(frame: RawFrame): RawFrame {
+    const surface = this.#surface;
+    surface.unref();
+    check(this.frames.getBuffer(surface, 0), 'VA-API surface');
+    check(this.frames.transferDataSync(surface, frame, 0), 'VA-API upload');
+    check(surface.copyProps(frame), 'VA-API upload');
+    return surface;
+  }
+
+  close(): void {
+    this.#surface.free();
+    this.frames.free();
+    this.#device.free();
+  }
+}
