@@ -301,6 +301,14 @@ describe('StreamOutputs', () => {
         .of('small')
         .map(({ pts }) => pts),
     );
+    const bytes = (stream: string | undefined, encode: string) =>
+      viewer(stream)
+        .of(encode)
+        .map(({ data }) => data);
+    const shared = bytes(undefined, 'small');
+    expect(shared.length).toBeGreaterThan(0);
+    // The very same bytes: nothing was made or copied twice.
+    expect(bytes('s_other', 'tiny').every((data, index) => data === shared[index])).toBe(true);
   });
 
   it('begins a profile that only bypasses at once, whatever the others wait for', () => {

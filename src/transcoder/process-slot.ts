@@ -2,7 +2,7 @@ import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
 import type { HelloMessage, StatusMessage } from './messages.ts';
-import { FULL_WEIGHT, type TranscodeJob } from './transcode-job.ts';
+import { FULL_WEIGHT, type SupervisedJob } from './supervised-job.ts';
 import { type ProcessOptions, TranscoderProcess } from './transcoder-process.ts';
 import { type FrameHeader, FrameType } from './wire.ts';
 
@@ -29,7 +29,7 @@ export interface SlotOptions {
   readonly logger: Logger;
   readonly onHello: (hello: HelloMessage) => void;
   /** The process died with these jobs, not for the first time: one of them may be what kills it. */
-  readonly onSuspects: (slot: ProcessSlot, jobs: readonly TranscodeJob[]) => void;
+  readonly onSuspects: (slot: ProcessSlot, jobs: readonly SupervisedJob[]) => void;
   /** No job and no process any more. */
   readonly onEmpty: (slot: ProcessSlot) => void;
 }
@@ -37,7 +37,7 @@ export interface SlotOptions {
 /** A place for one transcoder process: starts it, starts it again when it dies, gives it jobs. */
 export class ProcessSlot {
   readonly #options: SlotOptions;
-  readonly #jobs = new Map<number, TranscodeJob>();
+  readonly #jobs = new Map<number, SupervisedJob>();
   /** Jobs the process still has to close. */
   readonly #closing = new Map<number, NodeJS.Timeout>();
   readonly #watch: NodeJS.Timeout;
@@ -88,7 +88,7 @@ export class ProcessSlot {
   }
 
   /** Takes a job for good; it starts as soon as a process is there. */
-  add(job: TranscodeJob): void {
+  add(job: SupervisedJob): void {
     this.#jobs.set(job.id, job);
     if (this.#idle !== null) clearTimeout(this.#idle);
     this.#idle = null;
@@ -103,7 +103,7 @@ export class ProcessSlot {
   }
 
   /** Ends a job; the process must let go of it in time. */
-  remove(job: TranscodeJob): void {
+  remove(job: SupervisedJob): void {
     if (!this.#jobs.delete(job.id)) return;
     const process = this.#process;
     if (process?.greeted === true) {

@@ -7,7 +7,7 @@ import type { Logger } from '../util/logger.ts';
 import { type CodecModuleItem, codecModules } from './codec-modules.ts';
 import type { HelloMessage } from './messages.ts';
 import { ProcessSlot } from './process-slot.ts';
-import { type JobOptions, TranscodeJob } from './transcode-job.ts';
+import { type JobOptions, SupervisedJob } from './supervised-job.ts';
 import { CHILD_ENTRY, SILENCE_DEADLINE_MS } from './transcoder-process.ts';
 
 const DEFAULT_JOBS_PER_PROCESS = 8;
@@ -34,7 +34,7 @@ export interface SupervisorOptions {
 export class TranscoderSupervisor implements Transcoder {
   readonly #options: SupervisorOptions;
   readonly #slots = new Set<ProcessSlot>();
-  readonly #bySession = new Map<TranscodeJob, ProcessSlot>();
+  readonly #bySession = new Map<SupervisedJob, ProcessSlot>();
   #nextJob = 1;
   #hello: HelloMessage | null = null;
   #waiting: ((hello: HelloMessage) => void)[] = [];
@@ -56,7 +56,7 @@ export class TranscoderSupervisor implements Transcoder {
     if (this.#closed) throw new TypeError('the transcoder is closed');
     const { clock, queues } = this.#options;
     const { vhost, app, stream } = job;
-    const session = new TranscodeJob({
+    const session = new SupervisedJob({
       id: this.#nextJob,
       job,
       listener,
@@ -100,7 +100,7 @@ export class TranscoderSupervisor implements Transcoder {
   }
 
   /** Whoever came first keeps what there is: the encodes of this job fail, and its stream goes on with what is passed through. */
-  #refuse(session: TranscodeJob): void {
+  #refuse(session: SupervisedJob): void {
     const reason = `all ${this.#maxProcesses} transcoder processes are taken (Modules/Transcoder/MaxProcesses)`;
     // Who asked does not have the session yet.
     queueMicrotask(() => {
@@ -109,7 +109,7 @@ export class TranscoderSupervisor implements Transcoder {
     });
   }
 
-  #assign(session: TranscodeJob, slot: ProcessSlot): void {
+  #assign(session: SupervisedJob, slot: ProcessSlot): void {
     this.#bySession.set(session, slot);
     slot.add(session);
   }
@@ -132,7 +132,7 @@ export class TranscoderSupervisor implements Transcoder {
   }
 
   /** One of these jobs may be what kills the process: apart, it kills only its own. */
-  #separate(from: ProcessSlot, jobs: readonly TranscodeJob[]): void {
+  #separate(from: ProcessSlot, jobs: readonly SupervisedJob[]): void {
     const apart = Math.min(jobs.length, this.#maxProcesses - this.#slots.size);
     this.#options.logger.warn({ jobs: jobs.length, apart }, `${apart} of ${jobs.length} jobs that died together get a process each`);
     jobs.forEach((job, index) => {
@@ -140,7 +140,7 @@ export class TranscoderSupervisor implements Transcoder {
     });
   }
 
-  #onClose(session: TranscodeJob): void {
+  #onClose(session: SupervisedJob): void {
     const slot = this.#bySession.get(session);
     this.#bySession.delete(session);
     if (slot === undefined) return;

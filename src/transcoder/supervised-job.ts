@@ -5,9 +5,9 @@ import type { Track } from '../media/track.ts';
 import type { BoundedQueue } from '../util/bounded-queue.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
-import { type EncodeGroup, groupEncodes } from './encode-group.ts';
+import { EncodeOutput } from './encode-output.ts';
 import type { FrameWriter } from './frame-writer.ts';
-import type { ChildQueue, FailedMessage, NoticeMessage, OpenMessage, TrackMessage } from './messages.ts';
+import type { ChildQueue, FailedMessage, NoticeMessage, OpenMessage } from './messages.ts';
 import { DECODER_THRESHOLD, SourceFeed } from './source-feed.ts';
 import { FrameFlag, type FrameHeader, FrameType } from './wire.ts';
 
@@ -23,7 +23,7 @@ const LIGHT_WEIGHT = 10;
 const NO_HARDWARE = { enable: false, modules: '' };
 
 /** What the supervisor makes a job with. */
-export interface TranscodeJobOptions {
+export interface SupervisedJobOptions {
   /** Number on the wire. */
   readonly id: number;
   readonly job: JobOptions;
@@ -31,17 +31,18 @@ export interface TranscodeJobOptions {
   readonly queues: QueueRegistry;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly onClose: (job: TranscodeJob) => void;
+  readonly onClose: (job: SupervisedJob) => void;
 }
 
 /** The encodes of one inbound stream, on the server's side. It outlives the processes that do the work. */
-export class TranscodeJob implements TranscodeSession {
+export class SupervisedJob implements TranscodeSession {
   readonly id: number;
   /** How much of a process it fills, of `FULL_WEIGHT`. */
   readonly weight: number;
-  readonly #options: TranscodeJobOptions;
+  readonly #options: SupervisedJobOptions;
   readonly #urn: string;
-  readonly #groups: readonly EncodeGroup[];
+  /** By the id of the encode. */
+  readonly #outputs: ReadonlyMap<number, EncodeOutput>;
   readonly #sources: ReadonlySet<number>;
   readonly #feeds = new Map<number, SourceFeed>();
   readonly #childQueues = new Map<string, BoundedQueue<never>>();
@@ -50,16 +51,16 @@ export class TranscodeJob implements TranscodeSession {
   #warnedAt = Number.NEGATIVE_INFINITY;
   #closed = false;
 
-  constructor(options: TranscodeJobOptions) {
+  constructor(options: SupervisedJobOptions) {
     const { vhost, app, stream, encodes } = options.job;
     this.id = options.id;
     this.#options = options;
     this.#urn = `mngq:v=${vhost}#${app}:s=/${stream}:p=trs:r=`;
-    this.#groups = groupEncodes(encodes);
+    this.#outputs = new Map(encodes.map((encode) => [encode.id, new EncodeOutput(encode, options.listener)]));
     this.#sources = new Set(encodes.map((encode) => encode.sourceId));
     this.weight = Math.min(
       FULL_WEIGHT,
-      this.#groups.reduce((sum, { leader }) => sum + (leader.type === 'video' ? VIDEO_WEIGHT : LIGHT_WEIGHT), 0),
+      encodes.reduce((sum, { type }) => sum + (type === 'video' ? VIDEO_WEIGHT : LIGHT_WEIGHT), 0),
     );
   }
 
@@ -83,9 +84,8 @@ export class TranscodeJob implements TranscodeSession {
   }
 
   requestKeyframe(encodeId: number): void {
-    const group = this.#groups.find(({ members }) => members.some(({ id }) => id === encodeId));
-    if (group === undefined || this.#writer === null) return;
-    this.#writer.write({ type: FrameType.KEYFRAME, flags: 0, job: this.id, id: group.leader.id, pts: 0, dts: 0, duration: 0 });
+    if (!this.#outputs.has(encodeId) || this.#writer === null) return;
+    this.#writer.write({ type: FrameType.KEYFRAME, flags: 0, job: this.id, id: encodeId, pts: 0, dts: 0, duration: 0 });
   }
 
   close(): void {
@@ -103,7 +103,7 @@ export class TranscodeJob implements TranscodeSession {
     const { job, clock } = this.#options;
     this.#writer = writer;
     const open: OpenMessage = {
-      encodes: this.#groups.filter((group) => !group.failed).map((group) => group.leader),
+      encodes: [...this.#outputs.values()].filter(({ failed }) => !failed).map(({ request }) => request),
       decoderThreads: job.decoderThreads,
       bypassedSources: job.bypassedSources ?? [],
       hardware: job.hardware ?? NO_HARDWARE,
@@ -121,7 +121,7 @@ export class TranscodeJob implements TranscodeSession {
 
   /** No process can be had: the encodes are given up, as far as anybody waits for them. */
   fail(reason: string): void {
-    for (const group of this.#groups) this.#guard(() => group.onFailed(reason, this.#options.listener));
+    for (const output of this.#outputs.values()) this.#guard(() => output.onFailed(reason));
   }
 
   /** For how long the process has been stuck with a packet of this job, ms. */
@@ -134,7 +134,7 @@ export class TranscodeJob implements TranscodeSession {
   /** Takes a frame of the job from its process. */
   onFrame(header: FrameHeader, payload: Buffer): void {
     if (this.#closed) return;
-    const { clock, listener } = this.#options;
+    const { clock } = this.#options;
     switch (header.type) {
       case FrameType.TAKEN: {
         const feed = this.#feeds.get(header.id);
@@ -146,7 +146,7 @@ export class TranscodeJob implements TranscodeSession {
       case FrameType.PACKET: {
         const { pts, dts, duration } = header;
         const keyframe = (header.flags & FrameFlag.KEYFRAME) !== 0;
-        this.#guard(() => this.#group(header.id)?.onPacket({ pts, dts, duration, keyframe, data: payload }, listener));
+        this.#guard(() => this.#outputs.get(header.id)?.onPacket({ encodeId: header.id, pts, dts, duration, keyframe, data: payload }));
         return;
       }
       case FrameType.TRACK:
@@ -154,7 +154,7 @@ export class TranscodeJob implements TranscodeSession {
         return;
       case FrameType.FAILED: {
         const { reason } = JSON.parse(payload.toString()) as FailedMessage;
-        this.#guard(() => this.#group(header.id)?.onFailed(reason, listener));
+        this.#guard(() => this.#outputs.get(header.id)?.onFailed(reason));
         return;
       }
       case FrameType.NOTICE: {
@@ -183,14 +183,10 @@ export class TranscodeJob implements TranscodeSession {
   }
 
   #onTrack(encodeId: number, json: string): void {
-    const group = this.#group(encodeId);
-    if (group === undefined) return;
-    const source = this.#tracks.find(({ id }) => id === group.leader.sourceId);
-    this.#guard(() => group.onTrack(JSON.parse(json) as TrackMessage, json, source, this.#options.listener));
-  }
-
-  #group(encodeId: number): EncodeGroup | undefined {
-    return this.#groups.find(({ leader }) => leader.id === encodeId);
+    const output = this.#outputs.get(encodeId);
+    if (output === undefined) return;
+    const source = this.#tracks.find(({ id }) => id === output.request.sourceId);
+    this.#guard(() => output.onTrack(json, source));
   }
 
   /** Says now and then that encoding is slower than the stream. */

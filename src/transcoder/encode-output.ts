@@ -1,0 +1,62 @@
+import type { EncodedPacket, EncodeRequest, TranscodeListener } from '../core/transcoding.ts';
+import { MPEG_90K } from '../media/timebase.ts';
+import type { Track } from '../media/track.ts';
+import { configBytes, type TrackMessage } from './messages.ts';
+
+/** One encode of a job, on the server's side: what its encoder tells, without what a restarted one repeats. Needs no closing. */
+export class EncodeOutput {
+  readonly request: EncodeRequest;
+  readonly #listener: TranscodeListener;
+  #track = '';
+  #lastDts = Number.NEGATIVE_INFINITY;
+  #failed = false;
+
+  constructor(request: EncodeRequest, listener: TranscodeListener) {
+    this.request = request;
+    this.#listener = listener;
+  }
+
+  get failed(): boolean {
+    return this.#failed;
+  }
+
+  /** Passes parameters on, unless a restarted encoder only repeats what is known. */
+  onTrack(json: string, source: Track | undefined): void {
+    if (json === this.#track) return;
+    this.#track = json;
+    this.#listener.onTrack(this.request.id, trackOf(this.request, JSON.parse(json) as TrackMessage, source));
+  }
+
+  /** Passes a packet on. What a restarted encoder made of a time already told is left out. */
+  onPacket(packet: EncodedPacket): void {
+    if (packet.dts <= this.#lastDts) return;
+    this.#lastDts = packet.dts;
+    this.#listener.onPacket(packet);
+  }
+
+  /** Says once that the encode cannot be made. */
+  onFailed(reason: string): void {
+    if (this.#failed) return;
+    this.#failed = true;
+    this.#listener.onEncodeFailed(this.request.id, reason);
+  }
+}
+
+function trackOf({ id, encode }: EncodeRequest, message: TrackMessage, source: Track | undefined): Track {
+  const common = {
+    id,
+    variantName: encode.name,
+    bitrateConf: message.bitrate,
+    language: source?.language ?? '',
+    characteristics: source?.characteristics ?? '',
+    bypass: false,
+    config: configBytes(message.config),
+    codecString: message.codecString,
+  };
+  if (message.type === 'audio') {
+    const { codec, sampleRate, channels } = message;
+    return { ...common, type: 'audio', publicName: `Audio_${id}`, timebase: { num: 1, den: sampleRate }, codec, sampleRate, channels };
+  }
+  const { codec, width, height, framerate } = message;
+  return { ...common, type: 'video', publicName: `Video_${id}`, timebase: MPEG_90K, codec, width, height, framerateConf: framerate };
+}
