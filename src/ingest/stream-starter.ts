@@ -1,4 +1,4 @@
-/** Holds packets back until the tracks of a source are known, for every provider whose tracks tell their parameters in-band. */
+/** Holds packets back until the tracks of a source are known, for every provider whose tracks tell their parameters with the media. */
 import type { IngestStream, SourcePacket, SourceTrack } from '../core/ingest.ts';
 
 /** What one source may cost before its stream has started. */
@@ -28,9 +28,13 @@ interface ExpectedTrack {
   held: number;
 }
 
-/** A track that lets wait too long is left out and joins when it is ready. */
+/**
+ * Holds packets back until every expected track is known, then starts the stream and hands everything on in the order it came.
+ * The stream starts with the first packet after the last track became known, when one track or all together have filled the hold,
+ * or when the wait is over (`checkStart`): a track that keeps us waiting too long is left out and joins when it is known.
+ */
 export class StreamStarter {
-  /** Packets of tracks that had not told their parameters. */
+  /** Packets of tracks that had not told their parameters, or told others before the stream started. */
   undecodable = 0;
   readonly #stream: StreamStarterOptions['stream'];
   readonly #limits: StarterLimits;
@@ -54,7 +58,7 @@ export class StreamStarter {
 
   /** Says which tracks there are; those named in `fresh` begin anew, others keep what is known of them. */
   expect(ids: readonly number[], fresh: ReadonlySet<number>): void {
-    const left = [...this.#tracks.keys()].some((id) => !ids.includes(id) || fresh.has(id));
+    const left = [...this.#tracks].some(([id, { source }]) => source !== null && (!ids.includes(id) || fresh.has(id)));
     const tracks = ids.map((id): [number, ExpectedTrack] => {
       const known = fresh.has(id) ? undefined : this.#tracks.get(id);
       return [id, known ?? { source: null, held: 0 }];
@@ -84,8 +88,18 @@ export class StreamStarter {
     else this.#hold(track, packet);
   }
 
+  /** Drops what is held of a track whose parameters have changed; nothing is held once the stream has started. */
+  forgetHeld(trackId: number): void {
+    const track = this.#tracks.get(trackId);
+    if (track === undefined || track.held === 0) return;
+    this.undecodable += track.held;
+    track.held = 0;
+    this.#held = this.#held.filter((packet) => packet.trackId !== trackId);
+    this.#heldBytes = this.#held.reduce((sum, packet) => sum + packet.data.length, 0);
+  }
+
   /**
-   * Starts without the tracks that let wait too long. `now` is monotonic, ms; call it some times a second.
+   * Starts without the tracks that keep us waiting too long. `now` is monotonic, ms; call it some times a second.
    * Like `push`, it throws `ProtocolError` when the parameters of no track can be read.
    */
   checkStart(now: number): void {

@@ -103,6 +103,31 @@ describe('PublishFeed', () => {
     expect(feed.undecodable).toBe(1);
   });
 
+  test('what was dropped with its sequence header makes room for others', () => {
+    const { feed, video } = feeding({ heldBytes: 12, heldPackets: 3 });
+    video(0, AVC_CONFIG);
+    video(0, AVC_KEY);
+    video(40, AVC_KEY);
+    video(80, '1700000000014d001f');
+    video(80, AVC_KEY);
+    video(120, AVC_KEY);
+    expect(feed).toMatchObject({ started: false, undecodable: 2 });
+    video(160, AVC_KEY);
+    expect(feed.started).toBe(true);
+  });
+
+  test('metadata of a running stream changes nothing, nor does an announced track that never came', () => {
+    const { feed, stream, describe: announce, video } = feeding();
+    announce({ videocodecid: 7, audiocodecid: 10 });
+    video(0, AVC_CONFIG);
+    feed.checkStart(0);
+    feed.checkStart(1000);
+    announce({ videocodecid: 7 });
+    expect(stream.trackSets).toHaveLength(1);
+    video(40, '1700000000014d001f');
+    expect(stream.trackSets).toHaveLength(2);
+  });
+
   test('a change of codec waits for the sequence header of the new one', () => {
     const { feed, stream, describe: announce, video } = feeding();
     announce({ videocodecid: 7 });

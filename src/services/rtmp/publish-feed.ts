@@ -3,10 +3,11 @@ import { parseAudioTag } from '../../containers/flv/audio-tag.ts';
 import type { FlvMetadata } from '../../containers/flv/metadata.ts';
 import { parseVideoTag } from '../../containers/flv/video-tag.ts';
 import type { IngestStream, SourcePacket, SourceTrack } from '../../core/ingest.ts';
+import { StreamStarter } from '../../ingest/stream-starter.ts';
 import { VideoCodec } from '../../media/codec.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
-import { adopt, needsConfig, SourceTracks, type TrackState } from './source-tracks.ts';
+import { type AudioState, adopt, needsConfig, SourceTracks, type TrackState } from './source-tracks.ts';
 import { TimestampUnwrapper } from './timestamp-unwrapper.ts';
 
 const SHORTEST_CONFIG = 2;
@@ -14,6 +15,7 @@ const SHORTEST_CONFIG = 2;
 const MAX_TOLD_CODECS = 8;
 /** An AV1 temporal delimiter with its size byte: it says nothing between packets. */
 const AV1_TEMPORAL_DELIMITER = 0x12;
+const NONE: ReadonlySet<number> = new Set();
 
 /** What came and was not handed on. */
 export interface FeedCounters {
@@ -30,27 +32,19 @@ export interface FeedCounters {
 }
 
 /**
- * Holds packets back until the tracks are known, then starts the stream and hands everything on in
- * the order it came. The stream starts with the first frame after the last announced track became
- * usable, when one track filled its share of the buffer, or when the wait is over (`checkStart`).
+ * Reads the tags of one publication. A `StreamStarter` holds its packets until the tracks that the metadata announced have told
+ * their parameters. The core closes the stream; the feed needs no closing.
  */
 export class PublishFeed implements FeedCounters {
   messages = 0;
   malformed = 0;
   unsupported = 0;
-  undecodable = 0;
   firstFault: string | null = null;
-  readonly #stream: IngestStream;
-  readonly #limits: RtmpLimits;
-  readonly #trackWait: number;
-  readonly #onStarted: (tracks: readonly SourceTrack[]) => void;
+  readonly #starter: StreamStarter;
   readonly #tracks: SourceTracks;
   readonly #time = new TimestampUnwrapper();
-  readonly #heldByTrack = new Map<number, number>();
-  #held: SourcePacket[] = [];
-  #heldBytes = 0;
-  #started = false;
-  #readySince: number | null = null;
+  /** Frames of tracks whose sequence header had not come. */
+  #unready = 0;
   readonly #onMalformed: (what: string) => void;
   readonly #onUnsupported: (what: 'video' | 'audio', codec: string) => void;
   readonly #toldCodecs = new Set<string>();
@@ -69,21 +63,30 @@ export class PublishFeed implements FeedCounters {
   }) {
     this.#onMalformed = options.onMalformed ?? (() => undefined);
     this.#onUnsupported = options.onUnsupported ?? (() => undefined);
-    this.#stream = options.stream;
-    this.#limits = options.limits;
-    this.#trackWait = options.timeouts.trackWait;
-    this.#onStarted = options.onStarted;
-    this.#tracks = new SourceTracks({ limit: options.limits.tracks });
+    const { heldPackets, heldBytes, tracks } = options.limits;
+    const { trackWait } = options.timeouts;
+    this.#starter = new StreamStarter({
+      stream: options.stream,
+      limits: { trackWait, heldPackets, heldBytes },
+      onStarted: options.onStarted,
+    });
+    this.#tracks = new SourceTracks({ limit: tracks });
+    this.#starter.expect(this.#tracks.expected, NONE);
   }
 
   /** True once the core knows the tracks. */
   get started(): boolean {
-    return this.#started;
+    return this.#starter.started;
+  }
+
+  get undecodable(): number {
+    return this.#unready + this.#starter.undecodable;
   }
 
   /** A description of the stream. One that comes while the stream runs does not change it. */
   describe(metadata: FlvMetadata): void {
     this.#tracks.describe(metadata);
+    this.#describeAgain();
   }
 
   /** One audio message. The payload passes to the core. */
@@ -111,13 +114,10 @@ export class PublishFeed implements FeedCounters {
     }
   }
 
-  /** Starts without the missing tracks when they let wait too long. `now` is monotonic, milliseconds. */
+  /** Starts without the missing tracks when they keep us waiting too long. `now` is monotonic, milliseconds. */
   checkStart(now: number): void {
-    if (this.#started || !this.#tracks.anyReady) return;
-    this.#readySince ??= now;
-    if (now - this.#readySince < this.#trackWait) return;
     try {
-      this.#start();
+      this.#starter.checkStart(now);
     } catch (error) {
       this.#countMalformed(error);
     }
@@ -132,7 +132,7 @@ export class PublishFeed implements FeedCounters {
       }
       const track = this.#tracks.audio(unit.trackId, unit.codec);
       if (track === null) this.#countUnsupported(`audio track ${unit.trackId}`);
-      else if (unit.kind === 'channels') track.channels = unit.channels;
+      else if (unit.kind === 'channels') this.#takeChannels(track, unit.channels);
       else if (unit.kind === 'config') this.#takeConfig(track, unit.codec, unit.body);
       else this.#takeFrame(track, unit.codec, { trackId: track.id, pts: timestamp, dts: timestamp, keyframe: true, data: unit.body });
     }
@@ -163,6 +163,19 @@ export class PublishFeed implements FeedCounters {
     }
   }
 
+  #takeChannels(track: AudioState, channels: number): void {
+    if (track.channels === channels) return;
+    track.channels = channels;
+    this.#describeAgain();
+  }
+
+  /** Other tracks may be expected than before, and those that are ready described better; a running stream is left as it is. */
+  #describeAgain(): void {
+    if (this.started) return;
+    this.#starter.expect(this.#tracks.expected, NONE);
+    for (const source of this.#tracks.list()) this.#starter.describe(source, { tell: false });
+  }
+
   #takeConfig<State extends TrackState>(track: State, codec: State['codec'], body: Uint8Array): void {
     if (body.length < SHORTEST_CONFIG) {
       if (needsConfig(codec)) throw new ProtocolError('FLV_CONFIG', `sequence header of ${body.length} bytes`);
@@ -174,52 +187,23 @@ export class PublishFeed implements FeedCounters {
 
   #makeReady<State extends TrackState>(track: State, codec: State['codec'], config: Uint8Array | null): void {
     if (track.ready && track.codec === codec && isSame(track.config, config)) return;
-    if (track.ready && !this.#started) this.#forgetHeld(track.id);
+    // What is held under parameters that have changed since cannot be decoded.
+    if (track.ready) this.#starter.forgetHeld(track.id);
     adopt(track, codec, config);
-    if (this.#started) this.#stream.setTracks(this.#tracks.list());
+    this.#starter.expect(this.#tracks.expected, NONE);
+    this.#starter.describe(this.#tracks.source(track), { tell: true });
   }
 
   #takeFrame<State extends TrackState>(track: State, codec: State['codec'], packet: SourcePacket): void {
     if (packet.data.length === 0) return;
     if (!track.ready || track.codec !== codec) {
       if (needsConfig(codec)) {
-        this.undecodable += 1;
+        this.#unready += 1;
         return;
       }
       this.#makeReady(track, codec, null);
     }
-    if (!this.#started && this.#tracks.complete) this.#start();
-    if (this.#started) this.#stream.push(packet);
-    else this.#hold(packet);
-  }
-
-  #hold(packet: SourcePacket): void {
-    const count = (this.#heldByTrack.get(packet.trackId) ?? 0) + 1;
-    this.#heldByTrack.set(packet.trackId, count);
-    this.#held.push(packet);
-    this.#heldBytes += packet.data.length;
-    if (count >= this.#limits.heldPackets || this.#heldBytes >= this.#limits.heldBytes) this.#start();
-  }
-
-  /** Packets held under parameters that have changed since cannot be decoded. */
-  #forgetHeld(trackId: number): void {
-    this.undecodable += this.#heldByTrack.get(trackId) ?? 0;
-    this.#heldByTrack.delete(trackId);
-    this.#held = this.#held.filter((packet) => packet.trackId !== trackId);
-    this.#heldBytes = this.#held.reduce((sum, packet) => sum + packet.data.length, 0);
-  }
-
-  /** Throws `ProtocolError` when no track can be read: then the stream has not started, and what was held is gone. */
-  #start(): void {
-    const tracks = this.#tracks.list();
-    const held = this.#held;
-    this.#held = [];
-    this.#heldBytes = 0;
-    this.#heldByTrack.clear();
-    this.#stream.setTracks(tracks);
-    this.#started = true;
-    for (const packet of held) this.#stream.push(packet);
-    this.#onStarted(tracks);
+    this.#starter.push(packet);
   }
 
   #countCodec(what: 'video' | 'audio', codec: string): void {

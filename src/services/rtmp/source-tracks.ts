@@ -24,7 +24,8 @@ interface VideoState {
   ready: boolean;
 }
 
-interface AudioState {
+/** A sound track of the publication. */
+export interface AudioState {
   readonly type: 'audio';
   readonly id: number;
   readonly wireId: number;
@@ -38,7 +39,7 @@ interface AudioState {
 /** A track under its source id. `ready` once packets of it can be used. */
 export type TrackState = VideoState | AudioState;
 
-/** Keeps one state per wire track and tells when none is missing. */
+/** Keeps one state per wire track and tells which ones to wait for. */
 export class SourceTracks {
   readonly #limit: number;
   readonly #video = new Map<number, VideoState>();
@@ -54,16 +55,16 @@ export class SourceTracks {
     this.#metadata = metadata;
   }
 
-  get anyReady(): boolean {
-    return this.#readyStates().length > 0;
-  }
-
-  /** True when nothing announced is missing. Without an announcement one video and one audio track are expected. */
-  get complete(): boolean {
-    const video = [...(this.#metadata?.video.keys() ?? [])].filter(isUsableWireId);
-    const audio = [...(this.#metadata?.audio.keys() ?? [])].filter(isUsableWireId);
-    if (video.length + audio.length === 0) return this.#isReady(this.#video, 0) && this.#isReady(this.#audio, 0);
-    return video.every((id) => this.#isReady(this.#video, id)) && audio.every((id) => this.#isReady(this.#audio, id));
+  /**
+   * Ids of the tracks that the stream should have, in order: those announced and those that are usable already.
+   * Without an announcement one video and one audio track are expected.
+   */
+  get expected(): number[] {
+    const video = [...(this.#metadata?.video.keys() ?? [])].filter(isUsableWireId).map(videoId);
+    const audio = [...(this.#metadata?.audio.keys() ?? [])].filter(isUsableWireId).map(audioId);
+    const announced = video.length + audio.length === 0 ? [VIDEO_TRACK_ID, AUDIO_TRACK_ID] : [...video, ...audio];
+    const ready = this.#readyStates().map(({ id }) => id);
+    return [...new Set([...announced, ...ready])].sort((a, b) => a - b);
   }
 
   /** The track a video unit belongs to, whatever codec it has now; null when there is no room for it. */
@@ -71,8 +72,7 @@ export class SourceTracks {
     const known = this.#video.get(wireId);
     if (known !== undefined) return known;
     if (!this.#hasRoom(wireId)) return null;
-    const id = wireId === 0 ? VIDEO_TRACK_ID : FURTHER_VIDEO_BASE + wireId;
-    const state: VideoState = { type: 'video', id, wireId, codec, config: null, ready: false };
+    const state: VideoState = { type: 'video', id: videoId(wireId), wireId, codec, config: null, ready: false };
     this.#video.set(wireId, state);
     return state;
   }
@@ -82,25 +82,23 @@ export class SourceTracks {
     const known = this.#audio.get(wireId);
     if (known !== undefined) return known;
     if (!this.#hasRoom(wireId)) return null;
-    const id = wireId === 0 ? AUDIO_TRACK_ID : FURTHER_AUDIO_BASE + wireId;
-    const state: AudioState = { type: 'audio', id, wireId, codec, config: null, ready: false, channels: 0 };
+    const state: AudioState = { type: 'audio', id: audioId(wireId), wireId, codec, config: null, ready: false, channels: 0 };
     this.#audio.set(wireId, state);
     return state;
   }
 
-  /** All usable tracks as the core wants them, by id. */
+  /** All usable tracks as the core wants them. */
   list(): SourceTrack[] {
-    return this.#readyStates()
-      .map((state) => (state.type === 'video' ? this.#videoTrack(state) : this.#audioTrack(state)))
-      .sort((a, b) => a.id - b.id);
+    return this.#readyStates().map((state) => this.source(state));
+  }
+
+  /** One track as the core wants it. */
+  source(state: TrackState): SourceTrack {
+    return state.type === 'video' ? this.#videoTrack(state) : this.#audioTrack(state);
   }
 
   #readyStates(): TrackState[] {
     return [...this.#video.values(), ...this.#audio.values()].filter((state) => state.ready);
-  }
-
-  #isReady(states: ReadonlyMap<number, TrackState>, wireId: number): boolean {
-    return states.get(wireId)?.ready ?? false;
   }
 
   #hasRoom(wireId: number): boolean {
@@ -154,6 +152,14 @@ export function adopt<State extends TrackState>(state: State, codec: State['code
   state.codec = codec;
   state.config = config;
   state.ready = true;
+}
+
+function videoId(wireId: number): number {
+  return wireId === 0 ? VIDEO_TRACK_ID : FURTHER_VIDEO_BASE + wireId;
+}
+
+function audioId(wireId: number): number {
+  return wireId === 0 ? AUDIO_TRACK_ID : FURTHER_AUDIO_BASE + wireId;
 }
 
 function isUsableWireId(wireId: number): boolean {
