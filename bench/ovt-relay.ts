@@ -93,7 +93,7 @@ async function listen(url: string, onPicture: (packet: SourcePacket, at: number)
     },
     countBytes: () => undefined,
     heard: () => undefined,
-    ended: () => undefined,
+    close: () => undefined,
   };
   const target = { url, settings: {}, ignoreSenderReports: false, sink, signal: AbortSignal.timeout(5000), logger: new RecordingLogger() };
   return await new OvtPullSource(systemClock).open(target);

@@ -15,7 +15,7 @@ import type { Playlist } from './playlist.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 import { SessionRegistry } from './session-registry.ts';
 import { SilenceWatch } from './silence-watch.ts';
-import { type LinkedStream, SourceLink } from './source-link.ts';
+import { SourceLink } from './source-link.ts';
 import { SourceWatch } from './source-watch.ts';
 import type { StreamOutputs } from './stream-outputs.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
@@ -56,7 +56,7 @@ export interface InboundStreamOptions {
 }
 
 /** A stream as it comes in, before output profiles. */
-export class InboundStream implements LinkedStream {
+export class InboundStream implements IngestStream {
   readonly id: number;
   readonly vhost: string;
   readonly app: string;
@@ -218,7 +218,7 @@ export class InboundStream implements LinkedStream {
 
   /** Binds the stream to the source that asked for it. */
   link(): IngestStream {
-    this.#link = new SourceLink(this);
+    this.#link = new SourceLink({ stream: this, clock: this.#clock, onClose: (reason) => this.#sourceLeft(reason) });
     return this.#link;
   }
 
@@ -309,11 +309,6 @@ export class InboundStream implements LinkedStream {
     if (!this.#closed) this.meter.countBytesIn(bytes);
   }
 
-  sourceLeft(reason: CloseReason): void {
-    if (this.#isKept(reason)) this.#outlive(reason);
-    else this.close(reason);
-  }
-
   close(reason: CloseReason): void {
     if (this.#closed) return;
     this.#drainLast();
@@ -352,6 +347,12 @@ export class InboundStream implements LinkedStream {
     const hadSource = this.#hasSource;
     this.close(reason);
     if (hadSource) this.#request.onClose(reason);
+  }
+
+  /** The source says that it has ended. */
+  #sourceLeft(reason: CloseReason): void {
+    if (this.#isKept(reason)) this.#outlive(reason);
+    else this.close(reason);
   }
 
   #isKept({ code }: CloseReason): boolean {

@@ -72,7 +72,7 @@ function setUp() {
       }
     },
     deliver: () => source.deliver(2),
-    lose: () => source.opened.at(-1)?.target.sink.ended({ code: 'peer-left', detail: 'x' }),
+    lose: () => source.opened.at(-1)?.target.sink.close({ code: 'peer-left', detail: 'x' }),
     fail: () => {
       source.plays = () => false;
     },

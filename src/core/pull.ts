@@ -3,12 +3,12 @@ import type { Logger } from '../util/logger.ts';
 import type { CloseReason, IngestStream } from './ingest.ts';
 import type { ProviderKind, SourceType } from './kinds.ts';
 
-/** Takes what a source delivers. After `ended`, and after the session was closed, everything else is ignored. */
+/** Takes what a source delivers. After `close`, and after the session was closed, everything else is ignored. */
 export interface PullSink extends Pick<IngestStream, 'setTracks' | 'push' | 'countBytes'> {
   /** Media has come; it may have to wait for more before it can be pushed. A source that is silent for long is left. */
   heard(): void;
   /** The source ended or failed. */
-  ended(reason: CloseReason): void;
+  close(reason: CloseReason): void;
 }
 
 /** One attempt at one URL; media, and the end of it, go to `sink`. */

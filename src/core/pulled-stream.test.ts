@@ -149,6 +149,21 @@ it('leaves a source whose clock stands still for the next one, and does not lose
   await vi.waitFor(() => expect(packets.length).toBeGreaterThanOrEqual(64 + 30));
 });
 
+it('leaves a source that proves unusable while it is still being opened', async () => {
+  const { application, source, pull } = setUp(() => true);
+  const open = source.open.bind(source);
+  source.open = async (target) => {
+    const session = await open(target);
+    if (target.url !== 'rtsp://first/') return session;
+    const data = accessUnit(true, 1024 * 1024);
+    for (let index = 0; index < 100; index += 1) target.sink.push({ trackId: 0, pts: 0, dts: 0, keyframe: true, data });
+    for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    return session;
+  };
+  await pull({}, { persistent: true });
+  await vi.waitFor(() => expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/'), { timeout: 10_000 });
+});
+
 it('does not call a source silent whose media waits for more, and does when that ends', async () => {
   const { application, source, pull } = setUp(() => true);
   await pull({}, { noInputFailoverTimeoutMs: 300 });
@@ -206,7 +221,7 @@ it('connects again when its application restarts while the source answers', asyn
     await answer.promise;
     return session;
   };
-  source.opened[0]?.target.sink.ended({ code: 'peer-left', detail: 'x' });
+  source.opened[0]?.target.sink.close({ code: 'peer-left', detail: 'x' });
   await vi.waitFor(() => expect(source.opened.length).toBe(2));
   application.stream('s')?.terminate({ code: 'application-restart', detail: 'x' });
   await vi.waitFor(() => expect(application.stream('s')).toBeDefined());
@@ -283,13 +298,13 @@ it('removes a stream whose source accepts again and again and sends nothing', as
   const { application, source, pull, logger } = setUp(() => true, clock);
   await pull({ urls: ['rtsp://first/'] }, table);
   source.deliver(1);
-  source.opened[0]!.target.sink.ended({ code: 'peer-left', detail: 'x' });
+  source.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'x' });
   await vi.waitFor(() => expect(source.opened.length).toBe(2), { timeout: 5000 });
   // Media that comes again begins the time anew.
   clock.advance(T - 100);
   source.deliver(1);
   await rounds();
-  source.opened[1]!.target.sink.ended({ code: 'peer-left', detail: 'x' });
+  source.opened[1]!.target.sink.close({ code: 'peer-left', detail: 'x' });
   await vi.waitFor(() => expect(source.opened.length).toBe(3), { timeout: 5000 });
   clock.advance(T);
   await rounds();
@@ -308,7 +323,7 @@ it('removes a stream in time while its source does not answer', async () => {
     source.asked.push('held');
     return await new Promise(() => open(target).catch(() => undefined));
   };
-  source.opened[0]!.target.sink.ended({ code: 'peer-left', detail: 'x' });
+  source.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'x' });
   await vi.waitFor(() => expect(source.asked).toContain('held'), { timeout: 5000 });
   clock.advance(T + 1);
   await vi.waitFor(() => expect(application.hasStream('s')).toBe(false), { timeout: 1500 });
@@ -332,7 +347,7 @@ it('removes a stream that nobody watches, also while its source does not answer'
   const { application, source, pull } = setUp(() => true, clock);
   await pull({}, { ...table, noInputFailoverTimeoutMs: 900_000 });
   source.open = () => new Promise(() => source.asked.push('held'));
-  source.opened[0]!.target.sink.ended({ code: 'peer-left', detail: 'x' });
+  source.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'x' });
   await vi.waitFor(() => expect(source.asked).toContain('held'), { timeout: 5000 });
   clock.advance(600_000);
   await rounds();

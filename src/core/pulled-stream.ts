@@ -6,6 +6,7 @@ import type { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
 import { type PullDefinition, PullFailed, type PullSession, type PullSink, type PullSource, withoutCredentials } from './pull.ts';
 import { pullPause } from './pull-pause.ts';
+import { SourceLink } from './source-link.ts';
 
 /** How often silence and disuse are looked at. */
 const SUPERVISION_MS = 100;
@@ -30,10 +31,15 @@ export interface PulledStreamOptions {
   readonly onEnd: (reason: CloseReason) => void;
 }
 
-/** What one connection delivers, and how it ended. */
+/** One connection to a source: while it opens, and while it delivers. */
 interface Connection {
-  readonly session: PullSession;
-  readonly delivery: Delivery;
+  readonly link: SourceLink;
+  /** Null while it opens. */
+  session: PullSession | null;
+  /** Why the source ended; null while it delivers. */
+  reason: CloseReason | null;
+  /** What it delivers is of no use: to come back at once would be in vain. */
+  refused: boolean;
 }
 
 /**
@@ -48,6 +54,10 @@ export class PulledStream {
   readonly #closing = new AbortController();
   #stream: InboundStream | null = null;
   #connection: Connection | null = null;
+  /** One that is not open yet. */
+  #opening: Connection | null = null;
+  /** Settles when the stream is registered anew, or cannot be, after its application took it away. */
+  #returning: Promise<void> | null = null;
   #url = 0;
   /** Tries in a row that brought no packet. */
   #failures = 0;
@@ -124,9 +134,9 @@ export class PulledStream {
       passthrough: definition.properties.relay,
       fromOriginMap: definition.fromOriginMap === true,
       onClose: (reason) => this.#lost(reason),
-      onUnusable: (reason) => this.#connection?.delivery.refuse(reason),
-      onCongested: () => this.#connection?.session.pause?.(),
-      onRelieved: () => this.#connection?.session.resume?.(),
+      onUnusable: (reason) => this.#refuse(reason),
+      onCongested: () => this.#connection?.session?.pause?.(),
+      onRelieved: () => this.#connection?.session?.resume?.(),
     };
     this.#stream = this.#options.register(request);
   }
@@ -140,21 +150,29 @@ export class PulledStream {
       return;
     }
     this.#disconnect();
-    setImmediate(() => {
-      if (this.closed) return;
-      try {
-        this.#register();
-        this.#stream?.show();
-      } catch (error) {
-        if (!(error instanceof IngestRefused)) {
-          this.#fail(error);
-          return;
-        }
-        // Only when the application is gone, too, is it gone for good.
-        const code = error.code === 'no-application' ? 'deleted' : 'application-restart';
-        this.end({ code, detail: `could not return after the restart of its application: ${error.message}` });
-      }
+    this.#returning = new Promise((resolve) => {
+      setImmediate(() => {
+        this.#return();
+        resolve();
+      });
     });
+  }
+
+  /** Registers the stream anew. */
+  #return(): void {
+    if (this.closed) return;
+    try {
+      this.#register();
+      this.#stream?.show();
+    } catch (error) {
+      if (!(error instanceof IngestRefused)) {
+        this.#fail(error);
+        return;
+      }
+      // Only when the application is gone, too, is it gone for good.
+      const code = error.code === 'no-application' ? 'deleted' : 'application-restart';
+      this.end({ code, detail: `could not return after the restart of its application: ${error.message}` });
+    }
   }
 
   get #currentUrl(): string {
@@ -164,29 +182,54 @@ export class PulledStream {
   async #connect(limitMs = Number.POSITIVE_INFINITY): Promise<void> {
     const url = this.#currentUrl;
     const shown = withoutCredentials(url);
+    if (this.#stream === null) await this.#returning;
     const stream = this.#stream;
-    const delivery = new Delivery(() => this.#stream, this.#options.clock);
+    const connection = stream === null ? null : this.#linkTo(stream);
     try {
-      const session = await this.#open(url, delivery, Math.min(CONNECT_TIMEOUT_MS, Math.ceil(limitMs)));
+      if (stream === null || connection === null) throw new Error('it was deleted meanwhile');
+      this.#opening = connection;
+      const session = await this.#open(url, connection.link, Math.min(CONNECT_TIMEOUT_MS, Math.ceil(limitMs)));
       if (this.#stream !== stream || this.closed) {
         session.close();
         throw new Error(this.closed ? 'it was deleted meanwhile' : 'its application restarted meanwhile');
       }
-      this.#connection = { session, delivery };
-      this.#stream?.moveTo(shown);
+      connection.session = session;
+      this.#connection = connection;
+      stream.moveTo(shown);
       this.#logger.info({ url: shown }, `pulling from ${shown}`);
     } catch (error) {
-      delivery.stop();
+      connection?.link.cut();
       this.#failures += 1;
       this.#turns += 1;
       const why = error instanceof Error ? error.message : String(error);
       if (!this.closed) this.#logger.warn({ url: shown, failures: this.#failures }, `cannot pull from ${shown}: ${why}`);
       throw new PullFailed(why, { cause: error });
+    } finally {
+      this.#opening = null;
     }
   }
 
+  /** What comes by the link goes on where the last connection ended. */
+  #linkTo(stream: InboundStream): Connection {
+    stream.changeSource();
+    const onClose = (reason: CloseReason): void => {
+      connection.reason ??= reason;
+    };
+    const link = new SourceLink({ stream, clock: this.#options.clock, onClose });
+    const connection: Connection = { link, session: null, reason: null, refused: false };
+    return connection;
+  }
+
+  /** The core does not take what comes. */
+  #refuse(reason: CloseReason): void {
+    const connection = this.#connection ?? this.#opening;
+    if (connection === null) return;
+    connection.reason ??= reason;
+    connection.refused = true;
+  }
+
   /** Rejects when the limit is over or the stream ends, whatever the source does; a session that comes later is closed. */
-  #open(url: string, sink: Delivery, limitMs: number): Promise<PullSession> {
+  #open(url: string, sink: PullSink, limitMs: number): Promise<PullSession> {
     const { source, definition, settings } = this.#options;
     const { ignoreRtcpSRTimestamp: ignoreSenderReports } = definition.properties;
     // Not AbortSignal.any: each of those leaves something behind in a signal that lives for months.
@@ -221,8 +264,8 @@ export class PulledStream {
   #disconnect(): void {
     const connection = this.#connection;
     this.#connection = null;
-    connection?.delivery.stop();
-    connection?.session.close();
+    connection?.link.cut();
+    connection?.session?.close();
   }
 
   async #supervise(): Promise<void> {
@@ -267,23 +310,24 @@ export class PulledStream {
   }
 
   #noteInput(): void {
-    const heardAt = this.#connection?.delivery.heardAt ?? null;
+    const heardAt = this.#connection?.link.heardAt ?? null;
     if (heardAt === null || heardAt < this.#inputAt) return;
     this.#inputAt = heardAt;
     this.#turns = 0;
   }
 
   #checkSource(): void {
-    const delivery = this.#connection?.delivery;
-    if (this.closed || delivery === undefined) return;
+    const connection = this.#connection;
+    if (this.closed || connection === null) return;
+    const { link, reason, refused } = connection;
     this.#probeFirst().catch((error: unknown) => this.#fail(error));
     this.#noteInput();
-    if (delivery.packets > 0 && !delivery.refused) this.#failures = 0;
+    if (link.packets > 0 && !refused) this.#failures = 0;
     const { persistent, noInputFailoverTimeoutMs } = this.definition.properties;
-    const silent = !persistent && delivery.silence > noInputFailoverTimeoutMs;
-    if (delivery.reason === null && !silent) return;
-    const why = delivery.reason?.detail ?? `no packet for ${noInputFailoverTimeoutMs} ms`;
-    if (delivery.packets === 0 || delivery.refused) this.#failures += 1;
+    const silent = !persistent && link.silence > noInputFailoverTimeoutMs;
+    if (reason === null && !silent) return;
+    const why = reason?.detail ?? `no packet for ${noInputFailoverTimeoutMs} ms`;
+    if (link.packets === 0 || refused) this.#failures += 1;
     this.#turns += 1;
     this.#logger.warn({ url: withoutCredentials(this.#currentUrl), failures: this.#failures }, `source lost: ${why}`);
     this.#disconnect();
@@ -300,7 +344,7 @@ export class PulledStream {
     this.#probing = true;
     const connection = this.#connection;
     const [url = ''] = this.definition.urls;
-    const probe = new Delivery(() => null, this.#options.clock);
+    const probe = new Probe();
     try {
       const session = await this.#open(url, probe, CONNECT_TIMEOUT_MS);
       // Many servers accept and have nothing to send.
@@ -313,17 +357,16 @@ export class PulledStream {
     } catch {
       this.#leftFirstAt = this.#options.clock.monotonic();
     } finally {
-      probe.stop();
       this.#probing = false;
     }
   }
 
   /** Resolves with the first packet of a probe. Rejects when none comes, or when `connection` is lost meanwhile. */
-  async #delivers(probe: Delivery, connection: Connection | null): Promise<void> {
+  async #delivers(probe: Probe, connection: Connection | null): Promise<void> {
     const { clock } = this.#options;
     const deadline = clock.monotonic() + PROBE_MS;
-    while (probe.packets === 0) {
-      const isVain = this.closed || this.#connection !== connection || probe.reason !== null;
+    while (!probe.delivers) {
+      const isVain = this.closed || this.#connection !== connection || probe.ended;
       if (isVain || clock.monotonic() >= deadline) throw new PullFailed('the source sends nothing');
       await pause(SUPERVISION_MS, this.#closing.signal);
     }
@@ -359,69 +402,22 @@ export class PulledStream {
   }
 }
 
-/** Hands what one connection delivers to the inbound stream, as long as it is the current one. */
-class Delivery implements PullSink {
-  packets = 0;
-  /** When media came last, monotonic ms; null: none has come. */
-  heardAt: number | null = null;
-  /** Why the source ended; null while it delivers. */
-  reason: CloseReason | null = null;
-  /** What it delivers is of no use: to come back at once would be in vain. */
-  refused = false;
-  readonly #target: () => InboundStream | null;
-  readonly #clock: Clock;
-  readonly #openedAt: number;
-  #begun = false;
-  #stopped = false;
+/** Finds out whether a source delivers; what it delivers goes nowhere. */
+class Probe implements PullSink {
+  delivers = false;
+  ended = false;
 
-  constructor(target: () => InboundStream | null, clock: Clock) {
-    this.#target = target;
-    this.#clock = clock;
-    this.#openedAt = clock.monotonic();
+  push(): void {
+    this.delivers = true;
   }
 
-  heard(): void {
-    this.heardAt = this.#clock.monotonic();
+  close(): void {
+    this.ended = true;
   }
 
-  /** Since media came last, or the source was asked, ms. */
-  get silence(): number {
-    return this.#clock.monotonic() - (this.heardAt ?? this.#openedAt);
-  }
-
-  stop(): void {
-    this.#stopped = true;
-  }
-
-  setTracks(...announced: Parameters<PullSink['setTracks']>): void {
-    const stream = this.#stopped ? null : this.#target();
-    if (stream === null) return;
-    // The tracks of this connection go on where those of the last one ended.
-    if (!this.#begun) stream.changeSource();
-    this.#begun = true;
-    stream.setTracks(...announced);
-  }
-
-  push(packet: Parameters<PullSink['push']>[0]): void {
-    if (this.#stopped) return;
-    this.packets += 1;
-    this.heard();
-    this.#target()?.push(packet);
-  }
-
-  countBytes(bytes: number): void {
-    if (!this.#stopped) this.#target()?.countBytes(bytes);
-  }
-
-  ended(reason: CloseReason): void {
-    if (!this.#stopped) this.reason ??= reason;
-  }
-
-  /** The core does not take what comes. */
-  refuse(reason: CloseReason): void {
-    this.ended(reason);
-    this.refused = true;
-  }
+  setTracks(): void {}
+  countBytes(): void {}
+  heard(): void {}
 }
 
 /** Waits, or returns at once when `signal` is aborted. */

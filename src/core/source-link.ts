@@ -1,18 +1,35 @@
+import type { Clock } from '../util/clock.ts';
 import type { CloseReason, IngestStream, SourcePacket } from './ingest.ts';
+import type { PullSink } from './pull.ts';
 
-/** The stream behind a link. */
-export interface LinkedStream extends IngestStream {
-  /** The source says that it has ended. */
-  sourceLeft(reason: CloseReason): void;
+/** What a link is made of. The stream stays its owner's. */
+export interface SourceLinkOptions {
+  readonly stream: Omit<IngestStream, 'close'>;
+  readonly clock: Clock;
+  /** The source says that it has ended, or failed. Called at most once, and not after `cut`. */
+  readonly onClose: (reason: CloseReason) => void;
 }
 
-/** What a source that was pushed to us holds of its stream. Another source may take the stream over: then the link is closed, and the stream is not. */
-export class SourceLink implements IngestStream {
-  readonly #stream: LinkedStream;
+/**
+ * What a source holds of its stream, whether it was pushed to us or is pulled. The stream may get another source: then the link is cut,
+ * and what still comes by it goes nowhere.
+ */
+export class SourceLink implements IngestStream, PullSink {
+  /** Packets that have come. */
+  packets = 0;
+  readonly #stream: SourceLinkOptions['stream'];
+  readonly #clock: Clock;
+  readonly #onClose: (reason: CloseReason) => void;
+  /** When media came last, or the link was made; monotonic ms. */
+  #heardAt: number;
+  #hasMedia = false;
   #cut = false;
 
-  constructor(stream: LinkedStream) {
+  constructor({ stream, clock, onClose }: SourceLinkOptions) {
     this.#stream = stream;
+    this.#clock = clock;
+    this.#onClose = onClose;
+    this.#heardAt = clock.monotonic();
   }
 
   get vhost(): string {
@@ -31,12 +48,30 @@ export class SourceLink implements IngestStream {
     return !this.#cut && this.#stream.attended;
   }
 
+  /** When media came last, monotonic ms; null: none has come. */
+  get heardAt(): number | null {
+    return this.#hasMedia ? this.#heardAt : null;
+  }
+
+  /** Since media came last, or the link was made, ms. */
+  get silence(): number {
+    return this.#clock.monotonic() - this.#heardAt;
+  }
+
+  heard(): void {
+    this.#hasMedia = true;
+    this.#heardAt = this.#clock.monotonic();
+  }
+
   setTracks(...announced: Parameters<IngestStream['setTracks']>): void {
     if (!this.#cut) this.#stream.setTracks(...announced);
   }
 
   push(packet: SourcePacket): void {
-    if (!this.#cut) this.#stream.push(packet);
+    if (this.#cut) return;
+    this.packets += 1;
+    this.heard();
+    this.#stream.push(packet);
   }
 
   countBytes(bytes: number): void {
@@ -46,7 +81,7 @@ export class SourceLink implements IngestStream {
   close(reason: CloseReason): void {
     if (this.#cut) return;
     this.#cut = true;
-    this.#stream.sourceLeft(reason);
+    this.#onClose(reason);
   }
 
   /** The stream has another source, or none, from now on. Idempotent. */

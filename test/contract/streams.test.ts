@@ -111,7 +111,7 @@ describe('streams', () => {
     await call('POST', STREAMS, { name: 'p', urls: [PLAYS, other], properties });
     const stream = api.orchestrator.application('default', 'app')!.stream('p')!;
     api.rtsp.deliver();
-    api.rtsp.opened[0]!.target.sink.ended({ code: 'peer-left', detail: 'bye' });
+    api.rtsp.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'bye' });
     await api.until(() => api.rtsp.opened.length === 2);
     await api.until(() => stream.sourceUrl === other);
     api.rtsp.deliver();
@@ -124,7 +124,7 @@ describe('streams', () => {
   test('are deleted when every URL has failed as often as allowed', async () => {
     await call('POST', STREAMS, { name: 'p', urls: [PLAYS], properties: { retryCount: 1 } });
     api.rtsp.plays = () => false;
-    api.rtsp.opened[0]!.target.sink.ended({ code: 'peer-left', detail: 'bye' });
+    api.rtsp.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'bye' });
     await api.until(() => api.orchestrator.application('default', 'app')!.stream('p') === undefined);
     // The lost connection brought no packet and is the first failure, the retry in vain the second.
     expect(api.rtsp.asked).toHaveLength(2);
@@ -142,7 +142,7 @@ describe('streams', () => {
   test('are kept while their source is away when they are persistent, and go on when it is back', async () => {
     await call('POST', STREAMS, { name: 'p', urls: [PLAYS], properties: { persistent: true, retryCount: 0 } });
     api.rtsp.plays = () => false;
-    api.rtsp.opened[0]!.target.sink.ended({ code: 'peer-left', detail: 'bye' });
+    api.rtsp.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'bye' });
     await api.until(() => api.rtsp.asked.length === 4);
     expect(await call('GET', STREAMS)).toEqual(found(['p']));
     api.rtsp.plays = () => true;

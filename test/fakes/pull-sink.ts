@@ -32,7 +32,7 @@ export class RecordingSink implements PullSink {
     this.signs += 1;
   }
 
-  ended(reason: CloseReason): void {
+  close(reason: CloseReason): void {
     this.reason = reason;
   }
 

@@ -28,7 +28,7 @@ class Sink {
 
   heard(): void {}
 
-  ended(reason: CloseReason): void {
+  close(reason: CloseReason): void {
     this.reason = reason;
     for (const waiter of this.#waiters) waiter();
   }

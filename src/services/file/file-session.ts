@@ -83,7 +83,7 @@ export class FileSession implements PullSession {
       }
     } catch (error) {
       if (this.#closing.signal.aborted) return;
-      this.#sink.ended({ code: 'peer-error', detail: error instanceof Error ? error.message : String(error) });
+      this.#sink.close({ code: 'peer-error', detail: error instanceof Error ? error.message : String(error) });
     }
   }
 

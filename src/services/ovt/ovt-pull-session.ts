@@ -142,7 +142,7 @@ export class OvtPullSession implements PullSession {
   #end(code: 'peer-left' | 'peer-error' | 'timeout', detail: string): void {
     if (this.#closed) return;
     this.#hangUp(detail);
-    this.#target.sink.ended({ code, detail });
+    this.#target.sink.close({ code, detail });
   }
 
   #hangUp(detail: string): void {

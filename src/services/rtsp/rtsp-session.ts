@@ -286,7 +286,7 @@ export class RtspSession implements PullSession {
   #end(code: 'peer-left' | 'peer-error' | 'timeout', detail: string): void {
     if (this.#closed) return;
     this.close();
-    this.#target.sink.ended({ code, detail });
+    this.#target.sink.close({ code, detail });
   }
 }
 

@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest';
+import { FakeIngestGate } from '../../test/fakes/fake-ingest-gate.ts';
+import { ManualClock } from '../../test/fakes/manual-clock.ts';
+import { videoPacket, videoTrack } from '../../test/fakes/source.ts';
+import type { CloseReason } from './ingest.ts';
+import { SourceLink } from './source-link.ts';
+
+const LEFT: CloseReason = { code: 'peer-left', detail: 'bye' };
+
+function setUp() {
+  const clock = new ManualClock();
+  const gate = new FakeIngestGate();
+  const request = { streamName: 's', provider: 'rtmp', sourceType: 'Rtmp', sourceUrl: '', onClose: () => undefined } as const;
+  gate.openIngest({ host: 'h', app: 'a' }, request);
+  const [stream] = gate.streams;
+  if (stream === undefined) throw new Error('the gate keeps what it opens');
+  const closed: CloseReason[] = [];
+  const link = new SourceLink({ stream, clock, onClose: (reason) => closed.push(reason) });
+  return { clock, stream, closed, link };
+}
+
+it('counts what comes by it, and how long nothing has', () => {
+  const { clock, link, stream } = setUp();
+  clock.advance(100);
+  expect([link.packets, link.heardAt, link.silence]).toEqual([0, null, 100]);
+  link.setTracks([videoTrack()]);
+  link.push(videoPacket(0));
+  const heardAt = clock.monotonic();
+  clock.advance(50);
+  expect([link.packets, link.heardAt, link.silence, stream.packets.length]).toEqual([1, heardAt, 50, 1]);
+  link.heard();
+  expect([link.packets, link.silence]).toEqual([1, 0]);
+});
+
+it.each([
+  ['was cut', (link: SourceLink) => link.cut(), 0],
+  ['has closed', (link: SourceLink) => link.close(LEFT), 1],
+])('hands on nothing once it %s', (_what, end, told) => {
+  const { link, stream, closed } = setUp();
+  end(link);
+  end(link);
+  link.setTracks([videoTrack()]);
+  link.push(videoPacket(0));
+  link.countBytes(10);
+  link.close(LEFT);
+  expect([link.closed, link.attended, link.packets]).toEqual([true, false, 0]);
+  expect([stream.trackSets.length, stream.packets.length, closed.length]).toEqual([0, 0, told]);
+});
