@@ -284,7 +284,6 @@ export class Application {
       fromOriginMap: inbound.fromOriginMap,
       meter: inbound.meter,
       sessions: inbound.sessions,
-      queues: this.#context.queues,
       logger: logger.child({ output: name }),
       requestKeyframe,
       attend: () => inbound.attend(),

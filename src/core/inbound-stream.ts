@@ -434,8 +434,6 @@ export class InboundStream implements IngestStream {
       const packet = this.#queue.shift();
       if (packet === undefined) break;
       if (this.#unusable === null) this.#route(packet);
-      // Before the queues of the publishers overflow.
-      if (count % PACKETS_PER_TURN === 0) this.#outputs.drain();
     }
     this.#outputs.drain();
     if (this.#congested && this.#queue.size <= RELIEVED_AT) {

@@ -226,8 +226,6 @@ export class OutboundMap {
       const packet = this.#hold.shift();
       if (packet === undefined) break;
       this.stream.push(packet);
-      // Publishers' queues are shorter than a full hold.
-      if (count % PACKETS_PER_TURN === PACKETS_PER_TURN - 1) this.stream.drain();
     }
     this.stream.drain();
     this.#releasing = this.#hold.size > 0;

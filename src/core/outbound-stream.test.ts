@@ -4,21 +4,20 @@ import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { audioPackets, audioTrack, constantFrames, interleave, videoPackets, videoTrack } from '../../test/fakes/synthetic-media.ts';
 import type { Packet } from '../media/packet.ts';
 import type { Track } from '../media/track.ts';
+import type { CloseReason } from './ingest.ts';
 import { PublisherKind } from './kinds.ts';
 import { OutboundStream } from './outbound-stream.ts';
-import { QueueRegistry } from './queue-registry.ts';
+import type { PublisherStream } from './publishing.ts';
 import { SessionRegistry } from './session-registry.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 
 const HIGH = videoTrack({ id: 0, variantName: 'high' });
-const LOW = videoTrack({ id: 1, variantName: 'low' });
 const AUDIO = audioTrack({ id: 2 });
-const PICTURE = videoTrack({ id: 3, variantName: 'picture', codec: 'JPEG' });
 
 function setUp(tracks: readonly Track[], attended?: boolean) {
   const clock = new ManualClock();
-  const queues = new QueueRegistry(clock);
   const meter = new TrafficMeter(clock, null);
+  const logger = new RecordingLogger();
   const stream = new OutboundStream({
     id: 1,
     vhost: 'v',
@@ -27,8 +26,7 @@ function setUp(tracks: readonly Track[], attended?: boolean) {
     sourceName: 'source',
     meter,
     sessions: new SessionRegistry(clock, meter),
-    queues,
-    logger: new RecordingLogger(),
+    logger,
     requestKeyframe: () => undefined,
     fromOriginMap: false,
     attend: () => undefined,
@@ -44,7 +42,11 @@ function setUp(tracks: readonly Track[], attended?: boolean) {
   stream.attach({ publisher, settings: {} });
   stream.setTracks(tracks, []);
   events.length = 0;
-  return { stream, events, queues, served, packets: () => events.filter((event): event is Packet => 'pts' in event) };
+  return { stream, events, served, logger, packets: () => events.filter((event): event is Packet => 'pts' in event) };
+}
+
+function attach(stream: OutboundStream, served: PublisherStream): void {
+  stream.attach({ publisher: { kind: PublisherKind.HLS, defaultPlaylist: () => null, attach: () => served }, settings: {} });
 }
 
 const frames = (rate: number, gop: number, seconds: number, from = 0) => constantFrames({ rate, gop, seconds, from });
@@ -57,32 +59,75 @@ describe('OutboundStream', () => {
     expect(stream.warnings).toEqual(['no sound']);
   });
 
-  it('drops a full queue and lets every video track go on with its own keyframe', () => {
-    const { stream, packets, queues } = setUp([HIGH, LOW, AUDIO, PICTURE]);
-    // 600 packets without a turn: the queue of 500 overflows in the middle of both GOPs.
-    for (const packet of videoPackets(HIGH, frames(60, 1000, 10))) stream.push(packet);
+  it('keeps everything, however much comes in one turn', () => {
+    const { stream, packets } = setUp([HIGH, AUDIO]);
+    const sent = interleave(videoPackets(HIGH, frames(60, 60, 20)), audioPackets(AUDIO, 20));
+    for (const packet of sent) stream.push(packet);
     stream.drain();
-    expect(packets().length).toBe(0);
-    const rest = interleave(
-      videoPackets(HIGH, frames(30, 1000, 2, 10.5)),
-      videoPackets(LOW, frames(30, 1000, 2, 11)),
-      videoPackets(LOW, frames(30, 1000, 0.5, 10)).map((packet) => ({ ...packet, keyframe: false })),
-      videoPackets(PICTURE, frames(1, 1, 3, 10)),
-      audioPackets(AUDIO, 3, 10),
-    );
-    for (const packet of rest) stream.push(packet);
-    stream.drain();
-    const got = packets();
-    const first = (id: number) => got.find(({ track }) => track.id === id);
-    // The picture at 10 s stands alone and opens nothing.
-    expect(got[0]).toMatchObject({ track: HIGH, keyframe: true });
-    expect(first(1)).toMatchObject({ keyframe: true });
-    expect(first(0)?.keyframe).toBe(true);
-    expect(got.filter(({ track }) => track === HIGH).length).toBe(60);
-    expect(got.filter(({ track }) => track === LOW).length).toBe(60);
-    const [status] = queues.statuses();
-    expect(status?.drop).toBe(600 + rest.length - got.length);
+    expect(packets()).toEqual(sent);
   });
+
+  it('hands each packet to all publishers at once, and says to each when a turn with packets is over', () => {
+    const { stream } = setUp([HIGH]);
+    const calls: string[] = [];
+    const named = (name: string) => ({
+      onTracks: () => undefined,
+      onPacket: ({ dts }: Packet) => calls.push(`${name} ${dts}`),
+      onDrained: () => calls.push(`${name} drained`),
+      close: () => undefined,
+    });
+    for (const name of ['a', 'b']) attach(stream, named(name));
+    const [first, second] = videoPackets(HIGH, frames(30, 30, 1));
+    if (first === undefined || second === undefined) throw new Error('no packets');
+    stream.drain();
+    stream.push(first);
+    expect(calls).toEqual(['a 0', 'b 0']);
+    stream.push(second);
+    stream.drain();
+    stream.drain();
+    expect(calls.slice(2)).toEqual(['a 3000', 'b 3000', 'a drained', 'b drained']);
+  });
+
+  it.each(['onTracks', 'onPacket', 'onDrained'] as const)(
+    'takes a stream from a publisher that throws in %s, and from no other',
+    (method) => {
+      const { stream, packets, logger } = setUp([HIGH]);
+      const calls: string[] = [];
+      const closed: string[] = [];
+      const fail = (): never => {
+        throw new Error('made up');
+      };
+      const broken = {
+        onTracks: () => undefined,
+        onPacket: () => undefined,
+        onDrained: () => undefined,
+        [method]: fail,
+        close: ({ detail }: CloseReason) => {
+          closed.push(detail);
+          throw new Error('made up again');
+        },
+      };
+      attach(stream, broken);
+      const behind = {
+        onTracks: () => undefined,
+        onPacket: () => calls.push('packet'),
+        onDrained: () => calls.push('drained'),
+        close: () => undefined,
+      };
+      attach(stream, behind);
+      stream.setTracks([HIGH], []);
+      const sent = videoPackets(HIGH, frames(30, 30, 1));
+      for (const packet of sent) {
+        stream.push(packet);
+        stream.drain();
+      }
+      expect(packets()).toEqual(sent);
+      expect(calls).toEqual(sent.flatMap(() => ['packet', 'drained']));
+      expect(closed).toEqual(['publisher failed']);
+      expect(logger.lines.filter(({ level }) => level === 'error').length).toBe(1);
+      expect(stream.publisherKinds.length).toBe(2);
+    },
+  );
 
   it('is attended to while a publisher does not say that nobody is there', () => {
     const { stream } = setUp([AUDIO]);
@@ -91,14 +136,6 @@ describe('OutboundStream', () => {
     expect(lonely.attended).toBe(false);
     served.attended = true;
     expect(lonely.attended).toBe(true);
-  });
-
-  it('goes on at once after a drop when there is no video', () => {
-    const { stream, packets } = setUp([AUDIO]);
-    const sound = audioPackets(AUDIO, 12);
-    for (const packet of sound) stream.push(packet);
-    stream.drain();
-    expect(packets().length).toBe(sound.length - 501);
   });
 
   it('hands over what was pushed before it tells that tracks have changed', () => {

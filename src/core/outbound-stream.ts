@@ -1,18 +1,13 @@
 import type { Packet } from '../media/packet.ts';
-import { isMovingPicture, type Track } from '../media/track.ts';
-import type { BoundedQueue } from '../util/bounded-queue.ts';
+import type { Track } from '../media/track.ts';
 import type { Logger } from '../util/logger.ts';
 import type { CloseReason } from './ingest.ts';
 import type { PublisherKind } from './kinds.ts';
 import type { Playlist } from './playlist.ts';
 import type { PublishableStream, Publisher, PublisherStream, SessionHandle, SessionRequest } from './publishing.ts';
-import type { QueueRegistry } from './queue-registry.ts';
 import type { SessionRegistry } from './session-registry.ts';
 import { type TrackMeter, TrackMeters } from './track-meter.ts';
 import type { TrafficMeter } from './traffic-meter.ts';
-
-/** Packets a publisher may lag behind before its stream drops to the next keyframe. */
-const PUBLISHER_QUEUE_THRESHOLD = 500;
 
 /** A publisher with its part of the application's configuration. */
 export interface EnabledPublisher {
@@ -23,11 +18,6 @@ export interface EnabledPublisher {
 interface Consumer {
   readonly kind: PublisherKind;
   readonly stream: PublisherStream;
-  readonly queue: BoundedQueue<Packet>;
-  /** After a drop nothing passes until the next video keyframe (or any packet of a stream without video). */
-  skipping: boolean;
-  /** Video tracks whose own keyframe has not come since the last drop; null when there is none. */
-  awaitingKeyframe: Set<number> | null;
 }
 
 /** What an output profile makes of an inbound stream: the tracks that publishers serve. */
@@ -45,11 +35,11 @@ export class OutboundStream implements PublishableStream {
   readonly requestKeyframe: (trackId: number) => void;
   readonly attend: () => void;
   readonly #sessions: SessionRegistry;
-  readonly #queues: QueueRegistry;
   readonly #logger: Logger;
   readonly #meters = new TrackMeters();
   readonly #consumers: Consumer[] = [];
-  #videoIds: readonly number[] = [];
+  /** Publishers have packets that they were not told the end of. */
+  #undrained = false;
   #closed = false;
 
   constructor(options: {
@@ -61,7 +51,6 @@ export class OutboundStream implements PublishableStream {
     fromOriginMap: boolean;
     meter: TrafficMeter;
     sessions: SessionRegistry;
-    queues: QueueRegistry;
     logger: Logger;
     requestKeyframe: (trackId: number) => void;
     attend: () => void;
@@ -74,7 +63,6 @@ export class OutboundStream implements PublishableStream {
     this.fromOriginMap = options.fromOriginMap;
     this.meter = options.meter;
     this.#sessions = options.sessions;
-    this.#queues = options.queues;
     this.#logger = options.logger;
     this.requestKeyframe = options.requestKeyframe;
     this.attend = options.attend;
@@ -113,12 +101,7 @@ export class OutboundStream implements PublishableStream {
       this.#logger.error({ publisher: publisher.kind, err: error }, `publisher '${publisher.kind}' failed to take the stream`);
       return;
     }
-    const queue = this.#queues.create<Packet>({
-      urn: `mngq:v=${this.vhost}#${this.app}:s=/${this.name}:p=pub:r=streamworker_[${publisher.kind}]_0`,
-      type: 'Packet',
-      threshold: PUBLISHER_QUEUE_THRESHOLD,
-    });
-    this.#consumers.push({ kind: publisher.kind, stream, queue, skipping: false, awaitingKeyframe: null });
+    this.#consumers.push({ kind: publisher.kind, stream });
   }
 
   setTracks(tracks: readonly Track[], playlists: readonly Playlist[]): void {
@@ -126,51 +109,41 @@ export class OutboundStream implements PublishableStream {
     this.drain();
     this.tracks = tracks;
     this.playlists = playlists;
-    this.#videoIds = tracks.filter(isMovingPicture).map((track) => track.id);
-    for (const consumer of [...this.#consumers]) this.#guard(consumer, () => consumer.stream.onTracks(tracks));
-  }
-
-  /** Queues `packet` for every publisher; a full queue drops up to the next keyframe. */
-  push(packet: Packet): void {
-    this.figures(packet.track.id).count(packet);
-    for (const consumer of this.#consumers) {
-      if (!this.#passes(packet, consumer)) {
-        consumer.queue.countDrop();
-      } else if (!consumer.queue.push(packet)) {
-        consumer.queue.dropAll();
-        consumer.queue.countDrop();
-        consumer.skipping = true;
-        consumer.awaitingKeyframe = new Set(this.#videoIds);
+    for (const consumer of [...this.#consumers]) {
+      try {
+        consumer.stream.onTracks(tracks);
+      } catch (error) {
+        this.#fail(consumer, error);
       }
     }
   }
 
-  /** False while `consumer` skips to keyframes after a drop: each video track goes on with its own. */
-  #passes(packet: Packet, consumer: Consumer): boolean {
-    const waiting = consumer.awaitingKeyframe;
-    if (waiting === null) return true;
-    const { id } = packet.track;
-    if (packet.keyframe) waiting.delete(id);
-    const isVideo = this.#videoIds.includes(id);
-    if (isVideo ? !packet.keyframe && waiting.has(id) : consumer.skipping && this.#videoIds.length > 0) return false;
-    consumer.skipping = false;
-    if (waiting.size === 0) consumer.awaitingKeyframe = null;
-    return true;
-  }
-
-  /** Hands every queued packet to the publishers. */
-  drain(): void {
+  /** Hands `packet` to every publisher. They run one after the other: what may wait for a viewer or a disk has a queue of its own. */
+  push(packet: Packet): void {
+    this.#meters.of(packet.track.id).count(packet);
+    this.#undrained = true;
     for (let index = 0; index < this.#consumers.length; index += 1) {
       const consumer = this.#consumers[index];
-      if (consumer === undefined || consumer.queue.size === 0) continue;
+      if (consumer === undefined) return;
       try {
-        for (let packet = consumer.queue.shift(); packet !== undefined; packet = consumer.queue.shift()) {
-          consumer.stream.onPacket(packet);
-        }
+        consumer.stream.onPacket(packet);
+      } catch (error) {
+        if (this.#fail(consumer, error)) index -= 1;
+      }
+    }
+  }
+
+  /** Tells the publishers that they have all packets of this turn. */
+  drain(): void {
+    if (!this.#undrained) return;
+    this.#undrained = false;
+    for (let index = 0; index < this.#consumers.length; index += 1) {
+      const consumer = this.#consumers[index];
+      if (consumer === undefined) return;
+      try {
         consumer.stream.onDrained?.();
       } catch (error) {
-        this.#fail(consumer, error);
-        index -= 1;
+        if (this.#fail(consumer, error)) index -= 1;
       }
     }
   }
@@ -179,7 +152,6 @@ export class OutboundStream implements PublishableStream {
     if (this.#closed) return;
     this.#closed = true;
     for (const consumer of this.#consumers) {
-      this.#queues.remove(consumer.queue);
       try {
         consumer.stream.close(reason);
       } catch (error) {
@@ -189,24 +161,16 @@ export class OutboundStream implements PublishableStream {
     this.#consumers.length = 0;
   }
 
-  #guard(consumer: Consumer, action: () => void): void {
-    try {
-      action();
-    } catch (error) {
-      this.#fail(consumer, error);
-    }
-  }
-
-  /** A publisher that throws loses this stream; the others go on. */
-  #fail(consumer: Consumer, error: unknown): void {
+  /** A publisher that throws loses this stream; the others go on. True when it was there still. */
+  #fail(consumer: Consumer, error: unknown): boolean {
     this.#logger.error({ publisher: consumer.kind, err: error }, 'publisher failed, it no longer serves this stream');
     const index = this.#consumers.indexOf(consumer);
     if (index >= 0) this.#consumers.splice(index, 1);
-    this.#queues.remove(consumer.queue);
     try {
       consumer.stream.close({ code: 'peer-error', detail: 'publisher failed' });
     } catch {
       // The failure above is the one to report.
     }
+    return index >= 0;
   }
 }

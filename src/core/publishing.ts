@@ -74,7 +74,10 @@ export interface PublishableStream {
   requestKeyframe(trackId: number): void;
 }
 
-/** One stream inside a publisher. The core owns the bounded queue in front of it and drains it into `onPacket`. */
+/**
+ * One stream inside a publisher. The core calls it on its own thread, one publisher after the other, and puts no queue in front of it: a
+ * publisher whose viewers, receivers or disks may be slow keeps a bounded one for each. One that throws loses the stream.
+ */
 export interface PublisherStream {
   /** Somebody needs packets as they come; while it is false they may come in bundles, some tens of milliseconds late. Default: true. */
   readonly attended?: boolean;

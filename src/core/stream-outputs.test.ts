@@ -12,7 +12,6 @@ import type { CloseReason } from './ingest.ts';
 import { PublisherKind } from './kinds.ts';
 import { OutboundStream } from './outbound-stream.ts';
 import type { PublishableStream } from './publishing.ts';
-import { QueueRegistry } from './queue-registry.ts';
 import { SessionRegistry } from './session-registry.ts';
 import { StreamOutputs } from './stream-outputs.ts';
 import { TrafficMeter } from './traffic-meter.ts';
@@ -56,12 +55,18 @@ class Viewer {
         return attended();
       },
       onTracks: (tracks: readonly Track[]) => this.announcements.push(tracks),
-      onPacket: (packet: Packet) => this.packets.push(packet),
+      onPacket: (packet: Packet) => {
+        this.packets.push(packet);
+        this.onPacketSeen();
+      },
       close: (reason: CloseReason) => {
         this.closed = reason;
       },
     };
   }
+
+  /** Called with each packet. */
+  onPacketSeen: () => void = () => undefined;
 
   of(variantName: string): Packet[] {
     return this.packets.filter(({ track }) => track.variantName === variantName);
@@ -71,7 +76,6 @@ class Viewer {
 function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTranscoder() as FakeTranscoder | null } = {}) {
   const clock = new ManualClock();
   const logger = new RecordingLogger();
-  const queues = new QueueRegistry(clock);
   const viewers = new Map<string, Viewer>();
   const sourceKeyframes: number[] = [];
   const outputs = new StreamOutputs({
@@ -98,7 +102,6 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
         sourceName: 'source',
         meter,
         sessions: new SessionRegistry(clock, meter),
-        queues,
         logger,
         requestKeyframe,
         fromOriginMap: false,
@@ -254,6 +257,22 @@ describe('StreamOutputs', () => {
     expect(logger.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields['encodes'])).toEqual([
       ['small', 'opus', 'picture'],
     ]);
+  });
+
+  it('knows the wall clock of media time 0 by all packets of the first turn before publishers get the first', () => {
+    const bypass = { name: 'b', outputStreamName: 'b', encodes: { videos: [{ bypass: true }], audios: [{ bypass: true }] } };
+    const { outputs, viewer, push, clock } = setUp([bypass]);
+    outputs.setTracks([VIDEO, AUDIO], true);
+    const epochs: number[] = [];
+    viewer('b').onPacketSeen = () => epochs.push(outputs.streams[0]?.startedAt ?? Number.NaN);
+    const first = media(0, 1.5);
+    const last = first.at(-1);
+    if (last === undefined) throw new Error('no media');
+    push(first);
+    // The last packet has waited least.
+    const latest = Math.max(...first.map(({ dts, track }) => (dts * 1000 * track.timebase.num) / track.timebase.den));
+    expect(epochs.length).toBe(first.length);
+    expect(new Set(epochs)).toEqual(new Set([clock.now() - latest]));
   });
 
   it('is attended to until it plays, by the transcoder, and by its publishers', () => {

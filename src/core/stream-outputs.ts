@@ -42,6 +42,7 @@ export class StreamOutputs {
   readonly #options: StreamOutputsOptions;
   readonly #maps: OutboundMap[] = [];
   readonly #job: TranscodeJob | null;
+  /** Packets from before the plans, or of the first turn. */
   readonly #early = new PacketHold();
   /** By inbound track; empty when no profile asks for frame rates. */
   readonly #probes = new Map<number, FramerateProbe>();
@@ -55,7 +56,7 @@ export class StreamOutputs {
   readonly #epoch = new StreamEpoch();
   /** By inbound track. */
   readonly #sourceAskedAt = new Map<number, number>();
-  /** Packets were handed on. */
+  /** A turn with packets has ended: the wall clock of media time 0 is known. */
   #playing = false;
   #scheduled = false;
   #closed = false;
@@ -85,6 +86,8 @@ export class StreamOutputs {
    * outbound streams wait for them as long as packets can be held; so they do for frame rates, where profiles ask for those.
    */
   setTracks(tracks: readonly Track[], complete: boolean): void {
+    // What was pushed before belongs to the tracks as they were.
+    if (this.#planned && !this.#playing) this.drain();
     this.#tracks = tracks;
     this.#complete ||= complete;
     if (this.#planned) this.#plan();
@@ -98,22 +101,26 @@ export class StreamOutputs {
 
   push(packet: Packet): void {
     if (this.#epoch.observe(toMilliseconds(packet.dts, packet.track.timebase), this.#options.clock.now())) this.#tellEpoch();
-    if (!this.#planned) {
-      this.#early.push(packet);
-      if (this.#probing) this.#probe(packet);
-      if (this.#early.full || (this.#probing && this.#ready)) this.#begin();
+    if (this.#planned && this.#playing) {
+      this.#route(packet);
       return;
     }
-    this.#job?.push(packet);
-    for (const map of this.#maps) map.route(packet);
+    this.#early.push(packet);
+    if (this.#planned) return;
+    if (this.#probing) this.#probe(packet);
+    if (this.#early.full || (this.#probing && this.#ready)) this.#begin();
   }
 
-  /** Hands to publishers what was pushed. */
+  /**
+   * All packets of this turn have been pushed. The first ones wait for this: together they tell the wall clock of media time 0, which
+   * publishers look at with their first packet.
+   */
   drain(): void {
     if (!this.#playing && Number.isFinite(this.#epoch.value)) {
       this.#playing = true;
       this.#epoch.settle();
       this.#tellEpoch();
+      if (this.#planned) this.#routeEarly();
     }
     for (const map of this.#maps) map.stream.drain();
   }
@@ -159,8 +166,17 @@ export class StreamOutputs {
       if (map !== null) this.#maps.push(map);
     }
     this.#plan();
-    for (let packet = this.#early.shift(); packet !== undefined; packet = this.#early.shift()) this.push(packet);
+    if (this.#playing) this.#routeEarly();
     if (this.#maps.length > 0) this.#drainSoon();
+  }
+
+  #route(packet: Packet): void {
+    this.#job?.push(packet);
+    for (const map of this.#maps) map.route(packet);
+  }
+
+  #routeEarly(): void {
+    for (let packet = this.#early.shift(); packet !== undefined; packet = this.#early.shift()) this.#route(packet);
   }
 
   #createMap(profile: OutputProfileConfig): OutboundMap | null {

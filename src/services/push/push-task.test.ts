@@ -160,7 +160,7 @@ describe('a push task', () => {
     push.flush();
     expect(receiver.packets).toHaveLength(1);
     expect(queues.statuses()).toMatchObject([
-      { urn: 'mngq:v=default#app:s=/stream:p=pub:r=push_[p]', size: 1, drop: SEND_QUEUE_PACKETS + 1 },
+      { urn: 'mngq:v=default#app:s=/stream:p=pub:r=streamworker_[push]_p', size: 1, drop: SEND_QUEUE_PACKETS + 1 },
     ]);
     receiver.room = true;
     receiver.options.events.onWritable();

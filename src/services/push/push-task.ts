@@ -200,7 +200,7 @@ export class PushTask extends FollowingTask<PushRequest> {
     this.#lastBytes = 0;
     this.#lastTime = 0;
     this.#countedBytes = 0;
-    const urn = `mngq:v=${this.vhost}#${this.app}:s=/${request.streamName}:p=pub:r=push_[${request.id}]`;
+    const urn = `mngq:v=${this.vhost}#${this.app}:s=/${request.streamName}:p=pub:r=streamworker_[push]_${request.id}`;
     const queue = queues.create<Packet>({ urn, type: 'Packet', threshold: SEND_QUEUE_PACKETS });
     this.#queue = queue;
     const shared = { request, owner: this, logger: this.#logger, tracks: this.#selected, timeouts: this.#timeouts, clock, open, queue };
