@@ -14,6 +14,7 @@ import { buildPlaylist } from './playlist-builder.ts';
 import type { Publisher } from './publishing.ts';
 import type { QueueRegistry } from './queue-registry.ts';
 import { isAddressableName } from './stream-address.ts';
+import { StreamArrivals } from './stream-arrivals.ts';
 import { StreamOutputs } from './stream-outputs.ts';
 import { TrafficMeter } from './traffic-meter.ts';
 import type { Transcoder } from './transcoding.ts';
@@ -82,6 +83,10 @@ export class Application {
   readonly #logger: Logger;
   readonly #streams = new Map<string, InboundStream>();
   readonly #outputs = new Map<string, OutboundStream>();
+  readonly #arrivals = new StreamArrivals({
+    isPlayable: (name) => this.isPlayable(name),
+    isComing: (name) => this.hasStream(name),
+  });
   readonly #publishers: readonly EnabledPublisher[];
   #closed = false;
 
@@ -121,6 +126,16 @@ export class Application {
 
   outbound(name: string): OutboundStream | undefined {
     return this.#outputs.get(name);
+  }
+
+  /** Viewers can be served: the output stream is there and has told its tracks. */
+  isPlayable(name: string): boolean {
+    return (this.#outputs.get(name)?.tracks.length ?? 0) > 0;
+  }
+
+  /** Resolves with whether a stream that is coming can be played, as soon as it is known, and after `limitMs` at the latest. Never rejects. */
+  awaitPlayable(name: string, limitMs: number): Promise<boolean> {
+    return this.#arrivals.wait(name, limitMs);
   }
 
   /**
@@ -287,6 +302,7 @@ export class Application {
       logger: logger.child({ output: name }),
       requestKeyframe,
       attend: () => inbound.attend(),
+      onTracks: () => this.#arrivals.look(),
     });
     this.#outputs.set(name, stream);
     for (const enabled of this.#publishers) stream.attach(enabled);
@@ -317,6 +333,7 @@ export class Application {
       if (this.#outputs.get(output.name) === output) this.#outputs.delete(output.name);
     }
     if (this.#streams.get(stream.name) === stream) this.#streams.delete(stream.name);
+    this.#arrivals.look();
   }
 }
 

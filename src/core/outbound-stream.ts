@@ -34,6 +34,7 @@ export class OutboundStream implements PublishableStream {
   startedAt = 0;
   readonly requestKeyframe: (trackId: number) => void;
   readonly attend: () => void;
+  readonly #onTracks: () => void;
   readonly #sessions: SessionRegistry;
   readonly #logger: Logger;
   readonly #meters = new TrackMeters();
@@ -54,6 +55,8 @@ export class OutboundStream implements PublishableStream {
     logger: Logger;
     requestKeyframe: (trackId: number) => void;
     attend: () => void;
+    /** The publishers know the tracks, which are new. */
+    onTracks?: () => void;
   }) {
     this.id = options.id;
     this.vhost = options.vhost;
@@ -66,6 +69,7 @@ export class OutboundStream implements PublishableStream {
     this.#logger = options.logger;
     this.requestKeyframe = options.requestKeyframe;
     this.attend = options.attend;
+    this.#onTracks = options.onTracks ?? (() => undefined);
   }
 
   openSession(request: SessionRequest): SessionHandle {
@@ -116,6 +120,7 @@ export class OutboundStream implements PublishableStream {
         this.#fail(consumer, error);
       }
     }
+    this.#onTracks();
   }
 
   /** Hands `packet` to every publisher. They run one after the other: what may wait for a viewer or a disk has a queue of its own. */

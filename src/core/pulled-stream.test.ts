@@ -98,6 +98,25 @@ it('goes back to the first URL when that works again, and viewers see no jump in
   expect(source.opened.filter(({ closed }) => closed).length).toBe(2);
 });
 
+it('leaves a source as soon as it ends, and does not ask one that ends at once again and again', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const clock = new ManualClock();
+  const { source, pull } = setUp(() => true, clock);
+  const turns = async (): Promise<void> => {
+    for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  };
+  await pull();
+  source.deliver(1);
+  clock.advance(100);
+  source.opened[0]?.target.sink.close({ code: 'peer-left', detail: 'bye' });
+  await turns();
+  expect(source.asked).toEqual(['rtsp://first/', 'rtsp://second/']);
+  source.deliver(1);
+  source.opened[1]?.target.sink.close({ code: 'peer-left', detail: 'bye' });
+  await turns();
+  expect(source.opened.map(({ closed }) => closed)).toEqual([true, true]);
+});
+
 it('stays where it is without failback', async () => {
   const { application, source, pull } = setUp((url) => url.includes('second'));
   await pull();

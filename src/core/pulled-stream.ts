@@ -8,8 +8,10 @@ import { type PullDefinition, PullFailed, type PullSession, type PullSink, type 
 import { pullPause } from './pull-pause.ts';
 import { SourceLink } from './source-link.ts';
 
-/** How often silence and disuse are looked at. */
+/** How often it is looked whether a time is over: of silence, disuse, failback. What a source does is an event. */
 const SUPERVISION_MS = 100;
+/** A source that ends at once is not asked again before this time since it was asked, ms. */
+const MIN_CONNECTION_MS = 100;
 /** One URL gets this long to deliver. */
 const CONNECT_TIMEOUT_MS = 4000;
 /** A first URL that is tried again gets this long to deliver a packet: sender reports may have to be waited for. */
@@ -40,6 +42,8 @@ interface Connection {
   reason: CloseReason | null;
   /** What it delivers is of no use: to come back at once would be in vain. */
   refused: boolean;
+  /** Resolves when there is a reason, or the connection was given up. */
+  readonly over: PromiseWithResolvers<void>;
 }
 
 /**
@@ -65,6 +69,8 @@ export class PulledStream {
   #turns = 0;
   /** When media came last, or the stream began; monotonic ms. */
   #inputAt: number;
+  /** When a source was asked last, monotonic ms. */
+  #askedAt = Number.NEGATIVE_INFINITY;
   /** When the first URL was last given up or tried, monotonic ms. */
   #leftFirstAt = 0;
   #probing = false;
@@ -182,6 +188,8 @@ export class PulledStream {
   async #connect(limitMs = Number.POSITIVE_INFINITY): Promise<void> {
     const url = this.#currentUrl;
     const shown = withoutCredentials(url);
+    this.#askedAt = this.#options.clock.monotonic();
+    // Between two lives of an application there is nothing to deliver to.
     if (this.#stream === null) await this.#returning;
     const stream = this.#stream;
     const connection = stream === null ? null : this.#linkTo(stream);
@@ -214,9 +222,10 @@ export class PulledStream {
     stream.changeSource();
     const onClose = (reason: CloseReason): void => {
       connection.reason ??= reason;
+      connection.over.resolve();
     };
     const link = new SourceLink({ stream, clock: this.#options.clock, onClose });
-    const connection: Connection = { link, session: null, reason: null, refused: false };
+    const connection: Connection = { link, session: null, reason: null, refused: false, over: Promise.withResolvers() };
     return connection;
   }
 
@@ -226,6 +235,7 @@ export class PulledStream {
     if (connection === null) return;
     connection.reason ??= reason;
     connection.refused = true;
+    connection.over.resolve();
   }
 
   /** Rejects when the limit is over or the stream ends, whatever the source does; a session that comes later is closed. */
@@ -265,26 +275,42 @@ export class PulledStream {
     const connection = this.#connection;
     this.#connection = null;
     connection?.link.cut();
+    connection?.over.resolve();
     connection?.session?.close();
   }
 
   async #supervise(): Promise<void> {
     // Also while a source does not answer.
-    const limits = setInterval(
-      guarded(this.#logger, 'the watch over a pulled stream', () => this.#checkLimits()),
+    const watch = setInterval(
+      guarded(this.#logger, 'the watch over a pulled stream', () => this.#look()),
       SUPERVISION_MS,
     );
     try {
       while (!this.closed) {
-        if (this.#connection === null) await this.#reconnect();
-        else await pause(SUPERVISION_MS, this.#closing.signal);
-        this.#checkSource();
+        const connection = this.#connection;
+        if (connection === null) await this.#reconnect();
+        else {
+          await connection.over.promise;
+          if (connection === this.#connection) this.#leave(connection.reason?.detail ?? 'it ended');
+        }
       }
     } catch (error) {
       this.#fail(error);
     } finally {
-      clearInterval(limits);
+      clearInterval(watch);
     }
+  }
+
+  /** What only the time tells. */
+  #look(): void {
+    this.#checkLimits();
+    const connection = this.#connection;
+    if (this.closed || connection === null) return;
+    this.#probeFirst().catch((error: unknown) => this.#fail(error));
+    if (connection.link.packets > 0 && !connection.refused) this.#failures = 0;
+    const { persistent, noInputFailoverTimeoutMs } = this.definition.properties;
+    const isSilent = !persistent && connection.link.silence > noInputFailoverTimeoutMs;
+    if (isSilent && connection.reason === null) this.#leave(`no packet for ${noInputFailoverTimeoutMs} ms`);
   }
 
   /** A fault of ours: nobody would watch over the stream any more. */
@@ -316,18 +342,13 @@ export class PulledStream {
     this.#turns = 0;
   }
 
-  #checkSource(): void {
+  /** The source is lost: on with the next URL. */
+  #leave(why: string): void {
     const connection = this.#connection;
     if (this.closed || connection === null) return;
-    const { link, reason, refused } = connection;
-    this.#probeFirst().catch((error: unknown) => this.#fail(error));
     this.#noteInput();
-    if (link.packets > 0 && !refused) this.#failures = 0;
-    const { persistent, noInputFailoverTimeoutMs } = this.definition.properties;
-    const silent = !persistent && link.silence > noInputFailoverTimeoutMs;
-    if (reason === null && !silent) return;
-    const why = reason?.detail ?? `no packet for ${noInputFailoverTimeoutMs} ms`;
-    if (link.packets === 0 || refused) this.#failures += 1;
+    if (connection.link.packets > 0 && !connection.refused) this.#failures = 0;
+    else this.#failures += 1;
     this.#turns += 1;
     this.#logger.warn({ url: withoutCredentials(this.#currentUrl), failures: this.#failures }, `source lost: ${why}`);
     this.#disconnect();
@@ -348,7 +369,8 @@ export class PulledStream {
     try {
       const session = await this.#open(url, probe, CONNECT_TIMEOUT_MS);
       // Many servers accept and have nothing to send.
-      await this.#delivers(probe, connection).finally(() => session.close());
+      const delivers = await this.#delivers(probe, connection).finally(() => session.close());
+      if (!delivers) throw new PullFailed('the source sends nothing');
       // Lost meanwhile: the next URL is being connected to.
       if (this.closed || this.#connection !== connection) return;
       this.#logger.info({ url: withoutCredentials(url) }, 'the first source works again');
@@ -361,27 +383,25 @@ export class PulledStream {
     }
   }
 
-  /** Resolves with the first packet of a probe. Rejects when none comes, or when `connection` is lost meanwhile. */
-  async #delivers(probe: Probe, connection: Connection | null): Promise<void> {
-    const { clock } = this.#options;
-    const deadline = clock.monotonic() + PROBE_MS;
-    while (!probe.delivers) {
-      const isVain = this.closed || this.#connection !== connection || probe.ended;
-      if (isVain || clock.monotonic() >= deadline) throw new PullFailed('the source sends nothing');
-      await pause(SUPERVISION_MS, this.#closing.signal);
+  /** Resolves with whether a probe delivers: with its first packet, its end, the end of `connection`, or when the time for it is over. */
+  async #delivers(probe: Probe, connection: Connection | null): Promise<boolean> {
+    const { promise: tooLate, resolve } = Promise.withResolvers<boolean>();
+    const timer = setTimeout(() => resolve(false), PROBE_MS);
+    const lost = connection?.over.promise.then(() => false);
+    try {
+      return await Promise.race([probe.delivers, tooLate, ...(lost === undefined ? [] : [lost])]);
+    } finally {
+      clearTimeout(timer);
     }
   }
 
   async #reconnect(): Promise<void> {
     const { urls, properties } = this.definition;
     const kind = { urls: urls.length, persistent: properties.persistent };
-    if (this.#failures > 0) await pause(pullPause(this.#failures, kind, Math.random()), this.#closing.signal);
-    // Between two lives of an application there is nothing to deliver to.
+    const least = MIN_CONNECTION_MS - (this.#options.clock.monotonic() - this.#askedAt);
+    const wait = Math.max(least, this.#failures > 0 ? pullPause(this.#failures, kind, Math.random()) : 0);
+    if (wait > 0) await pause(wait, this.#closing.signal);
     if (this.closed) return;
-    if (this.#stream === null) {
-      await pause(SUPERVISION_MS, this.#closing.signal);
-      return;
-    }
     try {
       await this.#connect();
     } catch (error) {
@@ -404,15 +424,22 @@ export class PulledStream {
 
 /** Finds out whether a source delivers; what it delivers goes nowhere. */
 class Probe implements PullSink {
-  delivers = false;
-  ended = false;
+  /** Resolves with the first packet, or with false when the source ends before. */
+  readonly delivers: Promise<boolean>;
+  readonly #answer: (delivers: boolean) => void;
+
+  constructor() {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    this.delivers = promise;
+    this.#answer = resolve;
+  }
 
   push(): void {
-    this.delivers = true;
+    this.#answer(true);
   }
 
   close(): void {
-    this.ended = true;
+    this.#answer(false);
   }
 
   setTracks(): void {}

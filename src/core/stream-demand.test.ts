@@ -5,6 +5,7 @@ import type { OriginsConfig } from '../config/index.ts';
 import type { Application } from './application.ts';
 import { IngestRefused } from './ingest.ts';
 import { type PullDefinition, PullFailed } from './pull.ts';
+import { StreamArrivals } from './stream-arrivals.ts';
 import { StreamDemand } from './stream-demand.ts';
 
 const ORIGINS = {
@@ -20,8 +21,10 @@ function setUp(
   const playable = new Set<string>();
   const pulled: PullDefinition[] = [];
   const clock = new ManualClock();
+  const arrivals = new StreamArrivals({ isPlayable: (name) => playable.has(name), isComing: (name) => streams.has(name) });
   const application = {
-    outbound: (name: string) => (playable.has(name) ? { tracks: [{}] } : undefined),
+    isPlayable: (name: string) => playable.has(name),
+    awaitPlayable: (name: string, limitMs: number) => arrivals.wait(name, limitMs),
     hasStream: (name: string) => streams.has(name),
   } as unknown as Application;
   const demand = new StreamDemand({
@@ -36,17 +39,21 @@ function setUp(
     clock,
     logger: new RecordingLogger(),
   });
-  return { demand, streams, playable, pulled, clock };
+  const becomes = (name: string): void => {
+    playable.add(name);
+    arrivals.look();
+  };
+  return { demand, streams, playable, becomes, pulled, clock };
 }
 
 describe('a stream that a viewer asks for', () => {
   it('is pulled once for all who ask, and found when it can be played', async () => {
-    const { demand, playable, pulled } = setUp(async (streams, { name }) => {
+    const { demand, becomes, pulled } = setUp(async (streams, { name }) => {
       streams.add(name);
     });
     const first = demand.find(wanted('s'));
     const second = demand.find(wanted('s'));
-    setTimeout(() => playable.add('s'), 60);
+    setTimeout(() => becomes('s'), 60);
     expect(await Promise.all([first, second])).toEqual([true, true]);
     expect(pulled.map(({ urls }) => urls)).toEqual([['rtsp://h/app/s?q=1']]);
     expect([demand.find(wanted('s')), demand.pending]).toEqual([null, 0]);
@@ -76,10 +83,10 @@ describe('a stream that a viewer asks for', () => {
   });
 
   it('is not pulled when it is coming already', async () => {
-    const { demand, streams, playable, pulled } = setUp(async () => undefined);
+    const { demand, streams, becomes, pulled } = setUp(async () => undefined);
     streams.add('s');
     const found = demand.find(wanted('s'));
-    playable.add('s');
+    becomes('s');
     expect([await found, pulled.length]).toEqual([true, 0]);
   });
 
@@ -113,9 +120,9 @@ describe('a stream that no origin matches', () => {
       asked.push(`${app}/${stream}`);
       return 'ovt://origin:9000/app/s';
     };
-    const { demand, playable, pulled } = setUp(register, { origins: NONE, locate });
+    const { demand, becomes, pulled } = setUp(register, { origins: NONE, locate });
     const found = [demand.find(wanted('s')), demand.find(wanted('s'))];
-    playable.add('s');
+    becomes('s');
     expect(await Promise.all(found)).toEqual([true, true]);
     expect([asked, demand.pending]).toEqual([['app/s'], 0]);
     const properties = { relay: true, persistent: false, retryCount: 7, noInputFailoverTimeoutMs: 3000 };
@@ -123,10 +130,10 @@ describe('a stream that no origin matches', () => {
   });
 
   it('is pulled without relay where the map names an RTSP source', async () => {
-    const { demand, playable, pulled } = setUp(register, { origins: NONE, locate: async () => 'rtsp://camera/' });
-    playable.add('other');
+    const { demand, becomes, pulled } = setUp(register, { origins: NONE, locate: async () => 'rtsp://camera/' });
+    becomes('other');
     const found = demand.find(wanted('s'));
-    playable.add('s');
+    becomes('s');
     expect([await found, pulled[0]?.properties.relay]).toEqual([true, false]);
   });
 
@@ -155,14 +162,14 @@ describe('a stream that no origin matches', () => {
       meanwhile();
       return null;
     };
-    const { demand, streams, playable, pulled } = setUp(register, { origins: NONE, locate });
+    const { demand, streams, becomes, pulled } = setUp(register, { origins: NONE, locate });
     streams.add('s');
     const found = demand.find(wanted('s'));
-    playable.add('s');
+    becomes('s');
     expect([await found, asked]).toEqual([true, 0]);
     meanwhile = () => {
       streams.add('t');
-      setTimeout(() => playable.add('t'), 30);
+      setTimeout(() => becomes('t'), 30);
     };
     expect([await demand.find(wanted('t')), asked, pulled.length]).toEqual([true, 1, 0]);
   });

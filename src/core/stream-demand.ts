@@ -1,5 +1,4 @@
 /** Pulls streams that viewers ask for and nobody sends, where the virtual host has an origin for them. */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { OriginsConfig } from '../config/index.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
@@ -15,7 +14,6 @@ const FAILURE_MEMORY_MS = 1000;
 const MOST_FAILURES = 1000;
 /** A source that was reached gets this long to tell its tracks, ms. */
 const PLAYABLE_MS = 5000;
-const LOOK_EVERY_MS = 25;
 
 /** What publishers see: whether a stream may come that is not there. */
 export interface StreamFinder {
@@ -68,7 +66,7 @@ export class StreamDemand implements StreamFinder {
   find(wanted: WantedStream): Promise<boolean> | null {
     const { vhost, app, stream } = wanted;
     const existing = this.#options.application(vhost, app);
-    if (existing !== undefined && isPlayable(existing, stream)) return null;
+    if (existing?.isPlayable(stream) === true) return null;
     const origins = this.#options.origins(vhost);
     const definition = originPull(origins, wanted);
     const map = definition === null ? this.#options.originMap(vhost) : undefined;
@@ -111,11 +109,7 @@ export class StreamDemand implements StreamFinder {
     try {
       // One that is there already, from wherever, is taken as it is.
       if (definition !== null && !application.hasStream(name)) await this.#options.pull(application, definition);
-      for (let waited = 0; waited < PLAYABLE_MS; waited += LOOK_EVERY_MS) {
-        if (isPlayable(application, name)) return true;
-        if (!application.hasStream(name)) break;
-        await delay(LOOK_EVERY_MS);
-      }
+      if (await application.awaitPlayable(name, PLAYABLE_MS)) return true;
       this.#options.logger.info({ stream: key }, `origin stream '${key}' has no output stream of that name yet`);
     } catch (error) {
       if (!(error instanceof PullFailed) && !(error instanceof IngestRefused)) {
@@ -134,9 +128,4 @@ export class StreamDemand implements StreamFinder {
       this.#failures.delete(oldest);
     }
   }
-}
-
-/** Viewers can be served: the output stream is there and has told its tracks. */
-function isPlayable(application: Application, stream: string): boolean {
-  return (application.outbound(stream)?.tracks.length ?? 0) > 0;
 }

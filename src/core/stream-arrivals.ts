@@ -1,0 +1,59 @@
+/** Tells those who wait for a stream when it can be played, or that it will not come. */
+
+/** What is known of streams, by name. */
+export interface StreamKnowledge {
+  /** Viewers can be served: the output stream is there and has told its tracks. */
+  readonly isPlayable: (name: string) => boolean;
+  /** A source has the name. */
+  readonly isComing: (name: string) => boolean;
+}
+
+interface Wait {
+  readonly name: string;
+  readonly end: (playable: boolean) => void;
+}
+
+/** Of one application, which calls `look`. Whoever waits says for how long, and bounds how many wait; needs no closing. */
+export class StreamArrivals {
+  readonly #streams: StreamKnowledge;
+  readonly #waits = new Set<Wait>();
+
+  constructor(streams: StreamKnowledge) {
+    this.#streams = streams;
+  }
+
+  /** Those who wait now. */
+  get waiting(): number {
+    return this.#waits.size;
+  }
+
+  /** Resolves with true as soon as the stream can be played, with false when nobody brings it any more or after `limitMs`. Never rejects. */
+  wait(name: string, limitMs: number): Promise<boolean> {
+    const answer = this.#answer(name);
+    if (answer !== null) return Promise.resolve(answer);
+    return new Promise((resolve) => {
+      const end = (playable: boolean): void => {
+        clearTimeout(timer);
+        this.#waits.delete(wait);
+        resolve(playable);
+      };
+      const timer = setTimeout(() => end(false), limitMs);
+      const wait: Wait = { name, end };
+      this.#waits.add(wait);
+    });
+  }
+
+  /** A stream has come, told its tracks or gone. */
+  look(): void {
+    for (const { name, end } of this.#waits) {
+      const answer = this.#answer(name);
+      if (answer !== null) end(answer);
+    }
+  }
+
+  /** Null: it has to be waited for. */
+  #answer(name: string): boolean | null {
+    if (this.#streams.isPlayable(name)) return true;
+    return this.#streams.isComing(name) ? null : false;
+  }
+}
