@@ -27,10 +27,10 @@ export class ByteMeter {
     this.#countedAt = this.#windowStart;
   }
 
-  add(bytes: number): void {
+  /** `now` and `wall` are both clocks, read by whoever counts the same bytes in several meters. */
+  add(bytes: number, now = this.#clock.monotonic(), wall = this.#clock.now()): void {
     this.total += bytes;
     this.#window += bytes;
-    const now = this.#clock.monotonic();
     const elapsed = now - this.#windowStart;
     if (elapsed >= INTERVAL_MS) {
       this.#last = this.#window;
@@ -40,7 +40,7 @@ export class ByteMeter {
       this.#windowStart = now;
     }
     this.#countedAt = now;
-    this.lastAt = this.#clock.now();
+    this.lastAt = wall;
   }
 
   /** Since the last byte, or since the beginning, ms; whatever the wall clock does. */

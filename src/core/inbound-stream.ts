@@ -293,7 +293,7 @@ export class InboundStream implements IngestStream {
     // A lost packet would spoil the pictures up to the next keyframe. What came before the provider stopped is worked off.
     if (this.#queue.full) this.#drain(PACKETS_PER_TURN);
     if (this.#closed) return;
-    this.#queue.push(packet);
+    this.#queue.push(packet, this.#lastPacketAt);
     if (!this.#congested && this.#queue.size >= CONGESTED_FROM) {
       this.#congested = true;
       this.#request.onCongested?.();

@@ -40,13 +40,15 @@ export class TrafficMeter implements EgressMeter {
   }
 
   countBytesIn(bytes: number): void {
-    this.in.add(bytes);
-    this.#parent?.countBytesIn(bytes);
+    const now = this.#clock.monotonic();
+    const wall = this.#clock.now();
+    for (let meter: TrafficMeter | null = this; meter !== null; meter = meter.#parent) meter.in.add(bytes, now, wall);
   }
 
   countBytes(bytes: number): void {
-    this.out.add(bytes);
-    this.#parent?.countBytes(bytes);
+    const now = this.#clock.monotonic();
+    const wall = this.#clock.now();
+    for (let meter: TrafficMeter | null = this; meter !== null; meter = meter.#parent) meter.out.add(bytes, now, wall);
   }
 
   ingestOpened(kind: ProviderKind): void {

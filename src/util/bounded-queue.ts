@@ -79,12 +79,12 @@ export class BoundedQueue<T> {
     return this.#size === this.threshold;
   }
 
-  /** Appends `item`; returns false, and leaves the queue as it was, when it is full. */
-  push(item: T): boolean {
+  /** Appends `item`, which came at `now` (monotonic, ms); returns false, and leaves the queue as it was, when it is full. */
+  push(item: T, now = this.#clock.monotonic()): boolean {
     if (this.#size === this.threshold) return false;
     const tail = (this.#head + this.#size) % this.threshold;
     this.#items[tail] = item;
-    this.#arrivals[tail] = this.#clock.monotonic();
+    this.#arrivals[tail] = now;
     this.#size += 1;
     this.#inputs += 1;
     if (this.#size > this.#peak) this.#peak = this.#size;
