@@ -55,33 +55,38 @@ bool Fanout::Send(uint32_t socket, const std::string& host, uint16_t port, const
 uint32_t Fanout::OpenSource(uint32_t clock_rate, double epoch, bool fec) {
   const uint32_t id = next_id_;
   next_id_ += 1;
-  sources_[id].fec = fec;
-  for (const auto& shard : shards_) shard->OpenSource(id, clock_rate, epoch, fec);
+  Source& source = sources_[id];
+  source.clock_rate = clock_rate;
+  source.epoch = epoch;
+  source.fec = fec;
   return id;
 }
 
 void Fanout::CloseSource(uint32_t id) {
-  if (sources_.erase(id) == 0) return;
-  for (const auto& shard : shards_) shard->CloseSource(id);
+  const auto found = sources_.find(id);
+  if (found == sources_.end()) return;
+  for (Shard* shard : found->second.shards) shard->CloseSource(id);
+  sources_.erase(found);
 }
 
 bool Fanout::Push(uint32_t id, uint32_t timestamp, bool keyframe, bool marker, const uint8_t* data, size_t length,
                   const std::vector<uint32_t>& sizes) {
   const auto found = sources_.find(id);
   if (found == sources_.end() || sizes.empty() || sizes.size() > kMostPackets) return false;
-  auto frame = std::make_shared<Frame>();
-  frame->offsets.reserve(sizes.size() + 1);
-  frame->offsets.push_back(0);
   size_t total = 0;
   for (const uint32_t size : sizes) {
     if (size == 0 || size > kLargestPayload) return false;
     total += size;
-    frame->offsets.push_back(static_cast<uint32_t>(total));
   }
   if (total != length) return false;
+  Source& source = found->second;
+  if (source.shards.empty()) return true;
+  auto frame = std::make_shared<Frame>();
+  frame->offsets.reserve(sizes.size() + 1);
+  frame->offsets.push_back(0);
+  for (const uint32_t size : sizes) frame->offsets.push_back(frame->offsets.back() + size);
   frame->order = next_order_;
   next_order_ += 1;
-  Source& source = found->second;
   frame->first_sequence = source.next_sequence;
   frame->first_protected = source.next_protected;
   frame->timestamp = timestamp;
@@ -91,7 +96,7 @@ bool Fanout::Push(uint32_t id, uint32_t timestamp, bool keyframe, bool marker, c
   if (source.fec) frame->parities = MakeParities(data, frame->offsets, marker);
   source.next_sequence += sizes.size();
   source.next_protected += sizes.size() + frame->parities.size();
-  for (const auto& shard : shards_) shard->Push(id, frame);
+  for (Shard* shard : source.shards) shard->Push(id, frame);
   return true;
 }
 
@@ -182,7 +187,16 @@ bool Fanout::ConnectTcp(uint32_t id) {
 bool Fanout::Play(uint32_t id, size_t slot, uint32_t source) {
   const auto found = members_.find(id);
   if (found == members_.end()) return false;
-  found->second.shard->Play(id, slot, source);
+  Shard* const shard = found->second.shard;
+  const auto played = sources_.find(source);
+  if (played != sources_.end()) {
+    Source& wanted = played->second;
+    if (std::find(wanted.shards.begin(), wanted.shards.end(), shard) == wanted.shards.end()) {
+      shard->OpenSource(source, wanted.clock_rate, wanted.epoch, wanted.fec);
+      wanted.shards.push_back(shard);
+    }
+  }
+  shard->Play(id, slot, source);
   return true;
 }
 

@@ -24,7 +24,7 @@ class Fanout {
   // A datagram of our own (STUN, DTLS); false when the socket does not take it.
   bool Send(uint32_t socket, const std::string& host, uint16_t port, const uint8_t* data, size_t length);
 
-  // `fec`: with parities for viewers that take them.
+  // `fec`: with parities for viewers that take them. A source costs a sender thread nothing before a viewer of its own plays it.
   uint32_t OpenSource(uint32_t clock_rate, double epoch, bool fec);
   void CloseSource(uint32_t id);
   // `sizes`: bytes of each packet's payload; they add up to `length`.
@@ -61,7 +61,11 @@ class Fanout {
   };
   bool HearAt(uint32_t id, Member* member, uint32_t socket, const Address& address);
   struct Source {
+    uint32_t clock_rate = 0;
+    double epoch = 0;
     bool fec = false;
+    // Those with a viewer that has asked for it: the others never hear of it.
+    std::vector<Shard*> shards;
     uint64_t next_sequence = 0;
     uint64_t next_protected = 0;
   };
