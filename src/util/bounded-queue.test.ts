@@ -17,19 +17,23 @@ describe('BoundedQueue', () => {
 
   it('behaves like an array of limited length for any order of operations', () => {
     fc.assert(
-      fc.property(fc.array(fc.option(fc.integer(), { nil: undefined })), (operations) => {
-        const queue = queueOf(3);
-        const model: number[] = [];
-        for (const value of operations) {
-          if (value === undefined) {
-            expect(queue.shift()).toBe(model.shift());
-          } else {
-            expect(queue.push(value)).toBe(model.length < 3);
-            if (model.length < 3) model.push(value);
+      fc.property(
+        fc.constantFrom(3, 40),
+        fc.array(fc.option(fc.integer(), { nil: undefined }), { maxLength: 400 }),
+        (limit, operations) => {
+          const queue = queueOf(limit);
+          const model: number[] = [];
+          for (const value of operations) {
+            if (value === undefined) {
+              expect(queue.shift()).toBe(model.shift());
+            } else {
+              expect(queue.push(value)).toBe(model.length < limit);
+              if (model.length < limit) model.push(value);
+            }
+            expect(queue.size).toBe(model.length);
           }
-          expect(queue.size).toBe(model.length);
-        }
-      }),
+        },
+      ),
     );
   });
 

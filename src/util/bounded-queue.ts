@@ -24,10 +24,12 @@ export interface QueueStatus {
 export type QueueFigures = Omit<QueueStatus, 'id' | 'urn' | 'type' | 'threshold'>;
 
 const MEASURE_INTERVAL_MS = 1000;
+/** Messages there is room for at first: most queues never hold more. */
+const FIRST_ROOM = 16;
 
 /**
  * A FIFO of fixed capacity that measures itself. A push into a full queue is refused: the owner
- * applies its drop policy and reports with `countDrop`. Nothing is allocated per message.
+ * applies its drop policy and reports with `countDrop`. Nothing is allocated per message; the room for them doubles as it is needed.
  */
 export class BoundedQueue<T> {
   readonly id: number;
@@ -35,8 +37,8 @@ export class BoundedQueue<T> {
   readonly type: string;
   readonly threshold: number;
   readonly #clock: Clock;
-  readonly #items: (T | undefined)[];
-  readonly #arrivals: Float64Array;
+  #items: (T | undefined)[];
+  #arrivals: Float64Array;
   #head = 0;
   #size = 0;
   #peak = 0;
@@ -56,8 +58,9 @@ export class BoundedQueue<T> {
     this.type = options.type;
     this.threshold = options.threshold;
     this.#clock = options.clock;
-    this.#items = new Array<T | undefined>(options.threshold).fill(undefined);
-    this.#arrivals = new Float64Array(options.threshold);
+    const room = Math.min(FIRST_ROOM, options.threshold);
+    this.#items = new Array<T | undefined>(room).fill(undefined);
+    this.#arrivals = new Float64Array(room);
     this.#measuredAt = this.#clock.monotonic();
   }
 
@@ -82,7 +85,8 @@ export class BoundedQueue<T> {
   /** Appends `item`, which came at `now` (monotonic, ms); returns false, and leaves the queue as it was, when it is full. */
   push(item: T, now = this.#clock.monotonic()): boolean {
     if (this.#size === this.threshold) return false;
-    const tail = (this.#head + this.#size) % this.threshold;
+    if (this.#size === this.#items.length) this.#grow();
+    const tail = (this.#head + this.#size) % this.#items.length;
     this.#items[tail] = item;
     this.#arrivals[tail] = now;
     this.#size += 1;
@@ -98,7 +102,7 @@ export class BoundedQueue<T> {
     this.#items[this.#head] = undefined;
     const now = this.#clock.monotonic();
     this.#waited += now - (this.#arrivals[this.#head] ?? now);
-    this.#head = (this.#head + 1) % this.threshold;
+    this.#head = (this.#head + 1) % this.#items.length;
     this.#size -= 1;
     this.#outputs += 1;
     if (now - this.#measuredAt >= MEASURE_INTERVAL_MS) this.#measure(now);
@@ -143,6 +147,20 @@ export class BoundedQueue<T> {
       outputPerSecond: this.#outputPerSecond,
       avgWaitingTime: this.#avgWaitingTime,
     };
+  }
+
+  #grow(): void {
+    const room = Math.min(this.threshold, this.#items.length * 2);
+    const items = new Array<T | undefined>(room).fill(undefined);
+    const arrivals = new Float64Array(room);
+    for (let at = 0; at < this.#size; at += 1) {
+      const from = (this.#head + at) % this.#items.length;
+      items[at] = this.#items[from];
+      arrivals[at] = this.#arrivals[from] ?? 0;
+    }
+    this.#items = items;
+    this.#arrivals = arrivals;
+    this.#head = 0;
   }
 
   #measure(now: number): void {

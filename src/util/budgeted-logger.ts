@@ -29,12 +29,49 @@ export class BudgetedLogger implements Logger {
   }
 
   child(fields: object): Logger {
-    return new BudgetedLogger(this.#lines.child(fields), this.#budget);
+    return new BudgetedLogger(new ChildLines(this.#lines, fields), this.#budget);
   }
 
   get limited(): Logger {
     this.#limited ??= new LimitedLogger(this, this.#budget);
     return this.#limited;
+  }
+}
+
+/** A child that is made with its first line: of what comes and goes in a flood most never write one. */
+class ChildLines implements LogLines {
+  readonly #parent: LogLines;
+  readonly #fields: object;
+  #own: LogLines | null = null;
+
+  constructor(parent: LogLines, fields: object) {
+    this.#parent = parent;
+    this.#fields = fields;
+  }
+
+  debug(fields: object, message: string): void {
+    this.#lines.debug(fields, message);
+  }
+
+  info(fields: object, message: string): void {
+    this.#lines.info(fields, message);
+  }
+
+  warn(fields: object, message: string): void {
+    this.#lines.warn(fields, message);
+  }
+
+  error(fields: object, message: string): void {
+    this.#lines.error(fields, message);
+  }
+
+  child(fields: object): LogLines {
+    return this.#lines.child(fields);
+  }
+
+  get #lines(): LogLines {
+    this.#own ??= this.#parent.child(this.#fields);
+    return this.#own;
   }
 }
 

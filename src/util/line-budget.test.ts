@@ -87,3 +87,19 @@ test.each([
 ])('the kind of "%s"', (message, kind) => {
   expect(kindOf(message.replace("it''s", 'its'))).toBe(kind);
 });
+
+test('a child is made with its first line: thousands of them come and go without a word', () => {
+  const made: object[] = [];
+  const child = lines.child.bind(lines);
+  lines.child = (fields) => {
+    made.push(fields);
+    return child(fields);
+  };
+  const session = logger.limited.child({ session: 1 }).child({ stream: 's' });
+  expect(made).toEqual([]);
+  session.info({}, 'in use');
+  session.limited.warn({}, 'ends');
+  expect(made).toEqual([{ session: 1 }]);
+  expect(lines.lines.map(({ message }) => message)).toEqual(['in use', 'ends']);
+  expect(lines.lines[1]?.fields).toMatchObject({ session: 1, stream: 's' });
+});

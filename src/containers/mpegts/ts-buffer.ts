@@ -3,7 +3,7 @@
 /** Bytes, header included (ISO/IEC 13818-1 §2.4.3.2). */
 export const TS_PACKET_LENGTH = 188;
 
-const INITIAL_PACKETS = 256;
+const INITIAL_PACKETS = 16;
 
 /** A growing run of whole transport stream packets. */
 export class TsBuffer {

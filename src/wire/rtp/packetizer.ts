@@ -12,8 +12,8 @@ export interface Packetizer {
   packetize(frame: Uint8Array): Payloads;
 }
 
-const FIRST_BYTES = 64 * 1024;
-const FIRST_PACKETS = 128;
+const FIRST_BYTES = 4096;
+const FIRST_PACKETS = 8;
 
 /** Gathers payloads in memory that is kept from frame to frame. */
 export class PayloadBuffer {

@@ -72,6 +72,6 @@ function isNamed(track: Track, variantName: string): boolean {
 /** FNV-1a of the UTF-8 text, 32 bits, as decimal. */
 function hashText(text: string): string {
   let hash = 0x81_1c_9d_c5;
-  for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01_00_01_93);
+  for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01_00_01_93);
   return (hash >>> 0).toString();
 }
