@@ -35,6 +35,8 @@ export interface IngestSessionOptions {
   readonly logger: Logger;
   /** The session has ended by itself; once. */
   readonly onEnded: (reason: string) => void;
+  /** The publisher is there: `tick` wants to be called from now on. */
+  readonly onConnected: (session: IngestSession) => void;
   /** The session is over, whoever ended it; once. */
   readonly onClosed: (session: IngestSession) => void;
 }
@@ -108,6 +110,7 @@ export class IngestSession implements PeerListener {
 
   connected(): void {
     this.#logger.info({ path: this.#peer.place }, 'publisher connected over WebRTC');
+    if (!this.#ended) this.#options.onConnected(this);
   }
 
   rtp(packet: Buffer, at: number): void {
@@ -165,6 +168,7 @@ export class IngestSession implements PeerListener {
       provider: ProviderKind.WEBRTC,
       sourceType: SourceType.WEBRTC,
       sourceUrl: `WebRTC://${client}`,
+      client,
       onClose: (reason) => this.#endedByServer(reason),
       onKeyframeWanted: (trackId) => this.#feed?.tracks[trackId]?.requestKeyframe(),
     });

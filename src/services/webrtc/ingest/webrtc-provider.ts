@@ -24,10 +24,12 @@ export interface WebrtcProviderOptions {
 /** Used where the core is going to refuse anyway. */
 const NO_SETTINGS: WebrtcIngestSettings = { timeout: 30_000, keyframeInterval: 0 };
 
-/** Owns the sessions it opens; its timer runs only while there are any. The server calls `stop`. */
+/** Owns the sessions it opens; its timer runs only while publishers are connected. The server calls `stop`. */
 export class WebrtcProvider {
   readonly #options: WebrtcProviderOptions;
   readonly #sessions = new Set<IngestSession>();
+  /** Those whose publisher is there: the others have nothing to look at. */
+  readonly #connected = new Set<IngestSession>();
   #ticker: NodeJS.Timeout | null = null;
 
   constructor(options: WebrtcProviderOptions) {
@@ -52,13 +54,10 @@ export class WebrtcProvider {
       client,
       capabilities,
       onEnded,
+      onConnected: (connected) => this.#watch(connected),
       onClosed: (closed) => this.#forget(closed),
     });
     this.#sessions.add(session);
-    this.#ticker ??= setInterval(
-      guarded(this.#options.logger, 'the watch over WebRTC publications', () => this.#tick()),
-      TICK_MS,
-    );
     return session;
   }
 
@@ -67,13 +66,22 @@ export class WebrtcProvider {
     for (const session of [...this.#sessions]) session.close('the server stops', 'shutdown');
   }
 
+  #watch(session: IngestSession): void {
+    this.#connected.add(session);
+    this.#ticker ??= setInterval(
+      guarded(this.#options.logger, 'the watch over WebRTC publications', () => this.#tick()),
+      TICK_MS,
+    );
+  }
+
   #tick(): void {
-    for (const session of this.#sessions) session.tick();
+    for (const session of this.#connected) session.tick();
   }
 
   #forget(session: IngestSession): void {
     this.#sessions.delete(session);
-    if (this.#sessions.size > 0 || this.#ticker === null) return;
+    this.#connected.delete(session);
+    if (this.#connected.size > 0 || this.#ticker === null) return;
     clearInterval(this.#ticker);
     this.#ticker = null;
   }
