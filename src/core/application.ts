@@ -3,6 +3,7 @@ import type { Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import { showHidden } from '../util/hidden-characters.ts';
 import type { Logger } from '../util/logger.ts';
+import { NO_TURNS, type Turns } from '../util/newcomer-turns.ts';
 import type { Definition } from './definition.ts';
 import { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, type IngestName, IngestRefused, type IngestRequest, type IngestStream } from './ingest.ts';
@@ -65,6 +66,8 @@ export interface ApplicationContext {
   readonly publishers: ReadonlyMap<PublisherKind, Publisher>;
   /** Makes what output profiles want encoded; null when this server cannot encode. */
   readonly transcoder: Transcoder | null;
+  /** Absent: every stream begins at once. */
+  readonly turns?: Turns;
   /** Streams published to one application at once; 0 or absent: no limit. */
   readonly maxStreams?: number;
   /** Somebody was refused because of it. */
@@ -278,6 +281,12 @@ export class Application {
       transcoder: this.#context.transcoder,
       clock: this.#context.clock,
       logger,
+      turns: this.#context.turns ?? NO_TURNS,
+      newcomer: {
+        client: inbound.client,
+        failed: (error) => inbound.fail(error),
+        refused: (reason) => inbound.judge(reason, 'denied'),
+      },
       requestSourceKeyframe: (trackId) => inbound.requestKeyframe(trackId),
       createOutput: (name, requestKeyframe) => this.#createOutput(inbound, name, requestKeyframe, logger),
       playlists: (stream, profile, tracks) =>

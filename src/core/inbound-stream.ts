@@ -201,6 +201,11 @@ export class InboundStream implements IngestStream {
     return this.#started || this.#shown;
   }
 
+  /** Address of whoever publishes; empty where the server fetches the stream. */
+  get client(): string {
+    return this.#request.client ?? '';
+  }
+
   /** Where the media comes from now. */
   get sourceUrl(): string {
     return this.#sourceUrl;
@@ -280,7 +285,7 @@ export class InboundStream implements IngestStream {
     } catch (error) {
       this.#started = before.started;
       this.#playlists = before.playlists;
-      this.#judge(this.#watch.change(idsOf(this.tracks), this.#clock.monotonic()));
+      this.judge(this.#watch.change(idsOf(this.tracks), this.#clock.monotonic()));
       throw error;
     }
     if (renewed) this.#outputs.renewPlaylists();
@@ -383,9 +388,9 @@ export class InboundStream implements IngestStream {
   }
 
   /** Takes nothing more from a source of which the watch says what is wrong. */
-  #judge(what: string | null): void {
+  judge(what: string | null, code: CloseReason['code'] = 'peer-error'): void {
     if (what === null || this.#unusable !== null || this.#closed) return;
-    const reason: CloseReason = { code: 'peer-error', detail: what };
+    const reason: CloseReason = { code, detail: what };
     this.#unusable = reason;
     // Behind the call of the provider that has brought it here.
     const send = guarded(this.#logger, 'the end of an unusable source', () => {
@@ -402,7 +407,7 @@ export class InboundStream implements IngestStream {
     try {
       this.#drain(PACKETS_PER_TURN);
     } catch (error) {
-      this.#fail(error);
+      this.fail(error);
       return;
     }
     if (this.#queue.size > 0) {
@@ -412,7 +417,7 @@ export class InboundStream implements IngestStream {
   };
 
   /** A fault of ours with what this stream carries: it costs this stream and no other. */
-  #fail(error: unknown): void {
+  fail(error: unknown): void {
     this.#logger.error({ err: error }, 'the stream failed inside the server');
     this.#broken = true;
     this.terminate({ code: 'peer-error', detail: 'internal error' });
@@ -447,7 +452,7 @@ export class InboundStream implements IngestStream {
     const { malformed, firstFault } = this.#router.counters;
     if (malformed === this.#malformedSeen) return;
     this.#malformedSeen = malformed;
-    this.#judge(this.#watch.fault(firstFault ?? 'unknown', this.#clock.monotonic()));
+    this.judge(this.#watch.fault(firstFault ?? 'unknown', this.#clock.monotonic()));
   }
 
   /** Once: a source may repeat itself as often as it likes. */
@@ -462,7 +467,7 @@ export class InboundStream implements IngestStream {
 
   #onTracks(tracks: readonly Track[]): void {
     const now = this.#clock.monotonic();
-    this.#judge(this.#watch.change(idsOf(tracks), now));
+    this.judge(this.#watch.change(idsOf(tracks), now));
     if (this.#unusable !== null) return;
     this.#outputs.setTracks(tracks, this.#router.complete);
     if (this.#trackLines.take(now)) this.#tellTracks(tracks);
@@ -479,7 +484,7 @@ export class InboundStream implements IngestStream {
   }
 
   #onPacket(packet: Packet): void {
-    this.#judge(this.#watch.packet(packet, this.#lastPacketAt));
+    this.judge(this.#watch.packet(packet, this.#lastPacketAt));
     if (this.#unusable !== null) return;
     this.figures(packet.track.id).count(packet);
     this.#outputs.push(packet);

@@ -76,6 +76,8 @@ export interface IngestRequest {
   readonly sourceType: SourceType;
   /** Shown as `sourceUrl`, e.g. `TCP://10.0.0.5:50412`. */
   readonly sourceUrl: string;
+  /** Address of whoever publishes; absent where the server fetches the stream. */
+  readonly client?: string;
   /** Tracks pass as they are, whatever output profiles the application has. */
   readonly passthrough?: boolean;
   /** The origin map named the source: another server has the stream, this one is only on the way. */

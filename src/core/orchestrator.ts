@@ -1,6 +1,7 @@
 import type { ApplicationConfig, VirtualHostConfig } from '../config/index.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
+import type { Turns } from '../util/newcomer-turns.ts';
 import { Application, type ApplicationContext } from './application.ts';
 import { ControlError } from './control-error.ts';
 import type { Definition, JsonObject } from './definition.ts';
@@ -45,6 +46,8 @@ export interface OrchestratorOptions {
   readonly publishers: ReadonlyMap<PublisherKind, Publisher>;
   /** Absent when this server cannot encode: encodes of output profiles are then left out. */
   readonly transcoder?: Transcoder;
+  /** Streams begin when it is their turn; absent: at once. */
+  readonly turns?: Turns;
   /** Streams published to one application at once; 0 or absent: no limit. */
   readonly maxStreams?: number;
   /** A publisher was refused because of it. */
@@ -83,6 +86,7 @@ export class Orchestrator implements IngestGate {
       queues: options.queues,
       publishers: options.publishers,
       transcoder: options.transcoder ?? null,
+      ...(options.turns !== undefined && { turns: options.turns }),
       maxStreams: options.maxStreams ?? 0,
       onFull: options.onFull ?? (() => undefined),
       nextStreamId: () => {

@@ -23,7 +23,12 @@ export class PacketHold {
   }
 
   get full(): boolean {
-    return this.size >= MAX_PACKETS || this.#bytes >= MAX_BYTES || this.#to - this.#from >= MAX_SECONDS;
+    return this.heavy || this.#to - this.#from >= MAX_SECONDS;
+  }
+
+  /** It is full, whatever time the packets say. */
+  get heavy(): boolean {
+    return this.size >= MAX_PACKETS || this.#bytes >= MAX_BYTES;
   }
 
   push(packet: Packet): void {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FakeTranscoder } from '../../test/fakes/fake-transcoder.ts';
+import { HeldTurns } from '../../test/fakes/held-turns.ts';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { audioPackets, audioTrack, constantFrames, interleave, videoPackets, videoTrack } from '../../test/fakes/synthetic-media.ts';
@@ -8,6 +9,7 @@ import { readOutputProfile } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
 import { toSeconds } from '../media/timebase.ts';
 import type { Track } from '../media/track.ts';
+import { NO_TURNS, type Turns } from '../util/newcomer-turns.ts';
 import type { CloseReason } from './ingest.ts';
 import { PublisherKind } from './kinds.ts';
 import { OutboundStream } from './outbound-stream.ts';
@@ -73,7 +75,10 @@ class Viewer {
   }
 }
 
-function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTranscoder() as FakeTranscoder | null } = {}) {
+function setUp(
+  profiles: readonly object[] = [LADDER],
+  { transcoder = new FakeTranscoder() as FakeTranscoder | null, turns = NO_TURNS as Turns } = {},
+) {
   const clock = new ManualClock();
   const logger = new RecordingLogger();
   const viewers = new Map<string, Viewer>();
@@ -92,6 +97,8 @@ function setUp(profiles: readonly object[] = [LADDER], { transcoder = new FakeTr
     transcoder,
     clock,
     logger,
+    turns,
+    newcomer: { client: '192.0.2.1', failed: () => undefined, refused: () => undefined },
     createOutput: (name, requestKeyframe) => {
       const meter = new TrafficMeter(clock, null);
       const stream = new OutboundStream({
@@ -159,6 +166,47 @@ describe('StreamOutputs', () => {
     for (const variant of ['source', 'small', 'picture']) expect(viewer().of(variant).length).toBe(60);
     expect(viewer().of('opus').length).toBe(viewer().of('aac').length);
     expect(viewer().of('small')[0]?.data).toBe(viewer().of('source')[0]?.data);
+  });
+
+  it('waits for its turn and begins then with all that was held, whatever times the packets tell', async () => {
+    const turns = new HeldTurns();
+    const { outputs, viewer, viewers, push } = setUp([LADDER], { transcoder: null, turns });
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media(0, 8));
+    outputs.setTracks([VIDEO, AUDIO], true);
+    await turn();
+    expect(viewers.size).toBe(0);
+    expect(outputs.attended).toBe(true);
+    expect(turns.waiting).toHaveLength(1);
+    expect(turns.waiting[0]?.client).toBe('192.0.2.1');
+    turns.waiting[0]?.enter();
+    expect(viewer().announcements).toHaveLength(1);
+    expect(viewer().of('source')).toHaveLength(240);
+    push(media(8, 1));
+    expect(viewer().of('source')).toHaveLength(270);
+  });
+
+  it('begins without its turn rather than hold more than there is room for', () => {
+    const turns = new HeldTurns();
+    const { outputs, viewer, viewers, push } = setUp([LADDER], { transcoder: null, turns });
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media(0, 60));
+    expect(viewers.size).toBe(1);
+    expect(turns.left).toBe(1);
+    turns.waiting[0]?.enter();
+    expect(viewers.size).toBe(1);
+    expect(viewer().announcements).toHaveLength(1);
+  });
+
+  it('gives its turn up when it is closed', () => {
+    const turns = new HeldTurns();
+    const { outputs, viewers, push } = setUp([LADDER], { transcoder: null, turns });
+    outputs.setTracks([VIDEO, AUDIO], true);
+    push(media());
+    outputs.close({ code: 'peer-left', detail: 'gone' });
+    expect(turns.left).toBe(1);
+    turns.waiting[0]?.enter();
+    expect(viewers.size).toBe(0);
   });
 
   it('holds bypassed media until the encodes are known, then hands all on from the beginning in order of time', async () => {

@@ -4,6 +4,7 @@ import { toMilliseconds } from '../media/timebase.ts';
 import { isMovingPicture, type Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
+import type { Newcomer, Turns } from '../util/newcomer-turns.ts';
 import { FramerateProbe } from './framerate-probe.ts';
 import type { CloseReason } from './ingest.ts';
 import { OutboundMap } from './outbound-map.ts';
@@ -35,6 +36,9 @@ export interface StreamOutputsOptions {
   /** Asks for a keyframe of an inbound track. */
   readonly requestSourceKeyframe: (trackId: number) => void;
   readonly playlists: (stream: OutboundStream, profile: OutputProfileConfig, tracks: readonly Track[]) => Playlist[];
+  /** Shared by all streams. */
+  readonly turns: Turns;
+  readonly newcomer: Omit<Newcomer, 'enter'>;
 }
 
 /** All outbound streams of one inbound stream: one for each output profile. */
@@ -51,6 +55,8 @@ export class StreamOutputs {
     framerate: ({ id, framerateConf }) => this.#probes.get(id)?.rate(framerateConf) ?? framerateConf,
   };
   #complete = false;
+  /** While it waits for its turn. */
+  #waiting: Newcomer | null = null;
   #planned = false;
   #tracks: readonly Track[] = [];
   readonly #epoch = new StreamEpoch();
@@ -91,7 +97,7 @@ export class StreamOutputs {
     this.#tracks = tracks;
     this.#complete ||= complete;
     if (this.#planned) this.#plan();
-    else if (this.#ready) this.#begin();
+    else if (this.#ready) this.#await();
   }
 
   /** The playlists that the source asks for are others now. */
@@ -108,7 +114,9 @@ export class StreamOutputs {
     this.#early.push(packet);
     if (this.#planned) return;
     if (this.#probing) this.#probe(packet);
-    if (this.#early.full || (this.#probing && this.#ready)) this.#begin();
+    // Times are what the source says, and hasten nothing while it waits for its turn.
+    if (this.#waiting !== null && this.#early.heavy) this.#begin();
+    else if (this.#early.full || (this.#probing && this.#ready)) this.#await();
   }
 
   /**
@@ -129,6 +137,7 @@ export class StreamOutputs {
   close(reason: CloseReason): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#leave();
     this.#job?.close();
     this.#early.clear();
     for (const map of this.#maps) {
@@ -158,7 +167,28 @@ export class StreamOutputs {
     for (const { stream } of this.#maps) stream.startedAt = this.#epoch.value;
   }
 
+  /** Begins when it is the turn of this stream: now, where there is no flood. */
+  #await(): void {
+    if (this.#waiting !== null) return;
+    let isLate = false;
+    const enter = (): void => {
+      this.#begin();
+      // The first packets cost as much as the beginning.
+      if (isLate) this.drain();
+    };
+    this.#waiting = { ...this.#options.newcomer, enter };
+    this.#options.turns.take(this.#waiting);
+    isLate = true;
+  }
+
+  #leave(): void {
+    if (this.#waiting !== null) this.#options.turns.leave(this.#waiting);
+    this.#waiting = null;
+  }
+
   #begin(): void {
+    if (this.#planned || this.#closed) return;
+    this.#leave();
     this.#planned = true;
     this.#warn();
     for (const profile of this.#options.profiles) {

@@ -1,10 +1,12 @@
 import { afterEach, expect, test, vi } from 'vitest';
+import { HeldTurns } from '../../test/fakes/held-turns.ts';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { accessUnit, audioPacket, audioTrack, videoPacket, videoTrack } from '../../test/fakes/source.ts';
 import { AVCC } from '../../test/fixtures/bitstreams.ts';
 import type { ApplicationConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
+import { NO_TURNS, type Turns } from '../util/newcomer-turns.ts';
 import { Application } from './application.ts';
 import type { CloseReason, IngestRequest, SourcePacket } from './ingest.ts';
 import { PublisherKind } from './kinds.ts';
@@ -18,7 +20,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function setUp({ keepStreamMs = 0 } = {}) {
+function setUp({ keepStreamMs = 0, turns = NO_TURNS }: { keepStreamMs?: number; turns?: Turns } = {}) {
   const clock = new ManualClock();
   const logger = new RecordingLogger();
   const packets: Packet[] = [];
@@ -47,7 +49,7 @@ function setUp({ keepStreamMs = 0 } = {}) {
     { name: 'app', config: config as unknown as ApplicationConfig, echo: {} },
     new TrafficMeter(clock, null),
     {
-      ...{ clock, logger, queues: new QueueRegistry(clock), transcoder: null, nextStreamId: () => 1 },
+      ...{ clock, logger, turns, queues: new QueueRegistry(clock), transcoder: null, nextStreamId: () => 1 },
       publishers: new Map([[publisher.kind, publisher]]),
     },
   );
@@ -58,6 +60,31 @@ function setUp({ keepStreamMs = 0 } = {}) {
   };
   return { application, clock, closes, logger, packets, request, announced: () => announced };
 }
+
+test('a publisher who finds no room to begin in is sent away with the reason, kept or not', async () => {
+  const turns = new HeldTurns();
+  const { application, request, closes, logger } = setUp({ turns, keepStreamMs: 10_000 });
+  const ingest = application.openIngest({ ...request, client: '192.0.2.1' });
+  ingest.setTracks([videoTrack(), audioTrack()]);
+  expect(turns.waiting.map(({ client }) => client)).toEqual(['192.0.2.1']);
+  turns.waiting[0]?.refused('there is no room');
+  expect(closes).toEqual([]);
+  await turn();
+  expect(closes).toEqual([{ code: 'denied', detail: 'there is no room' }]);
+  expect(ingest.closed).toBe(true);
+  expect(application.hasStream('s')).toBe(false);
+  expect(logger.matching('stream closed: there is no room')).toHaveLength(1);
+});
+
+test('a stream that fails when its turn has come ends, and no other', () => {
+  const turns = new HeldTurns();
+  const { application, request, closes } = setUp({ turns });
+  const ingest = application.openIngest(request);
+  ingest.setTracks([videoTrack(), audioTrack()]);
+  turns.waiting[0]?.failed(new Error('a fault of ours'));
+  expect(closes).toEqual([{ code: 'peer-error', detail: 'internal error' }]);
+  expect(ingest.closed).toBe(true);
+});
 
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));

@@ -8,6 +8,7 @@ import { descriptorLimit, planDescriptors } from '../util/descriptor-plan.ts';
 import { DescriptorWatch } from '../util/descriptor-watch.ts';
 import { Doorkeeper } from '../util/doorkeeper.ts';
 import type { Logger } from '../util/logger.ts';
+import { NewcomerTurns } from '../util/newcomer-turns.ts';
 import { RefusalLog } from '../util/refusal-log.ts';
 import { TrustedProxies } from '../util/trusted-proxies.ts';
 import type { AdmissionPlan } from './admission.ts';
@@ -21,6 +22,8 @@ const FEW_VIEWERS = 1000;
 export class ServerLimits {
   /** Lines about whom the main thread refuses. */
   readonly refusals: RefusalLog;
+  /** Turns of what clients begin on the main thread. */
+  readonly newcomers: NewcomerTurns;
   /** Connections to the API at once. */
   readonly apiConnections: number;
   readonly #limits: ServerConfig['limits'];
@@ -36,6 +39,9 @@ export class ServerLimits {
     this.#limits = limits;
     this.#proxies = trustedProxies;
     this.refusals = new RefusalLog(logger);
+    this.newcomers = new NewcomerTurns({
+      onRefused: (client) => this.refusals.note('newcomers refused: more came at once than can be let in', { peer: client }),
+    });
     this.#watch = new DescriptorWatch(this.refusals);
     const given = descriptorLimit();
     const plan = given === null ? null : planDescriptors({ ...given, threads });
@@ -84,10 +90,11 @@ export class ServerLimits {
   }
 
   /** What holds for every application. */
-  get perApplication(): Pick<OrchestratorOptions, 'maxStreams' | 'onFull'> {
+  get perApplication(): Pick<OrchestratorOptions, 'maxStreams' | 'onFull' | 'turns'> {
     const { streams } = this.#limits.perApplication;
     const sentence = 'publishers refused: their application has all the streams it may';
     return {
+      turns: this.newcomers,
       maxStreams: streams,
       onFull: ({ vhost, name: app }) => this.refusals.note(sentence, { vhost, app, limit: streams }),
     };
@@ -95,6 +102,7 @@ export class ServerLimits {
 
   /** Ends the watching, and tells what has not been told. Idempotent. */
   async stop(): Promise<void> {
+    this.newcomers.close();
     this.#watch.close();
     this.refusals.close();
   }

@@ -5,6 +5,7 @@ import type { CloseReason, IngestGate, SourceTrack } from '../../core/ingest.ts'
 import type { Clock } from '../../util/clock.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { Newcomer, Turns } from '../../util/newcomer-turns.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { tellRefused } from '../../util/refused.ts';
 import type { SocketReader } from '../../util/socket-reader.ts';
@@ -41,6 +42,7 @@ export interface RtmpConnectionOptions {
   readonly reader: SocketReader;
   readonly scheme: 'rtmp' | 'rtmps';
   readonly gate: IngestGate;
+  readonly turns: Turns;
   readonly logger: Logger;
   readonly clock: Clock;
   readonly limits: RtmpLimits;
@@ -74,13 +76,20 @@ export class RtmpConnection {
   #messagesSeenAt = 0;
   /** An acknowledgement waits for its time. */
   #acknowledging = false;
+  readonly #turns: Turns;
+  readonly #client: string;
+  /** Said before it publishes, and waiting for its turn; nothing more is read meanwhile. */
+  #waiting: Newcomer | null = null;
+  /** The core wants nothing more for now. */
+  #congested = false;
   readonly #discards: TokenBucket;
   readonly #malformed: TokenBucket;
 
   constructor(options: RtmpConnectionOptions) {
     const { limits } = options;
-    const socket = options.reader.adopt(options.socket, (data, length) => this.#onData(data, length));
-    this.#socket = socket;
+    this.#turns = options.turns;
+    this.#client = options.client.address;
+    this.#socket = options.reader.adopt(options.socket, (data, length) => this.#onData(data, length));
     this.#clock = options.clock;
     this.#limits = limits;
     this.#timeouts = options.timeouts;
@@ -148,7 +157,7 @@ export class RtmpConnection {
       if (this.#lingerUntil !== null && now >= this.#lingerUntil) this.#socket.destroy();
       return;
     }
-    const isSilent = this.bytesIn === this.#seenBytes;
+    const isSilent = this.bytesIn === this.#seenBytes && this.#waiting === null;
     if (!isSilent) {
       this.#seenBytes = this.bytesIn;
       this.#bytesSeenAt = now;
@@ -196,14 +205,21 @@ export class RtmpConnection {
     return {
       local: { host: plainAddress(socket.localAddress), port: socket.localPort ?? 0, scheme: end.scheme },
       sourceUrl: `TCP://${end.peer}`,
+      client: this.#client,
       send: (message) => this.#send(message),
       onPublishing: (vhost, target) => this.#onPublishing(vhost, target),
       onStarted: (tracks) => this.#logger.info({ tracks: tracks.map(trackLabel) }, 'RTMP stream started'),
       onUnpublished: (counters) => this.#onUnpublished(counters),
       onMalformed: (what) => this.#countMalformed(what),
       onUnsupported: (what, codec) => this.#tellUnsupported(what, codec),
-      pauseReading: () => socket.pause(),
-      resumeReading: () => socket.resume(),
+      pauseReading: () => {
+        this.#congested = true;
+        socket.pause();
+      },
+      resumeReading: () => {
+        this.#congested = false;
+        socket.resume();
+      },
       endRest: () => {
         if (!socket.isPaused()) socket.resume();
       },
@@ -216,6 +232,36 @@ export class RtmpConnection {
   /** Returns whether what comes next can wait. */
   #onData(data: Buffer, length: number): boolean {
     if (this.#closeReason !== null) return false;
+    if (this.publishing) return this.#take(data, length);
+    let held: Buffer | null = null;
+    let isIn = false;
+    let canRest = false;
+    const newcomer: Newcomer = {
+      client: this.#client,
+      enter: () => {
+        isIn = true;
+        canRest = this.#take(held ?? data, length);
+        if (held !== null) this.#goOn();
+      },
+      failed: (error) => this.#closeOnError(error),
+      refused: (detail) => this.close({ code: 'denied', detail }),
+    };
+    this.#turns.take(newcomer);
+    if (isIn || this.closed) return canRest;
+    // The buffer is the reader's.
+    held = Buffer.from(data.subarray(0, length));
+    this.#waiting = newcomer;
+    this.#socket.pause();
+    return false;
+  }
+
+  #goOn(): void {
+    this.#waiting = null;
+    if (!this.#congested && !this.closed) this.#socket.resume();
+  }
+
+  /** Returns whether what comes next can wait. */
+  #take(data: Buffer, length: number): boolean {
     // All answers to what came in one read leave in one write.
     this.#socket.cork();
     try {
@@ -334,6 +380,8 @@ export class RtmpConnection {
   #finish(reason: CloseReason): boolean {
     if (this.#closeReason !== null) return false;
     this.#closeReason = reason;
+    if (this.#waiting !== null) this.#turns.leave(this.#waiting);
+    this.#waiting = null;
     const counters = this.#session.end(reason);
     const duration = Math.round(this.#clock.monotonic() - this.#openedAt);
     this.#logger.info(

@@ -4,6 +4,7 @@ import type { Certificate } from '../../delivery/tls/certificate-choice.ts';
 import type { ConnectionGate } from '../../transport/proxy/connection-gate.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { Turns } from '../../util/newcomer-turns.ts';
 import { type AmfLimits, DEFAULT_AMF_LIMITS } from '../../wire/rtmp/amf.ts';
 import { MAX_MESSAGE_LENGTH } from '../../wire/rtmp/message.ts';
 
@@ -95,6 +96,8 @@ export interface RtmpProviderOptions {
   readonly onArrival?: () => void;
   /** Who is let in, and where clients behind proxies are; absent: everybody is, and nobody is behind one. */
   readonly entry?: ConnectionGate;
+  /** Connections, and what they say before they publish, are taken when it is their turn; absent: at once. */
+  readonly turns?: Turns;
   readonly timeouts?: Partial<RtmpTimeouts>;
   readonly limits?: Partial<RtmpLimits>;
 }

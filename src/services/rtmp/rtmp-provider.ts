@@ -7,6 +7,7 @@ import { type ConnectionGate, openGate } from '../../transport/proxy/connection-
 import { guarded } from '../../util/guarded.ts';
 import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
+import { NO_TURNS, type Turns } from '../../util/newcomer-turns.ts';
 import { SocketReader } from '../../util/socket-reader.ts';
 import { formatEndpoint } from './endpoint.ts';
 import { RtmpConnection } from './rtmp-connection.ts';
@@ -20,6 +21,8 @@ import {
 
 /** How often deadlines are looked at, and how long connections rest whose stream nobody needs at once. */
 const SWEEP_INTERVAL_MS = 100;
+/** Deadlines are looked at for so long at a stretch, ms. */
+const STRETCH_MS = 2;
 
 /** One listener, plain or TLS. A server with both has two providers on one gate. */
 export class RtmpProvider {
@@ -30,6 +33,7 @@ export class RtmpProvider {
   readonly #options: RtmpProviderOptions;
   readonly #logger: Logger;
   readonly #entry: ConnectionGate;
+  readonly #turns: Turns;
   readonly #limits: RtmpLimits;
   readonly #timeouts: RtmpTimeouts;
   readonly #reader = new SocketReader();
@@ -43,12 +47,15 @@ export class RtmpProvider {
   #secure: tls.Server | null = null;
   #sweep: NodeJS.Timeout | null = null;
   readonly #deadlines: () => void;
+  /** Those whose deadlines are still to be looked at in this round; null between two rounds. */
+  #due: SetIterator<RtmpConnection> | null = null;
 
   constructor(options: RtmpProviderOptions) {
     this.#options = options;
     this.#logger = options.logger;
     this.#deadlines = guarded(options.logger, 'the watch over RTMP connections', () => this.#checkDeadlines());
     this.#entry = options.entry ?? openGate('RTMP connections');
+    this.#turns = options.turns ?? NO_TURNS;
     this.#limits = { ...DEFAULT_RTMP_LIMITS, ...options.limits };
     this.#timeouts = { ...DEFAULT_RTMP_TIMEOUTS, ...options.timeouts };
   }
@@ -128,7 +135,7 @@ export class RtmpProvider {
     socket.once('close', () => this.#sockets.delete(socket));
     const begin = (): void => {
       this.accepted += 1;
-      if (secure === null) this.#open(socket);
+      if (secure === null) this.#await(socket, refuse);
       // It never listens itself: connections are counted before anything is done for them.
       else secure.emit('connection', socket);
     };
@@ -152,6 +159,15 @@ export class RtmpProvider {
       socket.destroy();
     });
     return server;
+  }
+
+  /** Opens a connection when it is its turn. Until then it is paused: what it says, and its end, stay in the network. */
+  #await(socket: net.Socket, refuse: () => void): void {
+    const { address: client } = this.#entry.clientOf(socket);
+    const enter = (): void => {
+      if (!socket.destroyed) this.#open(socket);
+    };
+    this.#turns.take({ client, enter, failed: () => socket.destroy(), refused: refuse });
   }
 
   #open(socket: net.Socket): void {
@@ -179,6 +195,7 @@ export class RtmpProvider {
       reader: this.#reader,
       scheme: this.#scheme,
       gate: this.#options.gate,
+      turns: this.#turns,
       logger: this.#logger.limited,
       clock: this.#options.clock,
       limits: this.#limits,
@@ -204,8 +221,16 @@ export class RtmpProvider {
     setImmediate(this.#deadlines);
   }
 
-  /** A connection that fails at it ends by itself. */
+  /** A connection that fails at it ends by itself. Streams begin here, so that all of them may be too much for one turn of the loop. */
   #checkDeadlines(): void {
-    for (const connection of this.#connections) connection.checkDeadlines();
+    const from = performance.now();
+    this.#due ??= this.#connections.values();
+    for (const connection of this.#due) {
+      connection.checkDeadlines();
+      if (performance.now() - from < STRETCH_MS) continue;
+      setImmediate(this.#deadlines);
+      return;
+    }
+    this.#due = null;
   }
 }

@@ -14,7 +14,7 @@ export function startRtmp(context: ServiceContext): Service {
   const logger = context.logger.child({ provider: 'rtmp' });
   const providers: RtmpProvider[] = [];
   const options = {
-    ...{ gate: orchestrator, logger, clock, timeouts: withPatience(DEFAULT_RTMP_TIMEOUTS, patience) },
+    ...{ gate: orchestrator, logger, clock, turns: limits.newcomers, timeouts: withPatience(DEFAULT_RTMP_TIMEOUTS, patience) },
     onArrival: () => restingSources.rouse(),
   };
   const provide = (place: { readonly host: string; readonly port: number; readonly tls?: [] }): RtmpProvider => {

@@ -29,6 +29,8 @@ export interface SessionLink {
   readonly local: LocalEnd;
   /** Shown as the URL of the source, `TCP://address:port`. */
   readonly sourceUrl: string;
+  /** Address of the peer. */
+  readonly client: string;
   send(message: RtmpMessage): void;
   /** The publication is open: media messages may be as long as their limit. */
   onPublishing(vhost: string, target: PublishTarget): void;
@@ -72,6 +74,7 @@ const REFUSALS: Readonly<Record<IngestRefused['code'], readonly [RefusalStatus, 
   full: ['NetStream.Publish.Rejected', ({ app }) => `Application '${app}' has all the streams it may have.`],
   'shutting-down': ['NetStream.Publish.Rejected', () => 'The server is shutting down.'],
 };
+const TOO_MANY = 'Too many streams are beginning at once: try again.';
 const NO_STREAM_KEY = 'There is no stream key: publish to rtmp://HOST/APP/KEY, or fill in the stream key of your encoder.';
 const NO_APPLICATION = 'The URL names no application: it must be rtmp://HOST/APP/KEY.';
 const NOT_PLAYED = 'RTMP is for publishing only: play this stream by LL-HLS, WebRTC or SRT.';
@@ -263,7 +266,8 @@ export class RtmpSession {
           provider: ProviderKind.RTMP,
           sourceType: SourceType.RTMP,
           sourceUrl: this.#link.sourceUrl,
-          onClose: (reason) => this.#link.close(reason),
+          client: this.#link.client,
+          onClose: (reason) => this.#sendAway(reason, target),
           onCongested: () => this.#link.pauseReading(),
           onRelieved: () => this.#link.resumeReading(),
           onAttended: () => this.#link.endRest(),
@@ -279,6 +283,17 @@ export class RtmpSession {
       this.#link.closeAfterFlush({ code: 'denied', detail: `${where} refused, ${error.code}: ${error.message}` });
       return null;
     }
+  }
+
+  /** The core wants the peer gone; one that did nothing wrong is told why. */
+  #sendAway(reason: CloseReason, { app, stream }: PublishTarget): void {
+    if (reason.code !== 'denied') {
+      this.#link.close(reason);
+      return;
+    }
+    this.#link.onRefused({ who: 'publisher', code: reason.code, reason: reason.detail, app, stream });
+    this.#link.send(refused('NetStream.Publish.Rejected', TOO_MANY));
+    this.#link.closeAfterFlush(reason);
   }
 
   #refusePlayer(name: string): void {

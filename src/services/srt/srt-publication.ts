@@ -133,6 +133,7 @@ export class SrtPublication implements SrtSession, WatchedLink {
           provider: ProviderKind.SRT,
           sourceType: SourceType.SRT,
           sourceUrl: `SRT://${peer}`,
+          client: call.peer.address,
           onClose: (reason) => publication?.close(reason),
         },
       );

@@ -143,7 +143,7 @@ function signallingPorts(bind: WebrtcBind | undefined): ReadonlySet<number> {
 function publishSide(
   iceServersFor: IceServersFor,
   transport: PeerTransport,
-  { gate, providerSettings, logger: rootLogger, patience }: WebrtcNeighbours,
+  { gate, providerSettings, limits, logger: rootLogger, patience }: WebrtcNeighbours,
   running: { stop(): Promise<void> }[],
 ): PublishSide {
   const logger = rootLogger.child({ provider: 'webrtc' });
@@ -159,7 +159,7 @@ function publishSide(
   });
   running.push({ stop: async () => provider.stop() });
   const crossDomainsOf = (vhost: string, app: string) => providerSettings(vhost, app)?.crossDomains ?? null;
-  return new PublishSide({ provider, crossDomainsOf, iceServersFor, logger: logger.limited, patience });
+  return new PublishSide({ provider, crossDomainsOf, iceServersFor, turns: limits.newcomers, logger: logger.limited, patience });
 }
 
 /** Servers told to peers that ask for `transport=tcp`, or to all with `TcpForce`: those configured, then our relay. */

@@ -1,14 +1,16 @@
 /** WHIP and the WebSocket protocol for publishers, with requests and peers of our own. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { FakeIngestGate } from '../../../../test/fakes/fake-ingest-gate.ts';
+import { HeldTurns } from '../../../../test/fakes/held-turns.ts';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
 import { FakeWebrtcPublisher } from '../../../../test/fakes/webrtc-publisher.ts';
 import { until } from '../../../../test/harness/poll.ts';
 import type { CrossDomainRules } from '../../../access/cross-domains.ts';
 import { systemClock } from '../../../util/clock.ts';
+import { NO_TURNS } from '../../../util/newcomer-turns.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import { readViewerFeedback } from '../../../wire/rtp/viewer-feedback.ts';
 import { SignallingServer } from '../signalling/signalling-server.ts';
@@ -28,6 +30,7 @@ let timeout: number;
 /** How far the clock of the provider is ahead, ms. */
 let ahead: number;
 let logger: RecordingLogger;
+let held: HeldTurns | null;
 
 beforeEach(async () => {
   gate = new FakeIngestGate();
@@ -35,6 +38,7 @@ beforeEach(async () => {
   crossDomains = null;
   timeout = 30_000;
   ahead = 0;
+  held = null;
   ports = new Set([3333]);
   const media = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1'] }];
   transport = await PeerTransport.open({ ports: [], publishPorts: media, tcp: false, threads: 1, clock: systemClock, logger });
@@ -46,6 +50,7 @@ beforeEach(async () => {
     provider,
     crossDomainsOf: () => crossDomains,
     iceServersFor: (place) => (place.transport === 'tcp' ? iceServers : place.transport === 'none' ? [] : null),
+    turns: { take: (newcomer) => (held ?? NO_TURNS).take(newcomer), leave: () => undefined },
     logger,
   });
   const virtualHostFor = (host: string): string | undefined => (host === '127.0.0.1' ? 'default' : undefined);
@@ -83,6 +88,39 @@ async function pictures(count: number): Promise<void> {
 }
 
 describe('WHIP', () => {
+  test('a publisher who never connects costs no look at the clock', async () => {
+    const timers = vi.spyOn(globalThis, 'setInterval');
+    const looks = () => timers.mock.calls.filter(([, everyMs]) => everyMs === 20).length;
+    const response = await post(publisher.offer());
+    expect(response.status).toBe(201);
+    expect([provider.sessions, looks()]).toEqual([1, 0]);
+    await publisher.connect(await response.text());
+    await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
+    await until('the watch', () => looks() === 1, { deadlineMs: 5000 });
+    timers.mockRestore();
+  });
+
+  test('is answered when it is the turn of its client, and refused where there is no room to wait', async () => {
+    const turns = new HeldTurns();
+    const replies: Promise<Response>[] = [];
+    for (const [path, act] of [
+      ['/app/first?direction=whip', 'enter'],
+      ['/app/second?direction=whip', 'refused'],
+    ] as const) {
+      held = turns;
+      replies.push(post(publisher.offer(), path));
+      await until('the request', () => turns.waiting.length === replies.length, { deadlineMs: 5000 });
+      expect(provider.sessions).toBe(act === 'enter' ? 0 : 1);
+      if (act === 'enter') turns.waiting.at(-1)?.enter();
+      else turns.waiting.at(-1)?.refused('there is no room');
+    }
+    const [first, second] = await Promise.all(replies);
+    expect([first?.status, second?.status]).toEqual([201, 503]);
+    expect(await second?.text()).toBe('there is no room\n');
+    expect(turns.waiting.map(({ client }) => client)).toEqual(['192.0.2.1', '192.0.2.1']);
+    expect(provider.sessions).toBe(1);
+  });
+
   test('a publisher is let in, heard, asked for keyframes, and gone after its DELETE', async () => {
     const response = await post(publisher.offer());
     const answer = await response.text();

@@ -4,6 +4,7 @@ import type { WebSocket } from 'ws';
 import { type CrossDomainHeaders, CrossDomainPolicy, type CrossDomainRules } from '../../../access/cross-domains.ts';
 import { IngestRefused } from '../../../core/ingest.ts';
 import type { Logger } from '../../../util/logger.ts';
+import type { Turns } from '../../../util/newcomer-turns.ts';
 import type { Patience } from '../../../util/patience.ts';
 import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../signalling/description-exchange.ts';
 import type { IceServersFor } from '../signalling/ice-server.ts';
@@ -33,6 +34,8 @@ export interface PublishSideOptions {
   /** `Providers/WebRTC/CrossDomains` of an application; null: pages of all origins may publish. */
   readonly crossDomainsOf: (vhost: string, app: string) => CrossDomainRules | null;
   readonly iceServersFor: IceServersFor;
+  /** Publications begin when it is their turn; absent: at once. */
+  readonly turns?: Turns;
   readonly logger: Logger;
   readonly patience?: Patience | undefined;
 }
@@ -44,12 +47,13 @@ export class PublishSide implements SignallingSide {
   #policies = new Map<CrossDomainRules, CrossDomainPolicy>();
 
   constructor(options: PublishSideOptions) {
-    const { provider, logger, iceServersFor, patience } = options;
+    const { provider, logger, iceServersFor, turns, patience } = options;
     this.#options = options;
     this.#whip = new DescriptionExchange({
       name: 'WHIP',
       peer: 'publisher',
       iceServersFor,
+      turns,
       patience,
       crossOrigin: (request, place) => this.#crossOrigin(request, place),
       logger,

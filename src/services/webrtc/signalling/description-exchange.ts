@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from '../../../util/logger.ts';
+import { type Newcomer, NO_TURNS, type Turns } from '../../../util/newcomer-turns.ts';
 import type { Patience } from '../../../util/patience.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import { tellRefused } from '../../../util/refused.ts';
@@ -63,6 +64,8 @@ export interface ExchangeOptions {
   /** Headers that let pages of other origins ask. */
   readonly crossOrigin: (request: IncomingMessage, place: RequestPlace) => readonly (readonly [name: string, value: string])[];
   readonly iceServersFor: IceServersFor;
+  /** Sessions are opened when it is their turn; absent: at once. */
+  readonly turns?: Turns | undefined;
   readonly logger: Logger;
   readonly patience?: Patience | undefined;
 }
@@ -96,7 +99,8 @@ export class DescriptionExchange {
     } else if (method === 'POST')
       this.#withBody(request, response, (offer) => {
         const capabilities = [request.headers['oven-capabilities'] ?? ''].flat().join(',');
-        this.#prepare(response, place, () => this.#open(response, { place, offer, client, capabilities }));
+        const open = (): void => this.#open(response, { place, offer, client, capabilities });
+        this.#prepare(response, place, () => this.#await(response, client, open));
       });
     else if (method === 'PATCH') this.#withBody(request, response, (body) => this.#trickle(response, place, body));
     else if (method === 'DELETE') this.#delete(response, place);
@@ -122,6 +126,19 @@ export class DescriptionExchange {
           throw error;
         }),
     );
+  }
+
+  /** Opens a session when it is the turn of its client. */
+  #await(response: ServerResponse, client: string, open: () => void): void {
+    const newcomer: Newcomer = {
+      client,
+      enter: () => {
+        if (!response.destroyed) this.#guard(response, open);
+      },
+      failed: () => response.destroy(),
+      refused: (reason) => answer(response, 503, reason),
+    };
+    (this.#options.turns ?? NO_TURNS).take(newcomer);
   }
 
   #open(

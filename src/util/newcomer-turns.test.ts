@@ -1,0 +1,140 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type Newcomer, NewcomerTurns } from './newcomer-turns.ts';
+
+/** Turns by a clock that goes on while somebody enters, and as timers are waited for. */
+function setUp() {
+  let worked = 0;
+  const entered: string[] = [];
+  const refused: string[] = [];
+  const failed: unknown[] = [];
+  const turned: string[] = [];
+  const turns = new NewcomerTurns({ now: () => Date.now() + worked, onRefused: (client) => turned.push(client) });
+  const newcomer = (client: string, name = client, costMs = 1): Newcomer => ({
+    client,
+    enter: () => {
+      worked += costMs;
+      entered.push(name);
+    },
+    failed: (error) => failed.push(error),
+    refused: (reason) => refused.push(`${name}: ${reason}`),
+  });
+  return { turns, newcomer, entered, refused, failed, turned };
+}
+
+describe('NewcomerTurns', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it('lets those who come one by one in at once', () => {
+    const { turns, newcomer, entered } = setUp();
+    for (let n = 0; n < 50; n += 1) {
+      turns.take(newcomer('192.0.2.1', `${n}`));
+      expect(entered).toHaveLength(n + 1);
+      vi.advanceTimersByTime(20);
+    }
+    expect(turns.size).toBe(0);
+  });
+
+  it('gives a flood half of the time, a few milliseconds at a stretch', () => {
+    const { turns, newcomer, entered } = setUp();
+    for (let n = 0; n < 500; n += 1) turns.take(newcomer(`192.0.2.${n % 250}`));
+    expect(entered.length).toBeLessThanOrEqual(6);
+    for (let elapsed = 0; elapsed < 300; elapsed += 1) {
+      const before = entered.length;
+      vi.advanceTimersByTime(1);
+      expect(entered.length - before).toBeLessThanOrEqual(2);
+    }
+    expect(entered.length).toBeGreaterThan(200);
+    expect(entered.length).toBeLessThan(320);
+    vi.advanceTimersByTime(1000);
+    expect(entered).toHaveLength(500);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('takes the addresses in turn: one client is not behind a thousand of another, nor of one IPv6 network', () => {
+    const { turns, newcomer, entered } = setUp();
+    for (let n = 0; n < 500; n += 1) turns.take(newcomer('192.0.2.1'));
+    for (let n = 0; n < 500; n += 1) turns.take(newcomer(`2001:db8::${n.toString(16)}`, 'network'));
+    const before = entered.length;
+    turns.take(newcomer('198.51.100.7', 'honest'));
+    vi.advanceTimersByTime(50);
+    expect(entered.slice(before, before + 3)).toContain('honest');
+    expect(turns.size).toBeGreaterThan(900);
+  });
+
+  it('keeps the order of one address', () => {
+    const { turns, newcomer, entered } = setUp();
+    const names = Array.from({ length: 40 }, (_, n) => `${n}`);
+    for (const name of names) turns.take(newcomer('192.0.2.1', name));
+    vi.advanceTimersByTime(1000);
+    expect(entered).toEqual(names);
+  });
+
+  it('refuses who has the most waiting when there is no room, with the reason, and counts it', () => {
+    const { turns, newcomer, entered, refused, turned } = setUp();
+    for (let n = 0; n < 1100; n += 1) turns.take(newcomer('192.0.2.1', `${n}`));
+    expect(turns.size).toBe(1024);
+    const many = refused.length;
+    expect(many).toBe(1100 - 1024 - entered.length);
+    expect(refused[0]).toMatch(/^\d+: 1024 newcomers are waiting already/);
+    turns.take(newcomer('198.51.100.7', 'honest'));
+    expect(turns.size).toBe(1024);
+    expect(refused).toHaveLength(many + 1);
+    expect(refused.at(-1)).not.toMatch('honest');
+    expect(turns.refused).toBe(many + 1);
+    expect(new Set(turned)).toEqual(new Set(['192.0.2.1']));
+    vi.advanceTimersByTime(5000);
+    expect(entered).toContain('honest');
+  });
+
+  it('forgets who leaves, and tells only the one who fails', () => {
+    const { turns, newcomer, entered, failed } = setUp();
+    for (let n = 0; n < 10; n += 1) turns.take(newcomer('192.0.2.9'));
+    const gone = newcomer('192.0.2.1', 'gone');
+    const fault = new Error('no');
+    turns.take(gone);
+    turns.take({
+      ...newcomer('192.0.2.2'),
+      enter: () => {
+        throw fault;
+      },
+    });
+    turns.take(newcomer('192.0.2.3', 'last'));
+    turns.leave(gone);
+    turns.leave(gone);
+    vi.advanceTimersByTime(1000);
+    expect(entered).not.toContain('gone');
+    expect(entered).toContain('last');
+    expect(failed).toEqual([fault]);
+  });
+
+  it('throws what the one throws who enters at once', () => {
+    const { turns, newcomer, failed } = setUp();
+    const enter = (): void => {
+      throw new Error('at once');
+    };
+    expect(() => turns.take({ ...newcomer('192.0.2.1'), enter })).toThrow('at once');
+    expect(failed).toEqual([]);
+  });
+
+  it('one that was held up for long keeps the next waiting for some milliseconds only', () => {
+    const { turns, newcomer, entered } = setUp();
+    turns.take(newcomer('192.0.2.1', 'slow', 5000));
+    turns.take(newcomer('192.0.2.2', 'next'));
+    expect(entered).toEqual(['slow']);
+    vi.advanceTimersByTime(35);
+    expect(entered).toEqual(['slow', 'next']);
+  });
+
+  it('has no timer and nobody waiting once it is closed', () => {
+    const { turns, newcomer, entered } = setUp();
+    for (let n = 0; n < 50; n += 1) turns.take(newcomer('192.0.2.1'));
+    const before = entered.length;
+    turns.close();
+    turns.close();
+    vi.advanceTimersByTime(1000);
+    expect(entered).toHaveLength(before);
+    expect(turns.size).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});

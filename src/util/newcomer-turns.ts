@@ -1,0 +1,175 @@
+/** Lets newcomers in one after the other, so that what begins does not hold up what runs. */
+import { addressOwner } from './client-address.ts';
+
+/** Newcomers that wait. */
+const MAX_WAITING = 1024;
+/** Main-thread time, ms, that newcomers may take at once when there was none for a while. */
+const BURST_MS = 3;
+/** And in the long run, of each ms. */
+const SHARE = 0.5;
+/** Of those that waited, so many ms at a stretch: the sockets come in between. */
+const STRETCH_MS = 2;
+/** One that was itself held up counts no more than this, ms. */
+const MAX_DEBT_MS = 20;
+
+/** Something that begins: a connection, a publication, a stream. */
+export interface Newcomer {
+  /** Address of the client; those of an IPv6 /64 count together. Empty: the server began it. */
+  readonly client: string;
+  /** What is dear about it. */
+  readonly enter: () => void;
+  /** `enter` threw after it had waited. */
+  readonly failed: (error: unknown) => void;
+  /** There is no room to wait in. May be called before `take` returns. */
+  readonly refused: (reason: string) => void;
+}
+
+/** What those who let somebody in need of the turns. */
+export type Turns = Pick<NewcomerTurns, 'take' | 'leave'>;
+
+/** For what runs without a server: everybody enters at once. */
+export const NO_TURNS: Turns = { take: ({ enter }) => enter(), leave: () => undefined };
+
+/**
+ * Newcomers get a share of the main thread. One that comes alone enters at once; in a flood each address has its turn, whoever has the
+ * most waiting loses the last one when there are too many, and none keeps the loop for longer than a few milliseconds. Whoever made it
+ * closes it.
+ */
+export class NewcomerTurns {
+  /** Newcomers that found no room since the start. */
+  refused = 0;
+  readonly #now: () => number;
+  /** By owner, in the order of their turns; none is empty. */
+  readonly #waiting = new Map<string, Newcomer[]>();
+  readonly #onRefused: (client: string) => void;
+  #size = 0;
+  /** Time that was taken and has not been earned again, ms. */
+  #debt = 0;
+  #earnedAt: number;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `now`: a monotonic time, ms, that goes on while a callback runs. `onRefused`: somebody at an address found no room. */
+  constructor({
+    now = () => performance.now(),
+    onRefused = () => undefined,
+  }: { now?: () => number; onRefused?: (client: string) => void } = {}) {
+    this.#now = now;
+    this.#onRefused = onRefused;
+    this.#earnedAt = now();
+  }
+
+  /** Newcomers that wait. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Enters now when there is time, and throws then what `enter` throws; else later, or never. */
+  take(newcomer: Newcomer): void {
+    if (this.#size === 0 && this.#earn() < BURST_MS) this.#run(newcomer.enter);
+    else this.#enqueue(newcomer);
+  }
+
+  /** It does not want to enter any more. Idempotent. */
+  leave(newcomer: Newcomer): void {
+    const owner = addressOwner(newcomer.client);
+    const line = this.#waiting.get(owner);
+    const at = line?.indexOf(newcomer) ?? -1;
+    if (line !== undefined && at >= 0) this.#remove(owner, line, at);
+  }
+
+  /** Nobody waits any more. Idempotent. */
+  close(): void {
+    this.#waiting.clear();
+    this.#size = 0;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #enqueue(newcomer: Newcomer): void {
+    const owner = addressOwner(newcomer.client);
+    if (this.#size >= MAX_WAITING && !this.#makeRoom(owner)) {
+      this.#refuse(newcomer);
+      return;
+    }
+    const line = this.#waiting.get(owner);
+    if (line === undefined) this.#waiting.set(owner, [newcomer]);
+    else line.push(newcomer);
+    this.#size += 1;
+    this.#schedule();
+  }
+
+  /** Sends the last of the longest line away, unless that is the one of `owner`. */
+  #makeRoom(owner: string): boolean {
+    let [longest, most] = [owner, this.#waiting.get(owner)?.length ?? 0];
+    for (const [other, { length }] of this.#waiting) if (length > most + 1) [longest, most] = [other, length];
+    const line = this.#waiting.get(longest);
+    const last = line?.at(-1);
+    if (longest === owner || line === undefined || last === undefined) return false;
+    this.#remove(longest, line, line.length - 1);
+    this.#refuse(last);
+    return true;
+  }
+
+  #refuse({ client, refused }: Newcomer): void {
+    this.refused += 1;
+    this.#onRefused(client);
+    refused(`${MAX_WAITING} newcomers are waiting already, and those of this address are too many of them`);
+  }
+
+  #remove(owner: string, line: Newcomer[], at: number): void {
+    line.splice(at, 1);
+    this.#size -= 1;
+    if (line.length === 0) this.#waiting.delete(owner);
+  }
+
+  #schedule(): void {
+    if (this.#timer !== undefined || this.#size === 0) return;
+    const wait = Math.max(0, this.#earn() - BURST_MS) / SHARE;
+    this.#timer = setTimeout(() => this.#work(), Math.ceil(wait));
+  }
+
+  #work(): void {
+    this.#timer = undefined;
+    const from = this.#now();
+    while (this.#size > 0 && this.#earn() < BURST_MS && this.#now() - from < STRETCH_MS) {
+      const newcomer = this.#next();
+      if (newcomer === null) break;
+      try {
+        this.#run(newcomer.enter);
+      } catch (error) {
+        newcomer.failed(error);
+      }
+    }
+    this.#schedule();
+  }
+
+  /** Of the address whose turn it is, which then stands behind all others. */
+  #next(): Newcomer | null {
+    for (const [owner, line] of this.#waiting) {
+      this.#waiting.delete(owner);
+      const first = line.shift();
+      if (line.length > 0) this.#waiting.set(owner, line);
+      if (first === undefined) continue;
+      this.#size -= 1;
+      return first;
+    }
+    return null;
+  }
+
+  #run(enter: () => void): void {
+    const from = this.#now();
+    try {
+      enter();
+    } finally {
+      this.#debt = Math.min(MAX_DEBT_MS, this.#earn() + this.#now() - from);
+    }
+  }
+
+  /** What is owed still. */
+  #earn(): number {
+    const now = this.#now();
+    this.#debt = Math.max(0, this.#debt - (now - this.#earnedAt) * SHARE);
+    this.#earnedAt = now;
+    return this.#debt;
+  }
+}
