@@ -19,7 +19,7 @@ describe('BoundedQueue', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(3, 40),
-        fc.array(fc.option(fc.integer(), { nil: undefined }), { maxLength: 400 }),
+        fc.array(fc.option(fc.integer(), { nil: undefined }), { maxLength: 200, size: 'max' }),
         (limit, operations) => {
           const queue = queueOf(limit);
           const model: number[] = [];

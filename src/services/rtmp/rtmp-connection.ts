@@ -80,6 +80,8 @@ export class RtmpConnection {
   readonly #client: string;
   /** Said before it publishes, and waiting for its turn; nothing more is read meanwhile. */
   #waiting: Newcomer | null = null;
+  /** The peer has gone, and that waits for its turn. */
+  #leaving = false;
   /** The core wants nothing more for now. */
   #congested = false;
   readonly #discards: TokenBucket;
@@ -192,12 +194,22 @@ export class RtmpConnection {
   #listen(onClosed: (connection: RtmpConnection) => void): void {
     const socket = this.#socket;
     socket.setNoDelay(true);
-    socket.on('end', () => this.close({ code: 'peer-left', detail: 'connection ended by the peer' }));
-    socket.on('error', (error: NodeJS.ErrnoException) => this.close({ code: 'peer-left', detail: error.code ?? error.message }));
+    socket.on('end', () => this.#leave('connection ended by the peer'));
+    socket.on('error', (error: NodeJS.ErrnoException) => this.#leave(error.code ?? error.message));
     socket.on('close', () => {
-      this.close({ code: 'peer-left', detail: 'connection closed' });
+      this.#leave('connection closed');
       onClosed(this);
     });
+  }
+
+  /** The peer has gone. To end a stream is dear as well, and many may go at once. */
+  #leave(detail: string): void {
+    if (this.#closeReason !== null || this.#leaving) return;
+    this.#leaving = true;
+    const close = (): void => this.close({ code: 'peer-left', detail });
+    if (this.publishing)
+      this.#turns.take({ client: this.#client, enter: close, failed: (error) => this.#closeOnError(error), refused: close });
+    else close();
   }
 
   #link(end: { scheme: 'rtmp' | 'rtmps'; peer: string }): SessionLink {

@@ -89,6 +89,25 @@ test('one that leaves while it waits gives its turn up, and nothing is done when
   await closed;
 });
 
+test.each(['enter', 'refused'] as const)(
+  'a stream whose publisher has left ends when it is its turn, also without one (%s)',
+  async (act) => {
+    const turns = new HeldTurns();
+    const gone: { turns: Turns } = { turns: NO_TURNS };
+    const { gate, provider, port } = await start({ take: (newcomer) => gone.turns.take(newcomer), leave: () => undefined });
+    const publisher = await RtmpPublisher.publish(port, { key: 'live' });
+    const stream = await gate.stream();
+    gone.turns = turns;
+    await publisher.close();
+    await waiting(turns, 1);
+    await until('the socket to go', () => provider.connections === 0, { deadlineMs: 5000 });
+    expect(turns.waiting).toHaveLength(1);
+    expect(stream.closed).toBe(false);
+    turns.waiting[0]?.[act]('there is no room');
+    expect(stream.closeReason).toMatchObject({ code: 'peer-left' });
+  },
+);
+
 test('a publisher whose stream finds no room to begin in is told so, and so is the log', async () => {
   const { gate, logger, port } = await start(NO_TURNS);
   const publisher = await RtmpPublisher.publish(port, { key: 'live' });
