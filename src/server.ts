@@ -30,7 +30,6 @@ import { EgressPool } from './delivery/pool/egress-pool.ts';
 import { ServerLimits } from './delivery/server-limits.ts';
 import type { ServedHost } from './delivery/thread-protocol.ts';
 import { CertificateStore } from './delivery/tls/certificate-store.ts';
-import { VIEWS } from './egress-views.ts';
 import { tellFindings } from './findings/findings.ts';
 import { startFiles } from './services/file/file-service.ts';
 import { startHls } from './services/hls/hls-service.ts';
@@ -215,7 +214,8 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   });
   const restingSources = new RestingSources();
   const egress = new EgressPool({
-    ...{ threads, admission: limits.admission, views: VIEWS, limits: patientEgressLimits(patience), http2: config.modules.http2.enable },
+    views: threads === 0 ? (await import('./egress-views.ts')).VIEWS : {},
+    ...{ threads, admission: limits.admission, limits: patientEgressLimits(patience), http2: config.modules.http2.enable },
     logConnections: options.logConnections === true,
     // What is there already was announced to the threads before they hear this.
     find: async (wanted) => (await finder.find(wanted)) ?? true,

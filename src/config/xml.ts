@@ -1,6 +1,9 @@
 /** XML text to a tree of elements that know their line. */
-import { XMLParser, XMLValidator } from 'fast-xml-parser';
+import { createRequire } from 'node:module';
 import { ConfigError, shown } from './problem.ts';
+
+// One file; what `import` finds are forty, which cost each start a tenth of its modules.
+const { XMLParser, XMLValidator }: typeof import('fast-xml-parser') = createRequire(import.meta.url)('fast-xml-parser');
 
 /** An element with its children in the order of the file; comments are left out. */
 export interface XmlElement {

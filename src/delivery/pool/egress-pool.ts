@@ -13,12 +13,13 @@ import { sessionId } from '../thread/thread-sessions.ts';
 import type { EgressLimits, FromThread, ListenRequest, ServedHost, SessionSighting, ThreadReport, ToThread } from '../thread-protocol.ts';
 import type { Certificate } from '../tls/certificate-choice.ts';
 import { DEFAULT_EGRESS_LIMITS } from './egress-limits.ts';
+import type { startLocal } from './local-thread.ts';
 import { PatientLink } from './patient-link.ts';
 import { type OutletOwner, type OutletRequest, PoolOutlet } from './pool-outlet.ts';
 import { PortBook } from './port-book.ts';
 import { SessionLedger } from './session-ledger.ts';
 import { SharedArena } from './shared-arena.ts';
-import { startLocal, startWorker, WORKER_ENTRY } from './thread-link.ts';
+import { startWorker, WORKER_ENTRY } from './thread-link.ts';
 
 const MAX_FREE_BYTES = 16 * 1024 * 1024;
 const FIRST_RESTART_DELAY = 100;
@@ -31,6 +32,7 @@ const REVOKED_LIMIT = 100_000;
 export interface EgressPoolOptions {
   /** Worker threads; 0 serves from the main thread, with `views`. */
   readonly threads: number;
+  /** Workers bring their own. */
   readonly views: ViewFactories;
   /** The file workers start with; the default serves with `views.ts`. */
   readonly workerEntry?: URL;
@@ -97,6 +99,8 @@ export class EgressPool implements EgressPort {
   #nextThread = 1;
   #restarts = 0;
   #starting: { readonly missing: Set<Slot>; readonly resolve: () => void; readonly reject: (error: Error) => void } | null = null;
+  /** Null: threads are workers. */
+  #startLocal: typeof startLocal | null = null;
   #stopping = false;
   #stopped: (() => void) | null = null;
 
@@ -137,6 +141,8 @@ export class EgressPool implements EgressPort {
 
   /** Starts the threads; resolves when all run, rejects when one cannot. */
   async start(): Promise<void> {
+    if (this.#options.threads === 0) this.#startLocal = (await import('./local-thread.ts')).startLocal;
+    if (this.#stopping) return;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#starting = { missing: new Set(this.#slots), resolve, reject };
     for (const slot of this.#slots) this.#startThread(slot);
@@ -279,7 +285,7 @@ export class EgressPool implements EgressPort {
     this.#flush();
     const thread = this.#nextThread;
     this.#nextThread += 1;
-    const { http2 = true, logConnections = false, threads, workerEntry = WORKER_ENTRY, views, clock } = this.#options;
+    const { http2 = true, logConnections = false, workerEntry = WORKER_ENTRY, views, clock } = this.#options;
     const { admission: plan = OPEN_ADMISSION } = this.#options;
     // The first slot of what all count together is the main thread's.
     const admission = { ...plan, threads: this.#slots.length, slot: this.#slots.indexOf(slot) + 1 };
@@ -299,7 +305,7 @@ export class EgressPool implements EgressPort {
     slot.thread = thread;
     slot.startedAt = clock.monotonic();
     slot.restart = null;
-    slot.link = new PatientLink(threads === 0 ? startLocal(views, clock, settings, owner) : startWorker(workerEntry, settings, owner));
+    slot.link = new PatientLink(this.#startLocal?.(views, clock, settings, owner) ?? startWorker(workerEntry, settings, owner));
     slot.link.post([...this.#replay()]);
     this.#ports.threadStarted(thread);
   }

@@ -1,10 +1,7 @@
-/** The main thread's end of an egress thread: in a worker, or (for small machines and tests) in the main thread itself. */
+/** The main thread's end of an egress thread that is a worker; `local-thread.ts` has the other kind. */
 import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { Clock } from '../../util/clock.ts';
-import { EgressThread } from '../thread/egress-thread.ts';
-import type { ViewFactories } from '../thread/outlet-registry.ts';
 import type { FromThread, ThreadSettings, ToThread } from '../thread-protocol.ts';
 
 /** Messages arrive in the order of the calls. What the thread says goes to the `ThreadLinkOwner` it was started with. */
@@ -44,35 +41,6 @@ export function startWorker(entry: URL, settings: ThreadSettings, owner: ThreadL
     post: (messages) => worker.postMessage(messages),
     terminate: async () => {
       await worker.terminate();
-    },
-  };
-}
-
-/** Messages are delivered in a later microtask, in order, as between threads; payloads are not copied. */
-export function startLocal(views: ViewFactories, clock: Clock, settings: ThreadSettings, owner: ThreadLinkOwner): ThreadLink {
-  let open = true;
-  const end = (reason: string): void => {
-    if (!open) return;
-    open = false;
-    owner.exited(reason);
-  };
-  const thread = new EgressThread({
-    settings,
-    views,
-    clock,
-    post: (message) => {
-      queueMicrotask(() => {
-        if (!open) return;
-        owner.message(message);
-        if (message.type === 'stopped') end('stopped');
-      });
-    },
-  });
-  return {
-    post: (messages) => queueMicrotask(() => thread.receive(messages)),
-    terminate: async () => {
-      thread.receive([{ type: 'stop' }]);
-      end('terminated');
     },
   };
 }
