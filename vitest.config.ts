@@ -9,6 +9,8 @@ const PLAYING = [
   'test/e2e/srt-interop.test.ts',
 ];
 
+const WARM_UP = 'test/harness/warm-up.ts';
+
 export default defineConfig({
   test: {
     testTimeout: 60_000,
@@ -20,11 +22,21 @@ export default defineConfig({
         extends: true,
         test: { name: 'unit', include: ['src/**/*.test.ts', 'test/contract/**/*.test.ts', 'test/fuzz/**/*.test.ts'], maxWorkers: 3 },
       },
-      { extends: true, test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], exclude: PLAYING, testTimeout: 120_000, maxWorkers: 3 } },
+      {
+        extends: true,
+        test: {
+          name: 'e2e',
+          globalSetup: WARM_UP,
+          include: ['test/e2e/**/*.test.ts'],
+          exclude: PLAYING,
+          testTimeout: 120_000,
+          maxWorkers: 3,
+        },
+      },
       // Minutes of one thing over and over; not part of `npm test`.
       { extends: true, test: { name: 'soak', include: ['test/soak/**/*.test.ts'], fileParallelism: false } },
       // These look at the clock of a peer, so nothing else runs beside them.
-      { extends: true, test: { name: 'playing', include: PLAYING, testTimeout: 120_000, fileParallelism: false } },
+      { extends: true, test: { name: 'playing', globalSetup: WARM_UP, include: PLAYING, testTimeout: 120_000, fileParallelism: false } },
     ],
   },
 });

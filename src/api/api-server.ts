@@ -1,6 +1,6 @@
 /** The sockets of the REST API: one HTTP server per address and port, all with one dispatcher behind them. */
 import type { IncomingHttpHeaders, IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
-import type { Http2SecureServer } from 'node:http2';
+import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { type FastifyInstance, type FastifyServerFactory, fastify } from 'fastify';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
@@ -171,7 +171,6 @@ export class ApiServer {
   #secureServer(certificate: Certificate): FastifyServerFactory {
     return (handler) => {
       const { handshake: handshakeTimeout, idle } = this.#times;
-      const { createSecureServer } = process.getBuiltinModule('node:http2');
       const secure = createSecureServer({ ...certificate, ...HTTP1_OPTIONS, handshakeTimeout, allowHTTP1: true, settings: HTTP2_SETTINGS });
       secure.setTimeout(idle);
       // Not among the options that it knows.

@@ -129,16 +129,20 @@ test('--help names the commands and options', async () => {
 test('a start after the first loads no compiler, no HTTP client and nothing for ports that are not configured', async () => {
   const report = `import { _cache } from 'node:module';
     import { isMainThread } from 'node:worker_threads';
-    if (isMainThread) process.on('exit', () => process._rawDebug('loaded ' + [...process.moduleLoadList, ...Object.keys(_cache)].join(' ')));`;
+    const name = isMainThread ? 'main' : 'thread';
+    process.on('exit', () => process._rawDebug(name + ' loaded ' + [...process.moduleLoadList, ...Object.keys(_cache)].join(' ')));`;
   const env = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(report)}` };
   const server = await spawnServer({ compileCache: true, env });
   onTestFinished(() => server.close());
   await server.ready();
   await server.restart();
   await server.stop();
-  const [, loaded = ''] = /^loaded (.*)$/m.exec(server.log) ?? [];
-  expect(loaded).toMatch(/node_modules\/fastify\//);
-  expect(loaded.match(/deps\/(amaro|undici)|node_modules\/(ajv|ioredis|ws)\//g)).toBeNull();
+  const loadedBy = (name: string): string => new RegExp(`^${name} loaded (.*)$`, 'm').exec(server.log)?.[1] ?? '';
+  expect(loadedBy('main')).toMatch(/node_modules\/fastify\//);
+  expect(loadedBy('main').match(/deps\/(amaro|undici)|node_modules\/(ajv|ioredis|ws)\//g)).toBeNull();
+  // The main thread has it for the API.
+  expect(loadedBy('thread')).toMatch(/NativeModule zlib/);
+  expect(loadedBy('thread').match(/deps\/(amaro|undici)|NativeModule http2|node_modules\//g)).toBeNull();
 });
 
 test('SIGTERM ends the server with code 0 within five seconds, also while an encoder is sending', async () => {

@@ -9,6 +9,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { MAX_LINES_PER_MINUTE } from '../../src/util/line-budget.ts';
 import { apiPath, type Statistics } from '../harness/api-client.ts';
 import { Child } from '../harness/child.ts';
+import { COMPILED } from '../harness/compiled-code.ts';
 import { until } from '../harness/poll.ts';
 import { freePorts } from '../harness/ports.ts';
 import { publish } from '../harness/publisher.ts';
@@ -114,7 +115,7 @@ async function settings(): Promise<{ server: TestServer; root: string; args: str
 }
 
 /** What was compiled need not be written at the end. */
-const QUICK = { cwd: ROOT, env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1' } };
+const QUICK = { cwd: ROOT, env: { ...process.env, ...COMPILED } };
 
 /** Records three files, `end`s the server while it does, and looks at them. */
 async function stopsWhole(server: TestServer, root: string, child: Child, end: () => void): Promise<void> {

@@ -90,18 +90,19 @@ export class Child {
     if (this.#exit === null) process.kill(-this.pid, name);
   }
 
-  /** Waits for `pattern` in the output; throws at once when the program ends without having printed it. */
+  /** Waits for `pattern` in the output; throws at once when the program ends without having printed it. Errors tell what was printed last. */
   async printed(pattern: RegExp, deadlineMs: number): Promise<RegExpMatchArray> {
-    return await until(
-      `${this.name} prints ${pattern}`,
-      () => {
-        const match = pattern.exec(this.output);
-        if (match !== null) return match;
-        if (this.#exit !== null) throw new ChildEnded(this);
-        return null;
-      },
-      { deadlineMs, giveUp: (error) => error instanceof ChildEnded },
-    );
+    const look = (): RegExpMatchArray | null => {
+      const match = pattern.exec(this.output);
+      if (match === null && this.#exit !== null) throw new ChildEnded(this);
+      return match;
+    };
+    try {
+      return await until(`${this.name} prints ${pattern}`, look, { deadlineMs, giveUp: (error) => error instanceof ChildEnded });
+    } catch (error) {
+      if (error instanceof ChildEnded) throw error;
+      throw new Error(`${String(error)}\n${this.output.slice(-2000)}`, { cause: error });
+    }
   }
 
   /** Waits for the end by itself. */

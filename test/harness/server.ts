@@ -5,6 +5,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ApiClient } from './api-client.ts';
 import { Child, type ChildExit } from './child.ts';
+import { COMPILED } from './compiled-code.ts';
 import { freePorts } from './ports.ts';
 import { ACCESS_TOKEN, type ServerPorts, type ServerSettings, serverXml } from './server-xml.ts';
 
@@ -27,7 +28,7 @@ export interface StartOptions extends ServerSettings {
   readonly state?: string;
   /** A descriptor for its log; default: a pipe whose text is kept. */
   readonly stderr?: number;
-  /** Keep compiled code in the state folder. Default: no, which saves each stop a second. */
+  /** Keep compiled code in its own state folder. Default: what `COMPILED` names, which saves each start and stop a second. */
   readonly compileCache?: boolean;
   /** Runs the server on this CPU only; it then has one egress thread. */
   readonly cpu?: number;
@@ -125,7 +126,7 @@ export class TestServer {
     const [program = '', ...args] = cpu === undefined ? limited : ['taskset', '-c', `${cpu}`, ...limited];
     return new Child(program, args, {
       cwd: this.#options.cwd ?? this.folder,
-      env: { ...process.env, NODE_ENV: 'production', ...(!compileCache && { NODE_DISABLE_COMPILE_CACHE: '1' }), ...this.#options.env },
+      env: { ...process.env, NODE_ENV: 'production', ...(!compileCache && COMPILED), ...this.#options.env },
       name: 'millrace',
       stderr: this.#options.stderr,
     });
@@ -153,7 +154,11 @@ export async function spawnServer(options: StartOptions = {}): Promise<TestServe
 
 /** Runs a short command of the server to its end. */
 export async function runCommand(args: readonly string[], deadlineMs = 15_000): Promise<ChildExit & { stdout: string; stderr: string }> {
-  const child = new Child(process.execPath, [MAIN, ...args], { cwd: tmpdir(), name: `millrace ${args.join(' ')}` });
+  const child = new Child(process.execPath, [MAIN, ...args], {
+    cwd: tmpdir(),
+    env: { ...process.env, ...COMPILED },
+    name: `millrace ${args.join(' ')}`,
+  });
   try {
     const exit = await child.ended(deadlineMs);
     return { ...exit, stdout: child.stdout, stderr: child.stderr };
