@@ -14,6 +14,10 @@ const WINDOW = 2;
 const CHUNK_SIZE = 60_000;
 const VIDEO_CHUNK_STREAM = 6;
 const AUDIO_CHUNK_STREAM = 5;
+/** A frame that leaves this much after its time, ms, is late. */
+const LATE_MS = 10;
+/** Frames that may be on their way. */
+const ON_THE_WAY = 2;
 
 /** How many frames of each kind. */
 export interface FrameCounts {
@@ -35,6 +39,7 @@ export class AcknowledgedPublisher {
   #stopped = false;
 
   readonly #isAcknowledged: boolean;
+  #isLate = false;
 
   private constructor(publisher: RtmpPublisher, tags: readonly FlvTag[], isAcknowledged: boolean) {
     this.#publisher = publisher;
@@ -62,6 +67,12 @@ export class AcknowledgedPublisher {
     return { video: of('video'), audio: of('audio') };
   }
 
+  /** The last frame left in its time, and the server has what it was sent: nobody has to catch up. */
+  get keepsPace(): boolean {
+    const { video, audio } = this.received;
+    return !this.#isLate && this.#frames.length - video - audio <= ON_THE_WAY;
+  }
+
   /** The connection is over, and everything the server said has been read. */
   get gone(): Promise<void> {
     return this.#publisher.closed;
@@ -82,6 +93,7 @@ export class AcknowledgedPublisher {
       const wait = begin + tag.timestamp - performance.now();
       if (wait > 0) await delay(wait);
       if (this.#stopped) return;
+      this.#isLate = performance.now() - begin - tag.timestamp > LATE_MS;
       const isVideo = tag.type === MessageType.VIDEO;
       this.#publisher.send({
         ...{ chunkStreamId: isVideo ? VIDEO_CHUNK_STREAM : AUDIO_CHUNK_STREAM, typeId: tag.type, streamId: 1 },

@@ -1,4 +1,5 @@
 /** Kills a server that records and looks at what is left. */
+import { appendFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
@@ -10,6 +11,10 @@ import { media, tasks, unfinished } from './recordings.ts';
 import type { TestServer } from './server.ts';
 
 const DEADLINE_MS = 60_000;
+/** For so long nobody may have had to catch up before a kill, ms, */
+const STEADY_MS = 60;
+/** which is waited for so long, ms: on a machine that never gets there the kill comes all the same. */
+const MOST_UNSTEADY_MS = 3000;
 
 /** One kill. */
 export interface KillRound {
@@ -19,7 +24,7 @@ export interface KillRound {
   readonly ids: readonly string[];
   /** Published as the stream `live`. */
   readonly tags: readonly FlvTag[];
-  /** ms after the first frame was received. */
+  /** ms after the first frame was received, and then with the next moment at which nobody has to catch up and the disk follows. */
   readonly killAfter: number;
   /** The encoder wants no acknowledgements, so that its socket rests; what it had sent before the kill counts as received. */
   readonly rests?: boolean;
@@ -41,6 +46,7 @@ export async function killOnce({ server, root, ids, tags, killAfter, rests = fal
   const encoder = await AcknowledgedPublisher.start(server.ports.rtmp, 'live', tags, !rests);
   await until('the server receives', () => encoder.received.video > 0, { deadlineMs: DEADLINE_MS, everyMs: 5 });
   await delay(killAfter);
+  await steady(encoder, server.folder);
   const sent = encoder.received;
   await server.kill();
   const { log } = server;
@@ -62,4 +68,18 @@ export async function killOnce({ server, root, ids, tags, killAfter, rests = fal
     }
     return { id, files, received, log, lost: { video: received.video - kept.video, audio: received.audio - kept.audio } };
   });
+}
+
+/**
+ * Waits until nobody has to catch up and the disk follows. A process that was kept waiting sends, and reads, several frames at once; when it is
+ * this one, the kill goes out with them. The file cannot have what came a millisecond before, nor what the disk does not take.
+ */
+async function steady(encoder: AcknowledgedPublisher, folder: string): Promise<void> {
+  const begin = performance.now();
+  for (let since = begin, last = begin, now = begin; now - since < STEADY_MS && now - begin < MOST_UNSTEADY_MS; last = now) {
+    await delay(5);
+    await appendFile(path.join(folder, 'disk-probe'), '.');
+    now = performance.now();
+    if (!encoder.keepsPace || now - last > STEADY_MS / 3) since = now;
+  }
 }
