@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
 /** Tests in which a player must keep up with a live stream, or a receiver throws away what comes late. */
@@ -11,6 +12,15 @@ const PLAYING = [
 
 const WARM_UP = 'test/harness/warm-up.ts';
 
+const UNIT = ['src/**/*.test.ts', 'test/contract/**/*.test.ts', 'test/fuzz/**/*.test.ts'];
+/**
+ * Rooms without native code, threads and processes of their own, whose modules keep nothing: files of their tests share a process and what it
+ * has loaded, which is half of their work. Not those that replace modules for others.
+ */
+const SHARED = globSync(
+  'src/{access,api,codecs,config,containers,core,findings,media,monitoring,playlist,state,util,wire}/**/*.test.ts',
+).filter((file) => !readFileSync(file, 'utf8').includes('vi.mock('));
+
 export default defineConfig({
   test: {
     testTimeout: 60_000,
@@ -20,8 +30,9 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'unit', include: ['src/**/*.test.ts', 'test/contract/**/*.test.ts', 'test/fuzz/**/*.test.ts'], maxWorkers: 3 },
+        test: { name: 'unit', include: UNIT, exclude: SHARED, maxWorkers: 3 },
       },
+      { extends: true, test: { name: 'unit-shared', include: SHARED, isolate: false, maxWorkers: 3 } },
       {
         extends: true,
         test: {

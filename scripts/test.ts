@@ -77,10 +77,10 @@ async function check(name: string, args: readonly string[]): Promise<Outcome> {
   return { name, passed: ok ? 1 : 0, failed: ok ? 0 : 1, skipped: 0, seconds, failures, unstable: [] };
 }
 
-/** Runs one vitest project, or chosen files of it alone. A crash outside any test counts as one failure. */
+/** Runs the vitest projects whose names begin with `project`, or chosen files of them alone. A crash outside any test counts as one failure. */
 async function vitest(project: string, deadlineMs: number, folder: string, files: readonly string[] = []): Promise<Report> {
   const output = path.join(folder, `${project}${files.length > 0 ? '-alone' : ''}.json`);
-  const args = [path.join(MODULES, 'vitest/vitest.mjs'), 'run', '--project', project, ...files];
+  const args = [path.join(MODULES, 'vitest/vitest.mjs'), 'run', '--project', `${project}*`, ...files];
   if (files.length > 0) args.push('--no-file-parallelism');
   const code = await run([...args, '--reporter=default', '--reporter=json', `--outputFile.json=${output}`], deadlineMs);
   const report = readReport(output);
