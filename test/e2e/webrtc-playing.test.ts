@@ -15,6 +15,8 @@ import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from '../harne
 
 /** A uniform picture has a variance of nearly 0; the test picture is far above this. */
 const LEAST_VARIANCE = 500;
+/** After which a viewer who has left without a word is gone. */
+const TIMEOUT_MS = 10_000;
 
 let server: TestServer;
 let encoder: FfmpegPublisher;
@@ -31,7 +33,7 @@ async function createSecond(name: string, encodes: object, webrtc: object = {}):
 }
 
 beforeAll(async () => {
-  server = await startServer({ webrtc: { publisher: '<Rtx>true</Rtx>' } });
+  server = await startServer({ webrtc: { publisher: `<Timeout>${TIMEOUT_MS}</Timeout><Rtx>true</Rtx>` } });
   // Its applications have output profiles.
   await server.api.create('/v1/vhosts', [{ name: 'second', host: { names: ['localhost'] } }]);
   encoder = publish({ url: server.rtmp('live') });
@@ -217,7 +219,7 @@ test('viewers are counted while they are there', async () => {
   await page.decoded(10);
   await until('one viewer', async () => (await connections()) === 1, { deadlineMs: 10_000 });
   await page.page.close();
-  await until('nobody', async () => (await connections()) === 0, { deadlineMs: 40_000 });
+  await until('nobody', async () => (await connections()) === 0, { deadlineMs: TIMEOUT_MS + 10_000 });
 }, 90_000);
 
 test('the API lists viewers, tells what each was sent, and sends them away', async () => {

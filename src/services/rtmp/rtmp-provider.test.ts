@@ -40,6 +40,13 @@ async function publishing(options: Partial<RtmpProviderOptions> = {}, target: { 
   return { ...started, publisher, stream: await started.gate.stream() };
 }
 
+/** Sweeps come when the test says so. */
+function holdSweeps(): { readonly sweep: () => void } {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  cleanups.push(() => vi.useRealTimers());
+  return { sweep: () => vi.advanceTimersByTime(100) };
+}
+
 describe('the conversation', () => {
   test('answers connect, createStream, FCPublish and publish as encoders know it', async () => {
     const { port } = await start();
@@ -122,17 +129,28 @@ describe('the conversation', () => {
   });
 
   test('acknowledges to a peer that told no window when that waits, and not while it goes on', async () => {
+    const { sweep } = holdSweeps();
     const { publisher, stream } = await publishing();
-    const acknowledged = () => publisher.messages.some(({ typeId }) => typeId === MessageType.ACKNOWLEDGEMENT);
+    const answers = (type: number) => publisher.messages.filter(({ typeId }) => typeId === type).length;
+    const acknowledged = () => answers(MessageType.ACKNOWLEDGEMENT) > 0;
     publisher.setChunkSize(65_536);
     publisher.metadata({ audiocodecid: 10 });
     publisher.audio(0, AAC_CONFIG);
     for (let frame = 1; frame <= 30; frame += 1) {
       publisher.audio(frame, AAC_FRAME + '00'.repeat(60_000));
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await stream.until(({ packets }) => packets.length === frame);
+      sweep();
     }
-    await stream.until(({ packets }) => packets.length === 30);
+    // Had it been said, it would have been said before these answers.
+    for (const pings of [1, 2]) {
+      const before = answers(MessageType.USER_CONTROL);
+      publisher.send(userControlMessage(UserControlEvent.PING_REQUEST, pings));
+      await publisher.until(() => answers(MessageType.USER_CONTROL) > before);
+    }
     expect(acknowledged()).toBe(false);
+    // The first sees that it went on.
+    sweep();
+    sweep();
     await publisher.until(acknowledged);
   });
 });
@@ -410,13 +428,6 @@ describe('a stream that nobody attends to', () => {
     };
     await frames(1);
     return { ...started, frames };
-  }
-
-  /** Sweeps come when the test says so. */
-  function holdSweeps(): { readonly sweep: () => void } {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-    cleanups.push(() => vi.useRealTimers());
-    return { sweep: () => vi.advanceTimersByTime(100) };
   }
 
   /** Time for what was sent to be read on its own, were it read at once. */

@@ -1,10 +1,11 @@
 import { createSocket, type Socket } from 'node:dgram';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { parseStun, StunAttribute, StunType, serializeStun, xorMappedAddress } from '../../../wire/stun/stun-message.ts';
 import { publicAddress } from './public-address.ts';
 
 const sockets: Socket[] = [];
 afterEach(() => {
+  vi.useRealTimers();
   for (const socket of sockets.splice(0)) socket.close();
 });
 
@@ -30,9 +31,16 @@ test('the address is what the server saw, and garbage in between does not distur
   expect(await publicAddress(server)).toBe('203.0.113.77');
 });
 
-test('a server that is silent is named', async () => {
-  const server = await serve(() => null);
+test('a server that is silent is asked four times and named', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  let asked = 0;
+  const server = await serve(() => {
+    asked += 1;
+    vi.advanceTimersByTime(500);
+    return null;
+  });
   await expect(publicAddress(server)).rejects.toThrow(`the STUN server ${server} does not answer`);
+  expect(asked).toBeGreaterThanOrEqual(4);
 });
 
 test('a server with an IPv6 address is asked over IPv6, and tells such an address', async () => {
