@@ -1,5 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
+import { COMPILED } from './test/harness/compiled-code.ts';
 
 /** Tests in which a player must keep up with a live stream, or a receiver throws away what comes late. */
 const PLAYING = [
@@ -9,6 +10,9 @@ const PLAYING = [
   'test/e2e/webrtc-bandwidth.test.ts',
   'test/e2e/srt-interop.test.ts',
 ];
+
+// Workers of vitest, egress threads and transcoder processes that tests start find compiled code, too.
+Object.assign(process.env, COMPILED);
 
 const WARM_UP = 'test/harness/warm-up.ts';
 

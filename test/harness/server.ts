@@ -126,7 +126,12 @@ export class TestServer {
     const [program = '', ...args] = cpu === undefined ? limited : ['taskset', '-c', `${cpu}`, ...limited];
     return new Child(program, args, {
       cwd: this.#options.cwd ?? this.folder,
-      env: { ...process.env, NODE_ENV: 'production', ...(!compileCache && COMPILED), ...this.#options.env },
+      env: {
+        ...process.env,
+        NODE_ENV: 'production',
+        ...(compileCache ? { NODE_COMPILE_CACHE: undefined } : COMPILED),
+        ...this.#options.env,
+      },
       name: 'millrace',
       stderr: this.#options.stderr,
     });
