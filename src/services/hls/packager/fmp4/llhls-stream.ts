@@ -4,26 +4,27 @@ import type { CloseReason } from '../../../../core/ingest.ts';
 import { PublisherKind } from '../../../../core/kinds.ts';
 import type { PublishableStream, PublisherStream } from '../../../../core/publishing.ts';
 import { MemoryBudget } from '../../../../delivery/outlet/memory-budget.ts';
-import type { EgressPort, Outlet, Span } from '../../../../delivery/outlet/messages.ts';
+import type { EgressPort, Outlet } from '../../../../delivery/outlet/messages.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import { toMilliseconds } from '../../../../media/timebase.ts';
 import type { Track } from '../../../../media/track.ts';
+import { DvrArchive } from '../../dvr/dvr-archive.ts';
 import type { DvrStorage } from '../../dvr/dvr-storage.ts';
-import { DvrWindow } from '../../dvr/fmp4/dvr-window.ts';
 import { HOLD_BACK_PARTS, isPlayable } from '../../view/fmp4/readiness.ts';
-import { type SegmentModel, StreamModel, type TrackModel } from '../../view/fmp4/stream-model.ts';
+import { type SegmentModel, StreamModel } from '../../view/fmp4/stream-model.ts';
 import { SegmentLimits } from '../../wire/fmp4/segment-limits.ts';
-import { type LlhlsSettings, viewSettings } from '../../wire/fmp4/settings.ts';
+import { EXTRA_SEGMENTS, type LlhlsSettings, viewSettings } from '../../wire/fmp4/settings.ts';
 import { fixedStreamKey, randomStreamKey } from '../../wire/fmp4/stream-key.ts';
 import { type LlhlsUpdate, type MultivariantText, TAIL_MARK } from '../../wire/fmp4/update.ts';
+import { type Rewinding, SegmentWindow } from '../segment-window.ts';
 import { isServable } from './codec-support.ts';
 import { CutSchedule } from './cut-schedule.ts';
 import { renderMultivariant } from './multivariant-text.ts';
 import type { SegmentObserver } from './segment-observer.ts';
-import { heldSpans, MemoryWindow, type SegmentWindow, segmentSpans } from './segment-window.ts';
 import { TimedMetadata } from './timed-metadata.ts';
 import { TrackAligner } from './track-aligner.ts';
 import { type PackagingContext, TrackPackager } from './track-packager.ts';
+import { segmentSpans, TrackSegments, type TrackSegmentsContext } from './track-segments.ts';
 
 /** What a stream is served with; `storage` and `egress` are shared by all streams. */
 export interface LlhlsStreamOptions {
@@ -55,8 +56,12 @@ export class LlhlsStream implements PublisherStream {
   readonly #aligner = new TrackAligner();
   readonly #outlet: Outlet;
   readonly #budget: MemoryBudget;
-  readonly #storage: DvrStorage;
-  readonly #window: SegmentWindow;
+  readonly #rewinding: Rewinding | null;
+  /** Complete segments of a track that are listed and in memory. */
+  readonly #listedCount: number;
+  readonly #segmentsContext: TrackSegmentsContext;
+  /** By track id. */
+  readonly #windows = new Map<number, SegmentWindow<SegmentModel>>();
   readonly #observers = new Set<SegmentObserver>();
   readonly #onClose: ((stream: LlhlsStream) => void) | undefined;
   #onStart: ((stream: LlhlsStream) => void) | undefined;
@@ -72,7 +77,6 @@ export class LlhlsStream implements PublisherStream {
     const { stream, settings } = options;
     this.#stream = stream;
     this.#settings = settings;
-    this.#storage = options.storage;
     this.#onStart = options.onStart;
     this.#onClose = options.onClose;
     this.#streamKey = settings.originMode ? fixedStreamKey(stream.name) : randomStreamKey();
@@ -91,7 +95,9 @@ export class LlhlsStream implements PublisherStream {
       onBytesSent: (bytes) => stream.meter.countBytes(bytes),
     });
     this.#budget = new MemoryBudget(this.#outlet, options.memoryBytes);
-    this.#window = this.#createWindow(view.segmentCount);
+    this.#listedCount = view.segmentCount + EXTRA_SEGMENTS - 1;
+    this.#rewinding = this.#openArchive(options.storage);
+    this.#segmentsContext = this.#createSegmentsContext();
   }
 
   /** Viewers may wait for the next part; what is dumped should outlive a kill. */
@@ -152,7 +158,7 @@ export class LlhlsStream implements PublisherStream {
 
   /** Settles when DVR files handed over so far are written or removed. */
   get settled(): Promise<void> {
-    return this.#window.settled;
+    return this.#rewinding?.archive.settled ?? Promise.resolve();
   }
 
   onTracks(tracks: readonly Track[]): void {
@@ -194,24 +200,34 @@ export class LlhlsStream implements PublisherStream {
     if (this.#observers.size > 0 && !this.#model.concluded) this.#aligner.flush();
     this.#closed = true;
     for (const observer of [...this.#observers]) observer.streamEnded();
-    this.#window.close();
+    this.#rewinding?.archive.close();
     this.#outlet.close();
     this.#onClose?.(this);
   }
 
-  #createWindow(segmentCount: number): SegmentWindow {
-    const context = {
-      emit: (update: LlhlsUpdate) => this.#emit(update),
-      release: (spans: readonly Span[]) => this.#budget.release(spans),
-      asksBack: (track: TrackModel) => this.#budget.asksBack(this.#model.tracks.size, () => heldSpans(track)),
-      read: this.#outlet.read.bind(this.#outlet),
-      flush: () => this.#send(),
-    };
+  #openArchive(storage: DvrStorage): Rewinding | null {
     const dvr = this.#settings.dVR;
-    if (dvr?.enable !== true) return new MemoryWindow(segmentCount, context);
+    if (dvr?.enable !== true) return null;
     const { vhost, app, name } = this.#stream;
-    const folder = this.#storage.open(dvr.tempStoragePath, [`#${vhost}#${app}`, name], this.#streamKey);
-    return new DvrWindow({ ...dvr, segmentCount, folder }, context);
+    const folder = storage.open(dvr.tempStoragePath, [`#${vhost}#${app}`, name], this.#streamKey);
+    return { archive: new DvrArchive(folder), maxDuration: dvr.maxDuration };
+  }
+
+  #createSegmentsContext(): TrackSegmentsContext {
+    return {
+      emit: (update) => this.#emit(update),
+      flush: () => this.#send(),
+      read: this.#outlet.read.bind(this.#outlet),
+      release: (spans) => this.#budget.release(spans),
+      asksBack: (spans) => this.#budget.asksBack(this.#model.tracks.size, spans),
+    };
+  }
+
+  #openWindow(trackId: number): void {
+    const track = this.#model.tracks.get(trackId);
+    if (track === undefined) return;
+    const segments = new TrackSegments(track, this.#segmentsContext);
+    this.#windows.set(trackId, new SegmentWindow(segments, this.#listedCount, this.#rewinding));
   }
 
   #createContext(first: Packet): PackagingContext {
@@ -240,9 +256,9 @@ export class LlhlsStream implements PublisherStream {
     for (const { track } of this.#aligner.packagers()) {
       if (this.#tracks.some((candidate) => candidate.id === track.id)) continue;
       this.#aligner.remove(track.id);
-      const model = this.#model.tracks.get(track.id);
       this.#emit({ type: 'track-gone', trackId: track.id });
-      if (model !== undefined) this.#window.forget(model);
+      this.#windows.get(track.id)?.clear();
+      this.#windows.delete(track.id);
     }
   }
 
@@ -312,12 +328,13 @@ export class LlhlsStream implements PublisherStream {
     // A track that began late may be offered now; bit rates of whole segments have become known.
     if (update.type === 'part-target' || update.type === 'segment-close') this.#multivariantStale = true;
     if (update.type === 'segment-open') this.#segmentBegan = true;
+    if (update.type === 'track') this.#openWindow(update.trackId);
     if (update.type !== 'segment-close') return;
     const track = this.#model.tracks.get(update.trackId);
     if (track === undefined) return;
     const segment = track.segments.at(-1);
     if (segment !== undefined) for (const observer of [...this.#observers]) observer.segmentClosed(track, segment);
-    this.#window.segmentClosed(track);
+    this.#windows.get(track.id)?.segmentClosed();
   }
 
   #send(): void {

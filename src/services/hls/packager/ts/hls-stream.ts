@@ -6,16 +6,16 @@ import { MemoryBudget } from '../../../../delivery/outlet/memory-budget.ts';
 import type { EgressPort, Outlet } from '../../../../delivery/outlet/messages.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import type { Track } from '../../../../media/track.ts';
+import { DvrArchive } from '../../dvr/dvr-archive.ts';
 import type { DvrStorage } from '../../dvr/dvr-storage.ts';
-import { DvrArchive } from '../../dvr/ts/dvr-archive.ts';
 import { multivariantText } from '../../view/ts/playlist-text.ts';
 import { type HlsSettings, viewSettings } from '../../wire/ts/settings.ts';
 import type { HlsMultivariant, HlsUpdate } from '../../wire/ts/updates.ts';
 import { CutSchedule } from './cut-schedule.ts';
 import type { SegmentObserver } from './segment-observer.ts';
-import { type DvrWindow, SegmentWindow, type WindowContext } from './segment-window.ts';
 import { type FinishedSegment, Segmenter, type SegmentSink } from './segmenter.ts';
 import { streamInfAttributes } from './stream-inf.ts';
+import { VariantSegments, type VariantSegmentsContext, type VariantWindowOptions } from './variant-segments.ts';
 import { type HlsPlaylistVariants, type HlsVariant, selectVariants } from './variants.ts';
 
 /** Segments kept behind those in the playlist, for players that hold an older one. */
@@ -24,7 +24,7 @@ const PLAYLIST_SUFFIX = '.m3u8';
 
 interface PackagedVariant {
   readonly segmenter: Segmenter;
-  readonly window: SegmentWindow;
+  readonly kept: VariantSegments;
 }
 
 /** What streams of the publisher share. */
@@ -43,14 +43,13 @@ export interface HlsStreamContext {
  */
 export class HlsStream implements PublisherStream {
   readonly #stream: PublishableStream;
-  readonly #memoryCount: number;
   readonly #archive: DvrArchive | null;
-  readonly #dvr: DvrWindow | null;
+  readonly #window: VariantWindowOptions;
   readonly #outlet: Outlet;
   readonly #budget: MemoryBudget;
   readonly #schedule: CutSchedule;
   readonly #sink: SegmentSink;
-  readonly #context: WindowContext;
+  readonly #context: VariantSegmentsContext;
   readonly #variants = new Map<string, PackagedVariant>();
   readonly #observers = new Set<SegmentObserver>();
   readonly #onStart: ((stream: HlsStream) => void) | undefined;
@@ -63,10 +62,10 @@ export class HlsStream implements PublisherStream {
     this.#onStart = onStart;
     const { segmentDuration, segmentCount, crossDomains, dVR } = settings;
     this.#stream = stream;
-    this.#memoryCount = segmentCount + KEPT_BEHIND;
     const address = [`#${stream.vhost}#${stream.app}`, stream.name];
     this.#archive = dVR?.enable === true ? new DvrArchive(storage.open(dVR.tempStoragePath, address, `hls-${stream.id}`)) : null;
-    this.#dvr = this.#archive === null ? null : { archive: this.#archive, maxDuration: dVR?.maxDuration ?? 0 };
+    const rewinding = this.#archive === null ? null : { archive: this.#archive, maxDuration: dVR?.maxDuration ?? 0 };
+    this.#window = { memoryCount: segmentCount + KEPT_BEHIND, rewinding };
     this.#schedule = new CutSchedule(segmentDuration * 1000);
     this.#sink = {
       store: (chunks) => this.#budget.store(chunks),
@@ -143,10 +142,10 @@ export class HlsStream implements PublisherStream {
     if (this.#closed || this.#concluded) return;
     this.#playlists = selectVariants(this.#stream.playlists, tracks);
     const wanted = new Map(this.#playlists.flatMap(({ variants }) => variants).map((variant) => [variant.id, variant]));
-    for (const [id, { segmenter, window }] of this.#variants) {
+    for (const [id, { segmenter, kept }] of this.#variants) {
       if (wanted.has(id)) continue;
       segmenter.finish(); // what it has stored so far is released with the rest
-      window.clear();
+      kept.window.clear();
       this.#variants.delete(id);
     }
     const anyVideo = [...wanted.values()].some(({ video }) => video !== null);
@@ -188,7 +187,7 @@ export class HlsStream implements PublisherStream {
     const segment = { ...rest, wallClock: this.#stream.startedAt + start, path: null };
     const read = (): Buffer => Buffer.concat(this.#outlet.read(segment.spans));
     for (const observer of [...this.#observers]) observer.segmentFinished(variantId, segment, read);
-    variant.window.add(segment);
+    variant.kept.add(segment);
     // Measured bandwidths change all the time: once per segment of the first variant is often enough.
     if (variant === this.#variants.values().next().value) this.#outlet.update(this.#playlistsUpdate());
   }
@@ -201,7 +200,7 @@ export class HlsStream implements PublisherStream {
     }
     this.#variants.set(variant.id, {
       segmenter: new Segmenter({ variant, leads, schedule: this.#schedule, sink: this.#sink }),
-      window: new SegmentWindow({ variant: variant.id, memoryCount: this.#memoryCount, dvr: this.#dvr, context: this.#context }),
+      kept: new VariantSegments(variant.id, this.#window, this.#context),
     });
   }
 
@@ -221,7 +220,7 @@ export class HlsStream implements PublisherStream {
   #snapshot(): HlsUpdate[] {
     if (!this.#started) return [];
     const updates = [this.#playlistsUpdate()];
-    for (const { window } of this.#variants.values()) updates.push(...window.snapshot());
+    for (const { kept } of this.#variants.values()) updates.push(...kept.snapshot());
     if (this.#concluded) updates.push({ type: 'conclude' });
     return updates;
   }

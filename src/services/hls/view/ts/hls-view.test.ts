@@ -43,7 +43,8 @@ function append(number: number, more: Partial<HlsSegment> = {}): void {
     path: null,
     ...more,
   };
-  view.update({ type: 'segment', variant: '7', segment, firstNumber: Math.max(0, number - 4) } satisfies HlsUpdate);
+  view.update({ type: 'segment', variant: '7', segment } satisfies HlsUpdate);
+  view.update({ type: 'retire', variant: '7', firstNumber: Math.max(0, number - 4) } satisfies HlsUpdate);
 }
 
 beforeEach(() => open());

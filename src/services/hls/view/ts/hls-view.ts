@@ -79,7 +79,7 @@ export class HlsView implements OutletView {
       return;
     }
     if (update.type === 'segment') variant.segments.push(update.segment);
-    variant.segments = variant.segments.filter(({ number }) => number >= update.firstNumber);
+    else variant.segments = variant.segments.filter(({ number }) => number >= update.firstNumber);
     variant.texts.clear();
   }
 

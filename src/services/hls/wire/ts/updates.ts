@@ -35,8 +35,8 @@ export interface HlsSegment {
 export type HlsUpdate =
   /** The stream has started: everything there is to list; variants not named are gone. */
   | { readonly type: 'playlists'; readonly playlists: readonly HlsMultivariant[]; readonly variants: readonly string[] }
-  /** `firstNumber`: segments before it are gone. */
-  | { readonly type: 'segment'; readonly variant: string; readonly segment: HlsSegment; readonly firstNumber: number }
+  /** The newest segment is complete. */
+  | { readonly type: 'segment'; readonly variant: string; readonly segment: HlsSegment }
   /** The bytes of a segment have moved to a file. */
   | { readonly type: 'archive'; readonly variant: string; readonly number: number; readonly path: string }
   /** Segments before `firstNumber` are gone. */

@@ -2,17 +2,17 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Span } from '../../../../delivery/outlet/messages.ts';
-import { RunFolder } from '../../dvr/run-folder.ts';
-import { DvrArchive } from '../../dvr/ts/dvr-archive.ts';
-import type { HlsSegment, HlsUpdate } from '../../wire/ts/updates.ts';
-import { SegmentWindow, type WindowContext } from './segment-window.ts';
+import type { Span } from '../../../delivery/outlet/messages.ts';
+import { DvrArchive } from '../dvr/dvr-archive.ts';
+import { RunFolder } from '../dvr/run-folder.ts';
+import type { HlsSegment, HlsUpdate } from '../wire/ts/updates.ts';
+import { VariantSegments, type VariantSegmentsContext } from './ts/variant-segments.ts';
 
 let root: string;
 let updates: HlsUpdate[];
 let released: number[];
 
-const context: WindowContext = {
+const context: VariantSegmentsContext = {
   read: (spans) => spans.map(({ block }) => Uint8Array.of(block)),
   release: (spans) => released.push(...spans.map(({ block }) => block)),
   asksBack: () => false,
@@ -30,7 +30,7 @@ const segment = (number: number): HlsSegment => ({
 });
 const summary = (): string[] =>
   updates.map((update) => {
-    if (update.type === 'segment') return `segment ${update.segment.number} from ${update.firstNumber}`;
+    if (update.type === 'segment') return `segment ${update.segment.number}`;
     if (update.type === 'archive') return `archive ${update.number}`;
     return update.type === 'retire' ? `retire ${update.firstNumber}` : update.type;
   });
@@ -45,12 +45,12 @@ afterEach(() => rm(root, { recursive: true, force: true }));
 
 describe('SegmentWindow without DVR', () => {
   it('keeps what fits and releases the rest after telling the views', () => {
-    const window = new SegmentWindow({ variant: '7', memoryCount: 2, dvr: null, context });
-    for (let number = 0; number < 4; number++) window.add(segment(number));
-    expect(summary()).toEqual(['segment 0 from 0', 'segment 1 from 0', 'segment 2 from 1', 'segment 3 from 2']);
+    const kept = new VariantSegments('7', { memoryCount: 2, rewinding: null }, context);
+    for (let number = 0; number < 4; number++) kept.add(segment(number));
+    expect(summary()).toEqual(['segment 0', 'segment 1', 'segment 2', 'retire 1', 'segment 3', 'retire 2']);
     expect(released).toEqual([0, 1]);
-    expect(window.snapshot()).toEqual([expect.objectContaining({ segment: segment(2) }), expect.objectContaining({ segment: segment(3) })]);
-    window.clear();
+    expect(kept.snapshot()).toEqual([expect.objectContaining({ segment: segment(2) }), expect.objectContaining({ segment: segment(3) })]);
+    kept.window.clear();
     expect(released).toEqual([0, 1, 2, 3]);
   });
 });
@@ -59,24 +59,37 @@ describe('SegmentWindow of segments that are too large', () => {
   it('keeps the newest one while the stream holds too much', () => {
     let held = 0;
     const crowded = { ...context, asksBack: (spans: () => readonly Span[]) => held > 5 && spans().length > 0 };
-    const window = new SegmentWindow({ variant: '7', memoryCount: 5, dvr: null, context: crowded });
-    for (held = 1; held <= 7; held++) window.add(segment(held));
-    expect(summary().slice(-3)).toEqual(['segment 5 from 1', 'segment 6 from 6', 'segment 7 from 7']);
+    const kept = new VariantSegments('7', { memoryCount: 5, rewinding: null }, crowded);
+    for (held = 1; held <= 7; held++) kept.add(segment(held));
+    expect(summary().slice(4)).toEqual([
+      'segment 5',
+      'segment 6',
+      ...['retire 2', 'retire 3', 'retire 4', 'retire 5', 'retire 6'],
+      'segment 7',
+      'retire 7',
+    ]);
     expect(released).toEqual([1, 2, 3, 4, 5, 6]);
-    expect(window.shortened).toBe(5);
+    expect(kept.window.shortened).toBe(5);
+  });
+
+  it('gives back no more than it must', () => {
+    const crowded = { ...context, asksBack: (spans: () => readonly Span[]) => spans().length > 3 };
+    const kept = new VariantSegments('7', { memoryCount: 5, rewinding: null }, crowded);
+    for (let number = 0; number < 6; number++) kept.add(segment(number));
+    expect(released).toEqual([0, 1, 2]);
   });
 });
 
 describe('SegmentWindow with DVR', () => {
-  const open = (archive: DvrArchive, maxDuration: number): SegmentWindow =>
-    new SegmentWindow({ variant: '7', memoryCount: 2, dvr: { archive, maxDuration }, context });
+  const open = (archive: DvrArchive, maxDuration: number): VariantSegments =>
+    new VariantSegments('7', { memoryCount: 2, rewinding: { archive, maxDuration } }, context);
   const files = async (): Promise<string[]> => (await readdir(root, { recursive: true })).filter((name) => name.endsWith('.ts')).sort();
 
   it('moves segments to files and retires them when the window is full', async () => {
     const archive = new DvrArchive(new RunFolder(root, ['#default#app', '../stream'], 'hls'));
-    const window = open(archive, 8);
+    const kept = open(archive, 8);
     for (let number = 0; number < 6; number++) {
-      window.add(segment(number));
+      kept.add(segment(number));
       await archive.settled;
     }
     expect(summary().filter((line) => !line.startsWith('segment'))).toEqual([
@@ -93,8 +106,8 @@ describe('SegmentWindow with DVR', () => {
     expect(names.map((name) => name.split('/').slice(-2).join('/'))).toEqual(['7/2.ts', '7/3.ts']);
     expect(names[0]?.split('/').slice(0, 2)).toEqual(['#default#app', '.._stream']);
     expect([...(await readFile(join(root, names[0] ?? '')))]).toEqual([2]);
-    expect(window.snapshot()).toHaveLength(4);
-    window.clear();
+    expect(kept.snapshot()).toHaveLength(4);
+    kept.window.clear();
     archive.close();
     archive.close();
     await archive.settled;
@@ -105,8 +118,8 @@ describe('SegmentWindow with DVR', () => {
     const blocked = join(root, 'file');
     await writeFile(blocked, '');
     const archive = new DvrArchive(new RunFolder(blocked, ['app', '..'], 'hls'));
-    const window = open(archive, 60);
-    for (let number = 0; number < 4; number++) window.add(segment(number));
+    const kept = open(archive, 60);
+    for (let number = 0; number < 4; number++) kept.add(segment(number));
     await archive.settled;
     expect(summary().slice(4)).toEqual(['retire 1', 'retire 2']);
     expect(released).toEqual([0, 1]);
@@ -116,8 +129,8 @@ describe('SegmentWindow with DVR', () => {
   it('gives up segments when the disk cannot keep up', () => {
     const faults: unknown[] = [];
     const archive = new DvrArchive(new RunFolder(root, [], 'hls', { onFault: (fault) => faults.push(fault) }));
-    const window = open(archive, 1000);
-    for (let number = 0; number < 30; number++) window.add(segment(number));
+    const kept = open(archive, 1000);
+    for (let number = 0; number < 30; number++) kept.add(segment(number));
     expect(archive.failures).toBeGreaterThan(0);
     expect(faults).toEqual([new Error('the disk cannot keep up')]);
     expect(released.length).toBeGreaterThan(0);
@@ -126,9 +139,9 @@ describe('SegmentWindow with DVR', () => {
 
   it('removes files of segments that went while they were written', async () => {
     const archive = new DvrArchive(new RunFolder(root, [], 'hls'));
-    const window = open(archive, 1000);
-    for (let number = 0; number < 4; number++) window.add(segment(number));
-    window.clear();
+    const kept = open(archive, 1000);
+    for (let number = 0; number < 4; number++) kept.add(segment(number));
+    kept.window.clear();
     await archive.settled;
     await archive.settled;
     expect(await files()).toEqual([]);

@@ -1,11 +1,11 @@
 /** Files of segments that left memory but can still be rewound to. */
 import { rm } from 'node:fs/promises';
-import type { RunFolder } from '../run-folder.ts';
+import type { RunFolder } from './run-folder.ts';
 
 /** Segments waiting for the disk; more means it cannot keep up. */
 const MAX_WRITES = 16;
 
-/** The files of one stream, in a directory of this run that goes when it is closed. One file operation after the other. */
+/** The files of one stream, in a folder of this run that goes when it is closed. One file operation after the other. */
 export class DvrArchive {
   readonly #folder: RunFolder;
   #waiting = 0;
@@ -13,6 +13,7 @@ export class DvrArchive {
   #closed = false;
   #failures = 0;
 
+  /** The archive owns `folder` from here on. */
   constructor(folder: RunFolder) {
     this.#folder = folder;
   }
@@ -27,21 +28,23 @@ export class DvrArchive {
     return this.#chain;
   }
 
-  /** Writes `read()` to a file and calls `done` with its path, or with null when that failed. Nothing is called after `close`. */
-  write(name: string, read: () => readonly Uint8Array[], done: (path: string | null) => void): void {
+  /**
+   * Writes `read()` to a file and calls `done` with its path, or with null when that failed or `read` gave null because nobody wants
+   * the bytes any more. Nothing is called after `close`. False, and nothing is called at all, when too much waits already.
+   */
+  write(name: string, read: () => readonly Uint8Array[] | null, done: (path: string | null) => void): boolean {
     if (this.#waiting >= MAX_WRITES) {
       this.#failures += 1;
       this.#folder.complain(new Error('the disk cannot keep up'));
-      done(null);
-      return;
+      return false;
     }
     this.#waiting += 1;
     this.#enqueue(async () => {
+      const path = this.#closed ? null : await this.#writeFile(name, read());
       this.#waiting -= 1;
-      if (this.#closed) return;
-      const path = await this.#writeFile(name, read());
       if (!this.#closed) done(path);
     });
+    return true;
   }
 
   remove(path: string): void {
@@ -55,7 +58,8 @@ export class DvrArchive {
     this.#enqueue(() => this.#folder.remove());
   }
 
-  async #writeFile(name: string, bytes: readonly Uint8Array[]): Promise<string | null> {
+  async #writeFile(name: string, bytes: readonly Uint8Array[] | null): Promise<string | null> {
+    if (bytes === null) return null;
     try {
       return await this.#folder.write(name, bytes);
     } catch {

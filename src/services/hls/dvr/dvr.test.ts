@@ -2,9 +2,9 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { constantFrames, videoPackets, videoTrack } from '../../../../../test/fakes/synthetic-media.ts';
-import { LlhlsSimulation, type WatchedTrack } from '../../../../../test/validator/llhls-simulation.ts';
-import type { Packet } from '../../../../media/packet.ts';
+import { constantFrames, videoPackets, videoTrack } from '../../../../test/fakes/synthetic-media.ts';
+import { LlhlsSimulation, type WatchedTrack } from '../../../../test/validator/llhls-simulation.ts';
+import type { Packet } from '../../../media/packet.ts';
 
 const video = videoTrack();
 const packets = videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 200 }));

@@ -1,0 +1,75 @@
+/** The segments of one LL-HLS track as its window sees them: they are those of the model, which updates alone change. */
+import type { Span } from '../../../../delivery/outlet/messages.ts';
+import type { SegmentModel, TrackModel } from '../../view/fmp4/stream-model.ts';
+import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
+import type { SegmentList, SegmentMemory } from '../segment-window.ts';
+
+/** What the segments of a track need of their stream. */
+export interface TrackSegmentsContext extends SegmentMemory {
+  /** Changes the model and tells the views, with the next `flush` or at the end of a packet's turn. */
+  emit(update: LlhlsUpdate): void;
+  flush(): void;
+}
+
+/** All spans of a segment, in order. */
+export function segmentSpans(segment: SegmentModel): Span[] {
+  return segment.parts.flatMap((part) => part.spans);
+}
+
+/** A segment stays one longer than it is listed: requests under way may still want it. */
+export class TrackSegments implements SegmentList<SegmentModel> {
+  readonly #track: TrackModel;
+  readonly #context: TrackSegmentsContext;
+
+  constructor(track: TrackModel, context: TrackSegmentsContext) {
+    this.#track = track;
+    this.#context = context;
+  }
+
+  get segments(): readonly SegmentModel[] {
+    return this.#track.segments;
+  }
+
+  asksBack(): boolean {
+    return this.#context.asksBack(() => this.#all().flatMap(segmentSpans));
+  }
+
+  read(segment: SegmentModel): readonly Uint8Array[] {
+    return this.#context.read(segmentSpans(segment));
+  }
+
+  fileOf({ msn }: SegmentModel): string {
+    return `${this.#track.id}/${msn}.m4s`;
+  }
+
+  archived(segment: SegmentModel, path: string): void {
+    // The model forgets them with the update.
+    const spans = segmentSpans(segment);
+    this.#context.emit({ type: 'archive', trackId: this.#track.id, msn: segment.msn, path });
+    this.#context.release(spans);
+  }
+
+  retire(): string | null {
+    const gone = this.#track.retired;
+    this.#context.emit({ type: 'retire', trackId: this.#track.id });
+    if (gone !== null) this.#context.release(segmentSpans(gone));
+    return gone?.path ?? null;
+  }
+
+  clear(): string[] {
+    const all = this.#all();
+    this.#track.segments.length = 0;
+    this.#track.retired = null;
+    this.#context.release(all.flatMap(segmentSpans));
+    return all.flatMap(({ path }) => path ?? []);
+  }
+
+  flush(): void {
+    this.#context.flush();
+  }
+
+  #all(): SegmentModel[] {
+    const { retired, segments } = this.#track;
+    return retired === null ? segments.slice() : [retired, ...segments];
+  }
+}
