@@ -19,7 +19,7 @@ import type { PullDefinition } from '../core/pull.ts';
 import type { PullRegistry, WaitingStream } from '../core/pull-registry.ts';
 import type { TrafficMeter } from '../core/traffic-meter.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
-import type { HlsDumper } from '../services/hls/dump/fmp4/hls-dumper.ts';
+import type { Dumper } from '../services/hls/dump/dumper.ts';
 import type { PushPublisher } from '../services/push/push-publisher.ts';
 import type { FilePublisher } from '../services/record/file-publisher.ts';
 import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
@@ -32,7 +32,7 @@ import { ApiError } from './errors.ts';
 export interface ControlPlaneOptions {
   readonly orchestrator: Orchestrator;
   readonly recordings: FilePublisher;
-  readonly dumps: HlsDumper;
+  readonly dumps: Dumper;
   readonly pushes: PushPublisher;
   readonly pulls: PullRegistry;
   /** How definitions are read: macros, and where relative paths start. */
@@ -55,7 +55,7 @@ export class ControlPlane {
   /** Starts and stops recordings. */
   readonly recordings: FilePublisher;
   /** Starts and stops HLS dumps. */
-  readonly dumps: HlsDumper;
+  readonly dumps: Dumper;
   /** Starts and stops pushes. */
   readonly pushes: PushPublisher;
   readonly #orchestrator: Orchestrator;

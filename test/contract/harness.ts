@@ -16,7 +16,7 @@ import type { Publisher } from '../../src/core/publishing.ts';
 import { PullRegistry } from '../../src/core/pull-registry.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
 import { MILLISECONDS } from '../../src/media/timebase.ts';
-import { HlsDumper } from '../../src/services/hls/dump/fmp4/hls-dumper.ts';
+import { Dumper } from '../../src/services/hls/dump/dumper.ts';
 import { LlhlsPublisher } from '../../src/services/hls/packager/fmp4/llhls-publisher.ts';
 import { LlhlsView } from '../../src/services/hls/view/fmp4/llhls-view.ts';
 import type { LlhlsViewSettings } from '../../src/services/hls/wire/fmp4/settings.ts';
@@ -91,7 +91,7 @@ export async function startApi(
   const recordings = new FilePublisher(writing);
   await recordings.load();
   recordings.recover();
-  const dumps = new HlsDumper(writing);
+  const dumps = new Dumper(writing);
   const llhls = new LlhlsPublisher(new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context)), dumps);
   const queues = new QueueRegistry(clock);
   const pushes = new PushPublisher({ clock, logger, queues, stateFolder: folder, open: openFakeDestination });
@@ -196,7 +196,7 @@ export class ApiHarness {
   readonly server: ApiServer;
   readonly orchestrator: Orchestrator;
   readonly recordings: FilePublisher;
-  readonly dumps: HlsDumper;
+  readonly dumps: Dumper;
   readonly pushes: PushPublisher;
   /** State and recordings; removed by `close`. */
   readonly folder: string;

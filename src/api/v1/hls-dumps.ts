@@ -1,6 +1,6 @@
-import type { HlsDump } from '../../services/hls/dump/fmp4/hls-dump.ts';
-import { DumpRefused } from '../../services/hls/dump/fmp4/hls-dumper.ts';
-import type { LlhlsStream } from '../../services/hls/packager/fmp4/llhls-stream.ts';
+import type { Dump } from '../../services/hls/dump/dump.ts';
+import { DumpRefused } from '../../services/hls/dump/dumper.ts';
+import type { SegmentSource } from '../../services/hls/packager/segment-observer.ts';
 import { PathRefused } from '../../util/allowed-folders.ts';
 import { Type } from '../../util/typebox.ts';
 import { type Answer, ok } from '../envelope.ts';
@@ -64,7 +64,7 @@ function listDumps(request: StreamRequest): Answer {
   return ok(dumps.map((dump) => dumpInformation(dump, name)));
 }
 
-function selectionOf(request: StreamRequest): { readonly name: string; readonly id: string | null; readonly stream: LlhlsStream } {
+function selectionOf(request: StreamRequest): { readonly name: string; readonly id: string | null; readonly stream: SegmentSource } {
   const body = requireObject(request.body);
   const name = textIn(body, 'outputStreamName');
   if (name === '') throw new ApiError('DUMP_STREAM_MISSING');
@@ -72,14 +72,14 @@ function selectionOf(request: StreamRequest): { readonly name: string; readonly 
 }
 
 /** The output `name` of the stream in the path, as LL-HLS. */
-function outputOf({ vhost, app, stream, control }: StreamRequest, name: string): LlhlsStream {
+function outputOf({ vhost, app, stream, control }: StreamRequest, name: string): SegmentSource {
   if (!stream.outputs.some((output) => output.name === name)) throw new ApiError('DUMP_OUTPUT_NOT_FOUND', vhost.name, app.name, name);
   const served = control.dumps.find({ vhost: vhost.name, app: app.name, name });
   if (served === undefined) throw new ApiError('DUMP_LLHLS_NOT_FOUND', vhost.name, app.name, name);
   return served;
 }
 
-function dumpInformation({ request, enabled }: HlsDump, outputStreamName: string) {
+function dumpInformation({ request, enabled }: Dump, outputStreamName: string) {
   const { id, infoFile, outputPath, playlists, userData } = request;
   return {
     enabled,

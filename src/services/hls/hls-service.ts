@@ -1,8 +1,7 @@
 /** LL-HLS and HLS as a service, with their DVR and their dumps. */
 import type { Service, ServiceContext } from '../service.ts';
-import { HlsDumper } from './dump/fmp4/hls-dumper.ts';
+import { Dumper } from './dump/dumper.ts';
 import { FolderClaims } from './dump/folder-claims.ts';
-import { TsDumper } from './dump/ts/ts-dumper.ts';
 import { DvrStorage } from './dvr/dvr-storage.ts';
 import { LlhlsPublisher } from './packager/fmp4/llhls-publisher.ts';
 import { HlsPublisher } from './packager/ts/hls-publisher.ts';
@@ -15,11 +14,11 @@ export async function startHls({
   stateFolder,
   writing,
   conditions,
-}: ServiceContext): Promise<Service & { readonly dumps: HlsDumper }> {
+}: ServiceContext): Promise<Service & { readonly dumps: Dumper }> {
   const files = { clock, logger, stateFolder, allowed: writing, conditions, claims: new FolderClaims() };
   const dvr = new DvrStorage(files);
-  const tsDumps = new TsDumper(files);
-  const dumps = new HlsDumper(files);
+  const tsDumps = new Dumper(files);
+  const dumps = new Dumper(files);
   // Before streams come, which have dumps of their own.
   await dumps.recover();
   return {

@@ -5,22 +5,15 @@ import type { Playlist } from '../../../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../../../core/publishing.ts';
 import type { EgressPort } from '../../../../delivery/outlet/messages.ts';
 import type { Track } from '../../../../media/track.ts';
-import type { StreamAddress } from '../../dump/wanted-dumps.ts';
 import { DvrStorage } from '../../dvr/dvr-storage.ts';
 import type { LlhlsSettings } from '../../wire/fmp4/settings.ts';
+import type { StreamFollower } from '../stream-follower.ts';
 import { isServable } from './codec-support.ts';
 import { LlhlsStream } from './llhls-stream.ts';
 
 const DEFAULT_FILE_NAME = 'llhls';
 const DEFAULT_NAME = 'llhls_default';
 const ABSOLUTE_PATHS = -1;
-
-/** Who wants to know of the streams. */
-export interface StreamFollower {
-  /** It has tracks and playlists. */
-  streamStarted(stream: LlhlsStream, address: StreamAddress, settings: LlhlsSettings): void;
-  streamClosed(stream: LlhlsStream, address: StreamAddress): void;
-}
 
 /**
  * Registered in the core, which attaches streams and closes them. `follower` hears of every stream; the publisher itself has nothing to

@@ -11,16 +11,17 @@ import type { Track } from '../../../../media/track.ts';
 import { DvrArchive } from '../../dvr/dvr-archive.ts';
 import type { DvrStorage } from '../../dvr/dvr-storage.ts';
 import { HOLD_BACK_PARTS, isPlayable } from '../../view/fmp4/readiness.ts';
-import { type SegmentModel, StreamModel } from '../../view/fmp4/stream-model.ts';
+import { ResourceNames } from '../../view/fmp4/resource-name.ts';
+import { type SegmentModel, StreamModel, type TrackModel } from '../../view/fmp4/stream-model.ts';
 import { SegmentLimits } from '../../wire/fmp4/segment-limits.ts';
 import { EXTRA_SEGMENTS, type LlhlsSettings, viewSettings } from '../../wire/fmp4/settings.ts';
 import { fixedStreamKey, randomStreamKey } from '../../wire/fmp4/stream-key.ts';
 import { type LlhlsUpdate, type MultivariantText, TAIL_MARK } from '../../wire/fmp4/update.ts';
+import type { ObservedSegment, SegmentObserver, SegmentSource } from '../segment-observer.ts';
 import { type Rewinding, SegmentWindow } from '../segment-window.ts';
 import { isServable } from './codec-support.ts';
 import { CutSchedule } from './cut-schedule.ts';
 import { renderMultivariant } from './multivariant-text.ts';
-import type { SegmentObserver } from './segment-observer.ts';
 import { TimedMetadata } from './timed-metadata.ts';
 import { TrackAligner } from './track-aligner.ts';
 import { type PackagingContext, TrackPackager } from './track-packager.ts';
@@ -46,7 +47,7 @@ const PLAYLIST_SUFFIX = '.m3u8';
  * Made by the publisher, closed by the core: that ends its outlet and its DVR files and tells its observers. A second `close` has no
  * effect.
  */
-export class LlhlsStream implements PublisherStream {
+export class LlhlsStream implements PublisherStream, SegmentSource {
   readonly #stream: PublishableStream;
   readonly #settings: LlhlsSettings;
   readonly #streamKey: string;
@@ -126,7 +127,6 @@ export class LlhlsStream implements PublisherStream {
     return this.#stream.playlists.map(({ fileName }) => fileName + PLAYLIST_SUFFIX);
   }
 
-  /** Tells `observer` of every segment from now on; of a stream that is gone it hears that. */
   observe(observer: SegmentObserver): void {
     if (this.#closed) {
       observer.streamEnded();
@@ -145,7 +145,6 @@ export class LlhlsStream implements PublisherStream {
     return Buffer.concat(this.#outlet.read(segmentSpans(segment)));
   }
 
-  /** Multivariant playlists (all, or those of these names) as they are now, for files in one folder: no paths, no queries. */
   plainMultivariants(names: readonly string[]): [name: string, text: string][] {
     const source = this.#multivariantSource();
     return this.#stream.playlists.flatMap((playlist): [string, string][] => {
@@ -153,6 +152,19 @@ export class LlhlsStream implements PublisherStream {
       if (names.length > 0 && !names.includes(name)) return [];
       const rendered = renderMultivariant({ ...playlist, options: { ...playlist.options, hlsChunklistPathDepth: 0 } }, source);
       return rendered === null ? [] : [[name, rendered.text.replaceAll(TAIL_MARK, '')]];
+    });
+  }
+
+  newestSegments(): ObservedSegment[] {
+    const tracks = [...this.#model.tracks.values()].filter(({ completeCount }) => completeCount > 0);
+    if (tracks.length === 0) return [];
+    const lasts = tracks.map((track) => track.segments[track.completeCount - 1]?.msn ?? 0);
+    // Segments that a DVR has moved to its files are not looked for there.
+    const oldest = tracks.map((track) => track.segments.find(({ path }) => path === null)?.msn ?? 0);
+    const first = Math.max(Math.min(...lasts), ...oldest);
+    return tracks.flatMap((track) => {
+      const complete = track.segments.slice(0, track.completeCount).filter(({ msn }) => msn >= first);
+      return complete.map((segment) => this.#observed(track, segment));
     });
   }
 
@@ -332,9 +344,30 @@ export class LlhlsStream implements PublisherStream {
     if (update.type !== 'segment-close') return;
     const track = this.#model.tracks.get(update.trackId);
     if (track === undefined) return;
-    const segment = track.segments.at(-1);
-    if (segment !== undefined) for (const observer of [...this.#observers]) observer.segmentClosed(track, segment);
+    this.#tellObservers(track);
     this.#windows.get(track.id)?.segmentClosed();
+  }
+
+  #tellObservers(track: TrackModel): void {
+    const segment = track.segments.at(-1);
+    if (segment === undefined || this.#observers.size === 0) return;
+    const observed = this.#observed(track, segment);
+    for (const observer of [...this.#observers]) observer.segmentFinished(observed);
+  }
+
+  #observed(track: TrackModel, segment: SegmentModel): ObservedSegment {
+    const { msn, generation, duration, startTime, discontinuity } = segment;
+    const names = new ResourceNames(track, this.#streamKey);
+    const bytes = track.inits.get(generation);
+    return {
+      playlist: names.chunklist,
+      uri: names.segment(msn),
+      number: msn,
+      init: bytes === undefined ? null : { uri: names.init(generation), bytes },
+      duration: duration ?? 0,
+      read: () => this.copyOf(segment),
+      ...{ startTime, discontinuity },
+    };
   }
 
   #send(): void {

@@ -5,25 +5,28 @@ import type { Playlist } from '../../../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../../../core/publishing.ts';
 import type { EgressPort } from '../../../../delivery/outlet/messages.ts';
 import type { Track } from '../../../../media/track.ts';
-import type { TsDumper } from '../../dump/ts/ts-dumper.ts';
 import { DvrStorage } from '../../dvr/dvr-storage.ts';
 import type { HlsSettings } from '../../wire/ts/settings.ts';
+import type { StreamFollower } from '../stream-follower.ts';
 import { HlsStream } from './hls-stream.ts';
 import { isServable } from './variants.ts';
 
 const DEFAULT_PLAYLIST_NAME = 'hls_default';
 const DEFAULT_PLAYLIST_FILE = 'playlist';
 
-/** Registered in the core, which attaches streams and closes them. It has nothing to close itself: the dumper is its maker's. */
+/**
+ * Registered in the core, which attaches streams and closes them. `follower` hears of every stream; the publisher itself has nothing to
+ * close.
+ */
 export class HlsPublisher implements Publisher<HlsSettings> {
   readonly kind = PublisherKind.HLS;
   readonly #egress: EgressPort;
-  readonly #dumper: TsDumper | null;
+  readonly #follower: StreamFollower | null;
   readonly #storage: DvrStorage;
 
-  constructor(egress: EgressPort, dumper: TsDumper | null = null, storage: DvrStorage = new DvrStorage()) {
+  constructor(egress: EgressPort, follower: StreamFollower | null = null, storage: DvrStorage = new DvrStorage()) {
     this.#egress = egress;
-    this.#dumper = dumper;
+    this.#follower = follower;
     this.#storage = storage;
   }
 
@@ -38,7 +41,12 @@ export class HlsPublisher implements Publisher<HlsSettings> {
   }
 
   attach(stream: PublishableStream, settings: HlsSettings): HlsStream {
-    const onStart = (started: HlsStream): void => this.#dumper?.streamStarted(started, stream, settings);
-    return new HlsStream(stream, settings, { egress: this.#egress, storage: this.#storage, onStart });
+    const address = { vhost: stream.vhost, app: stream.app, name: stream.name };
+    return new HlsStream(stream, settings, {
+      egress: this.#egress,
+      storage: this.#storage,
+      onStart: (started) => this.#follower?.streamStarted(started, address, settings),
+      onClose: (closed) => this.#follower?.streamClosed(closed, address),
+    });
   }
 }

@@ -8,11 +8,11 @@ import type { Packet } from '../../../../media/packet.ts';
 import type { Track } from '../../../../media/track.ts';
 import { DvrArchive } from '../../dvr/dvr-archive.ts';
 import type { DvrStorage } from '../../dvr/dvr-storage.ts';
-import { multivariantText } from '../../view/ts/playlist-text.ts';
+import { mediaPlaylistName, multivariantText, segmentName } from '../../view/ts/playlist-text.ts';
 import { type HlsSettings, viewSettings } from '../../wire/ts/settings.ts';
-import type { HlsMultivariant, HlsUpdate } from '../../wire/ts/updates.ts';
+import type { HlsMultivariant, HlsSegment, HlsUpdate } from '../../wire/ts/updates.ts';
+import type { ObservedSegment, SegmentObserver, SegmentSource } from '../segment-observer.ts';
 import { CutSchedule } from './cut-schedule.ts';
-import type { SegmentObserver } from './segment-observer.ts';
 import { type FinishedSegment, Segmenter, type SegmentSink } from './segmenter.ts';
 import { streamInfAttributes } from './stream-inf.ts';
 import { VariantSegments, type VariantSegmentsContext, type VariantWindowOptions } from './variant-segments.ts';
@@ -35,13 +35,15 @@ export interface HlsStreamContext {
   readonly memoryBytes?: number;
   /** The stream has tracks and playlists. */
   readonly onStart?: (stream: HlsStream) => void;
+  /** The stream has ended. */
+  readonly onClose?: (stream: HlsStream) => void;
 }
 
 /**
  * Made by the publisher, closed by the core: that ends its outlet and its DVR files and tells its observers. A second `close` has no
  * effect.
  */
-export class HlsStream implements PublisherStream {
+export class HlsStream implements PublisherStream, SegmentSource {
   readonly #stream: PublishableStream;
   readonly #archive: DvrArchive | null;
   readonly #window: VariantWindowOptions;
@@ -53,13 +55,15 @@ export class HlsStream implements PublisherStream {
   readonly #variants = new Map<string, PackagedVariant>();
   readonly #observers = new Set<SegmentObserver>();
   readonly #onStart: ((stream: HlsStream) => void) | undefined;
+  readonly #onClose: ((stream: HlsStream) => void) | undefined;
   #playlists: readonly HlsPlaylistVariants[] = [];
   #started = false;
   #concluded = false;
   #closed = false;
 
-  constructor(stream: PublishableStream, settings: HlsSettings, { egress, storage, memoryBytes, onStart }: HlsStreamContext) {
+  constructor(stream: PublishableStream, settings: HlsSettings, { egress, storage, memoryBytes, onStart, onClose }: HlsStreamContext) {
     this.#onStart = onStart;
+    this.#onClose = onClose;
     const { segmentDuration, segmentCount, crossDomains, dVR } = settings;
     this.#stream = stream;
     const address = [`#${stream.vhost}#${stream.app}`, stream.name];
@@ -111,26 +115,38 @@ export class HlsStream implements PublisherStream {
     return count;
   }
 
-  /** Names of the multivariant playlists, with `.m3u8`. */
+  /** Internal path, `#<vhost>#<app>/<stream>`. */
+  get path(): string {
+    const { vhost, app, name } = this.#stream;
+    return `#${vhost}#${app}/${name}`;
+  }
+
   get playlistNames(): readonly string[] {
     return this.#playlists.map(({ fileName }) => fileName + PLAYLIST_SUFFIX);
   }
 
-  /** Multivariant playlists (all, or those of these names) as they are now, without queries. */
   plainMultivariants(names: readonly string[]): [name: string, text: string][] {
     return this.#multivariants()
       .map((playlist): [string, string] => [playlist.fileName + PLAYLIST_SUFFIX, multivariantText(playlist, '')])
       .filter(([name]) => names.length === 0 || names.includes(name));
   }
 
-  /** Tells `observer` of every segment from now on. */
   observe(observer: SegmentObserver): void {
+    if (this.#closed) {
+      observer.streamEnded();
+      return;
+    }
     this.#observers.add(observer);
     this.#stream.attend();
   }
 
   unobserve(observer: SegmentObserver): void {
     this.#observers.delete(observer);
+  }
+
+  /** None: variants count apart. */
+  newestSegments(): ObservedSegment[] {
+    return [];
   }
 
   /** Settles when the files of the DVR are written or removed as far as asked for. */
@@ -178,6 +194,7 @@ export class HlsStream implements PublisherStream {
     this.#variants.clear();
     this.#archive?.close();
     this.#outlet.close();
+    this.#onClose?.(this);
   }
 
   #keep(variantId: string, made: FinishedSegment): void {
@@ -185,11 +202,22 @@ export class HlsStream implements PublisherStream {
     if (variant === undefined) return;
     const { start, ...rest } = made;
     const segment = { ...rest, wallClock: this.#stream.startedAt + start, path: null };
-    const read = (): Buffer => Buffer.concat(this.#outlet.read(segment.spans));
-    for (const observer of [...this.#observers]) observer.segmentFinished(variantId, segment, read);
+    if (this.#observers.size > 0) this.#tellObservers(variantId, segment);
     variant.kept.add(segment);
     // Measured bandwidths change all the time: once per segment of the first variant is often enough.
     if (variant === this.#variants.values().next().value) this.#outlet.update(this.#playlistsUpdate());
+  }
+
+  #tellObservers(variantId: string, { number, duration, wallClock, discontinuity, spans }: HlsSegment): void {
+    const observed = {
+      playlist: mediaPlaylistName(variantId),
+      uri: segmentName(variantId, number),
+      init: null,
+      startTime: wallClock,
+      read: () => Buffer.concat(this.#outlet.read(spans)),
+      ...{ number, duration, discontinuity },
+    };
+    for (const observer of [...this.#observers]) observer.segmentFinished(observed);
   }
 
   #package(variant: HlsVariant, leads: boolean): void {

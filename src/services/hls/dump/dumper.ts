@@ -1,22 +1,24 @@
-/** Starts, lists and ends dumps of LL-HLS streams. */
+/** Starts, lists and ends dumps of the streams of a publisher. */
 import { randomBytes } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import type { AllowedFolders } from '../../../../util/allowed-folders.ts';
-import type { Clock } from '../../../../util/clock.ts';
-import { Conditions } from '../../../../util/conditions.ts';
-import type { Logger } from '../../../../util/logger.ts';
-import type { StreamFollower } from '../../packager/fmp4/llhls-publisher.ts';
-import type { LlhlsStream } from '../../packager/fmp4/llhls-stream.ts';
-import type { LlhlsSettings } from '../../wire/fmp4/settings.ts';
-import { type FolderClaim, FolderClaims } from '../folder-claims.ts';
-import { type StreamAddress, type WantedDump, wantedDumps } from '../wanted-dumps.ts';
-import { type DumpRequest, HlsDump, type HlsDumpOptions } from './hls-dump.ts';
+import type { AllowedFolders } from '../../../util/allowed-folders.ts';
+import type { Clock } from '../../../util/clock.ts';
+import { Conditions } from '../../../util/conditions.ts';
+import type { Logger } from '../../../util/logger.ts';
+import type { SegmentSource } from '../packager/segment-observer.ts';
+import type { StreamFollower } from '../packager/stream-follower.ts';
+import { Dump, type DumpOptions, type DumpRequest } from './dump.ts';
+import { FolderClaims } from './folder-claims.ts';
 import { OpenDumps } from './open-dumps.ts';
+import { type DumpsSettings, type StreamAddress, type WantedDump, wantedDumps } from './wanted-dumps.ts';
 
 /** Dumps of one stream that are known, with their ids taken: the oldest that has ended makes room for another. */
 export const MOST_DUMPS = 1000;
 const NOTE_BYTES = 12;
+
+/** Dumps of a stream by id; null while one is being prepared. */
+type KnownDumps = Map<string, Dump | null>;
 
 /** Why a dump cannot be started or stopped; `message` goes to the client. */
 export class DumpRefused extends Error {
@@ -24,7 +26,7 @@ export class DumpRefused extends Error {
 }
 
 /** Where dumps may go. With `claims` shared, no two dumpers write into one folder. */
-export interface HlsDumperOptions {
+export interface DumperOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   /** Relative paths start there. */
@@ -36,17 +38,17 @@ export interface HlsDumperOptions {
   readonly claims?: FolderClaims;
 }
 
-/** One for the server, which calls `recover` before streams come and `close` at its end. */
-export class HlsDumper implements StreamFollower {
-  readonly #options: HlsDumperOptions;
-  readonly #streams = new Map<string, LlhlsStream>();
-  readonly #dumps = new WeakMap<LlhlsStream, Map<string, HlsDump | null>>();
+/** One for each publisher. The server calls `recover` before streams come and `close` at its end. */
+export class Dumper implements StreamFollower {
+  readonly #options: DumperOptions;
+  readonly #streams = new Map<string, SegmentSource>();
+  readonly #dumps = new WeakMap<SegmentSource, KnownDumps>();
   /** Dumps whose files may not be complete yet, with when they are. */
-  readonly #active = new Map<HlsDump, Promise<void>>();
+  readonly #active = new Map<Dump, Promise<void>>();
   readonly #claims: FolderClaims;
   readonly #open: OpenDumps;
 
-  constructor(options: HlsDumperOptions) {
+  constructor(options: DumperOptions) {
     this.#options = options;
     this.#claims = options.claims ?? new FolderClaims();
     this.#open = new OpenDumps(options.stateFolder, options.logger);
@@ -57,37 +59,27 @@ export class HlsDumper implements StreamFollower {
     return this.#open.recover();
   }
 
-  /** The outbound stream of this name as LL-HLS, or undefined when it is not served so. */
-  find(address: StreamAddress): LlhlsStream | undefined {
+  /** The outbound stream of this name as the publisher has it, or undefined when it has none. */
+  find(address: StreamAddress): SegmentSource | undefined {
     return this.#streams.get(keyOf(address));
   }
 
   /** Starts the dumps that the configuration wants of the stream. */
-  streamStarted(stream: LlhlsStream, address: StreamAddress, settings: LlhlsSettings): void {
+  streamStarted(stream: SegmentSource, address: StreamAddress, settings: { readonly dumps?: DumpsSettings }): void {
     this.#streams.set(keyOf(address), stream);
-    for (const dump of wantedDumps(settings.dumps, address, this.#options.clock.now())) void this.#startConfigured(stream, dump);
+    for (const wanted of wantedDumps(settings.dumps, address, this.#options.clock.now())) this.#startConfigured(stream, wanted);
   }
 
-  streamClosed(stream: LlhlsStream, address: StreamAddress): void {
+  streamClosed(stream: SegmentSource, address: StreamAddress): void {
     if (this.#streams.get(keyOf(address)) === stream) this.#streams.delete(keyOf(address));
   }
 
   /** Resolves when the first files are there. Throws `DumpRefused`, and `PathRefused` for a folder that is not allowed. */
-  async start(stream: LlhlsStream, request: DumpRequest): Promise<void> {
-    const { allowed, clock, conditions = new Conditions(), logger, stateFolder } = this.#options;
-    const folder = resolve(stateFolder, request.outputPath);
+  async start(stream: SegmentSource, request: DumpRequest): Promise<void> {
+    const folder = this.#folderOf(request);
     const infoPath = request.infoFile === '' ? null : resolve(folder, request.infoFile);
-    // As it was written: resolving would hide the way up.
-    for (const path of [request.outputPath, request.infoFile]) allowed.check(path.startsWith('/') ? path : `${folder}/${path}`);
-    const dumps = this.#dumps.get(stream) ?? new Map<string, HlsDump | null>();
-    this.#dumps.set(stream, dumps);
-    if (dumps.has(request.id)) throw new DumpRefused('Duplicate ID');
-    const unknown = request.playlists.find((name) => !stream.playlistNames.includes(name));
-    if (unknown !== undefined) throw new DumpRefused('Could not dump master playlist');
-    if (dumps.size >= MOST_DUMPS) this.#makeRoom(dumps);
-    // The id is taken before anything is awaited, and free again when the start fails.
-    dumps.set(request.id, null);
-    let dump: HlsDump | null = null;
+    const dumps = this.#takeId(stream, request);
+    let dump: Dump | null = null;
     try {
       const claim = await this.#claims.claim(folder).catch((error: unknown) => {
         throw new DumpRefused(messageOf(error), { cause: error });
@@ -98,8 +90,8 @@ export class HlsDumper implements StreamFollower {
       });
       const note = infoPath === null ? null : randomBytes(NOTE_BYTES).toString('hex');
       if (infoPath !== null && note !== null) await this.#open.add(note, infoPath);
-      dump = this.#make({ request, stream, folder, infoPath, clock, conditions, logger }, claim, note);
-      dumps.set(request.id, dump);
+      dump = this.#make({ request, stream, folder, infoPath }, dumps, note);
+      claim.keep(dump);
       await dump.start().catch((error: unknown) => {
         throw new DumpRefused(`Could not dump segment: ${messageOf(error)}`, { cause: error });
       });
@@ -111,8 +103,52 @@ export class HlsDumper implements StreamFollower {
     }
   }
 
+  /** Holds the stream from its first segment on, however long its folder is waited for. What cannot be dumped is told in the log. */
+  #startConfigured(stream: SegmentSource, wanted: WantedDump): void {
+    const { allowed, logger } = this.#options;
+    const request = { ...wanted, infoFile: '', userData: '' };
+    try {
+      const folder = this.#folderOf(request);
+      const unknown = unknownPlaylist(stream, request);
+      if (unknown !== undefined) throw new DumpRefused(`the stream has no playlist ${unknown}`);
+      const prepare = async (made: Dump): Promise<void> => {
+        const claim = await this.#claims.claim(folder);
+        claim.keep(made);
+        await allowed.makeFolder(folder);
+      };
+      const dumps = this.#takeId(stream, request);
+      const dump = this.#make({ request, stream, folder, infoPath: null, prepare }, dumps, null);
+      // The dump itself says what failed.
+      void dump.start().catch(() => dumps.delete(request.id));
+    } catch (error) {
+      const about = { err: error, dump: wanted.id, stream: stream.path, folder: wanted.outputPath };
+      logger.error(about, `dump of the configuration cannot be started: ${messageOf(error)}`);
+    }
+  }
+
+  /** Absolute. Throws `PathRefused` when the folder or the information file is not allowed. */
+  #folderOf({ outputPath, infoFile }: DumpRequest): string {
+    const { allowed, stateFolder } = this.#options;
+    const folder = resolve(stateFolder, outputPath);
+    // As it was written: resolving would hide the way up.
+    for (const path of [outputPath, infoFile]) allowed.check(path.startsWith('/') ? path : `${folder}/${path}`);
+    return folder;
+  }
+
+  /** The id is taken before anything is awaited; it is free again when the start fails. Throws `DumpRefused`. */
+  #takeId(stream: SegmentSource, request: DumpRequest): KnownDumps {
+    const { id } = request;
+    const dumps: KnownDumps = this.#dumps.get(stream) ?? new Map();
+    this.#dumps.set(stream, dumps);
+    if (dumps.has(id)) throw new DumpRefused('Duplicate ID');
+    if (unknownPlaylist(stream, request) !== undefined) throw new DumpRefused('Could not dump master playlist');
+    if (dumps.size >= MOST_DUMPS) this.#makeRoom(dumps);
+    dumps.set(id, null);
+    return dumps;
+  }
+
   /** Throws `DumpRefused` when all dumps still run. */
-  #makeRoom(dumps: Map<string, HlsDump | null>): void {
+  #makeRoom(dumps: KnownDumps): void {
     for (const [id, dump] of dumps) {
       if (dump === null || dump.enabled) continue;
       dumps.delete(id);
@@ -121,16 +157,17 @@ export class HlsDumper implements StreamFollower {
     throw new DumpRefused(`The stream has ${MOST_DUMPS} dumps`);
   }
 
-  #make(options: HlsDumpOptions, claim: FolderClaim, note: string | null): HlsDump {
-    const dump = new HlsDump(options);
-    claim.keep(dump);
+  #make(what: Omit<DumpOptions, 'clock' | 'conditions' | 'logger'>, dumps: KnownDumps, note: string | null): Dump {
+    const { clock, conditions = new Conditions(), logger } = this.#options;
+    const dump = new Dump({ ...what, clock, conditions, logger });
+    dumps.set(what.request.id, dump);
     const over = dump.over.then(() => this.#forget(dump, note));
     this.#active.set(dump, over);
     return dump;
   }
 
   /** Ends the dump `id`, or all of the stream; resolves at once. Throws `DumpRefused` when there is none of that id. */
-  stop(stream: LlhlsStream, id: string | null): void {
+  stop(stream: SegmentSource, id: string | null): void {
     const dumps = this.list(stream);
     const wanted = id === null ? dumps : dumps.filter(({ request }) => request.id === id);
     if (id !== null && wanted.length === 0) throw new DumpRefused('Could not find dump info');
@@ -138,7 +175,7 @@ export class HlsDumper implements StreamFollower {
   }
 
   /** Dumps of the stream, those that ended included, in the order they were started. */
-  list(stream: LlhlsStream): HlsDump[] {
+  list(stream: SegmentSource): Dump[] {
     return [...(this.#dumps.get(stream)?.values() ?? [])].filter((dump) => dump !== null);
   }
 
@@ -149,7 +186,7 @@ export class HlsDumper implements StreamFollower {
     await Promise.all(active.map(([, over]) => over));
   }
 
-  async #forget(dump: HlsDump, note: string | null): Promise<void> {
+  async #forget(dump: Dump, note: string | null): Promise<void> {
     if (note !== null) await this.#open.remove(note);
     this.#active.delete(dump);
   }
@@ -170,16 +207,10 @@ export class HlsDumper implements StreamFollower {
       throw new DumpRefused(`Could not dump init segment: ${messageOf(error)}`, { cause: error });
     }
   }
+}
 
-  async #startConfigured(stream: LlhlsStream, wanted: WantedDump): Promise<void> {
-    try {
-      await this.start(stream, { ...wanted, infoFile: '', userData: '' });
-    } catch (error) {
-      const reason = messageOf(error);
-      const about = { err: error, stream: stream.path, folder: wanted.outputPath };
-      this.#options.logger.error(about, `dump of the configuration cannot be started: ${reason}`);
-    }
-  }
+function unknownPlaylist(stream: SegmentSource, { playlists }: DumpRequest): string | undefined {
+  return playlists.find((name) => !stream.playlistNames.includes(name));
 }
 
 function messageOf(error: unknown): string {

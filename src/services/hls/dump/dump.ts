@@ -1,17 +1,14 @@
 /** One dump: keeps init segments, segments and playlists of a stream as files in a folder. */
-import { writeFileAtomic } from '../../../../state/atomic-file.ts';
-import type { Clock } from '../../../../util/clock.ts';
-import type { Conditions } from '../../../../util/conditions.ts';
-import type { Logger } from '../../../../util/logger.ts';
-import type { LlhlsStream } from '../../packager/fmp4/llhls-stream.ts';
-import type { SegmentObserver } from '../../packager/fmp4/segment-observer.ts';
-import { ResourceNames } from '../../view/fmp4/resource-name.ts';
-import type { SegmentModel, TrackModel } from '../../view/fmp4/stream-model.ts';
-import { DumpFolder } from '../dump-folder.ts';
-import { dumpCondition, tellPause, tellResumption } from '../dump-pause.ts';
-import { DumpPlaylist } from '../dump-playlist.ts';
-import type { FolderWriter } from '../folder-claims.ts';
+import { writeFileAtomic } from '../../../state/atomic-file.ts';
+import type { Clock } from '../../../util/clock.ts';
+import type { Conditions } from '../../../util/conditions.ts';
+import { diskFault } from '../../../util/disk-fault.ts';
+import type { Logger } from '../../../util/logger.ts';
+import type { ObservedSegment, SegmentObserver, SegmentSource } from '../packager/segment-observer.ts';
+import { DumpFolder } from './dump-folder.ts';
 import { DumpInfo, DumpStatus } from './dump-info.ts';
+import { DumpPlaylist } from './dump-playlist.ts';
+import type { FolderWriter } from './folder-claims.ts';
 
 /** What was asked for, as the API shows it. */
 export interface DumpRequest {
@@ -24,14 +21,16 @@ export interface DumpRequest {
   readonly userData: string;
 }
 
-/** What a dump is made of; the folder was claimed for it by the dumper. */
-export interface HlsDumpOptions {
+/** What a dump is made of. */
+export interface DumpOptions {
   readonly request: DumpRequest;
-  readonly stream: LlhlsStream;
-  /** Absolute; it exists. */
+  readonly stream: SegmentSource;
+  /** Absolute; claimed for the dump, and there, unless `prepare` sees to that. */
   readonly folder: string;
   /** Absolute, or null for none; the file exists and is empty. */
   readonly infoPath: string | null;
+  /** Runs before the first file: segments wait for it. When it rejects the dump fails. */
+  readonly prepare?: (dump: Dump) => Promise<void>;
   readonly clock: Clock;
   /** Is told while the disk refuses files. */
   readonly conditions: Conditions;
@@ -39,23 +38,25 @@ export interface HlsDumpOptions {
 }
 
 /** Ends with its stream, by `stop`, or when the disk fails; what it has written stays in every case. */
-export class HlsDump implements SegmentObserver, FolderWriter {
+export class Dump implements SegmentObserver, FolderWriter {
   readonly request: DumpRequest;
-  readonly #options: HlsDumpOptions;
+  readonly #options: DumpOptions;
   readonly #logger: Logger;
   readonly #info: DumpInfo;
-  readonly #playlists = new Map<number, DumpPlaylist>();
+  /** Media playlists by file name. */
+  readonly #playlists = new Map<string, DumpPlaylist>();
   readonly #files: DumpFolder;
+  /** Texts of multivariant playlists as they were written last. */
   readonly #masters = new Map<string, string>();
-  /** Segments before this one are not part of the dump; null before the first. */
-  #firstMsn: number | null = null;
+  /** Segments before this one are not part of the dump. */
+  #first = 0;
   #segments = 0;
   #status: DumpStatus = DumpStatus.RUNNING;
   #failure: unknown = null;
   #open = true;
   readonly #over = Promise.withResolvers<void>();
 
-  constructor(options: HlsDumpOptions) {
+  constructor(options: DumpOptions) {
     const { request, stream } = options;
     this.request = request;
     this.#options = options;
@@ -66,7 +67,8 @@ export class HlsDump implements SegmentObserver, FolderWriter {
       clock: options.clock,
       onPaused: (error) => this.#pause(error),
       onResumed: () => this.#resume(),
-      onWritten: (path) => this.#info.add(path, options.clock.now()),
+      // What no file will tell is not gathered.
+      ...(options.infoPath !== null && { onWritten: (path) => this.#info.add(path, options.clock.now()) }),
       onFailed: (error) => this.#fail(error),
       onFailureSettled: () => this.#settleFailure(),
     });
@@ -89,17 +91,13 @@ export class HlsDump implements SegmentObserver, FolderWriter {
 
   /** Begins with the newest segments that all tracks have, or waits for the first. Rejects when the first files cannot be written. */
   async start(): Promise<void> {
-    const { stream, folder } = this.#options;
-    const tracks = [...stream.model.tracks.values()].filter(({ completeCount }) => completeCount > 0);
-    const lasts = tracks.map((track) => track.segments[track.completeCount - 1]?.msn ?? 0);
-    // Segments that a DVR has moved to its files are not looked for there.
-    const oldest = tracks.map((track) => track.segments.find(({ path }) => path === null)?.msn ?? 0);
-    if (lasts.length > 0) this.#firstMsn = Math.max(Math.min(...lasts), ...oldest);
+    const { stream, folder, prepare } = this.#options;
+    if (prepare !== undefined) this.#files.enqueue(() => prepare(this));
+    const newest = stream.newestSegments();
+    this.#first = newest[0]?.number ?? 0;
     stream.observe(this);
     this.#logger.info({ folder }, `dump to ${folder}`);
-    for (const track of tracks) {
-      for (const segment of track.segments.slice(0, track.completeCount)) this.segmentClosed(track, segment);
-    }
+    for (const segment of newest) this.segmentFinished(segment);
     this.#writeInfo();
     await this.settled;
     if (this.#status !== DumpStatus.ERROR) return;
@@ -107,43 +105,36 @@ export class HlsDump implements SegmentObserver, FolderWriter {
     throw this.#failure;
   }
 
-  segmentClosed(track: TrackModel, segment: SegmentModel): void {
+  segmentFinished(segment: ObservedSegment): void {
     try {
-      this.#take(track, segment);
+      this.#take(segment);
     } catch (error) {
       // The stream goes on without the dump.
       this.#files.enqueue(() => Promise.reject(error));
     }
   }
 
-  #take(track: TrackModel, segment: SegmentModel): void {
-    const { duration, msn, generation, startTime, discontinuity } = segment;
-    if (!this.#open || duration === null) return;
-    this.#firstMsn ??= msn;
-    if (msn < this.#firstMsn) return;
-    const { stream } = this.#options;
-    const names = new ResourceNames(track, stream.streamKey);
-    const bytes = stream.copyOf(segment);
-    const init = names.init(generation);
-    const initBytes = track.inits.get(generation);
-    const playlist = this.#playlists.get(track.id) ?? new DumpPlaylist(names.chunklist);
-    this.#playlists.set(track.id, playlist);
+  #take({ playlist: name, uri, number, init, duration, startTime, discontinuity, read }: ObservedSegment): void {
+    if (!this.#open || number < this.#first) return;
+    const bytes = read();
+    const playlist = this.#playlists.get(name) ?? new DumpPlaylist(name);
+    this.#playlists.set(name, playlist);
     const masters = this.#changedMasters();
     const files = this.#files;
-    const listed = { uri: names.segment(msn), init, duration, startTime, discontinuity };
+    const listed = { uri, init: init?.uri ?? null, duration, startTime, discontinuity };
     let isListed = false;
     const missed = (): void => {
       if (!isListed) playlist.add({ ...listed, gap: true });
-      for (const [name] of masters) this.#masters.delete(name);
+      for (const [master] of masters) this.#masters.delete(master);
     };
     files.enqueue(
       async () => {
-        if (initBytes !== undefined && !files.has(init)) await files.write(init, initBytes);
-        await files.write(names.segment(msn), bytes);
+        if (init !== null && !files.has(init.uri)) await files.write(init.uri, init.bytes);
+        await files.write(uri, bytes);
         playlist.add(listed);
         isListed = true;
-        await files.replace(playlist.uri, playlist.text);
-        for (const [name, text] of masters) await files.replace(name, text);
+        await files.replace(name, playlist.text);
+        for (const [master, text] of masters) await files.replace(master, text);
         this.#segments += 1;
       },
       bytes.length,
@@ -177,6 +168,10 @@ export class HlsDump implements SegmentObserver, FolderWriter {
     });
   }
 
+  get #condition(): string {
+    return `dump ${this.#options.folder}`;
+  }
+
   /** Multivariant playlists whose text is another than last time: bit rates become known, tracks come. */
   #changedMasters(): [string, string][] {
     const changed: [string, string][] = [];
@@ -203,7 +198,9 @@ export class HlsDump implements SegmentObserver, FolderWriter {
   async #pause(error: unknown): Promise<void> {
     this.#status = DumpStatus.ERROR;
     this.#failure = error;
-    tellPause({ ...this.#options, logger: this.#logger }, error);
+    const { folder, conditions } = this.#options;
+    this.#logger.error({ err: error, folder }, `dump misses segments until the disk takes files again: ${messageOf(error)}`);
+    conditions.raise(this.#condition, `a dump misses segments: ${diskFault(error) ?? 'its files cannot be written'}`);
     const { infoPath } = this.#options;
     if (infoPath !== null) await writeFileAtomic(infoPath, this.#info.text(DumpStatus.ERROR)).catch(() => undefined);
   }
@@ -211,7 +208,9 @@ export class HlsDump implements SegmentObserver, FolderWriter {
   #resume(): void {
     this.#status = DumpStatus.RUNNING;
     this.#failure = null;
-    tellResumption({ ...this.#options, logger: this.#logger });
+    const { folder, conditions } = this.#options;
+    this.#logger.info({ folder }, 'dump goes on: the disk takes files again');
+    conditions.clear(this.#condition);
   }
 
   #fail(error: unknown): void {
@@ -220,7 +219,7 @@ export class HlsDump implements SegmentObserver, FolderWriter {
     this.#status = DumpStatus.ERROR;
     this.#failure = error;
     if (wasOpen) this.#options.stream.unobserve(this);
-    this.#logger.error({ err: error }, `dump failed: ${error instanceof Error ? error.message : String(error)}`);
+    this.#logger.error({ err: error }, `dump failed: ${messageOf(error)}`);
   }
 
   async #settleFailure(): Promise<void> {
@@ -232,11 +231,15 @@ export class HlsDump implements SegmentObserver, FolderWriter {
 
   /** The dump stays in the list as long as its stream lives: what it wrote is not kept in memory for that. */
   #letGo(): void {
-    this.#options.conditions.clear(dumpCondition(this.#options.folder));
+    this.#options.conditions.clear(this.#condition);
     this.#info.clear();
     this.#playlists.clear();
     this.#masters.clear();
     this.#files.forget();
     this.#over.resolve();
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

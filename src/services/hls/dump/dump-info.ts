@@ -1,6 +1,6 @@
 /** The information file of a dump: which files are there and whether more will come. */
-import { formatTimestamp } from '../../../../util/timestamp.ts';
-import { escapeXml } from '../../../../util/xml-text.ts';
+import { formatTimestamp } from '../../../util/timestamp.ts';
+import { escapeXml } from '../../../util/xml-text.ts';
 
 /** What the file says of the dump, in the words of the API. */
 export const DumpStatus = {

@@ -4,33 +4,33 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { XMLParser } from 'fast-xml-parser';
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { FakeEgress } from '../../../../../test/fakes/fake-egress.ts';
-import { FakeStream } from '../../../../../test/fakes/fake-stream.ts';
-import { ManualClock } from '../../../../../test/fakes/manual-clock.ts';
-import { RecordingLogger } from '../../../../../test/fakes/recording-logger.ts';
-import { type EncodedMedia, encodeMedia } from '../../../../../test/support/encoded-media.ts';
-import { DEFAULT_SETTINGS } from '../../../../../test/validator/llhls-simulation.ts';
-import type { Packet } from '../../../../media/packet.ts';
-import { parseMediaPlaylist } from '../../../../playlist/media-playlist.ts';
-import { AllowedFolders } from '../../../../util/allowed-folders.ts';
-import { Conditions } from '../../../../util/conditions.ts';
-import { LlhlsPublisher } from '../../packager/fmp4/llhls-publisher.ts';
-import type { LlhlsStream } from '../../packager/fmp4/llhls-stream.ts';
-import { LlhlsView } from '../../view/fmp4/llhls-view.ts';
-import type { LlhlsViewSettings } from '../../wire/fmp4/settings.ts';
-import { TAIL_MARK } from '../../wire/fmp4/update.ts';
-import { DumpFolder } from '../dump-folder.ts';
+import { FakeEgress } from '../../../../test/fakes/fake-egress.ts';
+import { FakeStream } from '../../../../test/fakes/fake-stream.ts';
+import { ManualClock } from '../../../../test/fakes/manual-clock.ts';
+import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
+import { type EncodedMedia, encodeMedia } from '../../../../test/support/encoded-media.ts';
+import { DEFAULT_SETTINGS } from '../../../../test/validator/llhls-simulation.ts';
+import type { Packet } from '../../../media/packet.ts';
+import { parseMediaPlaylist } from '../../../playlist/media-playlist.ts';
+import { AllowedFolders } from '../../../util/allowed-folders.ts';
+import { Conditions } from '../../../util/conditions.ts';
+import { LlhlsPublisher } from '../packager/fmp4/llhls-publisher.ts';
+import type { LlhlsStream } from '../packager/fmp4/llhls-stream.ts';
+import { LlhlsView } from '../view/fmp4/llhls-view.ts';
+import type { LlhlsViewSettings } from '../wire/fmp4/settings.ts';
+import { TAIL_MARK } from '../wire/fmp4/update.ts';
+import type { DumpRequest } from './dump.ts';
+import { DumpFolder } from './dump-folder.ts';
 import { DumpInfo } from './dump-info.ts';
-import type { DumpRequest } from './hls-dump.ts';
-import { HlsDumper, MOST_DUMPS } from './hls-dumper.ts';
+import { Dumper, MOST_DUMPS } from './dumper.ts';
 
 // What is free on the disk of the tests is not their business.
-vi.mock('../../../../util/disk-space.ts', () => ({ hasRoom: async () => true }));
+vi.mock('../../../util/disk-space.ts', () => ({ hasRoom: async () => true }));
 
 const SECONDS = 10;
 let sample: EncodedMedia;
 let folder: string;
-let dumper: HlsDumper;
+let dumper: Dumper;
 let stream: LlhlsStream;
 let source: FakeStream;
 let logger: RecordingLogger;
@@ -50,7 +50,7 @@ function open(withDumps = false): void {
   const allowed = new AllowedFolders([folder], 'the setting');
   clock = new ManualClock();
   conditions = new Conditions();
-  dumper = new HlsDumper({ clock, conditions, logger, stateFolder: folder, allowed });
+  dumper = new Dumper({ clock, conditions, logger, stateFolder: folder, allowed });
   const publisher = new LlhlsPublisher(egress, dumper);
   source = new FakeStream();
   const configured = [
@@ -335,7 +335,7 @@ describe('a dump', () => {
     await expect.poll(() => readdirSync(join(folder, 'dumps'))).toHaveLength(1);
     // Nothing is closed: this process is as good as dead.
     const allowed = new AllowedFolders([folder], 'the setting');
-    await new HlsDumper({ clock: new ManualClock(), logger, stateFolder: folder, allowed }).recover();
+    await new Dumper({ clock: new ManualClock(), logger, stateFolder: folder, allowed }).recover();
     expect(info('cut')).toMatchObject({ Status: 'Error', UserData: '<Status>Running</Status>' });
     expect(info('done').Status).toBe('Completed');
     expect(readdirSync(join(folder, 'dumps'))).toEqual([]);

@@ -3,24 +3,24 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileS
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { FakeEgress } from '../../../../../test/fakes/fake-egress.ts';
-import { FakeStream } from '../../../../../test/fakes/fake-stream.ts';
-import { ManualClock } from '../../../../../test/fakes/manual-clock.ts';
-import { RecordingLogger } from '../../../../../test/fakes/recording-logger.ts';
-import { encodeMedia } from '../../../../../test/support/encoded-media.ts';
-import { AllowedFolders } from '../../../../util/allowed-folders.ts';
-import { Conditions } from '../../../../util/conditions.ts';
-import { HlsPublisher } from '../../packager/ts/hls-publisher.ts';
-import type { HlsStream } from '../../packager/ts/hls-stream.ts';
-import { HlsView } from '../../view/ts/hls-view.ts';
-import type { HlsSettings, HlsViewSettings } from '../../wire/ts/settings.ts';
-import { DumpFolder } from '../dump-folder.ts';
-import { FolderClaims } from '../folder-claims.ts';
-import type { DumpSettings } from '../wanted-dumps.ts';
-import { TsDumper } from './ts-dumper.ts';
+import { FakeEgress } from '../../../../test/fakes/fake-egress.ts';
+import { FakeStream } from '../../../../test/fakes/fake-stream.ts';
+import { ManualClock } from '../../../../test/fakes/manual-clock.ts';
+import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
+import { encodeMedia } from '../../../../test/support/encoded-media.ts';
+import { AllowedFolders } from '../../../util/allowed-folders.ts';
+import { Conditions } from '../../../util/conditions.ts';
+import { HlsPublisher } from '../packager/ts/hls-publisher.ts';
+import type { HlsStream } from '../packager/ts/hls-stream.ts';
+import { HlsView } from '../view/ts/hls-view.ts';
+import type { HlsSettings, HlsViewSettings } from '../wire/ts/settings.ts';
+import { DumpFolder } from './dump-folder.ts';
+import { Dumper } from './dumper.ts';
+import { FolderClaims } from './folder-claims.ts';
+import type { DumpSettings } from './wanted-dumps.ts';
 
 // What is free on the disk of the tests is not their business.
-vi.mock('../../../../util/disk-space.ts', () => ({ hasRoom: async () => true }));
+vi.mock('../../../util/disk-space.ts', () => ({ hasRoom: async () => true }));
 
 const SECONDS = 9;
 const SAMPLE = encodeMedia({ seconds: SECONDS, video: 'libx264', audio: 'aac', rate: 25, gop: 25, extra: ['-bf', '2'] });
@@ -33,7 +33,7 @@ const WANTED: DumpSettings = {
 
 let folder: string;
 let logger: RecordingLogger;
-let dumper: TsDumper;
+let dumper: Dumper;
 let clock: ManualClock;
 let conditions: Conditions;
 
@@ -42,7 +42,7 @@ beforeEach(() => {
   logger = new RecordingLogger();
   clock = new ManualClock();
   conditions = new Conditions();
-  dumper = new TsDumper({ clock, conditions, logger, stateFolder: folder, allowed: new AllowedFolders([folder], 'the setting') });
+  dumper = new Dumper({ clock, conditions, logger, stateFolder: folder, allowed: new AllowedFolders([folder], 'the setting') });
 });
 afterEach(async () => {
   await dumper.close();
@@ -154,7 +154,7 @@ test('a folder that another dump writes into is refused, until that is over', as
     },
     over: writer.over.promise,
   });
-  dumper = new TsDumper({ clock: new ManualClock(), logger, stateFolder: folder, allowed: new AllowedFolders(null, ''), claims });
+  dumper = new Dumper({ clock: new ManualClock(), logger, stateFolder: folder, allowed: new AllowedFolders(null, ''), claims });
   const refused = open([WANTED]);
   const reason = 'dump failed: Another dump writes to this folder';
   await expect.poll(() => logger.lines.map(({ message }) => message)).toContain(reason);
@@ -195,4 +195,24 @@ test('what cannot be dumped is told, and the stream goes on', async () => {
     expect.stringMatching(/^dump failed: .*EEXIST/),
   ]);
   expect(readdirSync(folder).sort()).toEqual(['file', 'stream']);
+  // Whatever failed has given back its id.
+  expect(dumper.list(stream).map(({ enabled }) => enabled)).toEqual([false]);
+});
+
+test('an id belongs to one dump of a stream', async () => {
+  const stream = open([
+    { ...WANTED, id: 'a' },
+    { ...WANTED, id: 'a', outputPath: 'second' },
+  ]);
+  expect(dumper.list(stream).map(({ request }) => request.outputPath)).toEqual(['stream/app']);
+  expect(logger.lines.map(({ message }) => message)).toContain('dump of the configuration cannot be started: Duplicate ID');
+  end(stream);
+});
+
+test('a stream that is gone says so to whoever comes late', () => {
+  const stream = open([]);
+  end(stream);
+  const streamEnded = vi.fn();
+  stream.observe({ segmentFinished: () => undefined, streamEnded });
+  expect(streamEnded).toHaveBeenCalledOnce();
 });

@@ -1,9 +1,9 @@
 /** Which dumps run, on disk: what the next start must tell of when this process cannot. */
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { writeFileAtomic } from '../../../../state/atomic-file.ts';
-import { DocumentFolder } from '../../../../state/document-folder.ts';
-import type { Logger } from '../../../../util/logger.ts';
+import { writeFileAtomic } from '../../../state/atomic-file.ts';
+import { DocumentFolder } from '../../../state/document-folder.ts';
+import type { Logger } from '../../../util/logger.ts';
 import { DumpStatus, statusElement } from './dump-info.ts';
 
 /** Notes of dumps with an information file. A dump ends with its stream, and so with the server. */

@@ -1,0 +1,47 @@
+/** Who follows the segments of a stream beside its views. */
+
+/** A segment that is complete, with the names of a folder that holds the whole stream. */
+export interface ObservedSegment {
+  /** File name of its media playlist. */
+  readonly playlist: string;
+  /** Its own file name. */
+  readonly uri: string;
+  /** Counts within its media playlist. */
+  readonly number: number;
+  /** What players need before it, in a file of its own; null for segments that need nothing. */
+  readonly init: { readonly uri: string; readonly bytes: Uint8Array } | null;
+  /** Seconds. */
+  readonly duration: number;
+  /** Wall clock of its first frame, ms since the epoch. */
+  readonly startTime: number;
+  /** Its parameters differ from those of the segment before. */
+  readonly discontinuity: boolean;
+  /** Copies its bytes. Only during the call that brought the segment. */
+  read(): Buffer;
+}
+
+/** Told by the stream, in the turn of the packet that completes a segment. */
+export interface SegmentObserver {
+  /** A segment is complete. Must not throw. */
+  segmentFinished(segment: ObservedSegment): void;
+  /** The stream is gone; every segment has been told. */
+  streamEnded(): void;
+}
+
+/** A packaged stream as observers see it. */
+export interface SegmentSource {
+  /** Internal path, `#<vhost>#<app>/<stream>`. */
+  readonly path: string;
+  /** File names of the multivariant playlists, with `.m3u8`. */
+  readonly playlistNames: readonly string[];
+  /** Tells `observer` of every segment from now on; of a stream that is gone it hears that. */
+  observe(observer: SegmentObserver): void;
+  unobserve(observer: SegmentObserver): void;
+  /**
+   * Where somebody begins who has missed the beginning: complete segments in memory, from the newest on that all media playlists have, those
+   * of each in order. [] where there are none, or where playlists count apart. Their bytes can be read until the next packet.
+   */
+  newestSegments(): ObservedSegment[];
+  /** Multivariant playlists (all, or those of these names) as they are now, for files in one folder: no paths, no queries. */
+  plainMultivariants(names: readonly string[]): [name: string, text: string][];
+}
