@@ -3,8 +3,7 @@
 import type { ViewFactories } from './delivery/thread/outlet-registry.ts';
 import { LlhlsView } from './services/hls/view/fmp4/llhls-view.ts';
 import { HlsView } from './services/hls/view/ts/hls-view.ts';
-import type { LlhlsViewSettings } from './services/hls/wire/fmp4/settings.ts';
-import type { HlsViewSettings } from './services/hls/wire/ts/settings.ts';
+import type { HlsViewSettings, LlhlsViewSettings } from './services/hls/wire/view-settings.ts';
 import { ThumbnailView } from './services/thumbnail/thumbnail-view.ts';
 
 export const VIEWS: ViewFactories = {

@@ -19,7 +19,7 @@ import { MILLISECONDS } from '../../src/media/timebase.ts';
 import { Dumper } from '../../src/services/hls/dump/dumper.ts';
 import { LlhlsPublisher } from '../../src/services/hls/packager/fmp4/llhls-publisher.ts';
 import { LlhlsView } from '../../src/services/hls/view/fmp4/llhls-view.ts';
-import type { LlhlsViewSettings } from '../../src/services/hls/wire/fmp4/settings.ts';
+import type { LlhlsViewSettings } from '../../src/services/hls/wire/view-settings.ts';
 import { PushPublisher } from '../../src/services/push/push-publisher.ts';
 import { FilePublisher } from '../../src/services/record/file-publisher.ts';
 import { codecModules } from '../../src/transcoder/codec-modules.ts';

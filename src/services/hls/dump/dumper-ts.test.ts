@@ -13,11 +13,11 @@ import { Conditions } from '../../../util/conditions.ts';
 import { HlsPublisher } from '../packager/ts/hls-publisher.ts';
 import type { HlsStream } from '../packager/ts/hls-stream.ts';
 import { HlsView } from '../view/ts/hls-view.ts';
-import type { HlsSettings, HlsViewSettings } from '../wire/ts/settings.ts';
+import type { DumpSettings, HlsSettings } from '../wire/settings.ts';
+import type { HlsViewSettings } from '../wire/view-settings.ts';
 import { DumpFolder } from './dump-folder.ts';
 import { Dumper } from './dumper.ts';
 import { FolderClaims } from './folder-claims.ts';
-import type { DumpSettings } from './wanted-dumps.ts';
 
 // What is free on the disk of the tests is not their business.
 vi.mock('../../../util/disk-space.ts', () => ({ hasRoom: async () => true }));

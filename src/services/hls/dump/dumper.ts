@@ -8,10 +8,11 @@ import { Conditions } from '../../../util/conditions.ts';
 import type { Logger } from '../../../util/logger.ts';
 import type { SegmentSource } from '../packager/segment-observer.ts';
 import type { StreamFollower } from '../packager/stream-follower.ts';
+import type { PackagingSettings } from '../wire/settings.ts';
 import { Dump, type DumpOptions, type DumpRequest } from './dump.ts';
 import { FolderClaims } from './folder-claims.ts';
 import { OpenDumps } from './open-dumps.ts';
-import { type DumpsSettings, type StreamAddress, type WantedDump, wantedDumps } from './wanted-dumps.ts';
+import { type StreamAddress, type WantedDump, wantedDumps } from './wanted-dumps.ts';
 
 /** Dumps of one stream that are known, with their ids taken: the oldest that has ended makes room for another. */
 export const MOST_DUMPS = 1000;
@@ -65,7 +66,7 @@ export class Dumper implements StreamFollower {
   }
 
   /** Starts the dumps that the configuration wants of the stream. */
-  streamStarted(stream: SegmentSource, address: StreamAddress, settings: { readonly dumps?: DumpsSettings }): void {
+  streamStarted(stream: SegmentSource, address: StreamAddress, settings: PackagingSettings): void {
     this.#streams.set(keyOf(address), stream);
     for (const wanted of wantedDumps(settings.dumps, address, this.#options.clock.now())) this.#startConfigured(stream, wanted);
   }

@@ -1,24 +1,11 @@
 /** Which dumps the configuration starts with a stream. */
 import { randomBytes } from 'node:crypto';
 import { compileWildcard } from '../../../util/wildcard.ts';
+import type { DumpsSettings } from '../wire/settings.ts';
 import { expandDumpPath } from './dump-path.ts';
 
 const SUFFIX = '.m3u8';
 const RANDOM_ID_BYTES = 4;
-
-/** A dump that begins with every stream whose name matches. */
-export interface DumpSettings {
-  readonly enable: boolean;
-  /** Takes `*` and `?`. */
-  readonly targetStreamName: string;
-  /** Macros are replaced. */
-  readonly outputPath: string;
-  readonly id?: string | undefined;
-  readonly playlists?: { readonly playlist: readonly string[] } | undefined;
-}
-
-/** `<Dumps>` of a publisher; undefined where there is no such element. */
-export type DumpsSettings = { readonly dump: readonly DumpSettings[] } | undefined;
 
 /** Names an outbound stream. */
 export interface StreamAddress {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Span } from '../../../delivery/outlet/messages.ts';
 import { DvrArchive } from '../dvr/dvr-archive.ts';
 import { RunFolder } from '../dvr/run-folder.ts';
-import type { HlsSegment, HlsUpdate } from '../wire/ts/updates.ts';
+import type { HlsSegment, HlsUpdate } from '../wire/ts/update.ts';
 import { VariantSegments, type VariantSegmentsContext } from './ts/variant-segments.ts';
 
 let root: string;
@@ -22,7 +22,7 @@ const span = (block: number): Span => ({ block, offset: 0, length: 1 });
 const segment = (number: number): HlsSegment => ({
   number,
   duration: 2,
-  wallClock: 0,
+  startTime: 0,
   discontinuity: false,
   discontinuities: 0,
   spans: [span(number)],

@@ -1,10 +1,11 @@
 /** Who wants to know of the streams of a publisher. */
-import type { DumpsSettings, StreamAddress } from '../dump/wanted-dumps.ts';
+import type { StreamAddress } from '../dump/wanted-dumps.ts';
+import type { PackagingSettings } from '../wire/settings.ts';
 import type { SegmentSource } from './segment-observer.ts';
 
 /** Told by the publisher, which has one at most. */
 export interface StreamFollower {
   /** It has tracks and playlists. */
-  streamStarted(stream: SegmentSource, address: StreamAddress, settings: { readonly dumps?: DumpsSettings }): void;
+  streamStarted(stream: SegmentSource, address: StreamAddress, settings: PackagingSettings): void;
   streamClosed(stream: SegmentSource, address: StreamAddress): void;
 }

@@ -6,7 +6,7 @@ import { DEFAULT_SETTINGS } from '../../../../../test/validator/llhls-simulation
 import { DvrStorage } from '../../dvr/dvr-storage.ts';
 import { LlhlsView } from '../../view/fmp4/llhls-view.ts';
 import { SegmentLimits } from '../../wire/fmp4/segment-limits.ts';
-import type { LlhlsViewSettings } from '../../wire/fmp4/settings.ts';
+import type { LlhlsViewSettings } from '../../wire/view-settings.ts';
 import { CutSchedule } from './cut-schedule.ts';
 import { LlhlsStream } from './llhls-stream.ts';
 import type { TimedSample } from './sample-timeline.ts';

@@ -6,7 +6,7 @@ import type { PublishableStream, Publisher } from '../../../../core/publishing.t
 import type { EgressPort } from '../../../../delivery/outlet/messages.ts';
 import type { Track } from '../../../../media/track.ts';
 import { DvrStorage } from '../../dvr/dvr-storage.ts';
-import type { LlhlsSettings } from '../../wire/fmp4/settings.ts';
+import type { LlhlsSettings } from '../../wire/settings.ts';
 import type { StreamFollower } from '../stream-follower.ts';
 import { isServable } from './codec-support.ts';
 import { LlhlsStream } from './llhls-stream.ts';

@@ -1,24 +1,20 @@
 /** One stream inside the LL-HLS publisher: packages its tracks and keeps the egress threads informed. */
 import { BoxWriter } from '../../../../containers/isobmff/box-writer.ts';
-import type { CloseReason } from '../../../../core/ingest.ts';
 import { PublisherKind } from '../../../../core/kinds.ts';
-import type { PublishableStream, PublisherStream } from '../../../../core/publishing.ts';
-import { MemoryBudget } from '../../../../delivery/outlet/memory-budget.ts';
-import type { EgressPort, Outlet } from '../../../../delivery/outlet/messages.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import { toMilliseconds } from '../../../../media/timebase.ts';
 import type { Track } from '../../../../media/track.ts';
-import { DvrArchive } from '../../dvr/dvr-archive.ts';
-import type { DvrStorage } from '../../dvr/dvr-storage.ts';
 import { HOLD_BACK_PARTS, isPlayable } from '../../view/fmp4/readiness.ts';
 import { ResourceNames } from '../../view/fmp4/resource-name.ts';
 import { type SegmentModel, StreamModel, type TrackModel } from '../../view/fmp4/stream-model.ts';
 import { SegmentLimits } from '../../wire/fmp4/segment-limits.ts';
-import { EXTRA_SEGMENTS, type LlhlsSettings, viewSettings } from '../../wire/fmp4/settings.ts';
 import { fixedStreamKey, randomStreamKey } from '../../wire/fmp4/stream-key.ts';
 import { type LlhlsUpdate, type MultivariantText, TAIL_MARK } from '../../wire/fmp4/update.ts';
-import type { ObservedSegment, SegmentObserver, SegmentSource } from '../segment-observer.ts';
-import { type Rewinding, SegmentWindow } from '../segment-window.ts';
+import { EXTRA_SEGMENTS, type LlhlsSettings } from '../../wire/settings.ts';
+import { llhlsViewSettings } from '../../wire/view-settings.ts';
+import { PackagedStream, type PackagedStreamOptions, PLAYLIST_SUFFIX } from '../packaged-stream.ts';
+import type { ObservedSegment } from '../segment-observer.ts';
+import { SegmentWindow } from '../segment-window.ts';
 import { isServable } from './codec-support.ts';
 import { CutSchedule } from './cut-schedule.ts';
 import { renderMultivariant } from './multivariant-text.ts';
@@ -27,83 +23,41 @@ import { TrackAligner } from './track-aligner.ts';
 import { type PackagingContext, TrackPackager } from './track-packager.ts';
 import { segmentSpans, TrackSegments, type TrackSegmentsContext } from './track-segments.ts';
 
-/** What a stream is served with; `storage` and `egress` are shared by all streams. */
-export interface LlhlsStreamOptions {
-  readonly stream: PublishableStream;
-  readonly settings: LlhlsSettings;
-  readonly egress: EgressPort;
-  readonly storage: DvrStorage;
-  /** Bytes of shared memory; absent: `MAX_OUTLET_BYTES`. */
-  readonly memoryBytes?: number;
-  /** The stream has tracks and playlists. */
-  readonly onStart?: (stream: LlhlsStream) => void;
-  /** The stream has ended. */
-  readonly onClose?: (stream: LlhlsStream) => void;
-}
-
-const PLAYLIST_SUFFIX = '.m3u8';
-
-/**
- * Made by the publisher, closed by the core: that ends its outlet and its DVR files and tells its observers. A second `close` has no
- * effect.
- */
-export class LlhlsStream implements PublisherStream, SegmentSource {
-  readonly #stream: PublishableStream;
-  readonly #settings: LlhlsSettings;
+/** One stream inside the LL-HLS publisher. */
+export class LlhlsStream extends PackagedStream<LlhlsSettings> {
   readonly #streamKey: string;
   readonly #model = new StreamModel();
   readonly #limits: SegmentLimits;
   readonly #metadata = new TimedMetadata();
   readonly #aligner = new TrackAligner();
-  readonly #outlet: Outlet;
-  readonly #budget: MemoryBudget;
-  readonly #rewinding: Rewinding | null;
   /** Complete segments of a track that are listed and in memory. */
   readonly #listedCount: number;
   readonly #segmentsContext: TrackSegmentsContext;
   /** By track id. */
   readonly #windows = new Map<number, SegmentWindow<SegmentModel>>();
-  readonly #observers = new Set<SegmentObserver>();
-  readonly #onClose: ((stream: LlhlsStream) => void) | undefined;
-  #onStart: ((stream: LlhlsStream) => void) | undefined;
   #context: PackagingContext | null = null;
   #tracks: readonly Track[] = [];
   #pending: LlhlsUpdate[] = [];
   #independentSegments = true;
   #multivariantStale = false;
   #segmentBegan = false;
-  #closed = false;
 
-  constructor(options: LlhlsStreamOptions) {
+  constructor(options: PackagedStreamOptions<LlhlsSettings>) {
     const { stream, settings } = options;
-    this.#stream = stream;
-    this.#settings = settings;
-    this.#onStart = options.onStart;
-    this.#onClose = options.onClose;
-    this.#streamKey = settings.originMode ? fixedStreamKey(stream.name) : randomStreamKey();
+    const streamKey = settings.originMode ? fixedStreamKey(stream.name) : randomStreamKey();
+    const view = llhlsViewSettings(settings, streamKey);
+    super(options, { kind: PublisherKind.LLHLS, viewSettings: view, run: streamKey });
+    this.#streamKey = streamKey;
     // Origins that number by the wall clock must cut alike from the start.
     const first = settings.serverTimeBasedSegmentNumbering ? settings.segmentDuration : HOLD_BACK_PARTS * settings.chunkDuration;
     this.#limits = new SegmentLimits(settings.segmentDuration, first);
-    const view = viewSettings(settings, this.#streamKey);
-    this.#outlet = options.egress.openOutlet({
-      kind: PublisherKind.LLHLS,
-      address: { vhost: stream.vhost, app: stream.app, stream: stream.name },
-      crossDomains: settings.crossDomains ?? null,
-      settings: view,
-      bytesPerSecond: stream.tracks.reduce((sum, track) => sum + track.bitrateConf, 0) / 8,
-      snapshot: () => [this.#model.snapshot()],
-      openSession: (request) => stream.openSession({ ...request, kind: PublisherKind.LLHLS }),
-      onBytesSent: (bytes) => stream.meter.countBytes(bytes),
-    });
-    this.#budget = new MemoryBudget(this.#outlet, options.memoryBytes);
     this.#listedCount = view.segmentCount + EXTRA_SEGMENTS - 1;
-    this.#rewinding = this.#openArchive(options.storage);
-    this.#segmentsContext = this.#createSegmentsContext();
+    this.#segmentsContext = { ...this.memory, emit: (update) => this.#emit(update), flush: () => this.#send() };
   }
 
   /** Viewers may wait for the next part; what is dumped should outlive a kill. */
-  get attended(): boolean {
-    return this.#outlet.attended || this.#observers.size > 0;
+  override get attended(): boolean {
+    return this.outlet.attended || super.attended;
   }
 
   /** What is being served: for statistics and tests. */
@@ -116,46 +70,16 @@ export class LlhlsStream implements PublisherStream, SegmentSource {
     return this.#streamKey;
   }
 
-  /** Internal path, `#<vhost>#<app>/<stream>`. */
-  get path(): string {
-    const { vhost, app, name } = this.#stream;
-    return `#${vhost}#${app}/${name}`;
-  }
-
-  /** File names of the multivariant playlists. */
-  get playlistNames(): readonly string[] {
-    return this.#stream.playlists.map(({ fileName }) => fileName + PLAYLIST_SUFFIX);
-  }
-
-  observe(observer: SegmentObserver): void {
-    if (this.#closed) {
-      observer.streamEnded();
-      return;
-    }
-    this.#observers.add(observer);
-    this.#stream.attend();
-  }
-
-  unobserve(observer: SegmentObserver): void {
-    this.#observers.delete(observer);
+  override get playlistNames(): readonly string[] {
+    return this.stream.playlists.map(({ fileName }) => fileName + PLAYLIST_SUFFIX);
   }
 
   /** The bytes of a segment that is in memory. */
   copyOf(segment: SegmentModel): Buffer {
-    return Buffer.concat(this.#outlet.read(segmentSpans(segment)));
+    return Buffer.concat(this.outlet.read(segmentSpans(segment)));
   }
 
-  plainMultivariants(names: readonly string[]): [name: string, text: string][] {
-    const source = this.#multivariantSource();
-    return this.#stream.playlists.flatMap((playlist): [string, string][] => {
-      const name = playlist.fileName + PLAYLIST_SUFFIX;
-      if (names.length > 0 && !names.includes(name)) return [];
-      const rendered = renderMultivariant({ ...playlist, options: { ...playlist.options, hlsChunklistPathDepth: 0 } }, source);
-      return rendered === null ? [] : [[name, rendered.text.replaceAll(TAIL_MARK, '')]];
-    });
-  }
-
-  newestSegments(): ObservedSegment[] {
+  override newestSegments(): ObservedSegment[] {
     const tracks = [...this.#model.tracks.values()].filter(({ completeCount }) => completeCount > 0);
     if (tracks.length === 0) return [];
     const lasts = tracks.map((track) => track.segments[track.completeCount - 1]?.msn ?? 0);
@@ -168,24 +92,18 @@ export class LlhlsStream implements PublisherStream, SegmentSource {
     });
   }
 
-  /** Settles when DVR files handed over so far are written or removed. */
-  get settled(): Promise<void> {
-    return this.#rewinding?.archive.settled ?? Promise.resolve();
-  }
-
-  onTracks(tracks: readonly Track[]): void {
-    if (this.#closed) return;
+  override onTracks(tracks: readonly Track[]): void {
+    if (this.closed) return;
     this.#tracks = tracks;
     this.#removeLostPackagers();
     this.#addMissingPackagers();
     this.#refreshMultivariants();
     this.#send();
-    this.#onStart?.(this);
-    this.#onStart = undefined;
+    this.started();
   }
 
-  onPacket(packet: Packet): void {
-    if (this.#closed || this.#model.concluded) return;
+  override onPacket(packet: Packet): void {
+    if (this.closed || this.concluded) return;
     if (packet.track.type === 'data') {
       this.#metadata.push(toMilliseconds(packet.pts, packet.track.timebase), packet.data);
       return;
@@ -197,65 +115,53 @@ export class LlhlsStream implements PublisherStream, SegmentSource {
     this.#afterPackets();
   }
 
-  /** Ends the live playlists (EXT-X-ENDLIST): later packets are dropped. A second call has no effect. */
-  concludeHlsLive(): void {
-    if (this.#closed || this.#model.concluded) return;
+  protected override get windowCount(): number {
+    return this.#model.tracks.size;
+  }
+
+  protected override snapshot(): readonly unknown[] {
+    return [this.#model.snapshot()];
+  }
+
+  protected override multivariantTexts(): [name: string, text: string][] {
+    const source = this.#multivariantSource();
+    return this.stream.playlists.flatMap((playlist): [string, string][] => {
+      const rendered = renderMultivariant({ ...playlist, options: { ...playlist.options, hlsChunklistPathDepth: 0 } }, source);
+      return rendered === null ? [] : [[playlist.fileName + PLAYLIST_SUFFIX, rendered.text.replaceAll(TAIL_MARK, '')]];
+    });
+  }
+
+  protected override finishSegments(): void {
     this.#aligner.flush();
+  }
+
+  protected override sendConclusion(): void {
     this.#startPlayback();
     this.#emit({ type: 'conclude' });
     this.#send();
-  }
-
-  close(_reason: CloseReason): void {
-    if (this.#closed) return;
-    // Viewers lose what is open; who keeps the stream does not.
-    if (this.#observers.size > 0 && !this.#model.concluded) this.#aligner.flush();
-    this.#closed = true;
-    for (const observer of [...this.#observers]) observer.streamEnded();
-    this.#rewinding?.archive.close();
-    this.#outlet.close();
-    this.#onClose?.(this);
-  }
-
-  #openArchive(storage: DvrStorage): Rewinding | null {
-    const dvr = this.#settings.dVR;
-    if (dvr?.enable !== true) return null;
-    const { vhost, app, name } = this.#stream;
-    const folder = storage.open(dvr.tempStoragePath, [`#${vhost}#${app}`, name], this.#streamKey);
-    return { archive: new DvrArchive(folder), maxDuration: dvr.maxDuration };
-  }
-
-  #createSegmentsContext(): TrackSegmentsContext {
-    return {
-      emit: (update) => this.#emit(update),
-      flush: () => this.#send(),
-      read: this.#outlet.read.bind(this.#outlet),
-      release: (spans) => this.#budget.release(spans),
-      asksBack: (spans) => this.#budget.asksBack(this.#model.tracks.size, spans),
-    };
   }
 
   #openWindow(trackId: number): void {
     const track = this.#model.tracks.get(trackId);
     if (track === undefined) return;
     const segments = new TrackSegments(track, this.#segmentsContext);
-    this.#windows.set(trackId, new SegmentWindow(segments, this.#listedCount, this.#rewinding));
+    this.#windows.set(trackId, new SegmentWindow(segments, this.#listedCount, this.rewinding));
   }
 
   #createContext(first: Packet): PackagingContext {
-    const { segmentDuration, serverTimeBasedSegmentNumbering, chunkDuration } = this.#settings;
-    const { startedAt } = this.#stream;
+    const { segmentDuration, serverTimeBasedSegmentNumbering, chunkDuration } = this.settings;
+    const { startedAt } = this.stream;
     const firstMsn = serverTimeBasedSegmentNumbering ? Math.floor(startedAt / 1000 / segmentDuration) : 0;
     // B-frames may begin below zero, which tfdt cannot say: everything moves up by whole seconds.
     const earliest = Math.min(0, toMilliseconds(first.dts, first.track.timebase));
     return {
       chunkDuration,
-      schedule: new CutSchedule(firstMsn, () => this.#stream.startedAt),
+      schedule: new CutSchedule(firstMsn, () => this.stream.startedAt),
       limits: this.#limits,
       metadata: this.#metadata,
       offset: Math.ceil(-earliest / 1000) * 1000,
       writer: new BoxWriter(),
-      store: (chunks) => this.#budget.store(chunks),
+      store: (chunks) => this.store(chunks),
       emit: (update) => this.#emit(update),
       dependentSegment: () => {
         if (this.#independentSegments) this.#multivariantStale = true;
@@ -298,7 +204,7 @@ export class LlhlsStream implements PublisherStream, SegmentSource {
     const longest = Math.max(0, ...packagers.map((packager) => packager.longestSegment));
     const targetDuration = this.#limits.decide(this.#aligner.leader?.gop ?? null, longest);
     const partTarget = Math.max(0, ...[...this.#model.tracks.values()].map((track) => track.partTarget));
-    const partHoldBack = Math.max(this.#settings.partHoldBack, HOLD_BACK_PARTS * partTarget);
+    const partHoldBack = Math.max(this.settings.partHoldBack, HOLD_BACK_PARTS * partTarget);
     this.#emit({ type: 'playable', targetDuration, partHoldBack });
     this.#refreshMultivariants();
   }
@@ -308,7 +214,7 @@ export class LlhlsStream implements PublisherStream, SegmentSource {
     this.#multivariantStale = false;
     if (this.#tracks.length === 0) return;
     const known = this.#model.multivariants;
-    const playlists = this.#stream.playlists.map((playlist) => renderMultivariant(playlist, this.#multivariantSource()));
+    const playlists = this.stream.playlists.map((playlist) => renderMultivariant(playlist, this.#multivariantSource()));
     const served = playlists.filter((playlist): playlist is MultivariantText => playlist !== null);
     const same =
       this.#model.started &&
@@ -318,7 +224,7 @@ export class LlhlsStream implements PublisherStream, SegmentSource {
   }
 
   #multivariantSource() {
-    const { app, name } = this.#stream;
+    const { app, name } = this.stream;
     return {
       app,
       stream: name,
@@ -328,9 +234,9 @@ export class LlhlsStream implements PublisherStream, SegmentSource {
       independentSegments: this.#independentSegments,
       bandwidth: (track: Track) => {
         const peak = this.#aligner.get(track.id)?.peakBitrate ?? 0;
-        return Math.max(track.bitrateConf, this.#stream.figures(track.id).bitrateAvg, peak);
+        return Math.max(track.bitrateConf, this.stream.figures(track.id).bitrateAvg, peak);
       },
-      frameRate: (track: Track) => Math.round(this.#stream.figures(track.id).framerateAvg),
+      frameRate: (track: Track) => Math.round(this.stream.figures(track.id).framerateAvg),
     };
   }
 
@@ -344,15 +250,9 @@ export class LlhlsStream implements PublisherStream, SegmentSource {
     if (update.type !== 'segment-close') return;
     const track = this.#model.tracks.get(update.trackId);
     if (track === undefined) return;
-    this.#tellObservers(track);
-    this.#windows.get(track.id)?.segmentClosed();
-  }
-
-  #tellObservers(track: TrackModel): void {
     const segment = track.segments.at(-1);
-    if (segment === undefined || this.#observers.size === 0) return;
-    const observed = this.#observed(track, segment);
-    for (const observer of [...this.#observers]) observer.segmentFinished(observed);
+    if (segment !== undefined && this.isObserved) this.tellObservers(this.#observed(track, segment));
+    this.#windows.get(track.id)?.segmentClosed();
   }
 
   #observed(track: TrackModel, segment: SegmentModel): ObservedSegment {
@@ -371,9 +271,9 @@ export class LlhlsStream implements PublisherStream, SegmentSource {
   }
 
   #send(): void {
-    if (this.#pending.length === 0 || this.#closed) return;
+    if (this.#pending.length === 0 || this.closed) return;
     const updates = this.#pending;
     this.#pending = [];
-    this.#outlet.update(updates);
+    this.outlet.update(updates);
   }
 }

@@ -6,7 +6,7 @@ import type { PublishableStream, Publisher } from '../../../../core/publishing.t
 import type { EgressPort } from '../../../../delivery/outlet/messages.ts';
 import type { Track } from '../../../../media/track.ts';
 import { DvrStorage } from '../../dvr/dvr-storage.ts';
-import type { HlsSettings } from '../../wire/ts/settings.ts';
+import type { HlsSettings } from '../../wire/settings.ts';
 import type { StreamFollower } from '../stream-follower.ts';
 import { HlsStream } from './hls-stream.ts';
 import { isServable } from './variants.ts';
@@ -42,7 +42,9 @@ export class HlsPublisher implements Publisher<HlsSettings> {
 
   attach(stream: PublishableStream, settings: HlsSettings): HlsStream {
     const address = { vhost: stream.vhost, app: stream.app, name: stream.name };
-    return new HlsStream(stream, settings, {
+    return new HlsStream({
+      stream,
+      settings,
       egress: this.#egress,
       storage: this.#storage,
       onStart: (started) => this.#follower?.streamStarted(started, address, settings),

@@ -15,7 +15,8 @@ import type { Packet } from '../../../../media/packet.ts';
 import { toSeconds } from '../../../../media/timebase.ts';
 import type { Track } from '../../../../media/track.ts';
 import { HlsView } from '../../view/ts/hls-view.ts';
-import type { HlsSettings, HlsViewSettings } from '../../wire/ts/settings.ts';
+import type { HlsSettings } from '../../wire/settings.ts';
+import type { HlsViewSettings } from '../../wire/view-settings.ts';
 import { HlsPublisher } from './hls-publisher.ts';
 import type { HlsStream } from './hls-stream.ts';
 

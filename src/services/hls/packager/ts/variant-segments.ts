@@ -1,5 +1,5 @@
 /** The segments of one variant that can be played. */
-import type { HlsSegment, HlsUpdate } from '../../wire/ts/updates.ts';
+import type { HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
 import { type Rewinding, type SegmentList, type SegmentMemory, SegmentWindow } from '../segment-window.ts';
 
 /** What the segments of a variant need of their stream. */

@@ -12,7 +12,7 @@ import {
 } from '../../../../../test/fakes/synthetic-media.ts';
 import { LlhlsSimulation } from '../../../../../test/validator/llhls-simulation.ts';
 import type { Packet } from '../../../../media/packet.ts';
-import type { LlhlsSettings } from '../../wire/fmp4/settings.ts';
+import type { LlhlsSettings } from '../../wire/settings.ts';
 
 const SESSION = 'session=1_FakeKey1';
 const video = videoTrack();

@@ -2,8 +2,8 @@
 import type { DeliveryExchange, OutletView, ViewContext } from '../../../../delivery/outlet/view.ts';
 import { WaitingRoom } from '../../../../delivery/outlet/waiting-room.ts';
 import { respondWords, Words } from '../../../../delivery/outlet/words.ts';
-import type { LlhlsViewSettings } from '../../wire/fmp4/settings.ts';
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
+import type { LlhlsViewSettings } from '../../wire/view-settings.ts';
 import { type Directives, isAvailable, parseDirectives, tooFar } from './delivery-directives.ts';
 import { PlaylistCache } from './playlist-cache.ts';
 import { clientOptions, mediaTail, playlistTail } from './query-tail.ts';

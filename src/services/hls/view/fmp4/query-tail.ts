@@ -1,6 +1,6 @@
 /** The query that child URIs carry: who the viewer is and which form of playlist it asked for. */
 import type { DeliveryExchange } from '../../../../delivery/outlet/view.ts';
-import type { LlhlsViewSettings } from '../../wire/fmp4/settings.ts';
+import type { LlhlsViewSettings } from '../../wire/view-settings.ts';
 
 /** The options of a client that survive from the multivariant playlist to its children. */
 export interface ClientOptions {

@@ -1,6 +1,6 @@
 /** Header lines of LL-HLS answers, made once per stream. */
 
-import type { CacheControlSettings } from '../../wire/fmp4/settings.ts';
+import type { LlhlsCacheControlSettings } from '../../wire/settings.ts';
 import type { MediaType } from './resource-name.ts';
 
 const PLAYLIST_TYPE = 'Content-Type: application/vnd.apple.mpegurl';
@@ -21,7 +21,7 @@ export interface ResponseHeaders {
 }
 
 /** The lines for these ages, seconds: 0 forbids caching, below 0 there is no Cache-Control. */
-export function responseHeaders(settings: CacheControlSettings): ResponseHeaders {
+export function responseHeaders(settings: LlhlsCacheControlSettings): ResponseHeaders {
   const media = (type: MediaType, maxAge: number): string[] => [`Content-Type: ${type}/mp4`, ...cacheControl(maxAge)];
   return {
     multivariant: [PLAYLIST_TYPE, ...cacheControl(settings.masterPlaylistMaxAge)],

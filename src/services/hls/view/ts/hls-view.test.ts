@@ -2,11 +2,11 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { FakeEgress } from '../../../../../test/fakes/fake-egress.ts';
 import type { OutletView } from '../../../../delivery/outlet/view.ts';
 import { formatLocalTime } from '../../../../playlist/program-date-time.ts';
-import { type HlsViewSettings, viewSettings } from '../../wire/ts/settings.ts';
-import type { HlsSegment, HlsUpdate } from '../../wire/ts/updates.ts';
+import type { HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
+import { type HlsViewSettings, hlsViewSettings } from '../../wire/view-settings.ts';
 import { HlsView } from './hls-view.ts';
 
-const SETTINGS = viewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true });
+const SETTINGS = hlsViewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true });
 const WALL = Date.UTC(2026, 0, 1);
 const PLAYLISTS: HlsUpdate = {
   type: 'playlists',
@@ -36,7 +36,7 @@ function append(number: number, more: Partial<HlsSegment> = {}): void {
   const segment: HlsSegment = {
     number,
     duration: 4,
-    wallClock: WALL + number * 4000,
+    startTime: WALL + number * 4000,
     discontinuity: false,
     discontinuities: 0,
     spans: [],
@@ -143,7 +143,7 @@ describe('HlsView', () => {
 
   it('lists everything there is when rewinding is on, and serves files of the DVR', () => {
     const dVR = { enable: true, tempStoragePath: '', maxDuration: 60, eventPlaylistType: true };
-    open(viewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true, dVR }));
+    open(hlsViewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true, dVR }));
     view.update(PLAYLISTS);
     for (let number = 0; number < 5; number++) append(number);
     view.update({ type: 'archive', variant: '7', number: 1, path: 'one.ts' } satisfies HlsUpdate);
@@ -160,7 +160,7 @@ describe('HlsView', () => {
 
   it('takes the default for rewinding from the configuration', () => {
     const defaultQueryString = { queries: [{ key: '_HLS_rewind', value: 'NO' }] };
-    open(viewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true, defaultQueryString }));
+    open(hlsViewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true, defaultQueryString }));
     view.update(PLAYLISTS);
     expect(egress.get('ts:playlist.m3u8?_HLS_rewind=NO').text).not.toContain('?');
     expect(egress.get('ts:playlist.m3u8?_HLS_rewind=YES').text).toContain('medialist_7_hls.m3u8?_HLS_rewind=YES\n');

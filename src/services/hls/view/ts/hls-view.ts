@@ -1,8 +1,8 @@
 /** Answers requests for HLS over MPEG-TS in an egress thread. */
 import type { DeliveryExchange, OutletView, ViewContext } from '../../../../delivery/outlet/view.ts';
 import { respondWords, Words } from '../../../../delivery/outlet/words.ts';
-import { type HlsViewSettings, REWIND_KEY } from '../../wire/ts/settings.ts';
-import type { HlsMultivariant, HlsSegment, HlsUpdate } from '../../wire/ts/updates.ts';
+import type { HlsMultivariant, HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
+import { type HlsViewSettings, REWIND_KEY } from '../../wire/view-settings.ts';
 import { mediaText, multivariantText } from './playlist-text.ts';
 
 interface ViewedVariant {

@@ -1,6 +1,6 @@
 /** Texts of version 3 playlists, RFC 8216. */
 import { serializeProgramDateTime } from '../../../../playlist/program-date-time.ts';
-import type { HlsMultivariant, HlsSegment } from '../../wire/ts/updates.ts';
+import type { HlsMultivariant, HlsSegment } from '../../wire/ts/update.ts';
 
 const HEAD = '#EXTM3U\n#EXT-X-VERSION:3\n';
 
@@ -32,7 +32,7 @@ export function mediaText(list: {
   if (goneDiscontinuities > 0) text += `#EXT-X-DISCONTINUITY-SEQUENCE:${goneDiscontinuities}\n`;
   for (const segment of list.segments) {
     if (segment.discontinuity) text += '#EXT-X-DISCONTINUITY\n';
-    text += serializeProgramDateTime(segment.wallClock);
+    text += serializeProgramDateTime(segment.startTime);
     text += `#EXTINF:${segment.duration.toFixed(3)},\n${segmentName(list.variant, segment.number)}\n`;
   }
   return list.concluded ? `${text}#EXT-X-ENDLIST\n` : text;

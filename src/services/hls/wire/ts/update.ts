@@ -20,8 +20,8 @@ export interface HlsSegment {
   readonly number: number;
   /** Seconds. */
   readonly duration: number;
-  /** Wall clock of its first picture, ms since the epoch. */
-  readonly wallClock: number;
+  /** Wall clock of its first frame, ms since the epoch. */
+  readonly startTime: number;
   /** Its parameters differ from those of the segment before. */
   readonly discontinuity: boolean;
   /** Discontinuities of the variant so far, its own included. */

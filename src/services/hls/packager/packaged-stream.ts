@@ -1,0 +1,197 @@
+/** What the streams of both publishers are: an outlet with its memory and its archive, and those who follow the segments. */
+import type { CloseReason } from '../../../core/ingest.ts';
+import type { PublisherKind } from '../../../core/kinds.ts';
+import type { PublishableStream, PublisherStream } from '../../../core/publishing.ts';
+import { MemoryBudget } from '../../../delivery/outlet/memory-budget.ts';
+import type { EgressPort, Outlet, Span } from '../../../delivery/outlet/messages.ts';
+import type { Packet } from '../../../media/packet.ts';
+import type { Track } from '../../../media/track.ts';
+import { DvrArchive } from '../dvr/dvr-archive.ts';
+import type { DvrStorage } from '../dvr/dvr-storage.ts';
+import type { PackagingSettings } from '../wire/settings.ts';
+import type { ObservedSegment, SegmentObserver, SegmentSource } from './segment-observer.ts';
+import type { Rewinding, SegmentMemory } from './segment-window.ts';
+
+/** What a stream is served with; `storage` and `egress` are shared by all streams. */
+export interface PackagedStreamOptions<Settings extends PackagingSettings> {
+  readonly stream: PublishableStream;
+  readonly settings: Settings;
+  readonly egress: EgressPort;
+  readonly storage: DvrStorage;
+  /** Bytes of shared memory; absent: `MAX_OUTLET_BYTES`. */
+  readonly memoryBytes?: number;
+  /** The stream has tracks and playlists. */
+  readonly onStart?: (stream: SegmentSource) => void;
+  /** The stream has ended. */
+  readonly onClose?: (stream: SegmentSource) => void;
+}
+
+/** How one kind of stream differs at its outlet. */
+export interface PackagingKind {
+  readonly kind: PublisherKind;
+  /** What its view is constructed with. */
+  readonly viewSettings: unknown;
+  /** Tells the DVR files of this run of the stream from those of others. */
+  readonly run: string;
+}
+
+/** Ending of the file names of multivariant playlists. */
+export const PLAYLIST_SUFFIX = '.m3u8';
+
+/**
+ * Made by the publisher, closed by the core: that ends its outlet and its DVR files and tells its observers. A second `close` has no
+ * effect.
+ */
+export abstract class PackagedStream<Settings extends PackagingSettings> implements PublisherStream, SegmentSource {
+  protected readonly stream: PublishableStream;
+  protected readonly settings: Settings;
+  protected readonly outlet: Outlet;
+  protected readonly memory: SegmentMemory;
+  /** Null without DVR. */
+  protected readonly rewinding: Rewinding | null;
+  readonly #budget: MemoryBudget;
+  readonly #observers = new Set<SegmentObserver>();
+  readonly #onClose: ((stream: SegmentSource) => void) | undefined;
+  #onStart: ((stream: SegmentSource) => void) | undefined;
+  #concluded = false;
+  #closed = false;
+
+  constructor(options: PackagedStreamOptions<Settings>, { kind, viewSettings, run }: PackagingKind) {
+    const { stream, settings, egress, storage } = options;
+    this.stream = stream;
+    this.settings = settings;
+    this.#onStart = options.onStart;
+    this.#onClose = options.onClose;
+    this.outlet = egress.openOutlet({
+      kind,
+      address: { vhost: stream.vhost, app: stream.app, stream: stream.name },
+      crossDomains: settings.crossDomains ?? null,
+      settings: viewSettings,
+      bytesPerSecond: stream.tracks.reduce((sum, { bitrateConf }) => sum + bitrateConf, 0) / 8,
+      snapshot: () => this.snapshot(),
+      openSession: (request) => stream.openSession({ ...request, kind }),
+      onBytesSent: (bytes) => stream.meter.countBytes(bytes),
+    });
+    this.#budget = new MemoryBudget(this.outlet, options.memoryBytes);
+    this.memory = {
+      read: (spans) => this.outlet.read(spans),
+      release: (spans) => this.#budget.release(spans),
+      asksBack: (spans) => this.#budget.asksBack(this.windowCount, spans),
+    };
+    this.rewinding = openArchive(options, storage, run);
+  }
+
+  /** What is dumped should outlive a kill. */
+  get attended(): boolean {
+    return this.isObserved;
+  }
+
+  /** Its outlet is closed. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** True once `concludeHlsLive` was called. */
+  get concluded(): boolean {
+    return this.#concluded;
+  }
+
+  /** Internal path, `#<vhost>#<app>/<stream>`. */
+  get path(): string {
+    const { vhost, app, name } = this.stream;
+    return `#${vhost}#${app}/${name}`;
+  }
+
+  abstract get playlistNames(): readonly string[];
+
+  /** Settles when DVR files handed over so far are written or removed. */
+  get settled(): Promise<void> {
+    return this.rewinding?.archive.settled ?? Promise.resolve();
+  }
+
+  observe(observer: SegmentObserver): void {
+    if (this.#closed) {
+      observer.streamEnded();
+      return;
+    }
+    this.#observers.add(observer);
+    this.stream.attend();
+  }
+
+  unobserve(observer: SegmentObserver): void {
+    this.#observers.delete(observer);
+  }
+
+  abstract newestSegments(): ObservedSegment[];
+
+  plainMultivariants(names: readonly string[]): [name: string, text: string][] {
+    return this.multivariantTexts().filter(([name]) => names.length === 0 || names.includes(name));
+  }
+
+  abstract onTracks(tracks: readonly Track[]): void;
+  abstract onPacket(packet: Packet): void;
+
+  /** Ends the playlists (EXT-X-ENDLIST): what is open becomes the last segment, later packets are dropped. Idempotent. */
+  concludeHlsLive(): void {
+    if (this.#closed || this.#concluded) return;
+    this.finishSegments();
+    this.#concluded = true;
+    this.sendConclusion();
+  }
+
+  close(_reason: CloseReason): void {
+    if (this.#closed) return;
+    // Viewers lose what is open; who keeps the stream does not.
+    if (this.isObserved && !this.#concluded) this.finishSegments();
+    this.#closed = true;
+    for (const observer of [...this.#observers]) observer.streamEnded();
+    this.rewinding?.archive.close();
+    this.outlet.close();
+    this.#onClose?.(this);
+  }
+
+  /** Somebody follows the segments. */
+  protected get isObserved(): boolean {
+    return this.#observers.size > 0;
+  }
+
+  /** Windows that share the memory. */
+  protected abstract get windowCount(): number;
+
+  /** Updates that lead a thread which starts late to the present. */
+  protected abstract snapshot(): readonly unknown[];
+
+  /** Multivariant playlists as they are now, without paths and queries, by file name. */
+  protected abstract multivariantTexts(): [name: string, text: string][];
+
+  /** What is open becomes the last segment. */
+  protected abstract finishSegments(): void;
+
+  /** Tells views that nothing more is appended. */
+  protected abstract sendConclusion(): void;
+
+  /** Copies `chunks` into shared memory. */
+  protected store(chunks: readonly Uint8Array[]): readonly Span[] {
+    return this.#budget.store(chunks);
+  }
+
+  /** There are tracks and playlists; said once. */
+  protected started(): void {
+    this.#onStart?.(this);
+    this.#onStart = undefined;
+  }
+
+  protected tellObservers(segment: ObservedSegment): void {
+    for (const observer of [...this.#observers]) observer.segmentFinished(segment);
+  }
+}
+
+function openArchive(
+  { stream, settings: { dVR } }: Pick<PackagedStreamOptions<PackagingSettings>, 'stream' | 'settings'>,
+  storage: DvrStorage,
+  run: string,
+): Rewinding | null {
+  if (dVR?.enable !== true) return null;
+  const folder = storage.open(dVR.tempStoragePath, [`#${stream.vhost}#${stream.app}`, stream.name], run);
+  return { archive: new DvrArchive(folder), maxDuration: dVR.maxDuration };
+}

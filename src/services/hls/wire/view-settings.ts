@@ -1,0 +1,84 @@
+/** The part of the configuration that views in the delivery threads need. */
+import {
+  type CacheControlSettings,
+  EXTRA_SEGMENTS,
+  type HlsSettings,
+  type LlhlsCacheControlSettings,
+  type LlhlsSettings,
+  type PackagingSettings,
+} from './settings.ts';
+
+/** What both views are constructed with. */
+interface ViewSettings {
+  /** Complete segments listed when the client does not rewind. */
+  readonly segmentCount: number;
+  /** Whether playlists are rewindable when the client does not say. */
+  readonly defaultRewind: boolean;
+  readonly cacheControl: CacheControlSettings;
+}
+
+/** Of LL-HLS. */
+export interface LlhlsViewSettings extends ViewSettings {
+  readonly streamKey: string;
+  readonly originMode: boolean;
+  readonly enablePreloadHint: boolean;
+  /** Complete segments a playlist can reach when the client rewinds; decides whether delta updates pay. */
+  readonly rewindSegmentCount: number;
+  readonly cacheControl: LlhlsCacheControlSettings;
+  readonly defaultLegacy: boolean;
+}
+
+/** Of HLS over MPEG-TS. */
+export interface HlsViewSettings extends ViewSettings {
+  /** Seconds. */
+  readonly segmentDuration: number;
+  /** Rewindable playlists list everything there is. */
+  readonly dvr: boolean;
+  readonly eventPlaylistType: boolean;
+}
+
+/** Name of the query value that asks for a rewindable playlist. */
+export const REWIND_KEY = '_HLS_rewind';
+const LEGACY_KEY = '_HLS_legacy';
+
+/** Fewer segments than this leave players of LL-HLS nothing to start from. */
+const MIN_SEGMENT_COUNT = 3;
+/** HLS leaves the headers to the CDN by default. */
+const NO_CACHE_CONTROL: CacheControlSettings = { masterPlaylistMaxAge: -1, chunklistMaxAge: -1, segmentMaxAge: -1 };
+
+/** Derives the settings of the view of LL-HLS. */
+export function llhlsViewSettings(settings: LlhlsSettings, streamKey: string): LlhlsViewSettings {
+  const segmentCount = Math.max(MIN_SEGMENT_COUNT, settings.segmentCount);
+  const dvrSegments = settings.dVR?.enable === true ? Math.floor(settings.dVR.maxDuration / Math.max(1, settings.segmentDuration)) : 0;
+  return {
+    streamKey,
+    originMode: settings.originMode,
+    enablePreloadHint: settings.enablePreloadHint,
+    segmentCount,
+    rewindSegmentCount: Math.max(segmentCount + EXTRA_SEGMENTS - 1, dvrSegments),
+    cacheControl: settings.cacheControl,
+    defaultLegacy: defaultQuery(settings, LEGACY_KEY) ?? false,
+    defaultRewind: defaultQuery(settings, REWIND_KEY) ?? true,
+  };
+}
+
+/** Derives the settings of the view of HLS. */
+export function hlsViewSettings(settings: HlsSettings): HlsViewSettings {
+  const { segmentDuration, segmentCount, cacheControl = NO_CACHE_CONTROL, dVR, defaultQueryString } = settings;
+  const dvr = dVR?.enable === true;
+  return {
+    segmentDuration,
+    segmentCount,
+    cacheControl,
+    dvr,
+    eventPlaylistType: dvr && dVR.eventPlaylistType,
+    // Only upper case counts, as in the reference server.
+    defaultRewind: defaultQueryString?.queries.find(({ key }) => key === REWIND_KEY)?.value !== 'NO',
+  };
+}
+
+/** As LL-HLS reads it, in any case of letters. */
+function defaultQuery(settings: PackagingSettings, key: string): boolean | null {
+  const query = settings.defaultQueryString?.queries.find((candidate) => candidate.key.toLowerCase() === key.toLowerCase());
+  return query === undefined ? null : query.value.toUpperCase() === 'YES';
+}
