@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest';
 import { defaultServerFile, loadServerConfig } from './index.ts';
 import { notBuiltIn, unprotected } from './not-built.ts';
+import { ApplicationSchema } from './schema/application.ts';
+import { BindSchema } from './schema/bind.ts';
+import { MediaOptionsSchema } from './schema/media-options.ts';
+import { ModulesSchema } from './schema/modules.ts';
+import { ProvidersSchema } from './schema/providers.ts';
+import { LlhlsSchema } from './schema/publishers.ts';
+import { ServerSchema } from './schema/server.ts';
+import { NO_EFFECT, REFUSED } from './schema/unbuilt.ts';
+import { VirtualHostSchema } from './schema/virtual-host.ts';
 
 const CLUSTER = new URL('../../test/fixtures/config/cluster-origin.xml', import.meta.url).pathname;
 
@@ -28,4 +37,23 @@ test('what protects somebody is refused, not passed over', () => {
     "virtual host 'default': SignedPolicy is not built yet, and nothing is served without it",
     "virtual host 'default': AdmissionWebhooks is not built yet, and nothing is served without it",
   ]);
+});
+
+test('the reference says the same of each element', () => {
+  const { signedPolicy, admissionWebhooks } = VirtualHostSchema.properties;
+  const { schedule, multiplex, rtmp } = ProvidersSchema.properties;
+  const { p2p, recovery, etag } = ModulesSchema.properties;
+  const { eventGenerator, transcodeWebhook } = ApplicationSchema.properties;
+  const { subtitles, overlays } = MediaOptionsSchema.properties;
+  const refused = [signedPolicy, admissionWebhooks, LlhlsSchema.properties.dRM];
+  const idle = [
+    ...[ServerSchema.properties.alert, BindSchema.properties.providers.properties.rtsp, p2p, recovery, etag, schedule, multiplex],
+    ...[rtmp.properties.eventGenerator, eventGenerator, transcodeWebhook, subtitles, overlays],
+  ];
+  for (const [elements, said] of [
+    [refused, REFUSED],
+    [idle, NO_EFFECT],
+  ] as const) {
+    expect(elements.filter(({ description }) => description?.endsWith(`: ${said}`) !== true)).toEqual([]);
+  }
 });

@@ -1,6 +1,7 @@
 /** Messages to a control server when something is wrong. */
 import type { Static } from '@sinclair/typebox';
 import { bitrate, integer, object, optional, path, real, text } from './field.ts';
+import { NO_EFFECT } from './unbuilt.ts';
 
 const presence = (description: string, xml?: string) => optional(object(description, {}, xml === undefined ? {} : { xml }));
 const pixels = (what: string) => optional(integer(`${what}, pixels`, { minimum: 0 }));
@@ -31,7 +32,7 @@ const EgressSchema = object('Rules for streams going out', {
 });
 
 /** `<Alert>`: read and checked; `not-built.ts` warns of what has no effect. */
-export const AlertSchema = object('Messages to a control server', {
+export const AlertSchema = object(`Messages to a control server: ${NO_EFFECT}`, {
   url: text('URL of the control server', { form: 'url' }),
   secretKey: text('Key that signs the requests'),
   timeout: integer('Gives up after this long, ms', { default: 3000, minimum: 1 }),

@@ -4,8 +4,9 @@ import { boolean, choice, integer, list, name, object, optional, path, text } fr
 import { OutputProfilesSchema } from './output-profile.ts';
 import { ApplicationProvidersSchema } from './providers.ts';
 import { PublishersSchema } from './publishers.ts';
+import { NO_EFFECT } from './unbuilt.ts';
 
-const TranscodeWebhookSchema = object('Asks a control server for the output profiles of every new stream', {
+const TranscodeWebhookSchema = object(`Asks a control server for the output profiles of every new stream: ${NO_EFFECT}`, {
   enable: boolean('Turns it on'),
   controlServerUrl: text('URL of the control server', { form: 'url' }),
   secretKey: text('Key that signs the requests'),
@@ -17,6 +18,7 @@ const TranscodeWebhookSchema = object('Asks a control server for the output prof
 /** The typed form of `<TranscodeWebhook>`, of no effect yet (`not-built.ts`); `timeout` in ms. */
 export type TranscodeWebhookConfig = Static<typeof TranscodeWebhookSchema>;
 
+/** `<SourceLoss>`, an extension of Millrace. */
 const SourceLossSchema = object('What becomes of a stream when its encoder goes away, or another one comes', {
   keepStreamMs: integer(
     'Keeps a stream that was pushed here this long without a source, ms; the next one goes on with it. 0 ends it at once',
@@ -35,10 +37,8 @@ const SourceLossSchema = object('What becomes of a stream when its encoder goes 
   ),
   takeOverSilenceMs: integer('Silence of the first encoder that `afterSilence` asks for, ms', { default: 2000, minimum: 0 }),
 });
-/** The typed form of `<SourceLoss>`, an extension of Millrace. */
-export type SourceLossConfig = Static<typeof SourceLossSchema>;
 
-const EventGeneratorSchema = object('Sends events by a file of rules', {
+const EventGeneratorSchema = object(`Sends events by a file of rules: ${NO_EFFECT}`, {
   enable: boolean('Turns it on', { default: false }),
   path: optional(path('The rules file')),
 });

@@ -6,6 +6,7 @@ import { readListenerOptions, readPassphrase, SocketOptionError } from '../../wi
 import { parseStreamId } from '../../wire/srt/stream-id.ts';
 import { readRelayAddresses } from '../../wire/turn/relay-addresses.ts';
 import { address, boolean, finishing, integer, list, object, optional, port, ports, text } from './field.ts';
+import { NO_EFFECT } from './unbuilt.ts';
 
 const workerCount = integer('Workers; read for compatibility', { default: 1, minimum: 0 });
 const threadPerSocket = boolean('A thread for each socket; read for compatibility', { default: false });
@@ -214,7 +215,7 @@ export const BindSchema = object('Listeners', {
           { xml: 'RTMP' },
         ),
       ),
-      rtsp: optional(object('RTSP', { port: plainPort('Port', 'tcp', 554), workerCount, threadPerSocket }, { xml: 'RTSP' })),
+      rtsp: optional(object(`RTSP: ${NO_EFFECT}`, { port: plainPort('Port', 'tcp', 554), workerCount, threadPerSocket }, { xml: 'RTSP' })),
       srt: optional(object('SRT', srtMembers(9999), { xml: 'SRT', finish: srtFinish })),
       mpegts: optional(object('MPEG-TS', mpegtsMembers, { xml: 'MPEGTS' })),
       webrtc: optional(object('WebRTC', webrtcMembers, { xml: 'WebRTC', finish: webrtcFinish })),

@@ -1,7 +1,9 @@
 /** Subtitles and picture overlays of all output profiles of an application. */
 import type { Static } from '@sinclair/typebox';
 import { boolean, choice, finishing, integer, list, object, optional, path, text } from './field.ts';
+import { NO_EFFECT } from './unbuilt.ts';
 
+/** `<Transcription>`, of no effect yet (`not-built.ts`). */
 const TranscriptionSchema = object('Makes the subtitles from speech', {
   engine: choice('Recogniser', ['whisper']),
   model: path('Model file'),
@@ -9,8 +11,6 @@ const TranscriptionSchema = object('Makes the subtitles from speech', {
   sourceLanguage: text('Language spoken, or `auto`', { default: 'auto' }),
   translation: boolean('Translates to English', { default: false }),
 });
-/** The typed form of `<Transcription>`, of no effect yet (`not-built.ts`). */
-export type TranscriptionConfig = Static<typeof TranscriptionSchema>;
 
 interface SubtitlesFinish {
   enable: boolean;
@@ -20,7 +20,7 @@ interface SubtitlesFinish {
 
 /** `<Subtitles>`, of no effect yet (`not-built.ts`). When they are on there must be a rendition, and `DefaultLabel` names one. */
 export const SubtitlesSchema = object(
-  'Subtitles',
+  `Subtitles: ${NO_EFFECT}`,
   {
     enable: boolean('Turns them on', { default: false }),
     defaultLabel: optional(text('Label of the rendition shown at first')),
@@ -54,7 +54,7 @@ export type SubtitlesConfig = Static<typeof SubtitlesSchema>;
 export const MediaOptionsSchema = object('Subtitles and overlays', {
   subtitles: optional(SubtitlesSchema),
   overlays: optional(
-    object('Pictures laid over the video', {
+    object(`Pictures laid over the video: ${NO_EFFECT}`, {
       enable: boolean('Turns them on', { default: false }),
       path: optional(path('The map file')),
     }),

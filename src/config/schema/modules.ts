@@ -1,6 +1,7 @@
 /** Parts of the server that can be turned on and off. */
 import type { Static } from '@sinclair/typebox';
 import { boolean, integer, object } from './field.ts';
+import { NO_EFFECT } from './unbuilt.ts';
 
 const enable = (on: boolean) => boolean('Turns it on', { default: on });
 const module = (description: string, on: boolean, xml?: string) =>
@@ -13,12 +14,12 @@ export const ModulesSchema = object(
     http2: module('HTTP/2 on TLS ports', true, 'HTTP2'),
     llhls: module('LL-HLS', true, 'LLHLS'),
     p2p: object(
-      'Viewers serve each other',
+      `Viewers serve each other: ${NO_EFFECT}`,
       { enable: enable(false), maxClientPeersPerHostPeer: integer('Viewers served by one viewer', { default: 2, minimum: 0 }) },
       { xml: 'P2P', default: {} },
     ),
     recovery: object(
-      'Removes streams that cannot keep up',
+      `Removes streams that cannot keep up: ${NO_EFFECT}`,
       {
         enable: enable(false),
         deleteLazyStreamTimeout: integer('After this long with queues over their limit, ms; 0 means never', { default: 0, minimum: 0 }),
@@ -26,7 +27,7 @@ export const ModulesSchema = object(
       { default: {} },
     ),
     dynamicAppRemoval: module('Removes applications made from a template once they have no streams', false),
-    etag: module('ETag headers', false, 'ETag'),
+    etag: module(`ETag headers: ${NO_EFFECT}`, false, 'ETag'),
     transcoder: object(
       'Processes that encode',
       {

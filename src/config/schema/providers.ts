@@ -3,6 +3,7 @@ import type { Static } from '@sinclair/typebox';
 import { AddressSet } from '../../util/address-set.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
 import { as, boolean, choice, type Fail, finishing, integer, list, name, object, optional, path, ports, text } from './field.ts';
+import { NO_EFFECT } from './unbuilt.ts';
 
 interface Common {
   timestampMode?: 'ZeroBased' | 'Original';
@@ -73,7 +74,7 @@ export const RtmpProviderSchema = object(
     blockDuplicateStreamName: blockDuplicate,
     passthroughOutputProfile: passthroughProfile,
     eventGenerator: optional(
-      object('Turns AMF data messages into ID3 events', {
+      object(`Turns AMF data messages into ID3 events: ${NO_EFFECT}`, {
         event: list(
           'Rules, tried in order',
           object('One rule', {
@@ -212,12 +213,12 @@ export const ProvidersSchema = object('What brings streams in; a provider that i
       { xml: 'RTSPPull', ...noSilenceRules('RtspPull') },
     ),
   ),
-  rtsp: optional(pulled('Takes streams published over RTSP', 'Rtsp', 'RTSP')),
+  rtsp: optional(pulled(`Takes streams published over RTSP: ${NO_EFFECT}`, 'Rtsp', 'RTSP')),
   mpegts: optional(MpegtsProviderSchema),
   file: optional(FileProviderSchema),
   schedule: optional(
     object(
-      'Plays scheduled channels',
+      `Plays scheduled channels: ${NO_EFFECT}`,
       {
         ...noSilence,
         mediaRootDir: path('Directory of the media files'),
@@ -228,7 +229,7 @@ export const ProvidersSchema = object('What brings streams in; a provider that i
   ),
   multiplex: optional(
     object(
-      'Combines streams into one',
+      `Combines streams into one: ${NO_EFFECT}`,
       { ...common, packetSilenceTimeoutMs: silence(0), muxFilesDir: path('Directory of the mux files') },
       { ...pushRules },
     ),

@@ -3,8 +3,9 @@ import type { Static } from '@sinclair/typebox';
 import { CrossDomainsSchema } from './cross-domains.ts';
 import { boolean, choice, finishing, integer, object, optional, path, real, text } from './field.ts';
 import { createDefaultPlaylist, hlsCommon, maxConnection } from './hls.ts';
+import { REFUSED } from './unbuilt.ts';
 
-/** `<LLHLS>` in `<Publishers>`: fMP4 segments in parts (rfc8216bis). `<DRM>` is of no effect yet (`not-built.ts`). */
+/** `<LLHLS>` in `<Publishers>`: fMP4 segments in parts (rfc8216bis). `<DRM>` that is enabled is refused (`not-built.ts`). */
 export const LlhlsSchema = object(
   'Serves LL-HLS (fMP4)',
   {
@@ -14,7 +15,7 @@ export const LlhlsSchema = object(
     enablePreloadHint: boolean('Announces the next part in the playlist', { default: true }),
     dRM: optional(
       object(
-        'Encrypts segments',
+        `Encrypts segments: ${REFUSED}`,
         {
           enable: boolean('Turns it on', { default: false }),
           infoFile: optional(path('File with the keys')),

@@ -4,6 +4,7 @@ import { ApplicationSchema } from './application.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
 import { as, boolean, finishing, firstDuplicate, integer, list, name, object, optional, text, words } from './field.ts';
 import { TlsSchema } from './tls.ts';
+import { REFUSED } from './unbuilt.ts';
 
 /** `<Names>`: one name in each `<Name>`. */
 export const hostNames = list('Host names or addresses; `*` and `?` match', text('Host name', { form: 'host' }), { flatten: 'name' });
@@ -24,7 +25,7 @@ const EnablesSchema = object(
   { default: {} },
 );
 
-const SignedPolicySchema = object('Only signed URLs are let in', {
+const SignedPolicySchema = object(`Lets only signed URLs in: ${REFUSED}`, {
   policyQueryKeyName: text('Query key of the policy'),
   signatureQueryKeyName: text('Query key of the signature'),
   secretKey: text('Key of the signatures'),
@@ -33,7 +34,7 @@ const SignedPolicySchema = object('Only signed URLs are let in', {
 /** The typed form of `<SignedPolicy>`; one that is enabled is refused (`not-built.ts`). */
 export type SignedPolicyConfig = Static<typeof SignedPolicySchema>;
 
-const AdmissionWebhooksSchema = object('Asks a control server whom to let in', {
+const AdmissionWebhooksSchema = object(`Asks a control server whom to let in: ${REFUSED}`, {
   controlServerUrl: text('URL of the control server', { form: 'url' }),
   secretKey: text('Key that signs the requests; may be empty', { default: '' }),
   timeout: integer('Refuses when there is no answer for this long, ms', { default: 3000, minimum: 1 }),
