@@ -1,6 +1,6 @@
 /** A budget for each client address. */
 import { addressOwner } from './client-address.ts';
-import { RateBudget } from './rate-budget.ts';
+import { TokenBucket } from './token-bucket.ts';
 
 /** Addresses remembered; the one that took nothing for longest is forgotten first, and has a full budget when it comes again. */
 const ADDRESSES_LIMIT = 4096;
@@ -9,7 +9,7 @@ const ADDRESSES_LIMIT = 4096;
 export class AddressBudgets {
   readonly #perSecond: number;
   /** In the order of the last taking. */
-  readonly #budgets = new Map<string, RateBudget>();
+  readonly #budgets = new Map<string, TokenBucket>();
 
   /** `perSecond` 0: no limit. */
   constructor(perSecond: number) {
@@ -21,11 +21,11 @@ export class AddressBudgets {
     return this.#budgets.size;
   }
 
-  /** True when `address` may do one more at `now` µs, which is then counted. */
+  /** True when `address` may do one more at `now` (monotonic, ms), which is then counted. */
   take(address: string, now: number): boolean {
     if (this.#perSecond === 0) return true;
     const owner = addressOwner(address);
-    const budget = this.#budgets.get(owner) ?? new RateBudget(this.#perSecond);
+    const budget = this.#budgets.get(owner) ?? new TokenBucket({ burst: this.#perSecond, perSecond: this.#perSecond });
     this.#budgets.delete(owner);
     this.#budgets.set(owner, budget);
     if (this.#budgets.size > ADDRESSES_LIMIT) {

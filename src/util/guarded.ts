@@ -27,9 +27,19 @@ export function guarded<Arguments extends readonly unknown[]>(
 
 /** Does `action` to each item; what one of them throws goes to `failed` with it, and the others have their turn. */
 export function forEachGuarded<T>(items: Iterable<T>, action: (item: T) => void, failed: (item: T, error: unknown) => void): void {
+  forEachGiven(items, undefined, action, failed);
+}
+
+/** The same for what every item is given, such as a packet: an action that takes it from here is made once, not for each packet. */
+export function forEachGiven<T, Value>(
+  items: Iterable<T>,
+  value: Value,
+  action: (item: T, value: Value) => void,
+  failed: (item: T, error: unknown) => void,
+): void {
   for (const item of items) {
     try {
-      action(item);
+      action(item, value);
     } catch (error) {
       failed(item, error);
     }

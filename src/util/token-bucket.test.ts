@@ -25,3 +25,18 @@ test('a clock that goes back takes nothing away', () => {
   expect(bucket.take(4000)).toBe(false);
   expect(bucket.take(5000)).toBe(true);
 });
+
+test('what is given back can be taken again, and never adds up to more than a burst', () => {
+  const bucket = new TokenBucket({ burst: 2, perSecond: 1 });
+  for (let n = 0; n < 10; n += 1) {
+    expect(bucket.take(0)).toBe(true);
+    bucket.giveBack();
+  }
+  bucket.giveBack();
+  expect(taken(bucket, 0)).toBe(2);
+});
+
+test('with a rate of 0 nothing comes back', () => {
+  const bucket = new TokenBucket({ burst: 1, perSecond: 0 });
+  expect([bucket.take(1000), bucket.take(1_000_000)]).toEqual([true, false]);
+});

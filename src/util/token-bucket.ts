@@ -3,7 +3,7 @@ export class TokenBucket {
   readonly #burst: number;
   readonly #perSecond: number;
   #tokens: number;
-  #filledAt = Number.NEGATIVE_INFINITY;
+  #filledAt = 0;
 
   /** `burst`: at once, when nothing has happened for a while. */
   constructor(options: { readonly burst: number; readonly perSecond: number }) {
@@ -20,5 +20,10 @@ export class TokenBucket {
     if (this.#tokens < 1) return false;
     this.#tokens -= 1;
     return true;
+  }
+
+  /** What was taken last is not to count. */
+  giveBack(): void {
+    this.#tokens = Math.min(this.#burst, this.#tokens + 1);
   }
 }

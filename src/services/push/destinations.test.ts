@@ -242,6 +242,16 @@ describe('a receiver that', () => {
     expect(await new Attempt({ url: `rtmp://127.0.0.1:${port}/live` }).failed.promise).toMatchObject({ code: 'protocol' });
   });
 
+  test('begins messages and finishes none', async () => {
+    // A video message of 60000 bytes is announced, and 128 of them come.
+    const unfinished = Buffer.concat([Buffer.from([4, 0, 0, 0, 0, 0xea, 0x60, MessageType.VIDEO, 1, 0, 0, 0]), Buffer.alloc(128)]);
+    const { url } = await scripted(accept, (socket) => {
+      for (let n = 0; n < 100; n += 1) socket.write(unfinished);
+    });
+    const failure = await new Attempt({ url }).failed.promise;
+    expect(failure).toMatchObject({ code: 'protocol', message: expect.stringMatching(/RTMP_DISCARDED.*more than 16 messages a second/) });
+  });
+
   test('resets the connection', async () => {
     const { url } = await scripted(accept, (socket) => setImmediate(() => socket.resetAndDestroy()));
     expect(await new Attempt({ url }).failed.promise).toMatchObject({ code: 'lost' });

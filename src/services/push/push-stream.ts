@@ -1,12 +1,14 @@
 /** One outbound stream and the tasks that push it. */
 import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
-import { guarded } from '../../core/tasks/guarded.ts';
 import { MapHold } from '../../core/tasks/map-hold.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
+import { forEachGiven } from '../../util/guarded.ts';
 import type { PushTimeouts } from './destination.ts';
 import type { PushTask } from './push-task.ts';
 
+/** What goes wrong in one task of a stream ends what that task does, and nothing else. */
+const failed = (task: PushTask, error: unknown): void => task.fail(error);
 const push = (task: PushTask, packet: Packet): void => task.push(packet);
 const setTracks = (task: PushTask, tracks: readonly Track[]): void => task.setTracks(tracks);
 const flush = (task: PushTask): void => task.flush();
@@ -42,12 +44,17 @@ export class PushStream implements PublisherStream {
     if (this.#closed || this.#tasks.includes(task)) return;
     this.#tasks.push(task);
     this.source.attend();
-    guarded(task, this.#hold.packets, (begun, packets) => {
-      begun.begin(this.source, this.#timeouts);
-      if (this.#tracks.length > 0) begun.setTracks(this.#tracks);
-      for (const packet of packets) begun.push(packet);
-      begun.flush();
-    });
+    forEachGiven(
+      [task],
+      this.#hold.packets,
+      (begun, packets) => {
+        begun.begin(this.source, this.#timeouts);
+        if (this.#tracks.length > 0) begun.setTracks(this.#tracks);
+        for (const packet of packets) begun.push(packet);
+        begun.flush();
+      },
+      failed,
+    );
   }
 
   /** Keeps what comes until `release`, so that tasks which begin meanwhile miss nothing of a new stream. */
@@ -67,16 +74,16 @@ export class PushStream implements PublisherStream {
 
   onTracks(tracks: readonly Track[]): void {
     this.#tracks = tracks;
-    for (const task of this.#tasks) guarded(task, tracks, setTracks);
+    forEachGiven(this.#tasks, tracks, setTracks, failed);
   }
 
   onPacket(packet: Packet): void {
     this.#hold.push(packet);
-    for (const task of this.#tasks) guarded(task, packet, push);
+    forEachGiven(this.#tasks, packet, push, failed);
   }
 
   onDrained(): void {
-    for (const task of this.#tasks) guarded(task, null, flush);
+    forEachGiven(this.#tasks, null, flush, failed);
   }
 
   close(): void {

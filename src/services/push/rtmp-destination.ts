@@ -7,6 +7,7 @@ import type { Packet } from '../../media/packet.ts';
 import { toMilliseconds } from '../../media/timebase.ts';
 import type { AudioTrack, Track, VideoTrack } from '../../media/track.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { TokenBucket } from '../../util/token-bucket.ts';
 import type { AmfValue } from '../../wire/rtmp/amf.ts';
 import { PublishClient, RtmpRefused } from '../../wire/rtmp/publish-client.ts';
 import { parsePublishUrl } from '../../wire/rtmp/publish-url.ts';
@@ -15,6 +16,9 @@ import { TcpLink } from './tcp-link.ts';
 import { enhancedFourCc } from './track-selection.ts';
 
 type MediaTrack = VideoTrack | AudioTrack;
+
+/** Messages that a receiver may begin and not finish, at once and a second. */
+const MAX_DISCARDS_PER_SECOND = 16;
 
 /** Times at the receiver begin at 0. Codecs beyond H.264 and AAC go out as Enhanced RTMP. */
 export class RtmpDestination implements Destination {
@@ -27,6 +31,7 @@ export class RtmpDestination implements Destination {
   readonly #sent = new Map<number, Track>();
   readonly #pieces: Uint8Array[] = [];
   readonly #deadline: NodeJS.Timeout;
+  readonly #discards = new TokenBucket({ burst: MAX_DISCARDS_PER_SECOND, perSecond: MAX_DISCARDS_PER_SECOND });
   /** Media time of the first packet, ms: the receiver's 0. */
   #base: number | null = null;
 
@@ -45,6 +50,7 @@ export class RtmpDestination implements Destination {
       fourCcs,
       send: (bytes) => this.#link.write(bytes),
       onPublishing: () => this.#open(),
+      onDiscard: () => this.#countDiscard(),
     });
     this.#link = new TcpLink({
       host: url.host,
@@ -101,6 +107,11 @@ export class RtmpDestination implements Destination {
       this.#link.flush();
       this.#link.fail(failureOf(error));
     }
+  }
+
+  #countDiscard(): void {
+    if (this.#discards.take(this.#options.clock.monotonic())) return;
+    throw new ProtocolError('RTMP_DISCARDED', `more than ${MAX_DISCARDS_PER_SECOND} messages a second were begun and not finished`);
   }
 
   #open(): void {

@@ -5,7 +5,6 @@ import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, Publisher, PublisherStream } from '../../core/publishing.ts';
 import type { TaskOwner } from '../../core/tasks/following-task.ts';
-import { guarded } from '../../core/tasks/guarded.ts';
 import { MapHold } from '../../core/tasks/map-hold.ts';
 import { TaskRegistry } from '../../core/tasks/task-registry.ts';
 import type { Packet } from '../../media/packet.ts';
@@ -14,6 +13,7 @@ import { DocumentFolder } from '../../state/document-folder.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import { Conditions } from '../../util/conditions.ts';
+import { forEachGiven } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { RecordInfoFiles } from './record-info-file.ts';
 import { type RecordInformation, recordInformation } from './record-information.ts';
@@ -198,6 +198,8 @@ export class FilePublisher implements Publisher<FileSettings> {
   }
 }
 
+/** What goes wrong in one task of a stream ends what that task does, and nothing else. */
+const failed = (task: RecordTask, error: unknown): void => task.fail(error);
 const push = (task: RecordTask, packet: Packet): void => task.push(packet);
 const setTracks = (task: RecordTask, tracks: readonly Track[]): void => task.setTracks(tracks);
 
@@ -230,10 +232,15 @@ class FileStream implements PublisherStream {
   begin(task: RecordTask): void {
     if (!this.#started || this.#closed) return;
     this.#active.add(task);
-    guarded(task, this.#hold.packets, (begun, packets) => {
-      begun.begin(this.source, this.#place);
-      for (const packet of packets) begun.push(packet);
-    });
+    forEachGiven(
+      [task],
+      this.#hold.packets,
+      (begun, packets) => {
+        begun.begin(this.source, this.#place);
+        for (const packet of packets) begun.push(packet);
+      },
+      failed,
+    );
   }
 
   /** Keeps what comes until `release`, for tasks that begin meanwhile. */
@@ -248,7 +255,7 @@ class FileStream implements PublisherStream {
   onTracks(tracks: readonly Track[]): void {
     if (this.#closed) return;
     if (this.#started) {
-      for (const task of this.#active) guarded(task, tracks, setTracks);
+      forEachGiven(this.#active, tracks, setTracks, failed);
       return;
     }
     this.#started = true;
@@ -257,7 +264,7 @@ class FileStream implements PublisherStream {
 
   onPacket(packet: Packet): void {
     this.#hold.push(packet);
-    for (const task of this.#active) guarded(task, packet, push);
+    forEachGiven(this.#active, packet, push, failed);
   }
 
   /** Stopped tasks are let go of here, so that packets do not look for them. */

@@ -20,6 +20,7 @@ function talk(options: Partial<PublishClientOptions> = {}, script: ServerScript 
     onPublishing: () => {
       opened += 1;
     },
+    onDiscard: () => undefined,
     ...options,
   });
   const settle = (): void => {

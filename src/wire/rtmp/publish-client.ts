@@ -48,13 +48,19 @@ export interface PublishClientOptions {
   readonly send: (bytes: Uint8Array) => void;
   /** The server takes media from now on. Called once. */
   readonly onPublishing: () => void;
+  /** The server has begun a message and not finished it; may throw `ProtocolError` when these are too many. */
+  readonly onDiscard: () => void;
 }
 
 /** Fed with what a server sends, it gets to the point where media can be published. Nothing of it may be used after a throw. */
 export class PublishClient {
   readonly #options: PublishClientOptions;
   readonly #handshake = new ClientHandshake({ variant: 'digest' });
-  readonly #reader = new ChunkReader({ onMessage: (message) => this.#receive(message), limits: READER_LIMITS });
+  readonly #reader = new ChunkReader({
+    onMessage: (message) => this.#receive(message),
+    onDiscard: () => this.#options.onDiscard(),
+    limits: READER_LIMITS,
+  });
   readonly #writer = new ChunkWriter();
   readonly #control = new ConnectionControl({ reader: this.#reader, send: (message) => this.#send(message) });
   #state: 'handshake' | 'connecting' | 'creating' | 'starting' | 'publishing' | 'over' = 'handshake';

@@ -6,7 +6,7 @@ import { randomInt } from 'node:crypto';
 import { AddressBudgets } from '../../util/address-budgets.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { RateBudget } from '../../util/rate-budget.ts';
+import { TokenBucket } from '../../util/token-bucket.ts';
 import { type CallOptions, SrtCaller, type SrtCallFailed } from './caller.ts';
 import { type Conclusion, readConclusion } from './conclusion.ts';
 import {
@@ -144,7 +144,7 @@ export class SrtMultiplexer {
   readonly #options: MultiplexerOptions;
   readonly #limits: SrtConnectionLimits;
   readonly #maxConnections: number;
-  readonly #keyTrials: RateBudget;
+  readonly #keyTrials: TokenBucket;
   readonly #wrongKeys: AddressBudgets;
   readonly #cookies = new SynCookies();
   readonly #entries = new Map<number, Entry>();
@@ -157,7 +157,8 @@ export class SrtMultiplexer {
     this.#options = options;
     this.#limits = { ...DEFAULT_CONNECTION_LIMITS, ...options.connectionLimits };
     this.#maxConnections = options.maxConnections ?? DEFAULT_MAX_CONNECTIONS;
-    this.#keyTrials = new RateBudget(options.maxKeyTrialsPerSecond ?? DEFAULT_KEY_TRIALS);
+    const keyTrials = options.maxKeyTrialsPerSecond ?? DEFAULT_KEY_TRIALS;
+    this.#keyTrials = new TokenBucket({ burst: keyTrials, perSecond: keyTrials });
     this.#wrongKeys = new AddressBudgets(options.maxWrongKeysPerSecond ?? DEFAULT_WRONG_KEYS);
   }
 
@@ -357,7 +358,8 @@ export class SrtMultiplexer {
     let keys: SessionKeys | null = null;
     if (passphrase !== null && keyMaterial !== null) {
       // That of the address first: who tries one passphrase after the other must not use up what all have together.
-      if (!this.#wrongKeys.take(from.address, now) || !this.#keyTrials.take(now)) {
+      const ms = now / 1000;
+      if (!this.#wrongKeys.take(from.address, ms) || !this.#keyTrials.take(ms)) {
         this.counters.deferred += 1;
         policy.onDeferred?.(call.peer);
         return null;

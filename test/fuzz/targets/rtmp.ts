@@ -193,6 +193,7 @@ function serverAnswers(): Buffer[] {
     ...{ app: 'live', stream: 'key', tcUrl: 'rtmp://h/live', fourCcs: ['hvc1'] },
     send: (bytes) => server.receive(Buffer.from(bytes)),
     onPublishing: () => undefined,
+    onDiscard: () => undefined,
   });
   client.start();
   let given = 0;
@@ -271,6 +272,7 @@ export const RTMP_TARGETS: readonly FuzzTarget[] = [
           sent += 1;
         },
         onPublishing: () => undefined,
+        onDiscard: () => undefined,
       });
       client.start();
       client.receive(GREETING);
