@@ -1,5 +1,16 @@
-import { kindOf, type LineBudget } from './line-budget.ts';
+import type { Clock } from './clock.ts';
+import { LineBudget } from './line-budget.ts';
 import type { Logger, LogLines } from './logger.ts';
+
+/** Lines of a kind that go out in a minute. */
+export const MAX_LINES_PER_MINUTE = 100;
+
+/** The budget that the `limited` loggers of a server share; what is too much is told to `lines`. Whoever made it calls `close`. */
+export function limitedLines(clock: Clock, lines: LogLines): LineBudget {
+  const tell = (kind: string, count: number): void =>
+    lines.warn({ lines: count }, `${count} more lines '${kind}' within a minute were left out`);
+  return new LineBudget({ clock, linesPerMinute: MAX_LINES_PER_MINUTE, tell });
+}
 
 /** Writes to `lines`; those of `limited` as far as the budget goes. */
 export class BudgetedLogger implements Logger {
@@ -90,15 +101,15 @@ class LimitedLogger implements Logger {
   }
 
   info(fields: object, message: string): void {
-    if (this.#budget.take(kindOf(message))) this.#logger.info(fields, message);
+    if (this.#budget.take(kindOf(fields, message), fields)) this.#logger.info(fields, message);
   }
 
   warn(fields: object, message: string): void {
-    if (this.#budget.take(kindOf(message))) this.#logger.warn(fields, message);
+    if (this.#budget.take(kindOf(fields, message), fields)) this.#logger.warn(fields, message);
   }
 
   error(fields: object, message: string): void {
-    if (this.#budget.take(kindOf(message))) this.#logger.error(fields, message);
+    if (this.#budget.take(kindOf(fields, message), fields)) this.#logger.error(fields, message);
   }
 
   child(fields: object): Logger {
@@ -109,3 +120,16 @@ class LimitedLogger implements Logger {
     return this;
   }
 }
+
+/**
+ * What comes before the first colon, digit or quotation mark of a message, or behind a name it begins with: the words that are the same in
+ * all lines of its kind. Lines that name a reason by a code are of one kind for each, so that one reason does not hide another.
+ */
+export function kindOf(fields: object, message: string): string {
+  const [words = ''] = message.replace(LEADING_NAME, '').split(VARIABLE, 1);
+  const kind = words.trim();
+  return 'code' in fields && typeof fields.code === 'string' ? `${kind} (${fields.code})` : kind;
+}
+
+const LEADING_NAME = /^'[^']*'/;
+const VARIABLE = /[:'"\d]/;

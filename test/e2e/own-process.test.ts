@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { MAX_LINES_PER_MINUTE } from '../../src/util/line-budget.ts';
+import { MAX_LINES_PER_MINUTE } from '../../src/util/budgeted-logger.ts';
 import { apiPath, type Statistics } from '../harness/api-client.ts';
 import { Child } from '../harness/child.ts';
 import { COMPILED } from '../harness/compiled-code.ts';

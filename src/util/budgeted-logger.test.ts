@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
-import { BudgetedLogger } from './budgeted-logger.ts';
-import { kindOf, LineBudget, MAX_LINES_PER_MINUTE } from './line-budget.ts';
+import { BudgetedLogger, kindOf, limitedLines, MAX_LINES_PER_MINUTE } from './budgeted-logger.ts';
+import type { LineBudget } from './line-budget.ts';
 import type { Logger } from './logger.ts';
 
 let clock: ManualClock;
@@ -13,7 +13,7 @@ beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   clock = new ManualClock();
   lines = new RecordingLogger();
-  budget = new LineBudget(clock, lines);
+  budget = limitedLines(clock, lines);
   logger = new BudgetedLogger(lines, budget);
 });
 afterEach(() => {
@@ -72,6 +72,24 @@ test('the end tells what was left out so far', () => {
   expect(said('7 more lines')).toBe(1);
 });
 
+test('one reason does not hide another', () => {
+  for (let round = 0; round < 2 * MAX_LINES_PER_MINUTE; round += 1) {
+    logger.limited.warn({ code: 'no-application' }, `publisher refused: there is no application 'a${round}'`);
+  }
+  logger.limited.warn({ code: 'duplicate-name' }, "publisher refused: stream 'live' is published already");
+  expect(said('publisher refused: stream')).toBe(1);
+  budget.close();
+  expect(said(`${MAX_LINES_PER_MINUTE} more lines 'publisher refused (no-application)'`)).toBe(1);
+});
+
+test('whoever is loud all the time has as many lines in each minute', () => {
+  for (let second = 0; second < 180; second += 1) {
+    for (let n = 0; n < 10; n += 1) logger.limited.info({}, 'viewer session closed');
+    pass(1000);
+  }
+  expect(lines.lines.length).toBeLessThanOrEqual(3 * MAX_LINES_PER_MINUTE + 1);
+});
+
 test('kinds without end share a number', () => {
   for (let kind = 0; kind < 1000; kind += 1) {
     logger.limited.info({}, `kind ${String.fromCharCode(0x4e00 + kind)}`);
@@ -85,7 +103,7 @@ test.each([
   ["output stream 'live' begins: 2 tracks", 'output stream'],
   ['5 packets lost', ''],
 ])('the kind of "%s"', (message, kind) => {
-  expect(kindOf(message.replace("it''s", 'its'))).toBe(kind);
+  expect(kindOf({}, message.replace("it''s", 'its'))).toBe(kind);
 });
 
 test('a child is made with its first line: thousands of them come and go without a word', () => {
