@@ -1,6 +1,7 @@
 import type { Clock } from '../util/clock.ts';
-import { guarded } from '../util/guarded.ts';
+import { forEachGiven, guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
+import type { FrameWriter } from './frame-writer.ts';
 import type { HelloMessage, StatusMessage } from './messages.ts';
 import { FULL_WEIGHT, type SupervisedJob } from './supervised-job.ts';
 import { type ProcessOptions, TranscoderProcess } from './transcoder-process.ts';
@@ -21,6 +22,11 @@ const CLOSE_DEADLINE_MS = 5_000;
 /** A program that has died this often without a word will not do better: who waits is told, who comes later may have more luck. */
 const HOPELESS_AFTER = 4;
 const WATCH_INTERVAL_MS = 1000;
+
+const start = (job: TranscodeJob, writer: FrameWriter): void => job.start(writer);
+const restart = (job: TranscodeJob): void => job.restart();
+const showQueues = (job: TranscodeJob, queues: StatusMessage['queues']): void =>
+  job.showQueues(queues.filter((queue) => queue.job === job.id));
 
 /** How a slot runs its process, and what its supervisor hears of it. */
 export interface SlotOptions {
@@ -93,7 +99,7 @@ export class ProcessSlot {
     if (this.#idle !== null) clearTimeout(this.#idle);
     this.#idle = null;
     if (this.#process === null) this.#scheduleStart();
-    else if (this.#process.greeted) job.start(this.#process.writer);
+    else if (this.#process.greeted) this.#forJobs([job], this.#process.writer, start);
   }
 
   /** Starts the process without a job, for what it can tell. */
@@ -141,20 +147,26 @@ export class ProcessSlot {
       this.#start();
       return;
     }
-    const start = guarded(this.#options.logger, 'the start of a transcoder process', () => {
+    const begin = guarded(this.#options.logger, 'the start of a transcoder process', () => {
       this.#restart = null;
       this.#start();
     });
-    this.#restart = setTimeout(start, delay);
+    this.#restart = setTimeout(begin, delay);
   }
 
   #start(): void {
     this.#startedAt = this.#options.clock.monotonic();
-    this.#process = new TranscoderProcess(this.#options.process, {
-      onHello: (hello) => this.#onHello(hello),
-      onFrame: (header, payload) => this.#onFrame(header, payload),
-      onExit: guarded(this.#options.logger, 'the end of a transcoder process', (reason: string) => this.#onExit(reason)),
-    });
+    const onExit = guarded(this.#options.logger, 'the end of a transcoder process', (reason: string) => this.#onExit(reason));
+    try {
+      this.#process = new TranscoderProcess(this.#options.process, {
+        onHello: (hello) => this.#onHello(hello),
+        onFrame: (header, payload) => this.#onFrame(header, payload),
+        onExit,
+      });
+    } catch (error) {
+      // Without memory for another process, for one.
+      onExit(`it could not be started: ${error instanceof Error ? error.message : String(error)}`);
+    }
   }
 
   #onHello(hello: HelloMessage): void {
@@ -163,7 +175,7 @@ export class ProcessSlot {
     this.#everGreeted = true;
     this.#options.logger.info({ pid: process.pid }, `transcoder process ${process.pid} runs`);
     this.#options.onHello(hello);
-    for (const job of this.#jobs.values()) job.start(process.writer);
+    this.#forJobs(this.#jobs.values(), process.writer, start);
   }
 
   #onFrame(header: FrameHeader, payload: Buffer): void {
@@ -182,14 +194,23 @@ export class ProcessSlot {
     try {
       job.onFrame(header, payload);
     } catch (error) {
-      this.#options.logger.error({ err: error, job: job.id }, 'a transcode job failed inside the server');
-      job.fail('internal error');
+      this.#fault(job, error);
     }
+  }
+
+  /** One that we fail on must not cost the process and the others. */
+  #forJobs<Value>(jobs: Iterable<TranscodeJob>, value: Value, action: (job: TranscodeJob, value: Value) => void): void {
+    forEachGiven(jobs, value, action, (job, error) => this.#fault(job, error));
+  }
+
+  #fault(job: TranscodeJob, error: unknown): void {
+    this.#options.logger.error({ err: error, job: job.id }, 'a transcode job failed inside the server');
+    job.fail('internal error');
   }
 
   #onStatus(status: StatusMessage): void {
     this.#status = status;
-    for (const job of this.#jobs.values()) job.showQueues(status.queues.filter((queue) => queue.job === job.id));
+    this.#forJobs(this.#jobs.values(), status.queues, showQueues);
   }
 
   #onExit(reason: string): void {
@@ -210,7 +231,7 @@ export class ProcessSlot {
     this.#failures += 1;
     logger.warn({ pid, jobs: this.#jobs.size, failures: this.#failures }, `transcoder process ${pid} died: ${reason}`);
     const jobs = [...this.#jobs.values()];
-    for (const job of jobs) job.restart();
+    this.#forJobs(jobs, null, restart);
     if (!this.#everGreeted && this.#failures >= HOPELESS_AFTER)
       for (const job of jobs) job.fail(`no transcoder process comes up: ${reason}`);
     if (jobs.length > 1 && suspicious) {

@@ -25,7 +25,10 @@ export function guarded<Arguments extends readonly unknown[]>(
   };
 }
 
-/** Does `action` to each item; what one of them throws goes to `failed` with it, and the others have their turn. */
+/**
+ * Does `action` to each item; what one of them throws goes to `failed` with it, and the others have their turn. What `failed` throws comes
+ * out behind the last of them.
+ */
 export function forEachGuarded<T>(items: Iterable<T>, action: (item: T) => void, failed: (item: T, error: unknown) => void): void {
   forEachGiven(items, undefined, action, failed);
 }
@@ -37,11 +40,17 @@ export function forEachGiven<T, Value>(
   action: (item: T, value: Value) => void,
   failed: (item: T, error: unknown) => void,
 ): void {
+  let fault: { readonly error: unknown } | null = null;
   for (const item of items) {
     try {
       action(item, value);
     } catch (error) {
-      failed(item, error);
+      try {
+        failed(item, error);
+      } catch (again) {
+        fault ??= { error: again };
+      }
     }
   }
+  if (fault !== null) throw fault.error;
 }

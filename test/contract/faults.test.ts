@@ -86,7 +86,9 @@ describe('what runs by itself', () => {
       seen.push(n);
     };
     forEachGuarded([1, 2, 3], turn, (item, error) => seen.push([item, error]));
-    expect(seen).toEqual([1, [2, FAULT], 3]);
+    expect(seen.splice(0)).toEqual([1, [2, FAULT], 3]);
+    expect(() => forEachGuarded([1, 2, 3], turn, fail)).toThrow(FAULT);
+    expect(seen).toEqual([1, 3]);
   });
 });
 

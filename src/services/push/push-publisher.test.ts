@@ -215,3 +215,17 @@ test('a push by SRT is told of in figures and in the log while it lasts', async 
   await expect.poll(() => publisher.statistics()).toEqual([]);
   attached.close({ code: 'peer-left', detail: '' });
 });
+
+test('a push that fails on the end of its stream leaves the others theirs', async () => {
+  for (const id of ['a', 'b']) await publisher.startPush(OWNER, wish(id));
+  const attached = publisher.attach(new FakeStream(), SETTINGS);
+  attached.onTracks([VIDEO]);
+  await expect.poll(states).toEqual(['a pushing', 'b pushing']);
+  const ended = vi.spyOn(PushTask.prototype, 'streamEnded').mockImplementationOnce(() => {
+    throw new TypeError('made up');
+  });
+  onTestFinished(() => ended.mockRestore());
+  attached.close({ code: 'peer-left', detail: '' });
+  expect(ended).toHaveBeenCalledTimes(2);
+  expect(states().filter((text) => text.endsWith('ready'))).toHaveLength(1);
+});

@@ -11,6 +11,7 @@ import type { PushTask } from './push-task.ts';
 const failed = (task: PushTask, error: unknown): void => task.fail(error);
 const push = (task: PushTask, packet: Packet): void => task.push(packet);
 const setTracks = (task: PushTask, tracks: readonly Track[]): void => task.setTracks(tracks);
+const end = (task: PushTask): void => task.streamEnded();
 const flush = (task: PushTask): void => task.flush();
 
 /** Made by the publisher, closed by the core. Tasks outlive it and wait for the next stream of the name; those of a map file do not. */
@@ -89,7 +90,7 @@ export class PushStream implements PublisherStream {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    for (const task of this.#tasks.splice(0)) task.streamEnded();
+    forEachGiven(this.#tasks.splice(0), null, end, failed);
     this.#onClose();
   }
 }

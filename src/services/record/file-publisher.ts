@@ -201,6 +201,7 @@ export class FilePublisher implements Publisher<FileSettings> {
 /** What goes wrong in one task of a stream ends what that task does, and nothing else. */
 const failed = (task: RecordTask, error: unknown): void => task.fail(error);
 const push = (task: RecordTask, packet: Packet): void => task.push(packet);
+const end = (task: RecordTask): void => task.streamEnded();
 const setTracks = (task: RecordTask, tracks: readonly Track[]): void => task.setTracks(tracks);
 
 /** One outbound stream and the tasks that record it. */
@@ -275,7 +276,7 @@ class FileStream implements PublisherStream {
   close(_reason: CloseReason): void {
     if (this.#closed) return;
     this.#closed = true;
-    for (const task of this.#active) task.streamEnded();
+    forEachGiven(this.#active, null, end, failed);
     this.#active.clear();
     this.#onClose();
   }

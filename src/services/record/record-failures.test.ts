@@ -4,6 +4,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { CLOSED, encodeSample, RecordingBench } from '../../../test/support/recording-bench.ts';
 import type { Packet } from '../../media/packet.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
+import { RecordTask } from './record-task.ts';
 
 const sample = encodeSample();
 const bench = new RecordingBench();
@@ -91,6 +92,21 @@ describe('a recording whose name found no room', () => {
 });
 
 describe('a bug in one recording', () => {
+  it('at the end of its stream costs no other its file', async () => {
+    for (const id of ['bad', 'good']) await bench.record(id);
+    const { attached } = bench.stream(sample.tracks);
+    bench.send(attached, sample.packets);
+    const ended = vi.spyOn(RecordTask.prototype, 'streamEnded').mockImplementationOnce(() => {
+      throw new TypeError('made up');
+    });
+    onTestFinished(() => ended.mockRestore());
+    attached.close(CLOSED);
+    expect(bench.tasks().map(({ id, state }) => `${id} ${state}`)).toEqual(['bad error', 'good ready']);
+    await bench.publisher.stop();
+    // What was written of the other is kept as well.
+    expect(bench.files().sort()).toEqual(['bad_0.mp4', 'good_0.mp4']);
+  });
+
   it.each(['mp4', 'ts'])('ends that one only, and tells why (%s)', async (extension) => {
     const [main] = sample.tracks.filter(({ type }) => type === 'video');
     if (main?.type !== 'video') throw new Error('no picture');

@@ -107,3 +107,39 @@ test('figures of all connections there are can be had at any time', () => {
   pass();
   expect(logger.lines).toEqual([]);
 });
+
+test('a connection whose figures fail costs the report on it, and no other', () => {
+  const { reporter, logger, pass } = setting();
+  const fault = new TypeError('made up');
+  const broken = link(logger, '1');
+  Object.defineProperty(broken, 'statistics', {
+    get: () => {
+      throw fault;
+    },
+  });
+  const sound = link(logger, '2');
+  for (const watched of [broken, sound]) reporter.add(watched);
+  pass();
+  expect(logger.lines).toMatchObject([
+    { level: 'error', message: 'an SRT connection could not be reported on', fields: { session: '1', err: fault } },
+    { level: 'debug', message: 'SRT connection', fields: { session: '2' } },
+  ]);
+});
+
+test('a report that fails is made again', () => {
+  const { reporter, logger, pass } = setting();
+  for (let session = 0; session < 101; session += 1) {
+    const watched = link(logger, String(session));
+    watched.statistics.receiver.packetsLost = 1;
+    reporter.add(watched);
+  }
+  const further = vi.spyOn(logger, 'info').mockImplementation(() => {
+    throw new TypeError('made up');
+  });
+  pass();
+  expect(logger.matching('the report on SRT connections failed inside the server')).toHaveLength(1);
+  further.mockRestore();
+  const before = logger.lines.length;
+  pass();
+  expect(logger.lines.length - before).toBe(101);
+});

@@ -1,6 +1,6 @@
 /** Tells regularly how the connections of a listener fare, and gives their figures to whoever asks. */
 import type { Clock } from '../../util/clock.ts';
-import { guarded } from '../../util/guarded.ts';
+import { forEachGuarded, guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { SrtStatistics } from '../../wire/srt/statistics.ts';
 
@@ -83,25 +83,36 @@ export class LinkReporter {
   /** One round: a line for each connection, for people when it became worse. */
   #report(): void {
     let lines = 0;
-    for (const [link, before] of this.#links) {
-      const { statistics } = link;
-      if (statistics === null) continue;
-      const at = this.#clock.monotonic();
-      const { sender, receiver } = statistics;
-      const [oldSender, oldReceiver] = [before?.statistics.sender, before?.statistics.receiver];
-      const lost =
-        receiver.packetsLost - (oldReceiver?.packetsLost ?? 0) + sender.packetsReportedLost - (oldSender?.packetsReportedLost ?? 0);
-      const damage = damageOf(statistics) - (before === null ? 0 : damageOf(before.statistics));
-      this.#links.set(link, { at, statistics, lost });
-      // The first round has no time to refer to.
-      const fields = { ...figures(statistics), ...(before === null ? {} : rates(statistics, before, at)), lost, damage };
-      const grown = before !== null && statistics.rtt > before.statistics.rtt * 1.5 + GROWN_BY;
-      const worse = damage > 0 || lost > (before?.lost ?? 0) || grown;
-      if (worse) lines += 1;
-      if (worse && lines <= MOST_LINES) link.logger.info(fields, 'SRT connection became worse');
-      else link.logger.debug(fields, 'SRT connection');
-    }
+    const failed = ([{ logger }]: [WatchedLink, unknown], error: unknown): void =>
+      logger.limited.error({ err: error }, 'an SRT connection could not be reported on');
+    forEachGuarded(
+      this.#links,
+      ([link, before]) => {
+        if (this.#isWorse(link, before, lines)) lines += 1;
+      },
+      failed,
+    );
     if (lines > MOST_LINES) this.#logger.info({ connections: lines - MOST_LINES }, 'further SRT connections became worse');
+  }
+
+  /** Tells of one connection, `lines` having been written about others. True when it became worse. */
+  #isWorse(link: WatchedLink, before: Round | null, lines: number): boolean {
+    const { statistics } = link;
+    if (statistics === null) return false;
+    const at = this.#clock.monotonic();
+    const { sender, receiver } = statistics;
+    const [oldSender, oldReceiver] = [before?.statistics.sender, before?.statistics.receiver];
+    const lost =
+      receiver.packetsLost - (oldReceiver?.packetsLost ?? 0) + sender.packetsReportedLost - (oldSender?.packetsReportedLost ?? 0);
+    const damage = damageOf(statistics) - (before === null ? 0 : damageOf(before.statistics));
+    this.#links.set(link, { at, statistics, lost });
+    // The first round has no time to refer to.
+    const fields = { ...figures(statistics), ...(before === null ? {} : rates(statistics, before, at)), lost, damage };
+    const grown = before !== null && statistics.rtt > before.statistics.rtt * 1.5 + GROWN_BY;
+    const worse = damage > 0 || lost > (before?.lost ?? 0) || grown;
+    if (worse && lines < MOST_LINES) link.logger.info(fields, 'SRT connection became worse');
+    else link.logger.debug(fields, 'SRT connection');
+    return worse;
   }
 }
 

@@ -72,9 +72,9 @@ class Client {
     return await this.ask(StunType.ALLOCATE_REQUEST, () => [UDP, ...attributes]);
   }
 
-  async bind(host: string): Promise<StunMessage> {
+  async bind(host: string, channel = CHANNEL): Promise<StunMessage> {
     return await this.ask(StunType.CHANNEL_BIND_REQUEST, (transaction) => [
-      [StunAttribute.CHANNEL_NUMBER, Buffer.of(CHANNEL >> 8, CHANNEL & 0xff, 0, 0)],
+      [StunAttribute.CHANNEL_NUMBER, Buffer.of(channel >> 8, channel & 0xff, 0, 0)],
       [StunAttribute.XOR_PEER_ADDRESS, xorMappedAddress(host, 10_000, transaction)],
     ]);
   }
@@ -180,4 +180,43 @@ test('a port that is taken is named', async () => {
   await expect(TurnRelay.open({ listen, transport, clock: systemClock, logger })).rejects.toThrow(
     /^TCP port \d+ of 127\.0\.0\.1 cannot be opened/,
   );
+});
+
+test('a connection that the server fails on is closed, and the others go on', async () => {
+  const [broken, sound] = [new Client(), new Client()];
+  for (const client of [broken, sound]) {
+    await client.allocate();
+    await client.bind('198.51.100.1');
+  }
+  const fault = new TypeError('made up');
+  vi.spyOn(transport, 'arrived').mockImplementationOnce(() => {
+    throw fault;
+  });
+  broken.socket.write(frameChannelData(CHANNEL, randomBytes(20)));
+  await until('it is closed', () => broken.closed, WAIT);
+  expect(logger.matching('a connection to the relay failed inside the server')).toMatchObject([{ level: 'error', fields: { err: fault } }]);
+  expect((await sound.bind('198.51.100.1')).type).toBe(0x0109);
+});
+
+test('a session that cannot be ended with its connection leaves the others their ends', async () => {
+  const client = new Client();
+  await client.allocate();
+  const lost: string[] = [];
+  const sessions = ['198.51.100.1', '198.51.100.2'].map((host) => ({
+    closed: false,
+    lost: () => {
+      lost.push(host);
+      if (lost.length === 1) throw new TypeError('made up');
+    },
+  }));
+  const arrived = vi.spyOn(transport, 'arrived');
+  for (const [n, session] of sessions.entries()) {
+    arrived.mockReturnValueOnce(session as never);
+    await client.bind(`198.51.100.${n + 1}`, CHANNEL + n);
+    client.socket.write(frameChannelData(CHANNEL + n, randomBytes(20)));
+    await until('it has arrived', () => arrived.mock.calls.length === n + 1, WAIT);
+  }
+  client.socket.resetAndDestroy();
+  await until('both ends', () => lost.length === 2, WAIT);
+  expect(logger.matching('a relayed session could not be ended')).toHaveLength(1);
 });
