@@ -20,6 +20,10 @@ const CASES: Readonly<Record<TextForm, { readonly good: readonly string[]; reado
     bad: ['', 'turn:a>;b', 'turn:ü', 'turn:a b', 'turn:a\r\nb'],
   },
   url: { good: ['', 'http://c', 'https://c/x?y'], bad: ['c', 'ftp://c', 'http://', 'http://c d', 'http://c/\u0007'] },
+  'written-path': {
+    good: ['', '/${Stream}.mp4', 'a/..b/c d.ts'],
+    bad: ['/${Stream}\0.mp4', '../x.mp4', 'a/../../b.ts', '/a\u202e.mp4', '/a\r\n.xml'],
+  },
   'stream-name': { good: ['stream', 'stream_${Port}'], bad: ['', '..', 'a/b', 'a_${Other:x}', 'a\u009bb'] },
 };
 
@@ -117,10 +121,26 @@ test.each([
   ['output stream ..', app(profile({ outputStreamName: '..' })), 'outputProfile.outputStreamName must not be ".."'],
   ['playlist file', app(profile({ playlists: [{ fileName: '../../x' }] })), 'Playlist file name must not contain "/"'],
   ['playlist file ..', app(profile({ playlists: [{ fileName: '..' }] })), 'Playlist file name must not be ".."'],
-  ['stream of MPEG-TS', app({ providers: { mpegts: { streams: { stream: [{ name: 'a/${Port}' }] } } } }), 'must not contain "/"'],
+  [
+    'stream of MPEG-TS',
+    app({ providers: { mpegts: { streams: { stream: [{ name: 'a/${Port}' }] } } } }),
+    'name must not contain "/", "?", "#", ":" or white space, but got "a/${Port}"',
+  ],
+  [
+    'file of recordings',
+    app({ publishers: { file: { filePath: '/${Stream}\0.mp4' } } }),
+    'application.publishers.file.filePath must not contain characters that cannot be seen, but got "/${Stream}\\u0000.mp4"',
+  ],
+  [
+    'file of information',
+    app({ publishers: { file: { infoPath: '/../${Stream}.xml' } } }),
+    'application.publishers.file.infoPath must not contain ".."',
+  ],
   ['stream of a file', app({ providers: { file: { streamMap: { stream: [{ name: 'a b', path: 'x' }] } } } }), 'must not contain "/"'],
 ])('the API refuses a bad %s', (_what, read, message) => {
-  expect(messageOf(read)).toContain(message);
+  const said = messageOf(read);
+  expect(said).toContain(message);
+  expect(said.split('but got').length).toBeLessThan(3);
 });
 
 const server = (inner: string) =>

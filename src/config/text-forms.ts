@@ -1,6 +1,6 @@
 /** Texts that become more than text: headers, URLs, names. What they may hold is checked where they are accepted. */
 import { hasHiddenCharacter } from '../util/hidden-characters.ts';
-import { nameFault } from './value.ts';
+import { nameRule } from './value.ts';
 
 /**
  * - `header-name`, `header-value`: of an answer over HTTP
@@ -12,6 +12,7 @@ import { nameFault } from './value.ts';
  * - `ice-server`: URL of a STUN or TURN server, told to peers in a header
  * - `url`: of a control server
  * - `stream-name`: a name in which `${Port}` stands for a number
+ * - `written-path`: where files are made, macros included
  */
 export type TextForm =
   | 'header-name'
@@ -24,7 +25,8 @@ export type TextForm =
   | 'source'
   | 'ice-server'
   | 'url'
-  | 'stream-name';
+  | 'stream-name'
+  | 'written-path';
 
 /** `grave`: what would come of it cannot be left to run, so that a file that has it is refused as well. */
 export interface TextFault {
@@ -87,7 +89,11 @@ const CHECKS: Readonly<Record<TextForm, Check>> = {
   'ice-server': (text) =>
     ICE_SERVER.test(text) && VISIBLE_ASCII.test(text) ? undefined : grave('must be a URL such as turn:host:port?transport=tcp'),
   url: (text) => (text === '' || isWebUrl(text) ? undefined : slight('must be a URL that begins with http:// or https://')),
-  'stream-name': (text) => nameFault(text.replaceAll(PORT_MACRO, '1')),
+  'written-path': (text) => {
+    if (hasHiddenCharacter(text)) return slight('must not contain characters that cannot be seen');
+    return text.split('/').includes('..') ? slight('must not contain ".."') : undefined;
+  },
+  'stream-name': (text) => nameRule(text.replaceAll(PORT_MACRO, '1')),
 };
 
 /** Why `text` cannot be used as `form`, to be put behind what it is; undefined when it can. */

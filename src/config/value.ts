@@ -150,12 +150,23 @@ function portNumber(text: string): number | undefined {
 }
 
 /** Why `name` cannot be part of a URL, or undefined when it can. `grave` when it cannot name anything at all. */
-export function nameFault(name: string): { readonly text: string; readonly grave: boolean } | undefined {
+export function nameFault(name: string): NameFault | undefined {
+  const fault = nameRule(name);
+  if (fault === undefined || fault.grave) return fault;
+  return { ...fault, text: `${fault.text}, but got ${shown(name)}` };
+}
+
+/** The same without the name, for those who show more than that. */
+export function nameRule(name: string): NameFault | undefined {
   if (name === '') return { text: 'must not be empty', grave: true };
   if (name === '.' || name === '..') return { text: `must not be ${shown(name)}`, grave: true };
-  if (/[\s/?#:]/u.test(name)) {
-    return { text: `must not contain "/", "?", "#", ":" or white space, but got ${shown(name)}`, grave: false };
-  }
-  if (hasHiddenCharacter(name)) return { text: `must not contain characters that cannot be seen, but got ${shown(name)}`, grave: false };
+  if (/[\s/?#:]/u.test(name)) return { text: 'must not contain "/", "?", "#", ":" or white space', grave: false };
+  if (hasHiddenCharacter(name)) return { text: 'must not contain characters that cannot be seen', grave: false };
   return undefined;
+}
+
+/** Behind the place of the name it makes a sentence. */
+export interface NameFault {
+  readonly text: string;
+  readonly grave: boolean;
 }

@@ -80,8 +80,8 @@ export const FilePublisherSchema = object(
   {
     maxConnection,
     rootPath: optional(text('Directory that all recordings stay below')),
-    filePath: optional(text('Path of a recording; macros are replaced')),
-    infoPath: optional(text('Path of the information file; macros are replaced')),
+    filePath: optional(text('Path of a recording; macros are replaced', { form: 'written-path' })),
+    infoPath: optional(text('Path of the information file; macros are replaced', { form: 'written-path' })),
     streamMap: optional(StreamMapSchema),
     record: optional(
       object(
