@@ -5,12 +5,12 @@ import type { AddressInfo, Socket } from 'node:net';
 import { type FastifyInstance, type FastifyServerFactory, fastify } from 'fastify';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import { ConnectionWatch } from '../delivery/http/connection-watch.ts';
+import type { Doorkeeper } from '../util/doorkeeper.ts';
 import { endAndCut } from '../util/end-and-cut.ts';
 import { ownFamily } from '../util/listen-addresses.ts';
 import type { Logger } from '../util/logger.ts';
 import { createServer, METHODS } from '../util/node-http.ts';
 import { type Patience, withPatience } from '../util/patience.ts';
-import type { RefusalLog } from '../util/refusal-log.ts';
 import { TokenAuth } from './auth.ts';
 import type { ControlPlane } from './control.ts';
 import { Dispatcher } from './dispatcher.ts';
@@ -39,8 +39,8 @@ export interface ApiServerOptions {
   readonly privacyProtection?: boolean;
   /** Connections of each port at once; absent: no limit. */
   readonly maxConnections?: number;
-  /** Told of those that are refused; absent: nobody is. */
-  readonly refusals?: RefusalLog;
+  /** Who is let in, and told of who is not; absent: everybody is. */
+  readonly door?: Doorkeeper;
   readonly logger: Logger;
   readonly health: Health;
   /** Addresses to listen on. */
@@ -199,9 +199,12 @@ export class ApiServer {
       else this.#writeAndClose(peer, request.headers, this.#dispatcher.refuse(request));
     });
     server.on('checkExpectation', handler);
-    const { maxConnections, refusals } = this.#options;
+    const { maxConnections, door } = this.#options;
     if (maxConnections !== undefined) server.maxConnections = maxConnections;
-    server.on('drop', () => refusals?.note('API connections refused: too many are open', { limit: maxConnections }));
+    server.on('drop', () => door?.overflow(maxConnections ?? 0));
+    server.on('connection', (socket: Socket) => {
+      if (door?.admit(socket) === false) socket.destroy();
+    });
     const watch = new ConnectionWatch(server, this.#times);
     server.on('request', (request, response) => watch.began(request.socket, response));
     this.#watches.push(watch);

@@ -43,7 +43,7 @@ export async function startApi(config: ServerConfig, parts: ApiParts): Promise<A
     }),
     privacyProtection: config.privacyProtection,
     maxConnections: parts.limits.apiConnections,
-    refusals: parts.limits.refusals,
+    door: parts.limits.apiDoor(),
     patience: parts.patience,
     logger: parts.logger.child({ part: 'api' }),
     health: parts.health,

@@ -82,6 +82,11 @@ export class ServerLimits {
     return new ConnectionGate({ door, proxies: new TrustedProxies(address), proxyProtocol: proxyProtocol.rtmp });
   }
 
+  /** The door of the API, whose ports have `apiConnections` each and one share for an address. */
+  apiDoor(): Doorkeeper {
+    return new Doorkeeper({ what: 'API connections', shares: this.shares('viewers', this.apiConnections), refusals: this.refusals });
+  }
+
   /** What egress threads are told. */
   get admission(): AdmissionPlan {
     const { viewers, signalling } = this.#limits.perAddress;

@@ -1,0 +1,71 @@
+/** What one address may take of the API. */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import type { ApiServerOptions } from '../../src/api/api-server.ts';
+import { AddressShares } from '../../src/util/address-shares.ts';
+import { Doorkeeper } from '../../src/util/doorkeeper.ts';
+import { RefusalLog } from '../../src/util/refusal-log.ts';
+import { RecordingLogger } from '../fakes/recording-logger.ts';
+import { type ApiHarness, startApi, TLS_FILES } from './harness.ts';
+
+const closings: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closings.splice(0).reverse()) await close();
+});
+
+function client(port: number, from: string): Socket {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: from }).on('error', () => undefined);
+  closings.push(() => socket.destroy());
+  return socket;
+}
+
+/** Also when it is reset, which `once` would take for a failure. */
+function closed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => socket.once('close', () => resolve()));
+}
+
+/** Whether a health check from `from` is answered. */
+async function answers(api: ApiHarness, from: string): Promise<boolean> {
+  const socket = client(api.port, from);
+  socket.write('GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+  let said = '';
+  socket.on('data', (chunk: Buffer) => {
+    said += chunk.toString();
+  });
+  await closed(socket);
+  return said.startsWith('HTTP/1.1 200');
+}
+
+async function limited(options: Partial<ApiServerOptions>): Promise<{ readonly api: ApiHarness; readonly logger: RecordingLogger }> {
+  const logger = new RecordingLogger();
+  const refusals = new RefusalLog(logger);
+  closings.push(() => refusals.close());
+  const door = new Doorkeeper({ what: 'API connections', shares: new AddressShares({ perAddress: 2 }), refusals });
+  const api = await startApi({ door, ...options });
+  closings.push(() => api.close());
+  return { api, logger };
+}
+
+const REFUSED = {
+  level: 'warn',
+  message: 'API connections refused: their address has its share',
+  fields: { peer: '127.0.0.1', share: 2, count: 1 },
+};
+
+test('an address that holds its share of connections keeps nobody else out, and is told of once', async () => {
+  const { api, logger } = await limited({});
+  const held = [client(api.port, '127.0.0.1'), client(api.port, '127.0.0.1')];
+  await Promise.all(held.map((socket) => once(socket, 'connect')));
+  expect([await answers(api, '127.0.0.1'), await answers(api, '127.0.0.1'), await answers(api, '127.0.0.2')]).toEqual([false, false, true]);
+  expect(logger.lines).toMatchObject([REFUSED]);
+  held[0]?.destroy();
+  await expect.poll(() => answers(api, '127.0.0.1')).toBe(true);
+});
+
+test('over TLS it is refused before the handshake', async () => {
+  const { api, logger } = await limited({ port: null, tls: { port: 0, load: async () => TLS_FILES } });
+  for (let n = 0; n < 2; n += 1) await once(client(api.port, '127.0.0.1'), 'connect');
+  await closed(client(api.port, '127.0.0.1'));
+  expect(logger.lines).toMatchObject([REFUSED]);
+});
