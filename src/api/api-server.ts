@@ -1,15 +1,16 @@
 /** The sockets of the REST API: one HTTP server per address and port, all with one dispatcher behind them. */
+
+import { once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
-import { type FastifyInstance, type FastifyServerFactory, fastify } from 'fastify';
 import type { CrossDomainPolicy } from '../access/cross-domains.ts';
 import { ConnectionWatch } from '../delivery/http/connection-watch.ts';
 import type { Doorkeeper } from '../util/doorkeeper.ts';
 import { endAndCut } from '../util/end-and-cut.ts';
 import { ownFamily } from '../util/listen-addresses.ts';
 import type { Logger } from '../util/logger.ts';
-import { createServer, METHODS } from '../util/node-http.ts';
+import { createServer } from '../util/node-http.ts';
 import { type Patience, withPatience } from '../util/patience.ts';
 import { TokenAuth } from './auth.ts';
 import type { ControlPlane } from './control.ts';
@@ -71,23 +72,16 @@ const TIMES = {
 /** A request without `Host` is served, as HTTP/1.0 clients send it. */
 const HTTP1_OPTIONS = { requireHostHeader: false, maxHeaderSize: 65_536 };
 const HTTP2_SETTINGS = { maxConcurrentStreams: 100 };
-/** The one path that fastify sees: routes match raw paths, which its router would decode. */
-const ONLY_PATH = '/';
-/** It sees no schemas. By itself it would load two compilers for them, a hundred modules. */
-const schemaless = (): never => {
-  throw new TypeError('fastify has no schemas to compile');
-};
-const SCHEMA_CONTROLLER = { compilersFactory: { buildValidator: schemaless, buildSerializer: schemaless } };
 
 /** Listens for API requests between `listen()` and `close()`. */
 export class ApiServer {
   readonly #options: ApiServerOptions;
   readonly #times: typeof TIMES;
   readonly #dispatcher: Dispatcher;
-  readonly #instances: FastifyInstance[] = [];
+  readonly #servers: Server[] = [];
   readonly #secure: Http2SecureServer[] = [];
   readonly #watches: ConnectionWatch[] = [];
-  /** Connections to the TLS ports: fastify cannot end those of HTTP/2. */
+  /** Open connections of all ports: `closeAllConnections` of Node.js knows neither those of HTTP/2 nor those that have left HTTP. */
   readonly #sockets = new Set<Socket>();
 
   /** @throws TypeError when the access token is empty */
@@ -112,7 +106,7 @@ export class ApiServer {
     const { addresses, port, tls } = this.#options;
     try {
       for (const host of addresses) {
-        if (port !== null) await this.#open(host, port, this.#plainServer);
+        if (port !== null) await this.#open(host, port, this.#plainServer());
         if (tls !== null) await this.#open(host, tls.port, this.#secureServer(await tls.load()));
       }
     } catch (error) {
@@ -123,68 +117,45 @@ export class ApiServer {
 
   /** Where the server listens: for each address the plain port, then the TLS port. */
   get addresses(): AddressInfo[] {
-    return this.#instances.flatMap((instance) => addressesOf(instance));
+    return this.#servers.flatMap((server) => addressOf(server) ?? []);
   }
 
   /** Stops listening and ends all connections. Idempotent. */
   async close(): Promise<void> {
-    const closing = this.#instances.splice(0);
+    const closing = this.#servers.splice(0);
     this.#secure.length = 0;
     for (const watch of this.#watches.splice(0)) watch.stop();
-    const closed = Promise.all(closing.map((instance) => instance.close()));
+    // A server that never listened calls back, too, with an error that says so.
+    const closed = Promise.all(closing.map((server) => new Promise((resolve) => server.close(resolve))));
     for (const socket of this.#sockets) socket.destroy();
     await closed;
   }
 
-  async #open(host: string, port: number, serverFactory: FastifyServerFactory): Promise<void> {
-    const instance = fastify({
-      serverFactory,
-      schemaController: SCHEMA_CONTROLLER,
-      clientErrorHandler: this.#answerBroken,
-      forceCloseConnections: true,
-      return503OnClosing: false,
-      rewriteUrl: () => ONLY_PATH,
-    });
-    // Bodies are read by the dispatcher, after authentication.
-    for (const method of METHODS) instance.addHttpMethod(method, { hasBody: false, overrideExisting: true });
-    instance.route({
-      method: METHODS,
-      url: ONLY_PATH,
-      exposeHeadRoute: false,
-      handler: (request, reply) => {
-        reply.hijack();
-        this.#dispatcher.handle(request.raw, reply.raw, request.originalUrl);
-      },
-    });
-    this.#instances.push(instance);
-    await instance.listen({ ...ownFamily(host), port });
-    for (const address of addressesOf(instance)) {
-      this.#options.logger.info({ address: address.address, port: address.port }, 'API listening');
-    }
+  async #open(host: string, port: number, server: Server): Promise<void> {
+    this.#servers.push(server);
+    server.listen({ ...ownFamily(host), port });
+    await once(server, 'listening');
+    const bound = addressOf(server);
+    this.#options.logger.info({ address: bound?.address, port: bound?.port }, 'API listening');
   }
 
-  readonly #plainServer: FastifyServerFactory = (handler) => {
-    const server = createServer({ ...HTTP1_OPTIONS, ...this.#http1Times() }, handler);
-    return this.#watched(server, handler);
+  readonly #handle: RequestListener = (request, response) => {
+    this.#dispatcher.handle(request, response, request.url ?? '/');
   };
 
-  #secureServer(certificate: Certificate): FastifyServerFactory {
-    return (handler) => {
-      const { handshake: handshakeTimeout, idle } = this.#times;
-      const secure = createSecureServer({ ...certificate, ...HTTP1_OPTIONS, handshakeTimeout, allowHTTP1: true, settings: HTTP2_SETTINGS });
-      secure.setTimeout(idle);
-      // Not among the options that it knows.
-      Object.assign(secure, this.#http1Times());
-      // The compatibility layer of http2 gives requests and responses the shape that http has.
-      const server = secure as unknown as Server;
-      server.on('request', handler);
-      server.on('connection', (socket: Socket) => {
-        this.#sockets.add(socket);
-        socket.once('close', () => this.#sockets.delete(socket));
-      });
-      this.#secure.push(secure);
-      return this.#watched(server, handler);
-    };
+  #plainServer(): Server {
+    return this.#watched(createServer({ ...HTTP1_OPTIONS, ...this.#http1Times() }));
+  }
+
+  #secureServer(certificate: Certificate): Server {
+    const { handshake: handshakeTimeout, idle } = this.#times;
+    const secure = createSecureServer({ ...certificate, ...HTTP1_OPTIONS, handshakeTimeout, allowHTTP1: true, settings: HTTP2_SETTINGS });
+    secure.setTimeout(idle);
+    // Not among the options that it knows.
+    Object.assign(secure, this.#http1Times());
+    this.#secure.push(secure);
+    // The compatibility layer of http2 gives requests and responses the shape that http has.
+    return this.#watched(secure as unknown as Server);
   }
 
   #http1Times() {
@@ -192,13 +163,19 @@ export class ApiServer {
     return { headersTimeout: headers, requestTimeout: request, keepAliveTimeout: idle, connectionsCheckingInterval: sweep };
   }
 
-  /** Ends connections in time, and answers what node keeps from the handler: CONNECT, which has a response only in HTTP/2, and expectations. */
-  #watched(server: Server, handler: RequestListener): Server {
+  /** Answers requests, ends connections in time, and answers what node keeps from the handler: CONNECT, which has a response only in HTTP/2, and expectations. */
+  #watched(server: Server): Server {
+    server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
+    server.on('request', this.#handle);
     server.on('connect', (request: IncomingMessage, peer: Socket | ServerResponse) => {
-      if ('writeHead' in peer) this.#dispatcher.handle(request, peer, request.url ?? ONLY_PATH);
+      if ('writeHead' in peer) this.#dispatcher.handle(request, peer, request.url ?? '/');
       else this.#writeAndClose(peer, request.headers, this.#dispatcher.refuse(request));
     });
-    server.on('checkExpectation', handler);
+    server.on('checkExpectation', this.#handle);
+    server.on('clientError', this.#answerBroken);
     const { maxConnections, door } = this.#options;
     if (maxConnections !== undefined) server.maxConnections = maxConnections;
     server.on('drop', () => door?.overflow(maxConnections ?? 0));
@@ -231,8 +208,10 @@ export class ApiServer {
   }
 }
 
-function addressesOf(instance: FastifyInstance): AddressInfo[] {
-  return instance.addresses().filter((address) => typeof address !== 'string');
+/** Null for a server that does not listen. */
+function addressOf(server: Server): AddressInfo | null {
+  const address = server.address();
+  return typeof address === 'string' ? null : address;
 }
 
 function brokenRequest(error: NodeJS.ErrnoException): ApiError {

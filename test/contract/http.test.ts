@@ -6,7 +6,8 @@ import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ALL_METHODS, CrossDomainPolicy } from '../../src/access/cross-domains.ts';
-import { type ApiHarness, AUTHORIZATION, anyOrigin, parseAnswer, startApi, TLS_FILES } from './harness.ts';
+import { RecordingLogger } from '../fakes/recording-logger.ts';
+import { type ApiHarness, AUTHORIZATION, anyOrigin, exchange, parseAnswer, startApi, TLS_FILES } from './harness.ts';
 
 const VERSION = '{"message":"OK","response":{"gitVersion":"v0.1.0","version":"0.1.0"},"statusCode":200}';
 const UNAUTHORIZED = '{"message":"[HTTP] Authorization header is required to call API (401)","statusCode":401}';
@@ -203,6 +204,32 @@ describe('connections', () => {
     const headers = { Connection: 'Upgrade, HTTP2-Settings, close', Upgrade: 'h2c', 'HTTP2-Settings': 'AAMAAABkAAQAAP__' };
     expect((await api.send({ path: '/v1/version', headers })).body).toBe(VERSION);
   });
+
+  test('are ended with the server, whatever they were in', async () => {
+    const other = await startApi({ patience: 1000 });
+    const opened = ['', 'GET /v1/version HTTP', 'CONNECT /v1/vhosts HTTP/1.1\r\n\r\n'].map((bytes) => {
+      // Its side stays open when the server has ended its own.
+      const socket = connect({ port: other.port, host: '127.0.0.1', allowHalfOpen: true }).resume();
+      socket.on('error', () => undefined);
+      socket.write(bytes);
+      return { socket, closed: new Promise((resolve) => socket.once('close', resolve)) };
+    });
+    const refused = opened.at(-1)?.socket;
+    await new Promise((resolve) => refused?.once('end', resolve));
+    await other.close();
+    for (const { socket, closed } of opened) {
+      socket.end();
+      await closed;
+    }
+  });
+
+  test('are not taken at any port when one of the ports cannot be opened', async () => {
+    const logger = new RecordingLogger();
+    const tls = { port: api.port, load: async () => TLS_FILES };
+    await expect(startApi({ logger, tls })).rejects.toThrow('EADDRINUSE');
+    const [line] = logger.lines.filter(({ message }) => message === 'API listening');
+    await expect(exchange(Number(line?.fields?.['port']), 'x')).rejects.toThrow('ECONNREFUSED');
+  });
 });
 
 describe('bodies', () => {
@@ -386,6 +413,15 @@ describe('TLS', () => {
     try {
       const stream = session.request({ ':method': 'CONNECT', ':authority': 'x', authorization: AUTHORIZATION });
       expect(await text(stream)).toBe(NO_CONTROLLER);
+    } finally {
+      session.close();
+    }
+  });
+
+  test('a method of HTTP/2 that nobody knows is no method of any path', async () => {
+    const session = connectHttp2(`https://localhost:${secure.port}`, { ca: TLS_FILES.cert });
+    try {
+      expect(await text(session.request({ ':method': 'FOO', authorization: AUTHORIZATION }))).toBe(NO_CONTROLLER);
     } finally {
       session.close();
     }
