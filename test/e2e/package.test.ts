@@ -1,6 +1,6 @@
 /** The package as it is published: compiled, and run without the sources beside it. */
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -11,9 +11,18 @@ import { ROOT, startServer } from '../harness/server.ts';
 
 const TSC = path.join(ROOT, 'node_modules/typescript/bin/tsc');
 
+/** What follows `from` and `import(`. */
+const IMPORTED = /\b(?:from |import\()'([^'\n]+)'/g;
+
 /** A folder with `node_modules/millrace` in it. */
 let project: string;
 let main: string;
+
+/** The folders of packages that an installation without development dependencies has. */
+function installedWith(packages: Record<string, unknown>): string[] {
+  const isTop = (name: string) => /^node_modules\/(@[^/]+\/)?[^/]+$/.test(name) && existsSync(path.join(ROOT, name));
+  return Object.entries(packages).flatMap(([name, entry]) => (isTop(name) && !('dev' in (entry as object)) ? [name] : []));
+}
 
 /** Runs a program to its end and returns what it printed; it must exit with 0. */
 function node(...args: string[]): string {
@@ -28,7 +37,12 @@ beforeAll(() => {
   const folder = path.join(modules, 'millrace');
   node(TSC, '-p', path.join(ROOT, 'tsconfig.build.json'), '--outDir', path.join(folder, 'dist'));
   for (const name of ['package.json', 'conf']) cpSync(path.join(ROOT, name), path.join(folder, name), { recursive: true });
-  symlinkSync(path.join(ROOT, 'node_modules'), path.join(folder, 'node_modules'));
+  mkdirSync(path.join(folder, 'node_modules'));
+  // Nothing that only the project has: declarations must not need it either.
+  for (const name of installedWith(json('package-lock.json')['packages'] ?? {})) {
+    mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+    symlinkSync(path.join(ROOT, name), path.join(folder, name));
+  }
   symlinkSync(path.join(ROOT, 'node_modules/@types'), path.join(modules, '@types'));
   main = path.join(folder, 'dist/main.js');
 });
@@ -89,6 +103,20 @@ test('Node.js for the server comes with it, also without what tests need, and an
     expect(stderr).toMatch(/^millrace needs Node.js 24 or newer, this is 20.1.0. .*\n$/);
     expect(status).toBe(1);
   }
+});
+
+test('needs the packages that it depends on, and no others', () => {
+  // Node.js is the runtime, which nothing imports.
+  const { node: _runtime, ...libraries } = json('package.json')['dependencies'] ?? {};
+  const dist = path.join(project, 'node_modules/millrace/dist');
+  const files = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js'));
+  const code = files.map((name) => readFileSync(path.join(dist, name), 'utf8')).join('\n');
+  for (const [, imported = ''] of code.matchAll(IMPORTED)) {
+    if (!/^(\.|node:)/.test(imported)) expect(libraries).toHaveProperty([/^(@[^/]+\/)?[^/]+/.exec(imported)?.[0] ?? '']);
+  }
+  // Some are loaded by `createRequire`, by a name of their own.
+  const unused = Object.keys(libraries).filter((name) => !new RegExp(`'${name}['/]`).test(code));
+  expect(unused).toEqual([]);
 });
 
 test('serves LL-HLS from its threads', async () => {
