@@ -16,7 +16,7 @@ Object.assign(process.env, COMPILED);
 
 const WARM_UP = 'test/harness/warm-up.ts';
 
-const UNIT = ['src/**/*.test.ts', 'test/contract/**/*.test.ts', 'test/fuzz/**/*.test.ts'];
+const UNIT = ['src/**/*.test.ts', 'test/{contract,fuzz,support}/**/*.test.ts'];
 /**
  * Rooms without native code, threads and processes of their own, whose modules keep nothing: files of their tests share a process and what it
  * has loaded, which is half of their work. Not those that replace modules for others.

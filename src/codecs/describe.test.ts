@@ -6,7 +6,6 @@ import {
   describeAudio,
   describeKeyframe,
   describeVideo,
-  hasBSlices,
   isKeyframe,
   isRandomAccessPoint,
   nalLengthSizeOf,
@@ -80,12 +79,6 @@ describe('packets', () => {
     const withoutIdr = joinNalUnits([...parameterSetsOf(VideoCodec.H264, refresh)!.sps, seiAndSlice(refresh)]);
     expect(isKeyframe(VideoCodec.H264, withoutIdr)).toBe(false);
     expect(isRandomAccessPoint(VideoCodec.H264, withoutIdr)).toBe(true);
-  });
-
-  it('tells B slices', () => {
-    expect(hasBSlices(VideoCodec.H264, h264)).toBe(true);
-    expect(hasBSlices(VideoCodec.H265, h265)).toBe(false);
-    expect(hasBSlices(VideoCodec.VP9, VPX.vp9Key)).toBe(false);
   });
 });
 

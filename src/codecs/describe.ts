@@ -6,10 +6,10 @@ import { type AspectRatio, SQUARE } from './aspect-ratio.ts';
 import { av1CodecString, parseAv1c } from './av1/av1c.ts';
 import { parseAv1SequenceHeader } from './av1/sequence-header.ts';
 import { isAv1Keyframe } from './av1/temporal-unit.ts';
-import { h264RecoveryPoint, hasH264BSlices, isH264Keyframe } from './h264/access-unit.ts';
+import { h264RecoveryPoint, isH264Keyframe } from './h264/access-unit.ts';
 import { avcCodecString, parseAvcc } from './h264/avcc.ts';
 import { parseH264Sps } from './h264/sps.ts';
-import { hasH265BSlices, isH265Keyframe } from './h265/access-unit.ts';
+import { isH265Keyframe } from './h265/access-unit.ts';
 import { parseHvcc } from './h265/hvcc.ts';
 import { hevcCodecString } from './h265/profile-tier-level.ts';
 import { parseH265Sps } from './h265/sps.ts';
@@ -111,12 +111,6 @@ export function isKeyframe(codec: VideoCodec, data: Uint8Array): boolean {
 /** Like `isKeyframe`, and also where a periodic intra refresh begins: such H.264 streams have no further IDR pictures. */
 export function isRandomAccessPoint(codec: VideoCodec, data: Uint8Array): boolean {
   return isKeyframe(codec, data) || (codec === VideoCodec.H264 && h264RecoveryPoint(new LengthPrefixedCursor(data)) !== null);
-}
-
-/** True when the packet (4-byte lengths) has B slices; false for codecs without them. Throws `ProtocolError` for broken framing. */
-export function hasBSlices(codec: VideoCodec, data: Uint8Array): boolean {
-  if (codec === VideoCodec.H264) return hasH264BSlices(new LengthPrefixedCursor(data));
-  return codec === VideoCodec.H265 && hasH265BSlices(new LengthPrefixedCursor(data));
 }
 
 function describeH264(config: Uint8Array): VideoDescription {

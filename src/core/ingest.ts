@@ -38,7 +38,7 @@ export interface SourceAudioTrack extends SourceTrackBase {
   readonly type: 'audio';
   readonly codec: AudioCodec;
   readonly format: BitstreamFormat;
-  /** AudioSpecificConfig or OpusHead; null when frames describe themselves (ADTS, MP3). */
+  /** AudioSpecificConfig or OpusHead; null when frames describe themselves (MP3). */
   readonly config: Uint8Array | null;
   readonly sampleRate: number;
   readonly channels: number;

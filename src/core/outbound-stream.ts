@@ -80,11 +80,6 @@ export class OutboundStream implements PublishableStream {
     return this.#meters.of(trackId);
   }
 
-  /** The publishers that serve this stream now. */
-  get publisherKinds(): readonly PublisherKind[] {
-    return this.#consumers.map((consumer) => consumer.kind);
-  }
-
   /** What the publishers have to tell the operator about their viewers. */
   get warnings(): readonly string[] {
     return this.#consumers.flatMap(({ stream }) => stream.warnings ?? []);

@@ -1,9 +1,8 @@
 import { describeAudio, describeKeyframe, describeVideo, type VideoDescription } from '../codecs/describe.ts';
-import { AudioCodec, BitstreamFormat } from '../media/codec.ts';
+import { AudioCodec } from '../media/codec.ts';
 import type { Packet } from '../media/packet.ts';
 import { MILLISECONDS, MPEG_90K, rescale, type Timebase, toSeconds } from '../media/timebase.ts';
 import type { AudioTrack, DataTrack, Track, VideoTrack } from '../media/track.ts';
-import { ProtocolError } from '../util/protocol-error.ts';
 import { type AccessUnitReader, accessUnitReader, routedConfig } from './access-unit.ts';
 import type { SourceAudioTrack, SourceDataTrack, SourcePacket, SourceTrack, SourceVideoTrack } from './ingest.ts';
 import type { Timeline, TimelineTrack } from './timeline.ts';
@@ -172,8 +171,6 @@ class AudioNormalizer implements TrackNormalizer {
   #frameTicks = DEFAULT_AUDIO_FRAME;
 
   constructor(source: SourceAudioTrack, timeline: Timeline) {
-    if (source.format === BitstreamFormat.AAC_ADTS)
-      throw new ProtocolError('AUDIO_FORMAT', 'ADTS audio is not supported by any provider yet');
     this.source = source;
     this.#timeline = timeline;
     let sampleRate = source.sampleRate || 48_000;

@@ -32,7 +32,6 @@ export const BitstreamFormat = {
   ANNEXB: 'annexb',
   /** AAC without headers; the AudioSpecificConfig is the track's `config`. */
   AAC_RAW: 'aac-raw',
-  AAC_ADTS: 'aac-adts',
   /** AV1 low-overhead OBUs without temporal delimiters. */
   OBU: 'obu',
   /** One frame per packet, no further structure (VP8, VP9, Opus, MP3, ID3v2 …). */

@@ -1,5 +1,5 @@
 /** EXT-X-MEDIA (rfc8216bis §4.4.6.1) of type AUDIO. */
-import { type AttributeList, parseAttributeList, quoted, requireAttribute } from './attribute-list.ts';
+import { quoted } from './attribute-list.ts';
 
 const TAG = '#EXT-X-MEDIA';
 
@@ -29,11 +29,4 @@ export function serializeAudioRendition(rendition: AudioRendition): string {
   if (rendition.characteristics !== '') attributes.push(`CHARACTERISTICS=${quoted(rendition.characteristics)}`);
   attributes.push(`URI=${quoted(rendition.uri)}`);
   return `${TAG}:${attributes.join(',')}\n`;
-}
-
-/** Reads the text after the colon; the required attributes are there afterwards. */
-export function parseMedia(text: string): AttributeList {
-  const attributes = parseAttributeList(text);
-  for (const name of ['TYPE', 'GROUP-ID', 'NAME']) requireAttribute(attributes, TAG, name);
-  return attributes;
 }

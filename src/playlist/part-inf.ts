@@ -1,14 +1,9 @@
 /** EXT-X-PART-INF (rfc8216bis §4.4.3.7). */
-import { parseAttributeList, requireDecimal, seconds } from './attribute-list.ts';
+import { seconds } from './attribute-list.ts';
 
 const TAG = '#EXT-X-PART-INF';
 
 /** `partTarget` in seconds. */
 export function serializePartInf(partTarget: number): string {
   return `${TAG}:PART-TARGET=${seconds(partTarget)}\n`;
-}
-
-/** Reads the text after the colon: PART-TARGET in seconds. */
-export function parsePartInf(text: string): number {
-  return requireDecimal(parseAttributeList(text), TAG, 'PART-TARGET');
 }

@@ -1,5 +1,5 @@
 /** EXT-X-PART (rfc8216bis §4.4.4.9). */
-import { parseAttributeList, quoted, requireAttribute, requireDecimal, seconds } from './attribute-list.ts';
+import { quoted, seconds } from './attribute-list.ts';
 
 const TAG = '#EXT-X-PART';
 
@@ -15,14 +15,4 @@ export interface PartTag {
 /** The whole line. */
 export function serializePart(part: PartTag): string {
   return `${TAG}:DURATION=${seconds(part.duration)},URI=${quoted(part.uri)}${part.independent ? ',INDEPENDENT=YES' : ''}\n`;
-}
-
-/** Reads the text after the colon. */
-export function parsePart(text: string): PartTag {
-  const attributes = parseAttributeList(text);
-  return {
-    duration: requireDecimal(attributes, TAG, 'DURATION'),
-    uri: requireAttribute(attributes, TAG, 'URI'),
-    independent: attributes.get('INDEPENDENT') === 'YES',
-  };
 }

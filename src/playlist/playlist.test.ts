@@ -1,18 +1,30 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { parseMediaPlaylist } from '../../test/support/playlist/media-playlist.ts';
+import { parseMultivariantPlaylist } from '../../test/support/playlist/multivariant-playlist.ts';
+import {
+  parseAttributeList,
+  parseMedia,
+  parsePart,
+  parsePartInf,
+  parsePreloadHint,
+  parseProgramDateTime,
+  parseRenditionReport,
+  parseServerControl,
+  parseSkip,
+  parseStreamInf,
+} from '../../test/support/playlist/tag-readers.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
-import { parseAttributeList, quoted } from './attribute-list.ts';
-import { parseMedia, serializeAudioRendition } from './media.ts';
-import { parseMediaPlaylist } from './media-playlist.ts';
-import { parseMultivariantPlaylist } from './multivariant-playlist.ts';
-import { parsePart, serializePart } from './part.ts';
-import { parsePartInf, serializePartInf } from './part-inf.ts';
-import { parsePreloadHint, serializePreloadHint } from './preload-hint.ts';
-import { formatLocalTime, parseProgramDateTime, serializeProgramDateTime } from './program-date-time.ts';
-import { parseRenditionReport, serializeRenditionReport } from './rendition-report.ts';
-import { parseServerControl, serializeServerControl } from './server-control.ts';
-import { parseSkip, serializeSkip } from './skip.ts';
-import { parseStreamInf, serializeVariant } from './stream-inf.ts';
+import { quoted } from './attribute-list.ts';
+import { serializeAudioRendition } from './media.ts';
+import { serializePart } from './part.ts';
+import { serializePartInf } from './part-inf.ts';
+import { serializePreloadHint } from './preload-hint.ts';
+import { formatLocalTime, serializeProgramDateTime } from './program-date-time.ts';
+import { serializeRenditionReport } from './rendition-report.ts';
+import { serializeServerControl } from './server-control.ts';
+import { serializeSkip } from './skip.ts';
+import { serializeVariant } from './stream-inf.ts';
 
 const value = (line: string): string => line.slice(line.indexOf(':') + 1).trimEnd();
 

@@ -1,5 +1,5 @@
 /** EXT-X-PRELOAD-HINT (rfc8216bis §4.4.5.3). */
-import { parseAttributeList, quoted, requireAttribute } from './attribute-list.ts';
+import { quoted } from './attribute-list.ts';
 
 const TAG = '#EXT-X-PRELOAD-HINT';
 
@@ -12,11 +12,4 @@ export interface PreloadHint {
 /** The whole line; the hint is for the whole resource, never for a byte range. */
 export function serializePreloadHint(hint: PreloadHint): string {
   return `${TAG}:TYPE=${hint.type},URI=${quoted(hint.uri)}\n`;
-}
-
-/** Reads the text after the colon. */
-export function parsePreloadHint(text: string): PreloadHint {
-  const attributes = parseAttributeList(text);
-  const type = requireAttribute(attributes, TAG, 'TYPE');
-  return { type: type === 'MAP' ? 'MAP' : 'PART', uri: requireAttribute(attributes, TAG, 'URI') };
 }

@@ -1,18 +1,10 @@
 /** EXT-X-PROGRAM-DATE-TIME (rfc8216bis §4.4.4.6). */
-import { ProtocolError } from '../util/protocol-error.ts';
 
 const TAG = '#EXT-X-PROGRAM-DATE-TIME';
 
 /** `time` in ms since the epoch; printed in local time with its offset, as the reference does. */
 export function serializeProgramDateTime(time: number): string {
   return `${TAG}:${formatLocalTime(time)}\n`;
-}
-
-/** Reads the text after the colon: ms since the epoch. */
-export function parseProgramDateTime(text: string): number {
-  const time = Date.parse(text);
-  if (Number.isNaN(time)) throw new ProtocolError('M3U8_DATE', `${TAG} must be an ISO 8601 date, not "${text}"`);
-  return time;
 }
 
 /** ISO 8601 in local time with milliseconds and `±hh:mm`. */

@@ -1,5 +1,5 @@
 /** EXT-X-RENDITION-REPORT (rfc8216bis §4.4.5.4). */
-import { parseAttributeList, quoted, requireAttribute, requireDecimal } from './attribute-list.ts';
+import { quoted } from './attribute-list.ts';
 
 const TAG = '#EXT-X-RENDITION-REPORT';
 
@@ -15,14 +15,4 @@ export interface RenditionReport {
 export function serializeRenditionReport(report: RenditionReport): string {
   const lastPart = report.lastPart === null ? '' : `,LAST-PART=${report.lastPart}`;
   return `${TAG}:URI=${quoted(report.uri)},LAST-MSN=${report.lastMsn}${lastPart}\n`;
-}
-
-/** Reads the text after the colon. */
-export function parseRenditionReport(text: string): RenditionReport {
-  const attributes = parseAttributeList(text);
-  return {
-    uri: requireAttribute(attributes, TAG, 'URI'),
-    lastMsn: requireDecimal(attributes, TAG, 'LAST-MSN'),
-    lastPart: attributes.has('LAST-PART') ? requireDecimal(attributes, TAG, 'LAST-PART') : null,
-  };
 }

@@ -1,5 +1,5 @@
 /** EXT-X-SERVER-CONTROL (rfc8216bis §4.4.3.8). */
-import { parseAttributeList, parseDecimal, seconds } from './attribute-list.ts';
+import { seconds } from './attribute-list.ts';
 
 const TAG = '#EXT-X-SERVER-CONTROL';
 
@@ -19,19 +19,4 @@ export function serializeServerControl(control: ServerControl): string {
   if (control.holdBack !== null) attributes.push(`HOLD-BACK=${seconds(control.holdBack)}`);
   if (control.partHoldBack !== null) attributes.push(`PART-HOLD-BACK=${seconds(control.partHoldBack)}`);
   return `${TAG}:${attributes.join(',')}\n`;
-}
-
-/** Reads the text after the colon. */
-export function parseServerControl(text: string): ServerControl {
-  const attributes = parseAttributeList(text);
-  const decimal = (name: string): number | null => {
-    const value = attributes.get(name);
-    return value === undefined ? null : parseDecimal(value, `${TAG} ${name}`);
-  };
-  return {
-    canBlockReload: attributes.get('CAN-BLOCK-RELOAD') === 'YES',
-    canSkipUntil: decimal('CAN-SKIP-UNTIL'),
-    holdBack: decimal('HOLD-BACK'),
-    partHoldBack: decimal('PART-HOLD-BACK'),
-  };
 }

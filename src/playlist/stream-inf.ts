@@ -1,5 +1,5 @@
 /** EXT-X-STREAM-INF (rfc8216bis §4.4.6.2). */
-import { type AttributeList, parseAttributeList, quoted, requireDecimal } from './attribute-list.ts';
+import { quoted } from './attribute-list.ts';
 
 const TAG = '#EXT-X-STREAM-INF';
 
@@ -25,11 +25,4 @@ export function serializeVariant(variant: Variant): string {
   attributes.push(`CODECS=${quoted(variant.codecs.join(','))}`);
   if (variant.audioGroup !== null) attributes.push(`AUDIO=${quoted(variant.audioGroup)}`);
   return `${TAG}:${attributes.join(',')}\n${variant.uri}\n`;
-}
-
-/** Reads the text after the colon; BANDWIDTH is there afterwards. */
-export function parseStreamInf(text: string): AttributeList {
-  const attributes = parseAttributeList(text);
-  requireDecimal(attributes, TAG, 'BANDWIDTH');
-  return attributes;
 }

@@ -71,10 +71,6 @@ export class ProcessSlot {
     return this.#process?.pid ?? null;
   }
 
-  get jobCount(): number {
-    return this.#jobs.size;
-  }
-
   get failures(): number {
     return this.#failures;
   }

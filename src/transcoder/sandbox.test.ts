@@ -5,7 +5,10 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
-import { CANNOT_RUN, environmentOf, sandboxed, tellSandbox } from './sandbox.ts';
+import { environmentOf, sandboxed, tellSandbox } from './sandbox.ts';
+
+/** The program ends with this when it cannot start another. */
+const CANNOT_RUN = 126;
 
 const PROGRAM = fileURLToPath(new URL('../../native/build/millrace-sandbox', import.meta.url));
 const ESCAPE = new URL('../../test/fakes/sandbox-escape.ts', import.meta.url);

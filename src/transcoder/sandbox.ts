@@ -15,8 +15,6 @@ import type { Logger } from '../util/logger.ts';
 const OVERRIDE = 'MILLRACE_SANDBOX';
 const PROGRAM = fileURLToPath(new URL('../../native/build/millrace-sandbox', import.meta.url));
 const PROBE_DEADLINE_MS = 5000;
-/** The program ends with this when it cannot start another. */
-export const CANNOT_RUN = 126;
 
 /** Variables that a codec, a driver or the runtime looks at. All others, such as tokens, stay with the server. */
 const PASSED_VARIABLES = /^(?:PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|TERM|XDG_RUNTIME_DIR)$/;

@@ -4,8 +4,6 @@ import { tmpdir } from 'node:os';
 import type { Playlist } from '../../src/core/playlist.ts';
 import type { Packet } from '../../src/media/packet.ts';
 import type { Track } from '../../src/media/track.ts';
-import type { MediaPlaylist } from '../../src/playlist/media-playlist.ts';
-import { parseMultivariantPlaylist } from '../../src/playlist/multivariant-playlist.ts';
 import { DvrStorage } from '../../src/services/hls/dvr/dvr-storage.ts';
 import { LlhlsPublisher } from '../../src/services/hls/packager/fmp4/llhls-publisher.ts';
 import type { LlhlsStream } from '../../src/services/hls/packager/fmp4/llhls-stream.ts';
@@ -17,6 +15,8 @@ import { Conditions } from '../../src/util/conditions.ts';
 import { FakeEgress } from '../fakes/fake-egress.ts';
 import { FakeStream } from '../fakes/fake-stream.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
+import type { MediaPlaylist } from '../support/playlist/media-playlist.ts';
+import { parseMultivariantPlaylist } from '../support/playlist/multivariant-playlist.ts';
 import { LlhlsValidator } from './llhls-validator.ts';
 
 export const DEFAULT_SETTINGS: LlhlsSettings = {

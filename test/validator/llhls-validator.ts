@@ -3,8 +3,8 @@
  * What it finds is collected as sentences in `problems`.
  */
 import { findBox, readBoxes } from '../../src/containers/isobmff/box-reader.ts';
-import { type ListedSegment, type MediaPlaylist, parseMediaPlaylist } from '../../src/playlist/media-playlist.ts';
 import type { PartTag } from '../../src/playlist/part.ts';
+import { type ListedSegment, type MediaPlaylist, parseMediaPlaylist } from '../support/playlist/media-playlist.ts';
 
 /** Printed numbers have six decimals. */
 const PRINT_ERROR = 2e-6;

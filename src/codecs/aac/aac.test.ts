@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { ASC, AUDIO } from '../../../test/fixtures/bitstreams.ts';
+import { adtsFrames } from '../../../test/support/adts-frames.ts';
 import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { BitWriter } from '../../util/bit-writer.ts';
-import { ADTS_HEADER_LENGTH, type AdtsFrame, adtsFrames, configOfAdts, parseAdtsHeader, writeAdtsHeader } from './adts.ts';
+import { ADTS_HEADER_LENGTH, type AdtsFrame, configOfAdts, parseAdtsHeader, writeAdtsHeader } from './adts.ts';
 import { aacCodecString, buildAudioSpecificConfig, parseAudioSpecificConfig } from './audio-specific-config.ts';
 
 const bytes = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, 'hex'));

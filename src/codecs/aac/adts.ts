@@ -55,19 +55,6 @@ export function parseAdtsHeader(data: Uint8Array, offset = 0): AdtsFrame {
   };
 }
 
-/** The frames of `data`, one behind the other. Throws `ADTS` when one is broken or incomplete. */
-export function* adtsFrames(data: Uint8Array): Generator<AdtsFrame> {
-  let offset = 0;
-  while (offset < data.length) {
-    const frame = parseAdtsHeader(data, offset);
-    if (frame.frameLength > data.length - offset) {
-      throw new ProtocolError('ADTS', `frame of ${frame.frameLength} bytes, ${data.length - offset} left`, offset);
-    }
-    yield frame;
-    offset += frame.frameLength;
-  }
-}
-
 /** The AudioSpecificConfig an ADTS header stands for. */
 export function configOfAdts(frame: AdtsFrame): Uint8Array {
   return buildAudioSpecificConfig(frame);

@@ -6,7 +6,6 @@ import { findSei } from '../nal/sei.ts';
 import { H264NalType, h264NalType } from './nal-type.ts';
 
 const SEI_RECOVERY_POINT = 6;
-const SLICE_TYPE_B = 1;
 const SLICE_TYPE_I = 2;
 const SLICE_TYPE_SI = 4;
 /** A slice header up to `slice_type` is two Exp-Golomb codes: with emulation prevention never longer. */
@@ -39,16 +38,6 @@ export function h264RecoveryPoint(nals: NalCursor): number | null {
     if (count !== null) return count;
   }
   return null;
-}
-
-/** True when any slice is a B slice: pictures may be output in another order than they are coded. */
-export function hasH264BSlices(nals: NalCursor): boolean {
-  while (nals.next()) {
-    const type = h264NalType(nals.data[nals.start] ?? 0);
-    if (type !== H264NalType.SLICE && type !== H264NalType.SLICE_PARTITION_A) continue;
-    if (sliceType(nals) === SLICE_TYPE_B) return true;
-  }
-  return false;
 }
 
 function isIntra(type: number): boolean {

@@ -4,7 +4,7 @@ import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { BitWriter } from '../../util/bit-writer.ts';
 import { annexbToLengthPrefixed } from '../nal/convert.ts';
 import { AnnexbCursor, LengthPrefixedCursor } from '../nal/nal-cursor.ts';
-import { h264RecoveryPoint, hasH264BSlices, isH264Keyframe } from './access-unit.ts';
+import { h264RecoveryPoint, isH264Keyframe } from './access-unit.ts';
 import { avcCodecString, buildAvcc, parseAvcc } from './avcc.ts';
 import { parseH264PpsIds, parseH264Sps } from './sps.ts';
 
@@ -105,7 +105,7 @@ describe('avcC', () => {
 });
 
 describe('access units', () => {
-  const [sps, pps, idr, p, b, , , , recovery, openIntra] = singles(ANNEXB.openGop) as [Uint8Array, Uint8Array, ...Uint8Array[]];
+  const [sps, pps, idr, p, , , , , recovery, openIntra] = singles(ANNEXB.openGop) as [Uint8Array, Uint8Array, ...Uint8Array[]];
   const refresh = singles(ANNEXB.intraRefresh);
 
   it('an IDR picture and an intra picture behind an exact recovery point are keyframes', () => {
@@ -129,15 +129,9 @@ describe('access units', () => {
     expect(h264RecoveryPoint(cursor(sps, pps))).toBeNull();
   });
 
-  it('sees B slices', () => {
-    expect(hasH264BSlices(cursor(p!))).toBe(false);
-    expect(hasH264BSlices(cursor(b!))).toBe(true);
-    expect(hasH264BSlices(cursor(idr!))).toBe(false);
-  });
-
   it('survives hostile bytes', () => {
     const sample = annexbToLengthPrefixed(ANNEXB.openGop);
-    for (const look of [isH264Keyframe, h264RecoveryPoint, hasH264BSlices]) {
+    for (const look of [isH264Keyframe, h264RecoveryPoint]) {
       survivesHostileBytes((data) => look(new LengthPrefixedCursor(data)), [sample]);
       survivesHostileBytes((data) => look(new AnnexbCursor(data)), [ANNEXB.intraRefresh]);
     }

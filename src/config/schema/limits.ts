@@ -1,5 +1,4 @@
 /** What one client and one application may take, and which proxies are believed about clients. */
-import type { Static } from '@sinclair/typebox';
 import { AddressSet } from '../../util/address-set.ts';
 import { boolean, finishing, integer, list, object, text } from './field.ts';
 
@@ -30,8 +29,6 @@ export const LimitsSchema = object(
   },
   { default: {} },
 );
-/** The typed form of `Server/Limits`. */
-export type LimitsConfig = Static<typeof LimitsSchema>;
 
 interface ProxiesFinish {
   readonly address: readonly string[];
@@ -60,5 +57,3 @@ export const TrustedProxiesSchema = object(
     }),
   },
 );
-/** The typed form of `Server/TrustedProxies`. */
-export type TrustedProxiesConfig = Static<typeof TrustedProxiesSchema>;

@@ -58,13 +58,6 @@ export function readSampleTables(body: Uint8Array): SampleTables {
   };
 }
 
-/** Ticks of all samples together. */
-export function totalDuration({ durations: { view, count, start } }: SampleTables): number {
-  let total = 0;
-  for (let index = 0; index < count; index += 1) total += view.getUint32(start + index * 8) * view.getUint32(start + index * 8 + 4);
-  return total;
-}
-
 function sizesOf(box: Box): Pick<SampleTables, 'sampleCount' | 'sampleSize' | 'sizes'> {
   const view = bodyView(box, 12);
   const sampleCount = view.getUint32(8);

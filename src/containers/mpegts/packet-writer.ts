@@ -11,7 +11,6 @@ const SYNC_BYTE = 0x47;
 const HEADER_LENGTH = 4;
 const ROOM = TS_PACKET_LENGTH - HEADER_LENGTH;
 const STUFFING = 0xff;
-const FLAG_DISCONTINUITY = 0x80;
 const FLAG_RANDOM_ACCESS = 0x40;
 const FLAG_PCR = 0x10;
 /** Length and flags, and the clock behind them. */
@@ -30,8 +29,6 @@ export interface UnitFlags {
   /** 90 kHz, wrapped; null without a clock. */
   pcr: number | null;
   randomAccess: boolean;
-  /** The clock jumps here. */
-  discontinuity: boolean;
 }
 
 /** Writes a table section behind its pointer field, in as many packets as it needs; the last one is filled up. */
@@ -77,7 +74,7 @@ export function writePayload(output: TsBuffer, state: PidState, payload: Gather,
 
 function adaptationLength(flags: UnitFlags): number {
   if (flags.pcr !== null) return FLAGS_LENGTH + PCR_LENGTH;
-  return flags.randomAccess || flags.discontinuity ? FLAGS_LENGTH : 0;
+  return flags.randomAccess ? FLAGS_LENGTH : 0;
 }
 
 function putHeader(bytes: Uint8Array, at: number, state: PidState, unitStart: boolean, adaptation: boolean): void {
@@ -95,7 +92,7 @@ function putAdaptation(bytes: Uint8Array, at: number, length: number, flags: Uni
   let used = FLAGS_LENGTH;
   let bits = 0;
   if (flags !== null) {
-    bits = (flags.discontinuity ? FLAG_DISCONTINUITY : 0) | (flags.randomAccess ? FLAG_RANDOM_ACCESS : 0);
+    bits = flags.randomAccess ? FLAG_RANDOM_ACCESS : 0;
     if (flags.pcr !== null) {
       bits |= FLAG_PCR;
       putPcr(bytes, at + used, flags.pcr);

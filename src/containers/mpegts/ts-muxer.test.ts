@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { dataTrack } from '../../../test/fakes/synthetic-media.ts';
 import { type EncodedMedia, encodeMedia } from '../../../test/support/encoded-media.ts';
 import { decodeComplaints, ffprobe, type ProbedPacket } from '../../../test/support/ffprobe.ts';
+import { buildId3Tag } from '../../../test/support/id3-tag.ts';
 import { demuxTs } from '../../../test/support/ts-demuxer.ts';
 import { AnnexbCursor } from '../../codecs/nal/nal-cursor.ts';
 import { buildOpusHead } from '../../codecs/opus/opus-head.ts';
@@ -9,7 +10,6 @@ import { AudioCodec, VideoCodec } from '../../media/codec.ts';
 import type { Packet } from '../../media/packet.ts';
 import { MILLISECONDS } from '../../media/timebase.ts';
 import type { AudioTrack, Track, VideoTrack } from '../../media/track.ts';
-import { buildId3Tag } from '../id3/id3-tag.ts';
 import { canCarry } from './stream-type.ts';
 import { TsBuffer } from './ts-buffer.ts';
 import { TsDemuxer, type TsProgram } from './ts-demuxer.ts';
@@ -189,16 +189,6 @@ describe('TsMuxer over time', () => {
     const ts = mux([video], [H264_AAC.packets.find(({ track }) => track === video)!, { ...other.packets[0]!, track: changed }]);
     const { pes } = demuxTs(ts).streams[0]!;
     expect(Buffer.from(pes[1]!.data).indexOf(Buffer.from(changed.config!.subarray(8, 20)))).toBeGreaterThan(0);
-  });
-
-  it('marks a jump of the clock once', () => {
-    const muxer = new TsMuxer(H264_AAC.tracks);
-    const output = new TsBuffer();
-    muxer.writeTables(output);
-    muxer.markDiscontinuity();
-    for (const packet of H264_AAC.packets.slice(0, 10)) muxer.writePacket(packet, output);
-    const content = demuxTs(output.view());
-    expect(content.adaptationFlags.filter(({ flags }) => (flags & 0x80) !== 0)).toEqual([{ pid: content.pcrPid, flags: 0xd0 }]);
   });
 
   it('wraps times at 33 bits', () => {

@@ -44,12 +44,11 @@ export class TsMuxer {
   readonly #counters = new Map<number, number>();
   readonly #payload = new Gather();
   readonly #header = new Uint8Array(PES_HEADER_MAX);
-  readonly #flags: UnitFlags = { pcr: null, randomAccess: false, discontinuity: false };
+  readonly #flags: UnitFlags = { pcr: null, randomAccess: false };
   #patSection: Uint8Array = new Uint8Array(0);
   #pmtSection: Uint8Array = new Uint8Array(0);
   #clock: MuxedStream | null = null;
   #version = VERSIONS - 1;
-  #clockJumps = false;
 
   /** Tracks a transport stream cannot carry (see `canCarry`) are left out, and those beyond the 40th. */
   constructor(tracks: readonly Track[]) {
@@ -76,11 +75,6 @@ export class TsMuxer {
   /** True when packets of the track are written. */
   carries(trackId: number): boolean {
     return this.#streams.has(trackId);
-  }
-
-  /** Says with the next clock that time jumps there. */
-  markDiscontinuity(): void {
-    this.#clockJumps = true;
   }
 
   /** Writes PAT and PMT: two packets, more for many tracks. */
@@ -111,8 +105,6 @@ export class TsMuxer {
     const clock = stream === this.#clock;
     this.#flags.pcr = clock ? wrap33(dts - PCR_LEAD) : null;
     this.#flags.randomAccess = packet.keyframe && packet.track.type === 'video';
-    this.#flags.discontinuity = clock && this.#clockJumps;
-    if (clock) this.#clockJumps = false;
     writePayload(output, stream, payload, this.#flags);
   }
 

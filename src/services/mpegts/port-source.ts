@@ -260,7 +260,17 @@ export class PortSource {
     const { demuxer, counters } = publication.feed;
     const { gaps, damaged, errors, scrambled, packets } = demuxer.counters;
     this.#logger.info(
-      { reason: reason.code, packets, gaps, damaged, errors, scrambled, skippedBytes: demuxer.skippedBytes, ...counters },
+      {
+        reason: reason.code,
+        packets,
+        gaps,
+        damaged,
+        errors,
+        scrambled,
+        skippedBytes: demuxer.skippedBytes,
+        brokenTables: demuxer.brokenTables,
+        ...counters,
+      },
       `stream '${publication.stream.name}' ended: ${reason.detail}`,
     );
   }

@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { serializeAmf3 } from '../../../test/support/amf3-writer.ts';
 import { codeOf } from '../../../test/support/error-code.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { AmfObject, AmfReader, type AmfValue } from './amf.ts';
 import { parseAmf0, serializeAmf0 } from './amf0.ts';
-import { parseAmf3, serializeAmf3 } from './amf3.ts';
+import { parseAmf3 } from './amf3.ts';
 
 function hex(text: string): Buffer {
   return Buffer.from(text.replaceAll(/\s/g, ''), 'hex');

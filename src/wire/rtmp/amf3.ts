@@ -1,8 +1,9 @@
-/** AMF3 values (amf-file-format-spec of 2013): read in full except externalizable classes, written plainly. */
+/** AMF3 values (amf-file-format-spec of 2013): read in full except externalizable classes. */
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { AmfObject, type AmfReader, type AmfValue, AmfWriter } from './amf.ts';
+import { AmfObject, type AmfReader, type AmfValue } from './amf.ts';
 
-const Marker = {
+/** The byte in front of a value (§3.1). */
+export const Amf3Marker = {
   UNDEFINED: 0x00,
   NULL: 0x01,
   FALSE: 0x02,
@@ -25,7 +26,6 @@ const Marker = {
 
 const INTEGER_BITS = 29;
 const LARGEST_INTEGER = 2 ** (INTEGER_BITS - 1) - 1;
-const SMALLEST_INTEGER = -(2 ** (INTEGER_BITS - 1));
 
 interface Traits {
   readonly className: string;
@@ -45,52 +45,45 @@ export function parseAmf3(reader: AmfReader): AmfValue {
   return parseValue(reader, { strings: [], objects: [], traits: [] });
 }
 
-/** One value in AMF3, without the AVM+ marker in front. */
-export function serializeAmf3(value: AmfValue): Buffer {
-  const writer = new AmfWriter();
-  writeValue(writer, value);
-  return writer.toBuffer();
-}
-
 function parseValue(reader: AmfReader, tables: Tables): AmfValue {
   reader.countValue();
   const at = reader.offset;
   const marker = reader.u8();
   switch (marker) {
-    case Marker.UNDEFINED:
+    case Amf3Marker.UNDEFINED:
       return undefined;
-    case Marker.NULL:
+    case Amf3Marker.NULL:
       return null;
-    case Marker.FALSE:
+    case Amf3Marker.FALSE:
       return false;
-    case Marker.TRUE:
+    case Amf3Marker.TRUE:
       return true;
-    case Marker.INTEGER:
+    case Amf3Marker.INTEGER:
       return signed(readU29(reader));
-    case Marker.DOUBLE:
+    case Amf3Marker.DOUBLE:
       return reader.f64();
-    case Marker.STRING:
+    case Amf3Marker.STRING:
       return parseString(reader, tables);
-    case Marker.XML_DOCUMENT:
-    case Marker.XML:
+    case Amf3Marker.XML_DOCUMENT:
+    case Amf3Marker.XML:
       return parseReferable(reader, tables, (length) => register(tables, reader.utf8(length)));
-    case Marker.BYTE_ARRAY:
+    case Amf3Marker.BYTE_ARRAY:
       return parseReferable(reader, tables, (length) => {
         const start = reader.take(length);
         return register(tables, reader.bytes.subarray(start, start + length));
       });
-    case Marker.DATE:
+    case Amf3Marker.DATE:
       return parseReferable(reader, tables, () => register(tables, new Date(reader.f64())));
-    case Marker.ARRAY:
+    case Amf3Marker.ARRAY:
       return parseReferable(reader, tables, (length) => parseArray(reader, tables, length));
-    case Marker.OBJECT:
+    case Amf3Marker.OBJECT:
       return parseReferable(reader, tables, (header) => parseObject(reader, tables, header));
-    case Marker.VECTOR_INT:
-    case Marker.VECTOR_UINT:
-    case Marker.VECTOR_DOUBLE:
-    case Marker.VECTOR_OBJECT:
+    case Amf3Marker.VECTOR_INT:
+    case Amf3Marker.VECTOR_UINT:
+    case Amf3Marker.VECTOR_DOUBLE:
+    case Amf3Marker.VECTOR_OBJECT:
       return parseReferable(reader, tables, (length) => parseVector(reader, tables, marker, length));
-    case Marker.DICTIONARY:
+    case Amf3Marker.DICTIONARY:
       return parseReferable(reader, tables, (length) => parseDictionary(reader, tables, length));
     default:
       throw new ProtocolError('AMF_MARKER', `unknown AMF3 marker 0x${marker.toString(16)}`, at);
@@ -185,17 +178,17 @@ function parseTraits(reader: AmfReader, tables: Tables, header: number): Traits 
 function parseVector(reader: AmfReader, tables: Tables, marker: number, length: number): AmfValue {
   reader.take(1);
   requireRoom(reader, length);
-  if (marker === Marker.VECTOR_OBJECT) parseString(reader, tables);
+  if (marker === Amf3Marker.VECTOR_OBJECT) parseString(reader, tables);
   const items = register(tables, [] as AmfValue[]);
   reader.enter();
   for (let i = 0; i < length; i += 1) {
-    if (marker === Marker.VECTOR_OBJECT) {
+    if (marker === Amf3Marker.VECTOR_OBJECT) {
       items.push(parseValue(reader, tables));
       continue;
     }
     reader.countValue();
-    if (marker === Marker.VECTOR_DOUBLE) items.push(reader.f64());
-    else items.push(marker === Marker.VECTOR_INT ? reader.u32() | 0 : reader.u32());
+    if (marker === Amf3Marker.VECTOR_DOUBLE) items.push(reader.f64());
+    else items.push(marker === Amf3Marker.VECTOR_INT ? reader.u32() | 0 : reader.u32());
   }
   reader.leave();
   return items;
@@ -233,82 +226,4 @@ function readU29(reader: AmfReader): number {
 
 function signed(value: number): number {
   return value > LARGEST_INTEGER ? value - 2 ** INTEGER_BITS : value;
-}
-
-function writeValue(writer: AmfWriter, value: AmfValue): void {
-  if (value === undefined) writer.u8(Marker.UNDEFINED);
-  else if (value === null) writer.u8(Marker.NULL);
-  else if (typeof value === 'boolean') writer.u8(value ? Marker.TRUE : Marker.FALSE);
-  else if (typeof value === 'number') writeNumber(writer, value);
-  else if (typeof value === 'string') {
-    writer.u8(Marker.STRING);
-    writeString(writer, value);
-  } else if (value instanceof Date) {
-    writer.u8(Marker.DATE);
-    writeU29(writer, 1);
-    writer.f64(value.getTime());
-  } else if (value instanceof Uint8Array) {
-    writer.u8(Marker.BYTE_ARRAY);
-    writeU29(writer, (value.length << 1) | 1);
-    writer.raw(value);
-  } else if (value instanceof AmfObject) {
-    writeObject(writer, value);
-  } else {
-    writer.u8(Marker.ARRAY);
-    writeU29(writer, (value.length << 1) | 1);
-    writeString(writer, '');
-    writer.enter();
-    for (const item of value) writeValue(writer, item);
-    writer.leave();
-  }
-}
-
-function writeNumber(writer: AmfWriter, value: number): void {
-  if (Number.isInteger(value) && !Object.is(value, -0) && value >= SMALLEST_INTEGER && value <= LARGEST_INTEGER) {
-    writer.u8(Marker.INTEGER);
-    writeU29(writer, value < 0 ? value + 2 ** INTEGER_BITS : value);
-  } else {
-    writer.u8(Marker.DOUBLE);
-    writer.f64(value);
-  }
-}
-
-/** An empty name would end the list of fields, so AMF3 cannot carry one. */
-function writeObject(writer: AmfWriter, object: AmfObject): void {
-  if (object.fields.has('')) throw new TypeError('AMF3 cannot carry a field without a name');
-  if (object.kind === 'ecma-array') {
-    writer.u8(Marker.ARRAY);
-    writeU29(writer, 1);
-  } else {
-    writer.u8(Marker.OBJECT);
-    writeU29(writer, 0b1011);
-    writeString(writer, object.className);
-  }
-  writer.enter();
-  for (const [name, value] of object.fields) {
-    writeString(writer, name);
-    writeValue(writer, value);
-  }
-  writer.leave();
-  writeString(writer, '');
-}
-
-function writeString(writer: AmfWriter, value: string): void {
-  const bytes = Buffer.from(value, 'utf8');
-  writeU29(writer, (bytes.length << 1) | 1);
-  writer.raw(bytes);
-}
-
-function writeU29(writer: AmfWriter, value: number): void {
-  if (value < 0 || value >= 2 ** INTEGER_BITS) throw new TypeError(`AMF3 cannot carry the length or integer ${value}`);
-  if (value >= 0x20_0000) {
-    writer.u8(((value >> 22) & 0x7f) | 0x80);
-    writer.u8(((value >> 15) & 0x7f) | 0x80);
-    writer.u8(((value >> 8) & 0x7f) | 0x80);
-    writer.u8(value & 0xff);
-    return;
-  }
-  if (value >= 0x4000) writer.u8(((value >> 14) & 0x7f) | 0x80);
-  if (value >= 0x80) writer.u8(((value >> 7) & 0x7f) | 0x80);
-  writer.u8(value & 0x7f);
 }

@@ -11,9 +11,6 @@ const RTCP_HEADER = 8;
 const ENCRYPTED = 0x8000_0000;
 const LABELS = { rtp: 0, rtcp: 3 } as const;
 
-/** Bytes that protection adds at most. */
-export const SRTP_OVERHEAD = 16;
-
 /** AES-CM key derivation with a rate of 0 (RFC 3711 section 4.3); a GCM salt counts as two bytes longer (RFC 7714 section 11). */
 function derive(masterKey: Uint8Array, masterSalt: Uint8Array, label: number, length: number): Buffer {
   const iv = Buffer.alloc(16);

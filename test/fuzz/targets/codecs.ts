@@ -1,5 +1,5 @@
 /** Parameter sets, configuration records and frames of every codec, as any protocol may bring them. */
-import { adtsFrames, configOfAdts } from '../../../src/codecs/aac/adts.ts';
+import { configOfAdts } from '../../../src/codecs/aac/adts.ts';
 import { parseAudioSpecificConfig } from '../../../src/codecs/aac/audio-specific-config.ts';
 import { LatmReader, LOAS_HEADER_LENGTH, loasElementLength } from '../../../src/codecs/aac/latm.ts';
 import { findSequenceHeader, parseAv1c } from '../../../src/codecs/av1/av1c.ts';
@@ -9,7 +9,6 @@ import {
   describeAudio,
   describeKeyframe,
   describeVideo,
-  hasBSlices,
   isRandomAccessPoint,
   parameterSetsOf,
   parameterSetsOfConfig,
@@ -26,6 +25,7 @@ import { AnnexbCursor } from '../../../src/codecs/nal/nal-cursor.ts';
 import { opusPacketSamples } from '../../../src/codecs/opus/packet.ts';
 import { AudioCodec, VideoCodec } from '../../../src/media/codec.ts';
 import { ANNEXB, ASC, AUDIO, AV1, AVCC, HVCC, VPX } from '../../fixtures/bitstreams.ts';
+import { adtsFrames } from '../../support/adts-frames.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 import { tolerate } from '../support/tolerate.ts';
 
@@ -75,7 +75,6 @@ function frames(name: string, codec: VideoCodec, seeds: () => readonly Uint8Arra
     run: (input) => {
       const questions: (() => unknown)[] = [
         () => isRandomAccessPoint(codec, input),
-        () => hasBSlices(codec, input),
         () => checkNumbers(describeKeyframe(codec, input) ?? {}),
         () => {
           const sets = parameterSetsOf(codec, input);

@@ -8,7 +8,7 @@ import { ProtocolError } from '../../../src/util/protocol-error.ts';
 import { readAggregate } from '../../../src/wire/rtmp/aggregate.ts';
 import { AmfObject, AmfReader, type AmfValue } from '../../../src/wire/rtmp/amf.ts';
 import { parseAmf0, serializeAmf0 } from '../../../src/wire/rtmp/amf0.ts';
-import { parseAmf3, serializeAmf3 } from '../../../src/wire/rtmp/amf3.ts';
+import { parseAmf3 } from '../../../src/wire/rtmp/amf3.ts';
 import { ChunkReader, DEFAULT_CHUNK_READER_LIMITS } from '../../../src/wire/rtmp/chunk-reader.ts';
 import { ChunkWriter } from '../../../src/wire/rtmp/chunk-writer.ts';
 import { commandMessage, dataMessage } from '../../../src/wire/rtmp/command.ts';
@@ -22,6 +22,7 @@ import { parseRtmpUrl, parseStreamKey } from '../../../src/wire/rtmp/rtmp-url.ts
 import { FakeIngestGate } from '../../fakes/fake-ingest-gate.ts';
 import { accept, RtmpServer } from '../../fakes/rtmp-server.ts';
 import { ASC, AVCC } from '../../fixtures/bitstreams.ts';
+import { serializeAmf3 } from '../../support/amf3-writer.ts';
 import type { FuzzTarget } from '../support/fuzz-target.ts';
 import { hex } from '../support/hex.ts';
 import { tolerate } from '../support/tolerate.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { audioTrack, videoTrack } from '../../../../../test/fakes/synthetic-media.ts';
+import { parseMultivariantPlaylist } from '../../../../../test/support/playlist/multivariant-playlist.ts';
 import type { Playlist, PlaylistRendition } from '../../../../core/playlist.ts';
 import { AudioCodec, VideoCodec } from '../../../../media/codec.ts';
 import type { Track } from '../../../../media/track.ts';
-import { parseMultivariantPlaylist } from '../../../../playlist/multivariant-playlist.ts';
 import { TAIL_MARK } from '../../wire/fmp4/update.ts';
 import { renderMultivariant } from './multivariant-text.ts';
 

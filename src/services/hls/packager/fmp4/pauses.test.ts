@@ -8,10 +8,10 @@ import {
   videoPackets,
   videoTrack,
 } from '../../../../../test/fakes/synthetic-media.ts';
+import type { ListedSegment } from '../../../../../test/support/playlist/media-playlist.ts';
 import { LlhlsSimulation } from '../../../../../test/validator/llhls-simulation.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import { toSeconds } from '../../../../media/timebase.ts';
-import type { ListedSegment } from '../../../../playlist/media-playlist.ts';
 
 const video = videoTrack();
 const audio = audioTrack();

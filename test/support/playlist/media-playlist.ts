@@ -1,14 +1,22 @@
-/** Reads media playlists (rfc8216bis §4.4.3–4.4.5): tests and pulls judge with it what a server wrote. */
-import { ProtocolError } from '../util/protocol-error.ts';
-import { parseAttributeList, parseDecimal, requireAttribute } from './attribute-list.ts';
-import { GAP_TAG } from './gap.ts';
-import { type PartTag, parsePart } from './part.ts';
-import { parsePartInf } from './part-inf.ts';
-import { type PreloadHint, parsePreloadHint } from './preload-hint.ts';
-import { parseProgramDateTime } from './program-date-time.ts';
-import { parseRenditionReport, type RenditionReport } from './rendition-report.ts';
-import { parseServerControl, type ServerControl } from './server-control.ts';
-import { parseSkip } from './skip.ts';
+/** Reads media playlists (rfc8216bis §4.4.3–4.4.5): tests judge with it what the server wrote. */
+import { GAP_TAG } from '../../../src/playlist/gap.ts';
+import type { PartTag } from '../../../src/playlist/part.ts';
+import type { PreloadHint } from '../../../src/playlist/preload-hint.ts';
+import type { RenditionReport } from '../../../src/playlist/rendition-report.ts';
+import type { ServerControl } from '../../../src/playlist/server-control.ts';
+import { ProtocolError } from '../../../src/util/protocol-error.ts';
+import {
+  parseAttributeList,
+  parseDecimal,
+  parsePart,
+  parsePartInf,
+  parsePreloadHint,
+  parseProgramDateTime,
+  parseRenditionReport,
+  parseServerControl,
+  parseSkip,
+  requireAttribute,
+} from './tag-readers.ts';
 
 /** One segment as listed; the last one may have parts but no URI yet. */
 export interface ListedSegment {

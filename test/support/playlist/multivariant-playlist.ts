@@ -1,8 +1,6 @@
 /** Reads multivariant playlists (rfc8216bis §4.4.6). */
-import { ProtocolError } from '../util/protocol-error.ts';
-import type { AttributeList } from './attribute-list.ts';
-import { parseMedia } from './media.ts';
-import { parseStreamInf } from './stream-inf.ts';
+import { ProtocolError } from '../../../src/util/protocol-error.ts';
+import { type AttributeList, parseMedia, parseStreamInf } from './tag-readers.ts';
 
 /** `media` are the EXT-X-MEDIA tags, `variants` the EXT-X-STREAM-INF tags with the URI behind each, in the order of the text. */
 export interface MultivariantPlaylist {
