@@ -1,25 +1,24 @@
-import { DocumentStore } from '../state/document-store.ts';
+import { DocumentFolder } from '../state/document-folder.ts';
+import { named } from '../state/document-layout.ts';
 import type { Logger } from '../util/logger.ts';
 import type { PullDocument, PullStore } from './pull-registry.ts';
 
-/** URLs of sources hold passwords. */
-const OWNER_ONLY = 0o600;
-
 /** The persistent pulled streams, one document each. */
 export class PullDocumentStore implements PullStore {
-  readonly #documents: DocumentStore<PullDocument>;
+  readonly #documents: DocumentFolder<PullDocument>;
 
   constructor(folder: string, logger: Logger) {
-    this.#documents = new DocumentStore({ folder, logger, kind: 'pull', mode: OWNER_ONLY, nameOf: keyOf, parse });
+    this.#documents = new DocumentFolder({ folder, kind: 'pull', layout: named(keyOf, parse), logger });
   }
 
   /** Loads every document, in the order of their names. */
   async load(): Promise<PullDocument[]> {
-    return (await this.#documents.load()).sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+    const documents = await this.#documents.load();
+    return documents.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ value }) => value);
   }
 
   save(document: PullDocument): Promise<void> {
-    return this.#documents.save(document);
+    return this.#documents.save(keyOf(document), document);
   }
 
   remove(document: Pick<PullDocument, 'vhost' | 'app' | 'name'>): Promise<void> {

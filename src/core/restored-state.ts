@@ -34,12 +34,12 @@ export async function restoreVirtualHosts(
         continue;
       }
       orchestrator.restore(definitionOf(vhost), apps.sound.map(definitionOf<ApplicationConfig>), { readOnly: false, order });
-      if (apps.faults.length > 0 && (await store.copyAsideDocument(name, apps.faults.join('; ')))) {
+      if (apps.faults.length > 0 && (await store.copyAside(name, apps.faults.join('; ')))) {
         await store.save({ ...document, applications: apps.sound.map(({ echo }) => echo) });
       }
       logger.info({ vhost: name }, `virtual host '${name}' restored with ${apps.sound.length} application(s)`);
     } catch (error) {
-      await store.setAsideDocument(name, messageOf(error));
+      await store.setAside(name, messageOf(error));
     }
   }
 }

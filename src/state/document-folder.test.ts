@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { DocumentFolder } from './document-folder.ts';
+import { KEYED } from './document-layout.ts';
+import { StateStore } from './state-store.ts';
 
 let root: string;
 let folder: string;
@@ -13,8 +15,13 @@ beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'millrace-documents-'));
   folder = join(root, 'deep/tasks');
   logger = new RecordingLogger();
-  documents = new DocumentFolder(folder, 'task', logger);
+  documents = open();
 });
+
+function open(): DocumentFolder {
+  return new DocumentFolder({ folder, kind: 'task', layout: KEYED, logger });
+}
+
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 test('what was saved comes back, the newest version, without what was removed', async () => {
@@ -23,7 +30,7 @@ test('what was saved comes back, the newest version, without what was removed', 
   await documents.save('b', {});
   await documents.save('gone', {});
   await documents.remove('gone');
-  expect(await new DocumentFolder(folder, 'task', logger).load()).toEqual([
+  expect(await open().load()).toEqual([
     { key: 'a', value: { value: 9 } },
     { key: 'b', value: {} },
   ]);
@@ -66,7 +73,7 @@ test('what is saved soon is there when that resolves, and keeps its place among 
   ];
   await Promise.all(writes);
   await documents.settle();
-  expect(await new DocumentFolder(folder, 'task', logger).load()).toEqual([
+  expect(await open().load()).toEqual([
     { key: 'a', value: { value: 1 } },
     { key: 'b', value: { value: 2 } },
   ]);
@@ -82,4 +89,16 @@ test('nobody but the owner reads them: they hold stream keys', async () => {
 test('a disk that refuses is told', async () => {
   await expect(documents.save('a', {})).rejects.toMatchObject({ code: 'ENOENT' });
   await expect(documents.saveSoon('a', {})).rejects.toMatchObject({ code: 'ENOENT' });
+});
+
+test('a document is laid out in its file as before', async () => {
+  await documents.load();
+  await documents.save('a', { x: 1 });
+  const named = new StateStore(folder, logger);
+  await named.save({ name: '../b', order: 3, definition: {}, applications: [] });
+  const head = '{\n  "format": "millrace-state",\n  "version": 1,\n  "kind": ';
+  expect(readFileSync(join(folder, 'a.json'), 'utf8')).toBe(`${head}"task",\n  "value": {\n    "x": 1\n  }\n}\n`);
+  expect(readFileSync(join(folder, '%2E%2E%2Fb.json'), 'utf8')).toBe(
+    `${head}"virtual-host",\n  "name": "../b",\n  "order": 3,\n  "definition": {},\n  "applications": []\n}\n`,
+  );
 });

@@ -3,68 +3,79 @@ import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../util/logger.ts';
 import { removeFileDurable, writeFileAtomic, writeFileSoon } from './atomic-file.ts';
-import { makeFolder, setAside } from './set-aside.ts';
+import type { DocumentLayout } from './document-layout.ts';
+import { copyAside, makeFolder, setAside } from './set-aside.ts';
 
 const FORMAT = 'millrace-state';
 const VERSION = 1;
 const SUFFIX = '.json';
-/** Tasks hold stream keys and passphrases. */
+/** Documents hold secrets: stream keys, passphrases, passwords in URLs, keys of signed policies. */
 const MODE = 0o600;
 
 /** A document with its key. */
-export interface StoredDocument {
+export interface StoredDocument<Document> {
   readonly key: string;
-  readonly value: unknown;
+  readonly value: Document;
 }
 
-/** Documents of one kind. Keys are chosen by the owner: letters, digits, `-` and `_`. */
-export class DocumentFolder {
-  readonly #folder: string;
-  readonly #kind: string;
-  readonly #logger: Logger;
+/** Where documents of one kind are kept. */
+export interface DocumentFolderOptions<Document> {
+  readonly folder: string;
+  /** Written into every document, so that a stray file is not mistaken for one. */
+  readonly kind: string;
+  readonly layout: DocumentLayout<Document>;
+  readonly logger: Logger;
+}
+
+/** Documents of one kind. Writes of one document happen in order; a file that cannot be read is set aside, never deleted. */
+export class DocumentFolder<Document = unknown> {
+  readonly #options: DocumentFolderOptions<Document>;
+  /** Tail of the writes under way, by key. */
   readonly #writes = new Map<string, Promise<void>>();
 
-  constructor(folder: string, kind: string, logger: Logger) {
-    this.#folder = folder;
-    this.#kind = kind;
-    this.#logger = logger;
+  constructor(options: DocumentFolderOptions<Document>) {
+    this.#options = options;
   }
 
-  /** Every document that can be read; others are renamed to `<file>.broken-<time>` and named in the log. Makes the folder. */
-  async load(): Promise<StoredDocument[]> {
-    await makeFolder(this.#folder, this.#logger);
-    const documents: StoredDocument[] = [];
-    const entries = await readdir(this.#folder, { withFileTypes: true });
+  /**
+   * Every document that can be read, by the names of their files. Torn, foreign and newer ones are renamed to `<file>.broken-<time>` and
+   * named in the log. Makes the folder.
+   */
+  async load(): Promise<StoredDocument<Document>[]> {
+    const { folder, logger } = this.#options;
+    await makeFolder(folder, logger);
+    const documents: StoredDocument<Document>[] = [];
+    const entries = await readdir(folder, { withFileTypes: true });
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-      const { name } = entry;
+      const path = join(folder, entry.name);
       // Writes that were cut off; a folder is somebody else's.
-      if (name.endsWith('.tmp') && entry.isFile()) await rm(join(this.#folder, name), { force: true });
-      if (!name.endsWith(SUFFIX)) continue;
+      if (entry.name.endsWith('.tmp') && entry.isFile()) await rm(path, { force: true });
+      if (!entry.name.endsWith(SUFFIX)) continue;
       try {
-        documents.push({ key: name.slice(0, -SUFFIX.length), value: this.#parse(await readFile(join(this.#folder, name), 'utf8')) });
+        documents.push(this.#parse(entry.name.slice(0, -SUFFIX.length), await readFile(path, 'utf8')));
       } catch (error) {
-        await this.setAside(name.slice(0, -SUFFIX.length), error instanceof Error ? error.message : String(error));
+        await setAside(path, error instanceof Error ? error.message : String(error), logger);
       }
     }
     return documents;
   }
 
   /** Resolves when the document is on disk. Rejects with the file system's error, and the old one is still there. */
-  save(key: string, value: object): Promise<void> {
-    return this.#inOrder(key, () => writeFileAtomic(this.#pathOf(key), this.#textOf(value), MODE));
+  save(key: string, document: Document): Promise<void> {
+    return this.#inOrder(key, () => writeFileAtomic(this.#pathOf(key), this.#textOf(document), MODE));
   }
 
   /** Like `save`, but resolves when the document survives this process; against a loss of power it is brought to the disk afterwards. */
-  saveSoon(key: string, value: object): Promise<void> {
+  saveSoon(key: string, document: Document): Promise<void> {
     const written = Promise.withResolvers<void>();
     const durable = this.#inOrder(key, async () => {
-      const { durable } = await writeFileSoon(this.#pathOf(key), this.#textOf(value), MODE);
+      const { durable } = await writeFileSoon(this.#pathOf(key), this.#textOf(document), MODE);
       written.resolve();
       await durable;
     });
     durable.catch((error: unknown) => {
       written.reject(error);
-      this.#logger.warn({ err: error, key }, 'state file could not be brought to the disk');
+      this.#options.logger.warn({ err: error, key }, 'state file could not be brought to the disk');
     });
     return written.promise;
   }
@@ -76,7 +87,12 @@ export class DocumentFolder {
 
   /** Takes a document away whose content turned out to be unusable. */
   async setAside(key: string, why: string): Promise<void> {
-    await setAside(this.#pathOf(key), why, this.#logger);
+    await setAside(this.#pathOf(key), why, this.#options.logger);
+  }
+
+  /** Keeps a copy of a document of which only a part can be used; false when that fails. */
+  copyAside(key: string, why: string): Promise<boolean> {
+    return copyAside(this.#pathOf(key), why, this.#options.logger);
   }
 
   /** Resolves when every write under way has ended, well or not. */
@@ -84,17 +100,24 @@ export class DocumentFolder {
     await Promise.allSettled(this.#writes.values());
   }
 
-  #textOf(value: object): string {
-    return `${JSON.stringify({ format: FORMAT, version: VERSION, kind: this.#kind, value }, null, 2)}\n`;
+  #textOf(document: Document): string {
+    const { kind, layout } = this.#options;
+    return `${JSON.stringify({ format: FORMAT, version: VERSION, kind, ...layout.write(document) }, null, 2)}\n`;
   }
 
-  #parse(text: string): unknown {
-    const document: unknown = JSON.parse(text);
-    if (typeof document !== 'object' || document === null) throw new Error('it is not a JSON object');
-    const { format, version, kind, value } = document as Record<string, unknown>;
-    if (format !== FORMAT || kind !== this.#kind) throw new Error(`it is not a Millrace document of the kind ${this.#kind}`);
-    if (version !== VERSION) throw new Error(`it has version ${JSON.stringify(version)}, this server reads ${VERSION}`);
-    return value;
+  #parse(name: string, text: string): StoredDocument<Document> {
+    const parsed: unknown = JSON.parse(text);
+    if (typeof parsed !== 'object' || parsed === null) throw new Error('it is not a JSON object');
+    const members = parsed as Readonly<Record<string, unknown>>;
+    const { kind, layout } = this.#options;
+    if (members['format'] !== FORMAT || members['kind'] !== kind)
+      throw new Error(`it is not a Millrace ${kind} document (format ${JSON.stringify(members['format'])})`);
+    if (members['version'] !== VERSION)
+      throw new Error(`it has version ${JSON.stringify(members['version'])}, this server reads ${VERSION}`);
+    const value = layout.read(members);
+    const key = layout.keyOf(value, name);
+    if (layout.encode(key) !== name) throw new Error(`it describes '${key}', which belongs into ${layout.encode(key)}${SUFFIX}`);
+    return { key, value };
   }
 
   #inOrder(key: string, write: () => Promise<void>): Promise<void> {
@@ -109,6 +132,7 @@ export class DocumentFolder {
   }
 
   #pathOf(key: string): string {
-    return join(this.#folder, `${key}${SUFFIX}`);
+    const { folder, layout } = this.#options;
+    return join(folder, `${layout.encode(key)}${SUFFIX}`);
   }
 }

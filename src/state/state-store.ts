@@ -1,5 +1,6 @@
 import type { Logger } from '../util/logger.ts';
-import { DocumentStore } from './document-store.ts';
+import { DocumentFolder } from './document-folder.ts';
+import { named } from './document-layout.ts';
 
 /** One durable document: a virtual host made through the API, with its applications. */
 export interface StateDocument {
@@ -12,15 +13,41 @@ export interface StateDocument {
 }
 
 /** The virtual hosts made through the API, one document each. */
-export class StateStore extends DocumentStore<StateDocument> {
+export class StateStore {
+  readonly #documents: DocumentFolder<StateDocument>;
+
   constructor(folder: string, logger: Logger) {
-    // Definitions hold secrets: of signed policies, webhooks and Redis.
-    super({ folder, logger, kind: 'virtual-host', mode: 0o600, nameOf: ({ name }) => name, parse });
+    this.#documents = new DocumentFolder({ folder, kind: 'virtual-host', layout: named(({ name }) => name, parse), logger });
   }
 
   /** Loads every document, in order. */
-  override async load(): Promise<StateDocument[]> {
-    return (await super.load()).sort((a, b) => a.order - b.order);
+  async load(): Promise<StateDocument[]> {
+    return (await this.#documents.load()).map(({ value }) => value).sort((a, b) => a.order - b.order);
+  }
+
+  /** Resolves when `document` is on disk. */
+  save(document: StateDocument): Promise<void> {
+    return this.#documents.save(document.name, document);
+  }
+
+  /** Resolves when the document is gone from disk. */
+  remove(name: string): Promise<void> {
+    return this.#documents.remove(name);
+  }
+
+  /** Takes a document away whose content turned out to be unusable. */
+  setAside(name: string, why: string): Promise<void> {
+    return this.#documents.setAside(name, why);
+  }
+
+  /** Keeps a copy of a document of which only a part can be used; false when that fails. */
+  copyAside(name: string, why: string): Promise<boolean> {
+    return this.#documents.copyAside(name, why);
+  }
+
+  /** Resolves when every write under way has ended, well or not. */
+  settle(): Promise<void> {
+    return this.#documents.settle();
   }
 }
 

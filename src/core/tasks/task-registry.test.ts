@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
+import { KEYED } from '../../state/document-layout.ts';
 import { FollowingTask, NO_TOTALS } from './following-task.ts';
 import { MOST_TASKS, TaskRegistry } from './task-registry.ts';
 import type { TaskRequest } from './task-request.ts';
@@ -37,7 +38,7 @@ let tasks: TaskRegistry<TaskRequest, Task>;
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'millrace-tasks-'));
   const logger = new RecordingLogger();
-  documents = new Documents(folder, 'task', logger);
+  documents = new Documents({ folder, kind: 'task', layout: KEYED, logger });
   tasks = new TaskRegistry({ noun: 'task', documents, logger, parse: () => null, make: (origin) => new Task(origin) });
   await tasks.load();
 });

@@ -9,6 +9,7 @@ import type { QueueRegistry } from '../../core/queue-registry.ts';
 import type { TaskOwner } from '../../core/tasks/following-task.ts';
 import { TaskRegistry } from '../../core/tasks/task-registry.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
+import { KEYED } from '../../state/document-layout.ts';
 import { LinkReporter, type LinkStatistics } from '../../transport/srt/link-reporter.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -58,7 +59,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
     };
     this.#tasks = new TaskRegistry({
       noun: 'push',
-      documents: new DocumentFolder(join(stateFolder, 'pushes'), 'push-task', logger),
+      documents: new DocumentFolder({ folder: join(stateFolder, 'pushes'), kind: 'push-task', layout: KEYED, logger }),
       logger,
       parse: storedPushRequest,
       make: (origin) => new PushTask(origin, context),

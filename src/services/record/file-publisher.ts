@@ -10,6 +10,7 @@ import { TaskRegistry } from '../../core/tasks/task-registry.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
+import { KEYED } from '../../state/document-layout.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Clock } from '../../util/clock.ts';
 import { Conditions } from '../../util/conditions.ts';
@@ -63,13 +64,13 @@ export class FilePublisher implements Publisher<FileSettings> {
     const logger = options.logger.child({ publisher: PublisherKind.FILE });
     this.#options = options;
     this.#logger = logger;
-    const notes = new DocumentFolder(join(stateFolder, 'records/open'), 'open-recording', logger);
+    const notes = new DocumentFolder({ folder: join(stateFolder, 'records/open'), kind: 'open-recording', layout: KEYED, logger });
     const journal = new RecordJournal(notes, new RecordInfoFiles(), logger);
     this.#journal = journal;
     const context: RecordContext = { clock, logger, journal, conditions, keepTotals: (task) => this.#tasks.keepTotals(task) };
     this.#tasks = new TaskRegistry({
       noun: 'recording',
-      documents: new DocumentFolder(join(stateFolder, 'records/tasks'), 'recording-task', logger),
+      documents: new DocumentFolder({ folder: join(stateFolder, 'records/tasks'), kind: 'recording-task', layout: KEYED, logger }),
       logger,
       parse: storedRequest,
       make: (origin) => new RecordTask(origin, context),

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { constantFrames, videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
+import { KEYED } from '../../state/document-layout.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
 import { RecordFile } from './record-file.ts';
 import { RecordInfoFiles } from './record-info-file.ts';
@@ -33,7 +34,7 @@ class StuckDisk extends AllowedFolders {
 
 it('drops whole groups of pictures while the disk is stuck, and goes on at a keyframe', async () => {
   const logger = new RecordingLogger();
-  const documents = new DocumentFolder(join(folder, 'notes'), 'open-recording', logger);
+  const documents = new DocumentFolder({ folder: join(folder, 'notes'), kind: 'open-recording', layout: KEYED, logger });
   await documents.load();
   const folders = new StuckDisk(null, 'nothing');
   const track = videoTrack();

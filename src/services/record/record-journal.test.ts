@@ -16,6 +16,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { constantFrames, videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
+import { KEYED } from '../../state/document-layout.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
 import { finalise } from './finalise.ts';
 import { RecordFile } from './record-file.ts';
@@ -50,7 +51,7 @@ class Notes extends DocumentFolder {
   full = false;
 
   constructor() {
-    super(join(folder, 'notes'), 'open-recording', logger);
+    super({ folder: join(folder, 'notes'), kind: 'open-recording', layout: KEYED, logger });
   }
 
   override save(key: string, value: object): Promise<void> {

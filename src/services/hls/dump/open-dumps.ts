@@ -3,6 +3,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeFileAtomic } from '../../../state/atomic-file.ts';
 import { DocumentFolder } from '../../../state/document-folder.ts';
+import { KEYED } from '../../../state/document-layout.ts';
 import type { Logger } from '../../../util/logger.ts';
 import { DumpStatus, statusElement } from './dump-info.ts';
 
@@ -14,7 +15,7 @@ export class OpenDumps {
 
   constructor(stateFolder: string, logger: Logger) {
     this.#path = join(stateFolder, 'dumps');
-    this.#documents = new DocumentFolder(this.#path, 'open-dump', logger);
+    this.#documents = new DocumentFolder({ folder: this.#path, kind: 'open-dump', layout: KEYED, logger });
     this.#logger = logger;
   }
 
