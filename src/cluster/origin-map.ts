@@ -2,6 +2,7 @@
 import type { OriginMapStoreConfig } from '../config/index.ts';
 import { withoutCredentials } from '../core/pull.ts';
 import type { Logger } from '../util/logger.ts';
+import { messageOf } from '../util/message-of.ts';
 import { RedisLink } from './redis-link.ts';
 
 /** An address goes by itself after this long, s; so does that of a server that died. */
@@ -115,7 +116,7 @@ export class OriginMap {
 
   /** Tells what Redis answered, once; that it did not answer the link tells. Returns what is told by now. */
   #tell(error: unknown, { key, what, told }: { readonly key: string; readonly what: string; readonly told: string }): string {
-    const fault = error instanceof Error ? error.message : String(error);
+    const fault = messageOf(error);
     if (!this.#link.up || fault === told) return told;
     this.#logger.warn({ stream: key }, `'${key}' cannot be ${what} the origin map: ${fault}`);
     return fault;

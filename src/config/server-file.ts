@@ -2,6 +2,7 @@
 import { globSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { messageOf } from '../util/message-of.ts';
 import { type MacroSource, processMacros } from './macros.ts';
 import { sharedMpegtsPort } from './mpegts-ports.ts';
 import { ConfigError, ConfigErrors, type ConfigWarning, type Place } from './problem.ts';
@@ -94,7 +95,7 @@ function readText(file: string): string {
     if (statSync(file).size > MAX_FILE_BYTES) throw new Error(`it is larger than ${MAX_FILE_BYTES} bytes`);
     return readFileSync(file, 'utf8');
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new ConfigErrors([new ConfigError(`The file cannot be read: ${reason}`, { path: '', file })]);
   }
 }

@@ -1,5 +1,6 @@
 /** XML text to a tree of elements that know their line. */
 import { createRequire } from 'node:module';
+import { messageOf } from '../util/message-of.ts';
 import { ConfigError, shown } from './problem.ts';
 
 // One file; what `import` finds are forty, which cost each start a tenth of its modules.
@@ -67,7 +68,7 @@ function parse(text: string, file: string): readonly OrderedNode[] {
   try {
     return parser.parse(text) as OrderedNode[];
   } catch (error) {
-    throw new ConfigError(`The XML cannot be read: ${error instanceof Error ? error.message : String(error)}`, { path: '', file });
+    throw new ConfigError(`The XML cannot be read: ${messageOf(error)}`, { path: '', file });
   }
 }
 

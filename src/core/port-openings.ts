@@ -1,4 +1,5 @@
 /** Opens the ports of a start, and says of all of them at once which are not to be had. */
+import { messageOf } from '../util/message-of.ts';
 
 /** What a system says of an address that cannot be had; threads and the addon hand on no more than its text. */
 const REFUSALS = /EADDRINUSE|EADDRNOTAVAIL|EACCES|EPERM|address already in use|cannot assign requested address|permission denied/i;
@@ -21,7 +22,7 @@ export class PortOpenings {
     try {
       return await start();
     } catch (error) {
-      const text = error instanceof Error ? error.message : String(error);
+      const text = messageOf(error);
       if (this.#isChecked || !REFUSALS.test(text)) throw new Error(`${what} cannot be opened: ${text}`, { cause: error });
       this.#refused.push(`${what} cannot be opened: ${text}`);
       return null;

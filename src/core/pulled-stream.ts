@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
+import { messageOf } from '../util/message-of.ts';
 import type { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, IngestRefused, type IngestRequest } from './ingest.ts';
 import { type PullDefinition, PullFailed, type PullSession, type PullSink, type PullSource, withoutCredentials } from './pull.ts';
@@ -209,7 +210,7 @@ export class PulledStream {
       connection?.link.cut();
       this.#failures += 1;
       this.#turns += 1;
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       if (!this.closed) this.#logger.warn({ url: shown, failures: this.#failures }, `cannot pull from ${shown}: ${why}`);
       throw new PullFailed(why, { cause: error });
     } finally {
@@ -406,7 +407,7 @@ export class PulledStream {
       await this.#connect();
     } catch (error) {
       this.#nextUrl();
-      this.#giveUpIfVain(error instanceof Error ? error.message : String(error));
+      this.#giveUpIfVain(messageOf(error));
     }
   }
 

@@ -3,6 +3,7 @@ import { type ApplicationConfig, type ReadOptions, type Resource, readApplicatio
 import { unprotected, unprotectedApplication } from '../config/not-built.ts';
 import type { StateDocument, StateStore } from '../state/state-store.ts';
 import type { Logger } from '../util/logger.ts';
+import { messageOf } from '../util/message-of.ts';
 import type { Definition } from './definition.ts';
 import type { Orchestrator } from './orchestrator.ts';
 import type { PullRegistry } from './pull-registry.ts';
@@ -60,10 +61,6 @@ function applicationsOf({ applications }: StateDocument, reading: ReadOptions) {
 function nameOf(application: unknown): string {
   const name = typeof application === 'object' && application !== null && 'name' in application ? application.name : undefined;
   return typeof name === 'string' ? `'${name}'` : 'without a name';
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** Brings persistent streams back. One whose application is gone stays on disk: the application may return. */

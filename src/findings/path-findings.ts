@@ -7,6 +7,7 @@ import type { ApplicationConfig, LoadedServer, Place, TlsConfig } from '../confi
 import { writingFolders } from '../config/server-config.ts';
 import { RecordPlace } from '../services/record/record-place.ts';
 import { PathRefused } from '../util/allowed-folders.ts';
+import { messageOf } from '../util/message-of.ts';
 
 type Found = Place & { readonly message: string };
 type PlaceOf = LoadedServer['placeOf'];
@@ -107,8 +108,4 @@ function faultOfFile(path: string): string | null {
   } catch (error) {
     return messageOf(error);
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

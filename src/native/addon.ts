@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
+import { messageOf } from '../util/message-of.ts';
 
 /** Handles are opaque and freed by the garbage collector. */
 export type Handle = object;
@@ -127,6 +128,6 @@ export function loadAddon(): { readonly addon: NativeAddon } | { readonly addon:
     if (typeof addon[NEWEST] === 'function') return { addon };
     return { addon: null, reason: `${file} is older than the server (npm run build:native renews it)` };
   } catch (error) {
-    return { addon: null, reason: error instanceof Error ? error.message : String(error) };
+    return { addon: null, reason: messageOf(error) };
   }
 }

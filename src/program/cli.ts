@@ -1,5 +1,6 @@
 import { systemClock } from '../util/clock.ts';
 import { LOG_LEVELS } from '../util/log-levels.js';
+import { messageOf } from '../util/message-of.ts';
 import { packageVersion } from '../util/package-version.ts';
 import { forgetCompiledCode, keepCompiledCode } from './code-cache.js';
 import { type CommandLine, parseCommandLine } from './command-line.js';
@@ -39,7 +40,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
   try {
     line = parseCommandLine(args);
   } catch (error) {
-    process.stderr.write(`millrace: ${error instanceof Error ? error.message : String(error)}\nTry 'millrace --help'.\n`);
+    process.stderr.write(`millrace: ${messageOf(error)}\nTry 'millrace --help'.\n`);
     return ExitCode.USAGE;
   }
   if (line.command === 'check') {

@@ -4,6 +4,7 @@ import { StartProblem } from '../core/port-openings.ts';
 import { ConfigProblem, MillraceServer } from '../server.ts';
 import { StateFolderProblem } from '../state/state-lock.ts';
 import { createLogger } from '../util/create-logger.ts';
+import { messageOf } from '../util/message-of.ts';
 import type { CommandLine } from './command-line.js';
 import { ExitCode } from './exit-code.ts';
 import type { ProcessSignals } from './process-signals.ts';
@@ -77,7 +78,7 @@ export async function serve(line: CommandLine, signals: ProcessSignals): Promise
       process.stderr.write(`${error.message}\n`);
       return ExitCode.USAGE;
     }
-    const message = `could not start: ${error instanceof Error ? error.message : String(error)}`;
+    const message = `could not start: ${messageOf(error)}`;
     const isKnown = error instanceof StartProblem || error instanceof StateFolderProblem;
     logger.error(isKnown ? {} : { err: error }, message);
     return ExitCode.FAILURE;

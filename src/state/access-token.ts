@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { chmod, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../util/logger.ts';
+import { messageOf } from '../util/message-of.ts';
 import { writeFileAtomic } from './atomic-file.ts';
 import { setAside } from './set-aside.ts';
 
@@ -31,7 +32,7 @@ export async function loadOrCreateAccessToken(
   try {
     await writeFileAtomic(file, `${token}\n`, 0o600);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     throw new Error(`the access token cannot be kept in ${file}: ${why}`, { cause: error });
   }
   return { token, file, created: true };

@@ -2,6 +2,7 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../util/logger.ts';
+import { messageOf } from '../util/message-of.ts';
 import { removeFileDurable, writeFileAtomic, writeFileSoon } from './atomic-file.ts';
 import type { DocumentLayout } from './document-layout.ts';
 import { copyAside, makeFolder, setAside } from './set-aside.ts';
@@ -54,7 +55,7 @@ export class DocumentFolder<Document = unknown> {
       try {
         documents.push(this.#parse(entry.name.slice(0, -SUFFIX.length), await readFile(path, 'utf8')));
       } catch (error) {
-        await setAside(path, error instanceof Error ? error.message : String(error), logger);
+        await setAside(path, messageOf(error), logger);
       }
     }
     return documents;

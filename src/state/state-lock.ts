@@ -3,6 +3,7 @@ import { accessSync, constants, readFileSync, rmSync, statSync, writeFileSync } 
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { messageOf } from '../util/message-of.ts';
 
 /** Nothing is ever in it: it is there to be locked. */
 const LOCK_FILE = 'server.lock';
@@ -60,7 +61,7 @@ export class StateLock {
 /** What `error`, met while opening the state folder, means to whoever started the server. */
 export function problemOf(folder: string, error: unknown): StateFolderProblem {
   const { code } = error as NodeJS.ErrnoException;
-  const detail = error instanceof Error ? error.message : String(error);
+  const detail = messageOf(error);
   const why = REASONS[code ?? ''] ?? detail;
   return new StateFolderProblem(`state folder '${folder}' cannot be used: ${why}`, { cause: error });
 }

@@ -4,7 +4,7 @@ import { ManualClock } from '../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import type { HelloMessage } from './messages.ts';
 import { ProcessSlot, type SlotOptions } from './process-slot.ts';
-import type { TranscodeJob } from './transcode-job.ts';
+import type { SupervisedJob } from './supervised-job.ts';
 import type { ProcessOwner } from './transcoder-process.ts';
 import { FrameType } from './wire.ts';
 
@@ -104,7 +104,7 @@ function opened(options: Partial<SlotOptions> = {}): ProcessSlot {
 
 function withJobs(into: ProcessSlot, broken: Partial<FakeJob> = {}): readonly [broken: FakeJob, sound: FakeJob] {
   const jobs = [Object.assign(new FakeJob(1), broken), new FakeJob(2)] as const;
-  for (const job of jobs) into.add(job as unknown as TranscodeJob);
+  for (const job of jobs) into.add(job as unknown as SupervisedJob);
   return jobs;
 }
 
@@ -141,7 +141,7 @@ test('a process that cannot even be started is tried again, and its jobs hear of
   spawning.fails = 100;
   slot?.close();
   const job = new FakeJob(1);
-  opened().add(job as unknown as TranscodeJob);
+  opened().add(job as unknown as SupervisedJob);
   vi.advanceTimersByTime(60_000);
   expect(job.calls).toContain('fail: no transcoder process comes up: it could not be started: spawn ENOMEM');
 });

@@ -1,6 +1,7 @@
 import type { Clock } from '../util/clock.ts';
 import { forEachGiven, guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
+import { messageOf } from '../util/message-of.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import type { HelloMessage, StatusMessage } from './messages.ts';
 import { FULL_WEIGHT, type SupervisedJob } from './supervised-job.ts';
@@ -23,9 +24,9 @@ const CLOSE_DEADLINE_MS = 5_000;
 const HOPELESS_AFTER = 4;
 const WATCH_INTERVAL_MS = 1000;
 
-const start = (job: TranscodeJob, writer: FrameWriter): void => job.start(writer);
-const restart = (job: TranscodeJob): void => job.restart();
-const showQueues = (job: TranscodeJob, queues: StatusMessage['queues']): void =>
+const start = (job: SupervisedJob, writer: FrameWriter): void => job.start(writer);
+const restart = (job: SupervisedJob): void => job.restart();
+const showQueues = (job: SupervisedJob, queues: StatusMessage['queues']): void =>
   job.showQueues(queues.filter((queue) => queue.job === job.id));
 
 /** How a slot runs its process, and what its supervisor hears of it. */
@@ -161,7 +162,7 @@ export class ProcessSlot {
       });
     } catch (error) {
       // Without memory for another process, for one.
-      onExit(`it could not be started: ${error instanceof Error ? error.message : String(error)}`);
+      onExit(`it could not be started: ${messageOf(error)}`);
     }
   }
 
@@ -195,11 +196,11 @@ export class ProcessSlot {
   }
 
   /** One that we fail on must not cost the process and the others. */
-  #forJobs<Value>(jobs: Iterable<TranscodeJob>, value: Value, action: (job: TranscodeJob, value: Value) => void): void {
+  #forJobs<Value>(jobs: Iterable<SupervisedJob>, value: Value, action: (job: SupervisedJob, value: Value) => void): void {
     forEachGiven(jobs, value, action, (job, error) => this.#fault(job, error));
   }
 
-  #fault(job: TranscodeJob, error: unknown): void {
+  #fault(job: SupervisedJob, error: unknown): void {
     this.#options.logger.error({ err: error, job: job.id }, 'a transcode job failed inside the server');
     job.fail('internal error');
   }

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { getCompileCacheDir } from 'node:module';
 import { type Duplex, PassThrough } from 'node:stream';
 import type { Clock } from '../util/clock.ts';
+import { messageOf } from '../util/message-of.ts';
 import { FrameWriter } from './frame-writer.ts';
 import type { HelloMessage } from './messages.ts';
 import { environmentOf, sandboxed } from './sandbox.ts';
@@ -111,7 +112,7 @@ export class TranscoderProcess {
     try {
       reader.push(chunk);
     } catch (error) {
-      this.kill(`it sent what cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+      this.kill(`it sent what cannot be read: ${messageOf(error)}`);
     }
   }
 

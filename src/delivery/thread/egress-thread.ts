@@ -1,6 +1,7 @@
 /** Everything that happens in one egress thread. It knows nothing of workers: messages come in and go out. */
 
 import type { Clock } from '../../util/clock.ts';
+import { messageOf } from '../../util/message-of.ts';
 import { Admission } from '../admission.ts';
 import { HostTable } from '../host-table.ts';
 import { type HttpCounters, newHttpCounters } from '../http/answer-sink.ts';
@@ -171,7 +172,7 @@ export class EgressThread {
       this.#options.post({ type: 'listening', listener: id, port });
     } catch (error) {
       this.#listeners.delete(id);
-      this.#options.post({ type: 'listen-failed', listener: id, message: error instanceof Error ? error.message : String(error) });
+      this.#options.post({ type: 'listen-failed', listener: id, message: messageOf(error) });
     }
   }
 

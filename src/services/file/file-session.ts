@@ -5,6 +5,7 @@ import type { SourcePacket, SourceTrack } from '../../core/ingest.ts';
 import type { PullSession, PullSink } from '../../core/pull.ts';
 import { type Timebase, toSeconds } from '../../media/timebase.ts';
 import type { Clock } from '../../util/clock.ts';
+import { messageOf } from '../../util/message-of.ts';
 import type { FileEvent, MediaFile } from './media-file.ts';
 
 /** Packets that are due within this time go out together, ms. */
@@ -83,7 +84,7 @@ export class FileSession implements PullSession {
       }
     } catch (error) {
       if (this.#closing.signal.aborted) return;
-      this.#sink.close({ code: 'peer-error', detail: error instanceof Error ? error.message : String(error) });
+      this.#sink.close({ code: 'peer-error', detail: messageOf(error) });
     }
   }
 

@@ -8,6 +8,7 @@ import type { Doorkeeper } from '../../util/doorkeeper.ts';
 import { guarded } from '../../util/guarded.ts';
 import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
+import { messageOf } from '../../util/message-of.ts';
 import type { RefusalLog } from '../../util/refusal-log.ts';
 import { DEFAULT_MPEGTS_TIMEOUTS, type MpegtsRoute, type MpegtsTimeouts, PortSource } from './port-source.ts';
 
@@ -222,6 +223,6 @@ function join(socket: Socket, { group, source, interface: local }: MulticastGrou
     else socket.addSourceSpecificMembership(source, group, local);
   } catch (error) {
     const from = source === undefined ? '' : ` from ${source}`;
-    throw new Error(`cannot join group ${group}${from}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`cannot join group ${group}${from}: ${messageOf(error)}`, { cause: error });
   }
 }

@@ -2,6 +2,7 @@
 import net from 'node:net';
 import { type PullSession, type PullTarget, withoutCredentials } from '../../core/pull.ts';
 import type { Clock } from '../../util/clock.ts';
+import { messageOf } from '../../util/message-of.ts';
 import { parseContents } from '../../wire/ovt/description.ts';
 import { parseMediaPacket } from '../../wire/ovt/media-packet.ts';
 import { OvtCommand, type OvtResponse, OvtStatus, parseResponse, serializeRequest } from '../../wire/ovt/message.ts';
@@ -118,7 +119,7 @@ export class OvtPullSession implements PullSession {
     try {
       this.#reader.push(chunk, (type, payload) => this.#take(type, payload));
     } catch (error) {
-      this.#end('peer-error', error instanceof Error ? error.message : String(error));
+      this.#end('peer-error', messageOf(error));
     }
   }
 

@@ -13,6 +13,7 @@ import { KEYED } from '../../state/document-layout.ts';
 import { LinkReporter, type LinkStatistics } from '../../transport/srt/link-reporter.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import { messageOf } from '../../util/message-of.ts';
 import type { DestinationOptions, OpenDestination, PushTimeouts } from './destination.ts';
 import { openDestination } from './open-destination.ts';
 import { type PushInformation, pushInformation } from './push-information.ts';
@@ -149,7 +150,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
         if (!stream.closed) stream.begin(this.#register(stream.source, request));
       }
     } catch (error) {
-      this.#logger.error({ err: error, map: path }, `push map cannot be used: ${error instanceof Error ? error.message : String(error)}`);
+      this.#logger.error({ err: error, map: path }, `push map cannot be used: ${messageOf(error)}`);
     } finally {
       stream.release();
     }

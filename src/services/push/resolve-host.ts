@@ -1,4 +1,5 @@
 import { lookup } from 'node:dns/promises';
+import { messageOf } from '../../util/message-of.ts';
 import { PushFailure } from './destination.ts';
 
 /** The address to send datagrams to. Rejects with `PushFailure`. */
@@ -7,6 +8,6 @@ export async function resolveHost(host: string): Promise<{ readonly address: str
     const { address, family } = await lookup(host);
     return { address, family: family === 6 ? 6 : 4 };
   } catch (error) {
-    throw new PushFailure('unreachable', `cannot resolve ${host}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new PushFailure('unreachable', `cannot resolve ${host}: ${messageOf(error)}`);
   }
 }

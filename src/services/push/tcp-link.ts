@@ -1,6 +1,7 @@
 /** A TCP or TLS connection that media is sent over. */
 import net from 'node:net';
 import tls from 'node:tls';
+import { messageOf } from '../../util/message-of.ts';
 import { PushFailure } from './destination.ts';
 
 const KEEP_ALIVE_DELAY_MS = 10_000;
@@ -121,9 +122,6 @@ export class TcpLink {
 
 function failureOf(error: NodeJS.ErrnoException, connected: boolean): PushFailure {
   // Several addresses were tried: each has an error of its own, and the outer one has no text.
-  const text =
-    error instanceof AggregateError
-      ? error.errors.map((one: unknown) => (one instanceof Error ? one.message : String(one))).join('; ')
-      : error.message;
+  const text = error instanceof AggregateError ? error.errors.map(messageOf).join('; ') : error.message;
   return connected ? new PushFailure('lost', `connection lost: ${text}`) : new PushFailure('unreachable', `cannot connect: ${text}`);
 }

@@ -16,6 +16,7 @@ import type { Clock } from '../../util/clock.ts';
 import { Conditions } from '../../util/conditions.ts';
 import { forEachGiven } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
+import { messageOf } from '../../util/message-of.ts';
 import { RecordInfoFiles } from './record-info-file.ts';
 import { type RecordInformation, recordInformation } from './record-information.ts';
 import { type OpenRecording, RecordJournal } from './record-journal.ts';
@@ -192,7 +193,7 @@ export class FilePublisher implements Publisher<FileSettings> {
         if (!stream.closed) stream.begin(this.#register(owner, request));
       }
     } catch (error) {
-      this.#logger.error({ err: error, map: path }, `record map cannot be used: ${error instanceof Error ? error.message : String(error)}`);
+      this.#logger.error({ err: error, map: path }, `record map cannot be used: ${messageOf(error)}`);
     } finally {
       stream.release();
     }

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import type { DocumentFolder } from '../../state/document-folder.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Logger } from '../../util/logger.ts';
+import { messageOf } from '../../util/message-of.ts';
 import { fitName, giveName } from './final-name.ts';
 import { finalise } from './finalise.ts';
 import type { RecordContainerName } from './record-container.ts';
@@ -443,8 +444,4 @@ async function isThere(path: string): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

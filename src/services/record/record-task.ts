@@ -11,6 +11,7 @@ import type { Conditions } from '../../util/conditions.ts';
 import { diskFault } from '../../util/disk-fault.ts';
 import { hasRoom } from '../../util/disk-space.ts';
 import type { Logger } from '../../util/logger.ts';
+import { messageOf } from '../../util/message-of.ts';
 import { presentedAt, presentedAt90k, RecordFile } from './record-file.ts';
 import type { RecordJournal } from './record-journal.ts';
 import { containerOf, expandPath, type PathValues, randomName, temporaryPath } from './record-path.ts';
@@ -423,7 +424,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
   fail(error: unknown): void {
     const attachment = this.#attachment;
     if (this.#state === RecordState.ERROR || this.#state === RecordState.STOPPED) return;
-    this.#reason = error instanceof Error ? error.message : String(error);
+    this.#reason = messageOf(error);
     this.#logger.error({ err: error }, `recording failed: ${this.#reason}`);
     const why = diskFault(error);
     const waits = this.#state !== RecordState.STOPPING && attachment !== null && why !== null;

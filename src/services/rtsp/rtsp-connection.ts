@@ -1,5 +1,6 @@
 /** One TCP connection to an RTSP server: requests and their answers, authentication, interleaved data. */
 import net from 'node:net';
+import { messageOf } from '../../util/message-of.ts';
 import { RtspAuthenticator } from '../../wire/rtsp/rtsp-auth.ts';
 import {
   type InterleavedData,
@@ -191,7 +192,7 @@ export class RtspConnection {
         else this.#asked(item);
       });
     } catch (error) {
-      this.#end(error instanceof Error ? error.message : String(error));
+      this.#end(messageOf(error));
     }
   }
 

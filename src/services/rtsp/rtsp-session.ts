@@ -2,6 +2,7 @@
 import type { PullSession, PullTarget } from '../../core/pull.ts';
 import type { Clock } from '../../util/clock.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
+import { messageOf } from '../../util/message-of.ts';
 import type { RtspResponse } from '../../wire/rtsp/rtsp-message.ts';
 import { controlUri, type RtspUrl } from '../../wire/rtsp/rtsp-url.ts';
 import { type MediaDescription, parseSessionDescription } from '../../wire/rtsp/session-description.ts';
@@ -279,7 +280,7 @@ export class RtspSession implements PullSession {
       // Not every server knows GET_PARAMETER; every request of a session keeps it alive.
       else if (status !== 200) this.#keepAliveMethod = 'OPTIONS';
     } catch (error) {
-      this.#end('timeout', `keep-alive failed: ${error instanceof Error ? error.message : String(error)}`);
+      this.#end('timeout', `keep-alive failed: ${messageOf(error)}`);
     }
   }
 

@@ -11,6 +11,7 @@ import { removeStaleFolders } from '../../delivery/stale-folders.ts';
 import { AddressShares } from '../../util/address-shares.ts';
 import { systemClock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
+import { messageOf } from '../../util/message-of.ts';
 import type { Patience } from '../../util/patience.ts';
 import { type PortGroup, readCandidatePorts, wildcardOf, withOutside } from '../../wire/ice/candidate-ports.ts';
 import { type RelayPlan, readRelayAddresses } from '../../wire/turn/relay-addresses.ts';
@@ -226,7 +227,7 @@ function named<T>(element: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw new Error(`${element}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`${element}: ${messageOf(error)}`, { cause: error });
   }
 }
 

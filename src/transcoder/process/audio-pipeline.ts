@@ -2,6 +2,7 @@
 import type { EncodeAudioConfig } from '../../config/index.ts';
 import type { AudioCodec } from '../../media/codec.ts';
 import { rescale, type Timebase } from '../../media/timebase.ts';
+import { messageOf } from '../../util/message-of.ts';
 import { configBytes, type SourceMessage } from '../messages.ts';
 import { audioTrackMessage } from './encoded-track.ts';
 import { closeEncoder, type OpenEncoder, openEncoder } from './encoder-opening.ts';
@@ -234,7 +235,7 @@ class AudioOutput {
     if (this.#failed) return;
     this.#failed = true;
     this.close();
-    this.#tools.sink.onFailed(this.#id, error instanceof Error ? error.message : String(error));
+    this.#tools.sink.onFailed(this.#id, messageOf(error));
   }
 
   /** Idempotent. */

@@ -1,3 +1,4 @@
+import { messageOf } from '../../util/message-of.ts';
 import type { TrackMessage } from '../messages.ts';
 import { closeEncoder, type OpenEncoder } from './encoder-opening.ts';
 import type { EncodedData } from './engine/encoder.ts';
@@ -129,7 +130,7 @@ export class PictureOutput {
   fail(error: unknown): void {
     if (this.#failed) return;
     this.#failed = true;
-    this.#tools.sink.onFailed(this.encode.id, error instanceof Error ? error.message : String(error));
+    this.#tools.sink.onFailed(this.encode.id, messageOf(error));
   }
 
   /** Resolves when the encoder is gone. Idempotent. */

@@ -1,5 +1,6 @@
 /** One guided run in a process of its own, which `guided-process.ts` starts: a target may end or stop it. */
 import { openSync } from 'node:fs';
+import { messageOf } from '../../../src/util/message-of.ts';
 import { ALL_TARGETS } from '../targets/index.ts';
 import { coverage } from './coverage.ts';
 import { guidedFuzz } from './guided-fuzz.ts';
@@ -15,6 +16,6 @@ async function run({ name, file, ...options }: GuidedOrder): Promise<GuidedAnswe
   try {
     return { type: 'done', result: await guidedFuzz(target, coverage(), { ...options, inputFile: openSync(file, 'w+') }) };
   } catch (error) {
-    return { type: 'failed', why: error instanceof Error ? error.message : String(error) };
+    return { type: 'failed', why: messageOf(error) };
   }
 }

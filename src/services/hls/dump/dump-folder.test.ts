@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ManualClock } from '../../../../test/fakes/manual-clock.ts';
+import { messageOf } from '../../../util/message-of.ts';
 import { DumpFolder } from './dump-folder.ts';
 
 const TOO_MUCH = 65 * 1024 * 1024;
@@ -17,7 +18,7 @@ beforeEach(() => {
   files = new DumpFolder({
     path: folder,
     clock: new ManualClock(),
-    onFailed: (error) => void events.push(error instanceof Error ? error.message : String(error)),
+    onFailed: (error) => void events.push(messageOf(error)),
     onFailureSettled: () => void events.push('settled'),
   });
 });

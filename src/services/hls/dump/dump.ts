@@ -4,6 +4,7 @@ import type { Clock } from '../../../util/clock.ts';
 import type { Conditions } from '../../../util/conditions.ts';
 import { diskFault } from '../../../util/disk-fault.ts';
 import type { Logger } from '../../../util/logger.ts';
+import { messageOf } from '../../../util/message-of.ts';
 import type { ObservedSegment, SegmentObserver, SegmentSource } from '../packager/segment-observer.ts';
 import { DumpFolder } from './dump-folder.ts';
 import { DumpInfo, DumpStatus } from './dump-info.ts';
@@ -238,8 +239,4 @@ export class Dump implements SegmentObserver, FolderWriter {
     this.#files.forget();
     this.#over.resolve();
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -6,6 +6,7 @@ import type { AllowedFolders } from '../../../util/allowed-folders.ts';
 import type { Clock } from '../../../util/clock.ts';
 import { Conditions } from '../../../util/conditions.ts';
 import type { Logger } from '../../../util/logger.ts';
+import { messageOf } from '../../../util/message-of.ts';
 import type { SegmentSource } from '../packager/segment-observer.ts';
 import type { StreamFollower } from '../packager/stream-follower.ts';
 import type { PackagingSettings } from '../wire/settings.ts';
@@ -212,10 +213,6 @@ export class Dumper implements StreamFollower {
 
 function unknownPlaylist(stream: SegmentSource, { playlists }: DumpRequest): string | undefined {
   return playlists.find((name) => !stream.playlistNames.includes(name));
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function keyOf({ vhost, app, name }: StreamAddress): string {

@@ -4,6 +4,7 @@ import { AllowedFolders } from '../../../util/allowed-folders.ts';
 import { Conditions } from '../../../util/conditions.ts';
 import { diskFault } from '../../../util/disk-fault.ts';
 import type { Logger } from '../../../util/logger.ts';
+import { messageOf } from '../../../util/message-of.ts';
 import { RunFolder, sweepLeftovers } from './run-folder.ts';
 
 const FOLDER = 'dvr';
@@ -46,7 +47,7 @@ export class DvrStorage {
     return new RunFolder(root, address, name, {
       allowed: folders,
       onFault: (error) => {
-        const why = error instanceof Error ? error.message : String(error);
+        const why = messageOf(error);
         logger?.limited.warn(
           { err: error, folder: root },
           `DVR of ${address.join('/')}: viewers cannot rewind as far as they should: ${why}`,

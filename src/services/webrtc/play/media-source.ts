@@ -2,6 +2,7 @@
 import { VideoCodec } from '../../../media/codec.ts';
 import type { Packet } from '../../../media/packet.ts';
 import { rescale } from '../../../media/timebase.ts';
+import { messageOf } from '../../../util/message-of.ts';
 import { Av1Packetizer } from '../../../wire/rtp/av1-packetizer.ts';
 import { NalPacketizer } from '../../../wire/rtp/nal-packetizer.ts';
 import type { Payloads } from '../../../wire/rtp/packetizer.ts';
@@ -66,7 +67,7 @@ export class MediaSource {
     try {
       payloads = this.#packetize(packet);
     } catch (error) {
-      this.#refuse(error instanceof Error ? error.message : String(error));
+      this.#refuse(messageOf(error));
       return;
     }
     if (payloads.sizes.length === 0) {

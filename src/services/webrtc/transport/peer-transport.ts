@@ -5,6 +5,7 @@ import type { DescriptorLedger } from '../../../util/descriptor-ledger.ts';
 import { forEachGuarded, guarded } from '../../../util/guarded.ts';
 import { ownFamily } from '../../../util/listen-addresses.ts';
 import type { Logger } from '../../../util/logger.ts';
+import { messageOf } from '../../../util/message-of.ts';
 import type { Patience } from '../../../util/patience.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import { type PortGroup, wildcardOf } from '../../../wire/ice/candidate-ports.ts';
@@ -280,7 +281,7 @@ export class PeerTransport implements PeerOwner {
     try {
       bound = await this.fanout.bind(host, port);
     } catch (error) {
-      throw new Error(`UDP port ${port} of ${host} cannot be opened: ${error instanceof Error ? error.message : String(error)}`, {
+      throw new Error(`UDP port ${port} of ${host} cannot be opened: ${messageOf(error)}`, {
         cause: error,
       });
     }

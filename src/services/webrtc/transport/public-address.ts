@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { isIPv6, SocketAddress } from 'node:net';
+import { messageOf } from '../../../util/message-of.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 import { parseStun, readXorMappedAddress, StunAttribute, StunType, serializeStun } from '../../../wire/stun/stun-message.ts';
 
@@ -17,7 +18,7 @@ const ATTEMPT_MS = 500;
 export async function publicAddress(server: string): Promise<string> {
   const { name, port } = readServer(server);
   const known = await lookup(name, { all: true, order: 'ipv4first' }).catch((error: unknown) => {
-    throw new Error(`the STUN server ${server} is not found: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`the STUN server ${server} is not found: ${messageOf(error)}`, { cause: error });
   });
   const { address: host = name, family = 4 } = known[0] ?? {};
   const socket = createSocket(family === 6 ? 'udp6' : 'udp4');

@@ -3,6 +3,7 @@
  * 7.4.8 and 7.4.9), for a library that checks none of it.
  */
 import { createHash, createHmac, timingSafeEqual, verify, X509Certificate } from 'node:crypto';
+import { messageOf } from '../../../../util/message-of.ts';
 
 const HandshakeType = { CERTIFICATE: 11, SERVER_KEY_EXCHANGE: 12, CERTIFICATE_VERIFY: 15, CLIENT_KEY_EXCHANGE: 16, FINISHED: 20 } as const;
 const HASHES: Readonly<Record<number, string>> = { 4: 'sha256', 5: 'sha384', 6: 'sha512' };
@@ -37,7 +38,7 @@ export function provenCertificate(handshake: Handshake): Buffer {
   try {
     return handshake.role === 'server' ? ofClient(handshake) : ofServer(handshake);
   } catch (error) {
-    throw new Error(`the peer is not who it says: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`the peer is not who it says: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
+import { messageOf } from '../../../../util/message-of.ts';
 import { MASTER_KEY_LENGTH, type SrtpProfile, saltLength } from '../../../../wire/srtp/profile.ts';
 import type { DtlsCertificate } from '../dtls-certificate.ts';
 import type { DtlsEndpoint, DtlsListener } from '../fanout/fanout.ts';
@@ -224,7 +225,7 @@ export class ScriptDtls implements DtlsEndpoint {
     try {
       certificate = this.#proven();
     } catch (error) {
-      this.#end(error instanceof Error ? error.message : String(error));
+      this.#end(messageOf(error));
       return;
     }
     this.#isConnected = true;
