@@ -1,12 +1,10 @@
 /** The `Origins` of a virtual host: where a stream comes from that a viewer asks for and nobody sends. */
 import type { OriginConfig, OriginsConfig } from '../config/index.ts';
 import { type PullDefinition, schemeOf } from './pull.ts';
+import type { StreamAddress } from './stream-address.ts';
 
 /** What a viewer asks for. */
-export interface WantedStream {
-  readonly vhost: string;
-  readonly app: string;
-  readonly stream: string;
+export interface WantedStream extends StreamAddress {
   /** Raw query of the request, without `?`; '' when there is none. */
   readonly query: string;
 }

@@ -7,12 +7,10 @@ import { type CloseReason, IngestRefused } from './ingest.ts';
 import type { SourceType } from './kinds.ts';
 import { type PullDefinition, PullFailed, type PullSource, schemeOf, withoutCredentials } from './pull.ts';
 import { PulledStream } from './pulled-stream.ts';
+import { type ApplicationAddress, addressOf, streamKey, streamText } from './stream-address.ts';
 
 /** A persistent stream as it is kept on disk. */
-export interface PullDocument extends PullDefinition {
-  readonly vhost: string;
-  readonly app: string;
-}
+export interface PullDocument extends PullDefinition, ApplicationAddress {}
 
 /** Where persistent streams are kept. */
 export interface PullStore {
@@ -223,7 +221,7 @@ export class PullRegistry {
     const { vhost, app, name } = document;
     if (reason.code !== 'deleted') {
       const fields = { vhost, app, stream: name, ...reason };
-      this.#options.logger.warn(fields, `persistent stream '${key}' ended and returns as soon as it can`);
+      this.#options.logger.warn(fields, `persistent stream '${streamText(addressOf(document))}' ended and returns as soon as it can`);
       this.#lull(document);
       return;
     }
@@ -266,13 +264,13 @@ export class PullRegistry {
         if (error instanceof IngestRefused) continue;
         this.#options.logger.error(
           { vhost, app, stream: name, err: error },
-          `persistent stream '${key}' cannot return before the next start`,
+          `persistent stream '${streamText(addressOf(document))}' cannot return before the next start`,
         );
         this.#wake(key);
         continue;
       }
       this.#wake(key);
-      this.#options.logger.info({ vhost, app, stream: name }, `persistent stream '${key}' has returned`);
+      this.#options.logger.info({ vhost, app, stream: name }, `persistent stream '${streamText(addressOf(document))}' has returned`);
     }
   }
 
@@ -303,7 +301,7 @@ export class PullRegistry {
       await this.#options.store.remove(document);
     } catch (error) {
       const { vhost, app, name } = document;
-      const refused = `persistent stream '${keyOf(document)}' could not be removed from disk`;
+      const refused = `persistent stream '${streamText(addressOf(document))}' could not be removed from disk`;
       this.#options.logger.error({ vhost, app, stream: name, err: error }, `${refused}, nothing was deleted`);
       throw new ControlError('not-durable', refused, { cause: error });
     }
@@ -317,7 +315,10 @@ export class PullRegistry {
     } catch (error) {
       const { vhost, app, name } = document;
       const fields = { vhost, app, stream: name, err: error };
-      this.#options.logger.error(fields, `persistent stream '${keyOf(document)}' is kept, but may be missing after a restart`);
+      this.#options.logger.error(
+        fields,
+        `persistent stream '${streamText(addressOf(document))}' is kept, but may be missing after a restart`,
+      );
     }
   }
 
@@ -336,6 +337,6 @@ function isDurable({ properties, configured = false }: PullDefinition): boolean 
   return properties.persistent && !configured;
 }
 
-function keyOf({ vhost, app, name }: Pick<PullDocument, 'vhost' | 'app' | 'name'>): string {
-  return `${vhost}/${app}/${name}`;
+function keyOf(document: Pick<PullDocument, 'vhost' | 'app' | 'name'>): string {
+  return streamKey(addressOf(document));
 }

@@ -2,13 +2,19 @@ import { DocumentFolder } from '../state/document-folder.ts';
 import { named } from '../state/document-layout.ts';
 import type { Logger } from '../util/logger.ts';
 import type { PullDocument, PullStore } from './pull-registry.ts';
+import { addressOf, streamText } from './stream-address.ts';
 
 /** The persistent pulled streams, one document each. */
 export class PullDocumentStore implements PullStore {
   readonly #documents: DocumentFolder<PullDocument>;
 
   constructor(folder: string, logger: Logger) {
-    this.#documents = new DocumentFolder({ folder, kind: 'pull', layout: named(keyOf, parse), logger });
+    this.#documents = new DocumentFolder({
+      folder,
+      kind: 'pull',
+      layout: named(nameOf, parse),
+      logger,
+    });
   }
 
   /** Loads every document, in the order of their names. */
@@ -18,11 +24,11 @@ export class PullDocumentStore implements PullStore {
   }
 
   save(document: PullDocument): Promise<void> {
-    return this.#documents.save(keyOf(document), document);
+    return this.#documents.save(nameOf(document), document);
   }
 
   remove(document: Pick<PullDocument, 'vhost' | 'app' | 'name'>): Promise<void> {
-    return this.#documents.remove(keyOf(document));
+    return this.#documents.remove(nameOf(document));
   }
 
   /** Resolves when every write under way has ended, well or not. */
@@ -31,8 +37,8 @@ export class PullDocumentStore implements PullStore {
   }
 }
 
-function keyOf({ vhost, app, name }: Pick<PullDocument, 'vhost' | 'app' | 'name'>): string {
-  return `${vhost}/${app}/${name}`;
+function nameOf(document: Pick<PullDocument, 'vhost' | 'app' | 'name'>): string {
+  return streamText(addressOf(document));
 }
 
 function parse(members: Readonly<Record<string, unknown>>): PullDocument {

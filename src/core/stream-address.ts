@@ -1,5 +1,36 @@
 import { hasHiddenCharacter } from '../util/hidden-characters.ts';
 
+/** An application by its names. */
+export interface ApplicationAddress {
+  readonly vhost: string;
+  readonly app: string;
+}
+
+/** A stream by its names: one that is, or one that somebody asks for. Where only a host name is known yet, it is an `IngestTarget`. */
+export interface StreamAddress extends ApplicationAddress {
+  readonly stream: string;
+}
+
+/** The address of what has a name in an application. */
+export function addressOf({ vhost, app, name }: ApplicationAddress & { readonly name: string }): StreamAddress {
+  return { vhost, app, stream: name };
+}
+
+/** For maps: no two addresses have one key, whatever strangers ask for. */
+export function streamKey({ vhost, app, stream }: StreamAddress): string {
+  return JSON.stringify([vhost, app, stream]);
+}
+
+/** For maps, as `streamKey`. */
+export function applicationKey({ vhost, app }: ApplicationAddress): string {
+  return JSON.stringify([vhost, app]);
+}
+
+/** For people, and as the name of a document. */
+export function streamText({ vhost, app, stream }: StreamAddress): string {
+  return `${vhost}/${app}/${stream}`;
+}
+
 /** Internal name of an application, `#<vhost>#<app>`; `#` inside names becomes `_`. */
 export function internalAppName(vhost: string, app: string): string {
   return `#${vhost.replaceAll('#', '_')}#${app.replaceAll('#', '_')}`;

@@ -6,6 +6,7 @@ import type { Application } from './application.ts';
 import { IngestRefused } from './ingest.ts';
 import { mappedPull, originPull, type WantedStream } from './origins.ts';
 import { type PullDefinition, PullFailed } from './pull.ts';
+import { streamKey, streamText } from './stream-address.ts';
 
 /** Streams that are being pulled for viewers at once; for more there is no answer but "not there". */
 const MOST_PENDING = 200;
@@ -71,7 +72,7 @@ export class StreamDemand implements StreamFinder {
     const definition = originPull(origins, wanted);
     const map = definition === null ? this.#options.originMap(vhost) : undefined;
     if (definition === null && map === undefined) return null;
-    const key = `${vhost}/${app}/${stream}`;
+    const key = streamKey(wanted);
     const pending = this.#pending.get(key);
     if (pending !== undefined) return pending;
     if (this.#options.clock.monotonic() - (this.#failures.get(key) ?? Number.NEGATIVE_INFINITY) < FAILURE_MEMORY_MS) return null;
@@ -106,15 +107,16 @@ export class StreamDemand implements StreamFinder {
   }
 
   async #await(application: Application, name: string, definition: PullDefinition | null, key: string): Promise<boolean> {
+    const where = streamText({ vhost: application.vhost, app: application.name, stream: name });
     try {
       // One that is there already, from wherever, is taken as it is.
       if (definition !== null && !application.hasStream(name)) await this.#options.pull(application, definition);
       if (await application.awaitPlayable(name, PLAYABLE_MS)) return true;
-      this.#options.logger.info({ stream: key }, `origin stream '${key}' has no output stream of that name yet`);
+      this.#options.logger.info({ stream: where }, `origin stream '${where}' has no output stream of that name yet`);
     } catch (error) {
       if (!(error instanceof PullFailed) && !(error instanceof IngestRefused)) {
-        this.#options.logger.error({ stream: key, err: error }, `origin stream '${key}' could not be pulled`);
-      } else this.#options.logger.info({ stream: key }, `origin stream '${key}' could not be pulled: ${error.message}`);
+        this.#options.logger.error({ stream: where, err: error }, `origin stream '${where}' could not be pulled`);
+      } else this.#options.logger.info({ stream: where }, `origin stream '${where}' could not be pulled: ${error.message}`);
     }
     this.#remember(key);
     return false;

@@ -12,6 +12,7 @@ import type { OutboundStream } from './outbound-stream.ts';
 import { needsFramerate, planOutput, type SourceFigures } from './output-profile.ts';
 import { PacketHold } from './packet-hold.ts';
 import type { Playlist } from './playlist.ts';
+import type { StreamAddress } from './stream-address.ts';
 import { StreamEpoch } from './stream-epoch.ts';
 import { type DecodeSettings, TranscodeJob } from './transcode-job.ts';
 import type { Transcoder } from './transcoding.ts';
@@ -20,11 +21,7 @@ import type { Transcoder } from './transcoding.ts';
 const SOURCE_REQUEST_INTERVAL_MS = 1000;
 
 /** What is to be made of one inbound stream. The transcoder is shared; the job opened in it belongs to the outputs. */
-export interface StreamOutputsOptions {
-  readonly vhost: string;
-  readonly app: string;
-  /** Name of the inbound stream. */
-  readonly stream: string;
+export interface StreamOutputsOptions extends StreamAddress {
   readonly profiles: readonly OutputProfileConfig[];
   readonly decodes: DecodeSettings;
   /** Null when this server cannot encode. */

@@ -4,6 +4,7 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { OutboundMap } from './outbound-map.ts';
 import type { PlannedEncode } from './output-profile.ts';
+import type { StreamAddress } from './stream-address.ts';
 import type { EncodeRequest, TranscodeListener, Transcoder, TranscodeSession } from './transcoding.ts';
 
 /** Many viewers may ask for a keyframe at once: the encoder is asked no more often than this. */
@@ -31,10 +32,7 @@ interface Encode {
   keyframeAskedAt: number;
 }
 
-interface JobOptions {
-  readonly vhost: string;
-  readonly app: string;
-  readonly stream: string;
+interface JobOptions extends StreamAddress {
   readonly decodes: DecodeSettings;
   readonly transcoder: Transcoder;
   readonly clock: Clock;

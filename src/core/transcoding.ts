@@ -2,6 +2,7 @@
 import type { EncodeAudioConfig, EncodeImageConfig, EncodeVideoConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
 import type { Track } from '../media/track.ts';
+import type { StreamAddress } from './stream-address.ts';
 
 /** One encode to make of one inbound track. */
 export type EncodeRequest = {
@@ -55,10 +56,7 @@ export interface TranscodeSession {
 /** Opens jobs; the caller closes the sessions. A process that dies under a job is started again behind this interface. */
 export interface Transcoder {
   open(
-    job: {
-      readonly vhost: string;
-      readonly app: string;
-      readonly stream: string;
+    job: StreamAddress & {
       readonly encodes: readonly EncodeRequest[];
       /** `outputProfiles.decodes`; 0 lets the decoder choose. */
       readonly decoderThreads: number;

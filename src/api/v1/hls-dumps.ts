@@ -74,7 +74,7 @@ function selectionOf(request: StreamRequest): { readonly name: string; readonly 
 /** The output `name` of the stream in the path, as LL-HLS. */
 function outputOf({ vhost, app, stream, control }: StreamRequest, name: string): SegmentSource {
   if (!stream.outputs.some((output) => output.name === name)) throw new ApiError('DUMP_OUTPUT_NOT_FOUND', vhost.name, app.name, name);
-  const served = control.dumps.find({ vhost: vhost.name, app: app.name, name });
+  const served = control.dumps.find({ vhost: vhost.name, app: app.name, stream: name });
   if (served === undefined) throw new ApiError('DUMP_LLHLS_NOT_FOUND', vhost.name, app.name, name);
   return served;
 }

@@ -1,11 +1,7 @@
 /** A task that follows streams, and goes on after a restart. */
-import type { TaskRequest } from './task-request.ts';
 
-/** An application by its names. */
-export interface TaskOwner {
-  readonly vhost: string;
-  readonly app: string;
-}
+import type { ApplicationAddress } from '../stream-address.ts';
+import type { TaskRequest } from './task-request.ts';
 
 /** Sums over files or connections that are over: how many, bytes, and ms. */
 export interface TaskTotals {
@@ -20,7 +16,7 @@ export interface TaskTotals {
 export const NO_TOTALS: TaskTotals = { sequence: 0, bytes: 0, time: 0 };
 
 /** What makes a task, new or from the state folder. */
-export interface TaskOrigin<Request extends TaskRequest> extends TaskOwner {
+export interface TaskOrigin<Request extends TaskRequest> extends ApplicationAddress {
   /** Name of its document. */
   readonly key: string;
   readonly request: Request;
@@ -30,7 +26,7 @@ export interface TaskOrigin<Request extends TaskRequest> extends TaskOwner {
 }
 
 /** What all kinds have, and the registry needs of them. */
-export abstract class FollowingTask<Request extends TaskRequest> implements TaskOwner {
+export abstract class FollowingTask<Request extends TaskRequest> implements ApplicationAddress {
   /** Name of its document. */
   readonly key: string;
   readonly vhost: string;

@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import type { DocumentFolder } from '../../state/document-folder.ts';
 import type { Logger } from '../../util/logger.ts';
-import type { FollowingTask, TaskOrigin, TaskOwner, TaskTotals } from './following-task.ts';
+import { type ApplicationAddress, applicationKey } from '../stream-address.ts';
+import type { FollowingTask, TaskOrigin, TaskTotals } from './following-task.ts';
 import type { TaskRequest } from './task-request.ts';
 
 /** Tasks of one kind that an application may have through the API. */
@@ -56,23 +57,23 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
   }
 
   /** Tasks of an application. */
-  of(owner: TaskOwner): Task[] {
-    return [...(this.#tasks.get(keyOf(owner))?.values() ?? [])];
+  of(owner: ApplicationAddress): Task[] {
+    return [...(this.#tasks.get(applicationKey(owner))?.values() ?? [])];
   }
 
   /** Those by the byte order of their ids; with `id`, that one or none. */
-  list(owner: TaskOwner, id: string | null): Task[] {
+  list(owner: ApplicationAddress, id: string | null): Task[] {
     if (id !== null) return [this.find(owner, id)].filter((task) => task !== null);
     return this.of(owner).sort((a, b) => Buffer.compare(Buffer.from(a.request.id), Buffer.from(b.request.id)));
   }
 
   /** Those that follow an outbound stream. */
-  following(stream: TaskOwner & { readonly name: string }): Task[] {
+  following(stream: ApplicationAddress & { readonly name: string }): Task[] {
     return this.of(stream).filter(({ request }) => request.streamName === stream.name);
   }
 
-  find(owner: TaskOwner, id: string): Task | null {
-    return this.#tasks.get(keyOf(owner))?.get(id) ?? null;
+  find(owner: ApplicationAddress, id: string): Task | null {
+    return this.#tasks.get(applicationKey(owner))?.get(id) ?? null;
   }
 
   /** The task whose document has this name. */
@@ -86,9 +87,9 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
   }
 
   /** Makes a task; its id is taken from here on. Throws `TaskRefused`. */
-  register({ vhost, app }: TaskOwner, request: Request, createdAt: number): Task {
+  register({ vhost, app }: ApplicationAddress, request: Request, createdAt: number): Task {
     const { noun, make } = this.#options;
-    const tasks = this.#tasks.get(keyOf({ vhost, app }));
+    const tasks = this.#tasks.get(applicationKey({ vhost, app }));
     // Those of a map file are as many as streams and entries: the operator has said so.
     const isFull = !request.isConfig && this.of({ vhost, app }).filter((task) => !task.request.isConfig).length >= MOST_TASKS;
     if (tasks?.has(request.id) === true) throw new TaskRefused('duplicate', `the application has a ${noun} '${request.id}'`);
@@ -107,7 +108,7 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
    * Takes a task out of the lists and off the disk; call `drop` next. Null when there is none of this id. Rejects with
    * `TaskRefused`, and nothing has changed then.
    */
-  async release(owner: TaskOwner, id: string): Promise<Task | null> {
+  async release(owner: ApplicationAddress, id: string): Promise<Task | null> {
     const task = this.find(owner, id);
     if (task === null) return null;
     // Out of the list first: what ends meanwhile must not save the task again.
@@ -146,7 +147,7 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
   }
 
   /** The application is gone for good, and its tasks with it. */
-  forgetApplication(owner: TaskOwner): void {
+  forgetApplication(owner: ApplicationAddress): void {
     const { documents, logger, noun } = this.#options;
     for (const task of this.of(owner)) {
       this.drop(task);
@@ -164,14 +165,14 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
   }
 
   #add(task: Task): void {
-    const key = keyOf(task);
+    const key = applicationKey(task);
     const tasks = this.#tasks.get(key) ?? new Map<string, Task>();
     tasks.set(task.request.id, task);
     this.#tasks.set(key, tasks);
   }
 
   #forget(task: Task): void {
-    const key = keyOf(task);
+    const key = applicationKey(task);
     const tasks = this.#tasks.get(key);
     if (tasks?.get(task.request.id) !== task) return;
     tasks.delete(task.request.id);
@@ -205,8 +206,4 @@ function isTotals(value: unknown): value is TaskTotals {
   const { sequence, bytes, time, counted = [] } = value as Record<string, unknown>;
   if (!Array.isArray(counted) || !counted.every((key) => typeof key === 'string')) return false;
   return [sequence, bytes, time].every((figure) => typeof figure === 'number' && Number.isFinite(figure) && figure >= 0);
-}
-
-function keyOf({ vhost, app }: TaskOwner): string {
-  return JSON.stringify([vhost, app]);
 }

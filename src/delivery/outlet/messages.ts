@@ -6,6 +6,7 @@
 import type { CrossDomainRules } from '../../access/cross-domains.ts';
 import type { PublisherKind } from '../../core/kinds.ts';
 import type { SessionHandle, SessionRequest } from '../../core/publishing.ts';
+import type { StreamAddress } from '../../core/stream-address.ts';
 
 export type { CrossDomainRules } from '../../access/cross-domains.ts';
 
@@ -14,13 +15,6 @@ export interface Span {
   readonly block: number;
   readonly offset: number;
   readonly length: number;
-}
-
-/** Identifies what an outlet serves; egress threads route `/<app>/<stream>/…` by it. */
-export interface OutletAddress {
-  readonly vhost: string;
-  readonly app: string;
-  readonly stream: string;
 }
 
 /**
@@ -32,7 +26,8 @@ export type EgressMessage =
       readonly type: 'outlet-open';
       readonly outlet: number;
       readonly kind: PublisherKind;
-      readonly address: OutletAddress;
+      /** What it serves; egress threads route `/<app>/<stream>/…` by it. */
+      readonly address: StreamAddress;
       readonly crossDomains: CrossDomainRules | null;
       readonly settings: unknown;
     }
@@ -60,7 +55,8 @@ export interface Outlet {
 export interface EgressPort {
   openOutlet(request: {
     readonly kind: PublisherKind;
-    readonly address: OutletAddress;
+    /** What it serves; egress threads route `/<app>/<stream>/…` by it. */
+    readonly address: StreamAddress;
     readonly crossDomains: CrossDomainRules | null;
     /** Handed to the view's constructor in every egress thread. */
     readonly settings: unknown;

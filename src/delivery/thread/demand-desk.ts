@@ -1,5 +1,6 @@
 /** Requests for streams that are not there, held while the main thread finds out whether an origin has them. */
 import type { WantedStream } from '../../core/origins.ts';
+import { streamKey } from '../../core/stream-address.ts';
 import type { FromThread } from '../thread-protocol.ts';
 
 /** Told how it ended, once. */
@@ -39,7 +40,7 @@ export class DemandDesk {
   /** Asks for `wanted`. Returns a function that takes `listener` away, or null: too many requests are held. */
   ask(wanted: WantedStream, listener: DemandListener): (() => void) | null {
     if (this.#waiting >= this.#limit) return null;
-    const key = `${wanted.vhost}/${wanted.app}/${wanted.stream}`;
+    const key = streamKey(wanted);
     const listeners = this.#questions.get(this.#byStream.get(key) ?? 0)?.listeners ?? this.#question(wanted, key);
     listeners.add(listener);
     this.#waiting += 1;

@@ -1,8 +1,9 @@
 /** The outlets of an egress thread: which views serve which stream. */
 import { CrossDomainPolicy, type CrossDomainRules } from '../../access/cross-domains.ts';
 import type { PublisherKind } from '../../core/kinds.ts';
+import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
 import type { Clock } from '../../util/clock.ts';
-import type { EgressMessage, OutletAddress } from '../outlet/messages.ts';
+import type { EgressMessage } from '../outlet/messages.ts';
 import type { DeliveryExchange, OutletView, ViewContext, ViewerSession } from '../outlet/view.ts';
 import type { DeliveryOutlet } from './delivery.ts';
 import type { SessionPlace, ThreadSessions } from './thread-sessions.ts';
@@ -38,7 +39,7 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
   ) {
     this.outlet = message.outlet;
     this.kind = message.kind;
-    this.address = `${message.address.vhost}\n${message.address.app}\n${message.address.stream}`;
+    this.address = streamKey(message.address);
     this.#own = message.crossDomains;
     this.#services = services;
     this.preflight = new CrossDomainPolicy({ defaults, own: this.#own, methods: DELIVERY_METHODS });
@@ -115,14 +116,14 @@ export interface RegistryServices {
 }
 
 /** The part of a path that names a stream. */
-function streamKey(address: Pick<OutletAddress, 'app' | 'stream'>): string {
-  return `${address.app}/${address.stream}`;
+function pathOf({ app, stream }: StreamAddress): string {
+  return `${app}/${stream}`;
 }
 
 /** Owns the views of its thread: they are closed with their outlets, or by `closeAll`. */
 export class OutletRegistry {
   readonly #services: RegistryServices;
-  readonly #outlets = new Map<number, { readonly outlet: ThreadOutlet; readonly address: OutletAddress }>();
+  readonly #outlets = new Map<number, { readonly outlet: ThreadOutlet; readonly address: StreamAddress }>();
   /** Virtual host → `<app>/<stream>` → outlets. */
   readonly #streams = new Map<string, Map<string, ThreadOutlet[]>>();
   #defaults: CrossDomainRules = { urls: [], headers: [] };
@@ -180,7 +181,7 @@ export class OutletRegistry {
     const { vhost } = message.address;
     const streams = this.#streams.get(vhost) ?? new Map<string, ThreadOutlet[]>();
     this.#streams.set(vhost, streams);
-    const key = streamKey(message.address);
+    const key = pathOf(message.address);
     streams.set(key, [...(streams.get(key) ?? []), outlet]);
   }
 
@@ -190,7 +191,7 @@ export class OutletRegistry {
     this.#outlets.delete(id);
     const { vhost } = entry.address;
     const streams = this.#streams.get(vhost);
-    const key = streamKey(entry.address);
+    const key = pathOf(entry.address);
     const left = (streams?.get(key) ?? []).filter((outlet) => outlet !== entry.outlet);
     if (left.length > 0) streams?.set(key, left);
     else streams?.delete(key);

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import { addressOf, streamKey } from '../../core/stream-address.ts';
 import type { StreamFinder } from '../../core/stream-demand.ts';
 import type { Clock } from '../../util/clock.ts';
 import { type Doorkeeper, openDoor } from '../../util/doorkeeper.ts';
@@ -93,7 +94,7 @@ export class OvtPublisher implements Publisher {
   }
 
   attach(stream: PublishableStream): OvtStream {
-    const key = streamKey(stream.vhost, stream.app, stream.name);
+    const key = streamKey(addressOf(stream));
     const directory = stream.fromOriginMap ? null : this.#directory;
     const served: OvtStream = new OvtStream({
       stream,
@@ -167,7 +168,7 @@ export class OvtPublisher implements Publisher {
       logger: this.#logger.limited.child({ session: this.#lastSession, peer: `${socket.remoteAddress}:${socket.remotePort}` }),
       find: ({ host, app, stream }) => {
         const vhost = virtualHostFor(host);
-        return vhost === null ? null : (this.#streams.get(streamKey(vhost, app, stream)) ?? null);
+        return vhost === null ? null : (this.#streams.get(streamKey({ vhost, app, stream })) ?? null);
       },
       fetch: ({ host, app, stream }) => {
         const vhost = virtualHostFor(host);
@@ -184,8 +185,4 @@ export class OvtPublisher implements Publisher {
       patience,
     });
   }
-}
-
-function streamKey(vhost: string, app: string, stream: string): string {
-  return `${vhost}/${app}/${stream}`;
 }

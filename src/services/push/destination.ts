@@ -1,6 +1,6 @@
 /** One connection of a push task, whatever its protocol. */
 
-import type { TaskOwner } from '../../core/tasks/following-task.ts';
+import type { ApplicationAddress } from '../../core/stream-address.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import type { Clock } from '../../util/clock.ts';
@@ -53,7 +53,7 @@ export interface Destination {
 /** What a connection is made with; `events` are called until it has failed or was closed. */
 export interface DestinationOptions {
   readonly request: PushRequest;
-  readonly owner: TaskOwner;
+  readonly owner: ApplicationAddress;
   /** Names the task in every line. */
   readonly logger: Logger;
   /** What `selectTracks` chose. */

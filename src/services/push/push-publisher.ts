@@ -6,7 +6,7 @@ import type { PushPublisherConfig } from '../../config/index.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, Publisher, PublisherStream } from '../../core/publishing.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
-import type { TaskOwner } from '../../core/tasks/following-task.ts';
+import { type ApplicationAddress, addressOf, streamKey } from '../../core/stream-address.ts';
 import { TaskRegistry } from '../../core/tasks/task-registry.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
 import { KEYED } from '../../state/document-layout.ts';
@@ -64,7 +64,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
       logger,
       parse: storedPushRequest,
       make: (origin) => new PushTask(origin, context),
-      onDropped: (task) => this.#streams.get(streamKey(task, task.request.streamName))?.leave(task),
+      onDropped: (task) => this.#streams.get(streamKey({ vhost: task.vhost, app: task.app, stream: task.request.streamName }))?.leave(task),
     });
   }
 
@@ -85,7 +85,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
   }
 
   attach(stream: PublishableStream, settings: PushPublisherConfig): PublisherStream {
-    const name = streamKey(stream, stream.name);
+    const name = streamKey(addressOf(stream));
     const attached = new PushStream(stream, timeoutsOf(settings), () => {
       if (this.#streams.get(name) === attached) this.#streams.delete(name);
       for (const task of this.#tasks.following(stream)) if (task.request.isConfig) this.#tasks.drop(task);
@@ -98,7 +98,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
   }
 
   /** Makes a task that survives a restart, and lets it begin when its stream is there. Tells it as it was before that. Throws `TaskRefused`. */
-  async startPush(owner: TaskOwner, request: PushRequest): Promise<PushInformation> {
+  async startPush(owner: ApplicationAddress, request: PushRequest): Promise<PushInformation> {
     // The check and the registration are one step: the id is taken before anything is awaited.
     const task = this.#register(owner, request);
     const information = pushInformation(task);
@@ -109,12 +109,13 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
       throw error;
     }
     // It may have been stopped meanwhile.
-    if (this.#tasks.has(task)) this.#streams.get(streamKey(owner, request.streamName))?.begin(task);
+    if (this.#tasks.has(task))
+      this.#streams.get(streamKey({ vhost: owner.vhost, app: owner.app, stream: request.streamName }))?.begin(task);
     return information;
   }
 
   /** Ends a task; it takes leave of its receiver behind the scenes. False when there is none of this id. Throws `TaskRefused`. */
-  async stopPush(owner: TaskOwner, id: string): Promise<boolean> {
+  async stopPush(owner: ApplicationAddress, id: string): Promise<boolean> {
     const task = await this.#tasks.release(owner, id);
     if (task === null) return false;
     this.#tasks.drop(task);
@@ -122,7 +123,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
   }
 
   /** Tasks of an application by the byte order of their ids; with `id`, that one or none. */
-  pushes(owner: TaskOwner, id: string | null = null): PushInformation[] {
+  pushes(owner: ApplicationAddress, id: string | null = null): PushInformation[] {
     return this.#tasks.list(owner, id).map(pushInformation);
   }
 
@@ -137,7 +138,7 @@ export class PushPublisher implements Publisher<PushPublisherConfig> {
     return this.#tasks.settle();
   }
 
-  #register(owner: TaskOwner, request: PushRequest): PushTask {
+  #register(owner: ApplicationAddress, request: PushRequest): PushTask {
     return this.#tasks.register(owner, request, this.#options.clock.now());
   }
 
@@ -163,8 +164,4 @@ function timeoutsOf({ connectionTimeout, sendTimeout }: PushPublisherConfig): Pu
     connection: connectionTimeout > 0 ? connectionTimeout : DEFAULT_TIMEOUTS.connection,
     send: sendTimeout > 0 ? sendTimeout : DEFAULT_TIMEOUTS.send,
   };
-}
-
-function streamKey({ vhost, app }: TaskOwner, stream: string): string {
-  return JSON.stringify([vhost, app, stream]);
 }

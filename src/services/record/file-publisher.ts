@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, Publisher, PublisherStream } from '../../core/publishing.ts';
-import type { TaskOwner } from '../../core/tasks/following-task.ts';
+import { type ApplicationAddress, addressOf, streamKey } from '../../core/stream-address.ts';
 import { MapHold } from '../../core/tasks/map-hold.ts';
 import { TaskRegistry } from '../../core/tasks/task-registry.ts';
 import type { Packet } from '../../media/packet.ts';
@@ -30,7 +30,7 @@ import type { RecordingNote } from './recording-note.ts';
 const STOP_DEADLINE_MS = 3500;
 
 /** An application, and its part of the configuration that is about recordings. */
-export interface RecordOwner extends TaskOwner {
+export interface RecordOwner extends ApplicationAddress {
   readonly settings: FileSettings;
 }
 
@@ -107,7 +107,7 @@ export class FilePublisher implements Publisher<FileSettings> {
 
   attach(stream: PublishableStream, settings: FileSettings): PublisherStream {
     const owner = { vhost: stream.vhost, app: stream.app, settings };
-    const name = streamKey(stream.vhost, stream.app, stream.name);
+    const name = streamKey(addressOf(stream));
     const attached = new FileStream(stream, this.#placeOf(owner), {
       tasks: () => this.#tasks.following(stream),
       onClose: () => {
@@ -139,7 +139,8 @@ export class FilePublisher implements Publisher<FileSettings> {
       throw error;
     }
     // It may have been stopped meanwhile.
-    if (this.#tasks.has(task)) this.#streams.get(streamKey(owner.vhost, owner.app, request.streamName))?.begin(task);
+    if (this.#tasks.has(task))
+      this.#streams.get(streamKey({ vhost: owner.vhost, app: owner.app, stream: request.streamName }))?.begin(task);
     return recordInformation(task);
   }
 
@@ -182,7 +183,7 @@ export class FilePublisher implements Publisher<FileSettings> {
     return new RecordPlace(settings, this.#options.stateFolder, this.#options.allowed);
   }
 
-  #register(owner: TaskOwner, request: RecordRequest): RecordTask {
+  #register(owner: ApplicationAddress, request: RecordRequest): RecordTask {
     return this.#tasks.register(owner, request, this.#options.clock.now());
   }
 
@@ -282,8 +283,4 @@ class FileStream implements PublisherStream {
     this.#active.clear();
     this.#onClose();
   }
-}
-
-function streamKey(vhost: string, app: string, stream: string): string {
-  return JSON.stringify([vhost, app, stream]);
 }

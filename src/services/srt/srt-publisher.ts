@@ -4,6 +4,7 @@ import { defaultPlaylist } from '../../core/default-playlist.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { Playlist } from '../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
+import { addressOf, streamKey } from '../../core/stream-address.ts';
 import type { StreamFinder } from '../../core/stream-demand.ts';
 import type { Track } from '../../media/track.ts';
 import { LinkReporter, type LinkStatistics } from '../../transport/srt/link-reporter.ts';
@@ -73,7 +74,7 @@ export class SrtPublisher implements Publisher {
   }
 
   attach(stream: PublishableStream): SrtStream {
-    const key = streamKey(stream.vhost, stream.app, stream.name);
+    const key = streamKey(addressOf(stream));
     const served = new SrtStream(stream, () => {
       if (this.#streams.get(key) === served) this.#streams.delete(key);
     });
@@ -114,7 +115,7 @@ export class SrtPublisher implements Publisher {
     const { call, target, port, virtualHostFor } = request;
     const vhost = virtualHostFor(target.host);
     const fileName = target.playlist ?? DEFAULT_PLAYLIST_FILE;
-    const key = streamKey(vhost ?? '', target.app, target.stream);
+    const key = streamKey({ vhost: vhost ?? '', app: target.app, stream: target.stream });
     const stream = this.#streams.get(key);
     const wanted = vhost === null ? null : { vhost, app: target.app, stream: target.stream, query: queryOf(target.url) };
     const fetched = wanted === null || stream !== undefined ? null : (this.#finder?.find(wanted) ?? null);
@@ -165,10 +166,6 @@ export class SrtPublisher implements Publisher {
     this.refused += 1;
     tellRefused(this.#logger, 'viewer', { code, reason, peer: formatPeer(peer), ...place });
   }
-}
-
-function streamKey(vhost: string, app: string, stream: string): string {
-  return `${vhost}/${app}/${stream}`;
 }
 
 function queryOf(url: string): string {

@@ -1,4 +1,6 @@
 /** Tells regularly how the connections of a listener fare, and gives their figures to whoever asks. */
+
+import type { StreamAddress } from '../../core/stream-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { forEachGuarded, guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -11,12 +13,9 @@ const MOST_LINES = 100;
 const GROWN_BY = 10;
 
 /** Who uses a connection. */
-export interface LinkLabels {
+export interface LinkLabels extends StreamAddress {
   readonly session: string;
   readonly peer: string;
-  readonly vhost: string;
-  readonly app: string;
-  readonly stream: string;
 }
 
 /** The figures of a connection as they are now; counters count from its start. */

@@ -1,13 +1,11 @@
 /** Paths of dumps that the configuration starts: macros for the stream and the time it began. */
+import type { StreamAddress } from '../../../core/stream-address.ts';
 
 const MACRO = /\$\{(\w+)\}/g;
 const MINUTES_PER_HOUR = 60;
 
 /** What macros stand for. */
-export interface DumpPathValues {
-  readonly vhost: string;
-  readonly app: string;
-  readonly stream: string;
+export interface DumpPathValues extends StreamAddress {
   /** ms since the epoch; told in the server's local time. */
   readonly time: number;
 }

@@ -358,9 +358,9 @@ describe('a dump', () => {
       expect.stringContaining('"/etc/refused" is outside of the folders that the setting allows'),
     ]);
     send(0, SECONDS);
-    expect(dumper.find({ vhost: 'default', app: 'app', name: 'stream' })).toBe(stream);
+    expect(dumper.find({ vhost: 'default', app: 'app', stream: 'stream' })).toBe(stream);
     end();
-    expect(dumper.find({ vhost: 'default', app: 'app', name: 'stream' })).toBeUndefined();
+    expect(dumper.find({ vhost: 'default', app: 'app', stream: 'stream' })).toBeUndefined();
     await dumper.close();
     const [name = ''] = readdirSync(folder);
     expect(name).toMatch(/^stream_20\d\d$/);

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
+import { type StreamAddress, streamKey } from '../../../core/stream-address.ts';
 import type { AllowedFolders } from '../../../util/allowed-folders.ts';
 import type { Clock } from '../../../util/clock.ts';
 import { Conditions } from '../../../util/conditions.ts';
@@ -13,7 +14,7 @@ import type { PackagingSettings } from '../wire/settings.ts';
 import { Dump, type DumpOptions, type DumpRequest } from './dump.ts';
 import { FolderClaims } from './folder-claims.ts';
 import { OpenDumps } from './open-dumps.ts';
-import { type StreamAddress, type WantedDump, wantedDumps } from './wanted-dumps.ts';
+import { type WantedDump, wantedDumps } from './wanted-dumps.ts';
 
 /** Dumps of one stream that are known, with their ids taken: the oldest that has ended makes room for another. */
 export const MOST_DUMPS = 1000;
@@ -63,17 +64,17 @@ export class Dumper implements StreamFollower {
 
   /** The outbound stream of this name as the publisher has it, or undefined when it has none. */
   find(address: StreamAddress): SegmentSource | undefined {
-    return this.#streams.get(keyOf(address));
+    return this.#streams.get(streamKey(address));
   }
 
   /** Starts the dumps that the configuration wants of the stream. */
   streamStarted(stream: SegmentSource, address: StreamAddress, settings: PackagingSettings): void {
-    this.#streams.set(keyOf(address), stream);
+    this.#streams.set(streamKey(address), stream);
     for (const wanted of wantedDumps(settings.dumps, address, this.#options.clock.now())) this.#startConfigured(stream, wanted);
   }
 
   streamClosed(stream: SegmentSource, address: StreamAddress): void {
-    if (this.#streams.get(keyOf(address)) === stream) this.#streams.delete(keyOf(address));
+    if (this.#streams.get(streamKey(address)) === stream) this.#streams.delete(streamKey(address));
   }
 
   /** Resolves when the first files are there. Throws `DumpRefused`, and `PathRefused` for a folder that is not allowed. */
@@ -213,8 +214,4 @@ export class Dumper implements StreamFollower {
 
 function unknownPlaylist(stream: SegmentSource, { playlists }: DumpRequest): string | undefined {
   return playlists.find((name) => !stream.playlistNames.includes(name));
-}
-
-function keyOf({ vhost, app, name }: StreamAddress): string {
-  return JSON.stringify([vhost, app, name]);
 }

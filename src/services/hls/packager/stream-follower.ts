@@ -1,5 +1,5 @@
 /** Who wants to know of the streams of a publisher. */
-import type { StreamAddress } from '../dump/wanted-dumps.ts';
+import type { StreamAddress } from '../../../core/stream-address.ts';
 import type { PackagingSettings } from '../wire/settings.ts';
 import type { SegmentSource } from './segment-observer.ts';
 

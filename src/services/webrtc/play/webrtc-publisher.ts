@@ -3,6 +3,7 @@ import { defaultPlaylist } from '../../../core/default-playlist.ts';
 import { PublisherKind } from '../../../core/kinds.ts';
 import type { Playlist } from '../../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../../core/publishing.ts';
+import { addressOf, streamKey } from '../../../core/stream-address.ts';
 import type { StreamFinder } from '../../../core/stream-demand.ts';
 import { VideoCodec } from '../../../media/codec.ts';
 import type { Track } from '../../../media/track.ts';
@@ -67,7 +68,7 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
       const fields = { vhost: stream.vhost, app: stream.app, stream: stream.name };
       logger.warn(fields, 'JitterBuffer of the WebRTC publisher has no effect: frames leave when they come, players even them out');
     }
-    const key = keyOf({ vhost: stream.vhost, app: stream.app, stream: stream.name });
+    const key = streamKey(addressOf(stream));
     const attached = new WebrtcStream({
       stream,
       settings,
@@ -84,13 +85,13 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
 
   /** Null when `target` can be opened or refused now; else resolves when an origin was asked for its stream. Never rejects. */
   fetch(target: StreamTarget): Promise<unknown> | null {
-    return this.#streams.has(keyOf(target)) ? null : (this.#options.finder?.find({ query: '', ...target }) ?? null);
+    return this.#streams.has(streamKey(target)) ? null : (this.#options.finder?.find({ query: '', ...target }) ?? null);
   }
 
   /** Opens a session for a viewer. Throws ProtocolError: no such stream or playlist, or nothing in it to play. */
   openSession(target: StreamTarget, options: Pick<PlaySessionOptions, 'client' | 'onEnded' | 'onRendition'>): PlaySession {
     const { transport, logger } = this.#options;
-    const stream = this.#streams.get(keyOf(target));
+    const stream = this.#streams.get(streamKey(target));
     if (stream === undefined) throw new ProtocolError('WEBRTC_STREAM', `there is no stream '${target.app}/${target.stream}'`);
     const name = target.playlist === '' ? DEFAULT_PLAYLIST : target.playlist;
     const playlist = stream.playlist(name);
@@ -103,8 +104,4 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
   stop(): void {
     clearInterval(this.#counter);
   }
-}
-
-function keyOf({ vhost, app, stream }: { vhost: string; app: string; stream: string }): string {
-  return `${vhost}\n${app}\n${stream}`;
 }

@@ -2,6 +2,7 @@
 import type { CloseReason } from '../../../core/ingest.ts';
 import type { Playlist, PlaylistRendition } from '../../../core/playlist.ts';
 import type { EgressMeter, PublishableStream, PublisherStream, SessionHandle, SessionRequest } from '../../../core/publishing.ts';
+import { addressOf, type StreamAddress } from '../../../core/stream-address.ts';
 import type { Packet } from '../../../media/packet.ts';
 import type { Track } from '../../../media/track.ts';
 import type { Clock } from '../../../util/clock.ts';
@@ -45,7 +46,7 @@ export interface WebrtcStreamOptions {
 export class WebrtcStream implements PublisherStream {
   readonly settings: WebrtcSettings;
   /** For log lines. */
-  readonly fields: { readonly vhost: string; readonly app: string; readonly stream: string };
+  readonly fields: StreamAddress;
   readonly #options: WebrtcStreamOptions;
   readonly #sources = new Map<number, MediaSource>();
   readonly #sessions = new Set<PlaySession>();
@@ -58,10 +59,9 @@ export class WebrtcStream implements PublisherStream {
   #closed = false;
 
   constructor(options: WebrtcStreamOptions) {
-    const { vhost, app, name } = options.stream;
     this.#options = options;
     this.settings = options.settings;
-    this.fields = { vhost, app, stream: name };
+    this.fields = addressOf(options.stream);
   }
 
   get meter(): EgressMeter {

@@ -1,13 +1,11 @@
 /** Which stream a signalling request is for: `/<app>/<stream>[/<file>]?<query>` (streaming facts 1.1, 3.5). */
 
+import type { StreamAddress } from '../../../core/stream-address.ts';
 import { decodePath, hostName, queryValue, splitTarget } from '../../../delivery/http/request-target.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
 
-/** A stream by the names of a request, decoded. */
-export interface StreamTarget {
-  readonly vhost: string;
-  readonly app: string;
-  readonly stream: string;
+/** What a request is for; names are decoded. */
+export interface StreamTarget extends StreamAddress {
   /** Players: the file name of a playlist, empty for the default one. */
   readonly playlist: string;
   /** Raw query of the request, for origins. */

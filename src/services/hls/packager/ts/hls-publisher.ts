@@ -3,6 +3,7 @@ import { defaultPlaylist } from '../../../../core/default-playlist.ts';
 import { PublisherKind } from '../../../../core/kinds.ts';
 import type { Playlist } from '../../../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../../../core/publishing.ts';
+import { addressOf } from '../../../../core/stream-address.ts';
 import type { EgressPort } from '../../../../delivery/outlet/messages.ts';
 import type { Track } from '../../../../media/track.ts';
 import { DvrStorage } from '../../dvr/dvr-storage.ts';
@@ -41,7 +42,7 @@ export class HlsPublisher implements Publisher<HlsSettings> {
   }
 
   attach(stream: PublishableStream, settings: HlsSettings): HlsStream {
-    const address = { vhost: stream.vhost, app: stream.app, name: stream.name };
+    const address = addressOf(stream);
     return new HlsStream({
       stream,
       settings,
