@@ -28,7 +28,7 @@ export function bannerOf(config: ServerConfig, facts: { version: string; accessT
   if (whip !== null && takes('webrtc')) publish.push([whip, 'WebRTC: WHIP']);
   const watch: [string, string][] = [];
   const [lowLatency, plain] = [http(llhls, '/llhls.m3u8'), http(hls, '/ts:playlist.m3u8')];
-  if (lowLatency !== null && serves('llhls')) watch.push([lowLatency, 'LL-HLS']);
+  if (lowLatency !== null && serves('llhls') && config.modules.llhls.enable) watch.push([lowLatency, 'LL-HLS']);
   if (plain !== null && serves('hls')) watch.push([plain, 'HLS']);
   const signalling = http(webrtc?.signalling, '', ['ws', 'wss']);
   if (signalling !== null && serves('webrtc')) watch.push([signalling, 'WebRTC: OvenPlayer, or WHEP']);

@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { defaultServerFile, loadServerConfig } from './index.ts';
-import { notBuiltIn, unprotected } from './not-built.ts';
+import { defaultServerFile, loadServerConfig, readApplication } from './index.ts';
+import { notBuiltIn, notBuiltInApplication, notBuiltInServer, unprotected } from './not-built.ts';
 import { ApplicationSchema } from './schema/application.ts';
 import { BindSchema } from './schema/bind.ts';
 import { MediaOptionsSchema } from './schema/media-options.ts';
@@ -29,6 +30,7 @@ test('what an existing configuration relies on is told, with what happens instea
     "application 'default/app': Providers/Schedule is not built yet: no scheduled channel plays",
     "application 'default/app': Providers/Multiplex is not built yet: no multiplex channel plays",
     "application 'default/app': OutputProfiles/MediaOptions/Subtitles is not built yet: there are none",
+    "application 'default/*': PersistentStreams is not built yet: a stream ends with its source unless SourceLoss keeps it",
   ]);
 });
 
@@ -56,4 +58,40 @@ test('the reference says the same of each element', () => {
   ] as const) {
     expect(elements.filter(({ description }) => description?.endsWith(`: ${said}`) !== true)).toEqual([]);
   }
+});
+
+test('everything that is not built is told, and marked in the reference', () => {
+  const { config } = loadServerConfig(CLUSTER);
+  const { typed: application } = readApplication({
+    name: 'app',
+    type: 'live',
+    providers: {
+      ...{ schedule: { mediaRootDir: 'm', scheduleFilesDir: 's' }, multiplex: { muxFilesDir: 'm' }, srt: { maxConnection: 10 } },
+      rtmp: { eventGenerator: { event: [] } },
+    },
+    publishers: { delayBufferTimeMs: 1, webrtc: { jitterBuffer: true }, hls: { maxConnection: 1 }, ovt: { maxConnection: 0 } },
+    outputProfiles: { mediaOptions: { overlays: { enable: true } } },
+    persistentStreams: { stream: [{ name: 'a' }] },
+    eventGenerator: { enable: true },
+  });
+  const sentences = [
+    ...notBuiltInServer({
+      ...config,
+      modules: { ...config.modules, p2p: { ...config.modules.p2p, enable: true }, etag: { enable: true } },
+    }),
+    ...notBuiltInApplication('default', application),
+    ...said(CLUSTER),
+    ...config.virtualHosts.flatMap(unprotected),
+  ];
+  const elements = sentences.map((sentence) => /: (\S+) is not built yet/.exec(sentence)?.[1] ?? sentence);
+  for (const element of ['Publishers/DelayBufferTimeMs', 'Publishers/WebRTC/JitterBuffer', 'Publishers/HLS/MaxConnection']) {
+    expect(elements).toContain(element);
+  }
+  expect(elements).toContain('Providers/SRT/MaxConnection');
+  expect(elements).not.toContain('Publishers/OVT/MaxConnection');
+  const reference = readFileSync(new URL('../../docs/reference/configuration.md', import.meta.url), 'utf8');
+  const unmarked = elements.filter(
+    (element) => !new RegExp(`^\\| \`${element.split('/').at(-1)}\` .*[Nn]ot built yet`, 'm').test(reference),
+  );
+  expect(unmarked).toEqual([]);
 });

@@ -1,5 +1,8 @@
 /** What a configuration asks for and this server does not do yet: to be said aloud, above all where it is about security. */
+import { fieldsOf } from './field-plan.ts';
 import type { ApplicationConfig, ServerConfig, VirtualHostConfig } from './index.ts';
+import { ApplicationProvidersSchema } from './schema/providers.ts';
+import { PublishersSchema } from './schema/publishers.ts';
 
 /** Sentences about the whole server, without its virtual hosts. */
 export function notBuiltInServer({ alert, bind, modules }: ServerConfig): string[] {
@@ -42,8 +45,12 @@ export function notBuiltIn(config: ServerConfig): string[] {
 
 /** Sentences about an application. */
 export function notBuiltInApplication(vhost: string, application: ApplicationConfig): string[] {
-  const { providers, outputProfiles, eventGenerator, transcodeWebhook } = application;
+  const { providers, publishers, outputProfiles, eventGenerator, transcodeWebhook, persistentStreams } = application;
   const { subtitles, overlays } = outputProfiles.mediaOptions ?? {};
+  const limited = [
+    ...limitedMembers('Providers', ApplicationProvidersSchema, providers),
+    ...limitedMembers('Publishers', PublishersSchema, publishers),
+  ];
   return sentences(`application '${vhost}/${application.name}'`, [
     [providers.schedule !== undefined, 'Providers/Schedule', 'no scheduled channel plays'],
     [providers.multiplex !== undefined, 'Providers/Multiplex', 'no multiplex channel plays'],
@@ -52,7 +59,19 @@ export function notBuiltInApplication(vhost: string, application: ApplicationCon
     [transcodeWebhook?.enable === true, 'TranscodeWebhook', 'the profiles configured here are used'],
     [subtitles?.enable === true, 'OutputProfiles/MediaOptions/Subtitles', 'there are none'],
     [overlays?.enable === true, 'OutputProfiles/MediaOptions/Overlays', 'pictures are as they come'],
+    [publishers.delayBufferTimeMs > 0, 'Publishers/DelayBufferTimeMs', 'streams leave as they come'],
+    [publishers.webrtc?.jitterBuffer === true, 'Publishers/WebRTC/JitterBuffer', 'frames leave as they come'],
+    [(persistentStreams?.stream.length ?? 0) > 0, 'PersistentStreams', 'a stream ends with its source unless SourceLoss keeps it'],
+    ...limited.map((element) => [true, element, 'Limits are what holds'] as const),
   ]);
+}
+
+/** The elements of `parent` that ask for a limit of connections. */
+function limitedMembers(parent: string, schema: typeof ApplicationProvidersSchema | typeof PublishersSchema, members: object): string[] {
+  return fieldsOf(schema).flatMap(({ key, xmlNames: [name] }) => {
+    const member = (members as Readonly<Record<string, { readonly maxConnection?: number } | undefined>>)[key];
+    return (member?.maxConnection ?? 0) > 0 ? [`${parent}/${name}/MaxConnection`] : [];
+  });
 }
 
 function isEnabled(

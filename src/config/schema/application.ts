@@ -57,7 +57,7 @@ export const ApplicationSchema = object('An application', {
         video: optional(
           object('Video', {
             hardwareAcceleration: boolean('Uses hardware where there is any', { default: false }),
-            h264hasBframes: integer('Reordering depth of H.264', { default: 16 }),
+            h264hasBframes: integer('Reordering depth of H.264; of no effect, since the stream tells it', { default: 16 }),
           }),
         ),
       },
@@ -66,7 +66,7 @@ export const ApplicationSchema = object('An application', {
   ),
   persistentStreams: optional(
     object(
-      'Streams that stay up when their source goes away',
+      'Streams that stay up when their source goes away. Not built yet',
       {
         stream: list(
           'Streams',
@@ -78,7 +78,7 @@ export const ApplicationSchema = object('An application', {
           { default: [] },
         ),
       },
-      { deprecated: 'multiplex channels' },
+      { deprecated: 'sourceLoss' },
     ),
   ),
   sourceLoss: optional(SourceLossSchema),

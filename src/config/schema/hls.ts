@@ -4,7 +4,7 @@ import { CrossDomainsSchema } from './cross-domains.ts';
 import { boolean, integer, list, object, optional, path, real, text } from './field.ts';
 
 /** Member `maxConnection` of every publisher that has it in the reference server. */
-export const maxConnection = integer('Most viewers at a time; 0 means no limit. Read for compatibility, not enforced', { default: 0 });
+export const maxConnection = integer('Most viewers at a time; 0 means no limit. Not built yet: `Limits` is', { default: 0 });
 /** Member `createDefaultPlaylist` of the publishers that can make a playlist of their own. */
 export const createDefaultPlaylist = boolean('Makes a playlist even when the output profile declares none', { default: true });
 

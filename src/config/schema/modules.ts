@@ -12,7 +12,7 @@ export const ModulesSchema = object(
   'Parts that can be turned on and off',
   {
     http2: module('HTTP/2 on TLS ports', true, 'HTTP2'),
-    llhls: module('LL-HLS', true, 'LLHLS'),
+    llhls: module('LL-HLS; off, no application serves it', true, 'LLHLS'),
     p2p: object(
       `Viewers serve each other: ${NO_EFFECT}`,
       { enable: enable(false), maxClientPeersPerHostPeer: integer('Viewers served by one viewer', { default: 2, minimum: 0 }) },
@@ -43,7 +43,7 @@ export const ModulesSchema = object(
       },
       { default: {} },
     ),
-    ertmp: module('Enhanced RTMP', false, 'ERTMP'),
+    ertmp: module('Enhanced RTMP, which is taken whatever this says', false, 'ERTMP'),
   },
   { default: {} },
 );

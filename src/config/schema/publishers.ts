@@ -42,7 +42,7 @@ export const WebrtcPublisherSchema = object(
     timeout: integer('Gives up a viewer whose ICE is silent for this long, ms', { default: 30_000, minimum: 0 }),
     rtx: boolean('Sends lost packets again', { default: false }),
     ulpfec: boolean('Adds forward error correction (RED and ULPFEC)', { default: false }),
-    jitterBuffer: boolean('Of no effect: frames leave when they come', { default: false }),
+    jitterBuffer: boolean('Evens out when frames leave. Not built yet', { default: false }),
     playoutDelay: optional(
       object('Asks players for a delay', {
         min: integer('Least delay, ms', { minimum: 0 }),
@@ -131,7 +131,7 @@ export const PublishersSchema = object(
   {
     appWorkerCount: integer('Workers of the application; read for compatibility', { default: 1, minimum: 0 }),
     streamWorkerCount: integer('Workers of each stream; read for compatibility', { default: 8, minimum: 0 }),
-    delayBufferTimeMs: integer('Delays all output by this much, ms', { default: 0, minimum: 0 }),
+    delayBufferTimeMs: integer('Delays all output by this much, ms. Not built yet', { default: 0, minimum: 0 }),
     ovt: optional(plain('Serves edges over OVT', 'OVT')),
     srt: optional(plain('Serves viewers over SRT', 'SRT')),
     webrtc: optional(WebrtcPublisherSchema),

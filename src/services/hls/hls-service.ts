@@ -8,6 +8,7 @@ import { HlsPublisher } from './packager/ts/hls-publisher.ts';
 
 /** With the dumps that the API drives. The ports are those of all HTTP. */
 export async function startHls({
+  config,
   egress,
   clock,
   logger,
@@ -21,9 +22,10 @@ export async function startHls({
   const dumps = new Dumper(files);
   // Before streams come, which have dumps of their own.
   await dumps.recover();
+  const lowLatency = config.modules.llhls.enable ? [new LlhlsPublisher(egress, dumps, dvr)] : [];
   return {
     dumps,
-    publishers: [new LlhlsPublisher(egress, dumps, dvr), new HlsPublisher(egress, tsDumps, dvr)],
+    publishers: [...lowLatency, new HlsPublisher(egress, tsDumps, dvr)],
     finish: async () => {
       await Promise.all([tsDumps.close(), dumps.close()]);
     },
