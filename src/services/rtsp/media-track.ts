@@ -131,7 +131,7 @@ function aacFormat(media: MediaDescription): MediaFormat | null {
   const described = describeAudio(AudioCodec.AAC, config);
   const clockRate = media.clockRate || described.sampleRate;
   const bits = (name: string, usual: number): number => {
-    const value = Number(media.parameters.get(name) ?? usual);
+    const value = Number(media.parameters.get(name) || usual);
     if (!Number.isInteger(value) || value < 0 || value > 32)
       throw new ProtocolError('SDP', `${name} of ${media.parameters.get(name)} bits`);
     return value;

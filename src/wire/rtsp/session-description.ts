@@ -1,5 +1,6 @@
 /** The parts of a session description (RFC 8866) that an RTSP client needs. */
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { attributeOf, byFormat, formatParameters, payloadTypeOf, type SdpSection, splitSections } from '../sdp/sections.ts';
 
 /** One `m=` section. */
 export interface MediaDescription {
@@ -28,7 +29,6 @@ export interface SessionDescription {
   readonly media: readonly MediaDescription[];
 }
 
-const MAX_MEDIA = 32;
 const LARGEST_CLOCK_RATE = 1_000_000;
 /** Encodings of payload types that need no `rtpmap` (RFC 3551 §6). */
 const STATIC: Readonly<Record<number, readonly [encoding: string, clockRate: number]>> = {
@@ -39,63 +39,39 @@ const STATIC: Readonly<Record<number, readonly [encoding: string, clockRate: num
   33: ['mp2t', 90_000],
 };
 
-/** Parses a description; attributes it does not know are passed over. Throws `SDP` when it is none. */
+/** Parses a description; lines and attributes it does not know are passed over. Throws `ProtocolError` when it is none. */
 export function parseSessionDescription(text: string): SessionDescription {
-  const sections: string[][] = [[]];
-  for (const line of text.split(/\r?\n/)) {
-    if (line.startsWith('m=')) sections.push([]);
-    sections.at(-1)?.push(line);
-  }
-  const [session = [], ...media] = sections;
-  if (!session[0]?.startsWith('v=')) throw new ProtocolError('SDP', 'a session description begins with v=', 0);
-  if (media.length > MAX_MEDIA) throw new ProtocolError('SDP', `${media.length} media sections, at most ${MAX_MEDIA} are read`);
-  return { control: attribute(session, 'control') ?? '', media: media.map(parseMedia) };
+  const [session, ...media] = splitSections(text, 'skip');
+  if (session === undefined) throw new ProtocolError('SDP', 'a session description begins with v=', 0);
+  return { control: trimmed(session, 'control'), media: media.map(parseMedia) };
 }
 
-function parseMedia(lines: readonly string[]): MediaDescription {
-  const [type = '', , , format = ''] = (lines[0] ?? '').slice(2).split(' ');
-  const payloadType = Number(format);
-  if (!/^\d{1,3}$/.test(format) || payloadType > 127)
-    throw new ProtocolError('SDP', `media line ${JSON.stringify(lines[0])} names no payload type`);
+function parseMedia(section: SdpSection): MediaDescription {
+  const [type = '', , , format = ''] = section.head.split(' ');
+  const payloadType = payloadTypeOf(format);
+  if (payloadType === null) throw new ProtocolError('SDP', `media line ${JSON.stringify(`m=${section.head}`)} names no payload type`);
   const [fixedEncoding, fixedRate] = STATIC[payloadType] ?? ['', 0];
-  const map = formatAttribute(lines, 'rtpmap', payloadType)?.split('/') ?? [];
+  const map = ofFormat(section, 'rtpmap', payloadType)?.split('/') ?? [];
   return {
     type,
     payloadType,
     encoding: (map[0] ?? fixedEncoding).toLowerCase(),
     clockRate: clockRate(map[1]) || fixedRate,
     channels: positive(map[2]) || 1,
-    parameters: parseParameters(formatAttribute(lines, 'fmtp', payloadType) ?? ''),
-    control: attribute(lines, 'control') ?? '',
-    bandwidth: positive(lines.find((line) => line.startsWith('b=AS:'))?.slice(5)) * 1000,
-    framerate: positive(attribute(lines, 'framerate')),
+    parameters: formatParameters(ofFormat(section, 'fmtp', payloadType) ?? ''),
+    control: trimmed(section, 'control'),
+    bandwidth: positive(section.bandwidth) * 1000,
+    framerate: positive(trimmed(section, 'framerate')),
   };
 }
 
-function attribute(lines: readonly string[], name: string): string | undefined {
-  const prefix = `a=${name}:`;
-  return lines
-    .find((line) => line.startsWith(prefix))
-    ?.slice(prefix.length)
-    .trim();
+function trimmed(section: SdpSection, name: string): string {
+  return attributeOf(section, name)?.trim() ?? '';
 }
 
-/** The value of `a=<name>:<payload type> <value>`. */
-function formatAttribute(lines: readonly string[], name: string, payloadType: number): string | undefined {
-  const prefix = `a=${name}:${payloadType} `;
-  return lines
-    .find((line) => line.startsWith(prefix))
-    ?.slice(prefix.length)
-    .trim();
-}
-
-function parseParameters(text: string): ReadonlyMap<string, string> {
-  const parameters = new Map<string, string>();
-  for (const part of text.split(';')) {
-    const equals = part.indexOf('=');
-    if (equals > 0) parameters.set(part.slice(0, equals).trim().toLowerCase(), part.slice(equals + 1).trim());
-  }
-  return parameters;
+/** The first value of `a=<name>:<payload type> <value>`. */
+function ofFormat(section: SdpSection, name: string, payloadType: number): string | undefined {
+  return byFormat(section, name).get(String(payloadType))?.[0]?.trim();
 }
 
 /** 0 for what is no clock. */

@@ -1,11 +1,9 @@
 /** What a peer's session description says that matters for WebRTC (RFC 8866, RFC 8829). Unknown lines are skipped. */
 import { ProtocolError } from '../../util/protocol-error.ts';
+import { attributeOf, byFormat, formatParameters, payloadTypeOf, type SdpSection, splitSections } from './sections.ts';
 
 const SIZE_LIMIT = 64 * 1024;
-const MEDIA_LIMIT = 32;
 const PAYLOAD_LIMIT = 128;
-/** Attributes of one m-line, and of the session: browsers send a few hundred. */
-const ATTRIBUTE_LIMIT = 1024;
 const EXTENSION_LIMIT = 32;
 const SOURCE_LIMIT = 16;
 /** Layers of one m-line (RFC 8853). */
@@ -57,17 +55,11 @@ export interface SessionDescription {
   readonly bundle: readonly string[];
 }
 
-interface Section {
-  readonly line: number;
-  readonly head: string;
-  readonly attributes: { readonly name: string; readonly value: string; readonly line: number }[];
-}
-
 /** Throws ProtocolError; `offset` is the number of the line, from 1. */
 export function parseSessionDescription(text: string): SessionDescription {
   if (text.length > SIZE_LIMIT) throw new ProtocolError('SDP_SIZE', `the session description is longer than ${SIZE_LIMIT} characters`);
-  const [session, ...sections] = splitSections(text);
-  if (session === undefined) throw new ProtocolError('SDP_VERSION', 'the session description does not begin with v=0', 1);
+  const [session, ...sections] = splitSections(text, 'refuse');
+  if (session?.head !== '0') throw new ProtocolError('SDP_VERSION', 'the session description does not begin with v=0', 1);
   const group = session.attributes.find(({ name, value }) => name === 'group' && value.startsWith('BUNDLE'));
   return {
     medias: sections.map((section) => readMedia(section, session)),
@@ -75,38 +67,12 @@ export function parseSessionDescription(text: string): SessionDescription {
   };
 }
 
-function splitSections(text: string): Section[] {
-  const sections: Section[] = [];
-  let line = 0;
-  for (const raw of text.split('\n')) {
-    line += 1;
-    const entry = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
-    if (entry === '') continue;
-    const type = entry.slice(0, 2);
-    const value = entry.slice(2);
-    if (line === 1 && entry !== 'v=0') return [];
-    if (!/^[a-z]=$/.test(type)) throw new ProtocolError('SDP_LINE', `'${entry.slice(0, 40)}' is no line of a session description`, line);
-    if (line === 1 || type === 'm=') {
-      if (sections.length > MEDIA_LIMIT) throw new ProtocolError('SDP_MEDIA', `more than ${MEDIA_LIMIT} m-lines`, line);
-      sections.push({ line, head: line === 1 ? '' : value, attributes: [] });
-    } else if (type === 'a=') {
-      const colon = value.indexOf(':');
-      const attribute = colon < 0 ? { name: value, value: '' } : { name: value.slice(0, colon), value: value.slice(colon + 1) };
-      const attributes = sections.at(-1)?.attributes ?? [];
-      if (attributes.length >= ATTRIBUTE_LIMIT)
-        throw new ProtocolError('SDP_ATTRIBUTES', `more than ${ATTRIBUTE_LIMIT} attributes of one m-line`, line);
-      attributes.push({ ...attribute, line });
-    }
-  }
-  return sections;
-}
-
-function readMedia(section: Section, session: Section): SdpMedia {
+function readMedia(section: SdpSection, session: SdpSection): SdpMedia {
   const [kind = '', port = '', protocol = '', ...formats] = section.head.split(' ');
   if (!/^\d{1,5}$/.test(port) || protocol === '')
     throw new ProtocolError('SDP_MEDIA', `m=${section.head.slice(0, 60)} is not complete`, section.line);
-  const own = (name: string): string | undefined => section.attributes.find((attribute) => attribute.name === name)?.value;
-  const either = (name: string): string => own(name) ?? session.attributes.find((attribute) => attribute.name === name)?.value ?? '';
+  const own = (name: string): string | undefined => attributeOf(section, name);
+  const either = (name: string): string => own(name) ?? attributeOf(session, name) ?? '';
   const [algorithm = '', digits = ''] = either('fingerprint').split(' ');
   return {
     kind,
@@ -125,23 +91,22 @@ function readMedia(section: Section, session: Section): SdpMedia {
   };
 }
 
-function directionOf({ attributes }: Section): SdpDirection | undefined {
+function directionOf({ attributes }: SdpSection): SdpDirection | undefined {
   const found = attributes.find(({ name }) => name === 'sendrecv' || name === 'sendonly' || name === 'recvonly' || name === 'inactive');
   return found?.name as SdpDirection | undefined;
 }
 
-function readPayloads({ attributes, line }: Section, formats: readonly string[]): SdpPayload[] {
-  if (formats.length > PAYLOAD_LIMIT) throw new ProtocolError('SDP_PAYLOAD', `more than ${PAYLOAD_LIMIT} payload types`, line);
-  const maps = byFormat(attributes, 'rtpmap');
-  const parameters = byFormat(attributes, 'fmtp');
-  const feedback = byFormat(attributes, 'rtcp-fb');
+function readPayloads(section: SdpSection, formats: readonly string[]): SdpPayload[] {
+  if (formats.length > PAYLOAD_LIMIT) throw new ProtocolError('SDP_PAYLOAD', `more than ${PAYLOAD_LIMIT} payload types`, section.line);
+  const maps = byFormat(section, 'rtpmap');
+  const parameters = byFormat(section, 'fmtp');
+  const feedback = byFormat(section, 'rtcp-fb');
   // An answer repeats them for every format: what is said a thousand times is said once.
   const all = [...new Set(feedback.get('*'))];
   const payloads: SdpPayload[] = [];
   for (const format of new Set(formats)) {
-    const payloadType = Number(format);
-    if (!/^\d{1,3}$/.test(format) || payloadType > 127)
-      throw new ProtocolError('SDP_PAYLOAD', `'${format.slice(0, 20)}' is no payload type`, line);
+    const payloadType = payloadTypeOf(format);
+    if (payloadType === null) throw new ProtocolError('SDP_PAYLOAD', `'${format.slice(0, 20)}' is no payload type`, section.line);
     const map = maps.get(format)?.[0];
     // Static payload types without rtpmap are codecs that nobody here carries.
     if (map === undefined) continue;
@@ -150,38 +115,15 @@ function readPayloads({ attributes, line }: Section, formats: readonly string[])
       payloadType,
       codec: codec.toUpperCase(),
       clockRate: Number(rate) || 0,
-      parameters: readParameters(parameters.get(format)?.[0] ?? ''),
+      parameters: formatParameters(parameters.get(format)?.[0] ?? ''),
       feedback: [...new Set([...(feedback.get(format) ?? []), ...all])],
     });
   }
   return payloads;
 }
 
-/** Values of `a=<name>:<format> <value>`: format → values in their order. Descriptions are read before anybody has shown who he is. */
-function byFormat(attributes: Section['attributes'], wanted: string): Map<string, string[]> {
-  const found = new Map<string, string[]>();
-  for (const { name, value } of attributes) {
-    if (name !== wanted) continue;
-    const [format, rest] = splitOnce(value);
-    const values = found.get(format);
-    if (values === undefined) found.set(format, [rest]);
-    else values.push(rest);
-  }
-  return found;
-}
-
-function readParameters(text: string): Map<string, string> {
-  const parameters = new Map<string, string>();
-  for (const part of text.split(';')) {
-    const equals = part.indexOf('=');
-    const name = (equals < 0 ? part : part.slice(0, equals)).trim().toLowerCase();
-    if (name !== '') parameters.set(name, equals < 0 ? '' : part.slice(equals + 1).trim());
-  }
-  return parameters;
-}
-
 /** `a=extmap:<id>[/<direction>] <uri> …` (RFC 8285 section 5); ids that the one-byte form cannot carry are left out. */
-function readExtensions({ attributes }: Section): Map<string, number> {
+function readExtensions({ attributes }: SdpSection): Map<string, number> {
   const extensions = new Map<string, number>();
   for (const { name, value } of attributes) {
     if (name !== 'extmap' || extensions.size >= EXTENSION_LIMIT) continue;
@@ -193,7 +135,7 @@ function readExtensions({ attributes }: Section): Map<string, number> {
 }
 
 /** `a=ssrc:<id> …` and `a=ssrc-group:FID <media> <retransmission>`. */
-function readSources({ attributes }: Section): { ssrc: number; rtxSsrc: number }[] {
+function readSources({ attributes }: SdpSection): { ssrc: number; rtxSsrc: number }[] {
   const repairs = new Map<number, number>();
   for (const { name, value } of attributes) {
     if (name !== 'ssrc-group' || repairs.size >= SOURCE_LIMIT) continue;
@@ -207,7 +149,7 @@ function readSources({ attributes }: Section): { ssrc: number; rtxSsrc: number }
 }
 
 /** `a=simulcast:send hi,alternative;~paused;low`: of alternatives the first counts. Layers without `a=rid:<id> send` do not. */
-function readLayers({ attributes }: Section): string[] {
+function readLayers({ attributes }: SdpSection): string[] {
   const rids = new Set(attributes.filter(({ name }) => name === 'rid').flatMap(({ value }) => ridOf(value) ?? []));
   const simulcast = attributes.find(({ name }) => name === 'simulcast')?.value.split(' ') ?? [];
   const sent = simulcast[simulcast.indexOf('send') + 1];
@@ -219,9 +161,4 @@ function readLayers({ attributes }: Section): string[] {
 function ridOf(value: string): string | null {
   const [id = '', direction] = value.split(' ');
   return direction === 'send' && /^[A-Za-z0-9_-]{1,32}$/.test(id) ? id : null;
-}
-
-function splitOnce(text: string): [string, string] {
-  const space = text.indexOf(' ');
-  return space < 0 ? [text, ''] : [text.slice(0, space), text.slice(space + 1)];
 }
