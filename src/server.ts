@@ -219,7 +219,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     // What is there already was announced to the threads before they hear this.
     find: async (wanted) => (await finder.find(wanted)) ?? true,
     onAttended: () => restingSources.rouse(),
-    ...{ clock, logger: logger.child({ part: 'egress' }) },
+    ...{ clock, queues, logger: logger.child({ part: 'egress' }) },
   });
   certificates.tell((all) => egress.setCertificates(all));
   egress.setDefaultCrossDomains(config.defaults.crossDomains ?? { urls: [], headers: [] });

@@ -25,7 +25,7 @@ import type { FilePublisher } from '../services/record/file-publisher.ts';
 import type { CodecModuleItem } from '../transcoder/codec-modules.ts';
 import { type SrtLinks, srtMetrics } from '../transport/srt/srt-metrics.ts';
 import { AllowedFolders, PathRefused } from '../util/allowed-folders.ts';
-import type { QueueStatus } from '../util/bounded-queue.ts';
+import type { QueueStatus } from '../util/queue-gauge.ts';
 import { ApiError } from './errors.ts';
 
 /** The parts of the server that the API changes and asks. They stay their owners': the control plane closes none. */

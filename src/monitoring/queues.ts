@@ -1,4 +1,4 @@
-import type { QueueStatus } from '../util/bounded-queue.ts';
+import type { QueueStatus } from '../util/queue-gauge.ts';
 
 /** Serialises queue states for `/v2/internals/queues`, by id. */
 export function queueStatuses(statuses: Iterable<QueueStatus>): QueueStatus[] {

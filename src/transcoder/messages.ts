@@ -3,7 +3,7 @@ import type { EncodeRequest } from '../core/transcoding.ts';
 import type { AudioCodec, VideoCodec } from '../media/codec.ts';
 import type { Timebase } from '../media/timebase.ts';
 import type { AudioTrack, VideoTrack } from '../media/track.ts';
-import type { QueueFigures } from '../util/bounded-queue.ts';
+import type { QueueFigures } from '../util/queue-gauge.ts';
 
 /** Which hardware modules a job may use. */
 export interface HardwareChoice {

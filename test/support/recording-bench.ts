@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach } from 'vitest';
 import type { PublisherStream } from '../../src/core/publishing.ts';
+import { QueueRegistry } from '../../src/core/queue-registry.ts';
 import type { Packet } from '../../src/media/packet.ts';
 import type { Track } from '../../src/media/track.ts';
 import { FilePublisher, type RecordOwner } from '../../src/services/record/file-publisher.ts';
@@ -47,6 +48,8 @@ export class RecordingBench {
   settings!: FileSettings;
   /** Of the publisher that started last. */
   conditions!: Conditions;
+  /** Of the publisher that started last. */
+  queues!: QueueRegistry;
   /** The one that started last. */
   publisher!: FilePublisher;
 
@@ -63,8 +66,9 @@ export class RecordingBench {
   /** Starts another publisher on the state folder, as the next process would. */
   async restart(allowed = ANYWHERE): Promise<void> {
     this.conditions = new Conditions();
-    const { clock, logger, conditions } = this;
-    this.publisher = new FilePublisher({ clock, logger, conditions, stateFolder: join(this.folder, 'state'), allowed });
+    this.queues = new QueueRegistry(this.clock);
+    const { clock, logger, conditions, queues } = this;
+    this.publisher = new FilePublisher({ clock, logger, conditions, queues, stateFolder: join(this.folder, 'state'), allowed });
     await this.publisher.load();
     this.publisher.recover();
   }

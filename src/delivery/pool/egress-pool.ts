@@ -3,9 +3,11 @@ import { randomBytes } from 'node:crypto';
 import type { CrossDomainRules } from '../../access/cross-domains.ts';
 import type { WantedStream } from '../../core/origins.ts';
 import type { SessionHandle } from '../../core/publishing.ts';
+import type { QueueRegistry } from '../../core/queue-registry.ts';
 import type { Clock } from '../../util/clock.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
+import type { QueueGauge } from '../../util/queue-gauge.ts';
 import { type AdmissionPlan, OPEN_ADMISSION } from '../admission.ts';
 import type { EgressPort, Outlet } from '../outlet/messages.ts';
 import type { ViewFactories } from '../thread/outlet-registry.ts';
@@ -14,7 +16,7 @@ import type { EgressLimits, FromThread, ListenRequest, ServedHost, SessionSighti
 import type { Certificate } from '../tls/certificate-choice.ts';
 import { DEFAULT_EGRESS_LIMITS } from './egress-limits.ts';
 import type { startLocal } from './local-thread.ts';
-import { PatientLink } from './patient-link.ts';
+import { LARGEST_BUNDLE, PatientLink } from './patient-link.ts';
 import { type OutletOwner, type OutletRequest, PoolOutlet } from './pool-outlet.ts';
 import { PortBook } from './port-book.ts';
 import { SessionLedger } from './session-ledger.ts';
@@ -47,6 +49,8 @@ export interface EgressPoolOptions {
   readonly onAttended?: () => void;
   /** Debug lines for each HTTP connection that opens and ends. */
   readonly logConnections?: boolean;
+  /** Lists what waits for a thread. Absent: nobody looks. */
+  readonly queues?: QueueRegistry;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -55,6 +59,7 @@ interface Slot {
   /** Number of the running thread, which is also its incarnation; 0 when none runs. */
   thread: number;
   link: PatientLink | null;
+  gauge: QueueGauge | null;
   startedAt: number;
   failures: number;
   restart: NodeJS.Timeout | null;
@@ -108,7 +113,15 @@ export class EgressPool implements EgressPort {
     this.#options = options;
     this.#limits = options.limits ?? DEFAULT_EGRESS_LIMITS;
     const count = Math.max(1, options.threads);
-    this.#slots = Array.from({ length: count }, () => ({ thread: 0, link: null, startedAt: 0, failures: 0, restart: null, report: null }));
+    this.#slots = Array.from({ length: count }, () => ({
+      thread: 0,
+      link: null,
+      gauge: null,
+      startedAt: 0,
+      failures: 0,
+      restart: null,
+      report: null,
+    }));
     this.#ledger = new SessionLedger({
       sessionOpened: (sighting) => this.#sessionOpened(sighting),
       sessionClosed: (sighting, reason) => this.#sessionClosed(sighting, reason),
@@ -280,6 +293,14 @@ export class EgressPool implements EgressPort {
     for (const slot of this.#slots) slot.link?.post(messages);
   }
 
+  /** One for each slot: a thread that is started again has that of the one before. */
+  #gaugeOf(slot: Slot): QueueGauge | null {
+    const { queues } = this.#options;
+    if (queues === undefined || slot.gauge !== null) return slot.gauge;
+    const urn = `mngq:p=pub:r=appworker_[egress]_${this.#slots.indexOf(slot)}`;
+    return queues.gauge({ urn, type: 'ToThread', threshold: LARGEST_BUNDLE });
+  }
+
   #startThread(slot: Slot): void {
     // What is queued is for the threads that run; the new one hears it in its replay.
     this.#flush();
@@ -305,7 +326,9 @@ export class EgressPool implements EgressPort {
     slot.thread = thread;
     slot.startedAt = clock.monotonic();
     slot.restart = null;
-    slot.link = new PatientLink(this.#startLocal?.(views, clock, settings, owner) ?? startWorker(workerEntry, settings, owner));
+    slot.gauge = this.#gaugeOf(slot);
+    const link = this.#startLocal?.(views, clock, settings, owner) ?? startWorker(workerEntry, settings, owner);
+    slot.link = new PatientLink(link, slot.gauge);
     slot.link.post([...this.#replay()]);
     this.#ports.threadStarted(thread);
   }

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { ManualClock } from '../../../test/fakes/manual-clock.ts';
+import { QueueGauge } from '../../util/queue-gauge.ts';
 import type { ToThread } from '../thread-protocol.ts';
 import { PatientLink } from './patient-link.ts';
 
@@ -35,6 +37,22 @@ describe('a link to an egress thread', () => {
     vi.advanceTimersByTime(400);
     expect(posted).toEqual([[update('a'), update('b'), { type: 'block-retire', block: 7 }]]);
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('says how many messages wait, and how many passed', () => {
+    const gauge = new QueueGauge({ id: 1, urn: '', type: 'ToThread', threshold: 4096, clock: new ManualClock() });
+    const gauged = new PatientLink({ post: (messages) => posted.push(messages), terminate: async () => {} }, gauge);
+    gauged.post([update('a')]);
+    expect(gauge.status()).toMatchObject({ size: 0, peak: 1 });
+    gauged.rest();
+    gauged.post([update('b'), update('c')]);
+    expect(gauge.size).toBe(2);
+    gauged.attend();
+    expect([gauge.size, posted.flat().length]).toEqual([0, 4]);
+    gauged.rest();
+    gauged.post([update('d')]);
+    gauged.close();
+    expect([gauge.size, gauge.dropped]).toEqual([0, 1]);
   });
 
   it('delivers the bundle in front of what cannot wait', () => {

@@ -1,22 +1,27 @@
 /** Spares a thread that nobody asks: waking it for every part of every stream costs more than packaging them. */
 
+import type { QueueGauge } from '../../util/queue-gauge.ts';
 import type { ToThread } from '../thread-protocol.ts';
 import type { ThreadLink } from './thread-link.ts';
 
 /** How long messages may wait for a thread that rests, ms: blocks are only used again when it has heard of their end. */
 const LONGEST_WAIT = 1000;
-const LARGEST_BUNDLE = 4096;
+/** Messages that wait at most. */
+export const LARGEST_BUNDLE = 4096;
 const PATIENT: ReadonlySet<ToThread['type']> = new Set(['outlet-update', 'block-add', 'block-retire']);
 
 /** Delivers in order; messages that can wait are bundled while the thread rests. */
 export class PatientLink implements ThreadLink {
   readonly #link: ThreadLink;
+  readonly #gauge: QueueGauge | null;
   #resting = false;
   #bundle: ToThread[] = [];
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(link: ThreadLink) {
+  /** `gauge` is told of the messages that pass and wait; it stays its maker's. */
+  constructor(link: ThreadLink, gauge: QueueGauge | null = null) {
     this.#link = link;
+    this.#gauge = gauge;
   }
 
   /** Media waits for a bundle now. */
@@ -25,7 +30,9 @@ export class PatientLink implements ThreadLink {
   }
 
   post(messages: readonly ToThread[]): void {
+    this.#gauge?.came(messages.length);
     if (!this.#resting) {
+      this.#gauge?.went(messages.length);
       this.#link.post(messages);
       return;
     }
@@ -47,6 +54,7 @@ export class PatientLink implements ThreadLink {
   attend(): void {
     this.#resting = false;
     this.#bundle.push({ type: 'caught-up' });
+    this.#gauge?.came();
     this.#deliver();
   }
 
@@ -55,6 +63,7 @@ export class PatientLink implements ThreadLink {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     this.#bundle = [];
+    this.#gauge?.dropAll();
   }
 
   async terminate(): Promise<void> {
@@ -64,6 +73,7 @@ export class PatientLink implements ThreadLink {
 
   #deliver(): void {
     const bundle = this.#bundle;
+    this.#gauge?.went(bundle.length);
     this.close();
     this.#link.post(bundle);
   }

@@ -307,3 +307,17 @@ describe('tasks', () => {
     await expect.poll(() => bench.logger.lines.some(({ message }) => message.includes('Record/SegmentInterval must be'))).toBe(true);
   });
 });
+
+it('shows what of a recording waits for the disk, as long as anything may', async () => {
+  await bench.record('r');
+  const { attached } = bench.stream(sample.tracks);
+  expect(bench.queues.statuses()).toEqual([]);
+  bench.send(attached, sample.packets);
+  const [status] = bench.queues.statuses();
+  expect(status).toMatchObject({
+    ...{ urn: 'mngq:v=default#app:s=/stream:p=pub:r=streamworker_[file]_r', type: 'KiB', threshold: 16_384, drop: 0 },
+  });
+  expect(status?.peak).toBeGreaterThan(0);
+  await bench.stopRecord('r');
+  await expect.poll(() => bench.queues.statuses()).toEqual([]);
+});

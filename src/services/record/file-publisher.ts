@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, Publisher, PublisherStream } from '../../core/publishing.ts';
+import { QueueRegistry } from '../../core/queue-registry.ts';
 import { type ApplicationAddress, addressOf, streamKey } from '../../core/stream-address.ts';
 import { MapHold } from '../../core/tasks/map-hold.ts';
 import { TaskRegistry } from '../../core/tasks/task-registry.ts';
@@ -38,6 +39,8 @@ export interface RecordOwner extends ApplicationAddress {
 export interface FilePublisherOptions {
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Takes the writes that wait for a disk. Default: nobody looks. */
+  readonly queues?: QueueRegistry;
   readonly stateFolder: string;
   /** Where recordings may be written. */
   readonly allowed: AllowedFolders;
@@ -61,14 +64,14 @@ export class FilePublisher implements Publisher<FileSettings> {
   #recovering: Promise<void> = Promise.resolve();
 
   constructor(options: FilePublisherOptions) {
-    const { stateFolder, clock, conditions = new Conditions() } = options;
+    const { stateFolder, clock, queues = new QueueRegistry(clock), conditions = new Conditions() } = options;
     const logger = options.logger.child({ publisher: PublisherKind.FILE });
     this.#options = options;
     this.#logger = logger;
     const notes = new DocumentFolder({ folder: join(stateFolder, 'records/open'), kind: 'open-recording', layout: KEYED, logger });
     const journal = new RecordJournal(notes, new RecordInfoFiles(), logger);
     this.#journal = journal;
-    const context: RecordContext = { clock, logger, journal, conditions, keepTotals: (task) => this.#tasks.keepTotals(task) };
+    const context: RecordContext = { clock, logger, journal, queues, conditions, keepTotals: (task) => this.#tasks.keepTotals(task) };
     this.#tasks = new TaskRegistry({
       noun: 'recording',
       documents: new DocumentFolder({ folder: join(stateFolder, 'records/tasks'), kind: 'recording-task', layout: KEYED, logger }),

@@ -1,9 +1,10 @@
 /** Appends to one file, off the event loop and in order. */
 import { type FileHandle, open } from 'node:fs/promises';
+import type { QueueGauge } from '../../util/queue-gauge.ts';
 import { syncTurns } from '../../util/turns.ts';
 
-/** Bytes that may wait for the disk. The owner stops handing in media beyond it: see `full`. */
-const WAITING_BYTES = 16 * 1024 * 1024;
+/** Bytes that may wait for the disk, unless told otherwise. The owner stops handing in media beyond it: see `full`. */
+export const WAITING_BYTES = 16 * 1024 * 1024;
 /** Buffers the system takes in one call (IOV_MAX). */
 const BUFFERS_PER_WRITE = 1024;
 /** Written data reaches the disk itself this often, ms: what a loss of power can cost. */
@@ -22,6 +23,8 @@ export interface FileSinkOptions {
   readonly onError: (error: Error) => void;
   /** Bytes that may wait. */
   readonly limit?: number;
+  /** Is told of the bytes that wait. */
+  readonly gauge?: QueueGauge;
 }
 
 /**
@@ -32,6 +35,7 @@ export class FileSink {
   readonly #path: string | (() => string);
   readonly #limit: number;
   readonly #onError: (error: Error) => void;
+  readonly #gauge: QueueGauge | null;
   readonly #opening: Promise<void>;
   #file: FileHandle | null = null;
   #made = false;
@@ -51,10 +55,11 @@ export class FileSink {
   #closing: Promise<void> | null = null;
   #noting: Promise<void> | null = null;
 
-  constructor({ path, prepare, onMade, onError, limit = WAITING_BYTES }: FileSinkOptions) {
+  constructor({ path, prepare, onMade, onError, limit = WAITING_BYTES, gauge }: FileSinkOptions) {
     this.#path = path;
     this.#limit = limit;
     this.#onError = onError;
+    this.#gauge = gauge ?? null;
     this.#opening = this.#open(prepare, onMade);
   }
 
@@ -85,6 +90,7 @@ export class FileSink {
   /** Appends `chunks`. The first is copied, because containers write it again; the others must stay as they are. */
   write(chunks: readonly Uint8Array[]): void {
     if (this.#error !== null || this.#closing !== null) return;
+    const before = this.#accepted;
     for (let index = 0; index < chunks.length; index += 1) {
       const chunk = chunks[index];
       if (chunk === undefined || chunk.length === 0) continue;
@@ -92,6 +98,7 @@ export class FileSink {
       this.#waitingBytes += chunk.length;
       this.#accepted += chunk.length;
     }
+    if (this.#accepted > before) this.#gauge?.came(this.#accepted - before);
     this.#ends.push(this.#accepted);
     this.#pumping ??= this.#pump();
   }
@@ -133,6 +140,7 @@ export class FileSink {
   #wrote(bytes: number): void {
     this.#written += bytes;
     this.#waitingBytes -= bytes;
+    this.#gauge?.went(bytes);
     for (let end = this.#ends[0]; end !== undefined && end <= this.#written; end = this.#ends[0]) {
       this.#whole = end;
       this.#ends.shift();
@@ -174,6 +182,7 @@ export class FileSink {
     this.#error = error instanceof Error ? error : new Error(String(error));
     this.#waiting = [];
     this.#waitingBytes = 0;
+    this.#gauge?.dropAll();
     this.#onError(this.#error);
   }
 }

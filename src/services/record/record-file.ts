@@ -7,6 +7,7 @@ import type { Track } from '../../media/track.ts';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 import type { Logger } from '../../util/logger.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
+import type { QueueGauge } from '../../util/queue-gauge.ts';
 import { FileSink } from './file-sink.ts';
 import { Mp4Container, mp4CanCarry } from './mp4-container.ts';
 import type { RecordContainer, RecordContainerName } from './record-container.ts';
@@ -34,6 +35,9 @@ export interface RecordFileOptions {
   readonly count: CountFile;
   /** So many bytes more go to the disk. */
   readonly onBytes?: (bytes: number) => void;
+  /** Makes what is told of the bytes that wait for the disk; `onWritten` gives it back when none does any more. */
+  readonly makeGauge?: () => QueueGauge;
+  readonly onWritten?: (gauge: QueueGauge) => void;
   /** The file cannot be written any more; called at most once. */
   readonly onError: (error: Error) => void;
 }
@@ -51,6 +55,7 @@ export class RecordFile {
   readonly #options: RecordFileOptions;
   #note: RecordingNote;
   readonly #sink: FileSink;
+  readonly #gauge: QueueGauge | null;
   readonly #container: RecordContainer;
   readonly #mainTrackId: number;
   #endMs: number;
@@ -84,6 +89,7 @@ export class RecordFile {
     };
     const containerOptions = { tracks, first, startAt, write };
     this.#container = options.container === 'mp4' ? new Mp4Container(containerOptions) : new TsContainer(containerOptions);
+    this.#gauge = options.makeGauge?.() ?? null;
     sink = new FileSink({
       path: () => this.#note.temporary,
       prepare: async () => {
@@ -92,6 +98,7 @@ export class RecordFile {
       },
       onMade: (inode) => journal.made(key, this.#note, inode),
       onError,
+      ...(this.#gauge !== null && { gauge: this.#gauge }),
     });
     this.#sink = sink;
     if (head.length > 0) append(sink, head);
@@ -125,6 +132,7 @@ export class RecordFile {
     if (!isMain && at < this.startMs) return;
     if (this.#mustSkip(packet, isMain)) {
       this.#dropped += 1;
+      this.#gauge?.countDrop(packet.data.length);
       return;
     }
     try {
@@ -156,6 +164,7 @@ export class RecordFile {
       logger.error({ err: error }, 'the end of the recording could not be written');
     }
     await this.#sink.close();
+    if (this.#gauge !== null) this.#options.onWritten?.(this.#gauge);
     await after;
     if (!this.#sink.made) {
       this.#finished = await journal.abandon(key);

@@ -8,9 +8,10 @@ export async function startRecordings({
   logger,
   stateFolder,
   writing,
+  queues,
   conditions,
 }: ServiceContext): Promise<Service & { readonly recordings: FilePublisher }> {
-  const recordings = new FilePublisher({ clock, logger, stateFolder, allowed: writing, conditions });
+  const recordings = new FilePublisher({ clock, logger, queues, stateFolder, allowed: writing, conditions });
   await recordings.load();
   return {
     recordings,

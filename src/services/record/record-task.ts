@@ -2,6 +2,7 @@
 import { dirname } from 'node:path';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream } from '../../core/publishing.ts';
+import type { QueueRegistry } from '../../core/queue-registry.ts';
 import { DiskRetry } from '../../core/tasks/disk-retry.ts';
 import { FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../../core/tasks/following-task.ts';
 import type { Packet } from '../../media/packet.ts';
@@ -12,6 +13,8 @@ import { diskFault } from '../../util/disk-fault.ts';
 import { hasRoom } from '../../util/disk-space.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
+import type { QueueGauge } from '../../util/queue-gauge.ts';
+import { WAITING_BYTES } from './file-sink.ts';
 import { presentedAt, presentedAt90k, RecordFile } from './record-file.ts';
 import type { RecordJournal } from './record-journal.ts';
 import { containerOf, expandPath, type PathValues, randomName, temporaryPath } from './record-path.ts';
@@ -32,6 +35,7 @@ export const RecordState = {
 /** Any of these words. */
 export type RecordState = (typeof RecordState)[keyof typeof RecordState];
 
+const KIB = 1024;
 const KEY_LENGTH = 32;
 const TRANSACTION_ID_LENGTH = 16;
 /** A file that ended waits this long, in media time, for packets of other tracks that still belong to it. */
@@ -42,6 +46,7 @@ export interface RecordContext {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly journal: RecordJournal;
+  readonly queues: QueueRegistry;
   /** Is told while a disk refuses what is recorded. */
   readonly conditions: Conditions;
   /** The totals have changed: resolves when they are on disk, or with false when they cannot be. Never rejects. */
@@ -295,6 +300,16 @@ export class RecordTask extends FollowingTask<RecordRequest> {
     return attachment.split.splitsAt(presentedAt(packet), this.#context.clock.now());
   }
 
+  /** Shows what of a file waits for the disk. */
+  #gaugeFor({ stream }: Attachment): QueueGauge {
+    return this.#context.queues.gauge({
+      urn: `mngq:v=${this.vhost}#${this.app}:s=/${stream.name}:p=pub:r=streamworker_[file]_${this.request.id}`,
+      type: 'KiB',
+      threshold: WAITING_BYTES / KIB,
+      unit: KIB,
+    });
+  }
+
   #startFile(attachment: Attachment, first: Packet): void {
     const now = this.#context.clock.now();
     const startAt90k = presentedAt90k(first);
@@ -329,6 +344,8 @@ export class RecordTask extends FollowingTask<RecordRequest> {
       },
       onBytes: (bytes) => attachment.stream.meter.countBytes(bytes),
       onError: (error) => this.fail(error),
+      makeGauge: () => this.#gaugeFor(attachment),
+      onWritten: (gauge) => this.#context.queues.remove(gauge),
     });
     attachment.file = file;
     this.#shown = { file, place };
