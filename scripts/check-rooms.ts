@@ -1,6 +1,7 @@
 /**
  * Holds the order of the rooms of `src/` (`docs/design.md`, *Rooms*): a room imports itself and the rooms above it in the table, a service
- * never imports another service, and `wire/` opens no socket and keeps no time. Part of `npm run check`.
+ * never imports another service, and `wire/` opens no socket and keeps no time. What HLS runs in different threads meets in one folder only.
+ * Part of `npm run check`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -44,6 +45,18 @@ const FORBIDDEN_IN_WIRE = [
   /util\/(logger|clock)\.ts'/,
 ];
 
+/**
+ * Folders of `services/hls/`, each with those it may import besides itself: `view` runs in a delivery thread, `wire` there and in the main
+ * thread, the others in the main thread.
+ */
+const HLS_FOLDERS: Readonly<Record<string, readonly string[]>> = {
+  wire: [],
+  view: ['wire'],
+  dvr: [],
+  packager: ['wire', 'dvr'],
+  dump: ['wire', 'packager'],
+};
+
 const SRC = path.join(path.dirname(path.dirname(fileURLToPath(import.meta.url))), 'src');
 const IMPORT = /(?:from|import)\s*\(?\s*'(\.\.?\/[^']+)'/g;
 
@@ -63,6 +76,12 @@ function serviceOf(file: string): string | undefined {
   return room === 'services' && service?.endsWith('.ts') !== true ? service : undefined;
 }
 
+/** The folder of the HLS service that a file is in; null for other files. */
+function hlsFolderOf(file: string): string | null {
+  const [room, service, folder = ''] = file.split(path.sep);
+  return room === 'services' && service === 'hls' && folder in HLS_FOLDERS ? folder : null;
+}
+
 /** One sentence for each rule that a file breaks. */
 function problemsOf(file: string): string[] {
   const text = readFileSync(path.join(SRC, file), 'utf8');
@@ -74,6 +93,10 @@ function problemsOf(file: string): string[] {
     if (roomOf(imported) > room) problems.push(`${file}: '${ROOMS[room]}' may not import '${imported}'`);
     const [from, to] = [serviceOf(file), serviceOf(imported)];
     if (from !== undefined && to !== undefined && from !== to) problems.push(`${file}: service '${from}' may not import '${imported}'`);
+    const [part, other] = [hlsFolderOf(file), hlsFolderOf(imported)];
+    if (part !== null && other !== null && part !== other && HLS_FOLDERS[part]?.includes(other) !== true) {
+      problems.push(`${file}: '${part}' of HLS may not import '${imported}'`);
+    }
   }
   if (ROOMS[room] === 'wire' && FORBIDDEN_IN_WIRE.some((pattern) => pattern.test(text))) {
     problems.push(`${file}: 'wire' may not use sockets, files, threads, timers, logs or clocks`);

@@ -20,7 +20,7 @@ import { DEFAULT_HTTP_LIMITS } from '../../../src/delivery/http/limits.ts';
 import { RequestReader } from '../../../src/delivery/http/request-reader.ts';
 import { decodePath, hostName, queryValue, splitTarget } from '../../../src/delivery/http/request-target.ts';
 import { parseDirectives } from '../../../src/services/hls/view/fmp4/delivery-directives.ts';
-import { parseResourceName } from '../../../src/services/hls/view/fmp4/resource-name.ts';
+import { parseResourceName } from '../../../src/services/hls/wire/fmp4/resource-name.ts';
 import { placeOf } from '../../../src/services/webrtc/signalling/request-place.ts';
 import { TrustedProxies } from '../../../src/util/trusted-proxies.ts';
 import { readProxyHeader } from '../../../src/wire/proxy/proxy-header.ts';

@@ -80,3 +80,6 @@ export interface HlsSettings extends PackagingSettings {
 
 /** Complete segments kept beyond the configured count: for rewinding a little, and for players that hold an older playlist. */
 export const EXTRA_SEGMENTS = 3;
+
+/** PART-HOLD-BACK is three part targets (rfc8216bis §4.4.3.8): a player needs as many to start. */
+export const HOLD_BACK_PARTS = 3;

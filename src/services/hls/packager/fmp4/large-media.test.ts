@@ -5,11 +5,11 @@ import { constantFrames, videoPackets, videoTrack } from '../../../../../test/fa
 import { DEFAULT_SETTINGS } from '../../../../../test/validator/llhls-simulation.ts';
 import { DvrStorage } from '../../dvr/dvr-storage.ts';
 import { LlhlsView } from '../../view/fmp4/llhls-view.ts';
-import { SegmentLimits } from '../../wire/fmp4/segment-limits.ts';
 import type { LlhlsViewSettings } from '../../wire/view-settings.ts';
 import { CutSchedule } from './cut-schedule.ts';
 import { LlhlsStream } from './llhls-stream.ts';
 import type { TimedSample } from './sample-timeline.ts';
+import { SegmentLimits } from './segment-limits.ts';
 import { type CutPart, Segmenter } from './segmenter.ts';
 
 const MIB = 1024 * 1024;

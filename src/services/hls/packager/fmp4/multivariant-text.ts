@@ -4,7 +4,7 @@ import type { Playlist, PlaylistRendition } from '../../../../core/playlist.ts';
 import type { AudioTrack, Track, VideoTrack } from '../../../../media/track.ts';
 import { serializeAudioRendition } from '../../../../playlist/media.ts';
 import { serializeVariant } from '../../../../playlist/stream-inf.ts';
-import { ResourceNames } from '../../view/fmp4/resource-name.ts';
+import { ResourceNames } from '../../wire/fmp4/resource-name.ts';
 import { type MultivariantText, TAIL_MARK } from '../../wire/fmp4/update.ts';
 import { isServable } from './codec-support.ts';
 

@@ -1,9 +1,9 @@
 /** Cuts one track into segments and parts. Knows nothing of bytes: what it cuts goes to a sink. */
 
-import type { SegmentLimits } from '../../wire/fmp4/segment-limits.ts';
 import type { Cut, CutSchedule } from './cut-schedule.ts';
 import { PartTarget } from './part-target.ts';
 import type { TimedSample } from './sample-timeline.ts';
+import type { SegmentLimits } from './segment-limits.ts';
 
 /** A finished part; its samples still hold their packets' bytes. */
 export interface CutPart {

@@ -6,11 +6,11 @@ import type { Span } from '../../../../delivery/outlet/messages.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import { toMilliseconds } from '../../../../media/timebase.ts';
 import type { AudioTrack, VideoTrack } from '../../../../media/track.ts';
-import type { TrackProgress } from '../../view/fmp4/readiness.ts';
-import type { SegmentLimits } from '../../wire/fmp4/segment-limits.ts';
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
 import type { CutSchedule } from './cut-schedule.ts';
+import type { TrackProgress } from './readiness.ts';
 import { createTimeline, type SampleTimeline } from './sample-timeline.ts';
+import type { SegmentLimits } from './segment-limits.ts';
 import { type CutPart, Segmenter, type SegmentSink } from './segmenter.ts';
 import type { TimedMetadata } from './timed-metadata.ts';
 

@@ -1,6 +1,6 @@
 /** The segments of one LL-HLS track as its window sees them: they are those of the model, which updates alone change. */
 import type { Span } from '../../../../delivery/outlet/messages.ts';
-import type { SegmentModel, TrackModel } from '../../view/fmp4/stream-model.ts';
+import type { SegmentModel, TrackModel } from '../../wire/fmp4/stream-model.ts';
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
 import type { SegmentList, SegmentMemory } from '../segment-window.ts';
 

@@ -1,5 +1,5 @@
 /** Delivery directives of playlist requests (rfc8216bis §6.2.5). */
-import type { TrackModel } from './stream-model.ts';
+import type { TrackModel } from '../../wire/fmp4/stream-model.ts';
 
 /** What a client asked for; null when it did not. */
 export interface Directives {

@@ -2,14 +2,14 @@
 import type { DeliveryExchange, OutletView, ViewContext } from '../../../../delivery/outlet/view.ts';
 import { WaitingRoom } from '../../../../delivery/outlet/waiting-room.ts';
 import { respondWords, Words } from '../../../../delivery/outlet/words.ts';
+import { parseResourceName, type Resource } from '../../wire/fmp4/resource-name.ts';
+import { type PartModel, StreamModel, type TrackModel } from '../../wire/fmp4/stream-model.ts';
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
 import type { LlhlsViewSettings } from '../../wire/view-settings.ts';
 import { type Directives, isAvailable, parseDirectives, tooFar } from './delivery-directives.ts';
 import { PlaylistCache } from './playlist-cache.ts';
 import { clientOptions, mediaTail, playlistTail } from './query-tail.ts';
-import { parseResourceName, type Resource } from './resource-name.ts';
 import { type ResponseHeaders, responseHeaders } from './response-headers.ts';
-import { type PartModel, StreamModel, type TrackModel } from './stream-model.ts';
 
 /** How long the first playlists of a stream are waited for, ms. */
 const START_WAIT = 10_000;

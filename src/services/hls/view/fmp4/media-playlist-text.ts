@@ -7,11 +7,11 @@ import { serializePreloadHint } from '../../../../playlist/preload-hint.ts';
 import { serializeProgramDateTime } from '../../../../playlist/program-date-time.ts';
 import { serializeServerControl } from '../../../../playlist/server-control.ts';
 import { serializeSkip } from '../../../../playlist/skip.ts';
+import { ResourceNames } from '../../wire/fmp4/resource-name.ts';
+import type { SegmentModel, StreamModel, TrackModel } from '../../wire/fmp4/stream-model.ts';
 import { TAIL_MARK } from '../../wire/fmp4/update.ts';
+import { HOLD_BACK_PARTS } from '../../wire/settings.ts';
 import type { LlhlsViewSettings } from '../../wire/view-settings.ts';
-import { HOLD_BACK_PARTS } from './readiness.ts';
-import { ResourceNames } from './resource-name.ts';
-import type { SegmentModel, StreamModel, TrackModel } from './stream-model.ts';
 
 /** EXT-X-MAP outside of I-frame playlists needs 6 (§8), EXT-X-SKIP 9. */
 const VERSION = 6;

@@ -1,7 +1,7 @@
 /** Header lines of LL-HLS answers, made once per stream. */
 
+import type { MediaType } from '../../wire/fmp4/resource-name.ts';
 import type { LlhlsCacheControlSettings } from '../../wire/settings.ts';
-import type { MediaType } from './resource-name.ts';
 
 const PLAYLIST_TYPE = 'Content-Type: application/vnd.apple.mpegurl';
 

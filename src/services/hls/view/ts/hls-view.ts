@@ -1,9 +1,10 @@
 /** Answers requests for HLS over MPEG-TS in an egress thread. */
 import type { DeliveryExchange, OutletView, ViewContext } from '../../../../delivery/outlet/view.ts';
 import { respondWords, Words } from '../../../../delivery/outlet/words.ts';
+import { multivariantText } from '../../wire/ts/multivariant-text.ts';
 import type { HlsMultivariant, HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
 import { type HlsViewSettings, REWIND_KEY } from '../../wire/view-settings.ts';
-import { mediaText, multivariantText } from './playlist-text.ts';
+import { mediaText } from './media-text.ts';
 
 interface ViewedVariant {
   /** In order of their numbers, without gaps. */

@@ -1,6 +1,6 @@
 /** What the packager tells the views of a stream. One outlet update carries a list of these, in order. */
 import type { Span } from '../../../../delivery/outlet/messages.ts';
-import type { MediaType } from '../../view/fmp4/resource-name.ts';
+import type { MediaType } from './resource-name.ts';
 
 /** A multivariant playlist; `text` has `TAIL_MARK` where a client's query belongs. */
 export interface MultivariantText {

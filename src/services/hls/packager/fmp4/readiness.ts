@@ -4,9 +4,8 @@
  * parts (PART-HOLD-BACK) and one segment in every track. The first segment is cut short to that end: the wait is
  * 1.5 s or one GOP, where the reference server waits for two whole segments.
  */
+import { HOLD_BACK_PARTS } from '../../wire/settings.ts';
 
-/** PART-HOLD-BACK is three part targets (rfc8216bis §4.4.3.8): a player needs as many to start. */
-export const HOLD_BACK_PARTS = 3;
 /** Seconds of the leading track after which tracks without media are left out. */
 const TRACK_WAIT = 10;
 

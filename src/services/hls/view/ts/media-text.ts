@@ -1,17 +1,7 @@
-/** Texts of version 3 playlists, RFC 8216. */
+/** Texts of version 3 media playlists, RFC 8216. */
 import { serializeProgramDateTime } from '../../../../playlist/program-date-time.ts';
-import type { HlsMultivariant, HlsSegment } from '../../wire/ts/update.ts';
-
-const HEAD = '#EXTM3U\n#EXT-X-VERSION:3\n';
-
-/** `query` is appended to the URIs of the media playlists, without `?`; '' for none. */
-export function multivariantText(playlist: HlsMultivariant, query: string): string {
-  const suffix = query === '' ? '' : `?${query}`;
-  const lines = playlist.renditions.map(
-    ({ attributes, variant }) => `#EXT-X-STREAM-INF:${attributes}\n${mediaPlaylistName(variant)}${suffix}\n`,
-  );
-  return HEAD + lines.join('');
-}
+import { PLAYLIST_HEAD, segmentName } from '../../wire/ts/multivariant-text.ts';
+import type { HlsSegment } from '../../wire/ts/update.ts';
 
 /**
  * A media playlist of `segments`, which follow each other. `segmentDuration` is the configured one; the target duration
@@ -27,7 +17,7 @@ export function mediaText(list: {
   const [first] = list.segments;
   const target = list.segments.reduce((longest, { duration }) => Math.max(longest, Math.round(duration)), Math.round(list.segmentDuration));
   const type = list.event ? '#EXT-X-PLAYLIST-TYPE:EVENT\n' : '';
-  let text = `${HEAD}${type}#EXT-X-TARGETDURATION:${target}\n#EXT-X-MEDIA-SEQUENCE:${first?.number ?? 0}\n`;
+  let text = `${PLAYLIST_HEAD}${type}#EXT-X-TARGETDURATION:${target}\n#EXT-X-MEDIA-SEQUENCE:${first?.number ?? 0}\n`;
   const goneDiscontinuities = first === undefined ? 0 : first.discontinuities - Number(first.discontinuity);
   if (goneDiscontinuities > 0) text += `#EXT-X-DISCONTINUITY-SEQUENCE:${goneDiscontinuities}\n`;
   for (const segment of list.segments) {
@@ -36,14 +26,4 @@ export function mediaText(list: {
     text += `#EXTINF:${segment.duration.toFixed(3)},\n${segmentName(list.variant, segment.number)}\n`;
   }
   return list.concluded ? `${text}#EXT-X-ENDLIST\n` : text;
-}
-
-/** Name of the media playlist of a variant. */
-export function mediaPlaylistName(variant: string): string {
-  return `medialist_${variant}_hls.m3u8`;
-}
-
-/** Name of a segment of a variant. */
-export function segmentName(variant: string, number: number): string {
-  return `seg_${variant}_${number}_hls.ts`;
 }
