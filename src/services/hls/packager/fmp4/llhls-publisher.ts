@@ -9,7 +9,7 @@ import type { Track } from '../../../../media/track.ts';
 import { DvrStorage } from '../../dvr/dvr-storage.ts';
 import type { LlhlsSettings } from '../../wire/settings.ts';
 import type { StreamFollower } from '../stream-follower.ts';
-import { isServable } from './codec-support.ts';
+import { isServableInFmp4 } from './codec-support.ts';
 import { LlhlsStream } from './llhls-stream.ts';
 
 const DEFAULT_FILE_NAME = 'llhls';
@@ -35,7 +35,7 @@ export class LlhlsPublisher implements Publisher<LlhlsSettings> {
   /** First servable video and audio as `llhls.m3u8`. */
   defaultPlaylist(tracks: readonly Track[], settings: LlhlsSettings): Playlist | null {
     if (!settings.createDefaultPlaylist) return null;
-    return defaultPlaylist(tracks, isServable, {
+    return defaultPlaylist(tracks, isServableInFmp4, {
       name: DEFAULT_NAME,
       fileName: DEFAULT_FILE_NAME,
       options: { webrtcAutoAbr: false, hlsChunklistPathDepth: ABSOLUTE_PATHS, enableTsPackaging: false, enableSubtitles: true },

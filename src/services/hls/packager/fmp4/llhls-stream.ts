@@ -12,7 +12,7 @@ import { llhlsViewSettings } from '../../wire/view-settings.ts';
 import { PackagedStream, type PackagedStreamOptions, PLAYLIST_SUFFIX } from '../packaged-stream.ts';
 import type { ObservedSegment } from '../segment-observer.ts';
 import { SegmentWindow } from '../segment-window.ts';
-import { isServable } from './codec-support.ts';
+import { isServableInFmp4 } from './codec-support.ts';
 import { CutSchedule } from './cut-schedule.ts';
 import { renderMultivariant } from './multivariant-text.ts';
 import { isPlayable } from './readiness.ts';
@@ -108,7 +108,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
       this.#metadata.push(toMilliseconds(packet.pts, packet.track.timebase), packet.data);
       return;
     }
-    if (!isServable(packet.track)) return;
+    if (!isServableInFmp4(packet.track)) return;
     this.#context ??= this.#createContext(packet);
     if (this.#aligner.get(packet.track.id) === null) this.#addMissingPackagers();
     this.#aligner.push(packet);
@@ -185,7 +185,7 @@ export class LlhlsStream extends PackagedStream<LlhlsSettings> {
     const context = this.#context;
     if (context === null) return;
     for (const track of this.#tracks) {
-      if (isServable(track) && this.#aligner.get(track.id) === null) this.#aligner.add(new TrackPackager(track, context));
+      if (isServableInFmp4(track) && this.#aligner.get(track.id) === null) this.#aligner.add(new TrackPackager(track, context));
     }
   }
 

@@ -6,7 +6,7 @@ import { serializeAudioRendition } from '../../../../playlist/media.ts';
 import { serializeVariant } from '../../../../playlist/stream-inf.ts';
 import { ResourceNames } from '../../wire/fmp4/resource-name.ts';
 import { type MultivariantText, TAIL_MARK } from '../../wire/fmp4/update.ts';
-import { isServable } from './codec-support.ts';
+import { isServableInFmp4 } from './codec-support.ts';
 
 const VERSION = 6;
 const UNKNOWN_BANDWIDTH = 1_000_000;
@@ -59,8 +59,8 @@ export function renderMultivariant(playlist: Playlist, source: MultivariantSourc
 function resolve(rendition: PlaylistRendition, tracks: readonly Track[]): ResolvedRendition | null {
   const videos = pick(tracks, 'video', rendition.videoVariantName, rendition.videoIndexHint);
   const audios = pick(tracks, 'audio', rendition.audioVariantName, rendition.audioIndexHint);
-  const video = videos.find((track) => isServable(track)) ?? null;
-  const audio = audios.filter((track) => isServable(track));
+  const video = videos.find((track) => isServableInFmp4(track)) ?? null;
+  const audio = audios.filter((track) => isServableInFmp4(track));
   if (video === null && audio.length === 0) return null;
   if ((videos.length > 0 && video === null) || (audios.length > 0 && audio.length === 0)) return null;
   const name = rendition.audioVariantName === '' ? 'audio' : rendition.audioVariantName;

@@ -10,7 +10,7 @@ import { DvrStorage } from '../../dvr/dvr-storage.ts';
 import type { HlsSettings } from '../../wire/settings.ts';
 import type { StreamFollower } from '../stream-follower.ts';
 import { HlsStream } from './hls-stream.ts';
-import { isServable } from './variants.ts';
+import { isServableInTs } from './variants.ts';
 
 const DEFAULT_PLAYLIST_NAME = 'hls_default';
 const DEFAULT_PLAYLIST_FILE = 'playlist';
@@ -34,7 +34,7 @@ export class HlsPublisher implements Publisher<HlsSettings> {
   /** First video and first audio that can be served, as `ts:playlist.m3u8`. */
   defaultPlaylist(tracks: readonly Track[], settings: HlsSettings): Playlist | null {
     if (!settings.createDefaultPlaylist) return null;
-    return defaultPlaylist(tracks, isServable, {
+    return defaultPlaylist(tracks, isServableInTs, {
       name: DEFAULT_PLAYLIST_NAME,
       fileName: DEFAULT_PLAYLIST_FILE,
       options: { webrtcAutoAbr: true, hlsChunklistPathDepth: -1, enableTsPackaging: true, enableSubtitles: true },

@@ -9,22 +9,22 @@ import type { HlsMultivariant, HlsSegment, HlsUpdate } from '../../wire/ts/updat
 import { hlsViewSettings } from '../../wire/view-settings.ts';
 import { PackagedStream, type PackagedStreamOptions, PLAYLIST_SUFFIX } from '../packaged-stream.ts';
 import type { ObservedSegment } from '../segment-observer.ts';
-import { CutSchedule } from './cut-schedule.ts';
-import { type FinishedSegment, Segmenter, type SegmentSink } from './segmenter.ts';
+import { SlotSchedule } from './slot-schedule.ts';
 import { streamInfAttributes } from './stream-inf.ts';
+import { type FinishedSegment, TsSegmenter, type TsSegmentSink } from './ts-segmenter.ts';
 import { VariantSegments, type VariantSegmentsContext, type VariantWindowOptions } from './variant-segments.ts';
 import { type HlsPlaylistVariants, type HlsVariant, selectVariants } from './variants.ts';
 
 interface PackagedVariant {
-  readonly segmenter: Segmenter;
+  readonly segmenter: TsSegmenter;
   readonly kept: VariantSegments;
 }
 
 /** One stream inside the HLS publisher. What it serves are whole segments, for which nobody waits. */
 export class HlsStream extends PackagedStream<HlsSettings> {
   readonly #window: VariantWindowOptions;
-  readonly #schedule: CutSchedule;
-  readonly #sink: SegmentSink;
+  readonly #schedule: SlotSchedule;
+  readonly #sink: TsSegmentSink;
   readonly #context: VariantSegmentsContext;
   readonly #variants = new Map<string, PackagedVariant>();
   #playlists: readonly HlsPlaylistVariants[] = [];
@@ -34,7 +34,7 @@ export class HlsStream extends PackagedStream<HlsSettings> {
     const { stream, settings } = options;
     super(options, { kind: PublisherKind.HLS, viewSettings: hlsViewSettings(settings), run: `hls-${stream.id}` });
     this.#window = { memoryCount: settings.segmentCount + EXTRA_SEGMENTS, rewinding: this.rewinding };
-    this.#schedule = new CutSchedule(settings.segmentDuration * 1000);
+    this.#schedule = new SlotSchedule(settings.segmentDuration * 1000);
     this.#sink = {
       store: (chunks) => this.store(chunks),
       finished: (variantId, segment) => this.#keep(variantId, segment),
@@ -137,7 +137,7 @@ export class HlsStream extends PackagedStream<HlsSettings> {
       return;
     }
     this.#variants.set(variant.id, {
-      segmenter: new Segmenter({ variant, leads, schedule: this.#schedule, sink: this.#sink }),
+      segmenter: new TsSegmenter({ variant, leads, schedule: this.#schedule, sink: this.#sink }),
       kept: new VariantSegments(variant.id, this.#window, this.#context),
     });
   }

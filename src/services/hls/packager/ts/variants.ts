@@ -33,7 +33,7 @@ export function selectVariants(playlists: readonly Playlist[], tracks: readonly 
 }
 
 /** True for the codecs that HLS over MPEG-TS is served with, once their parameters are known and sound. */
-export function isServable(track: VideoTrack | AudioTrack): boolean {
+export function isServableInTs(track: VideoTrack | AudioTrack): boolean {
   const served: readonly string[] = [VideoCodec.H264, VideoCodec.H265, AudioCodec.AAC];
   return served.includes(track.codec) && track.config !== null && isSound(track, track.config);
 }
@@ -59,7 +59,7 @@ function variantOf(rendition: PlaylistRendition, tracks: readonly Track[], known
   const video = videos[Math.max(0, videoIndexHint)] ?? null;
   const chosen = audioIndexHint < 0 ? audios : audios.slice(audioIndexHint, audioIndexHint + 1);
   const wanted = [...(video === null ? [] : [video]), ...chosen];
-  if (wanted.length === 0 || !wanted.every(isServable)) return null;
+  if (wanted.length === 0 || !wanted.every(isServableInTs)) return null;
   const variant: HlsVariant = { id, video, audios: chosen, data: tracks.find((track) => track.type === 'data') ?? null };
   known.set(id, variant);
   return variant;

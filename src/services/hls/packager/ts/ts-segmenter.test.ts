@@ -10,8 +10,8 @@ import {
 import { AVCC } from '../../../../../test/fixtures/bitstreams.ts';
 import { joinNalUnits } from '../../../../codecs/nal/convert.ts';
 import type { Span } from '../../../../delivery/outlet/messages.ts';
-import { CutSchedule } from './cut-schedule.ts';
-import { type FinishedSegment, Segmenter } from './segmenter.ts';
+import { SlotSchedule } from './slot-schedule.ts';
+import { type FinishedSegment, TsSegmenter } from './ts-segmenter.ts';
 
 const TARGET_MS = 2000;
 /** A picture of 50 kB in one NAL unit. */
@@ -33,10 +33,10 @@ function segment(options: { readonly rate: number; readonly gop: number; readonl
       pieces.push(length);
       return { block: 1, offset, length };
     });
-  const segmenter = new Segmenter({
+  const segmenter = new TsSegmenter({
     variant: { id: '1', video: track, audios: [], data: null },
     leads: true,
-    schedule: new CutSchedule(TARGET_MS),
+    schedule: new SlotSchedule(TARGET_MS),
     sink: { store, finished: (_variant, made) => void segments.push(made) },
   });
   for (const packet of videoPackets(track, constantFrames(options))) segmenter.push({ ...packet, data: FRAME });
@@ -45,7 +45,7 @@ function segment(options: { readonly rate: number; readonly gop: number; readonl
   return { segments, pieces };
 }
 
-describe('Segmenter', () => {
+describe('TsSegmenter', () => {
   it('hands bytes on in pieces and names them as one span', () => {
     const { segments, pieces } = segment({ rate: 25, gop: 50, seconds: 6 });
     expect(segments.map(({ number, start, duration }) => [number, start, duration])).toEqual([
@@ -61,10 +61,10 @@ describe('Segmenter', () => {
   it('ends segments behind 128 MiB when the clock stands still, keyframe or not', () => {
     const track = videoTrack({ config: AVCC.main1080 });
     const sizes: number[] = [];
-    const segmenter = new Segmenter({
+    const segmenter = new TsSegmenter({
       variant: { id: '1', video: track, audios: [], data: null },
       leads: true,
-      schedule: new CutSchedule(TARGET_MS),
+      schedule: new SlotSchedule(TARGET_MS),
       sink: {
         store: (chunks) => chunks.map(({ length }) => ({ block: 1, offset: 0, length })),
         finished: (_variant, { spans }) => void sizes.push(spans.reduce((sum, { length }) => sum + length, 0)),
@@ -85,10 +85,10 @@ describe('Segmenter', () => {
     const video = videoTrack();
     const audio = audioTrack();
     const segments: FinishedSegment[] = [];
-    const segmenter = new Segmenter({
+    const segmenter = new TsSegmenter({
       variant: { id: '1', video, audios: [audio], data: null },
       leads: true,
-      schedule: new CutSchedule(TARGET_MS),
+      schedule: new SlotSchedule(TARGET_MS),
       sink: { store: () => [], finished: (_variant, made) => void segments.push(made) },
     });
     const pictures = videoPackets(video, constantFrames({ rate: 25, gop: 25, seconds: 40 }));

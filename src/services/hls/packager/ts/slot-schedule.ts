@@ -15,7 +15,7 @@ const REMEMBERED = 64;
  * Cut `n` ends slot `n`. The first variant to reach a keyframe at or after the target duration sets the cut, the others
  * follow at their first keyframe around it. Times are milliseconds of media time.
  */
-export class CutSchedule {
+export class SlotSchedule {
   readonly #targetMs: number;
   readonly #toleranceMs: number;
   readonly #cuts = new Map<number, number>();

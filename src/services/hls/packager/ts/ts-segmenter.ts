@@ -7,7 +7,7 @@ import type { Packet } from '../../../../media/packet.ts';
 import { toMilliseconds } from '../../../../media/timebase.ts';
 import type { Track } from '../../../../media/track.ts';
 import { ProtocolError } from '../../../../util/protocol-error.ts';
-import type { CutSchedule } from './cut-schedule.ts';
+import type { SlotSchedule } from './slot-schedule.ts';
 import type { HlsVariant } from './variants.ts';
 
 /** A segment as the segmenter made it. */
@@ -23,7 +23,7 @@ export interface FinishedSegment {
 }
 
 /** Where a segmenter puts what it makes. */
-export interface SegmentSink {
+export interface TsSegmentSink {
   /** Keeps bytes; they may be overwritten afterwards. */
   store(chunks: readonly Uint8Array[]): readonly Span[];
   finished(variantId: string, segment: FinishedSegment): void;
@@ -53,9 +53,9 @@ const MAX_SEGMENT_BYTES = 128 * 1024 * 1024;
 const ID3_MAGIC = [0x49, 0x44, 0x33] as const;
 
 /** Tells its sink within `push`, `change` and `finish`; it has no timer and needs no closing. */
-export class Segmenter {
-  readonly #schedule: CutSchedule;
-  readonly #sink: SegmentSink;
+export class TsSegmenter {
+  readonly #schedule: SlotSchedule;
+  readonly #sink: TsSegmentSink;
   readonly #output = new TsBuffer();
   readonly #muxer: TsMuxer;
   #variant: HlsVariant;
@@ -72,8 +72,8 @@ export class Segmenter {
   constructor(options: {
     readonly variant: HlsVariant;
     readonly leads: boolean;
-    readonly schedule: CutSchedule;
-    readonly sink: SegmentSink;
+    readonly schedule: SlotSchedule;
+    readonly sink: TsSegmentSink;
   }) {
     this.#variant = options.variant;
     this.#leads = options.leads;
