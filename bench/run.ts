@@ -20,8 +20,8 @@ const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promis
 };
 const DEFAULTS = { seconds: '5', rounds: '3' };
 /** More would be a soak test. */
-const MOST_SECONDS = 120;
-const MOST_ROUNDS = 20;
+const MAX_SECONDS = 120;
+const MAX_ROUNDS = 20;
 
 function usage(): never {
   console.error(`usage: npm run bench -- ${Object.keys(BENCHES).join(' | ')} | all [--seconds N] [--rounds N]`);
@@ -39,7 +39,7 @@ async function main(): Promise<void> {
     allowPositionals: true,
     options: { seconds: { type: 'string', default: DEFAULTS.seconds }, rounds: { type: 'string', default: DEFAULTS.rounds } },
   });
-  const options = { seconds: positive(values.seconds, MOST_SECONDS), rounds: Math.ceil(positive(values.rounds, MOST_ROUNDS)) };
+  const options = { seconds: positive(values.seconds, MAX_SECONDS), rounds: Math.ceil(positive(values.rounds, MAX_ROUNDS)) };
   const names = positionals.includes('all') ? Object.keys(BENCHES) : positionals;
   if (names.length === 0 || names.some((name) => BENCHES[name] === undefined)) usage();
   const missing = ensureTools('bench');

@@ -12,7 +12,7 @@ const CONNECTIONS = [1, 50];
 const KBPS = 2500;
 const LATENCY_MS = 120;
 const PAYLOADS_PER_MS = KBPS / 8 / 1316;
-const LEAST_SHARE = 0.75;
+const MIN_SHARE = 0.75;
 /** The kernel counts CPU in ticks of 10 ms: one connection is watched for longer. */
 const CONNECTION_SECONDS = 20;
 /** Programs that listen before somebody calls. */
@@ -123,7 +123,7 @@ async function withMedia<T>(sink: Child, connections: number, work: () => Promis
   const before = payloads();
   const result = await work();
   const share = (payloads() - before) / (connections * PAYLOADS_PER_MS * (performance.now() - startedAt));
-  if (share < LEAST_SHARE) throw new Error(`only ${Math.round(share * 100)} % of the media arrives over SRT`);
+  if (share < MIN_SHARE) throw new Error(`only ${Math.round(share * 100)} % of the media arrives over SRT`);
   return result;
 }
 

@@ -39,8 +39,8 @@ const TIMED: Ladder = { rungs: [{ id: 10, width: 640, height: 360, bitrate: 700_
 const WARM_UP = SOURCE_FPS;
 /** A ladder that is a second late at the end and grows no earlier is on its way to its first drop, 5 s behind. */
 const LATE_PICTURES = SOURCE_FPS;
-const LEAST_TRIAL_SECONDS = 8;
-const MOST_LADDERS = 64;
+const MIN_TRIAL_SECONDS = 8;
+const MAX_LADDERS = 64;
 /** Another ffmpeg to compare with than the system's. */
 const FFMPEG = process.env['BENCH_FFMPEG'] ?? '';
 
@@ -187,9 +187,9 @@ async function holds(ladders: number, media: Media, seconds: number): Promise<bo
 
 /** The most ladders that hold, found from `guess` on. */
 async function mostLadders(guess: number, media: Media, seconds: number): Promise<number> {
-  let count = Math.min(Math.max(1, guess), MOST_LADDERS);
+  let count = Math.min(Math.max(1, guess), MAX_LADDERS);
   if (await holds(count, media, seconds)) {
-    while (count < MOST_LADDERS && (await holds(count + 1, media, seconds))) count += 1;
+    while (count < MAX_LADDERS && (await holds(count + 1, media, seconds))) count += 1;
     return count;
   }
   do count -= 1;
@@ -222,7 +222,7 @@ export async function run(options: BenchOptions): Promise<Report> {
     baselines.push(await ffmpeg(file, seconds));
   }
   const { through, alone } = await latencies(file, media, seconds);
-  const trial = Math.min(Math.max(seconds, LEAST_TRIAL_SECONDS), SOURCE_SECONDS);
+  const trial = Math.min(Math.max(seconds, MIN_TRIAL_SECONDS), SOURCE_SECONDS);
   const small = readMedia(await sourceFile(SMALL_SOURCE), trial);
   const each = await smallLadderCost(small, trial);
   const ladders = await mostLadders(Math.floor((availableParallelism() * 1000 * 0.9) / each), small, trial);

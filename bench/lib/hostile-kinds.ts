@@ -46,7 +46,7 @@ const STUN_EVERY_MS = 200;
 const ASK_EVERY_MS = 500;
 const HANDSHAKE = Buffer.concat([Buffer.of(3), Buffer.alloc(1536)]);
 const ANSWERED_HANDSHAKE = 1 + 2 * 1536;
-const LARGEST_MESSAGE = 0xff_ffff;
+const MAX_MESSAGE = 0xff_ffff;
 const COMMANDS = { chunkStreamId: 3, timestamp: 0, typeId: MessageType.COMMAND_AMF0 };
 
 function addressOf(number: number): string {
@@ -108,7 +108,7 @@ function publication(stream: string): Buffer {
 function announcement(): Buffer {
   const header = Buffer.alloc(12);
   header[0] = 6;
-  header.writeUIntBE(LARGEST_MESSAGE, 4, 3);
+  header.writeUIntBE(MAX_MESSAGE, 4, 3);
   header[7] = MessageType.VIDEO;
   return Buffer.concat([header, Buffer.alloc(128)]);
 }

@@ -14,7 +14,7 @@ export interface HostileAnswer {
 const STEPS = 50;
 const STEP_MS = 20;
 /** Whoever started this process may be gone without a word. */
-const LONGEST_MS = 300_000;
+const MAX_MS = 300_000;
 
 /** Elsewhere they would have processors of their own. */
 const NICE = 5;
@@ -28,7 +28,7 @@ process.on('message', (order: HostileOrder) => {
   else stop();
 });
 process.once('disconnect', () => process.exit());
-setTimeout(() => process.exit(1), LONGEST_MS).unref();
+setTimeout(() => process.exit(1), MAX_MS).unref();
 
 function attack(name: string, ports: HostilePorts, count: number): void {
   const kind = HOSTILE_KINDS[name];

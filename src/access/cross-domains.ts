@@ -27,7 +27,7 @@ const ALLOW_HEADERS = 'Access-Control-Allow-Headers';
 const CORS_NAMES = [ALLOW_ORIGIN, ALLOW_CREDENTIALS, ALLOW_METHODS, ALLOW_HEADERS];
 
 /** Different origins remembered per policy; the oldest is forgotten first. */
-const CACHE_LIMIT = 256;
+const MAX_CACHE = 256;
 
 /** One `CrossDomains` element, compiled. */
 class Pass {
@@ -98,7 +98,7 @@ export class CrossDomainPolicy {
     const known = this.#cache.get(key);
     if (known !== undefined) return known;
     const made = this.#make(key, undefined);
-    if (this.#cache.size >= CACHE_LIMIT) {
+    if (this.#cache.size >= MAX_CACHE) {
       const oldest = this.#cache.keys().next();
       if (!oldest.done) this.#cache.delete(oldest.value);
     }

@@ -10,7 +10,7 @@ const EXPIRY_S = 10;
 const REFRESH_MS = 2500;
 /** Addresses renewed at once. */
 const AT_ONCE = 100;
-const LONGEST_ADDRESS = 2048;
+const MAX_ADDRESS = 2048;
 /** What the map may send an edge to. */
 const FETCHED = /^(ovt|rtsp|rtspc):\/\/[^\s/]+\/\S+$/i;
 
@@ -98,7 +98,7 @@ export class OriginMap {
     const address = await this.#lookUp(key);
     // What this server had before it was started again is not here any more.
     if (address === null || (this.#prefix !== null && address === this.#prefix + key)) return null;
-    if (address.length <= LONGEST_ADDRESS && FETCHED.test(address)) return address;
+    if (address.length <= MAX_ADDRESS && FETCHED.test(address)) return address;
     this.#logger.warn({ stream: key }, `the origin map has something for '${key}' that is no URL of OVT or RTSP`);
     return null;
   }
@@ -176,7 +176,7 @@ export class OriginMap {
       if (!holds) this.#logger.info({ stream: key }, `'${key}' is in the origin map as ${address}`);
     } else if (present !== null && present !== entry.rival) {
       entry.rival = present;
-      const shown = withoutCredentials(present).slice(0, LONGEST_ADDRESS);
+      const shown = withoutCredentials(present).slice(0, MAX_ADDRESS);
       this.#logger.info({ stream: key }, `'${key}' is in the origin map as ${shown}: ours waits`);
     }
   }

@@ -10,16 +10,16 @@ const loadClient = (): typeof import('ioredis') => createRequire(import.meta.url
 const ANSWER_MS = 1000;
 const CONNECT_MS = 2000;
 const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 5000;
+const MAX_PAUSE_MS = 5000;
 /** Doublings after which the limit is reached anyway. */
-const MOST_DOUBLINGS = 8;
+const MAX_DOUBLINGS = 8;
 /** A connection of use for so long is trusted: one that ends sooner may be made in vain the next time as well. */
 const STEADY_MS = 10_000;
 const SILENT = `no answer in ${ANSWER_MS} ms`;
 /** Commands without an answer; more fail at once. */
-const MOST_IN_FLIGHT = 1000;
+const MAX_IN_FLIGHT = 1000;
 /** Different reasons told between two connections. */
-const MOST_REASONS = 8;
+const MAX_REASONS = 8;
 
 /** Which server, and who hears that it answers. A link tries again by itself until it is closed. */
 export interface RedisLinkOptions {
@@ -120,9 +120,9 @@ export class RedisLink {
 
   async #command<T>(send: () => Promise<T>): Promise<T> {
     if (!this.#up) throw new Error(`Redis at ${this.#options.address} is not there`);
-    if (this.#inFlight >= MOST_IN_FLIGHT) {
+    if (this.#inFlight >= MAX_IN_FLIGHT) {
       this.refused += 1;
-      throw new Error(`Redis at ${this.#options.address} has ${MOST_IN_FLIGHT} commands to answer`);
+      throw new Error(`Redis at ${this.#options.address} has ${MAX_IN_FLIGHT} commands to answer`);
     }
     this.#inFlight += 1;
     try {
@@ -188,7 +188,7 @@ export class RedisLink {
     const isBrief = this.#steady !== undefined;
     clearTimeout(this.#steady);
     this.#steady = undefined;
-    if (this.#closed || this.#told.has(reason) || this.#told.size >= MOST_REASONS) return;
+    if (this.#closed || this.#told.has(reason) || this.#told.size >= MAX_REASONS) return;
     this.#told.add(reason);
     const { address, logger, steadyMs = STEADY_MS } = this.#options;
     this.#wavers ||= isBrief && this.#ups > 1;
@@ -198,9 +198,9 @@ export class RedisLink {
 
   /** Before the next connection; up to a fifth is left to chance. */
   #pause(): number {
-    const doublings = Math.min(this.#attempts, MOST_DOUBLINGS);
+    const doublings = Math.min(this.#attempts, MAX_DOUBLINGS);
     this.#attempts += 1;
-    return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** doublings) * (0.8 + 0.2 * Math.random());
+    return Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** doublings) * (0.8 + 0.2 * Math.random());
   }
 }
 

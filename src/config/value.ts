@@ -11,7 +11,7 @@ import type { Scalar } from './source.ts';
 /** A leaf that could not be read; `message` is complete, `expected` is to be put behind the path. */
 export type LeafResult = { readonly value: unknown } | { readonly expected: string } | { readonly message: string };
 
-const HIGHEST_PORT = 65_535;
+const MAX_PORT = 65_535;
 const KIB = 1024;
 const MIB = 1_048_576;
 const INTEGER = /^[+-]?\d+(?:\.0+)?$/;
@@ -36,7 +36,7 @@ export function expectationOf(schema: TSchema): string {
   const { kind } = notesOf(schema);
   if (kind === 'address') return 'an IP address, `*` or a host name';
   if (kind === 'bitrate') return 'a bit rate such as 2000000, 128K or 2M';
-  if (kind === 'port') return `a port from 1 to ${HIGHEST_PORT}`;
+  if (kind === 'port') return `a port from 1 to ${MAX_PORT}`;
   if (schema['type'] === 'boolean') return 'true or false';
   if (schema['type'] === 'integer' || schema['type'] === 'number') return numberExpectation(schema);
   return 'text';
@@ -120,7 +120,7 @@ function readBitrate(schema: TSchema, given: Scalar): LeafResult {
 function readPort(text: string, protocols: readonly string[]): LeafResult {
   const [number = '', protocol, ...rest] = text.trim().split('/');
   const port = portNumber(number);
-  if (port === undefined || rest.length > 0) return { expected: `a port from 1 to ${HIGHEST_PORT}, such as 1935 or 1935/${protocols[0]}` };
+  if (port === undefined || rest.length > 0) return { expected: `a port from 1 to ${MAX_PORT}, such as 1935 or 1935/${protocols[0]}` };
   if (protocol !== undefined && !protocols.includes(protocol.trim().toLowerCase())) {
     return { expected: `a port of the protocol ${protocols.join(' or ')}` };
   }
@@ -146,7 +146,7 @@ function readPorts(text: string, protocols: readonly string[]): LeafResult {
 function portNumber(text: string): number | undefined {
   if (!/^\d{1,5}$/.test(text.trim())) return undefined;
   const port = Number(text);
-  return port >= 1 && port <= HIGHEST_PORT ? port : undefined;
+  return port >= 1 && port <= MAX_PORT ? port : undefined;
 }
 
 /** Why `name` cannot be part of a URL, or undefined when it can. `grave` when it cannot name anything at all. */

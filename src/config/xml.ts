@@ -23,7 +23,7 @@ const ATTRIBUTES = ':@';
 const TEXT = '#text';
 const CDATA = '#cdata';
 const NAMED_ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
-const HIGHEST_CODE_POINT = 0x10ffff;
+const MAX_CODE_POINT = 0x10ffff;
 
 /**
  * Parses a document with exactly one root. Entities other than the predefined and numeric ones are
@@ -112,7 +112,7 @@ function decode(text: string, file: string, line: number): string {
 
 function fromCodePoint(number: string): string | undefined {
   const code = /^x/i.test(number) ? Number.parseInt(number.slice(1), 16) : Number.parseInt(number, 10);
-  return code > 0 && code <= HIGHEST_CODE_POINT ? String.fromCodePoint(code) : undefined;
+  return code > 0 && code <= MAX_CODE_POINT ? String.fromCodePoint(code) : undefined;
 }
 
 function startOf(node: OrderedNode): number {

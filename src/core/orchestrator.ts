@@ -33,7 +33,7 @@ export interface VirtualHostStore {
 }
 
 /** Applications that viewers, who choose the names, may bring about in a virtual host; beyond that, those without a stream make room. */
-const MOST_DYNAMIC = 200;
+const MAX_DYNAMIC = 200;
 /** Only those that have had this long to find their stream, ms. */
 const ROOM_MS = 10_000;
 
@@ -124,8 +124,8 @@ export class Orchestrator implements IngestGate {
     if (vhost === undefined || existing !== undefined) return existing;
     const { template } = vhost;
     if (template === null || this.#shuttingDown || !isAddressableName(appName)) return undefined;
-    if (vhost.dynamic.size >= MOST_DYNAMIC) this.removeUnusedApplications(ROOM_MS);
-    if (vhost.dynamic.size >= MOST_DYNAMIC) {
+    if (vhost.dynamic.size >= MAX_DYNAMIC) this.removeUnusedApplications(ROOM_MS);
+    if (vhost.dynamic.size >= MAX_DYNAMIC) {
       this.demandsRefused += 1;
       return undefined;
     }

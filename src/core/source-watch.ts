@@ -8,7 +8,7 @@ export const MAX_BYTES_PER_SECOND = 64 * 1024 * 1024;
 /** A track that sends for so long, ms, while less than a second of its time passes has a clock that stands still. */
 export const MAX_STANDSTILL_MS = 30_000;
 /** Between two packets at most so much of it counts, ms: a pause of the source is none of its clock. */
-const LONGEST_STEP_MS = 1000;
+const MAX_STEP_MS = 1000;
 /** Changes of tracks or their parameters: a source that begins has many, one that is switched has one every few seconds. */
 const CHANGES = { burst: 60, perSecond: 1 } as const;
 /** Packets and parameters that cannot be read. More than a whole broken track has, a few seconds long. */
@@ -39,7 +39,7 @@ export class SourceWatch {
       this.#paces.set(track.id, { seconds, bytes: data.length, activeMs: 0, lastAt: now });
       return null;
     }
-    const passed = Math.min(LONGEST_STEP_MS, now - pace.lastAt);
+    const passed = Math.min(MAX_STEP_MS, now - pace.lastAt);
     pace.lastAt = now;
     if (Math.abs(seconds - pace.seconds) >= 1) {
       pace.seconds = seconds;

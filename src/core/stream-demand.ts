@@ -9,10 +9,10 @@ import { type PullDefinition, PullFailed } from './pull.ts';
 import { streamKey, streamText } from './stream-address.ts';
 
 /** Streams that are being pulled for viewers at once; for more there is no answer but "not there". */
-const MOST_PENDING = 200;
+const MAX_PENDING = 200;
 /** An origin that failed is left alone this long, whoever asks, ms. */
 const FAILURE_MEMORY_MS = 1000;
-const MOST_FAILURES = 1000;
+const MAX_FAILURES = 1000;
 /** A source that was reached gets this long to tell its tracks, ms. */
 const PLAYABLE_MS = 5000;
 
@@ -76,7 +76,7 @@ export class StreamDemand implements StreamFinder {
     const pending = this.#pending.get(key);
     if (pending !== undefined) return pending;
     if (this.#options.clock.monotonic() - (this.#failures.get(key) ?? Number.NEGATIVE_INFINITY) < FAILURE_MEMORY_MS) return null;
-    if (this.#pending.size >= MOST_PENDING) {
+    if (this.#pending.size >= MAX_PENDING) {
       this.refused += 1;
       return null;
     }
@@ -126,7 +126,7 @@ export class StreamDemand implements StreamFinder {
     this.#failures.delete(key);
     this.#failures.set(key, this.#options.clock.monotonic());
     for (const oldest of this.#failures.keys()) {
-      if (this.#failures.size <= MOST_FAILURES) break;
+      if (this.#failures.size <= MAX_FAILURES) break;
       this.#failures.delete(oldest);
     }
   }

@@ -3,7 +3,7 @@ import { type NamedHosts, HostTable as NameTable } from '../core/host-table.ts';
 import { hostName } from './http/request-target.ts';
 
 /** Host headers remembered; peers choose them, so the memory is emptied when it is full. */
-const CACHE_LIMIT = 1024;
+const MAX_CACHE = 1024;
 
 /** Each egress thread has its own, which the main thread keeps up to date. */
 export class HostTable {
@@ -21,7 +21,7 @@ export class HostTable {
     const known = this.#cache.get(host);
     if (known !== undefined) return known;
     const found = this.#names.find(hostName(host)) ?? null;
-    if (this.#cache.size >= CACHE_LIMIT) this.#cache.clear();
+    if (this.#cache.size >= MAX_CACHE) this.#cache.clear();
     this.#cache.set(host, found);
     return found;
   }

@@ -14,7 +14,7 @@ import { TrustedProxies } from '../util/trusted-proxies.ts';
 import type { AdmissionPlan } from './admission.ts';
 
 /** The API has the reserve to itself, but for files: so many connections at most. */
-const MOST_API_CONNECTIONS = 1000;
+const MAX_API_CONNECTIONS = 1000;
 /** Viewers are few for a server under this many: whoever runs it should know. */
 const FEW_VIEWERS = 1000;
 
@@ -48,7 +48,7 @@ export class ServerLimits {
     this.#viewerDescriptors = plan === null ? null : DescriptorLedger.open(plan.viewers, Math.max(1, threads) + 1);
     this.#viewers = this.#viewerDescriptors === null ? null : new DescriptorLedger(this.#viewerDescriptors, 0);
     this.#encoders = plan === null ? null : new DescriptorLedger(DescriptorLedger.open(plan.encoders));
-    this.apiConnections = Math.min(MOST_API_CONNECTIONS, Math.ceil((plan?.reserve ?? MOST_API_CONNECTIONS * 2) / 2));
+    this.apiConnections = Math.min(MAX_API_CONNECTIONS, Math.ceil((plan?.reserve ?? MAX_API_CONNECTIONS * 2) / 2));
     if (plan !== null && given !== null && plan.viewers < FEW_VIEWERS) {
       const { limit } = given;
       logger.warn({ limit, ...plan }, `the process may open ${limit} files (ulimit -n): ${plan.viewers} connections of viewers have room`);

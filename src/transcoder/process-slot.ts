@@ -9,7 +9,7 @@ import { type ProcessOptions, TranscoderProcess } from './transcoder-process.ts'
 import { type FrameHeader, FrameType } from './wire.ts';
 
 const FIRST_RESTART_DELAY_MS = 100;
-const LONGEST_RESTART_DELAY_MS = 10_000;
+const MAX_RESTART_DELAY_MS = 10_000;
 /** A process that ran this long has recovered: should it die again, the next one starts at once. */
 const HEALTHY_AFTER_MS = 5_000;
 /** Jobs that die together twice within this time may have a killer among them. */
@@ -139,7 +139,7 @@ export class ProcessSlot {
   #scheduleStart(): void {
     if (this.#restart !== null || this.#process !== null || this.#closed) return;
     // The first death costs the viewers no more than it must.
-    const delay = this.#failures <= 1 ? 0 : Math.min(FIRST_RESTART_DELAY_MS * 2 ** (this.#failures - 2), LONGEST_RESTART_DELAY_MS);
+    const delay = this.#failures <= 1 ? 0 : Math.min(FIRST_RESTART_DELAY_MS * 2 ** (this.#failures - 2), MAX_RESTART_DELAY_MS);
     if (delay === 0) {
       this.#start();
       return;

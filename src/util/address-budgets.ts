@@ -3,7 +3,7 @@ import { addressOwner } from './client-address.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 /** Addresses remembered; the one that took nothing for longest is forgotten first, and has a full budget when it comes again. */
-const ADDRESSES_LIMIT = 4096;
+const MAX_ADDRESSES = 4096;
 
 /** Lets every address do so many things a second; those of an IPv6 /64 share a budget. */
 export class AddressBudgets {
@@ -28,7 +28,7 @@ export class AddressBudgets {
     const budget = this.#budgets.get(owner) ?? new TokenBucket({ burst: this.#perSecond, perSecond: this.#perSecond });
     this.#budgets.delete(owner);
     this.#budgets.set(owner, budget);
-    if (this.#budgets.size > ADDRESSES_LIMIT) {
+    if (this.#budgets.size > MAX_ADDRESSES) {
       const [oldest = ''] = this.#budgets.keys();
       this.#budgets.delete(oldest);
     }

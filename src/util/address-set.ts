@@ -3,7 +3,7 @@ import { BlockList, isIP } from 'node:net';
 import { plainAddress } from './client-address.ts';
 
 /** Verdicts remembered, forgotten together: the same addresses come again and again. */
-const MEMORY_LIMIT = 1024;
+const MAX_MEMORY = 1024;
 
 export class AddressSet {
   /** Nothing is in it. */
@@ -38,7 +38,7 @@ export class AddressSet {
     const plain = plainAddress(address.split('%', 1)[0] ?? '');
     const family = isIP(plain);
     verdict = family !== 0 && this.#list.check(plain, family === 6 ? 'ipv6' : 'ipv4');
-    if (this.#verdicts.size >= MEMORY_LIMIT) this.#verdicts.clear();
+    if (this.#verdicts.size >= MAX_MEMORY) this.#verdicts.clear();
     this.#verdicts.set(address, verdict);
     return verdict;
   }

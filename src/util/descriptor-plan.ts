@@ -2,9 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** What encoders get at most: they are few, and each has one. */
-const MOST_ENCODERS = 4096;
+const MAX_ENCODERS = 4096;
 /** What is kept back at most. */
-const MOST_RESERVED = 4096;
+const MAX_RESERVED = 4096;
 /** What a process that has just begun will open for itself: ports, pipes, the native addon. */
 const OWN = 24;
 /** Of every egress thread: its event loop and its ports. */
@@ -27,8 +27,8 @@ export interface DescriptorPlan {
 export function planDescriptors({ limit, used, threads }: { limit: number; used: number; threads: number }): DescriptorPlan {
   const free = Math.max(4, limit - used - OWN - threads * OWN_OF_THREAD);
   const quarter = Math.floor(free / 4);
-  const encoders = Math.min(MOST_ENCODERS, quarter);
-  const reserve = Math.min(MOST_RESERVED, quarter);
+  const encoders = Math.min(MAX_ENCODERS, quarter);
+  const reserve = Math.min(MAX_RESERVED, quarter);
   return { viewers: free - encoders - reserve, encoders, reserve };
 }
 

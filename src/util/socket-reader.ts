@@ -5,7 +5,7 @@ import { TLSSocket } from 'node:tls';
 /** What one read may bring: a keyframe, mostly. */
 const BUFFER_SIZE = 256 * 1024;
 /** After a read of more than this a socket is read again at once: the peer may wait for room, or has much to send. */
-const LARGEST_CALM_READ = 48 * 1024;
+const MAX_CALM_READ = 48 * 1024;
 
 /** What a socket has inside: Node.js has no documented way to choose how an accepted one reads. */
 interface Accepted {
@@ -49,7 +49,7 @@ export class SocketReader {
       onread: {
         buffer,
         callback: (length: number): boolean => {
-          if (!onRead(buffer, length) || length > LARGEST_CALM_READ || this.#roused > 0) return true;
+          if (!onRead(buffer, length) || length > MAX_CALM_READ || this.#roused > 0) return true;
           this.#resting.add(socket);
           return false;
         },

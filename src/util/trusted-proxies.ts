@@ -4,7 +4,7 @@ import { AddressSet } from './address-set.ts';
 import { plainAddress } from './client-address.ts';
 
 /** Longest `X-Forwarded-For` that is read, characters, counted from its end: what clients wrote themselves stands before that. */
-const HEADER_LIMIT = 1024;
+const MAX_HEADER = 1024;
 
 /** Their addresses and networks. */
 export class TrustedProxies extends AddressSet {
@@ -15,7 +15,7 @@ export class TrustedProxies extends AddressSet {
   clientOf(address: string, forwardedFor: string | undefined): string {
     if (this.isEmpty || forwardedFor === undefined || !this.has(address)) return address;
     let client = address;
-    for (const entry of forwardedFor.slice(-HEADER_LIMIT).split(',').reverse()) {
+    for (const entry of forwardedFor.slice(-MAX_HEADER).split(',').reverse()) {
       const hop = addressOf(entry.trim());
       if (hop === null) break;
       client = hop;

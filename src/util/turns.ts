@@ -26,7 +26,7 @@ export class Turns {
 }
 
 /** Half of the threads that Node has for files, one pool for the process: the others write while a slow disk syncs. */
-const MOST_SYNCS = 2;
+const MAX_SYNCS = 2;
 
 /** For everything that waits until bytes are on the disk itself. */
-export const syncTurns = new Turns(MOST_SYNCS);
+export const syncTurns = new Turns(MAX_SYNCS);

@@ -17,8 +17,8 @@ import {
   encodeSource,
   type FilePacket,
   type FilePackets,
-  MOST_LOST,
-  MOST_LOST_AT_REST,
+  MAX_LOST,
+  MAX_LOST_AT_REST,
   packetsOf,
   publishFile,
 } from '../harness/recorded-file.ts';
@@ -30,11 +30,11 @@ import { readFlv } from '../support/flv.ts';
 const SECONDS = 8;
 const FRAMES = SECONDS * 30;
 /** The most a recording may shift sound against picture, seconds. */
-const MOST_SHIFT = 0.02;
+const MAX_SHIFT = 0.02;
 /** Left on the small disk: a few seconds of two recordings. */
 const ROOM_BYTES = 300 * 1024;
 /** Half a second of `encodeSource`, tables and all. */
-const MOST_FRAGMENT_BYTES = 64 * 1024;
+const MAX_FRAGMENT_BYTES = 64 * 1024;
 const APP = apiPath.app('default', 'app');
 
 let sourceFile: string;
@@ -83,14 +83,14 @@ test('MP4 and MPEG-TS hold every frame that was sent, with sound and picture tog
   expect(video.most - video.least).toBeLessThan(0.002);
   // Sound before the first picture is not recorded.
   expect(audio.missing.every((index) => index < 6)).toBe(true);
-  expect(Math.abs(audio.least - video.least)).toBeLessThan(MOST_SHIFT);
-  expect(Math.abs(audio.most - video.least)).toBeLessThan(MOST_SHIFT);
+  expect(Math.abs(audio.least - video.least)).toBeLessThan(MAX_SHIFT);
+  expect(Math.abs(audio.most - video.least)).toBeLessThan(MAX_SHIFT);
 
   const stream = packetsOf(path.join(root, 'whole.ts'));
   expect(stream.video).toHaveLength(FRAMES);
   const streamShift = (stream.video[0]?.time ?? 0) - (source.video[0]?.time ?? 0);
   const lastSound = (stream.audio.at(-1)?.time ?? 0) - (source.audio.at(-1)?.time ?? 0);
-  expect(Math.abs(lastSound - streamShift)).toBeLessThan(MOST_SHIFT);
+  expect(Math.abs(lastSound - streamShift)).toBeLessThan(MAX_SHIFT);
   expect(decodedFrames(path.join(root, 'whole.ts'))).toBe(FRAMES);
 
   const parts = ['part_0.mp4', 'part_1.mp4', 'part_2.mp4'].map((name) => packetsOf(path.join(root, name)));
@@ -125,7 +125,7 @@ test('kill -9 costs at most the last fragment of what was received, again and ag
   for (let round = 1; round <= 3; round += 1) {
     // An encoder that wants no acknowledgements, as most, lets its socket rest.
     const rests = round === 2;
-    const most = rests ? MOST_LOST_AT_REST : MOST_LOST;
+    const most = rests ? MAX_LOST_AT_REST : MAX_LOST;
     for (const { id, files, received, lost, log } of await killOnce({
       ...{ server, root, tags, ids: ['mp4', 'ts', 'parts'], rests },
       killAfter: 520 + round * 500,
@@ -169,7 +169,7 @@ test('a full disk that holds recordings and state fails what is on it with a rea
     expect(failed.reason).toContain('ENOSPC');
   }
   // There was no room for one more half second.
-  expect(freeBytes(state)).toBeLessThan(MOST_FRAGMENT_BYTES);
+  expect(freeBytes(state)).toBeLessThan(MAX_FRAGMENT_BYTES);
   const atFailure = (await task(server, 'other'))?.recordTime ?? 0;
   await until('the other goes on', async () => ((await task(server, 'other'))?.recordTime ?? 0) > atFailure + 1000);
   // Less than a fragment may be room enough for a document.
@@ -262,7 +262,7 @@ test('ten recordings, five pushes and two dumps of one stream do not disturb eac
     expect(decodedFrames(file), file).toBe(FRAMES);
     const { video, audio } = packetsOf(file);
     const moved = (video[0]?.time ?? 0) - (source.video[0]?.time ?? 0);
-    expect(Math.abs((audio.at(-1)?.time ?? 0) - (source.audio.at(-1)?.time ?? 0) - moved), file).toBeLessThan(MOST_SHIFT);
+    expect(Math.abs((audio.at(-1)?.time ?? 0) - (source.audio.at(-1)?.time ?? 0) - moved), file).toBeLessThan(MAX_SHIFT);
   }
   for (const id of ['d1', 'd2']) expect(decodedFrames(path.join(root, id, 'llhls.m3u8')), id).toBe(FRAMES);
   // Pushes tell how much they dropped whenever they end: nothing.

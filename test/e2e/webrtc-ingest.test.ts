@@ -18,7 +18,7 @@ import { WhepReceiver } from '../harness/whep-receiver.ts';
 import { publishWhip } from '../harness/whip-encoder.ts';
 
 /** A uniform picture has a variance of nearly 0. */
-const LEAST_VARIANCE = 100;
+const MIN_VARIANCE = 100;
 const SIZE = { width: 640, height: 360 };
 
 let server: TestServer;
@@ -87,7 +87,7 @@ async function watch(stream: string, frames: number): Promise<WebrtcPage> {
     // A browser sends smaller pictures until it has found out what the path carries, and begins with an empty one.
     await until('a picture of full size', async () => {
       last = await page.picture();
-      return last !== null && last.width === SIZE.width && last.height === SIZE.height && last.variance > LEAST_VARIANCE;
+      return last !== null && last.width === SIZE.width && last.height === SIZE.height && last.variance > MIN_VARIANCE;
     });
   } catch (error) {
     throw new Error(`the picture stayed ${JSON.stringify(last)}`, { cause: error });

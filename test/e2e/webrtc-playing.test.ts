@@ -14,7 +14,7 @@ import { follow, openSession } from '../harness/viewer.ts';
 import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from '../harness/webrtc-browser.ts';
 
 /** A uniform picture has a variance of nearly 0; the test picture is far above this. */
-const LEAST_VARIANCE = 500;
+const MIN_VARIANCE = 500;
 /** After which a viewer who has left without a word is gone. */
 const TIMEOUT_MS = 10_000;
 
@@ -50,7 +50,7 @@ afterAll(async () => {
 async function expectPicture(page: WebrtcPage): Promise<void> {
   const picture = await until('a picture', () => page.picture(), { deadlineMs: 10_000 });
   expect(picture).toMatchObject({ width: PUBLISH_DEFAULTS.width, height: PUBLISH_DEFAULTS.height });
-  expect(picture.variance).toBeGreaterThan(LEAST_VARIANCE);
+  expect(picture.variance).toBeGreaterThan(MIN_VARIANCE);
 }
 
 test('a WHEP page plays, and leaves', async () => {
@@ -153,7 +153,7 @@ test('pictures in AV1 are shown', async () => {
     const { video } = await page.decoded(45);
     expect([video.frameWidth, video.keyFramesDecoded > 1]).toEqual([160, true]);
     const picture = await until('a picture', () => page.picture(), { deadlineMs: 10_000 });
-    expect(picture.variance).toBeGreaterThan(LEAST_VARIANCE);
+    expect(picture.variance).toBeGreaterThan(MIN_VARIANCE);
   } finally {
     await page.page.close();
     await source.stop();

@@ -12,7 +12,7 @@ const PROGRAM = `
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   });`;
 /** More than fit into the queue. */
-const MOST_FILLERS = 16;
+const MAX_FILLERS = 16;
 /** Over loopback a connection that is taken is there long before. */
 const CONNECT_MS = 300;
 
@@ -36,7 +36,7 @@ export class BlackHole {
       const socket = net.connect(port, '127.0.0.1').on('error', () => undefined);
       fillers.push(socket);
       isFull = !(await Promise.race([once(socket, 'connect').then(() => true), delay(CONNECT_MS, false)]));
-      if (fillers.length > MOST_FILLERS) throw new Error('the queue of connections has no end');
+      if (fillers.length > MAX_FILLERS) throw new Error('the queue of connections has no end');
     }
     return new BlackHole(port, child, fillers);
   }

@@ -49,8 +49,8 @@ export interface Made {
 }
 
 /** Packets of a track that may wait while tests feed it. */
-const MOST_PICTURES = 8;
-const MOST_SOUND = 50;
+const MAX_PICTURES = 8;
+const MAX_SOUND = 50;
 
 interface RunOptions {
   readonly stream?: string;
@@ -131,11 +131,11 @@ export class TranscodeRun implements TranscodeListener {
    */
   async feed(packets: Iterable<Packet>): Promise<void> {
     let count = 0;
-    let most = MOST_SOUND;
+    let most = MAX_SOUND;
     for (const packet of packets) {
       this.session.push(packet);
       count += 1;
-      if (packet.track.type === 'video') most = MOST_PICTURES;
+      if (packet.track.type === 'video') most = MAX_PICTURES;
       if (count % most === 0) await until('the transcoder takes packets', () => this.waiting() < most, { everyMs: 2, deadlineMs: 30_000 });
     }
   }

@@ -8,7 +8,7 @@ export interface ChildExit {
 }
 
 /** Output kept per stream, characters; older text goes. */
-const OUTPUT_LIMIT = 4_000_000;
+const MAX_OUTPUT = 4_000_000;
 const STOP_DEADLINE_MS = 10_000;
 
 export interface ChildOptions {
@@ -39,10 +39,10 @@ export class Child {
       detached: options.ownGroup === true,
     });
     this.#process.stdout?.setEncoding('utf8').on('data', (text: string) => {
-      this.#stdout = (this.#stdout + text).slice(-OUTPUT_LIMIT);
+      this.#stdout = (this.#stdout + text).slice(-MAX_OUTPUT);
     });
     this.#process.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      this.#stderr = (this.#stderr + text).slice(-OUTPUT_LIMIT);
+      this.#stderr = (this.#stderr + text).slice(-MAX_OUTPUT);
     });
     this.exited = new Promise((resolve) => {
       this.#process.once('error', (error) => {

@@ -14,7 +14,7 @@ const DEADLINE_MS = 60_000;
 /** For so long nobody may have had to catch up before a kill, ms, */
 const STEADY_MS = 60;
 /** which is waited for so long, ms: on a machine that never gets there the kill comes all the same. */
-const MOST_UNSTEADY_MS = 3000;
+const MAX_UNSTEADY_MS = 3000;
 
 /** One kill. */
 export interface KillRound {
@@ -76,7 +76,7 @@ export async function killOnce({ server, root, ids, tags, killAfter, rests = fal
  */
 async function steady(encoder: AcknowledgedPublisher, folder: string): Promise<void> {
   const begin = performance.now();
-  for (let since = begin, last = begin, now = begin; now - since < STEADY_MS && now - begin < MOST_UNSTEADY_MS; last = now) {
+  for (let since = begin, last = begin, now = begin; now - since < STEADY_MS && now - begin < MAX_UNSTEADY_MS; last = now) {
     await delay(5);
     await appendFile(path.join(folder, 'disk-probe'), '.');
     now = performance.now();

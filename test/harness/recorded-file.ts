@@ -21,9 +21,9 @@ const ENCODE = [
 ];
 
 /** Frames of `encodeSource` that a kill may cost of what the server had read: 0.4 s, which is a fragment, and the frame that ends it. */
-export const MOST_LOST = { video: 0.4 * 30 + 1, audio: Math.floor((0.4 * 48_000) / 1024) + 1 } as const;
+export const MAX_LOST = { video: 0.4 * 30 + 1, audio: Math.floor((0.4 * 48_000) / 1024) + 1 } as const;
 /** Of what the encoder had sent: a tenth of a second more, for which its socket may rest. */
-export const MOST_LOST_AT_REST = { video: 0.5 * 30 + 1, audio: Math.floor((0.5 * 48_000) / 1024) + 1 } as const;
+export const MAX_LOST_AT_REST = { video: 0.5 * 30 + 1, audio: Math.floor((0.5 * 48_000) / 1024) + 1 } as const;
 
 /** Encodes `seconds` of picture (30 a second, B-frames, a keyframe each second) and tone into the FLV file `path`. */
 export function encodeSource(path: string, seconds: number): void {

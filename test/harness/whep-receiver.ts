@@ -4,8 +4,8 @@ import { until } from './poll.ts';
 import type { RtpDecoder } from './rtp-decoder.ts';
 
 const CONNECT_DEADLINE_MS = 15_000;
-const LEAST_RTCP = 192;
-const MOST_RTCP = 223;
+const MIN_RTCP = 192;
+const MAX_RTCP = 223;
 
 /** Whoever opens it closes it. */
 export class WhepReceiver {
@@ -27,7 +27,7 @@ export class WhepReceiver {
     const receiver = new WhepReceiver(peer, track);
     track.onMessage((packet) => {
       const type = packet[1] ?? 0;
-      if (type < LEAST_RTCP || type > MOST_RTCP) decoder.push(packet);
+      if (type < MIN_RTCP || type > MAX_RTCP) decoder.push(packet);
     });
     try {
       peer.setLocalDescription();

@@ -28,7 +28,7 @@ import { laterHalf, riseOf } from './support/trend.ts';
 
 const MINUTES = Number(process.env['SOAK_MINUTES'] ?? 3);
 /** Two rounds for either half at least, however slow the machine is. */
-const LEAST_ROUNDS = 4;
+const MIN_ROUNDS = 4;
 const SMALL_DISK_MIB = 8;
 const SOURCE_SECONDS = 10;
 /** After a round: until connections that were cut are given up, and threads and processes that rest have ended. */
@@ -39,7 +39,7 @@ const REST_MS = 8000;
  * moment of a sample decides. It is the same for three minutes and for an hour: the hour's later half has some 80 rounds, so that 40 KiB or
  * a tenth of a descriptor or timer that each round leaves behind is found.
  */
-const MOST_RISE: readonly (readonly [figure: RegExp, most: number])[] = [
+const MAX_RISE: readonly (readonly [figure: RegExp, most: number])[] = [
   [/^heap MiB$/, 3],
   [/^external MiB$/, 8],
   // Pages that the allocator keeps, which it does in steps.
@@ -81,7 +81,7 @@ test('nothing grows while everything comes and goes', { timeout: (MINUTES + 15) 
   const churn: Churn = { server, srt: { ingest, egress }, media, smallDisk: mounted ? disk : null };
   const samples: { readonly at: number; readonly figures: ProcessSample }[] = [];
   const begin = performance.now();
-  for (let round = 0; round < LEAST_ROUNDS || performance.now() - begin < MINUTES * 60_000; round += 1) {
+  for (let round = 0; round < MIN_ROUNDS || performance.now() - begin < MINUTES * 60_000; round += 1) {
     await Promise.all([rtmpAndItsViewers(churn), srtIn(churn), control(churn)]);
     await Promise.all([whipIn(churn), fullDisk(churn)]);
     signals(churn);
@@ -102,7 +102,7 @@ test('nothing grows while everything comes and goes', { timeout: (MINUTES + 15) 
   const kept = process.env['SOAK_RESULT'];
   if (kept !== undefined) writeFileSync(kept, `${JSON.stringify(samples, null, 1)}\n`);
   for (const { name, rise } of rises) {
-    const most = MOST_RISE.find(([figure]) => figure.test(name))?.[1] ?? 0;
+    const most = MAX_RISE.find(([figure]) => figure.test(name))?.[1] ?? 0;
     expect(rise, `${name} over the later half`).toBeLessThanOrEqual(most);
   }
 });

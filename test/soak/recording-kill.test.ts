@@ -4,21 +4,21 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { type KillLoss, killOnce } from '../harness/kill.ts';
-import { encodeSource, MOST_LOST, MOST_LOST_AT_REST } from '../harness/recorded-file.ts';
+import { encodeSource, MAX_LOST, MAX_LOST_AT_REST } from '../harness/recorded-file.ts';
 import { record, startRecorder } from '../harness/recordings.ts';
 import { readFlv } from '../support/flv.ts';
 
 const KILLS = 20;
 /** Keyframes come as often, and files of the task `parts` end as often, ms. */
 const INTERVAL_MS = 1000;
-const LONGEST_MS = 5000;
+const MAX_MS = 5000;
 const IDS = ['mp4', 'ts', 'parts'];
 const KILL_DEADLINE_MS = 60_000;
 
 test(`${KILLS} kills at random moments cost a fragment each`, { timeout: KILLS * KILL_DEADLINE_MS }, async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-source-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  encodeSource(path.join(folder, 'source.flv'), LONGEST_MS / 1000 + 3);
+  encodeSource(path.join(folder, 'source.flv'), MAX_MS / 1000 + 3);
   const tags = readFlv(path.join(folder, 'source.flv'));
   const { server, root } = await startRecorder();
   await record(server, 'mp4', '/mp4_${Sequence}.mp4');
@@ -27,7 +27,7 @@ test(`${KILLS} kills at random moments cost a fragment each`, { timeout: KILLS *
   await record(server, 'parts', '/parts_${Sequence}.mp4', { interval: INTERVAL_MS });
   const losses: (KillLoss & { readonly killAfter: number; readonly rests: boolean })[] = [];
   for (let round = 1; round <= KILLS; round += 1) {
-    const killAfter = Math.round(Math.random() * LONGEST_MS);
+    const killAfter = Math.round(Math.random() * MAX_MS);
     const rests = round % 2 === 0;
     for (const loss of await killOnce({ server, root, ids: IDS, tags, killAfter, rests })) losses.push({ ...loss, killAfter, rests });
   }
@@ -37,7 +37,7 @@ test(`${KILLS} kills at random moments cost a fragment each`, { timeout: KILLS *
   );
   console.log(lines.join('\n'));
   for (const [index, { lost, rests, files, log }] of losses.entries()) {
-    const most = rests ? MOST_LOST_AT_REST : MOST_LOST;
+    const most = rests ? MAX_LOST_AT_REST : MAX_LOST;
     expect(lost.video, `${lines[index]}\n${log}`).toBeLessThanOrEqual(most.video);
     expect(lost.audio, `${lines[index]}\n${log}`).toBeLessThanOrEqual(most.audio);
     // No number is given twice, so no file had to be called otherwise.

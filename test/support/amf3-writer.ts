@@ -3,8 +3,8 @@ import { AmfObject, type AmfValue, AmfWriter } from '../../src/wire/rtmp/amf.ts'
 import { Amf3Marker } from '../../src/wire/rtmp/amf3.ts';
 
 const INTEGER_BITS = 29;
-const LARGEST_INTEGER = 2 ** (INTEGER_BITS - 1) - 1;
-const SMALLEST_INTEGER = -(2 ** (INTEGER_BITS - 1));
+const MAX_INTEGER = 2 ** (INTEGER_BITS - 1) - 1;
+const MIN_INTEGER = -(2 ** (INTEGER_BITS - 1));
 
 /** One value in AMF3, without the AVM+ marker in front. Throws `TypeError` for what AMF3 cannot carry. */
 export function serializeAmf3(value: AmfValue): Buffer {
@@ -42,7 +42,7 @@ function writeValue(writer: AmfWriter, value: AmfValue): void {
 }
 
 function writeNumber(writer: AmfWriter, value: number): void {
-  if (Number.isInteger(value) && !Object.is(value, -0) && value >= SMALLEST_INTEGER && value <= LARGEST_INTEGER) {
+  if (Number.isInteger(value) && !Object.is(value, -0) && value >= MIN_INTEGER && value <= MAX_INTEGER) {
     writer.u8(Amf3Marker.INTEGER);
     writeU29(writer, value < 0 ? value + 2 ** INTEGER_BITS : value);
   } else {

@@ -8,7 +8,7 @@ import { type ListedSegment, type MediaPlaylist, parseMediaPlaylist } from '../s
 
 /** Printed numbers have six decimals. */
 const PRINT_ERROR = 2e-6;
-const SHORTEST_PART = 0.85;
+const MIN_PART = 0.85;
 /** EXTINF against the sum of parts, and date-times against durations: a frame or so. */
 const DURATION_TOLERANCE = 0.05;
 const PARTS_WITHIN = 3;
@@ -106,7 +106,7 @@ export class LlhlsValidator {
         const last = segment.duration !== null && index === segment.parts.length - 1;
         // The last part listed of a growing segment may turn out to be its last.
         const open = segment.duration === null && index === segment.parts.length - 1;
-        if (!last && !open && part.duration < SHORTEST_PART * partTarget - PRINT_ERROR) {
+        if (!last && !open && part.duration < MIN_PART * partTarget - PRINT_ERROR) {
           this.#report(`${part.uri} lasts ${part.duration} s, less than 85 % of ${partTarget}`);
         }
       });

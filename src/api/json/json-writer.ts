@@ -8,8 +8,8 @@ const NON_ASCII_ALL = /[^\u0000-\u007f]/g;
 
 const KEY_TEXTS = new Map<string, string>();
 /** Clients name some keys themselves: no further and no longer ones are remembered. */
-const KEY_LIMIT = 1000;
-const LONGEST_KEY = 64;
+const MAX_KEYS = 1000;
+const MAX_KEY_LENGTH = 64;
 
 const FIRST_PRINTABLE = 0x20;
 const LAST_PRINTABLE = 0x7e;
@@ -79,7 +79,7 @@ function keyText(key: string): string {
   const known = KEY_TEXTS.get(key);
   if (known !== undefined) return known;
   const text = `${writeString(key)}:`;
-  if (KEY_TEXTS.size < KEY_LIMIT && key.length <= LONGEST_KEY) KEY_TEXTS.set(key, text);
+  if (KEY_TEXTS.size < MAX_KEYS && key.length <= MAX_KEY_LENGTH) KEY_TEXTS.set(key, text);
   return text;
 }
 

@@ -1,5 +1,5 @@
 /** What the routes of recordings and pushes have in common. */
-import { MOST_TASKS, TaskRefused } from '../../core/tasks/task-registry.ts';
+import { MAX_TASKS, TaskRefused } from '../../core/tasks/task-registry.ts';
 import type { TaskRequest } from '../../core/tasks/task-request.ts';
 import { ApiError, type ErrorCode, notSaved } from '../errors.ts';
 import { itemsIn, memberOf, textIn } from '../json/json-value.ts';
@@ -21,7 +21,7 @@ export async function carriedOut<T>(change: Promise<T>, id: string, errors: Task
       case 'duplicate':
         throw new ApiError(errors.exists);
       case 'too-many':
-        throw new ApiError(errors.limit, String(MOST_TASKS));
+        throw new ApiError(errors.limit, String(MAX_TASKS));
       case 'not-durable':
         throw notSaved(new ApiError(errors.notSaved, id), error.cause);
     }

@@ -14,7 +14,7 @@ const OBJECT_ESCAPE = 31;
 const OBJECT_SBR = 5;
 const OBJECT_PS = 29;
 /** Object types with a plain GASpecificConfig: main, LC, SSR, LTP. */
-const LARGEST_PLAIN_OBJECT = 4;
+const MAX_PLAIN_OBJECT = 4;
 const FREQUENCY_ESCAPE = 15;
 
 /** Bytes of the AudioMuxElement behind a LOAS header at `at`; -1 when there is no sync word. The header must be complete. */
@@ -122,7 +122,7 @@ function readConfig(reader: BitReader): Uint8Array {
     skipFrequency(reader);
     objectType = readObjectType(reader);
   }
-  if (objectType === 0 || objectType > LARGEST_PLAIN_OBJECT) throw unsupported(`audio object type ${objectType}`, reader);
+  if (objectType === 0 || objectType > MAX_PLAIN_OBJECT) throw unsupported(`audio object type ${objectType}`, reader);
   if (channels === 0) throw unsupported('a program config element', reader);
   reader.skip(1); // frameLengthFlag
   if (reader.flag()) reader.skip(14); // coreCoderDelay

@@ -31,7 +31,7 @@ const LEVEL_PICTURE_SIZES: readonly (readonly [number, number])[] = [
   [8_912_896, 50],
   [35_651_584, 60],
 ];
-const HIGHEST_LEVEL = 62;
+const MAX_LEVEL = 62;
 
 /** Parses a vpcC payload, with or without the version and flags of the box. */
 export function parseVpcc(data: Uint8Array): VpConfig {
@@ -60,5 +60,5 @@ export function vpCodecString(config: Pick<VpConfig, 'profile' | 'level' | 'bitD
 
 function levelOf(keyframe: Vp9Keyframe): number {
   const pixels = keyframe.width * keyframe.height;
-  return LEVEL_PICTURE_SIZES.find(([size]) => pixels <= size)?.[1] ?? HIGHEST_LEVEL;
+  return LEVEL_PICTURE_SIZES.find(([size]) => pixels <= size)?.[1] ?? MAX_LEVEL;
 }

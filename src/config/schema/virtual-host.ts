@@ -96,7 +96,7 @@ const OriginsSchema = object('Streams pulled when a viewer asks for them', {
 /** The typed form of `<Origins>`; the first origin whose location matches is taken. */
 export type OriginsConfig = Static<typeof OriginsSchema>;
 
-const LARGEST_PORT = 65_535;
+const MAX_PORT = 65_535;
 
 const OriginMapStoreSchema = object('Shares the addresses of streams between origins and edges', {
   originHostName: optional(text('Name under which this origin registers itself; origins only', { form: 'host-name' })),
@@ -106,7 +106,7 @@ const OriginMapStoreSchema = object('Shares the addresses of streams between ori
     {
       finish: finishing<{ host: string }>((value, fail) => {
         const port = Number(/^.+:(\d{1,5})$/.exec(value.host)?.[1] ?? 0);
-        if (port < 1 || port > LARGEST_PORT) fail(`Invalid host format ${value.host} > it must be host:port`, 'host');
+        if (port < 1 || port > MAX_PORT) fail(`Invalid host format ${value.host} > it must be host:port`, 'host');
       }),
     },
   ),

@@ -6,7 +6,7 @@ export const MultitrackType = { ONE_TRACK: 0, MANY_TRACKS: 1, MANY_TRACKS_MANY_C
 
 const FOURCC_LENGTH = 4;
 const TRACK_SIZE_LENGTH = 3;
-const LARGEST_SHORT_MOD_EX = 256;
+const MAX_SHORT_MOD_EX = 256;
 const TIMESTAMP_OFFSET_NANO = 0;
 
 /** Packet type numbers that differ between audio and video. */
@@ -40,7 +40,7 @@ export function parseModEx(tag: Buffer, types: ExPacketTypes): { packetType: num
     requireBytes(tag, offset, 1);
     let size = tag.readUInt8(offset) + 1;
     offset += 1;
-    if (size === LARGEST_SHORT_MOD_EX) {
+    if (size === MAX_SHORT_MOD_EX) {
       requireBytes(tag, offset, 2);
       size = tag.readUInt16BE(offset) + 1;
       offset += 2;

@@ -33,7 +33,7 @@ export interface FlvMetadata {
   readonly encoder: string;
 }
 
-const LARGEST_TRACK_ID = 255;
+const MAX_TRACK_ID = 255;
 
 /** Reads what is usable; fields of wrong types count as absent. Tracks of unsupported codecs are left out. */
 export function parseMetadata(fields: MetadataFields): FlvMetadata {
@@ -74,7 +74,7 @@ function tracksIn(value: unknown): [number, MetadataFields][] {
   for (const [name, track] of fieldsOf(value) ?? []) {
     const id = Number(name);
     const fields = fieldsOf(track);
-    if (Number.isInteger(id) && id >= 0 && id <= LARGEST_TRACK_ID && fields !== null) tracks.push([id, fields]);
+    if (Number.isInteger(id) && id >= 0 && id <= MAX_TRACK_ID && fields !== null) tracks.push([id, fields]);
   }
   return tracks;
 }

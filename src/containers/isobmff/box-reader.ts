@@ -3,7 +3,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 
 const HEADER_SIZE = 8;
 const LARGE_HEADER_SIZE = 16;
-const MOST_BOXES = 65_536;
+const MAX_BOXES = 65_536;
 
 /** One box: `body` is a view of what follows the size and type. */
 export interface Box {
@@ -33,7 +33,7 @@ export function readBoxes(bytes: Uint8Array): Box[] {
       throw new ProtocolError('ISOBMFF_BOX_SIZE', `a box of ${size} bytes does not fit`, offset);
     }
     // Boxes of eight bytes each would take many times their bytes here.
-    if (boxes.length >= MOST_BOXES) throw new ProtocolError('ISOBMFF_BOXES', `more than ${MOST_BOXES} boxes side by side`, offset);
+    if (boxes.length >= MAX_BOXES) throw new ProtocolError('ISOBMFF_BOXES', `more than ${MAX_BOXES} boxes side by side`, offset);
     const type = String.fromCharCode(...bytes.subarray(offset + 4, offset + HEADER_SIZE));
     boxes.push({ type, body: bytes.subarray(offset + header, offset + size), offset });
     offset += size;

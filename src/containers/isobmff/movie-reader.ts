@@ -7,7 +7,7 @@ import { type DescriptionEntry, readSampleDescription } from './sample-descripti
 
 const UNDETERMINED = 'und';
 /** A file has a handful of tracks. */
-const MOST_TRACKS = 64;
+const MAX_TRACKS = 64;
 
 /** A trak with video or sound, as its writer left it. `tables` place the samples that lie in no fragment. */
 export interface FileTrack {
@@ -36,7 +36,7 @@ export function readMovie(body: Uint8Array): FileMovie {
   const header = boxes.find(({ type }) => type === 'mvhd');
   const timescale = header === undefined ? 0 : timescaleOf(header);
   const traks = boxes.filter(({ type }) => type === 'trak');
-  if (traks.length > MOST_TRACKS) throw new ProtocolError('ISOBMFF_MOVIE', `${traks.length} tracks, at most ${MOST_TRACKS} expected`);
+  if (traks.length > MAX_TRACKS) throw new ProtocolError('ISOBMFF_MOVIE', `${traks.length} tracks, at most ${MAX_TRACKS} expected`);
   const mvex = boxes.find(({ type }) => type === 'mvex');
   const extended = mvex === undefined ? [] : readBoxes(mvex.body).filter(({ type }) => type === 'trex');
   return {

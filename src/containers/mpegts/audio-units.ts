@@ -13,7 +13,7 @@ const CLOCK = 90_000;
 const NOTHING = new Uint8Array(0);
 /** Samples of an AAC frame of the core coder. */
 const AAC_FRAME = 1024;
-const LARGEST_FREQUENCY_INDEX = 12;
+const MAX_FREQUENCY_INDEX = 12;
 const ADTS_CRC = 2;
 
 /** Header of a frame: its length with header, or one of the two below. */
@@ -200,7 +200,7 @@ function isAdtsHeader(data: Uint8Array, at: number): boolean {
   if (data[at] !== 0xff || ((data[at + 1] ?? 0) & 0xf6) !== 0xf0) return false;
   const frequencyIndex = ((data[at + 2] ?? 0) >> 2) & 0xf;
   const length = (((data[at + 3] ?? 0) & 3) << 11) | ((data[at + 4] ?? 0) << 3) | ((data[at + 5] ?? 0) >> 5);
-  return frequencyIndex <= LARGEST_FREQUENCY_INDEX && length >= ADTS_HEADER_LENGTH + ADTS_CRC;
+  return frequencyIndex <= MAX_FREQUENCY_INDEX && length >= ADTS_HEADER_LENGTH + ADTS_CRC;
 }
 
 /** What the parser would accept: no reserved version, layer or rate, no free format. */

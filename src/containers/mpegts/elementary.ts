@@ -23,7 +23,7 @@ const H264_DELIMITER = Uint8Array.of(0, 0, 0, 1, 0x09, 0xf0);
 const H265_DELIMITER = Uint8Array.of(0, 0, 0, 1, 0x46, 0x01, 0x50);
 /** 11 bits of prefix, no trimming, no extension ("Opus in MPEG-TS" §4). */
 const OPUS_CONTROL_HEADER = [0x7f, 0xe0] as const;
-const LARGEST_OPUS_CONTROL = 256;
+const MAX_OPUS_CONTROL = 256;
 
 /** The way for `track`; throws `ProtocolError` when its decoder configuration is broken. */
 export function elementaryStream(track: Track): ElementaryStream {
@@ -98,13 +98,13 @@ class AdtsStream implements ElementaryStream {
 }
 
 class OpusStream implements ElementaryStream {
-  readonly #control = new Uint8Array(LARGEST_OPUS_CONTROL);
+  readonly #control = new Uint8Array(MAX_OPUS_CONTROL);
 
   add(packet: Packet, payload: Gather): void {
     this.#control.set(OPUS_CONTROL_HEADER);
     let at = OPUS_CONTROL_HEADER.length;
     let size = packet.data.length;
-    while (size >= 255 && at < LARGEST_OPUS_CONTROL - 1) {
+    while (size >= 255 && at < MAX_OPUS_CONTROL - 1) {
       this.#control[at] = 255;
       at += 1;
       size -= 255;

@@ -6,7 +6,7 @@ const MAX_SECTION = 1024;
 const SECTION_HEADER = 3;
 const STUFFING = 0xff;
 /** Header, fields and CRC of a section without any entry. */
-const SHORTEST_SECTION = 12;
+const MIN_SECTION = 12;
 
 /** Holds one section at a time. A broken one is counted and left out; the next one is found by its pointer field. */
 export class SectionReader {
@@ -60,7 +60,7 @@ export class SectionReader {
       at += taken;
       if (this.#length < wanted) return;
       if (wanted > SECTION_HEADER) this.#finish();
-      else if (this.#wanted() > MAX_SECTION || this.#wanted() < SHORTEST_SECTION) this.lose();
+      else if (this.#wanted() > MAX_SECTION || this.#wanted() < MIN_SECTION) this.lose();
     }
   }
 

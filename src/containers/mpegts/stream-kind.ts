@@ -25,7 +25,7 @@ export interface StreamDescription {
 const OPUS_EXTENSION_TAG = 0x80;
 const DEFAULT_OPUS_CHANNELS = 2;
 /** More channels need a mapping that the descriptor only implies. */
-const MOST_OPUS_CHANNELS = 2;
+const MAX_OPUS_CHANNELS = 2;
 
 const OTHER_TYPES: Readonly<Record<number, string>> = {
   1: 'MPEG-1 video',
@@ -124,7 +124,7 @@ function languageOf(body: Uint8Array): string {
 }
 
 function opusKind(channels: number): StreamKind {
-  if (channels < 1 || channels > MOST_OPUS_CHANNELS) return unsupported(`Opus audio with channel configuration ${channels}`);
+  if (channels < 1 || channels > MAX_OPUS_CHANNELS) return unsupported(`Opus audio with channel configuration ${channels}`);
   return { type: 'audio', codec: AudioCodec.OPUS, channels };
 }
 

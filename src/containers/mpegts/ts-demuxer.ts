@@ -16,7 +16,7 @@ const FLAG_UNIT_START = 0x40;
 const FLAG_DISCONTINUITY = 0x80;
 const FLAG_RANDOM_ACCESS = 0x40;
 const FLAG_PCR = 0x10;
-const SHORTEST_PCR_FIELD = 7;
+const MIN_PCR_FIELD = 7;
 
 /** One PES packet of a stream of the program. */
 export interface PesPacket {
@@ -220,7 +220,7 @@ export class TsDemuxer {
       state.nextDiscontinuity = true;
     }
     if ((flags & FLAG_RANDOM_ACCESS) !== 0 && state !== null) state.nextRandomAccess = true;
-    if ((flags & FLAG_PCR) !== 0 && length >= SHORTEST_PCR_FIELD && this.#isClock(data, at)) this.#clock.unwrap(readPcr(data, at + 6));
+    if ((flags & FLAG_PCR) !== 0 && length >= MIN_PCR_FIELD && this.#isClock(data, at)) this.#clock.unwrap(readPcr(data, at + 6));
     return payload;
   }
 

@@ -17,7 +17,7 @@ const FIRST_STREAM_PID = 0x1_00;
 const VERSIONS = 32;
 
 /** What a program map table has room for. */
-const MOST_STREAMS = 40;
+const MAX_STREAMS = 40;
 
 /** Media time 0 is written as this (90 kHz), so that the clock before it and slightly negative times stay positive. */
 export const TIME_OFFSET = 90_000;
@@ -58,7 +58,7 @@ export class TsMuxer {
   /** Replaces the tracks; call `writeTables` before the next packet. Throws `ProtocolError` for a broken configuration. */
   setTracks(tracks: readonly Track[]): void {
     for (const { pid, continuity } of this.#streams.values()) this.#counters.set(pid, continuity);
-    const carried = tracks.filter(canCarry).slice(0, MOST_STREAMS);
+    const carried = tracks.filter(canCarry).slice(0, MAX_STREAMS);
     const streams = carried.map((track, index) => this.#open(track, FIRST_STREAM_PID + index, index));
     this.#streams = new Map(streams.map((stream) => [stream.track.id, stream]));
     this.#clock = streams.find(({ track }) => track.type === 'video') ?? streams[0] ?? null;

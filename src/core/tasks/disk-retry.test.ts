@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
-import { DiskRetry, FIRST_PAUSE_MS, LONGEST_PAUSE_MS } from './disk-retry.ts';
+import { DiskRetry, FIRST_PAUSE_MS, MAX_PAUSE_MS } from './disk-retry.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -36,9 +36,9 @@ test('an attempt is due after the pause, once there is room, and the pause grows
     retry.failed();
   }
   expect(pauses).toEqual([2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]);
-  clock.advance(2 * LONGEST_PAUSE_MS);
+  clock.advance(2 * MAX_PAUSE_MS);
   expect(await due()).toBe(true);
-  clock.advance(LONGEST_PAUSE_MS + 1);
+  clock.advance(MAX_PAUSE_MS + 1);
   retry.failed();
   clock.advance(FIRST_PAUSE_MS);
   expect(await due()).toBe(true);

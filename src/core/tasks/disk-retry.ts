@@ -4,7 +4,7 @@ import type { Clock } from '../../util/clock.ts';
 /** First pause, ms; it doubles whenever the next attempt fails soon. */
 export const FIRST_PAUSE_MS = 2000;
 /** The pause doubles up to this, ms. */
-export const LONGEST_PAUSE_MS = 60_000;
+export const MAX_PAUSE_MS = 60_000;
 /** What went well for so long begins anew with the first pause, ms. */
 const CALM_MS = 60_000;
 
@@ -26,7 +26,7 @@ export class DiskRetry {
   /** The disk has refused. */
   failed(): void {
     const now = this.#clock.monotonic();
-    this.#pauseMs = now - this.#triedAt > CALM_MS ? FIRST_PAUSE_MS : Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS);
+    this.#pauseMs = now - this.#triedAt > CALM_MS ? FIRST_PAUSE_MS : Math.min(2 * this.#pauseMs, MAX_PAUSE_MS);
     this.#notBefore = now + this.#pauseMs;
     this.#hasRoom = false;
   }

@@ -2,7 +2,7 @@
 import type { Packet } from '../../media/packet.ts';
 
 /** Reading takes milliseconds; with more than this the tasks begin with the next keyframe. */
-const LONGEST_HOLD = 500;
+const MAX_HOLD = 500;
 
 /** Keeps nothing before `hold` and after `release`; the owner releases it when the map was read or the stream ends. */
 export class MapHold {
@@ -19,7 +19,7 @@ export class MapHold {
 
   push(packet: Packet): void {
     if (this.#held === null) return;
-    if (this.#held.length === LONGEST_HOLD) this.#held = null;
+    if (this.#held.length === MAX_HOLD) this.#held = null;
     else this.#held.push(packet);
   }
 

@@ -6,7 +6,7 @@ import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { DocumentFolder } from '../../state/document-folder.ts';
 import { KEYED } from '../../state/document-layout.ts';
 import { FollowingTask, NO_TOTALS } from './following-task.ts';
-import { MOST_TASKS, TaskRegistry } from './task-registry.ts';
+import { MAX_TASKS, TaskRegistry } from './task-registry.ts';
 import type { TaskRequest } from './task-request.ts';
 
 const OWNER = { vhost: 'v', app: 'a' };
@@ -65,8 +65,8 @@ test('a task that the disk does not let go never takes the place of a new one', 
 });
 
 test('tasks of a map file take no place from those of the API', () => {
-  for (let index = 0; index < MOST_TASKS; index += 1) tasks.register(OWNER, { ...request, id: `map${index}`, isConfig: true }, 1);
-  for (let index = 0; index < MOST_TASKS; index += 1) tasks.register(OWNER, { ...request, id: `api${index}` }, 1);
+  for (let index = 0; index < MAX_TASKS; index += 1) tasks.register(OWNER, { ...request, id: `map${index}`, isConfig: true }, 1);
+  for (let index = 0; index < MAX_TASKS; index += 1) tasks.register(OWNER, { ...request, id: `api${index}` }, 1);
   expect(() => tasks.register(OWNER, request, 1)).toThrow(expect.objectContaining({ code: 'too-many' }));
   expect(tasks.register(OWNER, { ...request, isConfig: true }, 1).request.id).toBe('x');
 });

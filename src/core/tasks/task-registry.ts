@@ -7,7 +7,7 @@ import type { FollowingTask, TaskOrigin, TaskTotals } from './following-task.ts'
 import type { TaskRequest } from './task-request.ts';
 
 /** Tasks of one kind that an application may have through the API. */
-export const MOST_TASKS = 1000;
+export const MAX_TASKS = 1000;
 const KEY_BYTES = 12;
 
 /** Why a task cannot be started or stopped. */
@@ -91,9 +91,9 @@ export class TaskRegistry<Request extends TaskRequest, Task extends FollowingTas
     const { noun, make } = this.#options;
     const tasks = this.#tasks.get(applicationKey({ vhost, app }));
     // Those of a map file are as many as streams and entries: the operator has said so.
-    const isFull = !request.isConfig && this.of({ vhost, app }).filter((task) => !task.request.isConfig).length >= MOST_TASKS;
+    const isFull = !request.isConfig && this.of({ vhost, app }).filter((task) => !task.request.isConfig).length >= MAX_TASKS;
     if (tasks?.has(request.id) === true) throw new TaskRefused('duplicate', `the application has a ${noun} '${request.id}'`);
-    if (isFull) throw new TaskRefused('too-many', `the application has ${MOST_TASKS} tasks of the kind ${noun}`);
+    if (isFull) throw new TaskRefused('too-many', `the application has ${MAX_TASKS} tasks of the kind ${noun}`);
     const task = make({ key: randomBytes(KEY_BYTES).toString('hex'), vhost, app, request, createdAt });
     this.#add(task);
     return task;

@@ -26,7 +26,7 @@ for (let byte = 0; byte < 256; byte += 1) {
 
 /** Offsets kept per header line: name start, name end, value start, value end. */
 const FIELDS = 4;
-const LONGEST_METHOD = 32;
+const MAX_METHOD = 32;
 
 /**
  * A parsed request head. It keeps the bytes and looks headers up when asked: most are never looked at.
@@ -109,7 +109,7 @@ export class RequestHead {
     if (at === start || bytes[at] !== SP) {
       throw new HttpFault(400, 'HTTP_METHOD', 'the request does not begin with a method', at - start);
     }
-    if (at - start > LONGEST_METHOD) throw new HttpFault(501, 'HTTP_METHOD', 'unknown method');
+    if (at - start > MAX_METHOD) throw new HttpFault(501, 'HTTP_METHOD', 'unknown method');
     this.method = bytes.toString('latin1', start, at);
     const targetStart = at + 1;
     at = targetStart;

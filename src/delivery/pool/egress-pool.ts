@@ -16,7 +16,7 @@ import type { EgressLimits, FromThread, ListenRequest, ServedHost, SessionSighti
 import type { Certificate } from '../tls/certificate-choice.ts';
 import { DEFAULT_EGRESS_LIMITS } from './egress-limits.ts';
 import type { startLocal } from './local-thread.ts';
-import { LARGEST_BUNDLE, PatientLink } from './patient-link.ts';
+import { MAX_BUNDLE, PatientLink } from './patient-link.ts';
 import { type OutletOwner, type OutletRequest, PoolOutlet } from './pool-outlet.ts';
 import { PortBook } from './port-book.ts';
 import { SessionLedger } from './session-ledger.ts';
@@ -25,10 +25,10 @@ import { startWorker, WORKER_ENTRY } from './thread-link.ts';
 
 const MAX_FREE_BYTES = 16 * 1024 * 1024;
 const FIRST_RESTART_DELAY = 100;
-const LONGEST_RESTART_DELAY = 10_000;
+const MAX_RESTART_DELAY = 10_000;
 /** A thread that ran this long has recovered. */
 const HEALTHY_AFTER = 60_000;
-const REVOKED_LIMIT = 100_000;
+const MAX_REVOKED = 100_000;
 
 /** Where limits are absent, those of `egress-limits.ts` hold. */
 export interface EgressPoolOptions {
@@ -193,7 +193,7 @@ export class EgressPool implements EgressPort {
   revokeSessions(sessions: readonly string[]): void {
     for (const session of sessions) this.#revoked.add(sessionId(session));
     for (const oldest of this.#revoked) {
-      if (this.#revoked.size <= REVOKED_LIMIT) break;
+      if (this.#revoked.size <= MAX_REVOKED) break;
       this.#revoked.delete(oldest);
     }
     this.#post({ type: 'revoke', sessions });
@@ -298,7 +298,7 @@ export class EgressPool implements EgressPort {
     const { queues } = this.#options;
     if (queues === undefined || slot.gauge !== null) return slot.gauge;
     const urn = `mngq:p=pub:r=appworker_[egress]_${this.#slots.indexOf(slot)}`;
-    return queues.gauge({ urn, type: 'ToThread', threshold: LARGEST_BUNDLE });
+    return queues.gauge({ urn, type: 'ToThread', threshold: MAX_BUNDLE });
   }
 
   #startThread(slot: Slot): void {
@@ -431,7 +431,7 @@ export class EgressPool implements EgressPort {
     }
     const { logger, clock } = this.#options;
     if (clock.monotonic() - slot.startedAt > HEALTHY_AFTER) slot.failures = 0;
-    const delay = slot.failures === 0 ? 0 : Math.min(LONGEST_RESTART_DELAY, FIRST_RESTART_DELAY * 2 ** slot.failures);
+    const delay = slot.failures === 0 ? 0 : Math.min(MAX_RESTART_DELAY, FIRST_RESTART_DELAY * 2 ** slot.failures);
     slot.failures += 1;
     this.#restarts += 1;
     logger.error({ thread, reason, restartIn: delay }, 'an egress thread ended; it is started again');
@@ -445,7 +445,7 @@ export class EgressPool implements EgressPort {
     } catch (error) {
       this.#options.logger.error({ err: error }, 'an egress thread could not be started, it is tried again');
       slot.link = null;
-      slot.restart = setTimeout(() => this.#restart(slot), LONGEST_RESTART_DELAY);
+      slot.restart = setTimeout(() => this.#restart(slot), MAX_RESTART_DELAY);
     }
   }
 }

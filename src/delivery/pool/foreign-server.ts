@@ -11,7 +11,7 @@ import { type Patience, withPatience } from '../../util/patience.ts';
 import { FOLDER_PREFIX, SOCKET_NAME } from '../stale-folders.ts';
 import type { ForeignPeer } from '../thread/foreign-relay.ts';
 
-const PREAMBLE_LIMIT = 1024;
+const MAX_PREAMBLE = 1024;
 /** A server that never listens looks at no deadlines of its own. All in milliseconds. */
 const TIMES = {
   preamble: 5000,
@@ -122,7 +122,7 @@ export class ForeignServer {
       held = Buffer.concat([held, chunk]);
       const end = held.indexOf('\n');
       if (end < 0) {
-        if (held.length > PREAMBLE_LIMIT) socket.destroy();
+        if (held.length > MAX_PREAMBLE) socket.destroy();
         return;
       }
       this.#within(socket, this.#times.exchange);

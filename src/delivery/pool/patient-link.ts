@@ -5,9 +5,9 @@ import type { ToThread } from '../thread-protocol.ts';
 import type { ThreadLink } from './thread-link.ts';
 
 /** How long messages may wait for a thread that rests, ms: blocks are only used again when it has heard of their end. */
-const LONGEST_WAIT = 1000;
+const MAX_WAIT = 1000;
 /** Messages that wait at most. */
-export const LARGEST_BUNDLE = 4096;
+export const MAX_BUNDLE = 4096;
 const PATIENT: ReadonlySet<ToThread['type']> = new Set(['outlet-update', 'block-add', 'block-retire']);
 
 /** Delivers in order; messages that can wait are bundled while the thread rests. */
@@ -41,8 +41,8 @@ export class PatientLink implements ThreadLink {
       this.#bundle.push(message);
       patient &&= PATIENT.has(message.type);
     }
-    if (!patient || this.#bundle.length >= LARGEST_BUNDLE) this.#deliver();
-    else this.#timer ??= setTimeout(() => this.#deliver(), LONGEST_WAIT);
+    if (!patient || this.#bundle.length >= MAX_BUNDLE) this.#deliver();
+    else this.#timer ??= setTimeout(() => this.#deliver(), MAX_WAIT);
   }
 
   /** The thread has nobody to serve. */

@@ -7,8 +7,8 @@
 import type { Span } from '../outlet/messages.ts';
 import type { ToThread } from '../thread-protocol.ts';
 
-const SMALLEST_BLOCK = 64 * 1024;
-const LARGEST_BLOCK = 1024 * 1024;
+const MIN_BLOCK = 64 * 1024;
+const MAX_BLOCK = 1024 * 1024;
 const SECONDS_PER_BLOCK = 2;
 
 interface Block {
@@ -188,7 +188,7 @@ export class ArenaWriter {
       }
     }
     // Init segments are stored first and stay as long as the stream: they must not hold a large block.
-    const next = this.#arena.take(current === null ? SMALLEST_BLOCK : this.#blockSize);
+    const next = this.#arena.take(current === null ? MIN_BLOCK : this.#blockSize);
     this.#blocks.add(next);
     this.#current = next;
     this.#used = 0;
@@ -204,7 +204,7 @@ function append(spans: Span[], block: number, offset: number, length: number): v
 }
 
 function blockSize(bytesPerSecond: number): number {
-  let size = SMALLEST_BLOCK;
-  while (size < LARGEST_BLOCK && size < bytesPerSecond * SECONDS_PER_BLOCK) size *= 2;
+  let size = MIN_BLOCK;
+  while (size < MAX_BLOCK && size < bytesPerSecond * SECONDS_PER_BLOCK) size *= 2;
   return size;
 }

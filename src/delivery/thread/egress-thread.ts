@@ -17,7 +17,7 @@ import { BlockTable } from './block-table.ts';
 import { COMMON_HEADERS, type Delivery, type DeliveryServices, Refusal } from './delivery.ts';
 import { DemandDesk } from './demand-desk.ts';
 import { FileShelf } from './file-shelf.ts';
-import { ForeignRelay, RELAY_LIMIT } from './foreign-relay.ts';
+import { ForeignRelay, MAX_RELAY } from './foreign-relay.ts';
 import { HotFiles } from './hot-files.ts';
 import { OutletRegistry, type ViewFactories } from './outlet-registry.ts';
 import { RequestRouter } from './request-router.ts';
@@ -60,7 +60,7 @@ export class EgressThread {
     this.#blocks = new BlockTable((block) => post({ type: 'block-idle', block }));
     this.#admission = new Admission(settings.admission, {
       connections: limits.http.connections,
-      relays: RELAY_LIMIT,
+      relays: MAX_RELAY,
       log: { warn: (fields, message) => this.#log('warn', fields, message) },
     });
     this.#sessions = new ThreadSessions({

@@ -14,7 +14,7 @@ import { COMMON_HEADERS } from './delivery.ts';
 import type { ForeignRequests } from './request-router.ts';
 
 /** Connections a thread relays at once; more are answered 503. */
-export const RELAY_LIMIT = 20_000;
+export const MAX_RELAY = 20_000;
 /** All in milliseconds. */
 const TIMES = {
   /** For the main thread to answer a request that it gets repeated; it has a shorter limit itself. */
@@ -116,7 +116,7 @@ export class ForeignRelay implements ForeignRequests {
   /** A seat until the answer, and the descriptors that the relaying takes; or why there is none. */
   #admit(address: string): Seat | Refusal {
     const { signalling, refusals } = this.#admission;
-    if (this.#open.size >= RELAY_LIMIT || !this.#admission.takeDescriptors(DESCRIPTORS)) {
+    if (this.#open.size >= MAX_RELAY || !this.#admission.takeDescriptors(DESCRIPTORS)) {
       refusals.note('signalling requests refused: too many are open', { open: this.#open.size });
       return { status: 503, text: FULL };
     }

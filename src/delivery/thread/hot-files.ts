@@ -8,9 +8,9 @@ const SMALLEST = 32 * 1024;
 /** Making an image of more would hold up the thread. */
 const LARGEST = 8 * 1024 * 1024;
 /** Each image takes a file descriptor. */
-const MOST_IMAGES = 256;
+const MAX_IMAGES = 256;
 /** Files remembered, asked for once or more. */
-const MOST_FILES = 4096;
+const MAX_FILES = 4096;
 /** Sweeps that a file nobody asks for is kept. */
 const PATIENCE = 4;
 
@@ -70,7 +70,7 @@ export class HotFiles {
     if (this.#addon === null || size < SMALLEST || size > LARGEST) return null;
     const file = this.#files.get(spans);
     if (file === undefined) {
-      if (this.#files.size < MOST_FILES) this.#files.set(spans, { image: null, age: 0 });
+      if (this.#files.size < MAX_FILES) this.#files.set(spans, { image: null, age: 0 });
       return null;
     }
     file.age = 0;
@@ -107,7 +107,7 @@ export class HotFiles {
   }
 
   #makeRoom(size: number): boolean {
-    const fits = (): boolean => this.#images < MOST_IMAGES && this.#bytes + size <= this.#limit;
+    const fits = (): boolean => this.#images < MAX_IMAGES && this.#bytes + size <= this.#limit;
     if (fits()) return true;
     for (const [spans, file] of this.#files) {
       if (file.image === null || file.age === 0) continue;

@@ -9,7 +9,7 @@ import { constants, crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
 import { shiftSum, timesModulo } from './crc-patch.ts';
 
 /** Longer tails would need a byte twice in the placeholder. */
-const LONGEST_TAIL = 128;
+const MAX_TAIL = 128;
 const GZIP_HEADER = Buffer.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff);
 const STORED_HEADER = 5;
 const TRAILER = 8;
@@ -37,7 +37,7 @@ export class TailoredGzip {
   /** For `pieces` with tails of `tailLength` bytes between them; null when these cannot be compressed this way. */
   static make(pieces: readonly string[], tailLength: number): TailoredGzip | null {
     const [before = '', ...rest] = pieces;
-    if (rest.length === 0 || tailLength === 0 || tailLength > LONGEST_TAIL || !pieces.every(isAscii)) return null;
+    if (rest.length === 0 || tailLength === 0 || tailLength > MAX_TAIL || !pieces.every(isAscii)) return null;
     const placeholder = placeholderOf(tailLength, 0);
     const dictionary = Buffer.from(before + placeholder, 'latin1');
     const first = deflateRawSync(Buffer.from(before, 'latin1'), { finishFlush: constants.Z_SYNC_FLUSH });
@@ -75,7 +75,7 @@ export class TailoredGzip {
 
 /** Bytes beyond ASCII, all different, beginning `shift` places into the row. */
 function placeholderOf(length: number, shift: number): string {
-  return Buffer.from(Array.from({ length }, (_unused, index) => PLACEHOLDER_FIRST + ((index + shift) % LONGEST_TAIL))).toString('latin1');
+  return Buffer.from(Array.from({ length }, (_unused, index) => PLACEHOLDER_FIRST + ((index + shift) % MAX_TAIL))).toString('latin1');
 }
 
 function isAscii(text: string): boolean {

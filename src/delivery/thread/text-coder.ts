@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { TailoredGzip } from './tailored-gzip.ts';
 import { TailoredText } from './tailored-text.ts';
 
-const CACHE_LIMIT = 256;
+const MAX_CACHE = 256;
 /** Lengths of tails known for one text. Sessions of one server differ little; what else is in a tail, the client chose. */
 const TAIL_LENGTHS = 8;
 /** Plain bodies share pieces of memory of this size: an allocation for each costs more than filling it. A client that does not read holds one. */
@@ -34,7 +34,7 @@ export class TextCoder {
     const known = this.#cache.get(text);
     if (known !== undefined) return known;
     const made = gzipSync(text, OPTIONS);
-    if (this.#cache.size >= CACHE_LIMIT) {
+    if (this.#cache.size >= MAX_CACHE) {
       const oldest = this.#cache.keys().next();
       if (!oldest.done) this.#cache.delete(oldest.value);
     }

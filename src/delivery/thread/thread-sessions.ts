@@ -8,7 +8,7 @@ import type { SessionTokens } from '../session-token.ts';
 import type { SessionBytes, SessionEvent, SessionSighting } from '../thread-protocol.ts';
 
 /** Revocations remembered; the oldest is forgotten first. */
-const REVOKED_LIMIT = 100_000;
+const MAX_REVOKED = 100_000;
 const MAX_KEY_LENGTH = 256;
 /** Viewers whose bytes one report tells; the others have their turn in the next ones, so that a crowd cannot hold up the main thread. */
 const BILLED_PER_REPORT = 1000;
@@ -153,7 +153,7 @@ export class ThreadSessions {
   revoke(sessions: readonly string[]): void {
     for (const session of sessions) {
       this.#revoked.add(sessionId(session));
-      if (this.#revoked.size > REVOKED_LIMIT) {
+      if (this.#revoked.size > MAX_REVOKED) {
         const oldest = this.#revoked.values().next();
         if (!oldest.done) this.#revoked.delete(oldest.value);
       }

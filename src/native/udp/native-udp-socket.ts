@@ -12,9 +12,9 @@ const ADDRESS = 4;
 const BLOCK_BYTES = MOST * 1500;
 const POOL_BYTES = 16_384;
 /** Blocks that wait for the system: 12 MB, a keyframe for some hundred viewers. Further ones are dropped. */
-const MOST_WAITING = 128;
+const MAX_WAITING = 128;
 /** Senders whose addresses are kept as texts. */
-const MOST_KNOWN = 4096;
+const MAX_KNOWN = 4096;
 
 /** What the addon tells. */
 const Told = { RECEIVED: 0, WRITABLE: 1, FAILED: 2, ALARM: 3 } as const;
@@ -118,7 +118,7 @@ export class NativeUdpSocket implements UdpSocket {
       block.used = 0;
       return;
     }
-    if (this.#waiting.length === MOST_WAITING) {
+    if (this.#waiting.length === MAX_WAITING) {
       this.#dropped += block.count - block.from;
       block.count = 0;
       block.used = 0;
@@ -218,7 +218,7 @@ export class NativeUdpSocket implements UdpSocket {
     const key = inner ? words.subarray(at + PORT, at + WORDS).join() : (words[at + ADDRESS] ?? 0) * 65_536 + port;
     const known = this.#known.get(key);
     if (known !== undefined) return known;
-    if (this.#known.size === MOST_KNOWN) this.#known.clear();
+    if (this.#known.size === MAX_KNOWN) this.#known.clear();
     const address = { address: this.#addon.udpText(this.#handle, n), port };
     this.#known.set(key, address);
     this.#places.set(address, words.slice(at, at + WORDS));

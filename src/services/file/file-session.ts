@@ -11,9 +11,9 @@ import type { FileEvent, MediaFile } from './media-file.ts';
 /** Packets that are due within this time go out together, ms. */
 const TURN_MS = 10;
 /** A file whose time jumps by more than this, or a disk that is late by more, does not make up for it, ms. */
-const MOST_LEAD_MS = 5000;
+const MAX_LEAD_MS = 5000;
 /** A file that is over sooner would be a busy loop, seconds. */
-const SHORTEST_S = 0.1;
+const MIN_S = 0.1;
 
 type FilePacket = Extract<FileEvent, { type: 'packet' }>;
 
@@ -92,7 +92,7 @@ export class FileSession implements PullSession {
   #begin(): void {
     let length = 0;
     for (const { from, last, duration } of this.#extents.values()) length = Math.max(length, last + duration - from);
-    if (length < SHORTEST_S) throw new Error(`the file has ${length.toFixed(3)} s of media, too little to play`);
+    if (length < MIN_S) throw new Error(`the file has ${length.toFixed(3)} s of media, too little to play`);
     this.#shift += length;
     this.#extents.clear();
     this.#file.rewind();
@@ -129,7 +129,7 @@ export class FileSession implements PullSession {
     const now = this.#clock.monotonic();
     this.#origin ??= now - at * 1000;
     let wait = this.#origin + at * 1000 - now;
-    if (Math.abs(wait) > MOST_LEAD_MS) {
+    if (Math.abs(wait) > MAX_LEAD_MS) {
       this.#origin = now - at * 1000;
       wait = 0;
     }

@@ -11,17 +11,17 @@ import type { FileBytes } from './file-bytes.ts';
 import type { FileEvent, MediaFile } from './media-file.ts';
 
 /** More would not be a film but an attack: a moov has some bytes per sample, a moof lasts for seconds. */
-const MOST_MOOV_BYTES = 67_108_864;
-const MOST_MOOF_BYTES = 1_048_576;
-const MOST_SAMPLE_BYTES = 16_777_216;
+const MAX_MOOV_BYTES = 67_108_864;
+const MAX_MOOF_BYTES = 1_048_576;
+const MAX_SAMPLE_BYTES = 16_777_216;
 /** Boxes in a row that bring no sample. */
-const MOST_EMPTY_BOXES = 10_000;
+const MAX_EMPTY_BOXES = 10_000;
 /** Fragments of one track may come this much before those of the others, seconds. */
-const MOST_AHEAD_S = 10;
+const MAX_AHEAD_S = 10;
 /** Samples of fragments that wait for those of other tracks: half an hour of sound. */
-const MOST_WAITING = 100_000;
+const MAX_WAITING = 100_000;
 /** Samples in a row that are not played: hours of sound that an edit list cuts off. */
-const MOST_SKIPPED = 1_000_000;
+const MAX_SKIPPED = 1_000_000;
 /** The server gets its turn after so many of them. */
 const SKIPPED_AT_ONCE = 1000;
 const BOX_HEADER = 8;
@@ -108,7 +108,7 @@ export class MovieFile implements MediaFile {
       const box = await boxAt(bytes, at);
       at = box.end;
       if (box.type !== 'moov') continue;
-      const movie = readMovie(await readBody(bytes, box, MOST_MOOV_BYTES));
+      const movie = readMovie(await readBody(bytes, box, MAX_MOOV_BYTES));
       const tracks = movie.tracks.filter(({ description }) => description.type !== 'unsupported');
       const left = movie.tracks.flatMap(({ description }) => (description.type === 'unsupported' ? [description.what] : []));
       if (left.length > 0) logger.warn({ unsupported: left }, `tracks left out: ${left.join(', ')}`);
@@ -131,7 +131,7 @@ export class MovieFile implements MediaFile {
     }
     for (let skipped = 0; ; skipped += 1) {
       // A few bytes of tables can stand for thousands of millions of samples.
-      if (skipped > MOST_SKIPPED) throw new ProtocolError('ISOBMFF_SAMPLE', `more than ${MOST_SKIPPED} samples without anything to play`);
+      if (skipped > MAX_SKIPPED) throw new ProtocolError('ISOBMFF_SAMPLE', `more than ${MAX_SKIPPED} samples without anything to play`);
       if (skipped % SKIPPED_AT_ONCE === SKIPPED_AT_ONCE - 1) await nextTurn();
       const reader = await this.#earliest();
       const sample = reader?.peek();
@@ -149,7 +149,7 @@ export class MovieFile implements MediaFile {
   }
 
   async #read({ offset, size }: FileSample): Promise<Uint8Array> {
-    if (size > MOST_SAMPLE_BYTES) throw new ProtocolError('ISOBMFF_SAMPLE', `a sample of ${size} bytes`, offset);
+    if (size > MAX_SAMPLE_BYTES) throw new ProtocolError('ISOBMFF_SAMPLE', `a sample of ${size} bytes`, offset);
     if (offset < 0 || offset + size > this.#bytes.size) {
       throw new ProtocolError('ISOBMFF_SAMPLE', `a sample of ${size} bytes lies beyond the end of the file`, offset);
     }
@@ -173,15 +173,15 @@ export class MovieFile implements MediaFile {
   /** Reads fragments until every track has a sample, or it is clear that one has ended. */
   async #fill(): Promise<void> {
     for (let empty = 0; this.#at < this.#bytes.size; empty += 1) {
-      if (this.#readers.every((reader) => reader.peek() !== null) || this.#readers.some(({ ahead }) => ahead > MOST_AHEAD_S)) return;
-      if (empty > MOST_EMPTY_BOXES) throw new ProtocolError('ISOBMFF_FRAGMENT', `${empty} boxes without a sample`, this.#at);
+      if (this.#readers.every((reader) => reader.peek() !== null) || this.#readers.some(({ ahead }) => ahead > MAX_AHEAD_S)) return;
+      if (empty > MAX_EMPTY_BOXES) throw new ProtocolError('ISOBMFF_FRAGMENT', `${empty} boxes without a sample`, this.#at);
       const position = this.#at;
       const box = await boxAt(this.#bytes, position);
       this.#at = box.end;
       if (box.type !== 'moof') continue;
-      this.#addFragment(await readBody(this.#bytes, box, MOST_MOOF_BYTES), position);
+      this.#addFragment(await readBody(this.#bytes, box, MAX_MOOF_BYTES), position);
       const waiting = this.#readers.reduce((sum, reader) => sum + reader.waiting, 0);
-      if (waiting > MOST_WAITING) throw new ProtocolError('ISOBMFF_FRAGMENT', `${waiting} samples that wait for another track`, position);
+      if (waiting > MAX_WAITING) throw new ProtocolError('ISOBMFF_FRAGMENT', `${waiting} samples that wait for another track`, position);
     }
   }
 

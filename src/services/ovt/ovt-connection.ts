@@ -12,14 +12,14 @@ import { type OvtUrl, parseOvtUrl } from '../../wire/ovt/ovt-url.ts';
 import { OvtPayloadType } from '../../wire/ovt/packet.ts';
 import { OvtReader } from '../../wire/ovt/reader.ts';
 import { isTold } from './describe-stream.ts';
-import { MOST_WAITING_BYTES, type OvtLink, OvtSession } from './ovt-session.ts';
+import { MAX_WAITING_BYTES, type OvtLink, OvtSession } from './ovt-session.ts';
 import type { OvtStream } from './ovt-stream.ts';
 
 /** A request is a few hundred bytes. Edges send no media. As the reference, what later versions may say is passed over. */
 const READER_LIMITS = { message: 65_536, media: 0, anyType: true };
 /** Requests not yet answered. */
-const MOST_REQUESTS = 16;
-const MOST_SESSIONS = 64;
+const MAX_REQUESTS = 16;
+const MAX_SESSIONS = 64;
 /** All in milliseconds. */
 const TIMES = {
   /** A connection that plays nothing ends after this silence. */
@@ -151,7 +151,7 @@ export class OvtConnection implements OvtLink {
 
   #take(type: OvtPayloadType, payload: Uint8Array): void {
     if (this.#closed) return;
-    if (this.waiting > MOST_WAITING_BYTES) {
+    if (this.waiting > MAX_WAITING_BYTES) {
       this.cut('the edge asks and does not read');
       return;
     }
@@ -165,7 +165,7 @@ export class OvtConnection implements OvtLink {
       this.#refuse(OvtStatus.NOT_FOUND, `An invalid request: ${error.message}`);
       return;
     }
-    if (this.#requests.length >= MOST_REQUESTS) throw new ProtocolError('OVT_REQUESTS', `more than ${MOST_REQUESTS} requests at once`);
+    if (this.#requests.length >= MAX_REQUESTS) throw new ProtocolError('OVT_REQUESTS', `more than ${MAX_REQUESTS} requests at once`);
     this.#requests.push(request);
     this.#answerAll().catch((error: unknown) => this.#fail(error));
   }
@@ -207,7 +207,7 @@ export class OvtConnection implements OvtLink {
   }
 
   #play(request: OvtRequest, stream: OvtStream): void {
-    if (this.#sessions.has(stream) || this.#sessions.size >= MOST_SESSIONS) {
+    if (this.#sessions.has(stream) || this.#sessions.size >= MAX_SESSIONS) {
       this.#respond(request, OvtStatus.NOT_FOUND, 'The connection plays this stream, or too many others');
       return;
     }

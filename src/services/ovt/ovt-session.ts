@@ -5,9 +5,9 @@ import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 
 /** Bytes that may wait in a connection: seconds of a large stream. */
-export const MOST_WAITING_BYTES = 16 * 1024 * 1024;
+export const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 /** An edge that has not kept up for so long, ms, is sent away. */
-const LONGEST_STALL_MS = 10_000;
+const MAX_STALL_MS = 10_000;
 
 /** What a session needs of its connection, which may carry others too. */
 export interface OvtLink {
@@ -47,7 +47,7 @@ export class OvtSession {
   /** Sends `packet` as `bytes`; false when it was left out. */
   send(packet: Packet, bytes: Buffer): boolean {
     if (!this.#told.has(packet.track.id)) return false;
-    if (this.#link.waiting > MOST_WAITING_BYTES) {
+    if (this.#link.waiting > MAX_WAITING_BYTES) {
       this.#stall();
       return false;
     }
@@ -71,6 +71,6 @@ export class OvtSession {
     this.#gate.shut();
     const now = this.#now();
     this.#stalledSince ??= now;
-    if (now - this.#stalledSince > LONGEST_STALL_MS) this.#link.cut(`the edge took nothing for ${LONGEST_STALL_MS} ms`);
+    if (now - this.#stalledSince > MAX_STALL_MS) this.#link.cut(`the edge took nothing for ${MAX_STALL_MS} ms`);
   }
 }

@@ -11,13 +11,13 @@ export interface HostUrl {
 }
 
 const PATTERN = /^(?<scheme>[a-z]+):\/\/(?<host>\[[^\]]*\]|[^:/?[\]]+)(?::(?<port>\d{1,5}))?(?:\/[^?]*)?(?:\?(?<query>.*))?$/i;
-const LARGEST_PORT = 65_535;
+const MAX_PORT = 65_535;
 
 /** Throws `PushFailure` for a URL without a port. */
 export function parseHostUrl(url: string): HostUrl {
   const groups = PATTERN.exec(url)?.groups;
   const port = Number(groups?.['port'] ?? 0);
-  if (groups === undefined || port < 1 || port > LARGEST_PORT) {
+  if (groups === undefined || port < 1 || port > MAX_PORT) {
     throw new PushFailure('unsuitable', 'the URL must be <scheme>://<host>:<port> with a port from 1 to 65535');
   }
   return {

@@ -10,7 +10,7 @@ import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts';
 import type { PushPublisherConfig } from '../../config/index.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
-import { MOST_TASKS } from '../../core/tasks/task-registry.ts';
+import { MAX_TASKS } from '../../core/tasks/task-registry.ts';
 import { systemClock } from '../../util/clock.ts';
 import { readListenerOptions } from '../../wire/srt/socket-options.ts';
 import { SrtProvider } from '../srt/srt-provider.ts';
@@ -132,7 +132,7 @@ test('an id is taken once for each application, also by two who ask at the same 
 });
 
 test('an application has no more tasks than it may', async () => {
-  await Promise.all(Array.from({ length: MOST_TASKS }, (_, index) => publisher.startPush(OWNER, wish(`${index}`))));
+  await Promise.all(Array.from({ length: MAX_TASKS }, (_, index) => publisher.startPush(OWNER, wish(`${index}`))));
   await expect(publisher.startPush(OWNER, wish('more'))).rejects.toMatchObject({ code: 'too-many' });
 });
 

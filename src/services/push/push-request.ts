@@ -23,7 +23,7 @@ export type UrlFault = 'malformed' | 'scheme' | 'port' | 'mode' | 'listen';
 /** Characters; far above any that is given out, and below what a text of AMF0 and a URL of SRT hold. */
 const MAX_STREAM_KEY = 4096;
 const RTMP_PORT = 1935;
-const LARGEST_PORT = 65_535;
+const MAX_PORT = 65_535;
 const SCHEMES: Readonly<Record<PushProtocol, readonly string[]>> = { rtmp: ['rtmp', 'rtmps'], srt: ['srt'], mpegts: ['udp', 'tcp'] };
 const URL_PATTERN =
   /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/(?:\[[0-9a-f:.]+\]|[^\s/?#:@[\]]+)(?::(?<port>\d{1,5}))?(?:\/[^\s?]*)?(?:\?(?<query>\S*))?$/i;
@@ -52,7 +52,7 @@ export function faultOfUrl(protocol: PushProtocol, url: string): UrlFault | null
   if (!SCHEMES[protocol].includes(scheme)) return 'scheme';
   // Only RTMP has a port that goes without saying.
   const port = Number(groups['port'] ?? (protocol === PushProtocol.RTMP ? RTMP_PORT : 0));
-  if (port < 1 || port > LARGEST_PORT) return 'port';
+  if (port < 1 || port > MAX_PORT) return 'port';
   const query = new URLSearchParams(groups['query'] ?? '');
   if (protocol === PushProtocol.SRT && !['', 'caller'].includes(query.get('mode') ?? '')) return 'mode';
   return scheme === 'tcp' && (query.has('listen') || url.endsWith('listen')) ? 'listen' : null;

@@ -19,7 +19,7 @@ import { resolveHost } from './resolve-host.ts';
 /** For what the receiver has not acknowledged, and holds back, when the task ends. */
 const LINGER_MS = 2000;
 const LINGER_STEP_MS = 10;
-const LARGEST_LATENCY_MS = 65_535;
+const MAX_LATENCY_MS = 65_535;
 
 /** What the URL asks for. */
 interface CallWish {
@@ -165,8 +165,8 @@ function microseconds(query: URLSearchParams, name: string, standard: number): n
   const text = query.get(name);
   if (text === null || text === '') return standard;
   const value = /^\d{1,12}$/.test(text) ? Math.round(Number(text) / 1000) : Number.NaN;
-  if (value >= 0 && value <= LARGEST_LATENCY_MS) return value;
-  throw new PushFailure('unsuitable', `${name} of the URL must be microseconds from 0 to ${LARGEST_LATENCY_MS}000`);
+  if (value >= 0 && value <= MAX_LATENCY_MS) return value;
+  throw new PushFailure('unsuitable', `${name} of the URL must be microseconds from 0 to ${MAX_LATENCY_MS}000`);
 }
 
 function passphraseIn(query: URLSearchParams): string | null {

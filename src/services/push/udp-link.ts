@@ -8,7 +8,7 @@ import { resolveHost } from './resolve-host.ts';
 const BURST = 32;
 const BURST_INTERVAL_MS = 1;
 /** Datagrams that may wait for their burst before packets have to. */
-const LONGEST_WAIT = 1024;
+const MAX_WAIT = 1024;
 /** For what still waits when the task ends. */
 const LINGER_MS = 1000;
 const SEND_BUFFER = 1024 * 1024;
@@ -36,7 +36,7 @@ export class UdpLink implements PayloadLink {
   }
 
   get writable(): boolean {
-    return this.#waiting.length - this.#next < LONGEST_WAIT;
+    return this.#waiting.length - this.#next < MAX_WAIT;
   }
 
   send(payload: Uint8Array): boolean {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { dataTrack } from '../../../test/fakes/synthetic-media.ts';
 import { encodeMedia } from '../../../test/support/encoded-media.ts';
 import { CLOSED, encodeSample, RecordingBench, wish } from '../../../test/support/recording-bench.ts';
-import { MOST_TASKS } from '../../core/tasks/task-registry.ts';
+import { MAX_TASKS } from '../../core/tasks/task-registry.ts';
 import { AllowedFolders } from '../../util/allowed-folders.ts';
 
 const sample = encodeSample();
@@ -253,7 +253,7 @@ describe('tasks', () => {
     await bench.record('a');
     await expect(bench.record('a')).rejects.toMatchObject({ code: 'duplicate' });
     await bench.publisher.startRecord({ ...bench.owner, app: 'other' }, wish('a'));
-    const many = Array.from({ length: MOST_TASKS - 1 }, (_, index) => bench.record(`m${index}`));
+    const many = Array.from({ length: MAX_TASKS - 1 }, (_, index) => bench.record(`m${index}`));
     await Promise.all(many);
     await expect(bench.record('more')).rejects.toMatchObject({ code: 'too-many' });
     expect(await bench.stopRecord('nope')).toBeNull();

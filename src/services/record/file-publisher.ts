@@ -216,7 +216,7 @@ class FileStream implements PublisherStream {
   readonly #place: RecordPlace;
   readonly #waiting: () => RecordTask[];
   readonly #onClose: () => void;
-  /** Files are written in runs of a few tenths of a second (`MOST_HELD_BACK`): what waits in a socket for one of them is reckoned with. */
+  /** Files are written in runs of a few tenths of a second (`MAX_HELD_BACK`): what waits in a socket for one of them is reckoned with. */
   readonly attended = false;
   readonly #active = new Set<RecordTask>();
   /** For the tasks that a map file brings. */

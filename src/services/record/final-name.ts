@@ -4,11 +4,11 @@ import { basename, dirname, extname, join } from 'node:path';
 import type { AllowedFolders } from '../../util/allowed-folders.ts';
 
 /** Names tried beside a target that exists already. */
-const MOST_NUMBERS = 10_000;
+const MAX_NUMBERS = 10_000;
 /** What file systems take, bytes. */
-const LONGEST_NAME = 255;
+const MAX_NAME = 255;
 /** A longer one is no extension but a name with a dot in it, bytes. */
-const LONGEST_EXTENSION = 16;
+const MAX_EXTENSION = 16;
 /** Of a file system without hard links. */
 const NO_LINKS: readonly (string | undefined)[] = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
 
@@ -19,9 +19,9 @@ const NO_LINKS: readonly (string | undefined)[] = ['EPERM', 'ENOTSUP', 'EOPNOTSU
 export function fitName(path: string, suffix = '', spare = 0): string {
   const name = basename(path);
   const found = extname(name);
-  const extension = Buffer.byteLength(found) > LONGEST_EXTENSION ? '' : found;
+  const extension = Buffer.byteLength(found) > MAX_EXTENSION ? '' : found;
   const base = name.slice(0, name.length - extension.length);
-  const room = LONGEST_NAME - Buffer.byteLength(suffix + extension) - spare;
+  const room = MAX_NAME - Buffer.byteLength(suffix + extension) - spare;
   if (Buffer.byteLength(base) <= room) return join(dirname(path), `${base}${suffix}${extension}`);
   const bytes = Buffer.from(base);
   let end = room;
@@ -36,7 +36,7 @@ export function fitName(path: string, suffix = '', spare = 0): string {
  */
 export async function giveName(from: string, target: string, folders: AllowedFolders): Promise<string> {
   await folders.makeFolder(dirname(target));
-  for (let number = 0; number < MOST_NUMBERS; number += 1) {
+  for (let number = 0; number < MAX_NUMBERS; number += 1) {
     const path = fitName(target, number === 0 ? '' : `_${number}`);
     try {
       await link(from, path);
@@ -54,7 +54,7 @@ export async function giveName(from: string, target: string, folders: AllowedFol
       if (await moveTo(from, path)) return path;
     }
   }
-  throw new Error(`${target} and ${MOST_NUMBERS} names beside it are taken`);
+  throw new Error(`${target} and ${MAX_NUMBERS} names beside it are taken`);
 }
 
 /** For file systems without hard links: the name is claimed first, because a rename would replace what is there. False when it is taken. */

@@ -7,7 +7,7 @@ import { hasSampleEntry } from '../../containers/isobmff/sample-entry.ts';
 import type { Packet } from '../../media/packet.ts';
 import { MPEG_90K, rescale, type Timebase } from '../../media/timebase.ts';
 import type { AudioTrack, Track, VideoTrack } from '../../media/track.ts';
-import { MOST_HELD_BACK, type RecordContainer } from './record-container.ts';
+import { MAX_HELD_BACK, type RecordContainer } from './record-container.ts';
 
 /** Runs are written before one of them would grow too long, or when this many bytes wait. */
 const RUN_BYTES = 1024 * 1024;
@@ -92,7 +92,7 @@ export class Mp4Container implements RecordContainer {
     // One more of this kind would be too much: what is there must not wait for it.
     const grown = rescale(packet.dts + 2 * packet.duration - since, run.timebase, MPEG_90K);
     // The other tracks go along in the same write.
-    if (grown > MOST_HELD_BACK || run.bytes >= RUN_BYTES || run.packets.length >= RUN_PACKETS) this.flush();
+    if (grown > MAX_HELD_BACK || run.bytes >= RUN_BYTES || run.packets.length >= RUN_PACKETS) this.flush();
   }
 
   flush(): void {

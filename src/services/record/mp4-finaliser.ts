@@ -28,8 +28,8 @@ const HEADER_SIZE = 16;
 /** Larger than most moof boxes, so one read brings a moof and the header of its mdat. */
 const READ_AHEAD = 4096;
 /** A moof larger than this is not ours. */
-const LARGEST_MOOF = 16 * 1024 * 1024;
-const LARGEST_MOOV = 1024 * 1024;
+const MAX_MOOF = 16 * 1024 * 1024;
+const MAX_MOOV = 1024 * 1024;
 
 /**
  * Finishes the recording at `path`. What the file holds is never moved; the new moov is written behind it, read back and
@@ -67,8 +67,7 @@ async function finalise(file: FileHandle): Promise<Finalised> {
   }
   const moov = await boxAt(file, span.offset + span.size, fileSize);
   if (moov === null) return EMPTY;
-  if (moov.type !== 'moov' || moov.size > LARGEST_MOOV)
-    throw new ProtocolError('RECORDING_HEAD', 'no moov behind the free box', moov.offset);
+  if (moov.type !== 'moov' || moov.size > MAX_MOOV) throw new ProtocolError('RECORDING_HEAD', 'no moov behind the free box', moov.offset);
   const movie = await bodyOf(file, moov);
   const gathered = new Gathered(trackIdsOf(movie));
   const end = await gather(file, moov.offset + moov.size, fileSize, gathered);
@@ -131,7 +130,7 @@ async function gather(file: FileHandle, offset: number, fileSize: number, gather
   while (at < fileSize) {
     let { bytesRead } = await file.read(buffer, 0, buffer.length, at);
     const moof = parseHeader(buffer, bytesRead, at);
-    if (moof === null || moof.type !== 'moof' || moof.size > LARGEST_MOOF) break;
+    if (moof === null || moof.type !== 'moof' || moof.size > MAX_MOOF) break;
     const needed = moof.size + HEADER_SIZE;
     if (needed > bytesRead && at + moof.size < fileSize) {
       if (needed > buffer.length) buffer = Buffer.allocUnsafe(needed * 2);

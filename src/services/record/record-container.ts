@@ -8,7 +8,7 @@ export type RecordContainerName = 'mp4' | 'ts';
  * Media of a track that is held back before it is written, 90 kHz. What a `kill -9` costs of what was sent is this and what waits in
  * the publisher's socket, which is read ten times a second: half a second together.
  */
-export const MOST_HELD_BACK = 36_000;
+export const MAX_HELD_BACK = 36_000;
 
 /** One file. Bytes come out through `write` of the options it was made with; the first chunk of a call is written again later, the others are payloads. */
 export interface RecordContainer {

@@ -19,11 +19,11 @@ const INFO_SUFFIX_BYTES = 32;
 const DISK_FULL: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT'];
 /** What found no room is tried again after this, ms, and after twice the time whenever there is still none. */
 const FIRST_RETRY_MS = 5000;
-const LONGEST_RETRY_MS = 5 * 60_000;
+const MAX_RETRY_MS = 5 * 60_000;
 /** Names tried for a file that is being recorded. */
-const MOST_NAMES = 10_000;
+const MAX_NAMES = 10_000;
 /** Files that wait for room; those beyond wait for the next start. */
-const MOST_WAITING = 1000;
+const MAX_WAITING = 1000;
 
 /** How a recording ended. */
 export interface RecordingEnd {
@@ -117,7 +117,7 @@ export class RecordJournal {
    * gets a number. Rejects with the file system's error.
    */
   async open(key: string, note: RecordingNote): Promise<RecordingNote> {
-    for (let number = 0; number < MOST_NAMES; number += 1) {
+    for (let number = 0; number < MAX_NAMES; number += 1) {
       const temporary = number === 0 ? note.temporary : fitName(note.temporary, `_${number}`);
       if (this.#isTaken(temporary)) continue;
       const own = { ...note, temporary };
@@ -127,7 +127,7 @@ export class RecordJournal {
       await this.#documents.saveSoon(key, own);
       return own;
     }
-    throw new Error(`${note.temporary} and ${MOST_NAMES} names beside it are taken`);
+    throw new Error(`${note.temporary} and ${MAX_NAMES} names beside it are taken`);
   }
 
   #isTaken(temporary: string): boolean {
@@ -336,7 +336,7 @@ export class RecordJournal {
 
   /** Tries the file again after a while. False when it must wait for the next start. */
   #wait(key: string, end: RecordingEnd, { folders, count }: FinishMeans): boolean {
-    if (this.#closed || !this.#notes.has(key) || this.#waiting.size >= MOST_WAITING) return false;
+    if (this.#closed || !this.#notes.has(key) || this.#waiting.size >= MAX_WAITING) return false;
     this.#waiting.set(key, { end, means: { folders, count } });
     if (this.#retrying === null) this.#schedule();
     return true;
@@ -348,7 +348,7 @@ export class RecordJournal {
       const retry = this.#retry().catch((error: unknown) => this.#logger.error({ err: error }, 'recordings could not be tried again'));
       this.#retrying = retry.finally(() => {
         this.#retrying = null;
-        this.#retryMs = this.#waiting.size === 0 ? this.#firstRetryMs : Math.min(2 * this.#retryMs, LONGEST_RETRY_MS);
+        this.#retryMs = this.#waiting.size === 0 ? this.#firstRetryMs : Math.min(2 * this.#retryMs, MAX_RETRY_MS);
         if (this.#waiting.size > 0 && !this.#closed) this.#schedule();
       });
     }, this.#retryMs).unref();

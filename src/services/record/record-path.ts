@@ -13,7 +13,7 @@ export const DEFAULT_FILE_PATH = `/${NAME}_\${StartTime:YYYYMMDDhhmmss}_\${EndTi
 export const DEFAULT_INFO_PATH = `/${NAME}.xml`;
 
 /** Of an id in the name of a file, characters. */
-const LONGEST_TASK = 40;
+const MAX_TASK = 40;
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 /** A file of such a name with another container inside would mislead whoever opens it. */
 const UNWRITTEN = '.webm';
@@ -99,7 +99,7 @@ export function temporaryPath(template: string, values: Omit<PathValues, 'endTim
   const name = basename(path, extname(path))
     .replaceAll('\0', '')
     .replace(/[-_. ]+$/, '');
-  const task = values.id.replaceAll(/[^\p{L}\p{N}_.-]/gu, '_').slice(0, LONGEST_TASK);
+  const task = values.id.replaceAll(/[^\p{L}\p{N}_.-]/gu, '_').slice(0, MAX_TASK);
   return fitName(join(folder, `tmp_${task}_${name}${extension}`));
 }
 

@@ -6,7 +6,7 @@ const FIELDS = [
   { name: 'hour', most: 23 },
 ] as const;
 /** Steps from one candidate to the next; a whole day needs fewer. */
-const MOST_STEPS = 500;
+const MAX_STEPS = 500;
 const MS_PER_SECOND = 1000;
 const SECONDS_PER_MINUTE = 60;
 const MINUTES_PER_HOUR = 60;
@@ -38,7 +38,7 @@ export class DailySchedule {
   nextAfter(time: number): number {
     // Time that goes by: fields set in a `Date` mean the first of two hours of one name, which is over when clocks are set back.
     let at = Math.floor(time / MS_PER_SECOND) * MS_PER_SECOND + MS_PER_SECOND;
-    for (let step = 0; step < MOST_STEPS; step += 1) {
+    for (let step = 0; step < MAX_STEPS; step += 1) {
       const local = new Date(at);
       const toMinute = SECONDS_PER_MINUTE - local.getSeconds();
       const toHour = (MINUTES_PER_HOUR - 1 - local.getMinutes()) * SECONDS_PER_MINUTE + toMinute;

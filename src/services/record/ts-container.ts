@@ -5,7 +5,7 @@ import { TsMuxer } from '../../containers/mpegts/ts-muxer.ts';
 import type { Packet } from '../../media/packet.ts';
 import { MPEG_90K, rescale } from '../../media/timebase.ts';
 import type { Track } from '../../media/track.ts';
-import { MOST_HELD_BACK, type RecordContainer } from './record-container.ts';
+import { MAX_HELD_BACK, type RecordContainer } from './record-container.ts';
 
 /** Tables are repeated with keyframes, and at least this often, 90 kHz. */
 const TABLES_INTERVAL = 45_000;
@@ -44,7 +44,7 @@ export class TsContainer implements RecordContainer {
     if (Number.isNaN(this.#since)) this.#since = dts;
     // One more of this kind would be too much: what is there must not wait for it.
     const grown = dts + rescale(2 * packet.duration, packet.track.timebase, MPEG_90K) - this.#since;
-    if (this.#buffer.length >= GATHERED || grown > MOST_HELD_BACK) this.flush();
+    if (this.#buffer.length >= GATHERED || grown > MAX_HELD_BACK) this.flush();
   }
 
   flush(): void {

@@ -10,7 +10,7 @@ import type { RtmpLimits, RtmpTimeouts } from './rtmp-options.ts';
 import { type AudioState, adopt, needsConfig, SourceTracks, type TrackState } from './source-tracks.ts';
 import { TimestampUnwrapper } from './timestamp-unwrapper.ts';
 
-const SHORTEST_CONFIG = 2;
+const MIN_CONFIG = 2;
 /** Codecs that cannot be carried of which a publisher is told: more are no mistake. */
 const MAX_TOLD_CODECS = 8;
 /** An AV1 temporal delimiter with its size byte: it says nothing between packets. */
@@ -177,7 +177,7 @@ export class PublishFeed implements FeedCounters {
   }
 
   #takeConfig<State extends TrackState>(track: State, codec: State['codec'], body: Uint8Array): void {
-    if (body.length < SHORTEST_CONFIG) {
+    if (body.length < MIN_CONFIG) {
       if (needsConfig(codec)) throw new ProtocolError('FLV_CONFIG', `sequence header of ${body.length} bytes`);
       this.#makeReady(track, codec, null);
     } else {

@@ -24,7 +24,7 @@ import { RtmpSession, type SessionLink } from './rtmp-session.ts';
 
 const KEEP_ALIVE_DELAY_MS = 10_000;
 /** A peer that wants acknowledgements more often than this, bytes, may send no more until it has them. */
-const LEAST_CALM_WINDOW = 512 * 1024;
+const MIN_CALM_WINDOW = 512 * 1024;
 /** Unfinished messages of full length a peer may have before it publishes. */
 const UNPUBLISHED_MESSAGES = 4;
 /** Memory is taken for so many bytes of a message before they come from whoever has not published: commands are shorter. */
@@ -286,7 +286,7 @@ export class RtmpConnection {
     }
     this.#socket.uncork();
     if (this.#control.windowTold) this.#acknowledgeSoon();
-    return this.#session.calm && this.#control.window >= LEAST_CALM_WINDOW && !this.#acknowledging;
+    return this.#session.calm && this.#control.window >= MIN_CALM_WINDOW && !this.#acknowledging;
   }
 
   /**

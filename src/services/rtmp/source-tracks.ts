@@ -12,7 +12,7 @@ const VIDEO_TRACK_ID = 0;
 const AUDIO_TRACK_ID = 1;
 const FURTHER_VIDEO_BASE = 100;
 const FURTHER_AUDIO_BASE = 200;
-const LARGEST_WIRE_ID = 99;
+const MAX_WIRE_ID = 99;
 const DEFAULT_CHANNELS = 2;
 
 interface VideoState {
@@ -163,7 +163,7 @@ function audioId(wireId: number): number {
 }
 
 function isUsableWireId(wireId: number): boolean {
-  return wireId <= LARGEST_WIRE_ID;
+  return wireId <= MAX_WIRE_ID;
 }
 
 function videoFormat(codec: VideoCodec): BitstreamFormat {

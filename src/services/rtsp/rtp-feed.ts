@@ -20,23 +20,23 @@ import { type MediaFormat, sourceTrack } from './media-track.ts';
 /** Sender reports are waited for this long after the first packet. */
 const REPORT_WAIT_MS = 5000;
 /** Units held back while sender reports are missing. */
-const MOST_HELD_UNITS = 900;
-const MOST_HELD_BYTES = 16_777_216;
+const MAX_HELD_UNITS = 900;
+const MAX_HELD_BYTES = 16_777_216;
 /** Packets behind a gap that are kept for the missing one, over UDP. */
 const REORDER_DEPTH = 64;
 /** A missing packet is waited for this long, ms: of sound, so many packets would be more than a second. */
 const REORDER_WAIT_MS = 200;
 /** The first packet lies at most this far, seconds, from the start that the server announced. */
-const MOST_ANNOUNCED_S = 10;
+const MAX_ANNOUNCED_S = 10;
 /** By arrival, a source that began anew lies at most this far, seconds, from where it belongs. Reports that say more are of another wall clock. */
-const MOST_ARRIVAL_ERROR_S = 2;
+const MAX_ARRIVAL_ERROR_S = 2;
 /** A report moves a running track back by this much, seconds, at most: a stream takes more for a jump of the clock. */
-const MOST_STEP_BACK_S = 0.4;
+const MAX_STEP_BACK_S = 0.4;
 /** Sound and picture may be this far apart, seconds, before the picture is moved: reports are as inexact, and nobody notices. */
-const LEAST_DRIFT_S = 0.04;
+const MIN_DRIFT_S = 0.04;
 /** Of what they are apart then, a report makes up for so much, and for so many seconds at most. */
 const DRIFT_SHARE = 1 / 8;
-const MOST_DRIFT_STEP_S = 0.05;
+const MAX_DRIFT_STEP_S = 0.05;
 const USUAL_FRAME_TICKS = 3000;
 /** Ours in receiver reports. */
 const OWN_SSRC = 0x4d_69_6c_6c;
@@ -271,7 +271,7 @@ export class RtpFeed {
     }
     this.#held.push({ track, ticks, data });
     this.#heldBytes += data.length;
-    if (this.#held.length >= MOST_HELD_UNITS || this.#heldBytes >= MOST_HELD_BYTES) this.#goOnWithoutReports();
+    if (this.#held.length >= MAX_HELD_UNITS || this.#heldBytes >= MAX_HELD_BYTES) this.#goOnWithoutReports();
   }
 
   #followConfig(track: FeedTrack, data: Uint8Array): void {
@@ -309,7 +309,7 @@ export class RtpFeed {
     for (const other of this.#tracks.values()) {
       const error = errorBetween(track, other);
       if (error === null) continue;
-      const step = Math.max(error, -MOST_STEP_BACK_S);
+      const step = Math.max(error, -MAX_STEP_BACK_S);
       move(track, step);
       track.aligned = step === error;
       return;
@@ -322,8 +322,8 @@ export class RtpFeed {
     for (const other of this.#tracks.values()) {
       const error = other.media.type === 'audio' ? errorBetween(track, other) : null;
       if (error === null) continue;
-      const step = Math.max(-MOST_DRIFT_STEP_S, Math.min(MOST_DRIFT_STEP_S, error * DRIFT_SHARE));
-      if (Math.abs(error) > LEAST_DRIFT_S) move(track, step);
+      const step = Math.max(-MAX_DRIFT_STEP_S, Math.min(MAX_DRIFT_STEP_S, error * DRIFT_SHARE));
+      if (Math.abs(error) > MIN_DRIFT_S) move(track, step);
       return;
     }
   }
@@ -367,7 +367,7 @@ function errorBetween(track: FeedTrack, other: FeedTrack): number | null {
   if (!other.clock.synchronised || other.report?.ssrc !== other.ssrc) return null;
   const wanted = other.clock.secondsAt(other.report.rtpTimestamp) + report.ntp - other.report.ntp;
   const error = wanted - clock.secondsAt(report.rtpTimestamp);
-  return Math.abs(error) > MOST_ARRIVAL_ERROR_S ? null : error;
+  return Math.abs(error) > MAX_ARRIVAL_ERROR_S ? null : error;
 }
 
 /** Makes a track with a report later by `seconds`. */
@@ -386,7 +386,7 @@ function relate({ announced, first, clock, placed, placedAtMs }: FeedTrack): voi
     clock.synchronise(first.timestamp, placed + (first.atMs - placedAtMs) / 1000);
     return;
   }
-  const isRight = announced !== null && Math.abs((first.timestamp - announced) | 0) < clock.rate * MOST_ANNOUNCED_S;
+  const isRight = announced !== null && Math.abs((first.timestamp - announced) | 0) < clock.rate * MAX_ANNOUNCED_S;
   if (isRight) clock.synchronise(announced, 0);
   else clock.synchronise(first.timestamp, first.atMs / 1000);
 }

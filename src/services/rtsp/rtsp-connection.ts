@@ -14,9 +14,9 @@ import type { RtspUrl } from '../../wire/rtsp/rtsp-url.ts';
 const USER_AGENT = 'Millrace';
 const UNAUTHORIZED = 401;
 /** Requests without an answer; a server gets one at a time but for keep-alives. */
-const MOST_PENDING = 8;
+const MAX_PENDING = 8;
 /** Answers that a server leaves unread. */
-const MOST_UNREAD_BYTES = 1_048_576;
+const MAX_UNREAD_BYTES = 1_048_576;
 /** For a last request to leave before the connection is cut. */
 const LINGER_MS = 500;
 
@@ -146,7 +146,7 @@ export class RtspConnection {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
       if (this.#ended !== null) throw new Error(this.#ended);
-      if (this.#pending.size >= MOST_PENDING) throw new Error('the server does not answer');
+      if (this.#pending.size >= MAX_PENDING) throw new Error('the server does not answer');
       const sequence = this.#write(method, uri, headers);
       const abort = (): void => {
         this.#pending.delete(sequence);
@@ -211,7 +211,7 @@ export class RtspConnection {
     const status = known ? '200 OK' : '501 Not Implemented';
     this.#socket.write(`RTSP/1.0 ${status}\r\nCSeq: ${sequence.replace(/[^\d]/g, '')}\r\n\r\n`);
     if (method === 'TEARDOWN' || method === 'REDIRECT') this.#end(`the server sent ${method}`);
-    else if (this.#socket.writableLength > MOST_UNREAD_BYTES) this.#end('the server asks and does not read the answers');
+    else if (this.#socket.writableLength > MAX_UNREAD_BYTES) this.#end('the server asks and does not read the answers');
   }
 
   #end(why: string): void {

@@ -6,7 +6,7 @@ import { controlUri, parseRtspUrl, type RtspUrl } from '../../wire/rtsp/rtsp-url
 import { RtspRefused } from './rtsp-connection.ts';
 import { RtspSession } from './rtsp-session.ts';
 
-const MOST_REDIRECTS = 5;
+const MAX_REDIRECTS = 5;
 
 /** One for the server, with nothing to close. Follows redirects (RFC 2326 §11.3), a few at most. */
 export class RtspPullSource implements PullSource {
@@ -26,7 +26,7 @@ export class RtspPullSource implements PullSource {
         return await RtspSession.open(url, target, this.#clock);
       } catch (error) {
         if (!(error instanceof RtspRefused) || error.location === null) throw error;
-        if (count >= MOST_REDIRECTS) throw new Error(`the server redirected more than ${MOST_REDIRECTS} times`, { cause: error });
+        if (count >= MAX_REDIRECTS) throw new Error(`the server redirected more than ${MAX_REDIRECTS} times`, { cause: error });
         url = follow(url, error.location);
       }
     }

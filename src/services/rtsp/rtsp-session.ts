@@ -13,17 +13,17 @@ import { UdpPorts } from './udp-ports.ts';
 
 /** Of a server that names no session timeout. */
 const DEFAULT_SESSION_TIMEOUT_S = 30;
-const LONGEST_KEEP_ALIVE_S = 30;
+const MAX_KEEP_ALIVE_S = 30;
 const ANSWER_TIMEOUT_MS = 10_000;
 const SWEEP_MS = 100;
 const TAKEN = 'RTSP can bring H.264, H.265, VP8, Opus, G.711 and AAC';
 const REPORT_INTERVAL_MS = 5000;
 const SESSION_NOT_FOUND = 454;
 const UNSUPPORTED_TRANSPORT = 461;
-const LARGEST_PORT = 65_535;
-const LARGEST_CHANNEL = 255;
+const MAX_PORT = 65_535;
+const MAX_CHANNEL = 255;
 /** Interleaved channels are a byte, and every track takes two. */
-const MOST_TRACKS = 16;
+const MAX_TRACKS = 16;
 
 interface UsableMedia {
   readonly media: MediaDescription;
@@ -131,7 +131,7 @@ export class RtspSession implements PullSession {
     const usable: UsableMedia[] = [];
     const left: string[] = [];
     for (const media of description.media) {
-      const format = usable.length < MOST_TRACKS ? mediaFormat(media) : null;
+      const format = usable.length < MAX_TRACKS ? mediaFormat(media) : null;
       if (format === null) left.push(`${media.type} ${media.encoding || `type ${media.payloadType}`}`);
       else usable.push({ media, format, uri: controlUri(base, media.control) });
     }
@@ -165,7 +165,7 @@ export class RtspSession implements PullSession {
     const transport = transportOf(response);
     if (transport !== '' && !/interleaved|\/TCP\b/i.test(transport)) return false;
     const [rtp = channel, rtcp = rtp + 1] = numbersOf(transport, 'interleaved');
-    if (Math.max(rtp, rtcp) > LARGEST_CHANNEL) throw new Error(`the server names an interleaved channel beyond ${LARGEST_CHANNEL}`);
+    if (Math.max(rtp, rtcp) > MAX_CHANNEL) throw new Error(`the server names an interleaved channel beyond ${MAX_CHANNEL}`);
     if (rtp === rtcp || this.#channels.has(rtp) || this.#channels.has(rtcp))
       throw new Error('the server names an interleaved channel twice');
     this.#feed.addTrack(channel, item.media, item.format);
@@ -180,8 +180,8 @@ export class RtspSession implements PullSession {
     this.#paths.push({ id, uri: item.uri, ports, rtcpChannel: 0 });
     const response = await this.#sendSetup(item.uri, `RTP/AVP;unicast;client_port=${ports.rtpPort}-${ports.rtpPort + 1}`);
     this.#adoptSession(response);
-    const [rtp = 0, rtcp = rtp === 0 || rtp >= LARGEST_PORT ? 0 : rtp + 1] = numbersOf(transportOf(response), 'server_port');
-    if (Math.max(rtp, rtcp) > LARGEST_PORT) throw new Error(`the server names a port beyond ${LARGEST_PORT}`);
+    const [rtp = 0, rtcp = rtp === 0 || rtp >= MAX_PORT ? 0 : rtp + 1] = numbersOf(transportOf(response), 'server_port');
+    if (Math.max(rtp, rtcp) > MAX_PORT) throw new Error(`the server names a port beyond ${MAX_PORT}`);
     this.#feed.addTrack(id, item.media, item.format);
     const handlers = { onRtp: (data: Uint8Array) => this.#take(id, data, false), onRtcp: (data: Uint8Array) => this.#take(id, data, true) };
     ports.connect({ address: this.#connection.remoteAddress, rtp, rtcp }, handlers);
@@ -242,7 +242,7 @@ export class RtspSession implements PullSession {
   }
 
   get #keepAliveMs(): number {
-    return Math.min((this.#timeoutS * 1000) / 2, LONGEST_KEEP_ALIVE_S * 1000);
+    return Math.min((this.#timeoutS * 1000) / 2, MAX_KEEP_ALIVE_S * 1000);
   }
 
   #look(): void {

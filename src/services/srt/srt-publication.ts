@@ -70,7 +70,7 @@ const CLOSE_CODES: Readonly<Record<SrtCloseReason['code'], CloseReason['code']>>
   timeout: 'timeout',
 };
 
-const LARGEST_PROGRAM = 65_535;
+const MAX_PROGRAM = 65_535;
 
 /** What a publication is made of once its stream is registered. */
 interface Opened {
@@ -119,8 +119,8 @@ export class SrtPublication implements SrtSession, WatchedLink {
     const { target, call, gate } = options;
     const peer = formatPeer(call.peer);
     const program = programOf(target.url);
-    if (program !== null && !(program >= 1 && program <= LARGEST_PROGRAM)) {
-      const reason = `program of the stream id must be a number from 1 to ${LARGEST_PROGRAM}`;
+    if (program !== null && !(program >= 1 && program <= MAX_PROGRAM)) {
+      const reason = `program of the stream id must be a number from 1 to ${MAX_PROGRAM}`;
       return { code: RejectionCode.BAD_REQUEST, kind: 'bad-program', reason, detail: reason };
     }
     const logger = options.logger.limited.child({ session: options.id, peer, app: target.app, stream: target.stream });

@@ -28,7 +28,7 @@ import type { PeerShares } from './transport/session-quota.ts';
 import { RELAY_ACCOUNT, TurnRelay } from './transport/turn-relay.ts';
 
 /** Sender threads at most: more than cores bring nothing, and viewers of one stream are spread over all. */
-const SENDERS_LIMIT = 8;
+const MAX_SENDERS = 8;
 const DEFAULT_CANDIDATES = ['*:10000/udp'];
 /** Stands for the address that the STUN server tells. */
 const PUBLIC_IP = '${PublicIP}';
@@ -81,7 +81,7 @@ export async function startPeers(
     tcp: true,
     shares: peerShares(config, limits),
     ...(limits.descriptors !== null && { descriptors: limits.descriptors }),
-    threads: Math.min(SENDERS_LIMIT, availableParallelism()),
+    threads: Math.min(MAX_SENDERS, availableParallelism()),
     clock: systemClock,
     logger,
     patience,

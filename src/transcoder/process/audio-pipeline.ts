@@ -18,7 +18,7 @@ import { AUDIO_WINDOW, type Pipeline, type PipelineInput, type PipelineTools } f
 /** Decoded blocks that wait for the resamplers. */
 const FILTER_THRESHOLD = 16;
 /** A hole longer than this, seconds, is left open instead of filled with silence. */
-const LONGEST_SILENCE_S = 10;
+const MAX_SILENCE_S = 10;
 const OPUS_RATE = 48_000;
 const DEFAULT_BLOCK = 1024;
 const DEFAULT_BITRATE = 128_000;
@@ -253,7 +253,7 @@ class AudioOutput {
       this.#format.sampleRate === format.sampleRate &&
       this.#format.layout === format.layout &&
       this.#format.sampleFormat === format.sampleFormat;
-    if (this.#chain !== null && same && jump <= LONGEST_SILENCE_S) return;
+    if (this.#chain !== null && same && jump <= MAX_SILENCE_S) return;
     this.#reset();
     const open = this.#openEncoder(format);
     const channels = this.#channels(format);

@@ -4,7 +4,7 @@ const SECOND = 90_000;
 /** A picture may come this early and still belong to the next period: RTMP rounds to milliseconds. */
 const EARLY = 90;
 /** A hole longer than this is not filled with repeated pictures. */
-const LONGEST_FILL = 2 * SECOND;
+const MAX_FILL = 2 * SECOND;
 
 /** What an encode asks for. */
 export interface FrameRule {
@@ -65,7 +65,7 @@ export class FrameSelector {
     this.#previous = pts;
     const slot = Math.round(pts / step);
     if (slot <= this.#slot || slot * step - pts > distance / 2 + EARLY) return times; // Of a faster source the next one is nearer.
-    if (!Number.isNaN(this.#slot) && !discontinuity && (slot - this.#slot) * step <= LONGEST_FILL) {
+    if (!Number.isNaN(this.#slot) && !discontinuity && (slot - this.#slot) * step <= MAX_FILL) {
       for (let missed = this.#slot + 1; missed < slot; missed += 1) times.push(Math.round(missed * step));
     }
     times.push(Math.round(slot * step));

@@ -8,7 +8,7 @@ import type { SrtStatistics } from '../../wire/srt/statistics.ts';
 
 const INTERVAL_MS = 60_000;
 /** Lines for people in each round; the others are counted. */
-const MOST_LINES = 100;
+const MAX_LINES = 100;
 /** A round trip that grew by half and by this much, ms, is worth a line. */
 const GROWN_BY = 10;
 
@@ -91,7 +91,7 @@ export class LinkReporter {
       },
       failed,
     );
-    if (lines > MOST_LINES) this.#logger.info({ connections: lines - MOST_LINES }, 'further SRT connections became worse');
+    if (lines > MAX_LINES) this.#logger.info({ connections: lines - MAX_LINES }, 'further SRT connections became worse');
   }
 
   /** Tells of one connection, `lines` having been written about others. True when it became worse. */
@@ -109,7 +109,7 @@ export class LinkReporter {
     const fields = { ...figures(statistics), ...(before === null ? {} : rates(statistics, before, at)), lost, damage };
     const grown = before !== null && statistics.rtt > before.statistics.rtt * 1.5 + GROWN_BY;
     const worse = damage > 0 || lost > (before?.lost ?? 0) || grown;
-    if (worse && lines < MOST_LINES) link.logger.info(fields, 'SRT connection became worse');
+    if (worse && lines < MAX_LINES) link.logger.info(fields, 'SRT connection became worse');
     else link.logger.debug(fields, 'SRT connection');
     return worse;
   }

@@ -12,7 +12,7 @@ import { RejectionCode } from '../../wire/srt/rejection.ts';
 const ALARM_INTERVAL = 12_000;
 /** Ticks between two of them, when datagrams come: so long for each connection they look at, µs. */
 const TICK_COST = 20;
-const LEAST_TICK_INTERVAL = 1000;
+const MIN_TICK_INTERVAL = 1000;
 /** An alarm that is later than this, µs, was held up. */
 const STALL = 20_000;
 /** Bursts must not be lost while the event loop is busy. */
@@ -116,7 +116,7 @@ export class SrtUdpPort {
     if (this.#closed) return;
     const now = this.now();
     const { dueAt, connections } = this.multiplexer;
-    const interval = Math.min(ALARM_INTERVAL, LEAST_TICK_INTERVAL + connections * TICK_COST);
+    const interval = Math.min(ALARM_INTERVAL, MIN_TICK_INTERVAL + connections * TICK_COST);
     // An alarm that is overdue waits for the socket to be empty.
     if (now >= Math.max(dueAt, this.#tickedAt + interval) && now - this.#alarmAt < STALL) {
       this.#tick();

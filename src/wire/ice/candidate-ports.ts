@@ -11,7 +11,7 @@ export interface PortGroup {
   readonly addresses: readonly string[];
 }
 
-const PORTS_LIMIT = 1000;
+const MAX_PORTS = 1000;
 
 /**
  * `*:10000/udp`, `*:10000-10004/udp`, `192.0.2.1:10000/udp`, `[::]:10000/udp`. Throws TypeError with a sentence for anything
@@ -27,7 +27,7 @@ export function readCandidatePorts(entries: readonly string[], bindAddresses: re
     if (protocol.toLowerCase() !== 'udp') throw new TypeError(`'${entry}': media ports are UDP; TCP is offered on the same numbers`);
     const from = Number(first);
     const to = Number(last);
-    if (from < 0 || to > 65_535 || to < from || to - from >= PORTS_LIMIT)
+    if (from < 0 || to > 65_535 || to < from || to - from >= MAX_PORTS)
       throw new TypeError(`'${entry}': ${first}-${last} is no range of ports`);
     const address = written.replace(/^\[(.*)\]$/, '$1');
     for (const { host, addresses } of placesOf(address, { bindAddresses, entry, linkLocal })) {

@@ -23,11 +23,11 @@ export interface PeerCandidate {
 /** With limits everywhere: strangers write what is searched. */
 const CANDIDATE = /\bcandidate:\S{1,32} 1 (udp|tcp) \d{1,10} ([\w.:%-]{1,64}) (\d{1,5}) typ (\w{1,8})/gi;
 /** A browser with many interfaces has about twenty. */
-const CANDIDATES_LIMIT = 24;
+const MAX_CANDIDATES = 24;
 
 /** The candidates for media in a session description or any part of one; what looks different is left out. */
 export function readCandidates(text: string): PeerCandidate[] {
-  return [...text.matchAll(CANDIDATE)].slice(0, CANDIDATES_LIMIT).map(([, protocol = '', address = '', port = '', type = '']) => ({
+  return [...text.matchAll(CANDIDATE)].slice(0, MAX_CANDIDATES).map(([, protocol = '', address = '', port = '', type = '']) => ({
     protocol: protocol.toLowerCase() === 'tcp' ? 'tcp' : 'udp',
     address,
     port: Number(port),

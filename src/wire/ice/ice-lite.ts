@@ -13,7 +13,7 @@ import {
 import type { IceCredentials } from './ice-credentials.ts';
 
 /** Longest USERNAME (RFC 8489 section 14.3). */
-const USERNAME_LIMIT = 509;
+const MAX_USERNAME = 509;
 
 /** What a check came to. There is something to answer either way; `T` is whatever the owner has for a session. */
 export interface CheckedRequest<T> {
@@ -48,7 +48,7 @@ export function checkRequest<T extends { readonly credentials: IceCredentials }>
   const message = parseStun(datagram);
   if (message.type !== StunType.BINDING_REQUEST) return null;
   const username = message.attributes.get(StunAttribute.USERNAME);
-  if (username === undefined || username.length > USERNAME_LIMIT) {
+  if (username === undefined || username.length > MAX_USERNAME) {
     onFault('no USERNAME', null);
     throw new ProtocolError('ICE_USERNAME', 'the request has no USERNAME');
   }

@@ -2,7 +2,7 @@
 
 const PREFIX = 2;
 /** Longer than any datagram we want; a peer that announces more is not doing ICE. */
-const FRAME_LIMIT = 2048;
+const MAX_FRAME = 2048;
 
 /** One for each connection: holds a datagram that has not come whole. After a null it is of no more use. */
 export class TcpFramer {
@@ -15,7 +15,7 @@ export class TcpFramer {
     let at = 0;
     while (at + PREFIX <= bytes.length) {
       const length = bytes.readUInt16BE(at);
-      if (length > FRAME_LIMIT) return null;
+      if (length > MAX_FRAME) return null;
       if (at + PREFIX + length > bytes.length) break;
       if (length > 0) frames.push(bytes.subarray(at + PREFIX, at + PREFIX + length));
       at += PREFIX + length;

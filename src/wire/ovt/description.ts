@@ -5,9 +5,9 @@ import { isMembers, type JsonMembers } from './message.ts';
 /** What the reference calls the version of its signalling. */
 const VERSION = 0x12;
 /** More of them is no stream but an attack. */
-const MOST_TRACKS = 256;
-const MOST_PLAYLISTS = 256;
-const MOST_RENDITIONS = 256;
+const MAX_TRACKS = 256;
+const MAX_PLAYLISTS = 256;
+const MAX_RENDITIONS = 256;
 
 /** A track in the JSON of the reference server; what it leaves out is 0 or empty. */
 export interface OvtTrackDescription {
@@ -111,8 +111,8 @@ export function parseContents(contents: unknown): OvtDescription {
     appName: textOf(stream, 'appName'),
     streamName: textOf(stream, 'streamName'),
     originStreamUuid: optionalText(stream, 'originStreamUUID'),
-    playlists: listOf(stream, 'playlists', MOST_PLAYLISTS).map(parsePlaylist),
-    tracks: uniqueTracks(listOf(stream, 'tracks', MOST_TRACKS).map(parseTrack)),
+    playlists: listOf(stream, 'playlists', MAX_PLAYLISTS).map(parsePlaylist),
+    tracks: uniqueTracks(listOf(stream, 'tracks', MAX_TRACKS).map(parseTrack)),
   };
 }
 
@@ -130,7 +130,7 @@ function parsePlaylist(json: JsonMembers): OvtPlaylistDescription {
     webrtcAutoAbr: options['webrtcAutoAbr'] !== false,
     hlsChunklistPathDepth: typeof depth === 'number' && Number.isInteger(depth) && depth >= -1 && depth <= 2 ? depth : -1,
     enableTsPackaging: options['enableTsPackaging'] === true,
-    renditions: listOf(json, 'renditions', MOST_RENDITIONS).map((rendition) => ({
+    renditions: listOf(json, 'renditions', MAX_RENDITIONS).map((rendition) => ({
       name: textOf(rendition, 'name'),
       videoTrackName: textOf(rendition, 'videoTrackName'),
       audioTrackName: textOf(rendition, 'audioTrackName'),

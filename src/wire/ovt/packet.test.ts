@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { codeOf } from '../../../test/support/error-code.ts';
 import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { serializeRequest } from './message.ts';
-import { LARGEST_PAYLOAD, OvtPayloadType, PACKET_HEADER_LENGTH, PacketWriter, parsePacketHeader, readInt64, writeInt64 } from './packet.ts';
+import { MAX_PAYLOAD, OvtPayloadType, PACKET_HEADER_LENGTH, PacketWriter, parsePacketHeader, readInt64, writeInt64 } from './packet.ts';
 import { OvtReader } from './reader.ts';
 
 const LIMITS = { message: 200_000, media: 200_000 };
@@ -35,7 +35,7 @@ describe('packets', () => {
   });
 
   test('a payload that is too long is split, and only its last packet has the marker', () => {
-    const payload = Buffer.alloc(LARGEST_PAYLOAD + 5, 0xab);
+    const payload = Buffer.alloc(MAX_PAYLOAD + 5, 0xab);
     const bytes = packets(payload, OvtPayloadType.MEDIA, 0xffff);
     expect(bytes.length).toBe(payload.length + 2 * PACKET_HEADER_LENGTH);
     expect(bytes.subarray(0, PACKET_HEADER_LENGTH)).toEqual(hex('40 1e ffff 0000000000000001 00000007 7fee'));
@@ -117,10 +117,10 @@ describe('the reader', () => {
   });
 
   test('a message may stand between the parts of a media packet', () => {
-    const media = packets(Buffer.alloc(LARGEST_PAYLOAD + 1, 1));
+    const media = packets(Buffer.alloc(MAX_PAYLOAD + 1, 1));
     const message = packets(Buffer.from('{}'), OvtPayloadType.RESPONSE);
     const payloads = read([media.subarray(0, 32_768), message, media.subarray(32_768)]);
-    expect(payloads.map(({ payload }) => payload.length)).toEqual([2, LARGEST_PAYLOAD + 1]);
+    expect(payloads.map(({ payload }) => payload.length)).toEqual([2, MAX_PAYLOAD + 1]);
   });
 
   test('an empty packet with the marker is an empty payload', () => {
@@ -128,8 +128,8 @@ describe('the reader', () => {
   });
 
   test('refuses more than the limits, before it has come', () => {
-    const media = packets(Buffer.alloc(LARGEST_PAYLOAD + 1));
-    expect(codeOf(() => read([media], { message: 1000, media: LARGEST_PAYLOAD }))).toBe('OVT_SIZE');
+    const media = packets(Buffer.alloc(MAX_PAYLOAD + 1));
+    expect(codeOf(() => read([media], { message: 1000, media: MAX_PAYLOAD }))).toBe('OVT_SIZE');
     expect(codeOf(() => read([media.subarray(0, PACKET_HEADER_LENGTH)], { message: 1000, media: 0 }))).toBe('OVT_SIZE');
     expect(codeOf(() => read([packets(Buffer.alloc(1001), OvtPayloadType.REQUEST)], { message: 1000, media: 0 }))).toBe('OVT_SIZE');
   });

@@ -16,9 +16,9 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 /** Bytes before the payload. */
 export const PACKET_HEADER_LENGTH = 18;
 /** Header included. */
-const LARGEST_PACKET = 32_768;
+const MAX_PACKET = 32_768;
 /** Bytes; what is longer goes into several packets. */
-export const LARGEST_PAYLOAD = LARGEST_PACKET - PACKET_HEADER_LENGTH;
+export const MAX_PAYLOAD = MAX_PACKET - PACKET_HEADER_LENGTH;
 
 const VERSION_MASK = 0xc0;
 const VERSION_BITS = 0x40;
@@ -52,8 +52,8 @@ export function parsePacketHeader(data: Uint8Array, at: number, { anyType }: Tak
   const type = isPayloadType(number) ? number : null;
   if (type === null && anyType !== true) throw new ProtocolError('OVT_TYPE', `payload type ${number}`, at + 1);
   const payloadLength = ((data[at + 16] ?? 0) << 8) | (data[at + 17] ?? 0);
-  if (payloadLength > LARGEST_PAYLOAD) {
-    throw new ProtocolError('OVT_LENGTH', `payload of ${payloadLength} bytes, at most ${LARGEST_PAYLOAD} expected`, at + 16);
+  if (payloadLength > MAX_PAYLOAD) {
+    throw new ProtocolError('OVT_LENGTH', `payload of ${payloadLength} bytes, at most ${MAX_PAYLOAD} expected`, at + 16);
   }
   return { type, marker: (first & MARKER_BIT) !== 0, payloadLength };
 }
@@ -82,7 +82,7 @@ export class PacketWriter {
 
   /** Begins a payload of `length` bytes, at least 1; `sequence` is that of its first packet, of which 16 bits count. */
   begin(length: number, sequence: number, timestamp: number): void {
-    const packets = Math.ceil(length / LARGEST_PAYLOAD);
+    const packets = Math.ceil(length / MAX_PAYLOAD);
     this.#out = Buffer.allocUnsafe(length + packets * PACKET_HEADER_LENGTH);
     this.#at = 0;
     this.#packetEnd = 0;
@@ -114,7 +114,7 @@ export class PacketWriter {
   }
 
   #beginPacket(): void {
-    const length = Math.min(this.#left, LARGEST_PAYLOAD);
+    const length = Math.min(this.#left, MAX_PAYLOAD);
     this.#left -= length;
     const out = this.#out;
     const at = this.#at;

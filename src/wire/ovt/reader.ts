@@ -14,7 +14,7 @@ export interface OvtReaderLimits extends TakenPackets {
 export type PayloadHandler = (type: OvtPayloadType, payload: Uint8Array) => void;
 
 const NOTHING = new Uint8Array(0);
-const SMALLEST_ROOM = 1024;
+const MIN_ROOM = 1024;
 
 /** The parts of one payload that have come: a view of the first as long as it is alone, else copies one behind the other. */
 class Assembly {
@@ -44,7 +44,7 @@ class Assembly {
 
   /** Twice as much as is needed, so that a payload of many small parts is not copied over and over. */
   #grow(size: number): void {
-    const bytes = Buffer.allocUnsafeSlow(Math.max(2 * size, SMALLEST_ROOM));
+    const bytes = Buffer.allocUnsafeSlow(Math.max(2 * size, MIN_ROOM));
     bytes.set(this.#bytes.subarray(0, this.#size));
     this.#bytes = bytes;
   }

@@ -4,11 +4,11 @@ import { plainAddress } from '../../util/client-address.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 
 /** Longest header of version 1, the line end included. */
-const LONGEST_LINE = 107;
+const MAX_LINE = 107;
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
 const FIXED_LENGTH = 16;
 /** Bytes behind the fixed part that are waited for: addresses take 36, the rest is for extensions, which are passed over. */
-const MOST_EXTENSIONS = 4096;
+const MAX_EXTENSIONS = 4096;
 const LINE = /^PROXY (TCP4|TCP6) (\S+) (\S+) (\d{1,5}) (\d{1,5})$/;
 
 /** Where a client is. */
@@ -33,12 +33,12 @@ export function readProxyHeader(bytes: Uint8Array): ProxyHeader | null {
 
 /** Version 1: `PROXY TCP4 192.0.2.1 198.51.100.1 56324 443` and CR LF. */
 function readLine(bytes: Buffer): ProxyHeader | null {
-  const text = bytes.toString('latin1', 0, LONGEST_LINE);
+  const text = bytes.toString('latin1', 0, MAX_LINE);
   const end = text.indexOf('\r\n');
   if (!'PROXY '.startsWith(text.slice(0, 6))) throw new ProtocolError('PROXY_HEADER', 'the connection does not begin with a PROXY header');
   if (end < 0) {
-    if (text.length < LONGEST_LINE) return null;
-    throw new ProtocolError('PROXY_HEADER', `the PROXY header is longer than ${LONGEST_LINE} bytes`);
+    if (text.length < MAX_LINE) return null;
+    throw new ProtocolError('PROXY_HEADER', `the PROXY header is longer than ${MAX_LINE} bytes`);
   }
   const line = text.slice(0, end);
   const length = end + 2;
@@ -67,7 +67,7 @@ function readBinary(bytes: Buffer): ProxyHeader | null {
   const rest = bytes.readUInt16BE(14);
   if (version !== 2 || command > 1)
     throw new ProtocolError('PROXY_HEADER', `PROXY version ${version}, command ${command} is not known`, 12);
-  if (rest > MOST_EXTENSIONS) throw new ProtocolError('PROXY_HEADER', `the PROXY header is longer than ${MOST_EXTENSIONS} bytes`, 14);
+  if (rest > MAX_EXTENSIONS) throw new ProtocolError('PROXY_HEADER', `the PROXY header is longer than ${MAX_EXTENSIONS} bytes`, 14);
   const length = FIXED_LENGTH + rest;
   if (bytes.length < length) return null;
   const size = family === 1 ? 4 : 16;

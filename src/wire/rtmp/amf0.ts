@@ -22,7 +22,7 @@ const Marker = {
   AVMPLUS_OBJECT: 0x11,
 } as const;
 
-const LONGEST_SHORT_STRING = 0xffff;
+const MAX_SHORT_STRING = 0xffff;
 
 /** All values from `offset` to the end of a message. Throws `ProtocolError`. */
 export function parseAmf0(bytes: Uint8Array, options: { offset?: number; limits?: AmfLimits } = {}): AmfValue[] {
@@ -149,7 +149,7 @@ function writeValue(writer: AmfWriter, value: AmfValue): void {
 
 function writeString(writer: AmfWriter, value: string): void {
   const bytes = Buffer.from(value, 'utf8');
-  if (bytes.length > LONGEST_SHORT_STRING) {
+  if (bytes.length > MAX_SHORT_STRING) {
     writer.u8(Marker.LONG_STRING);
     writer.u32(bytes.length);
   } else {
@@ -181,7 +181,7 @@ function writeObject(writer: AmfWriter, object: AmfObject): void {
 
 function writeName(writer: AmfWriter, name: string): void {
   const bytes = Buffer.from(name, 'utf8');
-  if (bytes.length > LONGEST_SHORT_STRING) throw new TypeError('AMF0 name is too long');
+  if (bytes.length > MAX_SHORT_STRING) throw new TypeError('AMF0 name is too long');
   writer.u16(bytes.length);
   writer.raw(bytes);
 }

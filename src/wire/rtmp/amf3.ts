@@ -25,7 +25,7 @@ export const Amf3Marker = {
 } as const;
 
 const INTEGER_BITS = 29;
-const LARGEST_INTEGER = 2 ** (INTEGER_BITS - 1) - 1;
+const MAX_INTEGER = 2 ** (INTEGER_BITS - 1) - 1;
 
 interface Traits {
   readonly className: string;
@@ -225,5 +225,5 @@ function readU29(reader: AmfReader): number {
 }
 
 function signed(value: number): number {
-  return value > LARGEST_INTEGER ? value - 2 ** INTEGER_BITS : value;
+  return value > MAX_INTEGER ? value - 2 ** INTEGER_BITS : value;
 }

@@ -12,7 +12,7 @@ import { DEFAULT_CHUNK_SIZE, MAX_MESSAGE_LENGTH, MessageType, type RtmpMessage }
  * then 4 bytes extended timestamp when the 3-byte field was 0xffffff
  */
 const MESSAGE_HEADER_LENGTH = [11, 7, 3, 0] as const;
-const LONGEST_HEADER = 3 + 11 + 4;
+const MAX_HEADER = 3 + 11 + 4;
 const EXTENDED_TIMESTAMP = 0xff_ffff;
 const EXTENDED_TIMESTAMP_LENGTH = 4;
 
@@ -40,9 +40,9 @@ export const DEFAULT_CHUNK_READER_LIMITS: ChunkReaderLimits = {
 };
 
 /** Whatever else waits, a message gets room for so many bytes: most of those that are no media are shorter. */
-const SMALLEST_ROOM = 4096;
+const MIN_ROOM = 4096;
 /** Room of unfinished messages that nothing has come for yet, as a multiple of what one message is trusted with. */
-const MOST_AHEAD = 4;
+const MAX_AHEAD = 4;
 /** A peer that has sent a message is trusted with one of so many times its length: keyframes differ. */
 const TRUST_GROWTH = 2;
 
@@ -74,7 +74,7 @@ export class ChunkReader {
   readonly #onMessage: (message: RtmpMessage) => void;
   readonly #onDiscard: () => void;
   readonly #streams = new Map<number, ChunkStream>();
-  readonly #header = Buffer.alloc(LONGEST_HEADER);
+  readonly #header = Buffer.alloc(MAX_HEADER);
   #limits: ChunkReaderLimits;
   #headerLength = 0;
   #chunkSize = DEFAULT_CHUNK_SIZE;
@@ -292,8 +292,8 @@ export class ChunkReader {
 
   /** Bytes that memory is taken for when a message begins. */
   get #room(): number {
-    const left = Math.max(MOST_AHEAD * this.#limits.trustedBytes, this.#trustedBytes) - this.#aheadBytes;
-    return Math.max(SMALLEST_ROOM, Math.min(this.#trustedBytes, left));
+    const left = Math.max(MAX_AHEAD * this.#limits.trustedBytes, this.#trustedBytes) - this.#aheadBytes;
+    return Math.max(MIN_ROOM, Math.min(this.#trustedBytes, left));
   }
 
   #startChunk(stream: ChunkStream): void {

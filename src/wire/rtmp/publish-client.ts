@@ -223,9 +223,9 @@ function statusIn({ args }: RtmpCommand): { level: string; code: string; descrip
 }
 
 /** Peers choose these texts, and they end up in logs and answers. */
-const LONGEST_TEXT = 200;
+const MAX_TEXT = 200;
 
 function refusalIn(command: RtmpCommand): RtmpRefused {
   const { code, description } = statusIn(command);
-  return new RtmpRefused((code === '' ? command.name : code).slice(0, LONGEST_TEXT), description.slice(0, LONGEST_TEXT));
+  return new RtmpRefused((code === '' ? command.name : code).slice(0, MAX_TEXT), description.slice(0, MAX_TEXT));
 }

@@ -18,7 +18,7 @@ export interface PublishUrl {
 const PATTERN =
   /^(?<scheme>rtmps?):\/\/(?<host>\[[0-9a-f:.]+\]|[^\s/?#:@[\]]+)(?::(?<port>\d{1,5}))?(?:\/(?<path>[^\s?]*)(?<query>\?\S*)?)?$/i;
 const DEFAULT_PORT = { rtmp: 1935, rtmps: 443 } as const;
-const LARGEST_PORT = 65_535;
+const MAX_PORT = 65_535;
 
 /**
  * Takes `url` apart; null when it is no RTMP URL with a host and an application. With a stream key the whole path is
@@ -30,7 +30,7 @@ export function parsePublishUrl(url: string, streamKey: string): PublishUrl | nu
   const scheme = (groups['scheme'] ?? '').toLowerCase() === 'rtmps' ? 'rtmps' : 'rtmp';
   const authority = groups['host'] ?? '';
   const port = groups['port'] === undefined ? DEFAULT_PORT[scheme] : Number(groups['port']);
-  if (port < 1 || port > LARGEST_PORT) return null;
+  if (port < 1 || port > MAX_PORT) return null;
   const segments = (groups['path'] ?? '').split('/').filter((segment) => segment !== '');
   const query = groups['query'] ?? '';
   const names =

@@ -15,14 +15,14 @@ export interface RtmpUrl {
 
 const PATTERN =
   /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/(?:[^/?@]*@)?(?<host>\[[^\]/?]*\]|[^:/?]*)(?::(?<port>\d*))?(?<path>\/[^?]*)?(?:\?(?<query>[^?]*))?/i;
-const LARGEST_PORT = 65_535;
+const MAX_PORT = 65_535;
 
 /** Null when `text` is no such URL. A second question mark ends the query. */
 export function parseRtmpUrl(text: string): RtmpUrl | null {
   const groups = PATTERN.exec(text)?.groups;
   if (groups === undefined) return null;
   const port = Number(groups['port'] ?? '');
-  if (port > LARGEST_PORT) return null;
+  if (port > MAX_PORT) return null;
   const [app = '', stream = ''] = (groups['path'] ?? '').split('/').filter((part) => part !== '');
   return { scheme: (groups['scheme'] ?? '').toLowerCase(), host: groups['host'] ?? '', port, app, stream, query: groups['query'] ?? '' };
 }

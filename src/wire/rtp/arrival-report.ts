@@ -10,7 +10,7 @@
  */
 
 /** Packets one report may tell of; usual ones have some dozens. */
-const MOST_PACKETS = 1024;
+const MAX_PACKETS = 1024;
 /** From the head of the RTCP packet on. */
 const BODY_AT = 12;
 const CHUNKS_AT = 20;
@@ -34,7 +34,7 @@ export function readArrivalReport(view: DataView, start: number, end: number): A
   if (start + CHUNKS_AT > end) return null;
   const first = view.getUint16(start + BODY_AT);
   const count = view.getUint16(start + BODY_AT + 2);
-  if (count === 0 || count > MOST_PACKETS) return null;
+  if (count === 0 || count > MAX_PACKETS) return null;
   const statuses = new Uint8Array(count);
   const deltasAt = readChunks(view, start + CHUNKS_AT, end, statuses);
   if (deltasAt === null) return null;

@@ -1,6 +1,6 @@
 /** RTP tells when to show a picture, not when to decode it: decoding times out of presentation times. */
 
-const LARGEST_DEPTH = 16;
+const MAX_DEPTH = 16;
 
 /**
  * Pictures come in decoding order. With at most `depth` pictures between the two orders, the decoding time of a picture
@@ -15,7 +15,7 @@ export class DecodeOrder {
 
   /** `frameTicks` is the usual distance of pictures, for those before the row is full. */
   constructor(depth: number, frameTicks: number) {
-    this.#depth = Math.min(depth, LARGEST_DEPTH);
+    this.#depth = Math.min(depth, MAX_DEPTH);
     this.#frameTicks = frameTicks;
   }
 

@@ -14,19 +14,19 @@ const PROFILE = [0xbe, 0xde] as const;
 const HEAD = 4;
 /** The unit of playout delays on the wire, ms. */
 const PLAYOUT_UNIT_MS = 10;
-const PLAYOUT_LIMIT = 0xfff;
+const MAX_PLAYOUT = 0xfff;
 
 /** Which extensions a stream carries, by the ids its peer knows them under. */
 export interface ExtensionIds {
   readonly absSendTime?: number | undefined;
   readonly transportCc?: number | undefined;
   readonly playoutDelay?: { readonly id: number; readonly minMs: number; readonly maxMs: number } | undefined;
-  /** Which m-line the stream is (RFC 9143 section 15); at most `LONGEST_MID` characters. */
+  /** Which m-line the stream is (RFC 9143 section 15); at most `MAX_MID` characters. */
   readonly mid?: { readonly id: number; readonly value: string } | undefined;
 }
 
 /** Longest value of the one-byte form. */
-export const LONGEST_MID = 16;
+export const MAX_MID = 16;
 
 /** A block, and where what changes from packet to packet is written into it: byte offsets. */
 export interface ExtensionBlock {
@@ -52,7 +52,7 @@ export function buildExtensions({ absSendTime, transportCc, playoutDelay, mid }:
   if (transportCc !== undefined) transportSequenceAt = element(transportCc, 2);
   if (playoutDelay !== undefined) {
     const at = element(playoutDelay.id, 3);
-    const units = (ms: number): number => Math.min(PLAYOUT_LIMIT, Math.round(ms / PLAYOUT_UNIT_MS));
+    const units = (ms: number): number => Math.min(MAX_PLAYOUT, Math.round(ms / PLAYOUT_UNIT_MS));
     const both = units(playoutDelay.minMs) * 0x1000 + units(playoutDelay.maxMs);
     bytes.splice(at, 3, both >> 16, (both >> 8) & 0xff, both & 0xff);
   }

@@ -7,17 +7,17 @@ const MAX_STEP = 3000;
 /** Where indices begin: packets that were overtaken by the first have one, too. */
 const FIRST_INDEX = 0x1_00_00;
 /** Packets behind a gap that are kept for the missing ones, a second of a large stream. Beyond that the gap is given up. */
-const MOST_WAITING = 1500;
+const MAX_WAITING = 1500;
 /** Missing packets that are waited for; more at once are a broken path, which asking makes worse. */
-const MOST_MISSING = 500;
+const MAX_MISSING = 500;
 /** Packets overtake each other by less than this, ms: nothing is asked for sooner. */
 const REORDER_MS = 10;
-const MOST_REQUESTS = 10;
+const MAX_REQUESTS = 10;
 /** Round trip while none was measured, ms. */
 const USUAL_ROUND_TRIP = 100;
-const LONGEST_ROUND_TRIP = 1000;
-const LEAST_PATIENCE = 150;
-const MOST_PATIENCE = 700;
+const MAX_ROUND_TRIP = 1000;
+const MIN_PATIENCE = 150;
+const MAX_PATIENCE = 700;
 /** What overtaking alone is waited for when lost packets are not sent again, ms. */
 const ORDER_PATIENCE = 60;
 
@@ -99,7 +99,7 @@ export class ReceiveBuffer {
       return;
     }
     this.#waiting.set(index, packet);
-    while (this.#waiting.size > MOST_WAITING || this.#missing.size > MOST_MISSING) this.#skip(sink);
+    while (this.#waiting.size > MAX_WAITING || this.#missing.size > MAX_MISSING) this.#skip(sink);
   }
 
   /** A packet that was sent again: it fills a gap or nothing. */
@@ -123,7 +123,7 @@ export class ReceiveBuffer {
     const wanted: number[] = [];
     const again = Math.max(REORDER_MS, (this.#roundTrip ?? USUAL_ROUND_TRIP) * 1.25);
     for (const [index, missing] of this.#missing) {
-      if (missing.asked >= MOST_REQUESTS || now - missing.since < REORDER_MS) continue;
+      if (missing.asked >= MAX_REQUESTS || now - missing.since < REORDER_MS) continue;
       if (missing.asked > 0 && now - missing.askedAt < again) continue;
       missing.asked += 1;
       missing.askedAt = now;
@@ -135,7 +135,7 @@ export class ReceiveBuffer {
 
   get #patience(): number {
     if (!this.#repeats) return ORDER_PATIENCE;
-    return Math.min(MOST_PATIENCE, Math.max(LEAST_PATIENCE, (this.#roundTrip ?? USUAL_ROUND_TRIP) * 4));
+    return Math.min(MAX_PATIENCE, Math.max(MIN_PATIENCE, (this.#roundTrip ?? USUAL_ROUND_TRIP) * 4));
   }
 
   get #oldest(): Missing | null {
@@ -156,7 +156,7 @@ export class ReceiveBuffer {
     this.counters.recovered += 1;
     // Which of several requests was answered is not known.
     if (missing.asked > 1) return;
-    const measured = Math.min(LONGEST_ROUND_TRIP, now - missing.askedAt);
+    const measured = Math.min(MAX_ROUND_TRIP, now - missing.askedAt);
     this.#roundTrip = this.#roundTrip === null ? measured : this.#roundTrip + (measured - this.#roundTrip) / 8;
   }
 

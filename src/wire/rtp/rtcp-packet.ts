@@ -78,12 +78,12 @@ export interface ReceptionReport {
 }
 
 /** Sources that one report can tell of. */
-const MOST_REPORTS = 31;
+const MAX_REPORTS = 31;
 
 /** A receiver report followed by the name of the receiver, which a compound packet must hold (§6.1). At most 31 sources. */
 export function buildReceiverReport(ownSsrc: number, name: string, sources: readonly ReceptionReport[]): Uint8Array {
   const writer = new ByteWriter(64);
-  const reports = sources.slice(0, MOST_REPORTS);
+  const reports = sources.slice(0, MAX_REPORTS);
   const count = reports.length;
   writer
     .u8(0x80 | count)

@@ -14,13 +14,13 @@ const REFERENCE_MS = 64;
 const TICKS_PER_MS = 4;
 const TICKS_PER_REFERENCE = REFERENCE_MS * TICKS_PER_MS;
 /** Sequence numbers that one packet tells of: it stays below usual packet sizes with large deltas throughout. */
-const MOST_STATUSES = 400;
+const MAX_STATUSES = 400;
 /** Arrivals kept for the next feedback; the oldest are forgotten first. */
-const MOST_ARRIVALS = 1000;
+const MAX_ARRIVALS = 1000;
 /** A step of more than this is a new beginning of the sender. */
 const MAX_STEP = 5000;
 const VECTOR_SYMBOLS = 7;
-const LONGEST_RUN = 0x1f_ff;
+const MAX_RUN = 0x1f_ff;
 
 const Status = { MISSING: 0, SMALL: 1, LARGE: 2 } as const;
 
@@ -50,7 +50,7 @@ export class TransportFeedback {
     const index = this.#highest + (Math.abs(ahead) > MAX_STEP ? 0 : ahead);
     this.#highest = Math.max(this.#highest, index);
     this.#arrivals.set(index, Math.round(at * TICKS_PER_MS));
-    if (this.#arrivals.size > MOST_ARRIVALS) {
+    if (this.#arrivals.size > MAX_ARRIVALS) {
       const [oldest = 0] = this.#arrivals.keys();
       this.#arrivals.delete(oldest);
     }
@@ -63,7 +63,7 @@ export class TransportFeedback {
     for (let from = 0; from < indices.length; ) {
       const first = indices[from] ?? 0;
       // Packets that should have come between the last feedback and the first arrival are told as missing.
-      const base = first > this.#base && first - this.#base < MOST_STATUSES / 2 ? this.#base : first;
+      const base = first > this.#base && first - this.#base < MAX_STATUSES / 2 ? this.#base : first;
       const count = this.#fitting(indices, from, base);
       packets.push(this.#build(ownSsrc, mediaSsrc, base, indices.slice(from, from + count)));
       from += count;
@@ -80,7 +80,7 @@ export class TransportFeedback {
     for (let n = from + 1; n < indices.length; n += 1, count += 1) {
       const index = indices[n] ?? 0;
       const next = this.#arrivals.get(index) ?? 0;
-      if (index - base >= MOST_STATUSES || Math.abs(next - ticks) > 0x7f_ff) break;
+      if (index - base >= MAX_STATUSES || Math.abs(next - ticks) > 0x7f_ff) break;
       ticks = next;
     }
     return count;
@@ -128,7 +128,7 @@ function writeChunks(symbols: Uint8Array, writer: ByteWriter): void {
   for (let at = 0; at < symbols.length; ) {
     const symbol = symbols[at] ?? 0;
     let run = 1;
-    while (at + run < symbols.length && symbols[at + run] === symbol && run < LONGEST_RUN) run += 1;
+    while (at + run < symbols.length && symbols[at + run] === symbol && run < MAX_RUN) run += 1;
     if (run >= VECTOR_SYMBOLS || at + run === symbols.length) {
       writer.u16((symbol << 13) | run);
       at += run;

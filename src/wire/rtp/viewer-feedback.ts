@@ -7,7 +7,7 @@ const PayloadFormat = { PLI: 1, FIR: 4, APPLICATION: 15 } as const;
 const REMB = 0x5245_4d42;
 const REPORT_LENGTH = 24;
 /** Arrival reports of one compound that are read; players send one. */
-const MOST_ARRIVAL_REPORTS = 4;
+const MAX_ARRIVAL_REPORTS = 4;
 
 /** A report block (RFC 3550 section 6.4.1), as read or as it is to be sent. */
 export interface ReceptionReport {
@@ -44,7 +44,7 @@ export function readViewerFeedback(packet: Uint8Array): ViewerFeedback {
     const count = view.getUint8(at) & 0x1f;
     const type = view.getUint8(at + 1);
     if (type === PacketType.RECEIVER_REPORT) readReports(view, at, end, count, reports);
-    else if (type === PacketType.TRANSPORT_FEEDBACK && count === ARRIVALS_FORMAT && arrivals.length < MOST_ARRIVAL_REPORTS) {
+    else if (type === PacketType.TRANSPORT_FEEDBACK && count === ARRIVALS_FORMAT && arrivals.length < MAX_ARRIVAL_REPORTS) {
       const report = readArrivalReport(view, at, end);
       if (report !== null) arrivals.push(report);
     } else if (type === PacketType.PAYLOAD_FEEDBACK) {

@@ -34,7 +34,7 @@ const INTERLEAVED_HEADER = 4;
 const MAX_HEADER = 16_384;
 const MAX_BODY = 262_144;
 /** A line end and an empty line: LF CR LF. */
-const LONGEST_END = 3;
+const MAX_END = 3;
 const FIRST_CAPACITY = 4096;
 const LATIN1 = new TextDecoder('latin1');
 
@@ -105,7 +105,7 @@ export class RtspReader {
   #readMessage(data: Uint8Array, at: number, sink: (item: RtspItem) => void): number {
     // Some servers put empty lines between messages.
     if (data[at] === 0x0d || data[at] === 0x0a) return at + 1;
-    const bodyAt = endOfHeader(data, at, Math.max(0, this.#searched - LONGEST_END + 1));
+    const bodyAt = endOfHeader(data, at, Math.max(0, this.#searched - MAX_END + 1));
     if (bodyAt < 0) {
       if (data.length - at > MAX_HEADER) throw new ProtocolError('RTSP', `header of more than ${MAX_HEADER} bytes`, at);
       this.#searched = data.length - at;

@@ -29,7 +29,7 @@ export interface SessionDescription {
   readonly media: readonly MediaDescription[];
 }
 
-const LARGEST_CLOCK_RATE = 1_000_000;
+const MAX_CLOCK_RATE = 1_000_000;
 /** Encodings of payload types that need no `rtpmap` (RFC 3551 §6). */
 const STATIC: Readonly<Record<number, readonly [encoding: string, clockRate: number]>> = {
   0: ['pcmu', 8000],
@@ -77,7 +77,7 @@ function ofFormat(section: SdpSection, name: string, payloadType: number): strin
 /** 0 for what is no clock. */
 function clockRate(text: string | undefined): number {
   const value = Number(text);
-  return Number.isInteger(value) && value >= 1 && value <= LARGEST_CLOCK_RATE ? value : 0;
+  return Number.isInteger(value) && value >= 1 && value <= MAX_CLOCK_RATE ? value : 0;
 }
 
 function positive(text: string | undefined): number {

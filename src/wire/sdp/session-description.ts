@@ -2,12 +2,12 @@
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { attributeOf, byFormat, formatParameters, payloadTypeOf, type SdpSection, splitSections } from './sections.ts';
 
-const SIZE_LIMIT = 64 * 1024;
-const PAYLOAD_LIMIT = 128;
-const EXTENSION_LIMIT = 32;
-const SOURCE_LIMIT = 16;
+const MAX_SIZE = 64 * 1024;
+const MAX_PAYLOAD = 128;
+const MAX_EXTENSION = 32;
+const MAX_SOURCE = 16;
 /** Layers of one m-line (RFC 8853). */
-const LAYER_LIMIT = 8;
+const MAX_LAYER = 8;
 
 /** From the peer's point of view (RFC 8866 section 6.7). */
 export type SdpDirection = 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
@@ -57,7 +57,7 @@ export interface SessionDescription {
 
 /** Throws ProtocolError; `offset` is the number of the line, from 1. */
 export function parseSessionDescription(text: string): SessionDescription {
-  if (text.length > SIZE_LIMIT) throw new ProtocolError('SDP_SIZE', `the session description is longer than ${SIZE_LIMIT} characters`);
+  if (text.length > MAX_SIZE) throw new ProtocolError('SDP_SIZE', `the session description is longer than ${MAX_SIZE} characters`);
   const [session, ...sections] = splitSections(text, 'refuse');
   if (session?.head !== '0') throw new ProtocolError('SDP_VERSION', 'the session description does not begin with v=0', 1);
   const group = session.attributes.find(({ name, value }) => name === 'group' && value.startsWith('BUNDLE'));
@@ -97,7 +97,7 @@ function directionOf({ attributes }: SdpSection): SdpDirection | undefined {
 }
 
 function readPayloads(section: SdpSection, formats: readonly string[]): SdpPayload[] {
-  if (formats.length > PAYLOAD_LIMIT) throw new ProtocolError('SDP_PAYLOAD', `more than ${PAYLOAD_LIMIT} payload types`, section.line);
+  if (formats.length > MAX_PAYLOAD) throw new ProtocolError('SDP_PAYLOAD', `more than ${MAX_PAYLOAD} payload types`, section.line);
   const maps = byFormat(section, 'rtpmap');
   const parameters = byFormat(section, 'fmtp');
   const feedback = byFormat(section, 'rtcp-fb');
@@ -126,7 +126,7 @@ function readPayloads(section: SdpSection, formats: readonly string[]): SdpPaylo
 function readExtensions({ attributes }: SdpSection): Map<string, number> {
   const extensions = new Map<string, number>();
   for (const { name, value } of attributes) {
-    if (name !== 'extmap' || extensions.size >= EXTENSION_LIMIT) continue;
+    if (name !== 'extmap' || extensions.size >= MAX_EXTENSION) continue;
     const [id = '', uri = ''] = value.split(' ');
     const number = Number.parseInt(id, 10);
     if (number >= 1 && number <= 14 && uri !== '' && !extensions.has(uri)) extensions.set(uri, number);
@@ -138,12 +138,12 @@ function readExtensions({ attributes }: SdpSection): Map<string, number> {
 function readSources({ attributes }: SdpSection): { ssrc: number; rtxSsrc: number }[] {
   const repairs = new Map<number, number>();
   for (const { name, value } of attributes) {
-    if (name !== 'ssrc-group' || repairs.size >= SOURCE_LIMIT) continue;
+    if (name !== 'ssrc-group' || repairs.size >= MAX_SOURCE) continue;
     const [semantics, media, repair] = value.split(' ');
     if (semantics === 'FID') repairs.set(Number(media) >>> 0, Number(repair) >>> 0);
   }
   const ids = new Set<number>();
-  for (const { name, value } of attributes) if (name === 'ssrc' && ids.size < 2 * SOURCE_LIMIT) ids.add(Number.parseInt(value, 10) >>> 0);
+  for (const { name, value } of attributes) if (name === 'ssrc' && ids.size < 2 * MAX_SOURCE) ids.add(Number.parseInt(value, 10) >>> 0);
   const own = [...ids].filter((id) => id !== 0 && ![...repairs.values()].includes(id));
   return own.map((ssrc) => ({ ssrc, rtxSsrc: repairs.get(ssrc) ?? 0 }));
 }
@@ -155,7 +155,7 @@ function readLayers({ attributes }: SdpSection): string[] {
   const sent = simulcast[simulcast.indexOf('send') + 1];
   if (sent === undefined || !simulcast.includes('send')) return [];
   const layers = sent.split(';').map((alternatives) => (alternatives.split(',')[0] ?? '').replace(/^~/, ''));
-  return [...new Set(layers)].filter((layer) => rids.has(layer)).slice(0, LAYER_LIMIT);
+  return [...new Set(layers)].filter((layer) => rids.has(layer)).slice(0, MAX_LAYER);
 }
 
 function ridOf(value: string): string | null {

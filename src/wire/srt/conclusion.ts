@@ -9,7 +9,7 @@ import {
   SrtFlag,
 } from './handshake.ts';
 import { RejectionCode } from './rejection.ts';
-import { LEAST_VERSION } from './terms.ts';
+import { MIN_VERSION } from './terms.ts';
 
 /** A caller's wish, well-formed and possible. */
 export interface Conclusion {
@@ -27,7 +27,7 @@ export function readConclusion(handshake: Handshake): Conclusion | RejectionCode
   const request = content(ExtensionType.HANDSHAKE_REQUEST);
   if (handshake.version !== HANDSHAKE_V5 || request === undefined) return RejectionCode.VERSION;
   const capabilities = parseCapabilities(request);
-  if (capabilities.version < LEAST_VERSION) return RejectionCode.VERSION;
+  if (capabilities.version < MIN_VERSION) return RejectionCode.VERSION;
   if ((capabilities.flags & SrtFlag.STREAM_MODE) !== 0) return RejectionCode.MESSAGE_API;
   const congestion = content(ExtensionType.CONGESTION);
   if (congestion !== undefined && parseTextExtension(congestion) !== LIVE) return RejectionCode.CONGESTION;

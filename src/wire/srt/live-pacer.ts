@@ -21,7 +21,7 @@ export interface BandwidthLimit {
 /** One gigabit per second, as every SRT program has it. */
 export const DEFAULT_BANDWIDTH: BandwidthLimit = { maximum: 125_000_000, input: 0, overhead: 25 };
 /** Lower bound of a bandwidth derived from the input, bytes per second. */
-const LEAST_BANDWIDTH = 125_000;
+const MIN_BANDWIDTH = 125_000;
 
 /** One for each sending half; times are µs. Says when, and never holds a packet itself. */
 export class LivePacer {
@@ -74,6 +74,6 @@ export class LivePacer {
     if (maximum > 0) return maximum;
     const known = input > 0 ? input : this.#inputRate;
     // Nothing is known yet in the first second: then the input is not held back.
-    return known === 0 ? DEFAULT_BANDWIDTH.maximum : Math.max(LEAST_BANDWIDTH, (known * (100 + overhead)) / 100);
+    return known === 0 ? DEFAULT_BANDWIDTH.maximum : Math.max(MIN_BANDWIDTH, (known * (100 + overhead)) / 100);
   }
 }

@@ -130,7 +130,7 @@ interface PendingCall {
   readonly peer: PeerAddress;
 }
 
-const LARGEST_SOCKET_ID = 0x3f_ff_ff_ff;
+const MAX_SOCKET_ID = 0x3f_ff_ff_ff;
 const DEFAULT_MAX_CONNECTIONS = 5000;
 const DEFAULT_KEY_TRIALS = 100;
 const DEFAULT_WRONG_KEYS = 20;
@@ -425,7 +425,7 @@ export class SrtMultiplexer {
 
   #newSocketId(): number {
     for (;;) {
-      const id = randomInt(1, LARGEST_SOCKET_ID);
+      const id = randomInt(1, MAX_SOCKET_ID);
       if (!this.#entries.has(id) && !this.#calls.has(id)) return id;
     }
   }

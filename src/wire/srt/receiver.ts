@@ -15,7 +15,7 @@ const ACK_INTERVAL = 9000;
 /** Packets between light acknowledgements. */
 const LIGHT_ACK_EVERY = 64;
 /** Losses are not reported again sooner, µs (§4.8.2). */
-const LEAST_NAK_INTERVAL = 20_000;
+const MIN_NAK_INTERVAL = 20_000;
 /** Acknowledgements whose answers are awaited. */
 const ACK_HISTORY = 256;
 
@@ -169,7 +169,7 @@ export class Receiver {
 
   /** Often: a lost report costs little time then, and senders know what is under way already. */
   get #nakInterval(): number {
-    return Math.max(LEAST_NAK_INTERVAL, this.#link.rtt.rtt / 4);
+    return Math.max(MIN_NAK_INTERVAL, this.#link.rtt.rtt / 4);
   }
 
   #ack(now: number): void {

@@ -10,11 +10,11 @@ import { addSequence, sequenceOffset } from './sequence.ts';
 import { newSenderStatistics } from './statistics.ts';
 
 /** A packet is worth sending for at least this long, µs. */
-const LEAST_LIFE = 1_000_000;
+const MIN_LIFE = 1_000_000;
 /** On top of the peer's latency: two acknowledgement periods, µs. */
 const LIFE_MARGIN = 20_000;
 /** A retransmission timeout is never shorter, µs. */
-const LEAST_TIMEOUT = 50_000;
+const MIN_TIMEOUT = 50_000;
 /** Copies of one retransmission. */
 const MAX_COPIES = 3;
 /** Doubling of the timeout while nothing is acknowledged. */
@@ -51,7 +51,7 @@ export class Sender {
     this.#link = link;
     this.#buffer = new SendBuffer(options.initialSequence, options.bufferLimit);
     this.#pacer = new LivePacer(options.bandwidth);
-    this.#life = Math.max(LEAST_LIFE, options.peerLatency) + LIFE_MARGIN;
+    this.#life = Math.max(MIN_LIFE, options.peerLatency) + LIFE_MARGIN;
     this.#tooLateDrop = options.tooLateDrop;
     this.#window = options.flowWindow;
   }
@@ -203,7 +203,7 @@ export class Sender {
 
   /** Without an acknowledgement for so long, what was sent is sent again, µs. */
   get #timeout(): number {
-    return Math.max(LEAST_TIMEOUT, this.#link.rtt.upperBound) * 2 ** this.#backoff;
+    return Math.max(MIN_TIMEOUT, this.#link.rtt.upperBound) * 2 ** this.#backoff;
   }
 
   /** The last packets of a burst can be lost without the peer knowing that there were any. */

@@ -23,9 +23,9 @@ export class SocketOptionError extends Error {
   override readonly name = 'SocketOptionError';
 }
 
-const LARGEST_LATENCY = 65_535;
-const SMALLEST_BUFFER = 32;
-const LARGEST_BUFFER = 65_536;
+const MAX_LATENCY = 65_535;
+const MIN_BUFFER = 32;
+const MAX_BUFFER = 65_536;
 
 /** Options of sockets, of files and groups, and those that a listener in live mode has no choice in. */
 const WITHOUT_EFFECT = new Set(
@@ -51,9 +51,9 @@ export function readListenerOptions(options: readonly { readonly key: string; re
     else throw new SocketOptionError(`${key} is no option of a listener; known: ${[...KNOWN].join(', ')}`);
   }
   const number = (name: string, range: { least: number; most: number; standard: number }): number => readNumber(given, name, range);
-  const latency = number('LATENCY', { least: 0, most: LARGEST_LATENCY, standard: -1 });
+  const latency = number('LATENCY', { least: 0, most: MAX_LATENCY, standard: -1 });
   const delay = (name: string, standard: number): number =>
-    number(name, { least: 0, most: LARGEST_LATENCY, standard: latency < 0 ? standard : latency });
+    number(name, { least: 0, most: MAX_LATENCY, standard: latency < 0 ? standard : latency });
   const overhead = number('OHEADBW', { least: 5, most: 100, standard: DEFAULT_BANDWIDTH.overhead });
   const most = Number.MAX_SAFE_INTEGER;
   const maximum = number('MAXBW', { least: -1, most, standard: DEFAULT_BANDWIDTH.maximum });
@@ -122,5 +122,5 @@ function readKeyLength(text: string | undefined): KeyLength | null {
 function bufferPackets(bytes: number, standard: number): number {
   if (bytes === 0) return standard;
   const packets = 2 ** Math.ceil(Math.log2(Math.max(1, bytes / 1500)));
-  return Math.min(LARGEST_BUFFER, Math.max(SMALLEST_BUFFER, packets));
+  return Math.min(MAX_BUFFER, Math.max(MIN_BUFFER, packets));
 }

@@ -24,14 +24,14 @@ import { frameChannelData, isChannelNumber, TurnFramer } from './turn-framer.ts'
 
 /** Seconds an allocation lives unless it is refreshed. */
 const LIFETIME_S = 3600;
-const SHORTEST_LIFETIME_S = 600;
+const MIN_LIFETIME_S = 600;
 /** Protocol number of UDP in REQUESTED-TRANSPORT. */
 const UDP = 17;
 /** In REQUESTED-ADDRESS-FAMILY. */
 const IPV4 = 1;
 const IPV6 = 2;
 /** Permissions and channels of one allocation: a browser needs one for each of our candidates. */
-const PEERS_LIMIT = 64;
+const MAX_PEERS = 64;
 
 /** An IP address, IPv6 without brackets, and a port. */
 export interface TurnAddress {
@@ -194,7 +194,7 @@ export class TurnConnection {
       return;
     }
     this.#relayed = family === IPV6 ? this.#addresses.ipv6 : this.#addresses.ipv4;
-    const lifetime = lifetimeOf(message) || SHORTEST_LIFETIME_S;
+    const lifetime = lifetimeOf(message) || MIN_LIFETIME_S;
     this.#expiresAt = this.#owner.now() + lifetime * 1000;
     const { host, port } = this.#relayed;
     this.#grant(message, [
@@ -223,7 +223,7 @@ export class TurnConnection {
       this.#refuse(message, 400, 'the channel or the peer is bound already');
       return;
     }
-    if (!this.#permit([address]) || (bound === undefined && this.#channels.size >= PEERS_LIMIT)) {
+    if (!this.#permit([address]) || (bound === undefined && this.#channels.size >= MAX_PEERS)) {
       this.#refuse(message, 508, 'Insufficient Capacity');
       return;
     }
@@ -235,7 +235,7 @@ export class TurnConnection {
 
   #permit(peers: readonly TurnAddress[]): boolean {
     const hosts = new Set(peers.map(({ host }) => host).filter((host) => !this.#permitted.has(host)));
-    if (this.#permitted.size + hosts.size > PEERS_LIMIT) return false;
+    if (this.#permitted.size + hosts.size > MAX_PEERS) return false;
     for (const host of hosts) this.#permitted.add(host);
     return true;
   }
@@ -301,7 +301,7 @@ function lifetimeOf({ attributes }: StunMessage): number {
   if (value === undefined) return LIFETIME_S;
   if (value.length !== 4) throw new ProtocolError('TURN_LIFETIME', `LIFETIME has ${value.length} bytes instead of 4`);
   const wanted = value.readUInt32BE();
-  return wanted === 0 ? 0 : Math.min(LIFETIME_S, Math.max(SHORTEST_LIFETIME_S, wanted));
+  return wanted === 0 ? 0 : Math.min(LIFETIME_S, Math.max(MIN_LIFETIME_S, wanted));
 }
 
 function lifetimeAttribute(seconds: number): readonly [number, Buffer] {

@@ -4,7 +4,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 const STUN_HEADER = 20;
 const CHANNEL_HEADER = 4;
 /** Longer than a datagram in its indication ever is. */
-const FRAME_LIMIT = 4096;
+const MAX_FRAME = 4096;
 /** RFC 8656 section 12: others are reserved. */
 const FIRST_CHANNEL = 0x4000;
 const LAST_CHANNEL = 0x4fff;
@@ -28,7 +28,7 @@ export class TurnFramer {
       const length = bytes.readUInt16BE(at + 2);
       const isChannel = isChannelNumber(first);
       if (!isChannel && first >= FIRST_CHANNEL) throw new ProtocolError('TURN_FRAME', `0x${first.toString(16)} begins no TURN frame`, at);
-      if (length > FRAME_LIMIT) throw new ProtocolError('TURN_FRAME', `a frame of ${length} bytes is longer than ${FRAME_LIMIT}`, at + 2);
+      if (length > MAX_FRAME) throw new ProtocolError('TURN_FRAME', `a frame of ${length} bytes is longer than ${MAX_FRAME}`, at + 2);
       const head = isChannel ? CHANNEL_HEADER : STUN_HEADER;
       const end = at + head + length;
       const next = isChannel ? end + paddingOf(length) : end;

@@ -38,11 +38,11 @@ export interface GuidedResult {
 /** Wall time of an input above which its CPU is looked at. */
 const SUSPICIOUS_MS = 250;
 /** CPU of one input, ms: the same bound as without coverage. */
-const MOST_CPU_MS = 1000;
+const MAX_CPU_MS = 1000;
 const RETRIES = 3;
 const STACK_LINES = 20;
 /** No mutation makes longer ones. */
-const LONGEST_INPUT = 65_536;
+const MAX_INPUT = 65_536;
 /** Blocks that may run beside what the slowest right input needs: this many for a byte. */
 const STEPS_PER_BYTE = 1500;
 const STEPS_AT_LEAST = 200_000;
@@ -51,7 +51,7 @@ const ALLOCATED_AT_LEAST = 4 * 2 ** 20;
 const ALLOCATED_PER_BYTE = 1024;
 const WORD_ONCE_IN = 3;
 const WHOLLY_RANDOM_ONCE_IN = 64;
-const LONGEST_RANDOM_INPUT = 300;
+const MAX_RANDOM_INPUT = 300;
 const SPLICE_SOURCES = 4;
 /** The clock is read once in so many inputs of a synchronous target. */
 const CLOCK_EVERY = 16;
@@ -71,7 +71,7 @@ class GuidedRun {
   readonly #options: GuidedOptions;
   readonly #pool = new InputPool();
   /** The input that runs, after its length, as the file gets it. */
-  readonly #running = Buffer.alloc(4 + LONGEST_INPUT);
+  readonly #running = Buffer.alloc(4 + MAX_INPUT);
   #executions = 0;
   #baseSteps = STEPS_AT_LEAST;
   #work = 0;
@@ -121,7 +121,7 @@ class GuidedRun {
         features = pool.features;
       }
       let input: Uint8Array;
-      if (random.once(WHOLLY_RANDOM_ONCE_IN)) input = random.bytes(random.below(LONGEST_RANDOM_INPUT));
+      if (random.once(WHOLLY_RANDOM_ONCE_IN)) input = random.bytes(random.below(MAX_RANDOM_INPUT));
       else {
         input = pool.pick(random);
         const hasWord = random.once(WORD_ONCE_IN);
@@ -180,7 +180,7 @@ class GuidedRun {
 
   #note(input: Uint8Array): void {
     const running = this.#running;
-    const length = Math.min(input.length, LONGEST_INPUT);
+    const length = Math.min(input.length, MAX_INPUT);
     running.writeUInt32BE(length);
     running.set(input.subarray(0, length), 4);
     writeSync(this.#options.inputFile, running, 0, 4 + length, 0);
@@ -209,7 +209,7 @@ class GuidedRun {
       const { user, system } = process.threadCpuUsage(before);
       least = Math.min(least, (user + system) / 1000);
     }
-    if (least > MOST_CPU_MS) this.#fail(input, `${input.length} bytes took ${Math.round(least)} ms of CPU`);
+    if (least > MAX_CPU_MS) this.#fail(input, `${input.length} bytes took ${Math.round(least)} ms of CPU`);
   }
 
   #isExpected(error: unknown): boolean {

@@ -20,7 +20,7 @@ export type GuidedAnswer = { readonly type: 'done'; readonly result: GuidedResul
 const REGISTER = path.join(import.meta.dirname, 'register.ts');
 const CHILD = path.join(import.meta.dirname, 'child.ts');
 /** JavaScript's memory of one run, MiB: a parser that fills it ends the process. */
-const MOST_HEAP_MIB = 768;
+const MAX_HEAP_MIB = 768;
 /** Loading, seeds and the choice of what is kept; a process that takes longer hangs on its input. */
 const GRACE_MS = 60_000;
 
@@ -28,7 +28,7 @@ const GRACE_MS = 60_000;
 export async function guidedProcess(name: string, options: Omit<GuidedOptions, 'inputFile'>): Promise<GuidedResult> {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-fuzz-'));
   const file = path.join(folder, 'input');
-  const execArgv = ['--import', REGISTER, `--max-old-space-size=${MOST_HEAP_MIB}`, '--no-warnings'];
+  const execArgv = ['--import', REGISTER, `--max-old-space-size=${MAX_HEAP_MIB}`, '--no-warnings'];
   const child = fork(CHILD, { execArgv, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   let answer: GuidedAnswer | null = null;
   let hangs = false;

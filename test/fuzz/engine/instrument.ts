@@ -14,7 +14,7 @@ export interface Instrumented {
 const COUNTS = '$millraceCounts';
 const COVER = '$millraceCover';
 const KEY = 'millrace.fuzz.coverage';
-const LONGEST_CONSTANT = 40;
+const MAX_CONSTANT = 40;
 const TYPED_ARRAYS = new Set(['Uint8Array', 'ArrayBuffer', 'SharedArrayBuffer', 'Array', 'Uint16Array', 'Uint32Array', 'Float64Array']);
 const COMPARISONS = new Set(['===', '!==', '<', '>', '<=', '>=', '&']);
 
@@ -73,7 +73,7 @@ class Editor {
     if (node?.type === 'UnaryExpression') this.keep(node.argument);
     if (node?.type !== 'Literal') return;
     const { value } = node;
-    if (typeof value === 'number' || (typeof value === 'string' && value.length > 0 && value.length <= LONGEST_CONSTANT)) {
+    if (typeof value === 'number' || (typeof value === 'string' && value.length > 0 && value.length <= MAX_CONSTANT)) {
       this.constants.add(value);
     }
   }

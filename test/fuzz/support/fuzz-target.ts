@@ -38,9 +38,9 @@ export type FuzzExtent = { readonly inputs: number } | { readonly until: number 
 
 const CORPUS = path.join(import.meta.dirname, '..', 'corpus');
 const RANDOM_INPUTS_EVERY = 32;
-const LONGEST_RANDOM_INPUT = 300;
+const MAX_RANDOM_INPUT = 300;
 /** CPU of one input, ms, however loaded the machine is: far more than any takes that costs what it should. */
-const MOST_CPU_MS = 1000;
+const MAX_CPU_MS = 1000;
 /** A file that gets every input before it runs, for what ends the process. */
 const TRACE = process.env['FUZZ_TRACE'];
 
@@ -94,9 +94,7 @@ async function fuzzOpen(target: FuzzTarget, seed: number, extent: FuzzExtent): P
   const until = 'until' in extent ? extent.until : Number.POSITIVE_INFINITY;
   for (let made = 0; made < inputs && performance.now() < until; made += 1) {
     const whole = made % RANDOM_INPUTS_EVERY === RANDOM_INPUTS_EVERY - 1;
-    await attempt(
-      whole ? random.bytes(random.below(LONGEST_RANDOM_INPUT)) : mutate(random.pick(pool), pool, random, target.form ?? 'bytes'),
-    );
+    await attempt(whole ? random.bytes(random.below(MAX_RANDOM_INPUT)) : mutate(random.pick(pool), pool, random, target.form ?? 'bytes'));
   }
   return ran;
 }
@@ -113,7 +111,7 @@ async function runOne(target: FuzzTarget, input: Uint8Array, which: string): Pro
     const used = result instanceof Promise ? { user: 0, system: 0 } : process.threadCpuUsage(usedBefore);
     const came = (result instanceof Promise ? await result : result) ?? 0;
     const spent = (used.user + used.system) / 1000;
-    if (spent > MOST_CPU_MS) throw new Error(`${input.length} bytes took ${Math.round(spent)} ms of CPU`);
+    if (spent > MAX_CPU_MS) throw new Error(`${input.length} bytes took ${Math.round(spent)} ms of CPU`);
     const most = target.most === undefined ? 1024 + 64 * input.length : target.most(input.length);
     if (came > most) throw new Error(`${came} came of ${input.length} bytes, at most ${most} may`);
     return true;

@@ -7,11 +7,11 @@ export type InputForm = 'bytes' | 'text' | 'packets';
 
 type Change = (input: Uint8Array, pool: readonly Uint8Array[], random: Random) => Uint8Array;
 
-const LONGEST_INPUT = 65_536;
-const MOST_CHANGES = 4;
-const MOST_REPEATS = 64;
-const MOST_PACKETS = 256;
-const LONGEST_INSERT = 32;
+const MAX_INPUT = 65_536;
+const MAX_CHANGES = 4;
+const MAX_REPEATS = 64;
+const MAX_PACKETS = 256;
+const MAX_INSERT = 32;
 
 const BYTES: readonly number[] = [0x00, 0x01, 0x7f, 0x80, 0xfe, 0xff];
 const NUMBERS: readonly string[] = [
@@ -28,8 +28,8 @@ export function mutate(input: Uint8Array, pool: readonly Uint8Array[], random: R
   if (form === 'packets') return mutatePackets(input, pool, random);
   const changes = form === 'text' ? [...BYTE_CHANGES, ...TEXT_CHANGES, ...TEXT_CHANGES] : BYTE_CHANGES;
   let changed = input;
-  for (let left = 1 + random.below(MOST_CHANGES); left > 0; left -= 1) {
-    changed = random.pick(changes)(changed, pool, random).subarray(0, LONGEST_INPUT);
+  for (let left = 1 + random.below(MAX_CHANGES); left > 0; left -= 1) {
+    changed = random.pick(changes)(changed, pool, random).subarray(0, MAX_INPUT);
   }
   return copyOf(changed);
 }
@@ -40,11 +40,11 @@ function mutatePackets(input: Uint8Array, pool: readonly Uint8Array[], random: R
   const others = pool.flatMap((other) => splitPackets(other));
   if (packets.length === 0) packets = [random.bytes(random.below(64))];
   for (let left = random.below(3); left > 0; left -= 1) reorder(packets, others, random);
-  for (let left = random.below(MOST_CHANGES); left > 0; left -= 1) {
+  for (let left = random.below(MAX_CHANGES); left > 0; left -= 1) {
     const at = random.below(packets.length);
     packets[at] = mutate(packets[at] ?? new Uint8Array(), others, random, 'bytes');
   }
-  return joinPackets(packets.slice(0, MOST_PACKETS));
+  return joinPackets(packets.slice(0, MAX_PACKETS));
 }
 
 function reorder(packets: Uint8Array[], others: readonly Uint8Array[], random: Random): void {
@@ -55,7 +55,7 @@ function reorder(packets: Uint8Array[], others: readonly Uint8Array[], random: R
       packets.splice(at, 1);
       break;
     case 1:
-      packets.splice(at, 0, ...Array.from({ length: 1 + random.below(MOST_REPEATS) }, () => packet));
+      packets.splice(at, 0, ...Array.from({ length: 1 + random.below(MAX_REPEATS) }, () => packet));
       break;
     case 2:
       packets.splice(random.below(packets.length), 0, ...packets.splice(at, 1));
@@ -111,7 +111,7 @@ const BYTE_CHANGES: readonly Change[] = [
   function repeat(input, _, random) {
     const start = random.below(input.length);
     const part = input.subarray(start, start + 1 + random.below(Math.min(1024, input.length - start)));
-    const copies = Array.from({ length: 1 + random.below(MOST_REPEATS) }, () => part);
+    const copies = Array.from({ length: 1 + random.below(MAX_REPEATS) }, () => part);
     return Buffer.concat([input.subarray(0, start), ...copies, input.subarray(start)]);
   },
   function remove(input, _, random) {
@@ -120,7 +120,7 @@ const BYTE_CHANGES: readonly Change[] = [
   },
   function insert(input, _, random) {
     const at = random.below(input.length + 1);
-    return Buffer.concat([input.subarray(0, at), random.bytes(random.below(LONGEST_INSERT)), input.subarray(at)]);
+    return Buffer.concat([input.subarray(0, at), random.bytes(random.below(MAX_INSERT)), input.subarray(at)]);
   },
   function swap(input, _, random) {
     const [a, b] = [random.below(input.length), random.below(input.length)].sort((x, y) => x - y) as [number, number];
@@ -140,7 +140,7 @@ const TEXT_CHANGES: readonly Change[] = [
     return replaced(input, random.below(input.length + 1), random.once(2) ? 1 : 0, random.pick(MARKS));
   },
   function repeatLine(input, _, random) {
-    return withLine(input, random, (line) => `${line}\n`.repeat(1 + random.below(MOST_REPEATS)));
+    return withLine(input, random, (line) => `${line}\n`.repeat(1 + random.below(MAX_REPEATS)));
   },
   function removeLine(input, _, random) {
     return withLine(input, random, () => '');
@@ -153,7 +153,7 @@ const TEXT_CHANGES: readonly Change[] = [
     ];
     if (words.length === 0) return input;
     const { index, 0: word } = random.pick(words);
-    return replaced(input, index, word.length, word.repeat(1 + random.below(200)).slice(0, LONGEST_INPUT));
+    return replaced(input, index, word.length, word.repeat(1 + random.below(200)).slice(0, MAX_INPUT));
   },
 ];
 

@@ -17,8 +17,8 @@ const PIECES = [0, 1, 13] as const;
 /** A byte at a time costs a copy of what is held for each: the work of an input grows with its length squared, up to a frame's. */
 const LONGEST = 2048;
 /** For all readings together: a byte costs some dozen blocks when it comes alone, and as many when it ends something. */
-const MOST_STEPS = 5000;
-const MOST_STEPS_PER_BYTE = 150;
+const MAX_STEPS = 5000;
+const MAX_STEPS_PER_BYTE = 150;
 const WHOLE = { depth: 4, maxStringLength: null, maxArrayLength: null } as const;
 
 const REFUSED = 'refused';
@@ -64,7 +64,7 @@ function cuts(name: string, form: InputForm, make: () => Reader, seeds: () => re
       return whole.length;
     },
     most: (length) => 2 + length,
-    mostSteps: (length) => MOST_STEPS + MOST_STEPS_PER_BYTE * Math.min(length, LONGEST),
+    mostSteps: (length) => MAX_STEPS + MAX_STEPS_PER_BYTE * Math.min(length, LONGEST),
     cost: 6,
   };
 }

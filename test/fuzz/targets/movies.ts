@@ -8,7 +8,7 @@ import { MovieFile } from '../../../src/services/file/movie-file.ts';
 import { RecordingLogger } from '../../fakes/recording-logger.ts';
 import { corpusOf, type FuzzTarget } from '../support/fuzz-target.ts';
 
-const MOST_EVENTS = 2000;
+const MAX_EVENTS = 2000;
 
 /** Two short files of ffmpeg: tables first, and fragments. */
 const FILES = (): Uint8Array[] => corpusOf('movie-seeds');
@@ -88,12 +88,12 @@ export const MOVIE_TARGETS: readonly FuzzTarget[] = [
       };
       const movie = await MovieFile.open(bytes, new RecordingLogger());
       let events = 0;
-      while (events < MOST_EVENTS && (await movie.next()) !== null) events += 1;
+      while (events < MAX_EVENTS && (await movie.next()) !== null) events += 1;
       movie.rewind();
       await movie.next();
       return read;
     },
-    most: (length) => MOST_EVENTS + length,
+    most: (length) => MAX_EVENTS + length,
     cost: 3,
   },
 ];

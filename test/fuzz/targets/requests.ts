@@ -8,7 +8,7 @@ import type { FuzzTarget } from '../support/fuzz-target.ts';
 
 const ADDRESS = '#default#app/stream';
 const EXPIRES_AT = 1_800_000_000_000;
-const MOST_PATTERN = 64;
+const MAX_PATTERN = 64;
 
 function tokens(): SessionTokens {
   return new SessionTokens(Buffer.alloc(32, 7), 36);
@@ -100,9 +100,9 @@ export const REQUEST_TARGETS: readonly FuzzTarget[] = [
     run: (input) => {
       const [pattern = '', ...rest] = input.toString('utf8').split('\n');
       const text = rest.join('\n');
-      const matches = compileWildcard(pattern.slice(0, MOST_PATTERN))(text);
+      const matches = compileWildcard(pattern.slice(0, MAX_PATTERN))(text);
       if (pattern === '*' && !matches) throw new Error('not everything matches *');
-      if (!/[*?]/.test(pattern) && pattern.length <= MOST_PATTERN && matches !== (pattern === text)) throw new Error('a literal is none');
+      if (!/[*?]/.test(pattern) && pattern.length <= MAX_PATTERN && matches !== (pattern === text)) throw new Error('a literal is none');
       return 0;
     },
   },

@@ -22,7 +22,7 @@ import type { LlhlsViewSettings } from '../wire/view-settings.ts';
 import type { DumpRequest } from './dump.ts';
 import { DumpFolder } from './dump-folder.ts';
 import { DumpInfo } from './dump-info.ts';
-import { Dumper, MOST_DUMPS } from './dumper.ts';
+import { Dumper, MAX_DUMPS } from './dumper.ts';
 
 // What is free on the disk of the tests is not their business.
 vi.mock('../../../util/disk-space.ts', () => ({ hasRoom: async () => true }));
@@ -200,13 +200,13 @@ describe('a dump', () => {
   it('that has ended makes room when the list is full, the oldest first', async () => {
     for (const id of ['done', 'runs', 'over']) await dumper.start(stream, wish(id, { infoFile: '' }));
     for (const id of ['done', 'over']) dumper.stop(stream, id);
-    const more = Array.from({ length: MOST_DUMPS - 2 }, (_, index) => dumper.start(stream, wish(`m${index}`, { infoFile: '' })));
+    const more = Array.from({ length: MAX_DUMPS - 2 }, (_, index) => dumper.start(stream, wish(`m${index}`, { infoFile: '' })));
     await Promise.all(more);
     const ids = () => dumper.list(stream).map(({ request }) => request.id);
-    expect([ids().length, ...ids().slice(0, 3)]).toEqual([MOST_DUMPS, 'runs', 'over', 'm0']);
+    expect([ids().length, ...ids().slice(0, 3)]).toEqual([MAX_DUMPS, 'runs', 'over', 'm0']);
     await dumper.start(stream, wish('done', { infoFile: '' }));
-    await expect(dumper.start(stream, wish('much', { infoFile: '' }))).rejects.toThrow(`The stream has ${MOST_DUMPS} dumps`);
-    expect([ids().length, ...ids().slice(0, 2), ids().at(-1)]).toEqual([MOST_DUMPS, 'runs', 'm0', 'done']);
+    await expect(dumper.start(stream, wish('much', { infoFile: '' }))).rejects.toThrow(`The stream has ${MAX_DUMPS} dumps`);
+    expect([ids().length, ...ids().slice(0, 2), ids().at(-1)]).toEqual([MAX_DUMPS, 'runs', 'm0', 'done']);
   });
 
   it('is refused before anything is made', async () => {

@@ -17,7 +17,7 @@ import { OpenDumps } from './open-dumps.ts';
 import { type WantedDump, wantedDumps } from './wanted-dumps.ts';
 
 /** Dumps of one stream that are known, with their ids taken: the oldest that has ended makes room for another. */
-export const MOST_DUMPS = 1000;
+export const MAX_DUMPS = 1000;
 const NOTE_BYTES = 12;
 
 /** Dumps of a stream by id; null while one is being prepared. */
@@ -145,7 +145,7 @@ export class Dumper implements StreamFollower {
     this.#dumps.set(stream, dumps);
     if (dumps.has(id)) throw new DumpRefused('Duplicate ID');
     if (unknownPlaylist(stream, request) !== undefined) throw new DumpRefused('Could not dump master playlist');
-    if (dumps.size >= MOST_DUMPS) this.#makeRoom(dumps);
+    if (dumps.size >= MAX_DUMPS) this.#makeRoom(dumps);
     dumps.set(id, null);
     return dumps;
   }
@@ -157,7 +157,7 @@ export class Dumper implements StreamFollower {
       dumps.delete(id);
       return;
     }
-    throw new DumpRefused(`The stream has ${MOST_DUMPS} dumps`);
+    throw new DumpRefused(`The stream has ${MAX_DUMPS} dumps`);
   }
 
   #make(what: Omit<DumpOptions, 'clock' | 'conditions' | 'logger'>, dumps: KnownDumps, note: string | null): Dump {

@@ -1,8 +1,8 @@
 /** How much a publisher may send that estimates nothing itself (REMB): by what arrives and what is lost. */
 
 const START_BPS = 3_000_000;
-const LEAST_BPS = 150_000;
-const MOST_BPS = 50_000_000;
+const MIN_BPS = 150_000;
+const MAX_BPS = 50_000_000;
 /** Share of lost packets below which there is room, and above which there is none. */
 const LITTLE_LOSS = 0.02;
 const MUCH_LOSS = 0.1;
@@ -30,7 +30,7 @@ export class BandwidthLimit {
     const share = lost / Math.max(1, lost + received);
     if (share > MUCH_LOSS) this.#limit = rate * (1 - share / 2);
     else if (share < LITTLE_LOSS) this.#limit = Math.max(Math.min(this.#limit * GROWTH, HEADROOM * rate), Math.min(this.#limit, START_BPS));
-    this.#limit = Math.min(MOST_BPS, Math.max(LEAST_BPS, this.#limit));
+    this.#limit = Math.min(MAX_BPS, Math.max(MIN_BPS, this.#limit));
     return this.#limit;
   }
 }

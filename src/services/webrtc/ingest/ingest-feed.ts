@@ -16,7 +16,7 @@ import { LipSync } from './lip-sync.ts';
 import type { VideoCapability } from './oven-capabilities.ts';
 
 /** Numbers of a publisher that are told apart; a further one takes the place of one that has been silent, else it is dropped. */
-const MOST_SOURCES = 32;
+const MAX_SOURCES = 32;
 /** Packets of others after which a number is not used any more: some seconds. */
 const SILENCE = 2048;
 const REPORT_INTERVAL_MS = 500;
@@ -27,7 +27,7 @@ const PENDING_ARRIVALS = 200;
 /** A track that is negotiated and silent holds up the others this long, ms. */
 const TRACK_WAIT_MS = 3000;
 /** Numbers in one NACK: half a usual packet, when none of them are neighbours. */
-const NACK_LIMIT = 150;
+const MAX_NACK = 150;
 const OWN_NAME = 'millrace';
 
 /** What the session gives its feed; `keyframeInterval` in ms, 0 asks only when a keyframe is needed. */
@@ -155,7 +155,7 @@ export class IngestFeed {
     const now = this.#now;
     for (const track of this.tracks) {
       const lost = track.check(now);
-      for (let at = 0; at < lost.length; at += NACK_LIMIT) this.#send(buildNack(this.#ssrc, track.ssrc, lost.slice(at, at + NACK_LIMIT)));
+      for (let at = 0; at < lost.length; at += MAX_NACK) this.#send(buildNack(this.#ssrc, track.ssrc, lost.slice(at, at + MAX_NACK)));
       this.#askForKeyframe(track, now);
     }
     if (now - this.#feedbackAt >= TRANSPORT_FEEDBACK_MS) this.#tellArrivals(now);
@@ -199,7 +199,7 @@ export class IngestFeed {
       known.heard = this.#packets;
       return known;
     }
-    if (this.#sources.size >= MOST_SOURCES && !this.#forgetSilent()) return null;
+    if (this.#sources.size >= MAX_SOURCES && !this.#forgetSilent()) return null;
     const found = this.#identify(packet.payloadType, data);
     if (found !== null) this.#sources.set(packet.ssrc, found);
     return found;

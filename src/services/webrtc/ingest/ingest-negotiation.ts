@@ -76,9 +76,9 @@ const KNOWN_EXTENSIONS: readonly string[] = [
 /** Feedback that we may send. */
 const KNOWN_FEEDBACK = ['ccm fir', 'nack', 'nack pli', 'transport-cc', 'goog-remb'];
 /** Tracks of one publisher. */
-const TRACK_LIMIT = 8;
+const MAX_TRACK = 8;
 /** Of a track that cannot be received, in the log: browsers offer a dozen. */
-const MOST_NAMED_CODECS = 8;
+const MAX_NAMED_CODECS = 8;
 
 /** Our offer: one video and one audio m-line. */
 export function offerIngest(mids: { readonly video: string; readonly audio: string }): LocalMedia[] {
@@ -128,7 +128,7 @@ export function answerIngest(offer: SessionDescription): {
   const medias = offer.medias.map((theirs): LocalMedia => {
     const media = isSent(theirs) ? ingestMedia(theirs) : null;
     if (media === null && isSent(theirs)) left.push(`${theirs.kind} (${codecsOf(theirs)})`);
-    if (media === null || tracks + tracksOf(media) > TRACK_LIMIT) return rejectedMedia(theirs);
+    if (media === null || tracks + tracksOf(media) > MAX_TRACK) return rejectedMedia(theirs);
     tracks += tracksOf(media);
     agreed.push(media);
     return {
@@ -153,7 +153,7 @@ export function answerIngest(offer: SessionDescription): {
 }
 
 function codecsOf({ payloads }: SdpMedia): string {
-  return [...new Set(payloads.map(({ codec }) => codec))].slice(0, MOST_NAMED_CODECS).join(', ');
+  return [...new Set(payloads.map(({ codec }) => codec))].slice(0, MAX_NAMED_CODECS).join(', ');
 }
 
 function tracksOf({ layers }: IngestMedia): number {

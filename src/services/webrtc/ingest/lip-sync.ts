@@ -9,10 +9,10 @@ import { RtpClock } from '../../../wire/rtp/rtp-clock.ts';
 /** Of the error, what a picture makes up for. */
 const STEP_SHARE = 0.1;
 /** The most that it does, of its distance from the one before: so time never goes back. */
-const LARGEST_STEP = 1 / 8;
+const MAX_STEP = 1 / 8;
 /** Errors of more than this, seconds, are made up for in larger steps. */
 const FAR = 0.5;
-const LARGEST_STEP_FROM_FAR = 1 / 3;
+const MAX_STEP_FROM_FAR = 1 / 3;
 /** Reports that put the tracks further apart, seconds, are of unrelated clocks and say nothing. */
 const UNRELATED = 10;
 
@@ -47,7 +47,7 @@ export class LipSync {
     track.base ??= track.wanted ?? now - at;
     if (track.wanted !== null && track.last !== null) {
       const error = track.wanted - track.base;
-      const most = Math.max(0, at - track.last) * (Math.abs(error) > FAR ? LARGEST_STEP_FROM_FAR : LARGEST_STEP);
+      const most = Math.max(0, at - track.last) * (Math.abs(error) > FAR ? MAX_STEP_FROM_FAR : MAX_STEP);
       track.base += Math.max(-most, Math.min(most, error * STEP_SHARE));
     }
     track.last = at;

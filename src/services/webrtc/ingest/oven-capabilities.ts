@@ -11,7 +11,7 @@ export interface VideoCapability {
 
 const ENTRY = /^(?:rid:([\w-]{1,32}):)?max_(width|height|fps)=(\d{1,5}(?:\.\d{1,4})?)$/;
 /** Three for each of the layers that are taken. */
-const ENTRIES_LIMIT = 24;
+const MAX_ENTRIES = 24;
 /** Encodes are made of that size: no more than what H.264 goes up to. */
 const LARGEST = { width: 8192, height: 8192, fps: 300 } as const;
 
@@ -21,7 +21,7 @@ const LARGEST = { width: 8192, height: 8192, fps: 300 } as const;
  */
 export function readCapabilities(header: string): ReadonlyMap<string, VideoCapability> {
   const found = new Map<string, VideoCapability>();
-  for (const entry of header.split(',').slice(0, ENTRIES_LIMIT)) {
+  for (const entry of header.split(',').slice(0, MAX_ENTRIES)) {
     const [, rid = '', member = '', text = ''] = ENTRY.exec(entry.trim()) ?? [];
     const value = Number(text);
     if (member !== 'width' && member !== 'height' && member !== 'fps') continue;

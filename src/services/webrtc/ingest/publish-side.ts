@@ -14,7 +14,7 @@ import { PublishSignalling } from './publish-signalling.ts';
 import type { WebrtcProvider } from './webrtc-provider.ts';
 
 /** Policies remembered, one for each application's rules; forgotten together. */
-const POLICIES_LIMIT = 256;
+const MAX_POLICIES = 256;
 const ALL_ORIGINS: CrossDomainRules = { urls: ['*'], headers: [] };
 
 /** How refusals are answered; texts as the reference server has them where it has any. */
@@ -75,7 +75,7 @@ export class PublishSide implements SignallingSide {
     const rules = (target === null ? null : this.#options.crossDomainsOf(target.vhost, target.app)) ?? ALL_ORIGINS;
     let policy = this.#policies.get(rules);
     if (policy === undefined) {
-      if (this.#policies.size >= POLICIES_LIMIT) this.#policies = new Map();
+      if (this.#policies.size >= MAX_POLICIES) this.#policies = new Map();
       policy = new CrossDomainPolicy({ defaults: { urls: [], headers: [] }, own: rules, methods: EXCHANGE_METHODS });
       this.#policies.set(rules, policy);
     }

@@ -9,7 +9,7 @@ import { ARRIVAL_WRAP_US, type ArrivalReport } from '../../../wire/rtp/arrival-r
 
 const WINDOW_US = 1_000_000;
 /** Packets without which a second says nothing. */
-const LEAST_PACKETS = 10;
+const MIN_PACKETS = 10;
 /** Seconds over which the shortest delay counts as that of the empty path. */
 const BASE_WINDOWS = 30;
 /** A delay beyond that of the empty path which is a queue. */
@@ -96,7 +96,7 @@ export class BandwidthEstimator {
       this.#window = newWindow(arrived, delay, bytes);
       return null;
     }
-    if (arrived - window.from < WINDOW_US || window.packets < LEAST_PACKETS) {
+    if (arrived - window.from < WINDOW_US || window.packets < MIN_PACKETS) {
       window.packets += 1;
       window.bytes += bytes;
       window.least = Math.min(window.least, delay);

@@ -325,8 +325,8 @@ const SANITIZED = (process.env['MILLRACE_NATIVE'] ?? '').includes('sanitized');
 const WARM_UP = SANITIZED ? 20 : 400;
 const MEASURED = SANITIZED ? 40 : 200;
 /** Bytes a viewer that has left may still cost, with its other end in the same process: a leaked one is 60 KiB and more. */
-const MOST_HELD = 4096;
-const MOST_RESIDENT = 49_152;
+const MAX_HELD = 4096;
+const MAX_RESIDENT = 49_152;
 
 // Handshakes in JavaScript take too long for so many.
 test.skipIf(loadAddon().addon === null)(
@@ -350,8 +350,8 @@ test.skipIf(loadAddon().addon === null)(
     expect([transport.sessions, transport.fanout.counters().viewers, source.viewers, source.sessions.length]).toEqual([0, 0, 0, 0]);
     expect(sockets()).toBeLessThanOrEqual(open + 2);
     if (SANITIZED) return;
-    expect((after.held - before.held) / MEASURED).toBeLessThan(MOST_HELD);
-    expect((after.resident - before.resident) / MEASURED).toBeLessThan(MOST_RESIDENT);
+    expect((after.held - before.held) / MEASURED).toBeLessThan(MAX_HELD);
+    expect((after.resident - before.resident) / MEASURED).toBeLessThan(MAX_RESIDENT);
   },
   120_000,
 );

@@ -12,7 +12,7 @@ import { randomWord } from '../../../wire/ice/ice-credentials.ts';
 import { type IceServersFor, relayLinks } from './ice-server.ts';
 import { noSuchStream, placeFields, type RequestPlace, type StreamTarget } from './request-place.ts';
 
-const BODY_LIMIT = 64 * 1024;
+const MAX_BODY = 64 * 1024;
 /** For a body to arrive, ms. */
 const BODY_TIME_MS = 10_000;
 const KEY_LENGTH = 16;
@@ -205,14 +205,14 @@ export class DescriptionExchange {
     request.on('close', () => clearTimeout(deadline));
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size <= BODY_LIMIT) chunks.push(chunk);
+      if (size <= MAX_BODY) chunks.push(chunk);
     });
     request.on('error', () => response.destroy());
     request.on('end', () => {
       clearTimeout(deadline);
       if (isLate) return;
-      if (size > BODY_LIMIT) {
-        answer(response, 413, `the body is longer than ${BODY_LIMIT} bytes`);
+      if (size > MAX_BODY) {
+        answer(response, 413, `the body is longer than ${MAX_BODY} bytes`);
         return;
       }
       this.#guard(response, () => use(Buffer.concat(chunks).toString()));

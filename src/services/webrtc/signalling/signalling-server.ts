@@ -8,7 +8,7 @@ import type { RefusalLog } from '../../../util/refusal-log.ts';
 import { placeOf, type RequestPlace } from './request-place.ts';
 
 /** Longest message of a peer: a session description with many candidates is a tenth of it. */
-const MESSAGE_LIMIT = 256 * 1024;
+const MAX_MESSAGE = 256 * 1024;
 const CLOSE_UNSUPPORTED = 1008;
 
 /** Where a request came from. */
@@ -48,7 +48,7 @@ export interface SignallingOptions {
 /** Handed requests by the `ForeignServer`; the server calls `close`. */
 export class SignallingServer {
   readonly #options: SignallingOptions;
-  readonly #sockets = new WebSocketServer({ noServer: true, maxPayload: MESSAGE_LIMIT, perMessageDeflate: false });
+  readonly #sockets = new WebSocketServer({ noServer: true, maxPayload: MAX_MESSAGE, perMessageDeflate: false });
 
   constructor(options: SignallingOptions) {
     this.#options = options;

@@ -17,10 +17,10 @@ const USELESS_LOOKS = 3;
 /** Pings without an answer after which the peer is gone. */
 const MISSED_PINGS = 2;
 /** Bytes that wait for a peer beyond which it asks and does not read; an offer has some thousand. */
-const UNREAD_LIMIT = 1024 * 1024;
+const MAX_UNREAD = 1024 * 1024;
 const CLOSE_USELESS = 1008;
 /** Longest reason that fits into the frame that closes a WebSocket, bytes. */
-const REASON_LIMIT = 120;
+const MAX_REASON = 120;
 const CANDIDATE = /^(?:a=)?candidate:\S+ \d+ \S+ \d+ \S+ \d+ typ \S+/i;
 
 /** What a peer may send. */
@@ -108,7 +108,7 @@ export class SignallingSocket {
     this.#end(
       1000,
       Buffer.from(reason)
-        .subarray(0, REASON_LIMIT)
+        .subarray(0, MAX_REASON)
         .toString('latin1')
         .replaceAll(/[^ -~]/g, '?'),
     );
@@ -130,7 +130,7 @@ export class SignallingSocket {
 
   /** False for a peer that asks and never reads: it loses its connection. */
   #isRead(): boolean {
-    if (this.#socket.bufferedAmount <= UNREAD_LIMIT) return true;
+    if (this.#socket.bufferedAmount <= MAX_UNREAD) return true;
     this.#socket.terminate();
     return false;
   }

@@ -4,10 +4,10 @@ import type { CheckFault } from '../../../wire/ice/ice-lite.ts';
 import { placeOf } from './peer-address.ts';
 
 /** Addresses that are told apart; checks of further ones are counted together. */
-const PLACES_LIMIT = 16;
+const MAX_PLACES = 16;
 /** Candidates of the peer that are kept, and entries of a list that are written. */
-const CANDIDATES_LIMIT = 24;
-const WRITTEN_LIMIT = 8;
+const MAX_CANDIDATES = 24;
+const MAX_WRITTEN = 8;
 
 interface Checks {
   good: number;
@@ -37,7 +37,7 @@ export class ConnectionTrail {
   announced(candidates: readonly PeerCandidate[]): void {
     for (const candidate of candidates) {
       const place = placeOfCandidate(candidate);
-      if (this.#announced.size < CANDIDATES_LIMIT) this.#announced.set(place, candidate);
+      if (this.#announced.size < MAX_CANDIDATES) this.#announced.set(place, candidate);
     }
   }
 
@@ -90,7 +90,7 @@ export class ConnectionTrail {
   #at(place: string): Checks {
     let checks = this.#checks.get(place);
     if (checks === undefined) {
-      if (this.#checks.size >= PLACES_LIMIT) return this.#elsewhere;
+      if (this.#checks.size >= MAX_PLACES) return this.#elsewhere;
       checks = { good: 0, faults: new Map(), unsent: 0 };
       this.#checks.set(place, checks);
     }
@@ -128,6 +128,6 @@ function countsOf({ good, faults, unsent }: Checks): string {
 
 function listed(entries: readonly string[]): string {
   if (entries.length === 0) return 'nothing';
-  const rest = entries.length - WRITTEN_LIMIT;
-  return `${entries.slice(0, WRITTEN_LIMIT).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
+  const rest = entries.length - MAX_WRITTEN;
+  return `${entries.slice(0, MAX_WRITTEN).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }

@@ -20,12 +20,12 @@ export function placeOfPath(path: PeerPath): string {
 const SILENCE_MS = 3000;
 /** A path that answered no longer ago takes over when the one in use is lost, ms. Browsers check spare ones every 25 s. */
 const SPARE_MS = 30_000;
-const PATHS_LIMIT = 16;
+const MAX_PATHS = 16;
 /** Checks of ours in the time after which consent is over: one that is lost is not the end (RFC 7675 section 5.1). */
 const CHECKS_OF_CONSENT = 6;
-const LONGEST_INTERVAL_MS = 5000;
+const MAX_INTERVAL_MS = 5000;
 /** Intervals differ by a fifth either way, so that sessions do not check in step (RFC 7675 section 5.1). */
-const LEAST_SHARE = 0.8;
+const MIN_SHARE = 0.8;
 const SHARE_RANGE = 0.4;
 
 interface KnownPath {
@@ -64,7 +64,7 @@ export class PeerPaths {
 
   constructor(patience: number) {
     this.#patience = patience;
-    this.#interval = Math.min(LONGEST_INTERVAL_MS, patience / CHECKS_OF_CONSENT);
+    this.#interval = Math.min(MAX_INTERVAL_MS, patience / CHECKS_OF_CONSENT);
   }
 
   get current(): PeerPath | null {
@@ -180,7 +180,7 @@ export class PeerPaths {
   }
 
   #pause(): number {
-    return this.#interval * (LEAST_SHARE + SHARE_RANGE * Math.random());
+    return this.#interval * (MIN_SHARE + SHARE_RANGE * Math.random());
   }
 
   /** The path that answered last, and not before `since`. */
@@ -196,9 +196,9 @@ export class PeerPaths {
 
   /** One that has answered stays, if another can go: it may be needed. */
   #forgetOldest(): void {
-    if (this.#known.length <= PATHS_LIMIT) return;
+    if (this.#known.length <= MAX_PATHS) return;
     const unproven = this.#known.findIndex((known) => known !== this.#current && !known.proof.isProven);
-    const at = unproven >= 0 && unproven < PATHS_LIMIT ? unproven : this.#known.findIndex((known) => known !== this.#current);
+    const at = unproven >= 0 && unproven < MAX_PATHS ? unproven : this.#known.findIndex((known) => known !== this.#current);
     const [{ path }] = this.#known.splice(at, 1) as [KnownPath];
     if (path.kind === 'tcp') path.pipe.end();
   }

@@ -2,7 +2,7 @@
 import type { PeerAddress } from './fanout/fanout.ts';
 
 /** Addresses remembered of one session: one for each path that works. The oldest is forgotten first. */
-const PLACES_LIMIT = 16;
+const MAX_PLACES = 16;
 
 /** `S`: sessions. */
 export class PeerPlaces<S> {
@@ -42,7 +42,7 @@ export class PeerPlaces<S> {
     const keys = this.#keys.get(session) ?? [];
     this.#keys.set(session, keys);
     keys.push(key);
-    if (keys.length > PLACES_LIMIT) this.#disown(keys.shift() ?? '', session);
+    if (keys.length > MAX_PLACES) this.#disown(keys.shift() ?? '', session);
   }
 
   /** Another session may have the place by now. */

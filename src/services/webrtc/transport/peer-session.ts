@@ -24,9 +24,9 @@ const TELL_AFTER_MS = 5000;
 /** Consent to send expires without an answer (RFC 7675 section 5.1), ms. */
 const CONSENT_MS = 30_000;
 /** Datagrams of a handshake that may arrive before the peer's session description, or its answer to our check. */
-const EARLY_LIMIT = 8;
+const MAX_EARLY = 8;
 /** Checks of ours that may be answered still: two for each path. */
-const AWAITED_LIMIT = 32;
+const MAX_AWAITED = 32;
 /** Bytes waiting in a TCP connection beyond which frames are dropped: the viewer is too slow. */
 const TCP_BACKLOG = 1024 * 1024;
 
@@ -242,7 +242,7 @@ export class PeerSession {
     // What we say in a handshake is long: nobody gets it who has not shown that he is there.
     if (this.#terms === null || this.#paths.current === null) {
       // The newest are kept: flights are sent again.
-      if (this.#early.push(datagram) > EARLY_LIMIT) this.#early.shift();
+      if (this.#early.push(datagram) > MAX_EARLY) this.#early.shift();
       return;
     }
     this.#endpoint().receive(datagram);
@@ -350,7 +350,7 @@ export class PeerSession {
       const key = transactionKey(transaction);
       this.#awaited.push({ key, path, at: now });
       this.#owner.awaited.set(key, this);
-      if (this.#awaited.length > AWAITED_LIMIT) this.#owner.awaited.delete(this.#awaited.shift()?.key ?? '');
+      if (this.#awaited.length > MAX_AWAITED) this.#owner.awaited.delete(this.#awaited.shift()?.key ?? '');
       this.#trail?.asked();
       if (path.kind === 'udp') this.#owner.fanout.send(path.socket, path.to, datagram);
       else path.pipe.send(datagram);

@@ -8,9 +8,9 @@ import { addressOwner, plainAddress } from './peer-address.ts';
 /** A connection on which nothing moves is gone, ms: peers check theirs every few seconds. */
 const SILENCE_MS = 60_000;
 /** Waiting bytes beyond which a peer does not read what it asks for. Media stops at half of it, see `PeerSession.sendTcp`. */
-const UNREAD_LIMIT = 2 * 1024 * 1024;
+const MAX_UNREAD = 2 * 1024 * 1024;
 /** Connections of one address without a session. Getting one takes a fraction of a second, also for many behind one NAT. */
-const GUESTS_LIMIT = 256;
+const MAX_GUESTS = 256;
 
 /** Connections that lead to no session yet: nobody who only connects takes the room of the others. */
 export class StreamGuests {
@@ -36,7 +36,7 @@ export class StreamGuests {
   /** False when there are too many, of the address or of all. */
   enter(stream: Socket, host: string): boolean {
     const owner = addressOwner(host);
-    if (this.#byOwner.of(owner) >= GUESTS_LIMIT || this.#descriptors?.take() === false) {
+    if (this.#byOwner.of(owner) >= MAX_GUESTS || this.#descriptors?.take() === false) {
       this.#turnedAway += 1;
       return false;
     }
@@ -75,6 +75,6 @@ export function admitStream(stream: Socket, guests: StreamGuests): PeerAddress |
 
 /** Sends to a peer. One that asks and never reads loses its connection. */
 export function sendToStream(stream: Socket, bytes: Uint8Array): void {
-  if (stream.writableLength + bytes.length > UNREAD_LIMIT) stream.destroy();
+  if (stream.writableLength + bytes.length > MAX_UNREAD) stream.destroy();
   else stream.write(bytes);
 }

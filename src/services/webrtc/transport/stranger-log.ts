@@ -1,7 +1,7 @@
 /** What came for nobody, by where it came from: for the log line of a session that did not connect. */
 
 /** Addresses remembered; the one that was silent longest is forgotten first, so that strangers cannot make it grow. */
-const ADDRESSES_LIMIT = 256;
+const MAX_ADDRESSES = 256;
 /** What is older belongs to somebody else's attempt, ms. */
 const MEMORY_MS = 60_000;
 
@@ -27,7 +27,7 @@ export class StrangerLog {
     const count = known === undefined || now - known.at > MEMORY_MS ? 0 : known.count;
     this.#byHost.delete(host);
     this.#byHost.set(host, { count: count + 1, what, place, at: now });
-    if (this.#byHost.size <= ADDRESSES_LIMIT) return;
+    if (this.#byHost.size <= MAX_ADDRESSES) return;
     const [oldest = ''] = this.#byHost.keys();
     this.#byHost.delete(oldest);
   }

@@ -22,7 +22,7 @@ const PATIENCE_MS = 10_000;
 /** One that leads to no session for so many times as long is closed, too: everybody knows the account. */
 const UNUSED_TIMES = 6;
 /** Addresses of ours that one client may talk to at a time. */
-const PIPES_LIMIT = 64;
+const MAX_PIPES = 64;
 
 /** Where clients connect; `transport` gets what they send. */
 export interface TurnRelayOptions {
@@ -97,7 +97,7 @@ export class TurnRelay {
           const key = `${address.host} ${address.port}`;
           let way = pipes.get(key);
           if (way === undefined) {
-            if (pipes.size >= PIPES_LIMIT) return;
+            if (pipes.size >= MAX_PIPES) return;
             way = { pipe: new RelayedPipe(stream, { turn, address, from: client }), session: null };
             pipes.set(key, way);
           }

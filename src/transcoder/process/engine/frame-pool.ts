@@ -2,7 +2,7 @@ import { Frame } from 'node-av/lib';
 import { check, type RawFrame } from './library.ts';
 
 /** Shells that are kept. */
-const POOL_LIMIT = 64;
+const MAX_POOL = 64;
 
 /** Reuses frame shells; their contents are reference counted by the library. */
 export class FramePool {
@@ -25,7 +25,7 @@ export class FramePool {
 
   give(frame: RawFrame): void {
     frame.unref();
-    if (this.#free.length < POOL_LIMIT) this.#free.push(frame);
+    if (this.#free.length < MAX_POOL) this.#free.push(frame);
     else frame.free();
   }
 }

@@ -6,7 +6,7 @@ const CHUNK_TOLERANCE = 1.01;
 const CONSTANT_RATE_SPREAD = 0.1;
 
 /** All parts but the last of a segment must have 85 % of PART-TARGET (rfc8216bis §4.4.4.9); PART-TARGET is rounded up. */
-const SHORTEST_PART = 0.86;
+const MIN_PART = 0.86;
 
 /** A remainder that exceeds whole parts by this share of a part is jitter. */
 const COUNT_TOLERANCE = 0.02;
@@ -44,7 +44,7 @@ export class PartTarget {
    * fragments with a tolerance of 250 ms and passes over a tiny part at the end of a segment.
    */
   isFull(ticks: number, next: number, remaining: number | null): boolean {
-    const longEnough = !this.known || ticks >= SHORTEST_PART * this.limit;
+    const longEnough = !this.known || ticks >= MIN_PART * this.limit;
     if (ticks + next > this.limit || !longEnough) return longEnough;
     if (!this.known || remaining === null || remaining <= 0) return false;
     const parts = Math.max(1, Math.ceil(remaining / this.limit - COUNT_TOLERANCE));

@@ -41,7 +41,7 @@ export interface SegmenterOptions {
 }
 
 /** A frame that lasts longer than this, seconds, is a pause of the source and says nothing about its frame rate. */
-const LONGEST_FRAME = 2;
+const MAX_FRAME = 2;
 /** A hole this long, seconds, is listed as such when the segment cannot hold it. */
 const MIN_GAP = 1;
 /** A track that is so far, seconds, behind what the others have listed is away: more than a transcoder may ever be late. */
@@ -357,7 +357,7 @@ export class Segmenter {
     const last = durations.length - 1;
     // Of a single frame only its successor tells how long it lasts: what sources say of their frame rate is often wrong.
     const alone = last === 0 && next !== null ? next - this.#partStart : 0;
-    if (alone > 0 && alone <= LONGEST_FRAME * this.#timescale) durations[last] = alone;
+    if (alone > 0 && alone <= MAX_FRAME * this.#timescale) durations[last] = alone;
     this.#target.learn(
       durations.reduce((sum, duration) => sum + duration, 0),
       durations,

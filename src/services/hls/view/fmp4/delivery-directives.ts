@@ -11,7 +11,7 @@ export interface Directives {
 /** Beyond these nothing can be meant seriously. */
 const NUMBER = /^\d{1,15}$/;
 /** A client may ask for two segments that do not exist yet. */
-const ADVANCE_SEGMENT_LIMIT = 2;
+const MAX_ADVANCE_SEGMENT = 2;
 /** … and for three seconds of parts. */
 const ADVANCE_PART_SECONDS = 3;
 
@@ -51,7 +51,7 @@ export function tooFar(track: TrackModel, directives: Directives): string | null
   const { msn, part } = directives;
   const last = track.last;
   if (msn === null || last === null) return null;
-  if (msn > last.msn + ADVANCE_SEGMENT_LIMIT) return `_HLS_msn may be ${last.msn + ADVANCE_SEGMENT_LIMIT} at most now`;
+  if (msn > last.msn + MAX_ADVANCE_SEGMENT) return `_HLS_msn may be ${last.msn + MAX_ADVANCE_SEGMENT} at most now`;
   if (part === null || msn < last.msn) return null;
   const limit = track.partTarget < 1 ? Math.ceil(ADVANCE_PART_SECONDS / track.partTarget) : ADVANCE_PART_SECONDS;
   const lastPart = msn === last.msn ? last.parts.length - 1 : -1;

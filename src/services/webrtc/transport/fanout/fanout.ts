@@ -177,9 +177,9 @@ export interface Fanout {
 }
 
 /** Sequence numbers begin below this, so that a receiver that misses the first packets cannot miss a roll-over. */
-export const FIRST_SEQUENCE_LIMIT = 0x8000;
+export const MAX_FIRST_SEQUENCE = 0x8000;
 /** Bytes of one RTP payload: with all headers and the tag it stays below the usual MTU. */
-export const LARGEST_PAYLOAD = 1400;
+export const MAX_PAYLOAD = 1400;
 
 /** Places of one viewer. */
 export const PLACES_HEARD = 16;

@@ -10,7 +10,7 @@ import {
   type Fanout,
   type FanoutCounters,
   type FanoutListener,
-  FIRST_SEQUENCE_LIMIT,
+  MAX_FIRST_SEQUENCE,
   type PacketizedFrame,
   type PeerAddress,
   type SourcePlan,
@@ -84,7 +84,7 @@ export class NativeFanout implements Fanout {
   openViewer({ cname, slots }: ViewerPlan): number {
     const fields = new Uint32Array(slots.length * SLOT_FIELDS);
     slots.forEach(({ ssrc, payloadType, rtx, fec, extension }, n) => {
-      const first = randomInt(FIRST_SEQUENCE_LIMIT);
+      const first = randomInt(MAX_FIRST_SEQUENCE);
       const { sendTimeAt, transportSequenceAt, bytes } = extension;
       const formats = [ssrc, payloadType, rtx?.ssrc ?? 0, rtx?.payloadType ?? 0];
       const row = [...formats, first, sendTimeAt, transportSequenceAt, bytes.length, fec?.redPayloadType ?? 0, fec?.payloadType ?? 0];

@@ -11,7 +11,7 @@ import {
   type Fanout,
   type FanoutCounters,
   type FanoutListener,
-  LARGEST_PAYLOAD,
+  MAX_PAYLOAD,
   type PacketizedFrame,
   type PeerAddress,
   PLACES_HEARD,
@@ -27,7 +27,7 @@ import { ScriptViewer, type ViewerWire } from './script-viewer.ts';
 const REPORT_INTERVAL_MS = 1000;
 const SOCKET_BUFFER = 8 * 1024 * 1024;
 /** Bytes that may wait in a port beyond what the system holds. */
-const HELD_LIMIT = SOCKET_BUFFER;
+const MAX_HELD = SOCKET_BUFFER;
 
 /** Works in the main thread, with a timer for reports; `close` ends it and its sockets, and may be called twice. */
 export class ScriptFanout implements Fanout, ViewerWire {
@@ -111,7 +111,7 @@ export class ScriptFanout implements Fanout, ViewerWire {
   push(source: number, frame: PacketizedFrame): boolean {
     let total = 0;
     for (const size of frame.sizes) {
-      if (size === 0 || size > LARGEST_PAYLOAD) return false;
+      if (size === 0 || size > MAX_PAYLOAD) return false;
       total += size;
     }
     const target = this.#sources.get(source);
@@ -234,7 +234,7 @@ export class ScriptFanout implements Fanout, ViewerWire {
     // There is no port 0 to send to: `send` would throw.
     if (port === undefined || this.#closed || to.port === 0) return false;
     // Without it node holds what the system does not take, however much that is.
-    if (port.getSendQueueSize() > HELD_LIMIT) {
+    if (port.getSendQueueSize() > MAX_HELD) {
       this.#counters.congested += 1;
       return false;
     }

@@ -7,7 +7,7 @@ import type { ScriptViewer } from './script-viewer.ts';
 const SLICE_PACKETS = 24;
 const SLICE_GAP_MS = 3;
 /** However long the frame is, its last slice leaves this many slices after the first. */
-const MOST_SLICES = 8;
+const MAX_SLICES = 8;
 /** Frames that may wait; beyond, the source skips to the next keyframe. */
 const PENDING_FRAMES = 120;
 
@@ -121,7 +121,7 @@ export class ScriptSource {
     this.#timer = null;
     for (let frame = this.#pending[0]; frame !== undefined; frame = this.#pending[0]) {
       if (this.#cursor === 0) this.#begin(frame);
-      const slice = Math.max(SLICE_PACKETS, Math.ceil(frame.packets / MOST_SLICES));
+      const slice = Math.max(SLICE_PACKETS, Math.ceil(frame.packets / MAX_SLICES));
       const last = Math.min(frame.packets, this.#cursor + slice);
       for (const viewer of this.viewers) viewer.send(this, frame, this.#cursor, last);
       const whole = last === frame.packets;

@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto';
 import type { SrtpKeys } from '../../../../wire/srtp/profile.ts';
 import { SrtpCipher } from '../../../../wire/srtp/srtp-cipher.ts';
 import { SrtpReceiver } from '../../../../wire/srtp/srtp-receiver.ts';
-import { FIRST_SEQUENCE_LIMIT, type PeerAddress, type SlotPlan, type ViewerPlan } from '../fanout/fanout.ts';
+import { MAX_FIRST_SEQUENCE, type PeerAddress, type SlotPlan, type ViewerPlan } from '../fanout/fanout.ts';
 import { serializeParity } from './parity.ts';
 import type { ScriptSource, SourceFrame } from './script-source.ts';
 import { SendLog } from './send-log.ts';
@@ -76,7 +76,7 @@ export class ScriptViewer {
     this.#wire = wire;
     this.log = plan.slots.some(({ extension }) => extension.transportSequenceAt !== 0) ? new SendLog() : null;
     this.#slots = plan.slots.map((slot) => {
-      const first = randomInt(FIRST_SEQUENCE_LIMIT);
+      const first = randomInt(MAX_FIRST_SEQUENCE);
       return {
         plan: slot,
         nextIndex: first,
