@@ -17,7 +17,7 @@ import { cpuTime, memory } from './lib/process-usage.ts';
 import type { BenchOptions, Figure, Report } from './lib/report.ts';
 
 const PEERS = 1000;
-/** How much later the hundredth picture may be while they are there, ms. */
+/** How much later the hundredth frame may be while they are there, ms. */
 const TARGET_MS = 5;
 const REST_MS = 1000;
 const STOP_DEADLINE_MS = 15_000;
@@ -64,7 +64,7 @@ async function attack(server: TestServer, probe: LatencyProbe, kind: string, por
 
 function figureOf(kind: string, { before, during, missing, open, cpu, memory: more }: Findings): Figure {
   const [usual, under] = [percentile(before, 99), percentile(during, 99)];
-  const held = `${usual.toFixed(1)} → ${under.toFixed(1)} ms; ${open} of ${PEERS} left, ${missing} pictures missing`;
+  const held = `${usual.toFixed(1)} → ${under.toFixed(1)} ms; ${open} of ${PEERS} left, ${missing} frames missing`;
   return {
     name: HOSTILE_KINDS[kind]?.title ?? kind,
     value: under - usual,
@@ -92,7 +92,7 @@ export async function run({ seconds, rounds }: BenchOptions): Promise<Report> {
       bench: 'abuse',
       figures: [...all].map(([kind, findings]) => figureOf(kind, findings)),
       notes: [
-        `how much later the 99th percentile of pictures reaches a viewer while ${PEERS} hostile peers are there, from 250 addresses;`,
+        `how much later the 99th percentile of frames reaches a viewer while ${PEERS} hostile peers are there, from 250 addresses;`,
         `${rounds} rounds of ${seconds} s before and with each kind; peers, publisher and viewer share the cores with the server`,
       ],
     };

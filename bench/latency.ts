@@ -1,4 +1,4 @@
-/** How long things take: a frame to its playlist, the program to its API, a new viewer to the first picture. */
+/** How long things take: a frame to its playlist, the program to its API, a new viewer to the first frame. */
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { requireProgram } from '../scripts/ensure-tools.ts';
 import { openBrowser } from '../test/harness/browser.ts';
@@ -108,7 +108,7 @@ async function firstFrames(server: TestServer, rounds: number): Promise<Figure[]
     for (let round = 0; round < rounds; round += 1) {
       byFfmpeg.push(await firstFrameOfFfmpeg(url));
       const player = await browser.play(url);
-      byHlsJs.push(await until('the first picture', async () => (await player.state()).firstFrameMs, { deadlineMs: 20_000 }));
+      byHlsJs.push(await until('the first frame', async () => (await player.state()).firstFrameMs, { deadlineMs: 20_000 }));
       await player.page.close();
     }
     return [

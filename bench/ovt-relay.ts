@@ -84,7 +84,7 @@ async function pullFrom(pair: Pair, name: string): Promise<void> {
   });
 }
 
-/** Plays a stream and notes when each picture came. */
+/** Plays a stream and notes when each frame came. */
 async function listen(url: string, onPicture: (packet: SourcePacket, at: number) => void): Promise<PullSession> {
   const sink = {
     setTracks: () => undefined,
@@ -109,7 +109,7 @@ async function delays(seconds: number): Promise<{ origin: number[]; added: numbe
   const sessions: PullSession[] = [];
   const origin: number[] = [];
   const added: number[] = [];
-  /** When the origin delivered a picture, by its content. */
+  /** When the origin delivered a frame, by its content. */
   const arrivals = new Map<number, number>();
   try {
     await until('the stream', async () => (await pair.origin.api.get<string[]>(COLLECTION)).includes('paced'));
@@ -158,7 +158,7 @@ export async function run(options: BenchOptions): Promise<Report> {
     notes: [
       'each stream: 720p30, 2.5 Mbit/s, in over OVT and out over OVT to one edge',
       'baseline: what the origin uses at the same time for the same stream: RTMP in, LL-HLS packaged, OVT out',
-      `${added.length} pictures were timed at both places`,
+      `${added.length} frames were timed at both places`,
     ],
   };
 }

@@ -35,7 +35,7 @@ const SMALL_LADDER: Ladder = {
 };
 /** The encode whose latency is told. */
 const TIMED: Ladder = { rungs: [{ id: 10, width: 640, height: 360, bitrate: 700_000 }], sounds: [] };
-/** Pictures that do not count: the process and its caches are cold. */
+/** Frames that do not count: the process and its caches are cold. */
 const WARM_UP = SOURCE_FPS;
 /** A ladder that is a second late at the end and grows no earlier is on its way to its first drop, 5 s behind. */
 const LATE_PICTURES = SOURCE_FPS;
@@ -81,7 +81,7 @@ async function processOf(lab: TranscodeLab): Promise<number> {
 
 async function finished(run: TranscodeRun, { rungs, sounds }: Ladder, seconds: number): Promise<void> {
   for (const { id } of rungs) await run.makes(id, seconds * SOURCE_FPS - 1);
-  for (const { id } of sounds) await until('sound is complete', () => run.end(id) > seconds - 0.2);
+  for (const { id } of sounds) await until('audio is complete', () => run.end(id) > seconds - 0.2);
 }
 
 /** CPU ms of ffmpeg for the same ladder: same sizes, rates, threads and x264 settings. Its start does not count either. */
@@ -131,7 +131,7 @@ function childrenCpu(): number {
   return cpuTime(process.pid) - (user + system) / 1000;
 }
 
-/** Ms for each picture at its pace: through the transcoder, and in the encoder alone. */
+/** Ms for each frame at its pace: through the transcoder, and in the encoder alone. */
 async function latencies(file: string, media: Media, seconds: number): Promise<{ through: readonly number[]; alone: readonly number[] }> {
   const lab = new TranscodeLab();
   let through: readonly number[];
@@ -254,7 +254,7 @@ export async function run(options: BenchOptions): Promise<Report> {
       '720p30 H.264 + AAC → 720p + 360p H.264 (x264 faster, zerolatency, baseline) + AAC + Opus, as fast as it goes',
       `the baseline is ffmpeg ${ffmpegVersion()}; BENCH_FFMPEG names another. Neither start counts`,
       'the server feeds and collects in the same process as the bench, which polls and probes',
-      'latency is of 720p30 → 360p at its pace; its baseline is the encoder alone, given scaled pictures at that pace',
+      'latency is of 720p30 → 360p at its pace; its baseline is the encoder alone, given scaled frames at that pace',
       `a 360p ladder is 360p30 + AAC → 360p + 180p + Opus; they hold when none drops or is a second late after ${trial} s`,
       ...costs.map(
         (cost, index) =>

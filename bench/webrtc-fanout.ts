@@ -41,7 +41,7 @@ const MEMORY_TARGET_KIB = 60;
 const MEMORY_VIEWERS = 200;
 /** Packets a second of one viewer that "viewers per core" counts with. */
 const USUAL_RATE = 270;
-/** Packets a second that the stream of this bench has: 30 pictures of 9, and 50 of sound. */
+/** Packets a second that the stream of this bench has: 30 frames of 9, and 50 of audio. */
 const PACKET_RATE = 30 * 9 + 50;
 const DEADLINE_MS = 120_000;
 
@@ -108,7 +108,7 @@ async function measureAll({ seconds, rounds }: BenchOptions, drain: string): Pro
     }
   }
   notes.push(
-    'whole process, real ICE, DTLS and SRTP, retransmission agreed, loopback; 30 pictures of 9 packets and 50 packets of sound a second',
+    'whole process, real ICE, DTLS and SRTP, retransmission agreed, loopback; 30 frames of 9 packets and 50 packets of audio a second',
   );
   return { bench: 'webrtc-fanout', figures, notes };
 }

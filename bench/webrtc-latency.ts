@@ -1,4 +1,4 @@
-/** How much later a picture that came in over RTMP leaves over WebRTC: last byte sent to last packet received. */
+/** How much later a frame that came in over RTMP leaves over WebRTC: last byte sent to last packet received. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ReceivedPacket, WebrtcViewer } from '../test/fakes/webrtc-viewer.ts';
 import { until } from '../test/harness/poll.ts';
@@ -15,10 +15,10 @@ const RTP_TICKS_PER_MS = 90;
 /** Before this many seconds of media the player is not there. */
 const WARM_UP_SECONDS = 3;
 
-/** Milliseconds of each picture. The first that arrives is the last keyframe that was sent. */
+/** Milliseconds of each frame. The first that arrives is the last keyframe that was sent. */
 function delaysOf(sender: RtmpSender, arrivals: readonly { timestamp: number; at: number }[]): number[] {
   const [first] = arrivals;
-  if (first === undefined) throw new Error('no picture arrived');
+  if (first === undefined) throw new Error('no frame arrived');
   const gop = SOURCE_FPS * SOURCE_GOP_SECONDS;
   const sent = sender.frames.filter(({ sentAt }, n) => n % gop === 0 && sentAt <= first.at);
   const base = sent.at(-1)?.timestamp ?? 0;
@@ -57,7 +57,7 @@ export async function run({ seconds }: BenchOptions): Promise<Report> {
         { name: 'RTMP in to WebRTC out, median', value: median(delays), unit: 'ms', target: MEDIAN_TARGET_MS },
         { name: 'RTMP in to WebRTC out, p99', value: percentile(delays, 99), unit: 'ms', target: P99_TARGET_MS },
       ],
-      notes: [`${delays.length} pictures of 2.5 Mbit/s, each to its last packet; sender and player are one process`],
+      notes: [`${delays.length} frames of 2.5 Mbit/s, each to its last packet; sender and player are one process`],
     };
   } finally {
     stopped.abort();

@@ -2,7 +2,7 @@
  * `npm test`: outside tools, lint, types, unit tests and end-to-end tests, then what failed and one line of totals.
  *
  * Files of real-peer tests that fail run once more, alone: a player that starved beside two other tests says nothing
- * of the server. What passes only then is printed as unstable, with its first failure, so that it gets mended.
+ * of the server. What passes only then is printed as unstable, with its first failure, so that it gets fixed.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

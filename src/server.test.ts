@@ -15,7 +15,7 @@ const STREAM = '/v1/vhosts/default/apps/app';
 /** No egress thread has had anybody to serve for so long that it rests. */
 const QUIET_MS = 15_000;
 
-/** A server in this process, and a publisher of sound to it. */
+/** A server in this process, and a publisher of audio to it. */
 async function startPublished(features: Parameters<typeof serverXml>[1], change = (xml: string): string => xml) {
   const [rtmp = 0, http = 0, api = 0, ice = 0, relay = 0] = await freePorts(5);
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-server-'));

@@ -1,5 +1,5 @@
 /**
- * A program: `encoder-alone.ts FILE SECONDS WIDTH HEIGHT BITRATE` encodes the pictures of a file at their pace with the settings of the
+ * A program: `encoder-alone.ts FILE SECONDS WIDTH HEIGHT BITRATE` encodes the frames of a file at their pace with the settings of the
  * transcoder, and prints how long the encoder took for each, ms, as JSON. Decoding and scaling do not count.
  */
 import { availableParallelism } from 'node:os';

@@ -90,13 +90,13 @@ export function judge(run: TranscodeRun, { rungs, sounds }: Ladder, seconds: num
   for (const { id, codec } of sounds) {
     const complaints = decodeComplaints(run.file(id));
     if (run.end(id) < seconds - 0.3 || complaints.length > 0)
-      throw new Error(`the ${codec} sound is not right: ends at ${run.end(id)} of ${seconds} s; ${complaints.join('; ')}`);
+      throw new Error(`the ${codec} audio is not right: ends at ${run.end(id)} of ${seconds} s; ${complaints.join('; ')}`);
   }
 }
 
-/** A run that is fed in real time and notes how long each picture took. */
+/** A run that is fed in real time and notes how long each frame took. */
 export class PacedRun extends TranscodeRun {
-  /** From a picture's way into the transcoder to its way out, ms, of all encodes. */
+  /** From a frame's way into the transcoder to its way out, ms, of all encodes. */
   readonly delays: number[] = [];
   readonly #sentAt = new Map<number, number>();
 

@@ -1,4 +1,4 @@
-/** A stream that comes in over RTMP and one viewer over WebRTC, for as long as it takes: how late each picture is, at any time. */
+/** A stream that comes in over RTMP and one viewer over WebRTC, for as long as it takes: how late each frame is, at any time. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type WebSocket from 'ws';
 import { type ReceivedPacket, WebrtcViewer } from '../../test/fakes/webrtc-viewer.ts';
@@ -19,9 +19,9 @@ interface Arrival {
 
 /** What a window showed. */
 export interface ProbeWindow {
-  /** From the last byte that was sent to the last packet that came, ms, of each picture. */
+  /** From the last byte that was sent to the last packet that came, ms, of each frame. */
   readonly delays: readonly number[];
-  /** Pictures that were sent and did not come. */
+  /** Frames that were sent and did not come. */
   readonly missing: number;
 }
 
@@ -33,7 +33,7 @@ export class LatencyProbe {
   #socket: WebSocket | null = null;
   #ssrc = 0;
   readonly #arrivals: Arrival[] = [];
-  /** Media time of the first picture that came, ms. */
+  /** Media time of the first frame that came, ms. */
   #base = 0;
 
   private constructor(sender: RtmpSender) {
@@ -56,7 +56,7 @@ export class LatencyProbe {
     const { ssrc, socket } = await watch(server.http(stream, '').replace('http', 'ws').replace(/\/$/, ''), viewer);
     this.#ssrc = ssrc;
     this.#socket = socket;
-    await until('pictures to arrive', () => this.#arrivals.length > 0);
+    await until('frames to arrive', () => this.#arrivals.length > 0);
     // The first that arrives is the last keyframe that was sent.
     const [first] = this.#arrivals;
     const gop = SOURCE_FPS * SOURCE_GOP_SECONDS;

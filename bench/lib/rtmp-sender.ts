@@ -108,7 +108,7 @@ export class RtmpSender {
   }
 
   /**
-   * Sends all tags in real time until the end or `signal`. The first video frame is at media time 0 and no sound
+   * Sends all tags in real time until the end or `signal`. The first video frame is at media time 0 and no audio
    * comes before it, so that media times of the server and of `frames` are the same.
    */
   async send(tags: readonly FlvTag[], signal: AbortSignal): Promise<void> {

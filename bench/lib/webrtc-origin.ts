@@ -1,5 +1,5 @@
 /**
- * Child process of `webrtc-fanout`: one stream of 30 pictures (9 packets each) and 50 packets of sound a second, sent to
+ * Child process of `webrtc-fanout`: one stream of 30 frames (9 packets each) and 50 packets of audio a second, sent to
  * viewers in another process. Arguments: way of sending, viewers, seconds, path of
  * the program that counts at the viewers. Prints one line of JSON.
  */

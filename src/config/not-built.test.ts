@@ -26,7 +26,7 @@ test('what an existing configuration relies on is told, with what happens instea
   expect(said(CLUSTER)).toEqual([
     'Server: Alert is not built yet: no alerts are sent',
     'Server: Bind/Providers/RTSP is not built yet: nobody can publish over RTSP',
-    'Server: Modules/Recovery is not built yet: streams that cannot keep up drop pictures and stay',
+    'Server: Modules/Recovery is not built yet: streams that cannot keep up drop frames and stay',
     "application 'default/app': Providers/Schedule is not built yet: no scheduled channel plays",
     "application 'default/app': Providers/Multiplex is not built yet: no multiplex channel plays",
     "application 'default/app': OutputProfiles/MediaOptions/Subtitles is not built yet: there are none",

@@ -10,7 +10,7 @@ export function notBuiltInServer({ alert, bind, modules }: ServerConfig): string
     [alert !== undefined, 'Alert', 'no alerts are sent'],
     [bind.providers.rtsp !== undefined, 'Bind/Providers/RTSP', 'nobody can publish over RTSP'],
     [modules.p2p.enable, 'Modules/P2P', 'viewers do not serve each other'],
-    [modules.recovery.enable, 'Modules/Recovery', 'streams that cannot keep up drop pictures and stay'],
+    [modules.recovery.enable, 'Modules/Recovery', 'streams that cannot keep up drop frames and stay'],
     [modules.etag.enable, 'Modules/ETag', 'answers have no ETag'],
   ]);
 }
@@ -58,7 +58,7 @@ export function notBuiltInApplication(vhost: string, application: ApplicationCon
     [eventGenerator?.enable === true, 'EventGenerator', 'no events are made'],
     [transcodeWebhook?.enable === true, 'TranscodeWebhook', 'the profiles configured here are used'],
     [subtitles?.enable === true, 'OutputProfiles/MediaOptions/Subtitles', 'there are none'],
-    [overlays?.enable === true, 'OutputProfiles/MediaOptions/Overlays', 'pictures are as they come'],
+    [overlays?.enable === true, 'OutputProfiles/MediaOptions/Overlays', 'frames are as they come'],
     [publishers.delayBufferTimeMs > 0, 'Publishers/DelayBufferTimeMs', 'streams leave as they come'],
     [publishers.webrtc?.jitterBuffer === true, 'Publishers/WebRTC/JitterBuffer', 'frames leave as they come'],
     [(persistentStreams?.stream.length ?? 0) > 0, 'PersistentStreams', 'a stream ends with its source unless SourceLoss keeps it'],

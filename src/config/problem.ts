@@ -30,7 +30,7 @@ export class ConfigError extends Error implements Place {
   }
 }
 
-/** Everything wrong with a configuration file; reported together, so that one run is enough to mend it. */
+/** Everything wrong with a configuration file; reported together, so that one run is enough to fix it. */
 export class ConfigErrors extends Error {
   override readonly name = 'ConfigErrors';
   readonly errors: readonly ConfigError[];

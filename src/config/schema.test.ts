@@ -310,7 +310,7 @@ describe('conversions', () => {
     expect([made?.codec, made?.modules]).toEqual([expected, by]);
   });
 
-  test('bypassed tracks and pictures may have any size', () => {
+  test('bypassed tracks and frames may have any size', () => {
     expect(encodes({ videos: [{ bypass: true, width: 853 }], images: [{ codec: 'png', width: 321 }] }).images[0]?.width).toBe(321);
   });
 
@@ -450,7 +450,7 @@ describe('refusals', () => {
       playlist({ renditions: [{ name: 'r', audio: 'a' }] }),
     ],
     [
-      // A picture is no video.
+      // A frame is no video.
       'Playlist Error: rendition r refers to the video encode i, which the profile does not have',
       () =>
         profile({

@@ -3,7 +3,7 @@ import { constantFrames, videoPackets, videoTrack } from '../../test/fakes/synth
 import { MILLISECONDS } from '../media/timebase.ts';
 import { FramerateProbe } from './framerate-probe.ts';
 
-/** What the probe makes of pictures at `fps` whose times are whole milliseconds. */
+/** What the probe makes of frames at `fps` whose times are whole milliseconds. */
 function measured(fps: number, announced: number, pictures = 100): number {
   const probe = new FramerateProbe();
   const track = { ...videoTrack({ id: 0 }), timebase: MILLISECONDS };
@@ -16,7 +16,7 @@ function measured(fps: number, announced: number, pictures = 100): number {
 
 describe('a frame rate', () => {
   it.each([
-    ['is believed when the pictures agree', 30_000 / 1001, 29.97, 29.97],
+    ['is believed when the frames agree', 30_000 / 1001, 29.97, 29.97],
     ['is measured when nothing was announced', 25, 0, 25],
     ['is measured when something else was announced', 60, 30, 60],
     ['is measured when less was meant', 15, 30, 15],
@@ -25,7 +25,7 @@ describe('a frame rate', () => {
     expect(measured(fps, announced)).toBeCloseTo(expected, 3);
   });
 
-  it('is what was announced as long as there are no two pictures', () => {
+  it('is what was announced as long as there are no two frames', () => {
     expect(measured(25, 30, 0)).toBe(30);
     expect(measured(25, 30, 1)).toBe(30);
   });

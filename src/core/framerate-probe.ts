@@ -7,14 +7,14 @@ const PICTURES = 16;
 /** An announcement this close to what was measured is believed. */
 const TOLERANCE = 0.02;
 
-/** Measures the frame rate of a video track by its first pictures, because what sources announce is often wrong or missing. */
+/** Measures the frame rate of a video track by its first frames, because what sources announce is often wrong or missing. */
 export class FramerateProbe {
   #pictures = 0;
   /** Decoding times, seconds. */
   #first = 0;
   #last = 0;
 
-  /** Enough pictures were seen; further ones are not counted. */
+  /** Enough frames were seen; further ones are not counted. */
   get settled(): boolean {
     return this.#pictures >= PICTURES;
   }
@@ -26,7 +26,7 @@ export class FramerateProbe {
     this.#pictures += 1;
   }
 
-  /** Frames per second: what was announced (0: nothing) unless the pictures tell something else. */
+  /** Frames per second: what was announced (0: nothing) unless the frames tell something else. */
   rate(announced: number): number {
     const seconds = this.#last - this.#first;
     if (seconds <= 0) return announced;

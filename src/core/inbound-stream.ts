@@ -43,7 +43,7 @@ export interface InboundStreamOptions {
   readonly logger: Logger;
   readonly queues: QueueRegistry;
   readonly meter: TrafficMeter;
-  /** Ends the source after this long without sound and pictures, ms; 0 waits forever. */
+  /** Ends the source after this long without audio and video, ms; 0 waits forever. */
   readonly silenceTimeoutMs: number;
   /** How long a linked stream outlives its source, ms; 0 ends it at once. */
   readonly keepMs: number;
@@ -133,8 +133,7 @@ export class InboundStream implements IngestStream {
     this.#silence = new SilenceWatch({
       clock: options.clock,
       logger: options.logger,
-      onSilent: (limit) =>
-        this.#endSource({ code: 'timeout', detail: `no sound and no pictures for ${limit} ms (PacketSilenceTimeoutMs)` }),
+      onSilent: (limit) => this.#endSource({ code: 'timeout', detail: `no audio and no video for ${limit} ms (PacketSilenceTimeoutMs)` }),
     });
     this.#silence.start(options.silenceTimeoutMs);
     this.meter.ingestOpened(this.provider);
@@ -182,7 +181,7 @@ export class InboundStream implements IngestStream {
     return this.#link !== null;
   }
 
-  /** Since the last packet of sound or pictures, ms. */
+  /** Since the last packet of audio or video, ms. */
   get silence(): number {
     return this.#silence.silence;
   }
@@ -295,7 +294,7 @@ export class InboundStream implements IngestStream {
     if (this.#closed || this.#unusable !== null) return;
     this.#lastPacketAt = this.#clock.monotonic();
     this.#silence.heard(packet.trackId, this.#lastPacketAt);
-    // A lost packet would spoil the pictures up to the next keyframe. What came before the provider stopped is worked off.
+    // A lost packet would spoil the frames up to the next keyframe. What came before the provider stopped is worked off.
     if (this.#queue.full) this.#drain(PACKETS_PER_TURN);
     if (this.#closed) return;
     this.#queue.push(packet, this.#lastPacketAt);

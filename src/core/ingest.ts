@@ -29,11 +29,11 @@ export interface SourceVideoTrack extends SourceTrackBase {
   /** Announced size; used only when the bitstream does not tell. */
   readonly width: number;
   readonly height: number;
-  /** What the pictures grow to, where the sender begins with smaller ones: told as the size of the track from the beginning. */
+  /** What the frames grow to, where the sender begins with smaller ones: told as the size of the track from the beginning. */
   readonly fullSize?: { readonly width: number; readonly height: number };
 }
 
-/** A sound track as the wire announced it; sample rate in Hz. */
+/** An audio track as the wire announced it; sample rate in Hz. */
 export interface SourceAudioTrack extends SourceTrackBase {
   readonly type: 'audio';
   readonly codec: AudioCodec;

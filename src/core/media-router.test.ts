@@ -123,7 +123,7 @@ describe('MediaRouter', () => {
     expect(packets[30]?.dts).toBe(90_000);
   });
 
-  it('tells the size that the pictures grow to from the beginning, and what is larger as it is', () => {
+  it('tells the size that the frames grow to from the beginning, and what is larger as it is', () => {
     const { router, packets, announcements } = routerWithOutput();
     const fullSize = { width: 320, height: 180 };
     router.setTracks([videoTrack({ config: AVCC.baseline180, fullSize: { width: 640, height: 360 } })]);

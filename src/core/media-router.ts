@@ -16,7 +16,7 @@ export interface RouterOutput {
   onPacket(packet: Packet): void;
 }
 
-/** What the router had to mend or refuse. */
+/** What the router had to fix or refuse. */
 export interface RouterCounters {
   /** Packets before the first keyframe, of unknown tracks or without parameters. */
   discarded: number;
@@ -68,7 +68,7 @@ export class MediaRouter {
 
   /**
    * Announces the tracks of the source. One whose decoder configuration cannot be read goes on as it was or, when it is new, is left
-   * out; returns what was wrong with the first of these. Throws that ProtocolError when neither picture nor sound is left.
+   * out; returns what was wrong with the first of these. Throws that ProtocolError when neither frame nor audio is left.
    */
   setTracks(sources: readonly SourceTrack[]): ProtocolError | null {
     const wanted = withDataTrack(sources).map((source) => ({ source, before: this.#predecessor(source) }));

@@ -55,8 +55,8 @@ describe('OutboundStream', () => {
   it('tells what its publishers warn of', () => {
     const { stream, served } = setUp([HIGH]);
     expect(stream.warnings).toEqual([]);
-    Object.assign(served, { warnings: ['no sound'] });
-    expect(stream.warnings).toEqual(['no sound']);
+    Object.assign(served, { warnings: ['no audio'] });
+    expect(stream.warnings).toEqual(['no audio']);
   });
 
   it('keeps everything, however much comes in one turn', () => {

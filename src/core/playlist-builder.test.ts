@@ -105,7 +105,7 @@ describe('buildPlaylist', () => {
     ]);
   });
 
-  it('offers no still pictures as video', () => {
+  it('offers no images as video', () => {
     expect(templated({ video_template: {} }, [PICTURE])).toBeUndefined();
   });
 });

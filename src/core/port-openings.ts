@@ -4,7 +4,7 @@ import { messageOf } from '../util/message-of.ts';
 /** What a system says of an address that cannot be had; threads and the addon hand on no more than its text. */
 const REFUSALS = /EADDRINUSE|EADDRNOTAVAIL|EACCES|EPERM|address already in use|cannot assign requested address|permission denied/i;
 
-/** The server cannot start for a reason that whoever started it can mend; the message says all there is to say. */
+/** The server cannot start for a reason that whoever started it can fix; the message says all there is to say. */
 export class StartProblem extends Error {
   override readonly name = 'StartProblem';
 }

@@ -17,7 +17,7 @@ export interface TrackFigures {
   readonly keyFrameIntervalLatest: number;
   readonly deltaFramesSinceLastKeyFrame: number;
   readonly hasBframes: boolean;
-  /** The largest picture seen, pixels; 0 for audio. */
+  /** The largest frame seen, pixels; 0 for audio. */
   readonly maxWidth: number;
   readonly maxHeight: number;
 }

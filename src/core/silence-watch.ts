@@ -1,4 +1,4 @@
-/** Finds out that a source sends neither sound nor pictures. */
+/** Finds out that a source sends neither audio nor frames. */
 import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
@@ -13,7 +13,7 @@ export class SilenceWatch {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #onSilent: (limit: number) => void;
-  /** Ids of tracks that are neither sound nor pictures. */
+  /** Ids of tracks that are neither audio nor frames. */
   #words: ReadonlySet<number> = new Set();
   #heardAt: number;
   #timer: NodeJS.Timeout | undefined;
@@ -26,7 +26,7 @@ export class SilenceWatch {
     this.#heardAt = clock.monotonic();
   }
 
-  /** Since the last packet of sound or pictures, or since the beginning of the source, ms. */
+  /** Since the last packet of audio or video, or since the beginning of the source, ms. */
   get silence(): number {
     return this.#clock.monotonic() - this.#heardAt;
   }

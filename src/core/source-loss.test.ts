@@ -68,7 +68,7 @@ function setUp(overrides: object = {}) {
   return { application, clock, packets, announced, ended, closes, request, meter };
 }
 
-/** One second of picture and sound. */
+/** One second of video and audio. */
 function send(ingest: IngestStream, startMs: number): void {
   for (let index = 0; index < 30; index += 1) ingest.push(videoPacket(index, { startMs }));
   for (let index = 0; index < 47; index += 1) ingest.push(audioPacket(index, { startMs }));

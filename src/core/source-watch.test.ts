@@ -29,7 +29,7 @@ describe('the bytes of a second of media', () => {
     expect(passed(packets)).toBe(MAX_BYTES_PER_SECOND / FRAME.length);
   });
 
-  test('are counted for each track: sound that goes on does not cover a picture that does not', () => {
+  test('are counted for each track: audio that goes on does not cover a frame that does not', () => {
     const packets = Array.from({ length: 200 }, (_, index): [Packet, number][] => [
       [packet(0, FRAME), index],
       [packet(index * 500, SMALL, { id: 1, type: 'audio' }), index],

@@ -434,7 +434,7 @@ describe('StreamOutputs', () => {
     ['when nothing is announced', 25, 0, 'bypass'],
     ['when less is announced than comes', 60, 30, 'encode'],
     ['when more is announced than comes', 15, 60, 'bypass'],
-  ])('judges the frame rate of a source by its first pictures: %s', (_name, rate, framerateConf, expected) => {
+  ])('judges the frame rate of a source by its first frames: %s', (_name, rate, framerateConf, expected) => {
     const rule = { codec: 'h264', bitrate: 1_000_000, framerate: 30, bypassIfMatch: { framerate: 'lte' } };
     const { outputs, push, transcoder, viewer } = setUp([{ ...LADDER, encodes: { videos: [{ name: 'source', ...rule }] } }]);
     const video = { ...VIDEO, framerateConf } as typeof VIDEO;
@@ -448,7 +448,7 @@ describe('StreamOutputs', () => {
     else expect(transcoder.session.pushed.length).toBe(packets.length);
   });
 
-  it('begins when pictures do not come by which a frame rate could be judged', () => {
+  it('begins when frames do not come by which a frame rate could be judged', () => {
     const rule = { codec: 'h264', bitrate: 1_000_000, framerate: 30, bypassIfMatch: { framerate: 'lte' } };
     const encodes = { videos: [{ name: 'source', ...rule }], audios: [{ name: 'aac', bypass: true }] };
     const { outputs, push, transcoder } = setUp([{ ...LADDER, encodes }]);
@@ -549,7 +549,7 @@ describe('StreamOutputs', () => {
     expect(transcoder.session.keyframeRequests.length).toBe(1);
   });
 
-  it('asks for keyframes only when nothing but pictures is made', () => {
+  it('asks for keyframes only when nothing but frames is made', () => {
     const pictures = { name: 'p', outputStreamName: 'o', encodes: { videos: [{ bypass: true }], images: [{ codec: 'png' }] } };
     const { outputs, transcoder } = setUp([pictures]);
     outputs.setTracks([VIDEO], true);

@@ -42,7 +42,7 @@ describe('Timeline', () => {
     expect(timeline.jumps).toBe(1);
   });
 
-  /** 25 pictures and 47 frames of sound, which end at 1.0 s and 1.0027 s. */
+  /** 25 frames and 47 frames of audio, which end at 1.0 s and 1.0027 s. */
   function oneSecond() {
     const timeline = new Timeline();
     const video = timeline.addTrack(MPEG_90K);
@@ -75,14 +75,14 @@ describe('Timeline', () => {
     expect(timeline.jumps).toBe(0);
   });
 
-  it('gives a track its pause back when sound of that time arrives after it', () => {
+  it('gives a track its pause back when audio of that time arrives after it', () => {
     const { timeline, video, audio } = oneSecond();
     expect(timeline.place(video, 8 * 90_000, 3600)).toBeLessThan(2 * 90_000);
     for (let frame = 47; frame < 376; frame += 1) expect(timeline.place(audio, frame * 1024, 1024)).toBe(frame * 1024);
     expect(timeline.place(video, 8 * 90_000 + 3600, 3600)).toBe(8 * 90_000 + 3600);
   });
 
-  it('takes no slow picture rate for pauses', () => {
+  it('takes no slow frame rate for pauses', () => {
     const timeline = new Timeline();
     const video = timeline.addTrack(MPEG_90K);
     const placed = [0, 1, 2, 3].map((picture) => timeline.place(video, picture * 135_000, 135_000));
@@ -100,12 +100,12 @@ describe('Timeline', () => {
     expect(placed).toEqual(placed.map((_, frame) => frame * 1024));
   });
 
-  it.each([-0.01, 0.01])('follows a sound clock that drifts by %s of its speed, and keeps it in step with the pictures', (drift) => {
+  it.each([-0.01, 0.01])('follows an audio clock that drifts by %s of its speed, and keeps it in step with the frames', (drift) => {
     const timeline = new Timeline();
     const video = timeline.addTrack(MPEG_90K);
     const audio = timeline.addTrack(AUDIO);
     for (let frame = 0; frame < 3000; frame += 1) {
-      // What the source says: a frame of sound lasts a little less or more than its samples tell.
+      // What the source says: a frame of audio lasts a little less or more than its samples tell.
       const source = Math.round(frame * 1024 * (1 + drift));
       if (frame % 2 === 0) timeline.place(video, Math.round((source * 90_000) / 48_000), 3840);
       const placed = timeline.place(audio, source, 1024, 144);

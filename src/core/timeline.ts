@@ -6,7 +6,7 @@ const MAX_BACKWARD_S = 0.5;
 const MAX_FORWARD_S = 10;
 /**
  * A hole of this many seconds in all tracks at once is a pause of the source and closed up: players stop
- * at holes, and most of them for good. `PAUSE_FRAMES` is the same for sources that send pictures seldom.
+ * at holes, and most of them for good. `PAUSE_FRAMES` is the same for sources that send frames seldom.
  */
 const MIN_PAUSE_S = 1;
 const PAUSE_FRAMES = 3;

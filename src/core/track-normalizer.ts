@@ -10,7 +10,7 @@ import type { Timeline, TimelineTrack } from './timeline.ts';
 /** Audio whose timestamps are off by less than this, seconds, is taken as gapless. */
 const AUDIO_TOLERANCE_S = 0.003;
 const DEFAULT_FRAMERATE = 30;
-/** Pictures over which their distance is smoothed. */
+/** Frames over which their distance is smoothed. */
 const FRAMERATE_MEMORY = 8;
 /** Two distances in a row that differ by less than this share are the frame rate, whatever was before. */
 const ALIKE = 0.2;
@@ -34,7 +34,7 @@ export interface TrackNormalizer {
   normalize(packet: SourcePacket): Packet | null;
   /** Source timestamp in seconds, before the timeline. */
   sourceSeconds(packet: SourcePacket): number;
-  /** The packet starts a decodable picture sequence. */
+  /** The packet starts a decodable frame sequence. */
   isKeyframe(packet: SourcePacket): boolean;
 }
 
@@ -74,7 +74,7 @@ class VideoNormalizer implements TrackNormalizer {
   readonly #timeline: Timeline;
   readonly #reader: AccessUnitReader;
   #config: Uint8Array | null;
-  /** Expected ticks between pictures, smoothed. */
+  /** Expected ticks between frames, smoothed. */
   #frameTicks: number;
   /** Distances in `#frameTicks`; what the source says of its frame rate counts as one, because many sources are wrong. */
   #distances: number;
@@ -126,7 +126,7 @@ class VideoNormalizer implements TrackNormalizer {
     this.#lastDistance = delta;
   }
 
-  /** Takes over what a keyframe says about itself: in-band parameter sets, or the picture size of VP8 and VP9. */
+  /** Takes over what a keyframe says about itself: in-band parameter sets, or the frame size of VP8 and VP9. */
   #followParameters(data: Uint8Array): void {
     const described = describeKeyframe(this.source.codec, data);
     if (described !== null) {

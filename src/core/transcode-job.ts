@@ -136,7 +136,7 @@ export class TranscodeJob {
     const run: Run = { encodes, sources: new Set(requests.map(({ sourceId }) => sourceId)), session: null };
     this.#runs.add(run);
     const { vhost, app, stream, decodes, transcoder } = this.#options;
-    // Keyframes are enough only when nothing but still pictures is made of the video.
+    // Keyframes are enough only when nothing but images is made of the video.
     const onlyKeyframes = decodes.onlyKeyframes && !requests.some(({ type }) => type === 'video');
     const { threadCount: decoderThreads, hardware, hardwareDecoding } = decodes;
     const bypassedSources = [...run.sources].filter((id) => this.#bypassed.has(id));

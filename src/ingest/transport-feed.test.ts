@@ -130,7 +130,7 @@ describe('TransportFeed', () => {
 
   it('starts without a track that never tells its parameters, once the wait is over', () => {
     const { feed, stream } = open({ limits: { trackWait: 1000 } });
-    // A stream joined in the middle: sound at once, parameter sets of the picture not before the next keyframe.
+    // A stream joined in the middle: audio at once, parameter sets of the frame not before the next keyframe.
     const withoutVideo = SAMPLE.slice();
     for (let at = 0; at < withoutVideo.length; at += 188) {
       if ((withoutVideo[at + 1]! & 0x1f) === 1 && withoutVideo[at + 2] === 0) withoutVideo[at + 3]! |= 0x80;

@@ -9,10 +9,10 @@ export const VideoCodec = {
   PNG: 'PNG',
   WEBP: 'WEBP',
 } as const;
-/** Any of these names; still pictures count as video. */
+/** Any of these names; images count as video. */
 export type VideoCodec = (typeof VideoCodec)[keyof typeof VideoCodec];
 
-/** Sound, by the names the REST API prints. */
+/** Audio, by the names the REST API prints. */
 export const AudioCodec = {
   AAC: 'AAC',
   OPUS: 'OPUS',

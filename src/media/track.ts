@@ -19,11 +19,11 @@ interface TrackBase {
   readonly bypass: boolean;
 }
 
-/** Pictures, moving or still. A changed parameter makes a new object. */
+/** Frames, moving or still. A changed parameter makes a new object. */
 export interface VideoTrack extends TrackBase {
   readonly type: 'video';
   readonly codec: VideoCodec;
-  /** Coded picture after cropping, pixels; 0 when not known yet. */
+  /** Coded frame after cropping, pixels; 0 when not known yet. */
   readonly width: number;
   readonly height: number;
   /** Frames per second announced by the source; 0 when unknown. */
@@ -36,7 +36,7 @@ export interface VideoTrack extends TrackBase {
   readonly codecString: string;
 }
 
-/** Sound. A changed parameter makes a new object. */
+/** Audio. A changed parameter makes a new object. */
 export interface AudioTrack extends TrackBase {
   readonly type: 'audio';
   readonly codec: AudioCodec;
@@ -62,7 +62,7 @@ export type Track = VideoTrack | AudioTrack | DataTrack;
 
 const STILL_CODECS: readonly VideoCodec[] = [VideoCodec.JPEG, VideoCodec.PNG, VideoCodec.WEBP];
 
-/** A video track of pictures that stand alone: thumbnails. Players are never offered it as video. */
+/** A video track of frames that stand alone: thumbnails. Players are never offered it as video. */
 export function isStillPicture(track: Track): track is VideoTrack {
   return track.type === 'video' && STILL_CODECS.includes(track.codec);
 }

@@ -107,9 +107,9 @@ test('what a rendition or a stream does not have is left out', () => {
 test('what publishers warn of is told with the output, which says nothing else without', () => {
   const [output] = [...fakeStream('s').outputs];
   if (output === undefined) throw new Error('no output');
-  const outputs = [output, { ...output, warnings: ['no sound'] }];
+  const outputs = [output, { ...output, warnings: ['no audio'] }];
   const info = streamInformation({ ...fakeStream('s'), outputs }, { masked: false });
-  expect(info.outputs.map((one) => ('warnings' in one ? one.warnings : null))).toEqual([null, ['no sound']]);
+  expect(info.outputs.map((one) => ('warnings' in one ? one.warnings : null))).toEqual([null, ['no audio']]);
 });
 
 test('the address of the source can be hidden', () => {

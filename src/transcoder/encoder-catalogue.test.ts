@@ -36,7 +36,7 @@ describe('chooseEncoders', () => {
   });
 });
 
-it('does not look for hardware for sound and still pictures', () => {
+it('does not look for hardware for audio and images', () => {
   const wanted = { modules: '', hardware: { enable: true, modules: 'nv' } };
   for (const codec of [AudioCodec.AAC, VideoCodec.JPEG]) expect(chooseEncoders(codec, wanted, ALL).unavailable).toEqual([]);
 });

@@ -27,9 +27,9 @@ export interface EncoderEntry {
   readonly codec: VideoCodec | AudioCodec;
   readonly module: CodecModule;
   readonly hardware: boolean;
-  /** For pictures: the library's name of the pixel format. */
+  /** For frames: the library's name of the pixel format. */
   readonly pixelFormat: string;
-  /** Pictures must be brought into the memory of the device first. */
+  /** Frames must be brought into the memory of the device first. */
   readonly uploads: boolean;
 }
 
@@ -84,7 +84,7 @@ export const ENCODERS: readonly EncoderEntry[] = [
   sound(AudioCodec.MP3, CodecModule.LAME, 'libmp3lame'),
 ];
 
-/** Nobody expects hardware for sound and still pictures. */
+/** Nobody expects hardware for audio and images. */
 const HARDWARE_CODECS: ReadonlySet<VideoCodec | AudioCodec> = new Set(ENCODERS.filter((entry) => entry.hardware).map(({ codec }) => codec));
 
 const DECODED = [

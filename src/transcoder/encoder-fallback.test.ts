@@ -1,4 +1,4 @@
-/** Encoders that seemed to work and refuse to open when the first picture comes: here those of hardware that is not there. */
+/** Encoders that seemed to work and refuse to open when the first frame comes: here those of hardware that is not there. */
 import { createHash } from 'node:crypto';
 import { beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { videoConfig } from '../../test/fakes/transcode-run.ts';
@@ -24,7 +24,7 @@ beforeAll(() => {
   media = encodeMedia({ video: 'libx264', audio: null, seconds: FRAMES / 30, extra: ['-bf', '0', '-preset', 'ultrafast'] });
 });
 
-/** The pixel formats of the pictures that encoders were given. */
+/** The pixel formats of the frames that encoders were given. */
 const given: number[] = [];
 beforeEach(() => {
   given.length = 0;
@@ -36,7 +36,7 @@ beforeEach(() => {
   onTestFinished(() => spy.mockRestore());
 });
 
-/** A video encode of the media, in its size: there bringing pictures to another pixel format and back loses nothing. */
+/** A video encode of the media, in its size: there bringing frames to another pixel format and back loses nothing. */
 class Run {
   readonly packets: OutputPacket[] = [];
   readonly tracks: TrackMessage[] = [];
@@ -75,14 +75,14 @@ class Run {
     return this.packets.map(({ data, ...times }) => ({ ...times, data: createHash('sha256').update(data).digest('hex') }));
   }
 
-  /** Encodes the pictures from `from` up to `to`. */
+  /** Encodes the frames from `from` up to `to`. */
   async feed(from: number, to: number): Promise<void> {
     for (const packet of media.packets.slice(from, to)) {
       const { data, pts, dts, duration } = packet;
       const input = { packet: { data, pts, dts, duration, discontinuity: false } };
       await until('the pipeline takes a packet', () => this.#pipeline.push(input), { everyMs: 2 });
     }
-    await until(`${to} pictures come out`, () => this.packets.length >= to || this.failures.length > 0);
+    await until(`${to} frames come out`, () => this.packets.length >= to || this.failures.length > 0);
     expect(this.failures).toEqual([]);
   }
 }

@@ -158,7 +158,7 @@ describe('garbage', () => {
       const spoiled = sound.packets.map((packet) => spoil({ ...packet, pts: packet.pts + shift, dts: packet.dts + shift }));
       if (lap > 27) await run.feed(spoiled);
     }
-    await until('the sound arrives', () => run.end(12) > laps * SECONDS - 2 || run.made(12).failed !== null, { deadlineMs: 60_000 });
+    await until('the audio arrives', () => run.end(12) > laps * SECONDS - 2 || run.made(12).failed !== null, { deadlineMs: 60_000 });
     expect(run.made(12).failed).toBeNull();
     expect(run.made(12).tracks.length).toBe(1);
   });

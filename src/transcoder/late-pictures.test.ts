@@ -15,7 +15,7 @@ function feed(clock: ManualClock): SourceFeed {
 }
 
 describe('a source feed', () => {
-  it('goes on with the newest keyframe when pictures have waited too long', () => {
+  it('goes on with the newest keyframe when frames have waited too long', () => {
     const clock = new ManualClock();
     const late = feed(clock);
     let longest = 0;

@@ -68,14 +68,14 @@ describe('picturePlan', () => {
     ['of the first module', { codec: 'h264', modules: 'nv,x264' }, hardware, 'nv12', 'encoder_h264_1'],
     ['of hardware when that is on', { codec: 'h264' }, { enable: true, modules: '' }, 'nv12', 'encoder_h264_1'],
     ['of what there is', { codec: 'h264_qsv' }, hardware, 'yuv420p', 'encoder_h264_1'],
-    ['of still pictures', { codec: 'png' }, hardware, 'rgb24', 'encoder_png_1'],
+    ['of images', { codec: 'png' }, hardware, 'rgb24', 'encoder_png_1'],
     ['of nothing known', { codec: 'h266' }, hardware, 'yuv420p', 'encoder_h266_1'],
   ])('asks for the pixels that the encoder to be opened takes: those %s', (_name, wish, on, pixelFormat, role) => {
     expect(picturePlan({ name: 'v', ...wish }, 1, { hardware: on, working })).toMatchObject({ pixelFormat, role });
   });
 });
 
-/** Output times of a source with pictures at `pts`. */
+/** Output times of a source with frames at `pts`. */
 function selected(selector: FrameSelector, pts: readonly number[]): number[] {
   return pts.flatMap((time) => [...selector.select(time, false, false)]);
 }
@@ -97,7 +97,7 @@ describe('FrameSelector', () => {
     }
   });
 
-  it('makes a constant rate of a variable one, each picture at most half a step from its time', () => {
+  it('makes a constant rate of a variable one, each frame at most half a step from its time', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 300, max: 20_000 }), { minLength: 2, maxLength: 60 }), (steps) => {
         let at = 0;
@@ -121,7 +121,7 @@ describe('FrameSelector', () => {
     ['30 → 15', 30, 15],
     ['29.97 → 15', 30_000 / 1001, 15],
     ['50 → 30', 50, 30],
-  ])('of a faster source takes the pictures that are nearest: %s', (_name, from, to) => {
+  ])('of a faster source takes the frames that are nearest: %s', (_name, from, to) => {
     const selector = new FrameSelector({ framerate: to, skipFrames: -1, constant: true });
     for (const time of times(from, from * 10)) {
       for (const at of selector.select(time, false, false)) expect(Math.abs(at - time)).toBeLessThanOrEqual(45_000 / from + 90);
@@ -135,7 +135,7 @@ describe('FrameSelector', () => {
     expect([...selector.select(90_000 * 10, false, false)]).toEqual([900_000]);
   });
 
-  it('drops n pictures behind each one kept, but none that is wanted', () => {
+  it('drops n frames behind each one kept, but none that is wanted', () => {
     const selector = new FrameSelector({ framerate: 0, skipFrames: 2, constant: true });
     expect(selected(selector, [0, 1, 2, 3, 4])).toEqual([0, 3]);
     expect([...selector.select(5, true, false)]).toEqual([5]);

@@ -91,7 +91,7 @@ describe('SourceFeed', () => {
     expect(queue.status().drop).toBe(6);
   });
 
-  it('goes on with the very next sound after a drop', async () => {
+  it('goes on with the very next audio after a drop', async () => {
     const { feed, queue, pump } = lab(SOUND, 4);
     for (let pts = 0; pts < 6; pts += 1) feed.push(packet(SOUND, pts, true));
     expect(await pump()).toEqual(['source', '!5']);

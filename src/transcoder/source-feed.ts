@@ -12,7 +12,7 @@ export const DECODER_THRESHOLD = { video: 150, audio: 250 } as const;
 /** Bytes of them: five seconds of 100 Mbit/s. */
 export const DECODER_BYTES = 64 * 1024 * 1024;
 
-/** Pictures that have waited this long, ms, come too late for viewers of a live stream: the newest keyframe is better. */
+/** Frames that have waited this long, ms, come too late for viewers of a live stream: the newest keyframe is better. */
 export const LATE_MS = 5000;
 
 /**

@@ -113,7 +113,7 @@ describe('a ladder', () => {
     expect(decodeComplaints(run.file(13))).toEqual([]);
   });
 
-  it('keeps the time of every picture', async () => {
+  it('keeps the time of every frame', async () => {
     const run = open([video(10, { height: 90 })], tracks());
     await run.feed(media.packets);
     await run.makes(10, SECONDS * 30);
@@ -147,7 +147,7 @@ describe('encodes', () => {
     const run = open([request], tracks());
     await run.feed(media.packets);
     await run.reaches(SECONDS - 0.25);
-    // A quarter of a second is many pictures of a high frame rate.
+    // A quarter of a second is many frames of a high frame rate.
     await run.makes(10, count - 3);
     const { streams, packets } = ffprobe(run.file(10));
     expect(run.made(10).failed).toBeNull();
@@ -177,7 +177,7 @@ describe('encodes', () => {
     ['jpeg', 'mjpeg'],
     ['png', 'png'],
     ['webp', 'webp'],
-  ])('make %s pictures', async (codec, name) => {
+  ])('make %s frames', async (codec, name) => {
     const run = open([image(10, { codec, height: 90 })], tracks());
     await run.feed(media.packets);
     await run.makes(10, 4);
@@ -236,7 +236,7 @@ describe('encodes', () => {
     expect(run.made(10).failed).toBeNull();
     expect(decodeComplaints(run.file(10))).toEqual([]);
     if (sound === null) return;
-    await until('the sound is encoded', () => run.end(11) > 1.8);
+    await until('the audio is encoded', () => run.end(11) > 1.8);
     expect(decodeComplaints(run.file(11))).toEqual([]);
   });
 
@@ -280,7 +280,7 @@ describe('encodes', () => {
     const run = open([image(10, { framerate: 0 })], tracks(), { onlyKeyframes: true });
     await run.feed(media.packets);
     await run.reaches(SECONDS - 1.1);
-    await until('four pictures', () => run.made(10).packets.length === 4);
+    await until('four frames', () => run.made(10).packets.length === 4);
   });
 });
 
@@ -513,7 +513,7 @@ describe('a source that changes', () => {
     await run.feed(turned.packets);
     await run.makes(10, 28);
     expect(run.track<VideoTrack>(10)).toMatchObject({ width: 160, height: 92 });
-    expect(made.logger.lines.map(({ message }) => message)).toContainEqual(expect.stringMatching(/turn the picture by (90|270)°/));
+    expect(made.logger.lines.map(({ message }) => message)).toContainEqual(expect.stringMatching(/turn the frame by (90|270)°/));
   });
 
   it('to garbage costs nothing but the garbage', async () => {

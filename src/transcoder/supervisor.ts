@@ -20,7 +20,7 @@ export interface SupervisorOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly queues: QueueRegistry;
-  /** Small jobs (sound, still pictures) that share a process; 1 gives every job its own. Default 8. */
+  /** Small jobs (audio, images) that share a process; 1 gives every job its own. Default 8. */
   readonly jobsPerProcess?: number;
   /** Processes at once; jobs for which there is no room fail. 0, the default: four for each core, at least eight. */
   readonly maxProcesses?: number;

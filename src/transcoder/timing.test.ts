@@ -36,7 +36,7 @@ const encode = (overrides: Parameters<typeof audioConfig>[0] = {}): EncodeReques
   encode: audioConfig(overrides),
 });
 
-/** Sound of one track with a tone that sets in after `silence` seconds. The rate is taken from the decoder configuration. */
+/** Audio of one track with a tone that sets in after `silence` seconds. The rate is taken from the decoder configuration. */
 function tone(options: { seconds: number; silence: number; rate: number; channels?: number; codec?: string }): EncodedMedia {
   const { seconds, silence, rate, channels = 2, codec = 'aac' } = options;
   const media = encodeMedia({
@@ -49,12 +49,12 @@ function tone(options: { seconds: number; silence: number; rate: number; channel
   return { ...media, audio: track, packets: media.packets.map((packet) => ({ ...packet, track })) };
 }
 
-/** Seconds on the timeline at which the sound of a file sets in. */
+/** Seconds on the timeline at which the audio of a file sets in. */
 function onset(file: Uint8Array, threshold = 1500): number {
   const args = ['-v', 'error', '-copyts', '-i', 'pipe:0', '-af', 'aresample=48000:async=1:first_pts=0', '-ac', '1', '-f', 's16le', '-'];
   const { stdout } = spawnSync('/usr/bin/ffmpeg', args, { input: file, maxBuffer: 64 * 1024 * 1024 });
   for (let at = 0; at + 1 < stdout.length; at += 2) if (Math.abs(stdout.readInt16LE(at)) > threshold) return at / 2 / RATE;
-  throw new Error('there is no sound');
+  throw new Error('there is no audio');
 }
 
 function fileOf(track: AudioTrack, packets: readonly Packet[]): Uint8Array {
@@ -90,13 +90,13 @@ function expectGapless(run: TranscodeRun): void {
   expect(packets.flatMap(({ pts }, index) => (index > 0 && pts !== ends[index - 1] ? [[ends[index - 1], pts]] : []))).toEqual([]);
 }
 
-describe('encoded sound', () => {
+describe('encoded audio', () => {
   it.each([
     ['AAC as AAC', 48_000, audioConfig()],
     ['AAC as Opus', 48_000, audioConfig({ codec: 'opus' })],
     ['AAC at 44.1 kHz as AAC at 48 kHz', 44_100, audioConfig({ samplerate: 48_000 })],
     ['AAC at 44.1 kHz as Opus', 44_100, audioConfig({ codec: 'opus' })],
-  ])('is at the same time as bypassed sound: %s', async (_name, rate, config) => {
+  ])('is at the same time as bypassed audio: %s', async (_name, rate, config) => {
     const media = tone({ seconds: 3, silence: 1.5, rate });
     const run = open([encode(config)], [media.audio!]);
     await run.feed(media.packets);
@@ -175,7 +175,7 @@ describe('encoded sound', () => {
   });
 });
 
-describe('encoded pictures', () => {
+describe('encoded frames', () => {
   const video = (id: number, overrides: Parameters<typeof videoConfig>[0] = {}): EncodeRequest => ({
     id,
     sourceId: 0,
@@ -255,7 +255,7 @@ describe('encoded pictures', () => {
     const sent = media.packets.map(({ pts }) => pts).sort((a, b) => a - b);
     const run = open([video(10)], [media.video!]);
     await run.feed(media.packets);
-    // The decoder keeps the last pictures back for reordering until more comes.
+    // The decoder keeps the last frames back for reordering until more comes.
     await run.makes(10, 85);
     expect(run.made(10).packets.map(({ pts }) => pts)).toEqual(sent.slice(0, run.made(10).packets.length));
   });

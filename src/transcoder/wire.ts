@@ -54,7 +54,7 @@ export const FrameFlag = {
 
 /** Bytes before the payload. */
 export const FRAME_HEADER_SIZE = 40;
-/** More than any coded picture the server accepts. */
+/** More than any coded frame the server accepts. */
 export const MAX_FRAME_PAYLOAD = 64 * 1024 * 1024;
 
 const KNOWN_TYPES: ReadonlySet<number> = new Set(Object.values(FrameType));

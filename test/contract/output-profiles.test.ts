@@ -134,7 +134,7 @@ describe('an output profile with encodes', () => {
     }
   });
 
-  test('follows a source that changes its picture size: the bypassed rendition goes on behind a discontinuity', async () => {
+  test('follows a source that changes its frame size: the bypassed rendition goes on behind a discontinuity', async () => {
     const ingest = publish();
     await send(ingest, 0, 4);
     ingest.setTracks([videoTrack({ config: AVCC.baseline360 }), audioTrack()]);
@@ -152,10 +152,10 @@ describe('an output profile with encodes', () => {
     expect(new Set(chunklist.match(/#EXT-X-MAP:\S+/g)).size).toBe(2);
   });
 
-  test('serves pictures with the headers of the reference server', async () => {
+  test('serves frames with the headers of the reference server', async () => {
     await send(publish(), 0, 1);
     const get = () => fetch(`${base}/s_out/thumb.jpg`, { headers: { origin: 'https://player.example' } });
-    // The picture reaches the egress thread a little later.
+    // The frame reaches the egress thread a little later.
     await expect.poll(async () => (await get()).status).toBe(200);
     const jpeg = await get();
     const { date: _date, connection: _connection, 'keep-alive': _keepAlive, ...headers } = Object.fromEntries(jpeg.headers);

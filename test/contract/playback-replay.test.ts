@@ -98,7 +98,7 @@ describe('recorded exchanges of viewers', () => {
   });
 });
 
-/** 80 s of 30 pictures with a keyframe each second, and sound. */
+/** 80 s of 30 frames with a keyframe each second, and audio. */
 async function publish(ingest: IngestStream): Promise<void> {
   for (let second = 0; second < SECONDS; second += 1) {
     for (let index = second * 30; index < (second + 1) * 30; index += 1) ingest.push(videoPacket(index));

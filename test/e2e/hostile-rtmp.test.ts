@@ -142,7 +142,7 @@ async function publishing(key: string): Promise<RtmpPublisher> {
   return publisher;
 }
 
-/** A picture as an FLV tag: one slice of `size` bytes behind its length. */
+/** A frame as an FLV tag: one slice of `size` bytes behind its length. */
 function picture(size: number): Buffer {
   const tag = Buffer.alloc(9 + size, 0x55);
   tag.set([0x17, 1, 0, 0, 0]);

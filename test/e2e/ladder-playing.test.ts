@@ -113,7 +113,7 @@ test('all renditions begin their segments at the same instants, the bypassed one
   }
 });
 
-/** Waits until the picture has the size of `level`; the video must go on meanwhile. */
+/** Waits until the frame has the size of `level`; the video must go on meanwhile. */
 async function shows(player: HlsPlayer, level: number, width: number): Promise<void> {
   await player.page.evaluate(`hls.nextLevel = ${level}`);
   await until(`level ${level} is on show`, async () => (await player.state()).width === width, { deadlineMs: 30_000, everyMs: 100 });
@@ -123,7 +123,7 @@ test('hls.js switches levels down and up without a stall', async () => {
   const player = await browser.play(url('abr.m3u8'));
   await player.played(0, 30_000);
   // The climb at the start must be past: back on a level in a segment of which it has a part there, hls.js goes on behind
-  // that part, though other levels have replaced it since; without their keyframe the pictures are a hole.
+  // that part, though other levels have replaced it since; without their keyframe the frames are a hole.
   const begun = await player.played(3, 30_000);
   // hls.js sorts by bit rate: 180p, 240p, 360p, and the source with 360 lines too.
   for (const [level, width] of [

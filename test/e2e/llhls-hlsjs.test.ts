@@ -83,7 +83,7 @@ function problemsOf(before: Look, after: Look): string[] {
   if (advance < WINDOW_SECONDS * 0.9) problems.push(`video advanced ${advance} s in ${WINDOW_SECONDS} s`);
   if (after.latency === null || after.latency >= MAX_LATENCY) problems.push(`latency ${after.latency} s, not below ${MAX_LATENCY} s`);
   if (after.ranges !== 1) problems.push(`${after.ranges} buffered ranges`);
-  if (after.frames - before.frames < 12 * WINDOW_SECONDS) problems.push(`${after.frames - before.frames} pictures shown`);
+  if (after.frames - before.frames < 12 * WINDOW_SECONDS) problems.push(`${after.frames - before.frames} frames shown`);
   return problems;
 }
 

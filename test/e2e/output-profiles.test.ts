@@ -1,4 +1,4 @@
-/** Output profiles with real encoders: a ladder, a second codec for sound, still pictures, and a transcoder that dies. */
+/** Output profiles with real encoders: a ladder, a second codec for audio, images, and a transcoder that dies. */
 import { execFileSync } from 'node:child_process';
 import { expect, onTestFinished, test } from 'vitest';
 import { apiPath, type StreamInformation } from '../harness/api-client.ts';
@@ -77,7 +77,7 @@ function lastSegment(playlist: string): number {
   return Math.max(...Array.from(playlist.matchAll(/^seg_\d+_(\d+)_/gm), ([, number]) => Number(number)));
 }
 
-test('a ladder with two codecs of sound and three kinds of pictures', async () => {
+test('a ladder with two codecs of audio and three kinds of frames', async () => {
   const { server } = await start();
   const master = await (await fetch(url(server, 'abr.m3u8'))).text();
   expect(master.match(/RESOLUTION=\S+?,FRAME-RATE=[\d.]+/g)).toEqual([
@@ -98,7 +98,7 @@ test('a ladder with two codecs of sound and three kinds of pictures', async () =
   }
 });
 
-test('bypassed pictures and encoded sound begin together and stay in step', async () => {
+test('bypassed frames and encoded audio begin together and stay in step', async () => {
   const { server } = await start();
   const { video, audio } = await probe(url(server, 'ts:mixed.m3u8'));
   expect(video).toMatchObject({ codec_name: 'h264', width: 320 });

@@ -137,7 +137,7 @@ test('an edge outlives the death of its origin', async () => {
   await encoder.sent(60);
   const before = edge.log.length;
   await until('the edge to pull again', async () => (await ovtSessions()) === 1, { deadlineMs: 20_000 });
-  const decoded = await until('pictures to play again', async () => {
+  const decoded = await until('frames to play again', async () => {
     const found = await decode(edge.http('lasting', 'llhls.m3u8'), 2);
     return found.frames > 30 ? found : null;
   });

@@ -11,7 +11,7 @@ import { fetchText, openSession, readMediaPlaylist } from '../harness/viewer.ts'
 
 const LATENCY_LIMIT_MS = 2500;
 const WATCH_SECONDS = 20;
-/** A uniform picture has a variance of nearly 0; the test picture is far above this. */
+/** A uniform frame has a variance of nearly 0; the test frame is far above this. */
 const MIN_VARIANCE = 500;
 
 let server: TestServer;
@@ -85,7 +85,7 @@ async function watch(player: HlsPlayer): Promise<{ delays: readonly number[]; en
   return { delays: delays.sort((one, other) => one - other), ended };
 }
 
-test('hls.js in Chromium plays on without a stall, close to live, and shows the picture', async () => {
+test('hls.js in Chromium plays on without a stall, close to live, and shows the frame', async () => {
   const player = await browser.play(server.http('live', 'llhls.m3u8'));
   const { delays, ended } = await watch(player);
   const median = delays[Math.floor(delays.length / 2)] ?? Number.POSITIVE_INFINITY;

@@ -34,7 +34,7 @@ async function streamNames(): Promise<readonly string[]> {
   return await server.api.get('/v1/vhosts/default/apps/app/streams');
 }
 
-test('two encoders publish at once and each stream shows its own picture', async () => {
+test('two encoders publish at once and each stream shows its own frame', async () => {
   const left = encode('left', { width: 320, height: 180, videoKbps: 300 });
   const right = encode('right', { width: 480, height: 272, videoKbps: 300 });
   await Promise.all([left.sent(90), right.sent(90)]);

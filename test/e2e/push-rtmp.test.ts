@@ -81,7 +81,7 @@ test('every frame of a stream that comes later reaches the receiver', async () =
     video: { codec_name: 'h264', width: 320 },
     audio: { codec_name: 'aac', sample_rate: '48000' },
   });
-  // The encoder begins both at once; the first sound may be cut by one frame.
+  // The encoder begins both at once; the first audio may be cut by one frame.
   expect(Math.abs(Number(probed.video?.start_time) - Number(probed.audio?.start_time))).toBeLessThan(0.025);
   const [task] = await pushes(server.api);
   expect(task).toMatchObject({ state: 'ready', sequence: 1 });

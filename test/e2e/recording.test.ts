@@ -29,7 +29,7 @@ import { readFlv } from '../support/flv.ts';
 
 const SECONDS = 8;
 const FRAMES = SECONDS * 30;
-/** The most a recording may shift sound against picture, seconds. */
+/** The most a recording may shift audio against frame, seconds. */
 const MAX_SHIFT = 0.02;
 /** Left on the small disk: a few seconds of two recordings. */
 const ROOM_BYTES = 300 * 1024;
@@ -65,7 +65,7 @@ function shifts(recorded: readonly FilePacket[], original: readonly FilePacket[]
   return { least: Math.min(...moved), most: Math.max(...moved), missing };
 }
 
-test('MP4 and MPEG-TS hold every frame that was sent, with sound and picture together', async () => {
+test('MP4 and MPEG-TS hold every frame that was sent, with audio and video together', async () => {
   const { server, root } = await startRecorder();
   expect(await record(server, 'whole', '/deep/whole.mp4')).toMatchObject({ state: 'ready' });
   await record(server, 'stream', '/whole.ts');
@@ -81,7 +81,7 @@ test('MP4 and MPEG-TS hold every frame that was sent, with sound and picture tog
   const audio = shifts(whole.audio, source.audio);
   expect(video.missing).toEqual([]);
   expect(video.most - video.least).toBeLessThan(0.002);
-  // Sound before the first picture is not recorded.
+  // Audio before the first frame is not recorded.
   expect(audio.missing.every((index) => index < 6)).toBe(true);
   expect(Math.abs(audio.least - video.least)).toBeLessThan(MAX_SHIFT);
   expect(Math.abs(audio.most - video.least)).toBeLessThan(MAX_SHIFT);
@@ -201,7 +201,7 @@ test('a full disk that holds recordings and state fails what is on it with a rea
   const hashes = source.video.map(({ hash }) => hash);
   const whole = packetsOf(path.join(root, 'full.mp4')).video.map(({ hash }) => hash);
   expect(hashes.filter((hash) => whole.includes(hash))).toHaveLength(whole.length);
-  // Nothing is missing but pictures that are decoded after the last one.
+  // Nothing is missing but frames that are decoded after the last one.
   expect(hashes.slice(0, whole.length - 1).filter((hash) => !whole.includes(hash))).toEqual([]);
   expect(whole.length).toBeGreaterThan(30);
   for (const name of ['full.mp4', 'other/other.mp4']) {

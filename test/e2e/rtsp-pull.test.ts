@@ -81,7 +81,7 @@ test('H.265 and Opus are pulled', async () => {
   expect(tracks.find(({ audio }) => audio !== undefined)?.audio).toMatchObject({ codec: 'OPUS', samplerate: 48_000 });
 });
 
-test('G.711 is encoded to AAC; without an encode for it the picture plays alone', async () => {
+test('G.711 is encoded to AAC; without an encode for it the frame plays alone', async () => {
   await server.api.create('/v1/vhosts', [{ name: 'coded', host: { names: ['localhost'] } }]);
   const encodes = {
     videos: [{ name: 'video', bypass: true }],
@@ -102,7 +102,7 @@ test('G.711 is encoded to AAC; without an encode for it the picture plays alone'
   const begun = async () => /^\S*chunklist\S*audio/m.test(await (await fetch(url)).text());
   await until('the playlist', begun, { deadlineMs: PATIENCE_MS });
   const probed = await until(
-    'sound and picture',
+    'audio and video',
     async () => {
       const found = await probe(url);
       return found.audio === undefined || found.video === undefined ? null : found;

@@ -41,7 +41,7 @@ async function chunklist(url: string): Promise<{ readonly last: number; readonly
 }
 
 /**
- * What decoders complain about. ffmpeg's own output counts in whole frames, where two pictures of both sides of the
+ * What decoders complain about. ffmpeg's own output counts in whole frames, where two frames of both sides of the
  * splice may fall on the same number.
  */
 async function decodingErrors(url: string, seconds: number): Promise<string[]> {

@@ -17,7 +17,7 @@ import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from '../harne
 import { WhepReceiver } from '../harness/whep-receiver.ts';
 import { publishWhip } from '../harness/whip-encoder.ts';
 
-/** A uniform picture has a variance of nearly 0. */
+/** A uniform frame has a variance of nearly 0. */
 const MIN_VARIANCE = 100;
 const SIZE = { width: 640, height: 360 };
 
@@ -84,13 +84,13 @@ async function watch(stream: string, frames: number): Promise<WebrtcPage> {
   await page.decoded(frames);
   let last: Awaited<ReturnType<WebrtcPage['picture']>> = null;
   try {
-    // A browser sends smaller pictures until it has found out what the path carries, and begins with an empty one.
-    await until('a picture of full size', async () => {
+    // A browser sends smaller frames until it has found out what the path carries, and begins with an empty one.
+    await until('a frame of full size', async () => {
       last = await page.picture();
       return last !== null && last.width === SIZE.width && last.height === SIZE.height && last.variance > MIN_VARIANCE;
     });
   } catch (error) {
-    throw new Error(`the picture stayed ${JSON.stringify(last)}`, { cause: error });
+    throw new Error(`the frame stayed ${JSON.stringify(last)}`, { cause: error });
   }
   return page;
 }
@@ -168,7 +168,7 @@ test('H.265 comes by WHIP and goes out by WHEP, and is decoded there', async () 
     expect([code, decoder.errors]).toEqual([0, '']);
     const pictures = `${decoder.decoded()}`.split('\n').filter((line) => /^0,/.test(line));
     expect(pictures.length).toBe(45);
-    // The picture moves: no checksum comes twice.
+    // The frame moves: no checksum comes twice.
     expect(new Set(pictures.map((line) => line.split(',').at(-1))).size).toBe(45);
   } finally {
     player?.close();
@@ -258,7 +258,7 @@ test('WHIP, WHEP and both kinds of WebSocket work over TLS, with clients that ch
     const playing = await until('a socket with an offer', () => client.playing('/app/whip'), { deadlineMs: 10_000 });
     playing.socket.answer(viewer.answer(playing.offer.sdp));
     await viewer.connect(playing.offer.sdp, playing.offer.candidates);
-    await until('pictures over the WebSocket', () => viewer.received > 5, { deadlineMs: 10_000 });
+    await until('frames over the WebSocket', () => viewer.received > 5, { deadlineMs: 10_000 });
 
     expect((await client.request('DELETE', published.location)).status).toBe(200);
     expect((await client.request('DELETE', published.location)).status).toBe(404);

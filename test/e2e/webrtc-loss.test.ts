@@ -35,7 +35,7 @@ describe.each([
     await server?.close();
   });
 
-  /** `freezes`: how often the picture may stand; without repetitions it would each time a packet is lost. */
+  /** `freezes`: how often the frame may stand; without repetitions it would each time a packet is lost. */
   const cases: { name: string; path: Omit<LossyRelayOptions, 'server'>; freezes: number }[] = [
     { name: '5 % loss', path: { loss: 0.05 }, freezes: 3 },
     { name: '15 % loss', path: { loss: 0.15 }, freezes: 8 },
@@ -95,7 +95,7 @@ describe.each([
       const { video } = await page.decoded(10);
       const shown = (video.framesDecoded - begun.framesDecoded) / ((source.progress?.frames ?? 0) - sent);
       expect(relay.dropped - dropped).toBeGreaterThan(10);
-      // Every tenth picture loses a packet: without correction a quarter of the pictures is shown. Chromium
+      // Every tenth frame loses a packet: without correction a quarter of the frames is shown. Chromium
       // counts no packets of this kind of correction, so what is shown tells.
       expect(shown).toBeGreaterThan(0.5);
       expect(video.nackCount).toBe(0);

@@ -13,7 +13,7 @@ import { SocketViewer } from '../harness/socket-viewer.ts';
 import { follow, openSession } from '../harness/viewer.ts';
 import { openWebrtcBrowser, type WebrtcBrowser, type WebrtcPage } from '../harness/webrtc-browser.ts';
 
-/** A uniform picture has a variance of nearly 0; the test picture is far above this. */
+/** A uniform frame has a variance of nearly 0; the test frame is far above this. */
 const MIN_VARIANCE = 500;
 /** After which a viewer who has left without a word is gone. */
 const TIMEOUT_MS = 10_000;
@@ -48,7 +48,7 @@ afterAll(async () => {
 });
 
 async function expectPicture(page: WebrtcPage): Promise<void> {
-  const picture = await until('a picture', () => page.picture(), { deadlineMs: 10_000 });
+  const picture = await until('a frame', () => page.picture(), { deadlineMs: 10_000 });
   expect(picture).toMatchObject({ width: PUBLISH_DEFAULTS.width, height: PUBLISH_DEFAULTS.height });
   expect(picture.variance).toBeGreaterThan(MIN_VARIANCE);
 }
@@ -62,10 +62,10 @@ test('a WHEP page plays, and leaves', async () => {
   expect({ pair, connection }).toEqual({ pair: 'udp', connection: 'connected' });
   expect(video.packetsLost).toBe(0);
   await expectPicture(page);
-  // The sound is AAC, and nothing makes Opus of it.
+  // The audio is AAC, and nothing makes Opus of it.
   const { body } = await server.api.call('GET', '/v1/vhosts/default/apps/app/streams/live');
   const { outputs } = (body as { response: { outputs: { warnings?: string[] }[] } }).response;
-  expect(outputs.map(({ warnings }) => warnings)).toEqual([[expect.stringMatching(/^viewers over WebRTC get no sound: it is in AAC/)]]);
+  expect(outputs.map(({ warnings }) => warnings)).toEqual([[expect.stringMatching(/^viewers over WebRTC get no audio: it is in AAC/)]]);
   const left = await fetch(new URL(location, whepUrl('live')), { method: 'DELETE' });
   expect(left.status).toBe(200);
   await until('the player sees the end', async () => ['closed', 'failed', 'disconnected'].includes((await page.stats()).connection), {
@@ -114,7 +114,7 @@ test('OvenPlayer plays over the TCP relay when it asks for TCP', async () => {
   await page.page.close();
 });
 
-test('sound in Opus is heard', async () => {
+test('audio in Opus is heard', async () => {
   const sound = await publishOpus(server.ports.rtmp, 'app', 'sound');
   const page = await browser.open();
   try {
@@ -127,7 +127,7 @@ test('sound in Opus is heard', async () => {
       { deadlineMs: 10_000, everyMs: 500 },
     );
     const audio = await until(
-      'a second of sound',
+      'a second of audio',
       async () => {
         const { audio: heard } = await page.stats();
         return heard !== undefined && heard.packetsReceived >= 100 && heard.totalAudioEnergy > 0 ? heard : null;
@@ -141,7 +141,7 @@ test('sound in Opus is heard', async () => {
   }
 });
 
-test('pictures in AV1 are shown', async () => {
+test('frames in AV1 are shown', async () => {
   const videos = [{ name: 'av1', codec: 'av1', bitrate: 200_000, width: 160, height: 90, framerate: 15, keyFrameInterval: 15 }];
   await createSecond('av1', { videos, audios: [] }, { rtx: true });
   const source = publish({ url: server.rtmp('live', 'av1', 'localhost'), width: 320, height: 180, videoKbps: 300, withoutAudio: true });
@@ -152,7 +152,7 @@ test('pictures in AV1 are shown', async () => {
     expect(answer).toMatch(/^a=rtpmap:\d+ AV1\/90000\r$/m);
     const { video } = await page.decoded(45);
     expect([video.frameWidth, video.keyFramesDecoded > 1]).toEqual([160, true]);
-    const picture = await until('a picture', () => page.picture(), { deadlineMs: 10_000 });
+    const picture = await until('a frame', () => page.picture(), { deadlineMs: 10_000 });
     expect(picture.variance).toBeGreaterThan(MIN_VARIANCE);
   } finally {
     await page.page.close();
@@ -160,7 +160,7 @@ test('pictures in AV1 are shown', async () => {
   }
 });
 
-test('picture and sound of one moment are told to be of one moment', async () => {
+test('video and audio of one moment are told to be of one moment', async () => {
   await createSecond('sync', { videos: [{ name: 'video', bypass: true }], audios: [{ name: 'opus', codec: 'opus', bitrate: 64_000 }] });
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-sync-'));
   const source = publishFlashes(server.rtmp('live', 'sync', 'localhost'));

@@ -40,7 +40,7 @@ export class FakePullSource implements PullSource {
     };
   }
 
-  /** Delivers `count` pictures over the newest connection. */
+  /** Delivers `count` frames over the newest connection. */
   deliver(count = 30): void {
     for (let index = 0; index < count; index += 1) this.opened.at(-1)?.target.sink.push(videoPacket(index));
   }

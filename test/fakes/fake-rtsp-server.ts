@@ -1,4 +1,4 @@
-/** An RTSP server that does what a test tells it: refuses, redirects, stays silent, or sends pictures that are made up. */
+/** An RTSP server that does what a test tells it: refuses, redirects, stays silent, or sends frames that are made up. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import net from 'node:net';
@@ -30,8 +30,8 @@ export interface RtspScript {
   readonly garbage?: string;
 }
 
-const PICTURE = 'm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:picture\r\n';
-const SOUND = 'm=audio 0 RTP/AVP 97\r\na=rtpmap:97 opus/48000/2\r\na=control:sound\r\n';
+const PICTURE = 'm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:frame\r\n';
+const SOUND = 'm=audio 0 RTP/AVP 97\r\na=rtpmap:97 opus/48000/2\r\na=control:audio\r\n';
 /** Parameter sets (320x180, no reordering) and a slice of a keyframe. */
 const UNITS = ['6764000dacd941419f9f0110000003001000000301e602001e840007a1292ca01e28532c', '68ebe3cb22c0', '65888400'];
 
@@ -172,7 +172,7 @@ export class FakeRtspServer {
     if (status === '200 OK' && method === 'SETUP') lines.push(...this.#setUp(transport));
     const { starts } = this.#script;
     if (method === 'PLAY' && starts !== undefined) {
-      lines.push(`RTP-Info: url=picture;seq=0;rtptime=${starts.picture}, url=${this.url('/cam/sound')};seq=0;rtptime=${starts.sound}`);
+      lines.push(`RTP-Info: url=frame;seq=0;rtptime=${starts.picture}, url=${this.url('/cam/sound')};seq=0;rtptime=${starts.sound}`);
     }
     if (method === 'PLAY' && this.#script.rtpInfo !== undefined) lines.push(`RTP-Info: ${this.#script.rtpInfo}`);
     const after = method === 'PLAY' ? (this.#script.afterPlay ?? '') : '';

@@ -69,7 +69,7 @@ export function http2Talk(path: string, token: string): Conversation[] {
   ];
 }
 
-/** RTMP up to a stream of sound, then words only. `key`: the name of the stream. */
+/** RTMP up to a stream of audio, then words only. `key`: the name of the stream. */
 export function rtmpTalk(key: string): Conversation {
   const writer = new ChunkWriter();
   const message = (typeId: number, payload: Buffer): Buffer =>

@@ -126,7 +126,7 @@ export class TranscodeRun implements TranscodeListener {
   }
 
   /**
-   * Pushes packets as fast as they are taken, so that nothing is dropped: of pictures only few may wait, because those that
+   * Pushes packets as fast as they are taken, so that nothing is dropped: of frames only few may wait, because those that
    * wait for seconds on a busy machine count as late.
    */
   async feed(packets: Iterable<Packet>): Promise<void> {

@@ -176,7 +176,7 @@ async function main(): Promise<void> {
     if ((await server.api.call('GET', '/v1/vhosts')).status !== 200) throw new Error('the API does not answer');
     const exit = await server.stop();
     if (exit.code !== 0) throw new Error(`the server ended with ${exit.code ?? exit.signal}`);
-    console.log(`live server: ${sent} hostile datagrams and frames, ${viewer.received} packets over WebRTC, ${played()} pictures over SRT`);
+    console.log(`live server: ${sent} hostile datagrams and frames, ${viewer.received} packets over WebRTC, ${played()} frames over SRT`);
   } finally {
     for (const close of closers.reverse()) await close();
     await server.kill();

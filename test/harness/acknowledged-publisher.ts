@@ -10,7 +10,7 @@ import { type FlvTag, isAudioFrame, isVideoFrame } from '../support/flv.ts';
 
 /** Half of it is what the server takes without a word, bytes: less than any frame. */
 const WINDOW = 2;
-/** A picture is one chunk. */
+/** A frame is one chunk. */
 const CHUNK_SIZE = 60_000;
 const VIDEO_CHUNK_STREAM = 6;
 const AUDIO_CHUNK_STREAM = 5;
@@ -22,7 +22,7 @@ const ON_THE_WAY = 2;
 /** How many frames of each kind. */
 export interface FrameCounts {
   readonly video: number;
-  /** Those that are heard with the first picture or later. */
+  /** Those that are heard with the first frame or later. */
   readonly audio: number;
 }
 

@@ -17,7 +17,7 @@ export interface PlayerState {
   readonly dropped: number;
   /** hls.js's own estimate, seconds. */
   readonly latency: number | null;
-  /** EXT-X-PROGRAM-DATE-TIME of the picture on show, ms since the epoch. */
+  /** EXT-X-PROGRAM-DATE-TIME of the frame on show, ms since the epoch. */
   readonly programDate: number | null;
   readonly level: number;
   readonly playing: boolean;
@@ -25,7 +25,7 @@ export interface PlayerState {
   readonly stalls: number;
   /** Times the page began again after a fatal error. */
   readonly restarts: number;
-  /** From loading the page to the first picture. */
+  /** From loading the page to the first frame. */
   readonly firstFrameMs: number | null;
   readonly errors: readonly string[];
 }
@@ -47,13 +47,13 @@ export class HlsPlayer {
     return await this.page.evaluate('player.picture()');
   }
 
-  /** Milliseconds from encoder to screen, read from the burnt-in clock; null without a picture. */
+  /** Milliseconds from encoder to screen, read from the burnt-in clock; null without a frame. */
   async delay(): Promise<number | null> {
     const clock: { ticks: number; seenAt: number } | null = await this.page.evaluate('player.clock()');
     return clock === null ? null : clockDelay(clock.ticks, clock.seenAt);
   }
 
-  /** Waits until `seconds` more of video have been played; the time before the first picture is 0, also where a live stream begins later. */
+  /** Waits until `seconds` more of video have been played; the time before the first frame is 0, also where a live stream begins later. */
   async played(seconds: number, deadlineMs: number): Promise<PlayerState> {
     const from = (await this.state()).time;
     let last: PlayerState | null = null;

@@ -1,5 +1,5 @@
 /**
- * The wall clock as black and white cells in the top row of the picture: cell k is white when bit k of
+ * The wall clock as black and white cells in the top row of the frame: cell k is white when bit k of
  * the number of 10 ms ticks is set. It survives encoding and is read back from the pixels of a player,
  * which gives the true delay from encoder to screen.
  */
@@ -24,7 +24,7 @@ export function clockFilter(): string {
   return [base, ...cells].join(',');
 }
 
-/** Delay of a picture that shows `ticks` and was looked at at `seenAt` (ms since the epoch). */
+/** Delay of a frame that shows `ticks` and was looked at at `seenAt` (ms since the epoch). */
 export function clockDelay(ticks: number, seenAt: number): number {
   const delay = (seenAt % CLOCK_WRAP_MS) - ticks * CLOCK_TICK_MS;
   return ((delay % CLOCK_WRAP_MS) + CLOCK_WRAP_MS) % CLOCK_WRAP_MS;

@@ -1,4 +1,4 @@
-/** A source whose picture flashes and whose sound beeps at the same moments, and a viewer that tells when these were. */
+/** A source whose frame flashes and whose audio beeps at the same moments, and a viewer that tells when these were. */
 
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { parseRtcp, type SenderReport } from '../../src/wire/rtp/rtcp-packet.ts';
@@ -10,7 +10,7 @@ import { SocketViewer } from './socket-viewer.ts';
 const EVERY = 1;
 const LASTS = 0.2;
 const FPS = 30;
-/** Edge of the picture that is looked at. */
+/** Edge of the frame that is looked at. */
 const EDGE = 8;
 const BRIGHT = 128;
 const LOUD = 3000;
@@ -35,7 +35,7 @@ export function publishFlashes(url: string): Child {
   ]);
 }
 
-/** Numbers of the pictures with which flashes begin, after a dark one. */
+/** Numbers of the frames with which flashes begin, after a dark one. */
 function flashes(pictures: Buffer): number[] {
   const size = EDGE * EDGE;
   const light = Array.from({ length: Math.floor(pictures.length / size) }, (_unused, n) =>

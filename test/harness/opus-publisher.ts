@@ -1,4 +1,4 @@
-/** Publishes sound in Opus over Enhanced RTMP in real time: a tone that ffmpeg has encoded. */
+/** Publishes audio in Opus over Enhanced RTMP in real time: a tone that ffmpeg has encoded. */
 import { execFileSync } from 'node:child_process';
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { serializeAudioTagHeader } from '../../src/containers/flv/audio-tag.ts';

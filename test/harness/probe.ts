@@ -38,12 +38,12 @@ export async function probe(url: string): Promise<Probed> {
   }
 }
 
-/** Keeps ffmpeg from putting pictures on the grid of a frame rate: sources with a camera have none. */
+/** Keeps ffmpeg from putting frames on the grid of a frame rate: sources with a camera have none. */
 const UNEVEN = ['-fps_mode', 'passthrough', '-enc_time_base:v', '1:90000'];
 
 /**
  * Decodes everything ffmpeg reads from `url` in `seconds` of media; returns frames decoded and error lines. `uneven`: the
- * pictures come at no fixed rate.
+ * frames come at no fixed rate.
  */
 export async function decode(url: string, seconds: number, { uneven = false } = {}): Promise<{ frames: number; errors: string }> {
   const output = ['-map', '0:v:0', '-map', '0:a:0?', '-t', `${seconds}`, ...(uneven ? UNEVEN : []), '-f', 'null', '-'];

@@ -1,4 +1,4 @@
-/** A real encoder: ffmpeg sends a moving test picture and a tone over RTMP. */
+/** A real encoder: ffmpeg sends a moving test frame and a tone over RTMP. */
 import { requireProgram } from '../../scripts/ensure-tools.ts';
 import { CLOCK_BITS, CLOCK_CELL, clockFilter } from './burnt-clock.ts';
 import { Child, type ChildExit } from './child.ts';
@@ -79,7 +79,7 @@ export function publish(options: PublishOptions): FfmpegPublisher {
 
 function ffmpegArguments(options: PublishOptions): string[] {
   const { width, height, fps, gop, videoKbps, audioKbps, tone } = { ...PUBLISH_DEFAULTS, ...options };
-  if (width < CLOCK_BITS * CLOCK_CELL) throw new Error(`picture too narrow for the burnt-in clock: ${width}`);
+  if (width < CLOCK_BITS * CLOCK_CELL) throw new Error(`frame too narrow for the burnt-in clock: ${width}`);
   const source = ['-re', '-f', 'lavfi', '-i', `testsrc2=size=${width}x${height}:rate=${fps}`];
   const sound = ['-re', '-f', 'lavfi', '-i', `sine=frequency=${tone}:sample_rate=48000`];
   const video = ['-vf', clockFilter(), '-c:v', 'libx264', '-preset', 'ultrafast', '-tune', 'zerolatency', '-profile:v', 'baseline'];

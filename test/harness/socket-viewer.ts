@@ -48,7 +48,7 @@ export class SocketViewer extends WebrtcViewer {
     );
   }
 
-  /** Reports a loss of pictures (PLI). */
+  /** Reports a loss of frames (PLI). */
   askForKeyframe(): void {
     if (this.#ask === null) throw new Error('the viewer is not connected');
     this.#ask();

@@ -120,12 +120,12 @@ export class WebrtcPage {
     return await this.page.evaluate('picture()');
   }
 
-  /** Waits until `frames` pictures have been decoded since the beginning. */
+  /** Waits until `frames` frames have been decoded since the beginning. */
   async decoded(frames: number, deadlineMs = 20_000): Promise<PeerState & { readonly video: InboundStats }> {
     let last: PeerState | null = null;
     try {
       return await until(
-        `${frames} decoded pictures`,
+        `${frames} decoded frames`,
         async () => {
           last = await this.stats();
           return last.video !== undefined && last.video.framesDecoded >= frames ? { ...last, video: last.video } : null;

@@ -33,7 +33,7 @@ test(`${KILLS} kills at random moments cost a fragment each`, { timeout: KILLS *
   }
   const lines = losses.map(
     ({ id, killAfter, rests, received, lost, files }) =>
-      `${id}${rests ? ', resting,' : ''} after ${killAfter} ms: ${lost.video} of ${received.video} pictures and ${lost.audio} of ${received.audio} of sound lost; ${files.join(', ')}`,
+      `${id}${rests ? ', resting,' : ''} after ${killAfter} ms: ${lost.video} of ${received.video} frames and ${lost.audio} of ${received.audio} of audio lost; ${files.join(', ')}`,
   );
   console.log(lines.join('\n'));
   for (const [index, { lost, rests, files, log }] of losses.entries()) {

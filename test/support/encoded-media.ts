@@ -22,7 +22,7 @@ export interface EncodedMedia {
 /** What to encode. */
 export interface EncodeRequest {
   readonly seconds: number;
-  /** ffmpeg's encoder for the test picture; null for none. */
+  /** ffmpeg's encoder for the test frame; null for none. */
   readonly video: string | null;
   /** ffmpeg's encoder for the tone; null for none. */
   readonly audio: string | null;
@@ -104,7 +104,7 @@ function takeApart(bytes: Buffer): EncodedMedia {
 }
 
 function pictureSize({ video }: Track): { width: number; height: number } {
-  if (video === undefined) throw new Error('a video track without picture size');
+  if (video === undefined) throw new Error('a video track without frame size');
   return { width: video.width, height: video.height };
 }
 

@@ -25,7 +25,7 @@ const ANYWHERE = new AllowedFolders(null, 'the setting');
 /** Why streams are closed. */
 export const CLOSED = { code: 'peer-left', detail: 'gone' } as const;
 
-/** Six seconds of picture (25 a second, B-frames, a keyframe each second) and tone. */
+/** Six seconds of frame (25 a second, B-frames, a keyframe each second) and tone. */
 export function encodeSample(): EncodedMedia {
   const extra = ['-x264-params', 'scenecut=0:bframes=2:b-adapt=0'];
   return encodeMedia({ seconds: 6, video: 'libx264', audio: 'aac', rate: 25, gop: 25, extra });

@@ -228,7 +228,7 @@ export const BindSchema = object('Listeners', {
       ovt: optional(object('OVT', { port: plainPort('Port', 'tcp', 9000), workerCount, threadPerSocket }, { xml: 'OVT' })),
       llhls: optional(httpListener('LL-HLS', 80, 443, 'LLHLS')),
       hls: optional(httpListener('HLS', 80, 443, 'HLS')),
-      thumbnail: optional(httpListener('Still pictures', 80, 443)),
+      thumbnail: optional(httpListener('Images', 80, 443)),
       webrtc: optional(object('WebRTC', webrtcMembers, { xml: 'WebRTC', finish: webrtcFinish })),
       srt: optional(object('SRT', srtMembers(9998), { xml: 'SRT', finish: srtFinish })),
     },

@@ -44,9 +44,9 @@ export type BypassIfMatchConfig = Static<typeof BypassIfMatchSchema>;
 
 /** Encoders count in 32 bits. */
 const MAX_BITRATE = 1_000_000_000;
-/** The side of the largest picture that encoders take. */
+/** The side of the largest frame that encoders take. */
 const MAX_SIDE = 16_384;
-/** Beyond this repeated pictures are all that a stream would consist of. */
+/** Beyond this repeated frames are all that a stream would consist of. */
 const MAX_FRAMERATE = 1000;
 const MAX_THREADS = 64;
 
@@ -85,7 +85,7 @@ const FORMER_MODULES: Readonly<Record<string, string>> = { nvenc: 'nv' };
 const within = (key: string, minimum: number, maximum: number) => (value: number, fail: Fail, member: string) => {
   if (value < minimum || value > maximum) fail(`${key} must be between ${minimum} and ${maximum}`, member);
 };
-/** Pictures are coded with half as many colour samples in both directions. */
+/** Frames are coded with half as many colour samples in both directions. */
 function evenSize(value: { width: number; height: number }, fail: Fail): void {
   for (const key of ['width', 'height'] as const) {
     if (value[key] % 2 !== 0) fail(`${key === 'width' ? 'Width' : 'Height'} must be an even number of pixels, but got ${value[key]}`, key);
@@ -194,9 +194,9 @@ export const EncodeAudioSchema = object(
 /** The typed form of `<Audio>`: bit rate in bits per second, sample rate in Hz. Codec and bit rate are there unless `bypass` is set. */
 export type EncodeAudioConfig = Static<typeof EncodeAudioSchema>;
 
-/** `<Image>` in `<Encodes>`: pictures for the thumbnail publisher. Never bypassed, so the codec is required. */
+/** `<Image>` in `<Encodes>`: frames for the thumbnail publisher. Never bypassed, so the codec is required. */
 export const EncodeImageSchema = object(
-  'One still picture encoder',
+  'One image encoder',
   {
     name: named('image'),
     codec: optional(text('`jpeg`, `png` or `webp`; required')),
@@ -216,7 +216,7 @@ export const EncodeImageSchema = object(
     }),
   },
 );
-/** The typed form of `<Image>`; `framerate` counts pictures per second. */
+/** The typed form of `<Image>`; `framerate` counts frames per second. */
 export type EncodeImageConfig = Static<typeof EncodeImageSchema>;
 
 interface EncodesFinish {
@@ -240,7 +240,7 @@ export const EncodesSchema = object(
   {
     videos: list('Video', EncodeVideoSchema, { xml: 'Video', default: [] }),
     audios: list('Audio', EncodeAudioSchema, { xml: 'Audio', default: [] }),
-    images: list('Still pictures, for thumbnails', EncodeImageSchema, { xml: 'Image', default: [] }),
+    images: list('Images, for thumbnails', EncodeImageSchema, { xml: 'Image', default: [] }),
   },
   {
     default: {},

@@ -1,4 +1,4 @@
-/** Subtitles and picture overlays of all output profiles of an application. */
+/** Subtitles and frame overlays of all output profiles of an application. */
 import type { Static } from '@sinclair/typebox';
 import { boolean, choice, finishing, integer, list, object, optional, path, text } from './field.ts';
 import { NO_EFFECT } from './unbuilt.ts';
@@ -54,7 +54,7 @@ export type SubtitlesConfig = Static<typeof SubtitlesSchema>;
 export const MediaOptionsSchema = object('Subtitles and overlays', {
   subtitles: optional(SubtitlesSchema),
   overlays: optional(
-    object(`Pictures laid over the video: ${NO_EFFECT}`, {
+    object(`Images laid over the video: ${NO_EFFECT}`, {
       enable: boolean('Turns them on', { default: false }),
       path: optional(path('The map file')),
     }),

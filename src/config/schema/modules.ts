@@ -31,7 +31,7 @@ export const ModulesSchema = object(
     transcoder: object(
       'Processes that encode',
       {
-        jobsPerProcess: integer('Streams of which little is encoded (sound, still pictures) that share a process; 1 gives each its own', {
+        jobsPerProcess: integer('Streams of which little is encoded (audio, images) that share a process; 1 gives each its own', {
           default: 8,
           minimum: 1,
           maximum: 64,

@@ -93,7 +93,7 @@ export const OutputProfilesSchema = object(
       'Decoders',
       {
         threadCount: integer('Threads of each decoder; 0 chooses', { default: 2, minimum: 0, maximum: 64 }),
-        onlyKeyframes: boolean('Decodes keyframes only, when nothing but still pictures is made', { default: false }),
+        onlyKeyframes: boolean('Decodes keyframes only, when nothing but images is made', { default: false }),
       },
       { default: {} },
     ),

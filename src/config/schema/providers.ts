@@ -27,7 +27,7 @@ const common = {
 };
 
 const silence = (milliseconds: number) =>
-  integer('Ends the stream after this long without sound and pictures, ms; 0 waits forever', { default: milliseconds, minimum: 0 });
+  integer('Ends the stream after this long without audio and video, ms; 0 waits forever', { default: milliseconds, minimum: 0 });
 
 /** Encoders that are cut off come back and want their name. */
 const ENCODER_SILENCE_MS = 10_000;

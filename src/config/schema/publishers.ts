@@ -139,7 +139,7 @@ export const PublishersSchema = object(
     hls: optional(HlsSchema),
     file: optional(FilePublisherSchema),
     push: optional(PushPublisherSchema),
-    thumbnail: optional(object('Serves still pictures', { maxConnection, crossDomains: optional(CrossDomainsSchema) })),
+    thumbnail: optional(object('Serves images', { maxConnection, crossDomains: optional(CrossDomainsSchema) })),
     rtmpPush: formerPush('RTMPPush'),
     srtPush: formerPush('SRTPush'),
     mPEGTSPush: formerPush('MPEGTSPush'),

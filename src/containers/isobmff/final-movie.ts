@@ -64,7 +64,7 @@ function writeTrack(writer: BoxWriter, trak: Box, tables: SampleTables, movieTim
   const mediaTime = elst === null ? 0 : u64(elst, ELST_MEDIA_TIME_AT);
   const inMovie = (units: number): number => Math.round((units * movieTimescale) / timescale);
   const delay = inMovie(tables.startTime);
-  // A recording that was cut short may end with a picture that is shown after others that never came.
+  // A recording that was cut short may end with a frame that is shown after others that never came.
   const shown = Math.max(0, inMovie(tables.presentedEnd - mediaTime));
   const edits: Edit[] = delay > 0 ? [{ duration: delay, mediaTime: -1 }] : [];
   edits.push({ duration: shown, mediaTime });

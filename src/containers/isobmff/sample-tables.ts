@@ -33,7 +33,7 @@ export class SampleTables {
     return this.#start < 0 ? 0 : this.#next + this.#lastDuration - this.#start;
   }
 
-  /** When the sample that is shown last ends, from the dts of the first: later than `duration` where pictures are decoded before they are shown. */
+  /** When the sample that is shown last ends, from the dts of the first: later than `duration` where frames are decoded before they are shown. */
   get presentedEnd(): number {
     return this.#presentedEnd;
   }

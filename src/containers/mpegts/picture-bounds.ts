@@ -1,4 +1,4 @@
-/** Where pictures begin among NAL units with 4-byte lengths: ISO/IEC 14496-10 §7.4.1.2.3, 23008-2 §7.4.2.4.4. */
+/** Where frames begin among NAL units with 4-byte lengths: ISO/IEC 14496-10 §7.4.1.2.3, 23008-2 §7.4.2.4.4. */
 import { H264NalType, h264NalType } from '../../codecs/h264/nal-type.ts';
 import { H265NalType, h265NalType } from '../../codecs/h265/nal-type.ts';
 import { LengthPrefixedCursor } from '../../codecs/nal/nal-cursor.ts';
@@ -14,15 +14,15 @@ const H264_RESERVED_LAST = 18;
 
 /** What was found in one PES packet; places are byte offsets. */
 export interface PictureBounds {
-  /** The first slice there is goes on with a picture that began before. */
+  /** The first slice there is goes on with a frame that began before. */
   readonly isTail: boolean;
   /** There are slices. */
   readonly hasSlices: boolean;
-  /** Where second and further pictures begin, parameter sets and messages before their slices included. */
+  /** Where second and further frames begin, parameter sets and messages before their slices included. */
   readonly further: readonly number[];
 }
 
-/** Reads no further than the bytes that tell. Two fields are two pictures here. */
+/** Reads no further than the bytes that tell. Two fields are two frames here. */
 export function pictureBounds(codec: VideoCodec, data: Uint8Array): PictureBounds {
   const h264 = codec === VideoCodec.H264;
   const nals = new LengthPrefixedCursor(data);
@@ -47,7 +47,7 @@ export function pictureBounds(codec: VideoCodec, data: Uint8Array): PictureBound
   return { isTail, hasSlices, further };
 }
 
-/** Stands behind the last slice of a picture only when it belongs to the next one. */
+/** Stands behind the last slice of a frame only when it belongs to the next one. */
 function opensH264(firstByte: number): boolean {
   const type = h264NalType(firstByte);
   return (type >= H264NalType.SEI && type <= H264NalType.AUD) || (type >= H264_RESERVED_FIRST && type <= H264_RESERVED_LAST);

@@ -17,7 +17,7 @@ const TABLE_INTERVAL_MS = 500;
 export interface PayloadSink {
   /** A payload of 1 to 7 packets that will never change. */
   onPayload(payload: Uint8Array): void;
-  /** The payloads that follow begin with the tables and a picture to start with: a viewer may join here. */
+  /** The payloads that follow begin with the tables and a frame to start with: a viewer may join here. */
   onEntryPoint(): void;
 }
 
@@ -80,7 +80,7 @@ export class TransportOutput {
     }
   }
 
-  /** Hands out what is complete; the last payload may be short, so that nothing waits for the next picture. */
+  /** Hands out what is complete; the last payload may be short, so that nothing waits for the next frame. */
   flush(): void {
     if (this.#buffer.length === 0) return;
     const bytes = this.#buffer.view().slice();

@@ -146,7 +146,7 @@ describe('TsDemuxer with what ffmpeg muxes', () => {
     expect(whole.faults).toEqual([]);
   });
 
-  it('hands on every picture and every sound frame with its parameters', () => {
+  it('hands on every frame and every audio frame with its parameters', () => {
     expect(whole.units.get(videoPid)).toHaveLength(50);
     expect(whole.configs.get(videoPid)![0]).toBe(1);
     const audio = whole.units.get(audioPid)!;

@@ -64,7 +64,7 @@ describe('TsMuxer with H.264 and AAC', () => {
     expect(content.streams[0]!.pes.map(({ pts, dts }) => [pts, dts])).toEqual(expected);
   });
 
-  it('puts a delimiter before every picture and parameter sets before keyframes, once', () => {
+  it('puts a delimiter before every frame and parameter sets before keyframes, once', () => {
     const [first, second] = content.streams[0]!.pes;
     const types = (data: Uint8Array): number[] => {
       const found: number[] = [];

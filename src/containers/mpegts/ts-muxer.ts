@@ -100,7 +100,7 @@ export class TsMuxer {
     payload.add(this.#header, 0, headerLength);
     stream.elementary.add(packet, payload);
     const afterLength = payload.length - 6;
-    // Only video may leave its length open (§2.4.3.7), and pictures are often too long for 16 bits.
+    // Only video may leave its length open (§2.4.3.7), and frames are often too long for 16 bits.
     this.#putLength(packet.track.type === 'video' ? 0 : afterLength);
     const clock = stream === this.#clock;
     this.#flags.pcr = clock ? wrap33(dts - PCR_LEAD) : null;

@@ -11,7 +11,7 @@ import { VideoUnits } from './video-units.ts';
 
 const STEP = 3600;
 
-/** The PES packets of one picture each that ffmpeg writes, with several slices and B pictures. */
+/** The PES packets of one frame each that ffmpeg writes, with several slices and B frames. */
 function encode(...codec: string[]): PesPacket[] {
   const input = ['-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25', '-t', '2', '-pix_fmt', 'yuv420p', '-g', '10'];
   const packets: PesPacket[] = [];
@@ -58,7 +58,7 @@ describe.each([
   const packets = encode(...options);
   const whole = read(codec, packets);
 
-  test('a packet with one picture is handed on at once', () => {
+  test('a packet with one frame is handed on at once', () => {
     const reader = new VideoUnits(codec);
     let count = 0;
     for (const [index, packet] of packets.entries()) {
@@ -70,7 +70,7 @@ describe.each([
     expect(count).toBe(50);
   });
 
-  test('pictures in pieces are put together as they were', () => {
+  test('frames in pieces are put together as they were', () => {
     const pieces = inNalUnits(packets);
     expect(pieces.length).toBeGreaterThan(100);
     expect(read(codec, pieces)).toEqual(whole);
@@ -90,7 +90,7 @@ describe.each([
     expect(units.filter(({ dts }) => dts !== whole[20]?.dts)).toEqual(whole.filter((_unit, index) => index !== 20));
   });
 
-  test('several pictures of a packet become packets of their own', () => {
+  test('several frames of a packet become packets of their own', () => {
     const ordered = packets.map((packet, index) => ({ ...packet, dts: index * STEP, pts: index * STEP }));
     const units = read(codec, joined(ordered, 5));
     expect(units.map(({ data }) => data)).toEqual(whole.map(({ data }) => data));
@@ -121,8 +121,8 @@ describe.each([
   });
 });
 
-test('two fields stay one picture, in one packet or in two', () => {
-  // A field is what a small picture is: its slices say 0 again. The parameter sets are those of interlaced video.
+test('two fields stay one frame, in one packet or in two', () => {
+  // A field is what a small frame is: its slices say 0 again. The parameter sets are those of interlaced video.
   const packets = encode('-c:v', 'libx264', '-preset', 'ultrafast', '-bf', '0', '-flags', '+ildct+ilme');
   const inOne = read(VideoCodec.H264, joined(packets, 2));
   expect(inOne).toHaveLength(25);

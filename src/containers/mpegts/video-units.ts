@@ -10,13 +10,13 @@ import type { UnitReader, UnitSink } from './elementary-unit.ts';
 import { pictureBounds } from './picture-bounds.ts';
 import type { PesPacket } from './ts-demuxer.ts';
 
-/** A picture that is put together from several PES packets may have so many bytes. */
+/** A frame that is put together from several PES packets may have so many bytes. */
 const MAX_PICTURE = 4_194_304;
 const MAX_PIECES = 4096;
-/** Between pictures of one PES packet while nothing is known of their rate: 25 of them a second. */
+/** Between frames of one PES packet while nothing is known of their rate: 25 of them a second. */
 const USUAL_STEP = 3600;
 
-/** A picture whose end has not been seen. */
+/** A frame whose end has not been seen. */
 interface OpenPicture {
   pts: number | null;
   dts: number | null;
@@ -27,20 +27,20 @@ interface OpenPicture {
 
 /**
  * Takes a PES packet as one access unit, as nearly all multiplexers write them, and hands it on at once. The first packet
- * that is less (one NAL unit, a slice, the second field without a time) shows a multiplexer that cuts pictures: from then
- * on they are put together, and each one is handed on when the next one begins. Packets with several pictures are cut.
+ * that is less (one NAL unit, a slice, the second field without a time) shows a multiplexer that cuts frames: from then
+ * on they are put together, and each one is handed on when the next one begins. Packets with several frames are cut.
  */
 export class VideoUnits implements UnitReader {
   config: Uint8Array | null = null;
   readonly #codec: VideoCodec;
   readonly #keep: NalFilter;
   #lastDts: number | null = null;
-  /** Not null: pictures come in pieces. */
+  /** Not null: frames come in pieces. */
   #open: OpenPicture | null = null;
   #inPieces = false;
-  /** Two fields in one packet are one picture of the container. */
+  /** Two fields in one packet are one frame of the container. */
   #fields = false;
-  /** Pictures of the packet before. */
+  /** Frames of the packet before. */
   #before = { dts: 0, pictures: 0 };
 
   constructor(codec: VideoCodec) {
@@ -50,14 +50,14 @@ export class VideoUnits implements UnitReader {
 
   read(packet: PesPacket, sink: UnitSink): void {
     const data = annexbToLengthPrefixed(packet.data, this.#keep);
-    // A picture that something is missing of.
+    // A frame that something is missing of.
     if (packet.discontinuity) this.#open = null;
     // A delimiter alone has the time of what follows.
     if (data.length === 0 && packet.dts === null) return;
     const bounds = pictureBounds(this.#codec, data);
     const { dts, pts } = packet;
     const whole = bounds.hasSlices && !bounds.isTail && dts !== null;
-    // Of a packet without a time nobody knows when to show it, unless it goes on with a picture.
+    // Of a packet without a time nobody knows when to show it, unless it goes on with a frame.
     if (!whole && (dts !== null || this.#lastDts !== null)) this.#inPieces = true;
     if (this.#inPieces) this.#join(data, { pts, dts, whole, hasSlices: bounds.hasSlices }, sink);
     else if (dts !== null) this.#cut(data, { pts: pts ?? dts, dts, further: bounds.further }, sink);
@@ -85,7 +85,7 @@ export class VideoUnits implements UnitReader {
     if (dts !== null) this.#lastDts = dts;
     if (open.bytes <= MAX_PICTURE && open.parts.length <= MAX_PIECES) return;
     this.#open = null;
-    throw new ProtocolError('TS_VIDEO', `picture of more than ${MAX_PICTURE} bytes or ${MAX_PIECES} pieces`, 0);
+    throw new ProtocolError('TS_VIDEO', `frame of more than ${MAX_PICTURE} bytes or ${MAX_PIECES} pieces`, 0);
   }
 
   #close(sink: UnitSink): void {
@@ -102,7 +102,7 @@ export class VideoUnits implements UnitReader {
     sink({ pts: open.pts ?? open.dts, dts: open.dts, data });
   }
 
-  /** Pictures behind the first one have no times of their own: they follow at the pace of the packet before. */
+  /** Frames behind the first one have no times of their own: they follow at the pace of the packet before. */
   #cut(data: Uint8Array, { pts, dts, further }: { pts: number; dts: number; further: readonly number[] }, sink: UnitSink): void {
     this.#learn(data);
     const cuts = this.#fields ? [] : further;

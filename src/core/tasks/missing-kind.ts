@@ -1,9 +1,9 @@
-/** What sound or pictures a task would leave out altogether. */
+/** What audio or video a task would leave out altogether. */
 import { isMovingPicture, type Track } from '../../media/track.ts';
 
 /**
- * The moving pictures or the sound of `chosen` where `kept` has none of that kind; none when nothing is missing so. Pictures
- * without their sound, and sound without its pictures, look like something that works.
+ * The moving frames or the audio of `chosen` where `kept` has none of that kind; none when nothing is missing so. Frames
+ * without their audio, and audio without its frames, look like something that works.
  */
 export function missingKind(chosen: readonly Track[], kept: readonly Track[]): readonly Track[] {
   for (const type of ['video', 'audio'] as const) {

@@ -44,7 +44,7 @@ class Sink {
   }
 }
 
-/** `count` pictures, 33 ms apart, and sound of 20 ms; times start at 5 s. */
+/** `count` frames, 33 ms apart, and audio of 20 ms; times start at 5 s. */
 class FakeFile implements MediaFile {
   rounds = 0;
   readonly #events: FileEvent[];
@@ -138,7 +138,7 @@ it('tells why it ended', async () => {
   expect(sink.reason).toEqual({ code: 'peer-error', detail: 'the disk is gone' });
 });
 
-it.each([0, 1])('refuses to repeat a file of %i pictures for ever', async (count) => {
+it.each([0, 1])('refuses to repeat a file of %i frames for ever', async (count) => {
   const { sink } = await start(new FakeFile(count));
   await sink.until(() => sink.reason !== null);
   expect(sink.reason?.detail).toMatch(/too little to play/);

@@ -78,7 +78,7 @@ describe('a media file', () => {
     ['QuickTime', 'quick.mov', H264],
     ['H.265 and Opus', 'hevc.mp4', ['-c:v', 'libx265', '-preset', 'ultrafast', '-x265-params', 'log-level=none', '-c:a', 'libopus']],
     ['VP9 and MP3', 'vp9.mp4', ['-c:v', 'libvpx-vp9', '-deadline', 'realtime', '-cpu-used', '8', '-c:a', 'libmp3lame']],
-    ['sound alone', 'sound.m4a', ['-vn', '-c:a', 'aac']],
+    ['audio alone', 'sound.m4a', ['-vn', '-c:a', 'aac']],
   ])('%s is read packet by packet, in the order of decoding, and again', async (_what, name, options) => {
     const path = encode(name, options);
     const bytes = await OpenFile.open(path);
@@ -120,7 +120,7 @@ describe('a media file', () => {
     await bytes.close();
   });
 
-  it('ends when a few bytes claim more sound before its beginning than anybody could skip, and others get their turn', async () => {
+  it('ends when a few bytes claim more audio before its beginning than anybody could skip, and others get their turn', async () => {
     const bytes = readFileSync(encode('priming.m4a', ['-vn', '-c:a', 'aac']));
     const put = (type: string, values: readonly (readonly [at: number, value: number])[]): void => {
       for (const [at, value] of values) bytes.writeUInt32BE(value, bytes.indexOf(type) + at);

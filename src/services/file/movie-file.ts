@@ -18,9 +18,9 @@ const MAX_SAMPLE_BYTES = 16_777_216;
 const MAX_EMPTY_BOXES = 10_000;
 /** Fragments of one track may come this much before those of the others, seconds. */
 const MAX_AHEAD_S = 10;
-/** Samples of fragments that wait for those of other tracks: half an hour of sound. */
+/** Samples of fragments that wait for those of other tracks: half an hour of audio. */
 const MAX_WAITING = 100_000;
-/** Samples in a row that are not played: hours of sound that an edit list cuts off. */
+/** Samples in a row that are not played: hours of audio that an edit list cuts off. */
 const MAX_SKIPPED = 1_000_000;
 /** The server gets its turn after so many of them. */
 const SKIPPED_AT_ONCE = 1000;
@@ -112,7 +112,7 @@ export class MovieFile implements MediaFile {
       const tracks = movie.tracks.filter(({ description }) => description.type !== 'unsupported');
       const left = movie.tracks.flatMap(({ description }) => (description.type === 'unsupported' ? [description.what] : []));
       if (left.length > 0) logger.warn({ unsupported: left }, `tracks left out: ${left.join(', ')}`);
-      if (tracks.length === 0) throw new ProtocolError('ISOBMFF_MOVIE', 'the file has no video or sound that can be played');
+      if (tracks.length === 0) throw new ProtocolError('ISOBMFF_MOVIE', 'the file has no video or audio that can be played');
       return new MovieFile(bytes, movie, tracks, box.end);
     }
     throw new ProtocolError('ISOBMFF_MOVIE', 'the file has no moov: it is not complete');
@@ -139,7 +139,7 @@ export class MovieFile implements MediaFile {
       reader.take();
       const { track, id } = reader;
       const dts = sample.dts + track.shift;
-      // What encoders of sound put before the beginning is not part of the presentation.
+      // What encoders of audio put before the beginning is not part of the presentation.
       const isPriming = track.description.type === 'audio' && dts + sample.duration <= 0;
       if (isPriming || sample.size === 0) continue;
       const data = await this.#read(sample);

@@ -10,7 +10,7 @@ import { systemClock } from '../../util/clock.ts';
 import { MpegtsProvider } from './mpegts-provider.ts';
 import { mpegtsRoute } from './mpegts-service.ts';
 
-/** Two programs: a wide picture in 1, a narrow one in 7. */
+/** Two programs: a wide frame in 1, a narrow one in 7. */
 function twoPrograms(): Uint8Array {
   const input = ['-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25', '-t', '2', '-map', '0:v', '-map', '0:v', '-s:v:1', '160x90'];
   const codec = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '25', '-pix_fmt', 'yuv420p'];

@@ -17,7 +17,7 @@ interface FeedTrack {
   waits: boolean;
 }
 
-/** Takes joined media packets of one session; holds pictures back until the first keyframe. Needs no closing. */
+/** Takes joined media packets of one session; holds frames back until the first keyframe. Needs no closing. */
 export class MediaFeed {
   /** Packets of tracks that were not described, or in a layout that is not understood. */
   unusable = 0;

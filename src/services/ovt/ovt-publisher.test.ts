@@ -179,7 +179,7 @@ describe('a relayed stream', () => {
     for (const [index, packet] of sent.entries()) {
       const { data, keyframe } = sink.packets[index]!;
       expect(keyframe).toBe(packet.keyframe);
-      // Pictures end with what they were, behind start codes and parameter sets.
+      // Frames end with what they were, behind start codes and parameter sets.
       const body = packet.track.type === 'video' ? packet.data.subarray(4) : packet.data;
       expect(Buffer.compare(data.subarray(data.length - body.length), body)).toBe(0);
       if (packet.track.type === 'audio') expect(data.length).toBe(body.length);
@@ -188,7 +188,7 @@ describe('a relayed stream', () => {
     expect(stream.bytes).toBeGreaterThan(sent.reduce((sum, { data }) => sum + data.length, 0));
   });
 
-  test('begins in the middle: sound at once, each picture track with its keyframe', async () => {
+  test('begins in the middle: audio at once, each frame track with its keyframe', async () => {
     await listen();
     const { served } = serve();
     const { sink } = await pull();

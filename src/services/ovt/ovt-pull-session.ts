@@ -15,7 +15,7 @@ import { relayedSource } from './source-tracks.ts';
 
 const CONNECT_TIMEOUT_MS = 1500;
 const TAKEN = 'OVT can bring H.264, H.265, VP8, VP9, AV1, AAC, MP3 and Opus in stereo';
-/** A description of hundreds of tracks, and a picture of a very large stream. */
+/** A description of hundreds of tracks, and a frame of a very large stream. */
 const READER_LIMITS = { message: 1024 * 1024, media: 32 * 1024 * 1024 };
 /** So that an origin whose machine is gone is noticed, also by streams that are never given up for silence. */
 const KEEP_ALIVE_MS = 5000;

@@ -156,7 +156,7 @@ describe('OvtPullSource', () => {
     expect(sink.tracks[0]).toMatchObject([{ id: 5, ...expected }]);
   });
 
-  test('pictures begin with a keyframe, and what is not told is left to the router', async () => {
+  test('frames begin with a keyframe, and what is not told is left to the router', async () => {
     const origin = await serve();
     const { sink } = await open(origin);
     const picture = { trackId: 0, format: 1, data: ANNEXB.openGop };
@@ -320,7 +320,7 @@ describe('what a real OvenMediaEngine sent', () => {
     expect(logger.lines.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
   });
 
-  test('becomes pictures whose keyframes are looked up, and every frame of AAC', async () => {
+  test('becomes frames whose keyframes are looked up, and every frame of AAC', async () => {
     const { sink } = await open(await serve(replay(recordedOvt('origin-h265'))));
     await sink.until(({ bytes }) => bytes > 37_000);
     const pictures = sink.packets.filter(({ trackId }) => trackId === 1);

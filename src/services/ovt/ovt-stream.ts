@@ -129,7 +129,7 @@ export class OvtStream implements PublisherStream {
   }
 }
 
-/** Parameter sets of pictures travel with them; everything else is told once. */
+/** Parameter sets of frames travel with them; everything else is told once. */
 function sameDescription(a: readonly Track[], b: readonly Track[]): boolean {
   const relayed = a.filter(canRelay);
   const others = b.filter(canRelay);

@@ -11,7 +11,7 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import type { OvtDescription, OvtPlaylistDescription, OvtTrackDescription } from '../../wire/ovt/description.ts';
 import { audioCodecOf, channelsOf, OvtMediaType, videoCodecOf } from '../../wire/ovt/wire-numbers.ts';
 
-/** Codecs whose pictures move and whose parameters the router can follow. */
+/** Codecs whose frames move and whose parameters the router can follow. */
 const VIDEO_FORMATS: Readonly<Partial<Record<VideoCodec, BitstreamFormat>>> = {
   [VideoCodec.H264]: BitstreamFormat.ANNEXB,
   [VideoCodec.H265]: BitstreamFormat.ANNEXB,
@@ -93,7 +93,7 @@ function plainAac(sampleRate: number, channels: number): Uint8Array {
   return buildAudioSpecificConfig({ objectType: AacObjectType.LC, sampleRate: sampleRate || 48_000, channelConfiguration });
 }
 
-/** The configuration, or null when it cannot be understood: that of pictures comes in-band as well. */
+/** The configuration, or null when it cannot be understood: that of frames comes in-band as well. */
 function usable(config: Uint8Array | null, understand: (config: Uint8Array) => unknown): Uint8Array | null {
   if (config === null) return null;
   try {

@@ -134,7 +134,7 @@ function byTrack(stream: FakeIngestStream, type: string) {
 }
 
 describe('RTMP', () => {
-  test('brings every packet with its times, which begin at 0 with the first picture', async () => {
+  test('brings every packet with its times, which begin at 0 with the first frame', async () => {
     const { gate, url } = await provider();
     const attempt = new Attempt({ url });
     await attempt.opened.promise;
@@ -156,7 +156,7 @@ describe('RTMP', () => {
     );
     await attempt.destination.close();
     await stream.until(({ closed }) => closed);
-    // What precedes the first picture is left out.
+    // What precedes the first frame is left out.
     expect(byTrack(stream, 'audio')).toHaveLength(packets.filter(({ track, dts }) => track === AUDIO && dts / 48 >= 9999.5).length);
     expect(attempt.destination.sentBytes).toBeGreaterThan(stream.packets.reduce((sum, { data }) => sum + data.length, 0));
   });
@@ -325,7 +325,7 @@ describe('MPEG-TS', () => {
     expect(failure).toMatchObject({ code: 'unreachable', message: expect.stringContaining(host) });
   });
 
-  test('UDP: pictures larger than any socket buffer arrive whole, in bursts', async () => {
+  test('UDP: frames larger than any socket buffer arrive whole, in bursts', async () => {
     const receiver = createSocket('udp4');
     cleanups.push(() => receiver.close());
     let bytes = 0;
@@ -348,7 +348,7 @@ describe('MPEG-TS', () => {
     expect(bytes).toBeGreaterThan(3_000_000);
   });
 
-  test('begins at 0 whatever the time of the stream, sound and picture together', async () => {
+  test('begins at 0 whatever the time of the stream, audio and video together', async () => {
     const received: Buffer[] = [];
     const port = await listen((socket) => socket.on('data', (data: Buffer) => received.push(data)));
     const attempt = new Attempt({ protocol: 'mpegts', url: `tcp://127.0.0.1:${port}` });
@@ -362,7 +362,7 @@ describe('MPEG-TS', () => {
     const sent = packets.filter(({ track }) => track === VIDEO);
     const base = sent[0]?.dts ?? 0;
     const [video, audio] = streams;
-    // Every transport stream of ours begins this late, so that the clock may be ahead of the first picture.
+    // Every transport stream of ours begins this late, so that the clock may be ahead of the first frame.
     const offset = video?.pes[0]?.dts ?? 0;
     expect(offset).toBeLessThan(2 * 90_000);
     expect(video?.pes.map(({ pts, dts }) => [pts - offset, dts - offset])).toEqual(sent.map(({ pts, dts }) => [pts - base, dts - base]));

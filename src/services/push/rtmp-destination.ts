@@ -76,7 +76,7 @@ export class RtmpDestination implements Destination {
     const time = toMilliseconds(packet.dts, track.timebase);
     this.#base ??= time;
     const timestamp = Math.round(time - this.#base);
-    // Sound from before the first picture.
+    // Audio from before the first frame.
     if (timestamp < 0) return this.#link.writable;
     if (this.#sent.get(track.id) !== track) this.#configure(track, timestamp);
     this.#send(track.type, timestamp, [headerOf(packet, track, { timestamp, base: this.#base }), packet.data]);

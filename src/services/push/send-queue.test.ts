@@ -68,7 +68,7 @@ test('bytes are bounded too', () => {
   expect(all(queue)).toEqual(['1@9k']);
 });
 
-test('what comes out can always be decoded: no picture before a keyframe of its track since the last loss', () => {
+test('what comes out can always be decoded: no frame before a keyframe of its track since the last loss', () => {
   const event = fc.oneof(fc.record({ video: fc.boolean(), keyframe: fc.boolean() }), fc.constant(null));
   fc.assert(
     fc.property(fc.array(event, { maxLength: 80 }), (events) => {

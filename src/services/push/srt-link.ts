@@ -41,7 +41,7 @@ export interface SrtLinkOptions {
   readonly reporter: LinkReporter;
 }
 
-/** A full send buffer loses what comes until the next entry point: half a picture is of no use. */
+/** A full send buffer loses what comes until the next entry point: half a frame is of no use. */
 export class SrtLink implements PayloadLink, WatchedLink {
   readonly labels: LinkLabels;
   readonly logger: Logger;

@@ -28,7 +28,7 @@ describe('tracks of a push', () => {
     ['the first by id, in whatever order they come', wish('rtmp'), [AAC2, LOW, AAC, H264], [1, 4]],
     ['those every receiver takes, before others', wish('rtmp'), [H265, H264, OPUS, AAC], [1, 4]],
     ['those of Enhanced RTMP when there are no others', wish('rtmp'), [H265, OPUS], [0, 3]],
-    ['never a still picture', wish('rtmp'), [JPEG, AAC], [4]],
+    ['never an image', wish('rtmp'), [JPEG, AAC], [4]],
     ['named ones', wish('rtmp', ['low', 'other']), [H264, LOW, AAC, AAC2, DATA], [2, 5]],
     ['ones by id', wish('rtmp', [], [2, 4]), [H264, LOW, AAC], [2, 4]],
     ['everything a transport stream carries', wish('mpegts'), [H264, H265, LOW, VP9, JPEG, OPUS, AAC, DATA], [1, 0, 2, 3, 4, 6]],
@@ -49,7 +49,7 @@ describe('tracks of a push', () => {
     ['a codec RTMP has no name for', wish('rtmp', ['picture']), [JPEG, H264], "RTMP cannot carry track 9 'picture': JPEG"],
     ['a codec that a transport stream cannot hold', wish('mpegts', ['vp9']), [VP9, H264], "MPEG-TS cannot carry track 10 'vp9': VP9"],
     ['a stream of nothing that fits', wish('mpegts'), [VP9, DATA], "mpegts can carry no track of the stream (track 10 'vp9': VP9)"],
-    ['pictures that do not fit beside sound that does', wish('srt'), [VP9, OPUS, DATA], "MPEG-TS cannot carry track 10 'vp9': VP9"],
+    ['frames that do not fit beside audio that does', wish('srt'), [VP9, OPUS, DATA], "MPEG-TS cannot carry track 10 'vp9': VP9"],
     ['a stream of data alone', wish('rtmp'), [DATA], 'rtmp can carry no track of the stream (no audio, no video)'],
   ] as const)('fail for %s, which is named', (_what, wanted, tracks, message) => {
     expect(() => selectTracks(wanted, tracks)).toThrow(new PushFailure('unsuitable', message));

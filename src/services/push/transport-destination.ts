@@ -42,7 +42,7 @@ export class TransportDestination implements Destination, PayloadSink {
       this.#base = time;
       this.#output.beginAt(time);
     }
-    // Sound from before the first picture.
+    // Audio from before the first frame.
     if (time < this.#base) return this.#link.writable;
     this.#output.push(packet);
     return this.#link.writable;

@@ -54,7 +54,7 @@ describe('a recording', () => {
     expect(parts.map(({ video }) => video.length)).toEqual([50, 50, 50]);
     const whole = sample.packets.filter(({ track }) => track.type === 'audio').length;
     const audio = parts.reduce((sum, part) => sum + part.audio.length, 0);
-    // Frames before the first picture are not recorded.
+    // Frames before the first frame are not recorded.
     expect(audio).toBeGreaterThanOrEqual(whole - 6);
     expect(audio).toBeLessThanOrEqual(whole);
     for (const [index, { video, audio: sound }] of parts.entries()) {
@@ -67,11 +67,11 @@ describe('a recording', () => {
     expect([...info.matchAll(/<lastSequence>(\w+)</g)].map(([, last]) => last)).toEqual(['false', 'false', 'true']);
   });
 
-  it('that is split has the end of the old file on disk while sound for it is still awaited', async () => {
+  it('that is split has the end of the old file on disk while audio for it is still awaited', async () => {
     await bench.record('s', { interval: 2000 });
     const { attached } = bench.stream(sample.tracks);
     const cut = sample.packets.findIndex(({ track, keyframe, pts }) => track.type === 'video' && keyframe && pts >= 2 * 90_000);
-    // Sound is a second late, so that the old file has to wait for it.
+    // Audio is a second late, so that the old file has to wait for it.
     const soon = sample.packets.slice(0, cut + 1).filter(({ track, pts }) => track.type === 'video' || pts < 48_000);
     bench.send(attached, soon);
     const videoOf = (name: string): number => bench.streams(name).find(({ type }) => type === 'video')?.packets ?? 0;
@@ -80,11 +80,11 @@ describe('a recording', () => {
     await expect.poll(() => Math.max(...readdirSync(bench.root).map(videoOf))).toBe(50);
   });
 
-  it('with two pictures whose keyframes differ loses no frame of either at a split', async () => {
+  it('with two frames whose keyframes differ loses no frame of either at a split', async () => {
     const [main] = sample.tracks.filter(({ type }) => type === 'video');
-    if (main?.type !== 'video') throw new Error('no picture');
+    if (main?.type !== 'video') throw new Error('no frame');
     const second = { ...main, id: 5, variantName: 'other' };
-    // The same pictures 0.4 s later: their keyframes come 0.4 s after those of the first.
+    // The same frames 0.4 s later: their keyframes come 0.4 s after those of the first.
     const late = sample.packets
       .filter(({ track }) => track === main)
       .map((packet) => ({ ...packet, track: second, pts: packet.pts + 36_000, dts: packet.dts + 36_000 }));

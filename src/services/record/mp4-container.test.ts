@@ -49,7 +49,7 @@ function record(name: string, { from = 0 } = {}): { path: string; ends: number[]
 
 it('holds some thousand packets at most, when they are tiny and none of them takes time', () => {
   const audio = sample.packets.find(({ track }) => track.type === 'audio');
-  if (audio === undefined) throw new Error('no sound');
+  if (audio === undefined) throw new Error('no audio');
   let writes = 0;
   const write = (): void => {
     writes += 1;
@@ -92,12 +92,12 @@ describe('a recording in MP4', () => {
     expect(audio?.frames).toBeGreaterThan(180);
   });
 
-  it.each([0, 0.3])('holds back 0.4 s of a track at most, also when sound is %s s ahead', (ahead) => {
+  it.each([0, 0.3])('holds back 0.4 s of a track at most, also when audio is %s s ahead', (ahead) => {
     const held = new Map<number, Packet[]>();
     let most = 0;
     let writes = 0;
     const [first] = sample.packets.filter(({ track }) => track.type === 'video');
-    if (first === undefined) throw new Error('no picture');
+    if (first === undefined) throw new Error('no frame');
     const write = (): void => {
       writes += 1;
       held.clear();
@@ -141,7 +141,7 @@ describe('a recording in MP4', () => {
     expect(finished.durationMs).toBeCloseTo(Number(duration) * 1000, -1);
   });
 
-  it('that begins at a later keyframe begins at 0 with sound and picture together', async () => {
+  it('that begins at a later keyframe begins at 0 with audio and video together', async () => {
     const from = sample.packets.findIndex(({ track, keyframe, pts }) => track.type === 'video' && keyframe && pts > 100_000);
     const { path } = record('later.mp4', { from });
     await finaliseMp4(path);
@@ -173,7 +173,7 @@ describe('a recording in MP4', () => {
     );
   });
 
-  it('that was cut off shows every picture it holds, also one whose neighbours are missing', async () => {
+  it('that was cut off shows every frame it holds, also one whose neighbours are missing', async () => {
     const { path, ends } = record('reordered.mp4');
     let most = 0;
     for (const end of ends.filter((_end, index) => index % 3 === 1)) {

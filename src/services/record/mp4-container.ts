@@ -28,7 +28,7 @@ class Run {
   readonly origin: number;
   readonly packets: Packet[] = [];
   bytes = 0;
-  /** A video track begins with a picture that can be decoded alone. */
+  /** A video track begins with a frame that can be decoded alone. */
   begun: boolean;
 
   constructor(track: Track, trackId: number, origin: number) {
@@ -61,7 +61,7 @@ export class Mp4Container implements RecordContainer {
     const { tracks, first, startAt } = options;
     this.#write = options.write;
     const start = rescale(first.pts, first.track.timebase, MPEG_90K) - startAt;
-    // The first picture is decoded before it is shown. The tracks begin that much earlier, and an edit skips the time.
+    // The first frame is decoded before it is shown. The tracks begin that much earlier, and an edit skips the time.
     const lead = first.track.type === 'video' ? rescale(first.pts - first.dts, first.track.timebase, MPEG_90K) : 0;
     const entries: MovieTrack[] = [];
     for (const track of tracks) {

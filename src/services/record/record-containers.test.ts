@@ -55,13 +55,13 @@ describe('a container', () => {
     ['ts', 'VP8'],
     ['ts', 'VP9'],
     ['ts', 'AV1'],
-  ])('%s refuses %s, alone and beside sound, and says so', async (extension, codec) => {
+  ])('%s refuses %s, alone and beside audio, and says so', async (extension, codec) => {
     const { tracks } = mediaOf(codec);
     const { tracks: sound } = mediaOf('AAC');
     const reason = `${extension.toUpperCase()} cannot hold Video_0 (${codec})`;
     const { attached } = bench.stream([...tracks, ...sound]);
     expect(await bench.record('both', { filePath: `/b.${extension}` })).toMatchObject({ state: 'error', reason });
-    // Whoever wants the sound alone asks for it.
+    // Whoever wants the audio alone asks for it.
     const alone = await bench.record('sound', { filePath: `/s.${extension}`, variantNames: ['audio'] });
     expect(alone).toMatchObject({ state: 'recording' });
     attached.close(CLOSED);
@@ -100,7 +100,7 @@ describe('a container', () => {
       state: 'error',
       reason: 'TS cannot hold Video_0 (AV1)',
     });
-    // Sound alone would not be what was asked for.
+    // Audio alone would not be what was asked for.
     expect(await bench.record('n', { filePath: '/n.ts', variantNames: ['video', 'audio'] })).toMatchObject({
       state: 'error',
       reason: 'TS cannot hold Video_0 (AV1)',

@@ -184,7 +184,7 @@ export class RecordFile {
     return this.#finished !== null && this.#finished.outcome !== 'left';
   }
 
-  /** A disk that cannot follow costs whole groups of pictures, never memory. */
+  /** A disk that cannot follow costs whole groups of frames, never memory. */
   #mustSkip(packet: Packet, isMain: boolean): boolean {
     if (this.#sink.full) {
       if (!this.#skipping) {

@@ -71,7 +71,7 @@ function parseField(text: string, most: number): boolean[] | null {
 
 /** Says at which keyframe a file ends. One for each recording. */
 export interface SplitRule {
-  /** A file has begun: its first picture is shown at `mediaMs`; `wallMs` is the time of day. */
+  /** A file has begun: its first frame is shown at `mediaMs`; `wallMs` is the time of day. */
   begin(mediaMs: number, wallMs: number): void;
   /** Whether a keyframe shown at `mediaMs` begins the next file. */
   splitsAt(mediaMs: number, wallMs: number): boolean;

@@ -17,7 +17,7 @@ describe('tracks of a recording', () => {
     ['those with the name', named('a'), [H264, AAC, DATA], [4], ''],
     ['those with the id, and others with the name', { trackIds: [1], variantNames: ['a'] }, [H264, AAC, DATA], [1, 4], ''],
     ['those that fit beside others of their kind', everything, [H264, VP9, AAC], [1, 4], 'vp9 (VP9)'],
-    ['the sound of a stream with a still picture', everything, [JPEG, AAC], [4], 'picture (JPEG)'],
+    ['the audio of a stream with an image', everything, [JPEG, AAC], [4], 'picture (JPEG)'],
   ] as const)('are %s', (_what, wanted, tracks, ids, left) => {
     const selected = selectTracks(wanted, 'ts', tracks);
     expect([selected.recorded.map(({ id }) => id), selected.left, selected.missing]).toEqual([ids, left, '']);
@@ -33,8 +33,8 @@ describe('tracks of a recording', () => {
     ['a name that no track has', named('nope'), [H264], 'no track has the ids or names that were asked for'],
     ['a named one that does not fit beside one that does', named('v'), [H264, VP9], 'TS cannot hold vp9 (VP9)'],
     ['nothing that fits', everything, [VP9, DATA], 'no track fits into TS: it cannot hold vp9 (VP9)'],
-    ['data alone', everything, [DATA], 'no track has sound or pictures'],
-    ['sound alone where there are pictures', everything, [VP9, AAC], 'TS cannot hold vp9 (VP9)'],
+    ['data alone', everything, [DATA], 'no track has audio or video'],
+    ['audio alone where there are frames', everything, [VP9, AAC], 'TS cannot hold vp9 (VP9)'],
   ] as const)('are refused for %s', (_what, wanted, tracks, message) => {
     expect(() => selectTracks(wanted, 'ts', tracks)).toThrow(new Error(message));
   });

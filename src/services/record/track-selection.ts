@@ -15,7 +15,7 @@ export interface RecordedTracks {
   readonly missing: string;
 }
 
-/** Throws an `Error` that names what does not fit when that was asked for, or when no picture or no sound would be left. */
+/** Throws an `Error` that names what does not fit when that was asked for, or when no video or no audio would be left. */
 export function selectTracks(
   { trackIds, variantNames }: Pick<RecordRequest, 'trackIds' | 'variantNames'>,
   container: RecordContainerName,
@@ -27,7 +27,7 @@ export function selectTracks(
   const recorded = chosen.filter((track) => canRecord(container, track));
   const refused = chosen.filter((track) => track.type !== 'data').filter((track) => !recorded.includes(track));
   const left = refused.map(({ publicName, codec }) => `${publicName} (${codec})`).join(', ');
-  if (recorded.length === 0 && left === '') throw new Error('no track has sound or pictures');
+  if (recorded.length === 0 && left === '') throw new Error('no track has audio or video');
   const refusal = `${container.toUpperCase()} cannot hold ${left}`;
   if (!everything && left !== '') throw new Error(refusal);
   if (recorded.length === 0) throw new Error(`no track fits into ${container.toUpperCase()}: it cannot hold ${left}`);

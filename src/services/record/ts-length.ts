@@ -2,7 +2,7 @@
 import { open } from 'node:fs/promises';
 import { PtsSpan } from '../../containers/mpegts/pts-span.ts';
 
-/** Read at either end; the longest picture in between does not matter, the last one must fit. */
+/** Read at either end; the longest frame in between does not matter, the last one must fit. */
 const HEAD_BYTES = 256 * 1024;
 const TAIL_BYTES = 4 * 1024 * 1024;
 

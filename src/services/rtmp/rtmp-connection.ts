@@ -321,7 +321,7 @@ export class RtmpConnection {
     throw new ProtocolError('RTMP_DISCARDED', `more than ${discardsPerSecond} messages a second were begun and not finished`);
   }
 
-  /** The encoder hears nothing of it and goes on: without a word nobody would know why the picture is missing. */
+  /** The encoder hears nothing of it and goes on: without a word nobody would know why the frame is missing. */
   #tellUnsupported(what: 'video' | 'audio', text: string): void {
     const codec = foreignCodecName(what, text);
     const taken = what === 'video' ? 'H.264, H.265, VP8, VP9 and AV1' : 'AAC, MP3 and Opus';

@@ -24,7 +24,7 @@ interface VideoState {
   ready: boolean;
 }
 
-/** A sound track of the publication. */
+/** An audio track of the publication. */
 export interface AudioState {
   readonly type: 'audio';
   readonly id: number;

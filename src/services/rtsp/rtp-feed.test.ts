@@ -15,7 +15,7 @@ const DESCRIPTION = [
   'a=rtpmap:97 opus/48000/2',
 ].join('\r\n');
 const KEYFRAME = Buffer.from('65888400', 'hex');
-/** A slice without the marker bit: more of its picture may follow. */
+/** A slice without the marker bit: more of its frame may follow. */
 const UNFINISHED = Buffer.from('419a0102', 'hex');
 /** An aggregate whose unit is longer than the packet. */
 const UNREADABLE = Buffer.from('78ffff00', 'hex');
@@ -106,7 +106,7 @@ function timestampOf({ track, base }: Source, atMs: number): number {
   return (base + atMs * (track === 'picture' ? 90 : 48)) % 2 ** 32;
 }
 
-/** How far the last sound lies behind the last picture, ms; 0 for a camera that made both at once. */
+/** How far the last audio lies behind the last frame, ms; 0 for a camera that made both at once. */
 function skew(camera: Camera): number {
   return camera.times('sound').at(-1)! - camera.times('picture').at(-1)!;
 }
@@ -153,8 +153,8 @@ it('does not try to start with every packet where a full buffer has not started 
   expect(camera.feed.counters.malformed).toBe(1);
 });
 
-describe('a camera whose clocks of sound and picture run apart', () => {
-  /** The sound counts `ms` more than the wall clock from the second report on; there are twenty of each. */
+describe('a camera whose clocks of audio and video run apart', () => {
+  /** The audio counts `ms` more than the wall clock from the second report on; there are twenty of each. */
   function drifted(ms: number, ignoreSenderReports: boolean): Camera {
     const camera = new Camera({ ignoreSenderReports });
     camera.report(PICTURES, 0);
@@ -173,7 +173,7 @@ describe('a camera whose clocks of sound and picture run apart', () => {
     [80, 10],
     [-80, 10],
     [600, 50],
-  ])('lets the picture follow by sender reports, a little with each (%i ms)', (ms, most) => {
+  ])('lets the frame follow by sender reports, a little with each (%i ms)', (ms, most) => {
     const camera = drifted(ms, false);
     expect(Math.abs(skew(camera))).toBeLessThan(Math.max(40.1, Math.abs(ms) / 6));
     expect(Math.sign(skew(camera))).toBe(Math.sign(ms));
@@ -218,10 +218,10 @@ describe('a camera whose sources begin anew in mid-session', () => {
   it.each([
     ['behind its first packets', 'late', [100, 20, -20, 20]],
     ['before its first packet', 'early', [20, 20, 60, 20]],
-  ])('puts sound and picture in step again with a report %s', (_name, order, steps) => {
+  ])('puts audio and video in step again with a report %s', (_name, order, steps) => {
     const camera = synchronised();
     if (order === 'early') camera.report(OTHER_PICTURES, 200);
-    // The picture takes 80 ms more to arrive than those before.
+    // The frame takes 80 ms more to arrive than those before.
     camera.run([SOUNDS], 200, 280);
     camera.send(OTHER_PICTURES, 200);
     camera.send(OTHER_PICTURES, 220);
@@ -234,7 +234,7 @@ describe('a camera whose sources begin anew in mid-session', () => {
 
   it('goes back far in steps that no stream takes for a jump', () => {
     const camera = synchronised();
-    // The picture takes 800 ms more to arrive than those before.
+    // The frame takes 800 ms more to arrive than those before.
     camera.run([SOUNDS], 200, 1000);
     for (const at of [200, 220, 240]) {
       camera.send(OTHER_PICTURES, at);

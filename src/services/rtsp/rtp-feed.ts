@@ -24,7 +24,7 @@ const MAX_HELD_UNITS = 900;
 const MAX_HELD_BYTES = 16_777_216;
 /** Packets behind a gap that are kept for the missing one, over UDP. */
 const REORDER_DEPTH = 64;
-/** A missing packet is waited for this long, ms: of sound, so many packets would be more than a second. */
+/** A missing packet is waited for this long, ms: of audio, so many packets would be more than a second. */
 const REORDER_WAIT_MS = 200;
 /** The first packet lies at most this far, seconds, from the start that the server announced. */
 const MAX_ANNOUNCED_S = 10;
@@ -32,7 +32,7 @@ const MAX_ANNOUNCED_S = 10;
 const MAX_ARRIVAL_ERROR_S = 2;
 /** A report moves a running track back by this much, seconds, at most: a stream takes more for a jump of the clock. */
 const MAX_STEP_BACK_S = 0.4;
-/** Sound and picture may be this far apart, seconds, before the picture is moved: reports are as inexact, and nobody notices. */
+/** Audio and frame may be this far apart, seconds, before the frame is moved: reports are as inexact, and nobody notices. */
 const MIN_DRIFT_S = 0.04;
 /** Of what they are apart then, a report makes up for so much, and for so many seconds at most. */
 const DRIFT_SHARE = 1 / 8;
@@ -95,7 +95,7 @@ interface HeldUnit {
 }
 
 /**
- * Sound and picture have clocks of their own, which only sender reports relate. Until every track has had one, units wait;
+ * Audio and frame have clocks of their own, which only sender reports relate. Until every track has had one, units wait;
  * then, or when the wait is over, they go out.
  */
 export class RtpFeed {
@@ -316,7 +316,7 @@ export class RtpFeed {
     }
   }
 
-  /** Clocks of sound and picture run apart, by seconds in some days: the picture follows, because sound has to stay without gaps. */
+  /** Clocks of audio and video run apart, by seconds in some days: the frame follows, because audio has to stay without gaps. */
   #keepInStep(track: FeedTrack): void {
     if (this.#options.ignoreSenderReports || !track.aligned || track.media.type !== 'video') return;
     for (const other of this.#tracks.values()) {

@@ -32,7 +32,7 @@ async function open(url: string, options: { clock?: ManualClock; limitMs?: numbe
 }
 
 describe('RtspPullSource', () => {
-  it('plays over the connection: announces the track and hands on pictures', async () => {
+  it('plays over the connection: announces the track and hands on frames', async () => {
     const server = await serve();
     const sink = await open(server.url('/cam'));
     expect(server.methods).toEqual(['DESCRIBE', 'SETUP', 'PLAY']);
@@ -188,7 +188,7 @@ describe('RtspPullSource', () => {
     await expect(open(timeless.url('/cam'))).rejects.toThrow(/no track of a supported codec: audio pcmu/);
   });
 
-  it('waits for sender reports of all tracks, then puts sound and picture on one time', async () => {
+  it('waits for sender reports of all tracks, then puts audio and video on one time', async () => {
     const server = await serve({ withSound: true });
     const sink = await open(server.url('/cam'), { ignore: false });
     server.sendPicture(90_000);
@@ -198,7 +198,7 @@ describe('RtspPullSource', () => {
     expect(sink.packets).toEqual([]);
     server.sendReport('sound', { seconds: 1002, rtp: 53_000 });
     await sink.until(({ packets }) => packets.length === 2);
-    // The sound was sampled at 1002 - 48000/48000 = 1001 s, as the picture.
+    // The audio was sampled at 1002 - 48000/48000 = 1001 s, as the frame.
     for (const { pts } of sink.packets) expect(Math.abs(pts)).toBeLessThan(1);
   });
 
@@ -231,7 +231,7 @@ describe('RtspPullSource', () => {
     server.sendPicture(93_600);
     await sink.until(({ bytes }) => bytes > 0);
     await delay(60);
-    // By its timestamp the sound belongs to the picture; by its arrival it is later.
+    // By its timestamp the audio belongs to the frame; by its arrival it is later.
     server.sendSound(48_000 + 1920);
     await sink.until(({ packets }) => packets.length === 2);
     const [picture, sound] = sink.packets;

@@ -71,7 +71,7 @@ async function call(port: number, streamId: string, passphrase: string | null = 
   return { connection, closed, send: (payload) => connection.send(payload, local.now()) };
 }
 
-/** A second of sound as a transport stream. */
+/** A second of audio as a transport stream. */
 function sound(): Uint8Array {
   const track = audioTrack({ id: 5 });
   const muxer = new TsMuxer([track]);

@@ -95,7 +95,7 @@ async function play(port: number, streamId: string): Promise<Player> {
   };
 }
 
-/** Pictures at 30 Hz with a keyframe every half second, each one NAL unit. */
+/** Frames at 30 Hz with a keyframe every half second, each one NAL unit. */
 function pictures(from: number): Packet[] {
   return videoPackets(VIDEO, constantFrames({ rate: 30, gop: 15, seconds: 1, from })).map((packet) => {
     const data = packet.data.slice();
@@ -105,7 +105,7 @@ function pictures(from: number): Packet[] {
   });
 }
 
-/** Hands over a second of pictures from `from` on, in turns of one picture. */
+/** Hands over a second of frames from `from` on, in turns of one frame. */
 function feed(served: SrtStream, from: number): void {
   for (const packet of pictures(from)) {
     served.onPacket(packet);
@@ -231,7 +231,7 @@ describe('viewers', () => {
   });
 });
 
-test('a viewer that does not keep up loses whole groups of pictures, and that is counted', () => {
+test('a viewer that does not keep up loses whole groups of frames, and that is counted', () => {
   const viewers: SrtViewer[] = [];
   const link = new SimulatedLink({
     faults: { loss: 0, delay: 20_000, jitter: 0 },

@@ -20,7 +20,7 @@ export interface SrtViewerOptions {
 
 /**
  * Begins at the next entry point. A viewer whose send buffer is full gets nothing more until the next entry point after
- * that: half a picture is of no use.
+ * that: half a frame is of no use.
  */
 export class SrtViewer implements SrtSession, WatchedLink {
   /** Payloads left out because the viewer did not keep up. */

@@ -1,4 +1,4 @@
-/** The thumbnail publisher: serves the newest still picture of outbound streams through the egress threads. */
+/** The thumbnail publisher: serves the newest image of outbound streams through the egress threads. */
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import type { EgressPort } from '../../delivery/outlet/messages.ts';
@@ -13,7 +13,7 @@ export class ThumbnailPublisher implements Publisher<ThumbnailSettings> {
     this.#egress = egress;
   }
 
-  /** Pictures are in no playlist. */
+  /** Frames are in no playlist. */
   defaultPlaylist(): null {
     return null;
   }

@@ -1,4 +1,4 @@
-/** One stream inside the thumbnail publisher: keeps its newest picture of each kind in shared memory. */
+/** One stream inside the thumbnail publisher: keeps its newest frame of each kind in shared memory. */
 import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
@@ -16,15 +16,15 @@ const KINDS: Partial<Record<VideoCodec, PictureKind>> = {
 };
 
 interface Gallery {
-  /** The track that the pictures of this kind come from. */
+  /** The track that the frames of this kind come from. */
   readonly trackId: number;
-  /** The newest picture; null before the first. */
+  /** The newest frame; null before the first. */
   spans: readonly Span[] | null;
 }
 
-/** Made by the publisher, closed by the core, which frees the pictures. A second `close` has no effect. */
+/** Made by the publisher, closed by the core, which frees the frames. A second `close` has no effect. */
 export class ThumbnailStream implements PublisherStream {
-  /** Nobody waits for the next picture. */
+  /** Nobody waits for the next frame. */
   readonly attended = false;
   readonly #outlet: Outlet;
   readonly #galleries = new Map<PictureKind, Gallery>();
@@ -39,13 +39,13 @@ export class ThumbnailStream implements PublisherStream {
       settings: null,
       bytesPerSecond: 0,
       snapshot: () => this.#snapshot(),
-      // Whoever fetches a picture is no viewer: only bytes are counted.
+      // Whoever fetches a frame is no viewer: only bytes are counted.
       openSession: null,
       onBytesSent: (bytes) => stream.meter.countBytes(bytes),
     });
   }
 
-  /** The first image encode of a kind supplies its pictures; they stay the newest ones when only parameters change. */
+  /** The first image encode of a kind supplies its frames; they stay the newest ones when only parameters change. */
   onTracks(tracks: readonly Track[]): void {
     if (this.#closed) return;
     const wanted = new Map<PictureKind, number>();

@@ -5,7 +5,7 @@ import { WaitingRoom } from '../../delivery/outlet/waiting-room.ts';
 import { PictureKind, type ThumbnailUpdate } from './updates.ts';
 
 const NAME = /^thumb\.(jpg|png|webp)$/;
-/** How long a request may wait for the first picture. */
+/** How long a request may wait for the first frame. */
 const FIRST_PICTURE_MS = 5000;
 const MAX_WAITING = 1000;
 
@@ -14,13 +14,13 @@ const TYPES: Readonly<Record<PictureKind, string>> = {
   [PictureKind.PNG]: 'image/png',
   [PictureKind.WEBP]: 'image/webp',
 };
-// The address stays while the picture changes.
+// The address stays while the frame changes.
 const NO_CACHE = 'Cache-Control: no-cache, no-store';
 const ERROR_HEADERS = ['Content-Type: text/html', NO_CACHE];
 
 const encoder = new TextEncoder();
 
-/** A request that comes before the first picture waits for it, a while at most. `close` answers those that wait. */
+/** A request that comes before the first frame waits for it, a while at most. `close` answers those that wait. */
 export class ThumbnailView implements OutletView {
   readonly #waiting: WaitingRoom;
   readonly #pictures = new Map<PictureKind, readonly Span[]>();
@@ -57,7 +57,7 @@ export class ThumbnailView implements OutletView {
     this.#kinds = null;
   }
 
-  /** Returns false while the first picture is still to come. */
+  /** Returns false while the first frame is still to come. */
   #answer(exchange: DeliveryExchange, kind: PictureKind): boolean {
     const spans = this.#pictures.get(kind);
     if (spans !== undefined) {

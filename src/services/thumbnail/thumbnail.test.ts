@@ -27,7 +27,7 @@ function setUp(tracks: readonly Track[] | null = [VIDEO, audioTrack({ id: 9 }), 
 }
 
 describe('thumbnails', () => {
-  it('are the newest picture of the first image encode of their kind', () => {
+  it('are the newest frame of the first image encode of their kind', () => {
     const { egress, stream } = setUp();
     stream.onPacket(picture(JPEG, 'first'));
     stream.onPacket(picture(JPEG, 'second'));
@@ -44,11 +44,11 @@ describe('thumbnails', () => {
     expect(egress.outlet.request.crossDomains).toEqual({ urls: ['*'], headers: [] });
   });
 
-  it('take memory for one picture of each kind', () => {
+  it('take memory for one frame of each kind', () => {
     const { egress, stream } = setUp();
-    for (let index = 0; index < 100; index += 1) stream.onPacket(picture(JPEG, `picture ${index % 10}`));
+    for (let index = 0; index < 100; index += 1) stream.onPacket(picture(JPEG, `frame ${index % 10}`));
     stream.onPacket(picture(WEBP, 'web'));
-    expect(egress.outlet.storedBytes).toBe('picture 9'.length + 'web'.length);
+    expect(egress.outlet.storedBytes).toBe('frame 9'.length + 'web'.length);
     stream.onTracks([VIDEO, WEBP]);
     expect(egress.outlet.storedBytes).toBe('web'.length);
     expect(egress.get('thumb.jpg').status).toBe(404);

@@ -1,4 +1,4 @@
-/** One inbound sound track: decoded once, then resampled and encoded for each encode. */
+/** One inbound audio track: decoded once, then resampled and encoded for each encode. */
 import type { EncodeAudioConfig } from '../../config/index.ts';
 import type { AudioCodec } from '../../media/codec.ts';
 import { rescale, type Timebase } from '../../media/timebase.ts';
@@ -76,7 +76,7 @@ export class AudioPipeline implements Pipeline {
   }
 
   requestKeyframe(): void {
-    // Every packet of sound is one.
+    // Every packet of audio is one.
   }
 
   async close(): Promise<void> {
@@ -183,7 +183,7 @@ export class AudioPipeline implements Pipeline {
   }
 }
 
-/** One encode of a sound track. */
+/** One encode of an audio track. */
 class AudioOutput {
   readonly #id: number;
   readonly #config: EncodeAudioConfig;

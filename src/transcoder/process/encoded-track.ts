@@ -14,7 +14,7 @@ const STILL_STRINGS: Readonly<Partial<Record<VideoCodec, string>>> = {
   [VideoCodec.WEBP]: 'webp',
 };
 
-/** Describes encoded pictures. Throws ProtocolError when the encoder's parameter sets cannot be read. */
+/** Describes encoded frames. Throws ProtocolError when the encoder's parameter sets cannot be read. */
 export function videoTrackMessage(options: {
   codec: VideoCodec;
   extraData: Uint8Array | null;
@@ -36,7 +36,7 @@ function videoConfig(codec: VideoCodec, extraData: Uint8Array): Uint8Array {
   return buildConfig(codec, parameterSetsOf(codec, unit) ?? { vps: [], sps: [], pps: [] });
 }
 
-/** Describes encoded sound. Throws ProtocolError when the encoder's configuration cannot be read. */
+/** Describes encoded audio. Throws ProtocolError when the encoder's configuration cannot be read. */
 export function audioTrackMessage(options: {
   codec: AudioCodec;
   extraData: Uint8Array | null;
@@ -50,7 +50,7 @@ export function audioTrackMessage(options: {
   return { ...common, config: Buffer.from(extraData).toString('base64'), codecString: describeAudio(codec, extraData).codecString };
 }
 
-/** The bytes of an encoded picture as the rest of the server has them; always a copy. */
+/** The bytes of an encoded frame as the rest of the server has them; always a copy. */
 export function routedAccessUnit(codec: VideoCodec, data: Uint8Array): Uint8Array {
   if (codec === VideoCodec.H264 || codec === VideoCodec.H265) return annexbToLengthPrefixed(data);
   if (codec === VideoCodec.AV1 && data[0] === TEMPORAL_DELIMITER && data[1] === 0) return data.slice(2);

@@ -20,12 +20,12 @@ const VPX_SPEED = { slower: 3, slow: 4, medium: 5, fast: 6, faster: 8 } as const
 const SVT_PRESET = { slower: 6, slow: 7, medium: 8, fast: 9, faster: 10 } as const;
 const NVENC_PRESET = { slower: 'p6', slow: 'p5', medium: 'p4', fast: 'p3', faster: 'p2' } as const;
 
-/** Pictures up to this many pixels are encoded faster by one thread than by several with their hand-overs. */
+/** Frames up to this many pixels are encoded faster by one thread than by several with their hand-overs. */
 const ONE_THREAD_PIXELS = 640 * 360;
 const TWO_THREADS_PIXELS = 1280 * 720;
 const MAX_THREADS = 8;
 
-/** How `entry` is set up for a video encode of `pixels` per picture on a machine with `cpus` cores. */
+/** How `entry` is set up for a video encode of `pixels` per frame on a machine with `cpus` cores. */
 export function tuneVideo(entry: EncoderEntry, encode: Tuned, bitrate: number, pixels: number, cpus: number): EncoderTuning {
   const threads = encode.threadCount > 0 ? encode.threadCount : defaultThreads(pixels, cpus);
   const common = { threads, bFrames: supportsBFrames(entry) ? encode.bFrames : 0, bufferBits: Math.max(1, Math.round(bitrate / 2)) };
@@ -112,7 +112,7 @@ function h264Profile(encode: Tuned): string {
   return encode.profile ?? (encode.bFrames > 0 ? 'main' : 'baseline');
 }
 
-/** Options for still pictures. */
+/** Options for images. */
 export function tuneImage(entry: EncoderEntry): Record<string, string> {
   switch (entry.codec) {
     case VideoCodec.JPEG:
@@ -124,7 +124,7 @@ export function tuneImage(entry: EncoderEntry): Record<string, string> {
   }
 }
 
-/** Options for sound. */
+/** Options for audio. */
 export function tuneAudio(entry: EncoderEntry): Record<string, string> {
   return entry.module === CodecModule.LIBOPUS ? { application: 'audio', frame_duration: '20', vbr: 'constrained' } : {};
 }

@@ -1,22 +1,22 @@
-/** Turns the pictures of a source into those of an encode: all, every n-th, or as many as a constant rate needs. */
+/** Turns the frames of a source into those of an encode: all, every n-th, or as many as a constant rate needs. */
 
 const SECOND = 90_000;
-/** A picture may come this early and still belong to the next period: RTMP rounds to milliseconds. */
+/** A frame may come this early and still belong to the next period: RTMP rounds to milliseconds. */
 const EARLY = 90;
-/** A hole longer than this is not filled with repeated pictures. */
+/** A hole longer than this is not filled with repeated frames. */
 const MAX_FILL = 2 * SECOND;
 
 /** What an encode asks for. */
 export interface FrameRule {
-  /** Frames per second; 0 takes the pictures as they come. */
+  /** Frames per second; 0 takes the frames as they come. */
   readonly framerate: number;
-  /** Pictures dropped after each one kept; negative for none. Wins over `framerate`. */
+  /** Frames dropped after each one kept; negative for none. Wins over `framerate`. */
   readonly skipFrames: number;
-  /** Fills holes by repeating pictures, and moves each to its instant of the rate: for video, not for stills. */
+  /** Fills holes by repeating frames, and moves each to its instant of the rate: for video, not for images. */
   readonly constant: boolean;
 }
 
-/** One for each encode; wants the pictures of the source in the order they are shown. */
+/** One for each encode; wants the frames of the source in the order they are shown. */
 export class FrameSelector {
   readonly #rule: FrameRule;
   readonly #times: number[] = [];
@@ -28,14 +28,14 @@ export class FrameSelector {
     this.#rule = rule;
   }
 
-  /** True when the encode has a rate of its own and may need a picture again. */
+  /** True when the encode has a rate of its own and may need a frame again. */
   get repeats(): boolean {
     return this.#rule.constant && this.#rule.skipFrames < 0 && this.#rule.framerate > 0;
   }
 
   /**
-   * The presentation times (1/90000 s) that follow from a picture at `pts`: the last one is the picture's own, those before repeat
-   * the picture before it. Empty drops the picture. `wanted` keeps one that skipping would drop. The array is reused.
+   * The presentation times (1/90000 s) that follow from a frame at `pts`: the last one is the frame's own, those before repeat
+   * the frame before it. Empty drops the frame. `wanted` keeps one that skipping would drop. The array is reused.
    */
   select(pts: number, wanted: boolean, discontinuity: boolean): readonly number[] {
     const times = this.#times;

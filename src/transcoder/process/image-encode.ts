@@ -12,7 +12,7 @@ const OFF_THREAD_PIXELS = 640 * 360;
 
 type ImageRequest = Extract<EncodeRequest, { type: 'image' }>;
 
-/** Still pictures of a profile. A frame rate, when there is one, wins over `skipFrames` 0, which drops nothing. */
+/** Images of a profile. A frame rate, when there is one, wins over `skipFrames` 0, which drops nothing. */
 export function imageEncode(request: ImageRequest, tools: PipelineTools): PictureEncode {
   const { id, trackId = id, encode: config } = request;
   return {
@@ -36,7 +36,7 @@ export function imageEncode(request: ImageRequest, tools: PipelineTools): Pictur
           bufferBits: 0,
           bFrames: 0,
           gop: 1,
-          // Frame threads would hold pictures back.
+          // Frame threads would hold frames back.
           threads: 1,
           options: tuneImage(entry),
           offThread: format.width * format.height > OFF_THREAD_PIXELS,

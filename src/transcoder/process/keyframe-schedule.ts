@@ -1,6 +1,6 @@
-/** Decides which pictures become keyframes, so that all renditions of a stream have theirs at the same instants. */
+/** Decides which frames become keyframes, so that all renditions of a stream have theirs at the same instants. */
 
-/** Ticks of 1/90000 s that a picture may come early and still count as on time: RTMP rounds to milliseconds. */
+/** Ticks of 1/90000 s that a frame may come early and still count as on time: RTMP rounds to milliseconds. */
 const EARLY = 90;
 
 /** Fixed for an encode, so that a restarted encoder goes on as the one before it. */
@@ -27,7 +27,7 @@ export class KeyframeSchedule {
     this.#plan = plan;
   }
 
-  /** Whether the picture at `pts` must be a keyframe. Asked once per picture, in order; the first always is one. */
+  /** Whether the frame at `pts` must be a keyframe. Asked once per frame, in order; the first always is one. */
   due(pts: number, sourceKeyframe: boolean): boolean {
     return this.#plan.followSource ? this.#dueBehindSource(pts, sourceKeyframe) : this.#dueOnGrid(pts);
   }

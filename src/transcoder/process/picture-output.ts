@@ -12,7 +12,7 @@ import { KeyframeSchedule } from './keyframe-schedule.ts';
 import type { PictureNode } from './picture-scaler.ts';
 import type { PipelineTools } from './pipeline.ts';
 
-/** Scaled pictures that wait for an encoder. */
+/** Scaled frames that wait for an encoder. */
 const ENCODER_THRESHOLD = 6;
 /** Encoders that fail this often in a row are given up. */
 const MAX_FAILURES = 3;
@@ -24,7 +24,7 @@ interface Waiting {
   readonly keyframe: boolean;
 }
 
-/** What tells one kind of encode of pictures from another. */
+/** What tells one kind of encode of frames from another. */
 export interface PictureEncode {
   readonly id: number;
   readonly width: number;
@@ -32,13 +32,13 @@ export interface PictureEncode {
   /** Frames per second; 0 follows the source. */
   readonly framerate: number;
   readonly skipFrames: number;
-  /** Keeps the frame rate by repeating pictures. */
+  /** Keeps the frame rate by repeating frames. */
   readonly constant: boolean;
   /** Pixel format of the encoder that will be tried first. */
   readonly pixelFormat: string;
   /** Last part of the queue's URN. */
   readonly role: string;
-  /** Null for still pictures, which all are keyframes. */
+  /** Null for images, which all are keyframes. */
   keyframePlan(framerate: number): KeyframePlan | null;
   /** Throws EngineError. */
   open(format: PictureFormat, framerate: number): { readonly opened: OpenEncoder; readonly track: TrackMessage };
@@ -46,11 +46,11 @@ export interface PictureEncode {
   layout(data: Uint8Array): Uint8Array;
 }
 
-/** One encode of a picture track: picks its pictures, queues them, encodes them at its own pace. */
+/** One encode of a frame track: picks its frames, queues them, encodes them at its own pace. */
 export class PictureOutput {
   readonly encode: PictureEncode;
   readonly queue: FrameQueue<Waiting>;
-  /** The size it takes its pictures from; null until the form of the source is known. */
+  /** The size it takes its frames from; null until the form of the source is known. */
   node: PictureNode | null = null;
   readonly #tools: PipelineTools;
   readonly #selector: FrameSelector;
@@ -58,10 +58,10 @@ export class PictureOutput {
   #schedule: KeyframeSchedule | null = null;
   #sourceRate = 0;
   #keyframeOwed = false;
-  /** The source had a keyframe since the last picture of a constant rate. */
+  /** The source had a keyframe since the last frame of a constant rate. */
   #sourceKeyframe = false;
   #keyframeWanted = false;
-  /** The picture before, when it may have to be repeated. */
+  /** The frame before, when it may have to be repeated. */
   #last: RawFrame | null = null;
   #opened: OpenEncoder | null = null;
   #format: PictureFormat | null = null;
@@ -84,7 +84,7 @@ export class PictureOutput {
     return this.#failed;
   }
 
-  /** What its pictures should be made in: the pixel format of the encoder that opened last, at first of the one that will be tried first. */
+  /** What its frames should be made in: the pixel format of the encoder that opened last, at first of the one that will be tried first. */
   get pixelFormat(): string {
     return this.#pixelFormat;
   }
@@ -96,20 +96,20 @@ export class PictureOutput {
     this.#schedule = plan === null ? null : new KeyframeSchedule(plan);
   }
 
-  /** The next picture becomes a keyframe. */
+  /** The next frame becomes a keyframe. */
   requestKeyframe(): void {
     this.#keyframeWanted = true;
   }
 
-  /** The times at which the picture at `pts` (1/90000 s) is shown, as `FrameSelector.select`; empty when it is not. */
+  /** The times at which the frame at `pts` (1/90000 s) is shown, as `FrameSelector.select`; empty when it is not. */
   select(pts: number, sourceKeyframe: boolean, discontinuity: boolean): readonly number[] {
-    // A constant rate has instants of its own, and the schedule is asked about those; else about every picture of the source.
+    // A constant rate has instants of its own, and the schedule is asked about those; else about every frame of the source.
     if (this.#selector.repeats) this.#sourceKeyframe ||= sourceKeyframe;
     else if (this.#schedule?.due(pts, sourceKeyframe) === true) this.#keyframeOwed = true;
     return this.#selector.select(pts, this.#keyframeOwed, discontinuity);
   }
 
-  /** Queues the node's picture at `times`, of which all but the last repeat the picture before. Waits for room. */
+  /** Queues the node's frame at `times`, of which all but the last repeat the frame before. Waits for room. */
   async put(times: readonly number[], sourceDuration: number): Promise<void> {
     const { node } = this;
     const picture = node?.current ?? null;
@@ -199,7 +199,7 @@ export class PictureOutput {
     }
   }
 
-  /** A picture that was on its way when another encoder opened than it was made for, in what that one takes. Throws EngineError. */
+  /** A frame that was on its way when another encoder opened than it was made for, in what that one takes. Throws EngineError. */
   async #convert(frame: RawFrame, format: PictureFormat): Promise<RawFrame> {
     const { pool } = this.#tools;
     const made: RawFrame[] = [];
@@ -210,7 +210,7 @@ export class PictureOutput {
       chain.close();
     }
     const [picture] = made;
-    if (picture === undefined) throw new EngineError(`no picture in ${this.#pixelFormat}`);
+    if (picture === undefined) throw new EngineError(`no frame in ${this.#pixelFormat}`);
     return picture;
   }
 

@@ -1,4 +1,4 @@
-/** What pictures must be for an encode before its encoder is open. */
+/** What frames must be for an encode before its encoder is open. */
 import type { VideoCodec } from '../../media/codec.ts';
 import { routedAccessUnit } from './encoded-track.ts';
 import { type EncoderWish, wantedEncoders } from './encoder-opening.ts';

@@ -1,24 +1,24 @@
-/** Brings the pictures of one source to all the sizes its encodes need, each size once. */
+/** Brings the frames of one source to all the sizes its encodes need, each size once. */
 import { FilterChain } from './engine/filter-chain.ts';
 import type { FramePool } from './engine/frame-pool.ts';
 import { type PictureFormat, pictureFormat } from './engine/frame-properties.ts';
 import type { RawFrame } from './engine/library.ts';
 import { type PictureSize, pictureSize } from './picture-size.ts';
 
-/** Above this many pixels a picture is converted on a thread of the pool. */
+/** Above this many pixels a frame is converted on a thread of the pool. */
 const OFF_THREAD_PIXELS = 640 * 360;
 const THREADS_PIXELS = 1920 * 1080;
 
 /** A size and pixel format that at least one encode needs. */
 export interface PictureNode {
   readonly target: PictureSize & { readonly pixelFormat: string };
-  /** The picture being handed round, in this size; null until somebody asks. */
+  /** The frame being handed round, in this size; null until somebody asks. */
   current: RawFrame | null;
   /** By the size they start from. */
   readonly chains: Map<PictureNode | null, FilterChain>;
 }
 
-/** Pixel formats whose pictures can be the start of a smaller one without a second loss. */
+/** Pixel formats whose frames can be the start of a smaller one without a second loss. */
 const REUSABLE = new Set(['yuv420p', 'nv12']);
 
 /** Owned by its pipeline, which closes it. Nodes are of use until `setFormat` or `close`. */
@@ -31,7 +31,7 @@ export class PictureScaler {
     this.#pool = pool;
   }
 
-  /** The pictures of the source have another form from now on: every node must be asked for anew. */
+  /** The frames of the source have another form from now on: every node must be asked for anew. */
   setFormat(format: PictureFormat): void {
     this.#closeNodes();
     this.#format = format;
@@ -82,7 +82,7 @@ export class PictureScaler {
     this.#closeNodes();
   }
 
-  /** The smallest picture made so far that is at least as large in both directions. */
+  /** The smallest frame made so far that is at least as large in both directions. */
   #parentOf(node: PictureNode): PictureNode | null {
     let parent: PictureNode | null = null;
     for (const other of this.#nodes) {

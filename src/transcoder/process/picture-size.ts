@@ -1,4 +1,4 @@
-/** The size of an encode's pictures. */
+/** The size of an encode's frames. */
 
 /** Pixels, both even: encoders take no others. */
 export interface PictureSize {
@@ -16,7 +16,7 @@ const MAX_SAR_TERM = 255;
 
 /**
  * The size for an encode of `width`×`height` (0: follows the source or the other one) of a source whose pixels may not be square.
- * When one side is given the other keeps the shape of the picture as it is meant to be seen, with square pixels, and both
+ * When one side is given the other keeps the shape of the frame as it is meant to be seen, with square pixels, and both
  * sides are moved up to a multiple of 4. When both are given and the shape is another one, the pixels are stretched so that nobody looks fat.
  */
 export function pictureSize(source: PictureSize, encode: { readonly width: number; readonly height: number }): PictureSize {

@@ -66,5 +66,5 @@ export interface Pipeline {
 
 /** Packets of one inbound track that may be under way to its decoder. The server sends no more before some are taken. */
 export const VIDEO_WINDOW = 8;
-/** The same for sound. */
+/** The same for audio. */
 export const AUDIO_WINDOW = 32;

@@ -10,7 +10,7 @@ import type { PictureEncode } from './picture-output.ts';
 import { picturePlan } from './picture-plan.ts';
 import type { PipelineTools } from './pipeline.ts';
 
-/** Pictures above this many pixels are encoded on a thread of the pool. */
+/** Frames above this many pixels are encoded on a thread of the pool. */
 const OFF_THREAD_PIXELS = 640 * 360;
 const DEFAULT_BITRATE = 1_000_000;
 /** Keyframes are forced; this only bounds the distance should that ever fail, in intervals. */

@@ -1,4 +1,4 @@
-/** One inbound picture track: decoded once, brought to each size once, encoded for each encode. */
+/** One inbound frame track: decoded once, brought to each size once, encoded for each encode. */
 
 import { MPEG_90K, rescale, type Timebase } from '../../media/timebase.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
@@ -12,14 +12,14 @@ import { type PictureEncode, PictureOutput } from './picture-output.ts';
 import { type PictureNode, PictureScaler } from './picture-scaler.ts';
 import { type Pipeline, type PipelineInput, type PipelineTools, VIDEO_WINDOW } from './pipeline.ts';
 
-/** Decoded pictures that wait to be scaled. */
+/** Decoded frames that wait to be scaled. */
 const FILTER_THRESHOLD = 4;
-/** Pictures above this many pixels are decoded on a thread of the pool. */
+/** Frames above this many pixels are decoded on a thread of the pool. */
 const OFF_THREAD_PIXELS = 640 * 360;
 const DEFAULT_FRAMERATE = 30;
-/** Pictures in a row that cannot be scaled before the encodes are given up; a damaged stream has single ones. */
+/** Frames in a row that cannot be scaled before the encodes are given up; a damaged stream has single ones. */
 const MAX_FAILURES = 30;
-/** A hardware decoder that has taken this many packets in a row without a picture only seemed to work. */
+/** A hardware decoder that has taken this many packets in a row without a frame only seemed to work. */
 const FRUITLESS_PACKETS = 60;
 
 type VideoSource = Extract<SourceMessage, { type: 'video' }>;
@@ -58,7 +58,7 @@ export class VideoPipeline implements Pipeline {
   #source: VideoSource | null = null;
   /** Names of hardware decoders that have made nothing. */
   readonly #fruitless = new Set<string>();
-  /** Packets since the last picture. */
+  /** Packets since the last frame. */
   #withoutPicture = 0;
 
   constructor(sourceId: number, encodes: readonly PictureEncode[], tools: PipelineTools) {
@@ -168,7 +168,7 @@ export class VideoPipeline implements Pipeline {
     const reasons = unavailable.map((module) => `module '${module}' is not available`);
     for (const name of names) {
       try {
-        if (this.#fruitless.has(name)) throw new EngineError(`${name} made no picture of ${FRUITLESS_PACKETS} packets`);
+        if (this.#fruitless.has(name)) throw new EngineError(`${name} made no frame of ${FRUITLESS_PACKETS} packets`);
         return new Decoder({ ...options, name }, pool);
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
@@ -212,7 +212,7 @@ export class VideoPipeline implements Pipeline {
     const chosen: { output: PictureOutput; times: readonly number[] }[] = [];
     for (const output of this.#outputs) {
       if (output.failed || output.node === null) continue;
-      // Another encoder may have opened than the one that the pictures were planned for.
+      // Another encoder may have opened than the one that the frames were planned for.
       if (output.node.target.pixelFormat !== output.pixelFormat) output.node = this.#scaler.node(output.encode, output.pixelFormat);
       const times = output.select(pts, keyframe, discontinuity);
       if (times.length === 0) continue;
@@ -230,7 +230,7 @@ export class VideoPipeline implements Pipeline {
     this.#scaler.release();
   }
 
-  /** Takes over a new frame rate or form of the source's pictures. */
+  /** Takes over a new frame rate or form of the source's frames. */
   #follow({ frame, framerate }: DecodedPicture): void {
     if (framerate !== this.#sourceRate) {
       this.#sourceRate = framerate;
@@ -244,7 +244,7 @@ export class VideoPipeline implements Pipeline {
     const rotation = rotationOf(frame);
     if (rotation !== this.#rotation) {
       this.#rotation = rotation;
-      this.#tools.sink.notice('info', `track ${this.#sourceId} asks players to turn the picture by ${rotation}°; encodes do not turn it`);
+      this.#tools.sink.notice('info', `track ${this.#sourceId} asks players to turn the frame by ${rotation}°; encodes do not turn it`);
     }
   }
 }

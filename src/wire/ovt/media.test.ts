@@ -38,7 +38,7 @@ describe('media packets', () => {
     expect(bytes).toEqual(Buffer.concat([expected, body]));
   });
 
-  test('further pictures are only given start codes, and packets are numbered on', () => {
+  test('further frames are only given start codes, and packets are numbered on', () => {
     const packetizer = new MediaPacketizer(5);
     const track = videoTrack();
     const data = hex('00000002 41aa 00000003 01bbcc');
@@ -86,7 +86,7 @@ describe('media packets', () => {
     expect(unit).toMatchObject({ format, data: hex('0102') });
   });
 
-  test('a large picture crosses in several packets', () => {
+  test('a large frame crosses in several packets', () => {
     const slice = Buffer.alloc(100_000, 0x55);
     slice.writeUInt32BE(slice.length - 4);
     slice[4] = 0x41;

@@ -12,7 +12,7 @@ import { MessageType, type RtmpMessage } from './message.ts';
 const AUDIO_CHUNK_STREAM = 4;
 const DATA_CHUNK_STREAM = 5;
 const VIDEO_CHUNK_STREAM = 6;
-/** Large enough that most pictures are one chunk, small enough for every server known. */
+/** Large enough that most frames are one chunk, small enough for every server known. */
 const OWN_CHUNK_SIZE = 60_000;
 /** A server has nothing long to say. */
 const READER_LIMITS: ChunkReaderLimits = {

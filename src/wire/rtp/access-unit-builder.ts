@@ -1,11 +1,11 @@
-/** Gathers the NAL units of one picture behind 4-byte lengths. */
+/** Gathers the NAL units of one frame behind 4-byte lengths. */
 import { ProtocolError } from '../../util/protocol-error.ts';
 
 const LENGTH_SIZE = 4;
 const FIRST_CAPACITY = 16_384;
 const MAX_BYTES = 8_388_608;
 
-/** One buffer that is used again for every picture; `take` copies out of it. Throws `RTP_UNIT` beyond 8 MiB. */
+/** One buffer that is used again for every frame; `take` copies out of it. Throws `RTP_UNIT` beyond 8 MiB. */
 export class AccessUnitBuilder {
   #bytes = new Uint8Array(FIRST_CAPACITY);
   #length = 0;
@@ -53,7 +53,7 @@ export class AccessUnitBuilder {
     this.#unitAt = -1;
   }
 
-  /** The picture, in a buffer of its own; the builder is empty then. */
+  /** The frame, in a buffer of its own; the builder is empty then. */
   take(): Uint8Array {
     const unit = this.#bytes.slice(0, this.#length);
     this.clear();
@@ -70,7 +70,7 @@ export class AccessUnitBuilder {
     if (needed <= this.#bytes.length) return;
     if (needed > MAX_BYTES) {
       this.clear();
-      throw new ProtocolError('RTP_UNIT', `picture of more than ${MAX_BYTES} bytes`);
+      throw new ProtocolError('RTP_UNIT', `frame of more than ${MAX_BYTES} bytes`);
     }
     const larger = new Uint8Array(Math.min(MAX_BYTES, Math.max(needed, this.#bytes.length * 2)));
     larger.set(this.#bytes.subarray(0, this.#length));

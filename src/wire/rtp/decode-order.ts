@@ -1,9 +1,9 @@
-/** RTP tells when to show a picture, not when to decode it: decoding times out of presentation times. */
+/** RTP tells when to show a frame, not when to decode it: decoding times out of presentation times. */
 
 const MAX_DEPTH = 16;
 
 /**
- * Pictures come in decoding order. With at most `depth` pictures between the two orders, the decoding time of a picture
+ * Frames come in decoding order. With at most `depth` frames between the two orders, the decoding time of a frame
  * is the presentation time that is `depth` places behind in the sorted row: never after its own, and never going back.
  */
 export class DecodeOrder {
@@ -13,13 +13,13 @@ export class DecodeOrder {
   readonly #frameTicks: number;
   #last = Number.NEGATIVE_INFINITY;
 
-  /** `frameTicks` is the usual distance of pictures, for those before the row is full. */
+  /** `frameTicks` is the usual distance of frames, for those before the row is full. */
   constructor(depth: number, frameTicks: number) {
     this.#depth = Math.min(depth, MAX_DEPTH);
     this.#frameTicks = frameTicks;
   }
 
-  /** The decoding time of the next picture; both in any one unit that does not wrap. */
+  /** The decoding time of the next frame; both in any one unit that does not wrap. */
   next(pts: number): number {
     if (this.#depth === 0) return pts;
     let at = this.#sorted.length;

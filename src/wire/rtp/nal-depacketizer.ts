@@ -1,4 +1,4 @@
-/** H.264 (RFC 6184) and H.265 (RFC 7798) out of RTP: single units, aggregates and fragments → pictures. */
+/** H.264 (RFC 6184) and H.265 (RFC 7798) out of RTP: single units, aggregates and fragments → frames. */
 import { VideoCodec } from '../../media/codec.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { AccessUnitBuilder } from './access-unit-builder.ts';
@@ -46,9 +46,9 @@ const H265_LAYOUT: NalLayout = {
 const FRAGMENT_START = 0x80;
 const FRAGMENT_END = 0x40;
 
-/** A picture ends with the marker bit, or when the timestamp changes. One with a missing packet is left out. */
+/** A frame ends with the marker bit, or when the timestamp changes. One with a missing packet is left out. */
 export class NalDepacketizer implements Depacketizer {
-  /** Pictures left out because packets of them were lost. */
+  /** Frames left out because packets of them were lost. */
   damaged = 0;
   readonly #layout: NalLayout;
   readonly #picture = new AccessUnitBuilder();
@@ -61,7 +61,7 @@ export class NalDepacketizer implements Depacketizer {
 
   push(packet: RtpPacket, lost: boolean, sink: DepacketizerSink): void {
     if (packet.timestamp !== this.#timestamp) {
-      // Without a marker nobody knows whether the end of the last picture is among what was lost.
+      // Without a marker nobody knows whether the end of the last frame is among what was lost.
       if (lost) this.#broken ||= !this.#picture.empty;
       this.#finish(sink);
       this.#timestamp = packet.timestamp;

@@ -130,7 +130,7 @@ describe('SequenceBuffer', () => {
 describe('NalDepacketizer', () => {
   const h264 = (): NalDepacketizer => new NalDepacketizer('H264');
 
-  it('joins single units, aggregates and fragments of a picture', () => {
+  it('joins single units, aggregates and fragments of a frame', () => {
     const units = run(h264(), [
       packet(1, hex('78 0003 674200 0002 68ce')),
       packet(2, hex('7c 85 1111')),
@@ -152,7 +152,7 @@ describe('NalDepacketizer', () => {
     expect(dataOf(units)).toEqual(['000000052601aaaabb', '00000003420101' + '00000003440102']);
   });
 
-  it('ends a picture without a marker when the next one begins', () => {
+  it('ends a frame without a marker when the next one begins', () => {
     expect(dataOf(run(h264(), [packet(1, hex('65aa')), packet(2, hex('41bb'), { timestamp: 2, marker: true })]))).toEqual([
       '0000000265aa',
       '0000000241bb',
@@ -162,16 +162,16 @@ describe('NalDepacketizer', () => {
   it.each([
     ['the middle of a fragmented unit', [packet(1, hex('7c8511')), 'lost', packet(3, hex('7c4533'), { marker: true })]],
     ['the start of a fragmented unit', ['lost', packet(2, hex('7c0511')), packet(3, hex('7c4533'), { marker: true })]],
-    ['the end of a picture', [packet(1, hex('65aa')), 'lost']],
+    ['the end of a frame', [packet(1, hex('65aa')), 'lost']],
     ['a slice in the middle', [packet(1, hex('65aa')), 'lost', packet(3, hex('65bb'), { marker: true })]],
-  ] as const)('leaves out a picture that lost %s, and goes on with the next', (_name, packets) => {
+  ] as const)('leaves out a frame that lost %s, and goes on with the next', (_name, packets) => {
     const depacketizer = h264();
     const next = packet(9, hex('41cc'), { timestamp: 5000, marker: true });
     expect(dataOf(run(depacketizer, [...packets, next]))).toEqual(['0000000241cc']);
     expect(depacketizer.damaged).toBe(1);
   });
 
-  it('bounds a picture that never ends', () => {
+  it('bounds a frame that never ends', () => {
     const depacketizer = h264();
     const part = new Uint8Array(60_000).fill(1);
     part.set([0x7c, 0x05]);

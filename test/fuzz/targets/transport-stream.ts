@@ -165,7 +165,7 @@ export const TRANSPORT_STREAM_TARGETS: readonly FuzzTarget[] = [
         };
         const whole = new VideoUnits(codec);
         whole.read({ pid: 1, pts: 0, dts: 0, randomAccess: false, discontinuity: false, data: input }, sink);
-        // Pictures that come in pieces: times on every third one, and something missing now and then.
+        // Frames that come in pieces: times on every third one, and something missing now and then.
         const pieces = new VideoUnits(codec);
         for (let at = 0, piece = 0; at < input.length; at += 50, piece += 1) {
           const time = piece % 3 === 0 ? at : null;
@@ -181,7 +181,7 @@ export const TRANSPORT_STREAM_TARGETS: readonly FuzzTarget[] = [
   },
 ];
 
-/** Payloads of PES packets of sound, one after the other as they may be cut. */
+/** Payloads of PES packets of audio, one after the other as they may be cut. */
 function elementary(kind: 'ADTS' | 'LATM' | 'MP3' | 'OPUS'): FuzzTarget {
   const type = { ADTS: 0x0f, LATM: 0x11, MP3: 0x03, OPUS: 0x06 }[kind];
   const descriptors = kind === 'OPUS' ? OPUS_DESCRIPTORS : new Uint8Array(0);

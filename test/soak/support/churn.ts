@@ -17,7 +17,7 @@ import { childrenOf, handlesSignal } from './process-sample.ts';
 export interface Churn {
   readonly server: TestServer;
   readonly srt: { readonly ingest: number; readonly egress: number };
-  /** A short FLV file with picture and sound. */
+  /** A short FLV file with video and audio. */
   readonly media: string;
   /** Where recordings go: a file system of its own that can be filled; null where none could be mounted. */
   readonly smallDisk: string | null;

@@ -99,7 +99,7 @@ test('a dump of the configuration holds the whole stream, to the frame, and only
   const sent = (type: string): number => SAMPLE.packets.filter(({ track }) => track.type === type).length;
   const found = packets(join(folder, 'stream/app/playlist.m3u8'));
   expect(found.video).toBe(sent('video'));
-  // Sound before the first picture belongs to no segment.
+  // Audio before the first frame belongs to no segment.
   expect(found.audio).toBeGreaterThan(sent('audio') - 8);
 });
 

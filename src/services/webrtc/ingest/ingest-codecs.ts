@@ -13,9 +13,9 @@ import type { VideoCapability } from './oven-capabilities.ts';
 /** WebRTC carries Opus as stereo; a decoder makes two channels of a mono packet. */
 const OPUS_CHANNELS = 2;
 
-/** What publishers may send, sound included. */
+/** What publishers may send, audio included. */
 export type IngestCodec = IngestVideoCodec | typeof AudioCodec.OPUS;
-/** Those of pictures. */
+/** Those of frames. */
 export type IngestVideoCodec = typeof VideoCodec.H264 | typeof VideoCodec.H265 | typeof VideoCodec.VP8 | typeof VideoCodec.AV1;
 
 const CODECS: readonly string[] = [VideoCodec.H264, VideoCodec.H265, VideoCodec.VP8, VideoCodec.AV1, AudioCodec.OPUS];
@@ -32,7 +32,7 @@ export function isIngestCodec(encoding: string): encoding is IngestCodec {
   return CODECS.includes(encoding);
 }
 
-/** Narrows the codec: Opus is the only one of sound. */
+/** Narrows the codec: Opus is the only one of audio. */
 export function isAudioCodec(codec: IngestCodec): codec is typeof AudioCodec.OPUS {
   return codec === AudioCodec.OPUS;
 }
@@ -92,7 +92,7 @@ export function videoTrack(
   };
 }
 
-/** What the core is told of a sound track, which is always the same: 48 kHz, stereo. */
+/** What the core is told of an audio track, which is always the same: 48 kHz, stereo. */
 export function opusTrack(id: number): SourceAudioTrack {
   return {
     id,

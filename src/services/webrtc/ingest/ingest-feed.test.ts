@@ -115,7 +115,7 @@ function rtp(
   return Buffer.concat([head, block, payload, tail]);
 }
 
-/** A publisher: 25 pictures a second of three packets, sound every 20 ms. */
+/** A publisher: 25 frames a second of three packets, audio every 20 ms. */
 class Sender {
   sequence = 65_500;
   transport = 0;
@@ -156,7 +156,7 @@ function pass(feed: IngestFeed, ms: number): void {
   }
 }
 
-test('pictures and sound come out on one time, with their parameters', () => {
+test('video and audio come out on one time, with their parameters', () => {
   const feed = open(offer(FULL));
   const sender = new Sender();
   for (let n = 0; n < 25; n += 1) {
@@ -271,7 +271,7 @@ describe('losses', () => {
     return dropped;
   }
 
-  test('a lost packet is asked for, comes in the format of retransmissions, and no picture is missing', () => {
+  test('a lost packet is asked for, comes in the format of retransmissions, and no frame is missing', () => {
     const feed = open(
       offer([...FULL, `a=ssrc-group:FID ${VIDEO_SSRC} ${RTX_SSRC}`, `a=ssrc:${VIDEO_SSRC} cname:x`, `a=ssrc:${RTX_SSRC} cname:x`], false),
     );
@@ -292,7 +292,7 @@ describe('losses', () => {
     expect(keyframesAsked()).toBe(0);
   });
 
-  test('what stays lost costs pictures up to the next keyframe, which is asked for', () => {
+  test('what stays lost costs frames up to the next keyframe, which is asked for', () => {
     const feed = open(offer(FULL, false));
     const sender = new Sender();
     run(feed, sender, 0, 30, (picture, part) => picture === 5 && part === 1);
@@ -338,7 +338,7 @@ test('B-frames are told of once and get decoding times', () => {
   expect(times.every(({ dts }, n) => n < 3 || dts >= (times[n - 1]?.dts ?? 0))).toBe(true);
 });
 
-test('pictures that are led back to be in step with the sound are no B-frames, and their times go on', () => {
+test('frames that are led back to be in step with the audio are no B-frames, and their times go on', () => {
   const feed = open(offer(FULL));
   const sender = new Sender();
   const report = (ssrc: number, ntp: number, rtpTime: number): void => {
@@ -355,7 +355,7 @@ test('pictures that are led back to be in step with the sound are no B-frames, a
     feed.rtp(sound(n * 2 + 1), clock.monotonic());
     pass(feed, 40);
     if (n !== 9) continue;
-    // The sound of this moment was captured a second later than the picture.
+    // The audio of this moment was captured a second later than the frame.
     report(AUDIO_SSRC, 101, n * 1920);
     report(VIDEO_SSRC, 100, n * 3600);
   }

@@ -1,4 +1,4 @@
-/** One track of a publisher: packets in any order → pictures or sound, and what has to be asked of the sender. */
+/** One track of a publisher: packets in any order → video or audio, and what has to be asked of the sender. */
 import { describeKeyframe, isKeyframe, parameterSetsOf, updateConfig } from '../../../codecs/describe.ts';
 import { reorderingDepth } from '../../../codecs/reordering.ts';
 import type { StreamStarter } from '../../../ingest/stream-starter.ts';
@@ -24,9 +24,9 @@ import type { VideoCapability } from './oven-capabilities.ts';
 
 /** A request for a keyframe is repeated after this, ms. */
 const KEYFRAME_RETRY_MS = 500;
-/** Pictures that cannot be right are left out for this long, ms, while a keyframe is asked for. */
+/** Frames that cannot be right are left out for this long, ms, while a keyframe is asked for. */
 const KEYFRAME_PATIENCE_MS = 3000;
-/** Pictures between decoding and presentation order of a stream that reorders although its parameters say that it does not. */
+/** Frames between decoding and presentation order of a stream that reorders although its parameters say that it does not. */
 const UNANNOUNCED_REORDERING = 2;
 const USUAL_FRAME_TICKS = 3000;
 
@@ -36,7 +36,7 @@ const NOTHING: readonly number[] = [];
 export interface TrackCounters {
   /** Packets or payloads that could not be understood. */
   malformed: number;
-  /** Pictures left out because what they refer to was lost. */
+  /** Frames left out because what they refer to was lost. */
   skipped: number;
   keyframeRequests: number;
   firstFault: string | null;
@@ -52,7 +52,7 @@ export interface IngestTrackOptions {
   readonly lipSync: LipSync;
   /** Asks for a keyframe when none came for this long, ms; 0 never does without need. */
   readonly keyframeInterval: number;
-  /** What its pictures grow to, where the publisher said so. */
+  /** What its frames grow to, where the publisher said so. */
   readonly announced?: VideoCapability | undefined;
   /** The encoder sends B-frames; once. */
   readonly onReordered: () => void;
@@ -64,7 +64,7 @@ interface Reader {
   readonly depacketizer: Depacketizer;
 }
 
-/** Takes packets once the feed knows whose they are; pictures go to the starter within `push`, `repeat` and `check`. Needs no closing. */
+/** Takes packets once the feed knows whose they are; frames go to the starter within `push`, `repeat` and `check`. Needs no closing. */
 export class IngestTrack {
   readonly id: number;
   readonly media: IngestMedia;
@@ -85,10 +85,10 @@ export class IngestTrack {
   #config: Uint8Array | null = null;
   #size = { width: 0, height: 0 };
   #order: DecodeOrder | null = null;
-  /** RTP timestamp of the last picture, 32 bits; null before the first of a source. */
+  /** RTP timestamp of the last frame, 32 bits; null before the first of a source. */
   #lastTimestamp: number | null = null;
   #isReordered = false;
-  /** Since when pictures cannot be decoded, ms; null when they can. */
+  /** Since when frames cannot be decoded, ms; null when they can. */
   #brokenSince: number | null = null;
   #keyframeAt: number | null = null;
   #askedAt = Number.NEGATIVE_INFINITY;
@@ -261,7 +261,7 @@ export class IngestTrack {
     starter.push({ trackId: this.id, pts, dts: this.#decodingTime(codec, pts), keyframe, data });
   };
 
-  /** True while pictures refer to what was lost. A sender that gives no keyframe is not waited for without end. */
+  /** True while frames refer to what was lost. A sender that gives no keyframe is not waited for without end. */
   #isBroken(): boolean {
     if (this.#brokenSince === null) return false;
     if (this.#keyframeAt !== null && this.#now - this.#brokenSince > KEYFRAME_PATIENCE_MS) this.#brokenSince = null;
@@ -286,7 +286,7 @@ export class IngestTrack {
     starter.describe(videoTrack(this.id, { codec, config: null, size: this.#size, announced }), { tell: true });
   }
 
-  /** The sender's own clock tells: times of the session may be set back to be in step with the sound. */
+  /** The sender's own clock tells: times of the session may be set back to be in step with the audio. */
   #watchOrder(timestamp: number): void {
     const step = this.#lastTimestamp === null ? 0 : (timestamp - this.#lastTimestamp) | 0;
     this.#lastTimestamp = timestamp;

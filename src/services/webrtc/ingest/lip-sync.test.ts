@@ -4,7 +4,7 @@ import { LipSync, type SyncedTrack } from './lip-sync.ts';
 const AUDIO = { isAudio: true, rate: 48_000 };
 const VIDEO = { isAudio: false, rate: 90_000 };
 
-/** A sender whose sound and picture are `skew` seconds apart in arrival. */
+/** A sender whose audio and video are `skew` seconds apart in arrival. */
 function play(
   sync: LipSync,
   audio: SyncedTrack,
@@ -33,7 +33,7 @@ test('without reports the times of arrival count, and nothing jumps at a wrap', 
   expect(sync.place(video, (4_294_967_000 + 90_000) % 2 ** 32, 99)).toBeCloseTo(4, 6);
 });
 
-test('pictures are led to where reports put them, in steps nobody sees, and sound stays gapless', () => {
+test('frames are led to where reports put them, in steps nobody sees, and audio stays gapless', () => {
   const sync = new LipSync();
   const [audio, video] = [sync.add(AUDIO), sync.add(VIDEO)];
   const { sound, picture } = play(sync, audio, video, { skew: 0.12, seconds: 8 });

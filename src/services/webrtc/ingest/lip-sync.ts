@@ -1,12 +1,12 @@
 /**
- * Brings the clocks of sound and picture onto one time. Sender reports relate them (RFC 3550 §6.4.1), but browsers send the
+ * Brings the clocks of audio and video onto one time. Sender reports relate them (RFC 3550 §6.4.1), but browsers send the
  * first ones seconds after the media: until then the time of arrival counts, and what reports say differently is made up
- * for in steps nobody sees. Sound is the master, because its timestamps have to stay without gaps.
+ * for in steps nobody sees. Audio is the master, because its timestamps have to stay without gaps.
  */
 import type { SenderReport } from '../../../wire/rtp/rtcp-packet.ts';
 import { RtpClock } from '../../../wire/rtp/rtp-clock.ts';
 
-/** Of the error, what a picture makes up for. */
+/** Of the error, what a frame makes up for. */
 const STEP_SHARE = 0.1;
 /** The most that it does, of its distance from the one before: so time never goes back. */
 const MAX_STEP = 1 / 8;

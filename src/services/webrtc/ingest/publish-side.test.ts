@@ -74,11 +74,11 @@ const url = (path: string): string => `http://127.0.0.1:${(server.address() as A
 const post = (body: string, path = '/app/stream?direction=whip', headers: Record<string, string> = {}): Promise<Response> =>
   fetch(url(path), { method: 'POST', body, headers });
 
-/** Sends pictures until `count` have come out. */
+/** Sends frames until `count` have come out. */
 async function pictures(count: number): Promise<void> {
   const [stream] = gate.streams;
   await until(
-    `${count} pictures`,
+    `${count} frames`,
     () => {
       publisher.send();
       return (stream?.packets.length ?? 0) >= count;
@@ -144,7 +144,7 @@ describe('WHIP', () => {
     await pictures(10);
     expect(gate.streams[0]?.tracks).toMatchObject([{ type: 'video', codec: 'VP8', width: 320, height: 180 }]);
     await until('reports', () => publisher.heard.some((packet) => readViewerFeedback(packet).reports.length > 0), { deadlineMs: 5000 });
-    // All of its pictures are keyframes; it is asked when they stop.
+    // All of its frames are keyframes; it is asked when they stop.
     await until('a request', () => publisher.heard.some((packet) => readViewerFeedback(packet).keyframeWanted), { deadlineMs: 5000 });
     expect(gate.streams[0]?.bytes).toBeGreaterThan(100);
     // The only viewer in the fanout is the first.
@@ -303,7 +303,7 @@ describe('WHIP', () => {
     expect(gate.streams).toHaveLength(0);
   });
 
-  test('the size that pictures grow to is told in advance', async () => {
+  test('the size that frames grow to is told in advance', async () => {
     const answer = await (
       await post(publisher.offer(), undefined, { 'Oven-Capabilities': 'max_width=1280, max_height=720, max_fps=25' })
     ).text();

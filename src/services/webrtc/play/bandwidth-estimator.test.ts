@@ -13,7 +13,7 @@ interface Path {
   readonly everyLost?: number;
 }
 
-/** Video at 30 pictures a second with a keyframe of ten pictures' size each second, through a queue, and what the viewer says. */
+/** Video at 30 frames a second with a keyframe of ten frames' size each second, through a queue, and what the viewer says. */
 class Simulation {
   readonly estimator = new BandwidthEstimator();
   readonly estimates: number[] = [];

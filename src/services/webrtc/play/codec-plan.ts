@@ -39,7 +39,7 @@ const ExtensionId = { PLAYOUT_DELAY: 2, TRANSPORT_CC: 3, ABS_SEND_TIME: 4, MID: 
 
 /** Ticks of RTP timestamps per second, of every video codec. */
 export const VIDEO_CLOCK = 90_000;
-/** Ticks of RTP timestamps per second, whatever the sound was sampled at (RFC 7587 section 4.1). */
+/** Ticks of RTP timestamps per second, whatever the audio was sampled at (RFC 7587 section 4.1). */
 export const OPUS_CLOCK = 48_000;
 
 /** True for a track that browsers can be sent. */
@@ -86,7 +86,7 @@ function offeredCodecs(tracks: readonly WebrtcTrack[], settings: WebrtcSettings)
 /** Header extensions we offer. */
 export function offeredExtensions(kind: MediaKind, settings: WebrtcSettings): { id: number; uri: ExtensionUri }[] {
   const list: { id: number; uri: ExtensionUri }[] = [];
-  // All that is sent counts, or sound would look like a path that is too narrow.
+  // All that is sent counts, or audio would look like a path that is too narrow.
   const transportCc = { id: ExtensionId.TRANSPORT_CC, uri: ExtensionUri.TRANSPORT_CC };
   const mid = { id: ExtensionId.MID, uri: ExtensionUri.MID };
   if (kind === 'audio') return settings.bandwidthEstimation === 'TransportCC' ? [transportCc, mid] : [mid];

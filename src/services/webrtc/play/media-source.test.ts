@@ -3,7 +3,7 @@ import { videoTrack } from '../../../../test/fakes/synthetic-media.ts';
 import type { Fanout, PacketizedFrame } from '../transport/fanout/fanout.ts';
 import { MediaSource } from './media-source.ts';
 
-test('times wrap with the 32 bits of RTP, after half a day of pictures', () => {
+test('times wrap with the 32 bits of RTP, after half a day of frames', () => {
   const frames: PacketizedFrame[] = [];
   const fanout = {
     openSource: () => 1,

@@ -10,7 +10,6 @@ export interface MissingMedia {
   readonly text: string;
 }
 
-const WORDS = { video: 'picture', audio: 'sound' } as const;
 /** What every browser takes. */
 const COMMON = { video: VideoCodec.H264, audio: AudioCodec.OPUS } as const;
 const NAMED_RENDITIONS = 8;
@@ -39,18 +38,18 @@ export function missingMedia({ playlist, tracks, asked, agreed }: ViewerTerms): 
     const unplayable = [...variants].filter(([, members]) => !members.some(isPlayable));
     const all = [...variants.values()].flat();
     if (unplayable.length === variants.size) {
-      const text = `viewers over WebRTC get no ${WORDS[kind]}: it is in ${codecsOf(all)}, which WebRTC does not carry. ${cure(kind)}`;
+      const text = `viewers over WebRTC get no ${kind}: it is in ${codecsOf(all)}, which WebRTC does not carry. ${cure(kind)}`;
       return [{ key: `${kind} not carried`, text }];
     }
     if (!agreed.includes(kind)) {
-      const text = `a viewer over WebRTC gets no ${WORDS[kind]}: its player takes none of ${codecsOf(all.filter(isPlayable))}. ${cure(kind)}`;
+      const text = `a viewer over WebRTC gets no ${kind}: its player takes none of ${codecsOf(all.filter(isPlayable))}. ${cure(kind)}`;
       return [{ key: `${kind} not taken`, text }];
     }
     // The publisher's own playlist takes the first that can be sent, which is what it is for.
     if (unplayable.length === 0 || playlist.publisherDefault === true) return [];
     const names = renditionsOf(playlist, kind, new Set(unplayable.map(([name]) => name)));
     const codecs = codecsOf(unplayable.flatMap(([, members]) => members));
-    const text = `viewers over WebRTC miss the ${WORDS[kind]} of ${names}: it is in ${codecs}, which WebRTC does not carry. ${cure(kind)}`;
+    const text = `viewers over WebRTC miss the ${kind} of ${names}: it is in ${codecs}, which WebRTC does not carry. ${cure(kind)}`;
     return [{ key: `${kind} of some renditions not carried`, text }];
   });
 }

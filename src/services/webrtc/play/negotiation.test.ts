@@ -39,7 +39,7 @@ function offered(settings: WebrtcSettings) {
   return offerMedias(TRACKS, settings, MIDS, { video: newNumbers(), audio: newNumbers() });
 }
 
-/** The answer of a player that takes these formats of the video, in their order, and all of the sound. */
+/** The answer of a player that takes these formats of the video, in their order, and all of the audio. */
 function slotsFor(settings: WebrtcSettings, video: readonly string[], types: string): readonly SlotPlan[] {
   const sound = ['m=audio 9 UDP/TLS/RTP/SAVPF 110', 'a=recvonly', 'a=mid:ghijkl', `a=extmap:6 ${MID_URI}`, 'a=rtpmap:110 opus/48000/2'];
   const picture = [`m=video 9 UDP/TLS/RTP/SAVPF ${types}`, 'a=recvonly', 'a=mid:abcdef', `a=extmap:6 ${MID_URI}`];
@@ -175,7 +175,7 @@ test('packets say which m-line they are of, where that was agreed on', () => {
   expect(long.slot && midOf(long.slot, 9)).toBe(null);
 });
 
-test('pictures ask players for the configured delay, and tell when they left', () => {
+test('frames ask players for the configured delay, and tell when they left', () => {
   const settings: WebrtcSettings = { ...SETTINGS, ulpfec: false, playoutDelay: { min: 100, max: 2000 } };
   const [delay, sendTime] = ['playout-delay', 'abs-send-time'].map((name) => `http://www.webrtc.org/experiments/rtp-hdrext/${name}`);
   const offers = (wanted: WebrtcSettings): string[][] =>
@@ -189,7 +189,7 @@ test('pictures ask players for the configured delay, and tell when they left', (
   expect(slot && [extensionOf(slot, 7)?.length, slot.extension.sendTimeAt > 0]).toEqual([3, true]);
 });
 
-test('no level of sound is promised: nobody knows it', () => {
+test('no level of audio is promised: nobody knows it', () => {
   expect(offered(SETTINGS).flatMap(({ extensions }) => extensions.map(({ uri }) => uri as string))).not.toContain(LEVEL_URI);
   const sound = ['m=audio 9 UDP/TLS/RTP/SAVPF 111', 'a=recvonly', 'a=mid:0', `a=extmap:1 ${LEVEL_URI}`, 'a=rtpmap:111 opus/48000/2'];
   const { medias } = answerOffer(described(...sound), TRACKS, SETTINGS, 'cname');

@@ -166,7 +166,7 @@ test('until the other rendition takes over the viewer is told of the one it sees
   expect(renditions.slice(3)).toEqual(['high', 'high']);
 });
 
-test('a viewer that lost pictures gets a keyframe, also of an encode, once a second at most', async () => {
+test('a viewer that lost frames gets a keyframe, also of an encode, once a second at most', async () => {
   const encoded = { ...LOW, bypass: false };
   source.tracks = [encoded, HIGH];
   stream.onTracks(source.tracks);
@@ -227,15 +227,15 @@ test('a viewer without consent gets nothing, and with it the stream from the nex
   const { viewer, session } = await watch();
   const { viewer: other } = await watch();
   stream.onPacket(packet(LOW, 0, true));
-  await until('the first picture', () => viewer.packets.length === 1, WAIT);
+  await until('the first frame', () => viewer.packets.length === 1, WAIT);
   session.consented(false);
   stream.onPacket(packet(LOW, 1, true));
   // Who comes before a keyframe has left gets it.
-  await until('the picture at another viewer', () => other.packets.at(-1)?.payload.at(-1) === 1, WAIT);
+  await until('the frame at another viewer', () => other.packets.at(-1)?.payload.at(-1) === 1, WAIT);
   session.consented(true);
   stream.onPacket(packet(LOW, 2, false));
   stream.onPacket(packet(LOW, 3, true));
-  await until('the last picture', () => viewer.packets.at(-1)?.payload.at(-1) === 3, WAIT);
+  await until('the last frame', () => viewer.packets.at(-1)?.payload.at(-1) === 3, WAIT);
   expect(viewer.packets.map(({ payload }) => payload.at(-1))).toEqual([0, 3]);
 });
 

@@ -369,7 +369,7 @@ test('what viewers do not get is told once for the stream, in the log and in its
     session.close('enough');
   };
   const lines = () => logger.lines.filter(({ level }) => level === 'warn').map(({ message }) => message);
-  const told = [expect.stringMatching(/^viewers over WebRTC get no sound: it is in AAC/)];
+  const told = [expect.stringMatching(/^viewers over WebRTC get no audio: it is in AAC/)];
   expect(attached.warnings).toEqual([]);
   watch();
   watch();

@@ -90,7 +90,7 @@ describe.each(KINDS)('%s', (kind) => {
     const { other, connect } = await open();
     await connect();
     push();
-    await until('the first picture', () => viewer.received > 0, WAIT);
+    await until('the first frame', () => viewer.received > 0, WAIT);
     other.check();
     await until('the check is answered, and another made', () => other.kinds.stun >= 2, WAIT);
     const before = viewer.received;
@@ -119,7 +119,7 @@ describe.each(KINDS)('%s', (kind) => {
     const { other, connect } = await open();
     await connect();
     push();
-    await until('the first picture', () => viewer.received > 0, WAIT);
+    await until('the first frame', () => viewer.received > 0, WAIT);
     other.answer(PEER_PASSWORD);
     other.check();
     await until(

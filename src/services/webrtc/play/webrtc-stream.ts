@@ -127,7 +127,7 @@ export class WebrtcStream implements PublisherStream {
     if (track.bypass) this.#options.stream.requestKeyframe(track.id);
   }
 
-  /** A viewer lost pictures for good and shows nothing until the next keyframe: it is asked for, whoever makes the track. */
+  /** A viewer lost frames for good and shows nothing until the next keyframe: it is asked for, whoever makes the track. */
   repair({ track }: MediaSource): void {
     const now = this.#options.clock.monotonic();
     if (now - (this.#repairedAt.get(track.id) ?? Number.NEGATIVE_INFINITY) < REPAIR_INTERVAL_MS) return;

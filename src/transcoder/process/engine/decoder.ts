@@ -13,15 +13,15 @@ export interface DecoderOptions {
   readonly config: Uint8Array | null;
   /** 0 lets the library choose. */
   readonly threads: number;
-  /** Decodes on a thread of the pool: worth its hand-over for large pictures only. */
+  /** Decodes on a thread of the pool: worth its hand-over for large frames only. */
   readonly offThread: boolean;
   readonly sampleRate?: number;
   readonly channels?: number;
 }
 
-/** Parameter sets can be forged or damaged; a picture larger than this would take the memory of all. */
+/** Parameter sets can be forged or damaged; a frame larger than this would take the memory of all. */
 const MAX_PIXELS = String(8192 * 8192);
-/** Frame threads hold a picture back each; slices do not, so up to this many threads they must do. */
+/** Frame threads hold a frame back each; slices do not, so up to this many threads they must do. */
 const LOW_DELAY_THREADS = 2;
 
 function findDecoderByName(name: string): Codec | null {

@@ -38,7 +38,7 @@ export interface PictureEncoderOptions extends EncoderOptions {
   /** Bits that may pile up; 0 leaves rate control to the encoder. */
   readonly bufferBits: number;
   readonly offThread: boolean;
-  /** The encoder takes pictures from the memory of a VA-API device only: they are brought there first. */
+  /** The encoder takes frames from the memory of a VA-API device only: they are brought there first. */
   readonly uploads: boolean;
 }
 

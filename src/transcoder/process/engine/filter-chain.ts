@@ -13,7 +13,7 @@ export class FilterChain {
   readonly #offThread: boolean;
   #closed = false;
 
-  /** Pictures in `from` become `width`×`height` in the pixel format of this name, with pixels of the given aspect. */
+  /** Frames in `from` become `width`×`height` in the pixel format of this name, with pixels of the given aspect. */
   static forPictures(
     from: PictureFormat,
     to: { width: number; height: number; pixelFormat: string; sarNum: number; sarDen: number },
@@ -89,7 +89,7 @@ export class FilterChain {
         check(code, 'filter output');
       }
       sink(out);
-      // A scaler gives one picture for one; asking again would only be told so.
+      // A scaler gives one frame for one; asking again would only be told so.
       if (this.#offThread) return;
     }
   }

@@ -3,7 +3,7 @@ import * as C from 'node-av/constants';
 import { avChannelLayoutDefault, avChannelLayoutDescribe, avGetPixFmtFromName } from 'node-av/lib';
 import type { RawFrame } from './library.ts';
 
-/** Properties of a picture that decide how it is converted and encoded. */
+/** Properties of a frame that decide how it is converted and encoded. */
 export interface PictureFormat {
   readonly width: number;
   readonly height: number;
@@ -37,12 +37,12 @@ export function samePictureFormat(a: PictureFormat, b: PictureFormat): boolean {
   return (Object.keys(a) as (keyof PictureFormat)[]).every((key) => a[key] === b[key]);
 }
 
-/** Whether a picture has the pixel format that the library calls `name`. */
+/** Whether a frame has the pixel format that the library calls `name`. */
 export function hasPixelFormat(frame: RawFrame, name: string): boolean {
   return frame.format === avGetPixFmtFromName(name as Parameters<typeof avGetPixFmtFromName>[0]);
 }
 
-/** Degrees clockwise that the source asks players to turn the picture by; 0 when it asks nothing. */
+/** Degrees clockwise that the source asks players to turn the frame by; 0 when it asks nothing. */
 export function rotationOf(frame: RawFrame): number {
   const matrix = frame.getSideData(C.AV_FRAME_DATA_DISPLAYMATRIX);
   if (matrix === null || matrix.length < 36) return 0;
@@ -72,13 +72,13 @@ export function sampleFormat(frame: RawFrame): SampleFormat {
   };
 }
 
-/** Gives a frame its place in time; for pictures also whether it must become a keyframe. */
+/** Gives a frame its place in time; for frames also whether it must become a keyframe. */
 export function stampFrame(frame: RawFrame, pts: number, keyframe: boolean): void {
   frame.pts = BigInt(pts);
   frame.pictType = keyframe ? C.AV_PICTURE_TYPE_I : C.AV_PICTURE_TYPE_NONE;
 }
 
-/** The picture was decoded from a keyframe. */
+/** The frame was decoded from a keyframe. */
 export function startsGroup(frame: RawFrame): boolean {
   return frame.hasFlags(C.AV_FRAME_FLAG_KEY);
 }

@@ -7,7 +7,7 @@ import * as C from 'node-av/constants';
 import { FFmpegError, type Frame, getFFmpegInfo, Log } from 'node-av/lib';
 import { AudioCodec, VideoCodec } from '../../../media/codec.ts';
 
-/** A decoded picture or block of samples. Whoever has one gives it back to the pool. */
+/** A decoded frame or block of samples. Whoever has one gives it back to the pool. */
 export type RawFrame = Frame;
 
 /** The library refused something; the text is for the log. */

@@ -3,10 +3,10 @@ import { avGetPixFmtFromName, Frame, HardwareDeviceContext, HardwareFramesContex
 import type { PictureFormat } from './frame-properties.ts';
 import { check, type RawFrame } from './library.ts';
 
-/** Pictures a VA-API encoder may hold at once. */
+/** Frames a VA-API encoder may hold at once. */
 const SURFACES = 20;
 
-/** Brings pictures into the memory of a VA-API device. */
+/** Brings frames into the memory of a VA-API device. */
 export class Surfaces {
   readonly frames = new HardwareFramesContext();
   readonly #device = new HardwareDeviceContext();
@@ -30,7 +30,7 @@ export class Surfaces {
     }
   }
 
-  /** The picture as a surface, valid until the next one. */
+  /** The frame as a surface, valid until the next one. */
   upload(frame: RawFrame): RawFrame {
     const surface = this.#surface;
     surface.unref();

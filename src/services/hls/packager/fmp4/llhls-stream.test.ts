@@ -63,7 +63,7 @@ describe('an LL-HLS stream', () => {
     expect(new DataView(emsg.buffer, emsg.byteOffset).getBigUint64(8)).toBe(99_000n);
   });
 
-  it('begins where pictures begin: earlier sound is left out', () => {
+  it('begins where frames begin: earlier audio is left out', () => {
     const simulation = new LlhlsSimulation([video, audio]);
     simulation.run(interleave(frames(10, 0.9), audioPackets(audio, 10)));
     expect(simulation.problems).toEqual([]);
@@ -71,7 +71,7 @@ describe('an LL-HLS stream', () => {
     expect(Math.abs((starts[0] ?? 0) - (starts[1] ?? 0))).toBeLessThanOrEqual(22);
   });
 
-  it('serves sound alone when pictures never come, and pictures when they do', () => {
+  it('serves audio alone when frames never come, and frames when they do', () => {
     const simulation = new LlhlsSimulation([video, audio]);
     simulation.run(interleave(frames(30, 20), audioPackets(audio, 50)));
     expect(simulation.playableAt).toBeLessThan(14);

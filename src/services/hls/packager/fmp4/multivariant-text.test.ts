@@ -72,7 +72,7 @@ describe('a multivariant playlist', () => {
     ]);
   });
 
-  it('names sound as the variant where there are no pictures', () => {
+  it('names audio as the variant where there are no frames', () => {
     const result = render([audioTrack()], [rendition()]);
     expect(result?.media).toEqual([]);
     expect(result?.text).toContain('#EXT-X-STREAM-INF:BANDWIDTH=128000,CODECS="mp4a.40.2"\nchunklist_1_audio_key_llhls.m3u8\n');

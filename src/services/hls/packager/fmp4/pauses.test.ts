@@ -54,10 +54,10 @@ function problems(simulation: LlhlsSimulation): string[] {
 
 describe('a pause', () => {
   it.each([
-    { name: 'between two groups of pictures', from: 16, to: 21 },
-    { name: 'within a group of pictures', from: 15.3, to: 20.3 },
+    { name: 'between two groups of frames', from: 16, to: 21 },
+    { name: 'within a group of frames', from: 15.3, to: 20.3 },
     { name: 'for longer than the playlist', from: 12, to: 30 },
-  ])('of the pictures is listed as a gap and leaves the sound in step: $name', ({ from, to }) => {
+  ])('of the frames is listed as a gap and leaves the audio in step: $name', ({ from, to }) => {
     const simulation = run(interleave(without(pictures, from, to), sound));
     expect(problems(simulation)).toEqual([]);
     const listed = segments(simulation, video.id);
@@ -72,11 +72,11 @@ describe('a pause', () => {
     const total = listed.filter(({ duration }) => duration !== null).reduce((sum, { duration }) => sum + (duration ?? 0), 0);
     const [first, last] = [listed[0]?.programDateTime ?? 0, listed.findLast(({ duration }) => duration === null)?.programDateTime];
     if (last !== undefined && last !== null) expect(Math.abs((last - first) / 1000 - total)).toBeLessThan(1.1);
-    // Players cannot begin in the middle of a group of pictures.
+    // Players cannot begin in the middle of a group of frames.
     listed.forEach(({ parts }, index) => {
       if (listed[index - 1]?.gap === true && parts.length > 0) expect(parts[0]?.independent).toBe(true);
     });
-    // Sound is not held back for cuts that will not come: all of it but the last part is out.
+    // Audio is not held back for cuts that will not come: all of it but the last part is out.
     const ends = segments(simulation, audio.id).at(-1)?.programDateTime ?? 0;
     expect(Math.abs(ends - (listed.at(-1)?.programDateTime ?? 0))).toBeLessThan(30);
   });
@@ -114,7 +114,7 @@ describe('a pause', () => {
     expect(simulation.watched.every(({ jumps }) => jumps.every((jump) => jump > -0.03))).toBe(true);
   });
 
-  it('of the sound is listed as a gap', () => {
+  it('of the audio is listed as a gap', () => {
     const simulation = run(interleave(pictures, without(sound, 16, 21)));
     expect(problems(simulation)).toEqual([]);
     expect(segments(simulation, audio.id).filter(({ gap }) => gap)).toHaveLength(2);
@@ -150,7 +150,7 @@ describe('a pause', () => {
 
 it('counts segments by presentation when B-frames come at an uneven rate', () => {
   const times = constantFrames({ rate: 25, gop: 50, seconds: 40, bFrames: true });
-  // Two of five pictures are missing, as in film sent over a faster clock.
+  // Two of five frames are missing, as in film sent over a faster clock.
   const frames = videoPackets(
     video,
     times.filter(({ keyframe }, n) => keyframe || n % 5 < 3),

@@ -67,7 +67,7 @@ describe.each([
     simulation = simulate(media);
   });
 
-  /** Packets that have to arrive: sound that ends before the first picture is shown is left out. */
+  /** Packets that have to arrive: audio that ends before the first frame is shown is left out. */
   function sent(track: WatchedTrack) {
     const first = media.packets.find((packet) => packet.track.type === 'video');
     const start = first === undefined ? 0 : toSeconds(first.pts, first.track.timebase);

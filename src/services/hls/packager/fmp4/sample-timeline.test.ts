@@ -5,7 +5,7 @@ import { MILLISECONDS } from '../../../../media/timebase.ts';
 import { createTimeline } from './sample-timeline.ts';
 
 describe('the timeline of a track', () => {
-  it('counts samples of sound whose clock has only milliseconds', () => {
+  it('counts samples of audio whose clock has only milliseconds', () => {
     for (const sampleRate of [48_000, 44_100]) {
       const track = audioTrack({ timebase: MILLISECONDS, sampleRate });
       const timeline = createTimeline(track, 0);

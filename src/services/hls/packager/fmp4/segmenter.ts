@@ -83,7 +83,7 @@ export class Segmenter {
   #awayUntil: number | null = null;
   /** This track proposes cuts. */
   leads = false;
-  /** Pictures behind a gap up to the next keyframe: players could not show them and go back to look for it. */
+  /** Frames behind a gap up to the next keyframe: players could not show them and go back to look for it. */
   discarded = 0;
 
   constructor(options: SegmenterOptions) {

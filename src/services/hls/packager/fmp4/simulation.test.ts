@@ -92,7 +92,7 @@ describe('an LL-HLS stream over time', () => {
     expect(watched(simulation, 0).playlist?.partTarget).toBeLessThanOrEqual(0.503);
     expect(Math.max(0, ...watched(simulation, 0).jumps)).toBe(0);
     expect(Math.min(0, ...watched(simulation, 0).jumps)).toBeGreaterThanOrEqual(-0.0011);
-    // Sound is counted in samples: not one is doubled or missing although milliseconds cannot say 21.33.
+    // Audio is counted in samples: not one is doubled or missing although milliseconds cannot say 21.33.
     expect(watched(simulation, 1).jumps).toEqual([]);
   });
 
@@ -189,7 +189,7 @@ describe('an LL-HLS stream over time', () => {
     { name: 'lost frames', holes: (n: number) => n % 37 < 31 },
     { name: 'a third of the frames for a while', holes: (n: number) => Math.floor(n / 47) % 2 === 0 || n % 3 === 0 },
     { name: 'a pause of five seconds', holes: (n: number) => n < 905 || n > 1055 },
-  ])('decodes without a hole and shows every picture in time with $name', ({ holes }) => {
+  ])('decodes without a hole and shows every frame in time with $name', ({ holes }) => {
     // Browsers drop everything up to the next keyframe when a decoding time is two frames behind its predecessor.
     for (const bFrames of [false, true]) {
       const video = videoTrack();

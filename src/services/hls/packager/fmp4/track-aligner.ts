@@ -8,7 +8,7 @@ import type { TrackPackager } from './track-packager.ts';
 
 /**
  * How much media (ms) a follower may be ahead of the leader before it goes on alone. Waiting costs viewers
- * nothing: they cannot play sound without the pictures that are late (a transcoded leader may be).
+ * nothing: they cannot play audio without the frames that are late (a transcoded leader may be).
  */
 const MAX_LEAD = 3000;
 const MAX_WAITING = 512;

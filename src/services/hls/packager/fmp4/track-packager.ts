@@ -91,7 +91,7 @@ export class TrackPackager implements SegmentSink {
     return { leads: this.leads, parts: this.#parts, segments: this.#segments, duration: this.#duration };
   }
 
-  /** Last keyframe interval in seconds; null when unknown, 0 for sound. */
+  /** Last keyframe interval in seconds; null when unknown, 0 for audio. */
   get gop(): number | null {
     return this.#track.type === 'video' ? this.#segmenter.gop : 0;
   }

@@ -261,7 +261,7 @@ describe('HLS over time', () => {
     expect(decodeComplaints(joined(segments!))).toEqual([]);
   });
 
-  it('marks a change of the picture size as a discontinuity', () => {
+  it('marks a change of the frame size as a discontinuity', () => {
     const { egress, hls } = setUp([AV], { ...SETTINGS, segmentCount: 4 });
     const other = variant(
       { seconds: 5, video: 'libx264', audio: 'aac', size: '320x240', gop: 30, extra: ['-preset', 'ultrafast'] },

@@ -14,7 +14,7 @@ import { SlotSchedule } from './slot-schedule.ts';
 import { type FinishedSegment, TsSegmenter } from './ts-segmenter.ts';
 
 const TARGET_MS = 2000;
-/** A picture of 50 kB in one NAL unit. */
+/** A frame of 50 kB in one NAL unit. */
 const FRAME = joinNalUnits([new Uint8Array(50_000).fill(0x41)]);
 
 /** Segments of a synthetic video, stored in one endless block. */
@@ -81,7 +81,7 @@ describe('TsSegmenter', () => {
     { pause: 'a short one', from: 6, to: 8 },
     { pause: 'one of many segments', from: 6.2, to: 26.2 },
     { pause: 'one that does not end', from: 6.2, to: 40 },
-  ])('goes on with the sound while the pictures pause: $pause', ({ from, to }) => {
+  ])('goes on with the audio while the frames pause: $pause', ({ from, to }) => {
     const video = videoTrack();
     const audio = audioTrack();
     const segments: FinishedSegment[] = [];

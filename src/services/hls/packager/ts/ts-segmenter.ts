@@ -13,7 +13,7 @@ import type { HlsVariant } from './variants.ts';
 /** A segment as the segmenter made it. */
 export interface FinishedSegment {
   readonly number: number;
-  /** Media time of its first picture, ms. */
+  /** Media time of its first frame, ms. */
   readonly start: number;
   /** Seconds. */
   readonly duration: number;
@@ -33,7 +33,7 @@ interface OpenSegment {
   readonly number: number;
   readonly slot: number;
   readonly start: number;
-  /** End of the last picture or frame of the leading track so far. */
+  /** End of the last frame or frame of the leading track so far. */
   end: number;
   readonly discontinuity: boolean;
   readonly spans: Span[];
@@ -44,8 +44,8 @@ interface OpenSegment {
 /** Bytes are handed on in pieces of about this size: copying a whole segment at once would hold everything else up. */
 const PIECE_LENGTH = 188 * 1024;
 /**
- * When the sound is so far ahead of the pictures, ms, these pause: segments then end with the sound, so that the playlist
- * goes on and no segment outgrows the target duration. As long as LL-HLS waits for late pictures.
+ * When the audio is so far ahead of the frames, ms, these pause: segments then end with the audio, so that the playlist
+ * goes on and no segment outgrows the target duration. As long as LL-HLS waits for late frames.
  */
 const PAUSE_MS = 3000;
 /** However little media time it holds, a segment ends behind so many bytes: ten seconds of 100 Mbit/s. */
@@ -61,7 +61,7 @@ export class TsSegmenter {
   #variant: HlsVariant;
   #leads: boolean;
   #segment: OpenSegment | null = null;
-  /** Where the pictures end, ms; of variants without video the sound that leads. */
+  /** Where the frames end, ms; of variants without video the audio that leads. */
   #leadEnd = 0;
   #nextNumber = 0;
   #discontinuity = false;
@@ -147,7 +147,7 @@ export class TsSegmenter {
     return true;
   }
 
-  /** Goes on without pictures while these pause. */
+  /** Goes on without frames while these pause. */
   #followSound(packet: Packet): void {
     const { timebase } = packet.track;
     const time = toMilliseconds(packet.pts, timebase);

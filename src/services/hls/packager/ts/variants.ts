@@ -32,7 +32,7 @@ export function selectVariants(playlists: readonly Playlist[], tracks: readonly 
     .filter(({ variants }) => variants.length > 0);
 }
 
-/** True for the codecs that HLS over MPEG-TS is served with, once their parameters are known and sound. */
+/** True for the codecs that HLS over MPEG-TS is served with, once their parameters are known and audio. */
 export function isServableInTs(track: VideoTrack | AudioTrack): boolean {
   const served: readonly string[] = [VideoCodec.H264, VideoCodec.H265, AudioCodec.AAC];
   return served.includes(track.codec) && track.config !== null && isSound(track, track.config);
