@@ -1,4 +1,13 @@
-/** Files as a service: streams are pulled from them, and those that `Providers/FILE/StreamMap` names play as long as the application runs. */
+/**
+ * Files as a service: streams are pulled from them (`file://`), and those that `Providers/FILE/StreamMap` names play as long as the application runs.
+ *
+ * `FilePullSource` opens a `FileSession`, which paces what it reads and begins again at the end: MP4 by `MovieFile`, transport streams by
+ * `TransportFeed`. Where files may lie is `Server/Storage/AllowedRoots`.
+ *
+ * Threads: the main one; reads are asynchronous and bounded.
+ * Limits: 64 MiB of `moov`, 16 MiB a sample, 10 s of one track ahead of another.
+ * Specifications: ISO/IEC 14496-12 and -15, ISO/IEC 13818-1.
+ */
 import type { Application } from '../../core/application.ts';
 import type { PullRegistry } from '../../core/pull-registry.ts';
 import type { Logger } from '../../util/logger.ts';

@@ -1,4 +1,13 @@
-/** MPEG-TS as a service: opens the ports of `Bind/Providers/MPEGTS` and finds the application that takes what comes in on one. */
+/**
+ * MPEG-TS as a service: streams that come to the ports of `Bind/Providers/MPEGTS` over UDP (also multicast) or TCP, each for the application
+ * whose stream map names the port.
+ *
+ * `MpegtsProvider` has a `PortSource` for each port, which hears one sender at a time; `TransportFeed` reads what it sends.
+ *
+ * Threads: the main one.
+ * Limits: `port-source.ts` (a sender that falls silent gives way after 1 s to another, 15 s for the first track), the share of an address over TCP.
+ * Specifications: ISO/IEC 13818-1, RFC 2250 (transport streams in RTP over UDP).
+ */
 import { sharedMpegtsPort } from '../../config/index.ts';
 import { portsOf } from '../../config/server-config.ts';
 import type { Application } from '../../core/application.ts';

@@ -1,4 +1,14 @@
-/** OVT as a service: edges pull from the port of `Bind/Publishers/OVT`, and streams are pulled from other servers. */
+/**
+ * OVT as a service, the relay between servers of OvenMediaEngine's kind: edges pull from the port of `Bind/Publishers/OVT`, and streams are pulled
+ * from other servers.
+ *
+ * `OvtPublisher` lays each packet out once, whoever gets it; `OvtPullSource` opens an `OvtPullSession` for each attempt. The byte layout is in
+ * `wire/ovt`.
+ *
+ * Threads: the main one.
+ * Limits: 1000 edges, 16 MiB that an edge has not taken (then nothing until the next keyframes), 10 s without progress, 64 sessions a connection.
+ * Specification: none is published; the layout is that of servers of version 0.20.
+ */
 import { listenAddresses } from '../../util/listen-addresses.ts';
 import type { Service, ServiceContext } from '../service.ts';
 import { MAX_EDGES, OvtPublisher } from './ovt-publisher.ts';

@@ -1,4 +1,13 @@
-/** Pushes as a service: tasks of the API and of map files, kept in the state folder. */
+/**
+ * Pushes as a service: tasks of the API and of map files send streams to other servers, and are kept in the state folder.
+ *
+ * A `PushTask` holds a bounded queue, its state and its attempts; a `Destination` is one connection: RTMP(S), or a transport stream over SRT, UDP or TCP.
+ *
+ * Threads: the main one.
+ * Limits: the queue of a task drops to the next keyframe, 5 s to connect and 2 s for a send where the task names no others, 16 unfinished messages
+ * a second of the receiver.
+ * Specifications: those of `services/rtmp` and `services/srt`.
+ */
 import type { Service, ServiceContext } from '../service.ts';
 import { PushPublisher } from './push-publisher.ts';
 

@@ -1,4 +1,13 @@
-/** RTSP as a service: streams are pulled from cameras and servers. */
+/**
+ * RTSP as a service: streams are pulled from cameras and servers, over TCP first and UDP where TCP is refused. There is no port of our own.
+ *
+ * `RtspPullSource` opens an `RtspSession` for each attempt; `RtpFeed` puts packets in order, in time by sender reports, and starts the stream.
+ * The bytes are in `wire/rtsp`, `wire/rtp` and `wire/sdp`.
+ *
+ * Threads: the main one.
+ * Limits: 16 tracks, 10 s for an answer, 5 redirects, 16 MiB held until the tracks are known, 200 ms for a lost datagram.
+ * Specifications: RFC 2326 (with Digest of RFC 7616), RFC 3550, RFC 8866, and the payload formats that `wire/rtp` names.
+ */
 import type { Service, ServiceContext } from '../service.ts';
 import { RtspPullSource } from './rtsp-pull-source.ts';
 

@@ -1,4 +1,15 @@
-/** SRT as a service: publishers on the ports of `Bind/Providers/SRT`, viewers on those of `Bind/Publishers/SRT`. */
+/**
+ * SRT as a service: publishers on the ports of `Bind/Providers/SRT`, viewers on those of `Bind/Publishers/SRT`.
+ *
+ * `SrtProvider` makes an `SrtPublication` of each connection that publishes, whose transport stream `TransportFeed` reads; `SrtPublisher` muxes
+ * one transport stream for each outbound stream and playlist and sends it to all viewers of it. The port with its connections is
+ * `transport/srt`, the state machine `wire/srt`, the socket `native/udp`; pushes by SRT are in `services/push`.
+ *
+ * Threads: the main one.
+ * Limits: 2000 publishers and 5000 viewers a port, wrong keys by address (`Limits/PerAddress/KeyTrials`); without a track for 15 s, or silent for
+ * 3 s before the first, a publication ends.
+ * Specifications: draft-sharabayko-srt-01, the access control of SRT's stream ids, ISO/IEC 13818-1.
+ */
 import type { ServerConfig } from '../../config/index.ts';
 import { portsOf } from '../../config/server-config.ts';
 import type { SrtListenerConfig } from '../../transport/srt/listener.ts';

@@ -1,4 +1,9 @@
-/** Thumbnails as a service: the image tracks of a ladder, over HTTP. */
+/**
+ * Thumbnails as a service: the image tracks of a ladder, the newest of each over HTTP.
+ *
+ * `ThumbnailStream` keeps the images on the main thread, `ThumbnailView` answers in delivery threads; a request waits up to 5 s for the first image,
+ * 1000 of them at once.
+ */
 import type { Service, ServiceContext } from '../service.ts';
 import { ThumbnailPublisher } from './thumbnail-publisher.ts';
 
