@@ -62,7 +62,7 @@ test('check and the log tell what is configured in vain, of an application made 
   const overlays = '<OutputProfiles><MediaOptions><Overlays><Enable>true</Enable></Overlays></MediaOptions></OutputProfiles>';
   const file = configFile(GOOD.replace('<Type>live</Type>', `<Type>live</Type>${overlays}`));
   const { code, stdout } = await runCommand(['check', '--config', file]);
-  expect(stdout).toContain("application 'default/app': OutputProfiles/MediaOptions/Overlays is not built yet: pictures are as they come");
+  expect(stdout).toContain("application 'default/app': OutputProfiles/MediaOptions/Overlays is not built yet: frames are as they come");
   expect(code).toBe(0);
   const server = await start();
   await server.api.create('/v1/vhosts', [{ name: 'made', host: { names: ['made.test'] } }]);

@@ -28,8 +28,7 @@ const SILENT: Playlist = { name: 's', fileName: 's', options, renditions: [rendi
 
 const NO_SOUND = 'viewers over WebRTC get no audio: it is in AAC, which WebRTC does not carry. Let an output profile make OPUS of it';
 const NO_PICTURE = 'a viewer over WebRTC gets no video: its player takes none of H265. Let an output profile make H264 of it';
-const SOME =
-  "viewers over WebRTC miss the video of 'sd': it is in VP9, which WebRTC does not carry. Let an output profile make H264 of it";
+const SOME = "viewers over WebRTC miss the video of 'sd': it is in VP9, which WebRTC does not carry. Let an output profile make H264 of it";
 
 test.each<[string, Playlist, Track[], readonly MediaKind[], readonly MediaKind[], string[]]>([
   ['everything there is', OWN, [H264, OPUS], BOTH, BOTH, []],
