@@ -2,9 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import { RecordingSession } from '../../../test/fakes/srt-link.ts';
 import type { SrtCallFailed } from './caller.ts';
+import { HandshakeType, serializeHandshake } from './handshake.ts';
 import { type CallPolicy, type DatagramSender, type MultiplexerOptions, SrtMultiplexer } from './multiplexer.ts';
 import type { PeerAddress } from './peer-address.ts';
 import { RejectionCode } from './rejection.ts';
+import { handshakeWith } from './terms.ts';
 
 const PORT: PeerAddress = { address: '10.0.0.2', port: 9999 };
 const RIGHT = 'correct horse battery';
@@ -95,4 +97,20 @@ describe('wrong passphrases', () => {
     expect([exchange.accepted, exchange.deferred]).toEqual([30, 0]);
     expect(right.every(({ code }) => code() === null)).toBe(true);
   });
+});
+
+test('a flood of greetings is answered in part, and those who ask again get in', () => {
+  const answered: number[] = [];
+  const sender: DatagramSender = { send: ({ port }) => void answered.push(port), flush: () => undefined };
+  const policy: CallPolicy = { passphrase: () => null, open: () => new RecordingSession() };
+  const listener = new SrtMultiplexer({ policy, sender });
+  const greet = (port: number, now: number): void => {
+    const induction = handshakeWith({ type: HandshakeType.INDUCTION, version: 4, socketId: port, cookie: 0, initialSequence: 1 });
+    listener.receive(serializeHandshake(induction, { destination: 0, timestamp: 0, peer: PORT.address }), { ...PORT, port }, now);
+  };
+  for (let port = 1; port <= 1000; port += 1) greet(port, 1_000_000);
+  expect(answered).toHaveLength(200);
+  for (let port = 1001; port <= 1100; port += 1) greet(port, 1_250_000);
+  expect(answered.slice(200)).toEqual(Array.from({ length: 100 }, (_, n) => 1001 + n));
+  expect(listener.counters.unanswered).toBe(800);
 });

@@ -103,6 +103,8 @@ export interface MultiplexerCounters {
   malformed: number;
   /** Conclusions with a wrong or expired cookie. */
   badCookie: number;
+  /** Inductions left without an answer because too many came at once: their callers ask again, by default each 250 ms. */
+  unanswered: number;
   /** Callers refused. */
   refused: number;
   /** Callers that have to ask again because too many passphrases were tried. */
@@ -134,18 +136,21 @@ const MAX_SOCKET_ID = 0x3f_ff_ff_ff;
 const DEFAULT_MAX_CONNECTIONS = 5000;
 const DEFAULT_KEY_TRIALS = 100;
 const DEFAULT_WRONG_KEYS = 20;
+/** Inductions answered at once, and in a second: an answer costs a signature, and anybody can ask for one from any address. */
+const MAX_INDUCTIONS = { burst: 200, perSecond: 2000 } as const;
 
 /** What `call` needs to know. */
 export type OutgoingCall = Omit<CallOptions, 'socketId' | 'peer'>;
 
 /** Owned by its port, which hands it datagrams and the time. `close` ends all connections and calls, telling the peers. */
 export class SrtMultiplexer {
-  readonly counters: MultiplexerCounters = { stray: 0, malformed: 0, badCookie: 0, refused: 0, deferred: 0 };
+  readonly counters: MultiplexerCounters = { stray: 0, malformed: 0, badCookie: 0, unanswered: 0, refused: 0, deferred: 0 };
   readonly #options: MultiplexerOptions;
   readonly #limits: SrtConnectionLimits;
   readonly #maxConnections: number;
   readonly #keyTrials: TokenBucket;
   readonly #wrongKeys: AddressBudgets;
+  readonly #inductions = new TokenBucket(MAX_INDUCTIONS);
   readonly #cookies = new SynCookies();
   readonly #entries = new Map<number, Entry>();
   readonly #calls = new Map<number, PendingCall>();
@@ -294,6 +299,10 @@ export class SrtMultiplexer {
   }
 
   #induct({ socketId, initialSequence }: Handshake, from: PeerAddress, now: number): void {
+    if (!this.#inductions.take(now / 1000)) {
+      this.counters.unanswered += 1;
+      return;
+    }
     const { keyLength } = this.#options;
     const answer = handshakeWith({
       type: HandshakeType.INDUCTION,
