@@ -153,7 +153,8 @@ test('peers are told addresses that the machine got later, and the log warns whi
     async () => {
       names += 1;
       const known = await told(path, `c${names}`);
-      return known.media.includes(`198.51.100.7 ${port}`) ? known : null;
+      // Ports and relays look at the machine on their own, each when its last look is old.
+      return known.media.includes(`198.51.100.7 ${port}`) && !known.relays.some((place) => place.includes('127.0.0.1')) ? known : null;
     },
     { deadlineMs: 10_000, everyMs: 100 },
   );
