@@ -1,8 +1,8 @@
 /**
  * `npm test`: outside tools, lint, types, unit tests and end-to-end tests, then what failed and one line of totals.
  *
- * Files of real-peer tests that fail run once more, alone: a player that starved beside two other tests says nothing
- * of the server. What passes only then is printed as unstable, with its first failure, so that it gets fixed.
+ * Files that fail run once more, alone: a player, or a timer, that starved beside two other tests says nothing of the
+ * server. What passes only then is printed as unstable, with its first failure, so that it gets fixed.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -95,7 +95,7 @@ async function suite(project: string, deadlineMs: number, folder: string): Promi
   const elapsed = (): number => performance.now() - startedAt;
   const first = await vitest(project, deadlineMs, folder);
   const files = [...new Set(first.failures.map(({ file }) => file))];
-  const mayRepeat = project !== 'unit' && files.length > 0 && files.length <= MAX_REPEATED_FILES && !files.includes('');
+  const mayRepeat = files.length > 0 && files.length <= MAX_REPEATED_FILES && !files.includes('');
   if (!mayRepeat) return { ...first, name, seconds: elapsed() / 1000, unstable: [] };
 
   console.log(`\n== ${project} tests that failed, alone`);

@@ -88,6 +88,7 @@ async function start(file: MediaFile) {
 
 it('plays in real time, and again and again without a jump in time', async () => {
   const file = new FakeFile(10);
+  const startedAt = performance.now();
   const { sink } = await start(file);
   await sink.until(() => file.rounds >= 2 && sink.packets.length > 60);
   for (const trackId of [0, 1]) {
@@ -96,9 +97,8 @@ it('plays in real time, and again and again without a jump in time', async () =>
     expect(Math.min(...steps)).toBeGreaterThanOrEqual(trackId === 0 ? 33 : 20);
     expect(Math.max(...steps)).toBeLessThanOrEqual(55);
   }
-  const first = sink.packets[0];
-  // Nothing comes before its time.
-  for (const { packet, at } of sink.packets) expect(at - (first?.at ?? 0)).toBeGreaterThan(packet.dts - 5000 - 20);
+  // No packet comes before its time; timers may run up to a millisecond early.
+  for (const { packet, at } of sink.packets) expect(at - startedAt).toBeGreaterThan(packet.dts - 5000 - 2);
   expect(sink.bytes).toBe(sink.packets.reduce((sum, { packet }) => sum + packet.data.length, 0));
   expect(sink.tracks.length).toBe(1);
 });
