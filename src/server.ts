@@ -152,7 +152,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   const clock = systemClock;
   const budget = limitedLines(clock, options.logger);
   running.push({ keeps: true, stop: async () => budget.close() });
-  const wholeLogger = new BudgetedLogger(options.logger, budget);
+  const wholeLogger = new BudgetedLogger(() => options.logger, budget);
   const logger = config.privacyProtection ? hidingAddresses(wholeLogger) : wholeLogger;
   const version = packageVersion();
   logger.info({ config: configFile, state: stateFolder, version }, `millrace ${version} starts with ${configFile}`);

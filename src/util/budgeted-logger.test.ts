@@ -14,7 +14,7 @@ beforeEach(() => {
   clock = new ManualClock();
   lines = new RecordingLogger();
   budget = limitedLines(clock, lines);
-  logger = new BudgetedLogger(lines, budget);
+  logger = new BudgetedLogger(() => lines, budget);
 });
 afterEach(() => {
   budget.close();

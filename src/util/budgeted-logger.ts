@@ -12,14 +12,18 @@ export function limitedLines(clock: Clock, lines: LogLines): LineBudget {
   return new LineBudget({ clock, linesPerMinute: MAX_LINES_PER_MINUTE, tell });
 }
 
-/** Writes to `lines`; those of `limited` as far as the budget goes. */
+/**
+ * Writes to what `open` gives, which is called with the first line: of the children that come and go in a flood most never write one.
+ * Lines of `limited` go out as far as the budget goes.
+ */
 export class BudgetedLogger implements Logger {
-  readonly #lines: LogLines;
+  readonly #open: () => LogLines;
   readonly #budget: LineBudget;
+  #opened: LogLines | null = null;
   #limited: Logger | null = null;
 
-  constructor(lines: LogLines, budget: LineBudget) {
-    this.#lines = lines;
+  constructor(open: () => LogLines, budget: LineBudget) {
+    this.#open = open;
     this.#budget = budget;
   }
 
@@ -40,49 +44,17 @@ export class BudgetedLogger implements Logger {
   }
 
   child(fields: object): Logger {
-    return new BudgetedLogger(new ChildLines(this.#lines, fields), this.#budget);
+    return new BudgetedLogger(() => this.#lines.child(fields), this.#budget);
   }
 
   get limited(): Logger {
     this.#limited ??= new LimitedLogger(this, this.#budget);
     return this.#limited;
   }
-}
-
-/** A child that is made with its first line: of what comes and goes in a flood most never write one. */
-class ChildLines implements LogLines {
-  readonly #parent: LogLines;
-  readonly #fields: object;
-  #own: LogLines | null = null;
-
-  constructor(parent: LogLines, fields: object) {
-    this.#parent = parent;
-    this.#fields = fields;
-  }
-
-  debug(fields: object, message: string): void {
-    this.#lines.debug(fields, message);
-  }
-
-  info(fields: object, message: string): void {
-    this.#lines.info(fields, message);
-  }
-
-  warn(fields: object, message: string): void {
-    this.#lines.warn(fields, message);
-  }
-
-  error(fields: object, message: string): void {
-    this.#lines.error(fields, message);
-  }
-
-  child(fields: object): LogLines {
-    return this.#lines.child(fields);
-  }
 
   get #lines(): LogLines {
-    this.#own ??= this.#parent.child(this.#fields);
-    return this.#own;
+    this.#opened ??= this.#open();
+    return this.#opened;
   }
 }
 
