@@ -1,6 +1,6 @@
 /**
- * Holds the order of the rooms of `src/` (`docs/design.md`, *Rooms*): a room imports itself and the rooms above it in the table, a service
- * never imports another service, and `wire/` opens no socket and keeps no time. What HLS runs in different threads meets in one folder only.
+ * Holds the order of the rooms of `src/` (`docs/design.md`, *Rooms*): a room imports itself and the rooms above it in the table, `config/` of
+ * them only `util/`, a service never imports another service, and `wire/` opens no socket and keeps no time. What HLS runs in different threads meets in one folder only.
  * Part of `npm run check`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
@@ -37,10 +37,13 @@ const ROOMS: readonly string[] = [
   'main.ts',
 ];
 
+/** Rooms that import less than those above them: a configuration is read whatever carries media, and services read their own options. */
+const ONLY: Readonly<Record<string, readonly string[]>> = { config: ['util'] };
+
 /** What `wire/` may not touch: it maps bytes to objects and back, whoever carries them. */
 const FORBIDDEN_IN_WIRE = [
   // Whether a text is an IP address is no matter of sockets.
-  /from 'node:(dgram|https?|http2|tls|timers|fs|child_process|worker_threads)|(?<!isIP\w* )\} from 'node:net/,
+  /from 'node:(dgram|https?|http2|tls|timers|fs|os|child_process|worker_threads)|(?<!isIP\w* )\} from 'node:net/,
   /\bset(Timeout|Interval|Immediate)\(/,
   /util\/(logger|clock)\.ts'/,
 ];
@@ -90,16 +93,19 @@ function problemsOf(file: string): string[] {
   const problems: string[] = [];
   for (const [, specifier = ''] of text.matchAll(IMPORT)) {
     const imported = path.join(path.dirname(file), specifier);
-    if (roomOf(imported) > room) problems.push(`${file}: '${ROOMS[room]}' may not import '${imported}'`);
+    const [own = '', other = ''] = [ROOMS[room], ROOMS[roomOf(imported)]];
+    if (roomOf(imported) > room || (own !== other && ONLY[own]?.includes(other) === false)) {
+      problems.push(`${file}: '${own}' may not import '${imported}'`);
+    }
     const [from, to] = [serviceOf(file), serviceOf(imported)];
     if (from !== undefined && to !== undefined && from !== to) problems.push(`${file}: service '${from}' may not import '${imported}'`);
-    const [part, other] = [hlsFolderOf(file), hlsFolderOf(imported)];
-    if (part !== null && other !== null && part !== other && HLS_FOLDERS[part]?.includes(other) !== true) {
+    const [part, otherPart] = [hlsFolderOf(file), hlsFolderOf(imported)];
+    if (part !== null && otherPart !== null && part !== otherPart && HLS_FOLDERS[part]?.includes(otherPart) !== true) {
       problems.push(`${file}: '${part}' of HLS may not import '${imported}'`);
     }
   }
   if (ROOMS[room] === 'wire' && FORBIDDEN_IN_WIRE.some((pattern) => pattern.test(text))) {
-    problems.push(`${file}: 'wire' may not use sockets, files, threads, timers, logs or clocks`);
+    problems.push(`${file}: 'wire' may not use sockets, files, threads, timers, logs, clocks or the machine`);
   }
   return problems;
 }

@@ -9,7 +9,7 @@ import { ApiClient } from '../test/harness/api-client.ts';
 import { freePorts } from '../test/harness/ports.ts';
 import { ACCESS_TOKEN, serverXml } from '../test/harness/server-xml.ts';
 import { defaultServerFile, loadServerConfig } from './config/index.ts';
-import { MillraceServer } from './server.ts';
+import { ConfigProblem, MillraceServer } from './server.ts';
 
 const STREAM = '/v1/vhosts/default/apps/app';
 /** No egress thread has had anybody to serve for so long that it rests. */
@@ -108,4 +108,21 @@ test('what the API asks for is written into the allowed folders only, which the 
   expect(existsSync(outside)).toBe(false);
   expect((await start(':startRecord', record)).status).toBe(200);
   expect((await start('/streams/stream:startHlsDump', { ...dump, outputPath: 'recordings/d' })).status).toBe(200);
+});
+
+test('an option that its service cannot read refuses the start, with its line', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-server-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const configFile = path.join(folder, 'Server.xml');
+  const srt = '<SRT>\n<Options><Option><Key>OHEADBW</Key><Value>4</Value></Option></Options></SRT>';
+  writeFileSync(
+    configFile,
+    `<Server version="8"><Type>origin</Type><IP>127.0.0.1</IP>\n<Bind><Providers>${srt}</Providers></Bind></Server>`,
+  );
+  const start = MillraceServer.start({ configFile, stateFolder: path.join(folder, 'state'), logger: new RecordingLogger() });
+  const where = `${configFile}:2: Server/Bind/Providers/SRT/Options`;
+  await expect(start).rejects.toThrow(
+    new ConfigProblem(`${where}: OHEADBW is "4", must be a whole number from 5 to 100\n${configFile} cannot be used.`),
+  );
+  expect(existsSync(path.join(folder, 'state'))).toBe(false);
 });

@@ -31,6 +31,7 @@ import { ServerLimits } from './delivery/server-limits.ts';
 import type { ServedHost } from './delivery/thread-protocol.ts';
 import { CertificateStore } from './delivery/tls/certificate-store.ts';
 import { tellFindings } from './findings/findings.ts';
+import { optionFindings } from './findings/option-findings.ts';
 import { startFiles } from './services/file/file-service.ts';
 import { startHls } from './services/hls/hls-service.ts';
 import { startMpegts } from './services/mpegts/mpegts-service.ts';
@@ -131,6 +132,8 @@ function loadConfig(file: string, logger: LogLines): LoadedServer {
   try {
     const loaded = loadServerConfig(file);
     for (const warning of loaded.warnings) logger.warn({ path: warning.path, line: warning.line }, formatConfigProblem(warning));
+    const unreadable = optionFindings(loaded);
+    if (unreadable.length > 0) throw new ConfigErrors(unreadable);
     const refused = loaded.config.virtualHosts.flatMap(unprotected);
     if (refused.length > 0) throw new ConfigProblem(`${refused.join('\n')}\n${file} cannot be used.`);
     return loaded;

@@ -80,7 +80,8 @@ function readList(field: Field, source: Source, reading: Reading): Member | unde
   }
   const typed =
     values.length === 0 && Array.isArray(field.schema.default) ? structuredClone(field.schema.default) : values.map((v) => v.typed);
-  return { key: found.key, typed, echo: found.bare ? {} : values.map((value) => value.echo) };
+  const { place } = source.placeOf(field);
+  return { key: found.key, place, typed, echo: found.bare ? {} : values.map((value) => value.echo) };
 }
 
 function absent(field: Field, source: Source, reading: Reading): Member | undefined {

@@ -337,9 +337,7 @@ describe('conversions', () => {
 
 describe('refusals', () => {
   const bind = (inner: string) => () => server(`<Bind>${inner}</Bind>`);
-  const srt = (inner: string, side = 'Providers') => bind(`<${side}><SRT>${inner}</SRT></${side}>`);
   const multicast = (inner: string) => bind(`<Providers><MPEGTS><Multicast>${inner}</Multicast></MPEGTS></Providers>`);
-  const webrtc = (inner: string) => bind(`<Publishers><WebRTC>${inner}</WebRTC></Publishers>`);
   const ports = (port: string) => () => application({ providers: { mpegts: { streams: [{ name: 's', port }] } } });
   const match = (members: object) => video({ bypassIfMatch: members });
 
@@ -483,30 +481,6 @@ describe('refusals', () => {
     [
       'Server/Bind/Managers/API/IP must be an IP address, `*` or a host name, but got ""',
       bind('<Managers><API><Port>8081</Port><IP>$' + '{env:MILLRACE_NO_SUCH_ADDRESS}</IP></API></Managers>'),
-    ],
-    ["'nowhere' is not <ip>:<ports>/udp", webrtc('<IceCandidates><IceCandidate>nowhere</IceCandidate></IceCandidates>')],
-    ["'*:0' is not <ip>:<port>", webrtc('<IceCandidates><TcpRelay>*:0</TcpRelay></IceCandidates>')],
-    ["'relay.test:3478': 'relay.test' is not an IP address", webrtc('<TcpRelayBind>relay.test:3478</TcpRelayBind>')],
-    ['accepted', webrtc('<IceCandidates><IceCandidate>$' + '{PublicIP}:10000/udp</IceCandidate></IceCandidates>')],
-    [
-      'PASSPHRASE has 5 bytes, must have 10 to 79',
-      srt('<Options><Option><Key>SRTO_PASSPHRASE</Key><Value>short</Value></Option></Options>'),
-    ],
-    ['OHEADBW is "4", must be a whole number from 5 to 100', srt('<Options><Option><Key>OHEADBW</Key><Value>4</Value></Option></Options>')],
-    [
-      'PASSPHRASE has 6 bytes, must have 10 to 79',
-      srt(
-        '<StreamPassphrases><Stream><StreamPath>v/a/s</StreamPath><Passphrase>longer</Passphrase></Stream></StreamPassphrases>',
-        'Publishers',
-      ),
-    ],
-    [
-      "StreamPath is 'a/s', must be 'vhost/app/stream'",
-      srt('<StreamPassphrases><Stream><StreamPath>a/s</StreamPath><Passphrase>long enough</Passphrase></Stream></StreamPassphrases>'),
-    ],
-    [
-      "StreamPath is 'a/t', must be 'vhost/app/stream'",
-      srt('<StreamMap><Stream><Port>9999</Port><StreamPath>a/t</StreamPath></Stream></StreamMap>'),
     ],
     ["Group must be a multicast address, but got '192.0.2.1'", multicast('<Group>192.0.2.1</Group>')],
     ["Group must be a multicast address, but got 'ff'", multicast('<Group>ff</Group>')],

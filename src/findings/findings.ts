@@ -1,6 +1,7 @@
 /** What can be said of a configuration beyond its form, before anything starts. */
 import { formatConfigProblem, type LoadedServer, type Place } from '../config/index.ts';
 import type { Logger } from '../util/logger.ts';
+import { optionFindings } from './option-findings.ts';
 import { apiCertificateFindings, hostCertificateFindings, pathFindings } from './path-findings.ts';
 import { portFindings, unopenedPortFindings } from './port-findings.ts';
 
@@ -23,7 +24,9 @@ export function tellFindings(loaded: LoadedServer, stateFolder: string, logger: 
 export function findingsOf(loaded: LoadedServer, stateFolder: string): { readonly all: Finding[]; readonly atStart: Finding[] } {
   const make = (severity: Finding['severity'], found: readonly (Place & { readonly message: string })[]): Finding[] =>
     found.map((problem) => ({ severity, path: problem.path, line: problem.line, text: formatConfigProblem(problem) }));
-  const ports = make('error', portFindings(loaded));
+  const options = make('error', optionFindings(loaded));
+  // Ports are known where their addresses can be read.
+  const ports = options.length > 0 ? options : make('error', portFindings(loaded));
   const others = make('warn', [...unopenedPortFindings(loaded), ...pathFindings(loaded, stateFolder)]);
   const certificates = [...make('error', apiCertificateFindings(loaded)), ...make('warn', hostCertificateFindings(loaded))];
   return { all: [...ports, ...certificates, ...others], atStart: [...ports, ...others] };

@@ -2,9 +2,9 @@
 import { isIPv6 } from 'node:net';
 import type { LoadedServer, Place, PortRanges, ServerConfig } from '../config/index.ts';
 import { portsOf } from '../config/server-config.ts';
+import { readCandidatePorts, withAnyPublicAddress } from '../services/webrtc/candidate-ports.ts';
+import { readRelayAddresses } from '../services/webrtc/relay-addresses.ts';
 import { listenAddresses } from '../util/listen-addresses.ts';
-import { readCandidatePorts } from '../wire/ice/candidate-ports.ts';
-import { readRelayAddresses } from '../wire/turn/relay-addresses.ts';
 
 /** An address and port that something listens on. */
 interface PortUse {
@@ -16,7 +16,7 @@ interface PortUse {
   readonly place: Place;
 }
 
-/** Errors: each tells a port and both elements, and has the place of the later one. */
+/** Errors: each tells a port and both elements, and has the place of the later one. Throws where `optionFindings` has something to tell. */
 export function portFindings(loaded: LoadedServer): (Place & { readonly message: string })[] {
   const byPort = new Map<string, PortUse[]>();
   const found: (Place & { readonly message: string })[] = [];
@@ -119,13 +119,12 @@ function* peerUses(
   placeOf: LoadedServer['placeOf'],
 ): Generator<PortUse> {
   const { iceCandidates, tcpRelayBind } = webrtc;
-  const known = (entries: readonly string[]): string[] => entries.map((entry) => entry.replace('${PublicIP}', '*'));
   const place = iceCandidates === undefined ? placeOf(webrtc) : placeOf(iceCandidates);
   const at = (element: string): Place => ({ ...place, path: `${place.path}/${element}` });
-  for (const { host, port } of readCandidatePorts(known(iceCandidates?.iceCandidate ?? []), ip)) {
+  for (const { host, port } of readCandidatePorts(withAnyPublicAddress(iceCandidates?.iceCandidate), ip)) {
     for (const protocol of ['udp', 'tcp']) yield { protocol, host, port, kind: 'media of WebRTC', place: at('IceCandidate') };
   }
-  for (const { host, port } of readRelayAddresses(known(iceCandidates?.tcpRelay ?? []), ip, tcpRelayBind).listen) {
+  for (const { host, port } of readRelayAddresses(withAnyPublicAddress(iceCandidates?.tcpRelay), ip, tcpRelayBind).listen) {
     yield { protocol: 'tcp', host, port, kind: 'relay of WebRTC', place: at('TcpRelay') };
   }
 }

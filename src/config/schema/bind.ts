@@ -1,10 +1,9 @@
-/** Which ports the server listens on. A listener exists only if its element is present. */
+/**
+ * Which ports the server listens on. A listener exists only if its element is present. What a service alone can read, SRT options and
+ * addresses of media ports, is text here; `findings/option-findings.ts` has the services look at it before anything starts.
+ */
 import { isIP } from 'node:net';
 import type { Static } from '@sinclair/typebox';
-import { readCandidatePorts } from '../../wire/ice/candidate-ports.ts';
-import { readListenerOptions, readPassphrase, SocketOptionError } from '../../wire/srt/socket-options.ts';
-import { parseStreamId } from '../../wire/srt/stream-id.ts';
-import { readRelayAddresses } from '../../wire/turn/relay-addresses.ts';
 import { address, boolean, finishing, integer, list, object, optional, port, ports, text } from './field.ts';
 import { NO_EFFECT } from './unbuilt.ts';
 
@@ -52,30 +51,6 @@ const IceCandidatesSchema = object('Where media is exchanged', {
   enableLinkLocalAddress: boolean('Also offers link-local addresses', { default: false }),
 });
 
-/** Stands for the address that a STUN server tells. */
-const PUBLIC_IP = '${PublicIP}';
-
-interface WebrtcFinish {
-  readonly iceCandidates?: { readonly iceCandidate: readonly string[]; readonly tcpRelay: readonly string[] };
-  readonly tcpRelayBind?: string;
-}
-
-/** What would only show when the ports are opened is refused before. */
-const webrtcFinish = finishing<WebrtcFinish>(({ iceCandidates, tcpRelayBind }, fail) => {
-  const attempt = (key: keyof WebrtcFinish, read: () => unknown): void => {
-    try {
-      read();
-    } catch (error) {
-      if (!(error instanceof TypeError)) throw error;
-      fail(error.message, key);
-    }
-  };
-  const known = (entries: readonly string[] = []) => entries.map((entry) => entry.replace(PUBLIC_IP, '*'));
-  attempt('iceCandidates', () => readCandidatePorts(known(iceCandidates?.iceCandidate), []));
-  attempt('iceCandidates', () => readRelayAddresses(known(iceCandidates?.tcpRelay), []));
-  if (tcpRelayBind !== undefined) attempt('tcpRelayBind', () => readRelayAddresses(['*:1'], [], tcpRelayBind));
-});
-
 const webrtcMembers = {
   signalling: signalling(),
   iceCandidates: optional(IceCandidatesSchema),
@@ -96,30 +71,6 @@ const webrtcMembers = {
 };
 
 const KeyValueSchema = object('One option', { key: text('Name'), value: text('Value') });
-
-interface SrtFinish {
-  options: { key: string; value: string }[];
-  streamMap: { streamPath: string }[];
-  streamPassphrases: { streamPath: string; passphrase: string }[];
-}
-
-/** What would only show when somebody calls is refused at the start. */
-const srtFinish = finishing<SrtFinish>(({ options, streamMap, streamPassphrases }, fail) => {
-  const attempt = (read: () => void, key: keyof SrtFinish): void => {
-    try {
-      read();
-    } catch (error) {
-      if (!(error instanceof SocketOptionError)) throw error;
-      fail(error.message, key);
-    }
-  };
-  attempt(() => void readListenerOptions(options), 'options');
-  for (const { passphrase } of streamPassphrases) attempt(() => void readPassphrase(passphrase), 'streamPassphrases');
-  for (const [key, paths] of Object.entries({ streamMap, streamPassphrases })) {
-    const wrong = paths.find(({ streamPath }) => parseStreamId(streamPath) === null);
-    if (wrong !== undefined) fail(`StreamPath is '${wrong.streamPath}', must be 'vhost/app/stream'`, key);
-  }
-});
 
 const srtMembers = (number: number) => ({
   port: ports('Ports', { protocols: ['srt'], default: `${number}/srt` }),
@@ -216,9 +167,9 @@ export const BindSchema = object('Listeners', {
         ),
       ),
       rtsp: optional(object(`RTSP: ${NO_EFFECT}`, { port: plainPort('Port', 'tcp', 554), workerCount, threadPerSocket }, { xml: 'RTSP' })),
-      srt: optional(object('SRT', srtMembers(9999), { xml: 'SRT', finish: srtFinish })),
+      srt: optional(object('SRT', srtMembers(9999), { xml: 'SRT' })),
       mpegts: optional(object('MPEG-TS', mpegtsMembers, { xml: 'MPEGTS' })),
-      webrtc: optional(object('WebRTC', webrtcMembers, { xml: 'WebRTC', finish: webrtcFinish })),
+      webrtc: optional(object('WebRTC', webrtcMembers, { xml: 'WebRTC' })),
     },
     { default: {} },
   ),
@@ -229,8 +180,8 @@ export const BindSchema = object('Listeners', {
       llhls: optional(httpListener('LL-HLS', 80, 443, 'LLHLS')),
       hls: optional(httpListener('HLS', 80, 443, 'HLS')),
       thumbnail: optional(httpListener('Images', 80, 443)),
-      webrtc: optional(object('WebRTC', webrtcMembers, { xml: 'WebRTC', finish: webrtcFinish })),
-      srt: optional(object('SRT', srtMembers(9998), { xml: 'SRT', finish: srtFinish })),
+      webrtc: optional(object('WebRTC', webrtcMembers, { xml: 'WebRTC' })),
+      srt: optional(object('SRT', srtMembers(9998), { xml: 'SRT' })),
     },
     { default: {} },
   ),

@@ -11,8 +11,8 @@ import { videoPackets, videoTrack } from '../../../test/fakes/synthetic-media.ts
 import type { PushPublisherConfig } from '../../config/index.ts';
 import { QueueRegistry } from '../../core/queue-registry.ts';
 import { MAX_TASKS } from '../../core/tasks/task-registry.ts';
+import { readListenerOptions } from '../../transport/srt/socket-options.ts';
 import { systemClock } from '../../util/clock.ts';
-import { readListenerOptions } from '../../wire/srt/socket-options.ts';
 import { SrtProvider } from '../srt/srt-provider.ts';
 import { PushPublisher } from './push-publisher.ts';
 import type { PushRequest } from './push-request.ts';

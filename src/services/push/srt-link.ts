@@ -1,6 +1,7 @@
 /** A transport stream over SRT, as the caller. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LinkLabels, LinkReporter, WatchedLink } from '../../transport/srt/link-reporter.ts';
+import { readPassphrase, SocketOptionError } from '../../transport/srt/socket-options.ts';
 import { SrtUdpPort } from '../../transport/srt/udp-port.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -8,7 +9,6 @@ import { SrtCallFailed } from '../../wire/srt/caller.ts';
 import type { SrtConnection } from '../../wire/srt/connection.ts';
 import type { KeyLength } from '../../wire/srt/key-material.ts';
 import { isKeyLength } from '../../wire/srt/key-material.ts';
-import { readPassphrase, SocketOptionError } from '../../wire/srt/socket-options.ts';
 import type { SrtStatistics } from '../../wire/srt/statistics.ts';
 import { DEFAULT_LATENCY, type LatencyWish } from '../../wire/srt/terms.ts';
 import { PushFailure } from './destination.ts';

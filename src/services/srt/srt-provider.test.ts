@@ -7,13 +7,13 @@ import { TsBuffer } from '../../containers/mpegts/ts-buffer.ts';
 import { TsMuxer } from '../../containers/mpegts/ts-muxer.ts';
 import type { IngestRefused } from '../../core/ingest.ts';
 import { TransportFeed } from '../../ingest/transport-feed.ts';
+import { readListenerOptions } from '../../transport/srt/socket-options.ts';
 import { SrtUdpPort } from '../../transport/srt/udp-port.ts';
 import { AddressShares } from '../../util/address-shares.ts';
 import { systemClock } from '../../util/clock.ts';
 import { RefusalLog } from '../../util/refusal-log.ts';
 import type { SrtConnection } from '../../wire/srt/connection.ts';
 import { RejectionCode } from '../../wire/srt/rejection.ts';
-import { readListenerOptions } from '../../wire/srt/socket-options.ts';
 import { SrtProvider, type SrtProviderOptions } from './srt-provider.ts';
 
 /** Behind what may have been meant by a player. */

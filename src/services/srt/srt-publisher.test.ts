@@ -6,10 +6,10 @@ import { audioTrack, constantFrames, dataTrack, videoPackets, videoTrack } from 
 import { demuxTs } from '../../../test/support/ts-demuxer.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
+import { readListenerOptions } from '../../transport/srt/socket-options.ts';
 import { SrtUdpPort } from '../../transport/srt/udp-port.ts';
 import { systemClock } from '../../util/clock.ts';
 import { RejectionCode } from '../../wire/srt/rejection.ts';
-import { readListenerOptions } from '../../wire/srt/socket-options.ts';
 import { type SrtEgressOptions, SrtPublisher } from './srt-publisher.ts';
 import type { SrtStream } from './srt-stream.ts';
 import { SrtViewer } from './srt-viewer.ts';

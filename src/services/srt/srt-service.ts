@@ -13,10 +13,10 @@
 import type { ServerConfig } from '../../config/index.ts';
 import { portsOf } from '../../config/server-config.ts';
 import type { SrtListenerConfig } from '../../transport/srt/listener.ts';
+import { readListenerOptions } from '../../transport/srt/socket-options.ts';
 import { listenAddresses } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
 import { withPatience } from '../../util/patience.ts';
-import { readListenerOptions } from '../../wire/srt/socket-options.ts';
 import type { Service, ServiceContext } from '../service.ts';
 import { MAX_SRT_ENCODERS, SrtProvider } from './srt-provider.ts';
 import { DEFAULT_SRT_TIMEOUTS } from './srt-publication.ts';

@@ -13,12 +13,12 @@ import { systemClock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
 import type { Patience } from '../../util/patience.ts';
-import { type PortGroup, readCandidatePorts, wildcardOf, withOutside } from '../../wire/ice/candidate-ports.ts';
-import { type RelayPlan, readRelayAddresses } from '../../wire/turn/relay-addresses.ts';
+import { type PortGroup, PUBLIC_IP, readCandidatePorts, wildcardOf, withOutside } from './candidate-ports.ts';
 import { PublishSide } from './ingest/publish-side.ts';
 import { WebrtcProvider } from './ingest/webrtc-provider.ts';
 import { PlaySide } from './play/play-side.ts';
 import { WebrtcPublisher } from './play/webrtc-publisher.ts';
+import { type RelayPlan, readRelayAddresses } from './relay-addresses.ts';
 import type { IceServer, IceServersFor } from './signalling/ice-server.ts';
 import { SignallingServer } from './signalling/signalling-server.ts';
 import { AddressWatch } from './transport/address-watch.ts';
@@ -30,8 +30,6 @@ import { RELAY_ACCOUNT, TurnRelay } from './transport/turn-relay.ts';
 /** Sender threads at most: more than cores bring nothing, and viewers of one stream are spread over all. */
 const MAX_SENDERS = 8;
 const DEFAULT_CANDIDATES = ['*:10000/udp'];
-/** Stands for the address that the STUN server tells. */
-const PUBLIC_IP = '${PublicIP}';
 
 /** What the rest of the server needs of WebRTC; what has to be stopped is in `running`. */
 export interface WebrtcParts {

@@ -7,8 +7,8 @@ import type { RefusalLog } from '../../util/refusal-log.ts';
 import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
 import { formatPeer, type PeerAddress } from '../../wire/srt/peer-address.ts';
 import { RejectionCode } from '../../wire/srt/rejection.ts';
-import type { ListenerSettings } from '../../wire/srt/socket-options.ts';
 import { modeOf, parseStreamId, type SrtTarget } from '../../wire/srt/stream-id.ts';
+import type { ListenerSettings } from './socket-options.ts';
 import { SrtUdpPort } from './udp-port.ts';
 
 /** What of the configuration concerns a listener. */

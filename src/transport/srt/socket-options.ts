@@ -1,10 +1,10 @@
 /** Options by the names of libsrt (`SRTO_…`, with or without the prefix), as configuration files have them. */
-import { DEFAULT_CONNECTION_LIMITS, type SrtConnectionLimits } from './connection.ts';
-import { isKeyLength, type KeyLength } from './key-material.ts';
-import { PASSPHRASE_LENGTHS } from './key-wrap.ts';
-import { DEFAULT_BANDWIDTH } from './live-pacer.ts';
-import { DEFAULT_KEY_REFRESH, type KeyRefresh } from './session-keys.ts';
-import { DEFAULT_LATENCY, type LatencyWish } from './terms.ts';
+import { DEFAULT_CONNECTION_LIMITS, type SrtConnectionLimits } from '../../wire/srt/connection.ts';
+import { isKeyLength, type KeyLength } from '../../wire/srt/key-material.ts';
+import { PASSPHRASE_LENGTHS } from '../../wire/srt/key-wrap.ts';
+import { DEFAULT_BANDWIDTH } from '../../wire/srt/live-pacer.ts';
+import { DEFAULT_KEY_REFRESH, type KeyRefresh } from '../../wire/srt/session-keys.ts';
+import { DEFAULT_LATENCY, type LatencyWish } from '../../wire/srt/terms.ts';
 
 /** What the options of a listener come to. */
 export interface ListenerSettings {

@@ -1,7 +1,7 @@
 /** Reads `TcpRelay` elements: where the relay listens and which addresses of it peers are told. */
 import { isIP, isIPv6 } from 'node:net';
 import { ALL_IPV4, ALL_IPV6, listenAddresses } from '../../util/listen-addresses.ts';
-import { placesOf } from '../ice/candidate-ports.ts';
+import { placesOf } from './candidate-ports.ts';
 
 /** What all elements together come to. */
 export interface RelayPlan {

@@ -11,6 +11,9 @@ export interface PortGroup {
   readonly addresses: readonly string[];
 }
 
+/** Stands in an entry for the address that a STUN server tells. */
+export const PUBLIC_IP = '${PublicIP}';
+
 const MAX_PORTS = 1000;
 
 /**
@@ -40,6 +43,11 @@ export function readCandidatePorts(entries: readonly string[], bindAddresses: re
     }
   }
   return Array.from(groups.values(), ({ host, port, addresses }) => ({ host, port, addresses: [...addresses] }));
+}
+
+/** `entries` as they can be read before the public address is known: all addresses stand for it. */
+export function withAnyPublicAddress(entries: readonly string[] = []): string[] {
+  return entries.map((entry) => entry.replace(PUBLIC_IP, '*'));
 }
 
 /** Stands for all addresses of the family of `host` where something listens; no other can be listened on beside it. */

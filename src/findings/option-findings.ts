@@ -1,0 +1,59 @@
+/** Options of SRT and WebRTC that their services cannot read: what would only show when ports open, or when somebody calls. */
+import { ConfigError, type LoadedServer, type ServerConfig } from '../config/index.ts';
+import { readCandidatePorts, withAnyPublicAddress } from '../services/webrtc/candidate-ports.ts';
+import { readRelayAddresses } from '../services/webrtc/relay-addresses.ts';
+import { readListenerOptions, readPassphrase, SocketOptionError } from '../transport/srt/socket-options.ts';
+import { parseStreamId } from '../wire/srt/stream-id.ts';
+
+type Bind = ServerConfig['bind']['publishers'];
+type PlaceOf = LoadedServer['placeOf'];
+
+/** Each is an error: a server cannot start with it. */
+export function optionFindings({ config, placeOf }: LoadedServer): ConfigError[] {
+  const { providers, publishers } = config.bind;
+  return [providers, publishers].flatMap(({ srt, webrtc }) => [
+    ...(srt === undefined ? [] : srtFaults(srt, placeOf)),
+    ...(webrtc === undefined ? [] : webrtcFaults(webrtc, placeOf)),
+  ]);
+}
+
+function srtFaults(srt: NonNullable<Bind['srt']>, placeOf: PlaceOf): ConfigError[] {
+  const { options, streamMap, streamPassphrases } = srt;
+  const faults: ConfigError[] = [];
+  const attempt = (key: keyof typeof srt, read: () => unknown): void => {
+    const message = refusalOf(read, SocketOptionError);
+    if (message !== null) faults.push(new ConfigError(message, placeOf(srt, key)));
+  };
+  attempt('options', () => readListenerOptions(options));
+  for (const { passphrase } of streamPassphrases) attempt('streamPassphrases', () => readPassphrase(passphrase));
+  for (const [key, paths] of Object.entries({ streamMap, streamPassphrases })) {
+    const wrong = paths.find(({ streamPath }) => parseStreamId(streamPath) === null);
+    if (wrong === undefined) continue;
+    faults.push(new ConfigError(`StreamPath is '${wrong.streamPath}', must be 'vhost/app/stream'`, placeOf(srt, key)));
+  }
+  return faults;
+}
+
+function webrtcFaults(webrtc: NonNullable<Bind['webrtc']>, placeOf: PlaceOf): ConfigError[] {
+  const { iceCandidates, tcpRelayBind } = webrtc;
+  const faults: ConfigError[] = [];
+  const attempt = (key: keyof typeof webrtc, read: () => unknown): void => {
+    const message = refusalOf(read, TypeError);
+    if (message !== null) faults.push(new ConfigError(message, placeOf(webrtc, key)));
+  };
+  attempt('iceCandidates', () => readCandidatePorts(withAnyPublicAddress(iceCandidates?.iceCandidate), []));
+  attempt('iceCandidates', () => readRelayAddresses(withAnyPublicAddress(iceCandidates?.tcpRelay), []));
+  if (tcpRelayBind !== undefined) attempt('tcpRelayBind', () => readRelayAddresses(['*:1'], [], tcpRelayBind));
+  return faults;
+}
+
+/** Why `read` refuses, as an error of `kind`; null when it does not. */
+function refusalOf(read: () => unknown, kind: new (message: string) => Error): string | null {
+  try {
+    read();
+    return null;
+  } catch (error) {
+    if (!(error instanceof kind)) throw error;
+    return error.message;
+  }
+}
