@@ -1,7 +1,6 @@
 /** Turns what the core and the configuration refuse into errors of the catalogue. */
 import { ConfigError } from '../config/index.ts';
-import { ControlError } from '../core/control-error.ts';
-import type { JsonObject } from '../core/definition.ts';
+import { ControlError, type JsonObject } from '../core/definition.ts';
 import type { VirtualHost } from '../core/virtual-host.ts';
 import { ApiError, type ErrorCode, notSaved } from './errors.ts';
 import { isJsonObject } from './json/json-value.ts';

@@ -4,12 +4,12 @@ import { defaultServerFile, loadServerConfig, readApplication } from './index.ts
 import { notBuiltIn, notBuiltInApplication, notBuiltInServer, unprotected } from './not-built.ts';
 import { ApplicationSchema } from './schema/application.ts';
 import { BindSchema } from './schema/bind.ts';
+import { NO_EFFECT, REFUSED } from './schema/field.ts';
 import { MediaOptionsSchema } from './schema/media-options.ts';
 import { ModulesSchema } from './schema/modules.ts';
 import { ProvidersSchema } from './schema/providers.ts';
 import { LlhlsSchema } from './schema/publishers.ts';
 import { ServerSchema } from './schema/server.ts';
-import { NO_EFFECT, REFUSED } from './schema/unbuilt.ts';
 import { VirtualHostSchema } from './schema/virtual-host.ts';
 
 const CLUSTER = new URL('../../test/fixtures/config/cluster-origin.xml', import.meta.url).pathname;

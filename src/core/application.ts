@@ -9,7 +9,7 @@ import { InboundStream } from './inbound-stream.ts';
 import { type CloseReason, type IngestName, IngestRefused, type IngestRequest, type IngestStream } from './ingest.ts';
 import { ProviderKind, PublisherKind } from './kinds.ts';
 import { type EnabledPublisher, OutboundStream } from './outbound-stream.ts';
-import { PASSTHROUGH_PROFILE } from './passthrough-profile.ts';
+import { PASSTHROUGH_PROFILE } from './output-profile.ts';
 import type { Playlist } from './playlist.ts';
 import { buildPlaylist } from './playlist-builder.ts';
 import type { Publisher } from './publishing.ts';

@@ -3,8 +3,7 @@ import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Turns } from '../util/newcomer-turns.ts';
 import { Application, type ApplicationContext } from './application.ts';
-import { ControlError } from './control-error.ts';
-import type { Definition, JsonObject } from './definition.ts';
+import { ControlError, type Definition, type JsonObject } from './definition.ts';
 import { HostTable } from './host-table.ts';
 import {
   type CloseReason,

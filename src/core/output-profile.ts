@@ -1,6 +1,18 @@
-import type { EncodeAudioConfig, EncodeImageConfig, EncodeVideoConfig, OutputProfileConfig } from '../config/index.ts';
+import {
+  type EncodeAudioConfig,
+  type EncodeImageConfig,
+  type EncodeVideoConfig,
+  type OutputProfileConfig,
+  readOutputProfile,
+} from '../config/index.ts';
 import type { AudioTrack, Track, VideoTrack } from '../media/track.ts';
-import { PASSTHROUGH_PROFILE } from './passthrough-profile.ts';
+
+/** The output profile of streams that pass untouched (`PassthroughOutputProfile`). Tracks that have names keep them. */
+export const PASSTHROUGH_PROFILE: OutputProfileConfig = readOutputProfile({
+  name: 'passthrough',
+  outputStreamName: '${OriginStreamName}',
+  encodes: { videos: [{ bypass: true }], audios: [{ bypass: true }] },
+}).typed;
 
 /** Frame rates are written with two or three decimals. */
 const SAME_FRAMERATE = 0.0005;

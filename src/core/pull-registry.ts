@@ -2,7 +2,7 @@ import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Application } from './application.ts';
-import { ControlError } from './control-error.ts';
+import { ControlError } from './definition.ts';
 import { type CloseReason, IngestRefused } from './ingest.ts';
 import type { SourceType } from './kinds.ts';
 import { type PullDefinition, PullFailed, type PullSource, schemeOf, withoutCredentials } from './pull.ts';

@@ -2,8 +2,7 @@ import { ConfigErrors, formatConfigProblem, loadServerConfig } from '../config/i
 import { notBuiltIn, unprotected } from '../config/not-built.ts';
 import { findConfigFile } from '../config/server-config.ts';
 import { findingsOf } from '../findings/findings.ts';
-import type { CommandLine } from './command-line.js';
-import { ExitCode } from './exit-code.ts';
+import { type CommandLine, ExitCode } from './command-line.js';
 
 /** Reads the configuration, prints everything odd or wrong about it and about what it names, starts nothing. */
 export function check(line: CommandLine): number {

@@ -3,8 +3,7 @@ import { LOG_LEVELS } from '../util/log-levels.js';
 import { messageOf } from '../util/message-of.ts';
 import { packageVersion } from '../util/package-version.ts';
 import { forgetCompiledCode, keepCompiledCode } from './code-cache.js';
-import { type CommandLine, parseCommandLine } from './command-line.js';
-import { ExitCode } from './exit-code.ts';
+import { type CommandLine, ExitCode, parseCommandLine } from './command-line.js';
 import { ProcessSignals } from './process-signals.ts';
 
 const HELP = `Millrace, a live media streaming server.

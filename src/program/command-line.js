@@ -1,5 +1,5 @@
 /**
- * What the command line may hold. Plain JavaScript: `scripts/start.mjs` reads it, too, before there is a place to keep compiled TypeScript.
+ * What the command line may hold, and what it is answered with. Plain JavaScript: `scripts/start.mjs` reads it, too, before there is a place to keep compiled TypeScript.
  */
 import { parseArgs } from 'node:util';
 import { LOG_LEVELS } from '../util/log-levels.js';
@@ -39,3 +39,6 @@ export function parseCommandLine(args) {
   for (const name of /** @type {const} */ (['config', 'state'])) if (values[name] === '') throw new Error(`--${name} is empty`);
   return { command, config: values.config, state: values.state, logFormat, logLevel };
 }
+
+/** What `millrace` exits with; `USAGE`: bad configuration or arguments. */
+export const ExitCode = /** @type {const} */ ({ CLEAN: 0, FAILURE: 1, USAGE: 2 });

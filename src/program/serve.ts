@@ -5,8 +5,7 @@ import { ConfigProblem, MillraceServer } from '../server.ts';
 import { StateFolderProblem } from '../state/state-lock.ts';
 import { createLogger } from '../util/create-logger.ts';
 import { messageOf } from '../util/message-of.ts';
-import type { CommandLine } from './command-line.js';
-import { ExitCode } from './exit-code.ts';
+import { type CommandLine, ExitCode } from './command-line.js';
 import type { ProcessSignals } from './process-signals.ts';
 
 /** A stop that takes longer than this, ms, is cut short. It is to be over within 5 s, and the exit first writes what was compiled. */

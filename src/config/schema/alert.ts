@@ -1,7 +1,6 @@
 /** Messages to a control server when something is wrong. */
 import type { Static } from '@sinclair/typebox';
-import { bitrate, integer, object, optional, path, real, text } from './field.ts';
-import { NO_EFFECT } from './unbuilt.ts';
+import { bitrate, integer, NO_EFFECT, object, optional, path, real, text } from './field.ts';
 
 const presence = (description: string, xml?: string) => optional(object(description, {}, xml === undefined ? {} : { xml }));
 const pixels = (what: string) => optional(integer(`${what}, pixels`, { minimum: 0 }));

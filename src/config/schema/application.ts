@@ -1,10 +1,9 @@
 /** An application: a name under which streams live, and what happens to them. */
 import type { Static } from '@sinclair/typebox';
-import { boolean, choice, integer, list, name, object, optional, path, text } from './field.ts';
+import { boolean, choice, integer, list, NO_EFFECT, name, object, optional, path, text } from './field.ts';
 import { OutputProfilesSchema } from './output-profile.ts';
 import { ApplicationProvidersSchema } from './providers.ts';
 import { PublishersSchema } from './publishers.ts';
-import { NO_EFFECT } from './unbuilt.ts';
 
 const TranscodeWebhookSchema = object(`Asks a control server for the output profiles of every new stream: ${NO_EFFECT}`, {
   enable: boolean('Turns it on'),

@@ -4,8 +4,7 @@
  */
 import { isIP } from 'node:net';
 import type { Static } from '@sinclair/typebox';
-import { address, boolean, finishing, integer, list, object, optional, port, ports, text } from './field.ts';
-import { NO_EFFECT } from './unbuilt.ts';
+import { address, boolean, finishing, integer, list, NO_EFFECT, object, optional, port, ports, text } from './field.ts';
 
 const workerCount = integer('Workers; read for compatibility', { default: 1, minimum: 0 });
 const threadPerSocket = boolean('A thread for each socket; read for compatibility', { default: false });

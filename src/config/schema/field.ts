@@ -180,3 +180,8 @@ export function firstDuplicate(items: readonly { readonly name: string }[]): str
   const names = new Set<string>();
   return items.find(({ name }) => names.size === names.add(name).size)?.name;
 }
+
+/** Descriptions say it of elements that are read and checked, without which nothing may be served: what protects viewers or media (`not-built.ts`). */
+export const REFUSED = 'not built yet, and what has it enabled is refused';
+/** Descriptions say it of all other elements that are read and checked, and that this server does nothing with yet (`not-built.ts`). */
+export const NO_EFFECT = 'not built yet, of no effect';

@@ -1,7 +1,6 @@
 /** Subtitles and frame overlays of all output profiles of an application. */
 import type { Static } from '@sinclair/typebox';
-import { boolean, choice, finishing, integer, list, object, optional, path, text } from './field.ts';
-import { NO_EFFECT } from './unbuilt.ts';
+import { boolean, choice, finishing, integer, list, NO_EFFECT, object, optional, path, text } from './field.ts';
 
 /** `<Transcription>`, of no effect yet (`not-built.ts`). */
 const TranscriptionSchema = object('Makes the subtitles from speech', {

@@ -1,7 +1,6 @@
 /** Parts of the server that can be turned on and off. */
 import type { Static } from '@sinclair/typebox';
-import { boolean, integer, object } from './field.ts';
-import { NO_EFFECT } from './unbuilt.ts';
+import { boolean, integer, NO_EFFECT, object } from './field.ts';
 
 const enable = (on: boolean) => boolean('Turns it on', { default: on });
 const module = (description: string, on: boolean, xml?: string) =>

@@ -2,8 +2,7 @@
 import type { Static } from '@sinclair/typebox';
 import { AddressSet } from '../../util/address-set.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { as, boolean, choice, type Fail, finishing, integer, list, name, object, optional, path, ports, text } from './field.ts';
-import { NO_EFFECT } from './unbuilt.ts';
+import { as, boolean, choice, type Fail, finishing, integer, list, NO_EFFECT, name, object, optional, path, ports, text } from './field.ts';
 
 interface Common {
   timestampMode?: 'ZeroBased' | 'Original';

@@ -1,9 +1,8 @@
 /** What serves the streams of an application. A publisher whose object is present, even empty, is enabled. */
 import type { Static } from '@sinclair/typebox';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { boolean, choice, finishing, integer, object, optional, path, real, text } from './field.ts';
+import { boolean, choice, finishing, integer, object, optional, path, REFUSED, real, text } from './field.ts';
 import { createDefaultPlaylist, hlsCommon, maxConnection } from './hls.ts';
-import { REFUSED } from './unbuilt.ts';
 
 /** `<LLHLS>` in `<Publishers>`: fMP4 segments in parts (rfc8216bis). `<DRM>` that is enabled is refused (`not-built.ts`). */
 export const LlhlsSchema = object(

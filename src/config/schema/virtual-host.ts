@@ -2,9 +2,8 @@
 import type { Static } from '@sinclair/typebox';
 import { ApplicationSchema } from './application.ts';
 import { CrossDomainsSchema } from './cross-domains.ts';
-import { as, boolean, finishing, firstDuplicate, integer, list, name, object, optional, text, words } from './field.ts';
+import { as, boolean, finishing, firstDuplicate, integer, list, name, object, optional, REFUSED, text, words } from './field.ts';
 import { TlsSchema } from './tls.ts';
-import { REFUSED } from './unbuilt.ts';
 
 /** `<Names>`: one name in each `<Name>`. */
 export const hostNames = list('Host names or addresses; `*` and `?` match', text('Host name', { form: 'host' }), { flatten: 'name' });

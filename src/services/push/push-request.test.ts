@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { faultOfUrl, pushProtocolOf, receiverOf, storedPushRequest, trimUrl } from './push-request.ts';
-import { retryDelay } from './retry-delay.ts';
 
 test.each([
   ['rtmp', 'rtmp://h/app', null],
@@ -53,9 +52,4 @@ test('what the state folder holds is looked at as closely as what a client sends
   ]) {
     expect(storedPushRequest(bad)).toBeNull();
   }
-});
-
-test('attempts become rarer up to fifteen seconds, never at the same moment', () => {
-  expect([1, 2, 3, 4, 5, 6, 1000].map((failures) => retryDelay(failures, 0.5))).toEqual([1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]);
-  expect([0, 1].map((random) => retryDelay(1, random))).toEqual([800, 1200]);
 });

@@ -8,7 +8,7 @@ import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
 import { type Destination, type DestinationOptions, PushFailure } from './destination.ts';
 import type { PushRequest } from './push-request.ts';
-import { PushTask } from './push-task.ts';
+import { PushTask, retryDelay } from './push-task.ts';
 import { SEND_QUEUE_PACKETS } from './send-queue.ts';
 
 const VIDEO = videoTrack();
@@ -294,4 +294,9 @@ describe('a push task', () => {
     expect(receivers).toHaveLength(2);
     expect(push.state).toBe('connecting');
   });
+});
+
+test('attempts become rarer up to fifteen seconds, never at the same moment', () => {
+  expect([1, 2, 3, 4, 5, 6, 1000].map((failures) => retryDelay(failures, 0.5))).toEqual([1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]);
+  expect([0, 1].map((random) => retryDelay(1, random))).toEqual([800, 1200]);
 });

@@ -11,7 +11,6 @@ import type { Logger } from '../../util/logger.ts';
 import { type OpenDestination, PushFailure, type PushTimeouts } from './destination.ts';
 import { type PushRequest, receiverOf } from './push-request.ts';
 import { PushSession } from './push-session.ts';
-import { retryDelay } from './retry-delay.ts';
 import { SEND_QUEUE_PACKETS } from './send-queue.ts';
 import { leftOut, selectTracks } from './track-selection.ts';
 
@@ -27,6 +26,11 @@ export const PushState = {
 /** Any of these words. */
 export type PushState = (typeof PushState)[keyof typeof PushState];
 
+/** How long a task waits before it calls its receiver again. */
+const FIRST_RETRY_MS = 1000;
+const MAX_RETRY_MS = 15_000;
+/** Tasks that lost one receiver together must not come back together. */
+const RETRY_JITTER = 0.2;
 /** A connection that lasted this long was a good one, ms: the next failure is the first again. */
 const STABLE_MS = 10_000;
 
@@ -307,4 +311,10 @@ function sameTracks(a: readonly Track[], b: readonly Track[]): boolean {
 function kindOf(track: Track | undefined): string {
   if (track === undefined) return '';
   return `${track.id}:${track.type === 'data' ? 'data' : track.codec}`;
+}
+
+/** Milliseconds before the next attempt after `failures` in a row; `random` is 0 to 1. */
+export function retryDelay(failures: number, random: number): number {
+  const delay = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10));
+  return Math.round(delay * (1 - RETRY_JITTER + 2 * RETRY_JITTER * random));
 }
