@@ -448,7 +448,7 @@ describe('refusals', () => {
       playlist({ renditions: [{ name: 'r', audio: 'a' }] }),
     ],
     [
-      // A frame is no video.
+      // An image encode is no video.
       'Playlist Error: rendition r refers to the video encode i, which the profile does not have',
       () =>
         profile({

@@ -3,34 +3,34 @@ import { toSeconds } from '../media/timebase.ts';
 import { nearestFramerate } from './track-meter.ts';
 
 /** Half a second of most streams: timestamps of whole milliseconds are off by less than the tolerance then. */
-const PICTURES = 16;
+const FRAMES = 16;
 /** An announcement this close to what was measured is believed. */
 const TOLERANCE = 0.02;
 
 /** Measures the frame rate of a video track by its first frames, because what sources announce is often wrong or missing. */
 export class FramerateProbe {
-  #pictures = 0;
+  #frames = 0;
   /** Decoding times, seconds. */
   #first = 0;
   #last = 0;
 
   /** Enough frames were seen; further ones are not counted. */
   get settled(): boolean {
-    return this.#pictures >= PICTURES;
+    return this.#frames >= FRAMES;
   }
 
   count({ dts, track }: Packet): void {
     if (this.settled) return;
     this.#last = toSeconds(dts, track.timebase);
-    if (this.#pictures === 0) this.#first = this.#last;
-    this.#pictures += 1;
+    if (this.#frames === 0) this.#first = this.#last;
+    this.#frames += 1;
   }
 
   /** Frames per second: what was announced (0: nothing) unless the frames tell something else. */
   rate(announced: number): number {
     const seconds = this.#last - this.#first;
     if (seconds <= 0) return announced;
-    const measured = (this.#pictures - 1) / seconds;
+    const measured = (this.#frames - 1) / seconds;
     return Math.abs(announced / measured - 1) <= TOLERANCE ? announced : nearestFramerate(measured, TOLERANCE);
   }
 }

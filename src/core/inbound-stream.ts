@@ -96,7 +96,8 @@ export class InboundStream implements IngestStream {
   /** The router, or what is behind it, has failed: what waits is not worked off. */
   #broken = false;
   #closed = false;
-  #lastPacketAt: number;
+  /** When the provider brought its last packet; monotonic, ms. */
+  #lastPacketAt = 0;
   readonly #silence: SilenceWatch;
   #lossTimer: NodeJS.Timeout | undefined;
 
@@ -129,7 +130,6 @@ export class InboundStream implements IngestStream {
       { keepSourceTime: options.keepSourceTime },
     );
     this.#outputs = options.createOutputs(this);
-    this.#lastPacketAt = options.clock.monotonic();
     this.#silence = new SilenceWatch({
       clock: options.clock,
       logger: options.logger,
@@ -236,7 +236,6 @@ export class InboundStream implements IngestStream {
     this.#request = request;
     this.#hasSource = true;
     this.#congested = false;
-    this.#lastPacketAt = this.#clock.monotonic();
     this.moveTo(request.sourceUrl);
     this.meter.ingestOpened(request.provider);
     this.#silence.start(silenceTimeoutMs);
