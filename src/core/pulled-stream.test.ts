@@ -117,6 +117,61 @@ it('leaves a source as soon as it ends, and does not ask one that ends at once a
   expect(source.opened.map(({ closed }) => closed)).toEqual([true, true]);
 });
 
+it('leaves nothing of its tries of the first URL with a connection that lives for months', async () => {
+  // Every reaction to a promise stays with it until it settles.
+  const reactions: { readonly mock: { readonly calls: readonly unknown[] } }[] = [];
+  const withResolvers = Promise.withResolvers.bind(Promise);
+  vi.spyOn(Promise, 'withResolvers').mockImplementation(<T>() => {
+    const made = withResolvers<T>();
+    reactions.push(vi.spyOn(made.promise, 'then'));
+    return made;
+  });
+  stops.push(() => vi.restoreAllMocks());
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const clock = new ManualClock();
+  const { source, pull } = setUp((url) => url.includes('second'), clock);
+  await pull({}, { failbackMs: 50 });
+  const first = () => source.asked.filter((url) => url.includes('first')).length;
+  source.plays = () => true;
+  source.deliver(1);
+  const open = source.open.bind(source);
+  source.open = async (target) => {
+    const session = await open(target);
+    // It accepts, and has nothing to send.
+    if (target.url.includes('first')) target.sink.close({ code: 'peer-left', detail: 'nothing' });
+    return session;
+  };
+  for (let tries = 1; tries <= 10; tries += 1) {
+    clock.advance(100);
+    await vi.advanceTimersByTimeAsync(100);
+    for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(first()).toBeGreaterThan(9);
+  expect(Math.max(...reactions.map(({ mock }) => mock.calls.length))).toBeLessThan(3);
+});
+
+it('ends a try of the first URL with the connection that was to be left for it', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const clock = new ManualClock();
+  const { source, pull } = setUp((url) => url.includes('second'), clock);
+  await pull({}, { failbackMs: 50 });
+  source.deliver(1);
+  source.plays = () => true;
+  const turns = async (): Promise<void> => {
+    for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  };
+  clock.advance(100);
+  await vi.advanceTimersByTimeAsync(100);
+  await turns();
+  expect(source.opened.map(({ target, closed }) => [target.url, closed])).toEqual([
+    ['rtsp://second/', false],
+    ['rtsp://first/', false],
+  ]);
+  source.opened[0]?.target.sink.close({ code: 'peer-left', detail: 'bye' });
+  await turns();
+  expect(source.opened.slice(0, 2).map(({ closed }) => closed)).toEqual([true, true]);
+});
+
 it('stays where it is without failback', async () => {
   const { application, source, pull } = setUp((url) => url.includes('second'));
   await pull();

@@ -43,8 +43,10 @@ interface Connection {
   reason: CloseReason | null;
   /** What it delivers is of no use: to come back at once would be in vain. */
   refused: boolean;
-  /** Resolves when there is a reason, or the connection was given up. */
+  /** Resolves when there is a reason, or the connection was given up. One wait for it at most: it lives as long as the source does. */
   readonly over: PromiseWithResolvers<void>;
+  /** A first URL that is tried meanwhile: the try ends with the connection. */
+  probe: Probe | null;
 }
 
 /**
@@ -223,10 +225,10 @@ export class PulledStream {
     stream.changeSource();
     const onClose = (reason: CloseReason): void => {
       connection.reason ??= reason;
-      connection.over.resolve();
+      endOf(connection);
     };
     const link = new SourceLink({ stream, clock: this.#options.clock, onClose });
-    const connection: Connection = { link, session: null, reason: null, refused: false, over: Promise.withResolvers() };
+    const connection: Connection = { link, session: null, reason: null, refused: false, over: Promise.withResolvers(), probe: null };
     return connection;
   }
 
@@ -236,7 +238,7 @@ export class PulledStream {
     if (connection === null) return;
     connection.reason ??= reason;
     connection.refused = true;
-    connection.over.resolve();
+    endOf(connection);
   }
 
   /** Rejects when the limit is over or the stream ends, whatever the source does; a session that comes later is closed. */
@@ -275,9 +277,10 @@ export class PulledStream {
   #disconnect(): void {
     const connection = this.#connection;
     this.#connection = null;
-    connection?.link.cut();
-    connection?.over.resolve();
-    connection?.session?.close();
+    if (connection === null) return;
+    connection.link.cut();
+    endOf(connection);
+    connection.session?.close();
   }
 
   async #supervise(): Promise<void> {
@@ -367,10 +370,11 @@ export class PulledStream {
     const connection = this.#connection;
     const [url = ''] = this.definition.urls;
     const probe = new Probe();
+    if (connection !== null) connection.probe = probe;
     try {
       const session = await this.#open(url, probe, CONNECT_TIMEOUT_MS);
       // Many servers accept and have nothing to send.
-      const delivers = await this.#delivers(probe, connection).finally(() => session.close());
+      const delivers = await this.#delivers(probe).finally(() => session.close());
       if (!delivers) throw new PullFailed('the source sends nothing');
       // Lost meanwhile: the next URL is being connected to.
       if (this.closed || this.#connection !== connection) return;
@@ -380,17 +384,16 @@ export class PulledStream {
     } catch {
       this.#leftFirstAt = this.#options.clock.monotonic();
     } finally {
+      if (connection !== null) connection.probe = null;
       this.#probing = false;
     }
   }
 
-  /** Resolves with whether a probe delivers: with its first packet, its end, the end of `connection`, or when the time for it is over. */
-  async #delivers(probe: Probe, connection: Connection | null): Promise<boolean> {
-    const { promise: tooLate, resolve } = Promise.withResolvers<boolean>();
-    const timer = setTimeout(() => resolve(false), PROBE_MS);
-    const lost = connection?.over.promise.then(() => false);
+  /** Resolves with whether a probe delivers: with its first packet, its end, that of the connection, or when the time for it is over. */
+  async #delivers(probe: Probe): Promise<boolean> {
+    const timer = setTimeout(() => probe.close(), PROBE_MS);
     try {
-      return await Promise.race([probe.delivers, tooLate, ...(lost === undefined ? [] : [lost])]);
+      return await probe.delivers;
     } finally {
       clearTimeout(timer);
     }
@@ -421,6 +424,12 @@ export class PulledStream {
     if (this.closed || properties.persistent || this.#failures <= urls.length * properties.retryCount) return;
     this.end({ code: 'peer-error', detail: `given up after ${this.#failures} failures, the last one: ${why}` });
   }
+}
+
+/** Whoever waits for the end of a connection goes on. */
+function endOf({ over, probe }: Connection): void {
+  over.resolve();
+  probe?.close();
 }
 
 /** Finds out whether a source delivers; what it delivers goes nowhere. */
