@@ -294,6 +294,21 @@ describe('a push task', () => {
     expect(receivers).toHaveLength(2);
     expect(push.state).toBe('connecting');
   });
+
+  test('a source that fails when it is asked for a keyframe costs the connection and not the server', () => {
+    const { push, receiver } = running();
+    const asked = vi.spyOn(stream, 'requestKeyframe').mockImplementation(() => {
+      throw new TypeError('a bug');
+    });
+    receiver.options.events.onFailed(new PushFailure('lost', 'gone'));
+    vi.runOnlyPendingTimers();
+    expect(push).toMatchObject({ state: 'error', reason: 'internal error' });
+    expect(receivers[1]?.closed).toBe(true);
+    asked.mockRestore();
+    vi.runOnlyPendingTimers();
+    expect(receivers).toHaveLength(3);
+    expect(push.state).toBe('connecting');
+  });
 });
 
 test('attempts become rarer up to fifteen seconds, never at the same moment', () => {

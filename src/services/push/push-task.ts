@@ -244,7 +244,11 @@ export class PushTask extends FollowingTask<PushRequest> {
     const delay = retryDelay(this.#failures, random());
     this.#retry = setTimeout(() => {
       this.#retry = null;
-      this.#connect();
+      try {
+        this.#connect();
+      } catch (error) {
+        this.fail(error);
+      }
     }, delay);
   }
 
