@@ -135,6 +135,8 @@ export class ApiServer {
     this.#servers.push(server);
     server.listen({ ...ownFamily(host), port });
     await once(server, 'listening');
+    // One that cannot be accepted is not the end of the others.
+    server.on('error', (error) => this.#options.logger.error({ err: error }, 'API listener failed'));
     const bound = addressOf(server);
     this.#options.logger.info({ address: bound?.address, port: bound?.port }, 'API listening');
   }

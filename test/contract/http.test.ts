@@ -1,10 +1,10 @@
 /** The API as HTTP: heads, methods, bodies, connections, other origins, host names, TLS. */
 import { connect as connectHttp2 } from 'node:http2';
 import { request as requestHttps } from 'node:https';
-import { connect } from 'node:net';
+import { connect, Server } from 'node:net';
 import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { ALL_METHODS, CrossDomainPolicy } from '../../src/access/cross-domains.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
 import { type ApiHarness, AUTHORIZATION, anyOrigin, exchange, parseAnswer, startApi, TLS_FILES } from './harness.ts';
@@ -456,4 +456,16 @@ describe('TLS', () => {
     await other.close();
     await ended;
   });
+});
+
+test('a connection that the system does not hand over is told in the log, and the port stays open', async () => {
+  const listen = vi.spyOn(Server.prototype, 'listen');
+  const logger = new RecordingLogger();
+  const other = await startApi({ logger });
+  const [server] = listen.mock.contexts as Server[];
+  listen.mockRestore();
+  server?.emit('error', new Error('accept ENFILE'));
+  expect(logger.lines.find(({ level }) => level === 'error')?.message).toBe('API listener failed');
+  expect((await other.send({ path: '/v1/version' })).body).toBe(VERSION);
+  await other.close();
 });
