@@ -38,13 +38,13 @@ export class MediaFeed {
       this.unusable += 1;
       return;
     }
-    if (track.source.type === 'video') this.#pushPicture(track, packet);
+    if (track.source.type === 'video') this.#pushVideo(track, packet);
     else if (packet.format === OvtFormat.AAC_ADTS) this.#pushAdts(track.source.timebase, packet);
-    else this.#pushFrame(packet.trackId, packet.pts, packet.data);
+    else this.#pushAudio(packet.trackId, packet.pts, packet.data);
   }
 
   /** Sessions begin anywhere. */
-  #pushPicture(track: FeedTrack, packet: OvtMediaPacket): void {
+  #pushVideo(track: FeedTrack, packet: OvtMediaPacket): void {
     if (packet.flag !== OvtFlag.NONE) track.waits = false;
     if (track.waits) return;
     // What the origin does not tell, the router looks up.
@@ -58,7 +58,7 @@ export class MediaFeed {
         const { headerLength, frameLength, sampleRate } = parseAdtsHeader(data, at);
         if (at + frameLength > data.length) throw new ProtocolError('ADTS', `frame of ${frameLength} bytes`, at);
         const ticks = (frame * AAC_FRAME_SAMPLES * timebase.den) / (sampleRate * timebase.num);
-        this.#pushFrame(trackId, pts + Math.round(ticks), data.subarray(at + headerLength, at + frameLength));
+        this.#pushAudio(trackId, pts + Math.round(ticks), data.subarray(at + headerLength, at + frameLength));
         at += frameLength;
       }
     } catch (error) {
@@ -67,7 +67,7 @@ export class MediaFeed {
     }
   }
 
-  #pushFrame(trackId: number, pts: number, data: Uint8Array): void {
+  #pushAudio(trackId: number, pts: number, data: Uint8Array): void {
     this.#sink.push({ trackId, pts, dts: pts, keyframe: true, data });
   }
 }

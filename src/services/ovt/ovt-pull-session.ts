@@ -2,7 +2,7 @@
 import net from 'node:net';
 import { type PullSession, type PullTarget, withoutCredentials } from '../../core/pull.ts';
 import type { Clock } from '../../util/clock.ts';
-import { messageOf } from '../../util/message-of.ts';
+import { faultDetail } from '../../util/fault-detail.ts';
 import { parseContents } from '../../wire/ovt/description.ts';
 import { parseMediaPacket } from '../../wire/ovt/media-packet.ts';
 import { OvtCommand, type OvtResponse, OvtStatus, parseResponse, serializeRequest } from '../../wire/ovt/message.ts';
@@ -119,7 +119,7 @@ export class OvtPullSession implements PullSession {
     try {
       this.#reader.push(chunk, (type, payload) => this.#take(type, payload));
     } catch (error) {
-      this.#end('peer-error', messageOf(error));
+      this.#end('peer-error', faultDetail(error, this.#target.logger, 'OVT session'));
     }
   }
 

@@ -266,6 +266,18 @@ describe('OvtPullSource', () => {
     expect(sink.reason).toMatchObject(reason);
   });
 
+  test('a fault of ours is told whole in the log, and not to whoever asks for the reason', async () => {
+    const origin = await serve();
+    const { sink, logger } = await open(origin);
+    sink.push = () => {
+      throw new TypeError('a bug');
+    };
+    origin.sendMedia({ trackId: 1, format: 8, data: Buffer.alloc(5) });
+    await sink.until(({ reason: ended }) => ended !== null);
+    expect(sink.reason).toEqual({ code: 'peer-error', detail: 'internal error' });
+    expect(logger.lines.find(({ level }) => level === 'error')?.fields['err']).toBeInstanceOf(TypeError);
+  });
+
   test('a paused session reads no more until it is resumed', async () => {
     const origin = await serve();
     const { sink, session } = await open(origin);
