@@ -1,6 +1,7 @@
 /** One connection of an edge: its requests, and the streams it plays. */
 import type { Socket } from 'node:net';
 import type { Clock } from '../../util/clock.ts';
+import { endAndCut } from '../../util/end-and-cut.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
 import { type Patience, withPatience } from '../../util/patience.ts';
@@ -268,9 +269,7 @@ export class OvtConnection implements OvtLink {
     this.#giveUp?.();
     this.#requests.length = 0;
     for (const [stream, session] of [...this.#sessions]) this.#leave(stream, session, detail);
-    this.#socket.end();
-    const cut = setTimeout(() => this.#socket.destroy(), this.#times.linger);
-    this.#socket.once('close', () => clearTimeout(cut));
+    endAndCut(this.#socket, null, this.#times.linger);
     this.#logger.debug({ detail }, 'OVT edge gone');
     this.#options.onClosed(this);
   }

@@ -2,6 +2,7 @@
 import net from 'node:net';
 import { type PullSession, type PullTarget, withoutCredentials } from '../../core/pull.ts';
 import type { Clock } from '../../util/clock.ts';
+import { endAndCut } from '../../util/end-and-cut.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
 import { parseContents } from '../../wire/ovt/description.ts';
 import { parseMediaPacket } from '../../wire/ovt/media-packet.ts';
@@ -152,9 +153,7 @@ export class OvtPullSession implements PullSession {
     this.#awaited = null;
     const unusable = this.#feed?.unusable ?? 0;
     if (unusable > 0) this.#target.logger.warn({ unusable }, `${unusable} packets of the origin could not be used`);
-    this.#socket.end();
-    const cut = setTimeout(() => this.#socket.destroy(), LINGER_MS);
-    this.#socket.once('close', () => clearTimeout(cut));
+    endAndCut(this.#socket, null, LINGER_MS);
   }
 }
 

@@ -1,5 +1,6 @@
 /** One TCP connection to an RTSP server: requests and their answers, authentication, interleaved data. */
 import net from 'node:net';
+import { endAndCut } from '../../util/end-and-cut.ts';
 import { messageOf } from '../../util/message-of.ts';
 import { RtspAuthenticator } from '../../wire/rtsp/rtsp-auth.ts';
 import {
@@ -219,9 +220,7 @@ export class RtspConnection {
     this.#ended = why;
     for (const { reject } of this.#pending.values()) reject(new Error(why));
     this.#pending.clear();
-    this.#socket.end();
-    const cut = setTimeout(() => this.#socket.destroy(), LINGER_MS);
-    this.#socket.once('close', () => clearTimeout(cut));
+    endAndCut(this.#socket, null, LINGER_MS);
     this.#onEnd(why);
   }
 }
