@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseServerConfig } from './index.ts';
-import { readingFolders, writingFolders } from './server-config.ts';
+import { includesPort, portsOf, readingFolders, writingFolders } from './server-config.ts';
 
 function config(storage: string) {
   const xml = `<Server version="8"><Type>origin</Type><IP>*</IP>${storage}<Bind/><VirtualHosts><VirtualHost><Name>v</Name><Applications>
@@ -20,4 +20,17 @@ test('files are played from a RootPath of the file as well, and written into all
   expect(() => writing.check('/srv/media/x.mp4')).toThrow('AllowedRoots');
   // Without the setting nothing is bounded, and who reads asks for a RootPath.
   expect([readingFolders(config(''), '/state').bounded, writingFolders(config(''), '/state').bounded]).toEqual([false, false]);
+});
+
+test('ports of ranges', () => {
+  const ports = {
+    protocol: 'udp',
+    ranges: [
+      { first: 4000, last: 4002 },
+      { first: 5000, last: 5000 },
+    ],
+  };
+  expect(portsOf(ports)).toEqual([4000, 4001, 4002, 5000]);
+  const near = [3999, 4000, 4001, 4002, 4003, 4999, 5000, 5001];
+  expect(near.filter((port) => includesPort(ports, port))).toEqual(portsOf(ports));
 });

@@ -16,6 +16,11 @@ export function portsOf({ ranges }: PortRanges): number[] {
   return ranges.flatMap(({ first, last }) => Array.from({ length: last - first + 1 }, (_, index) => first + index));
 }
 
+/** Whether `port` is one of some ranges. */
+export function includesPort({ ranges }: PortRanges, port: number): boolean {
+  return ranges.some(({ first, last }) => port >= first && port <= last);
+}
+
 /** Where the API may have files written. */
 export function writingFolders({ storage }: ServerConfig, stateFolder: string): AllowedFolders {
   const roots = allowedRoots(storage, stateFolder);

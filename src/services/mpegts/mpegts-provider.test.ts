@@ -185,6 +185,15 @@ it('ignores a second sender while the first one sends', async () => {
   expect(gate.streams).toHaveLength(1);
 });
 
+it.each(['udp', 'tcp'] as const)('writes an address of IPv6 in brackets over %s', async (protocol) => {
+  const gate = new FakeIngestGate();
+  const { port } = await listen(gate, { host: '::1', protocol });
+  send(`${protocol}://[::1]:${port}`);
+  const { request } = await gate.stream();
+  expect(request.sourceUrl).toMatch(new RegExp(`^${protocol.toUpperCase()}://\\[::1\\]:\\d+$`));
+  expect(request.client).toBe('::1');
+});
+
 it('goes on with a restarted encoder after a second, and with one of another address later, which the log warns of', () => {
   const gate = new FakeIngestGate();
   const logger = new RecordingLogger();
@@ -231,6 +240,8 @@ it('hears nobody but the senders that are named, who need not wait for others', 
   clock.advance(60_000);
   source.push(packet, '198.51.100.1:5000');
   expect([gate.streams.length, source.counters.barred]).toEqual([1, 101]);
+  // Whose turn it is when many streams begin.
+  expect(gate.streams[0]?.request.client).toBe('2001:db8::1');
   source.push(packet, '192.0.2.1:5000');
   expect(source.counters).toMatchObject({ barred: 101, foreign: 0 });
   expect(logger.matching('MPEG-TS senders not heard: the stream map names others for their port')).toHaveLength(1);

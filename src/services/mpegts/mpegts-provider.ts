@@ -147,7 +147,7 @@ export class MpegtsProvider {
       if (from.port !== port || from.address !== address) {
         port = from.port;
         address = from.address;
-        sender = from.family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`;
+        sender = senderOf(address, port);
       }
       source.push(data, sender);
     });
@@ -174,7 +174,7 @@ export class MpegtsProvider {
       connection.destroy();
       return;
     }
-    const sender = `${connection.remoteAddress}:${connection.remotePort}`;
+    const sender = senderOf(connection.remoteAddress ?? '', connection.remotePort ?? 0);
     if (!source.admits(sender)) {
       connection.destroy();
       return;
@@ -214,6 +214,11 @@ export class MpegtsProvider {
       else if (now - since >= this.#timeouts.firstTrack) connection.destroy();
     }
   }
+}
+
+/** How sources know a sender: `192.0.2.10:5000`, `[2001:db8::1]:5000`. */
+function senderOf(address: string, port: number): string {
+  return net.isIPv6(address) ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
 /** Throws an error that names the group. */

@@ -9,7 +9,7 @@
  * Specifications: ISO/IEC 13818-1, RFC 2250 (transport streams in RTP over UDP).
  */
 import { sharedMpegtsPort } from '../../config/index.ts';
-import { portsOf } from '../../config/server-config.ts';
+import { includesPort, portsOf } from '../../config/server-config.ts';
 import type { Application } from '../../core/application.ts';
 import type { Orchestrator } from '../../core/orchestrator.ts';
 import { AddressSet } from '../../util/address-set.ts';
@@ -54,11 +54,11 @@ export function startMpegts(context: ServiceContext): Service {
   };
 }
 
-/** The first application whose stream map names the port; null when none does. */
+/** The first application whose stream map names the port; null when none does. Asked for every datagram of a sender that is not heard. */
 export function mpegtsRoute(applications: Iterable<Application>, port: number): MpegtsRoute | null {
   for (const application of applications) {
     const mpegts = application.definition.config.providers?.mpegts;
-    const entry = mpegts?.streams.find((stream) => portsOf(stream.port).includes(port));
+    const entry = mpegts?.streams.find((stream) => includesPort(stream.port, port));
     if (mpegts === undefined || entry === undefined) continue;
     return {
       streamName: entry.name.replaceAll(PORT_MACRO, String(port)),

@@ -206,6 +206,7 @@ export class PortSource {
         provider: ProviderKind.MPEGTS,
         sourceType: SourceType.MPEGTS,
         sourceUrl: `${this.#options.scheme}://${sender}`,
+        client: hostOf(sender),
         onClose: (reason) => this.#forget(reason),
       });
       return this.#publish(stream, route, sender, now);
