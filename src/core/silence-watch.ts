@@ -1,4 +1,4 @@
-/** Finds out that a source sends neither audio nor frames. */
+/** Finds out that a source sends neither audio nor video. */
 import type { Clock } from '../util/clock.ts';
 import { guarded } from '../util/guarded.ts';
 import type { Logger } from '../util/logger.ts';
@@ -13,8 +13,8 @@ export class SilenceWatch {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #onSilent: (limit: number) => void;
-  /** Ids of tracks that are neither audio nor frames. */
-  #words: ReadonlySet<number> = new Set();
+  /** Ids of tracks that are neither audio nor video. */
+  #dataTracks: ReadonlySet<number> = new Set();
   #heardAt: number;
   #timer: NodeJS.Timeout | undefined;
 
@@ -53,11 +53,11 @@ export class SilenceWatch {
 
   /** What the source has. */
   setTracks(tracks: readonly SourceTrack[]): void {
-    this.#words = new Set(tracks.filter(({ type }) => type !== 'video' && type !== 'audio').map(({ id }) => id));
+    this.#dataTracks = new Set(tracks.filter(({ type }) => type !== 'video' && type !== 'audio').map(({ id }) => id));
   }
 
-  /** A packet of `trackId` came at `now`. Words are no sign of life: they are sent by hand, or by a script. */
+  /** A packet of `trackId` came at `now`. Data is no sign of life: it is sent by hand, or by a script. */
   heard(trackId: number, now: number): void {
-    if (!this.#words.has(trackId)) this.#heardAt = now;
+    if (!this.#dataTracks.has(trackId)) this.#heardAt = now;
   }
 }

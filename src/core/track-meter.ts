@@ -21,6 +21,8 @@ export class TrackMeter implements TrackFigures {
   #windowBytes = 0;
   #windowFrames = 0;
   #windowStart = Number.NaN;
+  /** Since the start, those of the present window included. */
+  #framesSeen = 0;
   #keyframes = 0;
   #framesAtFirstKeyframe = 0;
   #framesAtLastKeyframe = 0;
@@ -45,7 +47,7 @@ export class TrackMeter implements TrackFigures {
     }
     this.#windowBytes += packet.data.length;
     this.#windowFrames += 1;
-    if (packet.track.type === 'video') this.#countPicture(packet);
+    if (packet.track.type === 'video') this.#countFrame(packet);
   }
 
   /** Bits per second since the start. */
@@ -63,19 +65,17 @@ export class TrackMeter implements TrackFigures {
     return this.#keyframes > 1 ? (this.#framesAtLastKeyframe - this.#framesAtFirstKeyframe) / (this.#keyframes - 1) : 0;
   }
 
-  #pictures = 0;
-
-  #countPicture(packet: Packet): void {
+  #countFrame(packet: Packet): void {
     if (packet.keyframe) {
       this.#keyframes += 1;
-      if (this.#keyframes === 1) this.#framesAtFirstKeyframe = this.#pictures;
-      else this.keyFrameIntervalLatest = this.#pictures - this.#framesAtLastKeyframe;
-      this.#framesAtLastKeyframe = this.#pictures;
+      if (this.#keyframes === 1) this.#framesAtFirstKeyframe = this.#framesSeen;
+      else this.keyFrameIntervalLatest = this.#framesSeen - this.#framesAtLastKeyframe;
+      this.#framesAtLastKeyframe = this.#framesSeen;
       this.deltaFramesSinceLastKeyFrame = 0;
     } else {
       this.deltaFramesSinceLastKeyFrame += 1;
     }
-    this.#pictures += 1;
+    this.#framesSeen += 1;
     if (packet.pts !== packet.dts) this.hasBframes = true;
     const track = packet.track;
     if (track.type === 'video') {

@@ -1,4 +1,4 @@
-/** Subtitles and frame overlays of all output profiles of an application. */
+/** Subtitles and image overlays of all output profiles of an application. */
 import type { Static } from '@sinclair/typebox';
 import { boolean, choice, finishing, integer, list, NO_EFFECT, object, optional, path, text } from './field.ts';
 

@@ -2,8 +2,8 @@
 import { isMovingPicture, type Track } from '../../media/track.ts';
 
 /**
- * The moving frames or the audio of `chosen` where `kept` has none of that kind; none when nothing is missing so. Frames
- * without their audio, and audio without its frames, look like something that works.
+ * The video tracks of `chosen` where `kept` has no video, or else its audio tracks where `kept` has no audio; none when neither is missing.
+ * Video without its audio, and audio without its video, look like something that works.
  */
 export function missingKind(chosen: readonly Track[], kept: readonly Track[]): readonly Track[] {
   for (const type of ['video', 'audio'] as const) {

@@ -80,9 +80,9 @@ describe('a recording', () => {
     await expect.poll(() => Math.max(...readdirSync(bench.root).map(videoOf))).toBe(50);
   });
 
-  it('with two frames whose keyframes differ loses no frame of either at a split', async () => {
+  it('with two video tracks whose keyframes differ loses no frame of either at a split', async () => {
     const [main] = sample.tracks.filter(({ type }) => type === 'video');
-    if (main?.type !== 'video') throw new Error('no frame');
+    if (main?.type !== 'video') throw new Error('no video');
     const second = { ...main, id: 5, variantName: 'other' };
     // The same frames 0.4 s later: their keyframes come 0.4 s after those of the first.
     const late = sample.packets

@@ -109,7 +109,7 @@ describe('a bug in one recording', () => {
 
   it.each(['mp4', 'ts'])('ends that one only, and tells why (%s)', async (extension) => {
     const [main] = sample.tracks.filter(({ type }) => type === 'video');
-    if (main?.type !== 'video') throw new Error('no frame');
+    if (main?.type !== 'video') throw new Error('no video');
     const strange = { ...main, id: 5, variantName: 'strange' };
     await bench.record('bad', { filePath: `/bad.${extension}`, trackIds: [5] });
     await bench.record('good', { variantNames: ['video'] });

@@ -369,7 +369,7 @@ export class RecordTask extends FollowingTask<RecordRequest> {
 
   /**
    * True when the packet belongs to the file before: that one takes every other track until it can begin in the new
-   * file, for audio at the cut, for further frames at their own first keyframe behind it.
+   * file, for audio at the cut, for a further video track at its own first keyframe behind it.
    */
   #belongsBefore(attachment: Attachment, packet: Packet): boolean {
     const { ending } = attachment;

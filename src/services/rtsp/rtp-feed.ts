@@ -32,7 +32,7 @@ const MAX_ANNOUNCED_S = 10;
 const MAX_ARRIVAL_ERROR_S = 2;
 /** A report moves a running track back by this much, seconds, at most: a stream takes more for a jump of the clock. */
 const MAX_STEP_BACK_S = 0.4;
-/** Audio and frame may be this far apart, seconds, before the frame is moved: reports are as inexact, and nobody notices. */
+/** Audio and video may be this far apart, seconds, before the video is moved: reports are as inexact, and nobody notices. */
 const MIN_DRIFT_S = 0.04;
 /** Of what they are apart then, a report makes up for so much, and for so many seconds at most. */
 const DRIFT_SHARE = 1 / 8;
@@ -95,7 +95,7 @@ interface HeldUnit {
 }
 
 /**
- * Audio and frame have clocks of their own, which only sender reports relate. Until every track has had one, units wait;
+ * Audio and video have clocks of their own, which only sender reports relate. Until every track has had one, units wait;
  * then, or when the wait is over, they go out.
  */
 export class RtpFeed {
@@ -316,7 +316,7 @@ export class RtpFeed {
     }
   }
 
-  /** Clocks of audio and video run apart, by seconds in some days: the frame follows, because audio has to stay without gaps. */
+  /** Clocks of audio and video run apart, by seconds in some days: the video follows, because audio has to stay without gaps. */
   #keepInStep(track: FeedTrack): void {
     if (this.#options.ignoreSenderReports || !track.aligned || track.media.type !== 'video') return;
     for (const other of this.#tracks.values()) {
