@@ -277,7 +277,7 @@ napi_value Figures(const Arguments& arguments) {
   Fanout* fanout = Running(arguments);
   uint64_t datagrams = 0, calls = 0, errors = 0, congested = 0, dropped = 0, resent = 0, too_old = 0, ignored = 0;
   for (const auto& shard : fanout->shards()) {
-    const ShardCounters& counters = shard->counters();
+    const ThreadCounters& counters = shard->counters();
     datagrams += counters.send.datagrams.load();
     calls += counters.send.calls.load();
     errors += counters.send.errors.load();

@@ -64,7 +64,7 @@ class Fanout {
     uint32_t clock_rate = 0;
     double epoch = 0;
     bool fec = false;
-    // Those with a viewer that has asked for it: the others never hear of it.
+    // Sender threads with a viewer that has asked for it; no other thread hears of it.
     std::vector<Shard*> shards;
     uint64_t next_sequence = 0;
     uint64_t next_protected = 0;

@@ -10,21 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "batch.h"
-#include "viewer.h"
+#include "packet-sender.h"
 
 namespace millrace {
-
-struct ShardCounters {
-  SendCounters send;
-  // Frames given up because the thread fell behind.
-  std::atomic<uint64_t> dropped_frames{0};
-  std::atomic<uint64_t> resent{0};
-  // Losses reported for packets that are no longer in the history.
-  std::atomic<uint64_t> too_old{0};
-  // Reports of losses left out because the thread fell behind.
-  std::atomic<uint64_t> ignored{0};
-};
 
 class Shard {
  public:
@@ -44,7 +32,7 @@ class Shard {
   void Resend(uint32_t viewer, uint32_t ssrc, std::vector<uint16_t> sequences);
   void SendRtcp(uint32_t viewer, std::vector<uint8_t> packet);
 
-  const ShardCounters& counters() const { return counters_; }
+  const ThreadCounters& counters() const { return counters_; }
 
  private:
   using Command = std::function<void()>;
@@ -54,28 +42,16 @@ class Shard {
   void SendEarlier(SourceQueue* source, uint64_t order, int64_t now);
   void SendSlice(SourceQueue* source, int64_t now);
   void Promote(SourceQueue* source, const Frame& frame);
-  void SendPackets(Viewer* viewer, Slot* slot, const SourceQueue* source, const Frame& frame, size_t first, size_t last);
-  size_t SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, size_t packet, uint64_t index, bool again);
-  size_t WriteBody(const Slot& slot, const Frame& frame, size_t packet, uint64_t index, uint8_t* at) const;
-  void Remember(SourceQueue* source, const FrameRef& frame);
-  void ResendNow(Viewer* viewer, uint32_t ssrc, const std::vector<uint16_t>& sequences);
-  void Report(Viewer* viewer, int64_t now);
-  void SendRtcpNow(Viewer* viewer, const uint8_t* packet, size_t length);
-  void HandOverTcp(Viewer* viewer);
   void Detach(Slot* slot);
   void Forget(SourceQueue* source);
   Viewer* FindViewer(uint32_t id);
   SourceQueue* FindSource(uint32_t id);
 
   const size_t history_;
-  EventQueue* const events_;
-  ShardCounters counters_;
-  Batch batch_;
+  ThreadCounters counters_;
+  PacketSender sender_;
   std::unordered_map<uint32_t, std::unique_ptr<SourceQueue>> sources_;
   std::unordered_map<uint32_t, std::unique_ptr<Viewer>> viewers_;
-  uint32_t send_time_ = 0;
-  // The moment of `send_time_`.
-  int64_t sending_at_ = 0;
   int64_t next_report_sweep_ = 0;
 
   std::mutex mutex_;

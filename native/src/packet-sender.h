@@ -1,0 +1,60 @@
+// Writes the packets of viewers, protects them and hands them to the socket: media, retransmissions, reports. Belongs to one sender thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "batch.h"
+#include "viewer.h"
+
+namespace millrace {
+
+// Of one sender thread, read by any.
+struct ThreadCounters {
+  SendCounters send;
+  // Frames given up because the thread fell behind.
+  std::atomic<uint64_t> dropped_frames{0};
+  std::atomic<uint64_t> resent{0};
+  // Losses reported for packets that are no longer in the history.
+  std::atomic<uint64_t> too_old{0};
+  // Reports of losses left out because the thread fell behind.
+  std::atomic<uint64_t> ignored{0};
+};
+
+// Microseconds of the monotonic clock.
+int64_t NowUs();
+
+class PacketSender {
+ public:
+  // `history`: packets of each source that can be sent again.
+  PacketSender(SendMode mode, size_t history, ThreadCounters* counters, EventQueue* events);
+
+  // The moment at which what follows is sent, as `NowUs` tells it.
+  void SetTime(int64_t now);
+  // Packets of the frame can be sent again from now on.
+  void Remember(SourceQueue* source, const FrameRef& frame);
+  // Packets `first` to `last`, `last` not included; behind the last of the frame its parities.
+  void SendPackets(Viewer* viewer, Slot* slot, const SourceQueue* source, const Frame& frame, size_t first, size_t last);
+  // Packets that a viewer has reported lost.
+  void Resend(Viewer* viewer, uint32_t ssrc, const std::vector<uint16_t>& sequences);
+  void Report(Viewer* viewer, int64_t now);
+  void SendRtcp(Viewer* viewer, const uint8_t* packet, size_t length);
+  // Nothing waits behind it: datagrams name their viewer while they do.
+  void Flush() { batch_.Flush(); }
+
+ private:
+  size_t SendPacket(Viewer* viewer, Slot* slot, const Frame& frame, size_t packet, uint64_t index, bool again);
+  size_t WriteBody(const Slot& slot, const Frame& frame, size_t packet, uint64_t index, uint8_t* at) const;
+  void HandOverTcp(Viewer* viewer);
+
+  const size_t history_;
+  ThreadCounters* const counters_;
+  EventQueue* const events_;
+  Batch batch_;
+  uint32_t send_time_ = 0;
+  // The moment of `send_time_`.
+  int64_t sending_at_ = 0;
+};
+
+}  // namespace millrace
