@@ -197,12 +197,12 @@ describe('signalling', () => {
   async function status(asked: DescriptionExchange, method: string): Promise<number> {
     const request = Object.assign(new EventEmitter(), { method, headers: {}, url: '/app/s?direction=whep' });
     const answered = Promise.withResolvers<number>();
-    const response = {
+    const response = Object.assign(new EventEmitter(), {
       ...{ statusCode: 200, headersSent: false, writableEnded: false, destroyed: false, setHeader: () => undefined },
       end(): void {
         answered.resolve(this.statusCode);
       },
-    };
+    });
     const target = { vhost: 'v', app: 'app', stream: 's', playlist: '' };
     const place = { target, app: 'app', stream: 's', file: '', direction: 'whep', transport: '' };
     asked.handle(request as unknown as IncomingMessage, response as unknown as ServerResponse, place, '192.0.2.1');

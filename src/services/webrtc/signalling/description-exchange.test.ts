@@ -1,8 +1,10 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { HeldTurns } from '../../../../test/fakes/held-turns.ts';
 import { RawClient } from '../../../../test/fakes/raw-client.ts';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
+import { until } from '../../../../test/harness/poll.ts';
 import { DescriptionExchange, type ExchangeOptions } from './description-exchange.ts';
 
 async function exchange(options: Partial<ExchangeOptions> = {}): Promise<{ port: number; logger: RecordingLogger; opened: string[] }> {
@@ -48,4 +50,14 @@ test('what fails before a session is opened is answered 500 and told to the log'
   const response = await fetch(`http://127.0.0.1:${port}/app/live?direction=whip`, { method: 'POST', body: 'v=0' });
   expect([response.status, await response.text(), opened]).toEqual([500, 'the server failed on this request\n', []]);
   expect(logger.matching('a WHIP request failed')).toHaveLength(1);
+});
+
+test('a client that goes waits for its turn no longer', async () => {
+  const turns = new HeldTurns();
+  const { port } = await exchange({ turns });
+  const client = await RawClient.open(port);
+  client.send('POST /app/live?direction=whip HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nv=0');
+  await until('the request', () => turns.waiting.length === 1, { deadlineMs: 5000 });
+  client.socket.destroy();
+  await until('the end', () => turns.left === 1, { deadlineMs: 5000 });
 });

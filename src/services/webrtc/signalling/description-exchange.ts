@@ -100,7 +100,7 @@ export class DescriptionExchange {
       this.#withBody(request, response, (offer) => {
         const capabilities = [request.headers['oven-capabilities'] ?? ''].flat().join(',');
         const open = (): void => this.#open(response, { place, offer, client, capabilities });
-        this.#prepare(response, place, () => this.#await(response, client, open));
+        this.#prepare(response, place, () => this.#takeTurn(response, client, open));
       });
     else if (method === 'PATCH') this.#withBody(request, response, (body) => this.#trickle(response, place, body));
     else if (method === 'DELETE') this.#delete(response, place);
@@ -128,8 +128,8 @@ export class DescriptionExchange {
     );
   }
 
-  /** Opens a session when it is the turn of its client. */
-  #await(response: ServerResponse, client: string, open: () => void): void {
+  /** Opens a session when it is the turn of its client; one who has gone waits no longer. */
+  #takeTurn(response: ServerResponse, client: string, open: () => void): void {
     const newcomer: Newcomer = {
       client,
       enter: () => {
@@ -138,7 +138,9 @@ export class DescriptionExchange {
       failed: () => response.destroy(),
       refused: (reason) => answer(response, 503, reason),
     };
-    (this.#options.turns ?? NO_TURNS).take(newcomer);
+    const { turns = NO_TURNS } = this.#options;
+    turns.take(newcomer);
+    response.once('close', () => turns.leave(newcomer));
   }
 
   #open(
