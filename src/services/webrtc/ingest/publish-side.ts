@@ -6,11 +6,12 @@ import { IngestRefused } from '../../../core/ingest.ts';
 import type { Logger } from '../../../util/logger.ts';
 import type { Turns } from '../../../util/newcomer-turns.ts';
 import type { Patience } from '../../../util/patience.ts';
+import { ProtocolError } from '../../../util/protocol-error.ts';
 import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../signalling/description-exchange.ts';
 import type { IceServersFor } from '../signalling/ice-server.ts';
+import { OfferDialogue, type Refusal } from '../signalling/offer-dialogue.ts';
 import type { RequestPlace } from '../signalling/request-place.ts';
 import type { SignallingClient, SignallingSide } from '../signalling/signalling-server.ts';
-import { PublishSignalling } from './publish-signalling.ts';
 import type { WebrtcProvider } from './webrtc-provider.ts';
 
 /** Policies remembered, one for each application's rules; forgotten together. */
@@ -67,8 +68,13 @@ export class PublishSide implements SignallingSide {
   }
 
   connected(socket: WebSocket, place: RequestPlace, { address }: SignallingClient): void {
-    const { provider, iceServersFor, logger, patience } = this.#options;
-    new PublishSignalling({ socket, provider, target: place.target, client: address, iceServers: iceServersFor(place), logger, patience });
+    const { provider, iceServersFor, turns, logger, patience } = this.#options;
+    new OfferDialogue({
+      ...{ socket, target: place.target, client: address, iceServers: iceServersFor(place), logger, patience, turns },
+      peer: 'publisher',
+      open: (request) => provider.openSession(request.target, request),
+      isRefusal,
+    });
   }
 
   #crossOrigin(request: IncomingMessage, { target }: RequestPlace): CrossDomainHeaders['pairs'] {
@@ -81,6 +87,11 @@ export class PublishSide implements SignallingSide {
     }
     return policy.headers(request.headers.origin, request.headers['access-control-request-headers']).pairs;
   }
+}
+
+/** The name may also be taken since it was asked for. */
+function isRefusal(error: unknown): error is Refusal {
+  return error instanceof ProtocolError || error instanceof IngestRefused;
 }
 
 function refusalOf(error: unknown): ExchangeRefused | null {

@@ -8,7 +8,7 @@ import { DescriptionExchange, EXCHANGE_METHODS, ExchangeRefused } from '../signa
 import type { IceServersFor } from '../signalling/ice-server.ts';
 import type { RequestPlace } from '../signalling/request-place.ts';
 import type { SignallingClient, SignallingSide } from '../signalling/signalling-server.ts';
-import { PlaySignalling } from './play-signalling.ts';
+import { servePlayer } from './play-signalling.ts';
 import type { WebrtcPublisher } from './webrtc-publisher.ts';
 
 /** The publisher is the server's, which stops it. */
@@ -55,7 +55,7 @@ export class PlaySide implements SignallingSide {
     // Players take an empty list for relays only, and would connect nowhere: our own TCP candidates are what they ask for.
     const servers = iceServersFor(place);
     const iceServers = servers?.length === 0 ? null : servers;
-    new PlaySignalling({ socket, publisher, target: place.target, client: address, iceServers, logger, patience });
+    servePlayer(publisher, { socket, target: place.target, client: address, iceServers, logger, patience });
   }
 }
 

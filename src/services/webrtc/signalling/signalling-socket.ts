@@ -6,7 +6,6 @@ import { type Patience, withPatience } from '../../../util/patience.ts';
 
 /** All in milliseconds. */
 const TIMES = {
-  ping: 20_000,
   /** How often a connection is asked whether it is of any use. */
   look: 5000,
   /** For a peer to close its side after we have. */
@@ -14,6 +13,8 @@ const TIMES = {
 };
 /** Looks at a connection without session after which it is closed. */
 const USELESS_LOOKS = 3;
+/** Looks from one ping to the next. */
+const PING_LOOKS = 4;
 /** Pings without an answer after which the peer is gone. */
 const MISSED_PINGS = 2;
 /** Bytes that wait for a peer beyond which it asks and does not read; an offer has some thousand. */
@@ -74,10 +75,10 @@ export class SignallingSocket {
   readonly id = randomInt(1, 2 ** 31 - 1);
   readonly #options: SignallingSocketOptions;
   readonly #socket: WebSocket;
-  readonly #pinger: NodeJS.Timeout;
   readonly #watch: NodeJS.Timeout;
   readonly #linger: number;
   #missed = 0;
+  #looks = 0;
   #uselessLooks = 0;
   #cut: NodeJS.Timeout | undefined;
 
@@ -92,9 +93,8 @@ export class SignallingSocket {
     this.#socket.on('ping', () => this.#isRead());
     this.#socket.on('error', () => this.#socket.terminate());
     this.#socket.on('close', () => this.#gone());
-    const { ping, look, linger } = withPatience(TIMES, options.patience ?? 1);
+    const { look, linger } = withPatience(TIMES, options.patience ?? 1);
     this.#linger = linger;
-    this.#pinger = setInterval(() => this.#ping(), ping);
     this.#watch = setInterval(() => this.#look(), look);
   }
 
@@ -117,7 +117,7 @@ export class SignallingSocket {
   /** Does `action` when `wait` is over, if the connection is still there; a fault it throws, or `wait` rejects with, is answered. */
   after(wait: Promise<unknown>, action: () => void): void {
     const go = (act: () => void): void => {
-      if (this.#socket.readyState === this.#socket.OPEN) this.#guard(act);
+      if (this.#socket.readyState === this.#socket.OPEN) this.guard(act);
     };
     wait.then(
       () => go(action),
@@ -136,10 +136,11 @@ export class SignallingSocket {
   }
 
   #receive(text: string | null): void {
-    this.#guard(() => this.#obey(readMessage(text)));
+    this.guard(() => this.#obey(readMessage(text)));
   }
 
-  #guard(action: () => void): void {
+  /** Does `action`; a fault it throws is answered. */
+  guard(action: () => void): void {
     try {
       action();
     } catch (error) {
@@ -194,6 +195,8 @@ export class SignallingSocket {
   #look(): void {
     this.#uselessLooks = this.#options.dialogue.engaged ? 0 : this.#uselessLooks + 1;
     if (this.#uselessLooks === USELESS_LOOKS) this.#end(CLOSE_USELESS, 'nothing was asked for');
+    this.#looks += 1;
+    if (this.#looks % PING_LOOKS === 0) this.#ping();
   }
 
   #ping(): void {
@@ -203,7 +206,6 @@ export class SignallingSocket {
   }
 
   #gone(): void {
-    clearInterval(this.#pinger);
     clearInterval(this.#watch);
     clearTimeout(this.#cut);
     this.#stop('the signalling connection closed');

@@ -1,0 +1,208 @@
+/**
+ * The reference server's WebSocket protocol, for players and for publishers alike (streaming facts 3.2, 3.7): one connection, on which we
+ * offer a session and the peer answers.
+ */
+import type { WebSocket } from 'ws';
+import type { Logger } from '../../../util/logger.ts';
+import { type Newcomer, NO_TURNS, type Turns } from '../../../util/newcomer-turns.ts';
+import type { Patience } from '../../../util/patience.ts';
+import { tellRefused } from '../../../util/refused.ts';
+import { type IceServer, relayMembers } from './ice-server.ts';
+import { noSuchStream, placeFields, type StreamTarget } from './request-place.ts';
+import { type SignallingDialogue, SignallingFault, type SignallingMessage, SignallingSocket } from './signalling-socket.ts';
+
+/** What a play session and an ingest session have in common here. */
+export interface OfferedSession {
+  readonly ended: boolean;
+  /** Our offer. Throws ProtocolError. */
+  offer(): string;
+  candidates(): readonly string[];
+  /** Takes the answer. Throws what `isRefusal` knows when nothing can come of it. */
+  answered(sdp: string): void;
+  /** Candidates of the peer, one a line. */
+  announced(candidates: string): void;
+  close(reason: string): void;
+}
+
+/** An error that says why somebody is refused. */
+export type Refusal = Error & { readonly code: string };
+
+/** What a session is opened with. */
+export interface OfferRequest {
+  readonly target: StreamTarget;
+  /** Address of the peer. */
+  readonly client: string;
+  /** The session has ended by itself; once. */
+  readonly onEnded: (reason: string) => void;
+}
+
+/** What a connection brings with it; the socket is the dialogue's from here on. */
+export interface DialogueConnection {
+  readonly socket: WebSocket;
+  /** Null: the request names no stream of ours. */
+  readonly target: StreamTarget | null;
+  readonly client: string;
+  /** Told with the offer; peers then use nothing but the relays among them. Null: connect directly. */
+  readonly iceServers: readonly IceServer[] | null;
+  readonly logger: Logger;
+  readonly patience?: Patience | undefined;
+}
+
+/** What is particular to players or publishers. */
+export interface DialogueOptions<S extends OfferedSession> extends DialogueConnection {
+  /** Who asks for offers, for the log. */
+  readonly peer: 'publisher' | 'viewer';
+  /** What must be over before `open`; null when nothing is to be waited for. */
+  readonly prepare?: (target: StreamTarget) => Promise<unknown> | null;
+  /** Throws what `isRefusal` knows. */
+  readonly open: (request: OfferRequest) => S;
+  /** Whether an error of the session is a refusal; others are faults of ours. */
+  readonly isRefusal: (error: unknown) => error is Refusal;
+  /** Answers are taken when it is their turn; absent: at once. */
+  readonly turns?: Turns | undefined;
+  /** The session has its answer. */
+  readonly onAnswered?: (session: S) => void;
+  /** What only some peers say; false for an unknown command. */
+  readonly onOther?: (message: SignallingMessage, session: S | null) => boolean;
+}
+
+/** Lives as long as its connection: when either ends, so does the session. */
+export class OfferDialogue<S extends OfferedSession> implements SignallingDialogue {
+  readonly #options: DialogueOptions<S>;
+  readonly #socket: SignallingSocket;
+  readonly #turns: Turns;
+  #session: S | null = null;
+  #preparing = false;
+  /** An answer that waits for its turn. */
+  #waiting: Newcomer | null = null;
+
+  constructor(options: DialogueOptions<S>) {
+    const { socket, client, logger, patience, turns = NO_TURNS } = options;
+    this.#options = options;
+    this.#turns = turns;
+    this.#socket = new SignallingSocket({ socket, client, logger, dialogue: this, patience });
+  }
+
+  get engaged(): boolean {
+    return this.#session !== null || this.#preparing;
+  }
+
+  /** Does nothing when the connection is closed. */
+  send(message: object): void {
+    this.#socket.send(message);
+  }
+
+  /** The offer waits for what has to be prepared; a peer that asks again meanwhile gets one offer. */
+  offer(): void {
+    const { target, peer, prepare } = this.#options;
+    this.stop(`the ${peer} asked for another offer`);
+    if (this.#preparing) return;
+    const prepared = target === null ? null : (prepare?.(target) ?? null);
+    if (prepared === null) {
+      this.#offer();
+      return;
+    }
+    this.#preparing = true;
+    const settled = prepared.finally(() => {
+      this.#preparing = false;
+    });
+    this.#socket.after(settled, () => this.#offer());
+  }
+
+  answer(sdp: string): void {
+    const { client } = this.#options;
+    if (this.#session === null) throw new SignallingFault(400, 'There is no offer to answer');
+    this.#leave();
+    const newcomer: Newcomer = {
+      client,
+      enter: () => {
+        this.#waiting = null;
+        this.#socket.guard(() => this.#take(sdp));
+      },
+      failed: () => this.#socket.close('the server failed on the answer'),
+      refused: (reason) => {
+        this.#waiting = null;
+        this.#socket.guard(() => {
+          throw new SignallingFault(503, reason);
+        });
+      },
+    };
+    this.#waiting = newcomer;
+    this.#turns.take(newcomer);
+  }
+
+  candidates(lines: string): void {
+    this.#session?.announced(lines);
+  }
+
+  other(message: SignallingMessage): boolean {
+    return this.#options.onOther?.(message, this.#session) ?? false;
+  }
+
+  stop(reason: string): void {
+    this.#leave();
+    this.#session?.close(reason);
+    this.#session = null;
+  }
+
+  /** A text that peers branch on when it is refused: the cause is in the log. */
+  #offer(): void {
+    this.#orRefuse(new SignallingFault(404, 'Cannot create offer'), '', () => {
+      const session = this.#open();
+      // Kept before it offers: a fault ends what is kept.
+      this.#session = session;
+      this.#socket.send({
+        command: 'offer',
+        id: this.#socket.id,
+        peer_id: 0,
+        code: 200,
+        sdp: { type: 'offer', sdp: session.offer() },
+        candidates: session.candidates().map((candidate) => ({ candidate, sdpMLineIndex: 0 })),
+        ...relayMembers(this.#options.iceServers),
+      });
+    });
+  }
+
+  #open(): S {
+    const { open, target, client } = this.#options;
+    if (target === null) throw noSuchStream();
+    return open({
+      target,
+      client,
+      onEnded: (reason) => {
+        if (this.#session?.ended === true) this.#session = null;
+        this.#socket.close(reason);
+      },
+    });
+  }
+
+  #take(sdp: string): void {
+    const session = this.#session;
+    if (session === null) return;
+    this.#orRefuse(new SignallingFault(403, 'Forbidden'), 'its answer: ', () => session.answered(sdp));
+    this.#options.onAnswered?.(session);
+  }
+
+  /** Throws `fault` where `action` refuses, and tells the log why. */
+  #orRefuse(fault: SignallingFault, what: string, action: () => void): void {
+    const { client, isRefusal, peer, logger, target } = this.#options;
+    try {
+      action();
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      tellRefused(logger, peer, {
+        code: error.code,
+        reason: `${what}${error.message}`,
+        peer: client,
+        over: 'WebSocket',
+        ...placeFields(target),
+      });
+      throw fault;
+    }
+  }
+
+  #leave(): void {
+    if (this.#waiting !== null) this.#turns.leave(this.#waiting);
+    this.#waiting = null;
+  }
+}
