@@ -164,7 +164,7 @@ export class FanoutBench {
     const { certificate } = this;
     const fanout =
       kind === 'script' || addon === null
-        ? new ScriptFanout({ certificate, listener, history: 200 })
+        ? new ScriptFanout({ certificate, listener })
         : new NativeFanout(addon, {
             certificate,
             listener,

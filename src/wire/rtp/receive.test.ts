@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
-import { readNacks } from '../../services/webrtc/transport/script-fanout/nacks.ts';
 import { findExtension, readExtension16 } from './extension-reader.ts';
 import { buildExtensions } from './header-extensions.ts';
+import { readNacks } from './nacks.ts';
 import { ReceiveBuffer } from './receive-buffer.ts';
 import { buildFir, buildNack, buildPli, buildRemb } from './receiver-feedback.ts';
 import { buildReceiverReport, parseRtcp } from './rtcp-packet.ts';
@@ -324,6 +324,13 @@ describe('requests to a sender', () => {
         expect(nacks).toEqual([{ ssrc: 8, sequences }]);
       }),
     );
+  });
+
+  test('NACKs are found inside compound packets', () => {
+    const nack = (item: string): Buffer => Buffer.from(`81cd0003 00009999 00000005 ${item}`.replaceAll(' ', ''), 'hex');
+    const pli = Buffer.from('81ce00020000999900001111', 'hex');
+    expect(readNacks(Buffer.concat([nack('ffff 0003'), pli]))).toEqual({ nacks: [{ ssrc: 5, sequences: [65_535, 0, 1] }], other: true });
+    expect(readNacks(nack('000a 0000')).other).toBe(false);
   });
 
   test('keyframe requests and limits are understood', () => {

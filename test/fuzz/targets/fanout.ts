@@ -128,7 +128,7 @@ class Bench {
     };
     this.fanout =
       kind === 'script' || addon === null
-        ? new ScriptFanout({ certificate, listener, history: 200 })
+        ? new ScriptFanout({ certificate, listener })
         : new NativeFanout(addon, { certificate, listener, threads: 2, history: 200 });
     this.source = this.fanout.openSource({ clockRate: 90_000, epochMs: Date.now() });
   }

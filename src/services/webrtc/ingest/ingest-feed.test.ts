@@ -5,10 +5,10 @@ import { ManualClock } from '../../../../test/fakes/manual-clock.ts';
 import { AVCC } from '../../../../test/fixtures/bitstreams.ts';
 import { survivesHostileBytes } from '../../../../test/support/hostile-bytes.ts';
 import { parameterSetsOfConfig } from '../../../codecs/describe.ts';
+import { readNacks } from '../../../wire/rtp/nacks.ts';
 import { NalPacketizer } from '../../../wire/rtp/nal-packetizer.ts';
 import { readViewerFeedback } from '../../../wire/rtp/viewer-feedback.ts';
 import { parseSessionDescription } from '../../../wire/sdp/session-description.ts';
-import { readNacks } from '../transport/script-fanout/nacks.ts';
 import { IngestFeed } from './ingest-feed.ts';
 import { answerIngest } from './ingest-negotiation.ts';
 

@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { FakeStream } from '../../../../test/fakes/fake-stream.ts';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
 import { videoTrack } from '../../../../test/fakes/synthetic-media.ts';
@@ -90,6 +90,26 @@ async function watch(): Promise<{ viewer: WebrtcViewer; session: PlaySession; en
   await until('the viewer is connected', () => viewer.connected, WAIT);
   return { viewer, session, ends, renditions };
 }
+
+test.each(['without', 'with'])('%s the addon viewers are offered what it can do', async (addon) => {
+  if (addon === 'with' && loadAddon().addon === null) return;
+  if (addon === 'without') vi.stubEnv('MILLRACE_NATIVE', 'off');
+  const ports = [{ host: '127.0.0.1', port: 0, addresses: ['127.0.0.1'] }];
+  const other = await PeerTransport.open({ ports, tcp: false, threads: 1, clock: systemClock, logger });
+  vi.unstubAllEnvs();
+  onTestFinished(() => other.close());
+  const sending = new WebrtcPublisher({ transport: other, clock: systemClock, logger });
+  onTestFinished(() => sending.stop());
+  const settings = { ...SETTINGS, timeout, ulpfec: true, bandwidthEstimation: 'TransportCC' } as const;
+  sending.attach(source, settings).onTracks(source.tracks);
+  const session = sending.openSession(TARGET, { client: 'test', onEnded: () => undefined });
+  const offer = session.offer();
+  session.close('enough');
+  const lines = ['a=rtpmap:120 red/90000', 'a=rtcp-fb:98 transport-cc', 'a=rtcp-fb:98 goog-remb'];
+  expect(lines.map((line) => offer.includes(`${line}\r\n`))).toEqual(addon === 'with' ? [true, true, false] : [false, false, true]);
+  const told = logger.lines.filter(({ message }) => message.includes('need the native addon'));
+  expect(told).toHaveLength(addon === 'with' ? 0 : 1);
+});
 
 test('a viewer gets the stream from the next keyframe on, and counts', async () => {
   expect(stream.attended).toBe(false);
@@ -288,23 +308,26 @@ test('a viewer is a session with bytes of its own, and can be sent away', async 
   expect(viewer.packets.length).toBe(10);
 });
 
-test('packets are numbered for an estimate of ours where it is asked for and there is a choice', async () => {
-  const offer = (): string => publisher.openSession(TARGET, { client: 'test', onEnded: () => undefined }).offer();
-  const lines = (text: string): string[] =>
-    text.split('\r\n').filter((line) => /transport-wide|abs-send-time|transport-cc|remb/.test(line));
-  const remb = ['a=extmap:4 http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time', 'a=rtcp-fb:98 goog-remb'];
-  expect(lines(offer()).sort()).toEqual(remb);
-  publisher.stop();
-  await transport.close();
-  bandwidthEstimation = 'TransportCC';
-  await start();
-  const numbered = 'a=extmap:3 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01';
-  expect(lines(offer()).sort()).toEqual([numbered, 'a=rtcp-fb:98 transport-cc']);
-  const [playlist] = source.playlists;
-  if (playlist === undefined) throw new Error('there is no playlist');
-  source.playlists = [{ ...playlist, renditions: playlist.renditions.slice(0, 1) }];
-  expect(lines(offer()).sort()).toEqual(remb);
-});
+test.skipIf(loadAddon().addon === null)(
+  'packets are numbered for an estimate of ours where it is asked for and there is a choice',
+  async () => {
+    const offer = (): string => publisher.openSession(TARGET, { client: 'test', onEnded: () => undefined }).offer();
+    const lines = (text: string): string[] =>
+      text.split('\r\n').filter((line) => /transport-wide|abs-send-time|transport-cc|remb/.test(line));
+    const remb = ['a=extmap:4 http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time', 'a=rtcp-fb:98 goog-remb'];
+    expect(lines(offer()).sort()).toEqual(remb);
+    publisher.stop();
+    await transport.close();
+    bandwidthEstimation = 'TransportCC';
+    await start();
+    const numbered = 'a=extmap:3 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01';
+    expect(lines(offer()).sort()).toEqual([numbered, 'a=rtcp-fb:98 transport-cc']);
+    const [playlist] = source.playlists;
+    if (playlist === undefined) throw new Error('there is no playlist');
+    source.playlists = [{ ...playlist, renditions: playlist.renditions.slice(0, 1) }];
+    expect(lines(offer()).sort()).toEqual(remb);
+  },
+);
 
 test('another certificate than the one signalled ends the session', async () => {
   const ends: string[] = [];

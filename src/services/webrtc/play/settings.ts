@@ -1,3 +1,5 @@
+import type { Fanout } from '../transport/fanout/fanout.ts';
+
 /** What the WebRTC publisher needs of its application's configuration. */
 export interface WebrtcSettings {
   /** Gives up a viewer whose ICE is silent for this long, ms. */
@@ -10,4 +12,9 @@ export interface WebrtcSettings {
   readonly ulpfec: boolean;
   readonly jitterBuffer: boolean;
   readonly createDefaultPlaylist: boolean;
+}
+
+/** The settings as far as they can be followed: the fanout in JavaScript makes no parities and does not know when packets left. */
+export function settingsFor(kind: Fanout['kind'], settings: WebrtcSettings): WebrtcSettings {
+  return kind === 'native' ? settings : { ...settings, ulpfec: false, bandwidthEstimation: 'REMB' };
 }

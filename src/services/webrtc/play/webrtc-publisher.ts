@@ -15,7 +15,7 @@ import type { StreamTarget } from '../signalling/request-place.ts';
 import type { PeerTransport } from '../transport/peer-transport.ts';
 import { isPlayable } from './codec-plan.ts';
 import { PlaySession, type PlaySessionOptions } from './play-session.ts';
-import type { WebrtcSettings } from './settings.ts';
+import { settingsFor, type WebrtcSettings } from './settings.ts';
 import { WebrtcStream } from './webrtc-stream.ts';
 
 const DEFAULT_PLAYLIST = 'webrtc_default';
@@ -65,13 +65,21 @@ export class WebrtcPublisher implements Publisher<WebrtcSettings> {
   attach(stream: PublishableStream, settings: WebrtcSettings): WebrtcStream {
     const { transport, clock, logger } = this.#options;
     if (settings.jitterBuffer) {
-      const fields = { vhost: stream.vhost, app: stream.app, stream: stream.name };
-      logger.warn(fields, 'JitterBuffer of the WebRTC publisher has no effect: frames leave when they come, players even them out');
+      logger.warn(
+        addressOf(stream),
+        'JitterBuffer of the WebRTC publisher has no effect: frames leave when they come, players even them out',
+      );
+    }
+    const followed = settingsFor(transport.fanout.kind, settings);
+    if (followed.ulpfec !== settings.ulpfec || followed.bandwidthEstimation !== settings.bandwidthEstimation) {
+      const text =
+        'Ulpfec and TransportCC of the WebRTC publisher need the native addon: viewers get no parities and estimate for themselves';
+      logger.warn(addressOf(stream), text);
     }
     const key = streamKey(addressOf(stream));
     const attached = new WebrtcStream({
       stream,
-      settings,
+      settings: followed,
       transport,
       clock,
       logger: logger.limited,

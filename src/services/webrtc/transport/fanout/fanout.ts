@@ -1,6 +1,6 @@
 /**
  * Media to many peers over UDP with DTLS-SRTP: one packetised frame goes in, every viewer gets its own packets. Two
- * implementations: the addon's threads, and JavaScript where the addon cannot be built.
+ * implementations: the addon's threads, and JavaScript where the addon cannot be built, which leaves out what viewers can do without.
  */
 import type { SrtpKeys } from '../../../../wire/srtp/profile.ts';
 
@@ -42,7 +42,7 @@ export interface PacketizedFrame {
 export interface ExtensionPlan {
   /** With its 4-byte head, a multiple of 4; empty when there is none. */
   readonly bytes: Uint8Array;
-  /** Where 3 bytes of abs-send-time and 2 bytes of the transport-wide sequence number are written; 0 when absent. */
+  /** Where 3 bytes of abs-send-time and 2 bytes of the transport-wide sequence number (the addon only) are written; 0 when absent. */
   readonly sendTimeAt: number;
   readonly transportSequenceAt: number;
 }
@@ -52,7 +52,7 @@ export interface SourcePlan {
   readonly clockRate: number;
   /** Wall clock at RTP timestamp 0, for sender reports. */
   readonly epochMs: number;
-  /** With parities for viewers that take them (RFC 5109): one for every frame and ten packets. */
+  /** With parities for viewers that take them (RFC 5109): one for every frame and ten packets. The addon only. */
   readonly fec?: boolean;
 }
 
@@ -64,7 +64,7 @@ export interface SlotPlan {
   readonly rtx: { readonly ssrc: number; readonly payloadType: number } | null;
   /**
    * Error correction: everything is wrapped into RED (RFC 2198), parities under `payloadType` (RFC 5109); `rtx` repeats what
-   * is wrapped. Without `rtx` parities leave twice. Absent: none, whatever the source has.
+   * is wrapped. Without `rtx` parities leave twice. Absent: none, whatever the source has. The addon only.
    */
   readonly fec?: { readonly redPayloadType: number; readonly payloadType: number } | undefined;
   readonly extension: ExtensionPlan;
@@ -167,7 +167,7 @@ export interface Fanout {
   viewerCounters(viewer: number): ViewerCounters | null;
   /**
    * When and how large the packets with the transport-wide numbers `first` and following were sent: pairs of µs (32 bits of
-   * a clock of its own) and bytes; 0 bytes: not known, or too long ago (`SENDS_KEPT`).
+   * a clock of its own) and bytes; 0 bytes: not known, or too long ago (`SENDS_KEPT`). The addon only: else none is known.
    */
   readSends(viewer: number, first: number, into: Uint32Array): void;
   openDtls(role: 'client' | 'server', listener: DtlsListener): DtlsEndpoint;
@@ -187,5 +187,5 @@ export const PLACES_HEARD = 16;
 /** Packets of a viewer whose sending is remembered, where they carry transport-wide numbers. */
 export const SENDS_KEPT = 1024;
 
-/** Packets of a source that can be sent again, by default: 1.5 s of a large stream. */
+/** Packets of a source that the addon can send again, by default: 1.5 s of a large stream. */
 export const DEFAULT_HISTORY = 1500;

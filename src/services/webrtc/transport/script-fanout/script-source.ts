@@ -1,6 +1,5 @@
-/** A source of the fanout in JavaScript: paces large frames, remembers packets, knows who plays it. */
+/** A source of the fanout in JavaScript: paces large frames, knows who plays it. */
 import type { PacketizedFrame, SourcePlan } from '../fanout/fanout.ts';
-import { makeParities, type Parity } from './parity.ts';
 import type { ScriptViewer } from './script-viewer.ts';
 
 /** Keyframes leave in slices of this many packets, so that they do not flood a downlink's queue. */
@@ -11,42 +10,31 @@ const MAX_SLICES = 8;
 /** Frames that may wait; beyond, the source skips to the next keyframe. */
 const PENDING_FRAMES = 120;
 
-/** A frame that has its place in the stream. */
+/** A frame with bytes of its own. */
 export class SourceFrame {
-  readonly firstSequence: number;
   readonly timestamp: number;
   readonly keyframe: boolean;
   readonly marker: boolean;
   readonly packets: number;
-  /** Sent behind the packets, to those who take error correction. */
-  readonly parities: readonly Parity[];
-  /** Number of the first packet where parities are counted too. */
-  readonly firstProtected: number;
   readonly #payloads: Uint8Array;
   readonly #offsets: Uint32Array;
 
-  constructor(frame: PacketizedFrame, place: { readonly sequence: number; readonly protectedSequence: number; readonly fec: boolean }) {
-    this.firstSequence = place.sequence;
-    this.firstProtected = place.protectedSequence;
-    this.timestamp = frame.timestamp;
-    this.keyframe = frame.keyframe;
-    this.marker = frame.marker;
-    this.packets = frame.sizes.length;
-    this.#payloads = frame.payloads.slice();
+  constructor({ timestamp, keyframe, marker, payloads, sizes }: PacketizedFrame) {
+    this.timestamp = timestamp;
+    this.keyframe = keyframe;
+    this.marker = marker;
+    this.packets = sizes.length;
+    this.#payloads = payloads.slice();
     this.#offsets = new Uint32Array(this.packets + 1);
-    frame.sizes.forEach((size, n) => {
+    sizes.forEach((size, n) => {
       this.#offsets[n + 1] = (this.#offsets[n] ?? 0) + size;
     });
-    const payloads = place.fec ? Array.from({ length: this.packets }, (_unused, n) => this.payload(n)) : [];
-    this.parities = makeParities(payloads, frame.marker);
   }
 
   payload(packet: number): Uint8Array {
     return this.#payloads.subarray(this.#offsets[packet], this.#offsets[packet + 1]);
   }
 }
-
-type KeptPacket = { readonly frame: SourceFrame; readonly packet: number } | undefined;
 
 /** Made and closed by the fanout. Frames that come faster than they leave are dropped up to the next keyframe, and counted. */
 export class ScriptSource {
@@ -56,23 +44,14 @@ export class ScriptSource {
   droppedFrames = 0;
   readonly #clockRate: number;
   readonly #epochMs: number;
-  readonly #history: KeptPacket[];
-  /** By numbers that count parities too; empty where there are none. */
-  readonly #protectedHistory: KeptPacket[];
-  readonly #fec: boolean;
   readonly #pending: SourceFrame[] = [];
   #cursor = 0;
-  #nextSequence = 0;
-  #nextProtected = 0;
   #skipping = false;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(options: SourcePlan & { readonly history: number }) {
-    this.#clockRate = options.clockRate;
-    this.#epochMs = options.epochMs;
-    this.#fec = options.fec ?? false;
-    this.#history = new Array(options.history);
-    this.#protectedHistory = new Array(this.#fec ? options.history : 0);
+  constructor({ clockRate, epochMs }: SourcePlan) {
+    this.#clockRate = clockRate;
+    this.#epochMs = epochMs;
   }
 
   /** RTP timestamp of a moment of the wall clock, 32 bits. */
@@ -81,19 +60,8 @@ export class ScriptSource {
     return ((ticks % 2 ** 32) + 2 ** 32) % 2 ** 32;
   }
 
-  /** The packet with this number of the source; undefined when it is forgotten. `fec`: the number counts parities too. */
-  recall(sequence: number, fec: boolean): KeptPacket {
-    const history = fec && this.#fec ? this.#protectedHistory : this.#history;
-    const kept = history[sequence % history.length];
-    if (kept === undefined) return undefined;
-    return (fec ? kept.frame.firstProtected : kept.frame.firstSequence) + kept.packet === sequence ? kept : undefined;
-  }
-
   push(packetized: PacketizedFrame): void {
-    const place = { sequence: this.#nextSequence, protectedSequence: this.#nextProtected, fec: this.#fec };
-    const frame = new SourceFrame(packetized, place);
-    this.#nextSequence += frame.packets;
-    this.#nextProtected += frame.packets + frame.parities.length;
+    const frame = new SourceFrame(packetized);
     if (this.#pending.length >= PENDING_FRAMES) {
       this.droppedFrames += this.#pending.length - 1;
       this.#pending.length = 1;
@@ -120,7 +88,7 @@ export class ScriptSource {
   #run(): void {
     this.#timer = null;
     for (let frame = this.#pending[0]; frame !== undefined; frame = this.#pending[0]) {
-      if (this.#cursor === 0) this.#begin(frame);
+      if (this.#cursor === 0 && frame.keyframe) this.#begin(frame);
       const slice = Math.max(SLICE_PACKETS, Math.ceil(frame.packets / MAX_SLICES));
       const last = Math.min(frame.packets, this.#cursor + slice);
       for (const viewer of this.viewers) viewer.send(this, frame, this.#cursor, last);
@@ -134,20 +102,10 @@ export class ScriptSource {
     }
   }
 
-  #begin(frame: SourceFrame): void {
-    const { length } = this.#history;
-    if (length > 0) {
-      for (let packet = 0; packet < frame.packets; packet += 1) {
-        this.#history[(frame.firstSequence + packet) % length] = { frame, packet };
-      }
-      const protectedPackets = this.#fec ? frame.packets + frame.parities.length : 0;
-      for (let packet = 0; packet < protectedPackets; packet += 1) {
-        this.#protectedHistory[(frame.firstProtected + packet) % length] = { frame, packet };
-      }
-    }
-    if (!frame.keyframe) return;
+  /** Whoever waits for the source gets it from this keyframe on. */
+  #begin(keyframe: SourceFrame): void {
     const joining = [...this.joining];
     this.joining.clear();
-    for (const viewer of joining) viewer.join(this, frame);
+    for (const viewer of joining) viewer.join(this, keyframe);
   }
 }

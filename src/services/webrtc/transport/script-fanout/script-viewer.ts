@@ -4,9 +4,7 @@ import type { SrtpKeys } from '../../../../wire/srtp/profile.ts';
 import { SrtpCipher } from '../../../../wire/srtp/srtp-cipher.ts';
 import { SrtpReceiver } from '../../../../wire/srtp/srtp-receiver.ts';
 import { MAX_FIRST_SEQUENCE, type PeerAddress, type SlotPlan, type ViewerPlan } from '../fanout/fanout.ts';
-import { serializeParity } from './parity.ts';
 import type { ScriptSource, SourceFrame } from './script-source.ts';
-import { SendLog } from './send-log.ts';
 
 /** The same packet is not sent again more often than this, ms. */
 const RESEND_GAP = 15;
@@ -14,15 +12,19 @@ const RESEND_GAP = 15;
 const RESEND_SHARE = 0.5;
 /** And so many at once: those of a large keyframe. */
 const RESEND_BURST = 150;
-const RESENT_PLACES = 64;
-const ANCHORS = 4;
+/** Packets of a stream to one viewer that can be sent again: half a second at 5 Mbit/s. */
+const KEPT_PACKETS = 256;
 const RTP_HEADER = 12;
 const NTP_OFFSET_S = 2_208_988_800;
 
-interface Anchor {
-  readonly source: ScriptSource;
-  readonly from: number;
-  readonly sequence: number;
+/** A packet that was sent. */
+interface SentPacket {
+  /** -1: none was kept here yet. */
+  index: number;
+  frame: SourceFrame | null;
+  packet: number;
+  /** When it was sent again, ms. */
+  againAt: number;
 }
 
 interface Slot {
@@ -31,9 +33,8 @@ interface Slot {
   rtxIndex: number;
   source: ScriptSource | null;
   next: ScriptSource | null;
-  /** Which packets of which source the indices were, newest first. */
-  anchors: Anchor[];
-  readonly resent: { index: number; at: number }[];
+  /** The last ones, each at its index modulo `KEPT_PACKETS`. */
+  readonly sent: readonly SentPacket[];
   sentPackets: number;
   sentOctets: number;
   lastTimestamp: number;
@@ -62,19 +63,15 @@ export class ScriptViewer {
   receiver: SrtpReceiver | null = null;
   /** Where it is heard, oldest first. */
   readonly heard = new Set<string>();
-  /** Null when no packet carries a transport-wide sequence number. */
-  readonly log: SendLog | null;
   #rtp: SrtpCipher | null = null;
   #rtcp: SrtpCipher | null = null;
   #rtcpIndex = 0;
-  #transportSequence = 0;
   #budget = RESEND_BURST;
 
   constructor(id: number, plan: ViewerPlan, wire: ViewerWire) {
     this.id = id;
     this.#plan = plan;
     this.#wire = wire;
-    this.log = plan.slots.some(({ extension }) => extension.transportSequenceAt !== 0) ? new SendLog() : null;
     this.#slots = plan.slots.map((slot) => {
       const first = randomInt(MAX_FIRST_SEQUENCE);
       return {
@@ -83,8 +80,7 @@ export class ScriptViewer {
         rtxIndex: first,
         source: null,
         next: null,
-        anchors: [],
-        resent: Array.from({ length: RESENT_PLACES }, () => ({ index: -1, at: 0 })),
+        sent: Array.from({ length: KEPT_PACKETS }, () => ({ index: -1, frame: null, packet: 0, againAt: Number.NEGATIVE_INFINITY })),
         sentPackets: 0,
         sentOctets: 0,
         lastTimestamp: 0,
@@ -137,7 +133,6 @@ export class ScriptViewer {
     for (const slot of this.#slots) {
       if (slot.source === source) slot.source = null;
       if (slot.next === source) slot.next = null;
-      slot.anchors = slot.anchors.filter((anchor) => anchor.source !== source);
     }
   }
 
@@ -153,7 +148,7 @@ export class ScriptViewer {
 
   send(source: ScriptSource, frame: SourceFrame, first: number, last: number): void {
     if (!this.ready) return;
-    for (const slot of this.#slots) if (slot.source === source) this.#sendFrame(slot, source, frame, first, last);
+    for (const slot of this.#slots) if (slot.source === source) this.#sendFrame(slot, frame, first, last);
   }
 
   /** Sends packets again that were reported lost; returns how many are no longer known. */
@@ -165,18 +160,15 @@ export class ScriptViewer {
       const behind = (slot.nextIndex - sequence) & 0xffff;
       const index = slot.nextIndex - behind;
       if (behind === 0 || behind > 0x7fff || index < 0) continue;
-      const anchor = slot.anchors.find(({ from }) => from <= index);
-      const kept = anchor?.source.recall(anchor.sequence + index - anchor.from, slot.plan.fec !== undefined);
-      if (kept === undefined) {
+      const kept = slot.sent[index % KEPT_PACKETS];
+      if (kept?.index !== index || kept.frame === null) {
         unknown += 1;
         continue;
       }
-      const lately = slot.resent[index % RESENT_PLACES];
-      if (lately === undefined || (lately.index === index && now - lately.at < RESEND_GAP)) continue;
+      if (now - kept.againAt < RESEND_GAP) continue;
       if (this.#budget < 1) break;
       this.#budget -= 1;
-      lately.index = index;
-      lately.at = now;
+      kept.againAt = now;
       this.#sendPacket(slot, kept.frame, kept.packet, index, slot.plan.rtx);
       this.counters.resent += 1;
     }
@@ -220,20 +212,19 @@ export class ScriptViewer {
     this.#wire.send(this, sealed);
   }
 
-  #sendFrame(slot: Slot, source: ScriptSource, frame: SourceFrame, first: number, last: number): void {
-    // Parities are packets behind the others, so that numbers run ahead where they are sent.
-    const hasFec = slot.plan.fec !== undefined;
-    const sequence = (hasFec ? frame.firstProtected : frame.firstSequence) + first;
-    const end = hasFec && last === frame.packets ? last + frame.parities.length : last;
-    const [anchor] = slot.anchors;
-    if (anchor === undefined || anchor.source !== source || anchor.sequence + slot.nextIndex - anchor.from !== sequence) {
-      // Another source, or frames were left out: the viewer's own numbers go on without a gap.
-      slot.anchors = [{ source, from: slot.nextIndex, sequence }, ...slot.anchors.slice(0, ANCHORS - 1)];
-    }
+  #sendFrame(slot: Slot, frame: SourceFrame, first: number, last: number): void {
     slot.lastTimestamp = timestampFor(slot, frame);
     this.#budget = Math.min(RESEND_BURST, this.#budget + RESEND_SHARE * (last - first));
-    for (let packet = first; packet < end; packet += 1) {
-      slot.sentOctets += this.#sendPacket(slot, frame, packet, slot.nextIndex, null);
+    for (let packet = first; packet < last; packet += 1) {
+      const index = slot.nextIndex;
+      const kept = slot.sent[index % KEPT_PACKETS];
+      if (kept !== undefined) {
+        kept.index = index;
+        kept.frame = frame;
+        kept.packet = packet;
+        kept.againAt = Number.NEGATIVE_INFINITY;
+      }
+      slot.sentOctets += this.#sendPacket(slot, frame, packet, index, null);
       slot.nextIndex += 1;
       slot.sentPackets += 1;
     }
@@ -246,55 +237,31 @@ export class ScriptViewer {
   #sendPacket(slot: Slot, frame: SourceFrame, packet: number, index: number, rtx: SlotPlan['rtx']): number {
     const { plan } = slot;
     const { extension } = plan;
-    const payload = bodyOf(slot, frame, packet, index);
+    const payload = frame.payload(packet);
     const header = RTP_HEADER + extension.bytes.length;
     const original = rtx === null ? 0 : 2;
-    const wrapped = plan.fec === undefined ? 0 : 1;
     const number = rtx === null ? index : slot.rtxIndex;
-    const plain = Buffer.allocUnsafe(header + original + wrapped + payload.length);
+    const plain = Buffer.allocUnsafe(header + original + payload.length);
     plain[0] = extension.bytes.length === 0 ? 0x80 : 0x90;
-    const format = rtx?.payloadType ?? plan.fec?.redPayloadType ?? plan.payloadType;
-    plain[1] = (frame.marker && packet + 1 === frame.packets ? 0x80 : 0) | format;
+    plain[1] = (frame.marker && packet + 1 === frame.packets ? 0x80 : 0) | (rtx ?? plan).payloadType;
     plain.writeUInt16BE(number & 0xffff, 2);
     plain.writeUInt32BE(timestampFor(slot, frame), 4);
     plain.writeUInt32BE(rtx?.ssrc ?? plan.ssrc, 8);
     plain.set(extension.bytes, RTP_HEADER);
     if (extension.sendTimeAt !== 0) plain.writeUIntBE(absoluteSendTime(), RTP_HEADER + extension.sendTimeAt, 3);
-    if (extension.transportSequenceAt !== 0) {
-      plain.writeUInt16BE(this.#transportSequence, RTP_HEADER + extension.transportSequenceAt);
-    }
     if (rtx !== null) {
       plain.writeUInt16BE(index & 0xffff, header);
       slot.rtxIndex += 1;
     }
-    if (plan.fec !== undefined) plain[header + original] = packet < frame.packets ? plan.payloadType : plan.fec.payloadType;
-    plain.set(payload, header + original + wrapped);
-    const length = wrapped + payload.length;
+    plain.set(payload, header + original);
     const sealed = this.#rtp?.protectRtp(plain, number);
-    if (sealed === undefined) return length;
-    if (extension.transportSequenceAt !== 0) {
-      this.log?.write(this.#transportSequence, sealed.length, performance.now() * 1000);
-      this.#transportSequence = (this.#transportSequence + 1) & 0xffff;
-    }
-    // Players wait for every number, also for one that they could do without. A parity that cannot be asked for again leaves
-    // twice; the second is a replay to those who got the first.
-    const copies = packet >= frame.packets && plan.rtx === null && this.place !== 'tcp' ? 2 : 1;
-    for (let copy = 0; copy < copies; copy += 1) {
+    if (sealed !== undefined) {
       this.counters.packets += 1;
       this.counters.bytes += sealed.length;
       this.#wire.send(this, sealed);
     }
-    return length;
+    return payload.length;
   }
-}
-
-/** The payload of packet `packet` of a frame: of the media, or a parity. */
-function bodyOf(slot: Slot, frame: SourceFrame, packet: number, index: number): Uint8Array {
-  const parity = frame.parities[packet - frame.packets];
-  if (parity === undefined) return frame.payload(packet);
-  const { extension, payloadType } = slot.plan;
-  const sequence = index - (packet - parity.first);
-  return serializeParity(parity, { extension: extension.bytes, payloadType, timestamp: timestampFor(slot, frame), sequence });
 }
 
 function timestampFor({ moved }: Slot, frame: SourceFrame): number {

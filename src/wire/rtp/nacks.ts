@@ -2,7 +2,7 @@
 const TRANSPORT_FEEDBACK = 205;
 const GENERIC_NACK = 1;
 /** Losses in one feedback packet that are looked at. */
-const MAX_LOSS = 512;
+const MAX_LOSSES = 512;
 
 /** Packets that a viewer asks for again, 16-bit sequence numbers. */
 export interface Nack {
@@ -30,7 +30,7 @@ export function readNacks(packet: Uint8Array): { readonly nacks: readonly Nack[]
 
 function readNack(view: DataView, start: number, end: number): Nack {
   const sequences: number[] = [];
-  for (let at = start + 12; at + 4 <= end && sequences.length < MAX_LOSS; at += 4) {
+  for (let at = start + 12; at + 4 <= end && sequences.length < MAX_LOSSES; at += 4) {
     const first = view.getUint16(at);
     const mask = view.getUint16(at + 2);
     sequences.push(first);
