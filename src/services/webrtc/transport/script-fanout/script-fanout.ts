@@ -84,22 +84,18 @@ export class ScriptFanout implements Fanout, ViewerWire {
     return promise;
   }
 
-  /** For `ViewerWire`: a packet of a viewer. */
-  send(viewer: ScriptViewer, packet: Buffer): void;
-  send(socket: number, to: PeerAddress, datagram: Uint8Array): boolean;
-  send(target: ScriptViewer | number, second: Buffer | PeerAddress, datagram?: Uint8Array): boolean {
-    if (typeof target === 'number') {
-      if (datagram === undefined || second instanceof Uint8Array) return false;
-      return this.#transmit(target, second, datagram, null);
-    }
-    if (!(second instanceof Uint8Array)) return false;
-    if (target.place === 'tcp') {
-      const frame = Buffer.allocUnsafe(2 + second.length);
-      frame.writeUInt16BE(second.length);
-      frame.set(second, 2);
-      this.#listener.tcp(target.id, frame);
-    } else if (target.place !== null) this.#transmit(target.place.socket, target.place.to, second, target);
-    return true;
+  send(socket: number, to: PeerAddress, datagram: Uint8Array): boolean {
+    return this.#transmit(socket, to, datagram, null);
+  }
+
+  deliver(viewer: ScriptViewer, packet: Buffer): void {
+    const { id, place } = viewer;
+    if (place === 'tcp') {
+      const frame = Buffer.allocUnsafe(2 + packet.length);
+      frame.writeUInt16BE(packet.length);
+      frame.set(packet, 2);
+      this.#listener.tcp(id, frame);
+    } else if (place !== null) this.#transmit(place.socket, place.to, packet, viewer);
   }
 
   openSource(plan: SourcePlan): number {

@@ -33,7 +33,7 @@ interface Slot {
   rtxIndex: number;
   source: ScriptSource | null;
   next: ScriptSource | null;
-  /** The last ones, each at its index modulo `KEPT_PACKETS`. */
+  /** The last packets, each at its index modulo `KEPT_PACKETS`. */
   readonly sent: readonly SentPacket[];
   sentPackets: number;
   sentOctets: number;
@@ -45,10 +45,10 @@ interface Slot {
   moved: { readonly frame: SourceFrame; readonly to: number } | null;
 }
 
-/** How datagrams leave. */
+/** How packets leave. */
 export interface ViewerWire {
-  /** `to` is null for a viewer over TCP. */
-  send(viewer: ScriptViewer, packet: Buffer): void;
+  /** To where the viewer is now; nowhere without a place. */
+  deliver(viewer: ScriptViewer, packet: Buffer): void;
 }
 
 /** Made and closed by the fanout. Sends nothing before it has both keys and a place (`ready`). */
@@ -209,7 +209,7 @@ export class ScriptViewer {
     const sealed = this.#rtcp.protectRtcp(packet, this.#rtcpIndex);
     this.#rtcpIndex = (this.#rtcpIndex + 1) & 0x7fff_ffff;
     this.counters.bytes += sealed.length;
-    this.#wire.send(this, sealed);
+    this.#wire.deliver(this, sealed);
   }
 
   #sendFrame(slot: Slot, frame: SourceFrame, first: number, last: number): void {
@@ -258,7 +258,7 @@ export class ScriptViewer {
     if (sealed !== undefined) {
       this.counters.packets += 1;
       this.counters.bytes += sealed.length;
-      this.#wire.send(this, sealed);
+      this.#wire.deliver(this, sealed);
     }
     return payload.length;
   }
