@@ -17,7 +17,7 @@ test('a gate is open until it is shut', () => {
   expect([passes(gate, HD, false), passes(gate, AUDIO, true)]).toEqual([true, true]);
 });
 
-test('each frame track goes on with its own keyframe, everything else with the first', () => {
+test('each video track goes on with its own keyframe, everything else with the first', () => {
   const gate = new KeyframeGate([HD, SD, STILL, AUDIO]);
   gate.shut();
   expect([passes(gate, AUDIO, true), passes(gate, STILL, true), passes(gate, HD, false)]).toEqual([false, false, false]);
@@ -30,7 +30,7 @@ test('each frame track goes on with its own keyframe, everything else with the f
   ]);
 });
 
-test('without frames nothing is waited for', () => {
+test('without video nothing is waited for', () => {
   const gate = new KeyframeGate([STILL, AUDIO]);
   gate.shut();
   expect(passes(gate, AUDIO, true)).toBe(true);

@@ -54,12 +54,12 @@ export function codecIdOf(codec: VideoCodec | AudioCodec): number | undefined {
   return CODEC_IDS[codec];
 }
 
-/** The codec of a number; undefined when it is none of frames. */
+/** The codec of a number; undefined when it is no video codec. */
 export function videoCodecOf(id: number): VideoCodec | undefined {
   return VIDEO_BY_ID.get(id);
 }
 
-/** The codec of a number; undefined when it is none of audio. */
+/** The codec of a number; undefined when it is no audio codec. */
 export function audioCodecOf(id: number): AudioCodec | undefined {
   return AUDIO_BY_ID.get(id);
 }

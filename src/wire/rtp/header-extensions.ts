@@ -21,12 +21,12 @@ export interface ExtensionIds {
   readonly absSendTime?: number | undefined;
   readonly transportCc?: number | undefined;
   readonly playoutDelay?: { readonly id: number; readonly minMs: number; readonly maxMs: number } | undefined;
-  /** Which m-line the stream is (RFC 9143 section 15); at most `MAX_MID` characters. */
+  /** Which m-line the stream is (RFC 9143 section 15); at most `MAX_MID_LENGTH` characters. */
   readonly mid?: { readonly id: number; readonly value: string } | undefined;
 }
 
 /** Longest value of the one-byte form. */
-export const MAX_MID = 16;
+export const MAX_MID_LENGTH = 16;
 
 /** A block, and where what changes from packet to packet is written into it: byte offsets. */
 export interface ExtensionBlock {

@@ -1,6 +1,6 @@
 /** Puts the packets of one source back into order and says which to ask for again, RFC 3550 §A.1 and RFC 4585 §6.2.1. */
 import type { RtpPacket } from './rtp-packet.ts';
-import { sequenceDistance } from './serial.ts';
+import { sequenceDistance } from './rtp-packet.ts';
 
 /** A step back or ahead of more than this is a new beginning of the source, not a loss. */
 const MAX_STEP = 3000;

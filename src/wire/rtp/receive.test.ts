@@ -8,8 +8,7 @@ import { readNacks } from './nacks.ts';
 import { ReceiveBuffer } from './receive-buffer.ts';
 import { buildFir, buildNack, buildPli, buildRemb } from './receiver-feedback.ts';
 import { buildReceiverReport, parseRtcp } from './rtcp-packet.ts';
-import { parseRtpPacket, type RtpPacket } from './rtp-packet.ts';
-import { sequenceDistance } from './serial.ts';
+import { parseRtpPacket, type RtpPacket, sequenceDistance } from './rtp-packet.ts';
 import { TransportFeedback } from './transport-feedback.ts';
 import { readViewerFeedback } from './viewer-feedback.ts';
 

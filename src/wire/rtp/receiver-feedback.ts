@@ -1,6 +1,6 @@
 /** What a receiver asks of a sender: RFC 4585 §6, RFC 5104 §4.3.1, draft-alvestrand-rmcat-remb §2.2. */
 import { ByteWriter } from '../../util/byte-writer.ts';
-import { sequenceDistance } from './serial.ts';
+import { sequenceDistance } from './rtp-packet.ts';
 
 const TRANSPORT_FEEDBACK = 205;
 const PAYLOAD_FEEDBACK = 206;

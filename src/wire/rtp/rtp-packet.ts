@@ -47,3 +47,8 @@ export function parseRtpPacket(data: Uint8Array): RtpPacket {
 function u32(data: Uint8Array, at: number): number {
   return (((data[at] ?? 0) << 24) | ((data[at + 1] ?? 0) << 16) | ((data[at + 2] ?? 0) << 8) | (data[at + 3] ?? 0)) >>> 0;
 }
+
+/** Sequence numbers wrap (RFC 1982): from `from` to `to` around the circle of 16 bits, -32768 to 32767. */
+export function sequenceDistance(from: number, to: number): number {
+  return ((to - from) << 16) >> 16;
+}

@@ -5,7 +5,7 @@
  *  chunks 16 … | deltas 8 or 16 … | padding
  */
 import { ByteWriter } from '../../util/byte-writer.ts';
-import { sequenceDistance } from './serial.ts';
+import { sequenceDistance } from './rtp-packet.ts';
 
 const HEAD = 0x8f;
 const TRANSPORT_FEEDBACK = 205;

@@ -39,7 +39,7 @@ export class Vp8Depacketizer implements Depacketizer {
   }
 }
 
-/** X R N S R PID | [I L T K …] | [frame id 8 or 16] | [TL0PICIDX] | [TID, KEYIDX] */
+/** X R N S R PID | [I L T K …] | [picture id 8 or 16] | [TL0PICIDX] | [TID, KEYIDX] */
 function descriptorLength(payload: Uint8Array): number {
   let at = 1;
   if (((payload[0] ?? 0) & 0x80) !== 0) {

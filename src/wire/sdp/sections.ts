@@ -25,7 +25,7 @@ export interface SdpSection {
   readonly bandwidth: string | undefined;
 }
 
-/** What becomes of a line that is none: browsers send no such line, cameras do. */
+/** What becomes of what is no line of the form `x=…`: browsers send none, cameras do. */
 export type StrayLines = 'refuse' | 'skip';
 
 type OpenSection = { -readonly [Key in keyof SdpSection]: SdpSection[Key] } & { readonly attributes: SdpAttribute[] };

@@ -3,11 +3,11 @@ import { ProtocolError } from '../../util/protocol-error.ts';
 import { attributeOf, byFormat, formatParameters, payloadTypeOf, type SdpSection, splitSections } from './sections.ts';
 
 const MAX_SIZE = 64 * 1024;
-const MAX_PAYLOAD = 128;
-const MAX_EXTENSION = 32;
-const MAX_SOURCE = 16;
+const MAX_PAYLOADS = 128;
+const MAX_EXTENSIONS = 32;
+const MAX_SOURCES = 16;
 /** Layers of one m-line (RFC 8853). */
-const MAX_LAYER = 8;
+const MAX_LAYERS = 8;
 
 /** From the peer's point of view (RFC 8866 section 6.7). */
 export type SdpDirection = 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
@@ -97,7 +97,7 @@ function directionOf({ attributes }: SdpSection): SdpDirection | undefined {
 }
 
 function readPayloads(section: SdpSection, formats: readonly string[]): SdpPayload[] {
-  if (formats.length > MAX_PAYLOAD) throw new ProtocolError('SDP_PAYLOAD', `more than ${MAX_PAYLOAD} payload types`, section.line);
+  if (formats.length > MAX_PAYLOADS) throw new ProtocolError('SDP_PAYLOAD', `more than ${MAX_PAYLOADS} payload types`, section.line);
   const maps = byFormat(section, 'rtpmap');
   const parameters = byFormat(section, 'fmtp');
   const feedback = byFormat(section, 'rtcp-fb');
@@ -126,7 +126,7 @@ function readPayloads(section: SdpSection, formats: readonly string[]): SdpPaylo
 function readExtensions({ attributes }: SdpSection): Map<string, number> {
   const extensions = new Map<string, number>();
   for (const { name, value } of attributes) {
-    if (name !== 'extmap' || extensions.size >= MAX_EXTENSION) continue;
+    if (name !== 'extmap' || extensions.size >= MAX_EXTENSIONS) continue;
     const [id = '', uri = ''] = value.split(' ');
     const number = Number.parseInt(id, 10);
     if (number >= 1 && number <= 14 && uri !== '' && !extensions.has(uri)) extensions.set(uri, number);
@@ -138,12 +138,12 @@ function readExtensions({ attributes }: SdpSection): Map<string, number> {
 function readSources({ attributes }: SdpSection): { ssrc: number; rtxSsrc: number }[] {
   const repairs = new Map<number, number>();
   for (const { name, value } of attributes) {
-    if (name !== 'ssrc-group' || repairs.size >= MAX_SOURCE) continue;
+    if (name !== 'ssrc-group' || repairs.size >= MAX_SOURCES) continue;
     const [semantics, media, repair] = value.split(' ');
     if (semantics === 'FID') repairs.set(Number(media) >>> 0, Number(repair) >>> 0);
   }
   const ids = new Set<number>();
-  for (const { name, value } of attributes) if (name === 'ssrc' && ids.size < 2 * MAX_SOURCE) ids.add(Number.parseInt(value, 10) >>> 0);
+  for (const { name, value } of attributes) if (name === 'ssrc' && ids.size < 2 * MAX_SOURCES) ids.add(Number.parseInt(value, 10) >>> 0);
   const own = [...ids].filter((id) => id !== 0 && ![...repairs.values()].includes(id));
   return own.map((ssrc) => ({ ssrc, rtxSsrc: repairs.get(ssrc) ?? 0 }));
 }
@@ -155,7 +155,7 @@ function readLayers({ attributes }: SdpSection): string[] {
   const sent = simulcast[simulcast.indexOf('send') + 1];
   if (sent === undefined || !simulcast.includes('send')) return [];
   const layers = sent.split(';').map((alternatives) => (alternatives.split(',')[0] ?? '').replace(/^~/, ''));
-  return [...new Set(layers)].filter((layer) => rids.has(layer)).slice(0, MAX_LAYER);
+  return [...new Set(layers)].filter((layer) => rids.has(layer)).slice(0, MAX_LAYERS);
 }
 
 function ridOf(value: string): string | null {

@@ -6,7 +6,7 @@ import { ReplayWindow } from './replay-window.ts';
 import { SrtpCipher } from './srtp-cipher.ts';
 
 /** SSRCs of one peer; a further one takes the place of one that has been silent, else its RTP is refused. */
-const MAX_SOURCE = 16;
+const MAX_SOURCES = 16;
 /**
  * Packets of others after which a source is over: some seconds. Its old packets could be played to us again from then on, by
  * somebody on the path, who gains nothing by it.
@@ -44,7 +44,7 @@ export class SrtpReceiver {
     const view = new DataView(packet.buffer, packet.byteOffset, packet.byteLength);
     const ssrc = view.getUint32(8);
     const known = this.#sources.get(ssrc);
-    const over = known === undefined && this.#sources.size >= MAX_SOURCE ? this.#silentSource() : null;
+    const over = known === undefined && this.#sources.size >= MAX_SOURCES ? this.#silentSource() : null;
     const index = known === undefined ? view.getUint16(2) : guessIndex(view.getUint16(2), known.window.newest);
     if (index < 0 || known?.window.fresh(index) === false) throw new ProtocolError('SRTP_REPLAYED', 'the packet was received before');
     const plain = this.#rtp.unprotectRtp(packet, index);
@@ -62,7 +62,7 @@ export class SrtpReceiver {
   #silentSource(): number {
     const [oldest] = [...this.#sources].sort(([, a], [, b]) => a.heard - b.heard);
     if (oldest !== undefined && this.#packets - oldest[1].heard >= SILENCE) return oldest[0];
-    throw new ProtocolError('SRTP_SOURCES', `more than ${MAX_SOURCE} sources from one peer`);
+    throw new ProtocolError('SRTP_SOURCES', `more than ${MAX_SOURCES} sources from one peer`);
   }
 
   /** The plain compound packet. Throws ProtocolError: malformed, forged or replayed. */

@@ -57,7 +57,7 @@ const HEADER = 20;
 const COOKIE = 0x2112_a442;
 const INTEGRITY_LENGTH = 20;
 const FINGERPRINT_XOR = 0x5354_554e;
-const MAX_ATTRIBUTE = 32;
+const MAX_ATTRIBUTES = 32;
 
 /** A message that was read; integrity is checked by `isStunAuthentic`. Values are views into `bytes`. */
 export interface StunMessage {
@@ -101,8 +101,8 @@ export function parseStun(bytes: Buffer): StunMessage {
       const value = bytes.subarray(at + 4, at + 4 + size);
       if (name === StunAttribute.XOR_PEER_ADDRESS) peers.push(value);
       if (!attributes.has(name)) attributes.set(name, value);
-      if (Math.max(attributes.size, peers.length) > MAX_ATTRIBUTE)
-        throw new ProtocolError('STUN_ATTRIBUTE', `more than ${MAX_ATTRIBUTE} attributes`, at);
+      if (Math.max(attributes.size, peers.length) > MAX_ATTRIBUTES)
+        throw new ProtocolError('STUN_ATTRIBUTE', `more than ${MAX_ATTRIBUTES} attributes`, at);
     }
     at = next;
   }

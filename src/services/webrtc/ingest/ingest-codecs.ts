@@ -15,7 +15,7 @@ const OPUS_CHANNELS = 2;
 
 /** What publishers may send, audio included. */
 export type IngestCodec = IngestVideoCodec | typeof AudioCodec.OPUS;
-/** Those of frames. */
+/** The video codecs among them. */
 export type IngestVideoCodec = typeof VideoCodec.H264 | typeof VideoCodec.H265 | typeof VideoCodec.VP8 | typeof VideoCodec.AV1;
 
 const CODECS: readonly string[] = [VideoCodec.H264, VideoCodec.H265, VideoCodec.VP8, VideoCodec.AV1, AudioCodec.OPUS];
@@ -32,7 +32,7 @@ export function isIngestCodec(encoding: string): encoding is IngestCodec {
   return CODECS.includes(encoding);
 }
 
-/** Narrows the codec: Opus is the only one of audio. */
+/** Narrows the codec: Opus is the only audio codec. */
 export function isAudioCodec(codec: IngestCodec): codec is typeof AudioCodec.OPUS {
   return codec === AudioCodec.OPUS;
 }

@@ -27,7 +27,7 @@ const PENDING_ARRIVALS = 200;
 /** A track that is negotiated and silent holds up the others this long, ms. */
 const TRACK_WAIT_MS = 3000;
 /** Numbers in one NACK: half a usual packet, when none of them are neighbours. */
-const MAX_NACK = 150;
+const MAX_NACKED = 150;
 const OWN_NAME = 'millrace';
 
 /** What the session gives its feed; `keyframeInterval` in ms, 0 asks only when a keyframe is needed. */
@@ -155,7 +155,7 @@ export class IngestFeed {
     const now = this.#now;
     for (const track of this.tracks) {
       const lost = track.check(now);
-      for (let at = 0; at < lost.length; at += MAX_NACK) this.#send(buildNack(this.#ssrc, track.ssrc, lost.slice(at, at + MAX_NACK)));
+      for (let at = 0; at < lost.length; at += MAX_NACKED) this.#send(buildNack(this.#ssrc, track.ssrc, lost.slice(at, at + MAX_NACKED)));
       this.#askForKeyframe(track, now);
     }
     if (now - this.#feedbackAt >= TRANSPORT_FEEDBACK_MS) this.#tellArrivals(now);

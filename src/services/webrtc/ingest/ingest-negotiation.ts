@@ -76,7 +76,7 @@ const KNOWN_EXTENSIONS: readonly string[] = [
 /** Feedback that we may send. */
 const KNOWN_FEEDBACK = ['ccm fir', 'nack', 'nack pli', 'transport-cc', 'goog-remb'];
 /** Tracks of one publisher. */
-const MAX_TRACK = 8;
+const MAX_TRACKS = 8;
 /** Of a track that cannot be received, in the log: browsers offer a dozen. */
 const MAX_NAMED_CODECS = 8;
 
@@ -128,7 +128,7 @@ export function answerIngest(offer: SessionDescription): {
   const medias = offer.medias.map((theirs): LocalMedia => {
     const media = isSent(theirs) ? ingestMedia(theirs) : null;
     if (media === null && isSent(theirs)) left.push(`${theirs.kind} (${codecsOf(theirs)})`);
-    if (media === null || tracks + tracksOf(media) > MAX_TRACK) return rejectedMedia(theirs);
+    if (media === null || tracks + tracksOf(media) > MAX_TRACKS) return rejectedMedia(theirs);
     tracks += tracksOf(media);
     agreed.push(media);
     return {

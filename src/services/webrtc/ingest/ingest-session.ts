@@ -15,11 +15,18 @@ import { IngestFeed } from './ingest-feed.ts';
 import { answerIngest, type IngestAgreement, offerIngest, readIngestAnswer } from './ingest-negotiation.ts';
 import type { IngestTrack } from './ingest-track.ts';
 import { readCapabilities } from './oven-capabilities.ts';
-import type { WebrtcIngestSettings } from './settings.ts';
 
 const CNAME_LENGTH = 16;
 const STREAM_ID_LENGTH = 36;
 const MID_LENGTH = 6;
+
+/** What the WebRTC provider needs of an application's configuration. */
+export interface WebrtcIngestSettings {
+  /** Gives up a publisher whose ICE is silent for this long, ms. */
+  readonly timeout: number;
+  /** A keyframe is asked for when none came for this long, ms; 0 leaves it to the encoder. */
+  readonly keyframeInterval: number;
+}
 
 /** What the provider makes a session with. The name of the stream is taken later, with the description that is agreed on. */
 export interface IngestSessionOptions {

@@ -5,8 +5,7 @@ import { guarded } from '../../../util/guarded.ts';
 import type { Logger } from '../../../util/logger.ts';
 import type { StreamTarget } from '../signalling/request-place.ts';
 import type { PeerTransport } from '../transport/peer-transport.ts';
-import { IngestSession } from './ingest-session.ts';
-import type { WebrtcIngestSettings } from './settings.ts';
+import { IngestSession, type WebrtcIngestSettings } from './ingest-session.ts';
 
 /** How often lost packets are asked for and feedback is looked at. */
 const TICK_MS = 20;
@@ -28,7 +27,7 @@ const NO_SETTINGS: WebrtcIngestSettings = { timeout: 30_000, keyframeInterval: 0
 export class WebrtcProvider {
   readonly #options: WebrtcProviderOptions;
   readonly #sessions = new Set<IngestSession>();
-  /** Those whose publisher is there: the others have nothing to look at. */
+  /** Sessions whose publisher is connected: there is nothing to look at before. */
   readonly #connected = new Set<IngestSession>();
   #ticker: NodeJS.Timeout | null = null;
 

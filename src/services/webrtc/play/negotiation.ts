@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { VideoCodec } from '../../../media/codec.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
-import { buildExtensions, ExtensionUri, MAX_MID } from '../../../wire/rtp/header-extensions.ts';
+import { buildExtensions, ExtensionUri, MAX_MID_LENGTH } from '../../../wire/rtp/header-extensions.ts';
 import { type LocalMedia, type LocalPayload, rejectedMedia } from '../../../wire/sdp/local-description.ts';
 import { type PeerSecurity, securityOf } from '../../../wire/sdp/security.ts';
 import type { SdpMedia, SdpPayload, SessionDescription } from '../../../wire/sdp/session-description.ts';
@@ -214,7 +214,7 @@ function extensionsFor(theirs: SdpMedia, settings: WebrtcSettings): { id: number
 
 function isMidSendable({ mid }: SdpMedia): boolean {
   const length = Buffer.byteLength(mid);
-  return length > 0 && length <= MAX_MID;
+  return length > 0 && length <= MAX_MID_LENGTH;
 }
 
 function slotOf(

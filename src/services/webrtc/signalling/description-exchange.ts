@@ -70,7 +70,7 @@ export interface ExchangeOptions {
   readonly patience?: Patience | undefined;
 }
 
-/** One for each of the two. Remembers sessions by the URL it gave them, until they end. */
+/** One for WHIP, one for WHEP. Remembers sessions by the URL it gave them, until they end. */
 export class DescriptionExchange {
   readonly #options: ExchangeOptions;
   readonly #sessions = new Map<string, ExchangeSession>();

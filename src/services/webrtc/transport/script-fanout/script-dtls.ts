@@ -80,7 +80,7 @@ const FATAL = 2;
 const CLOSE_NOTIFY = 0;
 const FINISHED = 20;
 /** A client that has not got the last flight after so many never will; and nobody makes us a reflector. */
-const MAX_RESEND = 16;
+const MAX_RESENDS = 16;
 
 interface Library {
   readonly DtlsServer: LibraryClass;
@@ -163,7 +163,7 @@ export class ScriptDtls implements DtlsEndpoint {
     const plain = this.#open(record);
     if (plain === null) return;
     if (record[0] === ContentType.ALERT) this.#alert(plain);
-    else if (record[0] === ContentType.HANDSHAKE && this.#role === 'server' && this.#resent < MAX_RESEND) {
+    else if (record[0] === ContentType.HANDSHAKE && this.#role === 'server' && this.#resent < MAX_RESENDS) {
       this.#resent += 1;
       this.#handshake(record);
     }
