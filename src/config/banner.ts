@@ -1,3 +1,4 @@
+import { bracketed } from '../util/client-address.ts';
 import type { ServerConfig } from './index.ts';
 import { portsOf } from './server-config.ts';
 
@@ -62,8 +63,7 @@ function webUrl([plain, secure]: readonly [string, string], host: string, ports:
 }
 
 function url(scheme: string, host: string, port: number, usual: number, path: string): string {
-  const name = host.includes(':') ? `[${host}]` : host;
-  return `${scheme}://${name}${port === usual ? '' : `:${port}`}${path}`;
+  return `${scheme}://${bracketed(host)}${port === usual ? '' : `:${port}`}${path}`;
 }
 
 function row(label: string, value: string, remark: string): string {

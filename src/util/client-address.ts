@@ -19,3 +19,19 @@ export function addressOwner(host: string): string {
   const plain = plainAddress(host);
   return isIPv6(plain) ? `${addressBytes(plain).subarray(0, NETWORK_BYTES).toString('hex')}/64` : plain;
 }
+
+/** An address of the machine itself, by which nobody else reaches it. */
+export function isLoopback(host: string): boolean {
+  const plain = plainAddress(host);
+  return plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'));
+}
+
+/** A host name or an address as it stands in front of a port: IPv6 in brackets. */
+export function bracketed(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+/** `192.0.2.1:5000`, `[2001:db8::1]:5000`. */
+export function hostPort(host: string, port: number): string {
+  return `${bracketed(host)}:${port}`;
+}

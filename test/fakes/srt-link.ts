@@ -2,6 +2,7 @@
 
 import type { SrtCallFailed } from '../../src/wire/srt/caller.ts';
 import type { SrtCloseReason, SrtConnection } from '../../src/wire/srt/connection.ts';
+import type { PeerAddress } from '../../src/wire/srt/link.ts';
 import type { OutgoingCall } from '../../src/wire/srt/multiplexer.ts';
 import {
   type CallPolicy,
@@ -10,7 +11,6 @@ import {
   SrtMultiplexer,
   type SrtSession,
 } from '../../src/wire/srt/multiplexer.ts';
-import type { PeerAddress } from '../../src/wire/srt/peer-address.ts';
 
 const TICK = 5000;
 

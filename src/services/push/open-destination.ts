@@ -1,7 +1,7 @@
 /** Which kind of connection a request needs. */
 import type { LinkReporter } from '../../transport/srt/link-reporter.ts';
+import { hostPort } from '../../util/client-address.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { formatPeer } from '../../wire/srt/peer-address.ts';
 import { type Destination, type DestinationOptions, PushFailure } from './destination.ts';
 import { parseHostUrl } from './host-url.ts';
 import { PushProtocol } from './push-request.ts';
@@ -28,7 +28,7 @@ function open(options: DestinationOptions, reporter: LinkReporter): Destination 
   return new TransportDestination(options, (events) => {
     switch (url.scheme) {
       case 'srt': {
-        const peer = formatPeer({ address: url.host, port: url.port });
+        const peer = hostPort(url.host, url.port);
         const labels = { session: request.id, peer, vhost: owner.vhost, app: owner.app, stream: request.streamName };
         const { streamKey } = request;
         return new SrtLink({ url, streamKey, connectionTimeout: timeouts.connection, clock, labels, logger, reporter }, events);

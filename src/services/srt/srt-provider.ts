@@ -5,12 +5,13 @@ import type { AudioLabel } from '../../ingest/transport-track.ts';
 import { LinkReporter, type LinkStatistics } from '../../transport/srt/link-reporter.ts';
 import { SrtListener, type SrtListenerConfig } from '../../transport/srt/listener.ts';
 import type { SrtUdpPort } from '../../transport/srt/udp-port.ts';
+import { hostPort } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { tellRefused } from '../../util/refused.ts';
+import type { PeerAddress } from '../../wire/srt/link.ts';
 import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
-import { formatPeer, type PeerAddress } from '../../wire/srt/peer-address.ts';
 import { describeRejection, type RejectionCode } from '../../wire/srt/rejection.ts';
 import type { SrtTarget } from '../../wire/srt/stream-id.ts';
 import { DEFAULT_SRT_TIMEOUTS, type Refusal, SrtPublication, type SrtTimeouts } from './srt-publication.ts';
@@ -130,7 +131,7 @@ export class SrtProvider {
 
   #refuse(peer: PeerAddress, { kind, reason, detail }: Pick<Refusal, 'kind' | 'reason' | 'detail'>, place: object = {}): void {
     this.refused += 1;
-    tellRefused(this.#logger, 'publisher', { code: kind, reason, peer: formatPeer(peer), ...place, detail });
+    tellRefused(this.#logger, 'publisher', { code: kind, reason, peer: hostPort(peer.address, peer.port), ...place, detail });
   }
 
   #checkDeadlines(): void {

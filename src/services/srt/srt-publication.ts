@@ -5,12 +5,12 @@ import type { StarterLimits } from '../../ingest/stream-starter.ts';
 import { TransportFeed } from '../../ingest/transport-feed.ts';
 import type { AudioLabel } from '../../ingest/transport-track.ts';
 import type { LinkLabels, WatchedLink } from '../../transport/srt/link-reporter.ts';
+import { hostPort } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { SrtCloseReason, SrtConnection } from '../../wire/srt/connection.ts';
 import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
-import { formatPeer } from '../../wire/srt/peer-address.ts';
 import { RejectionCode } from '../../wire/srt/rejection.ts';
 import type { SrtStatistics } from '../../wire/srt/statistics.ts';
 import type { SrtTarget } from '../../wire/srt/stream-id.ts';
@@ -98,7 +98,7 @@ export class SrtPublication implements SrtSession, WatchedLink {
     this.#options = options;
     this.#stream = stream;
     const { id, call, target } = options;
-    const peer = formatPeer(call.peer);
+    const peer = hostPort(call.peer.address, call.peer.port);
     this.labels = { session: String(id), peer, vhost: stream.vhost, app: target.app, stream: target.stream };
     this.logger = logger.child({ vhost: stream.vhost });
     this.#openedAt = options.clock.monotonic();
@@ -117,7 +117,7 @@ export class SrtPublication implements SrtSession, WatchedLink {
   /** Registers the stream in one step with its check; the connection comes with `onOpen`. */
   static open(options: SrtPublicationOptions): SrtPublication | Refusal {
     const { target, call, gate } = options;
-    const peer = formatPeer(call.peer);
+    const peer = hostPort(call.peer.address, call.peer.port);
     const program = programOf(target.url);
     if (program !== null && !(program >= 1 && program <= MAX_PROGRAM)) {
       const reason = `program of the stream id must be a number from 1 to ${MAX_PROGRAM}`;

@@ -10,12 +10,13 @@ import type { Track } from '../../media/track.ts';
 import { LinkReporter, type LinkStatistics } from '../../transport/srt/link-reporter.ts';
 import { SrtListener, type SrtListenerConfig } from '../../transport/srt/listener.ts';
 import type { SrtUdpPort } from '../../transport/srt/udp-port.ts';
+import { hostPort } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import { tellRefused } from '../../util/refused.ts';
+import type { PeerAddress } from '../../wire/srt/link.ts';
 import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
-import { formatPeer, type PeerAddress } from '../../wire/srt/peer-address.ts';
 import { describeRejection, RejectionCode } from '../../wire/srt/rejection.ts';
 import type { SrtTarget } from '../../wire/srt/stream-id.ts';
 import { SrtStream } from './srt-stream.ts';
@@ -131,7 +132,7 @@ export class SrtPublisher implements Publisher {
     this.#lastSession += 1;
     let hasLeft = false;
     const session = String(this.#lastSession);
-    const labels = { session, peer: formatPeer(call.peer), vhost, app: target.app, stream: target.stream };
+    const labels = { session, peer: hostPort(call.peer.address, call.peer.port), vhost, app: target.app, stream: target.stream };
     return new SrtViewer({
       call,
       labels,
@@ -164,7 +165,7 @@ export class SrtPublisher implements Publisher {
 
   #refuse(peer: PeerAddress, code: string, reason: string, place: object = {}): void {
     this.refused += 1;
-    tellRefused(this.#logger, 'viewer', { code, reason, peer: formatPeer(peer), ...place });
+    tellRefused(this.#logger, 'viewer', { code, reason, peer: hostPort(peer.address, peer.port), ...place });
   }
 }
 

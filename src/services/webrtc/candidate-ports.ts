@@ -1,6 +1,7 @@
 /** Reads `IceCandidate` elements: where media ports are opened and which addresses peers are told. */
 import { isIP, isIPv6 } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
+import { bracketed } from '../../util/client-address.ts';
 import { ALL_IPV4, ALL_IPV6, listenAddresses } from '../../util/listen-addresses.ts';
 
 /** A UDP port to open. */
@@ -65,7 +66,7 @@ const STAR = /^\s*(?:\*:)?(?=\d+(?:-\d+)?(?:\/\w+)?\s*$)/;
 export function withOutside(entry: string, outside: string, bindAddresses: readonly string[]): string[] {
   const isEverywhere = bindAddresses.includes('*') || ownBindings(bindAddresses).length === 0;
   if (!isEverywhere || !STAR.test(entry)) return [entry];
-  return [entry, entry.replace(STAR, isIPv6(outside) ? `[${outside}]:` : `${outside}:`)];
+  return [entry, entry.replace(STAR, `${bracketed(outside)}:`)];
 }
 
 /** Where to listen for `address` (an IP address or `*`), and which addresses that stands for. Throws TypeError. */

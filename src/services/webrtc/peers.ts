@@ -1,5 +1,4 @@
 /** The parts of WebRTC put together: media ports, publisher and provider, and signalling behind the delivery ports. */
-import { isIPv6 } from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import type { ServerConfig } from '../../config/index.ts';
 import type { WebrtcProviderConfig } from '../../config/schema/providers.ts';
@@ -9,6 +8,7 @@ import { ForeignServer } from '../../delivery/pool/foreign-server.ts';
 import type { ServerLimits } from '../../delivery/server-limits.ts';
 import { removeStaleFolders } from '../../delivery/stale-folders.ts';
 import { AddressShares } from '../../util/address-shares.ts';
+import { bracketed } from '../../util/client-address.ts';
 import { systemClock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
 import { messageOf } from '../../util/message-of.ts';
@@ -206,7 +206,7 @@ function candidatePorts(element: string, bind: WebrtcBind, sources: AddressSourc
 
 /** Entries with the public address in place of its name; a star stands for it too. */
 function withPublicAddress(element: string, entries: readonly string[], { config, outside, logger }: AddressSources): string[] {
-  const written = outside !== null && isIPv6(outside) ? `[${outside}]` : outside;
+  const written = outside === null ? null : bracketed(outside);
   return entries.flatMap((entry) => {
     if (entry.includes(PUBLIC_IP)) {
       if (written !== null) return [entry.replace(PUBLIC_IP, written)];

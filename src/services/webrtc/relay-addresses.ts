@@ -1,5 +1,6 @@
 /** Reads `TcpRelay` elements: where the relay listens and which addresses of it peers are told. */
-import { isIP, isIPv6 } from 'node:net';
+import { isIP } from 'node:net';
+import { hostPort } from '../../util/client-address.ts';
 import { ALL_IPV4, ALL_IPV6, listenAddresses } from '../../util/listen-addresses.ts';
 import { placesOf } from './candidate-ports.ts';
 
@@ -23,7 +24,7 @@ export function readRelayAddresses(entries: readonly string[], bindAddresses: re
   const open = (host: string, port: number): void => void listen.set(`${host} ${port}`, { host, port });
   for (const entry of entries) {
     const { host, port } = readEntry(entry);
-    const tell = (name: string): void => void urls.add(`turn:${isIPv6(name) ? `[${name}]` : name}:${port}?transport=tcp`);
+    const tell = (name: string): void => void urls.add(`turn:${hostPort(name, port)}?transport=tcp`);
     if (host !== '*' && isIP(host) === 0) {
       tell(host);
       if (bindTo === undefined) for (const all of everywhere) open(all, port);

@@ -1,11 +1,12 @@
 /** Listens on the ports of one address, understands stream ids and hands callers on. */
 
 import type { AddressShares } from '../../util/address-shares.ts';
+import { hostPort } from '../../util/client-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { showHidden } from '../../util/hidden-characters.ts';
 import type { RefusalLog } from '../../util/refusal-log.ts';
+import type { PeerAddress } from '../../wire/srt/link.ts';
 import type { SrtCall, SrtSession } from '../../wire/srt/multiplexer.ts';
-import { formatPeer, type PeerAddress } from '../../wire/srt/peer-address.ts';
 import { RejectionCode } from '../../wire/srt/rejection.ts';
 import { modeOf, parseStreamId, type SrtTarget } from '../../wire/srt/stream-id.ts';
 import type { ListenerSettings } from './socket-options.ts';
@@ -133,7 +134,9 @@ export class SrtListener {
         },
         onRefused: (peer, code) => this.#options.onRefused(peer, code, null),
         onDeferred: (peer) =>
-          this.#options.refusals?.note('SRT callers have to ask again: too many passphrases are tried', { peer: formatPeer(peer) }),
+          this.#options.refusals?.note('SRT callers have to ask again: too many passphrases are tried', {
+            peer: hostPort(peer.address, peer.port),
+          }),
       },
     });
     return port;
@@ -146,7 +149,7 @@ export class SrtListener {
     const seat = shares.enter(call.peer.address);
     if (seat === null) {
       refusals?.note('SRT callers refused: their address has its share of connections', {
-        peer: formatPeer(call.peer),
+        peer: hostPort(call.peer.address, call.peer.port),
         share: shares.share,
       });
       return RejectionCode.OVERLOAD;

@@ -4,8 +4,8 @@ import { openUdpSocket, type UdpCounters, type UdpSocket } from '../../native/ud
 import type { Clock } from '../../util/clock.ts';
 import { SrtCallFailed } from '../../wire/srt/caller.ts';
 import type { SrtConnection } from '../../wire/srt/connection.ts';
+import type { PeerAddress } from '../../wire/srt/link.ts';
 import { type MultiplexerOptions, type OutgoingCall, SrtMultiplexer, type SrtSession } from '../../wire/srt/multiplexer.ts';
-import type { PeerAddress } from '../../wire/srt/peer-address.ts';
 import { RejectionCode } from '../../wire/srt/rejection.ts';
 
 /** The alarm does not go off sooner after a tick, µs: what comes due meanwhile is done with the next datagrams, or all together. */

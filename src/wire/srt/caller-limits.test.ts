@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { RecordingSession } from '../../../test/fakes/srt-link.ts';
 import type { SrtCallFailed } from './caller.ts';
 import { HandshakeType, serializeHandshake } from './handshake.ts';
+import type { PeerAddress } from './link.ts';
 import { type CallPolicy, type DatagramSender, type MultiplexerOptions, SrtMultiplexer } from './multiplexer.ts';
-import type { PeerAddress } from './peer-address.ts';
 import { RejectionCode } from './rejection.ts';
 import { handshakeWith } from './terms.ts';
 

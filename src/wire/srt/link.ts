@@ -3,6 +3,12 @@ import type { ControlAddress } from './control-packet.ts';
 import type { RttEstimator } from './rtt-estimator.ts';
 import type { SessionKeys } from './session-keys.ts';
 
+/** The other end of a datagram. */
+export interface PeerAddress {
+  readonly address: string;
+  readonly port: number;
+}
+
 /** Where datagrams of one connection go. The bytes must stay as they are until they have left. */
 export interface DatagramSink {
   /** One datagram: `head`, then `payload` if there is one. */

@@ -32,8 +32,7 @@ import {
 } from './handshake.ts';
 import { destinationOf, HEADER_LENGTH, timestampOf } from './header.ts';
 import type { KeyLength } from './key-material.ts';
-import type { DatagramSink } from './link.ts';
-import type { PeerAddress } from './peer-address.ts';
+import type { DatagramSink, PeerAddress } from './link.ts';
 import { REJECTION_BASE, RejectionCode } from './rejection.ts';
 import { type KeyRefresh, SessionKeys } from './session-keys.ts';
 import { SynCookies } from './syn-cookie.ts';

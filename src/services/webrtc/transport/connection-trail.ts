@@ -1,7 +1,8 @@
 /** What was tried to connect one peer, told in one line when nothing came of it. */
+
+import { hostPort } from '../../../util/client-address.ts';
 import { type PeerCandidate, readCandidates } from '../../../wire/ice/ice-candidate.ts';
 import type { CheckFault } from '../../../wire/ice/ice-lite.ts';
-import { placeOf } from './peer-address.ts';
 
 /** Addresses that are told apart; checks of further ones are counted together. */
 const MAX_PLACES = 16;
@@ -114,7 +115,7 @@ export class ConnectionTrail {
 }
 
 function placeOfCandidate({ protocol, address, port }: PeerCandidate): string {
-  return `${protocol} ${placeOf(address, port)}`;
+  return `${protocol} ${hostPort(address, port)}`;
 }
 
 function countsOf({ good, faults, unsent }: Checks): string {

@@ -1,9 +1,9 @@
 /** The ways by which a peer says that it can be reached, which of them it has proved, and which is in use. */
 
+import { hostPort } from '../../../util/client-address.ts';
 import { CANDIDATE_PRIORITY } from '../../../wire/ice/ice-candidate.ts';
 import type { PeerAddress } from './fanout/fanout.ts';
 import { PathProof } from './path-proof.ts';
-import { placeOf } from './peer-address.ts';
 import type { PeerPipe } from './peer-pipe.ts';
 
 /** Where a datagram came from and an answer goes to. */
@@ -13,7 +13,7 @@ export type PeerPath =
 
 /** For the log: `udp 192.0.2.1:5000`. */
 export function placeOfPath(path: PeerPath): string {
-  return path.kind === 'udp' ? `udp ${placeOf(path.to.host, path.to.port)}` : path.pipe.place;
+  return path.kind === 'udp' ? `udp ${hostPort(path.to.host, path.to.port)}` : path.pipe.place;
 }
 
 /** Without a check for so long, a path gives way to one that the peer prefers, ms. Browsers check theirs at least every 2.5 s. */

@@ -1,9 +1,9 @@
 /** Ways to a peer over a TCP connection. */
 import type { Socket } from 'node:net';
+import { hostPort } from '../../../util/client-address.ts';
 import { frameDatagram, unframeDatagrams } from '../../../wire/ice/tcp-framer.ts';
 import type { TurnAddress, TurnConnection } from '../../../wire/turn/turn-connection.ts';
 import type { PeerAddress } from './fanout/fanout.ts';
-import { placeOf } from './peer-address.ts';
 import { sendToStream } from './peer-stream.ts';
 
 /** Made by whoever accepted the connection; several may share one, by way of the relay. */
@@ -31,7 +31,7 @@ export class DirectPipe implements PeerPipe {
   constructor(stream: Socket, from: PeerAddress) {
     this.#stream = stream;
     this.host = from.host;
-    this.#place = placeOf(from.host, from.port);
+    this.#place = hostPort(from.host, from.port);
   }
 
   get place(): string {
@@ -66,7 +66,7 @@ export class RelayedPipe implements PeerPipe {
   constructor(stream: Socket, { turn, address, from }: { turn: TurnConnection; address: TurnAddress; from: PeerAddress }) {
     this.#stream = stream;
     this.host = from.host;
-    this.#place = placeOf(from.host, from.port);
+    this.#place = hostPort(from.host, from.port);
     this.#turn = turn;
     this.#address = address;
   }

@@ -1,5 +1,6 @@
 /** One peer: its ICE session, its handshake, and its viewer in the fanout. */
 
+import { plainAddress } from '../../../util/client-address.ts';
 import { readCandidates } from '../../../wire/ice/ice-candidate.ts';
 import { createCredentials, type IceCredentials } from '../../../wire/ice/ice-credentials.ts';
 import type { CheckFault } from '../../../wire/ice/ice-lite.ts';
@@ -8,7 +9,6 @@ import { type SrtpKeys, wipeKeys } from '../../../wire/srtp/profile.ts';
 import { ConnectionTrail } from './connection-trail.ts';
 import { formatFingerprint } from './dtls-certificate.ts';
 import type { DtlsEndpoint, Fanout, ViewerCounters, ViewerPlan } from './fanout/fanout.ts';
-import { plainAddress } from './peer-address.ts';
 import { type PathCheck, type PeerPath, PeerPaths, placeOfPath, samePath } from './peer-paths.ts';
 import type { PeerPipe } from './peer-pipe.ts';
 import type { PeerPlaces } from './peer-places.ts';

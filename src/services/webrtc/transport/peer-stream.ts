@@ -1,9 +1,9 @@
 /** What every TCP connection of a peer has in common, directly or by way of the relay. */
 import type { Socket } from 'node:net';
+import { addressOwner, plainAddress } from '../../../util/client-address.ts';
 import type { DescriptorLedger } from '../../../util/descriptor-ledger.ts';
 import { OwnerCounts } from '../../../util/owner-counts.ts';
 import type { PeerAddress } from './fanout/fanout.ts';
-import { addressOwner, plainAddress } from './peer-address.ts';
 
 /** A connection on which nothing moves is gone, ms: peers check theirs every few seconds. */
 const SILENCE_MS = 60_000;

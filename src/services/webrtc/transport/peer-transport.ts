@@ -1,5 +1,6 @@
 /** The ports that peers reach: sorts what arrives to their sessions. */
 import { createServer, isIP, type Server, type Socket } from 'node:net';
+import { isLoopback } from '../../../util/client-address.ts';
 import type { Clock } from '../../../util/clock.ts';
 import type { DescriptorLedger } from '../../../util/descriptor-ledger.ts';
 import { forEachGuarded, guarded } from '../../../util/guarded.ts';
@@ -19,7 +20,6 @@ import { createCertificate } from './dtls-certificate.ts';
 import type { Fanout, PeerAddress } from './fanout/fanout.ts';
 import type { SendMode } from './fanout/native-fanout.ts';
 import { openFanout } from './fanout/open-fanout.ts';
-import { isLoopback } from './peer-address.ts';
 import { type PeerPath, placeOfPath } from './peer-paths.ts';
 import { DirectPipe, type PeerPipe } from './peer-pipe.ts';
 import { PeerPlaces } from './peer-places.ts';
@@ -345,7 +345,12 @@ export class PeerTransport implements PeerOwner {
 
   #forViewer(viewer: number, action: (session: PeerSession) => void): void {
     const session = this.#viewers.get(viewer);
-    if (session !== undefined) forEachGuarded([session], action, (failed, error) => this.#failed(failed, error));
+    if (session === undefined) return;
+    try {
+      action(session);
+    } catch (error) {
+      this.#failed(session, error);
+    }
   }
 
   /** A fault of ours in one session ends that session. Never throws. */

@@ -1,8 +1,8 @@
 /** Counts sessions that are not connected yet, so that nobody who only asks for offers keeps others out. */
 
+import { addressOwner } from '../../../util/client-address.ts';
 import { OwnerCounts } from '../../../util/owner-counts.ts';
 import { ProtocolError } from '../../../util/protocol-error.ts';
-import { addressOwner } from './peer-address.ts';
 
 /** What a peer wants. */
 export type PeerUse = 'play' | 'publish';

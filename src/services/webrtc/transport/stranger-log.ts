@@ -1,4 +1,5 @@
 /** What came for nobody, by where it came from: for the log line of a session that did not connect. */
+import { bracketed } from '../../../util/client-address.ts';
 
 /** Addresses remembered; the one that was silent longest is forgotten first, so that strangers cannot make it grow. */
 const MAX_ADDRESSES = 256;
@@ -36,7 +37,6 @@ export class StrangerLog {
   tell(host: string, since: number): string {
     const known = this.#byHost.get(host);
     if (known === undefined || known.at < since) return '';
-    const who = host.includes(':') ? `[${host}]` : host;
-    return `${known.count} datagrams from ${who} were for no session, the last from ${known.place}: ${known.what}`;
+    return `${known.count} datagrams from ${bracketed(host)} were for no session, the last from ${known.place}: ${known.what}`;
   }
 }
