@@ -51,7 +51,7 @@ export class NalDepacketizer implements Depacketizer {
   /** Frames left out because packets of them were lost. */
   damaged = 0;
   readonly #layout: NalLayout;
-  readonly #picture = new AccessUnitBuilder();
+  readonly #frame = new AccessUnitBuilder();
   #timestamp = -1;
   #broken = false;
 
@@ -62,7 +62,7 @@ export class NalDepacketizer implements Depacketizer {
   push(packet: RtpPacket, lost: boolean, sink: DepacketizerSink): void {
     if (packet.timestamp !== this.#timestamp) {
       // Without a marker nobody knows whether the end of the last frame is among what was lost.
-      if (lost) this.#broken ||= !this.#picture.empty;
+      if (lost) this.#broken ||= !this.#frame.empty;
       this.#finish(sink);
       this.#timestamp = packet.timestamp;
     } else if (lost) {
@@ -87,9 +87,9 @@ export class NalDepacketizer implements Depacketizer {
       this.#addFragment(payload, headerLength);
       return;
     }
-    if (this.#picture.inside) throw new ProtocolError('RTP_NAL', 'a fragmented NAL unit does not end', 0);
+    if (this.#frame.inside) throw new ProtocolError('RTP_NAL', 'a fragmented NAL unit does not end', 0);
     if (type === aggregate) this.#addAggregate(payload, headerLength);
-    else if (type !== delimiter) this.#picture.add(payload);
+    else if (type !== delimiter) this.#frame.add(payload);
   }
 
   #addAggregate(payload: Uint8Array, headerLength: number): void {
@@ -97,7 +97,7 @@ export class NalDepacketizer implements Depacketizer {
     while (at + 2 <= payload.length) {
       const end = at + 2 + (((payload[at] ?? 0) << 8) | (payload[at + 1] ?? 0));
       if (end > payload.length) throw new ProtocolError('RTP_NAL', 'aggregated NAL unit leaves the packet', at);
-      if (this.#layout.typeOf(payload[at + 2] ?? 0) !== this.#layout.delimiter) this.#picture.add(payload.subarray(at + 2, end));
+      if (this.#layout.typeOf(payload[at + 2] ?? 0) !== this.#layout.delimiter) this.#frame.add(payload.subarray(at + 2, end));
       at = end;
     }
   }
@@ -105,22 +105,22 @@ export class NalDepacketizer implements Depacketizer {
   #addFragment(payload: Uint8Array, headerLength: number): void {
     const header = payload[headerLength] ?? 0;
     if ((header & FRAGMENT_START) !== 0) {
-      if (this.#picture.inside) throw new ProtocolError('RTP_NAL', 'a fragmented NAL unit does not end', 0);
-      this.#picture.begin();
-      this.#layout.rebuildHeader(payload, this.#picture);
-    } else if (!this.#picture.inside) {
+      if (this.#frame.inside) throw new ProtocolError('RTP_NAL', 'a fragmented NAL unit does not end', 0);
+      this.#frame.begin();
+      this.#layout.rebuildHeader(payload, this.#frame);
+    } else if (!this.#frame.inside) {
       this.#broken = true;
       return;
     }
-    this.#picture.append(payload.subarray(headerLength + 1));
-    if ((header & FRAGMENT_END) !== 0) this.#picture.end();
+    this.#frame.append(payload.subarray(headerLength + 1));
+    if ((header & FRAGMENT_END) !== 0) this.#frame.end();
   }
 
   #finish(sink: DepacketizerSink): void {
-    const whole = !this.#broken && !this.#picture.inside;
+    const whole = !this.#broken && !this.#frame.inside;
     if (!whole) this.damaged += 1;
-    else if (!this.#picture.empty) sink({ timestamp: this.#timestamp, data: this.#picture.take() });
-    this.#picture.clear();
+    else if (!this.#frame.empty) sink({ timestamp: this.#timestamp, data: this.#frame.take() });
+    this.#frame.clear();
     this.#broken = false;
   }
 }

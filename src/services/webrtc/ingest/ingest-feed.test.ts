@@ -125,7 +125,7 @@ class Sender {
     this.ssrc = ssrc;
   }
 
-  picture(timestamp: number, keyframe: boolean, texts: PacketOptions['texts'] = []): Buffer[] {
+  frame(timestamp: number, keyframe: boolean, texts: PacketOptions['texts'] = []): Buffer[] {
     const slice = Buffer.alloc(2500, 0x55);
     // first_mb 0, slice type I or P.
     slice.set(keyframe ? [0x65, 0x88] : [0x41, 0xe0]);
@@ -144,7 +144,7 @@ class Sender {
   }
 }
 
-const sound = (n: number): Buffer => rtp({ type: 111, ssrc: AUDIO_SSRC, sequence: n, timestamp: n * 960 }, Buffer.of(0xfc, 1, 2));
+const audioPacket = (n: number): Buffer => rtp({ type: 111, ssrc: AUDIO_SSRC, sequence: n, timestamp: n * 960 }, Buffer.of(0xfc, 1, 2));
 const videoPackets = () => stream.packets.filter(({ trackId }) => trackId === 0);
 const keyframesAsked = (): number => sent.filter((packet) => readViewerFeedback(packet).keyframeWanted).length;
 
@@ -160,10 +160,10 @@ test('video and audio come out on one time, with their parameters', () => {
   const feed = open(offer(FULL));
   const sender = new Sender();
   for (let n = 0; n < 25; n += 1) {
-    for (const packet of sender.picture(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
-    feed.rtp(sound(n * 2), clock.monotonic());
+    for (const packet of sender.frame(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
+    feed.rtp(audioPacket(n * 2), clock.monotonic());
     pass(feed, 20);
-    feed.rtp(sound(n * 2 + 1), clock.monotonic());
+    feed.rtp(audioPacket(n * 2 + 1), clock.monotonic());
     pass(feed, 20);
   }
   expect(stream.tracks).toMatchObject([
@@ -186,7 +186,7 @@ test('a keyframe is asked for when none came for the interval', () => {
   const feed = open(offer(FULL, false), 1000);
   const sender = new Sender();
   for (let n = 0; n < 60; n += 1) {
-    for (const packet of sender.picture(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
+    for (const packet of sender.frame(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
     pass(feed, 40);
   }
   expect(keyframesAsked()).toBe(2);
@@ -196,7 +196,7 @@ test('a keyframe that a viewer waits for is asked for, once until it comes', () 
   const feed = open(offer(FULL, false), 0);
   const sender = new Sender();
   const send = (n: number, keyframe: boolean): void => {
-    for (const packet of sender.picture(n * 3600, keyframe)) feed.rtp(packet, clock.monotonic());
+    for (const packet of sender.frame(n * 3600, keyframe)) feed.rtp(packet, clock.monotonic());
     pass(feed, 40);
   };
   for (let n = 0; n < 30; n += 1) send(n, n === 0);
@@ -216,7 +216,7 @@ test.each([
   const feed = open(offer(feedback, false));
   const sender = new Sender();
   for (let n = 0; n < 20; n += 1) {
-    for (const packet of sender.picture(n * 3600, false)) feed.rtp(packet, clock.monotonic());
+    for (const packet of sender.frame(n * 3600, false)) feed.rtp(packet, clock.monotonic());
     pass(feed, 40);
   }
   const asked = sent.filter((packet) => packet[1] === 206);
@@ -229,7 +229,7 @@ test('what arrived is told twenty times a second', () => {
   const feed = open(offer(FULL, false), 0);
   const sender = new Sender();
   for (let n = 0; n < 25; n += 1) {
-    for (const packet of sender.picture(n * 3600, n === 0)) {
+    for (const packet of sender.frame(n * 3600, n === 0)) {
       feed.rtp(packet, clock.monotonic());
       pass(feed, 20);
     }
@@ -245,7 +245,7 @@ test.each([
   const feed = open(offer([...more, 'a=rtcp-fb:96 goog-remb'], false), 0);
   const sender = new Sender();
   for (let n = 0; n < 60; n += 1) {
-    for (const packet of sender.picture(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
+    for (const packet of sender.frame(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
     pass(feed, 40);
   }
   const told = sent.flatMap((packet) => readViewerFeedback(packet).remb ?? []);
@@ -253,16 +253,10 @@ test.each([
 });
 
 describe('losses', () => {
-  function run(
-    feed: IngestFeed,
-    sender: Sender,
-    from: number,
-    count: number,
-    drop: (picture: number, packet: number) => boolean,
-  ): Buffer[] {
+  function run(feed: IngestFeed, sender: Sender, from: number, count: number, drop: (frame: number, packet: number) => boolean): Buffer[] {
     const dropped: Buffer[] = [];
     for (let n = from; n < from + count; n += 1) {
-      sender.picture(n * 3600, n === 0).forEach((packet, part) => {
+      sender.frame(n * 3600, n === 0).forEach((packet, part) => {
         if (drop(n, part)) dropped.push(packet);
         else feed.rtp(packet, clock.monotonic());
       });
@@ -276,7 +270,7 @@ describe('losses', () => {
       offer([...FULL, `a=ssrc-group:FID ${VIDEO_SSRC} ${RTX_SSRC}`, `a=ssrc:${VIDEO_SSRC} cname:x`, `a=ssrc:${RTX_SSRC} cname:x`], false),
     );
     const sender = new Sender();
-    const [lost] = run(feed, sender, 0, 3, (picture, part) => picture === 1 && part === 1);
+    const [lost] = run(feed, sender, 0, 3, (frame, part) => frame === 1 && part === 1);
     const [nack] = sent.flatMap((packet) => readNacks(packet).nacks);
     expect(nack).toEqual({ ssrc: VIDEO_SSRC, sequences: [lost?.readUInt16BE(2)] });
     expect(videoPackets()).toHaveLength(1);
@@ -295,17 +289,17 @@ describe('losses', () => {
   test('what stays lost costs frames up to the next keyframe, which is asked for', () => {
     const feed = open(offer(FULL, false));
     const sender = new Sender();
-    run(feed, sender, 0, 30, (picture, part) => picture === 5 && part === 1);
+    run(feed, sender, 0, 30, (frame, part) => frame === 5 && part === 1);
     expect(videoPackets()).toHaveLength(5);
     expect(keyframesAsked()).toBeGreaterThan(0);
-    for (const packet of sender.picture(30 * 3600, true)) feed.rtp(packet, clock.monotonic());
+    for (const packet of sender.frame(30 * 3600, true)) feed.rtp(packet, clock.monotonic());
     expect(videoPackets()).toHaveLength(6);
     expect(feed.tracks[0]?.counters.skipped).toBeGreaterThan(10);
   });
 
   test('a sender that gives no keyframe is heard again after a while', () => {
     const feed = open(offer(FULL, false));
-    run(feed, new Sender(), 0, 150, (picture, part) => picture === 5 && part === 1);
+    run(feed, new Sender(), 0, 150, (frame, part) => frame === 5 && part === 1);
     expect(videoPackets().length).toBeGreaterThan(30);
   });
 
@@ -313,7 +307,7 @@ describe('losses', () => {
     const feed = open(offer(FULL, false));
     const sender = new Sender();
     for (let n = 0; n < 5; n += 1) {
-      for (const packet of sender.picture(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
+      for (const packet of sender.frame(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
       sender.sequence += 1;
       feed.rtp(
         rtp({ type: 96, ssrc: VIDEO_SSRC, sequence: sender.sequence, timestamp: n * 3600, padding: 100 }, Buffer.alloc(0)),
@@ -328,8 +322,8 @@ describe('losses', () => {
 test('B-frames are told of once and get decoding times', () => {
   const feed = open(offer(FULL, false));
   const sender = new Sender();
-  for (const [n, picture] of [0, 3, 1, 2, 6, 4, 5, 9, 7, 8].entries()) {
-    for (const packet of sender.picture(picture * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
+  for (const [n, frame] of [0, 3, 1, 2, 6, 4, 5, 9, 7, 8].entries()) {
+    for (const packet of sender.frame(frame * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
     pass(feed, 40);
   }
   expect(reordered).toBe(1);
@@ -350,9 +344,9 @@ test('frames that are led back to be in step with the audio are no B-frames, and
     feed.rtcp(packet);
   };
   for (let n = 0; n < 20; n += 1) {
-    for (const packet of sender.picture(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
-    feed.rtp(sound(n * 2), clock.monotonic());
-    feed.rtp(sound(n * 2 + 1), clock.monotonic());
+    for (const packet of sender.frame(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
+    feed.rtp(audioPacket(n * 2), clock.monotonic());
+    feed.rtp(audioPacket(n * 2 + 1), clock.monotonic());
     pass(feed, 40);
     if (n !== 9) continue;
     // The audio of this moment was captured a second later than the frame.
@@ -383,7 +377,7 @@ test('simulcast layers become tracks of their own, in the order of the offer', (
   const layers = ['lo', 'hi'].map((rid, n) => ({ rid, sender: new Sender(5000 + n) }));
   for (let n = 0; n < 5; n += 1) {
     for (const { rid, sender } of layers) {
-      for (const packet of sender.picture(n * 3600, n === 0, n === 0 ? [[10, rid]] : [])) feed.rtp(packet, clock.monotonic());
+      for (const packet of sender.frame(n * 3600, n === 0, n === 0 ? [[10, rid]] : [])) feed.rtp(packet, clock.monotonic());
     }
     pass(feed, 40);
   }
@@ -414,7 +408,7 @@ test('another source of the same track is a new beginning', () => {
   for (const ssrc of [10, 20]) {
     const sender = new Sender(ssrc);
     for (let n = 0; n < 5; n += 1) {
-      for (const packet of sender.picture(n * 3600 + ssrc * 1_000_000, n === 0)) feed.rtp(packet, clock.monotonic());
+      for (const packet of sender.frame(n * 3600 + ssrc * 1_000_000, n === 0)) feed.rtp(packet, clock.monotonic());
       pass(feed, 40);
     }
   }
@@ -426,7 +420,7 @@ test('another source of the same track is a new beginning', () => {
 
 test('sources are bounded, strangers are counted', () => {
   const feed = open(offer(FULL));
-  for (let ssrc = 1; ssrc <= 100; ssrc += 1) feed.rtp(sound(1).fill(ssrc, 8, 12), clock.monotonic());
+  for (let ssrc = 1; ssrc <= 100; ssrc += 1) feed.rtp(audioPacket(1).fill(ssrc, 8, 12), clock.monotonic());
   feed.rtp(rtp({ type: 50, ssrc: 9, sequence: 1, timestamp: 1 }, Buffer.of(1)), clock.monotonic());
   expect(feed.counters.unknown).toBeGreaterThan(60);
 });
@@ -436,7 +430,7 @@ test('a publisher that begins anew again and again is heard every time', () => {
   for (let round = 0; round < 100; round += 1) {
     const sender = new Sender(100 + round);
     for (let n = 0; n < 24; n += 1) {
-      for (const packet of sender.picture(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
+      for (const packet of sender.frame(n * 3600, n === 0)) feed.rtp(packet, clock.monotonic());
       pass(feed, 40);
     }
   }
@@ -450,9 +444,9 @@ test('hostile packets are counted, never worse', () => {
   );
   const sender = new Sender();
   const samples = [
-    ...sender.picture(0, true, [[6, '0']]),
+    ...sender.frame(0, true, [[6, '0']]),
     rtp({ type: 98, ssrc: 77, sequence: 1, timestamp: 0, marker: true }, Buffer.from('10309d012a80026801aabb', 'hex')),
-    sound(3),
+    audioPacket(3),
   ];
   survivesHostileBytes(
     (data) => {

@@ -11,19 +11,19 @@ function play(
   video: SyncedTrack,
   { skew, seconds, from = 0 }: { skew: number; seconds: number; from?: number },
 ) {
-  const sound: number[] = [];
-  const picture: number[] = [];
+  const audioTimes: number[] = [];
+  const videoTimes: number[] = [];
   for (let n = from * 100; n < (from + seconds) * 100; n += 1) {
     const now = n / 100;
-    if (n % 2 === 0) sound.push(sync.place(audio, 1000 + n * 480, now));
-    if (n % 4 === 0) picture.push(sync.place(video, 4_294_960_000 + n * 900, now + skew));
+    if (n % 2 === 0) audioTimes.push(sync.place(audio, 1000 + n * 480, now));
+    if (n % 4 === 0) videoTimes.push(sync.place(video, 4_294_960_000 + n * 900, now + skew));
     // Both clocks read the same wall clock.
     if (n % 100 === 99) {
       sync.report(audio, { ssrc: 1, ntp: 5000 + now, compactNtp: 0, rtpTimestamp: (1000 + n * 480) >>> 0 });
       sync.report(video, { ssrc: 2, ntp: 5000 + now, compactNtp: 0, rtpTimestamp: (4_294_960_000 + n * 900) % 2 ** 32 });
     }
   }
-  return { sound, picture };
+  return { audioTimes, videoTimes };
 }
 
 test('without reports the times of arrival count, and nothing jumps at a wrap', () => {
@@ -36,24 +36,24 @@ test('without reports the times of arrival count, and nothing jumps at a wrap', 
 test('frames are led to where reports put them, in steps nobody sees, and audio stays gapless', () => {
   const sync = new LipSync();
   const [audio, video] = [sync.add(AUDIO), sync.add(VIDEO)];
-  const { sound, picture } = play(sync, audio, video, { skew: 0.12, seconds: 8 });
-  sound.forEach((at, n) => {
+  const { audioTimes, videoTimes } = play(sync, audio, video, { skew: 0.12, seconds: 8 });
+  audioTimes.forEach((at, n) => {
     expect(at).toBeCloseTo(n / 50, 6);
   });
-  for (let n = 1; n < picture.length; n += 1) {
-    const step = (picture[n] ?? 0) - (picture[n - 1] ?? 0);
+  for (let n = 1; n < videoTimes.length; n += 1) {
+    const step = (videoTimes[n] ?? 0) - (videoTimes[n - 1] ?? 0);
     expect(step).toBeGreaterThan(0.04 - 0.0051);
     expect(step).toBeLessThan(0.04 + 0.0051);
   }
-  expect(picture[0]).toBeCloseTo(0.12, 6);
-  expect((picture.at(-1) ?? 0) - (picture.length - 1) / 25).toBeCloseTo(0, 2);
+  expect(videoTimes[0]).toBeCloseTo(0.12, 6);
+  expect((videoTimes.at(-1) ?? 0) - (videoTimes.length - 1) / 25).toBeCloseTo(0, 2);
 });
 
 test('a large error is made up for faster, and time never goes back; one of unrelated clocks is ignored', () => {
   const sync = new LipSync();
   const [audio, video] = [sync.add(AUDIO), sync.add(VIDEO)];
-  const { picture } = play(sync, audio, video, { skew: 2, seconds: 14 });
-  for (let n = 1; n < picture.length; n += 1) expect((picture[n] ?? 0) - (picture[n - 1] ?? 0)).toBeGreaterThan(0.02);
+  const { videoTimes } = play(sync, audio, video, { skew: 2, seconds: 14 });
+  for (let n = 1; n < videoTimes.length; n += 1) expect((videoTimes[n] ?? 0) - (videoTimes[n - 1] ?? 0)).toBeGreaterThan(0.02);
   expect(Math.abs((video.base ?? 0) - (video.wanted ?? 1))).toBeLessThan(0.01);
   sync.report(video, { ssrc: 2, ntp: 90_000, compactNtp: 0, rtpTimestamp: 0 });
   expect(video.wanted).toBeNull();

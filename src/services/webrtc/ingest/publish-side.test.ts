@@ -75,7 +75,7 @@ const post = (body: string, path = '/app/stream?direction=whip', headers: Record
   fetch(url(path), { method: 'POST', body, headers });
 
 /** Sends frames until `count` have come out. */
-async function pictures(count: number): Promise<void> {
+async function sendFrames(count: number): Promise<void> {
   const [stream] = gate.streams;
   await until(
     `${count} frames`,
@@ -141,7 +141,7 @@ describe('WHIP', () => {
     });
     await publisher.connect(answer);
     await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
-    await pictures(10);
+    await sendFrames(10);
     expect(gate.streams[0]?.tracks).toMatchObject([{ type: 'video', codec: 'VP8', width: 320, height: 180 }]);
     await until('reports', () => publisher.heard.some((packet) => readViewerFeedback(packet).reports.length > 0), { deadlineMs: 5000 });
     // All of its frames are keyframes; it is asked when they stop.
@@ -182,7 +182,7 @@ describe('WHIP', () => {
     const answer = await (await post(publisher.offer())).text();
     await publisher.connect(answer);
     await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
-    await pictures(2);
+    await sendFrames(2);
     publisher.close();
     await until('the end', () => gate.streams[0]?.closed === true, { deadlineMs: 5000 });
     expect(gate.streams[0]?.closeReason?.code).toBe('peer-left');
@@ -192,7 +192,7 @@ describe('WHIP', () => {
   test('a fault of ours ends the publication, and the log has it', async () => {
     await publisher.connect(await (await post(publisher.offer())).text());
     await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
-    await pictures(1);
+    await sendFrames(1);
     const [stream] = gate.streams;
     Object.assign(stream ?? {}, {
       push: () => {
@@ -309,7 +309,7 @@ describe('WHIP', () => {
     ).text();
     await publisher.connect(answer);
     await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
-    await pictures(2);
+    await sendFrames(2);
     expect(gate.streams[0]?.tracks).toMatchObject([
       { type: 'video', width: 320, height: 180, fullSize: { width: 1280, height: 720 }, framerateConf: 25 },
     ]);
@@ -399,7 +399,7 @@ describe('WebSocket', () => {
       offer.candidates?.map(({ candidate }) => candidate),
     );
     await until('the connection', () => publisher.connected, { deadlineMs: 10_000 });
-    await pictures(5);
+    await sendFrames(5);
     client.socket.close();
     await until('the end', () => gate.streams[0]?.closed === true, { deadlineMs: 5000 });
     expect([provider.sessions, transport.sessions]).toEqual([0, 0]);

@@ -26,17 +26,17 @@ const LADDER: Playlist = {
 };
 const SILENT: Playlist = { name: 's', fileName: 's', options, renditions: [rendition('hd', 'high', '')] };
 
-const NO_SOUND = 'viewers over WebRTC get no audio: it is in AAC, which WebRTC does not carry. Let an output profile make OPUS of it';
-const NO_PICTURE = 'a viewer over WebRTC gets no video: its player takes none of H265. Let an output profile make H264 of it';
+const NO_AUDIO = 'viewers over WebRTC get no audio: it is in AAC, which WebRTC does not carry. Let an output profile make OPUS of it';
+const NO_VIDEO = 'a viewer over WebRTC gets no video: its player takes none of H265. Let an output profile make H264 of it';
 const SOME = "viewers over WebRTC miss the video of 'sd': it is in VP9, which WebRTC does not carry. Let an output profile make H264 of it";
 
 test.each<[string, Playlist, Track[], readonly MediaKind[], readonly MediaKind[], string[]]>([
   ['everything there is', OWN, [H264, OPUS], BOTH, BOTH, []],
   ['AAC beside Opus', OWN, [H264, AAC, OPUS], BOTH, BOTH, []],
-  ['AAC alone', OWN, [H264, AAC], BOTH, ['video'], [NO_SOUND]],
+  ['AAC alone', OWN, [H264, AAC], BOTH, ['video'], [NO_AUDIO]],
   ['no audio at all', OWN, [H264], BOTH, ['video'], []],
   ['audio that nobody asked for', OWN, [H264, AAC], ['video'], ['video'], []],
-  ['H.265 for a player without', OWN, [HEVC, OPUS], BOTH, ['audio'], [NO_PICTURE]],
+  ['H.265 for a player without', OWN, [HEVC, OPUS], BOTH, ['audio'], [NO_VIDEO]],
   ['a rendition that WebRTC does not carry', LADDER, [H264, VP9, OPUS], BOTH, BOTH, [SOME]],
   ['a playlist without audio', SILENT, [H264, AAC], BOTH, ['video'], []],
 ])('%s', (_name, playlist, tracks, asked, agreed, texts) => {

@@ -41,9 +41,15 @@ function offered(settings: WebrtcSettings) {
 
 /** The answer of a player that takes these formats of the video, in their order, and all of the audio. */
 function slotsFor(settings: WebrtcSettings, video: readonly string[], types: string): readonly SlotPlan[] {
-  const sound = ['m=audio 9 UDP/TLS/RTP/SAVPF 110', 'a=recvonly', 'a=mid:ghijkl', `a=extmap:6 ${MID_URI}`, 'a=rtpmap:110 opus/48000/2'];
-  const picture = [`m=video 9 UDP/TLS/RTP/SAVPF ${types}`, 'a=recvonly', 'a=mid:abcdef', `a=extmap:6 ${MID_URI}`];
-  return readAnswer(described(...picture, ...video, ...sound), offered(settings), settings, 'cname').plan.slots;
+  const audioLines = [
+    'm=audio 9 UDP/TLS/RTP/SAVPF 110',
+    'a=recvonly',
+    'a=mid:ghijkl',
+    `a=extmap:6 ${MID_URI}`,
+    'a=rtpmap:110 opus/48000/2',
+  ];
+  const videoLines = [`m=video 9 UDP/TLS/RTP/SAVPF ${types}`, 'a=recvonly', 'a=mid:abcdef', `a=extmap:6 ${MID_URI}`];
+  return readAnswer(described(...videoLines, ...video, ...audioLines), offered(settings), settings, 'cname').plan.slots;
 }
 
 const H264 = ['a=rtpmap:98 H264/90000', 'a=rtcp-fb:98 nack', 'a=rtpmap:99 rtx/90000', 'a=fmtp:99 apt=98'];
@@ -94,13 +100,13 @@ test('nothing is sent again to a player that does not ask', () => {
 });
 
 test('one channel is announced as one', () => {
-  const sound = (channels: number): string[] => {
+  const audioLines = (channels: number): string[] => {
     const tracks = [audioTrack({ id: 2, codec: AudioCodec.OPUS, config: null, codecString: 'opus', channels })];
     const medias = offerMedias(tracks, SETTINGS, MIDS, { video: newNumbers(), audio: newNumbers() });
     return medias.flatMap(({ payloads }) => payloads.map(({ parameters }) => parameters));
   };
-  expect(sound(1)).toEqual(['sprop-stereo=0;stereo=0;minptime=10;useinbandfec=1']);
-  expect(sound(6)).toEqual(['sprop-stereo=1;stereo=1;minptime=10;useinbandfec=1']);
+  expect(audioLines(1)).toEqual(['sprop-stereo=0;stereo=0;minptime=10;useinbandfec=1']);
+  expect(audioLines(6)).toEqual(['sprop-stereo=1;stereo=1;minptime=10;useinbandfec=1']);
 });
 
 test.each([
@@ -191,7 +197,7 @@ test('frames ask players for the configured delay, and tell when they left', () 
 
 test('no level of audio is promised: nobody knows it', () => {
   expect(offered(SETTINGS).flatMap(({ extensions }) => extensions.map(({ uri }) => uri as string))).not.toContain(LEVEL_URI);
-  const sound = ['m=audio 9 UDP/TLS/RTP/SAVPF 111', 'a=recvonly', 'a=mid:0', `a=extmap:1 ${LEVEL_URI}`, 'a=rtpmap:111 opus/48000/2'];
-  const { medias } = answerOffer(described(...sound), TRACKS, SETTINGS, 'cname');
+  const audioLines = ['m=audio 9 UDP/TLS/RTP/SAVPF 111', 'a=recvonly', 'a=mid:0', `a=extmap:1 ${LEVEL_URI}`, 'a=rtpmap:111 opus/48000/2'];
+  const { medias } = answerOffer(described(...audioLines), TRACKS, SETTINGS, 'cname');
   expect(medias[0]?.extensions).toEqual([]);
 });

@@ -229,8 +229,11 @@ test('an answer brings the playlist with the renditions in the agreed codecs', a
 });
 
 test('players are told of tracks what the API tells, measured where nothing is configured', async () => {
-  const [measured, sound] = [{ bitrateAvg: 800_000, framerateAvg: 25, maxWidth: 1280, keyFrameIntervalAvg: 50 }, { bitrateAvg: 96_000 }];
-  stream.figuresById.set(2, measured).set(OPUS.id, sound);
+  const [measured, audioFigures] = [
+    { bitrateAvg: 800_000, framerateAvg: 25, maxWidth: 1280, keyFrameIntervalAvg: 50 },
+    { bitrateAvg: 96_000 },
+  ];
+  stream.figuresById.set(2, measured).set(OPUS.id, audioFigures);
   stream.tracks = [video(1, 'low'), { ...video(2, 'high'), bitrateConf: 0, framerateConf: 0 }, OPUS];
   attached.onTracks(stream.tracks);
   const player = new Player('/app/stream/master');
@@ -239,19 +242,33 @@ test('players are told of tracks what the API tells, measured where nothing is c
   const { renditions } = (await player.hears(2))['message'] as {
     renditions: { video_track: { video: object }; audio_track?: { audio: object } }[];
   };
-  const [{ video_track: picture, audio_track: voice } = { video_track: { video: {} } }] = renditions;
+  const [{ video_track: videoTrack, audio_track: audioTrack } = { video_track: { video: {} } }] = renditions;
   const figures = 'bitrate bitrateAvg bitrateConf bitrateLatest bypass';
-  const pictures =
+  const videoFields =
     'codec deltaFramesSinceLastKeyFrame framerate framerateAvg framerateConf framerateLatest hasBframes height keyFrameInterval ' +
     'keyFrameIntervalAvg keyFrameIntervalConf keyFrameIntervalLatest maxHeight maxWidth width';
-  expect(Object.keys(picture.video).sort().join(' ')).toBe(`${figures} ${pictures}`);
-  expect(picture.video).toMatchObject({ ...measured, bitrate: 800_000, bitrateConf: 0, framerate: 25, keyFrameInterval: 50, width: 640 });
+  expect(Object.keys(videoTrack.video).sort().join(' ')).toBe(`${figures} ${videoFields}`);
+  expect(videoTrack.video).toMatchObject({
+    ...measured,
+    bitrate: 800_000,
+    bitrateConf: 0,
+    framerate: 25,
+    keyFrameInterval: 50,
+    width: 640,
+  });
   expect(
-    Object.keys(voice?.audio ?? {})
+    Object.keys(audioTrack?.audio ?? {})
       .sort()
       .join(' '),
   ).toBe(`${figures} channel codec samplerate`);
-  expect(voice?.audio).toMatchObject({ ...sound, bitrate: 128_000, bitrateConf: 128_000, channel: 2, codec: 'OPUS', samplerate: 48_000 });
+  expect(audioTrack?.audio).toMatchObject({
+    ...audioFigures,
+    bitrate: 128_000,
+    bitrateConf: 128_000,
+    channel: 2,
+    codec: 'OPUS',
+    samplerate: 48_000,
+  });
 });
 
 test('another codec gets other renditions, none is forbidden', async () => {
