@@ -1,14 +1,11 @@
 /** Whose datagrams those from an address are. */
-import type { PeerAddress } from './fanout/fanout.ts';
+import { type PeerAddress, PLACES_HEARD } from './fanout/fanout.ts';
 
-/** Addresses remembered of one session: one for each path that works. The oldest is forgotten first. */
-const MAX_PLACES = 16;
-
-/** `S`: sessions. */
+/** `S`: sessions. Of each as many addresses are remembered as the fanout hears it at; the oldest is forgotten first. */
 export class PeerPlaces<S> {
   readonly #owners = new Map<string, S>();
   /** The keys of each session, oldest first. */
-  readonly #keys = new Map<S, string[]>();
+  readonly #keys = new Map<S, Set<string>>();
 
   /** The session whose peer is at `from`, as far as our port `socket` is concerned. */
   of(socket: number, from: PeerAddress): S | undefined {
@@ -39,10 +36,15 @@ export class PeerPlaces<S> {
 
   #own(key: string, session: S): void {
     this.#owners.set(key, session);
-    const keys = this.#keys.get(session) ?? [];
+    const keys = this.#keys.get(session) ?? new Set();
     this.#keys.set(session, keys);
-    keys.push(key);
-    if (keys.length > MAX_PLACES) this.#disown(keys.shift() ?? '', session);
+    // One that was lost to another session and is taken back becomes the newest.
+    keys.delete(key);
+    keys.add(key);
+    const [oldest = ''] = keys;
+    if (keys.size <= PLACES_HEARD) return;
+    keys.delete(oldest);
+    this.#disown(oldest, session);
   }
 
   /** Another session may have the place by now. */

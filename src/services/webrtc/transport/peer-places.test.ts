@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { PLACES_HEARD } from './fanout/fanout.ts';
+import { PeerPlaces } from './peer-places.ts';
+
+const at = (port: number) => ({ host: '192.0.2.1', port });
+
+test('of the addresses of a session the oldest is forgotten first, one that was taken back last', () => {
+  const places = new PeerPlaces<string>();
+  for (const session of ['one', 'other', 'one']) places.take(0, at(1), session);
+  for (let port = 2; port <= PLACES_HEARD; port += 1) expect(places.claim(0, at(port), 'one')).toBe(true);
+  expect(places.of(0, at(1))).toBe('one');
+  places.take(0, at(PLACES_HEARD + 1), 'one');
+  expect([1, 2, PLACES_HEARD + 1].map((port) => places.of(0, at(port)))).toEqual([undefined, 'one', 'one']);
+});
+
+test('a place that answered for another session goes to it, and stays when the first ends', () => {
+  const places = new PeerPlaces<string>();
+  expect([places.claim(0, at(1), 'one'), places.claim(0, at(1), 'other'), places.take(0, at(1), 'other')]).toEqual([true, false, true]);
+  places.forget('one');
+  expect(places.of(0, at(1))).toBe('other');
+  places.forget('other');
+  expect(places.of(0, at(1))).toBeUndefined();
+});
