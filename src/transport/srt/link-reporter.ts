@@ -87,7 +87,7 @@ export class LinkReporter {
     forEachGuarded(
       this.#links,
       ([link, before]) => {
-        if (this.#isWorse(link, before, lines)) lines += 1;
+        if (this.#tell(link, before, lines)) lines += 1;
       },
       failed,
     );
@@ -95,7 +95,7 @@ export class LinkReporter {
   }
 
   /** Tells of one connection, `lines` having been written about others. True when it became worse. */
-  #isWorse(link: WatchedLink, before: Round | null, lines: number): boolean {
+  #tell(link: WatchedLink, before: Round | null, lines: number): boolean {
     const { statistics } = link;
     if (statistics === null) return false;
     const at = this.#clock.monotonic();
