@@ -12,7 +12,6 @@ import { llhlsViewSettings } from '../../wire/view-settings.ts';
 import { PackagedStream, type PackagedStreamOptions, PLAYLIST_SUFFIX } from '../packaged-stream.ts';
 import type { ObservedSegment } from '../segment-observer.ts';
 import { SegmentWindow } from '../segment-window.ts';
-import { isServableInFmp4 } from './codec-support.ts';
 import { CutSchedule } from './cut-schedule.ts';
 import { renderMultivariant } from './multivariant-text.ts';
 import { isPlayable } from './readiness.ts';
@@ -20,7 +19,7 @@ import { SegmentLimits } from './segment-limits.ts';
 import { fixedStreamKey, randomStreamKey } from './stream-key.ts';
 import { TimedMetadata } from './timed-metadata.ts';
 import { TrackAligner } from './track-aligner.ts';
-import { type PackagingContext, TrackPackager } from './track-packager.ts';
+import { isServableInFmp4, type PackagingContext, TrackPackager } from './track-packager.ts';
 import { segmentSpans, TrackSegments, type TrackSegmentsContext } from './track-segments.ts';
 
 /** One stream inside the LL-HLS publisher. */

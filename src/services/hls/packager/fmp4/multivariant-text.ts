@@ -6,7 +6,7 @@ import { serializeAudioRendition } from '../../../../playlist/media.ts';
 import { serializeVariant } from '../../../../playlist/stream-inf.ts';
 import { ResourceNames } from '../../wire/fmp4/resource-name.ts';
 import { type MultivariantText, TAIL_MARK } from '../../wire/fmp4/update.ts';
-import { isServableInFmp4 } from './codec-support.ts';
+import { isServableInFmp4 } from './track-packager.ts';
 
 const VERSION = 6;
 const UNKNOWN_BANDWIDTH = 1_000_000;

@@ -2,10 +2,11 @@
 import type { BoxWriter } from '../../../../containers/isobmff/box-writer.ts';
 import { type FragmentSample, writeFragmentHeader } from '../../../../containers/isobmff/fragment.ts';
 import { buildInitSegment } from '../../../../containers/isobmff/init-segment.ts';
+import { hasSampleEntry } from '../../../../containers/isobmff/sample-entry.ts';
 import type { Span } from '../../../../delivery/outlet/messages.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import { toMilliseconds } from '../../../../media/timebase.ts';
-import type { AudioTrack, VideoTrack } from '../../../../media/track.ts';
+import type { AudioTrack, Track, VideoTrack } from '../../../../media/track.ts';
 import type { LlhlsUpdate } from '../../wire/fmp4/update.ts';
 import type { CutSchedule } from './cut-schedule.ts';
 import type { TrackProgress } from './readiness.ts';
@@ -16,6 +17,11 @@ import type { TimedMetadata } from './timed-metadata.ts';
 
 /** Every file holds one track: its number inside the file can be the same everywhere. */
 const FILE_TRACK_ID = 1;
+
+/** The track can be packaged: its codec has a sample entry and its configuration is known. */
+export function isServableInFmp4(track: Track): track is VideoTrack | AudioTrack {
+  return track.type !== 'data' && hasSampleEntry(track);
+}
 
 /** What a track needs of its stream. */
 export interface PackagingContext {
