@@ -67,14 +67,7 @@ export class RequestRouter implements RequestHandler {
 
   /** Answers when this thread knows what there is. */
   #later(sink: AnswerSink, answer: () => void): void {
-    const forget = this.#options.attention.wait(() => {
-      try {
-        answer();
-      } catch (error) {
-        sink.fail(error);
-      }
-    });
-    sink.waitBriefly({ aborted: forget });
+    sink.waitBriefly({ aborted: this.#options.attention.wait(() => answerGuarded(sink, answer)) });
   }
 
   #deliver(request: IncomingRequest, sink: AnswerSink, mayAsk = true): void {
@@ -105,7 +98,7 @@ export class RequestRouter implements RequestHandler {
     if (vhost === null || !demands.hasOrigins(vhost) || !beginsToWatch(file, query)) return false;
     const [app = '', stream = '', ...deeper] = key.split('/');
     if (app === '' || stream === '' || deeper.length > 0) return false;
-    const forget = demands.ask({ vhost, app, stream, query }, () => this.#deliver(request, sink, false));
+    const forget = demands.ask({ vhost, app, stream, query }, () => answerGuarded(sink, () => this.#deliver(request, sink, false)));
     if (forget === null)
       sink.answer(503, `${COMMON_HEADERS}${crossDomainBlock(outlets.fallback, request)}Retry-After: 1\r\n${TEXT}`, Refusal.BUSY, null);
     else sink.wait({ aborted: forget });
@@ -140,6 +133,15 @@ export class RequestRouter implements RequestHandler {
     const fileEnd = streamEnd < 0 ? -1 : path.indexOf('/', streamEnd + 1);
     const file = streamEnd < 0 ? '' : decodePath(path.slice(streamEnd + 1, fileEnd < 0 ? undefined : fileEnd));
     return { vhost, key, outlets: vhost === null ? undefined : this.#options.outlets.find(vhost, key), file, query: target.query };
+  }
+}
+
+/** What fails costs its own request: others wait for the same event. */
+function answerGuarded(sink: AnswerSink, answer: () => void): void {
+  try {
+    answer();
+  } catch (error) {
+    sink.fail(error);
   }
 }
 

@@ -1,0 +1,70 @@
+import { afterEach, expect, it } from 'vitest';
+import { until } from '../../../test/harness/poll.ts';
+import { OPEN_ADMISSION } from '../admission.ts';
+import type { OutletView, ViewContext } from '../outlet/view.ts';
+import { DEFAULT_EGRESS_LIMITS } from '../pool/egress-limits.ts';
+import type { FromThread, ThreadSettings, ToThread } from '../thread-protocol.ts';
+import { EgressThread } from './egress-thread.ts';
+
+const WAIT = { deadlineMs: 10_000, everyMs: 5 };
+const SETTINGS: ThreadSettings = {
+  incarnation: 1,
+  secret: new Uint8Array(32),
+  limits: { ...DEFAULT_EGRESS_LIMITS, reportInterval: 50, stopGrace: 50 },
+  admission: { ...OPEN_ADMISSION, threads: 1, slot: 1 },
+  http2: false,
+  foreign: null,
+  logConnections: false,
+};
+const HOSTS: ToThread = { type: 'hosts', hosts: [{ name: 'default', hostNames: ['*'], hasOrigins: true }] };
+const clock = { now: () => 7_000_000, monotonic: () => 10 };
+
+const opened: EgressThread[] = [];
+afterEach(() => {
+  for (const thread of opened.splice(0)) thread.receive([{ type: 'stop' }]);
+});
+
+function start(view: (outlet: unknown, context: ViewContext) => Partial<OutletView>) {
+  const posted: FromThread[] = [];
+  const whole = { update: () => undefined, handle: () => false, close: () => undefined };
+  const views = { llhls: (settings: unknown, context: ViewContext) => ({ ...whole, ...view(settings, context) }) };
+  const post = (message: FromThread): void => {
+    posted.push(message);
+    // It rests while a test prepares its requests.
+    if (message.type === 'attention' && message.wanted) queueMicrotask(() => thread.receive([{ type: 'caught-up' }]));
+  };
+  const thread = new EgressThread({ settings: SETTINGS, views, clock, post });
+  opened.push(thread);
+  thread.receive([HOSTS]);
+  const told = <Type extends FromThread['type']>(type: Type) =>
+    posted.filter((message): message is Extract<FromThread, { type: Type }> => message.type === type);
+  return { thread, told };
+}
+
+function openOutlet(outlet: number): ToThread {
+  const address = { vhost: 'default', app: 'app', stream: `stream${outlet}` };
+  return { type: 'outlet-open', outlet, kind: 'llhls', address, crossDomains: null, settings: outlet };
+}
+
+function listen(listener: number, tls = false): ToThread {
+  return { type: 'listen', listener, request: { host: '127.0.0.1', port: 0, tls }, first: true };
+}
+
+it('answers all who wait for a stream when its view fails on one of them', async () => {
+  const { thread, told } = start(() => ({
+    handle: (exchange) => {
+      if (exchange.query === 'bad') throw new TypeError('made up');
+      exchange.respond(200, [], []);
+      return true;
+    },
+  }));
+  thread.receive([listen(1)]);
+  await until('the port', () => told('listening').length > 0, WAIT);
+  const url = `http://127.0.0.1:${told('listening')[0]?.port}/app/stream1/list.m3u8`;
+  const bad = fetch(`${url}?bad`);
+  await until('the question', () => told('demand').length > 0, WAIT);
+  const good = fetch(url);
+  await until('both', () => told('report').at(-1)?.waiting === 2, WAIT);
+  thread.receive([openOutlet(1), { type: 'demand-answer', question: 1, found: true }]);
+  expect([(await bad).status, (await good).status]).toEqual([500, 200]);
+});
