@@ -68,3 +68,26 @@ it('answers all who wait for a stream when its view fails on one of them', async
   thread.receive([openOutlet(1), { type: 'demand-answer', question: 1, found: true }]);
   expect([(await bad).status, (await good).status]).toEqual([500, 200]);
 });
+
+it('closes all streams and stops when a view fails at its end', async () => {
+  const closed: unknown[] = [];
+  const { thread, told } = start((outlet, context) => ({
+    handle: (exchange) => {
+      context.countViewer(exchange, 1000);
+      exchange.respond(200, [], []);
+      return true;
+    },
+    close: () => {
+      closed.push(outlet);
+      throw new TypeError('made up');
+    },
+  }));
+  thread.receive([listen(1), openOutlet(1), openOutlet(2)]);
+  await until('the port', () => told('listening').length > 0, WAIT);
+  await fetch(`http://127.0.0.1:${told('listening')[0]?.port}/app/stream1/file`);
+  thread.receive([{ type: 'stop' }]);
+  await until('its end', () => told('stopped').length > 0, WAIT);
+  expect(closed).toEqual([1, 2]);
+  expect(told('log').map(({ message }) => message)).toEqual(Array(2).fill('the view of a stream failed'));
+  expect(told('report').flatMap(({ sessionEvents }) => sessionEvents.map(({ ended }) => ended))).toEqual([null, 'the stream ended']);
+});

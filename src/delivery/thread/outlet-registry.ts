@@ -3,6 +3,7 @@ import { CrossDomainPolicy, type CrossDomainRules } from '../../access/cross-dom
 import type { PublisherKind } from '../../core/kinds.ts';
 import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
 import type { Clock } from '../../util/clock.ts';
+import { forEachGuarded } from '../../util/guarded.ts';
 import type { EgressMessage } from '../outlet/messages.ts';
 import type { DeliveryExchange, OutletView, ViewContext, ViewerSession } from '../outlet/view.ts';
 import type { DeliveryOutlet } from './delivery.ts';
@@ -94,11 +95,15 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
     return this.#services.clock.now();
   }
 
+  /** Throws what its view throws, once all else is closed. */
   close(): void {
-    this.view.close();
-    for (const timer of this.#timers) clearTimeout(timer);
-    this.#timers.clear();
-    this.#services.sessions.closeOutlet(this.outlet);
+    try {
+      this.view.close();
+    } finally {
+      for (const timer of this.#timers) clearTimeout(timer);
+      this.#timers.clear();
+      this.#services.sessions.closeOutlet(this.outlet);
+    }
   }
 
   #policyFor(defaults: CrossDomainRules): CrossDomainPolicy {
@@ -108,7 +113,7 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
 
 /** What the registry hands to the views it makes. */
 export interface RegistryServices {
-  /** A view failed on a timer of its own; it goes on with the next. */
+  /** A view failed on a timer of its own, after which it goes on with the next, or at the end of its thread. */
   readonly onFault: (error: unknown) => void;
   readonly sessions: ThreadSessions;
   readonly clock: Clock;
@@ -169,8 +174,13 @@ export class OutletRegistry {
     }
   }
 
+  /** What a view throws is told as a fault: the others are closed as well. */
   closeAll(): void {
-    for (const id of [...this.#outlets.keys()]) this.#close(id);
+    forEachGuarded(
+      [...this.#outlets.keys()],
+      (id) => this.#close(id),
+      (_id, error) => this.#services.onFault(error),
+    );
   }
 
   #open(message: Extract<EgressMessage, { type: 'outlet-open' }>): void {

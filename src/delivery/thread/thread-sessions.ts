@@ -171,10 +171,10 @@ export class ThreadSessions {
     for (const live of this.#live.values()) if (live.outlet === outlet) this.#close(live, 'the stream ended');
   }
 
-  /** What began and ended since the last call, in order. */
+  /** What began and ended since the last call, in order. The list is the caller's: it does not grow afterwards. */
   takeEvents(): readonly SessionEvent[] {
     const events = this.#events;
-    if (events.length > 0) this.#events = [];
+    this.#events = [];
     return events;
   }
 
