@@ -91,3 +91,16 @@ it('closes all streams and stops when a view fails at its end', async () => {
   expect(told('log').map(({ message }) => message)).toEqual(Array(2).fill('the view of a stream failed'));
   expect(told('report').flatMap(({ sessionEvents }) => sessionEvents.map(({ ended }) => ended))).toEqual([null, 'the stream ended']);
 });
+
+it('closes a port that is given up while it opens', async () => {
+  const { thread, told } = start(() => ({}));
+  thread.receive([listen(1), { type: 'unlisten', listener: 1 }]);
+  await until('the answer', () => told('listening').length + told('listen-failed').length > 0, WAIT);
+  expect(told('listen-failed')).toMatchObject([{ listener: 1, message: 'the port was given up while it opened' }]);
+});
+
+it('tells that a port cannot be opened with the certificates there are', async () => {
+  const { thread, told } = start(() => ({}));
+  thread.receive([{ type: 'certificates', certificates: [{ hostNames: ['a'], cert: 'none', key: 'none' }] }, listen(1, true)]);
+  await until('the answer', () => told('listen-failed').length > 0, WAIT);
+});

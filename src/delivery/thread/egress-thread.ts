@@ -164,11 +164,16 @@ export class EgressThread {
 
   async #listen(id: number, request: ListenRequest, first: boolean): Promise<void> {
     const address = { host: request.host === '*' ? '0.0.0.0' : request.host, port: request.port };
-    const listener = request.tls ? this.#secureListener() : this.#plainListener();
-    this.#listeners.set(id, listener);
     try {
+      const listener = request.tls ? this.#secureListener() : this.#plainListener();
+      this.#listeners.set(id, listener);
       if (first) await requireFreePort(address);
       const port = await listener.listen(address);
+      // The port was given up, or the thread stopped, before there was anything to close.
+      if (this.#listeners.get(id) !== listener) {
+        await listener.close(0);
+        throw new Error('the port was given up while it opened');
+      }
       this.#options.post({ type: 'listening', listener: id, port });
     } catch (error) {
       this.#listeners.delete(id);
