@@ -61,7 +61,7 @@ export interface ViewContext {
   countViewer(exchange: DeliveryExchange, ttlMs: number): boolean;
   /** Runs `callback` after `ms`; returns a function that cancels it. */
   schedule(ms: number, callback: () => void): () => void;
-  /** Wall clock, ms since the epoch. */
+  /** Monotonic clock, ms. */
   now(): number;
 }
 

@@ -104,3 +104,13 @@ it('tells that a port cannot be opened with the certificates there are', async (
   thread.receive([{ type: 'certificates', certificates: [{ hostNames: ['a'], cert: 'none', key: 'none' }] }, listen(1, true)]);
   await until('the answer', () => told('listen-failed').length > 0, WAIT);
 });
+
+it('lets views wait by a clock that nobody sets', () => {
+  const contexts: ViewContext[] = [];
+  const { thread } = start((_outlet, context) => {
+    contexts.push(context);
+    return {};
+  });
+  thread.receive([openOutlet(1)]);
+  expect(contexts.map((context) => context.now())).toEqual([clock.monotonic()]);
+});

@@ -92,7 +92,7 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
   }
 
   now(): number {
-    return this.#services.clock.now();
+    return this.#services.clock.monotonic();
   }
 
   /** Throws what its view throws, once all else is closed. */
