@@ -88,11 +88,17 @@ export class CertificateStore {
 
   async #load(vhost: VirtualHost): Promise<void> {
     const tls = vhost.definition.config.host?.tls;
-    if (tls === undefined) return;
+    if (tls === undefined) {
+      // Another of this name may have had one.
+      this.#loaded.delete(vhost.name);
+      return;
+    }
     const chain = tls.chainCertPath === undefined ? '' : `\n${await readFile(tls.chainCertPath, 'utf8')}`;
     const cert = (await readFile(tls.certPath, 'utf8')) + chain;
     const key = await readFile(tls.keyPath, 'utf8');
     createSecureContext({ cert, key });
+    // It may have gone while its files were read, and another have its name.
+    if (!this.#virtualHosts.includes(vhost)) return;
     const { validTo } = new X509Certificate(cert);
     if (Date.parse(validTo) < Date.now())
       this.#logger.warn({ vhost: vhost.name, validTo }, `certificate of virtual host '${vhost.name}' has expired`);
