@@ -69,6 +69,8 @@ export class ForeignServer {
     });
     this.#http.on('clientError', (_error, socket) => socket.destroy());
     this.#server = createServer({ allowHalfOpen: true }, (socket) => this.#accept(socket));
+    // It may fail to accept for want of descriptors or memory, and accepts again later.
+    this.#server.on('error', (error) => logger.limited.error({ err: error }, 'the socket for signalling failed'));
   }
 
   /** Where egress threads connect to. */
@@ -79,7 +81,10 @@ export class ForeignServer {
   listen(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#server.once('error', reject);
-    this.#server.listen(this.#path, resolve);
+    this.#server.listen(this.#path, () => {
+      this.#server.off('error', reject);
+      resolve();
+    });
     return promise;
   }
 

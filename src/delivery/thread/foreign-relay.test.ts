@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect as connectHttp2 } from 'node:http2';
 import { request as httpsRequest } from 'node:https';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { RawClient } from '../../../test/fakes/raw-client.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
@@ -90,6 +90,24 @@ test('a fault of the handler costs the request it was about, and nothing else', 
     new TypeError('made up'),
   ]);
   expect((await fetch(`http://127.0.0.1:${plain}/app/stream?direction=whep`, { method: 'POST', body: 'x' })).status).toBe(201);
+});
+
+test('a socket that fails to accept is told, and goes on', async () => {
+  const listening = vi.spyOn(Server.prototype, 'listen');
+  onTestFinished(() => listening.mockRestore());
+  const told = new RecordingLogger();
+  const server = new ForeignServer({ request: () => undefined, upgrade: () => undefined }, told);
+  onTestFinished(() => server.close());
+  await server.listen();
+  const fault = new Error('EMFILE');
+  // The first as well as those after it.
+  for (let n = 0; n < 2; n += 1) (listening.mock.contexts[0] as Server | undefined)?.emit('error', fault);
+  expect(told.lines.map(({ fields }) => fields['err'])).toEqual([fault, fault]);
+  const client = connect(server.path);
+  onTestFinished(() => {
+    client.destroy();
+  });
+  await once(client, 'connect');
 });
 
 test('the connection closes afterwards: what follows on it would not be signalling', async () => {
