@@ -1,6 +1,7 @@
 /** What a request handler and the HTTP version under it know of each other. */
 
 import type { Duplex, Readable } from 'node:stream';
+import { ProtocolError } from '../../util/protocol-error.ts';
 import type { Image } from './direct-sender.ts';
 
 /** A request as a handler sees it. Valid until it has been answered. */
@@ -59,6 +60,23 @@ export interface AnswerSink {
    * not possible (HTTP/2). The taker owns the socket, which is paused and has no listeners.
    */
   takeOver(): TakenConnection | null;
+}
+
+/** A request that cannot be served: the status to answer with before the connection is closed. */
+export class HttpFault extends ProtocolError {
+  readonly status: number;
+
+  constructor(status: number, code: string, detail: string, offset = -1) {
+    super(code, detail, offset);
+    this.status = status;
+  }
+}
+
+/** Bytes of the body of an answer. */
+export function bodyLength(body: readonly Uint8Array[]): number {
+  let length = 0;
+  for (let n = 0; n < body.length; n += 1) length += body[n]?.length ?? 0;
+  return length;
 }
 
 /** Takes requests, one at a time per connection. It answers at once, or calls `wait` and answers later. */

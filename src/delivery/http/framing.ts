@@ -1,5 +1,5 @@
 /** Where a request ends and whether its connection persists: RFC 9112 sections 3.2, 6 and 9.3. */
-import { HttpFault } from './http-fault.ts';
+import { HttpFault } from './answer-sink.ts';
 import type { RequestHead } from './request-head.ts';
 
 /** What the headers say about the connection. */

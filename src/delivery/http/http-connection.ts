@@ -1,9 +1,17 @@
 /** One HTTP/1.x connection: requests come out one after the other, answers go in. */
 import type { Socket } from 'node:net';
-import type { AbortListener, AnswerSink, HttpCounters, RequestHandler, SentListener, TakenConnection } from './answer-sink.ts';
+import {
+  type AbortListener,
+  type AnswerSink,
+  bodyLength,
+  type HttpCounters,
+  HttpFault,
+  type RequestHandler,
+  type SentListener,
+  type TakenConnection,
+} from './answer-sink.ts';
 import type { DirectSender, Image } from './direct-sender.ts';
 import { type Framing, readFraming } from './framing.ts';
-import { HttpFault } from './http-fault.ts';
 import type { HttpLimits } from './limits.ts';
 import { RequestReader } from './request-reader.ts';
 import { type DateLine, statusLine } from './status-line.ts';
@@ -252,7 +260,7 @@ export class HttpConnection implements AnswerSink {
 
   #write(status: number, block: string, body: string | readonly Uint8Array[], listener: SentListener | null, image: Image | null): void {
     const { counters, date, now } = this.#context;
-    const length = typeof body === 'string' ? body.length : totalLength(body);
+    const length = typeof body === 'string' ? body.length : bodyLength(body);
     let head = `${statusLine(status)}${date.line}${block}Content-Length: ${length}\r\n`;
     if (this.#closing) head += 'Connection: close\r\n\r\n';
     else head += this.#legacy ? 'Connection: keep-alive\r\n\r\n' : '\r\n';
@@ -368,10 +376,4 @@ export class HttpConnection implements AnswerSink {
   #because(reason: string): void {
     if (this.#reason === '') this.#reason = reason;
   }
-}
-
-function totalLength(body: readonly Uint8Array[]): number {
-  let length = 0;
-  for (let n = 0; n < body.length; n += 1) length += body[n]?.length ?? 0;
-  return length;
 }

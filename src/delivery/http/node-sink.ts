@@ -2,17 +2,17 @@
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Readable } from 'node:stream';
 import type { ConnectionGate } from '../../transport/proxy/connection-gate.ts';
-import type {
-  AbortListener,
-  AnswerSink,
-  HttpCounters,
-  IncomingRequest,
-  RequestHandler,
-  SentListener,
-  TakenConnection,
+import {
+  type AbortListener,
+  type AnswerSink,
+  bodyLength,
+  type HttpCounters,
+  HttpFault,
+  type IncomingRequest,
+  type RequestHandler,
+  type SentListener,
+  type TakenConnection,
 } from './answer-sink.ts';
-import { splitHeaderLines } from './header-lines.ts';
-import { HttpFault } from './http-fault.ts';
 
 /** What all requests of a listener share. */
 export interface NodeSinkContext {
@@ -107,8 +107,7 @@ export class NodeSink implements AnswerSink, IncomingRequest {
     this.#sent = listener;
     const response = this.#response;
     const chunks = typeof body === 'string' ? [Buffer.from(body, 'latin1')] : body;
-    let length = 0;
-    for (const chunk of chunks) length += chunk.length;
+    const length = bodyLength(chunks);
     for (const [name, value] of splitHeaderLines(block)) response.setHeader(name, value);
     response.setHeader('Content-Length', length);
     response.writeHead(status);
@@ -158,4 +157,14 @@ export class NodeSink implements AnswerSink, IncomingRequest {
     this.#sent?.sent(complete);
     this.#sent = null;
   }
+}
+
+/** Takes complete header lines apart: `A: b\r\nC: d\r\n` → pairs. */
+function splitHeaderLines(block: string): [name: string, value: string][] {
+  const pairs: [string, string][] = [];
+  for (const line of block.split('\r\n')) {
+    const colon = line.indexOf(': ');
+    if (colon > 0) pairs.push([line.slice(0, colon), line.slice(colon + 2)]);
+  }
+  return pairs;
 }

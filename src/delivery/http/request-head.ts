@@ -1,5 +1,5 @@
 /** Request line and header lines of an HTTP/1.x request, RFC 9112 sections 2 to 5, without any leniency that allows smuggling. */
-import { HttpFault } from './http-fault.ts';
+import { HttpFault } from './answer-sink.ts';
 import type { HttpLimits } from './limits.ts';
 
 const CR = 0x0d;

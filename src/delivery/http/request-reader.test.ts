@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { HttpFault } from './answer-sink.ts';
 import { readFraming } from './framing.ts';
-import { HttpFault } from './http-fault.ts';
 import { DEFAULT_HTTP_LIMITS } from './limits.ts';
 import { RequestReader } from './request-reader.ts';
 

@@ -1,5 +1,5 @@
 /** Cuts the byte stream of a connection into request heads. */
-import { HttpFault } from './http-fault.ts';
+import { HttpFault } from './answer-sink.ts';
 import type { HttpLimits } from './limits.ts';
 import { isUpperCase, RequestHead } from './request-head.ts';
 

@@ -1,5 +1,5 @@
 /** The request target, taken apart: RFC 9112 section 3.2 and the URL rules of the reference server. */
-import { HttpFault } from './http-fault.ts';
+import { HttpFault } from './answer-sink.ts';
 
 /** Nothing in it is percent-decoded. */
 export interface RequestTarget {

@@ -1,5 +1,6 @@
 /** What one outlet may hold in shared memory. */
 import type { Outlet, Span } from './messages.ts';
+import { spansLength } from './spans.ts';
 
 /** Bytes: two minutes of 35 Mbit/s. Beyond it segments leave memory sooner than their number says. */
 export const MAX_OUTLET_BYTES = 512 * 1024 * 1024;
@@ -27,24 +28,18 @@ export class MemoryBudget {
   /** See `Outlet.store`. */
   store(chunks: readonly Uint8Array[]): readonly Span[] {
     const spans = this.#outlet.store(chunks);
-    this.#held += lengthOf(spans);
+    this.#held += spansLength(spans);
     return spans;
   }
 
   /** See `Outlet.release`. */
   release(spans: readonly Span[]): void {
     this.#outlet.release(spans);
-    this.#held -= lengthOf(spans);
+    this.#held -= spansLength(spans);
   }
 
   /** Whether a window that holds `spans` has to give some back; `windows` share the outlet. */
   asksBack(windows: number, spans: () => readonly Span[]): boolean {
-    return this.#held > this.#limit && lengthOf(spans()) * windows >= this.#held;
+    return this.#held > this.#limit && spansLength(spans()) * windows >= this.#held;
   }
-}
-
-function lengthOf(spans: readonly Span[]): number {
-  let bytes = 0;
-  for (const { length } of spans) bytes += length;
-  return bytes;
 }

@@ -5,6 +5,7 @@
  * taken for a new one.
  */
 import type { Span } from '../outlet/messages.ts';
+import { appendSpan } from '../outlet/spans.ts';
 import type { ToThread } from '../thread-protocol.ts';
 
 const MIN_BLOCK = 64 * 1024;
@@ -153,7 +154,7 @@ export class ArenaWriter {
         const block = this.#room();
         const length = Math.min(chunk.length - at, block.bytes.length - this.#used);
         block.bytes.set(at === 0 && length === chunk.length ? chunk : chunk.subarray(at, at + length), this.#used);
-        append(spans, block.id, this.#used, length);
+        appendSpan(spans, { block: block.id, offset: this.#used, length });
         block.live += length;
         this.#used += length;
         at += length;
@@ -194,13 +195,6 @@ export class ArenaWriter {
     this.#used = 0;
     return next;
   }
-}
-
-function append(spans: Span[], block: number, offset: number, length: number): void {
-  const last = spans.at(-1);
-  if (last !== undefined && last.block === block && last.offset + last.length === offset) {
-    spans[spans.length - 1] = { block, offset: last.offset, length: last.length + length };
-  } else spans.push({ block, offset, length });
 }
 
 function blockSize(bytesPerSecond: number): number {

@@ -2,13 +2,14 @@
 import type { CrossDomainPolicy } from '../../access/cross-domains.ts';
 import type { TrustedProxies } from '../../util/trusted-proxies.ts';
 import { acceptsGzip } from '../http/accept-encoding.ts';
-import type { AbortListener, AnswerSink, IncomingRequest, SentListener } from '../http/answer-sink.ts';
+import { type AbortListener, type AnswerSink, bodyLength, type IncomingRequest, type SentListener } from '../http/answer-sink.ts';
 import { readRange } from '../http/byte-range.ts';
 import type { Image } from '../http/direct-sender.ts';
 import { queryValue } from '../http/request-target.ts';
 import type { Span } from '../outlet/messages.ts';
+import { sliceSpans, spansLength } from '../outlet/spans.ts';
 import type { ByteSink, DeliveryExchange } from '../outlet/view.ts';
-import { type BlockTable, sliceSpans, spansLength } from './block-table.ts';
+import type { BlockTable } from './block-table.ts';
 import type { FileLease, FileShelf } from './file-shelf.ts';
 import type { HotFiles } from './hot-files.ts';
 import type { TextCoder } from './text-coder.ts';
@@ -270,10 +271,4 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
 /** The CORS lines for a request. */
 export function crossDomainBlock(policy: CrossDomainPolicy, request: IncomingRequest): string {
   return policy.headers(request.header('origin'), request.header('access-control-request-headers')).block;
-}
-
-function bodyLength(body: readonly Uint8Array[]): number {
-  let length = 0;
-  for (const chunk of body) length += chunk.length;
-  return length;
 }

@@ -1,6 +1,6 @@
 /** Readers of byte streams: where the network cuts them must make no difference, neither to what is read nor to what is refused. */
 import { inspect } from 'node:util';
-import { HttpFault } from '../../../src/delivery/http/http-fault.ts';
+import { HttpFault } from '../../../src/delivery/http/answer-sink.ts';
 import { DEFAULT_HTTP_LIMITS } from '../../../src/delivery/http/limits.ts';
 import { RequestReader } from '../../../src/delivery/http/request-reader.ts';
 import { ProtocolError } from '../../../src/util/protocol-error.ts';

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { HttpFault } from '../../../delivery/http/http-fault.ts';
+import { HttpFault } from '../../../delivery/http/answer-sink.ts';
 import type { AddressShares } from '../../../util/address-shares.ts';
 import type { RefusalLog } from '../../../util/refusal-log.ts';
 import { placeOf, type RequestPlace } from './request-place.ts';

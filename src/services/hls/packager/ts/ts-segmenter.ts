@@ -3,6 +3,7 @@ import { sameElementary } from '../../../../containers/mpegts/elementary.ts';
 import { TsBuffer } from '../../../../containers/mpegts/ts-buffer.ts';
 import { TsMuxer } from '../../../../containers/mpegts/ts-muxer.ts';
 import type { Span } from '../../../../delivery/outlet/messages.ts';
+import { appendSpan } from '../../../../delivery/outlet/spans.ts';
 import type { Packet } from '../../../../media/packet.ts';
 import { toMilliseconds } from '../../../../media/timebase.ts';
 import type { Track } from '../../../../media/track.ts';
@@ -195,16 +196,6 @@ export class TsSegmenter {
 
   #leadTrackId(): number | undefined {
     return this.#variant.video?.id ?? this.#variant.audios[0]?.id;
-  }
-}
-
-/** Spans that follow each other in memory become one. */
-function appendSpan(spans: Span[], span: Span): void {
-  const last = spans.at(-1);
-  if (last !== undefined && last.block === span.block && last.offset + last.length === span.offset) {
-    spans[spans.length - 1] = { ...last, length: last.length + span.length };
-  } else {
-    spans.push(span);
   }
 }
 
