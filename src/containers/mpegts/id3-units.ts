@@ -2,11 +2,18 @@
 import type { UnitReader, UnitSink } from './elementary-unit.ts';
 import type { PesPacket } from './ts-demuxer.ts';
 
+const MAGIC = [0x49, 0x44, 0x33] as const;
+
+/** The data begins with an ID3 tag. */
+export function isId3(data: Uint8Array): boolean {
+  return MAGIC.every((byte, index) => data[index] === byte);
+}
+
 /** Hands on what a PES packet holds; one without a time is left out. */
 export class Id3Units implements UnitReader {
   readonly config = null;
 
   read({ pts, data }: PesPacket, sink: UnitSink): void {
-    if (pts !== null && data[0] === 0x49 && data[1] === 0x44 && data[2] === 0x33) sink({ pts, dts: pts, data: data.slice() });
+    if (pts !== null && isId3(data)) sink({ pts, dts: pts, data: data.slice() });
   }
 }

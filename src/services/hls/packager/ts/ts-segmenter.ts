@@ -1,5 +1,7 @@
 /** Muxes the tracks of one variant and cuts the result into segments. */
+
 import { sameElementary } from '../../../../containers/mpegts/elementary.ts';
+import { isId3 } from '../../../../containers/mpegts/id3-units.ts';
 import { TsBuffer } from '../../../../containers/mpegts/ts-buffer.ts';
 import { TsMuxer } from '../../../../containers/mpegts/ts-muxer.ts';
 import type { Span } from '../../../../delivery/outlet/messages.ts';
@@ -34,7 +36,7 @@ interface OpenSegment {
   readonly number: number;
   readonly slot: number;
   readonly start: number;
-  /** End of the last frame or frame of the leading track so far. */
+  /** End of the last frame of the leading track so far. */
   end: number;
   readonly discontinuity: boolean;
   readonly spans: Span[];
@@ -51,7 +53,6 @@ const PIECE_LENGTH = 188 * 1024;
 const PAUSE_MS = 3000;
 /** However little media time it holds, a segment ends behind so many bytes: ten seconds of 100 Mbit/s. */
 const MAX_SEGMENT_BYTES = 128 * 1024 * 1024;
-const ID3_MAGIC = [0x49, 0x44, 0x33] as const;
 
 /** Tells its sink within `push`, `change` and `finish`; it has no timer and needs no closing. */
 export class TsSegmenter {
@@ -112,7 +113,7 @@ export class TsSegmenter {
     if (!this.#muxer.carries(packet.track.id)) return;
     const isLead = packet.track.id === this.#leadTrackId();
     if (isLead && !this.#followLead(packet)) return;
-    if (!isLead && packet.track.type === 'audio') this.#followSound(packet);
+    if (!isLead && packet.track.type === 'audio') this.#followAudio(packet);
     if (this.#segment === null || (packet.track.type === 'data' && !isId3(packet.data))) return;
     try {
       this.#muxer.writePacket(packet, this.#output);
@@ -149,7 +150,7 @@ export class TsSegmenter {
   }
 
   /** Goes on without frames while these pause. */
-  #followSound(packet: Packet): void {
+  #followAudio(packet: Packet): void {
     const { timebase } = packet.track;
     const time = toMilliseconds(packet.pts, timebase);
     const open = this.#segment;
@@ -201,8 +202,4 @@ export class TsSegmenter {
 
 function tracksOf(variant: HlsVariant): Track[] {
   return [...(variant.video === null ? [] : [variant.video]), ...variant.audios, ...(variant.data === null ? [] : [variant.data])];
-}
-
-function isId3(data: Uint8Array): boolean {
-  return ID3_MAGIC.every((byte, index) => data[index] === byte);
 }
