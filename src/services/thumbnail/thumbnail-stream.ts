@@ -2,6 +2,7 @@
 import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
+import { addressOf } from '../../core/stream-address.ts';
 import type { EgressPort, Outlet, Span } from '../../delivery/outlet/messages.ts';
 import { VideoCodec } from '../../media/codec.ts';
 import type { Packet } from '../../media/packet.ts';
@@ -34,7 +35,7 @@ export class ThumbnailStream implements PublisherStream {
   constructor(stream: PublishableStream, settings: ThumbnailSettings, egress: EgressPort) {
     this.#outlet = egress.openOutlet({
       kind: PublisherKind.THUMBNAIL,
-      address: { vhost: stream.vhost, app: stream.app, stream: stream.name },
+      address: addressOf(stream),
       crossDomains: settings.crossDomains ?? null,
       settings: null,
       bytesPerSecond: 0,

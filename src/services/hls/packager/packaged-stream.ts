@@ -2,6 +2,7 @@
 import type { CloseReason } from '../../../core/ingest.ts';
 import type { PublisherKind } from '../../../core/kinds.ts';
 import type { PublishableStream, PublisherStream } from '../../../core/publishing.ts';
+import { addressOf, internalAppName } from '../../../core/stream-address.ts';
 import { MemoryBudget } from '../../../delivery/outlet/memory-budget.ts';
 import type { EgressPort, Outlet, Span } from '../../../delivery/outlet/messages.ts';
 import type { Packet } from '../../../media/packet.ts';
@@ -64,7 +65,7 @@ export abstract class PackagedStream<Settings extends PackagingSettings> impleme
     this.#onClose = options.onClose;
     this.outlet = egress.openOutlet({
       kind,
-      address: { vhost: stream.vhost, app: stream.app, stream: stream.name },
+      address: addressOf(stream),
       crossDomains: settings.crossDomains ?? null,
       settings: viewSettings,
       bytesPerSecond: stream.tracks.reduce((sum, { bitrateConf }) => sum + bitrateConf, 0) / 8,
@@ -99,7 +100,7 @@ export abstract class PackagedStream<Settings extends PackagingSettings> impleme
   /** Internal path, `#<vhost>#<app>/<stream>`. */
   get path(): string {
     const { vhost, app, name } = this.stream;
-    return `#${vhost}#${app}/${name}`;
+    return `${internalAppName(vhost, app)}/${name}`;
   }
 
   abstract get playlistNames(): readonly string[];
@@ -192,6 +193,6 @@ function openArchive(
   run: string,
 ): Rewinding | null {
   if (dVR?.enable !== true) return null;
-  const folder = storage.open(dVR.tempStoragePath, [`#${stream.vhost}#${stream.app}`, stream.name], run);
+  const folder = storage.open(dVR.tempStoragePath, [internalAppName(stream.vhost, stream.app), stream.name], run);
   return { archive: new DvrArchive(folder), maxDuration: dVR.maxDuration };
 }

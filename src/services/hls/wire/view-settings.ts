@@ -39,7 +39,8 @@ export interface HlsViewSettings extends ViewSettings {
 
 /** Name of the query value that asks for a rewindable playlist. */
 export const REWIND_KEY = '_HLS_rewind';
-const LEGACY_KEY = '_HLS_legacy';
+/** Name of the query value that asks for a playlist of complete segments only. */
+export const LEGACY_KEY = '_HLS_legacy';
 
 /** Fewer segments than this leave players of LL-HLS nothing to start from. */
 const MIN_SEGMENT_COUNT = 3;

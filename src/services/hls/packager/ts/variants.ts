@@ -32,13 +32,13 @@ export function selectVariants(playlists: readonly Playlist[], tracks: readonly 
     .filter(({ variants }) => variants.length > 0);
 }
 
-/** True for the codecs that HLS over MPEG-TS is served with, once their parameters are known and audio. */
+/** True for the codecs that HLS over MPEG-TS is served with, once their parameters are known and can be read. */
 export function isServableInTs(track: VideoTrack | AudioTrack): boolean {
   const served: readonly string[] = [VideoCodec.H264, VideoCodec.H265, AudioCodec.AAC];
-  return served.includes(track.codec) && track.config !== null && isSound(track, track.config);
+  return served.includes(track.codec) && track.config !== null && isReadable(track, track.config);
 }
 
-function isSound(track: VideoTrack | AudioTrack, config: Uint8Array): boolean {
+function isReadable(track: VideoTrack | AudioTrack, config: Uint8Array): boolean {
   try {
     if (track.type === 'video') describeVideo(track.codec, config);
     else describeAudio(track.codec, config);

@@ -15,7 +15,7 @@ import { type ResponseHeaders, responseHeaders } from './response-headers.ts';
 const START_WAIT = 10_000;
 /** Blocking requests wait three target durations (rfc8216bis §6.2.5.2). */
 const WAIT_TARGET_DURATIONS = 3;
-/** Held requests of one track; a viewer has at most two or three. */
+/** Held requests of one track; the thread holds fewer of all tracks together (`EgressLimits.waiting`). */
 const MAX_WAITERS = 100_000;
 
 const EXTENSION = '.m3u8';

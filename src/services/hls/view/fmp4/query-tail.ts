@@ -1,6 +1,6 @@
 /** The query that child URIs carry: who the viewer is and which form of playlist it asked for. */
 import type { DeliveryExchange } from '../../../../delivery/outlet/view.ts';
-import type { LlhlsViewSettings } from '../../wire/view-settings.ts';
+import { LEGACY_KEY, type LlhlsViewSettings, REWIND_KEY } from '../../wire/view-settings.ts';
 
 /** The options of a client that survive from the multivariant playlist to its children. */
 export interface ClientOptions {
@@ -11,8 +11,8 @@ export interface ClientOptions {
 /** `_HLS_legacy` and `_HLS_rewind`, YES or NO in any case; anything else means the configured default. */
 export function clientOptions(exchange: DeliveryExchange, settings: LlhlsViewSettings): ClientOptions {
   return {
-    legacy: yesOrNo(exchange.queryValue('_HLS_legacy')) ?? settings.defaultLegacy,
-    rewind: yesOrNo(exchange.queryValue('_HLS_rewind')) ?? settings.defaultRewind,
+    legacy: yesOrNo(exchange.queryValue(LEGACY_KEY)) ?? settings.defaultLegacy,
+    rewind: yesOrNo(exchange.queryValue(REWIND_KEY)) ?? settings.defaultRewind,
   };
 }
 
@@ -31,8 +31,8 @@ export function playlistTail(media: string, options: ClientOptions, settings: Ll
   const append = (key: string, value: boolean): void => {
     tail += `${tail === '' ? '?' : '&'}${key}=${value ? 'YES' : 'NO'}`;
   };
-  if (options.legacy !== settings.defaultLegacy) append('_HLS_legacy', options.legacy);
-  if (options.rewind !== settings.defaultRewind) append('_HLS_rewind', options.rewind);
+  if (options.legacy !== settings.defaultLegacy) append(LEGACY_KEY, options.legacy);
+  if (options.rewind !== settings.defaultRewind) append(REWIND_KEY, options.rewind);
   return tail;
 }
 

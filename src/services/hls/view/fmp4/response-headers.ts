@@ -1,9 +1,7 @@
 /** Header lines of LL-HLS answers, made once per stream. */
-
 import type { MediaType } from '../../wire/fmp4/resource-name.ts';
 import type { LlhlsCacheControlSettings } from '../../wire/settings.ts';
-
-const PLAYLIST_TYPE = 'Content-Type: application/vnd.apple.mpegurl';
+import { cacheControl, NO_STORE, PLAYLIST_TYPE } from '../header-lines.ts';
 
 /** Lines without CRLF for each kind of answer. */
 export interface ResponseHeaders {
@@ -30,13 +28,7 @@ export function responseHeaders(settings: LlhlsCacheControlSettings): ResponseHe
     segment: { video: media('video', settings.segmentMaxAge), audio: media('audio', settings.segmentMaxAge) },
     part: { video: media('video', settings.partialSegmentMaxAge), audio: media('audio', settings.partialSegmentMaxAge) },
     empty: ['Content-Type: text/html'],
-    refusal: ['Content-Type: text/plain', 'Cache-Control: no-cache, no-store'],
-    retry: ['Cache-Control: no-cache, no-store', 'Retry-After: 1'],
+    refusal: ['Content-Type: text/plain', NO_STORE],
+    retry: [NO_STORE, 'Retry-After: 1'],
   };
-}
-
-/** -1: no header; 0: never store. */
-function cacheControl(maxAge: number): string[] {
-  if (maxAge < 0) return [];
-  return maxAge === 0 ? ['Cache-Control: no-cache, no-store'] : [`Cache-Control: max-age=${maxAge}`];
 }

@@ -4,6 +4,7 @@ import { respondWords, Words } from '../../../../delivery/outlet/words.ts';
 import { multivariantText } from '../../wire/ts/multivariant-text.ts';
 import type { HlsMultivariant, HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
 import { type HlsViewSettings, REWIND_KEY } from '../../wire/view-settings.ts';
+import { cacheControl, PLAYLIST_TYPE } from '../header-lines.ts';
 import { mediaText } from './media-text.ts';
 
 interface ViewedVariant {
@@ -13,7 +14,6 @@ interface ViewedVariant {
   readonly texts: Map<boolean, Uint8Array>;
 }
 
-const PLAYLIST_TYPE = 'Content-Type: application/vnd.apple.mpegurl';
 const SEGMENT_TYPE = 'Content-Type: video/mp2t';
 const TS_PREFIX = 'ts:';
 const PLAYLIST_EXTENSION = '.m3u8';
@@ -170,9 +170,4 @@ function multivariantName(exchange: DeliveryExchange): string | null {
   if (!file.endsWith(PLAYLIST_EXTENSION) || file.endsWith(MEDIA_SUFFIX)) return null;
   if (file.startsWith(TS_PREFIX)) return file.slice(TS_PREFIX.length, -PLAYLIST_EXTENSION.length);
   return exchange.queryValue('format') === 'ts' ? file.slice(0, -PLAYLIST_EXTENSION.length) : null;
-}
-
-function cacheControl(maxAge: number): string[] {
-  if (maxAge < 0) return [];
-  return [`Cache-Control: ${maxAge === 0 ? 'no-cache, no-store' : `max-age=${maxAge}`}`];
 }

@@ -1,6 +1,6 @@
 /** Names of LL-HLS resources: written into playlists, read from requests. */
 
-/** The word by which names tell tracks of frames from tracks of audio. */
+/** The word by which names tell video tracks from audio tracks. */
 export type MediaType = 'video' | 'audio';
 
 /** What a file name asks for. Numbers are as written: whether they exist is another question. */
