@@ -2,8 +2,7 @@
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
 import type { EgressPort } from '../../delivery/outlet/messages.ts';
-import type { ThumbnailSettings } from './settings.ts';
-import { ThumbnailStream } from './thumbnail-stream.ts';
+import { type ThumbnailSettings, ThumbnailStream } from './thumbnail-stream.ts';
 
 export class ThumbnailPublisher implements Publisher<ThumbnailSettings> {
   readonly kind = PublisherKind.THUMBNAIL;
@@ -13,7 +12,7 @@ export class ThumbnailPublisher implements Publisher<ThumbnailSettings> {
     this.#egress = egress;
   }
 
-  /** Frames are in no playlist. */
+  /** Images are in no playlist. */
   defaultPlaylist(): null {
     return null;
   }

@@ -1,34 +1,38 @@
-/** One stream inside the thumbnail publisher: keeps its newest frame of each kind in shared memory. */
+/** One stream inside the thumbnail publisher: keeps its newest image of each kind in shared memory. */
 import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
 import { addressOf } from '../../core/stream-address.ts';
-import type { EgressPort, Outlet, Span } from '../../delivery/outlet/messages.ts';
+import type { CrossDomainRules, EgressPort, Outlet, Span } from '../../delivery/outlet/messages.ts';
 import { VideoCodec } from '../../media/codec.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
-import type { ThumbnailSettings } from './settings.ts';
-import { PictureKind, type ThumbnailUpdate } from './updates.ts';
+import { ImageKind, type ThumbnailUpdate } from './updates.ts';
 
-const KINDS: Partial<Record<VideoCodec, PictureKind>> = {
-  [VideoCodec.JPEG]: PictureKind.JPG,
-  [VideoCodec.PNG]: PictureKind.PNG,
-  [VideoCodec.WEBP]: PictureKind.WEBP,
+/** `Publishers/Thumbnail` of an application. */
+export interface ThumbnailSettings {
+  readonly crossDomains?: CrossDomainRules | undefined;
+}
+
+const KINDS: Partial<Record<VideoCodec, ImageKind>> = {
+  [VideoCodec.JPEG]: ImageKind.JPG,
+  [VideoCodec.PNG]: ImageKind.PNG,
+  [VideoCodec.WEBP]: ImageKind.WEBP,
 };
 
 interface Gallery {
-  /** The track that the frames of this kind come from. */
+  /** The track that the images of this kind come from. */
   readonly trackId: number;
-  /** The newest frame; null before the first. */
+  /** The newest image; null before the first. */
   spans: readonly Span[] | null;
 }
 
-/** Made by the publisher, closed by the core, which frees the frames. A second `close` has no effect. */
+/** Made by the publisher, closed by the core, which frees the images. A second `close` has no effect. */
 export class ThumbnailStream implements PublisherStream {
-  /** Nobody waits for the next frame. */
+  /** Nobody waits for the next image. */
   readonly attended = false;
   readonly #outlet: Outlet;
-  readonly #galleries = new Map<PictureKind, Gallery>();
+  readonly #galleries = new Map<ImageKind, Gallery>();
   #started = false;
   #closed = false;
 
@@ -40,16 +44,16 @@ export class ThumbnailStream implements PublisherStream {
       settings: null,
       bytesPerSecond: 0,
       snapshot: () => this.#snapshot(),
-      // Whoever fetches a frame is no viewer: only bytes are counted.
+      // Whoever fetches an image is no viewer: only bytes are counted.
       openSession: null,
       onBytesSent: (bytes) => stream.meter.countBytes(bytes),
     });
   }
 
-  /** The first image encode of a kind supplies its frames; they stay the newest ones when only parameters change. */
+  /** The first image encode of a kind supplies its images; they stay the newest ones when only parameters change. */
   onTracks(tracks: readonly Track[]): void {
     if (this.#closed) return;
-    const wanted = new Map<PictureKind, number>();
+    const wanted = new Map<ImageKind, number>();
     for (const track of tracks) {
       const kind = kindOf(track);
       if (kind !== undefined && !wanted.has(kind)) wanted.set(kind, track.id);
@@ -73,7 +77,7 @@ export class ThumbnailStream implements PublisherStream {
     if (kind === undefined || gallery?.trackId !== packet.track.id) return;
     const previous = gallery.spans;
     gallery.spans = this.#outlet.store([packet.data]);
-    this.#update({ type: 'picture', kind, spans: gallery.spans });
+    this.#update({ type: 'image', kind, spans: gallery.spans });
     if (previous !== null) this.#outlet.release(previous);
   }
 
@@ -87,7 +91,7 @@ export class ThumbnailStream implements PublisherStream {
   #snapshot(): ThumbnailUpdate[] {
     if (!this.#started) return [];
     const updates: ThumbnailUpdate[] = [{ type: 'kinds', kinds: [...this.#galleries.keys()] }];
-    for (const [kind, { spans }] of this.#galleries) if (spans !== null) updates.push({ type: 'picture', kind, spans });
+    for (const [kind, { spans }] of this.#galleries) if (spans !== null) updates.push({ type: 'image', kind, spans });
     return updates;
   }
 
@@ -96,6 +100,6 @@ export class ThumbnailStream implements PublisherStream {
   }
 }
 
-function kindOf(track: Track): PictureKind | undefined {
+function kindOf(track: Track): ImageKind | undefined {
   return track.type === 'video' ? KINDS[track.codec] : undefined;
 }

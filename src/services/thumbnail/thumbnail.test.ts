@@ -13,7 +13,7 @@ const SECOND_JPEG = videoTrack({ id: 2, variantName: 'large', codec: 'JPEG', con
 const WEBP = videoTrack({ id: 3, variantName: 'webp', codec: 'WEBP', config: null });
 const REASON = { code: 'peer-left', detail: 'bye' } as const;
 
-function picture(track: Track, text: string): Packet {
+function image(track: Track, text: string): Packet {
   return { track, pts: 0, dts: 0, duration: 90_000, keyframe: true, data: Buffer.from(text) };
 }
 
@@ -27,13 +27,13 @@ function setUp(tracks: readonly Track[] | null = [VIDEO, audioTrack({ id: 9 }), 
 }
 
 describe('thumbnails', () => {
-  it('are the newest frame of the first image encode of their kind', () => {
+  it('are the newest image of the first image encode of their kind', () => {
     const { egress, stream } = setUp();
-    stream.onPacket(picture(JPEG, 'first'));
-    stream.onPacket(picture(JPEG, 'second'));
-    stream.onPacket(picture(SECOND_JPEG, 'large'));
-    stream.onPacket(picture(WEBP, 'web'));
-    stream.onPacket(picture(VIDEO, 'moving'));
+    stream.onPacket(image(JPEG, 'first'));
+    stream.onPacket(image(JPEG, 'second'));
+    stream.onPacket(image(SECOND_JPEG, 'large'));
+    stream.onPacket(image(WEBP, 'web'));
+    stream.onPacket(image(VIDEO, 'moving'));
     expect(egress.get('thumb.jpg')).toMatchObject({
       status: 200,
       headers: ['Content-Type: image/jpeg', 'Cache-Control: no-cache, no-store'],
@@ -44,10 +44,10 @@ describe('thumbnails', () => {
     expect(egress.outlet.request.crossDomains).toEqual({ urls: ['*'], headers: [] });
   });
 
-  it('take memory for one frame of each kind', () => {
+  it('take memory for one image of each kind', () => {
     const { egress, stream } = setUp();
-    for (let index = 0; index < 100; index += 1) stream.onPacket(picture(JPEG, `frame ${index % 10}`));
-    stream.onPacket(picture(WEBP, 'web'));
+    for (let index = 0; index < 100; index += 1) stream.onPacket(image(JPEG, `frame ${index % 10}`));
+    stream.onPacket(image(WEBP, 'web'));
     expect(egress.outlet.storedBytes).toBe('frame 9'.length + 'web'.length);
     stream.onTracks([VIDEO, WEBP]);
     expect(egress.outlet.storedBytes).toBe('web'.length);
@@ -56,7 +56,7 @@ describe('thumbnails', () => {
 
   it('stay when the tracks change otherwise', () => {
     const { egress, stream } = setUp();
-    stream.onPacket(picture(JPEG, 'old'));
+    stream.onPacket(image(JPEG, 'old'));
     stream.onTracks([VIDEO, { ...JPEG, width: 100 }]);
     expect(egress.get('thumb.jpg').text).toBe('old');
   });
@@ -83,7 +83,7 @@ describe('thumbnails', () => {
     left?.abort();
     egress.context.advance(4999);
     expect([early?.response, late?.response]).toEqual([null, null]);
-    stream.onPacket(picture(JPEG, 'now'));
+    stream.onPacket(image(JPEG, 'now'));
     expect(early?.response).toMatchObject({ status: 200, text: 'now' });
     egress.context.advance(1);
     expect(late?.response).toMatchObject({ status: 404, text: 'There is no thumbnail image' });
@@ -98,11 +98,11 @@ describe('thumbnails', () => {
 
   it('are known to a thread that starts late', () => {
     const { egress, stream } = setUp();
-    stream.onPacket(picture(JPEG, 'now'));
+    stream.onPacket(image(JPEG, 'now'));
     const { snapshot } = egress.outlet.request;
     const late = new ThumbnailView(null, egress.context);
     for (const update of snapshot()) late.update(update);
-    expect(snapshot()).toEqual([{ type: 'kinds', kinds: ['jpg', 'webp'] }, expect.objectContaining({ type: 'picture', kind: 'jpg' })]);
+    expect(snapshot()).toEqual([{ type: 'kinds', kinds: ['jpg', 'webp'] }, expect.objectContaining({ type: 'image', kind: 'jpg' })]);
   });
 
   it('end with their stream, answering whoever waits, twice if need be', () => {
@@ -113,7 +113,7 @@ describe('thumbnails', () => {
     expect(waiting?.response?.status).toBe(404);
     expect(egress.outlet.storedBytes).toBe(0);
     stream.onTracks([JPEG]);
-    stream.onPacket(picture(JPEG, 'late'));
+    stream.onPacket(image(JPEG, 'late'));
   });
 
   it('count bytes but no viewers', () => {

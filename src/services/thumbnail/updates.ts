@@ -1,14 +1,14 @@
 /** What the packager of a stream tells its views in the egress threads. */
 import type { Span } from '../../delivery/outlet/messages.ts';
 
-/** File names that frames have, without the dot. */
-export const PictureKind = { JPG: 'jpg', PNG: 'png', WEBP: 'webp' } as const;
+/** File names that images have, without the dot. */
+export const ImageKind = { JPG: 'jpg', PNG: 'png', WEBP: 'webp' } as const;
 /** Any of these extensions. */
-export type PictureKind = (typeof PictureKind)[keyof typeof PictureKind];
+export type ImageKind = (typeof ImageKind)[keyof typeof ImageKind];
 
-/** One change of what is served; a view that starts late gets the newest frames. */
+/** One change of what is served; a view that starts late gets the newest images. */
 export type ThumbnailUpdate =
-  /** The stream has started, or its tracks changed: the kinds of frames that are made. */
-  | { readonly type: 'kinds'; readonly kinds: readonly PictureKind[] }
-  /** A newer frame; the one before is gone. */
-  | { readonly type: 'picture'; readonly kind: PictureKind; readonly spans: readonly Span[] };
+  /** The stream has started, or its tracks changed: the kinds of images that are made. */
+  | { readonly type: 'kinds'; readonly kinds: readonly ImageKind[] }
+  /** A newer image; the one before is gone. */
+  | { readonly type: 'image'; readonly kind: ImageKind; readonly spans: readonly Span[] };
