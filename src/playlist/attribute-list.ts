@@ -9,3 +9,8 @@ export function quoted(text: string): string {
 export function seconds(value: number): string {
   return value.toFixed(6);
 }
+
+/** An enumerated string that says whether. */
+export function yesOrNo(value: boolean): 'YES' | 'NO' {
+  return value ? 'YES' : 'NO';
+}

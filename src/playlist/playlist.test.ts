@@ -16,15 +16,17 @@ import {
 } from '../../test/support/playlist/tag-readers.ts';
 import { ProtocolError } from '../util/protocol-error.ts';
 import { quoted } from './attribute-list.ts';
-import { serializeAudioRendition } from './media.ts';
-import { serializePart } from './part.ts';
-import { serializePartInf } from './part-inf.ts';
-import { serializePreloadHint } from './preload-hint.ts';
-import { formatLocalTime, serializeProgramDateTime } from './program-date-time.ts';
-import { serializeRenditionReport } from './rendition-report.ts';
-import { serializeServerControl } from './server-control.ts';
-import { serializeSkip } from './skip.ts';
-import { serializeVariant } from './stream-inf.ts';
+import {
+  formatLocalTime,
+  serializePart,
+  serializePartInf,
+  serializePreloadHint,
+  serializeProgramDateTime,
+  serializeRenditionReport,
+  serializeServerControl,
+  serializeSkip,
+} from './media-tags.ts';
+import { serializeAudioRendition, serializeVariant } from './multivariant-tags.ts';
 
 const value = (line: string): string => line.slice(line.indexOf(':') + 1).trimEnd();
 

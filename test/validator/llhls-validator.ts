@@ -3,7 +3,7 @@
  * What it finds is collected as sentences in `problems`.
  */
 import { findBox, readBoxes } from '../../src/containers/isobmff/box-reader.ts';
-import type { PartTag } from '../../src/playlist/part.ts';
+import type { PartTag } from '../../src/playlist/media-tags.ts';
 import { type ListedSegment, type MediaPlaylist, parseMediaPlaylist } from '../support/playlist/media-playlist.ts';
 
 /** Printed numbers have six decimals. */

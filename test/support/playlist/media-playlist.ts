@@ -1,9 +1,7 @@
 /** Reads media playlists (rfc8216bis §4.4.3–4.4.5): tests judge with it what the server wrote. */
-import { GAP_TAG } from '../../../src/playlist/gap.ts';
-import type { PartTag } from '../../../src/playlist/part.ts';
-import type { PreloadHint } from '../../../src/playlist/preload-hint.ts';
-import type { RenditionReport } from '../../../src/playlist/rendition-report.ts';
-import type { ServerControl } from '../../../src/playlist/server-control.ts';
+
+import type { PartTag, PreloadHint, RenditionReport, ServerControl } from '../../../src/playlist/media-tags.ts';
+import { GAP_TAG } from '../../../src/playlist/media-tags.ts';
 import { ProtocolError } from '../../../src/util/protocol-error.ts';
 import {
   parseAttributeList,

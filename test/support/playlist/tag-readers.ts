@@ -1,8 +1,5 @@
 /** Reads what the tags of playlists say (rfc8216bis §4.4): tests judge with it what the server wrote. */
-import type { PartTag } from '../../../src/playlist/part.ts';
-import type { PreloadHint } from '../../../src/playlist/preload-hint.ts';
-import type { RenditionReport } from '../../../src/playlist/rendition-report.ts';
-import type { ServerControl } from '../../../src/playlist/server-control.ts';
+import type { PartTag, PreloadHint, RenditionReport, ServerControl } from '../../../src/playlist/media-tags.ts';
 import { ProtocolError } from '../../../src/util/protocol-error.ts';
 
 /** `NAME=value` pairs; quoted strings are stored without quotes. */

@@ -1,7 +1,6 @@
 /** The media playlist of a dumped track or variant: complete at any moment, as players expect of a recording. */
 import { quoted, seconds } from '../../../playlist/attribute-list.ts';
-import { GAP } from '../../../playlist/gap.ts';
-import { serializeProgramDateTime } from '../../../playlist/program-date-time.ts';
+import { GAP, serializeProgramDateTime } from '../../../playlist/media-tags.ts';
 
 /** Without EXT-X-MAP in a playlist of whole segments, and with it (RFC 8216bis §8). */
 const PLAIN_VERSION = 3;

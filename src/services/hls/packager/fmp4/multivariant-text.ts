@@ -2,8 +2,7 @@
 
 import type { Playlist, PlaylistRendition } from '../../../../core/playlist.ts';
 import type { AudioTrack, Track, VideoTrack } from '../../../../media/track.ts';
-import { serializeAudioRendition } from '../../../../playlist/media.ts';
-import { serializeVariant } from '../../../../playlist/stream-inf.ts';
+import { serializeAudioRendition, serializeVariant } from '../../../../playlist/multivariant-tags.ts';
 import { ResourceNames } from '../../wire/fmp4/resource-name.ts';
 import { type MultivariantText, TAIL_MARK } from '../../wire/fmp4/update.ts';
 import { isServableInFmp4 } from './track-packager.ts';

@@ -1,12 +1,14 @@
 /** Renders media playlists (rfc8216bis §4.4.3–4.4.5) once for all clients: a client's query is put in afterwards. */
 import { quoted, seconds } from '../../../../playlist/attribute-list.ts';
-import { GAP } from '../../../../playlist/gap.ts';
-import { serializePart } from '../../../../playlist/part.ts';
-import { serializePartInf } from '../../../../playlist/part-inf.ts';
-import { serializePreloadHint } from '../../../../playlist/preload-hint.ts';
-import { serializeProgramDateTime } from '../../../../playlist/program-date-time.ts';
-import { serializeServerControl } from '../../../../playlist/server-control.ts';
-import { serializeSkip } from '../../../../playlist/skip.ts';
+import {
+  GAP,
+  serializePart,
+  serializePartInf,
+  serializePreloadHint,
+  serializeProgramDateTime,
+  serializeServerControl,
+  serializeSkip,
+} from '../../../../playlist/media-tags.ts';
 import { ResourceNames } from '../../wire/fmp4/resource-name.ts';
 import type { SegmentModel, StreamModel, TrackModel } from '../../wire/fmp4/stream-model.ts';
 import { TAIL_MARK } from '../../wire/fmp4/update.ts';

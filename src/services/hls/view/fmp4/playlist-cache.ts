@@ -1,5 +1,5 @@
 /** Playlist texts by track and form, rendered once per change and cut where a client's query goes. */
-import { serializeRenditionReport } from '../../../../playlist/rendition-report.ts';
+import { serializeRenditionReport } from '../../../../playlist/media-tags.ts';
 import type { StreamModel, TrackModel } from '../../wire/fmp4/stream-model.ts';
 import { TAIL_MARK } from '../../wire/fmp4/update.ts';
 import type { LlhlsViewSettings } from '../../wire/view-settings.ts';

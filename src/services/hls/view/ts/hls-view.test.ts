@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { FakeEgress } from '../../../../../test/fakes/fake-egress.ts';
 import type { OutletView } from '../../../../delivery/outlet/view.ts';
-import { formatLocalTime } from '../../../../playlist/program-date-time.ts';
+import { formatLocalTime } from '../../../../playlist/media-tags.ts';
 import type { HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
 import { type HlsViewSettings, hlsViewSettings } from '../../wire/view-settings.ts';
 import { HlsView } from './hls-view.ts';

@@ -1,5 +1,5 @@
 /** Texts of version 3 media playlists, RFC 8216. */
-import { serializeProgramDateTime } from '../../../../playlist/program-date-time.ts';
+import { serializeProgramDateTime } from '../../../../playlist/media-tags.ts';
 import { PLAYLIST_HEAD, segmentName } from '../../wire/ts/multivariant-text.ts';
 import type { HlsSegment } from '../../wire/ts/update.ts';
 

@@ -1,0 +1,54 @@
+/** Tags of multivariant playlists as writers put them, whole lines each. Sections are those of rfc8216bis. */
+import { quoted, yesOrNo } from './attribute-list.ts';
+
+/** An alternative audio rendition. */
+export interface AudioRendition {
+  readonly groupId: string;
+  readonly name: string;
+  readonly default: boolean;
+  readonly autoselect: boolean;
+  readonly channels: number;
+  readonly language: string;
+  readonly characteristics: string;
+  readonly uri: string;
+}
+
+/** EXT-X-MEDIA (§4.4.6.1) of type AUDIO. Empty language and characteristics are left out. */
+export function serializeAudioRendition(rendition: AudioRendition): string {
+  const attributes = [
+    'TYPE=AUDIO',
+    `GROUP-ID=${quoted(rendition.groupId)}`,
+    `NAME=${quoted(rendition.name)}`,
+    `DEFAULT=${yesOrNo(rendition.default)}`,
+    `AUTOSELECT=${yesOrNo(rendition.autoselect)}`,
+    `CHANNELS="${rendition.channels}"`,
+  ];
+  if (rendition.language !== '') attributes.push(`LANGUAGE=${quoted(rendition.language)}`);
+  if (rendition.characteristics !== '') attributes.push(`CHARACTERISTICS=${quoted(rendition.characteristics)}`);
+  attributes.push(`URI=${quoted(rendition.uri)}`);
+  return `#EXT-X-MEDIA:${attributes.join(',')}\n`;
+}
+
+/** A variant stream and the URI of its media playlist. */
+export interface Variant {
+  /** Bits per second. */
+  readonly bandwidth: number;
+  /** Null for audio only. */
+  readonly video: { readonly width: number; readonly height: number; readonly frameRate: number } | null;
+  readonly codecs: readonly string[];
+  /** GROUP-ID of the audio renditions; null when there are none. */
+  readonly audioGroup: string | null;
+  readonly uri: string;
+}
+
+/** EXT-X-STREAM-INF (§4.4.6.2) and, on the next line, its URI. */
+export function serializeVariant(variant: Variant): string {
+  const attributes = [`BANDWIDTH=${variant.bandwidth}`];
+  if (variant.video !== null) {
+    if (variant.video.width > 0) attributes.push(`RESOLUTION=${variant.video.width}x${variant.video.height}`);
+    attributes.push(`FRAME-RATE=${variant.video.frameRate.toFixed(3)}`);
+  }
+  attributes.push(`CODECS=${quoted(variant.codecs.join(','))}`);
+  if (variant.audioGroup !== null) attributes.push(`AUDIO=${quoted(variant.audioGroup)}`);
+  return `#EXT-X-STREAM-INF:${attributes.join(',')}\n${variant.uri}\n`;
+}
