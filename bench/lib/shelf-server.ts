@@ -33,7 +33,7 @@ await pool.start();
 pool.setHosts([{ name: 'default', hostNames: ['*'] }]);
 const outlet = openShelf(pool);
 const line = '#EXT-X-PART:DURATION=0.500000,URI="part_0_11_0_video_j4QYcHK6_llhls.m4s?session=39_UEt7QoBb",INDEPENDENT=YES\n';
-outlet.update({ put: 'list.m3u8', text: line.repeat(Math.ceil(5000 / line.length)).slice(0, 5000) });
+outlet.update({ put: 'list.m3u8', text: [line.repeat(Math.ceil(5000 / line.length)).slice(0, 5000)] });
 outlet.store([Buffer.alloc(1000)]);
 for (const [name, size] of Object.entries(sizes)) outlet.update({ put: name, spans: outlet.store([Buffer.alloc(size, 'v')]) });
 const { port } = await pool.listen({ host: '127.0.0.1', port: 0, tls: false });

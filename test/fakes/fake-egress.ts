@@ -138,12 +138,8 @@ export class FakeExchange implements DeliveryExchange {
     this.#answer(status, headers, new Uint8Array(), path);
   }
 
-  respondText(status: number, headers: readonly string[], text: string): void {
-    this.#answer(status, headers, Buffer.from(text), null);
-  }
-
   respondTailored(status: number, headers: readonly string[], pieces: readonly string[], tail: string): void {
-    this.respondText(status, headers, pieces.join(tail));
+    this.#answer(status, headers, Buffer.from(pieces.join(tail)), null);
   }
 
   #answer(status: number, headers: readonly string[], body: Uint8Array, path: string | null): void {

@@ -50,7 +50,7 @@ export class Shelf {
   }
 
   putText(name: string, text: string): void {
-    this.#put({ put: name, text });
+    this.#put({ put: name, text: [text] });
   }
 
   putFile(name: string, path: string): void {

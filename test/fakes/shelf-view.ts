@@ -4,12 +4,13 @@ import type { DeliveryExchange, OutletView, ViewContext } from '../../src/delive
 
 export type ShelfUpdate =
   | { readonly put: string; readonly spans: readonly Span[] }
-  | { readonly put: string; readonly text: string }
+  /** Pieces of a text without a tail. */
+  | { readonly put: string; readonly text: readonly string[] }
   | { readonly put: string; readonly path: string }
   | { readonly drop: string }
   | { readonly crash: true };
 
-type Item = { readonly spans: readonly Span[] } | { readonly text: string } | { readonly path: string };
+type Item = { readonly spans: readonly Span[] } | { readonly text: readonly string[] } | { readonly path: string };
 
 /** Longer than any test. */
 const PATIENCE_MS = 60_000;
@@ -44,7 +45,7 @@ export class ShelfView implements OutletView {
   handle(exchange: DeliveryExchange): boolean {
     const { file } = exchange;
     if (file === 'throw') throw new Error('this view is broken');
-    if (file === 'new-session') exchange.respondText(200, [], this.#context.createSession(exchange)?.token ?? 'full');
+    if (file === 'new-session') exchange.respondTailored(200, [], [this.#context.createSession(exchange)?.token ?? 'full'], '');
     else if (file === 'need-session') {
       const session = this.#context.session(exchange);
       exchange.respond(session === null ? 401 : 200, [], [Buffer.from(session?.token ?? '')]);
@@ -84,7 +85,7 @@ export class ShelfView implements OutletView {
 
   #send(exchange: DeliveryExchange, item: Item): void {
     if ('text' in item)
-      exchange.respondText(200, ['Content-Type: application/vnd.apple.mpegurl', 'Cache-Control: no-cache, no-store'], item.text);
+      exchange.respondTailored(200, ['Content-Type: application/vnd.apple.mpegurl', 'Cache-Control: no-cache, no-store'], item.text, '');
     else if ('path' in item) exchange.respondFile(200, ['Content-Type: video/mp4'], item.path);
     else exchange.respondSpans(200, ['Content-Type: video/mp4'], item.spans);
   }

@@ -28,11 +28,9 @@ export interface DeliveryExchange {
   respondSpans(status: number, headers: readonly string[], spans: readonly Span[]): void;
   /** Answers with the bytes of a file (DVR); 404 when it cannot be opened any more. */
   respondFile(status: number, headers: readonly string[], path: string): void;
-  /** Answers with text, gzip-encoded when the client accepts it. */
-  respondText(status: number, headers: readonly string[], text: string): void;
   /**
-   * Answers with `pieces` joined by `tail`, which is ASCII and this viewer's own. All viewers must be given the same
-   * array, and it must not change: then the text is compressed once for all of them.
+   * Answers with `pieces` joined by `tail`, which is ASCII and this viewer's own, gzip-encoded when the client accepts it. All viewers
+   * must be given the same array, and it must not change: then the text is compressed once for all of them.
    */
   respondTailored(status: number, headers: readonly string[], pieces: readonly string[], tail: string): void;
 }

@@ -120,19 +120,6 @@ export class Delivery implements DeliveryExchange, AbortListener, SentListener {
     this.#answer(status, this.#block(headers), body, bodyLength(body));
   }
 
-  respondText(status: number, headers: readonly string[], text: string): void {
-    if (this.#done) return;
-    const block = this.#block(headers) + VARY_CODING;
-    if (acceptsGzip(this.#request.header('accept-encoding'))) {
-      const body = this.#services.coder.gzip(text, this.query.includes('session=') ? 'personal' : 'shared');
-      this.#answer(status, `${block}${GZIP}`, [body], body.length);
-      return;
-    }
-    const length = Buffer.byteLength(text);
-    const body = length === text.length ? text : [Buffer.from(text)];
-    this.#answer(status, `${block}${IDENTITY}`, body, length);
-  }
-
   respondTailored(status: number, headers: readonly string[], pieces: readonly string[], tail: string): void {
     if (this.#done) return;
     const gzip = acceptsGzip(this.#request.header('accept-encoding'));
