@@ -11,7 +11,7 @@ const PLAYING = [
   'test/e2e/srt-interop.test.ts',
 ];
 
-// Workers of vitest, egress threads and transcoder processes that tests start find compiled code, too.
+// Workers of vitest, delivery threads and transcoder processes that tests start find compiled code, too.
 Object.assign(process.env, COMPILED);
 
 const WARM_UP = 'test/harness/warm-up.ts';

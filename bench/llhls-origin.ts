@@ -137,7 +137,7 @@ export async function run(options: BenchOptions): Promise<Report> {
         target: RESOURCES[resource].target,
       })),
       notes: [
-        'baseline: nginx with one worker and the same bytes as static files, the better of sendfile on and off; ours: on one CPU, hence with one egress thread',
+        'baseline: nginx with one worker and the same bytes as static files, the better of sendfile on and off; ours: on one CPU, hence with one delivery thread',
         ...NAMES.map(
           (resource) =>
             `${resource}: nginx sendfile on ${median(samples[resource].sendfileOn).toFixed(1)}, off ${median(samples[resource].sendfileOff).toFixed(1)} us; ` +

@@ -12,7 +12,7 @@ import { defaultServerFile, loadServerConfig } from './config/index.ts';
 import { ConfigProblem, MillraceServer } from './server.ts';
 
 const STREAM = '/v1/vhosts/default/apps/app';
-/** No egress thread has had anybody to serve for so long that it rests. */
+/** No delivery thread has had anybody to serve for so long that it rests. */
 const QUIET_MS = 15_000;
 
 /** A server in this process, and a publisher of audio to it. */

@@ -8,7 +8,7 @@ import { OriginMaps } from './cluster/origin-maps.ts';
 import { bannerOf } from './config/banner.ts';
 import { ConfigErrors, formatConfigProblem, type LoadedServer, loadServerConfig, type ReadOptions } from './config/index.ts';
 import { notBuiltInApplication, notBuiltInServer, unprotected } from './config/not-built.ts';
-import { egressThreads, findConfigFile, readingFolders, watchedFolders, writingFolders } from './config/server-config.ts';
+import { deliveryThreads, findConfigFile, readingFolders, watchedFolders, writingFolders } from './config/server-config.ts';
 import type { CloseReason } from './core/ingest.ts';
 import type { PublisherKind } from './core/kinds.ts';
 import { Orchestrator } from './core/orchestrator.ts';
@@ -25,8 +25,8 @@ import { StreamDemand } from './core/stream-demand.ts';
 import { removingUnusedApplications } from './core/unused-applications.ts';
 import type { VirtualHost } from './core/virtual-host.ts';
 import { openDeliveryPorts } from './delivery/delivery-ports.ts';
-import { patientEgressLimits } from './delivery/pool/egress-limits.ts';
-import { EgressPool } from './delivery/pool/egress-pool.ts';
+import { patientDeliveryLimits } from './delivery/pool/delivery-limits.ts';
+import { DeliveryPool } from './delivery/pool/delivery-pool.ts';
 import { ServerLimits } from './delivery/server-limits.ts';
 import type { ServedHost } from './delivery/thread-protocol.ts';
 import { CertificateStore } from './delivery/tls/certificate-store.ts';
@@ -176,7 +176,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
 
   // The core. Publishers and pull sources come with the services.
   const openings = new PortOpenings();
-  const threads = egressThreads(config, availableParallelism());
+  const threads = deliveryThreads(config, availableParallelism());
   const limits = new ServerLimits(config, threads, logger);
   running.push(limits);
   const certificates = new CertificateStore(logger);
@@ -192,7 +192,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     ...{ clock, logger, queues, store, publishers, transcoder },
     ...limits.perApplication,
     onHostsChanged: (virtualHosts) => {
-      egress.setHosts(virtualHosts.map(servedHostOf));
+      delivery.setHosts(virtualHosts.map(servedHostOf));
       originMaps.follow(virtualHosts);
       certificates.follow(virtualHosts);
     },
@@ -215,24 +215,24 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
     ...{ clock, logger: logger.limited },
   });
   const restingSources = new RestingSources();
-  const egress = new EgressPool({
-    views: threads === 0 ? (await import('./egress-views.ts')).VIEWS : {},
-    ...{ threads, admission: limits.admission, limits: patientEgressLimits(patience), http2: config.modules.http2.enable },
+  const delivery = new DeliveryPool({
+    views: threads === 0 ? (await import('./delivery-views.ts')).VIEWS : {},
+    ...{ threads, admission: limits.admission, limits: patientDeliveryLimits(patience), http2: config.modules.http2.enable },
     logConnections: options.logConnections === true,
     // What is there already was announced to the threads before they hear this.
     find: async (wanted) => (await finder.find(wanted)) ?? true,
     onAttended: () => restingSources.rouse(),
-    ...{ clock, queues, logger: logger.child({ part: 'egress' }) },
+    ...{ clock, queues, logger: logger.child({ part: 'delivery' }) },
   });
-  certificates.tell((all) => egress.setCertificates(all));
-  egress.setDefaultCrossDomains(config.defaults.crossDomains ?? { urls: [], headers: [] });
-  running.push(egress);
+  certificates.tell((all) => delivery.setCertificates(all));
+  delivery.setDefaultCrossDomains(config.defaults.crossDomains ?? { urls: [], headers: [] });
+  running.push(delivery);
 
   // The services. What their streams leave behind ends after the streams.
   const writing = writingFolders(config, stateFolder);
   const context: ServiceContext = {
     ...{ config, stateFolder, writing, reading: readingFolders(config, stateFolder), clock, logger, patience, conditions, openings },
-    ...{ limits, certificates, orchestrator, pulls, finder, originMaps, queues, egress, restingSources },
+    ...{ limits, certificates, orchestrator, pulls, finder, originMaps, queues, delivery, restingSources },
   };
   const started = <S extends Service>(service: S): S => {
     services.push(service);
@@ -253,7 +253,7 @@ async function startAll(options: ServerOptions, running: Running[], health: Heal
   started(startThumbnails(context));
   const { pushes } = started(await startPushes(context));
   // Threads take a while to start; nothing before the ports needs them.
-  const threadsStarted = egress.start();
+  const threadsStarted = delivery.start();
   running.push({ stop: () => transcoder.close() }, { stop: () => originMaps.close() });
   running.push({ stop: () => orchestrator.close(SHUTDOWN) }, { stop: async () => pulls.close(SHUTDOWN) });
   for (const service of services) running.push({ stop: async () => service.close?.() });

@@ -1,7 +1,7 @@
 /** The process that `http-origin-micro` measures: delivery alone, with three files of known size. Prints its port. */
 
 import type { Outlet } from '../../src/delivery/outlet/messages.ts';
-import { EgressPool } from '../../src/delivery/pool/egress-pool.ts';
+import { DeliveryPool } from '../../src/delivery/pool/delivery-pool.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { SHELF_VIEWS } from '../../test/fakes/shelf-views.ts';
@@ -9,7 +9,7 @@ import { SHELF_VIEWS } from '../../test/fakes/shelf-views.ts';
 const threads = Number(process.argv[2] ?? '1');
 const sizes: Record<string, number> = { 'part.m4s': 160_000, 'segment.m4s': 2_000_000 };
 
-function openShelf(pool: EgressPool): Outlet {
+function openShelf(pool: DeliveryPool): Outlet {
   return pool.openOutlet({
     kind: 'llhls',
     address: { vhost: 'default', app: 'app', stream: 'stream' },
@@ -22,7 +22,7 @@ function openShelf(pool: EgressPool): Outlet {
   });
 }
 
-const pool = new EgressPool({
+const pool = new DeliveryPool({
   threads,
   views: SHELF_VIEWS,
   workerEntry: new URL('../../test/fakes/shelf-worker.ts', import.meta.url),

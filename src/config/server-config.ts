@@ -59,7 +59,7 @@ export interface HttpPort {
 }
 
 /** The ports of all HTTP publishers and of WebRTC signalling, each once: several may share one. */
-export function egressPorts(config: ServerConfig): HttpPort[] {
+export function deliveryPorts(config: ServerConfig): HttpPort[] {
   const { llhls, hls, thumbnail, webrtc } = config.bind.publishers;
   const ingest = config.bind.providers.webrtc;
   const ports = new Map<string, HttpPort>();
@@ -84,8 +84,8 @@ export function egressPorts(config: ServerConfig): HttpPort[] {
   return [...ports.values()];
 }
 
-/** Egress threads: the largest `WorkerCount` of the HTTP publishers, by default one per core; 0 serves from the main thread. */
-export function egressThreads(config: ServerConfig, cores: number): number {
+/** Delivery threads: the largest `WorkerCount` of the HTTP publishers, by default one per core; 0 serves from the main thread. */
+export function deliveryThreads(config: ServerConfig, cores: number): number {
   const { llhls, hls, thumbnail } = config.bind.publishers;
   const asked = [llhls, hls, thumbnail].flatMap((listener) => (listener?.workerCount === undefined ? [] : [listener.workerCount]));
   return asked.length > 0 ? Math.max(...asked) : cores;

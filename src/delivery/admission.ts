@@ -1,4 +1,4 @@
-/** What clients may take of one egress thread. */
+/** What clients may take of one delivery thread. */
 import { ConnectionGate } from '../transport/proxy/connection-gate.ts';
 import { AddressShares } from '../util/address-shares.ts';
 import { DescriptorLedger } from '../util/descriptor-ledger.ts';

@@ -4,14 +4,14 @@ import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import { selfSigned } from '../../test/fakes/self-signed.ts';
 import { SHELF_VIEWS } from '../../test/fakes/shelf-views.ts';
 import { systemClock } from '../util/clock.ts';
-import { EgressPool } from './pool/egress-pool.ts';
+import { DeliveryPool } from './pool/delivery-pool.ts';
 
 test.each([
   { logConnections: true, lines: 4 },
   { logConnections: false, lines: 0 },
 ])('connections are told when they open and when they end, if asked for: $logConnections', async ({ logConnections, lines }) => {
   const logger = new RecordingLogger();
-  const pool = new EgressPool({ threads: 0, views: SHELF_VIEWS, logConnections, clock: systemClock, logger });
+  const pool = new DeliveryPool({ threads: 0, views: SHELF_VIEWS, logConnections, clock: systemClock, logger });
   await pool.start();
   pool.setCertificates([{ hostNames: ['*'], ...selfSigned('localhost') }]);
   const plain = await pool.listen({ host: '127.0.0.1', port: 0, tls: false });

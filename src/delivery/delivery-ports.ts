@@ -1,10 +1,10 @@
 /** The ports of everything that is served over HTTP. */
 import type { ServerConfig } from '../config/index.ts';
-import { egressPorts } from '../config/server-config.ts';
+import { deliveryPorts } from '../config/server-config.ts';
 import type { PortOpenings } from '../core/port-openings.ts';
 import type { Conditions } from '../util/conditions.ts';
 import type { Logger } from '../util/logger.ts';
-import type { EgressPool } from './pool/egress-pool.ts';
+import type { DeliveryPool } from './pool/delivery-pool.ts';
 import type { CertificateStore } from './tls/certificate-store.ts';
 import { openWithCertificate } from './tls/open-listener.ts';
 
@@ -12,18 +12,18 @@ import { openWithCertificate } from './tls/open-listener.ts';
 export async function openDeliveryPorts(
   config: ServerConfig,
   parts: {
-    readonly egress: EgressPool;
+    readonly delivery: DeliveryPool;
     readonly openings: PortOpenings;
     readonly certificates: CertificateStore;
     readonly conditions: Conditions;
     readonly logger: Logger;
   },
 ): Promise<void> {
-  const { egress, openings, logger } = parts;
-  for (const { element, ...port } of egressPorts(config)) {
+  const { delivery, openings, logger } = parts;
+  for (const { element, ...port } of deliveryPorts(config)) {
     const open = async (): Promise<void> => {
-      const opened = await openings.open(`HTTP port ${port.port} (${element})`, () => egress.listen(port));
-      if (opened !== null) logger.info({ part: 'egress', ...port }, 'HTTP listening for viewers');
+      const opened = await openings.open(`HTTP port ${port.port} (${element})`, () => delivery.listen(port));
+      if (opened !== null) logger.info({ part: 'delivery', ...port }, 'HTTP listening for viewers');
     };
     await (port.tls ? openWithCertificate(`TLS port ${port.port}`, open, parts) : open());
   }

@@ -5,7 +5,7 @@ import { hostName } from './http/request-target.ts';
 /** Host headers remembered; peers choose them, so the memory is emptied when it is full. */
 const MAX_CACHE = 1024;
 
-/** Each egress thread has its own, which the main thread keeps up to date. */
+/** Each delivery thread has its own, which the main thread keeps up to date. */
 export class HostTable {
   #names = new NameTable([]);
   readonly #cache = new Map<string, string | null>();

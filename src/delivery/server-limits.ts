@@ -28,13 +28,13 @@ export class ServerLimits {
   readonly apiConnections: number;
   readonly #limits: ServerConfig['limits'];
   readonly #proxies: ServerConfig['trustedProxies'];
-  /** The ledger that viewers' descriptors stand in; null: there is no limit. The main thread has the first slot, egress threads the others. */
+  /** The ledger that viewers' descriptors stand in; null: there is no limit. The main thread has the first slot, delivery threads the others. */
   readonly #viewerDescriptors: SharedArrayBuffer | null;
   readonly #viewers: DescriptorLedger | null;
   readonly #encoders: DescriptorLedger | null;
   readonly #watch: DescriptorWatch;
 
-  /** `threads`: those of the egress. */
+  /** `threads`: the delivery threads. */
   constructor({ limits, trustedProxies }: Pick<ServerConfig, 'limits' | 'trustedProxies'>, threads: number, logger: Logger) {
     this.#limits = limits;
     this.#proxies = trustedProxies;
@@ -87,7 +87,7 @@ export class ServerLimits {
     return new Doorkeeper({ what: 'API connections', shares: this.shares('viewers', this.apiConnections), refusals: this.refusals });
   }
 
-  /** What egress threads are told. */
+  /** What delivery threads are told. */
   get admission(): AdmissionPlan {
     const { viewers, signalling } = this.#limits.perAddress;
     const { address, proxyProtocol } = this.#proxies;

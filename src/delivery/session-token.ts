@@ -1,6 +1,6 @@
 /**
  * Tokens of viewer sessions: `<id>_<key>`. The id carries the time of expiry, the key is an HMAC over the
- * id and the stream, so that any egress thread can judge a token without asking anybody.
+ * id and the stream, so that any delivery thread can judge a token without asking anybody.
  *
  *     id  = expiry (seconds, base 36, 7 digits) incarnation (base 36, 4 digits) counter (base 36)
  *     key = 96 bits of HMAC-SHA256, base64url

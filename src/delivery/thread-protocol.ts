@@ -1,4 +1,4 @@
-/** Messages between the egress pool (main thread) and its threads. Main sends them in batches, in order. */
+/** Messages between the delivery pool (main thread) and its threads. Main sends them in batches, in order. */
 import type { CrossDomainRules } from '../access/cross-domains.ts';
 import type { NamedHosts } from '../core/host-table.ts';
 import type { WantedStream } from '../core/origins.ts';
@@ -6,7 +6,7 @@ import type { Patience } from '../util/patience.ts';
 import type { ThreadAdmission } from './admission.ts';
 import type { HttpCounters } from './http/answer-sink.ts';
 import type { HttpLimits } from './http/limits.ts';
-import type { EgressMessage } from './outlet/messages.ts';
+import type { OutletMessage } from './outlet/messages.ts';
 import type { HotFigures } from './thread/hot-files.ts';
 import type { Certificate } from './tls/certificate-choice.ts';
 
@@ -20,7 +20,7 @@ export interface ListenRequest {
 }
 
 /** Limits of one thread, besides those of HTTP. Times are milliseconds. */
-export interface EgressLimits {
+export interface DeliveryLimits {
   readonly http: HttpLimits;
   /** Requests that wait for media; more are answered 503. */
   readonly waiting: number;
@@ -48,7 +48,7 @@ export interface ThreadSettings {
   readonly incarnation: number;
   /** Signs session tokens; the same in all threads. */
   readonly secret: Uint8Array;
-  readonly limits: EgressLimits;
+  readonly limits: DeliveryLimits;
   /** What clients may take. */
   readonly admission: ThreadAdmission;
   /** HTTP/2 on TLS ports. */
@@ -87,7 +87,7 @@ export interface SessionBytes {
 
 /** From the main thread. Numbers of listeners, blocks and questions are those it was told, or told, before. */
 export type ToThread =
-  | EgressMessage
+  | OutletMessage
   | { readonly type: 'hosts'; readonly hosts: readonly ServedHost[] }
   /** The stream of a `demand` can be served now, or will not come. */
   | { readonly type: 'demand-answer'; readonly question: number; readonly found: boolean }

@@ -7,7 +7,7 @@ const MAX_ENCODERS = 4096;
 const MAX_RESERVED = 4096;
 /** What a process that has just begun will open for itself: ports, pipes, the native addon. */
 const OWN = 24;
-/** Of every egress thread: its event loop and its ports. */
+/** Of every delivery thread: its event loop and its ports. */
 const OWN_OF_THREAD = 10;
 
 /** Numbers of descriptors. */
@@ -21,7 +21,7 @@ export interface DescriptorPlan {
 }
 
 /**
- * Divides `limit` descriptors, of which `used` are in use, for a server with `threads` egress threads: a quarter each for encoders and in
+ * Divides `limit` descriptors, of which `used` are in use, for a server with `threads` delivery threads: a quarter each for encoders and in
  * reserve as far as they can need so many, the rest for viewers. So viewers, who may be anybody, are the first to be refused.
  */
 export function planDescriptors({ limit, used, threads }: { limit: number; used: number; threads: number }): DescriptorPlan {

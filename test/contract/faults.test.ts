@@ -32,7 +32,7 @@ import { PeerTransport } from '../../src/services/webrtc/transport/peer-transpor
 import { ConnectionGate, type GateOptions } from '../../src/transport/proxy/connection-gate.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import { forEachGuarded, guarded } from '../../src/util/guarded.ts';
-import { FakeExchange, FakeViewContext } from '../fakes/fake-egress.ts';
+import { FakeExchange, FakeViewContext } from '../fakes/fake-delivery.ts';
 import { FakePullSource, MemoryPullStore } from '../fakes/fake-pull-source.ts';
 import { ManualClock } from '../fakes/manual-clock.ts';
 import { RawClient } from '../fakes/raw-client.ts';
@@ -325,7 +325,7 @@ describe('an SRT port', () => {
   });
 });
 
-describe('egress', () => {
+describe('delivery', () => {
   test('answers a request that it fails on while it waits, and the others', () => {
     const context = new FakeViewContext();
     const room = new WaitingRoom(context, 10);
@@ -368,7 +368,7 @@ describe('egress', () => {
     Object.defineProperty(shelf, 'bytes', { get: () => 0, set: fail });
     expect((await fetch(`http://127.0.0.1:${port}/app/stream/list.m3u8`)).status).toBe(200);
     await until('the line', () => told(started.logger).length > 0, WAIT);
-    expect(told(started.logger)[0]).toBe('a message of an egress thread failed inside the server');
+    expect(told(started.logger)[0]).toBe('a message of a delivery thread failed inside the server');
     expect((await fetch(`http://127.0.0.1:${port}/app/stream/list.m3u8`)).status).toBe(200);
   });
 });

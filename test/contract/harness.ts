@@ -27,8 +27,8 @@ import { ENCODERS } from '../../src/transcoder/encoder-catalogue.ts';
 import { AllowedFolders } from '../../src/util/allowed-folders.ts';
 import { Conditions } from '../../src/util/conditions.ts';
 import { newReceiverStatistics, newSenderStatistics } from '../../src/wire/srt/statistics.ts';
+import { FakeDelivery } from '../fakes/fake-delivery.ts';
 import { openFakeDestination } from '../fakes/fake-destination.ts';
-import { FakeEgress } from '../fakes/fake-egress.ts';
 import { FakePullSource, MemoryPullStore } from '../fakes/fake-pull-source.ts';
 import { ManualClock } from '../fakes/manual-clock.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
@@ -92,7 +92,7 @@ export async function startApi(
   await recordings.load();
   recordings.recover();
   const dumps = new Dumper(writing);
-  const llhls = new LlhlsPublisher(new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context)), dumps);
+  const llhls = new LlhlsPublisher(new FakeDelivery((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context)), dumps);
   const queues = new QueueRegistry(clock);
   const pushes = new PushPublisher({ clock, logger, queues, stateFolder: folder, open: openFakeDestination });
   await pushes.start();

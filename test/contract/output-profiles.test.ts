@@ -4,8 +4,8 @@ import { readApplication, readVirtualHost } from '../../src/config/index.ts';
 import type { IngestStream } from '../../src/core/ingest.ts';
 import { Orchestrator } from '../../src/core/orchestrator.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
-import { EgressPool } from '../../src/delivery/pool/egress-pool.ts';
-import { VIEWS } from '../../src/egress-views.ts';
+import { DeliveryPool } from '../../src/delivery/pool/delivery-pool.ts';
+import { VIEWS } from '../../src/delivery-views.ts';
 import { streamInformation } from '../../src/monitoring/stream-info.ts';
 import { LlhlsPublisher } from '../../src/services/hls/packager/fmp4/llhls-publisher.ts';
 import { ThumbnailPublisher } from '../../src/services/thumbnail/thumbnail-publisher.ts';
@@ -39,14 +39,14 @@ const LADDER = {
   ],
 };
 
-let pool: EgressPool;
+let pool: DeliveryPool;
 let orchestrator: Orchestrator;
 let transcoder: FakeTranscoder;
 let base: string;
 
 beforeEach(async () => {
   const logger = new RecordingLogger();
-  pool = new EgressPool({ threads: 1, views: VIEWS, clock: systemClock, logger });
+  pool = new DeliveryPool({ threads: 1, views: VIEWS, clock: systemClock, logger });
   transcoder = new FakeTranscoder();
   const publishers = [new LlhlsPublisher(pool), new ThumbnailPublisher(pool)] as const;
   orchestrator = new Orchestrator({
@@ -155,7 +155,7 @@ describe('an output profile with encodes', () => {
   test('serves frames with the headers of the reference server', async () => {
     await send(publish(), 0, 1);
     const get = () => fetch(`${base}/s_out/thumb.jpg`, { headers: { origin: 'https://player.example' } });
-    // The frame reaches the egress thread a little later.
+    // The frame reaches the delivery thread a little later.
     await expect.poll(async () => (await get()).status).toBe(200);
     const jpeg = await get();
     const { date: _date, connection: _connection, 'keep-alive': _keepAlive, ...headers } = Object.fromEntries(jpeg.headers);

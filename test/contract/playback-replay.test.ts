@@ -6,8 +6,8 @@ import { loadServerConfig } from '../../src/config/index.ts';
 import type { IngestStream } from '../../src/core/ingest.ts';
 import { Orchestrator } from '../../src/core/orchestrator.ts';
 import { QueueRegistry } from '../../src/core/queue-registry.ts';
-import { EgressPool } from '../../src/delivery/pool/egress-pool.ts';
-import { VIEWS } from '../../src/egress-views.ts';
+import { DeliveryPool } from '../../src/delivery/pool/delivery-pool.ts';
+import { VIEWS } from '../../src/delivery-views.ts';
 import { LlhlsPublisher } from '../../src/services/hls/packager/fmp4/llhls-publisher.ts';
 import { HlsPublisher } from '../../src/services/hls/packager/ts/hls-publisher.ts';
 import { systemClock } from '../../src/util/clock.ts';
@@ -21,7 +21,7 @@ import { answerText, type Exchange, recordedPlayback, requestBytes } from './rec
 const ELSEWHERE: Readonly<Record<number, string>> = {
   583: 'thumbnail: output-profiles.test.ts',
   584: 'thumbnail: output-profiles.test.ts',
-  595: 'TLS port: src/delivery/egress-tls.test.ts',
+  595: 'TLS port: src/delivery/delivery-tls.test.ts',
   596: 'WebRTC signalling: src/services/webrtc',
   598: 'WHIP',
   599: 'WHIP',
@@ -37,14 +37,14 @@ const SERVER_XML = fileURLToPath(new URL('../fixtures/config/server.xml', import
 const SECONDS = 80;
 
 describe('recorded exchanges of viewers', () => {
-  let pool: EgressPool;
+  let pool: DeliveryPool;
   let orchestrator: Orchestrator;
   let port: number;
   let names: { key: string; session: string };
 
   beforeAll(async () => {
     const logger = new RecordingLogger();
-    pool = new EgressPool({ threads: 0, views: VIEWS, clock: systemClock, logger });
+    pool = new DeliveryPool({ threads: 0, views: VIEWS, clock: systemClock, logger });
     const publishers = [new LlhlsPublisher(pool), new HlsPublisher(pool)] as const;
     orchestrator = new Orchestrator({
       clock: systemClock,

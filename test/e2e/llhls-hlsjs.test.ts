@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EgressServer } from '../fakes/egress-server.ts';
+import { DeliveryServer } from '../fakes/delivery-server.ts';
 import { encodeMedia } from '../support/encoded-media.ts';
 import { LlhlsSimulation } from '../validator/llhls-simulation.ts';
 
@@ -95,7 +95,7 @@ describe('hls.js', () => {
     const media = encodeMedia({ video: 'libx264', audio: 'aac', seconds: MEDIA_SECONDS, extra });
     const simulation = new LlhlsSimulation(media.tracks);
     const script = await readFile(fileURLToPath(import.meta.resolve('hls.js/dist/hls.js')));
-    const server = new EgressServer(simulation, {
+    const server = new DeliveryServer(simulation, {
       '/': { type: 'text/html', body: PAGE },
       '/hls.js': { type: 'text/javascript', body: script },
     });

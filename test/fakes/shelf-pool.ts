@@ -1,9 +1,9 @@
-/** An egress pool with shelf views, short limits, and whatever tests ask of it. */
+/** A delivery pool with shelf views, short limits, and whatever tests ask of it. */
 
 import type { CrossDomainRules, Outlet, Span } from '../../src/delivery/outlet/messages.ts';
-import { DEFAULT_EGRESS_LIMITS } from '../../src/delivery/pool/egress-limits.ts';
-import { EgressPool } from '../../src/delivery/pool/egress-pool.ts';
-import type { EgressLimits } from '../../src/delivery/thread-protocol.ts';
+import { DEFAULT_DELIVERY_LIMITS } from '../../src/delivery/pool/delivery-limits.ts';
+import { DeliveryPool } from '../../src/delivery/pool/delivery-pool.ts';
+import type { DeliveryLimits } from '../../src/delivery/thread-protocol.ts';
 import { systemClock } from '../../src/util/clock.ts';
 import { RecordingLogger } from './recording-logger.ts';
 import type { ShelfUpdate } from './shelf-view.ts';
@@ -18,7 +18,7 @@ export class Shelf {
   readonly #items = new Map<string, ShelfUpdate & { put: string }>();
 
   constructor(
-    pool: EgressPool,
+    pool: DeliveryPool,
     stream: string,
     options: { vhost?: string; kind?: 'llhls' | 'hlsv3' | 'thumbnail'; crossDomains?: CrossDomainRules | null } = {},
   ) {
@@ -77,23 +77,23 @@ export class Shelf {
 }
 
 export interface ShelfPool {
-  readonly pool: EgressPool;
+  readonly pool: DeliveryPool;
   readonly logger: RecordingLogger;
   /** How often somebody came after nobody was there. */
   readonly comings: () => number;
 }
 
-export async function startShelfPool(threads: number, limits: Partial<EgressLimits> = {}): Promise<ShelfPool> {
+export async function startShelfPool(threads: number, limits: Partial<DeliveryLimits> = {}): Promise<ShelfPool> {
   const logger = new RecordingLogger();
   let comings = 0;
-  const pool = new EgressPool({
+  const pool = new DeliveryPool({
     threads,
     views: SHELF_VIEWS,
     workerEntry: new URL('./shelf-worker.ts', import.meta.url),
     onAttended: () => {
       comings += 1;
     },
-    limits: { ...DEFAULT_EGRESS_LIMITS, reportInterval: 20, stopGrace: 200, ...limits },
+    limits: { ...DEFAULT_DELIVERY_LIMITS, reportInterval: 20, stopGrace: 200, ...limits },
     clock: systemClock,
     logger,
   });

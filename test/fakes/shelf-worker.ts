@@ -1,5 +1,5 @@
-/** Starts an egress worker whose LL-HLS, HLS and thumbnail views are shelves. */
-import { runEgressWorker } from '../../src/delivery/thread/worker-shell.ts';
+/** Starts a delivery worker whose LL-HLS, HLS and thumbnail views are shelves. */
+import { runDeliveryWorker } from '../../src/delivery/thread/worker-shell.ts';
 import { SHELF_VIEWS } from './shelf-views.ts';
 
-runEgressWorker(SHELF_VIEWS);
+runDeliveryWorker(SHELF_VIEWS);

@@ -30,7 +30,7 @@ export interface StartOptions extends ServerSettings {
   readonly stderr?: number;
   /** Keep compiled code in its own state folder. Default: what `COMPILED` names, which saves each start and stop a second. */
   readonly compileCache?: boolean;
-  /** Runs the server on this CPU only; it then has one egress thread. */
+  /** Runs the server on this CPU only; it then has one delivery thread. */
   readonly cpu?: number;
   /** File descriptors that it may have (`ulimit -n`). */
   readonly descriptors?: number;

@@ -12,7 +12,7 @@ import type { LlhlsSettings } from '../../src/services/hls/wire/settings.ts';
 import type { LlhlsViewSettings } from '../../src/services/hls/wire/view-settings.ts';
 import { AllowedFolders } from '../../src/util/allowed-folders.ts';
 import { Conditions } from '../../src/util/conditions.ts';
-import { FakeEgress } from '../fakes/fake-egress.ts';
+import { FakeDelivery } from '../fakes/fake-delivery.ts';
 import { FakeStream } from '../fakes/fake-stream.ts';
 import { RecordingLogger } from '../fakes/recording-logger.ts';
 import type { MediaPlaylist } from '../support/playlist/media-playlist.ts';
@@ -53,7 +53,7 @@ export interface WatchedTrack {
 }
 
 export class LlhlsSimulation {
-  readonly egress = new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context));
+  readonly delivery = new FakeDelivery((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context));
   readonly source = new FakeStream();
   readonly logger = new RecordingLogger();
   readonly conditions = new Conditions();
@@ -66,7 +66,7 @@ export class LlhlsSimulation {
     const merged = { ...DEFAULT_SETTINGS, ...settings };
     const { logger, conditions } = this;
     const allowed = new AllowedFolders(null, 'the setting');
-    const publisher = new LlhlsPublisher(this.egress, null, new DvrStorage({ stateFolder: tmpdir(), allowed, conditions, logger }));
+    const publisher = new LlhlsPublisher(this.delivery, null, new DvrStorage({ stateFolder: tmpdir(), allowed, conditions, logger }));
     this.stream = publisher.attach(this.source, merged);
     this.source.tracks = tracks;
     const served = playlist ?? publisher.defaultPlaylist(tracks, merged);
@@ -95,13 +95,13 @@ export class LlhlsSimulation {
 
   /** Fetches the playlist of `track` and all parts that are new in it. */
   fetch(track: WatchedTrack): MediaPlaylist {
-    const text = this.egress.get(track.uri).text;
+    const text = this.delivery.get(track.uri).text;
     const playlist = track.validator.observe(text);
     track.playlist = playlist;
     for (const segment of playlist.segments) {
       for (const part of segment.parts) {
         if (track.parts.has(part.uri)) continue;
-        const bytes = this.egress.get(part.uri).body;
+        const bytes = this.delivery.get(part.uri).body;
         track.parts.set(part.uri, bytes);
         const { start, end } = track.validator.observePart(part, bytes, track.timescale);
         if (track.end !== null && Math.abs(start - track.end) > 1e-9) track.jumps.push(start - track.end);
@@ -116,11 +116,11 @@ export class LlhlsSimulation {
     const listed = track.playlist?.segments.find((segment) => segment.msn === msn);
     if (listed === undefined || listed.uri === null) throw new Error(`segment ${msn} is not listed`);
     const pieces = listed.parts.map((part) => track.parts.get(part.uri) ?? new Uint8Array());
-    return { segment: this.egress.get(listed.uri).body, parts: Buffer.concat(pieces) };
+    return { segment: this.delivery.get(listed.uri).body, parts: Buffer.concat(pieces) };
   }
 
   #join(): void {
-    const master = parseMultivariantPlaylist(this.egress.get(`${this.source.playlists[0]?.fileName}.m3u8`).text);
+    const master = parseMultivariantPlaylist(this.delivery.get(`${this.source.playlists[0]?.fileName}.m3u8`).text);
     const uris = [...master.variants.map((variant) => variant.uri), ...master.media.map((media) => media.get('URI') ?? '')];
     for (const uri of uris) {
       const file = uri.split('/').at(-1) ?? '';

@@ -21,7 +21,7 @@ const httpPorts = {
   tlsPort: optional(port('Port for HTTPS', { protocols: ['tcp'], xml: 'TLSPort' })),
 };
 
-const egressThreads = optional(
+const deliveryThreads = optional(
   integer('Threads that serve HTTP; absent: one per core, 0: none of its own. The largest of all HTTP publishers counts', {
     minimum: 0,
     maximum: 256,
@@ -36,7 +36,7 @@ function httpListener(description: string, plain: number, secure: number, xml?: 
     value.tlsPort = secure;
   });
   const text = `${description}; without any port ${plain} and ${secure} (TLS)`;
-  return object(text, { ...httpPorts, workerCount: egressThreads, threadPerSocket }, xml === undefined ? { finish } : { xml, finish });
+  return object(text, { ...httpPorts, workerCount: deliveryThreads, threadPerSocket }, xml === undefined ? { finish } : { xml, finish });
 }
 
 const signalling = () => optional(httpListener('Signalling over WebSocket and HTTP', 3333, 3334));

@@ -1,6 +1,6 @@
 /**
- * The contract between packagers (main thread) and egress threads. Packagers describe what there is
- * to serve in small messages; egress threads build their own view and answer HTTP from it. Media
+ * The contract between packagers (main thread) and delivery threads. Packagers describe what there is
+ * to serve in small messages; delivery threads build their own view and answer HTTP from it. Media
  * bytes never travel in messages: they lie in shared blocks and messages name spans of them.
  */
 import type { CrossDomainRules } from '../../access/cross-domains.ts';
@@ -18,15 +18,15 @@ export interface Span {
 }
 
 /**
- * An outlet is one stream of one publisher as egress threads see it. `payload` types belong to the
- * publisher: its packager writes them and its view (running in the egress thread) reads them.
+ * An outlet is one stream of one publisher as delivery threads see it. `payload` types belong to the
+ * publisher: its packager writes them and its view (running in the delivery thread) reads them.
  */
-export type EgressMessage =
+export type OutletMessage =
   | {
       readonly type: 'outlet-open';
       readonly outlet: number;
       readonly kind: PublisherKind;
-      /** What it serves; egress threads route `/<app>/<stream>/…` by it. */
+      /** What it serves; delivery threads route `/<app>/<stream>/…` by it. */
       readonly address: StreamAddress;
       readonly crossDomains: CrossDomainRules | null;
       readonly settings: unknown;
@@ -39,7 +39,7 @@ export interface Outlet {
   readonly id: number;
   /** A thread hears of updates at once: somebody may wait for them. */
   readonly attended: boolean;
-  /** Sends `payload` to every egress thread, in order. Structured-clonable, small. */
+  /** Sends `payload` to every delivery thread, in order. Structured-clonable, small. */
   update(payload: unknown): void;
   /** Copies `chunks` back to back into shared memory and returns where they lie (one span unless a block boundary is crossed). */
   store(chunks: readonly Uint8Array[]): readonly Span[];
@@ -51,14 +51,14 @@ export interface Outlet {
   close(): void;
 }
 
-/** What packagers need of the egress pool. */
-export interface EgressPort {
+/** What packagers need of the delivery pool. */
+export interface OutletOpener {
   openOutlet(request: {
     readonly kind: PublisherKind;
-    /** What it serves; egress threads route `/<app>/<stream>/…` by it. */
+    /** What it serves; delivery threads route `/<app>/<stream>/…` by it. */
     readonly address: StreamAddress;
     readonly crossDomains: CrossDomainRules | null;
-    /** Handed to the view's constructor in every egress thread. */
+    /** Handed to the view's constructor in every delivery thread. */
     readonly settings: unknown;
     /** Expected bytes per second, to choose a block size; 0 when unknown. */
     readonly bytesPerSecond: number;

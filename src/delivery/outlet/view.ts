@@ -1,4 +1,4 @@
-/** What runs in an egress thread for one outlet: it keeps a view of the stream and answers requests from it. */
+/** What runs in a delivery thread for one outlet: it keeps a view of the stream and answers requests from it. */
 import type { Span } from './messages.ts';
 
 /** One HTTP request to answer, independent of the HTTP version. */
@@ -46,7 +46,7 @@ export interface ViewerSession {
   readonly token: string;
 }
 
-/** Services an egress thread gives its views. */
+/** Services a delivery thread gives its views. */
 export interface ViewContext {
   /** Makes a session for a client that asked for a multivariant playlist; null when its address has too many. */
   createSession(exchange: DeliveryExchange): ViewerSession | null;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FakeExchange, FakeViewContext } from '../../../test/fakes/fake-egress.ts';
+import { FakeExchange, FakeViewContext } from '../../../test/fakes/fake-delivery.ts';
 import { WaitingRoom } from './waiting-room.ts';
 
 function waiter(answers: () => boolean = () => false) {

@@ -41,7 +41,7 @@ export class ForeignServer {
   /** Whatever the handler throws costs the request it was about. */
   constructor(handler: ForeignHandler, logger: Logger, patience: Patience = 1) {
     this.#times = withPatience(TIMES, patience);
-    // Only this user may enter the folder, so nobody else can pretend to be an egress thread.
+    // Only this user may enter the folder, so nobody else can pretend to be a delivery thread.
     this.#folder = mkdtempSync(path.join(tmpdir(), FOLDER_PREFIX));
     this.#path = path.join(this.#folder, SOCKET_NAME);
     this.#http = createHttpServer((request, response) => {
@@ -73,7 +73,7 @@ export class ForeignServer {
     this.#server.on('error', (error) => logger.limited.error({ err: error }, 'the socket for signalling failed'));
   }
 
-  /** Where egress threads connect to. */
+  /** Where delivery threads connect to. */
   get path(): string {
     return this.#path;
   }

@@ -1,6 +1,6 @@
-/** An egress thread in the main thread itself, for small machines and tests. Loaded where one is asked for: its rooms are half of the delivery. */
+/** A delivery thread in the main thread itself, for small machines and tests. Loaded where one is asked for: it brings most of `delivery/` with it. */
 import type { Clock } from '../../util/clock.ts';
-import { EgressThread } from '../thread/egress-thread.ts';
+import { DeliveryThread } from '../thread/delivery-thread.ts';
 import type { ViewFactories } from '../thread/outlet-registry.ts';
 import type { ThreadSettings } from '../thread-protocol.ts';
 import type { ThreadLink, ThreadLinkOwner } from './thread-link.ts';
@@ -13,7 +13,7 @@ export function startLocal(views: ViewFactories, clock: Clock, settings: ThreadS
     open = false;
     owner.exited(reason);
   };
-  const thread = new EgressThread({
+  const thread = new DeliveryThread({
     settings,
     views,
     clock,

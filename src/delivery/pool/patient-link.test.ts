@@ -8,7 +8,7 @@ function update(payload: string): ToThread {
   return { type: 'outlet-update', outlet: 1, payload };
 }
 
-describe('a link to an egress thread', () => {
+describe('a link to a delivery thread', () => {
   const posted: (readonly ToThread[])[] = [];
   let link: PatientLink;
 

@@ -1,10 +1,10 @@
 /** Main-thread side of one outlet. */
-import type { EgressPort, Outlet, Span } from '../outlet/messages.ts';
+import type { Outlet, OutletOpener, Span } from '../outlet/messages.ts';
 import type { ToThread } from '../thread-protocol.ts';
 import type { ArenaWriter } from './shared-arena.ts';
 
-/** What a publisher opens an outlet with, as `EgressPort` says it. */
-export type OutletRequest = Parameters<EgressPort['openOutlet']>[0];
+/** What a publisher opens an outlet with, as `OutletOpener` says it. */
+export type OutletRequest = Parameters<OutletOpener['openOutlet']>[0];
 
 /** What an outlet needs of the pool. */
 export interface OutletOwner {

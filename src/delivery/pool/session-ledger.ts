@@ -56,7 +56,7 @@ export class SessionLedger {
   /** A thread is gone: its viewers come back through another one, or not. */
   threadGone(thread: number): void {
     for (const { sighting, threads } of [...this.#entries.values()]) {
-      if (threads.has(thread)) this.closed(thread, sighting, 'the egress thread ended');
+      if (threads.has(thread)) this.closed(thread, sighting, 'the delivery thread ended');
     }
   }
 

@@ -1,5 +1,5 @@
 /**
- * Shared memory for media bytes, main-thread side: packagers append to blocks, egress threads send out of
+ * Shared memory for media bytes, main-thread side: packagers append to blocks, delivery threads send out of
  * them. A block is used again when everything in it was released and every thread has told that no answer
  * in flight needs it. Used again means: the same memory under a new number, so a stale span can never be
  * taken for a new one.

@@ -1,4 +1,4 @@
-/** The main thread's end of an egress thread that is a worker; `local-thread.ts` has the other kind. */
+/** The main thread's end of a delivery thread that is a worker; `local-thread.ts` has the other kind. */
 import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -19,19 +19,22 @@ export interface ThreadLinkOwner {
 }
 
 /** The file workers start with, also after a build. */
-export const WORKER_ENTRY = new URL(import.meta.url.endsWith('.ts') ? '../../egress-worker.ts' : '../../egress-worker.js', import.meta.url);
+export const WORKER_ENTRY = new URL(
+  import.meta.url.endsWith('.ts') ? '../../delivery-worker.ts' : '../../delivery-worker.js',
+  import.meta.url,
+);
 
 /** Starts a thread from the file `entry`. That it could not start, or has ended, comes as `exited`. */
 export function startWorker(entry: URL, settings: ThreadSettings, owner: ThreadLinkOwner): ThreadLink {
   const compiled = getCompileCacheDir();
   const worker = new Worker(entry, {
     workerData: settings,
-    name: `egress-${settings.incarnation}`,
+    name: `delivery-${settings.incarnation}`,
     // Its first file is looked for there, too.
     ...(compiled !== undefined && { env: { ...process.env, NODE_COMPILE_CACHE: dirname(compiled) } }),
   });
   let reason = '';
-  // What the owner throws is its own to catch: see EgressPool.
+  // What the owner throws is its own to catch: see DeliveryPool.
   worker.on('message', (message: FromThread) => owner.message(message));
   worker.on('error', (error) => {
     reason = error instanceof Error ? (error.stack ?? error.message) : String(error);

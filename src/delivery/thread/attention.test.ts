@@ -9,7 +9,7 @@ function resting() {
   return { attention, told };
 }
 
-describe('the attention of an egress thread', () => {
+describe('the attention of a delivery thread', () => {
   it('is given up once, after some reports without a connection', () => {
     const { attention, told } = resting();
     attention.look(0, 0);

@@ -1,4 +1,4 @@
-/** Whether an egress thread is up to date: one that nobody asks is told what happens in bundles, and must ask before it answers. */
+/** Whether a delivery thread is up to date: one that nobody asks is told what happens in bundles, and must ask before it answers. */
 
 /** Reports without a connection after which a thread asks to be left alone. */
 const QUIET_REPORTS = 4;

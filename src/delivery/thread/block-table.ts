@@ -1,4 +1,4 @@
-/** The shared blocks as an egress thread sees them, with the number of answers in flight that need each. */
+/** The shared blocks as a delivery thread sees them, with the number of answers in flight that need each. */
 import type { Span } from '../outlet/messages.ts';
 
 interface Block {

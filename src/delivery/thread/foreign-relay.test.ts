@@ -12,8 +12,8 @@ import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { selfSigned } from '../../../test/fakes/self-signed.ts';
 import { systemClock } from '../../util/clock.ts';
 import { Admission, OPEN_ADMISSION } from '../admission.ts';
-import { patientEgressLimits } from '../pool/egress-limits.ts';
-import { EgressPool } from '../pool/egress-pool.ts';
+import { patientDeliveryLimits } from '../pool/delivery-limits.ts';
+import { DeliveryPool } from '../pool/delivery-pool.ts';
 import { type ForeignHandler, ForeignServer } from '../pool/foreign-server.ts';
 import { type ForeignPeer, ForeignRelay } from './foreign-relay.ts';
 
@@ -21,7 +21,7 @@ const sockets = new WebSocketServer({ noServer: true });
 const clients: ForeignPeer[] = [];
 const logger = new RecordingLogger();
 let foreign: ForeignServer;
-let pool: EgressPool;
+let pool: DeliveryPool;
 let plain = 0;
 let secure = 0;
 
@@ -59,7 +59,7 @@ beforeAll(async () => {
     logger,
   );
   await foreign.listen();
-  pool = new EgressPool({ threads: 0, views: {}, clock: systemClock, logger: new RecordingLogger() });
+  pool = new DeliveryPool({ threads: 0, views: {}, clock: systemClock, logger: new RecordingLogger() });
   pool.relaySignalling(foreign.path);
   await pool.start();
   pool.setCertificates([{ hostNames: ['*'], ...selfSigned('media.example') }]);
@@ -177,17 +177,17 @@ async function socketPair(): Promise<[Socket, Socket]> {
 
 /** Ports whose requests are relayed to `path`, without much patience. */
 async function hastyPorts(path: string): Promise<{ readonly plain: number; readonly secure: number }> {
-  const egress = new EgressPool({
+  const delivery = new DeliveryPool({
     ...{ threads: 0, views: {}, clock: systemClock, logger: new RecordingLogger() },
-    limits: patientEgressLimits(0.01),
+    limits: patientDeliveryLimits(0.01),
   });
-  egress.relaySignalling(path);
-  await egress.start();
-  egress.setCertificates([{ hostNames: ['*'], ...selfSigned('media.example') }]);
-  onTestFinished(() => egress.stop());
+  delivery.relaySignalling(path);
+  await delivery.start();
+  delivery.setCertificates([{ hostNames: ['*'], ...selfSigned('media.example') }]);
+  onTestFinished(() => delivery.stop());
   return {
-    plain: (await egress.listen({ host: '127.0.0.1', port: 0, tls: false })).port,
-    secure: (await egress.listen({ host: '127.0.0.1', port: 0, tls: true })).port,
+    plain: (await delivery.listen({ host: '127.0.0.1', port: 0, tls: false })).port,
+    secure: (await delivery.listen({ host: '127.0.0.1', port: 0, tls: true })).port,
   };
 }
 

@@ -1,4 +1,4 @@
-/** Hands requests that are not delivery from an egress thread to the main thread, over a private Unix socket. */
+/** Hands requests for signalling from a delivery thread to the main thread, over a private Unix socket. */
 import { connect, type Socket } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
 import type { Seat } from '../../util/address-shares.ts';

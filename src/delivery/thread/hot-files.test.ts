@@ -14,7 +14,7 @@ function fileOf(length = SIZE): readonly Span[] {
   return [{ block: 1, offset: 0, length }];
 }
 
-/** Shared memory, as the egress threads have it. */
+/** Shared memory, as the delivery threads have it. */
 function bytesOf(letter: string, length = SIZE): Buffer {
   return Buffer.from(new SharedArrayBuffer(length)).fill(letter);
 }

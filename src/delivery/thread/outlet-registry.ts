@@ -1,10 +1,10 @@
-/** The outlets of an egress thread: which views serve which stream. */
+/** The outlets of a delivery thread: which views serve which stream. */
 import { CrossDomainPolicy, type CrossDomainRules } from '../../access/cross-domains.ts';
 import type { PublisherKind } from '../../core/kinds.ts';
 import { type StreamAddress, streamKey } from '../../core/stream-address.ts';
 import type { Clock } from '../../util/clock.ts';
 import { forEachGuarded } from '../../util/guarded.ts';
-import type { EgressMessage } from '../outlet/messages.ts';
+import type { OutletMessage } from '../outlet/messages.ts';
 import type { DeliveryExchange, OutletView, ViewContext, ViewerSession } from '../outlet/view.ts';
 import type { DeliveryOutlet } from './delivery.ts';
 import type { SessionPlace, ThreadSessions } from './thread-sessions.ts';
@@ -33,7 +33,7 @@ export class ThreadOutlet implements DeliveryOutlet, SessionPlace, ViewContext {
   readonly #timers = new Set<NodeJS.Timeout>();
 
   constructor(
-    message: Extract<EgressMessage, { type: 'outlet-open' }>,
+    message: Extract<OutletMessage, { type: 'outlet-open' }>,
     factory: ViewFactory,
     defaults: CrossDomainRules,
     services: RegistryServices,
@@ -154,7 +154,7 @@ export class OutletRegistry {
   }
 
   /** Applies a packager's message. Throws for a kind without view, or what the view throws. */
-  apply(message: EgressMessage): void {
+  apply(message: OutletMessage): void {
     if (message.type === 'outlet-open') this.#open(message);
     else if (message.type === 'outlet-update') this.#outlets.get(message.outlet)?.outlet.view.update(message.payload);
     else this.#close(message.outlet);
@@ -183,7 +183,7 @@ export class OutletRegistry {
     );
   }
 
-  #open(message: Extract<EgressMessage, { type: 'outlet-open' }>): void {
+  #open(message: Extract<OutletMessage, { type: 'outlet-open' }>): void {
     const factory = this.#services.views[message.kind];
     if (factory === undefined) throw new TypeError(`no view for outlets of kind ${message.kind}`);
     const outlet = new ThreadOutlet(message, factory, this.#defaults, this.#services);

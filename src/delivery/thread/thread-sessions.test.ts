@@ -240,7 +240,7 @@ describe('session ledger', () => {
     ledger.opened(2, viewer);
     ledger.opened(2, { ...viewer, session: 's2' });
     ledger.threadGone(2);
-    expect(told).toEqual(['+s1', '+s2', 's2 closed', '-s2 the egress thread ended']);
+    expect(told).toEqual(['+s1', '+s2', 's2 closed', '-s2 the delivery thread ended']);
   });
 
   test('an outlet that is gone ends its viewers, and late words about it do nothing', () => {

@@ -1,14 +1,14 @@
-/** Runs an egress thread inside a worker. The file a worker starts with calls this with its table of views. */
+/** Runs a delivery thread inside a worker. The file a worker starts with calls this with its table of views. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../util/clock.ts';
 import type { FromThread, ThreadSettings, ToThread } from '../thread-protocol.ts';
-import { EgressThread } from './egress-thread.ts';
+import { DeliveryThread } from './delivery-thread.ts';
 import type { ViewFactories } from './outlet-registry.ts';
 
-export function runEgressWorker(views: ViewFactories): void {
+export function runDeliveryWorker(views: ViewFactories): void {
   const port = parentPort;
-  if (port === null) throw new Error('an egress worker must be started as a worker thread');
-  const thread = new EgressThread({
+  if (port === null) throw new Error('a delivery worker must be started as a worker thread');
+  const thread = new DeliveryThread({
     settings: workerData as ThreadSettings,
     views,
     clock: systemClock,

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { FakeEgress } from '../../../test/fakes/fake-egress.ts';
+import { FakeDelivery } from '../../../test/fakes/fake-delivery.ts';
 import { ManualClock } from '../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { loadServerConfig } from '../../config/index.ts';
@@ -27,7 +27,7 @@ test.each([
     clock: new ManualClock(),
     logger: new RecordingLogger(),
     conditions: new Conditions(),
-    egress: new FakeEgress(() => {
+    delivery: new FakeDelivery(() => {
       throw new Error('there is no stream');
     }),
   } as unknown as ServiceContext);

@@ -18,7 +18,7 @@ import { HlsPublisher } from './packager/ts/hls-publisher.ts';
 /** With the dumps that the API drives. The ports are those of all HTTP. */
 export async function startHls({
   config,
-  egress,
+  delivery,
   clock,
   logger,
   stateFolder,
@@ -31,10 +31,10 @@ export async function startHls({
   const dumps = new Dumper(files);
   // Before streams come, which have dumps of their own.
   await dumps.recover();
-  const lowLatency = config.modules.llhls.enable ? [new LlhlsPublisher(egress, dumps, dvr)] : [];
+  const lowLatency = config.modules.llhls.enable ? [new LlhlsPublisher(delivery, dumps, dvr)] : [];
   return {
     dumps,
-    publishers: [...lowLatency, new HlsPublisher(egress, tsDumps, dvr)],
+    publishers: [...lowLatency, new HlsPublisher(delivery, tsDumps, dvr)],
     finish: async () => {
       await Promise.all([tsDumps.close(), dumps.close()]);
     },

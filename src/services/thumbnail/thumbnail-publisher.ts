@@ -1,15 +1,15 @@
-/** The thumbnail publisher: serves the newest image of outbound streams through the egress threads. */
+/** The thumbnail publisher: serves the newest image of outbound streams through the delivery threads. */
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, Publisher } from '../../core/publishing.ts';
-import type { EgressPort } from '../../delivery/outlet/messages.ts';
+import type { OutletOpener } from '../../delivery/outlet/messages.ts';
 import { type ThumbnailSettings, ThumbnailStream } from './thumbnail-stream.ts';
 
 export class ThumbnailPublisher implements Publisher<ThumbnailSettings> {
   readonly kind = PublisherKind.THUMBNAIL;
-  readonly #egress: EgressPort;
+  readonly #delivery: OutletOpener;
 
-  constructor(egress: EgressPort) {
-    this.#egress = egress;
+  constructor(delivery: OutletOpener) {
+    this.#delivery = delivery;
   }
 
   /** Images are in no playlist. */
@@ -18,6 +18,6 @@ export class ThumbnailPublisher implements Publisher<ThumbnailSettings> {
   }
 
   attach(stream: PublishableStream, settings: ThumbnailSettings): ThumbnailStream {
-    return new ThumbnailStream(stream, settings, this.#egress);
+    return new ThumbnailStream(stream, settings, this.#delivery);
   }
 }

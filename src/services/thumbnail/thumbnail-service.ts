@@ -8,6 +8,6 @@ import type { Service, ServiceContext } from '../service.ts';
 import { ThumbnailPublisher } from './thumbnail-publisher.ts';
 
 /** The ports are those of all HTTP. */
-export function startThumbnails({ egress }: ServiceContext): Service {
-  return { publishers: [new ThumbnailPublisher(egress)] };
+export function startThumbnails({ delivery }: ServiceContext): Service {
+  return { publishers: [new ThumbnailPublisher(delivery)] };
 }

@@ -3,7 +3,7 @@ import type { CloseReason } from '../../core/ingest.ts';
 import { PublisherKind } from '../../core/kinds.ts';
 import type { PublishableStream, PublisherStream } from '../../core/publishing.ts';
 import { addressOf } from '../../core/stream-address.ts';
-import type { CrossDomainRules, EgressPort, Outlet, Span } from '../../delivery/outlet/messages.ts';
+import type { CrossDomainRules, Outlet, OutletOpener, Span } from '../../delivery/outlet/messages.ts';
 import { VideoCodec } from '../../media/codec.ts';
 import type { Packet } from '../../media/packet.ts';
 import type { Track } from '../../media/track.ts';
@@ -36,8 +36,8 @@ export class ThumbnailStream implements PublisherStream {
   #started = false;
   #closed = false;
 
-  constructor(stream: PublishableStream, settings: ThumbnailSettings, egress: EgressPort) {
-    this.#outlet = egress.openOutlet({
+  constructor(stream: PublishableStream, settings: ThumbnailSettings, delivery: OutletOpener) {
+    this.#outlet = delivery.openOutlet({
       kind: PublisherKind.THUMBNAIL,
       address: addressOf(stream),
       crossDomains: settings.crossDomains ?? null,

@@ -1,4 +1,4 @@
-/** Answers requests for thumbnails in an egress thread. */
+/** Answers requests for thumbnails in a delivery thread. */
 import type { Span } from '../../delivery/outlet/messages.ts';
 import type { DeliveryExchange, OutletView, ViewContext } from '../../delivery/outlet/view.ts';
 import { WaitingRoom } from '../../delivery/outlet/waiting-room.ts';

@@ -1,4 +1,4 @@
-/** How the elements of `Bind/…/WebRTC` become what peers are told, asked for over the way that egress threads take. */
+/** How the elements of `Bind/…/WebRTC` become what peers are told, asked for over the way that delivery threads take. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { request } from 'node:http';

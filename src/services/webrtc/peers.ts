@@ -35,7 +35,7 @@ const DEFAULT_CANDIDATES = ['*:10000/udp'];
 export interface WebrtcParts {
   /** Null when `Bind/Publishers/WebRTC` is absent. */
   readonly publisher: WebrtcPublisher | null;
-  /** Unix socket that egress threads hand signalling to. */
+  /** Unix socket that delivery threads hand signalling to. */
   readonly signallingPath: string;
 }
 

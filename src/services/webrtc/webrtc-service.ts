@@ -23,7 +23,7 @@ export async function startWebrtc({
   orchestrator,
   finder,
   limits,
-  egress,
+  delivery,
   logger,
   patience,
 }: ServiceContext): Promise<Service> {
@@ -42,7 +42,7 @@ export async function startWebrtc({
     await stopAll(running, logger);
     throw error;
   });
-  if (peers !== null) egress.relaySignalling(peers.signallingPath);
+  if (peers !== null) delivery.relaySignalling(peers.signallingPath);
   return {
     publishers: peers?.publisher == null ? [] : [peers.publisher],
     finish: () => stopAll(running, logger),

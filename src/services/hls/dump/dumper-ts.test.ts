@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileS
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { FakeEgress } from '../../../../test/fakes/fake-egress.ts';
+import { FakeDelivery } from '../../../../test/fakes/fake-delivery.ts';
 import { FakeStream } from '../../../../test/fakes/fake-stream.ts';
 import { ManualClock } from '../../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
@@ -52,9 +52,9 @@ afterEach(async () => {
 let source: FakeStream;
 
 function open(dump: readonly DumpSettings[]): HlsStream {
-  const egress = new FakeEgress((given, context) => new HlsView(given as HlsViewSettings, context));
+  const delivery = new FakeDelivery((given, context) => new HlsView(given as HlsViewSettings, context));
   const settings: HlsSettings = { segmentDuration: 2, segmentCount: 3, createDefaultPlaylist: true, dumps: { dump } };
-  const publisher = new HlsPublisher(egress, dumper);
+  const publisher = new HlsPublisher(delivery, dumper);
   source = new FakeStream();
   source.tracks = SAMPLE.tracks;
   const playlist = publisher.defaultPlaylist(SAMPLE.tracks, settings);

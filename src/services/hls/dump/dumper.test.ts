@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { XMLParser } from 'fast-xml-parser';
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { FakeEgress } from '../../../../test/fakes/fake-egress.ts';
+import { FakeDelivery } from '../../../../test/fakes/fake-delivery.ts';
 import { FakeStream } from '../../../../test/fakes/fake-stream.ts';
 import { ManualClock } from '../../../../test/fakes/manual-clock.ts';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
@@ -34,7 +34,7 @@ let dumper: Dumper;
 let stream: LlhlsStream;
 let source: FakeStream;
 let logger: RecordingLogger;
-let egress: FakeEgress;
+let delivery: FakeDelivery;
 let clock: ManualClock;
 let conditions: Conditions;
 
@@ -46,12 +46,12 @@ beforeAll(() => {
 function open(withDumps = false): void {
   folder = mkdtempSync(join(tmpdir(), 'millrace-dump-'));
   logger = new RecordingLogger();
-  egress = new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context));
+  delivery = new FakeDelivery((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context));
   const allowed = new AllowedFolders([folder], 'the setting');
   clock = new ManualClock();
   conditions = new Conditions();
   dumper = new Dumper({ clock, conditions, logger, stateFolder: folder, allowed });
-  const publisher = new LlhlsPublisher(egress, dumper);
+  const publisher = new LlhlsPublisher(delivery, dumper);
   source = new FakeStream();
   const configured = [
     { enable: true, targetStreamName: 'st*', outputPath: '${StreamName}_${YYYY}', id: 'conf', playlists: { playlist: ['llhls'] } },
@@ -167,7 +167,7 @@ describe('a dump', () => {
   });
 
   it('keeps its id after the end; stopping again is fine, an unknown one is not', async () => {
-    egress.outlet.attended = false;
+    delivery.outlet.attended = false;
     expect(stream.attended).toBe(false);
     await dumper.start(stream, wish('a'));
     await dumper.start(stream, wish('b'));

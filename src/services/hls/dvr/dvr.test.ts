@@ -40,19 +40,19 @@ describe('DVR', () => {
     expect(simulation.problems).toEqual([]);
     const complete = track.playlist?.segments.filter((segment) => segment.duration !== null) ?? [];
     expect(complete).toHaveLength(10);
-    const old = simulation.egress.get(complete[0]?.uri ?? '');
+    const old = simulation.delivery.get(complete[0]?.uri ?? '');
     expect(old.status).toBe(200);
     expect(old.path).toMatch(/#default#app\/stream\/[\w-]+\/0\/\d+\.m4s$/);
     const parts = [...track.parts].filter(([uri]) => uri.startsWith(`part_0_${complete[0]?.msn}_`)).map(([, bytes]) => bytes);
     expect(Buffer.compare(readFileSync(old.path ?? ''), Buffer.concat(parts))).toBe(0);
     const perSegment = PER_SEGMENT * 550;
-    expect(simulation.egress.outlet.storedBytes).toBeLessThan(7 * perSegment);
+    expect(simulation.delivery.outlet.storedBytes).toBeLessThan(7 * perSegment);
   });
 
   it('removes files of segments that are listed no longer, and all of them at the end', async () => {
     const simulation = start(30);
     const track = await run(simulation, packets);
-    const oldest = simulation.egress.get(track.playlist?.segments[0]?.uri ?? '').path;
+    const oldest = simulation.delivery.get(track.playlist?.segments[0]?.uri ?? '').path;
     const folder = join(oldest ?? '', '..');
     // One more than listed: requests under way may still want it.
     expect(readdirSync(folder).length).toBeLessThanOrEqual(3);
@@ -64,9 +64,9 @@ describe('DVR', () => {
   it('announces delta updates for its long playlists', async () => {
     const simulation = start(3600);
     const track = await run(simulation, packets);
-    const delta = simulation.egress.get(`${track.uri}&_HLS_skip=YES`).text;
+    const delta = simulation.delivery.get(`${track.uri}&_HLS_skip=YES`).text;
     expect(delta).toMatch(/SKIPPED-SEGMENTS=2\d\n/);
-    expect(delta.length).toBeLessThan(simulation.egress.get(track.uri).text.length * 0.6);
+    expect(delta.length).toBeLessThan(simulation.delivery.get(track.uri).text.length * 0.6);
   });
 
   it('goes on with a short playlist when the disk fails', async () => {
@@ -76,7 +76,7 @@ describe('DVR', () => {
     const track = await run(simulation, packets);
     expect(simulation.problems).toEqual([]);
     expect(track.playlist?.segments.filter((segment) => segment.duration !== null).length).toBeLessThan(8);
-    expect(simulation.egress.outlet.storedBytes).toBeLessThan(8 * PER_SEGMENT * 550);
+    expect(simulation.delivery.outlet.storedBytes).toBeLessThan(8 * PER_SEGMENT * 550);
     expect(simulation.logger.lines.map(({ message }) => message)).toEqual([expect.stringMatching(/^DVR of .*not-a-directory/)]);
   });
 

@@ -4,7 +4,7 @@ import type { PublisherKind } from '../../../core/kinds.ts';
 import type { PublishableStream, PublisherStream } from '../../../core/publishing.ts';
 import { addressOf, internalAppName } from '../../../core/stream-address.ts';
 import { MemoryBudget } from '../../../delivery/outlet/memory-budget.ts';
-import type { EgressPort, Outlet, Span } from '../../../delivery/outlet/messages.ts';
+import type { Outlet, OutletOpener, Span } from '../../../delivery/outlet/messages.ts';
 import type { Packet } from '../../../media/packet.ts';
 import type { Track } from '../../../media/track.ts';
 import { DvrArchive } from '../dvr/dvr-archive.ts';
@@ -13,11 +13,11 @@ import type { PackagingSettings } from '../wire/settings.ts';
 import type { ObservedSegment, SegmentObserver, SegmentSource } from './segment-observer.ts';
 import type { Rewinding, SegmentMemory } from './segment-window.ts';
 
-/** What a stream is served with; `storage` and `egress` are shared by all streams. */
+/** What a stream is served with; `storage` and `delivery` are shared by all streams. */
 export interface PackagedStreamOptions<Settings extends PackagingSettings> {
   readonly stream: PublishableStream;
   readonly settings: Settings;
-  readonly egress: EgressPort;
+  readonly delivery: OutletOpener;
   readonly storage: DvrStorage;
   /** Bytes of shared memory; absent: `MAX_OUTLET_BYTES`. */
   readonly memoryBytes?: number;
@@ -58,12 +58,12 @@ export abstract class PackagedStream<Settings extends PackagingSettings> impleme
   #closed = false;
 
   constructor(options: PackagedStreamOptions<Settings>, { kind, viewSettings, run }: PackagingKind) {
-    const { stream, settings, egress, storage } = options;
+    const { stream, settings, delivery, storage } = options;
     this.stream = stream;
     this.settings = settings;
     this.#onStart = options.onStart;
     this.#onClose = options.onClose;
-    this.outlet = egress.openOutlet({
+    this.outlet = delivery.openOutlet({
       kind,
       address: addressOf(stream),
       crossDomains: settings.crossDomains ?? null,

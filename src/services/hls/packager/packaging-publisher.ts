@@ -4,7 +4,7 @@ import type { PublisherKind } from '../../../core/kinds.ts';
 import type { Playlist } from '../../../core/playlist.ts';
 import type { PublishableStream, Publisher } from '../../../core/publishing.ts';
 import { addressOf, type StreamAddress } from '../../../core/stream-address.ts';
-import type { EgressPort } from '../../../delivery/outlet/messages.ts';
+import type { OutletOpener } from '../../../delivery/outlet/messages.ts';
 import type { AudioTrack, Track, VideoTrack } from '../../../media/track.ts';
 import { DvrStorage } from '../dvr/dvr-storage.ts';
 import type { PackagingSettings } from '../wire/settings.ts';
@@ -26,12 +26,12 @@ export abstract class PackagingPublisher<Settings extends PackagingSettings, Str
   implements Publisher<Settings>
 {
   abstract readonly kind: PublisherKind;
-  readonly #egress: EgressPort;
+  readonly #delivery: OutletOpener;
   readonly #follower: StreamFollower | null;
   readonly #storage: DvrStorage;
 
-  constructor(egress: EgressPort, follower: StreamFollower | null = null, storage: DvrStorage = new DvrStorage()) {
-    this.#egress = egress;
+  constructor(delivery: OutletOpener, follower: StreamFollower | null = null, storage: DvrStorage = new DvrStorage()) {
+    this.#delivery = delivery;
     this.#follower = follower;
     this.#storage = storage;
   }
@@ -46,7 +46,7 @@ export abstract class PackagingPublisher<Settings extends PackagingSettings, Str
     return this.open({
       stream,
       settings,
-      egress: this.#egress,
+      delivery: this.#delivery,
       storage: this.#storage,
       onStart: (started) => this.#follower?.streamStarted(started, address, settings),
       onClose: (closed) => this.#follower?.streamClosed(closed, address),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FakeEgress } from '../../../../../test/fakes/fake-egress.ts';
+import { FakeDelivery } from '../../../../../test/fakes/fake-delivery.ts';
 import { FakeStream } from '../../../../../test/fakes/fake-stream.ts';
 import { constantFrames, videoPackets, videoTrack } from '../../../../../test/fakes/synthetic-media.ts';
 import { DEFAULT_SETTINGS } from '../../../../../test/validator/llhls-simulation.ts';
@@ -70,10 +70,10 @@ describe('segments that are too large for the memory of a stream', () => {
   const frames = videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 60 }));
 
   function play(memoryBytes?: number) {
-    const egress = new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context));
+    const delivery = new FakeDelivery((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context));
     const source = new FakeStream();
     const stream = new LlhlsStream({
-      ...{ stream: source, egress, storage: new DvrStorage() },
+      ...{ stream: source, delivery, storage: new DvrStorage() },
       settings: { ...DEFAULT_SETTINGS, segmentDuration: 2 },
       ...(memoryBytes !== undefined && { memoryBytes }),
     });
@@ -81,7 +81,7 @@ describe('segments that are too large for the memory of a stream', () => {
     stream.onTracks([video]);
     for (const packet of frames) stream.onPacket(packet);
     const track = stream.model.tracks.get(video.id);
-    return { held: egress.outlet.storedBytes, listed: track?.completeCount ?? 0 };
+    return { held: delivery.outlet.storedBytes, listed: track?.completeCount ?? 0 };
   }
 
   it('leave sooner than their number says', () => {
@@ -99,9 +99,9 @@ describe('a track that waits for the one that leads', () => {
   it('goes on alone when 32 MiB of it wait', () => {
     const first = videoTrack();
     const second = videoTrack({ id: 5 });
-    const egress = new FakeEgress((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context));
+    const delivery = new FakeDelivery((settings, context) => new LlhlsView(settings as LlhlsViewSettings, context));
     const source = new FakeStream();
-    const stream = new LlhlsStream({ stream: source, egress, storage: new DvrStorage(), settings: DEFAULT_SETTINGS });
+    const stream = new LlhlsStream({ stream: source, delivery, storage: new DvrStorage(), settings: DEFAULT_SETTINGS });
     source.tracks = [first, second];
     stream.onTracks(source.tracks);
     const data = new Uint8Array(MIB);

@@ -1,4 +1,4 @@
-/** The LL-HLS publisher: packages outbound streams into CMAF and serves them through the egress threads. */
+/** The LL-HLS publisher: packages outbound streams into CMAF and serves them through the delivery threads. */
 import { PublisherKind } from '../../../../core/kinds.ts';
 import type { LlhlsSettings } from '../../wire/settings.ts';
 import type { PackagedStreamOptions } from '../packaged-stream.ts';

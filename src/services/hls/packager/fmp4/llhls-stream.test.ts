@@ -76,7 +76,7 @@ describe('an LL-HLS stream', () => {
     simulation.run(interleave(frames(30, 20), audioPackets(audio, 50)));
     expect(simulation.playableAt).toBeLessThan(14);
     expect(simulation.problems).toEqual([]);
-    expect(simulation.egress.get('llhls.m3u8').text).toContain('RESOLUTION');
+    expect(simulation.delivery.get('llhls.m3u8').text).toContain('RESOLUTION');
   });
 
   it('moves negative decode times of B-frames up', () => {
@@ -103,10 +103,10 @@ describe('an LL-HLS stream', () => {
     simulation.run(packets.filter((packet) => packet.track === video || packet.dts < 20 * 48_000));
     const gone = simulation.watched.findIndex((track) => track.id === 0);
     const uri = simulation.watched.splice(gone, 1)[0]?.uri ?? '';
-    const stored = simulation.egress.outlet.storedBytes;
+    const stored = simulation.delivery.outlet.storedBytes;
     simulation.stream.onTracks([audio]);
-    expect(simulation.egress.get(uri).status).toBe(404);
-    expect(simulation.egress.outlet.storedBytes).toBeLessThan(stored * 0.6);
+    expect(simulation.delivery.get(uri).status).toBe(404);
+    expect(simulation.delivery.outlet.storedBytes).toBeLessThan(stored * 0.6);
     simulation.run(packets.filter((packet) => packet.track === audio && packet.dts >= 20 * 48_000));
     expect(simulation.problems).toEqual([]);
     expect(simulation.watched[0]?.end).toBeGreaterThan(59);
@@ -114,7 +114,7 @@ describe('an LL-HLS stream', () => {
 
   it('rolls its traffic up to the stream', () => {
     const simulation = new LlhlsSimulation([video]);
-    const { request } = simulation.egress.outlet;
+    const { request } = simulation.delivery.outlet;
     const sessions = ['a', 'b', 'c'].map((id) => request.openSession?.({ id, onTerminate: () => undefined }));
     sessions[1]?.close();
     sessions[1]?.close();
@@ -128,9 +128,9 @@ describe('an LL-HLS stream', () => {
   });
 
   it('is attended to while somebody may wait for its next part', () => {
-    const { stream, egress } = new LlhlsSimulation([video]);
+    const { stream, delivery } = new LlhlsSimulation([video]);
     expect(stream.attended).toBe(true);
-    egress.outlet.attended = false;
+    delivery.outlet.attended = false;
     expect(stream.attended).toBe(false);
   });
 
@@ -140,12 +140,12 @@ describe('an LL-HLS stream', () => {
     simulation.stream.onTracks([video]);
     simulation.stream.onPacket(frames(1)[0] as Packet);
     simulation.stream.concludeHlsLive();
-    expect(simulation.egress.outlet.updates).toHaveLength(1);
+    expect(simulation.delivery.outlet.updates).toHaveLength(1);
   });
 });
 
 describe('the default playlist', () => {
-  const publisher = new LlhlsPublisher(new LlhlsSimulation([]).egress);
+  const publisher = new LlhlsPublisher(new LlhlsSimulation([]).delivery);
 
   it('has the first video and audio that can be served', () => {
     const vp8 = videoTrack({ id: 5, codec: VideoCodec.VP8, variantName: 'vp8' });

@@ -1,4 +1,4 @@
-/** One stream inside the LL-HLS publisher: packages its tracks and keeps the egress threads informed. */
+/** One stream inside the LL-HLS publisher: packages its tracks and keeps the delivery threads informed. */
 import { BoxWriter } from '../../../../containers/isobmff/box-writer.ts';
 import { PublisherKind } from '../../../../core/kinds.ts';
 import type { Packet } from '../../../../media/packet.ts';

@@ -93,7 +93,7 @@ describe('a pause', () => {
     // The last finished segment of the others is the one before the last: that far the gaps must reach.
     expect(listed.at(-1)?.msn).toBeGreaterThanOrEqual((other.at(-1)?.msn ?? 0) - 2);
     for (const distance of distances(simulation)) expect(Math.abs(distance)).toBeLessThan(SEGMENT);
-    const waiting = simulation.egress.request(
+    const waiting = simulation.delivery.request(
       `${simulation.watched.find(({ id }) => id === away)?.uri}&_HLS_msn=${listed.at(-1)?.msn}&_HLS_part=0`,
     );
     expect(waiting?.response?.status).toBe(200);
@@ -131,7 +131,7 @@ describe('a pause', () => {
   it('gives no media for a gap to those who ask', () => {
     const simulation = run(interleave(without(pictures, 16, 21), sound));
     const gap = segments(simulation, video.id).find((segment) => segment.gap);
-    expect(simulation.egress.get(gap?.uri ?? '').status).toBe(404);
+    expect(simulation.delivery.get(gap?.uri ?? '').status).toBe(404);
   });
 
   it('of the clock of the source moves the date-times of all tracks at once', () => {

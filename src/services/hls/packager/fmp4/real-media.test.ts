@@ -33,7 +33,7 @@ function simulate(media: EncodedMedia): LlhlsSimulation {
 
 /** Init segment and all parts of a track as one file. */
 function wholeFile(simulation: LlhlsSimulation, track: WatchedTrack): Buffer {
-  const init = simulation.egress.get(track.playlist?.segments[0]?.map ?? '').body;
+  const init = simulation.delivery.get(track.playlist?.segments[0]?.map ?? '').body;
   return Buffer.concat([init, ...track.parts.values()]);
 }
 
@@ -108,12 +108,12 @@ describe.each([
   });
 
   it('is read by hls-parser and hls.js', () => {
-    const master = simulation.egress.get('llhls.m3u8').text;
+    const master = simulation.delivery.get('llhls.m3u8').text;
     const parsed = hlsParser.parse(master);
     expect(parsed.isMasterPlaylist).toBe(true);
     expect(M3U8Parser.parseMasterPlaylist(master, 'http://h/app/stream/llhls.m3u8').levels).toHaveLength(1);
     for (const track of simulation.watched) {
-      const text = simulation.egress.get(track.uri).text;
+      const text = simulation.delivery.get(track.uri).text;
       expect(hlsParser.parse(text).isMasterPlaylist).toBe(false);
       const details = M3U8Parser.parseLevelPlaylist(text, 'http://h/app/stream/x.m3u8', 0, PlaylistLevelType.MAIN, 0, null);
       expect(details.playlistParsingError).toBeNull();

@@ -122,7 +122,7 @@ describe('an LL-HLS stream over time', () => {
       interleave(videoPackets(video, constantFrames({ rate: 30, gop: Math.round(gop * 30), seconds: 90 })), audioPackets(audio, 90)),
     );
     expect(simulation.problems).toEqual([]);
-    expect(simulation.egress.get('llhls.m3u8').text).toContain('#EXT-X-INDEPENDENT-SEGMENTS');
+    expect(simulation.delivery.get('llhls.m3u8').text).toContain('#EXT-X-INDEPENDENT-SEGMENTS');
     expect(simulation.playableAt).toBeLessThan(Math.max(1.5, gop) + 0.6);
     for (const segment of watched(simulation, 0).playlist?.segments ?? []) {
       if (segment.parts.length > 0) expect(segment.parts[0]?.independent).toBe(true);
@@ -138,7 +138,7 @@ describe('an LL-HLS stream over time', () => {
     const simulation = new LlhlsSimulation([video]);
     simulation.run(videoPackets(video, frames));
     expect(simulation.problems).toEqual([]);
-    expect(simulation.egress.get('llhls.m3u8').text).not.toContain('#EXT-X-INDEPENDENT-SEGMENTS');
+    expect(simulation.delivery.get('llhls.m3u8').text).not.toContain('#EXT-X-INDEPENDENT-SEGMENTS');
   });
 
   it.each([
@@ -253,7 +253,7 @@ describe('an LL-HLS stream over time', () => {
     );
     expect(simulation.problems).toEqual([]);
     expect(simulation.watched.map((track) => track.id)).toEqual([0, 2, 1]);
-    expect(simulation.egress.get('abr.m3u8').text).toContain('#EXT-X-INDEPENDENT-SEGMENTS');
+    expect(simulation.delivery.get('abr.m3u8').text).toContain('#EXT-X-INDEPENDENT-SEGMENTS');
     const start = (id: number, msn: number): number =>
       watched(simulation, id).playlist?.segments.find((segment) => segment.msn === msn)?.programDateTime ?? 0;
     for (const msn of [4, 6, 8]) {
@@ -289,7 +289,7 @@ describe('an LL-HLS stream over time', () => {
       const simulation = new LlhlsSimulation([high, low, audio], {}, ladder);
       simulation.run(arriving(videoPackets(low, constantFrames({ rate: 30, gop: 60, seconds: 60 }))));
       expect(simulation.problems).toEqual([]);
-      const resolutions = simulation.egress.get('abr.m3u8').text.match(/RESOLUTION=\S+?,/g);
+      const resolutions = simulation.delivery.get('abr.m3u8').text.match(/RESOLUTION=\S+?,/g);
       expect(resolutions).toEqual(['RESOLUTION=640x360,', 'RESOLUTION=1280x720,']);
       const starts = (id: number) => watched(simulation, id).playlist?.segments.map(({ msn, programDateTime }) => [msn, programDateTime]);
       expect(starts(1)?.slice(0, 8)).toEqual(starts(0)?.slice(0, 8));
@@ -314,7 +314,7 @@ describe('an LL-HLS stream over time', () => {
       expect(new Set(segments.map(({ map }) => map)).size).toBe(2);
       expect(watched(simulation, 1).end).toBeGreaterThan(59);
       // The master names the new size; media sequence numbers still mean the same time in every rendition.
-      expect(simulation.egress.get('abr.m3u8').text).toContain('RESOLUTION=480x270');
+      expect(simulation.delivery.get('abr.m3u8').text).toContain('RESOLUTION=480x270');
       const start = (id: number, msn: number): number =>
         watched(simulation, id).playlist?.segments.find((segment) => segment.msn === msn)?.programDateTime ?? 0;
       const last = segments.at(-2)?.msn ?? 0;
@@ -352,7 +352,7 @@ describe('an LL-HLS stream over time', () => {
     const changed = segments.filter((segment) => segment.discontinuity);
     expect(changed).toHaveLength(1);
     expect(new Set(segments.map((segment) => segment.map)).size).toBe(2);
-    const init = simulation.egress.get(changed[0]?.map ?? '');
+    const init = simulation.delivery.get(changed[0]?.map ?? '');
     expect(init.status).toBe(200);
     const audioChange = watched(simulation, 1).playlist?.segments.find((segment) => segment.discontinuity);
     expect(audioChange?.msn).toBe(changed[0]?.msn);
@@ -400,7 +400,7 @@ describe('an LL-HLS stream over time', () => {
     const simulation = new LlhlsSimulation([video, audioTrack()]);
     simulation.run(videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 30 })));
     expect(simulation.problems).toEqual([]);
-    expect(simulation.egress.get('llhls.m3u8').text).not.toContain('audio');
+    expect(simulation.delivery.get('llhls.m3u8').text).not.toContain('audio');
     expect(simulation.playableAt).toBeLessThan(10.6);
   });
 
@@ -418,7 +418,7 @@ describe('an LL-HLS stream over time', () => {
     const simulation = new LlhlsSimulation([video], { segmentCount: 4 });
     simulation.run(videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 200 })));
     const perSecond = 33 * 500;
-    expect(simulation.egress.outlet.storedBytes).toBeLessThan(8.1 * 6 * perSecond * 1.1);
+    expect(simulation.delivery.outlet.storedBytes).toBeLessThan(8.1 * 6 * perSecond * 1.1);
   });
 
   it('ends playlists when it is concluded', () => {

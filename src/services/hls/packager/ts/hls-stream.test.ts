@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import HlsParser from 'hls-parser';
 import { describe, expect, it } from 'vitest';
-import { FakeEgress, FakeExchange } from '../../../../../test/fakes/fake-egress.ts';
+import { FakeDelivery, FakeExchange } from '../../../../../test/fakes/fake-delivery.ts';
 import { FakeStream } from '../../../../../test/fakes/fake-stream.ts';
 import { dataTrack, interleave } from '../../../../../test/fakes/synthetic-media.ts';
 import { type EncodeRequest, encodeMedia } from '../../../../../test/support/encoded-media.ts';
@@ -72,40 +72,40 @@ const MAIN = variant(
 function setUp(
   playlists: readonly Playlist[],
   settings: HlsSettings = SETTINGS,
-): { egress: FakeEgress; stream: FakeStream; hls: HlsStream } {
-  const egress = new FakeEgress((given, context) => new HlsView(given as HlsViewSettings, context));
+): { delivery: FakeDelivery; stream: FakeStream; hls: HlsStream } {
+  const delivery = new FakeDelivery((given, context) => new HlsView(given as HlsViewSettings, context));
   const stream = new FakeStream();
   stream.playlists = playlists;
-  return { egress, stream, hls: new HlsPublisher(egress).attach(stream, settings) };
+  return { delivery, stream, hls: new HlsPublisher(delivery).attach(stream, settings) };
 }
 
 /** URIs of the media playlists of a multivariant playlist. */
-function mediaNames(egress: FakeEgress, file = 'ts:playlist.m3u8'): string[] {
-  return HlsParser.parse(egress.get(file).text).isMasterPlaylist
-    ? egress
+function mediaNames(delivery: FakeDelivery, file = 'ts:playlist.m3u8'): string[] {
+  return HlsParser.parse(delivery.get(file).text).isMasterPlaylist
+    ? delivery
         .get(file)!
         .text.split('\n')
         .filter((line) => line.startsWith('medialist_'))
     : [];
 }
 
-function mediaPlaylist(egress: FakeEgress, name: string): HlsParser.types.MediaPlaylist {
-  return HlsParser.parse(egress.get(name).text) as HlsParser.types.MediaPlaylist;
+function mediaPlaylist(delivery: FakeDelivery, name: string): HlsParser.types.MediaPlaylist {
+  return HlsParser.parse(delivery.get(name).text) as HlsParser.types.MediaPlaylist;
 }
 
 /** Pushes packets and fetches every segment as soon as it is listed. */
 function playThrough(
   hls: HlsStream,
-  egress: FakeEgress,
+  delivery: FakeDelivery,
   packets: readonly Packet[],
   file = 'ts:playlist.m3u8',
 ): Map<string, Map<string, Uint8Array>> {
   const fetched = new Map<string, Map<string, Uint8Array>>();
   const look = (): void => {
-    for (const name of mediaNames(egress, file)) {
+    for (const name of mediaNames(delivery, file)) {
       const segments = fetched.get(name) ?? new Map<string, Uint8Array>();
       fetched.set(name, segments);
-      for (const { uri } of mediaPlaylist(egress, name).segments) if (!segments.has(uri)) segments.set(uri, egress.get(uri).body);
+      for (const { uri } of mediaPlaylist(delivery, name).segments) if (!segments.has(uri)) segments.set(uri, delivery.get(uri).body);
     }
   };
   for (const [index, packet] of packets.entries()) {
@@ -121,9 +121,9 @@ const joined = (segments: Map<string, Uint8Array>): Uint8Array => new Uint8Array
 const AV = tsPlaylist('playlist', [{ videoVariantName: 'v', audioVariantName: 'a' }]);
 
 describe('HLS of one rendition with video and audio', () => {
-  const { egress, hls, stream } = setUp([AV]);
+  const { delivery, hls, stream } = setUp([AV]);
   hls.onTracks(MAIN.tracks);
-  const [segments] = [...playThrough(hls, egress, MAIN.packets).values()];
+  const [segments] = [...playThrough(hls, delivery, MAIN.packets).values()];
 
   it('cuts at the first keyframe at or after the target duration', () => {
     expect(segments!.size).toBe(7);
@@ -147,27 +147,27 @@ describe('HLS of one rendition with video and audio', () => {
   });
 
   it('lists the last segments with their durations and wall clock', () => {
-    const [name] = mediaNames(egress);
-    const playlist = mediaPlaylist(egress, name!);
+    const [name] = mediaNames(delivery);
+    const playlist = mediaPlaylist(delivery, name!);
     expect(playlist).toMatchObject({ version: 3, targetDuration: 2, mediaSequenceBase: 4, endlist: true });
     expect(playlist.segments.map(({ duration }) => duration)).toEqual([2, 2, 1]);
     expect(playlist.segments.map(({ programDateTime }) => programDateTime!.getTime() - stream.startedAt)).toEqual([8067, 10_067, 12_067]);
   });
 
   it('keeps three segments behind the playlist and releases older ones', () => {
-    const [name] = mediaNames(egress);
+    const [name] = mediaNames(delivery);
     const variantId = /\d+/.exec(name!)![0];
-    const statuses = [0, 1, 2, 6, 7].map((number) => egress.get(`seg_${variantId}_${number}_hls.ts`).status);
+    const statuses = [0, 1, 2, 6, 7].map((number) => delivery.get(`seg_${variantId}_${number}_hls.ts`).status);
     expect(statuses).toEqual([404, 200, 200, 200, 404]);
     const kept = [...segments!.values()].slice(1).reduce((sum, { length }) => sum + length, 0);
-    expect(egress.outlet.storedBytes).toBe(kept);
+    expect(delivery.outlet.storedBytes).toBe(kept);
   });
 
   it('tells a thread that starts late everything it must know', () => {
-    const { request, view, read } = egress.outlet;
-    const late = new HlsView(request.settings as HlsViewSettings, egress.context);
+    const { request, view, read } = delivery.outlet;
+    const late = new HlsView(request.settings as HlsViewSettings, delivery.context);
     for (const payload of request.snapshot()) late.update(structuredClone(payload));
-    for (const file of ['ts:playlist.m3u8', ...mediaNames(egress)]) {
+    for (const file of ['ts:playlist.m3u8', ...mediaNames(delivery)]) {
       const [now, later] = [view, late].map((asked) => {
         const exchange = new FakeExchange(file, read);
         asked.handle(exchange);
@@ -183,7 +183,7 @@ describe('HLS of several renditions', () => {
     { seconds: 9, video: 'libx264', audio: null, gop: 30, extra: ['-preset', 'ultrafast'] },
     { video: 'small', offset: 100 },
   );
-  const { egress, hls, stream } = setUp([
+  const { delivery, hls, stream } = setUp([
     tsPlaylist('playlist', [
       { videoVariantName: 'v', audioVariantName: 'a' },
       { videoVariantName: 'small', audioVariantName: 'a' },
@@ -196,11 +196,11 @@ describe('HLS of several renditions', () => {
   stream.figuresById.set(MAIN.tracks[0]!.id, { bitrateLatest: 500_000, bitrateAvg: 400_000, framerateAvg: 29.97 });
   hls.onTracks([...MAIN.tracks, ...small.tracks]);
   const packets = interleave(MAIN.packets, small.packets).filter((packet) => secondsOf(packet) < 8.5);
-  const fetched = playThrough(hls, egress, packets);
+  const fetched = playThrough(hls, delivery, packets);
 
   it('cuts all of them at the same times', () => {
-    const starts = mediaNames(egress).map((name) =>
-      mediaPlaylist(egress, name).segments.map(({ programDateTime, mediaSequenceNumber }) => [
+    const starts = mediaNames(delivery).map((name) =>
+      mediaPlaylist(delivery, name).segments.map(({ programDateTime, mediaSequenceNumber }) => [
         mediaSequenceNumber,
         Math.round(programDateTime!.getTime() / 100),
       ]),
@@ -224,7 +224,7 @@ describe('HLS of several renditions', () => {
   });
 
   it('describes them in the multivariant playlist', () => {
-    const { variants } = HlsParser.parse(egress.get('ts:playlist.m3u8').text) as HlsParser.types.MasterPlaylist;
+    const { variants } = HlsParser.parse(delivery.get('ts:playlist.m3u8').text) as HlsParser.types.MasterPlaylist;
     expect(variants[0]).toMatchObject({
       bandwidth: 500_000,
       averageBandwidth: 400_000,
@@ -238,20 +238,20 @@ describe('HLS of several renditions', () => {
   });
 
   it('shares a variant between playlists and serves only those for transport streams', () => {
-    expect(mediaNames(egress, 'ts:again.m3u8')).toEqual(mediaNames(egress).slice(0, 1));
-    expect(egress.get('ts:other.m3u8').status).toBe(404);
-    expect(Buffer.from(egress.get('ts:other.m3u8').body).toString()).toBe('the stream has no playlist of this name\n');
+    expect(mediaNames(delivery, 'ts:again.m3u8')).toEqual(mediaNames(delivery).slice(0, 1));
+    expect(delivery.get('ts:other.m3u8').status).toBe(404);
+    expect(Buffer.from(delivery.get('ts:other.m3u8').body).toString()).toBe('the stream has no playlist of this name\n');
   });
 });
 
 describe('HLS over time', () => {
   it('begins with a keyframe of the video', () => {
-    const { egress, hls } = setUp([AV]);
+    const { delivery, hls } = setUp([AV]);
     hls.onTracks(MAIN.tracks);
     const [segments] = [
       ...playThrough(
         hls,
-        egress,
+        delivery,
         MAIN.packets.filter((packet) => secondsOf(packet) > 0.5 && secondsOf(packet) < 4.5),
       ).values(),
     ];
@@ -262,7 +262,7 @@ describe('HLS over time', () => {
   });
 
   it('marks a change of the frame size as a discontinuity', () => {
-    const { egress, hls } = setUp([AV], { ...SETTINGS, segmentCount: 4 });
+    const { delivery, hls } = setUp([AV], { ...SETTINGS, segmentCount: 4 });
     const other = variant(
       { seconds: 5, video: 'libx264', audio: 'aac', size: '320x240', gop: 30, extra: ['-preset', 'ultrafast'] },
       { video: 'v', audio: 'a' },
@@ -273,42 +273,44 @@ describe('HLS over time', () => {
     hls.onTracks(other.tracks);
     const later = other.packets.map((packet) => delayed(packet, 5));
     for (const packet of later) hls.onPacket(packet);
-    const [name] = mediaNames(egress);
-    const playlist = mediaPlaylist(egress, name!);
+    const [name] = mediaNames(delivery);
+    const playlist = mediaPlaylist(delivery, name!);
     expect(playlist.segments.map(({ discontinuity }) => discontinuity === true)).toEqual([false, false, true, false]);
-    const first = egress.get(playlist.segments[2]!.uri).body;
+    const first = delivery.get(playlist.segments[2]!.uri).body;
     expect(ffprobe(first).streams[0]).toMatchObject({ width: 320, height: 240 });
     hls.onTracks(MAIN.tracks);
     for (const packet of MAIN.packets) hls.onPacket(delayed(packet, 10));
-    expect(egress.get(name!).text).toContain('#EXT-X-DISCONTINUITY-SEQUENCE:2\n');
+    expect(delivery.get(name!).text).toContain('#EXT-X-DISCONTINUITY-SEQUENCE:2\n');
   });
 
   it('drops a rendition whose tracks are gone and releases its segments', () => {
-    const { egress, hls } = setUp([tsPlaylist('playlist', [{ videoVariantName: 'v', audioVariantName: 'a' }, { audioVariantName: 'a' }])]);
+    const { delivery, hls } = setUp([
+      tsPlaylist('playlist', [{ videoVariantName: 'v', audioVariantName: 'a' }, { audioVariantName: 'a' }]),
+    ]);
     hls.onTracks(MAIN.tracks);
     for (const packet of MAIN.packets.filter((packet) => secondsOf(packet) < 5)) hls.onPacket(packet);
-    const [, audioOnly] = mediaNames(egress);
-    const before = egress.outlet.storedBytes;
+    const [, audioOnly] = mediaNames(delivery);
+    const before = delivery.outlet.storedBytes;
     hls.onTracks(MAIN.tracks.filter(({ type }) => type === 'video'));
-    expect(mediaNames(egress)).toHaveLength(1);
-    expect(egress.get(audioOnly!).status).toBe(404);
-    expect(egress.outlet.storedBytes).toBeLessThan(before);
+    expect(mediaNames(delivery)).toHaveLength(1);
+    expect(delivery.get(audioOnly!).status).toBe(404);
+    expect(delivery.outlet.storedBytes).toBeLessThan(before);
   });
 
   it('lists a longer target duration when a keyframe came late', () => {
-    const { egress, hls } = setUp([AV], { ...SETTINGS, segmentDuration: 1 });
+    const { delivery, hls } = setUp([AV], { ...SETTINGS, segmentDuration: 1 });
     hls.onTracks(MAIN.tracks);
     let keyframes = 0;
     for (const packet of MAIN.packets) {
       const sparse = packet.track.type === 'video' && packet.keyframe && keyframes++ % 3 !== 0 ? { ...packet, keyframe: false } : packet;
       hls.onPacket(sparse);
     }
-    const [name] = mediaNames(egress);
-    expect(mediaPlaylist(egress, name!)).toMatchObject({ targetDuration: 3 });
+    const [name] = mediaNames(delivery);
+    expect(mediaPlaylist(delivery, name!)).toMatchObject({ targetDuration: 3 });
   });
 
   it('carries ID3 but no other data', () => {
-    const { egress, hls } = setUp([AV]);
+    const { delivery, hls } = setUp([AV]);
     const data = dataTrack(9);
     const tag = buildId3Tag([{ type: 'text', id: 'TIT2', text: 'now' }]);
     hls.onTracks([...MAIN.tracks, data]);
@@ -319,44 +321,44 @@ describe('HLS over time', () => {
       MAIN.packets.filter((packet) => secondsOf(packet) < 3),
       events,
     );
-    const [segments] = [...playThrough(hls, egress, packets).values()];
+    const [segments] = [...playThrough(hls, delivery, packets).values()];
     const content = demuxTs(joined(segments!));
     expect(content.faults).toEqual([]);
     expect(content.streams.find(({ streamType }) => streamType === 0x15)!.pes.map((pes) => pes.data)).toEqual([tag]);
   });
 
   it('counts packets that break their format and goes on', () => {
-    const { egress, hls } = setUp([AV]);
+    const { delivery, hls } = setUp([AV]);
     hls.onTracks(MAIN.tracks);
     const broken = MAIN.packets
       .filter((packet) => secondsOf(packet) < 3)
       .map((packet, index) => (index === 20 ? { ...packet, data: Uint8Array.of(9, 9, 9, 9, 9) } : packet));
-    const [segments] = [...playThrough(hls, egress, broken).values()];
+    const [segments] = [...playThrough(hls, delivery, broken).values()];
     expect(hls.brokenPackets).toBe(broken[20]!.track.type === 'video' ? 1 : 0);
     expect(demuxTs(joined(segments!)).faults).toEqual([]);
   });
 
   it('stops taking packets when it is concluded or closed, both once', () => {
-    const { egress, hls } = setUp([AV]);
+    const { delivery, hls } = setUp([AV]);
     hls.onTracks(MAIN.tracks);
     hls.concludeHlsLive();
     hls.concludeHlsLive();
     hls.onTracks(MAIN.tracks);
     for (const packet of MAIN.packets) hls.onPacket(packet);
     expect(hls.concluded).toBe(true);
-    expect(egress.outlet.updates).toHaveLength(2);
+    expect(delivery.outlet.updates).toHaveLength(2);
     hls.close(CLOSED);
     hls.close(CLOSED);
     hls.onPacket(MAIN.packets[0]!);
     hls.concludeHlsLive();
     expect(hls.closed).toBe(true);
-    expect(egress.outlet.closed).toBe(true);
-    expect(egress.get('ts:playlist.m3u8').status).toBe(404);
+    expect(delivery.outlet.closed).toBe(true);
+    expect(delivery.get('ts:playlist.m3u8').status).toBe(404);
   });
 
   it('reports sessions and bytes to the meter of the stream', () => {
-    const { egress, stream } = setUp([AV], { ...SETTINGS, crossDomains: { urls: ['*'], headers: [] } });
-    const { openSession } = egress.outlet.request;
+    const { delivery, stream } = setUp([AV], { ...SETTINGS, crossDomains: { urls: ['*'], headers: [] } });
+    const { openSession } = delivery.outlet.request;
     const sessions = ['a', 'b', 'c'].map((id) => openSession?.({ id, onTerminate: () => undefined }));
     sessions[1]?.close();
     sessions[1]?.close();
@@ -364,9 +366,9 @@ describe('HLS over time', () => {
       ['a', 'hlsv3'],
       ['c', 'hlsv3'],
     ]);
-    egress.outlet.request.onBytesSent(100);
+    delivery.outlet.request.onBytesSent(100);
     expect(stream).toMatchObject({ viewers: 2, bytes: 100 });
-    expect(egress.outlet.request).toMatchObject({
+    expect(delivery.outlet.request).toMatchObject({
       kind: 'hlsv3',
       address: { vhost: 'default', app: 'app', stream: 'stream' },
       crossDomains: { urls: ['*'] },
@@ -378,16 +380,16 @@ describe('HLS with DVR', () => {
   it('plays from files what has left memory, until the stream ends', async () => {
     const tempStoragePath = await mkdtemp(join(tmpdir(), 'hls-'));
     const dVR = { enable: true, tempStoragePath, maxDuration: 60, eventPlaylistType: false };
-    const { egress, hls } = setUp([AV], { ...SETTINGS, segmentDuration: 1, segmentCount: 2, dVR });
+    const { delivery, hls } = setUp([AV], { ...SETTINGS, segmentDuration: 1, segmentCount: 2, dVR });
     hls.onTracks(MAIN.tracks);
     for (const packet of MAIN.packets) hls.onPacket(packet);
     hls.concludeHlsLive();
     await hls.settled;
-    const [name] = mediaNames(egress);
-    expect(mediaPlaylist(egress, `${name}?_HLS_rewind=NO`).segments).toHaveLength(2);
-    const { segments } = mediaPlaylist(egress, name!);
+    const [name] = mediaNames(delivery);
+    expect(mediaPlaylist(delivery, `${name}?_HLS_rewind=NO`).segments).toHaveLength(2);
+    const { segments } = mediaPlaylist(delivery, name!);
     expect(segments).toHaveLength(13);
-    const answers = segments.map(({ uri }) => egress.get(uri));
+    const answers = segments.map(({ uri }) => delivery.get(uri));
     expect(answers.map(({ path }) => path !== null)).toEqual(segments.map((_segment, index) => index < 8));
     const parts = await Promise.all(answers.map(({ path, body }) => (path === null ? body : readFile(path))));
     const ts = new Uint8Array(Buffer.concat(parts));
@@ -401,7 +403,7 @@ describe('HLS with DVR', () => {
 });
 
 describe('HlsPublisher.defaultPlaylist', () => {
-  const publisher = new HlsPublisher(new FakeEgress((given, context) => new HlsView(given as HlsViewSettings, context)));
+  const publisher = new HlsPublisher(new FakeDelivery((given, context) => new HlsView(given as HlsViewSettings, context)));
 
   it('takes the first video and the first audio that can be served', () => {
     const [video, audio] = MAIN.tracks as [Track, Track];

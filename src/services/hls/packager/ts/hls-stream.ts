@@ -1,4 +1,4 @@
-/** One outbound stream packaged as HLS over MPEG-TS: makes segments and keeps the egress threads informed. */
+/** One outbound stream packaged as HLS over MPEG-TS: makes segments and keeps the delivery threads informed. */
 import type { CloseReason } from '../../../../core/ingest.ts';
 import { PublisherKind } from '../../../../core/kinds.ts';
 import type { Packet } from '../../../../media/packet.ts';

@@ -32,7 +32,7 @@ function running(seconds: number, settings: Partial<LlhlsSettings> = {}): Runnin
   const simulation = new LlhlsSimulation([video, audio], settings);
   const split = packets.findIndex((packet) => packet.track === video && packet.dts >= seconds * 90_000);
   for (const packet of packets.slice(0, split)) simulation.stream.onPacket(packet);
-  const text = simulation.egress.get('llhls.m3u8').text;
+  const text = simulation.delivery.get('llhls.m3u8').text;
   const chunklist = /chunklist_0_video_\w+_llhls\.m3u8/.exec(text)?.[0] ?? '';
   return { simulation, chunklist, key: chunklist.split('_')[3] ?? '', rest: packets.slice(split) };
 }
@@ -51,28 +51,28 @@ function proceed(state: Running, seconds: number): void {
 describe('before a stream can be played', () => {
   it('answers 201 while the stream has no tracks', () => {
     const simulation = new LlhlsSimulation([]);
-    const { status, body } = simulation.egress.get('llhls.m3u8');
+    const { status, body } = simulation.delivery.get('llhls.m3u8');
     expect(status).toBe(201);
     expect(body.length).toBe(0);
   });
 
   it('holds the multivariant playlist until players can start', () => {
     const simulation = new LlhlsSimulation([video]);
-    const held = simulation.egress.request('llhls.m3u8');
+    const held = simulation.delivery.request('llhls.m3u8');
     const packets = videoPackets(video, constantFrames({ rate: 30, gop: 60, seconds: 3 }));
     for (const packet of packets.slice(0, 60)) simulation.stream.onPacket(packet);
     expect(held?.response).toBeNull();
     simulation.stream.onPacket(packets[60] as Packet);
     expect(held?.response?.status).toBe(200);
-    expect(simulation.egress.context.sessions).toBe(1);
+    expect(simulation.delivery.context.sessions).toBe(1);
   });
 
   it('gives up with 503 after ten seconds', () => {
     const simulation = new LlhlsSimulation([video]);
-    const held = simulation.egress.request('llhls.m3u8');
-    simulation.egress.context.advance(9_999);
+    const held = simulation.delivery.request('llhls.m3u8');
+    simulation.delivery.context.advance(9_999);
     expect(held?.response).toBeNull();
-    simulation.egress.context.advance(1);
+    simulation.delivery.context.advance(1);
     expect(held?.response?.status).toBe(503);
     expect(held?.response?.headers).toContain('Retry-After: 1');
     expect(Buffer.from(held?.response?.body ?? []).toString()).toMatch(/its segments are still being made\n$/);
@@ -80,9 +80,9 @@ describe('before a stream can be played', () => {
 
   it('forgets a client that left', () => {
     const simulation = new LlhlsSimulation([video]);
-    const held = simulation.egress.request('llhls.m3u8');
+    const held = simulation.delivery.request('llhls.m3u8');
     held?.abort();
-    simulation.egress.context.advance(20_000);
+    simulation.delivery.context.advance(20_000);
     expect(held?.response).toBeNull();
   });
 });
@@ -90,7 +90,7 @@ describe('before a stream can be played', () => {
 describe('the multivariant playlist', () => {
   it('has the exact text', () => {
     const { simulation, key } = running(4);
-    const { text, headers } = simulation.egress.get('llhls.m3u8');
+    const { text, headers } = simulation.delivery.get('llhls.m3u8');
     expect(text).toBe(
       [
         '#EXTM3U',
@@ -114,21 +114,21 @@ describe('the multivariant playlist', () => {
     ['_HLS_legacy=maybe', '?session=2_FakeKey1'],
   ])('copies %s to its children when it says something', (query, tail) => {
     const { simulation, chunklist } = running(4);
-    expect(simulation.egress.get(`llhls.m3u8?${query}`).text).toContain(`/app/stream/${chunklist}${tail}\n`);
+    expect(simulation.delivery.get(`llhls.m3u8?${query}`).text).toContain(`/app/stream/${chunklist}${tail}\n`);
   });
 
   it('needs no session in origin mode and has the same names every time', () => {
     const first = running(4, { originMode: true });
     const second = running(4, { originMode: true });
     expect(first.chunklist).toBe(second.chunklist);
-    expect(first.simulation.egress.get('llhls.m3u8').text).not.toContain('session');
-    expect(first.simulation.egress.get(first.chunklist).status).toBe(200);
+    expect(first.simulation.delivery.get('llhls.m3u8').text).not.toContain('session');
+    expect(first.simulation.delivery.get(first.chunklist).status).toBe(200);
   });
 
   it.each(['other.m3u8', 'ts:llhls.m3u8', 'llhls.m3u8?format=ts', 'medialist_1_hls.m3u8', 'thumb.jpg', ''])(
     'leaves %s to others',
     (file) => {
-      expect(running(4).simulation.egress.request(file)).toBeNull();
+      expect(running(4).simulation.delivery.request(file)).toBeNull();
     },
   );
 });
@@ -146,13 +146,13 @@ describe('requests for children', () => {
     'part_0_1_0_video_KEY_llhls.m4s',
   ])('are refused without a session and answered with one: %s', (name) => {
     const file = name.replace('KEY', state.key);
-    const refused = state.simulation.egress.get(file);
+    const refused = state.simulation.delivery.get(file);
     expect(refused.status).toBe(401);
     expect(Buffer.from(refused.body).toString()).toBe(
       'the viewer session in the address has ended: begin with the playlist of the stream\n',
     );
-    expect(state.simulation.egress.get(`${file}?session=forged`).status).toBe(401);
-    const answer = state.simulation.egress.get(`${file}?${SESSION}`);
+    expect(state.simulation.delivery.get(`${file}?session=forged`).status).toBe(401);
+    const answer = state.simulation.delivery.get(`${file}?${SESSION}`);
     expect(answer.status).toBe(200);
     expect(answer.body.length).toBeGreaterThan(100);
   });
@@ -168,13 +168,13 @@ describe('requests for children', () => {
     'init_0_5_video_KEY_llhls.m4s',
     'chunklist_0_video_wrongkey_llhls.m3u8',
   ])('are 404 in words for what does not exist: %s', (name) => {
-    const answer = state.simulation.egress.get(`${name.replace('KEY', state.key)}?${SESSION}`);
+    const answer = state.simulation.delivery.get(`${name.replace('KEY', state.key)}?${SESSION}`);
     expect([answer.status, answer.headers]).toEqual([404, ['Content-Type: text/plain']]);
     expect(Buffer.from(answer.body).toString()).toMatch(/^[a-z][^\n]+\n$/);
   });
 
   it('have the media types and cache rules of their kind', () => {
-    const headers = (target: string): readonly string[] => state.simulation.egress.get(`${target}${SESSION}`).headers;
+    const headers = (target: string): readonly string[] => state.simulation.delivery.get(`${target}${SESSION}`).headers;
     expect(headers(`seg_0_1_video_${state.key}_llhls.m4s?`)).toEqual(['Content-Type: video/mp4']);
     expect(headers(`part_1_1_0_audio_${state.key}_llhls.m4s?`)).toEqual(['Content-Type: audio/mp4']);
     const playlist = 'Content-Type: application/vnd.apple.mpegurl';
@@ -186,7 +186,7 @@ describe('requests for children', () => {
 describe('a media playlist', () => {
   it('has its tags in the order of the reference', () => {
     const state = running(11);
-    const { text } = state.simulation.egress.get(`${state.chunklist}?${SESSION}`);
+    const { text } = state.simulation.delivery.get(`${state.chunklist}?${SESSION}`);
     const tags = text.split('\n').map((line) => line.split(':')[0] ?? '');
     expect(tags.slice(0, 8)).toEqual([
       '#EXTM3U',
@@ -205,7 +205,7 @@ describe('a media playlist', () => {
 
   it('has nothing of low latency in legacy form', () => {
     const state = running(11);
-    const { text } = state.simulation.egress.get(`${state.chunklist}?${SESSION}&_HLS_legacy=YES`);
+    const { text } = state.simulation.delivery.get(`${state.chunklist}?${SESSION}&_HLS_legacy=YES`);
     expect(text).not.toMatch(/PART|SERVER-CONTROL|PRELOAD|RENDITION/);
     expect(text.match(/#EXTINF/g)).toHaveLength(2);
   });
@@ -213,24 +213,24 @@ describe('a media playlist', () => {
   it('lists the configured number of complete segments when rewinding is not wanted', () => {
     const state = running(100, { segmentCount: 4 });
     const count = (query: string): number =>
-      state.simulation.egress.get(`${state.chunklist}?${SESSION}${query}`).text.match(/#EXTINF/g)?.length ?? 0;
+      state.simulation.delivery.get(`${state.chunklist}?${SESSION}${query}`).text.match(/#EXTINF/g)?.length ?? 0;
     expect(count('&_HLS_rewind=NO')).toBe(4);
     expect(count('')).toBe(6);
   });
 
   it('still serves a segment that just left the playlists', () => {
     const state = running(100, { segmentCount: 4 });
-    const { text } = state.simulation.egress.get(`${state.chunklist}?${SESSION}`);
+    const { text } = state.simulation.delivery.get(`${state.chunklist}?${SESSION}`);
     const first = Number(/MEDIA-SEQUENCE:(\d+)/.exec(text)?.[1]);
-    const status = (msn: number): number => state.simulation.egress.get(`seg_0_${msn}_video_${state.key}_llhls.m4s?${SESSION}`).status;
+    const status = (msn: number): number => state.simulation.delivery.get(`seg_0_${msn}_video_${state.key}_llhls.m4s?${SESSION}`).status;
     expect(status(first - 1)).toBe(200);
     expect(status(first - 2)).toBe(404);
   });
 
   it('answers delta updates that hls.js merges', () => {
     const state = running(80);
-    const full = state.simulation.egress.get(`${state.chunklist}?${SESSION}`).text;
-    const delta = state.simulation.egress.get(`${state.chunklist}?${SESSION}&_HLS_skip=YES`).text;
+    const full = state.simulation.delivery.get(`${state.chunklist}?${SESSION}`).text;
+    const delta = state.simulation.delivery.get(`${state.chunklist}?${SESSION}&_HLS_skip=YES`).text;
     expect(full).toContain('#EXT-X-VERSION:6\n');
     expect(delta).toContain('#EXT-X-VERSION:9\n');
     const parse = (text: string) => M3U8Parser.parseLevelPlaylist(text, 'http://h/a/s/c.m3u8', 0, PlaylistLevelType.MAIN, 0, null);
@@ -245,7 +245,7 @@ describe('a media playlist', () => {
   it('is read by hls-parser and hls.js while it is live', () => {
     const state = running(80);
     for (const query of ['', '&_HLS_rewind=NO', '&_HLS_legacy=YES']) {
-      const { text } = state.simulation.egress.get(`${state.chunklist}?${SESSION}${query}`);
+      const { text } = state.simulation.delivery.get(`${state.chunklist}?${SESSION}${query}`);
       const complaints: unknown[] = [];
       const original = console.error;
       console.error = (...words: unknown[]) => complaints.push(...words);
@@ -264,7 +264,7 @@ describe('a media playlist', () => {
 
   it('does not announce delta updates that would never skip anything', () => {
     const state = running(11, { segmentCount: 3 });
-    expect(state.simulation.egress.get(`${state.chunklist}?${SESSION}`).text).not.toContain('CAN-SKIP-UNTIL');
+    expect(state.simulation.delivery.get(`${state.chunklist}?${SESSION}`).text).not.toContain('CAN-SKIP-UNTIL');
   });
 });
 
@@ -277,7 +277,7 @@ describe('blocking reload', () => {
     msn = 2;
   });
 
-  const request = (query: string) => state.simulation.egress.request(`${state.chunklist}?${SESSION}${query}`);
+  const request = (query: string) => state.simulation.delivery.request(`${state.chunklist}?${SESSION}${query}`);
 
   it('answers at once for what is there', () => {
     for (const query of ['&_HLS_msn=0', '&_HLS_msn=1', '&_HLS_msn=1&_HLS_part=3', '&_HLS_msn=2&_HLS_part=5']) {
@@ -329,9 +329,9 @@ describe('blocking reload', () => {
 
   it('gives up with 503 after three target durations', () => {
     const held = request('&_HLS_msn=4');
-    state.simulation.egress.context.advance(17_999);
+    state.simulation.delivery.context.advance(17_999);
     expect(held?.response).toBeNull();
-    state.simulation.egress.context.advance(1);
+    state.simulation.delivery.context.advance(1);
     expect(held?.response?.status).toBe(503);
   });
 
@@ -349,14 +349,14 @@ describe('blocking reload', () => {
     const held = request('&_HLS_msn=3');
     state.simulation.stream.close({ code: 'peer-left', detail: '' });
     expect(held?.response?.status).toBe(404);
-    expect(state.simulation.egress.context.timers).toBe(0);
+    expect(state.simulation.delivery.context.timers).toBe(0);
   });
 });
 
 describe('a track that leaves', () => {
   it('sends away who waits for it', () => {
     const state = running(11);
-    const held = state.simulation.egress.request(`${state.chunklist}?${SESSION}&_HLS_msn=3`);
+    const held = state.simulation.delivery.request(`${state.chunklist}?${SESSION}&_HLS_msn=3`);
     state.simulation.stream.onTracks([audio]);
     expect(held?.response?.status).toBe(503);
   });
@@ -365,10 +365,10 @@ describe('a track that leaves', () => {
 describe('the hinted part', () => {
   it('is answered as soon as it is there', () => {
     const state = running(11);
-    const { text } = state.simulation.egress.get(`${state.chunklist}?${SESSION}`);
+    const { text } = state.simulation.delivery.get(`${state.chunklist}?${SESSION}`);
     const hint = /PRELOAD-HINT:TYPE=PART,URI="([^"]+)"/.exec(text)?.[1] ?? '';
     expect(hint).toContain('part_0_2_6_');
-    const held = state.simulation.egress.request(hint);
+    const held = state.simulation.delivery.request(hint);
     expect(held?.response).toBeNull();
     proceed(state, 0.6);
     expect(held?.response?.status).toBe(200);
@@ -377,11 +377,11 @@ describe('the hinted part', () => {
 
   it('is that of the next segment when the segment is about to end', () => {
     const state = running(14);
-    const { text } = state.simulation.egress.get(`${state.chunklist}?${SESSION}`);
+    const { text } = state.simulation.delivery.get(`${state.chunklist}?${SESSION}`);
     expect(text).toContain('part_0_2_11_');
     expect(text).toMatch(/PRELOAD-HINT:TYPE=PART,URI="part_0_3_0_/);
-    const hinted = state.simulation.egress.request(`part_0_3_0_video_${state.key}_llhls.m4s?${SESSION}`);
-    const behindTheEnd = state.simulation.egress.request(`part_0_2_12_video_${state.key}_llhls.m4s?${SESSION}`);
+    const hinted = state.simulation.delivery.request(`part_0_3_0_video_${state.key}_llhls.m4s?${SESSION}`);
+    const behindTheEnd = state.simulation.delivery.request(`part_0_2_12_video_${state.key}_llhls.m4s?${SESSION}`);
     proceed(state, 0.6);
     expect(hinted?.response?.status).toBe(200);
     expect(Buffer.compare(hinted?.response?.body ?? Buffer.of(), behindTheEnd?.response?.body ?? Buffer.of())).toBe(0);
@@ -389,14 +389,14 @@ describe('the hinted part', () => {
 
   it('is not announced when that is switched off', () => {
     const state = running(11, { enablePreloadHint: false });
-    expect(state.simulation.egress.get(`${state.chunklist}?${SESSION}`).text).not.toContain('PRELOAD-HINT');
+    expect(state.simulation.delivery.get(`${state.chunklist}?${SESSION}`).text).not.toContain('PRELOAD-HINT');
   });
 });
 
 describe('anything a client may send', () => {
   it('never throws', () => {
     const state = running(11);
-    const { egress } = state.simulation;
+    const { delivery } = state.simulation;
     const name = fc.oneof(
       fc.string(),
       fc
@@ -418,7 +418,7 @@ describe('anything a client may send', () => {
     fc.assert(
       fc.property(name, query, (file, parameters) => {
         const target = `${file.replaceAll('?', '')}?${new URLSearchParams({ session: '1_FakeKey1', ...parameters })}`;
-        const status = egress.request(target)?.response?.status;
+        const status = delivery.request(target)?.response?.status;
         expect([undefined, 200, 201, 400, 401, 404, 503]).toContain(status);
       }),
       { numRuns: 2000 },
@@ -429,12 +429,12 @@ describe('anything a client may send', () => {
 describe('a thread that starts later', () => {
   it('knows the same after the snapshot', () => {
     const state = running(100, { segmentCount: 4 });
-    const { egress } = state.simulation;
+    const { delivery } = state.simulation;
     const target = `${state.chunklist}?${SESSION}`;
-    const before = egress.get(target).text;
-    const { request } = egress.outlet;
-    const restarted = egress.openOutlet(request);
+    const before = delivery.get(target).text;
+    const { request } = delivery.outlet;
+    const restarted = delivery.openOutlet(request);
     for (const payload of request.snapshot()) restarted.view.update(structuredClone(payload));
-    expect(egress.get(target).text).toBe(before);
+    expect(delivery.get(target).text).toBe(before);
   });
 });

@@ -1,4 +1,4 @@
-/** Answers the requests for one LL-HLS stream inside an egress thread. */
+/** Answers the requests for one LL-HLS stream inside a delivery thread. */
 import type { DeliveryExchange, OutletView, ViewContext } from '../../../../delivery/outlet/view.ts';
 import { WaitingRoom } from '../../../../delivery/outlet/waiting-room.ts';
 import { respondWords, Words } from '../../../../delivery/outlet/words.ts';
@@ -15,7 +15,7 @@ import { type ResponseHeaders, responseHeaders } from './response-headers.ts';
 const START_WAIT = 10_000;
 /** Blocking requests wait three target durations (rfc8216bis §6.2.5.2). */
 const WAIT_TARGET_DURATIONS = 3;
-/** Held requests of one track; the thread holds fewer of all tracks together (`EgressLimits.waiting`). */
+/** Held requests of one track; the thread holds fewer of all tracks together (`DeliveryLimits.waiting`). */
 const MAX_WAITERS = 100_000;
 
 const EXTENSION = '.m3u8';

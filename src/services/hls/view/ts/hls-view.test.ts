@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { FakeEgress } from '../../../../../test/fakes/fake-egress.ts';
+import { FakeDelivery } from '../../../../../test/fakes/fake-delivery.ts';
 import type { OutletView } from '../../../../delivery/outlet/view.ts';
 import { formatLocalTime } from '../../../../playlist/media-tags.ts';
 import type { HlsSegment, HlsUpdate } from '../../wire/ts/update.ts';
@@ -14,12 +14,12 @@ const PLAYLISTS: HlsUpdate = {
   variants: ['7'],
 };
 
-let egress: FakeEgress;
+let delivery: FakeDelivery;
 let view: OutletView;
 
 function open(settings: HlsViewSettings = SETTINGS): void {
-  egress = new FakeEgress((given, context) => new HlsView(given as HlsViewSettings, context));
-  egress.openOutlet({
+  delivery = new FakeDelivery((given, context) => new HlsView(given as HlsViewSettings, context));
+  delivery.openOutlet({
     kind: 'hlsv3',
     address: { vhost: 'v', app: 'a', stream: 's' },
     crossDomains: null,
@@ -29,7 +29,7 @@ function open(settings: HlsViewSettings = SETTINGS): void {
     openSession: null,
     onBytesSent: () => undefined,
   });
-  view = egress.outlet.view;
+  view = delivery.outlet.view;
 }
 
 function append(number: number, more: Partial<HlsSegment> = {}): void {
@@ -52,7 +52,7 @@ beforeEach(() => open());
 describe('HlsView', () => {
   it('answers 201 without a body until the stream has started', () => {
     for (const file of ['ts:playlist.m3u8', 'playlist.m3u8?format=ts', 'medialist_7_hls.m3u8', 'seg_7_0_hls.ts']) {
-      expect(egress.get(file)).toMatchObject({ status: 201, text: '' });
+      expect(delivery.get(file)).toMatchObject({ status: 201, text: '' });
     }
   });
 
@@ -65,16 +65,16 @@ describe('HlsView', () => {
     'thumb.jpg',
     'a.ts',
   ])('leaves %s to others', (file) => {
-    expect(egress.request(file)).toBeNull();
+    expect(delivery.request(file)).toBeNull();
     view.update(PLAYLISTS);
-    expect(egress.request(file)).toBeNull();
+    expect(delivery.request(file)).toBeNull();
   });
 
   it('writes the multivariant playlist under both of its names', () => {
     view.update(PLAYLISTS);
     const text = '#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH=1\nmedialist_7_hls.m3u8\n';
-    expect(egress.get('ts:playlist.m3u8')).toMatchObject({ status: 200, headers: ['Content-Type: application/vnd.apple.mpegurl'], text });
-    expect(egress.get('playlist.m3u8?format=ts')).toMatchObject({ status: 200, text });
+    expect(delivery.get('ts:playlist.m3u8')).toMatchObject({ status: 200, headers: ['Content-Type: application/vnd.apple.mpegurl'], text });
+    expect(delivery.get('playlist.m3u8?format=ts')).toMatchObject({ status: 200, text });
   });
 
   it.each([
@@ -83,17 +83,17 @@ describe('HlsView', () => {
     ['?_HLS_rewind=no', 'medialist_7_hls.m3u8'],
   ])('hands on a rewind other than the default: %s', (query, uri) => {
     view.update(PLAYLISTS);
-    expect(egress.get(`ts:playlist.m3u8${query}`).text.trimEnd().split('\n').at(-1)).toBe(uri);
+    expect(delivery.get(`ts:playlist.m3u8${query}`).text.trimEnd().split('\n').at(-1)).toBe(uri);
   });
 
   it('writes the media playlist, before and after the first segments', () => {
     view.update(PLAYLISTS);
     const head = '#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:4\n';
-    expect(egress.get('medialist_7_hls.m3u8')).toMatchObject({ status: 200, text: `${head}#EXT-X-MEDIA-SEQUENCE:0\n` });
+    expect(delivery.get('medialist_7_hls.m3u8')).toMatchObject({ status: 200, text: `${head}#EXT-X-MEDIA-SEQUENCE:0\n` });
     append(0);
     append(1, { duration: 4.0004 });
     append(2, { discontinuity: true, discontinuities: 1 });
-    expect(egress.get('medialist_7_hls.m3u8').text).toBe(
+    expect(delivery.get('medialist_7_hls.m3u8').text).toBe(
       `${head}#EXT-X-MEDIA-SEQUENCE:1\n` +
         `#EXT-X-PROGRAM-DATE-TIME:${formatLocalTime(WALL + 4000)}\n#EXTINF:4.000,\nseg_7_1_hls.ts\n` +
         `#EXT-X-DISCONTINUITY\n#EXT-X-PROGRAM-DATE-TIME:${formatLocalTime(WALL + 8000)}\n#EXTINF:4.000,\nseg_7_2_hls.ts\n`,
@@ -103,9 +103,9 @@ describe('HlsView', () => {
   it('ends the playlists when the stream is concluded', () => {
     view.update(PLAYLISTS);
     append(0);
-    expect(egress.get('medialist_7_hls.m3u8').text).not.toContain('ENDLIST');
+    expect(delivery.get('medialist_7_hls.m3u8').text).not.toContain('ENDLIST');
     view.update({ type: 'conclude' } satisfies HlsUpdate);
-    expect(egress.get('medialist_7_hls.m3u8').text.endsWith('#EXT-X-ENDLIST\n')).toBe(true);
+    expect(delivery.get('medialist_7_hls.m3u8').text.endsWith('#EXT-X-ENDLIST\n')).toBe(true);
   });
 
   it.each([
@@ -122,23 +122,23 @@ describe('HlsView', () => {
   ])('answers %s with %i', (file, status) => {
     view.update(PLAYLISTS);
     append(0);
-    expect(egress.get(file).status).toBe(status);
+    expect(delivery.get(file).status).toBe(status);
   });
 
   it('serves segments until they are gone', () => {
     view.update(PLAYLISTS);
     for (let number = 0; number < 8; number++) append(number);
-    expect(egress.get('seg_7_2_hls.ts').status).toBe(404);
-    expect(egress.get('seg_7_3_hls.ts')).toMatchObject({ status: 200, headers: ['Content-Type: video/mp2t'] });
+    expect(delivery.get('seg_7_2_hls.ts').status).toBe(404);
+    expect(delivery.get('seg_7_3_hls.ts')).toMatchObject({ status: 200, headers: ['Content-Type: video/mp2t'] });
   });
 
   it('adds the Cache-Control that is configured', () => {
     open({ ...SETTINGS, cacheControl: { masterPlaylistMaxAge: 0, chunklistMaxAge: 1, segmentMaxAge: 60 } });
     view.update(PLAYLISTS);
     append(0);
-    expect(egress.get('ts:playlist.m3u8').headers).toContain('Cache-Control: no-cache, no-store');
-    expect(egress.get('medialist_7_hls.m3u8').headers).toContain('Cache-Control: max-age=1');
-    expect(egress.get('seg_7_0_hls.ts').headers).toContain('Cache-Control: max-age=60');
+    expect(delivery.get('ts:playlist.m3u8').headers).toContain('Cache-Control: no-cache, no-store');
+    expect(delivery.get('medialist_7_hls.m3u8').headers).toContain('Cache-Control: max-age=1');
+    expect(delivery.get('seg_7_0_hls.ts').headers).toContain('Cache-Control: max-age=60');
   });
 
   it('lists everything there is when rewinding is on, and serves files of the DVR', () => {
@@ -149,31 +149,31 @@ describe('HlsView', () => {
     view.update({ type: 'archive', variant: '7', number: 1, path: 'one.ts' } satisfies HlsUpdate);
     view.update({ type: 'retire', variant: '7', firstNumber: 1 } satisfies HlsUpdate);
     const numbers = (query: string): string[] =>
-      [...egress.get(`medialist_7_hls.m3u8${query}`).text.matchAll(/seg_7_(\d+)_/g)].map((match) => match[1]!);
+      [...delivery.get(`medialist_7_hls.m3u8${query}`).text.matchAll(/seg_7_(\d+)_/g)].map((match) => match[1]!);
     expect(numbers('')).toEqual(['1', '2', '3', '4']);
     expect(numbers('?_HLS_rewind=NO')).toEqual(['3', '4']);
-    expect(egress.get('medialist_7_hls.m3u8').text).toContain('#EXT-X-VERSION:3\n#EXT-X-PLAYLIST-TYPE:EVENT\n#EXT-X-TARGETDURATION:4\n');
-    expect(egress.get('medialist_7_hls.m3u8?_HLS_rewind=NO').text).not.toContain('EVENT');
-    expect(egress.get('seg_7_1_hls.ts')).toMatchObject({ status: 200, path: 'one.ts', headers: ['Content-Type: video/mp2t'] });
-    expect(egress.get('seg_7_0_hls.ts').status).toBe(404);
+    expect(delivery.get('medialist_7_hls.m3u8').text).toContain('#EXT-X-VERSION:3\n#EXT-X-PLAYLIST-TYPE:EVENT\n#EXT-X-TARGETDURATION:4\n');
+    expect(delivery.get('medialist_7_hls.m3u8?_HLS_rewind=NO').text).not.toContain('EVENT');
+    expect(delivery.get('seg_7_1_hls.ts')).toMatchObject({ status: 200, path: 'one.ts', headers: ['Content-Type: video/mp2t'] });
+    expect(delivery.get('seg_7_0_hls.ts').status).toBe(404);
   });
 
   it('takes the default for rewinding from the configuration', () => {
     const defaultQueryString = { queries: [{ key: '_HLS_rewind', value: 'NO' }] };
     open(hlsViewSettings({ segmentDuration: 4, segmentCount: 2, createDefaultPlaylist: true, defaultQueryString }));
     view.update(PLAYLISTS);
-    expect(egress.get('ts:playlist.m3u8?_HLS_rewind=NO').text).not.toContain('?');
-    expect(egress.get('ts:playlist.m3u8?_HLS_rewind=YES').text).toContain('medialist_7_hls.m3u8?_HLS_rewind=YES\n');
+    expect(delivery.get('ts:playlist.m3u8?_HLS_rewind=NO').text).not.toContain('?');
+    expect(delivery.get('ts:playlist.m3u8?_HLS_rewind=YES').text).toContain('medialist_7_hls.m3u8?_HLS_rewind=YES\n');
   });
 
   it('counts clients that got a media playlist or a segment', () => {
     view.update(PLAYLISTS);
     append(0);
-    egress.get('ts:playlist.m3u8', { agent: 'vlc' });
-    egress.get('medialist_7_hls.m3u8', { agent: 'vlc' });
-    egress.get('seg_7_0_hls.ts', { address: '192.0.2.9' });
-    egress.get('seg_7_5_hls.ts', { agent: 'lost' });
-    expect(egress.context.viewers).toEqual([
+    delivery.get('ts:playlist.m3u8', { agent: 'vlc' });
+    delivery.get('medialist_7_hls.m3u8', { agent: 'vlc' });
+    delivery.get('seg_7_0_hls.ts', { address: '192.0.2.9' });
+    delivery.get('seg_7_5_hls.ts', { agent: 'lost' });
+    expect(delivery.context.viewers).toEqual([
       { address: '192.0.2.1', agent: 'vlc', ttlMs: 10_000 },
       { address: '192.0.2.9', agent: undefined, ttlMs: 10_000 },
     ]);
@@ -182,10 +182,10 @@ describe('HlsView', () => {
   it('refuses a viewer that was sent away', () => {
     view.update(PLAYLISTS);
     append(0);
-    egress.context.refusing = true;
-    expect(egress.get('ts:playlist.m3u8').status).toBe(200);
-    expect(egress.get('medialist_7_hls.m3u8').status).toBe(401);
-    expect(egress.get('seg_7_0_hls.ts').status).toBe(401);
+    delivery.context.refusing = true;
+    expect(delivery.get('ts:playlist.m3u8').status).toBe(200);
+    expect(delivery.get('medialist_7_hls.m3u8').status).toBe(401);
+    expect(delivery.get('seg_7_0_hls.ts').status).toBe(401);
   });
 
   it('forgets variants that are gone and ignores segments of unknown ones', () => {
@@ -193,14 +193,14 @@ describe('HlsView', () => {
     append(0);
     view.update({ type: 'playlists', playlists: [], variants: [] } satisfies HlsUpdate);
     append(1);
-    expect(egress.get('medialist_7_hls.m3u8').status).toBe(404);
-    expect(egress.get('seg_7_0_hls.ts').status).toBe(404);
+    expect(delivery.get('medialist_7_hls.m3u8').status).toBe(404);
+    expect(delivery.get('seg_7_0_hls.ts').status).toBe(404);
   });
 
   it('answers 404 once it is closed', () => {
     view.update(PLAYLISTS);
     view.close();
-    expect(egress.get('ts:playlist.m3u8').status).toBe(404);
-    expect(egress.get('medialist_7_hls.m3u8').status).toBe(404);
+    expect(delivery.get('ts:playlist.m3u8').status).toBe(404);
+    expect(delivery.get('medialist_7_hls.m3u8').status).toBe(404);
   });
 });

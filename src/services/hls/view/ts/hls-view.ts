@@ -1,4 +1,4 @@
-/** Answers requests for HLS over MPEG-TS in an egress thread. */
+/** Answers requests for HLS over MPEG-TS in a delivery thread. */
 import type { DeliveryExchange, OutletView, ViewContext } from '../../../../delivery/outlet/view.ts';
 import { respondWords, Words } from '../../../../delivery/outlet/words.ts';
 import { multivariantText } from '../../wire/ts/multivariant-text.ts';

@@ -20,7 +20,7 @@ interface Answer {
 describe.each([
   ['in the main thread', 0],
   ['in two workers', 2],
-])('TLS egress %s', (_name, threads) => {
+])('TLS delivery %s', (_name, threads) => {
   let started: ShelfPool;
   let port: number;
   let shelf: Shelf;

@@ -1,10 +1,10 @@
-/** Puts plain HTTP in front of the fake egress and lets media pass in real time: for players that need a server. */
+/** Puts plain HTTP in front of the fake delivery and lets media pass in real time: for players that need a server. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Packet } from '../../src/media/packet.ts';
 import { toMilliseconds } from '../../src/media/timebase.ts';
 import type { LlhlsSimulation } from '../validator/llhls-simulation.ts';
-import { FakeExchange } from './fake-egress.ts';
+import { FakeExchange } from './fake-delivery.ts';
 
 const TURN_MS = 5;
 
@@ -22,7 +22,7 @@ class ServedExchange extends FakeExchange {
   }
 }
 
-export class EgressServer {
+export class DeliveryServer {
   readonly #simulation: LlhlsSimulation;
   readonly #pages: Readonly<Record<string, { type: string; body: string | Buffer }>>;
   readonly #server: Server;
@@ -49,7 +49,7 @@ export class EgressServer {
     this.#timer = setInterval(() => {
       const now = performance.now();
       this.#lateness = Math.max(this.#lateness, now - turned - TURN_MS);
-      this.#simulation.egress.context.advance(now - turned);
+      this.#simulation.delivery.context.advance(now - turned);
       turned = now;
       for (let packet = packets[next]; packet !== undefined; packet = packets[next]) {
         if (toMilliseconds(packet.dts, packet.track.timebase) > now - start) return;
@@ -79,9 +79,9 @@ export class EgressServer {
       response.writeHead(200, { 'content-type': page.type }).end(page.body);
       return;
     }
-    const { egress } = this.#simulation;
+    const { delivery } = this.#simulation;
     const file = target.split('/').slice(3).join('/');
-    const exchange: FakeExchange = new ServedExchange(file, egress.outlet.read, () => {
+    const exchange: FakeExchange = new ServedExchange(file, delivery.outlet.read, () => {
       const answer = exchange.response;
       if (answer === null) return;
       for (const line of answer.headers) response.setHeader(line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim());
@@ -90,6 +90,6 @@ export class EgressServer {
     response.on('close', () => {
       if (!exchange.done) exchange.abort();
     });
-    if (!egress.outlet.view.handle(exchange)) response.writeHead(404).end();
+    if (!delivery.outlet.view.handle(exchange)) response.writeHead(404).end();
   }
 }

@@ -13,8 +13,8 @@ import { SHELF_VIEWS } from '../../test/fakes/shelf-views.ts';
 import { systemClock } from '../util/clock.ts';
 import { DescriptorLedger } from '../util/descriptor-ledger.ts';
 import { type AdmissionPlan, OPEN_ADMISSION } from './admission.ts';
-import { DEFAULT_EGRESS_LIMITS } from './pool/egress-limits.ts';
-import { EgressPool } from './pool/egress-pool.ts';
+import { DEFAULT_DELIVERY_LIMITS } from './pool/delivery-limits.ts';
+import { DeliveryPool } from './pool/delivery-pool.ts';
 import { ForeignServer } from './pool/foreign-server.ts';
 import type { ForeignPeer } from './thread/foreign-relay.ts';
 
@@ -46,10 +46,10 @@ async function start(plan: Partial<AdmissionPlan>) {
     logger,
   );
   await foreign.listen();
-  const pool = new EgressPool({
+  const pool = new DeliveryPool({
     threads: 0,
     views: SHELF_VIEWS,
-    limits: { ...DEFAULT_EGRESS_LIMITS, reportInterval: 20, stopGrace: 20 },
+    limits: { ...DEFAULT_DELIVERY_LIMITS, reportInterval: 20, stopGrace: 20 },
     admission: { ...OPEN_ADMISSION, ...plan },
     clock: systemClock,
     logger,

@@ -1,4 +1,4 @@
-/** The egress threads, seen from the main thread: starts and restarts them, keeps them informed, adds up what they report. */
+/** The delivery threads, seen from the main thread: starts and restarts them, keeps them informed, adds up what they report. */
 import { randomBytes } from 'node:crypto';
 import type { CrossDomainRules } from '../../access/cross-domains.ts';
 import type { WantedStream } from '../../core/origins.ts';
@@ -9,12 +9,12 @@ import { guarded } from '../../util/guarded.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { QueueGauge } from '../../util/queue-gauge.ts';
 import { type AdmissionPlan, OPEN_ADMISSION } from '../admission.ts';
-import type { EgressPort, Outlet } from '../outlet/messages.ts';
+import type { Outlet, OutletOpener } from '../outlet/messages.ts';
 import type { ViewFactories } from '../thread/outlet-registry.ts';
 import { sessionId } from '../thread/thread-sessions.ts';
-import type { EgressLimits, FromThread, ListenRequest, ServedHost, SessionSighting, ThreadReport, ToThread } from '../thread-protocol.ts';
+import type { DeliveryLimits, FromThread, ListenRequest, ServedHost, SessionSighting, ThreadReport, ToThread } from '../thread-protocol.ts';
 import type { Certificate } from '../tls/certificate-choice.ts';
-import { DEFAULT_EGRESS_LIMITS } from './egress-limits.ts';
+import { DEFAULT_DELIVERY_LIMITS } from './delivery-limits.ts';
 import type { startLocal } from './local-thread.ts';
 import { MAX_BUNDLE, PatientLink } from './patient-link.ts';
 import { type OutletOwner, type OutletRequest, PoolOutlet } from './pool-outlet.ts';
@@ -30,15 +30,15 @@ const MAX_RESTART_DELAY = 10_000;
 const HEALTHY_AFTER = 60_000;
 const MAX_REVOKED = 100_000;
 
-/** Where limits are absent, those of `egress-limits.ts` hold. */
-export interface EgressPoolOptions {
+/** Where limits are absent, those of `delivery-limits.ts` hold. */
+export interface DeliveryPoolOptions {
   /** Worker threads; 0 serves from the main thread, with `views`. */
   readonly threads: number;
   /** Workers bring their own. */
   readonly views: ViewFactories;
   /** The file workers start with; the default serves with `views.ts`. */
   readonly workerEntry?: URL;
-  readonly limits?: EgressLimits;
+  readonly limits?: DeliveryLimits;
   /** What clients may take; absent: as much as there is. */
   readonly admission?: AdmissionPlan;
   /** HTTP/2 on TLS ports (`Modules/HTTP2`). */
@@ -67,7 +67,7 @@ interface Slot {
 }
 
 /** What the pool tells about itself. */
-export interface EgressStatus {
+export interface DeliveryStatus {
   readonly threads: readonly {
     readonly thread: number;
     readonly report: ThreadReport | null;
@@ -81,9 +81,9 @@ export interface EgressStatus {
 }
 
 /** Owns threads, ports, outlets and their memory from `start` to `stop`. A thread that dies is started again and told everything anew. */
-export class EgressPool implements EgressPort {
-  readonly #options: EgressPoolOptions;
-  readonly #limits: EgressLimits;
+export class DeliveryPool implements OutletOpener {
+  readonly #options: DeliveryPoolOptions;
+  readonly #limits: DeliveryLimits;
   readonly #secret = randomBytes(32);
   readonly #slots: Slot[];
   readonly #outlets = new Map<number, PoolOutlet>();
@@ -109,9 +109,9 @@ export class EgressPool implements EgressPort {
   #stopping = false;
   #stopped: (() => void) | null = null;
 
-  constructor(options: EgressPoolOptions) {
+  constructor(options: DeliveryPoolOptions) {
     this.#options = options;
-    this.#limits = options.limits ?? DEFAULT_EGRESS_LIMITS;
+    this.#limits = options.limits ?? DEFAULT_DELIVERY_LIMITS;
     const count = Math.max(1, options.threads);
     this.#slots = Array.from({ length: count }, () => ({
       thread: 0,
@@ -143,7 +143,8 @@ export class EgressPool implements EgressPort {
     this.#ports = new PortBook({
       threads: () => this.#threads(),
       post: (thread, message) => this.#postTo(thread, message),
-      onFailed: (thread, port, message) => options.logger.error({ thread, port, error: message }, 'an egress thread could not open a port'),
+      onFailed: (thread, port, message) =>
+        options.logger.error({ thread, port, error: message }, 'a delivery thread could not open a port'),
     });
   }
 
@@ -200,14 +201,14 @@ export class EgressPool implements EgressPort {
   }
 
   openOutlet(request: OutletRequest): Outlet {
-    if (this.#stopping) throw new TypeError('the egress pool is stopping');
+    if (this.#stopping) throw new TypeError('the delivery pool is stopping');
     const outlet = new PoolOutlet(this.#nextOutlet, request, this.#arena.writer(request.bytesPerSecond), this.#outletOwner);
     this.#nextOutlet += 1;
     this.#outlets.set(outlet.id, outlet);
     return outlet;
   }
 
-  status(): EgressStatus {
+  status(): DeliveryStatus {
     return {
       threads: this.#slots.map(({ thread, report, link }) => ({ thread, report, resting: link?.resting === true })),
       restarts: this.#restarts,
@@ -277,7 +278,7 @@ export class EgressPool implements EgressPort {
     if (this.#flushing) return;
     this.#flushing = true;
     // After the sockets that are readable now: waking a thread costs as much as packaging several frames.
-    setImmediate(this.#guarded('a message to the egress threads', () => this.#flush()));
+    setImmediate(this.#guarded('a message to the delivery threads', () => this.#flush()));
   }
 
   #guarded<Given extends readonly unknown[]>(what: string, action: (...given: Given) => void): (...given: Given) => void {
@@ -320,8 +321,8 @@ export class EgressPool implements EgressPort {
       logConnections,
     };
     const owner = {
-      message: this.#guarded('a message of an egress thread', (message: FromThread) => this.#receive(slot, thread, message)),
-      exited: this.#guarded('the end of an egress thread', (reason: string) => this.#exited(slot, thread, reason)),
+      message: this.#guarded('a message of a delivery thread', (message: FromThread) => this.#receive(slot, thread, message)),
+      exited: this.#guarded('the end of a delivery thread', (reason: string) => this.#exited(slot, thread, reason)),
     };
     slot.thread = thread;
     slot.startedAt = clock.monotonic();
@@ -426,7 +427,7 @@ export class EgressPool implements EgressPort {
       return;
     }
     if (this.#starting !== null) {
-      this.#starting.reject(new Error(`an egress thread could not start: ${reason}`));
+      this.#starting.reject(new Error(`a delivery thread could not start: ${reason}`));
       return;
     }
     const { logger, clock } = this.#options;
@@ -434,7 +435,7 @@ export class EgressPool implements EgressPort {
     const delay = slot.failures === 0 ? 0 : Math.min(MAX_RESTART_DELAY, FIRST_RESTART_DELAY * 2 ** slot.failures);
     slot.failures += 1;
     this.#restarts += 1;
-    logger.error({ thread, reason, restartIn: delay }, 'an egress thread ended; it is started again');
+    logger.error({ thread, reason, restartIn: delay }, 'a delivery thread ended; it is started again');
     slot.restart = setTimeout(() => this.#restart(slot), delay);
   }
 
@@ -443,7 +444,7 @@ export class EgressPool implements EgressPort {
     try {
       this.#startThread(slot);
     } catch (error) {
-      this.#options.logger.error({ err: error }, 'an egress thread could not be started, it is tried again');
+      this.#options.logger.error({ err: error }, 'a delivery thread could not be started, it is tried again');
       slot.link = null;
       slot.restart = setTimeout(() => this.#restart(slot), MAX_RESTART_DELAY);
     }

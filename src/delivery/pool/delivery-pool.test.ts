@@ -9,17 +9,17 @@ import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { Shelf, type ShelfPool, startShelfPool } from '../../../test/fakes/shelf-pool.ts';
 import { loadAddon } from '../../native/addon.ts';
 import { systemClock } from '../../util/clock.ts';
-import type { EgressLimits } from '../thread-protocol.ts';
-import { EgressPool } from './egress-pool.ts';
+import type { DeliveryLimits } from '../thread-protocol.ts';
+import { DeliveryPool } from './delivery-pool.ts';
 
 describe.each([
   ['in the main thread', 0],
   ['in two workers', 2],
-])('egress %s', (_name, threads) => {
+])('delivery %s', (_name, threads) => {
   let started: ShelfPool | null = null;
   let port = 0;
 
-  async function start(limits: Partial<EgressLimits> = {}): Promise<ShelfPool> {
+  async function start(limits: Partial<DeliveryLimits> = {}): Promise<ShelfPool> {
     started = await startShelfPool(threads, limits);
     ({ port } = await started.pool.listen({ host: '127.0.0.1', port: 0, tls: false }));
     return started;
@@ -400,7 +400,7 @@ describe.each([
   test('files are served like shared bytes, whole and in ranges, and 404 when they are gone', async () => {
     const { pool } = await start({ fileBytes: 3_000_000 });
     const shelf = new Shelf(pool, 'stream');
-    const folder = mkdtempSync(path.join(tmpdir(), 'egress-file-'));
+    const folder = mkdtempSync(path.join(tmpdir(), 'delivery-file-'));
     const media = randomBytes(2_000_000);
     const [small, large] = [path.join(folder, 'small'), path.join(folder, 'large')];
     writeFileSync(small, media);
@@ -462,7 +462,7 @@ describe('a worker that crashes', () => {
   test('at its start fails the start of the pool', async () => {
     const logger = new RecordingLogger();
     const workerEntry = new URL('./no-such-file.ts', import.meta.url);
-    const pool = new EgressPool({ threads: 1, views: {}, workerEntry, clock: systemClock, logger });
+    const pool = new DeliveryPool({ threads: 1, views: {}, workerEntry, clock: systemClock, logger });
     await expect(pool.start()).rejects.toThrow('could not start');
     await pool.stop();
   });

@@ -30,7 +30,7 @@ const ABUSES: readonly ((client: RawClient) => void)[] = [
 describe.each([
   ['in the main thread', 0],
   ['in two workers', 2],
-])('abuse of egress %s', (_name, threads) => {
+])('abuse of delivery %s', (_name, threads) => {
   let started: ShelfPool;
   let port: number;
   let shelf: Shelf;

@@ -1,4 +1,4 @@
-/** Everything that happens in one egress thread. It knows nothing of workers: messages come in and go out. */
+/** Everything that happens in one delivery thread. It knows nothing of workers: messages come in and go out. */
 
 import type { Clock } from '../../util/clock.ts';
 import { messageOf } from '../../util/message-of.ts';
@@ -25,7 +25,7 @@ import { TextCoder } from './text-coder.ts';
 import { ThreadSessions } from './thread-sessions.ts';
 
 /** `post` reaches the main thread, in order. */
-export interface EgressThreadOptions {
+export interface DeliveryThreadOptions {
   readonly settings: ThreadSettings;
   readonly views: ViewFactories;
   readonly clock: Clock;
@@ -33,8 +33,8 @@ export interface EgressThreadOptions {
 }
 
 /** Lives from its making until the message `stop`, which ends ports, streams and connections and is answered with `stopped`. */
-export class EgressThread {
-  readonly #options: EgressThreadOptions;
+export class DeliveryThread {
+  readonly #options: DeliveryThreadOptions;
   readonly #attention: Attention;
   readonly #blocks: BlockTable;
   readonly #hosts = new HostTable();
@@ -52,7 +52,7 @@ export class EgressThread {
   #certificates: readonly Certificate[] = [];
   #stopping = false;
 
-  constructor(options: EgressThreadOptions) {
+  constructor(options: DeliveryThreadOptions) {
     const { settings, clock, views, post } = options;
     const { limits } = settings;
     this.#options = options;
@@ -102,7 +102,7 @@ export class EgressThread {
       try {
         this.#report();
       } catch (error) {
-        this.#log('error', { error: String(error) }, 'an egress thread could not report');
+        this.#log('error', { error: String(error) }, 'a delivery thread could not report');
       }
     }, limits.reportInterval);
     post({ type: 'ready' });
@@ -114,7 +114,7 @@ export class EgressThread {
       try {
         this.#apply(message);
       } catch (error) {
-        this.#log('error', { message: message.type, error: String(error) }, 'an egress thread could not apply a message');
+        this.#log('error', { message: message.type, error: String(error) }, 'a delivery thread could not apply a message');
       }
     }
   }

@@ -1,8 +1,8 @@
-/** An egress pool of one pretended thread: outlets, shared memory, sessions, exchanges and a clock turned by hand. */
-import type { EgressPort, Outlet, Span } from '../../src/delivery/outlet/messages.ts';
+/** A delivery pool of one pretended thread: outlets, shared memory, sessions, exchanges and a clock turned by hand. */
+import type { Outlet, OutletOpener, Span } from '../../src/delivery/outlet/messages.ts';
 import type { ByteSink, DeliveryExchange, OutletView, ViewContext } from '../../src/delivery/outlet/view.ts';
 
-type OpenRequest = Parameters<EgressPort['openOutlet']>[0];
+type OpenRequest = Parameters<OutletOpener['openOutlet']>[0];
 
 /** Everything a view answered. */
 export interface FakeResponse {
@@ -216,8 +216,8 @@ export class FakeOutlet implements Outlet {
   }
 }
 
-/** The port packagers open outlets at; `createView` is what an egress thread would do for the outlet's kind. */
-export class FakeEgress implements EgressPort {
+/** The port packagers open outlets at; `createView` is what a delivery thread would do for the outlet's kind. */
+export class FakeDelivery implements OutletOpener {
   readonly context = new FakeViewContext();
   readonly outlets: FakeOutlet[] = [];
   readonly #createView: (settings: unknown, context: ViewContext) => OutletView;

@@ -1,9 +1,9 @@
 import type { Patience } from '../../util/patience.ts';
 import { DEFAULT_HTTP_LIMITS, patientHttpLimits } from '../http/limits.ts';
-import type { EgressLimits } from '../thread-protocol.ts';
+import type { DeliveryLimits } from '../thread-protocol.ts';
 
-/** What an egress thread puts up with unless told otherwise. */
-export const DEFAULT_EGRESS_LIMITS: EgressLimits = {
+/** What a delivery thread puts up with unless told otherwise. */
+export const DEFAULT_DELIVERY_LIMITS: DeliveryLimits = {
   http: DEFAULT_HTTP_LIMITS,
   waiting: 20_000,
   fileBytes: 256 * 1024 * 1024,
@@ -17,6 +17,6 @@ export const DEFAULT_EGRESS_LIMITS: EgressLimits = {
 };
 
 /** The same with patience for clients. */
-export function patientEgressLimits(patience: Patience): EgressLimits {
-  return { ...DEFAULT_EGRESS_LIMITS, http: patientHttpLimits(DEFAULT_HTTP_LIMITS, patience), patience };
+export function patientDeliveryLimits(patience: Patience): DeliveryLimits {
+  return { ...DEFAULT_DELIVERY_LIMITS, http: patientHttpLimits(DEFAULT_HTTP_LIMITS, patience), patience };
 }

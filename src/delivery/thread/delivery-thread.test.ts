@@ -2,15 +2,15 @@ import { afterEach, expect, it } from 'vitest';
 import { until } from '../../../test/harness/poll.ts';
 import { OPEN_ADMISSION } from '../admission.ts';
 import type { OutletView, ViewContext } from '../outlet/view.ts';
-import { DEFAULT_EGRESS_LIMITS } from '../pool/egress-limits.ts';
+import { DEFAULT_DELIVERY_LIMITS } from '../pool/delivery-limits.ts';
 import type { FromThread, ThreadSettings, ToThread } from '../thread-protocol.ts';
-import { EgressThread } from './egress-thread.ts';
+import { DeliveryThread } from './delivery-thread.ts';
 
 const WAIT = { deadlineMs: 10_000, everyMs: 5 };
 const SETTINGS: ThreadSettings = {
   incarnation: 1,
   secret: new Uint8Array(32),
-  limits: { ...DEFAULT_EGRESS_LIMITS, reportInterval: 50, stopGrace: 50 },
+  limits: { ...DEFAULT_DELIVERY_LIMITS, reportInterval: 50, stopGrace: 50 },
   admission: { ...OPEN_ADMISSION, threads: 1, slot: 1 },
   http2: false,
   foreign: null,
@@ -19,7 +19,7 @@ const SETTINGS: ThreadSettings = {
 const HOSTS: ToThread = { type: 'hosts', hosts: [{ name: 'default', hostNames: ['*'], hasOrigins: true }] };
 const clock = { now: () => 7_000_000, monotonic: () => 10 };
 
-const opened: EgressThread[] = [];
+const opened: DeliveryThread[] = [];
 afterEach(() => {
   for (const thread of opened.splice(0)) thread.receive([{ type: 'stop' }]);
 });
@@ -33,7 +33,7 @@ function start(view: (outlet: unknown, context: ViewContext) => Partial<OutletVi
     // It rests while a test prepares its requests.
     if (message.type === 'attention' && message.wanted) queueMicrotask(() => thread.receive([{ type: 'caught-up' }]));
   };
-  const thread = new EgressThread({ settings: SETTINGS, views, clock, post });
+  const thread = new DeliveryThread({ settings: SETTINGS, views, clock, post });
   opened.push(thread);
   thread.receive([HOSTS]);
   const told = <Type extends FromThread['type']>(type: Type) =>
