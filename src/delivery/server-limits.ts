@@ -28,7 +28,7 @@ export class ServerLimits {
   readonly apiConnections: number;
   readonly #limits: ServerConfig['limits'];
   readonly #proxies: ServerConfig['trustedProxies'];
-  /** The ledger that viewers' descriptors stand in; null: there is no limit. The main thread has the first slot, delivery threads the others. */
+  /** The ledger that viewers' descriptors stand in; null: there is no limit. The main thread has the first slot, delivery threads have the rest. */
   readonly #viewerDescriptors: SharedArrayBuffer | null;
   readonly #viewers: DescriptorLedger | null;
   readonly #encoders: DescriptorLedger | null;

@@ -10,7 +10,7 @@ export const SOCKET_NAME = 'signalling';
 const NAME = new RegExp(`^${FOLDER_PREFIX}[A-Za-z0-9]{6}$`);
 /** A younger one may belong to a server that is just starting, ms. */
 const YOUNG_MS = 60_000;
-/** Looked at in one start; the next one goes on. */
+/** Folders looked at in one start; others may have put theirs there. */
 const MAX_FOLDERS = 100;
 
 /**

@@ -85,7 +85,7 @@ export interface SessionBytes {
   readonly bytes: readonly number[];
 }
 
-/** From the main thread. Numbers of listeners, blocks and questions are those it was told, or told, before. */
+/** From the main thread. Each number names a listener, a block or a question that one side has told the other before. */
 export type ToThread =
   | OutletMessage
   | { readonly type: 'hosts'; readonly hosts: readonly ServedHost[] }

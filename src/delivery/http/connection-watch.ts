@@ -12,7 +12,7 @@ export interface WatchTimes {
   readonly idle: number;
   /** For the client to take an answer that is all written. */
   readonly send: number;
-  /** How often the others are looked at. */
+  /** How often the times above are looked at. */
   readonly sweep: number;
 }
 

@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 
 /** Connections that are told at once: each keeps its descriptor meanwhile. Others are closed without a word. */
-const MOST = 8;
+const MAX_TOLD = 8;
 /** For a client to read why, ms. */
 const PATIENCE_MS = 1000;
 const TEXT = 'too many connections, of your address or of all\n';
@@ -20,7 +20,7 @@ export class RefusedConnections {
 
   /** Answers what the client is about to ask, and closes. */
   answer(socket: Socket): void {
-    if (this.#open.size >= MOST || socket.destroyed) {
+    if (this.#open.size >= MAX_TOLD || socket.destroyed) {
       socket.destroy();
       return;
     }

@@ -58,7 +58,7 @@ export class WaitingRoom {
     this.#each([...this.#entries], sendAway);
   }
 
-  /** Lets those go that `action` answers, and those it fails on: they are answered as such, and keep nobody from an answer. */
+  /** A waiter leaves when `action` answers it. One that `action` fails on is answered 500, and keeps nobody from an answer. */
   #each(entries: Iterable<Entry>, action: (waiter: Waiter) => boolean): void {
     const faults: unknown[] = [];
     for (const entry of entries) {

@@ -21,7 +21,7 @@ export interface PortBookOptions {
   readonly onFailed: (thread: number, port: number, message: string) => void;
 }
 
-/** One thread binds first; the others bind the port it got, so that port 0 works and a taken port fails once. */
+/** One thread binds first, and all other threads bind the port it got: so port 0 works, and a taken port fails once. */
 export class PortBook {
   readonly #options: PortBookOptions;
   readonly #entries = new Map<number, Entry>();

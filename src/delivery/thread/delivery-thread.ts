@@ -108,7 +108,7 @@ export class DeliveryThread {
     post({ type: 'ready' });
   }
 
-  /** Applies messages of the main thread in order. One that fails is logged; the others still count. */
+  /** Applies messages of the main thread in order. A message that fails is logged, and the next is applied all the same. */
   receive(messages: readonly ToThread[]): void {
     for (const message of messages) {
       try {

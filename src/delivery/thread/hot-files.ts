@@ -4,15 +4,15 @@ import type { Image } from '../http/direct-sender.ts';
 import type { Span } from '../outlet/messages.ts';
 
 /** For fewer bytes, copying them costs less. */
-const SMALLEST = 32 * 1024;
+const MIN_IMAGE_BYTES = 32 * 1024;
 /** Making an image of more would hold up the thread. */
-const LARGEST = 8 * 1024 * 1024;
+const MAX_IMAGE_BYTES = 8 * 1024 * 1024;
 /** Each image takes a file descriptor. */
 const MAX_IMAGES = 256;
 /** Files remembered, asked for once or more. */
 const MAX_FILES = 4096;
 /** Sweeps that a file nobody asks for is kept. */
-const PATIENCE = 4;
+const MAX_AGE = 4;
 
 interface HotFile {
   image: Image | null;
@@ -67,7 +67,7 @@ export class HotFiles {
 
   /** The image of the file at `spans`, whose `size` bytes are `chunks`; null while it is worth none. */
   image(spans: readonly Span[], chunks: readonly Uint8Array[], size: number): Image | null {
-    if (this.#addon === null || size < SMALLEST || size > LARGEST) return null;
+    if (this.#addon === null || size < MIN_IMAGE_BYTES || size > MAX_IMAGE_BYTES) return null;
     const file = this.#files.get(spans);
     if (file === undefined) {
       if (this.#files.size < MAX_FILES) this.#files.set(spans, { image: null, age: 0 });
@@ -83,7 +83,7 @@ export class HotFiles {
     this.#full = false;
     for (const [spans, file] of this.#files) {
       file.age += 1;
-      if (file.age > PATIENCE) this.#forget(spans, file);
+      if (file.age > MAX_AGE) this.#forget(spans, file);
     }
   }
 

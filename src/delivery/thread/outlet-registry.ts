@@ -174,7 +174,7 @@ export class OutletRegistry {
     }
   }
 
-  /** What a view throws is told as a fault: the others are closed as well. */
+  /** What a view throws is told as a fault, and all other outlets are closed as well. */
   closeAll(): void {
     forEachGuarded(
       [...this.#outlets.keys()],

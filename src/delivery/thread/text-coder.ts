@@ -5,7 +5,7 @@ import { TailoredText } from './tailored-text.ts';
 
 const MAX_CACHE = 256;
 /** Lengths of tails known for one text. Sessions of one server differ little; what else is in a tail, the client chose. */
-const TAIL_LENGTHS = 8;
+const MAX_TAIL_LENGTHS = 8;
 /** Plain bodies share pieces of memory of this size: an allocation for each costs more than filling it. A client that does not read holds one. */
 const SLAB = 64 * 1024;
 
@@ -77,7 +77,7 @@ export class TextCoder {
     }
     const known = lengths.get(tailLength);
     if (known !== undefined) return known;
-    if (lengths.size >= TAIL_LENGTHS) return null;
+    if (lengths.size >= MAX_TAIL_LENGTHS) return null;
     const made: Tailored = {};
     lengths.set(tailLength, made);
     return made;

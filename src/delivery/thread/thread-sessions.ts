@@ -10,8 +10,8 @@ import type { SessionBytes, SessionEvent, SessionSighting } from '../thread-prot
 /** Revocations remembered; the oldest is forgotten first. */
 const MAX_REVOKED = 100_000;
 const MAX_KEY_LENGTH = 256;
-/** Viewers whose bytes one report tells; the others have their turn in the next ones, so that a crowd cannot hold up the main thread. */
-const BILLED_PER_REPORT = 1000;
+/** Viewers whose bytes one report tells. Further viewers have their turn in the next reports: a crowd cannot hold up the main thread. */
+const MAX_BILLED = 1000;
 
 class LiveSession implements ViewerSession, ByteSink {
   readonly token: string;
@@ -90,7 +90,7 @@ export class ThreadSessions {
   readonly #live = new Map<string, LiveSession>();
   readonly #owners = new OwnerCounts();
   readonly #revoked = new Set<string>();
-  /** Sessions with bytes to tell, those that wait longest first. */
+  /** Sessions with bytes to tell; the session that has waited longest comes first. */
   readonly #owing = new Set<LiveSession>();
   #events: SessionEvent[] = [];
 
@@ -183,7 +183,7 @@ export class ThreadSessions {
     const sightings: SessionSighting[] = [];
     const bytes: number[] = [];
     for (const live of this.#owing) {
-      if (sightings.length === BILLED_PER_REPORT) break;
+      if (sightings.length === MAX_BILLED) break;
       this.#owing.delete(live);
       sightings.push(live.sighting);
       bytes.push(live.takeBytes());

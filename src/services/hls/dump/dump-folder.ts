@@ -9,7 +9,7 @@ import { hasRoom } from '../../../util/disk-space.ts';
 import { syncTurns } from '../../../util/turns.ts';
 
 /** Bytes of segments that may wait for the disk; a dump that needs more ends with an error, for it may not have holes. */
-const WAITING_BYTES = 64 * 1024 * 1024;
+const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 /** What may be otherwise later: no room, or none that may be used. */
 const PASSING: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'];
 /** A file of an earlier dump is overwritten; a link that somebody put in its place is not followed. */
@@ -59,8 +59,8 @@ export class DumpFolder {
   enqueue(work: () => Promise<void>, bytes = 0, missed: (() => void) | null = null): void {
     if (this.#failed) return;
     this.#waiting += bytes;
-    if (this.#waiting > WAITING_BYTES) {
-      this.#fail(new Error(`the disk is too slow: more than ${WAITING_BYTES} bytes wait for it`));
+    if (this.#waiting > MAX_WAITING_BYTES) {
+      this.#fail(new Error(`the disk is too slow: more than ${MAX_WAITING_BYTES} bytes wait for it`));
       // It may be in the middle of a file.
       this.#tail = this.#tail.then(() => this.#options.onFailureSettled());
       return;

@@ -1,5 +1,5 @@
 /**
- * Where segments begin, for all tracks of a stream: the track that leads proposes cuts, the others follow,
+ * Where segments begin, for all tracks of a stream: the track that leads proposes cuts, all other tracks follow,
  * so that one media sequence number means the same media time in every playlist.
  */
 

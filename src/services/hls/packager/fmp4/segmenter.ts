@@ -44,7 +44,7 @@ export interface SegmenterOptions {
 const MAX_FRAME = 2;
 /** A hole this long, seconds, is listed as such when the segment cannot hold it. */
 const MIN_GAP = 1;
-/** A track that is so far, seconds, behind what the others have listed is away: more than a transcoder may ever be late. */
+/** A track is away when it is so many seconds behind what other tracks have listed: more than a transcoder may ever be late. */
 const AWAY = 8;
 /** However little media time they hold: parts and segments of a source whose clock hardly goes on must not grow without end. */
 const MAX_PART_BYTES = 16 * 1024 * 1024;

@@ -76,7 +76,7 @@ export class TrackAligner {
     this.#drain(lane);
   }
 
-  /** A segment has begun in some track: those that are away list what they miss. */
+  /** A segment has begun in some track: tracks that are away list what they miss. */
   passPauses(): void {
     for (const { packager } of this.#lanes.values()) packager.passPause();
   }

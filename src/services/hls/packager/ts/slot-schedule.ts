@@ -7,13 +7,13 @@ const FOLLOW_TOLERANCE = 0.05;
 /** A variant without video waits so many target durations for the cut of the video variants. */
 const PATIENCE = 2;
 /** Without any keyframe a segment is cut after so many target durations: memory has a limit. */
-const LONGEST = 10;
+const MAX_TARGETS = 10;
 /** Cuts remembered for variants that lag behind. */
-const REMEMBERED = 64;
+const MAX_CUTS = 64;
 
 /**
- * Cut `n` ends slot `n`. The first variant to reach a keyframe at or after the target duration sets the cut, the others
- * follow at their first keyframe around it. Times are milliseconds of media time.
+ * Cut `n` ends slot `n`. The first variant to reach a keyframe at or after the target duration sets the cut, all other
+ * variants follow at their first keyframe around it. Times are milliseconds of media time.
  */
 export class SlotSchedule {
   readonly #targetMs: number;
@@ -46,7 +46,7 @@ export class SlotSchedule {
   }): boolean {
     const { slot, start, time, keyframe, leads } = packet;
     const length = time - start;
-    if (length >= LONGEST * this.#targetMs) return true;
+    if (length >= MAX_TARGETS * this.#targetMs) return true;
     if (!keyframe) return false;
     const cut = this.#cuts.get(slot);
     if (cut !== undefined) return time >= cut - this.#toleranceMs;
@@ -58,7 +58,7 @@ export class SlotSchedule {
 
   #record(slot: number, time: number): void {
     this.#cuts.set(slot, time);
-    this.#cuts.delete(slot - REMEMBERED);
+    this.#cuts.delete(slot - MAX_CUTS);
     this.#next = slot + 1;
   }
 }
