@@ -5,12 +5,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { RawClient } from '../../../test/fakes/raw-client.ts';
-import { RecordingLogger } from '../../../test/fakes/recording-logger.ts';
 import { Shelf, type ShelfPool, startShelfPool } from '../../../test/fakes/shelf-pool.ts';
 import { loadAddon } from '../../native/addon.ts';
-import { systemClock } from '../../util/clock.ts';
 import type { DeliveryLimits } from '../thread-protocol.ts';
-import { DeliveryPool } from './delivery-pool.ts';
 
 describe.each([
   ['in the main thread', 0],
@@ -455,41 +452,6 @@ describe.each([
     const second = await pool.listen({ host: '127.0.0.1', port: 0, tls: false });
     pool.unlisten(second.id);
     await expect.poll(async () => (await RawClient.open(second.port).catch(() => null))?.destroy() ?? 'refused').toBe('refused');
-  });
-});
-
-describe('a worker that crashes', () => {
-  test('at its start fails the start of the pool', async () => {
-    const logger = new RecordingLogger();
-    const workerEntry = new URL('./no-such-file.ts', import.meta.url);
-    const pool = new DeliveryPool({ threads: 1, views: {}, workerEntry, clock: systemClock, logger });
-    await expect(pool.start()).rejects.toThrow('could not start');
-    await pool.stop();
-  });
-
-  test('is started again and knows everything', async () => {
-    const { pool, logger } = await startShelfPool(1);
-    pool.setDefaultCrossDomains({ urls: ['*'], headers: [] });
-    const shelf = new Shelf(pool, 'stream');
-    shelf.putBytes('seg', Buffer.alloc(200_000, 's'));
-    shelf.putText('list', 'the list');
-    const { port } = await pool.listen({ host: '127.0.0.1', port: 0, tls: false });
-    const get = (file: string): Promise<Response> => fetch(`http://127.0.0.1:${port}/app/stream/${file}`);
-    const token = await (await get('new-session')).text();
-    await expect.poll(() => shelf.sessions).toBe(1);
-    shelf.outlet.update({ crash: true });
-    await expect.poll(() => pool.status().restarts).toBe(1);
-    expect(shelf.sessions).toBe(0);
-    shelf.putText('later', 'said while it was away');
-    await expect.poll(async () => (await get('list').catch(() => null))?.status, { timeout: 5000 }).toBe(200);
-    expect(await (await get('seg')).text()).toBe('s'.repeat(200_000));
-    expect(await (await get('later')).text()).toBe('said while it was away');
-    expect(await (await get(`need-session?session=${token}`)).text()).toBe(token);
-    await expect.poll(() => shelf.sessions).toBe(1);
-    expect(logger.lines.find(({ level }) => level === 'error')?.fields).toMatchObject({
-      reason: expect.stringContaining('crash on demand'),
-    });
-    await pool.stop();
   });
 });
 
