@@ -7,6 +7,7 @@ import { ChunkWriter } from '../../src/wire/rtmp/chunk-writer.ts';
 import { MessageType } from '../../src/wire/rtmp/message.ts';
 import { StunAttribute, StunType, serializeStun } from '../../src/wire/stun/stun-message.ts';
 import type { Conversation } from './slow-client.ts';
+import { type TurnAttribute, UDP_TRANSPORT } from './turn-client.ts';
 
 const CRLF = Buffer.from('\r\n');
 const HANDSHAKE_BLOCK = 1536;
@@ -98,8 +99,7 @@ export function ovtTalk(): Conversation {
 
 /** TURN without the account that everybody knows. */
 export function turnTalk(): Conversation {
-  const transport = [StunAttribute.REQUESTED_TRANSPORT, Buffer.of(17, 0, 0, 0)] as const;
-  const allocate = stun(StunType.ALLOCATE_REQUEST, [transport]);
+  const allocate = stun(StunType.ALLOCATE_REQUEST, [UDP_TRANSPORT]);
   return { name: 'TURN', messages: [allocate, stun(StunType.BINDING_REQUEST, [])], filler: stun(StunType.BINDING_REQUEST, []) };
 }
 
@@ -140,6 +140,6 @@ function hpackText(text: string): Buffer {
   return Buffer.concat([Buffer.of(text.length), Buffer.from(text)]);
 }
 
-function stun(type: number, attributes: readonly (readonly [number, Buffer])[]): Buffer {
+function stun(type: number, attributes: readonly TurnAttribute[]): Buffer {
   return serializeStun({ type, transaction: Buffer.alloc(12, 7), attributes, password: null });
 }

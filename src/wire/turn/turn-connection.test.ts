@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeEach, expect, test } from 'vitest';
+import { channelNumber, peerAddress, type TurnAttribute, turnKey, turnRequest, UDP_TRANSPORT } from '../../../test/fakes/turn-client.ts';
 import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import {
@@ -10,20 +10,17 @@ import {
   StunAttribute,
   type StunMessage,
   StunType,
-  serializeStun,
   successOf,
-  xorMappedAddress,
 } from '../stun/stun-message.ts';
 import { type TurnAddress, TurnConnection } from './turn-connection.ts';
 import { frameChannelData } from './turn-framer.ts';
 
 const ACCOUNT = { realm: 'airensoft', username: 'ome', password: 'airen' };
-const KEY = createHash('md5').update('ome:airensoft:airen').digest();
+const KEY = turnKey(ACCOUNT);
 const CLIENT = { host: '192.0.2.7', port: 40_000 };
 const RELAYED = { host: '1.1.1.1', port: 14_090 };
 const PEER = { host: '198.51.100.1', port: 10_000 };
 const TRANSACTION = Buffer.alloc(12, 5);
-const UDP = Buffer.of(17, 0, 0, 0);
 
 let now = 0;
 let sent: Buffer[] = [];
@@ -46,25 +43,20 @@ function open(): TurnConnection {
   return new TurnConnection(owner, ACCOUNT, CLIENT, { ipv4: RELAYED, ipv6: { ...RELAYED, host: '1:0:0:0:0:0:0:1' } });
 }
 
-/** Sends a request as a client that knows `key`, and returns the answer. */
-function ask(type: number, attributes: (readonly [number, Uint8Array])[] = [], key: Buffer | null = KEY, nonce = nonceNow()): StunMessage {
-  const account = [
-    [StunAttribute.USERNAME, Buffer.from(ACCOUNT.username)],
-    [StunAttribute.REALM, Buffer.from(ACCOUNT.realm)],
-    [StunAttribute.NONCE, Buffer.from(nonce)],
-  ] as const;
-  const own = key === null ? [] : account;
-  turn.push(serializeStun({ type, transaction: TRANSACTION, attributes: [...attributes, ...own], password: key }));
+/** What the relay said last. */
+function said(): StunMessage {
   return parseStun(sent.pop() ?? Buffer.alloc(0));
 }
 
+/** Sends a request as a client that knows `key`, and returns the answer. */
+function ask(type: number, attributes: readonly TurnAttribute[] = [], key: Buffer | null = KEY, nonce = nonceNow()): StunMessage {
+  turn.push(turnRequest(type, TRANSACTION, attributes, key === null ? null : { account: ACCOUNT, nonce: Buffer.from(nonce), key }));
+  return said();
+}
+
 function nonceNow(): string {
-  turn.push(serializeStun({ type: StunType.ALLOCATE_REQUEST, transaction: TRANSACTION, attributes: [], password: null }));
-  return (
-    parseStun(sent.pop() ?? Buffer.alloc(0))
-      .attributes.get(StunAttribute.NONCE)
-      ?.toString() ?? ''
-  );
+  turn.push(turnRequest(StunType.ALLOCATE_REQUEST, TRANSACTION, [], null));
+  return said().attributes.get(StunAttribute.NONCE)?.toString() ?? '';
 }
 
 function codeOf({ attributes }: StunMessage): number {
@@ -72,31 +64,26 @@ function codeOf({ attributes }: StunMessage): number {
   return (value[2] ?? 0) * 100 + (value[3] ?? 0);
 }
 
-function peerAddress(peer = PEER): readonly [number, Buffer] {
-  return [StunAttribute.XOR_PEER_ADDRESS, xorMappedAddress(peer.host, peer.port, TRANSACTION)];
+function peer(of = PEER): TurnAttribute {
+  return peerAddress(of, TRANSACTION);
 }
 
-function lifetime(seconds: number): readonly [number, Buffer] {
+function lifetime(seconds: number): TurnAttribute {
   const value = Buffer.alloc(4);
   value.writeUInt32BE(seconds);
   return [StunAttribute.LIFETIME, value];
 }
 
-function channel(number: number): readonly [number, Buffer] {
-  return [StunAttribute.CHANNEL_NUMBER, Buffer.of(number >> 8, number & 0xff, 0, 0)];
-}
-
 function allocate(): StunMessage {
-  return ask(StunType.ALLOCATE_REQUEST, [[StunAttribute.REQUESTED_TRANSPORT, UDP]]);
+  return ask(StunType.ALLOCATE_REQUEST, [UDP_TRANSPORT]);
 }
 
-function indicate(bytes: string, peer = PEER): void {
-  const attributes = [peerAddress(peer), [StunAttribute.DATA, Buffer.from(bytes)]] as const;
-  turn.push(serializeStun({ type: StunType.SEND_INDICATION, transaction: TRANSACTION, attributes, password: null }));
+function indicate(bytes: string, to = PEER): void {
+  turn.push(turnRequest(StunType.SEND_INDICATION, TRANSACTION, [peer(to), [StunAttribute.DATA, Buffer.from(bytes)]], null));
 }
 
 test('who does not show himself is asked to, with realm and nonce', () => {
-  const answer = ask(StunType.ALLOCATE_REQUEST, [[StunAttribute.REQUESTED_TRANSPORT, UDP]], null);
+  const answer = ask(StunType.ALLOCATE_REQUEST, [UDP_TRANSPORT], null);
   expect(codeOf(answer)).toBe(401);
   expect(answer.attributes.get(StunAttribute.REALM)?.toString()).toBe('airensoft');
   expect(answer.attributes.get(StunAttribute.NONCE)?.toString()).toMatch(/^[0-9a-f]{32}$/);
@@ -126,7 +113,7 @@ test('only datagrams can be relayed', () => {
 
 test('nothing but an allocation is granted without one', () => {
   for (const type of [StunType.REFRESH_REQUEST, StunType.CREATE_PERMISSION_REQUEST, StunType.CHANNEL_BIND_REQUEST]) {
-    expect(codeOf(ask(type, [peerAddress(), channel(0x4000)]))).toBe(437);
+    expect(codeOf(ask(type, [peer(), channelNumber(0x4000)]))).toBe(437);
   }
 });
 
@@ -138,11 +125,11 @@ test('datagrams pass in indications once there is a permission', () => {
   expect(sent).toEqual([]);
   expect(turn.dropped).toBe(2);
 
-  expect(ask(StunType.CREATE_PERMISSION_REQUEST, [peerAddress()]).type).toBe(successOf(StunType.CREATE_PERMISSION_REQUEST));
+  expect(ask(StunType.CREATE_PERMISSION_REQUEST, [peer()]).type).toBe(successOf(StunType.CREATE_PERMISSION_REQUEST));
   indicate('check');
   expect(received).toEqual([{ peer: PEER, bytes: 'check' }]);
   turn.deliver(PEER, Buffer.from('answer'));
-  const back = parseStun(sent.pop() ?? Buffer.alloc(0));
+  const back = said();
   expect(back.type).toBe(StunType.DATA_INDICATION);
   expect(back.attributes.get(StunAttribute.DATA)?.toString()).toBe('answer');
   expect(readXorMappedAddress(back.attributes.get(StunAttribute.XOR_PEER_ADDRESS) ?? Buffer.alloc(0), back.transaction)).toEqual(PEER);
@@ -150,7 +137,7 @@ test('datagrams pass in indications once there is a permission', () => {
 
 test('a channel carries datagrams both ways, padded', () => {
   allocate();
-  expect(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(), channel(0x4001)]).type).toBe(successOf(StunType.CHANNEL_BIND_REQUEST));
+  expect(ask(StunType.CHANNEL_BIND_REQUEST, [peer(), channelNumber(0x4001)]).type).toBe(successOf(StunType.CHANNEL_BIND_REQUEST));
   turn.push(frameChannelData(0x4001, Buffer.from('media')));
   expect(received).toEqual([{ peer: PEER, bytes: 'media' }]);
   turn.deliver(PEER, Buffer.from('frame'));
@@ -159,17 +146,17 @@ test('a channel carries datagrams both ways, padded', () => {
 
 test('a channel stays with its peer', () => {
   allocate();
-  ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(), channel(0x4001)]);
-  expect(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(), channel(0x4001)]).type).toBe(successOf(StunType.CHANNEL_BIND_REQUEST));
-  expect(codeOf(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress({ ...PEER, port: 1 }), channel(0x4001)]))).toBe(400);
-  expect(codeOf(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(), channel(0x4002)]))).toBe(400);
-  expect(codeOf(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(), channel(0x3fff)]))).toBe(400);
+  ask(StunType.CHANNEL_BIND_REQUEST, [peer(), channelNumber(0x4001)]);
+  expect(ask(StunType.CHANNEL_BIND_REQUEST, [peer(), channelNumber(0x4001)]).type).toBe(successOf(StunType.CHANNEL_BIND_REQUEST));
+  expect(codeOf(ask(StunType.CHANNEL_BIND_REQUEST, [peer({ ...PEER, port: 1 }), channelNumber(0x4001)]))).toBe(400);
+  expect(codeOf(ask(StunType.CHANNEL_BIND_REQUEST, [peer(), channelNumber(0x4002)]))).toBe(400);
+  expect(codeOf(ask(StunType.CHANNEL_BIND_REQUEST, [peer(), channelNumber(0x3fff)]))).toBe(400);
 });
 
 test('one request permits several peers, all or none', () => {
   allocate();
-  const hosts = (from: number, to: number): (readonly [number, Buffer])[] =>
-    Array.from({ length: to - from }, (_, n) => peerAddress({ host: `10.0.0.${from + n}`, port: 1 }));
+  const hosts = (from: number, to: number): TurnAttribute[] =>
+    Array.from({ length: to - from }, (_, n) => peer({ host: `10.0.0.${from + n}`, port: 1 }));
   expect(ask(StunType.CREATE_PERMISSION_REQUEST, hosts(0, 30)).type).toBe(successOf(StunType.CREATE_PERMISSION_REQUEST));
   for (const n of [0, 15, 29]) indicate('check', { host: `10.0.0.${n}`, port: 5 });
   expect(received.map(({ peer }) => peer.host)).toEqual(['10.0.0.0', '10.0.0.15', '10.0.0.29']);
@@ -182,18 +169,17 @@ test('one request permits several peers, all or none', () => {
 });
 
 test('an allocation of IPv6 reaches peers of IPv6, and no others', () => {
-  const family = (number: number): readonly [number, Buffer] => [StunAttribute.REQUESTED_ADDRESS_FAMILY, Buffer.of(number, 0, 0, 0)];
-  const request = (number: number): StunMessage =>
-    ask(StunType.ALLOCATE_REQUEST, [[StunAttribute.REQUESTED_TRANSPORT, UDP], family(number)]);
+  const family = (number: number): TurnAttribute => [StunAttribute.REQUESTED_ADDRESS_FAMILY, Buffer.of(number, 0, 0, 0)];
+  const request = (number: number): StunMessage => ask(StunType.ALLOCATE_REQUEST, [UDP_TRANSPORT, family(number)]);
   expect(codeOf(request(3))).toBe(440);
   const answer = request(2);
   const relayed = answer.attributes.get(StunAttribute.XOR_RELAYED_ADDRESS) ?? Buffer.alloc(0);
   expect(readXorMappedAddress(relayed, TRANSACTION)).toEqual({ host: '1:0:0:0:0:0:0:1', port: 14_090 });
   expect(turn.relayed.host).toBe('1:0:0:0:0:0:0:1');
   const six = { host: '2001:db8:0:0:0:0:0:1', port: 10_000 };
-  expect(codeOf(ask(StunType.CREATE_PERMISSION_REQUEST, [peerAddress(six), peerAddress()]))).toBe(443);
-  expect(codeOf(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(), channel(0x4001)]))).toBe(443);
-  expect(ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(six), channel(0x4001)]).type).toBe(successOf(StunType.CHANNEL_BIND_REQUEST));
+  expect(codeOf(ask(StunType.CREATE_PERMISSION_REQUEST, [peer(six), peer()]))).toBe(443);
+  expect(codeOf(ask(StunType.CHANNEL_BIND_REQUEST, [peer(), channelNumber(0x4001)]))).toBe(443);
+  expect(ask(StunType.CHANNEL_BIND_REQUEST, [peer(six), channelNumber(0x4001)]).type).toBe(successOf(StunType.CHANNEL_BIND_REQUEST));
   turn.push(frameChannelData(0x4001, Buffer.from('media')));
   expect(received).toEqual([{ peer: six, bytes: 'media' }]);
   turn.deliver(six, Buffer.from('frame'));
@@ -202,7 +188,7 @@ test('an allocation of IPv6 reaches peers of IPv6, and no others', () => {
 
 test('peers are bounded', () => {
   allocate();
-  const permit = (n: number): StunMessage => ask(StunType.CREATE_PERMISSION_REQUEST, [peerAddress({ host: `10.0.0.${n}`, port: 1 })]);
+  const permit = (n: number): StunMessage => ask(StunType.CREATE_PERMISSION_REQUEST, [peer({ host: `10.0.0.${n}`, port: 1 })]);
   for (let n = 0; n < 64; n += 1) expect(permit(n).type).toBe(successOf(StunType.CREATE_PERMISSION_REQUEST));
   expect(codeOf(permit(64))).toBe(508);
 });
@@ -229,14 +215,14 @@ test('an allocation ends with its lifetime unless it is refreshed', () => {
 });
 
 test('a binding request is answered with the address of the client', () => {
-  turn.push(serializeStun({ type: StunType.BINDING_REQUEST, transaction: TRANSACTION, attributes: [], password: null }));
-  const answer = parseStun(sent.pop() ?? Buffer.alloc(0));
+  turn.push(turnRequest(StunType.BINDING_REQUEST, TRANSACTION, [], null));
+  const answer = said();
   expect(readXorMappedAddress(answer.attributes.get(StunAttribute.XOR_MAPPED_ADDRESS) ?? Buffer.alloc(0), TRANSACTION)).toEqual(CLIENT);
 });
 
 test('frames arrive whole however they are cut', () => {
   allocate();
-  ask(StunType.CHANNEL_BIND_REQUEST, [peerAddress(), channel(0x4001)]);
+  ask(StunType.CHANNEL_BIND_REQUEST, [peer(), channelNumber(0x4001)]);
   fc.assert(
     fc.property(fc.array(fc.stringMatching(/^[a-z]{0,9}$/), { maxLength: 5 }), fc.array(fc.nat(80)), (texts, cuts) => {
       received = [];
@@ -258,7 +244,11 @@ test('what is not TURN is refused with its place', () => {
 });
 
 test('hostile bytes are refused, never worse', () => {
-  const attributes = [[StunAttribute.REQUESTED_TRANSPORT, UDP], lifetime(5)] as const;
-  const allocation = serializeStun({ type: StunType.ALLOCATE_REQUEST, transaction: TRANSACTION, attributes, password: KEY });
+  const attributes = [UDP_TRANSPORT, lifetime(5)];
+  const allocation = turnRequest(StunType.ALLOCATE_REQUEST, TRANSACTION, attributes, {
+    account: ACCOUNT,
+    nonce: Buffer.alloc(32),
+    key: KEY,
+  });
   survivesHostileBytes((data) => open().push(Buffer.from(data)), [allocation, frameChannelData(0x4001, Buffer.from('media'))]);
 });

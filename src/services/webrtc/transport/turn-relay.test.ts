@@ -1,8 +1,9 @@
 /** The relay with clients that are sockets: from the first byte to a session that talks through it. */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { RecordingLogger } from '../../../../test/fakes/recording-logger.ts';
+import { channelNumber, peerAddress, type TurnAttribute, turnRequest, UDP_TRANSPORT } from '../../../../test/fakes/turn-client.ts';
 import { until } from '../../../../test/harness/poll.ts';
 import { systemClock } from '../../../util/clock.ts';
 import {
@@ -12,16 +13,12 @@ import {
   type StunMessage,
   StunType,
   serializeStun,
-  xorMappedAddress,
 } from '../../../wire/stun/stun-message.ts';
 import { frameChannelData, TurnFramer } from '../../../wire/turn/turn-framer.ts';
 import { PeerTransport } from './peer-transport.ts';
 import { RELAY_ACCOUNT, TurnRelay } from './turn-relay.ts';
 
 const WAIT = { deadlineMs: 10_000, everyMs: 5 };
-const { realm, username, password } = RELAY_ACCOUNT;
-const KEY = createHash('md5').update(`${username}:${realm}:${password}`).digest();
-const UDP = [StunAttribute.REQUESTED_TRANSPORT, Buffer.of(17, 0, 0, 0)] as const;
 const CHANNEL = 0x4001;
 
 let logger: RecordingLogger;
@@ -52,30 +49,23 @@ class Client {
     clients.push(this);
   }
 
-  async ask(type: number, make: (transaction: Buffer) => readonly (readonly [number, Uint8Array])[]): Promise<StunMessage> {
+  async ask(type: number, make: (transaction: Buffer) => readonly TurnAttribute[]): Promise<StunMessage> {
     const transaction = randomBytes(12);
-    const account = [
-      [StunAttribute.USERNAME, Buffer.from(username)],
-      [StunAttribute.REALM, Buffer.from(realm)],
-      [StunAttribute.NONCE, this.#nonce],
-    ] as const;
-    const known = this.#nonce.length > 0;
-    this.socket.write(
-      serializeStun({ type, transaction, attributes: [...make(transaction), ...(known ? account : [])], password: known ? KEY : null }),
-    );
+    const shown = this.#nonce.length > 0 ? { account: RELAY_ACCOUNT, nonce: this.#nonce } : null;
+    this.socket.write(turnRequest(type, transaction, make(transaction), shown));
     return await until('the answer', () => this.messages.find((message) => message.transaction.equals(transaction)) ?? null, WAIT);
   }
 
-  async allocate(...attributes: (readonly [number, Uint8Array])[]): Promise<StunMessage> {
+  async allocate(...attributes: TurnAttribute[]): Promise<StunMessage> {
     const challenge = await this.ask(StunType.ALLOCATE_REQUEST, () => []);
     this.#nonce = Buffer.from(challenge.attributes.get(StunAttribute.NONCE) ?? []);
-    return await this.ask(StunType.ALLOCATE_REQUEST, () => [UDP, ...attributes]);
+    return await this.ask(StunType.ALLOCATE_REQUEST, () => [UDP_TRANSPORT, ...attributes]);
   }
 
   async bind(host: string, channel = CHANNEL): Promise<StunMessage> {
     return await this.ask(StunType.CHANNEL_BIND_REQUEST, (transaction) => [
-      [StunAttribute.CHANNEL_NUMBER, Buffer.of(channel >> 8, channel & 0xff, 0, 0)],
-      [StunAttribute.XOR_PEER_ADDRESS, xorMappedAddress(host, 10_000, transaction)],
+      channelNumber(channel),
+      peerAddress({ host, port: 10_000 }, transaction),
     ]);
   }
 }
