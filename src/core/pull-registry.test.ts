@@ -1,6 +1,6 @@
 /** Everything that may happen to pulled streams at once. */
 import fc from 'fast-check';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { FakePullSource, MemoryPullStore } from '../../test/fakes/fake-pull-source.ts';
 import { RecordingLogger } from '../../test/fakes/recording-logger.ts';
 import type { ApplicationConfig } from '../config/index.ts';
@@ -121,7 +121,7 @@ it('leaves no source open, no stream behind and nothing on disk that was deleted
       await new Promise((resolve) => setImmediate(resolve));
       // One stream has one source.
       const open = () => source.opened.filter(({ closed }) => !closed).length;
-      await vi.waitFor(() => expect(open()).toBeLessThanOrEqual(listed().length));
+      await expect.poll(() => open()).toBeLessThanOrEqual(listed().length);
       // What is on disk plays, or waits until it can.
       const missing = [...store.documents.keys()].filter((one) => !listed().includes(one));
       expect(missing.length).toBeLessThanOrEqual(pulls.waiting);
@@ -130,7 +130,7 @@ it('leaves no source open, no stream behind and nothing on disk that was deleted
       expect(listed()).toEqual([]);
       expect(store.documents.size).toBe(0);
       pulls.close({ code: 'shutdown', detail: 'x' });
-      await vi.waitFor(() => expect(open()).toBe(0));
+      await expect.poll(() => open()).toBe(0);
       expect(logger.lines.filter(({ level }) => level === 'error')).toEqual([]);
       application().close(GONE);
     }),

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, expect, it, vi } from 'vitest';
 import { FakePullSource, MemoryPullStore } from '../../test/fakes/fake-pull-source.ts';
 import { ManualClock } from '../../test/fakes/manual-clock.ts';
@@ -72,6 +73,9 @@ const PUBLISHER = {
   onClose: () => undefined,
 };
 
+/** Some rounds of supervision. */
+const rounds = () => delay(250);
+
 it('goes back to the first URL when that works again, and viewers see no jump in time', async () => {
   let first = false;
   const { application, source, packets, pull } = setUp((url) => url.includes('second') || first);
@@ -79,17 +83,17 @@ it('goes back to the first URL when that works again, and viewers see no jump in
   source.deliver();
   expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/');
   expect(source.opened[0]?.target.settings).toEqual({ marked: 'as such' });
-  await vi.waitFor(() => expect(source.asked.filter((url) => url.includes('first')).length).toBeGreaterThan(2));
+  await expect.poll(() => source.asked.filter((url) => url.includes('first')).length).toBeGreaterThan(2);
   expect(source.opened[0]?.closed).toBe(false);
   first = true;
-  await vi.waitFor(() => expect(source.opened.length).toBe(2));
+  await expect.poll(() => source.opened.length).toBe(2);
   // It accepts, which is not enough.
   await new Promise((resolve) => setTimeout(resolve, 250));
   expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/');
   source.deliver(1);
-  await vi.waitFor(() => expect(application.stream('s')?.sourceUrl).toBe('rtsp://first/'));
+  await expect.poll(() => application.stream('s')?.sourceUrl).toBe('rtsp://first/');
   source.deliver();
-  await vi.waitFor(() => expect(packets.length).toBe(60));
+  await expect.poll(() => packets.length).toBe(60);
   const times = packets.map(({ dts }) => dts);
   const steps = times.slice(1).map((time, index) => time - (times[index] ?? 0));
   expect(Math.max(...steps)).toBeLessThan(3200);
@@ -188,7 +192,7 @@ it('ends with its application when the configuration asked for it, and is never 
   expect([...store.documents.keys()]).toEqual(['api']);
   application.stream('map')?.terminate({ code: 'application-restart', detail: 'x' });
   application.stream('api')?.terminate({ code: 'application-restart', detail: 'x' });
-  await vi.waitFor(() => expect(application.stream('api')).toBeDefined());
+  await expect.poll(() => application.stream('api')).toBeDefined();
   expect(application.hasStream('map')).toBe(false);
 });
 
@@ -214,13 +218,13 @@ it('leaves a source whose clock stands still for the next one, and does not lose
   await pull({}, { persistent: true });
   const data = accessUnit(true, 1024 * 1024);
   for (let index = 0; index < 100; index += 1) source.opened[0]?.target.sink.push({ trackId: 0, pts: 0, dts: 0, keyframe: true, data });
-  await vi.waitFor(() => expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/'), { timeout: 10_000 });
+  await expect.poll(() => application.stream('s')?.sourceUrl).toBe('rtsp://second/');
   expect(logger.lines.filter(({ level }) => level === 'warn').map(({ message, fields }) => [message, fields['failures']])).toEqual([
     ['source lost: more than 64 MiB of track 0 came within a second of its time: its clock stands still', 1],
   ]);
   expect(store.documents.has('s')).toBe(true);
   source.deliver();
-  await vi.waitFor(() => expect(packets.length).toBeGreaterThanOrEqual(64 + 30));
+  await expect.poll(() => packets.length).toBeGreaterThanOrEqual(64 + 30);
 });
 
 it('leaves a source that proves unusable while it is still being opened', async () => {
@@ -235,18 +239,21 @@ it('leaves a source that proves unusable while it is still being opened', async 
     return session;
   };
   await pull({}, { persistent: true });
-  await vi.waitFor(() => expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/'), { timeout: 10_000 });
+  await expect.poll(() => application.stream('s')?.sourceUrl).toBe('rtsp://second/');
 });
 
 it('does not call a source silent whose media waits for more, and does when that ends', async () => {
-  const { application, source, pull } = setUp(() => true);
+  const clock = new ManualClock();
+  const { application, source, pull } = setUp(() => true, clock);
   await pull({}, { noInputFailoverTimeoutMs: 300 });
-  const heard = setInterval(() => source.opened[0]?.target.sink.heard(), 20);
-  stops.push(() => clearInterval(heard));
-  await new Promise((resolve) => setTimeout(resolve, 900));
-  expect(application.stream('s')?.sourceUrl).toBe('rtsp://first/');
-  clearInterval(heard);
-  await vi.waitFor(() => expect(application.stream('s')?.sourceUrl).toBe('rtsp://second/'), { timeout: 10_000 });
+  for (let round = 0; round < 3; round += 1) {
+    source.opened[0]?.target.sink.heard();
+    clock.advance(300);
+    await rounds();
+    expect(application.stream('s')?.sourceUrl).toBe('rtsp://first/');
+  }
+  clock.advance(1);
+  await expect.poll(() => application.stream('s')?.sourceUrl).toBe('rtsp://second/');
 });
 
 it.each([
@@ -296,13 +303,13 @@ it('connects again when its application restarts while the source answers', asyn
     return session;
   };
   source.opened[0]?.target.sink.close({ code: 'peer-left', detail: 'x' });
-  await vi.waitFor(() => expect(source.opened.length).toBe(2));
+  await expect.poll(() => source.opened.length).toBe(2);
   application.stream('s')?.terminate({ code: 'application-restart', detail: 'x' });
-  await vi.waitFor(() => expect(application.stream('s')).toBeDefined());
+  await expect.poll(() => application.stream('s')).toBeDefined();
   answer.resolve();
-  await vi.waitFor(() => expect(source.opened.length).toBe(3), { timeout: 10_000 });
+  await expect.poll(() => source.opened.length).toBe(3);
   expect(source.opened[1]?.closed).toBe(true);
-  await vi.waitFor(() => expect(application.stream('s')?.tracks.length).toBeGreaterThan(1));
+  await expect.poll(() => application.stream('s')?.tracks.length).toBeGreaterThan(1);
 });
 
 it('deletes no stream as unused because the wall clock was set', async () => {
@@ -344,15 +351,13 @@ it('leaves the stream on disk that had the name before when a new one cannot be 
   await expect(pull({}, { persistent: true })).rejects.toThrow('no space left');
   store.full = false;
   expect(store.documents.size).toBe(1);
-  await vi.waitFor(() => expect(application.stream('s')?.provider).toBe(ProviderKind.RTSP_PULL), { timeout: 5000 });
+  await expect.poll(() => application.stream('s')?.provider).toBe(ProviderKind.RTSP_PULL);
   expect(store.documents.size).toBe(1);
 });
 
 /** The deletion rules of the contract's table of stream states. */
 const T = 3000;
 const table = { noInputFailoverTimeoutMs: T, unusedStreamDeletionTimeoutMs: 600_000, retryCount: 100 };
-/** Some rounds of supervision. */
-const rounds = () => new Promise((resolve) => setTimeout(resolve, 250));
 
 it('removes a stream when no input came for the time that it may take, however many retries are left', async () => {
   const clock = new ManualClock();
@@ -363,7 +368,7 @@ it('removes a stream when no input came for the time that it may take, however m
   await rounds();
   expect(application.hasStream('s')).toBe(true);
   clock.advance(1);
-  await vi.waitFor(() => expect(application.hasStream('s')).toBe(false));
+  await expect.poll(() => application.hasStream('s')).toBe(false);
   expect(source.asked.length).toBe(1);
 });
 
@@ -373,22 +378,26 @@ it('removes a stream whose source accepts again and again and sends nothing', as
   await pull({ urls: ['rtsp://first/'] }, table);
   source.deliver(1);
   source.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'x' });
-  await vi.waitFor(() => expect(source.opened.length).toBe(2), { timeout: 5000 });
+  await expect.poll(() => source.opened.length).toBe(2);
   // Media that comes again begins the time anew.
   clock.advance(T - 100);
   source.deliver(1);
   await rounds();
   source.opened[1]!.target.sink.close({ code: 'peer-left', detail: 'x' });
-  await vi.waitFor(() => expect(source.opened.length).toBe(3), { timeout: 5000 });
+  await expect.poll(() => source.opened.length).toBe(3);
   clock.advance(T);
   await rounds();
   expect(application.hasStream('s')).toBe(true);
   clock.advance(1);
-  await vi.waitFor(() => expect(application.hasStream('s')).toBe(false));
+  await expect.poll(() => application.hasStream('s')).toBe(false);
   expect(logger.lines.at(-1)?.message).toContain(`no input for ${T} ms`);
 });
 
+/** A source that does not answer is waited for without end: what ends the stream is not the deadline of its connection. */
+const neverGiveUp = () => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+
 it('removes a stream in time while its source does not answer', async () => {
+  neverGiveUp();
   const clock = new ManualClock();
   const { application, source, pull } = setUp(() => true, clock);
   await pull({ urls: ['rtsp://first/'] }, table);
@@ -398,9 +407,9 @@ it('removes a stream in time while its source does not answer', async () => {
     return await new Promise(() => open(target).catch(() => undefined));
   };
   source.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'x' });
-  await vi.waitFor(() => expect(source.asked).toContain('held'), { timeout: 5000 });
+  await expect.poll(() => source.asked).toContain('held');
   clock.advance(T + 1);
-  await vi.waitFor(() => expect(application.hasStream('s')).toBe(false), { timeout: 1500 });
+  await expect.poll(() => application.hasStream('s')).toBe(false);
 });
 
 it('gives every other URL its turn before a stream without input is removed', async () => {
@@ -410,24 +419,25 @@ it('gives every other URL its turn before a stream without input is removed', as
   source.deliver(1);
   for (const url of ['rtsp://second/', 'rtsp://third/']) {
     clock.advance(T + 1);
-    await vi.waitFor(() => expect(application.stream('s')?.sourceUrl).toBe(url), { timeout: 5000 });
+    await expect.poll(() => application.stream('s')?.sourceUrl).toBe(url);
   }
   clock.advance(T + 1);
-  await vi.waitFor(() => expect(application.hasStream('s')).toBe(false));
+  await expect.poll(() => application.hasStream('s')).toBe(false);
 });
 
 it('removes a stream that nobody watches, also while its source does not answer', async () => {
+  neverGiveUp();
   const clock = new ManualClock();
   const { application, source, pull } = setUp(() => true, clock);
   await pull({}, { ...table, noInputFailoverTimeoutMs: 900_000 });
   source.open = () => new Promise(() => source.asked.push('held'));
   source.opened[0]!.target.sink.close({ code: 'peer-left', detail: 'x' });
-  await vi.waitFor(() => expect(source.asked).toContain('held'), { timeout: 5000 });
+  await expect.poll(() => source.asked).toContain('held');
   clock.advance(600_000);
   await rounds();
   expect(application.hasStream('s')).toBe(true);
   clock.advance(1);
-  await vi.waitFor(() => expect(application.hasStream('s')).toBe(false), { timeout: 1500 });
+  await expect.poll(() => application.hasStream('s')).toBe(false);
 });
 
 it('leaves a persistent stream alone, however long nothing comes and nobody watches', async () => {
@@ -447,7 +457,7 @@ it('counts the rounds of what the configuration asks for, and not the time', asy
   await pull({ urls: ['rtsp://first/'], configured: true }, table);
   source.deliver(1);
   clock.advance(T + 1);
-  await vi.waitFor(() => expect(source.asked.length).toBe(2), { timeout: 5000 });
+  await expect.poll(() => source.asked.length).toBe(2);
   expect(application.hasStream('s')).toBe(true);
 });
 
@@ -461,12 +471,12 @@ it('waits for no source that ignores that its time is over, and closes what it o
     return session;
   };
   const pulling = pull({ urls: ['rtsp://first/'] }, {});
-  await vi.waitFor(() => expect(source.opened.length).toBe(1));
+  await expect.poll(() => source.opened.length).toBe(1);
   application.close({ code: 'deleted', detail: 'x' });
   await expect(pulling).rejects.toThrow('deleted meanwhile');
   expect(source.opened[0]?.closed).toBe(false);
   late.resolve();
-  await vi.waitFor(() => expect(source.opened[0]?.closed).toBe(true));
+  await expect.poll(() => source.opened[0]?.closed).toBe(true);
 });
 
 it.each([
@@ -481,14 +491,14 @@ it.each([
     await save(document);
   };
   const pulling = pull({}, { persistent: true });
-  await vi.waitFor(() => expect(application.stream('s')).toBeDefined());
+  await expect.poll(() => application.stream('s')).toBeDefined();
   const publication = replaced ? application.openIngest(PUBLISHER) : null;
   if (!replaced) application.stream('s')?.terminate({ code: 'deleted', detail: 'x' });
   written.resolve();
   await pulling;
   expect(store.documents.size).toBe(kept);
   publication?.close({ code: 'peer-left', detail: 'x' });
-  if (replaced) await vi.waitFor(() => expect(application.stream('s')?.provider).toBe(ProviderKind.RTSP_PULL), { timeout: 5000 });
+  if (replaced) await expect.poll(() => application.stream('s')?.provider).toBe(ProviderKind.RTSP_PULL);
 });
 
 it('ends a persistent stream that returns while it is being deleted', async () => {

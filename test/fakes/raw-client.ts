@@ -1,6 +1,9 @@
 /** A TCP client that sends exactly what it is told and waits for what it expects. */
 import { connect, type Socket } from 'node:net';
 
+/** How long a test waits for what a client is to hear, ms: a busy machine may take its time. */
+const DEADLINE_MS = 15_000;
+
 export class RawClient {
   readonly socket: Socket;
   readonly #chunks: Buffer[] = [];
@@ -48,7 +51,7 @@ export class RawClient {
   }
 
   /** Waits until `enough` holds; rejects after `ms`. */
-  async until(enough: (text: string) => boolean, ms = 5000): Promise<string> {
+  async until(enough: (text: string) => boolean, ms = DEADLINE_MS): Promise<string> {
     await this.#watch(
       () => enough(this.text),
       ms,
@@ -58,7 +61,7 @@ export class RawClient {
   }
 
   /** Waits for the server to close its side; returns everything received. */
-  async end(ms = 5000): Promise<string> {
+  async end(ms = DEADLINE_MS): Promise<string> {
     await this.#watch(
       () => this.ended,
       ms,

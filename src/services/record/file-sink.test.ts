@@ -77,7 +77,7 @@ describe('FileSink', () => {
     await began.promise;
     sink.write([Buffer.alloc(10)]);
     first.resolve();
-    await vi.waitUntil(() => spy.mock.calls.length === 2);
+    await expect.poll(() => spy.mock.calls).toHaveLength(2);
     expect(sink.full).toBe(true);
     second.resolve();
     await sink.close();
@@ -99,7 +99,7 @@ describe('FileSink', () => {
     const { sink, errors } = make('cut');
     // Three calls in one write of the system, which ends within the third.
     for (const letter of ['a', 'b', 'c']) sink.write([Buffer.from(letter.repeat(4)), Buffer.from(letter.repeat(6))]);
-    await vi.waitUntil(() => errors.length === 1);
+    await expect.poll(() => errors).toHaveLength(1);
     await sink.close();
     spy.mockRestore();
     expect(readFileSync(sink.path, 'utf8')).toBe(`${'a'.repeat(10)}${'b'.repeat(10)}`);

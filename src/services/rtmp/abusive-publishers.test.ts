@@ -194,7 +194,7 @@ describe('one abusive peer', () => {
   });
 
   test('that publishes again and again without media is closed at the deadline', async () => {
-    const { port, logger } = await start({ timeouts: { publish: 400 } });
+    const { port, logger } = await start({ timeouts: { publish: 1500 } });
     const publisher = await RtmpPublisher.publish(port);
     const again = setInterval(() => {
       publisher.call('closeStream', 0, null);
@@ -203,7 +203,7 @@ describe('one abusive peer', () => {
     }, 50);
     await publisher.closed;
     clearInterval(again);
-    expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ detail: 'no publish within 400 ms' });
+    expect((await logger.line('RTMP connection closed')).fields).toMatchObject({ detail: 'no publish within 1500 ms' });
   });
 
   test('that publishes garbage only is closed at the deadline, its name is free again', async () => {
@@ -219,13 +219,13 @@ describe('one abusive peer', () => {
   });
 
   test('that announces tracks of which none can be read is closed at the deadline, with what was wrong', async () => {
-    const { port, logger, gate } = await start({ timeouts: { trackWait: 50, firstTrack: 500 } });
+    const { port, logger, gate } = await start({ timeouts: { trackWait: 50, firstTrack: 1500 } });
     gate.fault = new ProtocolError('AVCC', 'made up');
     const publisher = await RtmpPublisher.publish(port);
     publisher.video(0, '17000000000142001f');
     await publisher.closed;
     const { fields } = await logger.line('RTMP connection closed');
-    expect(fields).toMatchObject({ detail: 'no usable track within 500 ms', firstFault: 'AVCC: made up' });
+    expect(fields).toMatchObject({ detail: 'no usable track within 1500 ms', firstFault: 'AVCC: made up' });
   });
 
   test('that makes the server fail when its stream is to start costs its own connection only', async () => {
@@ -239,13 +239,13 @@ describe('one abusive peer', () => {
   });
 
   test('that falls silent while publishing is closed when so configured', async () => {
-    const { port, gate } = await start({ timeouts: { packetSilence: 300 } });
+    const { port, gate } = await start({ timeouts: { packetSilence: 1500 } });
     const publisher = await RtmpPublisher.publish(port);
     publisher.metadata({ audiocodecid: 10 });
     publisher.audio(0, 'af001190');
     publisher.audio(0, 'af0121aa');
     await publisher.closed;
-    expect((await gate.stream()).closeReason).toEqual({ code: 'timeout', detail: 'no media for 300 ms' });
+    expect((await gate.stream()).closeReason).toEqual({ code: 'timeout', detail: 'no media for 1500 ms' });
   });
 
   test('that begins messages and does not finish them is closed when these are too many a second', async () => {
@@ -253,11 +253,13 @@ describe('one abusive peer', () => {
     const publisher = await RtmpPublisher.publish(port);
     publisher.setChunkSize(1);
     const begun = hex('06 000000 ffffff 09 01000000 17');
+    const begunAt = performance.now();
     publisher.socket.write(Buffer.concat(Array.from({ length: 100 }, () => begun)));
     await publisher.closed;
+    const seconds = (performance.now() - begunAt) / 1000;
     const { fields } = await logger.line('RTMP connection closed');
     expect(fields).toMatchObject({ code: 'peer-error', detail: expect.stringMatching(/^RTMP_DISCARDED: more than 16/) as string });
-    expect(fields['discardedMessages']).toBeLessThanOrEqual(18);
+    expect(fields['discardedMessages']).toBeLessThanOrEqual(Math.ceil(16 * (1 + seconds)) + 1);
     await expect.poll(() => provider.connections).toBe(0);
   });
 

@@ -143,7 +143,7 @@ test('what fails while an offer is waited for is answered', async () => {
     },
   });
   socket.emit('message', Buffer.from('{"command":"request_offer"}'), false);
-  await vi.waitFor(() => expect(sent).toHaveBeenCalledWith('{"code":500,"error":"Internal Server Error"}'));
+  await expect.poll(() => sent).toHaveBeenCalledWith('{"code":500,"error":"Internal Server Error"}');
   expect(logger.matching('signalling failed')).toHaveLength(1);
   socket.terminate();
 });
