@@ -16,6 +16,12 @@ const WINDOW_SECONDS = 5;
 const MAX_LATENCY = 2.5;
 /** A timer of the page that comes this late, ms, shows that the machine was busy with something else. */
 const MACHINE_LATE_MS = 200;
+/**
+ * A part loaded more often than this shows a player that goes round in circles. hls.js does when it joins in the first segment of a stream
+ * and its worker comes up after the parts are there: it plays them, forgets that it has them and asks for nothing else. The server gives
+ * them out every time.
+ */
+const MAX_LOADS = 10;
 const START_DEADLINE_MS = 40_000;
 
 const PAGE = `<video id="video" muted autoplay></video><script src="/hls.js"></script><script>
@@ -24,8 +30,10 @@ const PAGE = `<video id="video" muted autoplay></video><script src="/hls.js"></s
   let latencies = [];
   let lateness = 0;
   let tickedAt = performance.now();
+  const loads = new Map();
   window.hls = new Hls({ lowLatencyMode: true });
   hls.on(Hls.Events.ERROR, (_event, data) => faults.push(data.details));
+  hls.on(Hls.Events.FRAG_LOADED, (_event, { part }) => part && loads.set(part.url, (loads.get(part.url) ?? 0) + 1));
   hls.loadSource('/app/stream/llhls.m3u8');
   hls.attachMedia(video);
   setInterval(() => {
@@ -36,11 +44,12 @@ const PAGE = `<video id="video" muted autoplay></video><script src="/hls.js"></s
   }, TICK_MS);
   window.look = () => {
     const sorted = latencies.toSorted((a, b) => a - b);
-    const seen = { faults, lateness, latency: sorted[Math.floor(sorted.length / 2)] ?? null, time: video.currentTime,
+    const seen = { faults, lateness, loads: Math.max(0, ...loads.values()), latency: sorted[Math.floor(sorted.length / 2)] ?? null, time: video.currentTime,
       ranges: video.buffered.length, frames: video.getVideoPlaybackQuality().totalVideoFrames };
     faults = [];
     latencies = [];
     lateness = 0;
+    loads.clear();
     return seen;
   };
 </script>`;
@@ -50,6 +59,8 @@ interface Look {
   readonly faults: readonly string[];
   /** The most a timer was late, ms. */
   readonly lateness: number;
+  /** How often the part was loaded that was loaded most. */
+  readonly loads: number;
   /** Median; null before anything played. */
   readonly latency: number | null;
   readonly time: number;
@@ -113,7 +124,7 @@ describe('hls.js', () => {
         before = after;
         // What the page could not help is no proof against the stream: such a window is played again, once, from the start.
         const busy = Math.max(after.lateness, server.takeLateness()) > MACHINE_LATE_MS;
-        if (problems.length > 0 && busy && !repeated) {
+        if (problems.length > 0 && (busy || after.loads > MAX_LOADS) && !repeated) {
           repeated = true;
           before = await start(page, url);
           continue;
