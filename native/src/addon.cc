@@ -9,7 +9,7 @@
 #include "fanout.h"
 #include "napi-export.h"
 #include "napi-values.h"
-#include "tcp_send.h"
+#include "tcp.h"
 #include "udp.h"
 
 namespace millrace {
@@ -480,6 +480,7 @@ NAPI_MODULE_INIT() {
   Export<ImageClose>(env, exports, "imageClose");
   Export<TcpSend>(env, exports, "tcpSend");
   Export<TcpSendImage>(env, exports, "tcpSendImage");
+  Export<TcpReceive>(env, exports, "tcpReceive");
   Export<UdpOpen>(env, exports, "udpOpen");
   Export<UdpClose>(env, exports, "udpClose");
   Export<UdpSend>(env, exports, "udpSend");

@@ -100,6 +100,8 @@ export interface NativeAddon {
   /** How many bytes of `head` (Latin-1) and `chunks` the socket took. */
   tcpSend(descriptor: number, head: string, chunks: readonly Uint8Array[]): number;
   tcpSendImage(descriptor: number, head: string, image: Handle, length: number): number;
+  /** How many bytes came, 0 at the end of the stream, a negative error number, or undefined when nothing has come. */
+  tcpReceive(descriptor: number, into: Uint8Array): number | undefined;
 }
 
 /** Numbers since the socket was opened. */
@@ -114,7 +116,7 @@ export interface NativeUdpCounters {
 /** Overrides the addon: the path of another build, or `off` for none. */
 const OVERRIDE = 'MILLRACE_NATIVE';
 /** What the build of an older version does not have. */
-const NEWEST = 'tcpSend' satisfies keyof NativeAddon;
+const NEWEST = 'tcpReceive' satisfies keyof NativeAddon;
 const BUILT = new URL('../../native/build/millrace.node', import.meta.url);
 
 /** The addon, or why there is none. */

@@ -2,13 +2,13 @@
 import type { Socket } from 'node:net';
 import { foreignCodecName } from '../../containers/flv/fourcc.ts';
 import type { CloseReason, IngestGate, SourceTrack } from '../../core/ingest.ts';
+import type { SocketReader } from '../../native/tcp/socket-reader.ts';
 import type { Clock } from '../../util/clock.ts';
 import { faultDetail } from '../../util/fault-detail.ts';
 import type { Logger } from '../../util/logger.ts';
 import type { Newcomer, Turns } from '../../util/newcomer-turns.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import { tellRefused } from '../../util/refused.ts';
-import type { SocketReader } from '../../util/socket-reader.ts';
 import { TokenBucket } from '../../util/token-bucket.ts';
 import type { ClientEnd } from '../../wire/proxy/proxy-header.ts';
 import { ChunkReader, type ChunkReaderLimits } from '../../wire/rtmp/chunk-reader.ts';

@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
 import { type Certificate, CertificateChoice } from '../../delivery/tls/certificate-choice.ts';
+import { SocketReader } from '../../native/tcp/socket-reader.ts';
 import { type ConnectionGate, openGate } from '../../transport/proxy/connection-gate.ts';
 import { guarded } from '../../util/guarded.ts';
 import { ownFamily } from '../../util/listen-addresses.ts';
 import type { Logger } from '../../util/logger.ts';
 import { NO_TURNS, type Turns } from '../../util/newcomer-turns.ts';
-import { SocketReader } from '../../util/socket-reader.ts';
 import { formatEndpoint } from './endpoint.ts';
 import { RtmpConnection } from './rtmp-connection.ts';
 import {
@@ -216,9 +216,8 @@ export class RtmpProvider {
   }
 
   #sweepConnections(): void {
-    this.#reader.wake();
     // What waits in the sockets is read before anybody is judged, also after a stall of the event loop.
-    setImmediate(this.#deadlines);
+    this.#reader.wake(() => setImmediate(this.#deadlines));
   }
 
   /** A connection that fails at it ends by itself. Streams begin here, so that all of them may be too much for one turn of the loop. */

@@ -1,4 +1,4 @@
-// Sending on TCP sockets of Node.js: `src/delivery/http/direct-sender.ts` gives the functions types.
+// Sending and receiving on TCP sockets of Node.js, for `src/delivery/http/direct-sender.ts` and `src/native/tcp/socket-reader.ts`.
 #pragma once
 
 #include "napi-values.h"
@@ -9,5 +9,6 @@ napi_value ImageOpen(const Arguments& arguments);
 napi_value ImageClose(const Arguments& arguments);
 napi_value TcpSend(const Arguments& arguments);
 napi_value TcpSendImage(const Arguments& arguments);
+napi_value TcpReceive(const Arguments& arguments);
 
 }  // namespace millrace

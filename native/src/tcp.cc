@@ -1,6 +1,6 @@
-// Answers of HTTP, sent in the turn they are made in: one call from JavaScript and one of the system, without a request object and a
-// second look by the event loop. What many viewers ask for lies in memory files ("images"), which the system sends from without copying.
-#include "tcp_send.h"
+// TCP past Node.js, in one call from JavaScript and one of the system: without a request object and a second look by the event loop.
+// What many HTTP viewers ask for lies in memory files ("images"), which the system sends from without copying.
+#include "tcp.h"
 
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <memory>
 
 namespace millrace {
@@ -117,6 +118,16 @@ napi_value TcpSendImage(const Arguments& arguments) {
   size_t sent = Sent(send(descriptor, head.data, head.length, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE));
   if (sent == head.length) sent += Sent(sendfile(descriptor, image->descriptor(), &offset, length));
   return MakeNumber(arguments.env(), static_cast<double>(sent));
+}
+
+// tcpReceive(descriptor, into) → how many bytes came, 0 at the end of the stream, -errno, or undefined when nothing has come
+napi_value TcpReceive(const Arguments& arguments) {
+  const int descriptor = static_cast<int>(arguments.Unsigned(0));
+  const Bytes into = BytesOf(arguments.env(), arguments.value(1));
+  const ssize_t received = recv(descriptor, into.data, into.length, MSG_DONTWAIT);
+  if (received >= 0) return MakeNumber(arguments.env(), static_cast<double>(received));
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return nullptr;
+  return MakeNumber(arguments.env(), -errno);
 }
 
 }  // namespace millrace

@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
 import tls from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
-import { selfSigned } from '../../test/fakes/self-signed.ts';
+import { selfSigned } from '../../../test/fakes/self-signed.ts';
+import { loadAddon } from '../addon.ts';
 import { SocketReader } from './socket-reader.ts';
 
 interface Accepted {
@@ -19,12 +20,19 @@ function events(socket: net.Socket): string[] {
   return told;
 }
 
-describe('a socket reader', () => {
-  const reader = new SocketReader();
+const { addon: built } = loadAddon();
+
+describe.each([
+  { name: 'with the addon', addon: built },
+  { name: 'without the addon', addon: null },
+])('a socket reader $name', ({ addon }) => {
+  const reader = new SocketReader(addon);
   const clients: net.Socket[] = [];
   let server: net.Server;
   /** What is answered for every read. */
   let calm = false;
+  /** How long each read takes, ms. */
+  let work = 0;
 
   /** Connects a client; resolves with both ends. */
   async function connect(): Promise<Accepted & { readonly client: net.Socket }> {
@@ -33,6 +41,8 @@ describe('a socket reader', () => {
       let bytes = Buffer.alloc(0);
       const socket = reader.adopt(accepted, (data, length) => {
         bytes = Buffer.concat([bytes, data.subarray(0, length)]);
+        const from = performance.now();
+        while (performance.now() - from < work);
         return calm;
       });
       taken.resolve({ accepted, socket, bytes: () => bytes });
@@ -111,6 +121,24 @@ describe('a socket reader', () => {
         // What came last was read, so they rest again.
         reader.wake();
       }
+    });
+
+    it('reads several times as many as fit into a stretch, all of them, and calls back behind the last', async () => {
+      await listen();
+      calm = true;
+      const many = [];
+      for (let index = 0; index < 8; index += 1) many.push(await connect());
+      for (const { client, bytes } of many) {
+        client.write('first');
+        await expect.poll(() => bytes().toString()).toBe('first');
+      }
+      for (const { client } of many) await new Promise<void>((resolve) => client.write('later', () => resolve()));
+      work = 3;
+      await new Promise<void>((resolve) => reader.wake(resolve));
+      work = 0;
+      // Node.js reads what it was handed back in a later turn.
+      expect(many.every(({ bytes }) => bytes().toString() === 'firstlater')).toBe(addon !== null);
+      for (const { bytes } of many) await expect.poll(() => bytes().toString()).toBe('firstlater');
     });
 
     it('sees ends and resets when it is woken', async () => {
