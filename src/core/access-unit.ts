@@ -1,7 +1,7 @@
 import { buildConfig, isRandomAccessPoint, parameterSetsOf, parameterSetsOfConfig, updateConfig } from '../codecs/describe.ts';
 import { parseAvcc } from '../codecs/h264/avcc.ts';
 import { parseHvcc } from '../codecs/h265/hvcc.ts';
-import { annexbToLengthPrefixed, toFourByteLengths, withSoundLengths } from '../codecs/nal/convert.ts';
+import { annexbToLengthPrefixed, toFourByteLengths, withValidLengths } from '../codecs/nal/convert.ts';
 import { BitstreamFormat, VideoCodec } from '../media/codec.ts';
 import type { SourceVideoTrack } from './ingest.ts';
 
@@ -39,7 +39,7 @@ function layoutReader({ codec, format, config }: SourceVideoTrack): (data: Uint8
   if (format !== BitstreamFormat.LENGTH_PREFIXED || config === null) return (data) => data;
   const lengthSize = lengthSizeOf(codec, config);
   // One broken frame would stop the decoders of all viewers.
-  return lengthSize === 4 ? withSoundLengths : (data) => toFourByteLengths(data, lengthSize);
+  return lengthSize === 4 ? withValidLengths : (data) => toFourByteLengths(data, lengthSize);
 }
 
 function lengthSizeOf(codec: VideoCodec, config: Uint8Array): 1 | 2 | 4 {

@@ -1,4 +1,4 @@
-import { type AudioTrack, isMovingPicture, isStillPicture, type Track, type VideoTrack } from '../media/track.ts';
+import { type AudioTrack, isImageTrack, isVideoTrack, type Track, type VideoTrack } from '../media/track.ts';
 import { compileWildcard } from '../util/wildcard.ts';
 import type { Playlist, PlaylistRendition } from './playlist.ts';
 import type { TrackFigures } from './publishing.ts';
@@ -72,7 +72,7 @@ export function buildPlaylist(rules: PlaylistRules, tracks: readonly Track[], fi
 /** A rendition whose video or audio is missing in the stream is left out. */
 function namedRenditions(rules: PlaylistRules, tracks: readonly Track[]): PlaylistRendition[] {
   const exists = (type: Track['type'], variant: string | undefined): boolean =>
-    variant === undefined || tracks.some((track) => track.type === type && !isStillPicture(track) && track.variantName === variant);
+    variant === undefined || tracks.some((track) => track.type === type && !isImageTrack(track) && track.variantName === variant);
   return rules.renditions
     .filter((rendition) => exists('video', rendition.video) && exists('audio', rendition.audio))
     .filter((rendition) => rendition.video !== undefined || rendition.audio !== undefined)
@@ -91,7 +91,7 @@ function templateRenditions(rules: PlaylistRules, tracks: readonly Track[], figu
   for (const template of rules.rendition_templates) {
     const { video_template, audio_template } = template;
     const videos: (VideoTrack | null)[] = video_template
-      ? tracks.filter((track): track is VideoTrack => isMovingPicture(track) && fitsVideo(track, video_template, figures))
+      ? tracks.filter((track): track is VideoTrack => isVideoTrack(track) && fitsVideo(track, video_template, figures))
       : [null];
     const audios: (AudioTrack | null)[] = audio_template ? firstOfEachVariant(tracks, audio_template, figures) : [null];
     for (const video of videos.length > 0 ? videos : [null]) {
@@ -122,7 +122,7 @@ function firstOfEachVariant(tracks: readonly Track[], template: AudioTemplate, f
 }
 
 function indexInVariant(tracks: readonly Track[], wanted: VideoTrack): number {
-  return tracks.filter((track) => isMovingPicture(track) && track.variantName === wanted.variantName).indexOf(wanted);
+  return tracks.filter((track) => isVideoTrack(track) && track.variantName === wanted.variantName).indexOf(wanted);
 }
 
 function within(value: number, min: number, max: number): boolean {

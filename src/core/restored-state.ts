@@ -28,17 +28,17 @@ export async function restoreVirtualHosts(
     try {
       const vhost = readVirtualHost(document.definition, reading);
       const apps = applicationsOf(document, reading);
-      const refused = [...unprotected(vhost.typed), ...apps.sound.flatMap(({ typed }) => unprotectedApplication(name, typed))];
+      const refused = [...unprotected(vhost.typed), ...apps.valid.flatMap(({ typed }) => unprotectedApplication(name, typed))];
       if (refused.length > 0) {
         // The document stays as it is, for a version that can hold to it.
         for (const sentence of refused) logger.error({ vhost: name }, sentence);
         continue;
       }
-      orchestrator.restore(definitionOf(vhost), apps.sound.map(definitionOf<ApplicationConfig>), { readOnly: false, order });
+      orchestrator.restore(definitionOf(vhost), apps.valid.map(definitionOf<ApplicationConfig>), { readOnly: false, order });
       if (apps.faults.length > 0 && (await store.copyAside(name, apps.faults.join('; ')))) {
-        await store.save({ ...document, applications: apps.sound.map(({ echo }) => echo) });
+        await store.save({ ...document, applications: apps.valid.map(({ echo }) => echo) });
       }
-      logger.info({ vhost: name }, `virtual host '${name}' restored with ${apps.sound.length} application(s)`);
+      logger.info({ vhost: name }, `virtual host '${name}' restored with ${apps.valid.length} application(s)`);
     } catch (error) {
       await store.setAside(name, messageOf(error));
     }
@@ -46,16 +46,16 @@ export async function restoreVirtualHosts(
 }
 
 function applicationsOf({ applications }: StateDocument, reading: ReadOptions) {
-  const sound: Resource<ApplicationConfig>[] = [];
+  const valid: Resource<ApplicationConfig>[] = [];
   const faults: string[] = [];
   for (const application of applications) {
     try {
-      sound.push(readApplication(application, reading));
+      valid.push(readApplication(application, reading));
     } catch (error) {
       faults.push(`application ${nameOf(application)} is left out: ${messageOf(error)}`);
     }
   }
-  return { sound, faults };
+  return { valid, faults };
 }
 
 function nameOf(application: unknown): string {

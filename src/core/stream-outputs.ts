@@ -1,7 +1,7 @@
 import type { OutputProfileConfig } from '../config/index.ts';
 import type { Packet } from '../media/packet.ts';
 import { toMilliseconds } from '../media/timebase.ts';
-import { isMovingPicture, type Track } from '../media/track.ts';
+import { isVideoTrack, type Track } from '../media/track.ts';
 import type { Clock } from '../util/clock.ts';
 import type { Logger } from '../util/logger.ts';
 import type { Newcomer, Turns } from '../util/newcomer-turns.ts';
@@ -146,12 +146,12 @@ export class StreamOutputs {
   /** All is known that plans are made by. */
   get #ready(): boolean {
     if (!this.#complete) return false;
-    return !this.#probing || this.#tracks.every((track) => !isMovingPicture(track) || this.#probes.get(track.id)?.settled === true);
+    return !this.#probing || this.#tracks.every((track) => !isVideoTrack(track) || this.#probes.get(track.id)?.settled === true);
   }
 
   #probe(packet: Packet): void {
     const { track } = packet;
-    if (!isMovingPicture(track)) return;
+    if (!isVideoTrack(track)) return;
     let probe = this.#probes.get(track.id);
     if (probe === undefined) {
       probe = new FramerateProbe();

@@ -1,5 +1,5 @@
 import type { Packet } from './packet.ts';
-import { isMovingPicture, type Track } from './track.ts';
+import { isVideoTrack, type Track } from './track.ts';
 
 /**
  * Lets through what a receiver can decode after a loss: each video track goes on with its next keyframe, everything
@@ -14,7 +14,7 @@ export class KeyframeGate {
 
   /** Open until it is shut. */
   constructor(tracks: readonly Track[]) {
-    this.#videoIds = tracks.filter(isMovingPicture).map(({ id }) => id);
+    this.#videoIds = tracks.filter(isVideoTrack).map(({ id }) => id);
   }
 
   /** Something was lost, or nothing has been sent yet. */

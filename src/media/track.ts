@@ -63,11 +63,11 @@ export type Track = VideoTrack | AudioTrack | DataTrack;
 const STILL_CODECS: readonly VideoCodec[] = [VideoCodec.JPEG, VideoCodec.PNG, VideoCodec.WEBP];
 
 /** A video track of frames that stand alone: thumbnails. Players are never offered it as video. */
-export function isStillPicture(track: Track): track is VideoTrack {
+export function isImageTrack(track: Track): track is VideoTrack {
   return track.type === 'video' && STILL_CODECS.includes(track.codec);
 }
 
 /** A video track that players show as such. */
-export function isMovingPicture(track: Track): track is VideoTrack {
+export function isVideoTrack(track: Track): track is VideoTrack {
   return track.type === 'video' && !STILL_CODECS.includes(track.codec);
 }

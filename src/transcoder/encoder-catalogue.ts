@@ -33,7 +33,7 @@ export interface EncoderEntry {
   readonly uploads: boolean;
 }
 
-const picture = (codec: VideoCodec, module: CodecModule, name: string, pixelFormat = 'yuv420p'): EncoderEntry => ({
+const video = (codec: VideoCodec, module: CodecModule, name: string, pixelFormat = 'yuv420p'): EncoderEntry => ({
   name,
   codec,
   module,
@@ -49,7 +49,7 @@ const hardware = (codec: VideoCodec, module: CodecModule, name: string): Encoder
   pixelFormat: 'nv12',
   uploads: module === CodecModule.VAAPI,
 });
-const sound = (codec: AudioCodec, module: CodecModule, name: string): EncoderEntry => ({
+const audio = (codec: AudioCodec, module: CodecModule, name: string): EncoderEntry => ({
   name,
   codec,
   module,
@@ -60,28 +60,28 @@ const sound = (codec: AudioCodec, module: CodecModule, name: string): EncoderEnt
 
 /** All encoders the transcoder can drive; of one codec the software encoder comes first. */
 export const ENCODERS: readonly EncoderEntry[] = [
-  picture(VideoCodec.H264, CodecModule.X264, 'libx264'),
+  video(VideoCodec.H264, CodecModule.X264, 'libx264'),
   hardware(VideoCodec.H264, CodecModule.NV, 'h264_nvenc'),
   hardware(VideoCodec.H264, CodecModule.QSV, 'h264_qsv'),
   hardware(VideoCodec.H264, CodecModule.VAAPI, 'h264_vaapi'),
   hardware(VideoCodec.H264, CodecModule.AMF, 'h264_amf'),
-  picture(VideoCodec.H265, CodecModule.X265, 'libx265'),
+  video(VideoCodec.H265, CodecModule.X265, 'libx265'),
   hardware(VideoCodec.H265, CodecModule.NV, 'hevc_nvenc'),
   hardware(VideoCodec.H265, CodecModule.QSV, 'hevc_qsv'),
   hardware(VideoCodec.H265, CodecModule.VAAPI, 'hevc_vaapi'),
   hardware(VideoCodec.H265, CodecModule.AMF, 'hevc_amf'),
-  picture(VideoCodec.VP8, CodecModule.LIBVPX, 'libvpx'),
+  video(VideoCodec.VP8, CodecModule.LIBVPX, 'libvpx'),
   hardware(VideoCodec.VP8, CodecModule.VAAPI, 'vp8_vaapi'),
-  picture(VideoCodec.AV1, CodecModule.SVTAV1, 'libsvtav1'),
+  video(VideoCodec.AV1, CodecModule.SVTAV1, 'libsvtav1'),
   hardware(VideoCodec.AV1, CodecModule.NV, 'av1_nvenc'),
   hardware(VideoCodec.AV1, CodecModule.QSV, 'av1_qsv'),
   hardware(VideoCodec.AV1, CodecModule.VAAPI, 'av1_vaapi'),
-  picture(VideoCodec.JPEG, CodecModule.DEFAULT, 'mjpeg', 'yuvj420p'),
-  picture(VideoCodec.PNG, CodecModule.DEFAULT, 'png', 'rgb24'),
-  picture(VideoCodec.WEBP, CodecModule.LIBWEBP, 'libwebp'),
-  sound(AudioCodec.AAC, CodecModule.DEFAULT, 'aac'),
-  sound(AudioCodec.OPUS, CodecModule.LIBOPUS, 'libopus'),
-  sound(AudioCodec.MP3, CodecModule.LAME, 'libmp3lame'),
+  video(VideoCodec.JPEG, CodecModule.DEFAULT, 'mjpeg', 'yuvj420p'),
+  video(VideoCodec.PNG, CodecModule.DEFAULT, 'png', 'rgb24'),
+  video(VideoCodec.WEBP, CodecModule.LIBWEBP, 'libwebp'),
+  audio(AudioCodec.AAC, CodecModule.DEFAULT, 'aac'),
+  audio(AudioCodec.OPUS, CodecModule.LIBOPUS, 'libopus'),
+  audio(AudioCodec.MP3, CodecModule.LAME, 'libmp3lame'),
 ];
 
 /** Nobody expects hardware for audio and images. */

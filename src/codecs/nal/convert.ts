@@ -21,7 +21,7 @@ export function toFourByteLengths(data: Uint8Array, lengthSize: NalLengthSize): 
 }
 
 /** Returns `data` when its 4-byte lengths lead exactly to its end; looks at nothing else. Throws `NAL_LENGTH`. */
-export function withSoundLengths(data: Uint8Array): Uint8Array {
+export function withValidLengths(data: Uint8Array): Uint8Array {
   let at = 0;
   while (at + LENGTH_SIZE <= data.length) {
     const length = (data[at] ?? 0) * 2 ** 24 + (((data[at + 1] ?? 0) << 16) | ((data[at + 2] ?? 0) << 8) | (data[at + 3] ?? 0));

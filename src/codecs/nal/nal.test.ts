@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ANNEXB } from '../../../test/fixtures/bitstreams.ts';
 import { survivesHostileBytes } from '../../../test/support/hostile-bytes.ts';
-import { annexbToLengthPrefixed, joinNalUnits, toFourByteLengths, withSoundLengths } from './convert.ts';
+import { annexbToLengthPrefixed, joinNalUnits, toFourByteLengths, withValidLengths } from './convert.ts';
 import { AnnexbCursor, LengthPrefixedCursor, type NalCursor, type NalLengthSize } from './nal-cursor.ts';
 import { unescapeRbsp } from './rbsp.ts';
 import { findSei } from './sei.ts';
@@ -71,10 +71,10 @@ describe('conversion', () => {
 
   it('lets lengths pass that a cursor can follow, and no others', () => {
     const data = bytes('00000002 67aa 00000000 00000001 68');
-    expect(withSoundLengths(data)).toBe(data);
-    expect(() => withSoundLengths(bytes('00000009 aa'))).toThrow(/NAL unit of 9 bytes, 1 left/);
-    expect(() => withSoundLengths(bytes('ffffffff aa'))).toThrow(/NAL unit of 4294967295 bytes/);
-    expect(() => withSoundLengths(bytes('00000001 67 0000'))).toThrow(/4 bytes of NAL unit length expected/);
+    expect(withValidLengths(data)).toBe(data);
+    expect(() => withValidLengths(bytes('00000009 aa'))).toThrow(/NAL unit of 9 bytes, 1 left/);
+    expect(() => withValidLengths(bytes('ffffffff aa'))).toThrow(/NAL unit of 4294967295 bytes/);
+    expect(() => withValidLengths(bytes('00000001 67 0000'))).toThrow(/4 bytes of NAL unit length expected/);
     const follows = (walk: () => void): boolean => {
       try {
         walk();
@@ -85,7 +85,7 @@ describe('conversion', () => {
     };
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 40, max: 9 }), (any) => {
-        expect(follows(() => withSoundLengths(any))).toBe(follows(() => units(new LengthPrefixedCursor(any))));
+        expect(follows(() => withValidLengths(any))).toBe(follows(() => units(new LengthPrefixedCursor(any))));
       }),
     );
   });

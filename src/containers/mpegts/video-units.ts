@@ -7,17 +7,17 @@ import { parameterSetsOf, updateConfig } from '../../codecs/parameter-sets.ts';
 import { VideoCodec } from '../../media/codec.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
 import type { UnitReader, UnitSink } from './elementary-unit.ts';
-import { pictureBounds } from './picture-bounds.ts';
+import { frameBounds } from './frame-bounds.ts';
 import type { PesPacket } from './ts-demuxer.ts';
 
 /** A frame that is put together from several PES packets may have so many bytes. */
-const MAX_PICTURE = 4_194_304;
+const MAX_FRAME = 4_194_304;
 const MAX_PIECES = 4096;
 /** Between frames of one PES packet while nothing is known of their rate: 25 of them a second. */
 const USUAL_STEP = 3600;
 
 /** A frame whose end has not been seen. */
-interface OpenPicture {
+interface OpenFrame {
   pts: number | null;
   dts: number | null;
   readonly parts: Uint8Array[];
@@ -36,7 +36,7 @@ export class VideoUnits implements UnitReader {
   readonly #keep: NalFilter;
   #lastDts: number | null = null;
   /** Not null: frames come in pieces. */
-  #open: OpenPicture | null = null;
+  #open: OpenFrame | null = null;
   #inPieces = false;
   /** Two fields in one packet are one frame of the container. */
   #fields = false;
@@ -54,7 +54,7 @@ export class VideoUnits implements UnitReader {
     if (packet.discontinuity) this.#open = null;
     // A delimiter alone has the time of what follows.
     if (data.length === 0 && packet.dts === null) return;
-    const bounds = pictureBounds(this.#codec, data);
+    const bounds = frameBounds(this.#codec, data);
     const { dts, pts } = packet;
     const whole = bounds.hasSlices && !bounds.isTail && dts !== null;
     // Of a packet without a time nobody knows when to show it, unless it goes on with a frame.
@@ -83,9 +83,9 @@ export class VideoUnits implements UnitReader {
     open.bytes += data.length;
     open.hasSlices ||= hasSlices;
     if (dts !== null) this.#lastDts = dts;
-    if (open.bytes <= MAX_PICTURE && open.parts.length <= MAX_PIECES) return;
+    if (open.bytes <= MAX_FRAME && open.parts.length <= MAX_PIECES) return;
     this.#open = null;
-    throw new ProtocolError('TS_VIDEO', `frame of more than ${MAX_PICTURE} bytes or ${MAX_PIECES} pieces`, 0);
+    throw new ProtocolError('TS_VIDEO', `frame of more than ${MAX_FRAME} bytes or ${MAX_PIECES} pieces`, 0);
   }
 
   #close(sink: UnitSink): void {

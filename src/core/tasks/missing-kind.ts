@@ -1,5 +1,5 @@
 /** What audio or video a task would leave out altogether. */
-import { isMovingPicture, type Track } from '../../media/track.ts';
+import { isVideoTrack, type Track } from '../../media/track.ts';
 
 /**
  * The video tracks of `chosen` where `kept` has no video, or else its audio tracks where `kept` has no audio; none when neither is missing.
@@ -7,7 +7,7 @@ import { isMovingPicture, type Track } from '../../media/track.ts';
  */
 export function missingKind(chosen: readonly Track[], kept: readonly Track[]): readonly Track[] {
   for (const type of ['video', 'audio'] as const) {
-    const isKind = (track: Track): boolean => track.type === type && (track.type === 'audio' || isMovingPicture(track));
+    const isKind = (track: Track): boolean => track.type === type && (track.type === 'audio' || isVideoTrack(track));
     if (!kept.some(isKind) && chosen.some(isKind)) return chosen.filter(isKind);
   }
   return [];

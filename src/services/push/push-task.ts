@@ -4,7 +4,7 @@ import type { PublishableStream } from '../../core/publishing.ts';
 import type { QueueRegistry } from '../../core/queue-registry.ts';
 import { FollowingTask, NO_TOTALS, type TaskOrigin, type TaskTotals } from '../../core/tasks/following-task.ts';
 import type { Packet } from '../../media/packet.ts';
-import { isMovingPicture, type Track } from '../../media/track.ts';
+import { isVideoTrack, type Track } from '../../media/track.ts';
 import type { BoundedQueue } from '../../util/bounded-queue.ts';
 import type { Clock } from '../../util/clock.ts';
 import type { Logger } from '../../util/logger.ts';
@@ -220,7 +220,7 @@ export class PushTask extends FollowingTask<PushRequest> {
       return;
     }
     // Encoders need not be waited for.
-    for (const track of this.#selected) if (isMovingPicture(track)) this.#stream.requestKeyframe(track.id);
+    for (const track of this.#selected) if (isVideoTrack(track)) this.#stream.requestKeyframe(track.id);
   }
 
   #opened(): void {

@@ -3,7 +3,7 @@ import { fourCcOf } from '../../containers/flv/fourcc.ts';
 import { canCarry } from '../../containers/mpegts/stream-type.ts';
 import { missingKind } from '../../core/tasks/missing-kind.ts';
 import { AudioCodec, VideoCodec } from '../../media/codec.ts';
-import { type AudioTrack, isMovingPicture, type Track, type VideoTrack } from '../../media/track.ts';
+import { type AudioTrack, isVideoTrack, type Track, type VideoTrack } from '../../media/track.ts';
 import { PushFailure } from './destination.ts';
 import { PushProtocol, type PushRequest } from './push-request.ts';
 
@@ -27,7 +27,7 @@ export function selectTracks(wanted: Wanted, tracks: readonly Track[]): readonly
 /** Tracks that nobody named and that are not sent because of their codec, as a text; empty for none. */
 export function leftOut({ protocol, trackIds, variantNames }: Wanted, tracks: readonly Track[]): string {
   if (protocol === PushProtocol.RTMP || trackIds.length + variantNames.length > 0) return '';
-  const left = tracks.filter((track) => (track.type === 'audio' || isMovingPicture(track)) && !canCarry(track));
+  const left = tracks.filter((track) => (track.type === 'audio' || isVideoTrack(track)) && !canCarry(track));
   return left.length === 0 ? '' : labels(left);
 }
 
@@ -50,7 +50,7 @@ function chooseNamed({ trackIds, variantNames }: Wanted, tracks: readonly Track[
 function forRtmp(chosen: readonly Track[], everything: boolean): readonly Track[] {
   const media = chosen.filter((track) => track.type !== 'data').sort((a, b) => a.id - b.id);
   if (!everything) requireCarried(CONTAINERS.rtmp, media, (track) => fourCcOf(track.codec) !== null);
-  const videos = media.filter(isMovingPicture).filter(({ codec }) => fourCcOf(codec) !== null);
+  const videos = media.filter(isVideoTrack).filter(({ codec }) => fourCcOf(codec) !== null);
   const audios = media.filter((track) => track.type === 'audio').filter(({ codec }) => fourCcOf(codec) !== null);
   for (const [kind, candidates] of [
     ['video', videos],

@@ -24,7 +24,7 @@ const FRUITLESS_PACKETS = 60;
 
 type VideoSource = Extract<SourceMessage, { type: 'video' }>;
 
-interface DecodedPicture {
+interface DecodedFrame {
   readonly frame: RawFrame;
   /** 1/90000 s. */
   readonly pts: number;
@@ -43,7 +43,7 @@ export class VideoPipeline implements Pipeline {
   readonly #sourceId: number;
   readonly #tools: PipelineTools;
   readonly #input: FrameQueue<PipelineInput>;
-  readonly #decoded: FrameQueue<DecodedPicture>;
+  readonly #decoded: FrameQueue<DecodedFrame>;
   readonly #outputs: readonly PictureOutput[];
   readonly #scaler: PictureScaler;
   readonly #running: Promise<unknown>;
@@ -59,7 +59,7 @@ export class VideoPipeline implements Pipeline {
   /** Names of hardware decoders that have made nothing. */
   readonly #fruitless = new Set<string>();
   /** Packets since the last frame. */
-  #withoutPicture = 0;
+  #withoutFrame = 0;
 
   constructor(sourceId: number, encodes: readonly PictureEncode[], tools: PipelineTools) {
     this.#sourceId = sourceId;
@@ -105,8 +105,8 @@ export class VideoPipeline implements Pipeline {
       if (this.#framerate <= 0) this.#framerate = packet.duration > 0 ? this.#timebase.den / this.#timebase.num / packet.duration : 0;
       const frames: RawFrame[] = [];
       await this.#decoder.decode(packet, (frame) => frames.push(frame));
-      this.#withoutPicture = frames.length > 0 ? 0 : this.#withoutPicture + 1;
-      if (this.#withoutPicture === FRUITLESS_PACKETS) this.#giveUpHardware(this.#decoder);
+      this.#withoutFrame = frames.length > 0 ? 0 : this.#withoutFrame + 1;
+      if (this.#withoutFrame === FRUITLESS_PACKETS) this.#giveUpHardware(this.#decoder);
       await this.#pass(frames);
     }
     this.#closeDecoder();
@@ -115,7 +115,7 @@ export class VideoPipeline implements Pipeline {
 
   async #pass(frames: readonly RawFrame[]): Promise<void> {
     for (const frame of frames) {
-      const picture: DecodedPicture = {
+      const picture: DecodedFrame = {
         frame,
         pts: rescale(Number(frame.pts), this.#timebase, MPEG_90K),
         duration: rescale(Number(frame.duration), this.#timebase, MPEG_90K),
@@ -144,7 +144,7 @@ export class VideoPipeline implements Pipeline {
   }
 
   #start(source: VideoSource): void {
-    this.#withoutPicture = 0;
+    this.#withoutFrame = 0;
     try {
       this.#decoder = this.#openDecoder(source);
       this.#tools.census.decoder(this.#decoder.name, 1);
@@ -205,7 +205,7 @@ export class VideoPipeline implements Pipeline {
     this.#scaler.close();
   }
 
-  async #distribute(picture: DecodedPicture): Promise<void> {
+  async #distribute(picture: DecodedFrame): Promise<void> {
     const { frame, pts, keyframe, discontinuity } = picture;
     this.#follow(picture);
     const wanted = new Set<PictureNode>();
@@ -231,7 +231,7 @@ export class VideoPipeline implements Pipeline {
   }
 
   /** Takes over a new frame rate or form of the source's frames. */
-  #follow({ frame, framerate }: DecodedPicture): void {
+  #follow({ frame, framerate }: DecodedFrame): void {
     if (framerate !== this.#sourceRate) {
       this.#sourceRate = framerate;
       for (const output of this.#outputs) output.setSourceRate(framerate);

@@ -20,7 +20,7 @@ import { parseH264PpsIds, parseH264Sps } from '../../../src/codecs/h264/sps.ts';
 import { parseHvcc } from '../../../src/codecs/h265/hvcc.ts';
 import { parseH265PpsIds, parseH265Sps, parseH265VpsId } from '../../../src/codecs/h265/sps.ts';
 import { parseMpegAudioHeader } from '../../../src/codecs/mp3/frame-header.ts';
-import { annexbToLengthPrefixed, joinNalUnits, toFourByteLengths, withSoundLengths } from '../../../src/codecs/nal/convert.ts';
+import { annexbToLengthPrefixed, joinNalUnits, toFourByteLengths, withValidLengths } from '../../../src/codecs/nal/convert.ts';
 import { AnnexbCursor } from '../../../src/codecs/nal/nal-cursor.ts';
 import { opusPacketSamples } from '../../../src/codecs/opus/packet.ts';
 import { AudioCodec, VideoCodec } from '../../../src/media/codec.ts';
@@ -48,7 +48,7 @@ function checkNumbers(description: object): void {
 
 /** The lengths inside an access unit that we made ourselves must lead to its end. */
 function checkUnits(unit: Uint8Array): number {
-  withSoundLengths(unit);
+  withValidLengths(unit);
   return unit.length;
 }
 

@@ -13,7 +13,7 @@ const H264_RESERVED_FIRST = 14;
 const H264_RESERVED_LAST = 18;
 
 /** What was found in one PES packet; places are byte offsets. */
-export interface PictureBounds {
+export interface FrameBounds {
   /** The first slice there is goes on with a frame that began before. */
   readonly isTail: boolean;
   /** There are slices. */
@@ -23,7 +23,7 @@ export interface PictureBounds {
 }
 
 /** Reads no further than the bytes that tell. Two fields are two frames here. */
-export function pictureBounds(codec: VideoCodec, data: Uint8Array): PictureBounds {
+export function frameBounds(codec: VideoCodec, data: Uint8Array): FrameBounds {
   const h264 = codec === VideoCodec.H264;
   const nals = new LengthPrefixedCursor(data);
   const further: number[] = [];
