@@ -1,6 +1,7 @@
 /** `npm run bench -- NAME… [--seconds N] [--rounds N]`: measures on loopback only, prints ratios, keeps JSON. */
 import { parseArgs } from 'node:util';
 import { ensureTools } from '../scripts/ensure-tools.ts';
+import { loadAddon } from '../src/native/addon.ts';
 import { type BenchOptions, meetsTarget, printReport, type Report, saveReport } from './lib/report.ts';
 
 const BENCHES: Record<string, () => Promise<{ run(options: BenchOptions): Promise<Report> }>> = {
@@ -44,6 +45,9 @@ async function main(): Promise<void> {
   if (names.length === 0 || names.some((name) => BENCHES[name] === undefined)) usage();
   const missing = ensureTools('bench');
   if (missing.length > 0) throw new Error(`benches need ${missing.join(', ')}`);
+  // Without the addon everything costs a multiple, and nothing in the figures would say so.
+  const native = loadAddon();
+  if (native.addon === null && process.env['MILLRACE_NATIVE'] !== 'off') throw new Error(`there is no addon to measure: ${native.reason}`);
   for (const name of names) {
     const bench = await BENCHES[name]?.();
     const report = await bench?.run(options);

@@ -4,13 +4,13 @@ import { addressOwner } from './client-address.ts';
 /** Newcomers that wait. */
 const MAX_WAITING = 1024;
 /** Main-thread time, ms, that newcomers may take at once when there was none for a while. */
-const BURST_MS = 3;
+const BURST_MS = 2;
 /** And in the long run, of each ms. */
-const SHARE = 0.5;
+const SHARE = 0.3;
 /** Of those that waited, so many ms at a stretch: the sockets come in between. */
-const STRETCH_MS = 2;
+const STRETCH_MS = 1;
 /** One that was itself held up counts no more than this, ms. */
-const MAX_DEBT_MS = 20;
+const MAX_DEBT_MS = 12;
 
 /** Something that begins: a connection, a publication, a stream. */
 export interface Newcomer {
