@@ -1,4 +1,4 @@
-import { formatTimestamp } from './timestamp.ts';
+import { formatTimestamp } from '../util/timestamp.ts';
 import type { ByteFigures } from './traffic-figures.ts';
 
 /** What statistics read of a viewer session. */

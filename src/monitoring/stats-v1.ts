@@ -1,5 +1,5 @@
 import type { PublisherKind } from '../core/kinds.ts';
-import { formatTimestamp } from './timestamp.ts';
+import { formatTimestamp } from '../util/timestamp.ts';
 import type { TrafficFigures } from './traffic-figures.ts';
 
 /** `connections` by publisher; members in byte order so that the writer need not sort. */

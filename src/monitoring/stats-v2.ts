@@ -1,6 +1,6 @@
 import type { ProviderKind, PublisherKind } from '../core/kinds.ts';
+import { formatTimestamp } from '../util/timestamp.ts';
 import { publisherConnections } from './stats-v1.ts';
-import { formatTimestamp } from './timestamp.ts';
 import type { TrafficFigures } from './traffic-figures.ts';
 
 /** Version 2 statistics: the figures of version 1 divided by direction, plus ingest connections by provider. */

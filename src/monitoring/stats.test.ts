@@ -1,11 +1,11 @@
 import { Value } from '@sinclair/typebox/value';
 import { expect, test } from 'vitest';
 import { fakeStream, fakeTraffic } from '../../test/fakes/stream-figures.ts';
+import { formatTimestamp } from '../util/timestamp.ts';
 import { queueStatuses } from './queues.ts';
 import { statisticsV1 } from './stats-v1.ts';
 import { statisticsV2 } from './stats-v2.ts';
 import { streamInformation } from './stream-info.ts';
-import { formatTimestamp } from './timestamp.ts';
 
 const local = (ms: number) => formatTimestamp(Date.UTC(2026, 1, 1, 10, 0, 0, ms));
 

@@ -2,8 +2,8 @@ import type { SourceType } from '../core/kinds.ts';
 import type { Playlist, PlaylistRendition } from '../core/playlist.ts';
 import type { TrackFigures } from '../core/publishing.ts';
 import type { AudioTrack, Track, VideoTrack } from '../media/track.ts';
+import { formatTimestamp } from '../util/timestamp.ts';
 import { Real } from './real.ts';
-import { formatTimestamp } from './timestamp.ts';
 
 /** What an output of a stream tells about itself. */
 export interface OutputFigures {

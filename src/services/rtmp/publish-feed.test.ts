@@ -3,9 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { FakeIngestGate, type FakeIngestStream } from '../../../test/fakes/fake-ingest-gate.ts';
 import { parseMetadata } from '../../containers/flv/metadata.ts';
 import { ProtocolError } from '../../util/protocol-error.ts';
-import { PublishFeed } from './publish-feed.ts';
+import { PublishFeed, TimestampUnwrapper } from './publish-feed.ts';
 import { DEFAULT_RTMP_LIMITS, DEFAULT_RTMP_TIMEOUTS, type RtmpLimits } from './rtmp-options.ts';
-import { TimestampUnwrapper } from './timestamp-unwrapper.ts';
 
 const AVC_CONFIG = '17000000000142001f';
 const AVC_KEY = '17010000000000000165';

@@ -1,1 +1,0 @@
-export { formatTimestamp } from '../util/timestamp.ts';
