@@ -1,3 +1,4 @@
+import assert from 'node:assert';
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
 import tls from 'node:tls';
@@ -139,6 +140,24 @@ describe.each([
       // Node.js reads what it was handed back in a later turn.
       expect(many.every(({ bytes }) => bytes().toString() === 'firstlater')).toBe(addon !== null);
       for (const { bytes } of many) await expect.poll(() => bytes().toString()).toBe('firstlater');
+    });
+
+    it.skipIf(addon === null)('goes on with the others when what takes the bytes of one throws', async () => {
+      await listen();
+      calm = true;
+      const [broken, sound] = [await connect(), await connect()];
+      const told = events(broken.socket);
+      for (const { client, bytes } of [broken, sound]) {
+        client.write('first');
+        await expect.poll(() => bytes().toString()).toBe('first');
+        await new Promise<void>((resolve) => client.write('later', () => resolve()));
+      }
+      broken.client.on('error', () => undefined);
+      Object.defineProperty(broken.socket, 'isPaused', { value: () => assert.fail('a fault') });
+      reader.wake();
+      reader.wake();
+      await expect.poll(() => sound.bytes().toString()).toBe('firstlater');
+      await expect.poll(() => told).toContain('close');
     });
 
     it('sees ends and resets when it is woken', async () => {

@@ -102,7 +102,12 @@ export class SocketReader {
       const socket = sockets[index];
       const onRead = socket === undefined ? undefined : this.#resting.get(socket);
       if (socket === undefined || onRead === undefined) continue;
-      if (!this.#readAtOnce(socket, onRead)) this.#handBack(socket);
+      try {
+        if (!this.#readAtOnce(socket, onRead)) this.#handBack(socket);
+      } catch (error) {
+        // The others are read all the same, now and at the next call.
+        socket.destroy(error instanceof Error ? error : new Error(String(error)));
+      }
       if (performance.now() - from < STRETCH_MS) continue;
       setImmediate(() => this.#wakeFrom(sockets, index + 1, done));
       return;
